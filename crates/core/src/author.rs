@@ -1,18 +1,18 @@
-//! For authors of engines: the names that an engine of your own needs, and
-//! programs that only use engines do not.
+//! Names for authors of engines. Programs that only use engines do not need
+//! them.
 //!
-//! | names | what they are for |
+//! | names | purpose |
 //! |---|---|
 //! | [`Engine`], [`EngineOption`], [`EngineOptions`], [`OptionKind`], [`OptionValue`], [`Wraps`] | the entry of an engine in a registry |
 //! | [`Algorithm`], [`Family`], [`build_static`] | an engine without updates |
 //! | [`Updates`], [`DynamicFamily`], [`build_dynamic`] | an engine with updates |
-//! | [`BuildRequest`], [`Monitor`], [`Memory`], [`bytes_of`], [`grown`] | progress, cancelling and memory limits of a build |
+//! | [`BuildRequest`], [`Monitor`], [`Memory`], [`bytes_of`], [`grown`] | progress, cancellation and memory limits of a build |
 //! | [`Costs`], [`Shape`], [`Work`], [`LineReads`] | an estimate of memory and time |
 //! | [`Reoptimise`], [`Contents`], [`Drift`], [`LookupPlan`], [`Snapshot`] | a new plan for an engine while it is in use |
-//! | [`Part`], [`Placement`], [`RangeField`] | where fields are in the words of keys and rules |
+//! | [`Part`], [`Placement`], [`RangeField`] | the place of fields in the words of keys and rules |
 //! | [`Replica`], [`RuleReplica`], [`EngineReplica`], [`PolicyReplica`], [`InstallPlan`], [`ChangeLog`], [`RuleLog`], [`Accepted`], [`AcceptedRules`] | the two copies of a live table, and the changes between them |
 //!
-//! [`adapter`](crate::engine::adapter) has a whole engine as an example.
+//! [`adapter`](crate::engine::adapter) has a complete example engine.
 //!
 //! ```
 //! use classyard::author::{Engine, Wraps};

@@ -1,5 +1,5 @@
-//! Engines, policies and live tables built with defaults for what callers
-//! rarely set.
+//! Builders of engines, policies and live tables, with defaults for limits and
+//! progress.
 
 use crate::classifier::Classifier;
 use crate::engine::EngineSpec;
@@ -10,8 +10,8 @@ use crate::progress::{NoProgress, Progress};
 use crate::ruleset::RuleSet;
 use crate::table::{PolicyTable, PolicyWriter, Table, Writer};
 
-/// Builds what an [`EngineSpec`] says, without limits and without progress
-/// reports unless they are set; see [`EngineSpec::builder`].
+/// Builds the engine of an [`EngineSpec`]. Without limits and progress reports
+/// unless they are set; see [`EngineSpec::builder`].
 pub struct EngineBuilder<'a> {
     spec: &'a EngineSpec,
     limits: Limits,
@@ -19,9 +19,9 @@ pub struct EngineBuilder<'a> {
 }
 
 impl EngineSpec {
-    /// Begins to build this engine.
+    /// Returns a builder for this engine.
     ///
-    /// [`EngineSpec::build`] is the same with limits and progress spelt out.
+    /// [`EngineSpec::build`] does the same with explicit limits and progress.
     ///
     /// ```
     /// use classyard::{EngineSpec, Rule, RuleSet, Schema};
@@ -34,7 +34,8 @@ impl EngineSpec {
     /// let classifier = engine.builder().build(&rules)?;
     /// assert_eq!(classifier.stats().rules, 1);
     ///
-    /// // A table of the same rules, to be changed beside readers.
+    /// A live table of the same rules: a writer changes it while readers use
+    /// it.
     /// let (writer, table) = engine.builder().max_rules(1000).table(&rules)?;
     /// assert_eq!((writer.rules(), table.reader().pin().len()), (1, 1));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -56,21 +57,21 @@ impl<'a> EngineBuilder<'a> {
         EngineBuilder { limits, ..self }
     }
 
-    /// Sets the limit on rules, at building and after every update.
+    /// Sets the maximum number of rules, at building and after every update.
     #[must_use]
     pub fn max_rules(mut self, rules: usize) -> Self {
         self.limits.rules = rules;
         self
     }
 
-    /// Sets the limit on the bytes that a built engine holds.
+    /// Sets the maximum number of bytes that a built engine holds.
     #[must_use]
     pub fn max_bytes(mut self, bytes: usize) -> Self {
         self.limits.bytes = bytes;
         self
     }
 
-    /// Sets the limit on the bytes at any moment of building.
+    /// Sets the maximum number of bytes at any moment of building.
     #[must_use]
     pub fn max_peak_bytes(mut self, bytes: usize) -> Self {
         self.limits.peak_bytes = bytes;
@@ -99,7 +100,7 @@ impl<'a> EngineBuilder<'a> {
     /// Builds a classifier over a copy of the rules.
     ///
     /// # Errors
-    /// Those of [`EngineSpec::build`].
+    /// As for [`EngineSpec::build`].
     pub fn build(self, rules: &RuleSet) -> Result<Box<dyn Classifier>, BuildError> {
         self.run(|spec, limits, progress| spec.build(rules, limits, progress))
     }
@@ -107,15 +108,15 @@ impl<'a> EngineBuilder<'a> {
     /// Builds an engine for each part of a policy.
     ///
     /// # Errors
-    /// Those of [`Policy::build`].
+    /// As for [`Policy::build`].
     pub fn policy(self, policy: &Policy) -> Result<PolicyClassifier, BuildError> {
         self.run(|spec, limits, progress| policy.build(spec, limits, progress))
     }
 
-    /// Builds a live table: its writer and the handle that readers come from.
+    /// Builds a live table: its writer, and the handle that creates readers.
     ///
     /// # Errors
-    /// Those of [`Table::build`].
+    /// As for [`Table::build`].
     pub fn table(self, rules: &RuleSet) -> Result<(Writer, Table), BuildError> {
         self.run(|spec, limits, progress| Table::build(rules, spec, limits, progress))
     }
@@ -123,7 +124,7 @@ impl<'a> EngineBuilder<'a> {
     /// Builds a live table of a policy.
     ///
     /// # Errors
-    /// Those of [`PolicyTable::build_policy`].
+    /// As for [`PolicyTable::build_policy`].
     pub fn policy_table(self, policy: &Policy) -> Result<(PolicyWriter, PolicyTable), BuildError> {
         self.run(|spec, limits, progress| PolicyTable::build_policy(policy, spec, limits, progress))
     }

@@ -1,31 +1,32 @@
-//! The contract between engines and everything that uses them.
+//! The interface between engines and their users.
 //!
 //! # Semantics
 //!
 //! A classifier holds rules of one schema. For a key, the *winner* is the
-//! matching rule of highest priority and, among equals, of lowest id. Every
-//! engine returns exactly that rule, for every key, after every update.
+//! matching rule of highest priority; among equal priorities, the rule of
+//! lowest id. Every engine returns exactly this rule, for every key, after
+//! every update.
 //!
 //! `classify_…` returns the winner. `improve_…` takes a candidate, the best
-//! outcome so far, and returns the better of it and the engine's own winner. So
-//! several classifiers chain without a merge step (an
-//! update buffer before a static engine, one flow table's parts), and a good
-//! candidate lets the next engine stop early.
+//! outcome so far, and returns the better of the candidate and the engine's own
+//! winner. So several classifiers chain without a merge step (an update buffer
+//! before a static engine, the parts of one flow table), and a good candidate
+//! lets the next engine stop early.
 //!
-//! A masked lookup also says which bits of the key the outcome depended on:
-//! every key that agrees on these bits has the same outcome. Too many bits cost
-//! a cache some reach; one bit too few would make it wrong. With a candidate,
-//! "outcome" is that same improvement, so chaining masked lookups over one mask
-//! gives the mask of the chain.
+//! A masked lookup also returns a mask of the key bits that the outcome
+//! depended on: every key that agrees on these bits has the same outcome. Extra
+//! bits make a cached entry cover fewer keys; one missing bit makes it wrong.
+//! With a candidate, the outcome is the improved candidate, so chaining masked
+//! lookups over one mask gives the mask of the chain.
 //!
 //! # Threads and memory
 //!
 //! Lookups take `&self` and may run on any number of threads. Working memory
 //! belongs to the caller, in a [`Scratch`] for each thread; after the first
-//! batches a lookup allocates nothing. Updates take `&mut self`; sharing a
-//! classifier with readers that never wait is the business of a layer above,
-//! the [`table`](crate::table).
-//! No engine starts a thread, reads a clock or an environment variable.
+//! batches, a lookup allocates nothing. Updates take `&mut self`. To share a
+//! classifier with readers that never wait, use the [`table`](crate::table), a
+//! layer above. No engine starts a thread, or reads a clock or an environment
+//! variable.
 
 use std::any::{Any, TypeId};
 use std::fmt;
@@ -41,32 +42,32 @@ use crate::transaction::Transaction;
 pub use crate::limits::Limits;
 pub use crate::progress::{NoProgress, Progress, report};
 
-/// The number of keys for which batch lookups are tuned, the vector size of
-/// packet processors such as VPP ([TM19] §II.C). Any length is correct.
+/// The number of keys for which batch lookups are tuned: the vector size of
+/// packet processors such as VPP ([TM19] §II.C). Batches of any length work.
 ///
 /// [TM19]: crate::papers#tm19
 pub const BATCH: usize = 256;
 
-/// An implementation of a classification algorithm, with rules in it.
+/// A classification algorithm, built over rules.
 pub trait Classifier: Send + Sync {
-    /// The name under which the engine is registered.
+    /// Returns the name under which the engine is registered.
     fn engine(&self) -> &'static str;
 
-    /// The schema of the rules and keys.
+    /// Returns the schema of the rules and keys.
     fn schema(&self) -> &Arc<Schema>;
 
-    /// Replaces `winners[i]` by the better of it and the best rule that matches
-    /// `keys[i]`. For chains of classifiers; otherwise call
+    /// Replaces `winners[i]` by the best rule that matches `keys[i]`, if that
+    /// rule is better. Meant for chains of classifiers; otherwise call
     /// [`classify_batch`](Self::classify_batch).
     ///
     /// # Panics
-    /// When there are not as many winners as keys, or the keys are of another
-    /// width than the schema's.
+    /// If the numbers of winners and keys differ, or the keys do not have the
+    /// schema's width.
     fn improve_batch(&self, keys: KeySlice<'_>, winners: &mut [Winner], scratch: &mut Scratch);
 
-    /// Sets `winners[i]` to the best rule that matches `keys[i]`,
-    /// [`Winner::MISS`] if no rule does. The old contents of `winners` do not
-    /// matter.
+    /// Sets `winners[i]` to the best rule that matches `keys[i]`, or to
+    /// [`Winner::MISS`] if no rule matches. Ignores the old contents of
+    /// `winners`.
     ///
     /// ```
     /// use classyard::prelude::*;
@@ -86,19 +87,19 @@ pub trait Classifier: Send + Sync {
     /// ```
     ///
     /// # Panics
-    /// When there are not as many winners as keys, or the keys are of another
-    /// width than the schema's.
+    /// If the numbers of winners and keys differ, or the keys do not have the
+    /// schema's width.
     fn classify_batch(&self, keys: KeySlice<'_>, winners: &mut [Winner], scratch: &mut Scratch) {
         winners.fill(Winner::MISS);
         self.improve_batch(keys, winners, scratch);
     }
 
-    /// Returns the better of `best` and the best rule that matches a key.
-    /// Classifiers that are used for single lookups override this: by default it
-    /// is a batch of one key, with a scratch of its own.
+    /// Returns the better of `best` and the best rule that matches a key. The
+    /// default is a batch of one key with its own scratch; classifiers that
+    /// serve single lookups override it.
     ///
     /// # Panics
-    /// When the key is of another width than the schema's.
+    /// If the key does not have the schema's width.
     fn improve_one(&self, key: &[u64], best: Winner) -> Winner {
         let mut winners = [best];
         let keys = KeySlice::new(key, key.len());
@@ -106,37 +107,39 @@ pub trait Classifier: Send + Sync {
         winners[0]
     }
 
-    /// Returns the best rule that matches a key. One key at a time costs several
-    /// times a batch's share: prefer [`classify_batch`](Self::classify_batch).
+    /// Returns the best rule that matches a key. A single lookup costs several
+    /// times as much as one key in a batch: prefer
+    /// [`classify_batch`](Self::classify_batch).
     ///
     /// # Panics
-    /// When the key is of another width than the schema's.
+    /// If the key does not have the schema's width.
     fn classify_one(&self, key: &[u64]) -> Winner {
         self.improve_one(key, Winner::MISS)
     }
 
-    /// Returns the better of `best` and the best rule that matches a key, and sets
-    /// in `mask` (as wide as the key) every bit on which that depended. Bits that
-    /// are set already stay.
+    /// Returns the better of `best` and the best rule that matches a key. Sets
+    /// in `mask` (as wide as the key) every bit on which this outcome depended;
+    /// bits already set stay set.
     ///
     /// # Panics
-    /// When key or mask are of another width than the schema's.
+    /// If the key or the mask does not have the schema's width.
     fn improve_masked(&self, key: &[u64], best: Winner, mask: &mut [u64]) -> Winner;
 
-    /// Returns the best rule that matches a key, and sets in `mask` every bit on
-    /// which that depended; see [`improve_masked`](Self::improve_masked).
+    /// Returns the best rule that matches a key, and sets in `mask` every bit
+    /// on which the outcome depended; see
+    /// [`improve_masked`](Self::improve_masked).
     ///
     /// # Panics
-    /// When key or mask are of another width than the schema's.
+    /// If the key or the mask does not have the schema's width.
     fn classify_masked(&self, key: &[u64], mask: &mut [u64]) -> Winner {
         self.improve_masked(key, Winner::MISS, mask)
     }
 
-    /// [`improve_masked`](Self::improve_masked) for a batch; `masks` has as many
-    /// words as the keys.
+    /// [`improve_masked`](Self::improve_masked) for a batch; `masks` has one
+    /// mask for each key.
     ///
     /// # Panics
-    /// When lengths or widths disagree.
+    /// If lengths or widths differ.
     fn improve_batch_masked(
         &self,
         keys: KeySlice<'_>,
@@ -157,43 +160,43 @@ pub trait Classifier: Send + Sync {
         }
     }
 
-    /// What a lookup of this key does, step by step, for people. Slow.
+    /// Returns the steps of a lookup for people to read. Slow.
     ///
     /// # Panics
-    /// When the key is of another width than the schema's.
+    /// If the key does not have the schema's width.
     fn trace(&self, key: &[u64]) -> LookupTrace;
 
-    /// Counts and sizes.
+    /// Returns counts and sizes.
     fn stats(&self) -> Stats;
 
-    /// Makes lookups pass over a rule from now on. For engines that take no
-    /// updates, below an update buffer: deleting costs a look-up of the id
-    /// instead of a rebuild. The rule's memory stays in use until then.
+    /// Hides a rule from all later lookups. For engines without updates, below
+    /// an update buffer: a delete then costs one search for the id instead of a
+    /// rebuild. The rule's memory stays in use until the next rebuild.
     ///
-    /// `Some(false)` when there is no such rule, or it is hidden already;
-    /// `None`, and nothing has changed, when the engine cannot hide rules.
-    /// Engines that take updates remove rules instead.
+    /// Returns `Some(false)` if the rule does not exist or is hidden already.
+    /// Returns `None` and changes nothing if the engine cannot hide rules.
+    /// Engines with updates remove rules instead.
     fn hide(&mut self, id: RuleId) -> Option<bool> {
         let _ = id;
         None
     }
 
-    /// A classifier with the same rules, of which the same are hidden; what is
-    /// hidden in one of the two from now on is not in the other. They may share
-    /// the memory of all that does not change. For engines that take no
+    /// Returns a classifier with the same rules and the same hidden rules.
+    /// Hiding a rule later in one classifier does not hide it in the other. The
+    /// two may share all memory that does not change. For engines without
     /// updates, below two update buffers.
     ///
-    /// `None` when the engine cannot do this.
+    /// Returns `None` if the engine cannot be duplicated.
     fn duplicate(&self) -> Option<Box<dyn Classifier>> {
         None
     }
 
-    /// The same engine with updates, to read, if it has them.
+    /// Returns the engine's update interface for reading, if it has one.
     fn dynamic(&self) -> Option<&dyn DynamicClassifier> {
         None
     }
 
-    /// The same engine with updates, if it has them.
+    /// Returns the engine's update interface, if it has one.
     fn as_dynamic(&mut self) -> Option<&mut dyn DynamicClassifier> {
         None
     }
@@ -201,45 +204,45 @@ pub trait Classifier: Send + Sync {
 
 /// A classifier whose rules may change.
 pub trait DynamicClassifier: Classifier {
-    /// Whether a rule has that id.
+    /// True if a rule has this id.
     fn contains(&self, id: RuleId) -> bool;
 
-    /// The most rules that the engine can hold, whatever the caller's limits.
-    /// A transaction with which there would be more, if only in between, is
-    /// refused with [`UpdateError::EngineFull`].
+    /// The maximum number of rules that the engine can hold, whatever the
+    /// caller's limits. A transaction that would exceed it, even temporarily,
+    /// is refused with [`UpdateError::EngineFull`].
     fn capacity(&self) -> usize {
         usize::MAX
     }
 
-    /// Appends the packed words of the rule with that id, in the layout of the
-    /// schema ([`RuleRef::words`](crate::rule::RuleRef::words)), and returns its
-    /// priority. Without such a rule it appends nothing and returns `None`. The
-    /// words are those that the rule had when it was put in.
+    /// Appends the packed words of the rule with this id, in the layout of the
+    /// schema ([`RuleRef::words`](crate::rule::RuleRef::words)), and returns
+    /// the rule's priority. The words are the inserted words. If the rule does
+    /// not exist, appends nothing and returns `None`.
     fn copy_rule(&self, id: RuleId, words: &mut Vec<u64>) -> Option<Priority>;
 
-    /// The action of the rule with that id, if there is one: the action that the
-    /// rule had when it was put in or modified last.
+    /// Returns the action of the rule with this id, if there is one: the action
+    /// given when the rule was inserted or last modified.
     fn action(&self, id: RuleId) -> Option<ActionId>;
 
-    /// All rules, each as the winner that it may be, in no particular order.
+    /// Returns all rules as winners, in no particular order.
     fn winners(&self) -> Vec<Winner>;
 
-    /// The number of rules.
+    /// Returns the number of rules.
     fn rules(&self) -> usize {
         self.stats().rules
     }
 
-    /// Says whether [`apply`](Self::apply) would take the transaction. With it
-    /// several classifiers can be updated all or nothing.
+    /// Checks whether [`apply`](Self::apply) would accept the transaction. This
+    /// allows all-or-nothing updates of several classifiers.
     ///
     /// # Errors
-    /// The same as [`apply`](Self::apply).
+    /// As for [`apply`](Self::apply).
     fn check(&self, transaction: &Transaction<'_>) -> Result<(), UpdateError>;
 
-    /// Makes all of a transaction's changes, in order, or none.
+    /// Makes all changes of a transaction in order, or none.
     ///
     /// # Errors
-    /// [`UpdateError`] names the change that cannot be made and why.
+    /// [`UpdateError`] names the refused change and the reason.
     fn apply(&mut self, transaction: &Transaction<'_>) -> Result<(), UpdateError> {
         self.check(transaction)?;
         self.replay(transaction);
@@ -247,61 +250,61 @@ pub trait DynamicClassifier: Classifier {
     }
 
     /// Makes changes that passed [`Transaction::validate`] earlier, against a
-    /// classifier with the same rules: what a layer with several copies of a
-    /// classifier has accepted. Every engine takes whatever passes there with no
-    /// more rules than its [`capacity`](Self::capacity); the limit on bytes is not looked at again, since the copies need not agree
-    /// about it.
+    /// classifier with the same rules: changes that a layer with several copies
+    /// of a classifier has accepted. Every engine must accept them if the
+    /// number of rules stays within its [`capacity`](Self::capacity). The limit
+    /// on bytes is not checked again, since the copies may differ in size.
     ///
     /// # Panics
-    /// When a change cannot be made after all.
+    /// If a change cannot be made.
     fn replay(&mut self, transaction: &Transaction<'_>);
 
     /// Reorganises the structure for faster lookups, without changing any
-    /// answer; engines with nothing to reorganise return at once. The caller
-    /// decides when: the work is about that of a build.
+    /// answer. Engines with nothing to reorganise return immediately. The
+    /// caller decides when: it takes about as much work as a build.
     ///
     /// # Errors
-    /// [`BuildError::Stopped`] when the observer cancels; the classifier
-    /// is as it was then.
+    /// [`BuildError::Stopped`] if the progress callback cancels; the classifier
+    /// is then unchanged.
     fn rebuild(&mut self, progress: &mut dyn Progress) -> Result<(), BuildError> {
         let _ = progress;
         Ok(())
     }
 
-    /// The engine's means to be fitted to its rules again, if it has any.
+    /// Returns the engine's interface for re-optimisation, if it has one.
     fn reoptimise(&self) -> Option<&dyn Reoptimise> {
         None
     }
 
-    /// The same, to install what was computed.
+    /// Like [`reoptimise`](Self::reoptimise), but mutable, to install a plan.
     fn reoptimise_mut(&mut self) -> Option<&mut dyn Reoptimise> {
         None
     }
 }
 
-/// Working memory for lookups: one for each thread, good for any engine, kept
-/// from batch to batch.
+/// Working memory for lookups: one for each thread, usable with any engine,
+/// kept from batch to batch.
 ///
 /// Engines keep their buffers here by type, so one scratch serves several
-/// engines in turn, and an engine inside another.
+/// engines, including an engine inside another engine.
 #[derive(Default)]
 pub struct Scratch {
     slots: Vec<(TypeId, Box<dyn Any + Send>)>,
 }
 
 impl Scratch {
-    /// Nothing allocated yet.
+    /// Returns a scratch that has allocated nothing.
     #[must_use]
     pub fn new() -> Scratch {
         Scratch::default()
     }
 
-    /// Takes the buffers of a type out, or makes fresh ones. Give them back
-    /// with [`put`](Self::put) for the next batch.
+    /// Takes out the buffers of a type, or makes new buffers. Return them with
+    /// [`put`](Self::put) for the next batch.
     #[must_use]
     pub fn take<T: Default + Send + 'static>(&mut self) -> Box<T> {
-        let wanted = TypeId::of::<T>();
-        match self.slots.iter().position(|(id, _)| *id == wanted) {
+        let type_id = TypeId::of::<T>();
+        match self.slots.iter().position(|(id, _)| *id == type_id) {
             Some(index) => {
                 let (_, slot) = self.slots.swap_remove(index);
                 slot.downcast().expect("slots are stored under their type")
@@ -310,7 +313,7 @@ impl Scratch {
         }
     }
 
-    /// Keeps buffers for the next batch.
+    /// Stores buffers for the next batch.
     pub fn put<T: Default + Send + 'static>(&mut self, buffers: Box<T>) {
         self.slots.push((TypeId::of::<T>(), buffers));
     }
@@ -319,31 +322,31 @@ impl Scratch {
 /// Counts and sizes of a built engine.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Stats {
-    /// Rules held, without hidden ones.
+    /// Rules held, excluding hidden rules.
     pub rules: usize,
-    /// Tables, tuples, partitions or trees: what a lookup may have to visit.
+    /// Tables, tuples, partitions or trees: the structures that a lookup may
+    /// have to visit.
     pub tables: usize,
-    /// Bytes of the packed rules themselves (value, mask, upper ends, rank).
+    /// Bytes of the packed rules (value, mask, upper ends, rank).
     pub rule_bytes: usize,
-    /// Bytes of everything else, spare room included.
+    /// Bytes of everything else, including unused capacity.
     pub index_bytes: usize,
-    /// More that the engine knows about itself.
+    /// Further numbers, specific to the engine.
     pub metrics: Vec<Metric>,
 }
 
 impl Stats {
-    /// The name of the metric that says how many bytes were taken at once, at
-    /// most, when the engine was built: what
-    /// [`Limits::peak_bytes`] limits.
+    /// The name of the metric for the peak number of bytes allocated while the
+    /// engine was built, which [`Limits::peak_bytes`] limits.
     pub const PEAK_BYTES: &'static str = "peak bytes while building";
 
-    /// All bytes held.
+    /// Returns the total bytes held.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.rule_bytes + self.index_bytes
     }
 
-    /// The value of a metric, if the engine has it.
+    /// Returns the value of a metric, if the engine has it.
     #[must_use]
     pub fn metric(&self, name: &str) -> Option<MetricValue> {
         let metric = self.metrics.iter().find(|metric| metric.name == name);
@@ -351,60 +354,60 @@ impl Stats {
     }
 }
 
-/// A number that an engine knows about itself.
+/// A number that an engine reports about itself.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Metric {
-    /// What is measured, in lower case.
+    /// The name of the measured quantity, in lower case.
     pub name: &'static str,
-    /// How much.
+    /// The value.
     pub value: MetricValue,
 }
 
 /// A number and its unit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum MetricValue {
-    /// A number of things.
+    /// A count.
     Count(usize),
     /// A number of bytes.
     Bytes(usize),
     /// A time in nanoseconds.
     Nanoseconds(f64),
-    /// A mean, or what one thing is to another.
+    /// A mean or a ratio.
     Ratio(f64),
-    /// One of a few words.
+    /// A word from a small fixed set.
     Word(&'static str),
 }
 
 impl Metric {
-    /// A number of things.
+    /// Returns a count.
     #[must_use]
     pub fn count(name: &'static str, count: usize) -> Metric {
         let value = MetricValue::Count(count);
         Metric { name, value }
     }
 
-    /// A number of bytes.
+    /// Returns a number of bytes.
     #[must_use]
     pub fn bytes(name: &'static str, bytes: usize) -> Metric {
         let value = MetricValue::Bytes(bytes);
         Metric { name, value }
     }
 
-    /// A time.
+    /// Returns a time in nanoseconds.
     #[must_use]
     pub fn nanoseconds(name: &'static str, nanoseconds: f64) -> Metric {
         let value = MetricValue::Nanoseconds(nanoseconds);
         Metric { name, value }
     }
 
-    /// A mean, or what one thing is to another.
+    /// Returns a mean or a ratio.
     #[must_use]
     pub fn ratio(name: &'static str, ratio: f64) -> Metric {
         let value = MetricValue::Ratio(ratio);
         Metric { name, value }
     }
 
-    /// One of a few words.
+    /// Returns a word from a small fixed set.
     #[must_use]
     pub fn word(name: &'static str, word: &'static str) -> Metric {
         let value = MetricValue::Word(word);
@@ -413,7 +416,7 @@ impl Metric {
 }
 
 impl MetricValue {
-    /// The unit of the number: `B`, `ns`, or nothing.
+    /// Returns the unit of the number: `B`, `ns`, or nothing.
     #[must_use]
     pub fn unit(self) -> &'static str {
         match self {
@@ -436,28 +439,28 @@ impl fmt::Display for MetricValue {
     }
 }
 
-/// What a lookup did.
+/// The steps of one lookup.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LookupTrace {
-    /// The tables looked at, in order.
+    /// The probed tables, in order.
     pub probes: Vec<Probe>,
-    /// The tables that there are.
+    /// The number of tables.
     pub tables: usize,
     /// The outcome.
     pub winner: Winner,
 }
 
-/// One table that a lookup looked at.
+/// One table that a lookup probed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Probe {
-    /// Which table, in the engine's own numbering.
+    /// The table's number in the engine.
     pub table: usize,
-    /// The key bits that the table looks at.
+    /// The key bits that the table uses.
     pub mask: Vec<u64>,
-    /// Rules in the table.
+    /// The number of rules in the table.
     pub rules: usize,
     /// The rules that were compared with the key, in order.
     pub compared: Vec<RuleId>,
-    /// The best of them that matched.
+    /// The best rule of the table that matched.
     pub winner: Winner,
 }

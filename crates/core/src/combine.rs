@@ -2,9 +2,9 @@
 //! is known: the tables of recursive flow classification.
 //!
 //! # Idea
-//! A *row* stands for all headers among whose fields so far the same rules can
-//! still win. A table has an entry for each row and each class of the next
-//! field: the row of the next table, or the outcome.
+//! A *row* stands for all headers for which the same rules can still win,
+//! judged by the fields so far. A table has an entry for each row and each
+//! class of the next field: a row of the next table, or the outcome.
 //! ```text
 //!            classes of field 1     classes of field 2       classes of field 3
 //!           ┌───┬───┬───┬───┐       ┌───┬───┬───┐            ┌───┬───┐
@@ -12,34 +12,34 @@
 //!           └───┴───┴───┴───┘     1 │r7 │ 1 │r9 │       1    │r5 │r2 │
 //!                                   └───┴───┴───┘            └───┴───┘
 //! ```
-//! A row is known by the list of its rules, best first. What no header of the row
-//! can need is left out: a rule that a better one covers in all fields that are
-//! still to come. Two rows with the same list are one. Where the first rule of a
-//! list matches all values of the fields to come, or there is none, the outcome
-//! is known and takes no row.
+//! A row is identified by the list of its rules, best first. A rule is left out
+//! of the list if a better rule covers it in all remaining fields. Two rows
+//! with the same list are one row. If the list is empty, or its first rule
+//! matches all values of the remaining fields, the outcome is known and needs
+//! no row.
 //!
 //! # Build
 //! ```text
 //! for each row of the table so far, with the list L:
-//!     events = the first interval of each rule of L in the field, and the one
-//!              behind its last
+//!     events = the first interval of each rule of L in the field, and the
+//!              interval after its last
 //!     for each run of intervals between two events:
-//!         list = rules of L that match there, without covered ones
-//!         entry = the outcome, or the row that has this list
+//!         list = rules of L that match there, except covered rules
+//!         entry = the outcome, or the row of this list
 //! ```
-//! So the work does not depend on how many values or classes the field has, but
-//! on how many rules still matter.
+//! So the work depends on how many rules can still win, not on how many values
+//! or classes the field has.
 //!
-//! The two fields of most classes come last, the others by their classes, most
-//! first. In the last table, no lists are made. Over the five-tuples of the
-//! built-in profiles at 1,000 rules, addresses first take up to ten times the
-//! work and twice the entries (November 2026).
+//! The two fields with most classes come last; the other fields come before
+//! them, in descending order of classes. The last table needs no lists. With
+//! the five-tuples of the built-in profiles at 1,000 rules, taking addresses
+//! first needs up to ten times the work and twice the entries (November 2026).
 //!
 //! # Cost
-//! Lists can become as many as the product of all classes. So work is counted,
-//! in steps of about two nanoseconds, and everything is given up where it exceeds
-//! what is allowed. What is counted depends on the rules alone: two runs over the
-//! same rules end alike, with the tables or without.
+//! The number of lists can reach the product of all classes. So work is
+//! counted, in steps of about two nanoseconds, and combining stops without a
+//! result when the count exceeds its limit. The count depends on the rules
+//! alone: two runs over the same rules both give tables, or both give none.
 //!
 //! # References
 //! P. Gupta and N. McKeown, Packet Classification on Multiple Fields, SIGCOMM
@@ -57,55 +57,57 @@ use crate::ruleset::RuleSet;
 use crate::schema::{FieldId, Schema};
 use crate::seed::MapState;
 
-/// What progress observers are told.
+/// Stage name for progress reports.
 const COMBINING: &str = "combining fields";
 
-/// An entry with this bit is an outcome: the place of the winner, or one of the
-/// following. Other entries are rows of the next table.
+/// Marks an entry as an outcome: the place of the winner, [`MISS`] or
+/// [`COMPARE`]. An entry without this bit is a row of the next table.
 pub(crate) const DECIDED: u32 = 1 << 31;
 
-/// No rule matches.
+/// Outcome: no rule matches.
 pub(crate) const MISS: u32 = u32::MAX;
 
-/// The rule that would win is no box in space: rules must be compared.
+/// Outcome: the winner depends on a rule that is not a box in space, so rules
+/// must be compared.
 pub(crate) const COMPARE: u32 = u32::MAX - 1;
 
-/// Thousands of steps for each rule that are allowed by default: 40 ms in all.
+/// Default limit on work, in thousands of steps for each rule: 40 ms in all.
 pub(crate) const EFFORT: usize = 20;
 
-/// Rules beyond which no more steps are allowed.
-const RULES: usize = 1000;
+/// Rules beyond this number do not raise the limit on work.
+const MAX_COUNTED_RULES: usize = 1000;
 
-/// Fields of most classes that come last.
-const LAST: usize = 2;
+/// Fields with most classes that come last.
+const LAST_FIELDS: usize = 2;
 
-/// Steps that count as one step of a [`Monitor`].
-const STEPS: usize = 32;
+/// Steps of work that count as one step of a [`Monitor`].
+const STEPS_PER_MONITOR_STEP: usize = 32;
 
-/// Entries that are filled in one step.
-const FILLED: usize = 16;
+/// Entries filled in one step of work.
+const ENTRIES_PER_STEP: usize = 16;
 
-/// Matches of the fields to come are compared with each other if they are not
-/// more than this.
-const TAILS: usize = 1024;
+/// Tails (matches in the remaining fields) are compared with each other only up
+/// to this number.
+const MAX_COMPARED_TAILS: usize = 1024;
 
-/// What combining may take.
+/// Limits on the work and memory of combining.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
-    /// Thousands of steps of work for each rule, up to a thousand rules.
+    /// Thousands of steps of work for each rule, counting at most 1,000 rules.
     pub(crate) effort: usize,
-    /// Bytes of all tables, and of the lists beside each.
+    /// Bytes of all tables, and of the lists for each table.
     pub(crate) bytes: usize,
 }
 
 impl Bounds {
-    /// The most steps of work over a number of rules.
+    /// Returns the maximum steps of work for `rules` rules.
     pub(crate) fn steps(&self, rules: usize) -> usize {
-        self.effort.saturating_mul(1000 * rules.min(RULES))
+        self.effort
+            .saturating_mul(1000 * rules.min(MAX_COUNTED_RULES))
     }
 
-    /// Whether the intervals of all fields can be found in that time, and there
-    /// is something to combine.
+    /// True if there are rules, and the intervals of all fields can be found
+    /// within the limit on work.
     pub(crate) fn allow(&self, rules: &impl Places) -> bool {
         let fields = rules.schema().fields().len();
         let ends = rules.count().saturating_mul(2 * fields);
@@ -117,10 +119,11 @@ impl Bounds {
 pub(crate) struct Table {
     /// The number of the field in the list of columns.
     pub(crate) field: usize,
-    /// Classes of the field: entries of a row.
+    /// The number of classes of the field, which is the number of entries in a
+    /// row.
     pub(crate) columns: usize,
     pub(crate) rows: usize,
-    /// Row by row; none if tables are only counted.
+    /// Entries, row by row; empty if tables are only counted.
     pub(crate) entries: Vec<u32>,
 }
 
@@ -130,10 +133,10 @@ impl Table {
     }
 }
 
-/// Tables that say who wins, or `None` where they would exceed the bounds. There
-/// is one for each field that some rule does not leave open, as long as outcomes
-/// depend on it. With `fill`, their
-/// memory is counted as kept, and they are filled.
+/// Returns tables that give the winner, or `None` if they would exceed the
+/// bounds. Each field on which outcomes still depend has a table, except fields
+/// that every rule leaves open. With `fill`, the tables are filled and their
+/// memory is counted as kept.
 ///
 /// # Errors
 /// [`BuildError::Stopped`], [`BuildError::TooManyPeakBytes`],
@@ -148,7 +151,7 @@ pub(crate) fn combine(
     let mut order: Vec<usize> = (0..fields.len()).collect();
     order.retain(|&field| fields[field].classes > 1);
     order.sort_by_key(|&field| std::cmp::Reverse(fields[field].classes));
-    let last = order.len().min(LAST);
+    let last = order.len().min(LAST_FIELDS);
     order.rotate_left(last);
     monitor.begin(COMBINING, order.len())?;
     let mut tables: Vec<Table> = Vec::with_capacity(order.len());
@@ -169,11 +172,11 @@ pub(crate) fn combine(
     for (step, &field) in order.iter().enumerate() {
         let (columns, rows) = (fields[field].classes, before.len());
         if rows == 0 {
-            // All outcomes are known without the other fields.
+            // All outcomes are known without the remaining fields.
             break;
         }
         let bytes = bytes_of::<u32>(rows.saturating_mul(columns));
-        if bytes > bytes_left || !work.spend(rows * columns / FILLED, monitor)? {
+        if bytes > bytes_left || !work.spend(rows * columns / ENTRIES_PER_STEP, monitor)? {
             complete = false;
             break;
         }
@@ -237,11 +240,11 @@ pub(crate) fn combine(
     Ok(None)
 }
 
-/// The entries of the tables of each field, none where there are no tables.
-/// `fields` are told apart by their ids.
+/// Returns the number of table entries for each field, indexed by field id; 0
+/// for fields without a table.
 ///
 /// # Errors
-/// Those of [`combine`].
+/// As for [`combine`].
 pub(crate) fn measure(
     rules: &impl Places,
     monitor: &mut Monitor<'_>,
@@ -270,7 +273,7 @@ pub(crate) fn measure(
     Ok(cells)
 }
 
-/// Steps of work.
+/// Counted steps of work and their limit.
 struct Work {
     done: usize,
     reported: usize,
@@ -278,29 +281,30 @@ struct Work {
 }
 
 impl Work {
-    /// Counts steps. Says whether no more are done than allowed.
+    /// Counts steps. Returns false once the total exceeds the limit.
     fn spend(&mut self, steps: usize, monitor: &mut Monitor<'_>) -> Result<bool, BuildError> {
         self.done = self.done.saturating_add(steps);
-        let new = (self.done - self.reported) / STEPS;
+        let new = (self.done - self.reported) / STEPS_PER_MONITOR_STEP;
         if new > 0 {
-            self.reported += new * STEPS;
+            self.reported += new * STEPS_PER_MONITOR_STEP;
             monitor.work(new)?;
         }
         Ok(self.done <= self.most)
     }
 }
 
-/// Lists of rules, best first, each with a number.
+/// Numbered lists of rules, each best first.
 #[derive(Default)]
 struct Lists {
     places: Vec<u32>,
-    /// Where each list ends.
+    /// The end of each list in `places`.
     ends: Vec<usize>,
-    /// The number of the first list with a hash.
+    /// The number of the newest list with each hash.
     known: HashMap<u64, u32, MapState>,
 }
 
-/// The entries of the table of each field, 0 for all where no tables are made.
+/// Returns the number of table entries for each field; all 0 if no tables are
+/// made.
 pub(crate) fn cells(rules: &RuleSet) -> Vec<usize> {
     let schema = rules.schema();
     let is_box = |at: &u32| {
@@ -346,7 +350,7 @@ impl Places for Ranked<'_> {
     }
 }
 
-/// One list of all rules.
+/// Returns lists that hold a single list, of all rules.
 fn all_rules(count: usize, monitor: &mut Monitor<'_>) -> Result<Option<Lists>, BuildError> {
     let mut lists = Lists::default();
     let Ok(count) = u32::try_from(count) else {
@@ -367,14 +371,14 @@ impl Lists {
     }
 
     fn list(&self, number: usize) -> &[u32] {
-        let from = number.checked_sub(1).map_or(0, |before| self.ends[before]);
-        &self.places[from..self.ends[number]]
+        let start = number.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.places[start..self.ends[number]]
     }
 
-    /// The number of a list, which is added if it is new.
+    /// Returns the number of a list, after adding it if it is new.
     fn number(&mut self, list: &[u32], monitor: &mut Monitor<'_>) -> Result<u32, BuildError> {
         let hash = self.known.hasher().hash_one(list);
-        // Lists of the same hash may still differ.
+        // Different lists can have the same hash.
         if let Some(&number) = self.known.get(&hash)
             && self.list(number as usize) == list
         {
@@ -401,15 +405,16 @@ impl Lists {
     }
 }
 
-/// The different matches that rules have in the fields to come.
+/// The distinct matches that rules have in the remaining fields.
 struct Tails {
-    /// That of each rule.
+    /// The tail of each rule.
     of: Vec<u32>,
-    /// Which of them matches all values.
+    /// The tail that matches all values.
     open: Option<u32>,
-    /// For each the ones that it covers, as bits; none if there are too many.
+    /// For each tail, a bit for each tail that it covers; empty if there are
+    /// too many tails.
     covers: Vec<u64>,
-    /// Words for each.
+    /// Words of `covers` for each tail.
     words: usize,
 }
 
@@ -422,19 +427,19 @@ impl Tails {
     ) -> Result<Option<Tails>, BuildError> {
         let count = rules.count();
         monitor.memory().take(2 * bytes_of::<u32>(count))?;
-        let mut of = vec![0; count];
-        // A rule that has each.
+        let mut tail_of = vec![0; count];
+        // For each tail, a rule that has it.
         let mut examples: Vec<u32> = Vec::with_capacity(count);
         examples.extend((0..).take(count.min(1)));
         let mut enough = true;
         for field in fields {
             let mut known: HashMap<(u32, u32, u32), u32, MapState> = HashMap::default();
             examples.clear();
-            for (place, tail) in (0..).zip(&mut of) {
+            for (place, tail) in (0..).zip(&mut tail_of) {
                 monitor.memory().room_in_map(&mut known)?;
-                let at = place as usize;
+                let index = place as usize;
                 let next = u32::try_from(known.len()).expect("no more than rules");
-                let key = (field.first[at], field.last[at], *tail);
+                let key = (field.first[index], field.last[index], *tail);
                 *tail = *known.entry(key).or_insert(next);
                 if *tail == next {
                     examples.push(place);
@@ -446,13 +451,13 @@ impl Tails {
         let is_open = |&place: &u32| fields.iter().all(|field| field.is_open(place as usize));
         let open = examples.iter().position(is_open);
         let mut tails = Tails {
-            of,
+            of: tail_of,
             open: open.map(|open| u32::try_from(open).expect("no more than rules")),
             covers: Vec::new(),
             words: 0,
         };
         let number = examples.len();
-        if number <= TAILS && enough {
+        if number <= MAX_COMPARED_TAILS && enough {
             tails.words = number.div_ceil(64);
             let words = tails.words * number;
             monitor.memory().take(bytes_of::<u64>(words))?;
@@ -483,7 +488,7 @@ impl Tails {
         monitor.memory().give_back(bytes);
     }
 
-    /// Adds what a tail covers.
+    /// Adds the tails that `tail` covers to `covered`.
     fn add_covered(&self, tail: u32, covered: &mut [u64]) {
         let row = tail as usize * self.words;
         for (covered, word) in covered.iter_mut().zip(&self.covers[row..]) {
@@ -498,22 +503,22 @@ struct Joining<'a, R> {
     field: &'a Columns,
     tails: &'a Tails,
     is_last: bool,
-    /// The most rules in all lists.
+    /// The maximum number of rules in all lists together.
     most_places: usize,
     /// The rows of the next table.
     after: Lists,
     /// A bit for each rule of the list that matches in the current intervals.
     active: Vec<u64>,
-    /// Intervals from which on a rule of the list matches or does no more, and
-    /// which rule, ascending.
+    /// Pairs of an interval and a rule of the list that starts or stops
+    /// matching in this interval, ascending.
     events: Vec<(u32, u32)>,
     list: Vec<u32>,
     covered: Vec<u64>,
 }
 
 impl<R: Places> Joining<'_, R> {
-    /// Fills the entries of a row, if there are any. Says whether no more is
-    /// taken than allowed.
+    /// Fills the entries of a row, unless `entries` is empty. Returns false if
+    /// a limit was exceeded.
     fn join(
         &mut self,
         list: &[u32],
@@ -546,30 +551,30 @@ impl<R: Places> Joining<'_, R> {
         if !work.spend(2 * list.len() + self.events.len(), monitor)? {
             return Ok(false);
         }
-        let (mut from, mut next) = (0, 0);
-        while from < intervals {
+        let (mut start, mut next) = (0, 0);
+        while start < intervals {
             while let Some(&(interval, at)) = self.events.get(next)
-                && interval == from
+                && interval == start
             {
                 self.active[at as usize / 64] ^= 1 << (at % 64);
                 next += 1;
             }
-            let to = self.events.get(next).map_or(intervals, |event| event.0);
+            let end_interval = self.events.get(next).map_or(intervals, |event| event.0);
             let entry = self.entry(list, words, work, monitor)?;
             if work.done > work.most || self.after.places.len() > self.most_places {
                 return Ok(false);
             }
             if !entries.is_empty() {
-                for &class in &self.field.class_of[from as usize..to as usize] {
+                for &class in &self.field.class_of[start as usize..end_interval as usize] {
                     entries[class as usize] = entry;
                 }
             }
-            from = to;
+            start = end_interval;
         }
         Ok(true)
     }
 
-    /// The entry of the active rules of a list.
+    /// Returns the entry for the active rules of a list.
     fn entry(
         &mut self,
         list: &[u32],
@@ -589,22 +594,22 @@ impl<R: Places> Joining<'_, R> {
             looked_at = word + 1;
             let mut bits = bits;
             while bits != 0 {
-                let place = list[word * 64 + bits.trailing_zeros() as usize];
+                let rule_place = list[word * 64 + bits.trailing_zeros() as usize];
                 bits &= bits - 1;
                 seen += 1;
-                let tail = self.tails.of[place as usize];
+                let tail = self.tails.of[rule_place as usize];
                 let is_covered = self.covered.get(tail as usize / 64);
                 if is_covered.is_some_and(|word| word >> (tail % 64) & 1 == 1) {
                     continue;
                 }
-                let is_box = self.rules.is_box(place as usize);
+                let is_box = self.rules.is_box(rule_place as usize);
                 let is_open = self.tails.open == Some(tail);
                 if is_box && is_open && self.list.is_empty() {
                     work.spend(looked_at + seen + 4, monitor)?;
-                    return Ok(DECIDED | place);
+                    return Ok(DECIDED | rule_place);
                 }
                 monitor.memory().room(&mut self.list)?;
-                self.list.push(place);
+                self.list.push(rule_place);
                 if is_box && is_open {
                     break 'words;
                 }
@@ -624,7 +629,7 @@ impl<R: Places> Joining<'_, R> {
         self.after.number(&self.list, monitor)
     }
 
-    /// The lists that were found.
+    /// Returns the lists of the next table's rows.
     fn finish(self, monitor: &mut Monitor<'_>) -> Lists {
         let words = bytes_of::<u64>(self.active.capacity()) + bytes_of::<u64>(self.covered.len());
         let lists = bytes_of::<(u32, u32)>(self.events.capacity());

@@ -1,10 +1,10 @@
-//! Cookies of rules, by id.
+//! Cookies of rules, indexed by rule id.
 //!
 //! # Idea
-//! Engines that take updates hold what lookups need, matches, priorities and
-//! ids, and each rule's action. A cookie is the caller's: it is kept here,
-//! beside an engine, and changed with it. Few users set cookies, so only those
-//! that are not 0 are here.
+//! Engines that support updates hold what lookups need: matches, priorities and
+//! ids. They also hold each rule's action. Cookies are the caller's data. They
+//! are stored here, next to an engine, and change with its rules. Few users set
+//! cookies, so only nonzero cookies are stored.
 //!
 //! # Data layout
 //! ```text
@@ -12,9 +12,10 @@
 //! ```
 //!
 //! # Cost
-//! An update: one operation of [`IdMap`] as long as any rule has a cookie, none
-//! otherwise. Memory where ids are dense: nothing for a rule without a cookie, 9
-//! to 13 bytes for one with a cookie; after many rules have gone, up to 15.
+//! Each update takes one operation of [`IdMap`] if any rule has a cookie,
+//! otherwise none. If ids are dense, a rule without a cookie takes no memory
+//! and a rule with a cookie takes 9 to 13 bytes; after many rules were removed,
+//! up to 15 bytes.
 
 use crate::id_map::IdMap;
 use crate::rule::{RuleId, RuleRef};
@@ -22,12 +23,12 @@ use crate::ruleset::RuleSet;
 use crate::seed::Seed;
 use crate::transaction::Change;
 
-/// A cookie that needs no alignment of its own.
+/// A cookie stored with an alignment of 4 bytes instead of 8.
 #[derive(Clone, Copy, Debug)]
 struct Halves([u32; 2]);
 
 impl Halves {
-    #[allow(clippy::cast_possible_truncation)] // taken apart
+    #[allow(clippy::cast_possible_truncation)] // split into halves
     fn new(cookie: u64) -> Halves {
         Halves([cookie as u32, (cookie >> 32) as u32])
     }
@@ -37,20 +38,21 @@ impl Halves {
     }
 }
 
-/// The cookies of one engine's rules. Public in a private module: a hidden trait
-/// of the live table names it.
+/// The cookies of one engine's rules. Public in a private module because a
+/// hidden trait of the live table names it.
 #[derive(Debug)]
 pub struct Cookies {
     by_id: IdMap<Halves>,
 }
 
 impl Cookies {
-    /// Those of a rule set.
+    /// Copies the cookies of a rule set.
     pub(crate) fn new(rules: &RuleSet) -> Cookies {
         Cookies::with_seed(rules, Seed::PROCESS)
     }
 
-    /// The same with a map that begins with a seed: bytes depend on it a little.
+    /// Like [`new`](Self::new), with a seed for the map; the bytes held depend
+    /// slightly on the seed.
     fn with_seed(rules: &RuleSet, seed: Seed) -> Cookies {
         let mut cookies = Cookies {
             by_id: IdMap::new(seed.number()),
@@ -61,8 +63,7 @@ impl Cookies {
         cookies
     }
 
-    /// Does for cookies what the change does for an engine's rules. The engine
-    /// has accepted it.
+    /// Applies a change to the cookies. The engine has already accepted it.
     #[inline]
     pub(crate) fn change(&mut self, change: &Change<'_>) {
         match change {
@@ -88,13 +89,13 @@ impl Cookies {
         }
     }
 
-    /// The cookie of a rule that the engine has; 0 if none was set.
+    /// Returns the cookie of a rule in the engine; 0 if none was set.
     pub(crate) fn get(&self, id: RuleId) -> u64 {
         let cookie = (!self.by_id.is_empty()).then(|| self.by_id.get(id));
         cookie.flatten().map_or(0, Halves::cookie)
     }
 
-    /// Bytes held, spare room included.
+    /// Returns the bytes held, including unused capacity.
     pub(crate) fn bytes(&self) -> usize {
         self.by_id.bytes()
     }
@@ -116,15 +117,15 @@ mod tests {
         rule.unwrap().with_cookie(cookie)
     }
 
-    /// With a seed of its own: an index may hold a segment of 16 KB more or
-    /// less, depending on where entries lie.
+    /// Uses a fixed seed: an index may hold up to 16 KB more or less (one
+    /// segment), depending on where its entries are.
     fn empty() -> Cookies {
         let rules = RuleSet::new(&Schema::ipv4_5tuple());
         Cookies::with_seed(&rules, Seed::new(0x1319_8a2e_0370_7344))
     }
 
-    /// Against a map, over orders in which ids come, change and go; cookies of
-    /// which either half may be 0.
+    /// Compares the cookies with a map while rules are inserted, modified and
+    /// removed in random order. Either half of a cookie may be 0.
     #[test]
     #[allow(clippy::cast_possible_truncation)]
     fn what_was_put_in_last_is_found_and_nothing_else() {
@@ -161,11 +162,11 @@ mod tests {
         assert!(model.values().filter(|&&cookie| cookie != 0).count() > 20);
     }
 
-    /// The bytes a rule that the documentation states: as rules come and are
-    /// replaced, and after three of four have gone.
+    /// Checks the bytes for each rule that the documentation states: after
+    /// inserts, after replacements, and after three of four rules were removed.
     #[test]
     fn a_rule_takes_few_bytes() {
-        for (cookie, most, most_later) in [(0, 0, 0), (7, 13, 15)] {
+        for (cookie, max_bytes, max_bytes_later) in [(0, 0, 0), (7, 13, 15)] {
             let insert = |cookies: &mut Cookies, id| {
                 cookies.change(&Change::Insert(rule(id, cookie).view()));
             };
@@ -175,19 +176,22 @@ mod tests {
             for rules in [5000, 10_000, 30_000, 65_536, 106_600, 200_000] {
                 let mut cookies = empty();
                 (0..rules).for_each(|id| insert(&mut cookies, id));
-                let check = |cookies: &Cookies, most: usize| {
+                let check = |cookies: &Cookies, max_bytes: usize| {
                     let bytes = cookies.bytes();
-                    assert!(bytes <= most * rules, "{bytes} bytes for {rules} rules");
+                    assert!(
+                        bytes <= max_bytes * rules,
+                        "{bytes} bytes for {rules} rules"
+                    );
                 };
-                check(&cookies, most);
+                check(&cookies, max_bytes);
                 for id in 0..rules {
                     remove(&mut cookies, id);
                     insert(&mut cookies, id);
                 }
-                check(&cookies, most);
+                check(&cookies, max_bytes);
                 (rules..4 * rules).for_each(|id| insert(&mut cookies, id));
                 (rules..4 * rules).for_each(|id| remove(&mut cookies, id));
-                check(&cookies, most_later);
+                check(&cookies, max_bytes_later);
             }
         }
     }

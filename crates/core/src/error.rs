@@ -1,7 +1,7 @@
-//! What can go wrong, one enum for each class of operation.
+//! Errors: one enum for each class of operation.
 //!
-//! Every message says what was found, what was expected and where; readers of
-//! files add the line and the column.
+//! Every message has the value found, the value expected and the position.
+//! Readers of files add the line and column.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use thiserror::Error;
 
 use crate::match_kind::MatchKind;
 
-/// `1 rule`, `2 rules`, `2 matches`.
+/// Formats a number and a noun: `1 rule`, `2 rules`, `2 matches`.
 fn counted(count: &dyn fmt::Display, noun: &str) -> String {
     let count = count.to_string();
     match noun {
@@ -19,7 +19,7 @@ fn counted(count: &dyn fmt::Display, noun: &str) -> String {
     }
 }
 
-/// A list of fields is no schema.
+/// A list of fields does not make a schema.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum SchemaError {
@@ -29,12 +29,12 @@ pub enum SchemaError {
     /// The list is too long.
     #[error("{found} fields; a schema has at most {limit}")]
     TooManyFields {
-        /// How many there are.
+        /// The number of fields.
         found: usize,
-        /// How many there may be.
+        /// The maximum number of fields.
         limit: usize,
     },
-    /// A name is empty or has a character that names may not have.
+    /// A name is empty or has an invalid character.
     #[error(
         "field {position} has the name {name:?}; a name is made of letters, digits, `_`, `-` and `.`"
     )]
@@ -44,29 +44,29 @@ pub enum SchemaError {
         /// Its name.
         name: String,
     },
-    /// A name means something else in rule files.
+    /// A name is reserved in rule files.
     #[error("the field name `{name}` is reserved for rule files; choose another")]
     ReservedName {
         /// The name.
         name: String,
     },
-    /// Two fields have one name.
+    /// Two fields have the same name.
     #[error("the field name `{name}` is there twice")]
     RepeatedName {
         /// The name.
         name: String,
     },
-    /// Two fields have one role.
+    /// Two fields have the same role.
     #[error("fields `{first}` and `{second}` both have the role {role}; at most one may")]
     RepeatedRole {
         /// The role.
         role: &'static str,
         /// The first field that has it.
         first: String,
-        /// The second.
+        /// The second field that has it.
         second: String,
     },
-    /// A width is out of bounds.
+    /// A width is out of range.
     #[error("field `{field}` is {found} bits wide; expected 1 to {limit}")]
     BadWidth {
         /// The field.
@@ -76,7 +76,7 @@ pub enum SchemaError {
         /// The largest width.
         limit: u32,
     },
-    /// A way to write values does not go with the width.
+    /// A value format does not suit the field's width.
     #[error("field `{field}` is {} wide and cannot be written as {format}", counted(.width, "bit"))]
     BadFormat {
         /// The field.
@@ -89,14 +89,14 @@ pub enum SchemaError {
     /// All fields together are too wide.
     #[error("the fields have {found} bits together; a schema has at most {limit}")]
     TooManyBits {
-        /// How many there are.
+        /// The number of bits.
         found: u32,
-        /// How many there may be.
+        /// The maximum number of bits.
         limit: u32,
     },
 }
 
-/// A text cannot be read as a header.
+/// A text is not a valid header.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum HeaderTextError {
@@ -106,30 +106,30 @@ pub enum HeaderTextError {
         /// The word, or the whole text.
         text: String,
     },
-    /// No field has that name.
+    /// The schema has no field with this name.
     #[error("{schema} has no field `{name}`; its fields are {}", .fields.join(", "))]
     UnknownField {
         /// The schema's name.
         schema: String,
-        /// The name that the text gives.
+        /// The name in the text.
         name: String,
         /// The names of the schema's fields.
         fields: Vec<String>,
     },
-    /// One field has two values.
+    /// A field has two values.
     #[error("the header says `{name}` twice")]
     RepeatedField {
         /// The field.
         name: String,
     },
-    /// A text is not a value as the field writes it.
+    /// A text is not a value in the field's format.
     #[error("{name}: `{text}` is no value of the field; expected {expected}")]
     BadValue {
         /// The field.
         name: String,
         /// The text.
         text: String,
-        /// What values of the field look like.
+        /// The format of the field's values.
         expected: &'static str,
     },
     /// A value has more bits than its field.
@@ -142,7 +142,7 @@ pub enum HeaderTextError {
         /// The width of the field in bits.
         width: u32,
     },
-    /// A field without which the header means nothing is not there.
+    /// A required field is missing.
     #[error("the header does not say `{name}`")]
     MissingField {
         /// The field.
@@ -150,16 +150,16 @@ pub enum HeaderTextError {
     },
 }
 
-/// A list of matches is no rule of its schema.
+/// A list of matches is not a rule of its schema.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum RuleError {
-    /// Not one match for each field.
+    /// The numbers of matches and fields differ.
     #[error("{} for a schema of {}", counted(.found, "match"), counted(.expected, "field"))]
     WrongFieldCount {
-        /// How many matches there are.
+        /// The number of matches.
         found: usize,
-        /// How many fields the schema has.
+        /// The number of fields in the schema.
         expected: usize,
     },
     /// A number does not fit its field.
@@ -192,14 +192,14 @@ pub enum RuleError {
         /// The upper end.
         high: String,
     },
-    /// The field's kind has no such match.
+    /// The field's kind does not allow this match.
     #[error("{field}: {found} is no {kind} match, and the schema allows no other here")]
     WrongKind {
         /// The field.
         field: String,
         /// The field's kind.
         kind: MatchKind,
-        /// What was asked for.
+        /// The given match.
         found: String,
     },
     /// The id is the number that means "no rule".
@@ -208,10 +208,10 @@ pub enum RuleError {
         /// The number.
         number: u32,
     },
-    /// No id was given.
+    /// The rule has no id.
     #[error("the rule has no id; set one")]
     MissingId,
-    /// The schema has no field of that name.
+    /// The schema has no field with this name.
     #[error("{schema} has no field `{field}`; its fields are {known}")]
     UnknownField {
         /// The name.
@@ -227,19 +227,19 @@ pub enum RuleError {
         /// The field.
         field: String,
     },
-    /// An address does not go into a field of that width.
+    /// An address is not as wide as its field.
     #[error("{field}: {found} has {bits} bits, the field {width}")]
     WrongAddress {
         /// The field.
         field: String,
-        /// What was given.
+        /// The kind of address.
         found: &'static str,
-        /// How many bits that has.
+        /// The address's width in bits.
         bits: u32,
-        /// The field's width.
+        /// The field's width in bits.
         width: u32,
     },
-    /// Addresses of both families in one rule.
+    /// A rule has addresses of both families.
     #[error("{ipv4} demands an IPv4 address and {ipv6} an IPv6 address; no header has both")]
     MixedFamilies {
         /// A field that demands an IPv4 address.
@@ -247,7 +247,7 @@ pub enum RuleError {
         /// A field that demands an IPv6 address.
         ipv6: String,
     },
-    /// A number is below 0.
+    /// A number is negative.
     #[error("{field}: {value} is negative; fields hold numbers from 0 on")]
     Negative {
         /// The field.
@@ -257,16 +257,16 @@ pub enum RuleError {
     },
 }
 
-/// A list of values is no header of its schema.
+/// A list of values is not a header of its schema.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum HeaderError {
-    /// Not one value for each field.
+    /// The numbers of values and fields differ.
     #[error("{} for a schema of {}", counted(.found, "value"), counted(.expected, "field"))]
     WrongFieldCount {
-        /// How many values there are.
+        /// The number of values.
         found: usize,
-        /// How many fields the schema has.
+        /// The number of fields in the schema.
         expected: usize,
     },
     /// A number does not fit its field.
@@ -282,9 +282,9 @@ pub enum HeaderError {
     /// Packed words are not a whole number of keys.
     #[error("{words} words are not a whole number of keys of {key_words} words")]
     PartialKey {
-        /// How many words there are.
+        /// The number of words.
         words: usize,
-        /// How many words a key has.
+        /// The number of words in a key.
         key_words: usize,
     },
 }
@@ -293,13 +293,13 @@ pub enum HeaderError {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum BuildError {
-    /// The specification of the engine cannot be understood.
+    /// The engine specification is invalid.
     #[error(transparent)]
     Spec(#[from] SpecError),
-    /// The engine does not serve the rules' schema.
+    /// The engine does not support the rules' schema.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// An option requires something that this host lacks.
+    /// An option requires something that this host does not have.
     #[error("engine `{engine}`: {option}={value} is not possible here: {reason}")]
     Unavailable {
         /// The engine.
@@ -308,40 +308,42 @@ pub enum BuildError {
         option: &'static str,
         /// Its value.
         value: String,
-        /// What the host has.
+        /// The host's capabilities.
         reason: String,
     },
-    /// More rules than the caller allows.
+    /// There are more rules than the caller allows.
     #[error("{}; the limit is {limit}", counted(.found, "rule"))]
     TooManyRules {
-        /// How many there are.
+        /// The number of rules.
         found: usize,
-        /// How many there may be.
+        /// The maximum number of rules.
         limit: usize,
     },
-    /// More memory than the caller allows.
+    /// The engine needs more memory than the caller allows.
     #[error("the engine needs {needed} bytes; the limit is {limit}")]
     TooManyBytes {
-        /// How many are needed.
+        /// The number of bytes needed.
         needed: usize,
-        /// How many there may be.
+        /// The maximum number of bytes.
         limit: usize,
     },
-    /// Building takes more memory at once than the caller allows.
+    /// The build needs more memory at one moment than the caller allows.
     #[error(
         "while {stage}, building needs {needed} bytes at once, working memory included; \
          the limit on peak bytes is {limit}; raise it, choose an engine that needs less, or \
          divide the rules among several classifiers"
     )]
     TooManyPeakBytes {
-        /// What was going on.
+        /// The build stage.
         stage: &'static str,
-        /// How many bytes are needed at this moment; later ones may need more.
+        /// The number of bytes needed at this moment; later stages may need
+        /// more.
         needed: usize,
-        /// How many there may be.
+        /// The maximum number of bytes.
         limit: usize,
     },
-    /// More rules than the engine can address, whatever the caller allows.
+    /// There are more rules than the engine can address, whatever the caller's
+    /// limits.
     #[error(
         "{rules} rules; engine `{engine}` can hold {limit} of this schema; \
          choose another engine, or divide the rules among several classifiers"
@@ -349,12 +351,12 @@ pub enum BuildError {
     EngineFull {
         /// The engine.
         engine: String,
-        /// How many rules there are.
+        /// The number of rules.
         rules: usize,
-        /// How many the engine can hold.
+        /// The maximum number of rules in the engine.
         limit: usize,
     },
-    /// Updates are required, but the engine takes none.
+    /// Updates are required, but the engine does not support them.
     #[error(
         "engine `{engine}` takes no updates, so there can be no live table of it; these take \
          updates: {dynamic}"
@@ -362,36 +364,36 @@ pub enum BuildError {
     Static {
         /// The engine.
         engine: String,
-        /// The engines that take updates.
+        /// The engines that support updates.
         dynamic: String,
     },
-    /// The progress observer cancelled the work.
+    /// The progress callback cancelled the work.
     #[error("stopped while {stage}, at {done} of {total}")]
     Stopped {
-        /// What was going on.
+        /// The stage of the work.
         stage: &'static str,
-        /// How far it was.
+        /// The number of steps done in this stage.
         done: usize,
-        /// How far it had to go.
+        /// The number of steps in this stage.
         total: usize,
     },
 }
 
-/// An engine does not serve a schema.
+/// An engine does not support a schema.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("engine `{engine}` does not serve field `{field}`: {reason}; {instead}")]
 pub struct Refusal {
-    /// The engine, or its specification.
+    /// The engine's name or specification.
     pub engine: String,
     /// The field.
     pub field: String,
-    /// Why it is not served.
+    /// The reason why it is not supported.
     pub reason: String,
-    /// What would work instead.
+    /// An alternative that would work.
     pub instead: String,
 }
 
-/// Where in the text of an engine's specification something is wrong.
+/// The position of an error in an engine specification.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpecPlace {
     text: Box<str>,
@@ -406,14 +408,14 @@ impl SpecPlace {
         }
     }
 
-    /// The whole text.
+    /// Returns the whole text.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// The column, in bytes from 1; one more than the text has bytes for its
-    /// end.
+    /// Returns the column in bytes, from 1. At the end of the text, it is the
+    /// text's length plus 1.
     #[must_use]
     pub fn column(&self) -> usize {
         self.byte + 1
@@ -426,51 +428,51 @@ impl fmt::Display for SpecPlace {
     }
 }
 
-/// A text is no engine's specification. Messages are one line: the text, the
-/// column, what was found there and what is allowed.
+/// A text is not an engine specification. Each message is one line: the text,
+/// the column, the text found there and the allowed text.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum SpecError {
     /// A name, an option or a value is missing.
     #[error("{at}: expected {expected}, found {}", found_char(*found))]
     Empty {
-        /// Where.
+        /// The position of the error.
         at: SpecPlace,
-        /// The character there; `None` at the end.
+        /// The character at this position; `None` at the end.
         found: Option<char>,
-        /// What is missing.
+        /// The missing item.
         expected: &'static str,
     },
     /// No engine has that name.
     #[error("{at}: there is no engine `{found}`; there are {known}{}", near_name(*near))]
     UnknownEngine {
-        /// Where the name begins.
+        /// The start of the name.
         at: SpecPlace,
         /// The name.
         found: String,
-        /// The engines that there are.
+        /// The available engines.
         known: String,
-        /// The one whose name is nearest, if one is near.
+        /// The most similar name, if one is similar.
         near: Option<&'static str>,
     },
     /// The engine has no such option.
     #[error("{at}: engine `{engine}` has no option `{found}`; it has {known}{}", near_name(*near))]
     UnknownOption {
-        /// Where the option begins.
+        /// The start of the option.
         at: SpecPlace,
         /// The engine.
         engine: &'static str,
         /// The option.
         found: String,
-        /// The options that there are.
+        /// The available options.
         known: String,
-        /// The one whose name is nearest, if one is near.
+        /// The most similar name, if one is similar.
         near: Option<&'static str>,
     },
-    /// An option's value is not one that it takes.
+    /// An option does not accept this value.
     #[error("{at}: engine `{engine}`: expected {expected} for `{option}`, found `{found}`")]
     BadValue {
-        /// Where the value begins.
+        /// The start of the value.
         at: SpecPlace,
         /// The engine.
         engine: &'static str,
@@ -478,13 +480,13 @@ pub enum SpecError {
         option: &'static str,
         /// The value.
         found: String,
-        /// What the option takes.
+        /// The accepted values.
         expected: String,
     },
     /// An option has no value.
     #[error("{at}: expected `=VALUE` after `{option}`")]
     NoValue {
-        /// Where the option ends.
+        /// The end of the option.
         at: SpecPlace,
         /// The option.
         option: String,
@@ -492,76 +494,76 @@ pub enum SpecError {
     /// An option is given twice.
     #[error("{at}: option `{option}` is given twice, first at column {first}; give it once")]
     Repeated {
-        /// Where it is given again.
+        /// The second occurrence of the option.
         at: SpecPlace,
         /// The option.
         option: &'static str,
-        /// The column where it is given first.
+        /// The column of its first occurrence.
         first: usize,
     },
-    /// There is an inner engine for an engine that wraps none.
+    /// An inner engine is given to an engine that wraps none.
     #[error("{at}: engine `{engine}` wraps no other engine; expected no parentheses, found `(`")]
     UnexpectedInner {
-        /// Where the parenthesis is.
+        /// The position of the parenthesis.
         at: SpecPlace,
         /// The engine.
         engine: &'static str,
     },
-    /// There is no inner engine for an engine that wraps one.
+    /// An engine that wraps another engine is given no inner engine.
     #[error(
         "{at}: engine `{engine}` wraps another one; expected {allowed}, in parentheses: \
          `{engine}(INNER)`"
     )]
     MissingInner {
-        /// Where it should be.
+        /// The position where the inner engine is expected.
         at: SpecPlace,
         /// The engine.
         engine: &'static str,
-        /// Which engines it wraps.
+        /// The engines that it can wrap.
         allowed: &'static str,
     },
-    /// The inner engine is not one that the outer one can wrap.
+    /// The outer engine cannot wrap this inner engine.
     #[error("{at}: engine `{engine}` cannot wrap `{found}`; expected {allowed}")]
     WrongInner {
-        /// Where the inner engine begins.
+        /// The start of the inner engine.
         at: SpecPlace,
         /// The outer engine.
         engine: &'static str,
         /// The inner engine.
         found: &'static str,
-        /// Which engines the outer one wraps.
+        /// The engines that the outer engine can wrap.
         allowed: &'static str,
     },
     /// A parenthesis is not closed.
     #[error("{at}: expected `)` for the `(` at column {opened}, found the end")]
     Unclosed {
-        /// Where the text ends.
+        /// The end of the text.
         at: SpecPlace,
         /// The column of the parenthesis.
         opened: usize,
     },
-    /// Something comes after a specification that is no part of it.
+    /// Extra text follows a specification.
     #[error("{at}: expected {expected}, found `{found}`")]
     Unexpected {
-        /// Where it begins.
+        /// The start of the extra text.
         at: SpecPlace,
-        /// What it is.
+        /// The extra text.
         found: String,
-        /// What could come there.
+        /// The text allowed at this position.
         expected: &'static str,
     },
-    /// Too many engines stand in each other.
+    /// Engines are nested too deeply.
     #[error("{at}: expected at most {limit} engines in each other, found one more")]
     TooDeep {
-        /// Where the parenthesis is that is too many.
+        /// The position of the first parenthesis that is too deep.
         at: SpecPlace,
-        /// How many there may be.
+        /// The maximum number of nested engines.
         limit: usize,
     },
 }
 
 impl SpecError {
-    /// Where in the text it is.
+    /// Returns the position of the error in the text.
     #[must_use]
     pub fn place(&self) -> &SpecPlace {
         match self {
@@ -580,7 +582,7 @@ impl SpecError {
         }
     }
 
-    /// The column, in bytes from 1.
+    /// Returns the column in bytes, from 1.
     #[must_use]
     pub fn column(&self) -> usize {
         self.place().column()
@@ -589,7 +591,7 @@ impl SpecError {
 
 fn found_char(found: Option<char>) -> String {
     match found {
-        Some(found) => format!("`{found}`"),
+        Some(character) => format!("`{character}`"),
         None => "the end".to_owned(),
     }
 }
@@ -601,12 +603,11 @@ fn near_name(near: Option<&'static str>) -> String {
     }
 }
 
-/// The parts named for one rule of a policy are not parts that it can stand
-/// in. Nothing was changed.
+/// A rule of a policy was given an invalid list of parts. Nothing was changed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum PartError {
-    /// The rule is in no part.
+    /// The list has no part.
     #[error("no part is given for the rule; a rule stands in at least one part")]
     Missing,
     /// The policy has no such part.
@@ -616,10 +617,10 @@ pub enum PartError {
         id: u32,
         /// The part's position, from 0.
         part: usize,
-        /// How many parts the policy has.
+        /// The number of parts in the policy.
         parts: usize,
     },
-    /// One part is named twice.
+    /// The list has one part twice.
     #[error("rule {id}: part {part} is given twice; a rule stands in a part at most once")]
     Repeated {
         /// The rule's id.
@@ -639,7 +640,7 @@ pub enum PartError {
     },
 }
 
-/// A transaction, or one rule of it, is refused. Nothing was changed.
+/// A transaction, or a rule in it, is refused. Nothing was changed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum UpdateError {
@@ -652,10 +653,10 @@ pub enum UpdateError {
         change: usize,
         /// The rule's schema.
         found: String,
-        /// The classifier's.
+        /// The classifier's schema.
         expected: String,
     },
-    /// An insert of an id that is there.
+    /// An insert has an id that is already in use.
     #[error("change {change}: cannot insert rule {id}: a rule with that id is there already")]
     DuplicateId {
         /// The change's position in the transaction, from 0.
@@ -663,7 +664,7 @@ pub enum UpdateError {
         /// The rule's id.
         id: u32,
     },
-    /// A remove or modify of an id that is not there.
+    /// A remove or modify has an id that is not in use.
     #[error("change {change}: cannot {operation} rule {id}: no rule has that id")]
     UnknownId {
         /// The change's position in the transaction, from 0.
@@ -673,26 +674,27 @@ pub enum UpdateError {
         /// The rule's id.
         id: u32,
     },
-    /// A policy's rule is given for parts that it cannot stand in.
+    /// A rule of a policy has an invalid list of parts.
     #[error("change {change}: {error}")]
     Parts {
         /// The change's position in the list, from 0.
         change: usize,
-        /// What is wrong with the parts.
+        /// The error in the list of parts.
         #[source]
         error: PartError,
     },
-    /// More rules than the caller allows.
+    /// There would be more rules than the caller allows.
     #[error("change {change}: {}; the limit is {limit}", counted(.found, "rule"))]
     TooManyRules {
         /// The change's position in the transaction, from 0.
         change: usize,
-        /// How many rules there would be.
+        /// The number of rules after the change.
         found: usize,
-        /// How many there may be.
+        /// The maximum number of rules.
         limit: usize,
     },
-    /// More rules than the engine can address, whatever the caller allows.
+    /// There would be more rules than the engine can address, whatever the
+    /// caller's limits.
     #[error(
         "change {change}: {rules} rules; engine `{engine}` can hold {limit} of this schema; \
          remove rules first, choose another engine, or divide the rules among several classifiers"
@@ -702,51 +704,51 @@ pub enum UpdateError {
         change: usize,
         /// The engine.
         engine: String,
-        /// How many rules there would be.
+        /// The number of rules after the change.
         rules: usize,
-        /// How many the engine can hold.
+        /// The maximum number of rules in the engine.
         limit: usize,
     },
-    /// More memory than the caller allows.
+    /// The engine holds more memory than the caller allows.
     #[error(
         "change {change}: no room for more rules: the engine holds {held} bytes; the limit is {limit}"
     )]
     TooManyBytes {
-        /// The first change that adds a rule, by its position from 0.
+        /// The position of the first change that adds a rule, from 0.
         change: usize,
-        /// How many bytes there are, index and rules together.
+        /// The number of bytes held, index and rules together.
         held: usize,
-        /// How many bytes there may be.
+        /// The maximum number of bytes.
         limit: usize,
     },
 }
 
-/// A transaction was not accepted by a live table's `try_apply`. Nothing was
-/// changed. `E` says why a transaction cannot be made.
+/// A live table's `try_apply` did not accept a transaction. Nothing was
+/// changed. `E` is the reason why a transaction can be refused.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum TryApplyError<E = UpdateError> {
-    /// The transaction is refused; trying again makes no difference.
+    /// The transaction is refused; retrying will not help.
     #[error(transparent)]
     Refused(E),
-    /// The writer would wait for a reader that pinned an older version; trying
-    /// again later may succeed.
+    /// The writer would have to wait for a reader that pinned an older version.
+    /// Retrying later may succeed.
     #[error(
         "a reader that pinned an older version is in the way: {pending} changes are pending, \
          and with {changes} more they would exceed the limit of {limit}"
     )]
     WouldWait {
-        /// Changes that are accepted and not visible yet.
+        /// The number of accepted changes that are not visible yet.
         pending: usize,
-        /// Changes of the transaction.
+        /// The number of changes in the transaction.
         changes: usize,
-        /// How many changes may be pending.
+        /// The maximum number of pending changes.
         limit: usize,
     },
 }
 
 impl UpdateError {
-    /// The position of the change that was refused, from 0.
+    /// Returns the position of the refused change, from 0.
     #[must_use]
     pub fn change(&self) -> usize {
         match self {
@@ -760,8 +762,8 @@ impl UpdateError {
         }
     }
 
-    /// The same error in another numbering of changes, for layers that pass on
-    /// parts of a longer list.
+    /// Returns the error with its change position mapped by `number`, for
+    /// layers that pass on parts of a longer list.
     #[must_use]
     pub fn renumbered(mut self, number: impl FnOnce(usize) -> usize) -> UpdateError {
         match &mut self {

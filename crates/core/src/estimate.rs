@@ -1,22 +1,22 @@
-//! What an engine would cost, before it is built.
+//! Estimates of an engine's memory and time, made before it is built.
 //!
 //! # Idea
-//! A [`Shape`] is what estimates need to know of a rule set: its schema, for
-//! each tuple (distinct mask) how many rules have it, how many different values
-//! they have under it, and how good the best of them is, and for each field how
-//! many different matches the rules have there. It also has a sample of the
-//! rules, for engines whose memory depends on how rules overlap. It is measured
-//! from rules, or made up for rules that do not exist yet, and scaled to other
-//! numbers of rules. [`EngineSpec::estimate`] returns what an engine would make
-//! of rules of that shape: an [`Estimate`], or the error that building would
-//! give.
+//! A [`Shape`] summarises a rule set for estimates. It has the schema and, for
+//! each tuple (distinct mask), the number of rules, the number of distinct
+//! values under the mask, and the rank of the best rule. For each field it has
+//! the number of distinct matches. It also has a sample of the rules, for
+//! engines whose memory depends on how rules overlap. A shape is measured from
+//! rules, or made up for rules that do not exist yet, and can be scaled to
+//! other numbers of rules. [`EngineSpec::estimate`] returns an [`Estimate`] for
+//! an engine over rules of this shape, or the error that building it would
+//! return.
 //!
 //! ```
 //! use classyard::{BuildError, EngineSpec, Limits, Schema};
 //! use classyard::estimate::{Shape, Tuple};
 //!
 //! let schema = Schema::ipv4_5tuple();
-//! // A table of a million pairs of hosts, of which there is no rule yet.
+//! A table of a million pairs of hosts. None of its rules exists yet.
 //! let pairs = Tuple::of_lengths(&schema, &[32, 32, 0, 0, 0], 1_000_000);
 //! let shape = Shape::new(&schema, vec![pairs]);
 //! let forest = EngineSpec::parse("forest")?;
@@ -29,21 +29,23 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! # What an estimate is worth
+//! # Accuracy
 //! **Bytes** are computed from the sizes of the engine's structures and from
-//! their rules of growth. What is not known without the rules is how many keys
-//! a merged table has; a test holds the bytes of all engines to within a factor
-//! of 1.5 of those of the built classifier.
+//! how these grow. Only the number of keys in a merged table cannot be computed
+//! without the rules. A test checks that the estimated bytes of every engine
+//! are within a factor of 1.5 of the bytes of the built classifier.
 //!
-//! **Times** are what the engine's work ([`Costs`]) takes on a
-//! [machine](crate::machine). Most engines are built over the shape's sample, and
-//! the tables, nodes and rules that lookups meet there are counted and extrapolated
-//! to all rules. How many instructions and lines each of these takes was fitted to
-//! measurements on the [default machine](crate::machine::Machine): headers drawn as
-//! ClassBench does, six of the built-in profiles at 1k, 10k and 30k rules, three of
-//! IPv6, fifteen fields and two kinds of flow tables (November 2026). `bench/README.md`
-//! has the command that compares estimates with measured times, and what it found on
-//! other profiles and sizes: they are for ordering engines and for sizing, no promises.
+//! **Times** are the engine's work ([`Costs`]) multiplied by the prices of a
+//! [machine](crate::machine). Most engines are built over the shape's sample;
+//! the tables, nodes and rules that lookups visit there are counted and
+//! extrapolated to all rules. The instructions and cache lines for each of
+//! these were fitted to measurements on the [default
+//! machine](crate::machine::Machine): headers drawn as in ClassBench, six of
+//! the built-in profiles at 1k, 10k and 30k rules, three profiles of IPv6,
+//! fifteen fields, and two kinds of flow tables (November 2026).
+//! `bench/README.md` has the command that compares estimates with measured
+//! times, and its results for other profiles and sizes. Use estimates to rank
+//! engines and to size machines; they are not promises.
 //!
 //! [`EngineSpec::estimate`]: crate::engine::EngineSpec::estimate
 
@@ -62,45 +64,44 @@ use crate::ruleset::RuleSet;
 use crate::schema::{Field, FieldId, MatchKind, Schema, prefix_mask};
 use crate::seed::{MapState, splitmix};
 
-/// What an engine would cost over a rule set, on some machine.
+/// The estimated memory and time of an engine over a rule set, on a machine.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
     /// Bytes held after building, rules included, as
     /// [`Stats::bytes`](crate::classifier::Stats::bytes) counts them.
     pub bytes: usize,
-    /// CPU time of building, with one core.
+    /// CPU time of a build on one core.
     pub build: Duration,
-    /// Nanoseconds for a header, in the mean, looked up in batches of
-    /// [`BATCH`](crate::classifier::BATCH) with one core.
+    /// Mean nanoseconds for each header when headers are looked up in batches
+    /// of [`BATCH`](crate::classifier::BATCH) on one core.
     pub lookup_ns: f64,
-    /// Nanoseconds for a header, in the mean, looked up alone, one after the
-    /// other.
+    /// Mean nanoseconds for each header when headers are looked up one by one.
     pub single_ns: f64,
-    /// Nanoseconds for a rule inserted or removed, in the mean; `None` for an
-    /// engine that takes no updates.
+    /// Mean nanoseconds for inserting or removing a rule; `None` if the engine
+    /// does not support updates.
     pub update_ns: Option<f64>,
 }
 
-/// What an engine would do over a rule set, whatever the machine.
+/// The estimated memory and work of an engine over a rule set, on any machine.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Costs {
     /// Bytes held after building, rules included.
     pub bytes: usize,
-    /// Building.
+    /// The work of a build.
     pub build: Work,
-    /// A header, in the mean, of a batch of
+    /// Mean work for a header in a batch of
     /// [`BATCH`](crate::classifier::BATCH).
     pub batch: Work,
-    /// A header, in the mean, looked up alone.
+    /// Mean work for a header looked up alone.
     pub single: Work,
-    /// A rule inserted or removed, in the mean; `None` for an engine that takes
-    /// no updates.
+    /// Mean work for inserting or removing a rule; `None` if the engine does
+    /// not support updates.
     pub update: Option<Work>,
 }
 
 impl Costs {
-    /// What that takes on a machine; `factor` says by how much longer than the
-    /// work says ([`Machine::factor`]).
+    /// Returns the estimate for a machine. `factor` is the ratio of measured to
+    /// computed time for each operation ([`Machine::factor`]).
     #[must_use]
     pub fn on(&self, machine: &Machine, factor: impl Fn(Operation) -> f64) -> Estimate {
         let ns = |work: &Work, operation| machine.ns(work) * factor(operation);
@@ -114,23 +115,24 @@ impl Costs {
     }
 }
 
-/// The rules of one mask.
+/// The rules with one mask.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tuple {
-    /// The bits that the rules look at, in the words of a key. For a range these
-    /// are the leading bits that all of its values share.
+    /// The bits that the rules compare, in the words of a key. For a range,
+    /// these are the leading bits that all its values share.
     pub mask: Box<[u64]>,
-    /// How many rules have the mask.
+    /// The number of rules with this mask.
     pub rules: usize,
-    /// How many different values they have under it; at most `rules`.
+    /// The number of distinct values under the mask; at most `rules`.
     pub keys: usize,
-    /// The share of all rules, 0 to 1, that are better than the best of these.
+    /// The share of all rules, 0 to 1, that are better than this tuple's best
+    /// rule.
     pub best: f64,
 }
 
 impl Tuple {
-    /// Rules of a mask, whose values all differ and which are among the others
-    /// at random as far as priorities go.
+    /// Returns a tuple of rules that all have distinct values. Their priorities
+    /// are assumed to be randomly distributed among all priorities.
     #[must_use]
     pub fn new(mask: &[u64], rules: usize) -> Tuple {
         Tuple {
@@ -141,11 +143,12 @@ impl Tuple {
         }
     }
 
-    /// The same for rules that look at the first `lengths[i]` bits of field `i`.
+    /// Like [`new`](Self::new), for rules that match the first `lengths[i]` bits of
+    /// field `i`.
     ///
     /// # Panics
-    /// When there is not one length for each field, or a length is greater than
-    /// its field's width.
+    /// If the number of lengths differs from the number of fields, or a length
+    /// exceeds its field's width.
     #[must_use]
     pub fn of_lengths(schema: &Schema, lengths: &[u32], rules: usize) -> Tuple {
         assert_eq!(
@@ -164,52 +167,53 @@ impl Tuple {
     }
 }
 
-/// How many different matches rules have in a field. Matches of any value are
-/// not counted.
+/// The numbers of distinct matches that rules have in a field, excluding
+/// wildcards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct FieldShape {
-    /// Single values and prefixes: any two of them nest or are apart.
+    /// Single values and prefixes: any two of them are nested or disjoint.
     pub prefixes: usize,
-    /// Ranges that are no prefix, and values under a mask with holes.
+    /// Ranges that are not prefixes, and values under a mask with holes.
     pub ranges: usize,
-    /// Entries of the table that adds the field to those before it, when fields
-    /// are combined one after the other until the winner is known; 0 where
-    /// nobody counted them, or where all tables together took too much work.
+    /// Entries of this field's table when fields are combined one after the
+    /// other until the winner is known. 0 if the entries were not counted, or
+    /// if all tables together took too much work.
     pub combined: usize,
 }
 
-/// What a rule set looks like, as far as estimates need to know.
+/// A summary of a rule set for estimates.
 #[derive(Clone, Debug)]
 pub struct Shape {
     schema: Arc<Schema>,
     rules: usize,
-    /// Groups of [`ID_GROUP`] consecutive ids that have any rule.
+    /// The number of groups of [`ID_GROUP`] consecutive ids with at least one
+    /// rule.
     id_groups: usize,
-    /// Most rules first.
+    /// In descending order of rules.
     tuples: Vec<Tuple>,
     /// In the schema's order.
     fields: Vec<FieldShape>,
-    /// At most [`SAMPLE`] of the rules.
+    /// At most [`SAMPLE_RULES`] of the rules.
     sample: Arc<RuleSet>,
 }
 
-/// Ids that stand together in an engine's map of ids.
+/// Ids stored together in an engine's map of ids.
 const ID_GROUP: usize = 16;
 
-/// The most rules of a sample.
-const SAMPLE: usize = 8192;
+/// Maximum number of rules in a sample.
+const SAMPLE_RULES: usize = 8192;
 
-/// Ranks that stand for all, to say how good a tuple's best rule is.
-const RANKS: usize = 4096;
+/// Number of sampled ranks for estimating the rank of a tuple's best rule.
+const SAMPLED_RANKS: usize = 4096;
 
 impl Shape {
-    /// The shape of rules that need not exist. Tuples without rules are left
-    /// out. Ids are taken to be 0, 1, 2, …, and the values of a field to differ
-    /// as far as its bits allow. The [sample](Self::sample) has rules of random
-    /// values, and of the tuples in proportion.
+    /// Returns the shape of rules that need not exist. Tuples without rules are
+    /// dropped. Assumes that ids are 0, 1, 2, …, and that the values of a field
+    /// are as distinct as its bits allow. The [sample](Self::sample) has rules
+    /// with random values, in proportion to the tuples.
     ///
     /// # Panics
-    /// When a mask does not have as many words as the schema's keys.
+    /// If a mask and the schema's keys differ in their number of words.
     #[must_use]
     pub fn new(schema: &Arc<Schema>, tuples: Vec<Tuple>) -> Shape {
         let shape = Shape::with_tuples(schema, tuples, Arc::new(RuleSet::new(schema)));
@@ -254,11 +258,12 @@ impl Shape {
         }
     }
 
-    /// The same with other numbers of different matches in the fields, in the
-    /// schema's order. Engines that index each field by itself estimate by them.
+    /// Replaces the numbers of distinct matches in the fields, in the schema's
+    /// order. Engines that index each field separately use them for estimates.
     ///
     /// # Panics
-    /// When there is not one for each field.
+    /// If the number of `fields` differs from the number of the schema's
+    /// fields.
     #[must_use]
     pub fn with_fields(self, fields: &[FieldShape]) -> Shape {
         assert_eq!(fields.len(), self.fields.len(), "one for each field");
@@ -268,35 +273,33 @@ impl Shape {
         }
     }
 
-    /// The same with another sample of the rules. Engines whose memory depends on
-    /// how rules overlap estimate by it.
+    /// Replaces the sample of rules. Engines whose memory depends on how rules
+    /// overlap use it for estimates.
     ///
     /// # Panics
-    /// When its rules have another schema.
+    /// If the sample's rules have another schema.
     #[must_use]
     pub fn with_sample(self, sample: &RuleSet) -> Shape {
         assert_eq!(sample.schema(), &self.schema, "rules of another schema");
         Shape {
-            sample: Arc::new(some_of(sample, SAMPLE)),
+            sample: Arc::new(some_of(sample, SAMPLE_RULES)),
             ..self
         }
     }
 
-    /// Measures a rule set. Different values are counted by hash in a bitmap of
-    /// eight to sixteen bits a rule, so up to 6% of them are missed; ranks are
-    /// compared with a sample.
+    /// Measures a rule set. Distinct values, and distinct matches of a field,
+    /// are counted by hash in a bitmap of eight to sixteen bits a rule, so up
+    /// to 6% of them are missed. Ranks are compared with a sample.
     ///
-    /// The same for the different matches of a field.
+    /// The sample has at most 8,192 rules, evenly spaced in the set.
     ///
-    /// The sample has at most 8,192 rules, at equal distances in the set.
-    ///
-    /// Takes 0.05 to 0.1 µs a rule and 0.02 µs for each of its fields, and
-    /// besides the bitmaps as much memory as the distinct masks and the sample.
-    /// Combining the fields takes some tens of milliseconds besides, at most, and
-    /// some tens of megabytes.
+    /// Takes 0.05 to 0.1 µs for each rule, and 0.02 µs for each field of a
+    /// rule. Needs memory for the bitmaps, the distinct masks and the sample.
+    /// Combining the fields takes at most another few tens of milliseconds and
+    /// of megabytes.
     #[must_use]
     pub fn of(rules: &RuleSet) -> Shape {
-        let step = rules.len().div_ceil(RANKS).max(1);
+        let step = rules.len().div_ceil(SAMPLED_RANKS).max(1);
         let sampled = (0..rules.len()).step_by(step);
         let mut ranks: Vec<u64> = sampled.map(|at| rules.rule(at).winner().rank()).collect();
         ranks.sort_unstable();
@@ -344,13 +347,13 @@ impl Shape {
         Shape {
             id_groups,
             fields,
-            ..Shape::with_tuples(schema, tuples, Arc::new(some_of(rules, SAMPLE)))
+            ..Shape::with_tuples(schema, tuples, Arc::new(some_of(rules, SAMPLE_RULES)))
         }
     }
 
-    /// The same with another number of rules: each tuple keeps its share of
-    /// them, so rare ones may go, and the sample stays. A shape without rules gets ones that are exact
-    /// in every field.
+    /// Scales the shape to `rules` rules: each tuple keeps its share of the
+    /// rules, so rare tuples may disappear. The sample is unchanged. A shape
+    /// without rules becomes a shape of rules that are exact in every field.
     #[must_use]
     pub fn with_rules(&self, rules: usize) -> Shape {
         if self.rules == 0 {
@@ -365,9 +368,9 @@ impl Shape {
         };
         let mut before = 0;
         let tuples = self.tuples.iter().map(|tuple| {
-            let from = share(before);
+            let start = share(before);
             before += tuple.rules;
-            let count = share(before) - from;
+            let count = share(before) - start;
             let keys = count as f64 * tuple.keys as f64 / tuple.rules as f64;
             Tuple {
                 rules: count,
@@ -390,103 +393,106 @@ impl Shape {
         }
     }
 
-    /// The schema of the rules.
+    /// Returns the schema of the rules.
     #[must_use]
     pub fn schema(&self) -> &Arc<Schema> {
         &self.schema
     }
 
-    /// The number of rules.
+    /// Returns the number of rules.
     #[must_use]
     pub fn rules(&self) -> usize {
         self.rules
     }
 
-    /// The tuples, those with most rules first.
+    /// Returns the tuples in descending order of rules.
     #[must_use]
     pub fn tuples(&self) -> &[Tuple] {
         &self.tuples
     }
 
-    /// The different matches of each field, in the schema's order.
+    /// Returns the numbers of distinct matches for each field, in the schema's
+    /// order.
     #[must_use]
     pub fn fields(&self) -> &[FieldShape] {
         &self.fields
     }
 
-    /// Some of the rules, or such that are like them: at most 8,192. There may be
-    /// more than the shape has rules, or fewer.
+    /// Returns a sample of the rules, or of made-up rules like them: at most
+    /// 8,192. There may be more or fewer than the shape has rules.
     #[must_use]
     pub fn sample(&self) -> &RuleSet {
         &self.sample
     }
 
-    /// How many groups of sixteen consecutive ids, the first of which is a
-    /// multiple of sixteen, have any rule.
+    /// Returns the number of aligned groups of sixteen consecutive ids with at
+    /// least one rule.
     #[must_use]
     pub fn id_groups(&self) -> usize {
         self.id_groups
     }
 }
 
-/// The indices of the rules that are the [sample](Shape::sample) of so many.
+/// Returns the indices of the rules that [`Shape::of`] samples from `rules`
+/// rules.
 pub(crate) fn sample_of(rules: usize) -> impl Iterator<Item = u32> {
-    let count = rules.min(SAMPLE);
+    let count = rules.min(SAMPLE_RULES);
     let indices = (0..count).map(move |number| number * rules / count);
     indices.map(|index| u32::try_from(index).expect("at most 2^32 rules"))
 }
 
-/// At most so many of some rules, at equal distances.
+/// Copies at most `count` of the rules, evenly spaced.
 pub(crate) fn some_of(rules: &RuleSet, count: usize) -> RuleSet {
-    let mut some = RuleSet::new(rules.schema());
+    let mut sample = RuleSet::new(rules.schema());
     let count = count.min(rules.len());
-    some.reserve(count);
+    sample.reserve(count);
     for number in 0..count {
         let rule = rules.rule(number * rules.len() / count);
-        some.push(rule).expect("ids of a rule set differ");
+        sample.push(rule).expect("ids of a rule set differ");
     }
-    some
+    sample
 }
 
-/// A sample of rules that need not exist, of random values.
+/// Makes a sample of rules with random values, for tuples whose rules do not
+/// exist.
 fn made_up(schema: &Arc<Schema>, tuples: &[Tuple], rules: usize) -> RuleSet {
     let mut sample = RuleSet::new(schema);
-    let count = rules.min(SAMPLE);
+    let count = rules.min(SAMPLE_RULES);
     let mut tuples = tuples.iter().enumerate();
     let (mut first, mut current) = (0, None::<(usize, &Tuple)>);
     for number in 0..count {
-        let at = number * rules / count;
-        while current.is_none_or(|(_, tuple)| at >= first + tuple.rules) {
+        let index = number * rules / count;
+        while current.is_none_or(|(_, tuple)| index >= first + tuple.rules) {
             first += current.map_or(0, |(_, tuple)| tuple.rules);
             current = tuples.next();
             assert!(current.is_some(), "each rule has a tuple");
         }
         let (tuple_number, tuple) = current.expect("each rule has a tuple");
-        let mut state = (tuple_number as u64) << 32 ^ ((at - first) % tuple.keys) as u64;
+        let mut state = (tuple_number as u64) << 32 ^ ((index - first) % tuple.keys) as u64;
         let fields = schema.field_ids().map(|id| {
             let mask = schema.placement(id).get(&tuple.mask);
             let value = u128::from(splitmix(&mut state)) << 64 | u128::from(splitmix(&mut state));
             random_match(schema.field(id), mask, value)
         });
         let fields: Vec<FieldMatch> = fields.collect();
-        let priority = Priority(u32::MAX - place_among_all(tuple, at - first, rules));
+        let priority = Priority(u32::MAX - place_among_all(tuple, index - first, rules));
         let added = sample.add(RuleId::from_index(number), priority, ActionId(0), &fields);
         added.expect("matches that fit the schema");
     }
     sample
 }
 
-/// Where a tuple's rule is among all, best first: they are spread evenly behind
-/// the best of them.
+/// Returns the rank of a tuple's rule among all rules, best first. The tuple's
+/// rules are assumed to be evenly spread behind its best rule.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // up to 2^31
 fn place_among_all(tuple: &Tuple, number: usize, rules: usize) -> u32 {
-    let rest = 1.0 - tuple.best;
-    let share = tuple.best + rest * number as f64 / tuple.rules as f64;
+    let worse_share = 1.0 - tuple.best;
+    let share = tuple.best + worse_share * number as f64 / tuple.rules as f64;
     (share * (rules as f64).min(2e9)) as u32
 }
 
-/// A match of a field that looks at the bits of a mask, as far as the field's
-/// kind allows.
+/// Returns a match that uses the bits of a mask as far as the field's kind
+/// allows.
 fn random_match(field: &Field, mask: u128, value: u128) -> FieldMatch {
     let width = field.width();
     let length = (mask << (128 - width)).leading_ones().min(width);
@@ -507,14 +513,15 @@ fn random_match(field: &Field, mask: u128, value: u128) -> FieldMatch {
 }
 
 impl FieldShape {
-    /// Counts a rule's match of a field, unless there was the same before.
+    /// Counts a rule's match of a field, unless the same match was counted
+    /// before.
     #[allow(clippy::cast_possible_truncation)] // two halves
     fn count(&mut self, rule: &RuleRef<'_>, field: FieldId, seen: &mut Seen) {
         let schema = rule.schema();
         let mask = schema.placement(field).get(rule.mask());
         let (low, high) = rule.ends(field);
-        let most = schema.field(field).max_value();
-        if (low, high) == (0, most) && mask == 0 {
+        let max_value = schema.field(field).max_value();
+        if (low, high) == (0, max_value) && mask == 0 {
             return;
         }
         let numbers = [low, high, mask].into_iter();
@@ -522,7 +529,7 @@ impl FieldShape {
         if !seen.is_new(field.index() as u64, words) {
             return;
         }
-        let free = most & !mask;
+        let free = max_value & !mask;
         let is_prefix = free & free.wrapping_add(1) == 0 && high == low | free;
         *(if is_prefix {
             &mut self.prefixes
@@ -532,7 +539,7 @@ impl FieldShape {
     }
 }
 
-/// Which values were there before: a bit for each hash.
+/// The set of values seen before: one bit for each hash.
 struct Seen {
     bits: Vec<u64>,
 }
@@ -545,7 +552,7 @@ impl Seen {
         }
     }
 
-    /// Whether words were not there yet.
+    /// Adds words and returns true if they were not seen before.
     fn is_new(&mut self, first: u64, words: impl Iterator<Item = u64>) -> bool {
         let mut state = first;
         let mut hash = splitmix(&mut state);
@@ -562,20 +569,20 @@ impl Seen {
     }
 }
 
-/// As many of the lower bits as an index has.
+/// Truncates a hash to the width of an index.
 #[allow(clippy::cast_possible_truncation)]
 fn whole_bits(hash: u64) -> usize {
     hash as usize
 }
 
-/// A count from an estimate.
+/// Converts an estimate to a count.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // counts
 #[must_use]
 pub fn whole(count: f64) -> usize {
     count.max(0.0) as usize
 }
 
-/// A time from an estimate in nanoseconds; at least one.
+/// Converts an estimate in nanoseconds to a time of at least 1 ns.
 #[must_use]
 pub fn nanoseconds(ns: f64) -> Duration {
     Duration::from_secs_f64(ns.clamp(1.0, 1e18) / 1e9)
@@ -591,7 +598,7 @@ mod tests {
         FieldMatch::Exact(value)
     }
 
-    /// Sixty pairs of hosts, of which twenty are there twice, and the world.
+    /// Returns sixty pairs of hosts, twenty of them twice, and a wildcard rule.
     fn rules() -> RuleSet {
         let schema = Schema::ipv4_5tuple();
         let mut rules = RuleSet::new(&schema);
@@ -629,7 +636,7 @@ mod tests {
         assert_eq!(pairs.mask, lengths.mask);
     }
 
-    /// Prefixes count once; ranges and masks with holes apart from them.
+    /// Prefixes are counted once, separately from ranges and masks with holes.
     #[test]
     fn matches_of_fields_are_measured_by_kind() {
         let field = |name| Field::new(name, 16, MatchKind::Range);
@@ -660,11 +667,12 @@ mod tests {
             ranges,
             combined,
         };
-        // The best rule is for everything, so the second field does not matter.
+        // The best rule matches everything, so the second field does not
+        // matter.
         assert_eq!(shape.fields(), [counts(4, 0, 5), counts(0, 2, 0)]);
         let scaled = shape.with_rules(60);
         assert_eq!(scaled.fields(), [counts(40, 0, 50), counts(0, 20, 0)]);
-        // Without rules: as many as the bits of a tuple and its keys allow.
+        // Without rules, a tuple's bits and keys limit the number.
         let tuples = vec![
             Tuple::of_lengths(&schema, &[16, 2], 1000),
             Tuple::of_lengths(&schema, &[0, 16], 50),
@@ -673,43 +681,46 @@ mod tests {
         assert_eq!(made_up.fields(), [counts(1000, 0, 0), counts(54, 0, 0)]);
     }
 
-    /// Rules at equal distances, also of a sample that is given.
+    /// Samples are evenly spaced, also for a given sample.
     #[test]
     fn samples_are_of_all_parts_of_a_set() {
         let rules = rules();
         let shape = Shape::of(&rules);
         let ids = |rules: &RuleSet| -> Vec<RuleId> { rules.iter().map(|rule| rule.id()).collect() };
         assert_eq!(ids(shape.sample()), ids(&rules));
-        let some = some_of(shape.with_rules(1000).sample(), 4);
-        assert_eq!(ids(&some), [0, 15, 30, 45].map(RuleId::from_index));
+        let small_sample = some_of(shape.with_rules(1000).sample(), 4);
+        assert_eq!(ids(&small_sample), [0, 15, 30, 45].map(RuleId::from_index));
         let schema = rules.schema();
-        let mut many = RuleSet::new(schema);
+        let mut large_set = RuleSet::new(schema);
         for number in 0..10_000 {
             let id = RuleId::from_index(number);
             let fields = [FieldMatch::Any; 5];
-            many.add(id, Priority(1), ActionId(0), &fields).unwrap();
+            large_set
+                .add(id, Priority(1), ActionId(0), &fields)
+                .unwrap();
         }
-        let sample = Shape::of(&many).sample().clone();
-        let last = sample.rule(SAMPLE - 1).id().index();
-        assert_eq!(sample.len(), SAMPLE);
+        let sample = Shape::of(&large_set).sample().clone();
+        let last = sample.rule(SAMPLE_RULES - 1).id().index();
+        assert_eq!(sample.len(), SAMPLE_RULES);
         assert!((9_990..10_000).contains(&last), "{last}");
-        let indices: Vec<RuleId> = sample_of(many.len())
-            .map(|index| many.rule(index as usize).id())
+        let indices: Vec<RuleId> = sample_of(large_set.len())
+            .map(|index| large_set.rule(index as usize).id())
             .collect();
         assert_eq!(indices, ids(&sample));
-        let given = shape.with_sample(&many);
+        let given = shape.with_sample(&large_set);
         assert_eq!(ids(given.sample()), ids(&sample));
     }
 
-    /// Rules that do not exist have the tuples' masks, in proportion, and as many
-    /// values.
+    /// Made-up rules have the tuples' masks, in proportion, and the same number
+    /// of values.
     #[test]
     fn made_up_samples_have_the_tuples() {
         let schema = Schema::openflow15();
         let fields = schema.fields().len();
         let lengths = |number: usize| {
             let widths = schema.fields().iter().enumerate();
-            let lengths = widths.map(|(field, of)| if field == number { of.width() } else { 0 });
+            let lengths =
+                widths.map(|(index, field)| if index == number { field.width() } else { 0 });
             lengths.collect::<Vec<u32>>()
         };
         let tuples = (0..fields).map(|field| Tuple {
@@ -717,15 +728,15 @@ mod tests {
             ..Tuple::of_lengths(&schema, &lengths(field), 1000)
         });
         let shape = Shape::new(&schema, tuples.collect());
-        assert_eq!(shape.sample().len(), SAMPLE);
+        assert_eq!(shape.sample().len(), SAMPLE_RULES);
         let measured = Shape::of(shape.sample());
         assert_eq!(measured.tuples().len(), fields);
-        for (tuple, of) in measured.tuples().iter().zip(shape.tuples()) {
-            let share = SAMPLE / fields;
+        for (tuple, original) in measured.tuples().iter().zip(shape.tuples()) {
+            let share = SAMPLE_RULES / fields;
             assert!(tuple.rules.abs_diff(share) <= 1, "{} rules", tuple.rules);
             assert!((2..=10).contains(&tuple.keys), "{} keys", tuple.keys);
             assert!(shape.tuples().iter().any(|other| other.mask == tuple.mask));
-            assert_eq!(of.rules, 1000);
+            assert_eq!(original.rules, 1000);
         }
     }
 
@@ -745,14 +756,14 @@ mod tests {
             );
             assert!(scaled.id_groups() <= count);
         }
-        let same = shape.with_rules(61);
-        assert_eq!(same.tuples(), shape.tuples());
+        let unscaled = shape.with_rules(61);
+        assert_eq!(unscaled.tuples(), shape.tuples());
         let million = shape.with_rules(1_000_000);
         assert!(million.tuples()[0].rules > 900_000);
         let none = Shape::of(&RuleSet::new(&Schema::openflow15()));
         assert_eq!(none.rules(), 0);
-        let some = none.with_rules(10);
-        assert_eq!((some.rules(), some.tuples().len()), (10, 1));
+        let ten_rules = none.with_rules(10);
+        assert_eq!((ten_rules.rules(), ten_rules.tuples().len()), (10, 1));
     }
 
     #[test]
@@ -770,8 +781,8 @@ mod tests {
             let mut seen = Seen::room_for(whole(count as f64));
             let numbers = (0..count).chain(0..count);
             let new = numbers.filter(|&n| seen.is_new(7, [n, n << 40].into_iter()));
-            let found = new.count() as f64 / count as f64;
-            assert!((0.9..=1.0).contains(&found), "{found} of {count}");
+            let share = new.count() as f64 / count as f64;
+            assert!((0.9..=1.0).contains(&share), "{share} of {count}");
         }
     }
 }

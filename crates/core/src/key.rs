@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::error::HeaderError;
 use crate::schema::{FieldId, Schema};
 
-/// Packed headers of one schema, one after the other.
+/// Packed headers of one schema, stored one after the other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyVec {
     schema: Arc<Schema>,
@@ -14,7 +14,7 @@ pub struct KeyVec {
 }
 
 impl KeyVec {
-    /// No keys yet.
+    /// Returns an empty list of keys.
     #[must_use]
     pub fn new(schema: &Arc<Schema>) -> KeyVec {
         KeyVec {
@@ -23,13 +23,13 @@ impl KeyVec {
         }
     }
 
-    /// Adopts words that are packed already; a whole number of keys.
+    /// Takes over packed words: a whole number of keys.
     ///
-    /// Bits outside of the fields must be zero; they would be carried along,
-    /// though no rule looks at them.
+    /// Bits outside of the fields must be zero. Nonzero bits would be kept,
+    /// although no rule uses them.
     ///
     /// # Errors
-    /// [`HeaderError::PartialKey`] when the words are not a multiple of
+    /// [`HeaderError::PartialKey`] if the number of words is not a multiple of
     /// [`Schema::key_words`].
     pub fn from_words(schema: &Arc<Schema>, words: Vec<u64>) -> Result<KeyVec, HeaderError> {
         if !words.len().is_multiple_of(schema.key_words()) {
@@ -47,8 +47,8 @@ impl KeyVec {
     /// Packs one header: one value for each field, in order.
     ///
     /// # Errors
-    /// [`HeaderError`] when the number of values is not the schema's, or a
-    /// value does not fit its field; nothing is added then.
+    /// [`HeaderError`] if the number of values differs from the number of
+    /// fields, or a value does not fit its field; nothing is added then.
     pub fn push(&mut self, values: &[u128]) -> Result<(), HeaderError> {
         let schema = &self.schema;
         if values.len() != schema.fields().len() {
@@ -68,10 +68,10 @@ impl KeyVec {
         Ok(())
     }
 
-    /// Adds a key that is packed already.
+    /// Adds a packed key.
     ///
     /// # Panics
-    /// When the key's length is not [`Schema::key_words`].
+    /// If the key's length is not [`Schema::key_words`].
     pub fn push_key(&mut self, key: &[u64]) {
         assert_eq!(
             key.len(),
@@ -81,54 +81,55 @@ impl KeyVec {
         self.words.extend_from_slice(key);
     }
 
-    /// The schema that the keys are packed for.
+    /// Returns the schema for which the keys are packed.
     #[must_use]
     pub fn schema(&self) -> &Arc<Schema> {
         &self.schema
     }
 
-    /// The number of keys.
+    /// Returns the number of keys.
     #[must_use]
     pub fn len(&self) -> usize {
         self.words.len() / self.schema.key_words()
     }
 
-    /// Whether there is no key.
+    /// True if the list is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.words.is_empty()
     }
 
-    /// The key at a position, as words.
+    /// Returns the words of the key at a position.
     ///
     /// # Panics
-    /// When there is none.
+    /// If the position is out of range.
     #[must_use]
     pub fn key(&self, index: usize) -> &[u64] {
         let width = self.schema.key_words();
         &self.words[index * width..(index + 1) * width]
     }
 
-    /// The header at a position: one value for each field, in order.
+    /// Returns the header at a position: one value for each field, in order.
     ///
     /// # Panics
-    /// When there is none.
+    /// If the position is out of range.
     #[must_use]
     pub fn header(&self, index: usize) -> Vec<u128> {
         unpack(&self.schema, self.key(index))
     }
 
-    /// One field of the key at a position.
+    /// Returns one field of the key at a position.
     ///
     /// # Panics
-    /// When there is no such key, or the field is of a schema with more fields.
+    /// If the position is out of range, or the field comes from a schema with
+    /// more fields.
     #[must_use]
     pub fn get(&self, index: usize, field: FieldId) -> u128 {
         self.schema.get_field(self.key(index), field)
     }
 
-    /// Changes one field of the key at a position, and nothing else: what a
-    /// pipeline does that writes fields from one table to the next.
+    /// Changes one field of the key at a position, and nothing else. Meant for
+    /// pipelines that write fields between tables.
     ///
     /// ```
     /// use classyard::{KeyVec, Schema};
@@ -144,18 +145,19 @@ impl KeyVec {
     /// ```
     ///
     /// # Errors
-    /// [`HeaderError::ValueTooLarge`] when the value does not fit the field;
-    /// the key is not changed then.
+    /// [`HeaderError::ValueTooLarge`] if the value does not fit the field; the
+    /// key is not changed then.
     ///
     /// # Panics
-    /// When there is no such key, or the field is of a schema with more fields.
+    /// If the position is out of range, or the field comes from a schema with
+    /// more fields.
     pub fn set(&mut self, index: usize, field: FieldId, value: u128) -> Result<(), HeaderError> {
         let width = self.schema.key_words();
         let key = &mut self.words[index * width..(index + 1) * width];
         self.schema.set_field(key, field, value)
     }
 
-    /// All keys as one batch.
+    /// Returns all keys as one batch.
     #[must_use]
     pub fn as_slice(&self) -> KeySlice<'_> {
         KeySlice {
@@ -164,10 +166,10 @@ impl KeyVec {
         }
     }
 
-    /// Batches of at most `size` keys, in order.
+    /// Returns batches of at most `size` keys, in order.
     ///
     /// # Panics
-    /// When `size` is 0.
+    /// If `size` is 0.
     pub fn batches(&self, size: usize) -> impl Iterator<Item = KeySlice<'_>> {
         let width = self.schema.key_words();
         self.words
@@ -175,13 +177,13 @@ impl KeyVec {
             .map(move |words| KeySlice { words, width })
     }
 
-    /// Removes all keys and keeps the memory.
+    /// Removes all keys and keeps the allocated memory.
     pub fn clear(&mut self) {
         self.words.clear();
     }
 }
 
-/// Reads a packed key back: one value for each field, in order.
+/// Unpacks a key: one value for each field, in order.
 #[must_use]
 pub fn unpack(schema: &Schema, key: &[u64]) -> Vec<u128> {
     schema
@@ -198,10 +200,10 @@ pub struct KeySlice<'a> {
 }
 
 impl<'a> KeySlice<'a> {
-    /// A batch over packed words; `width` is [`Schema::key_words`].
+    /// Returns a batch over packed words; `width` is [`Schema::key_words`].
     ///
     /// # Panics
-    /// When `width` is 0 or the words are not a whole number of keys.
+    /// If `width` is 0 or the words are not a whole number of keys.
     #[must_use]
     pub fn new(words: &'a [u64], width: usize) -> KeySlice<'a> {
         assert!(
@@ -211,34 +213,34 @@ impl<'a> KeySlice<'a> {
         KeySlice { words, width }
     }
 
-    /// All words, those of the first key first.
+    /// Returns the words of all keys, in order.
     #[must_use]
     pub fn words(&self) -> &'a [u64] {
         self.words
     }
 
-    /// The number of keys.
+    /// Returns the number of keys.
     #[must_use]
     pub fn len(&self) -> usize {
         self.words.len() / self.width
     }
 
-    /// Whether there is no key.
+    /// True if the batch is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.words.is_empty()
     }
 
-    /// Words of one key.
+    /// Returns the number of words of one key.
     #[must_use]
     pub fn width(&self) -> usize {
         self.width
     }
 
-    /// The keys of a range of positions.
+    /// Returns the keys in a range of positions.
     ///
     /// # Panics
-    /// When the range reaches beyond the batch.
+    /// If the range exceeds the batch.
     #[must_use]
     pub fn range(&self, keys: Range<usize>) -> KeySlice<'a> {
         KeySlice {
@@ -247,15 +249,16 @@ impl<'a> KeySlice<'a> {
         }
     }
 
-    /// The keys one by one.
+    /// Returns an iterator over the keys.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &'a [u64]> + use<'a> {
         self.words.chunks_exact(self.width)
     }
 
-    /// The keys as rows of a width that is known when compiling.
+    /// Returns the keys as rows of a compile-time width.
     ///
     /// # Panics
-    /// When the width is not this batch's: the keys belong to another schema.
+    /// If the width is not the batch's width: the keys belong to another
+    /// schema.
     #[inline]
     #[must_use]
     pub fn rows<const W: usize>(&self) -> &'a [[u64; W]] {
@@ -269,7 +272,7 @@ mod tests {
     use super::*;
     use crate::seed::splitmix;
 
-    /// Fields that share words with others, and one of two words.
+    /// The schemas have fields that share a word, and a field of two words.
     #[test]
     fn a_field_is_changed_and_no_other() {
         for schema in [
@@ -305,7 +308,7 @@ mod tests {
                     }
                 }
             }
-            // Bit by bit what packing anew would have made.
+            // The keys are bit for bit the same as newly packed headers.
             let mut fresh = KeyVec::new(&schema);
             for header in &headers {
                 fresh.push(header).unwrap();

@@ -1,30 +1,33 @@
-//! classyard: packet classification. Given a list of rules over header fields,
-//! find the best rule that a packet matches, exactly, for many millions of
-//! packets a second, while rules come and go.
+//! classyard, packet classification: finds the best rule that each packet
+//! matches in a list of rules over header fields. Answers are exact. Lookups
+//! run at many millions of packets per second while rules are added and
+//! removed.
 //!
-//! The way through the library:
+//! The steps of using the library:
 //!
-//! 1. A [`Schema`] says which fields headers have and how rules may constrain
-//!    them. [`Schema::ipv4_5tuple`], [`Schema::ipv6_5tuple`] and
+//! 1. A [`Schema`] defines the fields of headers and the kinds of matches that
+//!    rules may use. [`Schema::ipv4_5tuple`], [`Schema::ipv6_5tuple`] and
 //!    [`Schema::openflow15`] are built in.
-//! 2. A [`RuleSet`] holds [`Rule`]s of one schema, a [`Policy`] rules of several
-//!    (IPv4 and IPv6) in one priority order.
-//! 3. An [`EngineSpec`] builds a [`Classifier`] over them; the [`engine`] module
-//!    lists the engines and when to pick which.
-//! 4. Headers packed as keys ([`KeyVec`]) go in, in batches; [`Winner`]s come
-//!    out.
-//! 5. A [`Transaction`] changes the rules of a [`DynamicClassifier`]; a
-//!    [`TransactionBuf`] is one that owns its rules.
-//! 6. A [`Table`] lets readers look up on any number of threads while a writer
-//!    makes transactions, without waiting, and read rules and their actions as
-//!    they are at the version of the lookup.
-//! 7. An engine that is fitted to its rules can be re-optimised while they
+//! 2. A [`RuleSet`] holds [`Rule`]s of one schema. A [`Policy`] holds rules of
+//!    several schemas (IPv4 and IPv6) in one priority order.
+//! 3. An [`EngineSpec`] builds a [`Classifier`] over the rules. The [`engine`]
+//!    module lists the engines and when to choose each.
+//! 4. Headers are packed as keys ([`KeyVec`]). A lookup takes a batch of keys
+//!    and returns [`Winner`]s.
+//! 5. A [`Transaction`] changes the rules of a [`DynamicClassifier`]. A
+//!    [`TransactionBuf`] owns its rules.
+//! 6. A [`Table`] lets any number of threads look up while one writer makes
+//!    transactions. Readers never wait. They see rules and actions at the
+//!    version of the lookup.
+//! 7. Engines that adapt to their rules can be re-optimised while the rules
 //!    change: [`reoptimise`].
-//! 8. What an engine would cost is known before it is built: [`estimate`].
+//! 8. [`estimate`] predicts an engine's memory and lookup time before it is
+//!    built.
 //!
-//! The root has the names that most programs use. Other names are in the module
-//! of their subject: errors in [`error`], the layout of keys in [`schema`], the
-//! insides of live tables in [`table`]. An engine of your own needs [`author`].
+//! The crate root has the names that most programs use. Other names are in the
+//! module of their topic: errors in [`error`], the layout of keys in
+//! [`schema`], the parts of live tables in [`table`]. To write your own engine,
+//! see [`author`].
 //!
 //! ```
 //! use std::net::Ipv4Addr;
@@ -46,7 +49,7 @@
 //!
 //! let classifier = EngineSpec::parse("linear")?.builder().build(&rules)?;
 //!
-//! // Headers by position, as many as there are fields, packed into keys.
+//! // Headers are packed into keys: one value for each field, in field order.
 //! let mut keys = KeyVec::new(&schema);
 //! let [src, dst] = ["192.0.2.1", "10.1.2.3"].map(|text| text.parse::<Ipv4Addr>());
 //! let (src, dst) = (u128::from(src?.to_bits()), u128::from(dst?.to_bits()));
@@ -59,7 +62,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The [`prelude`] has what most programs need.
+//! The [`prelude`] has the names for the usual `use` line.
 
 pub mod author;
 pub mod build;
@@ -116,8 +119,8 @@ pub use table::{PolicyTable, PolicyWriter, Reader, Table, Writer};
 pub use transaction::{Change, Transaction, TransactionBuf};
 
 pub mod prelude {
-    //! What most programs need, without names that could mean anything: tables,
-    //! changes and fields are imported by name.
+    //! Names for most programs. Ambiguous names are left out: import tables,
+    //! changes and fields by name.
     //!
     //! ```
     //! use classyard::prelude::*;
@@ -141,8 +144,8 @@ pub mod prelude {
     };
 }
 
-/// The papers that code and documents cite, by key. `docs/papers.md` says what
-/// of them is where.
+/// The papers that code and documents cite, by key. `docs/papers.md` says which
+/// parts of each paper are implemented where.
 ///
 /// # TM19
 /// J. Daly, V. Bruschi, L. Linguaglossa, S. Pontarelli, D. Rossi, J. Tollet,
@@ -195,7 +198,7 @@ pub mod prelude {
 /// <https://hal.science/hal-01207881>
 pub mod papers {}
 
-/// The examples of `README.md` are tested.
+/// Tests the examples of `README.md`.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 mod readme {}

@@ -1,9 +1,9 @@
-//! Limits on what engines hold, and on what building them takes.
+//! Limits on the size of engines and on the memory for building them.
 
 use crate::error::{BuildError, UpdateError};
 use crate::rule::RuleId;
 
-/// Limits that the caller sets. Exceeding one is an error, never a crash.
+/// Limits set by the caller. Exceeding one is an error, never a crash.
 ///
 /// ```
 /// use classyard::Limits;
@@ -14,23 +14,25 @@ use crate::rule::RuleId;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// The most rules, at building and after every update.
+    /// The maximum number of rules, at building and after every update.
     pub rules: usize,
-    /// The most bytes of a built engine, index and rules together. Afterwards
-    /// an engine that holds more takes no transaction that leaves it with more
-    /// rules, so updates overshoot by at most one step of growth.
+    /// The maximum number of bytes of a built engine, index and rules together.
+    /// An engine that already holds more refuses every transaction that would
+    /// leave it with more rules. So updates exceed the limit by at most one
+    /// step of growth.
     pub bytes: usize,
-    /// The most bytes at any moment of building: all that the engine has
-    /// allocated and not freed, of the structure that is built and of working
-    /// memory, room that is not written yet included. Where an array grows,
-    /// the old and the new one count together. The caller's rule set does not
-    /// count. Memory is counted before it is allocated: small pieces together,
-    /// so up to some 64 KiB may be taken before they are counted.
+    /// The maximum number of bytes at any moment of building. It covers
+    /// everything that the engine has allocated and not freed: the new
+    /// structure, working memory and capacity that is not written yet. When an
+    /// array grows, the old and the new array count together. The caller's rule
+    /// set does not count. Memory is counted before it is allocated; small
+    /// pieces are counted together, so up to about 64 KiB may be allocated
+    /// before they are counted.
     pub peak_bytes: usize,
 }
 
 impl Default for Limits {
-    /// No limit except that of the ids.
+    /// No limits, except the number of rule ids.
     fn default() -> Limits {
         Limits {
             rules: RuleId::MAX.index(),
@@ -62,7 +64,7 @@ impl Limits {
         self
     }
 
-    /// The same limits, except for rules at most an engine's capacity.
+    /// Returns these limits with at most `capacity` rules.
     pub(crate) fn within(&self, capacity: usize) -> Limits {
         Limits {
             rules: self.rules.min(capacity),
@@ -70,8 +72,8 @@ impl Limits {
         }
     }
 
-    /// An error of a check with [`within`](Self::within) an engine's capacity:
-    /// names the engine when that was met before the caller's limit.
+    /// Converts an error of a check with [`within`](Self::within): names the
+    /// engine if its capacity was exceeded before the caller's limit.
     pub(crate) fn blame(&self, error: UpdateError, engine: &str) -> UpdateError {
         match error {
             UpdateError::TooManyRules {
@@ -88,7 +90,7 @@ impl Limits {
         }
     }
 
-    /// Checks a number of rules to be built.
+    /// Checks the number of rules for a build.
     ///
     /// # Errors
     /// [`BuildError::TooManyRules`]
@@ -102,7 +104,7 @@ impl Limits {
         Ok(())
     }
 
-    /// Checks a number of bytes that are needed.
+    /// Checks the number of bytes that an engine needs.
     ///
     /// # Errors
     /// [`BuildError::TooManyBytes`]

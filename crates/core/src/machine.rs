@@ -1,30 +1,31 @@
-//! What work costs on a processor.
+//! The cost of work on a processor.
 //!
 //! # Idea
-//! The cost model of [DEC14] §IV: an operation is so many instructions,
-//! mispredicted branches and reads of cache lines, which is its [`Work`], and a
-//! [`Machine`] says how long each of these takes. Engines know their work from
-//! their own structures; what it costs is the processor's. Reads cost what the
-//! cache costs in which the data that is in use fits, so each has its *working
-//! set*, and comes as one of two kinds: *dependent* reads, whose address is known
-//! only when the read before is done, and *overlapped* ones, which were
-//! prefetched or are under way together.
+//! The cost model of [DEC14] §IV. The [`Work`] of an operation is a number of
+//! instructions, mispredicted branches and cache-line reads. A [`Machine`] has
+//! the time for each of these. Engines compute their work from their own
+//! structures; the time depends on the processor. The cost of a read depends on
+//! the cache that the data in use fits into, so each read has a *working set*.
+//! There are two kinds of reads. The address of a *dependent* read is known
+//! only when the previous read is done. *Overlapped* reads were prefetched or
+//! are in flight together.
 //!
 //! ```text
 //! ns(work) = instructions · instruction_ns + mispredictions · misprediction_ns
 //!          + Σ lines · dependent(working set) + Σ lines · overlapped(working set)
 //! ```
 //!
-//! [`Machine::default`] is the machine on which the first estimates were fitted;
-//! `classyard calibrate` measures another one. What the model does not know of an
-//! engine on a machine goes into a [factor](Machine::factor) for each engine and
-//! operation, 1 unless calibration says otherwise.
+//! [`Machine::default`] is the machine to which the first estimates were
+//! fitted; `classyard calibrate` measures another machine. The model's error
+//! for an engine on a machine is corrected by a [factor](Machine::factor) for
+//! each engine and operation: 1 unless calibration sets it.
 //!
 //! # Where we differ from the paper, and why
-//! [DEC14] counts hits in each cache and multiplies with its latency. Ours are
-//! curves over the size of the working set: a set of twice the second cache's
-//! size is in that cache half of the time, and pages of memory count as well.
-//! [`Machine::levels`] counts reads by cache, as the paper does, to explain.
+//! [DEC14] counts hits in each cache and multiplies by the cache's latency. We
+//! use curves over the size of the working set: a set of twice the second
+//! cache's size hits that cache half of the time, and memory pages have an
+//! effect as well. [`Machine::levels`] counts reads by cache, as the paper
+//! does, for explanations.
 //!
 //! # References
 //! [DEC14] §IV.
@@ -38,30 +39,31 @@ use std::ops::{Add, AddAssign, Mul};
 
 use thiserror::Error;
 
-/// What an operation does.
+/// The work of an operation.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Work {
-    /// Instructions, in units of mixed straight code: arithmetic, comparisons
-    /// and loads from the first cache, several of which run at once.
+    /// Instructions, in units of mixed straight-line code: arithmetic,
+    /// comparisons and loads from the first-level cache; several instructions
+    /// run in parallel.
     pub instructions: f64,
-    /// Branches that the processor does not foresee.
+    /// Mispredicted branches.
     pub mispredictions: f64,
     reads: Vec<LineReads>,
 }
 
-/// Cache lines that are read from the same data.
+/// Cache lines read from the same data.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LineReads {
-    /// How many.
+    /// The number of lines.
     pub lines: f64,
-    /// Bytes of all the data that is in use while they are read.
+    /// Bytes of all data in use while the lines are read.
     pub working_set: usize,
-    /// Whether they were prefetched, or are under way together.
+    /// True if the lines are prefetched or in flight together.
     pub overlapped: bool,
 }
 
 impl Work {
-    /// Instructions alone.
+    /// Returns work of instructions alone.
     #[must_use]
     pub fn of(instructions: f64) -> Work {
         Work {
@@ -70,15 +72,15 @@ impl Work {
         }
     }
 
-    /// With more branches that the processor does not foresee.
+    /// Adds mispredicted branches.
     #[must_use]
     pub fn mispredicting(mut self, branches: f64) -> Work {
         self.mispredictions += branches;
         self
     }
 
-    /// With lines read one after the other, each at an address that the one
-    /// before says, of `working_set` bytes.
+    /// Adds dependent reads of lines from `working_set` bytes: the address of
+    /// each line is known only after the previous read.
     #[must_use]
     pub fn reading(self, lines: f64, working_set: usize) -> Work {
         self.with(LineReads {
@@ -88,8 +90,8 @@ impl Work {
         })
     }
 
-    /// With lines that were prefetched or are read together, of `working_set`
-    /// bytes.
+    /// Adds overlapped reads of lines from `working_set` bytes: prefetched, or
+    /// in flight together.
     #[must_use]
     pub fn reading_ahead(self, lines: f64, working_set: usize) -> Work {
         self.with(LineReads {
@@ -99,20 +101,20 @@ impl Work {
         })
     }
 
-    /// With more reads. Those of the same kind and data are joined.
+    /// Adds reads. Reads of the same kind and working set are merged.
     #[must_use]
     pub fn with(mut self, read: LineReads) -> Work {
-        let same = |other: &&mut LineReads| {
-            (other.working_set, other.overlapped) == (read.working_set, read.overlapped)
+        let is_same_kind = |known: &&mut LineReads| {
+            (known.working_set, known.overlapped) == (read.working_set, read.overlapped)
         };
-        match self.reads.iter_mut().find(same) {
-            Some(other) => other.lines += read.lines,
+        match self.reads.iter_mut().find(is_same_kind) {
+            Some(known) => known.lines += read.lines,
             None => self.reads.push(read),
         }
         self
     }
 
-    /// The reads, one entry for each kind and size of data.
+    /// Returns the reads: one entry for each kind and working set.
     #[must_use]
     pub fn reads(&self) -> &[LineReads] {
         &self.reads
@@ -153,50 +155,51 @@ impl Mul<f64> for Work {
     }
 }
 
-/// Nanoseconds for a line, by the bytes of the data that is in use: straight
-/// between its points, over the logarithm of bytes, and flat beyond them.
+/// Nanoseconds for reading a line as a function of the bytes in use.
+/// Interpolated between points, linear in the logarithm of bytes; constant
+/// beyond the first and last point.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Curve {
     points: Vec<(f64, f64)>,
 }
 
-/// Why a machine cannot be described so.
+/// A machine description is invalid.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[non_exhaustive]
 pub enum MachineError {
-    /// A curve without points.
+    /// A curve has no points.
     #[error("a curve needs at least one point")]
     NoPoints,
-    /// A point that is no size and time, or smaller than the one before.
+    /// A point has invalid numbers, or is below the previous point.
     #[error("point {number}, {bytes} bytes at {ns} ns: {expected}")]
     BadPoint {
-        /// Which point, from 1.
+        /// The point's number, from 1.
         number: usize,
-        /// Its working set.
+        /// The point's working set in bytes.
         bytes: f64,
-        /// Its time.
+        /// The point's time in nanoseconds.
         ns: f64,
-        /// What it must be.
+        /// The violated requirement.
         expected: &'static str,
     },
-    /// A price or factor that is no positive number.
+    /// A price or factor is not a positive number below its limit.
     #[error("{name} is {found}; expected a number above 0 and below {limit}")]
     BadPrice {
-        /// Which.
+        /// The name of the price or factor.
         name: &'static str,
-        /// What it was.
+        /// The invalid number.
         found: f64,
-        /// What it must be below.
+        /// The exclusive upper limit.
         limit: f64,
     },
 }
 
 impl Curve {
-    /// A curve through points of bytes and nanoseconds.
+    /// Returns a curve through points of bytes and nanoseconds.
     ///
     /// # Errors
-    /// [`MachineError`] unless there are points, bytes increase from point to
-    /// point, and nanoseconds are positive and do not decrease.
+    /// [`MachineError`] unless there is at least one point, bytes increase from
+    /// point to point, and nanoseconds are positive and do not decrease.
     pub fn new(points: &[(f64, f64)]) -> Result<Curve, MachineError> {
         let mut before = (0.0, 0.0);
         for (at, &(bytes, ns)) in points.iter().enumerate() {
@@ -226,13 +229,13 @@ impl Curve {
         })
     }
 
-    /// The points, by increasing bytes.
+    /// Returns the points in ascending order of bytes.
     #[must_use]
     pub fn points(&self) -> &[(f64, f64)] {
         &self.points
     }
 
-    /// Nanoseconds for a line of so many bytes.
+    /// Returns the nanoseconds for reading a line from `bytes` bytes in use.
     #[must_use]
     pub fn at(&self, bytes: usize) -> f64 {
         let bytes = (bytes as f64).max(1.0);
@@ -243,30 +246,30 @@ impl Curve {
         if above == 0 {
             return above_point.1;
         }
-        let below = self.points[above - 1];
-        let way = (bytes / below.0).ln() / (above_point.0 / below.0).ln();
-        below.1 + way * (above_point.1 - below.1)
+        let below_point = self.points[above - 1];
+        let way = (bytes / below_point.0).ln() / (above_point.0 / below_point.0).ln();
+        below_point.1 + way * (above_point.1 - below_point.1)
     }
 }
 
-/// The longest that anything may take.
+/// Exclusive upper limit of all times and prices, in nanoseconds.
 const MOST_NS: f64 = 1e9;
 
-/// What an engine does, as far as machines have factors for it.
+/// An operation of an engine for which machines have a factor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Operation {
-    /// A header of a batch.
+    /// Looking up a header in a batch.
     Batch,
-    /// A header looked up alone.
+    /// Looking up a header alone.
     Single,
-    /// A rule inserted or removed.
+    /// Inserting or removing a rule.
     Update,
-    /// Building.
+    /// Building the engine.
     Build,
 }
 
 impl Operation {
-    /// All of them.
+    /// All operations.
     pub const ALL: [Operation; 4] = [
         Operation::Batch,
         Operation::Single,
@@ -274,7 +277,7 @@ impl Operation {
         Operation::Build,
     ];
 
-    /// Its name: `batch`, `single`, `update` or `build`.
+    /// Returns the operation's name: `batch`, `single`, `update` or `build`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -286,16 +289,16 @@ impl Operation {
     }
 }
 
-/// Where a line is found.
+/// The numbers of lines read from each level of the memory hierarchy.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Levels {
-    /// Lines of the first, second and third cache.
+    /// Lines read from the first, second and third cache.
     pub caches: [f64; 3],
-    /// Lines of memory.
+    /// Lines read from main memory.
     pub memory: f64,
 }
 
-/// What work costs on a processor.
+/// The prices of work on a processor.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Machine {
     instruction_ns: f64,
@@ -306,9 +309,9 @@ pub struct Machine {
     factors: BTreeMap<(String, Operation), f64>,
 }
 
-/// The machine to which work was fitted: a virtual one with an AMD EPYC of family 26
-/// (Zen 5, 2.6 GHz, two processors), as `classyard calibrate` measured it in November
-/// 2026, the median of four runs.
+/// The machine to which work was fitted: a virtual machine with an AMD EPYC of
+/// family 26 (Zen 5, 2.6 GHz, two processors). The numbers are medians of four
+/// runs of `classyard calibrate` in November 2026.
 impl Default for Machine {
     fn default() -> Machine {
         let dependent = [
@@ -347,10 +350,10 @@ impl Default for Machine {
 }
 
 impl Machine {
-    /// A machine with prices of its own, and no factors.
+    /// Returns a machine with the given prices and no factors.
     ///
     /// # Errors
-    /// [`MachineError::BadPrice`] for a price that is no positive number.
+    /// [`MachineError::BadPrice`] if a price is not a positive number.
     pub fn new(
         instruction_ns: f64,
         misprediction_ns: f64,
@@ -368,68 +371,69 @@ impl Machine {
         })
     }
 
-    /// Nanoseconds for an instruction of straight code.
+    /// Returns the nanoseconds for an instruction of straight-line code.
     #[must_use]
     pub fn instruction_ns(&self) -> f64 {
         self.instruction_ns
     }
 
-    /// Nanoseconds for a branch that was not foreseen.
+    /// Returns the nanoseconds for a mispredicted branch.
     #[must_use]
     pub fn misprediction_ns(&self) -> f64 {
         self.misprediction_ns
     }
 
-    /// What reading a line takes whose address was not known before.
+    /// Returns the time of a dependent read.
     #[must_use]
     pub fn dependent(&self) -> &Curve {
         &self.dependent
     }
 
-    /// What reading a line takes that was prefetched.
+    /// Returns the time of an overlapped read.
     #[must_use]
     pub fn overlapped(&self) -> &Curve {
         &self.overlapped
     }
 
-    /// Bytes of the three caches, the nearest first; a core's share of a shared
-    /// one.
+    /// Returns the bytes of the three caches, nearest first; for a shared
+    /// cache, a core's share.
     #[must_use]
     pub fn caches(&self) -> [usize; 3] {
         self.caches
     }
 
-    /// What reading a cache line takes, in nanoseconds, when it was prefetched and
-    /// lies anywhere in `bytes` bytes that are in use.
+    /// Returns the nanoseconds for reading a prefetched cache line from `bytes`
+    /// bytes in use.
     #[must_use]
     pub fn prefetched_line_ns(&self, bytes: usize) -> f64 {
         self.overlapped.at(bytes)
     }
 
-    /// The same when nothing said early where it would be.
+    /// Returns the nanoseconds for a dependent read of a cache line from
+    /// `bytes` bytes in use.
     #[must_use]
     pub fn dependent_line_ns(&self, bytes: usize) -> f64 {
         self.dependent.at(bytes)
     }
 
-    /// By how much an engine takes longer here than its work says; 1 if nobody
-    /// measured that.
+    /// Returns the ratio of measured to computed time of an engine's operation;
+    /// 1 if it was not measured.
     #[must_use]
     pub fn factor(&self, engine: &str, operation: Operation) -> f64 {
         let factor = self.factors.get(&(engine.to_owned(), operation));
         factor.copied().unwrap_or(1.0)
     }
 
-    /// The factors that were set, by engine and operation.
+    /// Returns the factors that were set, by engine and operation.
     pub fn factors(&self) -> impl Iterator<Item = (&str, Operation, f64)> {
         let factors = self.factors.iter();
         factors.map(|((engine, operation), factor)| (engine.as_str(), *operation, *factor))
     }
 
-    /// Sets by how much an engine takes longer than its work says.
+    /// Sets the ratio of measured to computed time of an engine's operation.
     ///
     /// # Errors
-    /// [`MachineError::BadPrice`] unless it is above 0 and below 1000.
+    /// [`MachineError::BadPrice`] unless the factor is above 0 and below 1000.
     pub fn set_factor(
         &mut self,
         engine: &str,
@@ -441,7 +445,7 @@ impl Machine {
         Ok(())
     }
 
-    /// What work takes, in nanoseconds.
+    /// Returns the time of work in nanoseconds.
     #[must_use]
     pub fn ns(&self, work: &Work) -> f64 {
         let reads = work.reads.iter().map(|read| {
@@ -457,8 +461,9 @@ impl Machine {
             + reads.sum::<f64>()
     }
 
-    /// Where work finds the lines that it reads, if what is in use fills the
-    /// caches from the nearest on.
+    /// Returns the numbers of lines that work reads from each cache and from
+    /// memory, assuming that the data in use fills the caches from the nearest
+    /// on.
     #[must_use]
     pub fn levels(&self, work: &Work) -> Levels {
         let mut levels = Levels::default();
@@ -505,8 +510,8 @@ mod tests {
     fn curves_go_through_their_points() {
         let points = [(10.0, 1.0), (1000.0, 3.0)];
         let curve = Curve::new(&points).unwrap();
-        let found = [1, 10, 100, 1000, 5000].map(|bytes| curve.at(bytes));
-        for (found, expected) in found.into_iter().zip([1.0, 1.0, 2.0, 3.0, 3.0]) {
+        let values = [1, 10, 100, 1000, 5000].map(|bytes| curve.at(bytes));
+        for (found, expected) in values.into_iter().zip([1.0, 1.0, 2.0, 3.0, 3.0]) {
             assert!((found - expected).abs() < 1e-9, "{found}, {expected}");
         }
         assert_eq!(curve.points(), points);
@@ -544,11 +549,11 @@ mod tests {
         let scan = Work::of(5.0)
             .reading_ahead(4.0, 1 << 20)
             .reading(1.0, 1 << 20);
-        let both = walk.clone() + scan.clone();
-        assert_eq!(both.reads().len(), 2);
+        let combined = walk.clone() + scan.clone();
+        assert_eq!(combined.reads().len(), 2);
         let sum = machine.ns(&walk) + machine.ns(&scan);
-        assert!((machine.ns(&both) - sum).abs() < 1e-9);
-        assert!((machine.ns(&(both * 3.0)) - 3.0 * sum).abs() < 1e-9);
+        assert!((machine.ns(&combined) - sum).abs() < 1e-9);
+        assert!((machine.ns(&(combined * 3.0)) - 3.0 * sum).abs() < 1e-9);
         assert_eq!(machine.ns(&Work::default()), 0.0);
     }
 
@@ -559,13 +564,13 @@ mod tests {
         let work = Work::of(1.0).reading(8.0, 500).reading_ahead(80.0, 32_000);
         let levels = machine.levels(&work);
         let expected = [8.0 + 2.5, 7.5, 30.0, 40.0];
-        let found = [
+        let lines = [
             levels.caches[0],
             levels.caches[1],
             levels.caches[2],
             levels.memory,
         ];
-        for (found, expected) in found.into_iter().zip(expected) {
+        for (found, expected) in lines.into_iter().zip(expected) {
             assert!((found - expected).abs() < 1e-9, "{levels:?}");
         }
     }
@@ -582,7 +587,7 @@ mod tests {
                 .set_factor("tss", Operation::Batch, f64::NAN)
                 .is_err()
         );
-        let all: Vec<_> = machine.factors().collect();
-        assert_eq!(all, [("tss", Operation::Batch, 1.5)]);
+        let factors: Vec<_> = machine.factors().collect();
+        assert_eq!(factors, [("tss", Operation::Batch, 1.5)]);
     }
 }

@@ -1,26 +1,26 @@
-//! Kinds of fields.
+//! Kinds of fields, by the matches that rules may use.
 
 use std::fmt;
 
-/// How rules may constrain a field.
+/// The kind of match that rules use for a field.
 ///
-/// Every kind admits the wildcard as well. Prefix and range fields also take a
-/// value under any mask, as ternary fields do: kinds say what is usual, and
-/// engines arrange rules by that.
+/// Every kind allows the wildcard as well. Prefix and range fields also accept
+/// a value under any mask, as ternary fields do. The kind is the usual form,
+/// for which engines arrange rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MatchKind {
-    /// One value.
+    /// A single value.
     Exact,
     /// All values that start with the given leading bits.
     Prefix,
-    /// All values from a low to a high one, both included.
+    /// All values from a low to a high value, both included.
     Range,
-    /// All values that agree with a given one on the bits of a mask.
+    /// All values that agree with a given value on the bits of a mask.
     Ternary,
 }
 
 impl MatchKind {
-    /// The kind's name as schema files spell it.
+    /// Returns the kind's name in schema files.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -31,7 +31,7 @@ impl MatchKind {
         }
     }
 
-    /// The kind of that name, if there is one.
+    /// Returns the kind with this name, if there is one.
     #[must_use]
     pub fn from_name(name: &str) -> Option<MatchKind> {
         [

@@ -1,24 +1,25 @@
-//! Counting the memory that a build takes.
+//! Accounting of the memory that a build uses.
 //!
 //! # Idea
-//! An engine says how many bytes it is about to allocate ([`take`](Memory::take),
-//! [`keep`](Memory::keep)) and how many it has given back. A [`Memory`] adds them
-//! up, remembers the most there were, and refuses what would exceed the
-//! caller's [`Limits`] *before* it is allocated:
+//! An engine reports the bytes that it is about to allocate
+//! ([`take`](Memory::take), [`keep`](Memory::keep)) and the bytes that it has
+//! freed. A [`Memory`] adds them up and records the peak. It refuses what would
+//! exceed the caller's [`Limits`] *before* it is allocated:
 //! ```text
-//! memory.keep(bytes)?;                 what the finished engine holds
+//! memory.keep(bytes)?;                 memory of the finished engine
 //! let array = Vec::with_capacity(n);
-//! memory.take(bytes)?;                 what is needed meanwhile
+//! memory.take(bytes)?;                 working memory
 //! let scratch = Vec::with_capacity(m);
 //! …
 //! drop(scratch);
 //! memory.give_back(bytes);
 //! ```
-//! What is refused ends the build, so nothing need be given back then.
+//! A refusal ends the build, so nothing needs to be given back after it.
 //!
-//! Large pieces are counted one by one. Structures of many small pieces are
-//! counted every few hundred rules ([`recount`](Memory::recount)), which is
-//! where the 64 KiB come from by which a build may exceed what is counted.
+//! Large allocations are counted one by one. Structures of many small
+//! allocations are counted every few hundred rules
+//! ([`recount`](Memory::recount)). For this reason, a build may exceed the
+//! counted bytes by up to 64 KiB.
 
 use std::hash::{BuildHasher, Hash};
 
@@ -27,10 +28,10 @@ use hashbrown::HashMap;
 use crate::error::BuildError;
 use crate::limits::Limits;
 
-/// What a build has taken so far, and what it may take.
+/// The bytes that a build has taken so far, and its limits.
 #[derive(Clone, Debug)]
 pub struct Memory {
-    /// The most bytes of the finished engine, and of everything at once.
+    /// The maximum bytes of the finished engine.
     bytes: usize,
     peak_bytes: usize,
     stage: &'static str,
@@ -40,8 +41,8 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Nothing is taken yet. A build gets its own: one counter for all that it
-    /// takes.
+    /// Returns a counter at zero. Each build has one counter for all of its
+    /// memory.
     #[must_use]
     pub fn new(limits: &Limits) -> Memory {
         Memory {
@@ -54,23 +55,23 @@ impl Memory {
         }
     }
 
-    /// Counts, and refuses nothing.
+    /// Returns a counter without limits.
     #[must_use]
     pub fn unlimited() -> Memory {
         Memory::new(&Limits::default())
     }
 
-    /// Whether there is a limit on what the finished engine holds.
+    /// True if there is a limit on the bytes of the finished engine.
     pub(crate) fn limits_kept(&self) -> bool {
         self.bytes < usize::MAX
     }
 
-    /// Names what is going on, for errors: "sorting rules".
+    /// Sets the name of the current stage for errors, such as "sorting rules".
     pub fn set_stage(&mut self, stage: &'static str) {
         self.stage = stage;
     }
 
-    /// `bytes` bytes of working memory are about to be allocated.
+    /// Counts `bytes` bytes of working memory that are about to be allocated.
     ///
     /// # Errors
     /// [`BuildError::TooManyPeakBytes`]
@@ -89,20 +90,19 @@ impl Memory {
         Ok(())
     }
 
-    /// `bytes` bytes that were [taken](Self::take) are free again. An update may
-    /// give back what an earlier build took.
+    /// Counts `bytes` bytes that were [taken](Self::take) as free again. An
+    /// update may give back bytes that an earlier build took.
     #[inline]
     pub fn give_back(&mut self, bytes: usize) {
         self.now = self.now.saturating_sub(bytes);
     }
 
-    /// `bytes` bytes of the structure that is being built are about to be
-    /// allocated.
+    /// Counts `bytes` bytes of the structure that are about to be allocated.
     ///
-    /// What is built may be up to twice the limit on the finished engine, since
-    /// some structures shrink again before they are finished. The finished
-    /// engine is checked when it is there; an engine that knows the bytes that
-    /// it will hold at least calls [`Limits::check_bytes`] first.
+    /// During the build, the structure may use up to twice the limit on the
+    /// finished engine, since some structures shrink before they are finished.
+    /// The finished engine is checked separately. An engine that knows a lower
+    /// bound of its final bytes calls [`Limits::check_bytes`] first.
     ///
     /// # Errors
     /// [`BuildError::TooManyPeakBytes`], [`BuildError::TooManyBytes`]
@@ -110,11 +110,12 @@ impl Memory {
         self.replace(0, bytes)
     }
 
-    /// A piece of the structure of `old` bytes makes way for one of `new` bytes,
-    /// which is filled before the old one is freed.
+    /// Counts `new` bytes of the structure that replace `old` bytes. The new
+    /// piece is filled before the old piece is freed, so both count at the
+    /// peak.
     ///
     /// # Errors
-    /// Those of [`keep`](Self::keep).
+    /// As for [`keep`](Self::keep).
     pub fn replace(&mut self, old: usize, new: usize) -> Result<(), BuildError> {
         self.take(new)?;
         self.give_back(old);
@@ -128,24 +129,25 @@ impl Memory {
         Ok(())
     }
 
-    /// A piece of the structure is gone.
+    /// Counts `bytes` bytes of the structure as freed.
     pub fn drop_kept(&mut self, bytes: usize) {
         self.give_back(bytes);
         self.kept = self.kept.saturating_sub(bytes);
     }
 
-    /// A part of the structure that is made of many small pieces has `now`
-    /// bytes, and had `counted` when it was counted last.
+    /// Updates the count of a part of the structure with many small
+    /// allocations: it now has `now` bytes, and had `counted` bytes at the last
+    /// count.
     ///
     /// # Errors
-    /// Those of [`keep`](Self::keep).
+    /// As for [`keep`](Self::keep).
     pub fn recount(&mut self, counted: &mut usize, now: usize) -> Result<(), BuildError> {
         let before = std::mem::replace(counted, now);
         self.drop_kept(before);
         self.keep(now)
     }
 
-    /// Makes room for one more item of a vector of working memory that is
+    /// Makes room for one more item of a vector in working memory that is
     /// counted by its capacity.
     ///
     /// # Errors
@@ -161,10 +163,10 @@ impl Memory {
         Ok(())
     }
 
-    /// The same for a vector that is part of the structure.
+    /// Like [`room`](Self::room), for a vector that is part of the structure.
     ///
     /// # Errors
-    /// Those of [`keep`](Self::keep).
+    /// As for [`keep`](Self::keep).
     #[inline]
     pub fn room_to_keep<T>(&mut self, items: &mut Vec<T>) -> Result<(), BuildError> {
         if items.len() == items.capacity() {
@@ -175,8 +177,8 @@ impl Memory {
         Ok(())
     }
 
-    /// Makes room for one more entry of a map of working memory from which
-    /// nothing is removed, and that is counted by its allocation.
+    /// Makes room for one more entry of a map in working memory that is counted
+    /// by its allocation. Nothing may be removed from the map.
     ///
     /// # Errors
     /// [`BuildError::TooManyPeakBytes`]
@@ -194,8 +196,8 @@ impl Memory {
         Ok(())
     }
 
-    /// A counter for memory of which nothing is kept, under the same limit on what
-    /// there is at once.
+    /// Returns a counter for temporary memory, with the same peak limit and no
+    /// limit on kept bytes.
     pub(crate) fn aside(&self) -> Memory {
         Memory {
             bytes: usize::MAX,
@@ -204,31 +206,32 @@ impl Memory {
         }
     }
 
-    /// Takes note of the most that such a counter had.
+    /// Merges the peak of a counter from [`aside`](Self::aside).
     pub(crate) fn add_aside(&mut self, aside: &Memory) {
         self.peak = self.peak.max(aside.peak);
     }
 
-    /// Bytes taken and not given back.
+    /// Returns the bytes taken and not given back.
     #[must_use]
     pub fn now(&self) -> usize {
         self.now
     }
 
-    /// The most bytes there were at once.
+    /// Returns the peak number of bytes.
     #[must_use]
     pub fn peak(&self) -> usize {
         self.peak
     }
 }
 
-/// Bytes of an array of `items` items, or `usize::MAX` if that is more.
+/// Returns the bytes of an array of `items` items, saturating at `usize::MAX`.
 #[must_use]
 pub fn bytes_of<T>(items: usize) -> usize {
     items.saturating_mul(size_of::<T>())
 }
 
-/// The capacity of a vector that grew to `items` small items one by one.
+/// Returns the capacity of a vector that grew to `items` small items one by
+/// one.
 #[must_use]
 pub fn grown(items: usize) -> usize {
     match items {
@@ -237,12 +240,12 @@ pub fn grown(items: usize) -> usize {
     }
 }
 
-/// Bytes that a new map for `entries` entries allocates: `hashbrown`, and so the
-/// standard library, takes 8 buckets for 7 entries, a power of two of them, and
-/// a byte beside each.
+/// Returns the bytes that a new map allocates for `entries` entries.
+/// `hashbrown`, which the standard library uses, has 8 buckets for 7 entries, a
+/// power of two of buckets, and one control byte for each bucket.
 #[must_use]
 pub fn map_bytes<K, V>(entries: usize) -> usize {
-    const GROUP: usize = 16;
+    const GROUP_BYTES: usize = 16;
     let buckets = match entries {
         0 => return 0,
         1..4 => 4,
@@ -252,8 +255,8 @@ pub fn map_bytes<K, V>(entries: usize) -> usize {
             .checked_next_power_of_two()
             .unwrap_or(usize::MAX),
     };
-    let entries = bytes_of::<(K, V)>(buckets).saturating_add(GROUP - 1) & !(GROUP - 1);
-    entries.saturating_add(buckets).saturating_add(GROUP)
+    let entries = bytes_of::<(K, V)>(buckets).saturating_add(GROUP_BYTES - 1) & !(GROUP_BYTES - 1);
+    entries.saturating_add(buckets).saturating_add(GROUP_BYTES)
 }
 
 #[cfg(test)]
@@ -286,7 +289,7 @@ mod tests {
         assert_eq!(memory.now(), 50, "what is refused does not count");
         memory.take(50).unwrap();
         memory.give_back(50);
-        // The old and the new one are there at once.
+        // During replacement, old and new bytes count together.
         assert!(memory.replace(40, 51).is_err());
         memory.replace(40, 45).unwrap();
         assert_eq!((memory.now(), memory.peak()), (55, 100));

@@ -1,10 +1,9 @@
-//! What a build is watched by: progress, a way to stop it, and the memory that
-//! it takes.
+//! Progress reports, cancellation and memory accounting of a build.
 //!
-//! Engines count *steps* of work, each about as much as copying, hashing,
-//! placing or comparing one rule, up to a few hundred nanoseconds. After every
-//! [`Monitor::STEPS`] of them the caller's [`Progress`] is told, so it is told
-//! often enough to show and to stop a build at once, and costs nothing.
+//! Engines count *steps* of work. A step is about as much work as copying,
+//! hashing, placing or comparing one rule, up to a few hundred nanoseconds. The
+//! caller's [`Progress`] is called every [`Monitor::STEPS`] steps: often enough
+//! to display progress and to cancel promptly, at negligible cost.
 
 use crate::error::BuildError;
 use crate::memory::Memory;
@@ -19,18 +18,18 @@ pub struct Monitor<'a> {
     total: usize,
     /// Steps since the last report.
     steps: usize,
-    /// Whether a request to stop is obeyed.
+    /// False if a request to cancel is ignored.
     may_stop: bool,
 }
 
 impl<'a> Monitor<'a> {
-    /// Steps of work from one report to the next.
+    /// Steps of work between two reports.
     pub const STEPS: usize = 1 << 12;
 
-    /// Steps that short loops do before they count them.
+    /// Steps that a short loop may do before it counts them.
     pub const BLOCK: usize = 1 << 10;
 
-    /// With an observer, and a counter of memory.
+    /// Returns a monitor with a progress callback and a memory counter.
     pub fn new(progress: &'a mut dyn Progress, memory: &'a mut Memory) -> Monitor<'a> {
         Monitor {
             progress,
@@ -43,8 +42,8 @@ impl<'a> Monitor<'a> {
         }
     }
 
-    /// Begins a stage of `total` steps, which has a name for people: "sorting
-    /// rules". Reports.
+    /// Begins a stage of `total` steps and reports it. `stage` is a name for
+    /// people, such as "sorting rules".
     ///
     /// # Errors
     /// [`BuildError::Stopped`]
@@ -54,7 +53,7 @@ impl<'a> Monitor<'a> {
         self.report()
     }
 
-    /// `steps` more steps of the stage are done.
+    /// Counts `steps` more steps of the stage as done.
     ///
     /// # Errors
     /// [`BuildError::Stopped`]
@@ -64,13 +63,13 @@ impl<'a> Monitor<'a> {
         self.work(steps)
     }
 
-    /// `steps` more steps of the stage are done, and the work for them has been
-    /// counted already.
+    /// Counts `steps` more steps of the stage as done whose work was counted
+    /// already.
     pub fn count_done(&mut self, steps: usize) {
         self.done += steps;
     }
 
-    /// `steps` steps of work are done that do not count as steps of the stage.
+    /// Counts `steps` steps of work that are not steps of the stage.
     ///
     /// # Errors
     /// [`BuildError::Stopped`]
@@ -83,25 +82,25 @@ impl<'a> Monitor<'a> {
         self.report()
     }
 
-    /// From now on a request to stop is not obeyed: what has begun cannot be
-    /// undone.
+    /// Ignores requests to cancel from now on: the work begun cannot be undone.
     pub(crate) fn past_stopping(&mut self) {
         self.may_stop = false;
     }
 
-    /// Where memory is counted.
+    /// Returns the memory counter.
     #[inline]
     pub fn memory(&mut self) -> &mut Memory {
         self.memory
     }
 
-    /// The observer and the counter of memory, for a build within this one.
+    /// Returns the progress callback and the memory counter, for a nested
+    /// build.
     pub(crate) fn parts(&mut self) -> (&mut dyn Progress, &mut Memory) {
         (self.progress, self.memory)
     }
 
-    /// Does work all of whose memory is free again when it is done, also what it
-    /// calls kept.
+    /// Does work that frees all of its memory at the end, including memory
+    /// counted as kept.
     pub(crate) fn aside<T>(
         &mut self,
         work: impl FnOnce(&mut Monitor<'_>) -> Result<T, BuildError>,
@@ -130,10 +129,10 @@ impl<'a> Monitor<'a> {
     }
 }
 
-/// Does work without an observer and without limits: a part of an update.
+/// Does work without progress reports and limits, as part of an update.
 ///
 /// # Panics
-/// When the work fails: only an observer or a limit can make it.
+/// If the work fails, which only a progress callback or a limit can cause.
 pub(crate) fn unwatched<T>(work: impl FnOnce(&mut Monitor<'_>) -> Result<T, BuildError>) -> T {
     let mut memory = Memory::unlimited();
     work(&mut Monitor::new(&mut NoProgress, &mut memory)).expect("nothing stops it")
@@ -145,7 +144,7 @@ mod tests {
 
     use super::*;
 
-    /// Notes reports, and stops at the one of a number.
+    /// Records reports, and cancels after `stop_at` reports.
     #[derive(Default)]
     struct Notes {
         reports: Vec<(usize, usize)>,
@@ -175,13 +174,13 @@ mod tests {
             monitor.work(1).unwrap();
         }
         monitor.advance(10 * steps).unwrap();
-        let all = 3 * steps;
+        let total = 3 * steps;
         let expected = [
-            (0, all),
-            (steps, all),
-            (2 * steps, all),
-            (2 * steps, all),
-            (all, all),
+            (0, total),
+            (steps, total),
+            (2 * steps, total),
+            (2 * steps, total),
+            (total, total),
         ];
         assert_eq!(notes.reports, expected);
     }
@@ -198,11 +197,11 @@ mod tests {
             if !obeyed {
                 monitor.past_stopping();
             }
-            let mut all = || {
+            let mut run = || {
                 monitor.begin("placing rules", 5)?;
                 (0..5).try_for_each(|_| monitor.advance(Monitor::STEPS))
             };
-            let stopped = matches!(all(), Err(BuildError::Stopped { .. }));
+            let stopped = matches!(run(), Err(BuildError::Stopped { .. }));
             assert_eq!((stopped, notes.reports.len()), (obeyed, count));
         }
     }

@@ -1,8 +1,8 @@
-//! The words of a rule, and what it means to match them.
+//! The packed words of a rule, and the test for a match.
 
 use crate::schema::{FieldId, RangeField, Schema};
 
-/// A packed rule, wherever an engine keeps its words.
+/// A packed rule, in any engine's storage.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PackedRule<'a> {
     pub(crate) schema: &'a Schema,
@@ -25,7 +25,7 @@ impl<'a> PackedRule<'a> {
         }
     }
 
-    /// Whether the rule matches a key: the definition of a match.
+    /// True if the rule matches a key. This is the definition of a match.
     #[inline]
     pub(crate) fn matches(&self, key: &[u64]) -> bool {
         let mut differing = 0;
@@ -39,7 +39,8 @@ impl<'a> PackedRule<'a> {
                 .all(|range| range.contains(key, self.value, self.high))
     }
 
-    /// The smallest and the largest value that the rule matches in a field.
+    /// Returns the smallest and the largest value that the rule matches in a
+    /// field.
     pub(crate) fn field_ends(&self, id: FieldId) -> (u128, u128) {
         let placement = self.schema.placement(id);
         let low = placement.get(self.value);
@@ -53,12 +54,12 @@ impl<'a> PackedRule<'a> {
         }
     }
 
-    /// The two ends of a range field.
+    /// Returns the lower and the upper end of a range field.
     pub(crate) fn ends(&self, range: &RangeField) -> (u128, u128) {
         (range.key.get(self.value), range.high.get(self.high))
     }
 
-    /// The width of a range field, in bits.
+    /// Returns the width of a range field in bits.
     pub(crate) fn width(&self, range: &RangeField) -> u32 {
         self.schema.field(range.field).width()
     }

@@ -1,13 +1,13 @@
 //! Policies: one priority order over rules of one or more schemas.
 //!
 //! A firewall has IPv4 and IPv6 rules in one list. Their headers differ, so a
-//! *policy* keeps one [`RuleSet`] for each family, its *parts*, under one space
-//! of ids and priorities; a rule that says nothing about addresses stands in
-//! several parts under the same id. A header belongs to exactly one part, so
-//! the winner among its part's rules is the winner of the policy. For a single
-//! schema the policy has one part, and nothing else changes.
+//! *policy* keeps a [`RuleSet`] for each family of headers. These rule sets are
+//! its *parts*; they share one space of ids and priorities. A rule without
+//! addresses is in several parts under the same id. Each header belongs to
+//! exactly one part, so the winner in this part is the winner of the policy. A
+//! policy over a single schema has one part.
 //!
-//! A policy also carries what people call things: names of rules and actions.
+//! A policy also stores the names of rules and actions.
 
 use std::sync::Arc;
 
@@ -54,10 +54,10 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// A policy over some schemas, without rules.
+    /// Returns a policy over some schemas, without rules.
     ///
     /// # Panics
-    /// When there is no schema or more than [`MAX_PARTS`].
+    /// If `schemas` is empty or has more than [`MAX_PARTS`].
     #[must_use]
     pub fn new(name: &str, schemas: &[Arc<Schema>]) -> Policy {
         assert!(
@@ -75,13 +75,13 @@ impl Policy {
         }
     }
 
-    /// A policy over one schema.
+    /// Returns a policy over one schema, without rules.
     #[must_use]
     pub fn single(schema: &Arc<Schema>) -> Policy {
         Policy::new(schema.name(), std::slice::from_ref(schema))
     }
 
-    /// A policy over IPv4 and IPv6 five-tuples, in this order of parts.
+    /// Returns a policy over IPv4 and IPv6 five-tuples, in this order of parts.
     #[must_use]
     pub fn dual_stack() -> Policy {
         Policy::new(
@@ -90,12 +90,12 @@ impl Policy {
         )
     }
 
-    /// A policy of rule sets that share one space of ids; rules with one id are
-    /// one rule. File order is that of the first part, then what the second
-    /// adds, and so on.
+    /// Returns a policy of rule sets that share one space of ids; rules with
+    /// equal ids are one rule. File order is the order of the first part, then
+    /// the additional rules of the second part, and so on.
     ///
     /// # Panics
-    /// When there is no rule set or more than [`MAX_PARTS`].
+    /// If `parts` is empty or has more than [`MAX_PARTS`].
     #[must_use]
     pub fn from_parts(name: &str, parts: Vec<RuleSet>) -> Policy {
         let schemas: Vec<_> = parts.iter().map(|part| Arc::clone(part.schema())).collect();
@@ -112,75 +112,76 @@ impl Policy {
     /// The name of dual-stack policies in rule files.
     pub const DUAL_STACK: &'static str = "dual-5tuple";
 
-    /// The schema's name, or that of the combination.
+    /// Returns the name of the schema, or of the combination of schemas.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The parts' rules.
+    /// Returns the rules of all parts.
     #[must_use]
     pub fn parts(&self) -> &[RuleSet] {
         &self.parts
     }
 
-    /// One part's rules.
+    /// Returns the rules of one part.
     ///
     /// # Panics
-    /// When there is no such part.
+    /// If the part does not exist.
     #[must_use]
     pub fn part(&self, part: PartId) -> &RuleSet {
         &self.parts[part.index()]
     }
 
-    /// The parts' ids, in order.
+    /// Returns the ids of the parts, in order.
     pub fn part_ids(&self) -> impl ExactSizeIterator<Item = PartId> + use<> {
         (0..self.parts.len()).map(PartId::from_index)
     }
 
-    /// The parts' schemas, in order.
+    /// Returns the schemas of the parts, in order.
     pub fn schemas(&self) -> impl ExactSizeIterator<Item = &Arc<Schema>> {
         self.parts.iter().map(RuleSet::schema)
     }
 
-    /// The number of rules; one that stands in several parts counts once.
+    /// Returns the number of rules; a rule in several parts counts once.
     #[must_use]
     pub fn len(&self) -> usize {
         self.order.len()
     }
 
-    /// Whether there is no rule.
+    /// True if the policy is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.order.is_empty()
     }
 
-    /// The rules' ids in the order in which they were added: file order.
+    /// Returns the ids of the rules in file order: the order of adding.
     #[must_use]
     pub fn ids(&self) -> &[RuleId] {
         &self.order
     }
 
-    /// A rule's position in file order, if there is a rule with that id.
+    /// Returns a rule's position in file order, if there is a rule with this
+    /// id.
     #[must_use]
     pub fn position(&self, id: RuleId) -> Option<usize> {
         self.positions.get(id)
     }
 
-    /// The rule with that id in each part where it stands.
+    /// Returns the rule with this id, in each part that has it.
     pub fn rule(&self, id: RuleId) -> impl Iterator<Item = (PartId, RuleRef<'_>)> {
         self.part_ids()
             .filter_map(move |part| self.part(part).get(id).map(|rule| (part, rule)))
     }
 
-    /// Returns the id of the action of that name, if it is declared.
+    /// Returns the id of the action with this name, if it is declared.
     #[must_use]
     pub fn action_named(&self, name: &str) -> Option<ActionId> {
         self.action_ids.get(name).copied()
     }
 
-    /// Declares an action and returns its id; of an action that is declared
-    /// already, returns the id that it has.
+    /// Declares an action and returns its id. If the action is already
+    /// declared, returns its existing id.
     ///
     /// ```
     /// # use classyard::prelude::*;
@@ -200,29 +201,29 @@ impl Policy {
         id
     }
 
-    /// An action's name, if it has one.
+    /// Returns an action's name, if it has one.
     #[must_use]
     pub fn action_name(&self, id: ActionId) -> Option<&str> {
         self.actions.get(id.0 as usize).map(String::as_str)
     }
 
-    /// A rule's name, if it has one.
+    /// Returns a rule's name, if it has one.
     #[must_use]
     pub fn rule_name(&self, id: RuleId) -> Option<&str> {
         self.names.get(&id).map(AsRef::as_ref)
     }
 
-    /// Names a rule.
+    /// Sets a rule's name.
     pub fn set_rule_name(&mut self, id: RuleId, name: &str) {
         self.names.insert(id, name.into());
     }
 
-    /// Adds a rule: its matches in each part where it stands.
+    /// Adds a rule with its matches for each of its parts.
     ///
     /// # Errors
-    /// [`AddError`] when no part is given, or one that is not there or is given
-    /// twice; when the matches are no rule of a part's schema; or when the id is
-    /// taken, in whatever part. Nothing is added then.
+    /// [`AddError`] if no part is given, a part is unknown or given twice, the
+    /// matches are not a rule of a part's schema, or the id is in use in any
+    /// part. Nothing is added then.
     pub fn add(
         &mut self,
         id: RuleId,
@@ -233,8 +234,8 @@ impl Policy {
         check_parts(id, matches.iter().map(|(part, _)| *part), self.parts.len())
             .map_err(AddError::Parts)?;
         self.check_free(id)?;
-        // Check the later parts before the first is touched; the first part
-        // checks its own matches, and changes nothing if they are wrong.
+        // Check the later parts before changing the first part. The first part
+        // checks its own matches, and changes nothing if they are invalid.
         for (part, matches) in &matches[1..] {
             let schema = Arc::clone(self.part(*part).schema());
             crate::rule::Rule::new(&schema, id, priority, action, matches)
@@ -248,7 +249,7 @@ impl Policy {
         Ok(())
     }
 
-    /// Checks that no rule has that id.
+    /// Checks that no rule has this id.
     fn check_free(&self, id: RuleId) -> Result<(), AddError> {
         if self.positions.get(id).is_some() {
             return Err(AddError::Update(UpdateError::DuplicateId {
@@ -259,7 +260,7 @@ impl Policy {
         Ok(())
     }
 
-    /// Makes room for that many more rules.
+    /// Reserves capacity for `rules` more rules.
     pub fn reserve(&mut self, rules: usize) {
         self.order.reserve(rules);
         if let [only] = self.parts.as_mut_slice() {
@@ -268,8 +269,8 @@ impl Policy {
     }
 }
 
-/// Checks that a rule's parts are there, at least one, each of them once, in a
-/// policy of `count` parts.
+/// Checks a rule's parts in a policy of `count` parts: at least one part, all
+/// of them known, and none repeated.
 fn check_parts(
     id: RuleId,
     parts: impl Iterator<Item = PartId>,
@@ -297,23 +298,23 @@ fn check_parts(
 }
 
 impl From<RuleSet> for Policy {
-    /// The policy with this one part.
+    /// Returns a policy with this rule set as its only part.
     fn from(rules: RuleSet) -> Policy {
         let name = rules.schema().name().to_owned();
         Policy::from_parts(&name, vec![rules])
     }
 }
 
-/// Headers for a policy, in order, each of one part.
+/// A sequence of headers for a policy, each of one part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicyTrace {
     parts: Vec<KeyVec>,
-    /// The part of each header; empty while there is one part only.
+    /// The part of each header; empty if there is only one part.
     order: Vec<PartId>,
 }
 
 impl PolicyTrace {
-    /// No headers yet, for parts with these schemas.
+    /// Returns a trace without headers, for parts with these schemas.
     #[must_use]
     pub fn new<'a>(schemas: impl Iterator<Item = &'a Arc<Schema>>) -> PolicyTrace {
         PolicyTrace {
@@ -328,17 +329,17 @@ impl PolicyTrace {
     /// [`HeaderError`]; nothing is added then.
     ///
     /// # Panics
-    /// When there is no such part.
+    /// If the part does not exist.
     pub fn push(&mut self, part: PartId, values: &[u128]) -> Result<(), HeaderError> {
         self.parts[part.index()].push(values)?;
         self.record(part);
         Ok(())
     }
 
-    /// Adds a header that is packed already.
+    /// Adds a packed header.
     ///
     /// # Panics
-    /// When there is no such part or the key is of another width.
+    /// If the part does not exist, or the key has another width.
     pub fn push_key(&mut self, part: PartId, key: &[u64]) {
         self.parts[part.index()].push_key(key);
         self.record(part);
@@ -350,28 +351,28 @@ impl PolicyTrace {
         }
     }
 
-    /// The number of headers.
+    /// Returns the number of headers.
     #[must_use]
     pub fn len(&self) -> usize {
         self.parts.iter().map(KeyVec::len).sum()
     }
 
-    /// Whether there is no header.
+    /// True if the trace is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.parts.iter().all(KeyVec::is_empty)
     }
 
-    /// One part's keys, in order.
+    /// Returns the keys of one part, in order.
     ///
     /// # Panics
-    /// When there is no such part.
+    /// If the part does not exist.
     #[must_use]
     pub fn part(&self, part: PartId) -> &KeyVec {
         &self.parts[part.index()]
     }
 
-    /// Every part's keys.
+    /// Returns the keys of each part.
     pub fn parts(&self) -> impl Iterator<Item = (PartId, &KeyVec)> {
         self.parts
             .iter()
@@ -379,7 +380,7 @@ impl PolicyTrace {
             .map(|(index, keys)| (PartId::from_index(index), keys))
     }
 
-    /// Part and key of each header, in order.
+    /// Returns the part and the key of each header, in order.
     pub fn iter(&self) -> impl Iterator<Item = (PartId, &[u64])> {
         let mut rows = vec![0; self.parts.len()];
         (0..self.len()).map(move |index| {
@@ -391,10 +392,10 @@ impl PolicyTrace {
         })
     }
 
-    /// The part of the header at a position.
+    /// Returns the part of the header at a position.
     ///
     /// # Panics
-    /// When there is no such header.
+    /// If the position is out of range.
     #[must_use]
     pub fn part_of(&self, index: usize) -> PartId {
         if self.parts.len() == 1 {
@@ -406,7 +407,7 @@ impl PolicyTrace {
 }
 
 impl From<KeyVec> for PolicyTrace {
-    /// The trace of these keys alone.
+    /// Returns a trace of these keys in a single part.
     fn from(keys: KeyVec) -> PolicyTrace {
         PolicyTrace {
             parts: vec![keys],

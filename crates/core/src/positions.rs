@@ -1,15 +1,15 @@
-//! Where the rule of an id is, in a list that only grows.
+//! The position of each rule id in a list that only grows.
 
 use hashbrown::HashMap;
 
 use crate::rule::RuleId;
 use crate::seed::MapState;
 
-/// Positions of ids. As long as ids are 0, 1, 2, … in order, which is true of
-/// everything read from a file without ids, this takes no memory.
+/// Positions of rule ids. Takes no memory while ids are 0, 1, 2, … in order, as
+/// in every file that gives no ids.
 #[derive(Clone, Debug)]
 pub(crate) enum Positions {
-    /// Id `i` is at position `i`, and there are this many.
+    /// Id `i` is at position `i`; the number is the count of ids.
     Identity(u32),
     Map(HashMap<RuleId, u32, MapState>),
 }
@@ -26,7 +26,8 @@ impl Positions {
         }
     }
 
-    /// Gives the next position to an id; says whether the id was free.
+    /// Assigns the next position to an id. Returns false if the id already has
+    /// a position.
     pub(crate) fn push(&mut self, id: RuleId) -> bool {
         if let Positions::Identity(count) = self {
             if id.get() == *count {
@@ -54,7 +55,7 @@ impl Positions {
         }
     }
 
-    /// Bytes held.
+    /// Returns the bytes held.
     pub(crate) fn bytes(&self) -> usize {
         match self {
             Positions::Identity(_) => 0,

@@ -1,15 +1,15 @@
-//! Progress of long work, and a way to stop it.
+//! Progress callbacks for long work, and cancellation.
 
 use std::ops::ControlFlow;
 
 use crate::error::BuildError;
 
-/// Progress callback: receives the progress of long work and can cancel it. Time limits are
-/// the callback's: the library reads no clock.
+/// Progress callback: receives the progress of long work and can cancel it.
+/// Time limits are up to the callback: the library reads no clock.
 pub trait Progress {
-    /// `done` of `total` steps of a stage are done. Called after every
-    /// [`Monitor::STEPS`](crate::monitor::Monitor::STEPS) steps of work: at least
-    /// every 100 ms, mostly every few milliseconds.
+    /// Reports that `done` of `total` steps of a stage are done. Called after
+    /// every [`Monitor::STEPS`](crate::monitor::Monitor::STEPS) steps of work:
+    /// at least every 100 ms, usually every few milliseconds.
     fn report(&mut self, stage: &'static str, done: usize, total: usize) -> ControlFlow<()>;
 }
 
@@ -23,7 +23,7 @@ impl Progress for NoProgress {
     }
 }
 
-/// Reports progress and turns a request to stop into an error.
+/// Reports progress and turns a cancellation into an error.
 ///
 /// # Errors
 /// [`BuildError::Stopped`]

@@ -1,19 +1,19 @@
-//! What the rules of a set match in one field: the elementary intervals, and
-//! which rules match in each.
+//! Projection of rules on one field: its elementary intervals, and the rules
+//! that match in each.
 //!
 //! # Idea
-//! The ends of all rules' intervals cut a field into elementary intervals. For
-//! every value of one of them the same rules match in this field. Sweeping over
-//! the ends in ascending order, with a set to which rules are added where they
-//! begin and from which they are removed behind their end, visits the set of
-//! each interval:
+//! The ends of all rules' intervals cut a field into elementary intervals.
+//! Within an interval, all values match the same rules in this field. A sweep
+//! over the ends in ascending order visits the set of matching rules of each
+//! interval: a rule is added where its range begins and removed after its range
+//! ends.
 //! ```text
 //! rule 0      |---------------|
 //! rule 1                |------------|
 //!         ----|---------|-----|------|-----
 //! sets     {} |   {0}   |{0,1}|  {1} |  {}
 //! ```
-//! Intervals with the same set of rules are of one *class*.
+//! Intervals with the same set of rules have the same *class*.
 //!
 //! # References
 //! [SFL17] §V, ref. 5 (Lakshman and Stiliadis, SIGCOMM 1998); P. Gupta and
@@ -30,22 +30,23 @@ use crate::schema::{FieldId, Schema};
 use crate::seed::{MapState, splitmix};
 use crate::sort::sort_by_key;
 
-/// Rules whose matches of a field can be asked for, by their places: 0 is the
+/// Rules that give their matches of a field, addressed by place: place 0 is the
 /// best rule.
 pub(crate) trait Places {
     fn schema(&self) -> &Schema;
 
-    /// The number of places.
+    /// Returns the number of places.
     fn count(&self) -> usize;
 
-    /// The smallest and the largest value that a rule matches in a field.
+    /// Returns the smallest and the largest value that a rule matches in a
+    /// field.
     fn ends(&self, place: usize, field: FieldId) -> (u128, u128);
 
-    /// Whether a rule matches all keys between its ends in every field.
+    /// True if a rule matches all keys between its ends in every field.
     fn is_box(&self, place: usize) -> bool;
 }
 
-/// Where a rule begins or ceases to match in a field.
+/// A value at which a rule begins or ceases to match in a field.
 #[derive(Clone, Copy)]
 pub(crate) struct Event {
     pub(crate) at: u128,
@@ -58,15 +59,15 @@ impl Event {
     }
 }
 
-/// The events of one field after the other, in memory that is used again.
+/// The events of one field at a time, in reused memory.
 pub(crate) struct Projection {
-    /// Ascending.
+    /// In ascending order.
     events: Vec<Event>,
     bytes: usize,
 }
 
 impl Projection {
-    /// With room for the events of that many rules.
+    /// Returns a projection with capacity for the events of `rules` rules.
     ///
     /// # Errors
     /// [`BuildError::TooManyPeakBytes`]
@@ -74,23 +75,23 @@ impl Projection {
         rules: usize,
         monitor: &mut Monitor<'_>,
     ) -> Result<Projection, BuildError> {
-        let most_events = rules.saturating_mul(2);
-        let bytes = bytes_of::<Event>(most_events);
+        let max_events = rules.saturating_mul(2);
+        let bytes = bytes_of::<Event>(max_events);
         monitor.memory().take(bytes)?;
         Ok(Projection {
-            events: Vec::with_capacity(most_events),
+            events: Vec::with_capacity(max_events),
             bytes,
         })
     }
 
-    /// Gives the memory back.
+    /// Frees the memory.
     pub(crate) fn finish(self, monitor: &mut Monitor<'_>) {
         let bytes = self.bytes;
         drop(self);
         monitor.memory().give_back(bytes);
     }
 
-    /// Makes the events of a field.
+    /// Computes the events of a field.
     ///
     /// # Errors
     /// [`BuildError::Stopped`], [`BuildError::TooManyPeakBytes`]
@@ -100,25 +101,29 @@ impl Projection {
         id: FieldId,
         monitor: &mut Monitor<'_>,
     ) -> Result<(), BuildError> {
-        let most = rules.schema().field(id).max_value();
+        let max_value = rules.schema().field(id).max_value();
         self.events.clear();
         for place in (0..=u32::MAX).take(rules.count()) {
             let (low, high) = rules.ends(place as usize, id);
             self.events.push(Event { at: low, place });
-            if high < most {
-                let at = high + 1;
-                self.events.push(Event { at, place });
+            if high < max_value {
+                let next_value = high + 1;
+                self.events.push(Event {
+                    at: next_value,
+                    place,
+                });
             }
             monitor.work(1)?;
         }
         sort_by_key(&mut self.events, Event::position, monitor)
     }
 
-    /// Visits the intervals of the field, ascending: the start, and the events
-    /// there, a few at a time; the last of them with `true`.
+    /// Visits the intervals of the field in ascending order. `visit` receives
+    /// the start of the interval and some of the events at this value; the last
+    /// call for an interval has `true`.
     ///
     /// # Errors
-    /// Those of `visit`.
+    /// As for `visit`.
     pub(crate) fn intervals(
         &self,
         mut visit: impl FnMut(u128, &[Event], bool) -> Result<(), BuildError>,
@@ -135,8 +140,8 @@ impl Projection {
         Ok(())
     }
 
-    /// The intervals of the field by number. Sets of rules are taken to be the
-    /// same when their hashes are.
+    /// Numbers the intervals of the field. Sets of rules with equal hashes are
+    /// assumed to be equal.
     ///
     /// # Errors
     /// [`BuildError::Stopped`], [`BuildError::TooManyPeakBytes`]
@@ -159,11 +164,11 @@ impl Projection {
         let (mut hash, mut interval) = (0, 0);
         self.intervals(|_, events, last| {
             for event in events {
-                let place = event.place as usize;
+                let rule = event.place as usize;
                 hash ^= hash_of(event.place);
-                match columns.first[place] {
-                    NOT_SEEN => columns.first[place] = interval,
-                    _ => columns.last[place] = interval - 1,
+                match columns.first[rule] {
+                    NOT_SEEN => columns.first[rule] = interval,
+                    _ => columns.last[rule] = interval - 1,
                 }
             }
             monitor.work(events.len())?;
@@ -186,16 +191,16 @@ impl Projection {
     }
 }
 
-/// The interval of an end that no event has said yet.
+/// Marks an end whose event has not been visited yet.
 const NOT_SEEN: u32 = u32::MAX;
 
-/// A number for a rule. Those of a set of rules are joined by XOR.
+/// Returns a hash of a place. The hash of a set of rules is the XOR of these.
 pub(crate) fn hash_of(place: u32) -> u64 {
     let mut state = place.into();
     splitmix(&mut state)
 }
 
-/// The intervals of a field by number, ascending.
+/// The numbered intervals of a field, in ascending order.
 pub(crate) struct Columns {
     pub(crate) id: FieldId,
     /// The first and the last interval of each rule.
@@ -207,20 +212,22 @@ pub(crate) struct Columns {
 }
 
 impl Columns {
-    /// Whether a rule matches all values of the field.
+    /// True if a rule matches all values of the field.
     pub(crate) fn is_open(&self, place: usize) -> bool {
         self.first[place] == 0 && self.last[place] as usize == self.class_of.len() - 1
     }
 
-    /// Whether the first rule matches all that the second one matches.
+    /// True if the rule at `place` matches every value that the rule at `other`
+    /// matches.
     pub(crate) fn covers(&self, place: usize, other: usize) -> bool {
         self.first[place] <= self.first[other] && self.last[other] <= self.last[place]
     }
 
-    /// Bytes of working memory.
+    /// Returns the bytes of working memory.
     pub(crate) fn bytes(&self) -> usize {
-        let all = [&self.first, &self.last, &self.class_of];
-        all.iter()
+        let lists = [&self.first, &self.last, &self.class_of];
+        lists
+            .iter()
             .map(|list| bytes_of::<u32>(list.capacity()))
             .sum()
     }
@@ -257,7 +264,8 @@ mod tests {
         let field = Field::new("f", 16, MatchKind::Range);
         let schema = Schema::new("t", vec![field]).unwrap();
         let id = schema.field_ids().next().unwrap();
-        // Ends, the class of each interval, the intervals of each rule.
+        // Ends of the rules, the class of each interval, the intervals of each
+        // rule.
         type Case<'a> = (&'a [(u128, u128)], &'a [u32], &'a [(u32, u32)]);
         let cases: [Case<'_>; 4] = [
             (&[], &[0], &[]),
@@ -267,7 +275,8 @@ mod tests {
                 &[0, 1, 2, 3, 0],
                 &[(1, 2), (2, 3), (0, 4)],
             ),
-            // Hosts between gaps, one of them at the very end, and one twice.
+            // Single values with gaps between them: one at the end of the
+            // field, one twice.
             (
                 &[(7, 7), (65535, 65535), (7, 7)],
                 &[0, 1, 0, 2],

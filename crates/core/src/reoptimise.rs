@@ -1,22 +1,23 @@
-//! Re-optimisation while rules change.
+//! Re-optimisation of engines while rules change.
 //!
-//! Some engines fit their structure to the rules that they are built over.
-//! Updates keep that structure, so lookup cost rises as the rule set changes:
-//! the engine *drifts*. An engine that implements [`Reoptimise`] can be fitted
-//! again without a pause:
+//! Some engines optimise their structure for the rules that they are built
+//! over. Updates keep that structure, so lookup cost rises as the rule set
+//! changes: the engine *drifts*. An engine that implements [`Reoptimise`] can
+//! be re-optimised without a pause:
 //!
 //! ```text
-//! drift    Reoptimise::drift      lookup cost now, and right after the last fit
-//! look     Reoptimise::look       copies some rules into a snapshot, each time
-//! compute  Snapshot::compute      a plan; without the engine, on any thread
+//! drift    Reoptimise::drift      lookup cost now, and right after the last optimisation
+//! look     Reoptimise::look       copies some rules into a snapshot; repeated
+//! compute  Snapshot::compute      a plan, without the engine, on any thread
 //! install  Reoptimise::install    begins to rearrange the rules as planned
-//! step     Reoptimise::step       moves some; every update does so too
+//! step     Reoptimise::step       moves some rules, as every update does
 //! ```
 //!
-//! No answer changes at any time. Updates go on meanwhile: a snapshot may hold
-//! rules that are gone and lack rules that came. It knows the engine's
-//! [sequence number](Snapshot::sequence) at the first look, so that an engine
-//! that cannot install a plan unless it is exact can replay the changes since.
+//! No answer changes at any time. Updates continue during re-optimisation, so a
+//! snapshot may hold rules that were removed since, and lack newer rules. It
+//! records the engine's [sequence number](Snapshot::sequence) at the first
+//! look. With it, an engine whose plan must be exact can replay the changes
+//! since then.
 //!
 //! ```
 //! use classyard::prelude::*;
@@ -40,8 +41,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Beside readers the same is done through a live table; the
-//! [`table`](crate::table) shows how.
+//! For a live table, which has readers, the [`table`](crate::table) module
+//! shows how.
 
 use std::any::Any;
 use std::fmt;
@@ -53,40 +54,41 @@ use crate::monitor::Monitor;
 use crate::progress::Progress;
 use crate::schema::Schema;
 
-/// An engine that can be fitted to its rules again, while they change.
+/// An engine that can be re-optimised while its rules change.
 pub trait Reoptimise {
-    /// The cost of lookups now, and right after the engine was last fitted.
-    /// Takes a fraction of a millisecond: call it every thousand updates or so.
+    /// Returns the cost of lookups now and right after the last optimisation.
+    /// Takes a fraction of a millisecond: call it about every thousand updates.
     fn drift(&self) -> Drift;
 
-    /// Copies what the plan needs to know of some hundred rules into a
-    /// snapshot; says whether that was all. The work of a call is bounded, so a
-    /// reader that looks delays the writer no longer than that.
+    /// Copies what the plan needs of a few hundred rules into a snapshot.
+    /// Returns true when the snapshot is complete. The work of a call is
+    /// bounded, and so is the time for which a looking reader delays the
+    /// writer.
     fn look(&self, snapshot: &mut Snapshot) -> bool;
 
-    /// Begins to arrange the rules as a plan says. The work is done with later
-    /// updates, some with each, and by [`step`](Self::step). A plan that comes
-    /// while another is being installed waits until that is done, or until a
-    /// newer one takes its place.
+    /// Begins to arrange the rules according to a plan. Later updates and calls
+    /// of [`step`](Self::step) do the work in small parts. If a plan is already
+    /// being installed, the new plan waits until that is done, or until a newer
+    /// plan replaces it.
     ///
-    /// An engine whose plans hold for certain rules alone, such as `sfl`, keeps
-    /// what it has where the plan is of other rules, or too old to know what
-    /// changed since.
+    /// Engines whose plans hold only for certain rules, such as `sfl`, keep
+    /// their structure if the plan is for other rules, or too old to replay the
+    /// changes since.
     ///
-    /// Returns `false`, and does nothing, with a plan for another engine or
+    /// Returns `false`, and does nothing, if the plan is for another engine or
     /// schema.
     #[must_use]
     fn install(&mut self, plan: &LookupPlan) -> bool;
 
-    /// Does at most `steps` steps of the work that is otherwise left to updates,
-    /// each about the work of moving a rule; says whether there is more to do.
-    /// For times without updates.
+    /// Does at most `steps` steps of the work that is otherwise left to
+    /// updates. A step is about the work of moving one rule. Returns true if
+    /// there is more to do. For times without updates.
     fn step(&mut self, steps: usize) -> bool;
 
-    /// Whether [`step`](Self::step) has anything to do.
+    /// True if [`step`](Self::step) has work to do.
     fn is_installing(&self) -> bool;
 
-    /// A snapshot of all rules, at once: for a thread that owns the engine.
+    /// Returns a complete snapshot. For a thread that owns the engine.
     fn snapshot(&self) -> Snapshot {
         let mut snapshot = Snapshot::new();
         while !self.look(&mut snapshot) {}
@@ -94,24 +96,25 @@ pub trait Reoptimise {
     }
 }
 
-/// The cost of a lookup, now and right after the engine was last fitted to its
-/// rules: counted, not timed, over a few hundred of the rules, in units of the
-/// engine's own.
+/// The cost of a lookup now and right after the last optimisation. Counted, not
+/// timed, over a few hundred of the rules, in units that depend on the engine.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Drift {
-    /// With the rules and the structure of now.
+    /// The cost with the current rules and structure.
     pub now: f64,
-    /// Right after the last build, rebuild or installed plan.
+    /// The cost right after the last build, rebuild or installed plan.
     pub fitted: f64,
-    /// A plan is being installed: its effect is still to come.
+    /// True while a plan is being installed: its effect is not complete.
     pub installing: bool,
 }
 
 impl Drift {
-    /// At this ratio of the two costs a new plan is worth computing.
+    /// A new plan is worth computing when the ratio of the two costs reaches
+    /// this value.
     pub const DUE: f64 = 1.5;
 
-    /// The cost now over the cost when fitted; 1 where that is not known.
+    /// Returns the current cost divided by the cost after the last
+    /// optimisation; 1 if that is unknown.
     #[must_use]
     pub fn ratio(&self) -> f64 {
         if self.fitted > 0.0 {
@@ -121,7 +124,7 @@ impl Drift {
         }
     }
 
-    /// Whether it is time for a new plan: the [ratio](Self::ratio) is at least
+    /// True if it is time for a new plan: the [ratio](Self::ratio) is at least
     /// [`DUE`](Self::DUE), and no plan is being installed.
     #[must_use]
     pub fn is_due(&self) -> bool {
@@ -129,19 +132,18 @@ impl Drift {
     }
 }
 
-/// What an engine has copied of its rules, and how it computes a plan from
-/// that.
+/// An engine's copy of its rules, the input for computing a plan.
 pub trait Contents: Any + Send {
-    /// Computes what is to be installed. May take as long as a build.
+    /// Computes a plan. May take as long as a build.
     ///
     /// # Errors
-    /// [`BuildError::Stopped`] when the observer cancels, and
-    /// [`BuildError::TooManyPeakBytes`] where memory is limited.
+    /// [`BuildError::Stopped`] if the progress callback cancels, and
+    /// [`BuildError::TooManyPeakBytes`] if memory is limited.
     fn compute(&self, monitor: &mut Monitor<'_>) -> Result<Arc<dyn Any + Send + Sync>, BuildError>;
 }
 
-/// What an engine's plan is computed from: copied from its rules, some with
-/// each [look](Reoptimise::look). Rules may change between two looks.
+/// The input for computing an engine's plan: copied from its rules in several
+/// [looks](Reoptimise::look). Rules may change between two looks.
 #[derive(Default)]
 pub struct Snapshot {
     held: Option<Held>,
@@ -156,15 +158,16 @@ struct Held {
 }
 
 impl Snapshot {
-    /// Nothing copied yet.
+    /// Returns an empty snapshot.
     #[must_use]
     pub fn new() -> Snapshot {
         Snapshot::default()
     }
 
-    /// For engines: what was copied in earlier looks. Starts again with `fresh`
-    /// contents if there were none, or if they are another engine's. `sequence`
-    /// is the number of changes that the engine has made so far.
+    /// For engines: returns the contents copied in earlier looks. Starts again
+    /// with `fresh` contents if there were none, or if they belong to another
+    /// engine. `sequence` is the number of changes that the engine has made so
+    /// far.
     pub fn contents<T: Contents>(
         &mut self,
         engine: &'static str,
@@ -190,7 +193,7 @@ impl Snapshot {
         contents.downcast_mut().expect("just checked")
     }
 
-    /// For engines: nothing is missing. Returns `true`, for
+    /// For engines: marks the snapshot as complete. Returns `true`, for
     /// [`look`](Reoptimise::look) to return.
     pub fn complete(&mut self) -> bool {
         if let Some(held) = &mut self.held {
@@ -199,28 +202,29 @@ impl Snapshot {
         true
     }
 
-    /// The number of changes that the engine had made at the first look; `None`
-    /// before it.
+    /// Returns the number of changes that the engine had made at the first
+    /// look; `None` before the first look.
     #[must_use]
     pub fn sequence(&self) -> Option<u64> {
         Some(self.held.as_ref()?.sequence)
     }
 
-    /// Computes a plan. `None` while the snapshot is not complete.
+    /// Computes a plan. Returns `None` if the snapshot is not complete.
     ///
     /// # Errors
-    /// [`BuildError::Stopped`] when the observer cancels.
+    /// [`BuildError::Stopped`] if the progress callback cancels.
     pub fn compute(&self, progress: &mut dyn Progress) -> Result<Option<LookupPlan>, BuildError> {
         self.compute_within(&mut Memory::unlimited(), progress)
     }
 
-    /// The same with limited memory: [`Limits::peak_bytes`](crate::Limits) counts
-    /// what computing takes, the plan included, not the snapshot. The plan itself
-    /// is a few masks for `forest`, and four bytes a rule for `tuplemerge`.
+    /// Like [`compute`](Self::compute), with limited memory:
+    /// [`Limits::peak_bytes`](crate::Limits) covers the memory for computing,
+    /// including the plan but not the snapshot. A plan has a few masks for
+    /// `forest`, and four bytes for each rule for `tuplemerge`.
     ///
     /// # Errors
-    /// [`BuildError::TooManyPeakBytes`]; [`BuildError::Stopped`] when the observer
-    /// cancels.
+    /// [`BuildError::TooManyPeakBytes`]; [`BuildError::Stopped`] if the
+    /// progress callback cancels.
     pub fn compute_within(
         &self,
         memory: &mut Memory,
@@ -246,8 +250,9 @@ impl fmt::Debug for Snapshot {
     }
 }
 
-/// How an engine is to arrange its rules, computed from a [`Snapshot`]. Any
-/// classifier of the same engine and schema can install it; copies share it.
+/// An arrangement of an engine's rules, computed from a [`Snapshot`]. Any
+/// classifier of the same engine and schema can install it; clones share its
+/// memory.
 #[derive(Clone)]
 pub struct LookupPlan {
     engine: &'static str,
@@ -257,26 +262,27 @@ pub struct LookupPlan {
 }
 
 impl LookupPlan {
-    /// The engine that it is for.
+    /// Returns the name of the engine that the plan is for.
     #[must_use]
     pub fn engine(&self) -> &'static str {
         self.engine
     }
 
-    /// The number of changes that the engine had made when its snapshot began.
+    /// Returns the number of changes that the engine had made when its snapshot
+    /// began.
     #[must_use]
     pub fn sequence(&self) -> u64 {
         self.sequence
     }
 
-    /// Whether a classifier of that engine and schema can install it.
+    /// True if a classifier of this engine and schema can install the plan.
     #[must_use]
     pub fn fits(&self, engine: &str, schema: &Schema) -> bool {
-        let same = || std::ptr::eq(&*self.schema, schema) || *self.schema == *schema;
-        self.engine == engine && same()
+        let is_same_schema = || std::ptr::eq(&*self.schema, schema) || *self.schema == *schema;
+        self.engine == engine && is_same_schema()
     }
 
-    /// For engines: the plan, if it is for this engine and schema.
+    /// For engines: returns the plan if it is for this engine and schema.
     #[must_use]
     pub fn get<T: Any + Send + Sync>(&self, engine: &str, schema: &Schema) -> Option<Arc<T>> {
         let plan = self.fits(engine, schema).then(|| Arc::clone(&self.plan));
@@ -330,12 +336,12 @@ mod tests {
         snapshot.contents("one", &v4, 9, || Counted(100)).0 += 1;
         assert!(plan(&snapshot).is_none(), "not complete");
         assert!(snapshot.complete());
-        let found = plan(&snapshot).unwrap();
-        assert_eq!((found.engine(), found.sequence()), ("one", 7));
-        assert_eq!(found.get::<usize>("one", &v4).as_deref(), Some(&3));
-        assert!(found.get::<usize>("two", &v4).is_none());
-        assert!(found.get::<usize>("one", &v6).is_none());
-        assert!(found.get::<u8>("one", &v4).is_none());
+        let lookup_plan = plan(&snapshot).unwrap();
+        assert_eq!((lookup_plan.engine(), lookup_plan.sequence()), ("one", 7));
+        assert_eq!(lookup_plan.get::<usize>("one", &v4).as_deref(), Some(&3));
+        assert!(lookup_plan.get::<usize>("two", &v4).is_none());
+        assert!(lookup_plan.get::<usize>("one", &v6).is_none());
+        assert!(lookup_plan.get::<u8>("one", &v4).is_none());
         snapshot.contents("one", &v6, 20, || Counted(0)).0 += 5;
         assert!(plan(&snapshot).is_none(), "it has begun again");
         assert_eq!(snapshot.sequence(), Some(20));

@@ -1,24 +1,25 @@
-//! Rules: one match per field, a priority, an action, a cookie; packed into words.
+//! Rules: one match for each field, a priority, an action and a cookie, packed
+//! into words.
 //!
-//! A rule is written as a list of [`FieldMatch`]es and held *packed*, in the
-//! layout of its schema ([`Schema::rule_words`]):
+//! Users write a rule as a list of [`FieldMatch`]es. It is stored *packed*, in
+//! the layout of its schema ([`Schema::rule_words`]):
 //!
 //! ```text
 //! | value: key_words | mask: key_words | high: high_words |
 //! ```
 //!
 //! A key can match only if `(key ^ value) & mask` is zero. For exact, prefix
-//! and ternary fields that is the whole test. A range is never expanded: its
-//! lower end stands in `value`, its upper end in `high`, and `mask` covers the
-//! bits that all its values share, the longest prefix that contains it ([TM19]
-//! §III.A). So hashing engines use `value` and `mask` alone and check the true
-//! range on the few rules that are left.
-//!
-//! A prefix field and a range field take a value under any mask as well. In a
-//! range field, `value` and `high` are then the smallest and the largest value
-//! that agrees with the mask. Every key that agrees lies between them, so the
-//! test is the same. The two forms cannot be confused: the mask of a range is a
-//! prefix, and a mask that is a prefix says the same in both forms.
+//! and ternary fields, this is the whole test. Ranges are never expanded: the
+//! lower end of a range is in `value`, its upper end in `high`, and `mask` has
+//! the leading bits that all its values share, the longest prefix that contains
+//! the range ([TM19] §III.A). So hashing engines use only `value` and `mask`,
+//! and check the exact range for the few remaining candidates.  Prefix and
+//! range fields also accept a value under any mask. For a range field, `value`
+//! and `high` are then the smallest and the largest value that agree with the
+//! mask. Every key that agrees with the mask is between them, so one test
+//! serves both forms. The two forms cannot be confused: the mask of a range is
+//! a prefix, and if the mask of a ternary match is a prefix, both forms are
+//! equivalent.
 //!
 //! [TM19]: crate::papers#tm19
 
@@ -39,16 +40,16 @@ pub use builder::RuleBuilder;
 pub(crate) use builder::{Draft, rule_setters};
 pub use field_value::FieldValue;
 
-/// Names a rule. Two rules of one rule set never share an id; at equal
-/// priority the lower id wins.
+/// Identifies a rule. Ids are unique within a rule set; at equal priority the
+/// lower id wins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RuleId(u32);
 
 impl RuleId {
-    /// The largest id. The number above it is kept to mean "no rule".
+    /// The largest id. The next number means "no rule".
     pub const MAX: RuleId = RuleId(u32::MAX - 1);
 
-    /// The id of that number.
+    /// Returns the id with this number.
     ///
     /// # Errors
     /// [`RuleError::IdTooLarge`] for `u32::MAX`.
@@ -59,10 +60,10 @@ impl RuleId {
         Ok(RuleId(number))
     }
 
-    /// The id of a position in a list.
+    /// Returns the id for a position in a list.
     ///
     /// # Panics
-    /// When the position is above [`RuleId::MAX`]: no list in memory is that
+    /// If the position is above [`RuleId::MAX`]: no list in memory is that
     /// long.
     #[must_use]
     pub fn from_index(index: usize) -> RuleId {
@@ -70,13 +71,13 @@ impl RuleId {
         RuleId::new(number).expect("more rules than ids")
     }
 
-    /// The number.
+    /// Returns the number.
     #[must_use]
     pub fn get(self) -> u32 {
         self.0
     }
 
-    /// The number as an index.
+    /// Returns the number as an index.
     #[must_use]
     pub fn index(self) -> usize {
         self.0 as usize
@@ -89,7 +90,7 @@ impl fmt::Display for RuleId {
     }
 }
 
-/// How much a rule counts against others: the higher wins.
+/// The rank of a rule among overlapping rules: the higher priority wins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct Priority(pub u32);
 
@@ -99,18 +100,19 @@ impl fmt::Display for Priority {
     }
 }
 
-/// What to do with a header that a rule wins: an index into a table of the
-/// user's. Rule sets and engines that take updates hold it, and a [live
-/// table](crate::table) does for readers
+/// The action for headers that a rule wins: an index into the user's own table
+/// of actions. Rule sets and engines with updates store it. A [live
+/// table](crate::table) returns it to readers
 /// ([`EngineReplica::action`](crate::table::EngineReplica::action)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct ActionId(pub u32);
 
-/// The outcome of a lookup, packed so that the better of two is the smaller
-/// number: the inverted priority above the rule id, all ones for a miss.
+/// The outcome of a lookup, packed so that the better of two outcomes is the
+/// smaller number: the inverted priority above the rule id, all ones for a
+/// miss.
 ///
-/// The order is total: highest priority first, then lowest id, and any rule
-/// beats a miss.
+/// The order is total: highest priority first, then lowest id; any rule beats a
+/// miss.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub struct Winner(u64);
@@ -119,54 +121,54 @@ impl Winner {
     /// No rule matches.
     pub const MISS: Winner = Winner(u64::MAX);
 
-    /// A rule wins.
+    /// Returns the outcome that a rule wins.
     #[must_use]
     pub fn new(priority: Priority, id: RuleId) -> Winner {
         Winner((u64::from(u32::MAX - priority.0) << 32) | u64::from(id.0))
     }
 
-    /// The outcome with that packed number.
+    /// Returns the outcome with this packed number.
     #[inline]
     pub(crate) fn from_rank(rank: u64) -> Winner {
         Winner(rank)
     }
 
-    /// Whether this outcome is strictly better than the other.
+    /// True if this outcome is strictly better than the other.
     #[inline]
     #[must_use]
     pub fn beats(self, other: Winner) -> bool {
         self.0 < other.0
     }
 
-    /// The better of two outcomes.
+    /// Returns the better of two outcomes.
     #[inline]
     #[must_use]
     pub fn or(self, other: Winner) -> Winner {
         Winner(self.0.min(other.0))
     }
 
-    /// Whether no rule matches.
+    /// True if no rule matches.
     #[inline]
     #[must_use]
     pub fn is_miss(self) -> bool {
         self == Winner::MISS
     }
 
-    /// The packed number; the smaller is the better.
+    /// Returns the packed number; smaller is better.
     #[inline]
     #[must_use]
     pub fn rank(self) -> u64 {
         self.0
     }
 
-    /// The winning rule, or `None` on a miss.
+    /// Returns the winning rule, or `None` on a miss.
     #[must_use]
     #[allow(clippy::cast_possible_truncation)] // the low half is the id
     pub fn rule(self) -> Option<RuleId> {
         (!self.is_miss()).then_some(RuleId(self.0 as u32))
     }
 
-    /// The winning rule's priority, or `None` on a miss.
+    /// Returns the winning rule's priority, or `None` on a miss.
     #[must_use]
     #[allow(clippy::cast_possible_truncation)] // the high half is the priority
     pub fn priority(self) -> Option<Priority> {
@@ -183,15 +185,15 @@ impl fmt::Debug for Winner {
     }
 }
 
-/// What a rule demands of one field.
+/// A rule's match of one field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FieldMatch {
     /// Any value: a wildcard.
     Any,
-    /// This value.
+    /// This single value.
     Exact(u128),
-    /// The values that share the leading `length` bits with `value`. Bits of
-    /// `value` beyond them are ignored.
+    /// The values that share the leading `length` bits with `value`. The other
+    /// bits of `value` are ignored.
     Prefix {
         /// Any member of the prefix.
         value: u128,
@@ -205,18 +207,17 @@ pub enum FieldMatch {
         /// The largest value that matches.
         high: u128,
     },
-    /// The values that agree with `value` on the bits of `mask`. Bits of
-    /// `value` outside it are ignored. Prefix, range and ternary fields take
-    /// any mask.
+    /// The values that agree with `value` on the bits of `mask`. Other bits of
+    /// `value` are ignored. Prefix, range and ternary fields accept any mask.
     Ternary {
-        /// Any member.
+        /// Any value that matches.
         value: u128,
         /// The bits that must agree.
         mask: u128,
     },
 }
 
-/// A match in the form that is packed.
+/// A match in packed form.
 struct PackedMatch {
     value: u128,
     mask: u128,
@@ -228,7 +229,7 @@ impl FieldMatch {
         self.check(field)?;
         let width = field.width();
         let full = field.max_value();
-        // As ends of an interval, where it is one.
+        // The ends of the match as an interval, if it is one.
         let ends = match *self {
             FieldMatch::Any => Some((0, full)),
             FieldMatch::Exact(value) => Some((value, value)),
@@ -239,7 +240,7 @@ impl FieldMatch {
             FieldMatch::Range { low, high } => Some((low, high)),
             FieldMatch::Ternary { value, mask } => {
                 let free = full & !mask;
-                // The mask is a prefix when the free bits are the low ones.
+                // The mask is a prefix if the free bits are the lowest bits.
                 (free & free.wrapping_add(1) == 0).then_some((value & mask, (value & mask) | free))
             }
         };
@@ -279,7 +280,7 @@ impl FieldMatch {
         }
     }
 
-    /// Checks that every number fits the field.
+    /// Checks that every number fits in the field.
     fn check(&self, field: &Field) -> Result<(), RuleError> {
         let too_large = |value: u128| RuleError::ValueTooLarge {
             field: field.name().to_owned(),
@@ -317,7 +318,7 @@ impl FieldMatch {
         }
     }
 
-    /// The match as people write it: `*`, `10.0.0.0/8`, `80`, `1024-65535`,
+    /// Formats the match for people: `*`, `10.0.0.0/8`, `80`, `1024-65535`,
     /// `0x10&0xf0`.
     #[must_use]
     pub fn describe(&self, field: &Field) -> String {
@@ -332,14 +333,15 @@ impl FieldMatch {
     }
 }
 
-/// The leading bits that `low` and `high` share, as a mask.
+/// Returns a mask of the leading bits that `low` and `high` share.
 fn shared_prefix_mask(low: u128, high: u128, width: u32) -> u128 {
     let differing = 128 - (low ^ high).leading_zeros();
     low_ones(width) & !low_ones(differing)
 }
 
-/// The smallest number from `low` on that agrees with `value` on the bits of
-/// `mask`, if there is one of `width` bits. `value` has no bit outside `mask`.
+/// Returns the smallest `width`-bit number that is at least `low` and agrees
+/// with `value` on the bits of `mask`, if there is one. `value` has no bits
+/// outside `mask`.
 fn smallest_from(low: u128, value: u128, mask: u128, width: u32) -> Option<u128> {
     let differing = (low ^ value) & mask;
     if differing == 0 {
@@ -347,21 +349,23 @@ fn smallest_from(low: u128, value: u128, mask: u128, width: u32) -> Option<u128>
     }
     let first = differing.ilog2();
     if value >> first & 1 != 0 {
-        // The bits above agree, and this one makes the number larger.
-        let below = low_ones(first + 1);
-        return Some((low & !below) | (value & below));
+        // The higher bits agree, and this bit makes the number larger than
+        // `low`.
+        let low_bits = low_ones(first + 1);
+        return Some((low & !low_bits) | (value & low_bits));
     }
-    // A free bit above has to make the number larger, the lowest that can.
+    // A higher free bit must make the number larger: the lowest free bit that
+    // is 0 in `low`.
     let free = low_ones(width) & !mask & !low & !low_ones(first + 1);
     if free == 0 {
         return None;
     }
     let raised = free.trailing_zeros();
-    let below = low_ones(raised);
-    Some((low & !below) | 1 << raised | (value & below))
+    let low_bits = low_ones(raised);
+    Some((low & !low_bits) | 1 << raised | (value & low_bits))
 }
 
-/// What a packed rule demands of a range field.
+/// A packed rule's match of a range field.
 #[derive(Clone, Copy)]
 struct Demanded {
     low: u128,
@@ -380,13 +384,13 @@ impl Demanded {
         }
     }
 
-    /// Whether this is a value under a mask that is no prefix.
+    /// True if this is a value under a mask that is not a prefix.
     fn has_holes(self) -> bool {
         self.mask != shared_prefix_mask(self.low, self.high, self.width)
     }
 
-    /// Whether some value meets both demands. The bits that both masks have
-    /// must agree.
+    /// True if some value satisfies both matches. The values must agree on the
+    /// bits that both masks have.
     fn meets(self, other: Demanded) -> bool {
         let intervals_meet = self.low <= other.high && other.low <= self.high;
         let within = |holes: Demanded, range: Demanded| {
@@ -414,14 +418,14 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// Packs a rule: one match for each field of the schema, in order.
+    /// Packs a rule from one match for each field of the schema, in order.
     ///
     /// # Errors
-    /// [`RuleError`] when the number of matches is not the schema's, or a match
-    /// does not fit its field's width or kind. Matches that mean the same are
-    /// interchangeable: a range field takes a prefix, a prefix field a range
-    /// that is one. Both take a value under any mask; an exact field takes one
-    /// value or any.
+    /// [`RuleError`] if the number of matches differs from the number of
+    /// fields, or a match does not fit its field's width or kind. Different
+    /// forms of the same match are equivalent: a range field accepts a prefix,
+    /// and a prefix field accepts a range that is a prefix. Both accept a value
+    /// under any mask. An exact field accepts a single value or the wildcard.
     pub fn new(
         schema: &Arc<Schema>,
         id: RuleId,
@@ -441,7 +445,7 @@ impl Rule {
         })
     }
 
-    /// A rule of packed words: value, mask, high.
+    /// Returns a rule of packed words: value, mask, high.
     pub(crate) fn from_words(
         schema: &Arc<Schema>,
         id: RuleId,
@@ -461,14 +465,14 @@ impl Rule {
         }
     }
 
-    /// The same rule with this cookie: a number of the caller's, 0 unless set.
-    /// It is kept with the rule and has no meaning for classifiers.
+    /// Returns the rule with this cookie: a number for the caller's use, 0
+    /// unless set. It is stored with the rule; classifiers ignore it.
     #[must_use]
     pub fn with_cookie(self, cookie: u64) -> Rule {
         Rule { cookie, ..self }
     }
 
-    /// The rule as a view.
+    /// Returns the rule as a borrowed view.
     #[must_use]
     pub fn view(&self) -> RuleRef<'_> {
         RuleRef {
@@ -497,9 +501,9 @@ pub(crate) fn pack_into(
     let (value, rest) = words.split_at_mut(schema.key_words());
     let (mask, high) = rest.split_at_mut(schema.key_words());
     let mut ranges = schema.range_fields().iter();
-    for (id, wanted) in schema.field_ids().zip(matches) {
+    for (id, field_match) in schema.field_ids().zip(matches) {
         let field = schema.field(id);
-        let packed = wanted.pack(field)?;
+        let packed = field_match.pack(field)?;
         schema.placement(id).set(value, packed.value);
         schema.placement(id).set(mask, packed.mask);
         if field.kind() == MatchKind::Range {
@@ -522,68 +526,69 @@ pub struct RuleRef<'a> {
 }
 
 impl<'a> RuleRef<'a> {
-    /// The schema that the rule is packed for.
+    /// Returns the schema for which the rule is packed.
     #[must_use]
     pub fn schema(&self) -> &'a Arc<Schema> {
         self.schema
     }
 
-    /// The rule's id.
+    /// Returns the rule's id.
     #[must_use]
     pub fn id(&self) -> RuleId {
         self.id
     }
 
-    /// The rule's priority.
+    /// Returns the rule's priority.
     #[must_use]
     pub fn priority(&self) -> Priority {
         self.priority
     }
 
-    /// The rule's action.
+    /// Returns the rule's action.
     #[must_use]
     pub fn action(&self) -> ActionId {
         self.action
     }
 
-    /// The rule's cookie, see [`Rule::with_cookie`].
+    /// Returns the rule's cookie; see [`Rule::with_cookie`].
     #[must_use]
     pub fn cookie(&self) -> u64 {
         self.cookie
     }
 
-    /// The outcome of a lookup that this rule wins.
+    /// Returns the outcome of a lookup that this rule wins.
     #[must_use]
     pub fn winner(&self) -> Winner {
         Winner::new(self.priority, self.id)
     }
 
-    /// All packed words: value, mask, high.
+    /// Returns all packed words: value, mask, high.
     #[must_use]
     pub fn words(&self) -> &'a [u64] {
         self.words
     }
 
-    /// The bits that a matching key has under [`mask`](Self::mask), and the
-    /// lower ends of ranges.
+    /// Returns the value words: the bits that a matching key has under
+    /// [`mask`](Self::mask), and the lower ends of ranges.
     #[must_use]
     pub fn value(&self) -> &'a [u64] {
         &self.words[..self.schema.key_words()]
     }
 
-    /// The bits that every matching key shares: the rule's tuple.
+    /// Returns the mask words: the bits on which all matching keys agree. This
+    /// is the rule's tuple.
     #[must_use]
     pub fn mask(&self) -> &'a [u64] {
         &self.words[self.schema.key_words()..2 * self.schema.key_words()]
     }
 
-    /// The upper ends of ranges.
+    /// Returns the upper ends of ranges.
     #[must_use]
     pub fn high(&self) -> &'a [u64] {
         &self.words[2 * self.schema.key_words()..]
     }
 
-    /// What the rule demands of a field, in the simplest form that says it.
+    /// Returns the rule's match of a field, in its simplest form.
     #[must_use]
     pub fn field(&self, id: FieldId) -> FieldMatch {
         let field = self.schema.field(id);
@@ -617,28 +622,29 @@ impl<'a> RuleRef<'a> {
         }
     }
 
-    /// What the rule demands of each field, in order.
+    /// Returns the rule's match of each field, in order.
     #[must_use]
     pub fn fields(&self) -> Vec<FieldMatch> {
         self.schema.field_ids().map(|id| self.field(id)).collect()
     }
 
-    /// The smallest and the largest value of a field that the rule admits.
+    /// Returns the smallest and the largest value of a field that the rule
+    /// matches.
     ///
-    /// Where [`field`](Self::field) is a [`FieldMatch::Ternary`], every admitted
-    /// value lies between the two, but not every value between them is admitted.
+    /// If [`field`](Self::field) is a [`FieldMatch::Ternary`], every matching
+    /// value is between the two, but not every value between them matches.
     #[must_use]
     pub fn ends(&self, id: FieldId) -> (u128, u128) {
         PackedRule::from(*self).field_ends(id)
     }
 
-    /// Whether the rule matches a key of its schema.
+    /// True if the rule matches a key of its schema.
     #[must_use]
     pub fn matches(&self, key: &[u64]) -> bool {
         PackedRule::from(*self).matches(key)
     }
 
-    /// Whether some key matches both rules, which must share a schema.
+    /// True if some key matches both rules, which must share a schema.
     #[must_use]
     pub fn overlaps(&self, other: &RuleRef<'_>) -> bool {
         let masks = self.mask().iter().zip(other.mask());
@@ -653,7 +659,7 @@ impl<'a> RuleRef<'a> {
             .all(|range| Demanded::new(self, range).meets(Demanded::new(other, range)))
     }
 
-    /// Whether every key that matches `other` matches this rule too. The rules
+    /// True if every key that matches `other` also matches this rule. The rules
     /// must share a schema.
     #[must_use]
     pub fn covers(&self, other: &RuleRef<'_>) -> bool {
@@ -669,7 +675,7 @@ impl<'a> RuleRef<'a> {
         })
     }
 
-    /// A copy that owns its words.
+    /// Returns a copy that owns its words.
     #[must_use]
     pub fn to_rule(&self) -> Rule {
         Rule {
@@ -684,15 +690,20 @@ impl<'a> RuleRef<'a> {
 }
 
 impl fmt::Display for RuleRef<'_> {
-    /// `src=10.0.0.0/8 dport=80`, wildcards left out; `any` for a rule that
-    /// demands nothing.
+    /// Writes matches like `src=10.0.0.0/8 dport=80` without wildcards, or
+    /// `any` if all are wildcards.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut separator = "";
         for id in self.schema.field_ids() {
-            let wanted = self.field(id);
-            if wanted != FieldMatch::Any {
+            let field_match = self.field(id);
+            if field_match != FieldMatch::Any {
                 let field = self.schema.field(id);
-                write!(f, "{separator}{}={}", field.name(), wanted.describe(field))?;
+                write!(
+                    f,
+                    "{separator}{}={}",
+                    field.name(),
+                    field_match.describe(field)
+                )?;
                 separator = " ";
             }
         }

@@ -1,4 +1,4 @@
-//! Rule sets: the rules of one schema, packed side by side.
+//! Rule sets: the packed rules of one schema.
 
 use std::sync::Arc;
 
@@ -7,24 +7,23 @@ use crate::positions::Positions;
 use crate::rule::{ActionId, FieldMatch, Priority, Rule, RuleId, RuleRef, Winner, pack_into};
 use crate::schema::Schema;
 
-/// The rules of one schema. Rules keep the order in which they were added; ids
-/// are unique.
+/// The rules of one schema, in insertion order. Ids are unique.
 ///
-/// Words lie in one allocation, [`Schema::rule_words`] per rule, so a million
-/// IPv4 rules take 52 MB.
+/// All words are in one allocation, [`Schema::rule_words`] for each rule. A
+/// million IPv4 rules take 52 MB.
 #[derive(Clone, Debug)]
 pub struct RuleSet {
     schema: Arc<Schema>,
     words: Vec<u64>,
     winners: Vec<Winner>,
     actions: Vec<ActionId>,
-    /// Empty as long as all are 0.
+    /// Empty while all cookies are 0.
     cookies: Vec<u64>,
     positions: Positions,
 }
 
 impl RuleSet {
-    /// No rules yet.
+    /// Returns an empty rule set.
     #[must_use]
     pub fn new(schema: &Arc<Schema>) -> RuleSet {
         RuleSet {
@@ -37,7 +36,7 @@ impl RuleSet {
         }
     }
 
-    /// Makes room for that many more rules.
+    /// Reserves capacity for `rules` more rules.
     pub fn reserve(&mut self, rules: usize) {
         self.words.reserve(rules * self.schema.rule_words());
         self.winners.reserve(rules);
@@ -50,8 +49,8 @@ impl RuleSet {
     /// Adds a rule.
     ///
     /// # Errors
-    /// [`UpdateError`] when the id is taken or the rule belongs to another
-    /// schema; nothing is added then.
+    /// [`UpdateError`] if the id is in use or the rule has another schema;
+    /// nothing is added then.
     pub fn push(&mut self, rule: RuleRef<'_>) -> Result<(), UpdateError> {
         if !Arc::ptr_eq(rule.schema, &self.schema) && rule.schema != &self.schema {
             return Err(UpdateError::WrongSchema {
@@ -68,11 +67,11 @@ impl RuleSet {
         Ok(())
     }
 
-    /// Packs and adds a rule without the detour over a [`Rule`]. Its cookie is 0.
+    /// Packs and adds a rule without creating a [`Rule`]. Its cookie is 0.
     ///
     /// # Errors
-    /// [`AddError`] when the matches are no rule of this schema or the id is
-    /// taken; nothing is added then.
+    /// [`AddError`] if the matches are not a rule of this schema or the id is
+    /// in use; nothing is added then.
     pub fn add(
         &mut self,
         id: RuleId,
@@ -95,7 +94,7 @@ impl RuleSet {
         Ok(())
     }
 
-    /// Keeps the cookie of the rule that was added last.
+    /// Stores the cookie of the rule that was added last.
     fn push_cookie(&mut self, cookie: u64) {
         if cookie != 0 && self.cookies.is_empty() {
             self.cookies.reserve(self.winners.capacity());
@@ -117,28 +116,28 @@ impl RuleSet {
         }
     }
 
-    /// The schema that the rules are packed for.
+    /// Returns the schema for which the rules are packed.
     #[must_use]
     pub fn schema(&self) -> &Arc<Schema> {
         &self.schema
     }
 
-    /// The number of rules.
+    /// Returns the number of rules.
     #[must_use]
     pub fn len(&self) -> usize {
         self.winners.len()
     }
 
-    /// Whether there is no rule.
+    /// True if the rule set is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.winners.is_empty()
     }
 
-    /// The rule at a position, in the order of adding.
+    /// Returns the rule at a position, in insertion order.
     ///
     /// # Panics
-    /// When there is none.
+    /// If the position is out of range.
     #[must_use]
     pub fn rule(&self, index: usize) -> RuleRef<'_> {
         let width = self.schema.rule_words();
@@ -155,25 +154,25 @@ impl RuleSet {
         }
     }
 
-    /// All rules, in the order of adding.
+    /// Returns an iterator over all rules, in insertion order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = RuleRef<'_>> + DoubleEndedIterator + Clone {
         (0..self.len()).map(|index| self.rule(index))
     }
 
-    /// The position of the rule with that id, if there is one.
+    /// Returns the position of the rule with this id, if there is one.
     #[must_use]
     pub fn position(&self, id: RuleId) -> Option<usize> {
         self.positions.get(id)
     }
 
-    /// The rule with that id, if there is one.
+    /// Returns the rule with this id, if there is one.
     #[must_use]
     pub fn get(&self, id: RuleId) -> Option<RuleRef<'_>> {
         self.position(id).map(|position| self.rule(position))
     }
 
-    /// The best rule that matches a key, found by looking at every rule. The
-    /// definition that every engine is held against.
+    /// Returns the best rule that matches a key, by comparing every rule. This
+    /// is the reference for every engine's answers.
     #[must_use]
     pub fn scan(&self, key: &[u64]) -> Winner {
         self.iter()
@@ -181,7 +180,7 @@ impl RuleSet {
             .fold(Winner::MISS, |best, rule| best.or(rule.winner()))
     }
 
-    /// Positions of all rules, best first.
+    /// Returns the positions of all rules, best first.
     #[must_use]
     pub fn by_rank(&self) -> Vec<u32> {
         let count = u32::try_from(self.len()).expect("fewer rules than ids");
@@ -190,12 +189,12 @@ impl RuleSet {
         order
     }
 
-    /// The outcomes when the rules win, in the order of adding.
+    /// Returns each rule's outcome if it wins, in insertion order.
     pub(crate) fn winners(&self) -> &[Winner] {
         &self.winners
     }
 
-    /// Bytes held, spare room included.
+    /// Returns the bytes held, including unused capacity.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.words.capacity() * size_of::<u64>()
@@ -206,18 +205,18 @@ impl RuleSet {
     }
 }
 
-/// [`RuleSet::add`], or [`Policy::add`](crate::policy::Policy::add), refused a
+/// [`RuleSet::add`] or [`Policy::add`](crate::policy::Policy::add) refused a
 /// rule. Nothing was changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AddError {
-    /// The matches are no rule of the schema.
+    /// The matches are not a rule of the schema.
     #[error(transparent)]
     Rule(RuleError),
-    /// The id is taken.
+    /// The id is in use.
     #[error(transparent)]
     Update(UpdateError),
-    /// The rule is given for parts of the policy that it cannot stand in.
+    /// The list of parts is invalid.
     #[error(transparent)]
     Parts(PartError),
 }
@@ -226,7 +225,7 @@ impl Extend<Rule> for RuleSet {
     /// Adds rules.
     ///
     /// # Panics
-    /// When an id is taken or a rule belongs to another schema.
+    /// If an id is in use or a rule has another schema.
     fn extend<T: IntoIterator<Item = Rule>>(&mut self, rules: T) {
         for rule in rules {
             self.push(rule.view())

@@ -1,16 +1,15 @@
-//! Schemas: which header fields rules talk about, and how a header becomes a
-//! key.
+//! Schemas: the header fields that rules match, and their layout in a key.
 //!
-//! A *schema* is an ordered list of fields. Each has a name, a width of 1 to
-//! 128 bits and a [`MatchKind`]. Freezing a schema fixes its *layout*: where
-//! each field sits in the machine words of a key. Everything after that works
-//! on words and never looks a name up again.
+//! A *schema* is an ordered list of fields. Each field has a name, a width of 1
+//! to 128 bits and a [`MatchKind`]. Creating a schema fixes its *layout*: the
+//! place of each field in the machine words of a key. All later work uses words
+//! and needs no names.
 //!
 //! # Layout
 //!
-//! A field of at most 64 bits is one *part*; a wider one is two, its low 64
-//! bits and the rest. Parts are placed first-fit by decreasing width, so no
-//! part crosses a word and less than half of the space is lost:
+//! A field of at most 64 bits is one *part*. A wider field has two parts: its
+//! low 64 bits and the rest. Parts are placed first-fit in order of decreasing
+//! width. So no part crosses a word, and less than half of the space is wasted:
 //!
 //! ```text
 //! ipv4-5tuple   word 0  |        dst 32        |        src 32        |
@@ -19,8 +18,8 @@
 //! ipv6-5tuple   words 0,1 src   words 2,3 dst   word 4 like word 1 above
 //! ```
 //!
-//! The number of words is then rounded up to one of [`KEY_WIDTHS`], for which
-//! the engines' inner loops are compiled.
+//! The number of words is then rounded up to a width in [`KEY_WIDTHS`]. The
+//! engines' inner loops are compiled for these widths.
 
 use std::fmt;
 use std::sync::Arc;
@@ -38,25 +37,26 @@ pub use layout::{KEY_WIDTHS, MAX_KEY_WORDS, Part, Placement, RangeField};
 use layout::Layout;
 pub(crate) use layout::{pack, prefix_mask};
 
-/// The most fields that a schema may have.
+/// The maximum number of fields in a schema.
 pub const MAX_FIELDS: usize = 64;
 
-/// The most bits that the fields of a schema may have together.
+/// The maximum total width of a schema's fields in bits.
 pub const MAX_BITS: u32 = 1024;
 
-/// The widest field, in bits.
+/// The maximum width of a field in bits.
 pub const MAX_FIELD_BITS: u32 = 128;
 
-/// What a field means to algorithms that treat addresses and ports apart.
+/// The role of a field, for algorithms that treat addresses and ports
+/// specially.
 ///
 /// TupleMerge's tuple selection ([TM19] §III.C.2) compares the source with the
-/// destination address and drops an address together with its port. Fields
-/// without a role are left as they are.
+/// destination address, and drops an address together with its port. It does
+/// not treat fields without a role specially.
 ///
 /// [TM19]: crate::papers#tm19
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum FieldRole {
-    /// No special meaning.
+    /// No role.
     #[default]
     Plain,
     /// The source address.
@@ -70,7 +70,7 @@ pub enum FieldRole {
 }
 
 impl FieldRole {
-    /// The role's name as schema files spell it.
+    /// Returns the role's name in schema files.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -82,7 +82,7 @@ impl FieldRole {
         }
     }
 
-    /// The role of that name, if there is one.
+    /// Returns the role with this name, if there is one.
     #[must_use]
     pub fn from_name(name: &str) -> Option<FieldRole> {
         [
@@ -97,12 +97,12 @@ impl FieldRole {
     }
 }
 
-/// The position of a field in its schema, counted from 0.
+/// The position of a field in its schema, from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FieldId(u8);
 
 impl FieldId {
-    /// The position as an index.
+    /// Returns the position as an index.
     #[must_use]
     pub fn index(self) -> usize {
         usize::from(self.0)
@@ -120,10 +120,9 @@ pub struct Field {
 }
 
 impl Field {
-    /// A field without a role whose values print as decimal numbers.
+    /// Returns a field without a role, with values printed as decimal numbers.
     ///
-    /// `width` is in bits. Names and widths are checked when the schema is
-    /// built.
+    /// `width` is in bits. [`Schema::new`] checks names and widths.
     #[must_use]
     pub fn new(name: &str, width: u32, kind: MatchKind) -> Field {
         Field {
@@ -135,57 +134,57 @@ impl Field {
         }
     }
 
-    /// The same field with another role.
+    /// Returns the field with another role.
     #[must_use]
     pub fn with_role(mut self, role: FieldRole) -> Field {
         self.role = role;
         self
     }
 
-    /// The same field with another way to write its values.
+    /// Returns the field with another format for its values.
     #[must_use]
     pub fn with_format(mut self, format: ValueFormat) -> Field {
         self.format = format;
         self
     }
 
-    /// The field's name.
+    /// Returns the field's name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The field's width in bits, 1 to 128.
+    /// Returns the field's width in bits, 1 to 128.
     #[must_use]
     pub fn width(&self) -> u32 {
         self.width
     }
 
-    /// How rules may constrain the field.
+    /// Returns the kind of match that rules use for the field.
     #[must_use]
     pub fn kind(&self) -> MatchKind {
         self.kind
     }
 
-    /// What the field means to algorithms that treat addresses apart.
+    /// Returns the field's role, for algorithms that treat addresses specially.
     #[must_use]
     pub fn role(&self) -> FieldRole {
         self.role
     }
 
-    /// How the field's values are written for people.
+    /// Returns the format of the field's values.
     #[must_use]
     pub fn format(&self) -> ValueFormat {
         self.format
     }
 
-    /// The largest value that the field can hold.
+    /// Returns the largest value of the field.
     #[must_use]
     pub fn max_value(&self) -> u128 {
         low_ones(self.width)
     }
 
-    /// Checks that the field can hold a value.
+    /// Checks that a value fits in the field.
     pub(crate) fn check_value(&self, value: u128) -> Result<(), HeaderError> {
         if value > self.max_value() {
             return Err(HeaderError::ValueTooLarge {
@@ -198,7 +197,7 @@ impl Field {
     }
 }
 
-/// A value with the lowest `count` bits set; `count` is at most 128.
+/// Returns a value with the lowest `count` bits set; `count` is at most 128.
 pub(crate) fn low_ones(count: u32) -> u128 {
     if count == 0 {
         0
@@ -207,8 +206,8 @@ pub(crate) fn low_ones(count: u32) -> u128 {
     }
 }
 
-/// An ordered list of fields with a fixed key layout. Cheap to share: engines,
-/// rule sets and keys hold it in an [`Arc`].
+/// An ordered list of fields with a fixed key layout. Engines, rule sets and
+/// keys share it in an [`Arc`].
 #[derive(Clone, PartialEq, Eq)]
 pub struct Schema {
     name: String,
@@ -217,13 +216,14 @@ pub struct Schema {
 }
 
 impl Schema {
-    /// Freezes a list of fields into a schema.
+    /// Creates a schema from a list of fields.
     ///
     /// # Errors
-    /// [`SchemaError`] when there is no field or more than [`MAX_FIELDS`], when
-    /// a name is empty, repeated or not made of letters, digits, `_`, `-` and
-    /// `.`, when a width is not 1 to 128, when a role is given twice, or when
-    /// all widths together exceed [`MAX_BITS`].
+    /// [`SchemaError`] if the number of fields is 0 or above [`MAX_FIELDS`], if
+    /// a name is empty, repeated, reserved, or has characters other than
+    /// letters, digits, `_`, `-` and `.`, if a width is not 1 to 128, if a
+    /// format does not suit a width, if a role is given twice, or if the total
+    /// width exceeds [`MAX_BITS`].
     pub fn new(name: &str, fields: Vec<Field>) -> Result<Arc<Schema>, SchemaError> {
         check_fields(&fields)?;
         let layout = Layout::new(&fields);
@@ -234,28 +234,28 @@ impl Schema {
         }))
     }
 
-    /// The schema's name.
+    /// Returns the schema's name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The fields, in order.
+    /// Returns the fields, in order.
     #[must_use]
     pub fn fields(&self) -> &[Field] {
         &self.fields
     }
 
-    /// The field at a position.
+    /// Returns the field at a position.
     ///
     /// # Panics
-    /// When the id came from a schema with more fields.
+    /// If the id comes from a schema with more fields.
     #[must_use]
     pub fn field(&self, id: FieldId) -> &Field {
         &self.fields[id.index()]
     }
 
-    /// The ids of all fields, in order.
+    /// Returns the ids of all fields, in order.
     pub fn field_ids(
         &self,
     ) -> impl DoubleEndedIterator<Item = FieldId> + ExactSizeIterator + use<> {
@@ -263,54 +263,55 @@ impl Schema {
         (0..count).map(FieldId)
     }
 
-    /// The id of the field of that name, if there is one.
+    /// Returns the id of the field with this name, if there is one.
     #[must_use]
     pub fn field_named(&self, name: &str) -> Option<FieldId> {
         self.field_ids().find(|&id| self.field(id).name() == name)
     }
 
-    /// The id of the first field with that role, if there is one.
+    /// Returns the id of the first field with this role, if there is one.
     #[must_use]
     pub fn field_with_role(&self, role: FieldRole) -> Option<FieldId> {
         self.field_ids().find(|&id| self.field(id).role() == role)
     }
 
-    /// The sum of the fields' widths, in bits.
+    /// Returns the total width of the fields in bits.
     #[must_use]
     pub fn total_bits(&self) -> u32 {
         self.fields.iter().map(Field::width).sum()
     }
 
-    /// The number of 64-bit words of a key; one of [`KEY_WIDTHS`].
+    /// Returns the number of 64-bit words of a key; a width in [`KEY_WIDTHS`].
     #[must_use]
     pub fn key_words(&self) -> usize {
         self.layout.key_words
     }
 
-    /// The number of a key's words, the first ones, that hold fields. The others are 0.
+    /// Returns the number of leading words of a key that hold fields. The
+    /// remaining words are 0.
     #[must_use]
     pub(crate) fn used_words(&self) -> usize {
         self.layout.used_words
     }
 
-    /// The number of 64-bit words that a rule needs for the upper ends of its
-    /// ranges; 0 when no field is a range.
+    /// Returns the number of 64-bit words in a rule for the upper ends of its
+    /// ranges; 0 if the schema has no range field.
     #[must_use]
     pub fn high_words(&self) -> usize {
         self.layout.high_words
     }
 
-    /// The number of 64-bit words of a packed rule: value, mask and upper
-    /// ends.
+    /// Returns the number of 64-bit words of a packed rule: value, mask and
+    /// upper ends.
     #[must_use]
     pub fn rule_words(&self) -> usize {
         2 * self.key_words() + self.high_words()
     }
 
-    /// Where a field sits in a key.
+    /// Returns the place of a field in a key.
     ///
     /// # Panics
-    /// When the id came from a schema with more fields.
+    /// If the id comes from a schema with more fields.
     #[must_use]
     pub fn placement(&self, id: FieldId) -> &Placement {
         &self.layout.placements[id.index()]
@@ -319,7 +320,7 @@ impl Schema {
     /// Reads a field of a packed key.
     ///
     /// # Panics
-    /// When the id came from a schema with more fields, or the key has not
+    /// If the id comes from a schema with more fields, or the key does not have
     /// [`key_words`](Self::key_words) words.
     #[must_use]
     pub fn get_field(&self, key: &[u64], id: FieldId) -> u128 {
@@ -327,7 +328,7 @@ impl Schema {
         self.placement(id).get(key)
     }
 
-    /// Writes a field of a packed key, and leaves its other fields as they are.
+    /// Writes a field of a packed key without changing other fields.
     ///
     /// ```
     /// use classyard::Schema;
@@ -342,11 +343,11 @@ impl Schema {
     /// ```
     ///
     /// # Errors
-    /// [`HeaderError::ValueTooLarge`] when the value does not fit the field;
-    /// the key is not changed then.
+    /// [`HeaderError::ValueTooLarge`] if the value does not fit the field; the
+    /// key is not changed then.
     ///
     /// # Panics
-    /// When the id came from a schema with more fields, or the key has not
+    /// If the id comes from a schema with more fields, or the key does not have
     /// [`key_words`](Self::key_words) words.
     pub fn set_field(&self, key: &mut [u64], id: FieldId, value: u128) -> Result<(), HeaderError> {
         assert_eq!(key.len(), self.key_words(), "a key of another schema");
@@ -355,7 +356,8 @@ impl Schema {
         Ok(())
     }
 
-    /// The range fields, each with its place in a key and in the upper ends.
+    /// Returns the range fields, each with its place in a key and in the upper
+    /// ends.
     #[must_use]
     pub fn range_fields(&self) -> &[RangeField] {
         &self.layout.ranges
@@ -435,7 +437,7 @@ fn check_fields(fields: &[Field]) -> Result<(), SchemaError> {
     Ok(())
 }
 
-/// Words that the rule format keeps for itself.
+/// Field names reserved by the rule format.
 pub const RESERVED_NAMES: [&str; 4] = ["id", "name", "priority", "family"];
 
 #[cfg(test)]
@@ -498,10 +500,14 @@ mod tests {
             (v6.total_bits(), v6.key_words(), v6.high_words()),
             (296, 5, 1)
         );
-        let of = Schema::openflow15();
-        assert_eq!(of.fields().len(), 15);
+        let openflow = Schema::openflow15();
+        assert_eq!(openflow.fields().len(), 15);
         assert_eq!(
-            (of.total_bits(), of.key_words(), of.high_words()),
+            (
+                openflow.total_bits(),
+                openflow.key_words(),
+                openflow.high_words()
+            ),
             (356, 6, 1)
         );
     }

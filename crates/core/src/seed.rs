@@ -1,13 +1,13 @@
-//! Where hash functions begin.
+//! Seeds of hash functions.
 //!
-//! An attacker who knows an engine's hash function and may add rules, or send
-//! headers, can make them all fall into one bucket. So hash functions begin
-//! with a random number that is drawn once in each process: it is not known
-//! outside, and two builds in one process, such as both sides of a live table,
-//! are alike. A seed that is given instead makes builds alike in every process,
-//! for tests and for repeating what was found.
+//! An attacker who knows an engine's hash function, and who may add rules or
+//! send headers, can make them all collide in one bucket. So hash functions
+//! start from a random number, drawn once in each process. It is unknown
+//! outside of the process, and the same for all builds in a process, such as
+//! the two sides of a live table. An explicit seed makes builds the same in
+//! every process, for tests and to reproduce results.
 //!
-//! A seed changes time and memory, never answers.
+//! A seed changes time and memory, but no answers.
 
 use std::collections::hash_map::RandomState;
 use std::fmt;
@@ -17,8 +17,8 @@ use std::sync::OnceLock;
 use foldhash::SharedSeed;
 use foldhash::fast::{FoldHasher, SeedableRandomState};
 
-/// Where an engine's hash functions begin: a number, or the one that this
-/// process drew.
+/// The seed of an engine's hash functions: an explicit number, or the number
+/// that this process drew.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Seed(Option<u64>);
 
@@ -26,20 +26,21 @@ impl Seed {
     /// The random seed of this process.
     pub const PROCESS: Seed = Seed(None);
 
-    /// A seed for builds that can be repeated.
+    /// Returns a seed for reproducible builds.
     #[must_use]
     pub const fn new(number: u64) -> Seed {
         Seed(Some(number))
     }
 
-    /// The number that was given; `None` for [`PROCESS`](Self::PROCESS).
+    /// Returns the explicit number; `None` for [`PROCESS`](Self::PROCESS).
     #[must_use]
     pub const fn explicit(self) -> Option<u64> {
         self.0
     }
 
-    /// The number: the one given, or the one that this process drew. The
-    /// latter is a secret from those who write rules or send headers.
+    /// Returns the explicit number, or the number that this process drew. The
+    /// drawn number must be kept secret from anyone who writes rules or sends
+    /// headers.
     #[must_use]
     pub fn number(self) -> u64 {
         self.0.unwrap_or_else(drawn)
@@ -47,7 +48,7 @@ impl Seed {
 }
 
 impl fmt::Display for Seed {
-    /// `random`, or the number that was given.
+    /// Writes `random`, or the explicit number.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             Some(number) => number.fmt(f),
@@ -56,15 +57,16 @@ impl fmt::Display for Seed {
     }
 }
 
-/// The number of this process. The standard library gets the keys of its hash
-/// maps from the operating system; a hash under such keys is as random.
+/// Returns the random number of this process. The standard library takes the
+/// keys of its hash maps from the operating system; a hash with such keys is
+/// equally random.
 fn drawn() -> u64 {
     static DRAWN: OnceLock<u64> = OnceLock::new();
     *DRAWN.get_or_init(|| RandomState::new().hash_one(0_u64))
 }
 
-/// The next number of a sequence whose members look random (Steele et al.,
-/// "Fast splittable pseudorandom number generators", 2014).
+/// Returns the next number of a pseudorandom sequence (Steele et al., "Fast
+/// splittable pseudorandom number generators", 2014).
 pub(crate) fn splitmix(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mut z = *state;
@@ -73,8 +75,8 @@ pub(crate) fn splitmix(state: &mut u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// Hashes the keys of maps whose order of iteration influences nothing, such as
-/// rule ids, in a way that cannot be predicted outside of this process.
+/// Hash state of maps whose iteration order has no effect, such as maps of rule
+/// ids. The hashes cannot be predicted outside of this process.
 #[derive(Clone, Debug)]
 pub(crate) struct MapState(SeedableRandomState);
 
@@ -82,7 +84,7 @@ impl Default for MapState {
     fn default() -> MapState {
         static SHARED: OnceLock<(u64, SharedSeed)> = OnceLock::new();
         let (first, shared) = SHARED.get_or_init(|| {
-            // Not the numbers that engines begin with.
+            // Differs from the numbers that engines start with.
             let mut state = !drawn();
             (
                 splitmix(&mut state),
@@ -121,11 +123,11 @@ mod tests {
         let hash = |number: u32| MapState::default().hash_one(number);
         assert_eq!(hash(1), hash(1));
         let fixed = foldhash::fast::FixedState::default();
-        // That all four agree by chance is less likely than a broken machine.
+        // Four accidental collisions are less likely than a hardware fault.
         assert!((0..4_u32).any(|number| hash(number) != fixed.hash_one(number)));
     }
 
-    /// Runs this test binary again, as other processes.
+    /// Runs this test binary again, as separate processes.
     #[test]
     fn processes_draw_different_seeds() {
         const NAME: &str = "seed::tests::processes_draw_different_seeds";
@@ -136,7 +138,7 @@ mod tests {
             }
             return;
         }
-        let ask = || {
+        let child_seed = || {
             let mut child = std::process::Command::new(std::env::current_exe().unwrap());
             child.args([NAME, "--exact", "--nocapture"]);
             let output = child.env("CLASSYARD_TELL_SEED", "1").output().unwrap();
@@ -145,7 +147,7 @@ mod tests {
             let digits = after.split(|c: char| !c.is_ascii_digit()).next();
             digits.unwrap().parse::<u64>().unwrap()
         };
-        let (first, second) = (ask(), ask());
+        let (first, second) = (child_seed(), child_seed());
         assert_ne!(first, second);
         assert_ne!(first, Seed::PROCESS.number());
     }

@@ -1,37 +1,37 @@
-//! Sorting that reports its progress and can be stopped.
+//! Sorting with progress reports and cancellation.
 //!
-//! A list that is not short is sorted in chunks, which are merged, two at a time,
-//! between the list and a second one of the same size:
+//! A long list is sorted in chunks. Sorted chunks are merged pairwise between
+//! the list and a second list of the same size:
 //! ```text
 //! list    │ sorted │ sorted │ sorted │ sorted │
-//! other   │     merged      │     merged      │
+//! second  │     merged      │     merged      │
 //! list    │              merged               │
 //! ```
 //!
 //! # Cost
-//! That of sorting at once, about. Twice the memory of the list
-//! meanwhile, where it is longer than a chunk.
+//! Takes about as long as an ordinary sort. A list longer than a chunk takes
+//! twice its memory during the sort.
 //!
 //! # Compiled code
-//! A sort is compiled anew for each type of items and each closure, and a closure
-//! in a function that is generic over key widths is another one at each width. So
-//! such functions sort plain items by [`sort`], and short lists by [`sort_short`],
-//! which is little code.
+//! Each item type and each closure compiles its own copy of a sort, and a
+//! closure in a function that is generic over key widths is a different closure
+//! for each width. So such functions sort plain items with [`sort`], and short
+//! lists with [`sort_short`], whose code is small.
 
 use crate::error::BuildError;
 use crate::memory::bytes_of;
 use crate::monitor::Monitor;
 
-/// Items that are sorted at once: two or three milliseconds.
-const CHUNK: usize = 1 << 15;
+/// Items sorted without a progress report: two or three milliseconds.
+const CHUNK_ITEMS: usize = 1 << 15;
 
-/// Items that are sorted by insertion.
-const SHORT: usize = 24;
+/// Maximum number of items sorted by insertion.
+const MAX_INSERTION_ITEMS: usize = 24;
 
 /// Sorts items by their own order.
 ///
 /// # Errors
-/// Those of [`sort_by_key`].
+/// As for [`sort_by_key`].
 pub(crate) fn sort<T: Copy + Ord>(
     items: &mut Vec<T>,
     monitor: &mut Monitor<'_>,
@@ -39,36 +39,36 @@ pub(crate) fn sort<T: Copy + Ord>(
     sort_by_key(items, |item| *item, monitor)
 }
 
-/// Sorts a list that is short in most cases, by insertion, and a longer one as a
-/// heap. Items of equal keys come in any order.
+/// Sorts a list that is usually short: by insertion, or by heapsort if it is
+/// long. The order of items with equal keys is unspecified.
 pub(crate) fn sort_short<T: Copy, K: Ord>(items: &mut [T], mut key: impl FnMut(&T) -> K) {
-    if items.len() > SHORT {
+    if items.len() > MAX_INSERTION_ITEMS {
         sort_as_heap(items, key);
         return;
     }
     for next in 1..items.len() {
         let item = items[next];
-        let of_item = key(&item);
-        let mut at = next;
-        while at > 0 && key(&items[at - 1]) > of_item {
-            items[at] = items[at - 1];
-            at -= 1;
+        let item_key = key(&item);
+        let mut position = next;
+        while position > 0 && key(&items[position - 1]) > item_key {
+            items[position] = items[position - 1];
+            position -= 1;
         }
-        items[at] = item;
+        items[position] = item;
     }
 }
 
 fn sort_as_heap<T: Copy, K: Ord>(items: &mut [T], mut key: impl FnMut(&T) -> K) {
     let count = items.len();
-    // First every parent becomes no less than its children, then the greatest
-    // item goes to the end, and the last one takes its place.
+    // First, make every parent no less than its children. Then swap the
+    // greatest item to the end and restore the heap, repeatedly.
     for step in 0..count / 2 + count {
         let (mut at, end) = match (count / 2).checked_sub(step + 1) {
             Some(parent) => (parent, count),
             None => {
-                let end = count - 1 - (step - count / 2);
-                items.swap(0, end);
-                (0, end)
+                let heap_end = count - 1 - (step - count / 2);
+                items.swap(0, heap_end);
+                (0, heap_end)
             }
         };
         loop {
@@ -85,44 +85,44 @@ fn sort_as_heap<T: Copy, K: Ord>(items: &mut [T], mut key: impl FnMut(&T) -> K) 
     }
 }
 
-/// Sorts by keys. Items of equal keys come in any order.
+/// Sorts by keys. The order of items with equal keys is unspecified.
 ///
 /// # Errors
-/// [`BuildError::Stopped`], [`BuildError::TooManyPeakBytes`]: the list holds
-/// anything then.
+/// [`BuildError::Stopped`], [`BuildError::TooManyPeakBytes`]: the contents of
+/// the list are then unspecified.
 pub(crate) fn sort_by_key<T: Copy, K: Ord>(
     items: &mut Vec<T>,
     key: impl Fn(&T) -> K,
     monitor: &mut Monitor<'_>,
 ) -> Result<(), BuildError> {
-    for chunk in items.chunks_mut(CHUNK) {
+    for chunk in items.chunks_mut(CHUNK_ITEMS) {
         chunk.sort_unstable_by_key(&key);
         monitor.work(chunk.len())?;
     }
-    // Rules often come in order.
-    let mut borders = (CHUNK..items.len()).step_by(CHUNK);
+    // Rules are often in order already.
+    let mut borders = (CHUNK_ITEMS..items.len()).step_by(CHUNK_ITEMS);
     if borders.all(|border| key(&items[border - 1]) <= key(&items[border])) {
         return Ok(());
     }
     let bytes = bytes_of::<T>(items.capacity());
     monitor.memory().take(bytes)?;
-    let mut other = Vec::with_capacity(items.capacity());
-    let mut sorted = CHUNK;
+    let mut merged = Vec::with_capacity(items.capacity());
+    let mut sorted = CHUNK_ITEMS;
     while sorted < items.len() {
         for pair in items.chunks(2 * sorted) {
             let (first, second) = pair.split_at(sorted.min(pair.len()));
-            merge(first, second, &key, &mut other, monitor)?;
+            merge(first, second, &key, &mut merged, monitor)?;
         }
-        std::mem::swap(items, &mut other);
-        other.clear();
+        std::mem::swap(items, &mut merged);
+        merged.clear();
         sorted *= 2;
     }
-    drop(other);
+    drop(merged);
     monitor.memory().give_back(bytes);
     Ok(())
 }
 
-/// Appends two sorted lists as one.
+/// Appends the merge of two sorted lists.
 fn merge<T: Copy, K: Ord>(
     mut first: &[T],
     mut second: &[T],
@@ -131,7 +131,7 @@ fn merge<T: Copy, K: Ord>(
     monitor: &mut Monitor<'_>,
 ) -> Result<(), BuildError> {
     while !first.is_empty() && !second.is_empty() {
-        // As many as surely come from these two: no end is met on the way.
+        // Neither list can run out within `count` items.
         let count = first.len().min(second.len()).min(Monitor::STEPS);
         let (mut a, mut b) = (0, 0);
         merged.extend((0..count).map(|_| {
@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn short_lists_are_sorted() {
-        for length in (0..2 * SHORT).chain([100, 1000, 1001]) {
+        for length in (0..2 * MAX_INSERTION_ITEMS).chain([100, 1000, 1001]) {
             for spread in [1, 5, u64::MAX] {
                 let mut state = length as u64;
                 let mut items: Vec<(u64, usize)> = (0..length)
@@ -181,8 +181,20 @@ mod tests {
 
     #[test]
     fn lists_of_any_length_are_sorted() {
-        let lengths = [0, 1, 2, 1000, CHUNK - 1, CHUNK, CHUNK + 1, 2 * CHUNK];
-        for length in lengths.into_iter().chain([3 * CHUNK - 7, 9 * CHUNK + 5]) {
+        let lengths = [
+            0,
+            1,
+            2,
+            1000,
+            CHUNK_ITEMS - 1,
+            CHUNK_ITEMS,
+            CHUNK_ITEMS + 1,
+            2 * CHUNK_ITEMS,
+        ];
+        for length in lengths
+            .into_iter()
+            .chain([3 * CHUNK_ITEMS - 7, 9 * CHUNK_ITEMS + 5])
+        {
             for spread in [1, 50, u64::MAX] {
                 let mut state = length as u64;
                 let mut items: Vec<(u64, usize)> = (0..length)
@@ -192,7 +204,7 @@ mod tests {
                 expected.sort_unstable();
                 unwatched(|monitor| sort_by_key(&mut items, |item| *item, monitor));
                 assert!(items == expected, "{length} items");
-                // In order already, and in the opposite order.
+                // Already in order, and in reverse order.
                 unwatched(|monitor| sort_by_key(&mut items, |item| *item, monitor));
                 assert!(items == expected, "{length} items in order");
                 items.reverse();

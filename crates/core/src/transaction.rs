@@ -1,4 +1,4 @@
-//! Transactions: changes to a rule set that are made together or not at all.
+//! Transactions: changes to a rule set that are all made, or none.
 
 use std::sync::Arc;
 
@@ -14,20 +14,20 @@ pub(crate) mod standing;
 pub use buffer::{LentTransaction, TransactionBuf};
 use standing::Standing;
 
-/// One change.
+/// One change of a rule set.
 #[derive(Clone, Copy, Debug)]
 pub enum Change<'a> {
-    /// Adds a rule with an id that is not there.
+    /// Adds a rule with a new id.
     Insert(RuleRef<'a>),
-    /// Removes the rule with an id.
+    /// Removes the rule with this id.
     Remove(RuleId),
-    /// Replaces matches, priority, action and cookie of the rule with the same
-    /// id.
+    /// Replaces the matches, priority, action and cookie of the rule with the
+    /// same id.
     Modify(RuleRef<'a>),
 }
 
 impl Change<'_> {
-    /// The id of the rule concerned.
+    /// Returns the id of the changed rule.
     #[must_use]
     pub fn id(&self) -> RuleId {
         match self {
@@ -37,21 +37,21 @@ impl Change<'_> {
     }
 }
 
-/// Changes in the order in which they are made. Borrows its rules, so that
-/// nothing is copied on the way in; a single change is not allocated, and
-/// [`clear`](Self::clear) keeps the memory of more for the next ones. A
-/// [`TransactionBuf`] owns its rules and lends a transaction.
+/// Changes, made in this order. Borrows its rules, so nothing is copied when
+/// they are added. A single change is not allocated, and [`clear`](Self::clear)
+/// keeps the memory of longer lists. A [`TransactionBuf`] owns its rules and
+/// lends a transaction.
 #[derive(Clone, Debug, Default)]
 pub struct Transaction<'a> {
     changes: Changes<'a>,
 }
 
-/// Changes, in order.
+/// A list of changes, in order.
 #[derive(Clone, Debug)]
 enum Changes<'a> {
-    /// The only one, as in most transactions.
+    /// A single change, as in most transactions.
     One(Change<'a>),
-    /// Any number, or none.
+    /// Any number of changes, or none.
     Listed(Vec<Change<'a>>),
 }
 
@@ -61,11 +61,12 @@ impl Default for Changes<'_> {
     }
 }
 
-/// Changes for which there is room when the second comes.
-const SECOND_ROOM: usize = 8;
+/// Capacity allocated when a second change is added.
+const MIN_LIST_CAPACITY: usize = 8;
 
-/// The most changes that are looked through for earlier ones of a rule.
-const FEW: usize = 32;
+/// Maximum number of changes for which earlier changes of a rule are found by a
+/// scan.
+const MAX_SCANNED_CHANGES: usize = 32;
 
 impl<'a> Changes<'a> {
     #[inline]
@@ -82,14 +83,14 @@ impl<'a> Changes<'a> {
             Changes::Listed(changes) if changes.capacity() == 0 => *self = Changes::One(change),
             Changes::Listed(changes) => changes.push(change),
             Changes::One(first) => {
-                let mut list = Vec::with_capacity(SECOND_ROOM);
+                let mut list = Vec::with_capacity(MIN_LIST_CAPACITY);
                 list.extend([*first, change]);
                 *self = Changes::Listed(list);
             }
         }
     }
 
-    /// Removes all and keeps the memory.
+    /// Removes all changes and keeps the memory.
     fn clear(&mut self) {
         match self {
             Changes::One(_) => *self = Changes::default(),
@@ -99,7 +100,7 @@ impl<'a> Changes<'a> {
 }
 
 impl<'a> Transaction<'a> {
-    /// No changes yet.
+    /// Returns a transaction without changes.
     #[must_use]
     pub fn new() -> Transaction<'a> {
         Transaction::default()
@@ -129,7 +130,7 @@ impl<'a> Transaction<'a> {
         self
     }
 
-    /// The changes, in order.
+    /// Returns the changes, in order.
     #[must_use]
     #[inline]
     pub fn changes(&self) -> &[Change<'a>] {
@@ -141,10 +142,10 @@ impl<'a> Transaction<'a> {
         self.changes.clear();
     }
 
-    /// An empty transaction with this one's memory.
+    /// Returns an empty transaction that reuses this transaction's memory.
     pub(crate) fn reuse<'b>(mut self) -> Transaction<'b> {
         self.clear();
-        // Collecting in place keeps the allocation: only the lifetime differs.
+        // Collecting in place keeps the allocation: only the lifetime changes.
         let changes = match self.changes {
             Changes::One(_) => Vec::new(),
             Changes::Listed(changes) => changes,
@@ -155,11 +156,11 @@ impl<'a> Transaction<'a> {
         }
     }
 
-    /// Checks the changes in order against the rules that are there: the
-    /// schema, every id and the limit on rules; then, when there are more rules
-    /// afterwards, what the engine holds (`bytes`, called only then) against
-    /// the limit on bytes. Engines call this before they touch anything; what
-    /// passes can be made without failing.
+    /// Checks the changes in order against the current rules: the schema, every
+    /// id and the limit on rules. If there are more rules afterwards, also
+    /// checks the bytes that the engine holds (`bytes`, called only then)
+    /// against the limit on bytes. Engines call this before any change; a
+    /// transaction that passes can be made without failing.
     ///
     /// # Errors
     /// [`UpdateError`] names the first change that cannot be made.
@@ -176,8 +177,8 @@ impl<'a> Transaction<'a> {
             .map(drop)
     }
 
-    /// [`validate`](Self::validate) with memory for the ids that the changes
-    /// touch. Returns the number of rules afterwards.
+    /// Like [`validate`](Self::validate), with reused memory for the ids that
+    /// the changes touch. Returns the number of rules afterwards.
     pub(crate) fn validate_with(
         &self,
         touched: &mut Standing,
@@ -187,10 +188,10 @@ impl<'a> Transaction<'a> {
         bytes: &dyn Fn() -> usize,
         contains: &dyn Fn(RuleId) -> bool,
     ) -> Result<usize, UpdateError> {
-        // What earlier changes of this transaction did to an id. A few changes
-        // are looked through, which takes less time than a map.
-        let remember = self.changes().len() > FEW;
-        if remember {
+        // The effect of earlier changes of this transaction on an id. For few
+        // changes, a scan takes less time than a map.
+        let uses_map = self.changes().len() > MAX_SCANNED_CHANGES;
+        if uses_map {
             touched.clear();
         }
         let mut count = rules;
@@ -206,7 +207,7 @@ impl<'a> Transaction<'a> {
                 });
             }
             let id = change.id();
-            let known = if remember {
+            let known = if uses_map {
                 touched.get(id).map(|parts| parts != 0)
             } else {
                 let before = self.changes()[..index].iter();
@@ -246,7 +247,7 @@ impl<'a> Transaction<'a> {
                     limit: limits.rules,
                 });
             }
-            if remember {
+            if uses_map {
                 touched.set(id, u8::from(after));
             }
         }
@@ -254,8 +255,8 @@ impl<'a> Transaction<'a> {
         Ok(count)
     }
 
-    /// The last part of [`validate`](Self::validate): whether there is room for
-    /// more rules, if there are more afterwards.
+    /// Checks the limit on bytes if there are more rules afterwards; the last
+    /// part of [`validate`](Self::validate).
     fn validate_bytes(
         &self,
         limits: &Limits,
@@ -360,7 +361,7 @@ mod tests {
         t.insert(two.view()).insert(three.view());
         assert!(check(&t).unwrap_err().contains("limit is 2"));
         t.clear();
-        let other = Rule::new(
+        let foreign_rule = Rule::new(
             &Schema::ipv6_5tuple(),
             RuleId::from_index(9),
             Priority(1),
@@ -368,12 +369,13 @@ mod tests {
             &[FieldMatch::Any; 5],
         )
         .unwrap();
-        t.insert(other.view());
+        t.insert(foreign_rule.view());
         assert!(check(&t).unwrap_err().contains("ipv6-5tuple"));
     }
 
-    /// Transactions of every length around the one from which changes are kept
-    /// in a map, of few ids, so that most ids come several times; against a set.
+    /// Transactions of every length around [`MAX_SCANNED_CHANGES`]. There are
+    /// few ids, so most ids occur several times. The results are compared with
+    /// a set.
     #[test]
     fn a_change_is_checked_against_all_before_it() {
         let schema = Schema::ipv4_5tuple();
@@ -391,17 +393,25 @@ mod tests {
         let (mut state, mut accepted, mut refused) = (3, 0, 0);
         let mut touched = Standing::default();
         for round in 0..4000 {
-            let length = [1, 2, FEW - 1, FEW, FEW + 1, 3 * FEW][round % 6];
-            let there: BTreeSet<usize> = (0..12).filter(|id| id % 2 == round / 6 % 2).collect();
-            let mut now = there.clone();
+            let length = [
+                1,
+                2,
+                MAX_SCANNED_CHANGES - 1,
+                MAX_SCANNED_CHANGES,
+                MAX_SCANNED_CHANGES + 1,
+                3 * MAX_SCANNED_CHANGES,
+            ][round % 6];
+            let initial_ids: BTreeSet<usize> =
+                (0..12).filter(|id| id % 2 == round / 6 % 2).collect();
+            let mut ids = initial_ids.clone();
             let mut wrong = None;
             let mut t = Transaction::new();
             for change in 0..length {
-                // At times one that does not fit what came before.
+                // Sometimes a change does not fit the earlier changes.
                 let roll = usize::try_from(splitmix(&mut state) >> 32).unwrap();
                 let id = roll % 12;
                 let fits = roll / 12 % (2 * length) != 0;
-                match (now.contains(&id) == fits, roll & 1 << 20 == 0) {
+                match (ids.contains(&id) == fits, roll & 1 << 20 == 0) {
                     (true, true) => {
                         t.remove(RuleId::from_index(id));
                     }
@@ -417,17 +427,23 @@ mod tests {
                     break;
                 }
                 match t.changes().last() {
-                    Some(Change::Remove(_)) => now.remove(&id),
-                    _ => now.insert(id),
+                    Some(Change::Remove(_)) => ids.remove(&id),
+                    _ => ids.insert(id),
                 };
             }
             let limits = Limits::default();
-            let holds = |id: RuleId| there.contains(&id.index());
-            let checked =
-                t.validate_with(&mut touched, &schema, &limits, there.len(), &|| 0, &holds);
+            let holds = |id: RuleId| initial_ids.contains(&id.index());
+            let checked = t.validate_with(
+                &mut touched,
+                &schema,
+                &limits,
+                initial_ids.len(),
+                &|| 0,
+                &holds,
+            );
             match (wrong, checked) {
                 (None, Ok(count)) => {
-                    assert_eq!(count, now.len(), "round {round}");
+                    assert_eq!(count, ids.len(), "round {round}");
                     accepted += 1;
                 }
                 (

@@ -1,17 +1,18 @@
-//! Un-wildcarding: which bits of a key a comparison with a rule depended on.
+//! Un-wildcarding: the bits of a key on which a comparison with a rule
+//! depended.
 //!
-//! A masked lookup starts from no bits and adds, for every rule that it
-//! compares, enough of them to repeat the comparison's result: all of a rule's
-//! bits where it matched, one disagreeing bit where it did not. A range that
-//! is no prefix needs more leading bits than its shared prefix: as many as
-//! make the block of values around the key's lie inside of the range, or
-//! outside of it. A value under a mask needs no more than the mask, in a range
+//! A masked lookup starts with no bits. For every compared rule, it adds enough
+//! bits to repeat the comparison's result: all of the rule's bits if it
+//! matched, or one differing bit if it did not. A range that is not a prefix
+//! may need more leading bits than its shared prefix: enough that the block of
+//! values around the key's value is entirely inside or entirely outside of the
+//! range. A value under a mask needs only the bits of the mask, in a range
 //! field as well.
 
 use crate::packed::PackedRule;
 use crate::schema::{Placement, prefix_mask};
 
-/// Adds the bits that show that a matching rule matches.
+/// Adds the bits that prove that a matching rule matches.
 pub(crate) fn confirm(rule: &PackedRule<'_>, key: &[u64], wanted: &mut [u64]) {
     for (wanted, mask) in wanted.iter_mut().zip(rule.mask) {
         *wanted |= mask;
@@ -21,14 +22,14 @@ pub(crate) fn confirm(rule: &PackedRule<'_>, key: &[u64], wanted: &mut [u64]) {
         let (low, high) = rule.ends(range);
         let free = prefix_mask(width, width) & !range.key.get(rule.mask);
         if low & free == 0 && high == low | free {
-            // A prefix or a value under a mask: the bits of the mask are all.
+            // A prefix or a value under a mask: the bits of the mask suffice.
             continue;
         }
-        let found = range.key.get(key);
+        let key_value = range.key.get(key);
         let inside = |length: u32| {
             let mask = prefix_mask(width, length);
             let free = prefix_mask(width, width) & !mask;
-            low <= found & mask && (found & mask) | free <= high
+            low <= key_value & mask && (key_value & mask) | free <= high
         };
         let length = (0..=width).find(|&length| inside(length));
         let length = length.expect("the value itself is inside of the range");
@@ -36,8 +37,8 @@ pub(crate) fn confirm(rule: &PackedRule<'_>, key: &[u64], wanted: &mut [u64]) {
     }
 }
 
-/// Adds bits that show that a rule does not match, or none if the bits that
-/// are wanted already show it.
+/// Adds bits that prove that a rule does not match, unless the wanted bits
+/// already prove it.
 pub(crate) fn refute(rule: &PackedRule<'_>, key: &[u64], wanted: &mut [u64]) {
     let differing = |word: usize| (key[word] ^ rule.value[word]) & rule.mask[word];
     let words = 0..key.len();
@@ -55,15 +56,15 @@ pub(crate) fn refute(rule: &PackedRule<'_>, key: &[u64], wanted: &mut [u64]) {
     for range in rule.schema.range_fields() {
         let width = rule.width(range);
         let (low, high) = rule.ends(range);
-        let found = range.key.get(key);
-        let bound = match found {
-            found if found < low => low,
-            found if found > high => high,
+        let key_value = range.key.get(key);
+        let bound = match key_value {
+            key_value if key_value < low => low,
+            key_value if key_value > high => high,
             _ => continue,
         };
-        // Up to the first bit in which the value leaves the nearer end, every
-        // member of the block is on the same side of it.
-        let shared = (found ^ bound).leading_zeros() - (128 - width);
+        // All values that share the bits up to the first difference from the
+        // nearer end are on the same side of this end.
+        let shared = (key_value ^ bound).leading_zeros() - (128 - width);
         if shortest.is_none_or(|(length, _, _)| shared + 1 < length) {
             shortest = Some((shared + 1, range.key, width));
         }
@@ -86,7 +87,7 @@ mod tests {
     use crate::schema::{Field, MatchKind, Schema};
 
     proptest! {
-        /// Whatever the wanted bits leave open must not change the result.
+        /// Changing bits that are not wanted must not change the result.
         #[test]
         fn wanted_bits_decide_the_comparison(
             ends in (0u128..64, 0u128..64),
@@ -114,9 +115,9 @@ mod tests {
                     keys.push(&[r, t]).unwrap();
                 }
             }
-            let mut one = KeyVec::new(&schema);
-            one.push(&[header.0, header.1]).unwrap();
-            let key = one.key(0);
+            let mut header_keys = KeyVec::new(&schema);
+            header_keys.push(&[header.0, header.1]).unwrap();
+            let key = header_keys.key(0);
             let matched = rule.view().matches(key);
             let mut wanted = vec![0; schema.key_words()];
             if matched {

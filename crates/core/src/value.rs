@@ -1,12 +1,12 @@
-//! How field values are written for people: numbers, addresses, names.
+//! Formats of field values: numbers, addresses, names.
 
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// The way in which a field's values are written and read.
+/// The text format of a field's values.
 ///
-/// Reading is lenient where nothing is ambiguous: a plain decimal or `0x`
-/// number is understood in every format.
+/// Parsing is lenient where text is unambiguous: every format accepts a plain
+/// decimal or `0x` number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum ValueFormat {
     /// `443`
@@ -20,13 +20,13 @@ pub enum ValueFormat {
     Ipv6,
     /// `02:00:5e:10:00:01`; for fields of 48 bits
     Mac,
-    /// `tcp`, or the number where the protocol has no common name; for fields
-    /// of 8 bits
+    /// `tcp`, or the number if the protocol has no common name; for fields of 8
+    /// bits
     IpProtocol,
 }
 
-/// Names of IP protocols that rules commonly use, with their numbers (IANA).
-const PROTOCOLS: [(&str, u8); 17] = [
+/// Common IP protocols with their numbers (IANA).
+const PROTOCOL_NUMBERS: [(&str, u8); 17] = [
     ("hopopt", 0),
     ("icmp", 1),
     ("igmp", 2),
@@ -56,7 +56,7 @@ impl ValueFormat {
         ValueFormat::IpProtocol,
     ];
 
-    /// The format's name as schema files spell it.
+    /// Returns the format's name in schema files.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -69,13 +69,13 @@ impl ValueFormat {
         }
     }
 
-    /// The format of that name, if there is one.
+    /// Returns the format with this name, if there is one.
     #[must_use]
     pub fn from_name(name: &str) -> Option<ValueFormat> {
         ValueFormat::ALL.into_iter().find(|f| f.name() == name)
     }
 
-    /// Whether a field of `width` bits can be written this way.
+    /// True if the format suits a field of `width` bits.
     #[must_use]
     pub fn fits(self, width: u32) -> bool {
         match self {
@@ -87,7 +87,7 @@ impl ValueFormat {
         }
     }
 
-    /// Reads one value; `None` when the text is no value of this format. The
+    /// Parses a value; returns `None` if the text is not in this format. The
     /// caller checks that the value fits its field.
     #[must_use]
     pub fn parse(self, text: &str) -> Option<u128> {
@@ -96,7 +96,7 @@ impl ValueFormat {
             ValueFormat::Ipv4 => text.parse::<Ipv4Addr>().ok().map(|a| a.to_bits().into()),
             ValueFormat::Ipv6 => text.parse::<Ipv6Addr>().ok().map(Ipv6Addr::to_bits),
             ValueFormat::Mac => parse_mac(text),
-            ValueFormat::IpProtocol => PROTOCOLS
+            ValueFormat::IpProtocol => PROTOCOL_NUMBERS
                 .iter()
                 .find(|(name, _)| text.eq_ignore_ascii_case(name))
                 .map(|&(_, number)| number.into()),
@@ -104,7 +104,7 @@ impl ValueFormat {
         special.or_else(|| parse_number(text))
     }
 
-    /// An adapter that prints `value` this way.
+    /// Returns an adapter that prints `value` in this format.
     #[must_use]
     pub fn display(self, value: u128) -> DisplayValue {
         DisplayValue {
@@ -113,7 +113,7 @@ impl ValueFormat {
         }
     }
 
-    /// What a reader should say it expected.
+    /// Returns the expected text, for error messages of readers.
     #[must_use]
     pub fn expectation(self) -> &'static str {
         match self {
@@ -131,7 +131,7 @@ fn parse_number(text: &str) -> Option<u128> {
         Some(hex) => (hex, 16),
         None => (text, 10),
     };
-    // from_str_radix would take a sign.
+    // `from_str_radix` would accept a sign.
     if digits.is_empty() || !digits.chars().all(|c| c.is_digit(radix)) {
         return None;
     }
@@ -151,7 +151,7 @@ fn parse_mac(text: &str) -> Option<u128> {
     (count == 6).then_some(value)
 }
 
-/// Prints a value in a format; made by [`ValueFormat::display`].
+/// Prints a value in a format; created by [`ValueFormat::display`].
 #[derive(Clone, Copy, Debug)]
 pub struct DisplayValue {
     format: ValueFormat,
@@ -177,7 +177,7 @@ impl fmt::Display for DisplayValue {
                 Ok(())
             }
             ValueFormat::IpProtocol => {
-                match PROTOCOLS
+                match PROTOCOL_NUMBERS
                     .iter()
                     .find(|(_, number)| u128::from(*number) == value)
                 {

@@ -1,5 +1,5 @@
-//! What building takes: memory at once is counted as the allocator sees it, and
-//! limited before it is taken; a build that is stopped or refused leaves nothing.
+//! Memory of builds: the counted peak agrees with the allocator and is limited
+//! before allocation. A stopped or refused build leaves nothing allocated.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -15,14 +15,14 @@ mod allocations;
 
 use allocations::{bytes, requests};
 
-/// Bytes that may be taken before they are counted, and a share of what is
-/// counted: structures of small pieces are counted every few hundred rules, and
-/// the least of them not at all.
+/// Bytes that may be allocated before they are counted, plus a share of the
+/// counted bytes. Structures of small allocations are counted every few hundred
+/// rules, and the smallest structures are not counted.
 fn slack(bytes: usize) -> usize {
     (64 << 10) + bytes / 10
 }
 
-/// Numbers without a pattern.
+/// A pseudorandom number generator.
 struct Random(u64);
 
 impl Random {
@@ -36,31 +36,31 @@ impl Random {
     }
 }
 
-/// A match of a field, as rules have them: a few lengths and masks, many values.
+/// Returns a typical match of a field: few lengths and masks, many values.
 fn field_match(field: &Field, random: &mut Random) -> FieldMatch {
-    let (width, most) = (field.width(), field.max_value());
+    let (width, max_value) = (field.width(), field.max_value());
     if random.below(4) == 0 {
         return FieldMatch::Any;
     }
     match field.kind() {
-        MatchKind::Exact => FieldMatch::Exact((random.bits() % 200) & most),
+        MatchKind::Exact => FieldMatch::Exact((random.bits() % 200) & max_value),
         MatchKind::Prefix => {
             let length = width - u32::try_from(random.below(4)).unwrap() * (width / 8).max(1);
-            let value = random.bits() & most;
+            let value = random.bits() & max_value;
             FieldMatch::Prefix {
                 value: value >> (width - length) << (width - length),
                 length,
             }
         }
         MatchKind::Range => {
-            let (a, b) = (random.bits() & most, random.bits() & most);
+            let (a, b) = (random.bits() & max_value, random.bits() & max_value);
             FieldMatch::Range {
                 low: a.min(b),
                 high: a.max(b),
             }
         }
         MatchKind::Ternary => {
-            let mask = random.bits() & random.bits() & most;
+            let mask = random.bits() & random.bits() & max_value;
             FieldMatch::Ternary {
                 value: random.bits() & mask,
                 mask,
@@ -85,8 +85,8 @@ fn rules(schema: &Arc<Schema>, count: usize) -> RuleSet {
     rules
 }
 
-/// Keys of 1, 2, 5, 12 and 16 words. With the last two, hardly two rules have
-/// the same mask.
+/// Returns schemas with keys of 1, 2, 5, 12 and 16 words. In the last two,
+/// hardly any two rules have the same mask.
 fn schemas() -> Vec<Arc<Schema>> {
     let one = vec![
         Field::new("port", 16, MatchKind::Range),
@@ -112,8 +112,9 @@ fn counted(classifier: &dyn Classifier) -> usize {
     }
 }
 
-/// Engines whose numbers depend on hashing, always with the same. One that wraps
-/// others builds them as they are built alone, so it is tried around one.
+/// Returns all engines, with a fixed seed since the numbers depend on hashing.
+/// Engines that wrap others build these as usual, so each is tried with one
+/// inner engine.
 fn specs() -> impl Iterator<Item = EngineSpec> {
     let (alone, wrapping): (Vec<_>, Vec<_>) =
         EngineSpec::all().partition(|spec| spec.inner().is_none());
@@ -123,8 +124,8 @@ fn specs() -> impl Iterator<Item = EngineSpec> {
     specs.map(|spec| spec.seeded(7))
 }
 
-/// Engines that are built anew for each change take time and memory that grow
-/// faster than the number of rules: they get fewer.
+/// Engines that are rebuilt for each change take time and memory that grow
+/// faster than the number of rules. They get fewer rules.
 fn is_slow(spec: &EngineSpec) -> bool {
     !spec.is_dynamic() || spec.inner().is_some()
 }
@@ -177,7 +178,7 @@ fn peak_bytes_are_counted_and_limited() {
     }
 }
 
-/// What the finished engine may hold is checked while it is built.
+/// The limit on the finished engine's bytes is checked during the build.
 #[test]
 fn a_build_that_would_hold_too_much_ends_early() {
     for schema in schemas() {
@@ -194,14 +195,18 @@ fn a_build_that_would_hold_too_much_ends_early() {
             let (refused, real) = bytes(build);
             let is_refused = matches!(refused, Some(BuildError::TooManyBytes { .. }));
             assert!(is_refused, "{spec}: {refused:?}");
-            let most = peak / 2 + slack(0);
-            assert!(real.peak <= most, "{spec}: {} bytes of {peak}", real.peak);
+            let max_peak = peak / 2 + slack(0);
+            assert!(
+                real.peak <= max_peak,
+                "{spec}: {} bytes of {peak}",
+                real.peak
+            );
         }
     }
 }
 
-/// Stops a build at the report of a number; notes the most steps of a stage that
-/// were done between two reports, and the first and the last report of each stage.
+/// Stops a build at a given report. Records the maximum number of steps of a
+/// stage between two reports, and the first and last report of each stage.
 struct StopAt {
     left: usize,
     reports: usize,
@@ -221,7 +226,8 @@ impl StopAt {
         }
     }
 
-    /// Reports to stop at: the first and the last of each stage, and some between.
+    /// Returns the reports to stop at: the first and last of each stage, and
+    /// some between.
     fn stops(&self) -> Vec<usize> {
         let ends = self.stages.iter().flat_map(|(_, ends)| *ends);
         let between = (0..self.reports).step_by((self.reports / 4).max(1));
@@ -235,7 +241,8 @@ impl StopAt {
 impl Progress for StopAt {
     fn report(&mut self, stage: &'static str, done: usize, total: usize) -> ControlFlow<()> {
         assert!(done <= total, "{done} of {total} while {stage}");
-        // Rules are selected by the table; what that takes is reported meanwhile.
+        // This stage counts the rules of a whole table at a time, and reports
+        // the work in between.
         if self.last.0 == stage && done >= self.last.1 && stage != "selecting tables" {
             self.longest = self.longest.max(done - self.last.1);
         }
@@ -253,9 +260,9 @@ impl Progress for StopAt {
     }
 }
 
-/// Rules are copied, placed and marked no more than [`Monitor::STEPS`] between
-/// two reports, and a run's worth. A build that is stopped at any report leaves
-/// nothing.
+/// A build copies, places or marks at most [`Monitor::STEPS`] rules, plus one
+/// run of rules, between two reports. A build stopped at any report leaves
+/// nothing allocated.
 #[test]
 fn builds_report_often_and_can_be_stopped_at_each_report() {
     for schema in schemas() {
@@ -271,7 +278,7 @@ fn builds_report_often_and_can_be_stopped_at_each_report() {
                 (1..=Monitor::STEPS + 1024).contains(&longest),
                 "{what}: {longest} rules between two reports"
             );
-            // They are copied, and then sorted or placed.
+            // Rules are copied, then sorted or placed.
             assert!(
                 reports > rules.len() / Monitor::STEPS + 2,
                 "{what}: {reports}"
@@ -294,7 +301,8 @@ fn builds_report_often_and_can_be_stopped_at_each_report() {
     }
 }
 
-/// Plans of engines that are fitted to their rules: counted, limited, stopped.
+/// Plans of re-optimisable engines are counted, limited and stopped like
+/// builds.
 #[test]
 fn plans_are_watched_like_builds() {
     for schema in schemas() {

@@ -1,5 +1,5 @@
-//! Every engine with updates gives each rule back as it was put in, word for
-//! word, after any updates and reorganisations; and no rule that is not there.
+//! Every engine with updates returns each rule word for word as inserted, after
+//! any updates and reorganisations, and returns no other rules.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,13 +10,13 @@ mod table_kit;
 
 use table_kit::{Dice, id};
 
-/// The number of ids to draw from; about half of them are there at a time.
-const IDS: usize = 160;
-const ROUNDS: usize = 40;
+/// The number of ids to draw from; about half of them are in use at a time.
+const ID_COUNT: usize = 160;
+const ROUND_COUNT: usize = 40;
 
-/// Schemas whose ranges lie in every way: in lanes of 16 bits, beside other
-/// fields, of odd widths, across two words, with one word of upper ends or
-/// several.
+/// Returns schemas with ranges in different layouts: in lanes of 16 bits, next
+/// to other fields, with odd widths, across two words, and with one or several
+/// words of upper ends.
 fn schemas() -> Vec<Arc<Schema>> {
     use MatchKind::{Exact, Prefix, Range, Ternary};
     let make = |name: &str, fields: &[(u32, MatchKind)]| {
@@ -61,20 +61,20 @@ fn schemas() -> Vec<Arc<Schema>> {
 }
 
 fn bits(width: u32, dice: &mut Dice) -> u128 {
-    let both = u128::from(dice.roll()) << 64 | u128::from(dice.roll());
-    both >> (128 - width)
+    let random_bits = u128::from(dice.roll()) << 64 | u128::from(dice.roll());
+    random_bits >> (128 - width)
 }
 
-/// A value of few, so that rules share buckets, or of all; beside a border of
-/// 16 bits now and then.
+/// Returns a random value, often from a small set, so that rules share buckets;
+/// sometimes a value near a multiple of 2^16.
 fn value(width: u32, dice: &mut Dice) -> u128 {
-    let all = bits(width, dice);
+    let random_value = bits(width, dice);
     match dice.below(4) {
-        0 => all,
+        0 => random_value,
         1 if width > 16 => {
-            (all >> 16 << 16).wrapping_sub(u128::from(dice.roll() % 3)) & full(width)
+            (random_value >> 16 << 16).wrapping_sub(u128::from(dice.roll() % 3)) & full(width)
         }
-        _ => all % 5,
+        _ => random_value % 5,
     }
 }
 
@@ -124,17 +124,17 @@ fn random_rule(schema: &Arc<Schema>, number: u32, dice: &mut Dice) -> Rule {
         other => u32::try_from(other).unwrap() - 1,
     };
     let priority = Priority(priority);
-    // A rule that is modified mostly gets another action.
+    // A modified rule usually gets another action.
     let action = ActionId(number << 8 | u32::try_from(dice.below(256)).unwrap());
     Rule::new(schema, id(number), priority, action, &matches).unwrap()
 }
 
-/// Compares all rules that there may be with those that there should be.
+/// Compares the engine's rules for all possible ids with the expected rules.
 fn check(engine: &dyn Classifier, rules: &BTreeMap<u32, Rule>, what: &str) {
     let dynamic = engine.dynamic().unwrap();
-    let beyond = [u32::try_from(IDS).unwrap(), RuleId::MAX.get()];
-    for number in (0..u32::try_from(IDS).unwrap()).chain(beyond) {
-        // Words that are there already stay.
+    let beyond = [u32::try_from(ID_COUNT).unwrap(), RuleId::MAX.get()];
+    for number in (0..u32::try_from(ID_COUNT).unwrap()).chain(beyond) {
+        // Existing words must not change.
         let mut words = vec![7, 8];
         let priority = dynamic.copy_rule(id(number), &mut words);
         let rule = rules.get(&number).map(Rule::view);
@@ -161,7 +161,7 @@ fn check(engine: &dyn Classifier, rules: &BTreeMap<u32, Rule>, what: &str) {
 fn run(spec: &str, schema: &Arc<Schema>, seed: u64) {
     let mut dice = Dice(seed);
     let what = format!("{spec} over {}", schema.name());
-    let mut rules: BTreeMap<u32, Rule> = (0..u32::try_from(IDS).unwrap())
+    let mut rules: BTreeMap<u32, Rule> = (0..u32::try_from(ID_COUNT).unwrap())
         .step_by(2)
         .map(|number| (number, random_rule(schema, number, &mut dice)))
         .collect();
@@ -171,26 +171,26 @@ fn run(spec: &str, schema: &Arc<Schema>, seed: u64) {
     let built = spec.build(&set, &Limits::default(), &mut NoProgress);
     let mut engine = built.unwrap();
     check(engine.as_ref(), &rules, &what);
-    for round in 0..ROUNDS {
-        // Few rules now and then, down to none.
+    for round in 0..ROUND_COUNT {
+        // Sometimes few rules, down to none.
         let removals = [1, 1, 3, 20][round / 20];
         for _ in 0..1 + dice.below(12) {
-            let number = u32::try_from(dice.below(IDS)).unwrap();
+            let number = u32::try_from(dice.below(ID_COUNT)).unwrap();
             let rule = random_rule(schema, number, &mut dice);
-            let mut made = Transaction::new();
+            let mut transaction = Transaction::new();
             let known = rules.contains_key(&number);
             if known && dice.below(1 + removals) > 0 {
-                made.remove(id(number));
+                transaction.remove(id(number));
                 rules.remove(&number);
             } else {
                 if known {
-                    made.modify(rule.view());
+                    transaction.modify(rule.view());
                 } else {
-                    made.insert(rule.view());
+                    transaction.insert(rule.view());
                 }
                 rules.insert(number, rule.clone());
             }
-            engine.as_dynamic().unwrap().apply(&made).unwrap();
+            engine.as_dynamic().unwrap().apply(&transaction).unwrap();
         }
         let dynamic = engine.as_dynamic().unwrap();
         match dice.below(8) {
@@ -211,9 +211,9 @@ fn run(spec: &str, schema: &Arc<Schema>, seed: u64) {
         check(engine.as_ref(), &rules, &what);
     }
     for number in std::mem::take(&mut rules).into_keys() {
-        let mut made = Transaction::new();
-        made.remove(id(number));
-        engine.as_dynamic().unwrap().apply(&made).unwrap();
+        let mut transaction = Transaction::new();
+        transaction.remove(id(number));
+        engine.as_dynamic().unwrap().apply(&transaction).unwrap();
     }
     check(engine.as_ref(), &rules, &what);
 }

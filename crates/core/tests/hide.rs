@@ -1,10 +1,10 @@
-//! Rules that lookups of a static engine pass over.
+//! Hiding rules of a static engine from lookups.
 
 use classyard::engine::adapter::{Algorithm, BuildRequest, Family, build_static};
 use classyard::engine::{Engine, Wraps};
 use classyard::*;
 
-/// Rules in a list, best first, each with whether it is hidden.
+/// A list of rules, best first, each with a flag for hidden rules.
 struct List(RuleSet, Vec<(usize, bool)>);
 
 impl List {
@@ -55,8 +55,8 @@ impl<const W: usize> Algorithm<W> for List {
     }
 
     fn hide(&mut self, id: RuleId) -> Option<bool> {
-        let at = self.0.position(id);
-        let rule = self.1.iter_mut().find(|rule| Some(rule.0) == at);
+        let position = self.0.position(id);
+        let rule = self.1.iter_mut().find(|rule| Some(rule.0) == position);
         Some(rule.is_some_and(|rule| !std::mem::replace(&mut rule.1, true)))
     }
 }

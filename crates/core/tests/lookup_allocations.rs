@@ -1,5 +1,5 @@
-//! Looking headers up allocates nothing, once a scratch is warm: a policy's in
-//! batches, and masked lookups one by one and in batches.
+//! Lookups allocate nothing with a warm scratch: lookups of a policy in
+//! batches, and masked lookups singly and in batches.
 
 use classyard::policy::PartId;
 use classyard::{
@@ -11,7 +11,7 @@ mod allocations;
 
 use allocations::requests;
 
-/// Rules for ports in both parts, one part or the other.
+/// Returns rules for ports in both parts or in one part.
 fn policy(single: bool) -> Policy {
     let mut policy = if single {
         Policy::single(&classyard::Schema::ipv4_5tuple())
@@ -35,7 +35,7 @@ fn policy(single: bool) -> Policy {
     policy
 }
 
-/// Headers of all parts in an order without a pattern; more than a batch.
+/// Returns pseudorandom headers of all parts; more than a batch.
 fn trace(policy: &Policy, headers: u64) -> PolicyTrace {
     let mut trace = PolicyTrace::new(policy.schemas());
     let parts = policy.parts().len();
@@ -54,7 +54,7 @@ fn trace(policy: &Policy, headers: u64) -> PolicyTrace {
 
 #[test]
 fn lookups_allocate_nothing_once_warm() {
-    // The counter counts.
+    // The counter works.
     assert!(requests(|| drop(vec![0_u8; 100])) > 0);
     for single in [true, false] {
         let policy = policy(single);
@@ -64,7 +64,7 @@ fn lookups_allocate_nothing_once_warm() {
             let mut scratch = Scratch::new();
             for headers in [1000, 0, 1, 255, 256, 257, 1000] {
                 let trace = trace(&policy, headers);
-                // Nothing that is there before shows through.
+                // Old contents must not affect the result.
                 let stale = Winner::new(Priority(u32::MAX), RuleId::new(0).unwrap());
                 let mut winners = vec![stale; trace.len()];
                 let first = requests(|| classifier.classify(&trace, &mut winners, &mut scratch));
@@ -82,8 +82,8 @@ fn lookups_allocate_nothing_once_warm() {
     }
 }
 
-/// A schema with fields of every kind, ranges among them that are no multiple
-/// of 16 bits, and one wider than a word.
+/// Returns a schema with fields of every kind, including ranges whose width is
+/// not a multiple of 16 bits, and a range wider than a word.
 fn schema() -> std::sync::Arc<Schema> {
     let fields = vec![
         Field::new("address", 128, MatchKind::Prefix),
@@ -96,14 +96,14 @@ fn schema() -> std::sync::Arc<Schema> {
     Schema::new("mixed", fields).unwrap()
 }
 
-/// The next number of a sequence without a pattern.
+/// Returns the next pseudorandom number.
 fn next(state: &mut u64) -> u64 {
     *state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
     *state >> 33
 }
 
-/// Rules that overlap; in some of the fields they are alike, so that buckets get
-/// long.
+/// Returns overlapping rules. Some of their fields are equal, so that buckets
+/// get long.
 fn overlapping_rules(count: u32) -> RuleSet {
     let schema = schema();
     let mut rules = RuleSet::new(&schema);

@@ -1,9 +1,9 @@
-//! The library computes and does nothing else: it reads no clock, environment,
-//! file or socket, prints nothing and starts no thread. Time, memory limits and
-//! threads are the caller's.
+//! The library only computes. It reads no clock, environment, file or socket,
+//! prints nothing and starts no thread. Time, memory limits and threads belong
+//! to the caller.
 //!
-//! This reads the library's source, without comments, string literals and what
-//! is compiled for tests only, and looks for the names that would do so.
+//! This test searches the library's source for forbidden names, ignoring
+//! comments, string literals and code compiled only for tests.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -35,14 +35,14 @@ const FORBIDDEN: [&str; 22] = [
     "dbg!",
 ];
 
-/// A place where one of them is: its line, from 1, and its name.
+/// A use of a forbidden name: its line, from 1, and the name.
 type Found = (usize, &'static str);
 
 fn is_word(letter: u8) -> bool {
     letter.is_ascii_alphanumeric() || letter == b'_'
 }
 
-/// Where a name begins that is not part of a longer one.
+/// Returns the positions of a name, except inside of longer names.
 fn positions<'a>(text: &'a str, name: &'a str) -> impl Iterator<Item = usize> + 'a {
     let bytes = text.as_bytes();
     text.match_indices(name)
@@ -55,7 +55,7 @@ fn positions<'a>(text: &'a str, name: &'a str) -> impl Iterator<Item = usize> + 
         })
 }
 
-/// Blanks out comments, strings and characters; lines stay where they are.
+/// Blanks out comments, strings and characters, and keeps line numbers.
 fn code_only(source: &str) -> String {
     let bytes = source.as_bytes();
     let mut code = bytes.to_vec();
@@ -86,7 +86,7 @@ fn code_only(source: &str) -> String {
     String::from_utf8(code).expect("whole characters are blanked out")
 }
 
-/// How long a comment is that may have others within.
+/// Returns the length of a block comment, which may be nested.
 fn block_comment(rest: &[u8]) -> Option<usize> {
     let (mut depth, mut at) = (0, 0);
     while at < rest.len() {
@@ -114,7 +114,7 @@ fn text(rest: &[u8]) -> Option<usize> {
     None
 }
 
-/// How long a raw string is; nothing where there is none.
+/// Returns the length of a raw string, or `None` if this is not a raw string.
 fn raw_text(rest: &[u8]) -> Option<usize> {
     let marks = rest[1..].iter().take_while(|&&letter| letter == b'#');
     let marks = marks.count();
@@ -128,7 +128,7 @@ fn raw_text(rest: &[u8]) -> Option<usize> {
     length.map(|length| begin + length + end.len())
 }
 
-/// How long a character literal is; 0 where it is a lifetime.
+/// Returns the length of a character literal; 0 for a lifetime.
 fn character(rest: &[u8]) -> usize {
     let close = |from: usize| {
         let letters = rest.iter().enumerate().skip(from).take(10);
@@ -145,8 +145,8 @@ fn character(rest: &[u8]) -> usize {
 
 const TESTS_ONLY: &str = "#[cfg(test)]";
 
-/// Blanks out items that are compiled for tests only. Returns the names of
-/// modules among them that have files of their own.
+/// Blanks out items compiled only for tests. Returns the names of test modules
+/// that have their own files.
 fn without_tests(code: &mut String) -> Vec<String> {
     let mut modules = Vec::new();
     while let Some(begin) = code.find(TESTS_ONLY) {
@@ -177,22 +177,22 @@ fn without_tests(code: &mut String) -> Vec<String> {
     modules
 }
 
-/// What a file's source uses that it must not, and its test modules in files of
-/// their own.
+/// Returns the forbidden names that a file uses, and its test modules in
+/// separate files.
 fn search(source: &str) -> (Vec<Found>, Vec<String>) {
     let mut code = code_only(source);
     let modules = without_tests(&mut code);
     let line = |at: usize| 1 + code[..at].matches('\n').count();
-    let mut found: Vec<Found> = FORBIDDEN
+    let mut uses: Vec<Found> = FORBIDDEN
         .iter()
         .flat_map(|&name| positions(&code, name).map(move |at| (at, name)))
         .map(|(at, name)| (line(at), name))
         .collect();
-    found.sort_unstable();
-    (found, modules)
+    uses.sort_unstable();
+    (uses, modules)
 }
 
-/// All source files below a folder.
+/// Collects all source files below a folder.
 fn sources(folder: &Path, into: &mut BTreeSet<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -204,7 +204,7 @@ fn sources(folder: &Path, into: &mut BTreeSet<PathBuf>) {
     }
 }
 
-/// The folder of the modules that a file declares.
+/// Returns the folder of the modules that a file declares.
 fn module_folder(file: &Path) -> PathBuf {
     match file.file_name().and_then(|name| name.to_str()) {
         Some("mod.rs" | "lib.rs") => file.parent().unwrap().to_owned(),
@@ -217,22 +217,22 @@ fn the_library_reads_no_clock_environment_or_file_and_starts_no_thread() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut files = BTreeSet::new();
     sources(&root, &mut files);
-    let mut found = Vec::new();
+    let mut uses = Vec::new();
     let mut tests = Vec::new();
     for file in &files {
         let (places, modules) = search(&fs::read_to_string(file).unwrap());
         tests.extend(modules.iter().map(|name| module_folder(file).join(name)));
-        found.extend(places.into_iter().map(|place| (file, place)));
+        uses.extend(places.into_iter().map(|place| (file, place)));
     }
     let in_tests = |file: &Path| {
         let file = file.with_extension("");
         tests.iter().any(|tests| file.starts_with(tests))
     };
-    // The search sees files, the library's and those of tests.
+    // The search covers files of the library, and recognises test files.
     assert!(files.contains(&root.join("table/writer.rs")), "{files:?}");
     assert!(in_tests(&root.join("table/tests/leaks.rs")), "{tests:?}");
-    found.retain(|(file, _)| !in_tests(file));
-    let lines = found.iter().map(|(file, (line, name))| {
+    uses.retain(|(file, _)| !in_tests(file));
+    let lines = uses.iter().map(|(file, (line, name))| {
         let file = file.strip_prefix(&root).unwrap().display();
         format!("\n  src/{file}:{line}: {name}")
     });
@@ -254,8 +254,8 @@ fn the_search_finds_what_it_should_and_nothing_else() {
     for name in FORBIDDEN {
         let source =
             format!("/* a /* b */ c */\nlet x = 'a'; let y: &'a str = \"\\\"\"; {name} ()");
-        let found = names(&source);
-        assert!(found.contains(&(2, name)), "{name} in {found:?}");
+        let uses = names(&source);
+        assert!(uses.contains(&(2, name)), "{name} in {uses:?}");
     }
     for innocent in [
         "// Instant::now()\n//! println!()\n/// std::env::var",
@@ -268,7 +268,7 @@ fn the_search_finds_what_it_should_and_nothing_else() {
     ] {
         assert_eq!(names(innocent), [], "{innocent}");
     }
-    // Code behind comments, strings and tests is seen.
+    // Code after comments, strings and tests is searched.
     for (source, line) in [
         ("/* a */ Instant", 1),
         ("let a = \"//\"; Instant", 1),

@@ -1,6 +1,6 @@
-//! Engines that are re-optimised while rules change: at any moment, from
-//! snapshots of any age, several plans at a time, the same answers as `linear`;
-//! and lookups that cost less afterwards.
+//! Re-optimisation of engines while rules change, from snapshots of any age and
+//! with several plans at a time. Answers equal the answers of `linear` at any
+//! moment, and lookups cost less afterwards.
 
 use classyard::policy::PartId;
 use classyard::reoptimise::{Drift, LookupPlan, Reoptimise, Snapshot};
@@ -11,14 +11,15 @@ mod table_kit;
 use table_kit::{Dice, Owned, answers, id, linear, transaction};
 
 fn build(spec: &str, rules: &RuleSet) -> Box<dyn Classifier> {
-    // What is counted depends on where hashes put rules.
+    // The counts depend on where hashes put rules.
     let spec = EngineSpec::parse(spec).unwrap().seeded(0);
     spec.build(rules, &Limits::default(), &mut NoProgress)
         .unwrap()
 }
 
-/// A rule of one of four kinds. Those of a kind are told apart by fields that
-/// other kinds leave open, so plans of one kind do not serve the others.
+/// Returns a rule; there are four kinds. Rules of one kind differ only in
+/// fields that other kinds leave open, so a plan for one kind does not suit the
+/// others.
 fn rule(number: u32, kind: usize, dice: &mut Dice) -> Rule {
     let address = |dice: &mut Dice, bits: u32, length| FieldMatch::Prefix {
         value: u128::from(dice.roll() % (1 << bits)) << (32 - bits),
@@ -70,7 +71,7 @@ fn drift_of(classifier: &dyn Classifier) -> Drift {
     dynamic.reoptimise().unwrap().drift()
 }
 
-/// A classifier beside the oracle, and the rules that are in.
+/// A classifier, the oracle, and the current rules.
 struct World {
     subject: Box<dyn Classifier>,
     oracle: Box<dyn Classifier>,
@@ -109,7 +110,7 @@ impl World {
         self.oracle.as_dynamic().unwrap().apply(&change).unwrap();
     }
 
-    /// Makes a random change of a rule of that kind.
+    /// Makes a random change of a rule of this kind.
     fn change(&mut self, kind: usize, share_out: usize) {
         let at = self.dice.below(self.held.len());
         let number = u32::try_from(at).unwrap();
@@ -150,7 +151,8 @@ impl World {
         right.iter().filter(|winner| !winner.is_miss()).count()
     }
 
-    /// Finishes what is under way; no step may be without effect for long.
+    /// Finishes all deferred work; it must end within a bounded number of
+    /// steps.
     fn finish(&mut self) {
         let most = 50 * self.held.len() + 10_000;
         let mut steps = 0;
@@ -189,7 +191,8 @@ fn reoptimisation_at_any_moment_changes_no_answer() {
                 match world.dice.below(400) {
                     0..2 => kind = world.dice.below(4),
                     2..4 => share_out = [5, 30, 60, 95][world.dice.below(4)],
-                    // A snapshot is taken a few rules at a time, while rules change.
+                    // A snapshot is taken a few rules at a time, while rules
+                    // change.
                     4..24 => {
                         if world.fitted().look(&mut snapshot) {
                             let plan = snapshot.compute(&mut NoProgress);
@@ -223,7 +226,7 @@ fn reoptimisation_at_any_moment_changes_no_answer() {
             }
             world.finish();
             hits += world.check();
-            // Nothing is left of rules that are gone.
+            // No removed rules remain.
             for number in 0..u32::try_from(ids).unwrap() {
                 if std::mem::take(&mut world.held[number as usize]) {
                     world.apply(Owned::Remove(id(number)));
@@ -254,13 +257,14 @@ fn lookups_of_a_set_that_has_grown_cost_as_little_as_when_built() {
     let plan = world.plan();
     assert!(world.fitted().install(&plan));
     assert!(drift(&world).installing && !drift(&world).is_due());
-    // Updates alone do the work: an eighth as many as there are rules, and
-    // those in which slots are made.
+    // Updates alone do the work: an eighth as many updates as there are rules,
+    // plus the updates that allocate slots.
     let mut updates = 0;
     while world.fitted().is_installing() {
         world.change(updates % 3, 10);
         updates += 1;
-        // While it goes on a lookup costs at most what it does in both.
+        // During the installation, a lookup costs at most the sum of the costs
+        // in both structures.
         if updates % 256 == 0 {
             let now = drift(&world).now;
             assert!(now < 1.5 * grown.now, "{now} of {grown:?}");
@@ -282,7 +286,7 @@ fn lookups_of_a_set_that_has_grown_cost_as_little_as_when_built() {
     assert!(world.check() > 0);
 }
 
-/// Specific rules first: the online form makes many tables of them.
+/// Inserts specific rules first: the online form makes many tables for them.
 #[test]
 fn tables_selected_in_the_background_are_as_good_as_those_of_a_build() {
     let mut world = World::new("tuplemerge", 6000, 8);
@@ -300,7 +304,7 @@ fn tables_selected_in_the_background_are_as_good_as_those_of_a_build() {
     assert_eq!(plan.sequence(), 6000);
     assert!(world.fitted().install(&plan));
     assert!(world.fitted().drift().installing);
-    // Updates move rules, and steps move the others.
+    // Updates move some of the rules, and steps move the rest.
     for number in 0..500 {
         let rule = set.rule(number).to_rule();
         world.apply(Owned::Modify(rule));
@@ -328,7 +332,7 @@ fn a_plan_of_rules_that_are_all_gone_is_found_out() {
     let plan = world.plan();
     world.engine().rebuild(&mut NoProgress).unwrap();
     let before = world.fitted().drift();
-    // Now all rules are of another kind, which no mask of the plan serves.
+    // Now all rules are of another kind, for which the plan has no mask.
     for number in 0..3000 {
         let rule = rule(number, 1, &mut world.dice);
         let held = std::mem::replace(&mut world.held[number as usize], true);
@@ -401,7 +405,7 @@ fn parts_of_a_policy_learn_on_their_own() {
         while direct.maintain(64) {}
         assert!(!reader.drift(part).unwrap().installing);
     }
-    // Both sides have done it all.
+    // Both sides have finished all work.
     for _ in 0..2 {
         let guard = reader.pin();
         for (part, index) in [(v4, 0), (v6, 1)] {

@@ -1,8 +1,8 @@
-//! Engines give memory back when rules go: whatever is left, in whatever order
-//! the others went, an engine holds little more than one that is built afresh.
-//! And work that is left to be done comes to an end.
+//! Engines return memory when rules are removed. Whatever rules remain, and in
+//! whatever order the others were removed, an engine holds little more than a
+//! newly built engine. Deferred work ends after a bounded number of steps.
 
-#![allow(clippy::print_stdout)] // the ratios are worth a look
+#![allow(clippy::print_stdout)] // the ratios are informative
 
 use std::sync::Arc;
 
@@ -12,21 +12,21 @@ mod table_kit;
 
 use table_kit::{Dice, answers, id};
 
-/// Times the bytes of a fresh build, and bytes besides, that may be held.
-const TIMES: usize = 3;
-const BESIDES: usize = 8 << 10;
+/// Maximum bytes held: a multiple of the bytes of a new build, plus a constant.
+const MAX_RATIO: usize = 3;
+const EXTRA_BYTES: usize = 8 << 10;
 
 fn wide() -> Arc<Schema> {
     let field = |number| Field::new(&format!("f{number}"), 64, MatchKind::Ternary);
     Schema::new("wide", (0..16).map(field).collect()).unwrap()
 }
 
-/// Rules with many different values, in tables of several masks.
+/// Returns rules with many distinct values, in tables of several masks.
 fn rules(schema: &Arc<Schema>, count: usize, dice: &mut Dice) -> RuleSet {
     let mut rules = RuleSet::new(schema);
     for number in 0..u32::try_from(count).unwrap() {
         let mut matches = vec![FieldMatch::Any; schema.fields().len()];
-        let of = |field: &Field, dice: &mut Dice| {
+        let random_match = |field: &Field, dice: &mut Dice| {
             let value = u128::from(dice.roll()) & field.max_value();
             match (field.kind(), dice.below(3)) {
                 (MatchKind::Range, 0) => FieldMatch::Range {
@@ -41,8 +41,8 @@ fn rules(schema: &Arc<Schema>, count: usize, dice: &mut Dice) -> RuleSet {
             }
         };
         let (first, second) = (dice.below(2), 2 + dice.below(2));
-        matches[first] = of(&schema.fields()[first], dice);
-        matches[second] = of(&schema.fields()[second], dice);
+        matches[first] = random_match(&schema.fields()[first], dice);
+        matches[second] = random_match(&schema.fields()[second], dice);
         let priority = Priority(u32::try_from(dice.below(1000)).unwrap());
         let id = id(number);
         rules.add(id, priority, ActionId(0), &matches).unwrap();
@@ -55,7 +55,7 @@ fn build(spec: &EngineSpec, rules: &RuleSet) -> Box<dyn Classifier> {
         .unwrap()
 }
 
-/// Which rules go first.
+/// The order of removing rules.
 #[derive(Clone, Copy, Debug)]
 enum Order {
     Random,
@@ -102,7 +102,7 @@ fn check(spec: &EngineSpec, all: &RuleSet, by: Order, dice: &mut Dice) {
         let fresh = build(spec, &kept).stats().bytes();
         let held = classifier.stats().bytes();
         assert!(
-            held <= TIMES * fresh + BESIDES,
+            held <= MAX_RATIO * fresh + EXTRA_BYTES,
             "{spec}, {by:?}: {held} bytes for {left} of {count} rules, {fresh} afresh"
         );
         println!("{spec}, {by:?}: {left} of {count}: {held} bytes, {fresh} afresh");
@@ -126,13 +126,13 @@ fn engines_give_memory_back_in_whatever_order_rules_go() {
     let (alone, mut wrapping): (Vec<_>, Vec<_>) = EngineSpec::all()
         .filter(EngineSpec::is_dynamic)
         .partition(|spec| spec.inner().is_none());
-    // What is held around an engine does not depend on which it is.
+    // The memory around an inner engine does not depend on the inner engine.
     wrapping.dedup_by_key(|spec| spec.engine().name);
     for spec in alone.into_iter().chain(wrapping) {
-        // Bytes depend a little on where hashes put rules.
+        // Bytes depend slightly on where hashes put rules.
         let spec = spec.seeded(1);
         let count = match spec.engine().name {
-            // Every removal from a list moves the rules behind it.
+            // Every removal from a list moves the rules after it.
             "linear" => 3000,
             "forest" | "tss" | "tuplemerge" => 40_000,
             _ => 10_000,
@@ -146,15 +146,15 @@ fn engines_give_memory_back_in_whatever_order_rules_go() {
     }
 }
 
-/// Adopts a plan through a live table and finishes what is to be done, as the
-/// documentation says; the number of calls is bounded.
-fn adopt_and_finish(writer: &mut Writer, reader: &mut Reader, most: usize) {
+/// Installs a plan through a live table and finishes the deferred work, as the
+/// documentation says. The number of calls must be bounded.
+fn adopt_and_finish(writer: &mut Writer, reader: &mut Reader, max_calls: usize) {
     let plan = reader.plan(&mut NoProgress).unwrap().unwrap();
     assert!(writer.install(&plan));
     let mut calls = 0;
     while writer.maintain(64) {
         calls += 1;
-        assert!(calls < most, "{calls} calls and no end");
+        assert!(calls < max_calls, "{calls} calls and no end");
     }
     assert!(!writer.maintain(64));
 }
@@ -167,7 +167,7 @@ fn work_comes_to_an_end(count: usize) {
         Table::build(&all, &spec, &Limits::default(), &mut NoProgress).unwrap();
     let mut reader = table.reader();
     let before = reader.pin().stats().bytes();
-    // The tables of the build go, with all of their slots.
+    // The tables of the build are removed with all of their slots.
     adopt_and_finish(&mut writer, &mut reader, count);
     writer.synchronize();
     let held = reader.pin().stats().bytes();
@@ -175,7 +175,7 @@ fn work_comes_to_an_end(count: usize) {
         held <= before + before / 2,
         "{held} bytes, {before} when built"
     );
-    // Most rules go, one by one, and what they leave is given back.
+    // Removes most rules one by one; their memory must be returned.
     for number in 0..u32::try_from(count - count / 64).unwrap() {
         writer.apply(Transaction::new().remove(id(number))).unwrap();
     }
@@ -188,7 +188,7 @@ fn work_comes_to_an_end(count: usize) {
     }
     let fresh = build(&spec, &kept).stats().bytes();
     assert!(
-        held <= TIMES * fresh + BESIDES,
+        held <= MAX_RATIO * fresh + EXTRA_BYTES,
         "{held} bytes, {fresh} afresh"
     );
     assert_eq!(reader.pin().stats().rules, kept.len());

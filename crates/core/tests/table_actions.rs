@@ -1,5 +1,5 @@
-//! Rules, actions and cookies read through a live table: at the version that a
-//! reader pinned, never an earlier or a later one.
+//! Rules, actions and cookies read through a live table have exactly the
+//! version that a reader pinned.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -17,9 +17,9 @@ fn v6() -> PartId {
     PartId::from_index(1)
 }
 
-/// Transactions at least, and what readers see at least.
-const TRANSACTIONS: usize = if cfg!(miri) { 20 } else { 3000 };
-const LOOKS: usize = if cfg!(miri) { 10 } else { 1000 };
+/// The minimum number of transactions, and of observations by readers.
+const MIN_TRANSACTIONS: usize = if cfg!(miri) { 20 } else { 3000 };
+const MIN_LOOKS: usize = if cfg!(miri) { 10 } else { 1000 };
 
 fn dynamic_engines() -> impl Iterator<Item = EngineSpec> {
     EngineSpec::all().filter(EngineSpec::is_dynamic)
@@ -29,7 +29,7 @@ fn build(rules: &RuleSet, spec: &EngineSpec) -> (Writer, Table) {
     Table::build(rules, spec, &Limits::default(), &mut NoProgress).unwrap()
 }
 
-/// A rule that every header matches.
+/// Returns a rule that every header matches.
 fn any(schema: &std::sync::Arc<Schema>, number: u32, action: u32, cookie: u64) -> Rule {
     let matches = vec![FieldMatch::Any; schema.fields().len()];
     let rule = Rule::new(
@@ -46,7 +46,7 @@ fn ipv4(number: u32, action: u32, cookie: u64) -> Rule {
     any(&Schema::ipv4_5tuple(), number, action, cookie)
 }
 
-/// The numbers of a version: the action and the cookie that its rules have.
+/// Returns the action and the cookie that the rules of a version have.
 fn numbers(version: u64) -> (u32, u64) {
     let cookie = if version.is_multiple_of(3) {
         0
@@ -56,8 +56,8 @@ fn numbers(version: u64) -> (u32, u64) {
     (u32::try_from(version).unwrap(), cookie)
 }
 
-/// The rule's matches and priority stay: only a transaction's action and cookie
-/// tell versions apart.
+/// The rule's matches and priority stay the same: only action and cookie differ
+/// between versions.
 #[test]
 fn a_change_of_an_action_is_seen_at_its_version() {
     for spec in dynamic_engines() {
@@ -74,7 +74,7 @@ fn a_change_of_an_action_is_seen_at_its_version() {
                         let (action, cookie) = numbers(guard.version().transactions());
                         let winner = guard.classify_one(&[0, 0]);
                         assert_eq!(winner.rule(), Some(id(2)));
-                        // However late it is called.
+                        // The result does not depend on when it is read.
                         for _ in 0..2 {
                             assert_eq!(guard.action(winner), Some(ActionId(action)));
                             assert_eq!(guard.cookie(winner), Some(cookie));
@@ -89,7 +89,7 @@ fn a_change_of_an_action_is_seen_at_its_version() {
                 });
             }
             let mut version = 0;
-            while version < TRANSACTIONS as u64 || looks.load(Ordering::Relaxed) < LOOKS {
+            while version < MIN_TRANSACTIONS as u64 || looks.load(Ordering::Relaxed) < MIN_LOOKS {
                 version += 1;
                 let (action, cookie) = numbers(version);
                 let rule = ipv4(2, action, cookie);
@@ -105,8 +105,8 @@ fn a_change_of_an_action_is_seen_at_its_version() {
     }
 }
 
-/// A transaction gives a rule of both parts a new action, and moves another rule
-/// from one part to the other.
+/// A transaction gives a rule of both parts a new action, and moves another
+/// rule from one part to the other.
 #[test]
 fn a_policys_parts_show_a_transactions_actions_together() {
     let schemas = [Schema::ipv4_5tuple(), Schema::ipv6_5tuple()];
@@ -129,7 +129,7 @@ fn a_policys_parts_show_a_transactions_actions_together() {
                         let guard = reader.pin();
                         let version = guard.version().transactions();
                         let (action, cookie) = numbers(version);
-                        let there = PartId::from_index(usize::from(version % 2 == 1));
+                        let moved_part = PartId::from_index(usize::from(version % 2 == 1));
                         for part in [V4, v6()] {
                             let schema = &schemas[part.index()];
                             let key = vec![0; schema.key_words()];
@@ -140,7 +140,7 @@ fn a_policys_parts_show_a_transactions_actions_together() {
                             assert_eq!(guard.cookie_in(part, winner), Some(cookie));
                             let mut expected = vec![any(schema, 5, action, cookie)];
                             let moved = any(schema, 3, action, cookie);
-                            let moved = (part == there).then_some(moved);
+                            let moved = (part == moved_part).then_some(moved);
                             assert_eq!(guard.rule_in(part, id(3)), moved);
                             expected.extend(moved);
                             assert_eq!(guard.len_in(part), expected.len());
@@ -155,18 +155,18 @@ fn a_policys_parts_show_a_transactions_actions_together() {
                 });
             }
             let mut version = 0;
-            while version < TRANSACTIONS as u64 || looks.load(Ordering::Relaxed) < LOOKS {
+            while version < MIN_TRANSACTIONS as u64 || looks.load(Ordering::Relaxed) < MIN_LOOKS {
                 version += 1;
                 let (action, cookie) = numbers(version);
-                let both = schemas
+                let rules = schemas
                     .each_ref()
                     .map(|schema| any(schema, 5, action, cookie));
-                let there = usize::from(version % 2 == 1);
-                let moved = any(&schemas[there], 3, action, cookie);
+                let moved_part = usize::from(version % 2 == 1);
+                let moved = any(&schemas[moved_part], 3, action, cookie);
                 let mut changes = PolicyTransaction::new();
                 changes
-                    .modify([(V4, both[0].view()), (v6(), both[1].view())])
-                    .modify([(PartId::from_index(there), moved.view())]);
+                    .modify([(V4, rules[0].view()), (v6(), rules[1].view())])
+                    .modify([(PartId::from_index(moved_part), moved.view())]);
                 let accepted = writer.apply(&changes).unwrap();
                 assert_eq!(accepted.transactions(), version);
                 if version % 16 == 0 {
@@ -179,7 +179,7 @@ fn a_policys_parts_show_a_transactions_actions_together() {
     }
 }
 
-/// Parts may differ: then the part says which action counts.
+/// Actions may differ between parts; the part determines the action.
 #[test]
 fn a_rule_with_two_actions_has_one_in_each_part() {
     let schemas = [Schema::ipv4_5tuple(), Schema::ipv6_5tuple()];
@@ -223,7 +223,7 @@ fn an_old_guard_shows_what_was_until_it_is_dropped() {
             .remove(id(2))
             .insert(added.view());
         writer.apply(&first).unwrap();
-        // Makes what comes next wait for the old guard.
+        // Makes the next transaction wait for the old guard.
         writer.apply(Transaction::new().remove(id(3))).unwrap();
         let before = |guard: &Guard<'_>| {
             assert_eq!(guard.version().transactions(), 0);
@@ -252,7 +252,7 @@ fn an_old_guard_shows_what_was_until_it_is_dropped() {
     }
 }
 
-/// Ids that come back have what they came back with, on both sides.
+/// A rule with a reused id has its new data on both sides.
 #[test]
 fn an_id_that_comes_back_has_its_new_action() {
     for spec in dynamic_engines() {
@@ -262,17 +262,20 @@ fn an_id_that_comes_back_has_its_new_action() {
         for round in 0..40u32 {
             let cookie = [0, u64::MAX - u64::from(round)][(round / 2 % 2) as usize];
             let rule = ipv4(7, round, cookie);
-            let (mut there, mut gone) = (Transaction::new(), Transaction::new());
-            there.insert(rule.view());
-            gone.remove(id(7));
+            let (mut insert, mut remove) = (Transaction::new(), Transaction::new());
+            insert.insert(rule.view());
+            remove.remove(id(7));
             if round % 5 == 0 {
-                // Within one transaction, with something else in between.
-                let other = ipv4(7, 1_000_000, 1);
-                let mut all = Transaction::new();
-                all.insert(other.view()).remove(id(7)).insert(rule.view());
-                writer.apply(&all).unwrap();
+                // Within one transaction, with another rule in between.
+                let temporary = ipv4(7, 1_000_000, 1);
+                let mut changes = Transaction::new();
+                changes
+                    .insert(temporary.view())
+                    .remove(id(7))
+                    .insert(rule.view());
+                writer.apply(&changes).unwrap();
             } else {
-                writer.apply(&there).unwrap();
+                writer.apply(&insert).unwrap();
             }
             let winner = rule.view().winner();
             let guard = reader.pin();
@@ -280,7 +283,7 @@ fn an_id_that_comes_back_has_its_new_action() {
             assert_eq!(guard.cookie(winner), Some(cookie));
             assert_eq!(guard.rule(id(7)), Some(rule.clone()));
             drop(guard);
-            writer.apply(&gone).unwrap();
+            writer.apply(&remove).unwrap();
             let guard = reader.pin();
             assert_eq!((guard.action(winner), guard.cookie(winner)), (None, None));
             assert_eq!((guard.rule(id(7)), guard.len()), (None, 0));
@@ -289,43 +292,44 @@ fn an_id_that_comes_back_has_its_new_action() {
     }
 }
 
-/// What `docs/live-table.md` states, and what the limit on bytes counts.
+/// The bytes that `docs/live-table.md` states, and that the limit on bytes
+/// includes.
 #[test]
 fn cookies_take_few_bytes_which_count_and_actions_none_beside_the_engine() {
-    const RULES: u32 = 20_000;
-    for (with_cookies, least, most) in [(false, 0, 0), (true, 8, 13)] {
+    const RULE_COUNT: u32 = 20_000;
+    for (with_cookies, min_bytes, max_bytes) in [(false, 0, 0), (true, 8, 13)] {
         let mut dice = Dice(3);
         let mut rules = RuleSet::new(&Schema::ipv4_5tuple());
-        for number in 0..RULES {
+        for number in 0..RULE_COUNT {
             let cookie = if with_cookies { dice.roll() | 1 } else { 0 };
             let rule = random_rule(number, &mut dice).with_cookie(cookie);
             rules.push(rule.view()).unwrap();
         }
         let spec = EngineSpec::parse("tss").unwrap();
         let (mut writer, table) = build(&rules, &spec);
-        // Replaces every rule, on both sides.
-        for number in 0..RULES {
-            let mut made = Transaction::new();
+        // Replaces every rule on both sides.
+        for number in 0..RULE_COUNT {
+            let mut transaction = Transaction::new();
             let rule = rules.get(id(number)).unwrap();
-            made.remove(id(number)).insert(rule);
-            writer.apply(&made).unwrap();
+            transaction.remove(id(number)).insert(rule);
+            writer.apply(&transaction).unwrap();
         }
         writer.synchronize();
         let mut reader = table.reader();
         let guard = reader.pin();
-        let more = guard.bytes() - guard.stats().bytes();
+        let extra_bytes = guard.bytes() - guard.stats().bytes();
         assert!(
-            more <= most * RULES as usize,
-            "{more} bytes for {RULES} rules"
+            extra_bytes <= max_bytes * RULE_COUNT as usize,
+            "{extra_bytes} bytes for {RULE_COUNT} rules"
         );
         assert!(
-            more >= least * RULES as usize,
-            "{more} bytes for {RULES} rules"
+            extra_bytes >= min_bytes * RULE_COUNT as usize,
+            "{extra_bytes} bytes for {RULE_COUNT} rules"
         );
 
         let alone = spec.build(&rules, &Limits::default(), &mut NoProgress);
         let limits =
-            Limits::default().with_bytes(alone.unwrap().stats().bytes() + 2 * RULES as usize);
+            Limits::default().with_bytes(alone.unwrap().stats().bytes() + 2 * RULE_COUNT as usize);
         assert!(spec.build(&rules, &limits, &mut NoProgress).is_ok());
         let built = Table::build(&rules, &spec, &limits, &mut NoProgress);
         if with_cookies {
@@ -360,7 +364,7 @@ fn a_table_around_two_classifiers_has_the_actions_of_its_rules() {
         let expected = expected.map(|position| rules.rule(position as usize).to_rule());
         assert!(guard.rules().eq(expected), "{}", guard.engine());
         drop(guard);
-        // The other side.
+        // Switches to the other side.
         writer.apply(&Transaction::new()).unwrap();
     }
     let none = RuleSet::new(rules.schema());

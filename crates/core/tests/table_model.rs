@@ -1,19 +1,19 @@
-//! The live table's protocol under a model checker: every order in which
-//! threads may take turns, and every value that the memory model lets a load
-//! find, within bounds.
+//! Model checking of the live table's protocol: within bounds, tries every
+//! interleaving of threads, and every value that the memory model lets a load
+//! return.
 //!
-//! This compiles the very source that the library runs, `left_right.rs`,
-//! against the checker's types. A cell that one thread reads while another
-//! writes fails the test, whatever was read.
+//! This compiles the library's own source file `left_right.rs` with the
+//! checker's types. A cell that one thread reads while another thread writes it
+//! fails the test, whatever the value read.
 //!
-//! What is bounded: a few swaps, two readers, and [`PREEMPTIONS`], the number
-//! of times that a thread is interrupted where it could have gone on. Within
-//! these bounds the search is complete. Weakening any one ordering of the
-//! protocol makes a model here fail.
+//! The bounds are a few swaps, two readers, and [`MAX_PREEMPTIONS`], the number
+//! of times that a thread is interrupted although it could continue. Within
+//! these bounds the search is complete. Weakening any single memory ordering of
+//! the protocol makes a model here fail.
 
-// The checker is written for 64-bit targets alone.
+// The checker supports only 64-bit targets.
 #![cfg(target_pointer_width = "64")]
-// The library uses all of the protocol, each model a part.
+// The library uses the whole protocol, each model only a part.
 #![allow(dead_code)]
 
 use std::sync::PoisonError;
@@ -23,7 +23,7 @@ use sync::Arc;
 #[path = "../src/table/left_right.rs"]
 mod left_right;
 
-/// The shape of `table/sync.rs`, made of checked types.
+/// A replacement of `table/sync.rs` with checked types.
 mod sync {
     pub(super) use loom::sync::atomic::{AtomicPtr, AtomicUsize, Ordering, fence};
     pub(super) use loom::sync::{Arc, Mutex, MutexGuard};
@@ -63,25 +63,27 @@ mod sync {
 
 use left_right::{Reader, Sides, Writer};
 
-/// The most interruptions in one execution, unless a model says otherwise.
-const PREEMPTIONS: usize = 3;
+/// The maximum number of interruptions in one execution, unless a model
+/// overrides it.
+const MAX_PREEMPTIONS: usize = 3;
 
-/// Tries all executions with up to `preemptions` interruptions; with more, if
-/// `LOOM_MAX_PREEMPTIONS` says so.
+/// Tries all executions with up to `preemptions` interruptions, or up to
+/// `LOOM_MAX_PREEMPTIONS` if that is larger.
 ///
-/// One model at a time: each execution maps and unmaps stacks for its threads,
-/// which makes models that run side by side wait for each other in the kernel
-/// and take more than twice the processor time.
+/// Runs one model at a time. Each execution maps and unmaps stacks for its
+/// threads, so concurrent models would wait for each other in the kernel and
+/// take more than twice the processor time.
 fn model(preemptions: usize, run: impl Fn() + Send + Sync + 'static) {
     static ONE_AT_A_TIME: std::sync::Mutex<()> = std::sync::Mutex::new(());
     let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let mut builder = loom::model::Builder::new();
-    let asked = builder.preemption_bound;
-    builder.preemption_bound = Some(asked.map_or(preemptions, |asked| asked.max(preemptions)));
+    let requested = builder.preemption_bound;
+    builder.preemption_bound =
+        Some(requested.map_or(preemptions, |requested| requested.max(preemptions)));
     builder.check(run);
 }
 
-/// A value whose halves always agree, unless a reader sees half a change.
+/// A value whose halves are equal, unless a reader sees half a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Pair(usize, usize);
 
@@ -89,7 +91,7 @@ fn share() -> (Writer<Pair>, Arc<Sides<Pair>>) {
     Sides::share(Pair(0, 0), Pair(0, 0))
 }
 
-/// Gives the standby a value and makes it live, if no reader is in it.
+/// Sets the standby's value and makes it live, if no reader is in it.
 fn try_publish(writer: &mut Writer<Pair>, value: usize) -> bool {
     let changed = writer.with_standby(|pair| {
         pair.0 = value;
@@ -107,7 +109,7 @@ fn publish(writer: &mut Writer<Pair>, value: usize) {
     }
 }
 
-/// Enters `times` times; values are whole and never go back.
+/// Pins the table `times` times; values must be whole and never decrease.
 fn read(mut reader: Reader<Pair>, times: usize) -> usize {
     let mut last = 0;
     for _ in 0..times {
@@ -122,8 +124,8 @@ fn read(mut reader: Reader<Pair>, times: usize) -> usize {
 
 #[test]
 fn two_readers_beside_a_writer_that_publishes() {
-    // The largest model: one interruption more takes a minute.
-    model(PREEMPTIONS - 1, || {
+    // The largest model: one more interruption takes a minute.
+    model(MAX_PREEMPTIONS - 1, || {
         let (mut writer, sides) = share();
         let readers: Vec<_> = (0..2)
             .map(|_| {
@@ -144,7 +146,7 @@ fn two_readers_beside_a_writer_that_publishes() {
 
 #[test]
 fn one_reader_beside_many_swaps() {
-    model(PREEMPTIONS + 1, || {
+    model(MAX_PREEMPTIONS + 1, || {
         let (mut writer, sides) = share();
         let reader = Reader::new(&sides);
         let reader = loom::thread::spawn(move || read(reader, 3));
@@ -155,10 +157,11 @@ fn one_reader_beside_many_swaps() {
     });
 }
 
-/// The writer never waits; what it could not publish goes with the next.
+/// The writer never waits; changes that it cannot publish go with the next
+/// publication.
 #[test]
 fn a_writer_that_gathers_changes() {
-    model(PREEMPTIONS, || {
+    model(MAX_PREEMPTIONS, || {
         let (mut writer, sides) = share();
         let readers: Vec<_> = (0..2)
             .map(|_| {
@@ -177,16 +180,16 @@ fn a_writer_that_gathers_changes() {
         for reader in readers {
             assert!(reader.join().unwrap() <= visible);
         }
-        // All have left.
+        // All readers have left.
         assert!(try_publish(&mut writer, 4));
     });
 }
 
-/// The standby is free again once the reader has left, although it is back at
-/// once, and not before.
+/// The standby is free once the reader has left, even if the reader re-enters
+/// immediately, and not earlier.
 #[test]
 fn a_reader_holds_the_standby_until_it_leaves() {
-    model(PREEMPTIONS, || {
+    model(MAX_PREEMPTIONS, || {
         let (mut writer, sides) = share();
         let mut reader = Reader::new(&sides);
         let guard = reader.pin();
@@ -200,10 +203,11 @@ fn a_reader_holds_the_standby_until_it_leaves() {
     });
 }
 
-/// Handles come and go on other threads, and slots go from one to the next.
+/// Readers are created and dropped on other threads, and their slots are
+/// reused.
 #[test]
 fn handles_made_and_dropped_meanwhile() {
-    model(PREEMPTIONS, || {
+    model(MAX_PREEMPTIONS, || {
         let (mut writer, sides) = share();
         let threads: Vec<_> = (0..2)
             .map(|_| {
@@ -222,20 +226,20 @@ fn handles_made_and_dropped_meanwhile() {
     });
 }
 
-/// A reader is dropped and its slot is taken over while the writer swaps, with
-/// nothing but the pool's lock between the two owners. Both ways must come up:
-/// the second reader finds the slot of the first, or is earlier and adds one.
+/// A reader is dropped and its slot is reused while the writer swaps; only the
+/// pool's lock is between the two owners. Both cases must occur: the second
+/// reader reuses the first reader's slot, or comes earlier and adds a slot.
 #[test]
 fn a_slot_taken_over_while_the_writer_swaps() {
     use std::sync::atomic::{AtomicUsize, Ordering};
     static REUSED: AtomicUsize = AtomicUsize::new(0);
     static ADDED: AtomicUsize = AtomicUsize::new(0);
-    model(PREEMPTIONS, || {
+    model(MAX_PREEMPTIONS, || {
         let (mut writer, sides) = share();
         let first = Reader::new(&sides);
-        let other = Arc::clone(&sides);
+        let second_sides = Arc::clone(&sides);
         let first = loom::thread::spawn(move || read(first, 1));
-        let second = loom::thread::spawn(move || read(Reader::new(&other), 2));
+        let second = loom::thread::spawn(move || read(Reader::new(&second_sides), 2));
         for value in 1..=2 {
             publish(&mut writer, value);
         }
@@ -254,17 +258,17 @@ fn a_slot_taken_over_while_the_writer_swaps() {
     assert!(ADDED.load(Ordering::Relaxed) > 0);
 }
 
-/// One thread drops a reader and makes the next, again and again, while the
-/// writer swaps: one slot, whose count goes on from owner to owner.
+/// One thread repeatedly drops a reader and creates the next while the writer
+/// swaps. There is one slot, whose count continues from owner to owner.
 #[test]
 fn one_slot_with_an_owner_after_the_other() {
-    model(PREEMPTIONS, || {
+    model(MAX_PREEMPTIONS, || {
         let (mut writer, sides) = share();
-        let others = Arc::clone(&sides);
+        let reader_sides = Arc::clone(&sides);
         let thread = loom::thread::spawn(move || {
             let mut last = 0;
             for _ in 0..3 {
-                let seen = read(Reader::new(&others), 1);
+                let seen = read(Reader::new(&reader_sides), 1);
                 assert!(seen >= last, "back from {last} to {seen}");
                 last = seen;
             }
@@ -277,10 +281,10 @@ fn one_slot_with_an_owner_after_the_other() {
     });
 }
 
-/// The last owner frees everything.
+/// The last owner frees all memory.
 #[test]
 fn all_are_dropped_in_any_order() {
-    model(PREEMPTIONS, || {
+    model(MAX_PREEMPTIONS, || {
         let (mut writer, sides) = share();
         let reader = Reader::new(&sides);
         let reader = loom::thread::spawn(move || read(reader, 1));

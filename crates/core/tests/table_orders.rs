@@ -1,8 +1,8 @@
-//! Random orders of everything that one can do with a live table, step by step,
-//! against a model that knows what each step must show.
+//! Runs random orders of all operations on a live table, step by step, and
+//! compares each step with a model of the expected result.
 //!
-//! Readers sit on threads of their own and do one thing when told, so guards
-//! are held and let go in any order; nothing happens at the same time.
+//! Readers have their own threads and do one operation per order, so guards are
+//! pinned and dropped in any order. No two operations run at the same time.
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
@@ -26,23 +26,23 @@ enum Step {
     ApplyRefused,
     TryPublish,
     PublishIfDue,
-    /// From now on there is a publish interval, or none.
+    /// Sets a publish interval, or none.
     SetInterval(bool),
-    /// This many quarters of the publish interval pass.
+    /// Waits for this number of quarters of the publish interval.
     Wait(u32),
     Publish,
     Synchronize,
     Rebuild,
-    /// Learns and adopts.
+    /// Computes and installs a plan.
     Adopt,
     Maintain,
-    /// For the reader of that number, from those there are.
+    /// Applies to the existing reader with this number.
     Pin(usize),
     Look(usize),
     Unpin(usize),
     Create,
     Drop(usize),
-    /// The guard is leaked.
+    /// Leaks the guard.
     Leak(usize),
 }
 
@@ -69,17 +69,17 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Ids that there may be.
-const IDS: u32 = 40;
+/// Number of possible ids.
+const ID_COUNT: u32 = 40;
 
-const INTERVAL: Duration = Duration::from_millis(10);
+const PUBLISH_INTERVAL: Duration = Duration::from_millis(10);
 
-/// With a publish interval, the standby gets three times what a call brings, and
-/// this.
-const MORE: usize = 256;
+/// With a publish interval, the standby receives three times the changes of a
+/// call, plus this number.
+const EXTRA_CATCH_UP: usize = 256;
 
-/// What a side lacks, in changes and steps: at least and at most, since plans
-/// may be replaced and steps may find nothing to do.
+/// Changes and steps that a side lacks: a lower and an upper bound, since plans
+/// may be replaced and steps may have nothing to do.
 #[derive(Clone, Copy, Default)]
 struct Owed {
     least: usize,
@@ -98,7 +98,7 @@ impl Owed {
     }
 }
 
-/// What a reader is told.
+/// An order for a reader.
 enum Order {
     Pin,
     /// Lookups only, or all rules as well.
@@ -108,18 +108,18 @@ enum Order {
     Quit,
 }
 
-/// What it answers: the version of its guard and what that finds.
+/// A reader's answer: the version of its guard and the results there.
 #[derive(Default)]
 struct Answer {
     version: u64,
     winners: Vec<Winner>,
     /// The action of each winner.
     actions: Vec<Option<ActionId>>,
-    /// All rules, if it was told to look at them.
+    /// All rules, if the order included them.
     rules: Option<Vec<Rule>>,
 }
 
-/// What a version shows.
+/// The expected contents of a version.
 struct Shown {
     winners: Vec<Winner>,
     actions: Vec<Option<ActionId>>,
@@ -141,16 +141,17 @@ impl Shown {
     }
 }
 
-/// A reader on its thread, and what the model knows about it.
+/// A reader on its thread, and its state in the model.
 struct Seat {
     orders: SyncSender<Order>,
     answers: Receiver<Answer>,
     thread: std::thread::JoinHandle<()>,
     /// The version that it has pinned.
     pinned: Option<u64>,
-    /// Is in the standby: pinned, or leaked a guard, before the last swap.
+    /// True if it is in the standby: it pinned or leaked a guard before the
+    /// last swap.
     in_standby: bool,
-    /// The same for the live side.
+    /// True if it is in the live side.
     in_live: bool,
 }
 
@@ -172,7 +173,7 @@ impl Seat {
                     Answer {
                         version: guard.version().transactions(),
                         actions: actions.collect(),
-                        rules: all.then(|| rules_seen(guard, &winners, IDS)),
+                        rules: all.then(|| rules_seen(guard, &winners, ID_COUNT)),
                         winners,
                     }
                 };
@@ -223,27 +224,27 @@ impl Seat {
     }
 }
 
-/// A table and what must be true of it.
+/// A table and its expected state.
 struct World {
     writer: Writer,
     table: Table,
     seats: Vec<Seat>,
     model: Model,
     keys: KeyVec,
-    /// What each version shows.
+    /// The expected contents of each version.
     expected: Vec<Shown>,
     oracle: Box<dyn Classifier>,
     visible: usize,
-    /// A plan was accepted that the live side does not adopt yet, or steps of
-    /// that were made that it lacks.
+    /// True if a plan was accepted that the live side has not installed, or
+    /// steps of it were made that the live side lacks.
     unseen_work: bool,
-    /// What the standby lacks, and what the live side lacks.
+    /// The changes and steps that the standby and the live side lack.
     owed: Owed,
     owed_next: Owed,
     interval: Duration,
-    /// What the writer is told.
+    /// The time given to the writer.
     now: Duration,
-    /// Since the last publication.
+    /// The time since the last publication.
     passed: Duration,
     dice: Dice,
 }
@@ -251,7 +252,7 @@ struct World {
 impl World {
     fn new(spec: &EngineSpec, seed: u64) -> World {
         let mut dice = Dice(seed);
-        let model = Model::new(IDS, &mut dice);
+        let model = Model::new(ID_COUNT, &mut dice);
         let rules = model.rule_set();
         let built = Table::build(&rules, spec, &Limits::default(), &mut NoProgress);
         let (writer, table) = built.unwrap();
@@ -280,7 +281,8 @@ impl World {
         self.expected.len() - 1
     }
 
-    /// The writer could publish now; says whether it must have, by the model.
+    /// Publishes in the model if the writer can publish now. Returns true if
+    /// everything is visible then.
     fn may_publish(&mut self) -> bool {
         if self.visible == self.accepted() && !self.unseen_work {
             return true;
@@ -300,20 +302,20 @@ impl World {
         self.swap();
     }
 
-    /// A call will bring `least` to `most` changes and steps. Where the model
-    /// does not know whether the standby will have caught up then, time passes
-    /// until it will.
+    /// Accounts for a call that adds `least` to `most` changes and steps. If
+    /// the model cannot predict whether the standby will have caught up, lets
+    /// time pass until it will.
     fn bring(&mut self, least: usize, most: usize) {
         self.owed.add(least, most);
         self.owed_next.add(least, most);
-        let budget = 3 * most + MORE;
+        let budget = 3 * most + EXTRA_CATCH_UP;
         if (self.owed.least <= budget) != (self.owed.most <= budget) && self.passed >= self.interval
         {
-            self.pass(2 * INTERVAL);
+            self.pass(2 * PUBLISH_INTERVAL);
         }
     }
 
-    /// What the writer has done with that.
+    /// Models the writer's publication after a call with up to `most` changes.
     fn brought(&mut self, most: usize) {
         if self.interval.is_zero() {
             self.may_publish();
@@ -322,7 +324,7 @@ impl World {
                 self.published();
                 return;
             }
-            self.owed.pay(3 * most + MORE);
+            self.owed.pay(3 * most + EXTRA_CATCH_UP);
             if self.owed.most == 0 && self.passed >= self.interval {
                 self.published();
             }
@@ -337,11 +339,11 @@ impl World {
 
     fn apply(&mut self, changes: &[Owned]) {
         self.bring(changes.len(), changes.len());
-        let made = transaction(changes);
+        let transaction_to_apply = transaction(changes);
         let version = match self.dice.below(2) {
-            0 => self.writer.apply(&made).unwrap(),
-            // So little never has to wait.
-            _ => self.writer.try_apply(&made).unwrap(),
+            0 => self.writer.apply(&transaction_to_apply).unwrap(),
+            // A transaction this small never has to wait.
+            _ => self.writer.try_apply(&transaction_to_apply).unwrap(),
         };
         let oracle = self.oracle.as_dynamic().unwrap();
         oracle.apply(&transaction(changes)).unwrap();
@@ -374,7 +376,8 @@ impl World {
                 self.apply(&changes);
             }
             Step::ApplyRefused => {
-                // The last change cannot be made; those before must not stay.
+                // The last change cannot be made; the earlier changes must not
+                // remain.
                 let mut wrong = transaction(&[]);
                 let known = self.model.rules.values().last().unwrap().clone();
                 wrong.remove(table_kit::id(0)).insert(known.view());
@@ -393,20 +396,24 @@ impl World {
                     self.may_publish()
                 } else {
                     if !self.is_blocked() {
-                        self.owed.pay(MORE);
+                        self.owed.pay(EXTRA_CATCH_UP);
                     }
                     self.visible == self.accepted() && !self.unseen_work
                 };
                 assert_eq!(published, expected);
             }
             Step::SetInterval(there) => {
-                self.interval = if there { INTERVAL } else { Duration::ZERO };
+                self.interval = if there {
+                    PUBLISH_INTERVAL
+                } else {
+                    Duration::ZERO
+                };
                 self.writer.set_publish_interval(self.interval);
                 self.passed = Duration::ZERO;
             }
-            Step::Wait(quarters) => self.pass(INTERVAL / 4 * quarters),
+            Step::Wait(quarters) => self.pass(PUBLISH_INTERVAL / 4 * quarters),
             Step::Publish => {
-                // It would wait for ever where a guard is in the way.
+                // Would wait forever if a guard is in the way.
                 if (self.visible == self.accepted() && !self.unseen_work) || !self.is_blocked() {
                     self.writer.publish();
                     assert!(self.may_publish());
@@ -449,14 +456,14 @@ impl World {
                 if works {
                     self.bring(0, 3);
                 }
-                let more = self.writer.maintain(3);
+                let has_more = self.writer.maintain(3);
                 if works {
                     self.unseen_work = true;
                     self.brought(3);
                 }
                 let drift = self.writer.drift();
                 let adopting = drift.is_some_and(|drift| drift.installing);
-                assert_eq!(more, adopting || self.unseen_work);
+                assert_eq!(has_more, adopting || self.unseen_work);
             }
             Step::Create if self.seats.len() < 4 => {
                 self.seats.push(Seat::new(self.table.reader(), &self.keys));
@@ -474,17 +481,17 @@ impl World {
 
     fn reader(&mut self, step: Step, number: usize) {
         let visible = self.visible as u64;
-        let all = self.dice.below(2) == 0;
+        let with_rules = self.dice.below(2) == 0;
         let seat = &mut self.seats[number];
         let (seen, version) = match (step, seat.pinned) {
             (Step::Pin(_), None) => {
-                // Whatever it leaked is over.
+                // A new pin ends a leaked guard of this reader.
                 seat.left();
                 seat.in_live = true;
                 seat.pinned = Some(visible);
                 (seat.tell(Order::Pin), visible)
             }
-            (Step::Look(_), Some(version)) => (seat.tell(Order::Look(all)), version),
+            (Step::Look(_), Some(version)) => (seat.tell(Order::Look(with_rules)), version),
             (Step::Unpin(_), Some(_)) => {
                 seat.pinned = None;
                 seat.tell(Order::Unpin);
@@ -512,7 +519,7 @@ impl World {
         check_markers(&seen.winners);
     }
 
-    /// The writer knows what the model knows.
+    /// Compares the writer's state with the model.
     fn agree(&self) {
         let writer = &self.writer;
         assert_eq!(writer.accepted().transactions(), self.accepted() as u64);
@@ -521,7 +528,7 @@ impl World {
         if self.visible == self.accepted() {
             assert_eq!(writer.pending(), 0);
         }
-        for number in 0..IDS {
+        for number in 0..ID_COUNT {
             let there = self.model.rules.contains_key(&number);
             assert_eq!(
                 writer.contains(table_kit::id(number)),
@@ -531,7 +538,7 @@ impl World {
         }
     }
 
-    /// Takes everything down, the readers before the writer or after it.
+    /// Drops everything, with the readers before or after the writer.
     fn end(self, writer_first: bool) {
         let last = match self.is_blocked() {
             true => self.visible,

@@ -1,15 +1,15 @@
-//! A live table of something that the library does not know: a small pipeline of
-//! flow tables, whose rules lead to other tables and to groups. Its transactions
-//! change several tables and groups together, and a reader sees all of one or
-//! nothing of it.
+//! A live table of a type unknown to the library: a small pipeline of flow
+//! tables, whose rules lead to other tables and to groups. Its transactions
+//! change several tables and groups together, and a reader sees all changes of
+//! a transaction or none.
 //!
 //! ```text
-//!  table 0 ──goto──▶ table 1 or 2 ──group──▶ a port      a flow stands in one of
+//!  table 0 ──goto──▶ table 1 or 2 ──group──▶ a port      a flow is in one of
 //!                                                        the two, under one id
 //! ```
 //!
-//! Every transaction moves a flow to the other table, with a new group, and sets
-//! group 0 to the transaction's number.
+//! Every transaction moves a flow to the other table, with a new group, and
+//! sets group 0 to the transaction's number.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -26,13 +26,13 @@ mod table_kit;
 
 use table_kit::id;
 
-const TABLES: usize = 3;
-const FLOWS: u32 = 6;
+const TABLE_COUNT: usize = 3;
+const FLOW_COUNT: u32 = 6;
 
-/// The group that counts transactions.
-const COUNTER: u32 = 0;
+/// The group whose port is the number of transactions.
+const COUNTER_GROUP: u32 = 0;
 
-/// What a rule does with the headers that it wins.
+/// The action of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Then {
     Goto(usize),
@@ -44,7 +44,7 @@ enum Step {
     Insert(usize, Rule, Then),
     Modify(usize, Rule, Then),
     Remove(usize, RuleId),
-    /// Makes a group or replaces it.
+    /// Adds or replaces a group.
     SetGroup(u32, u64),
     RemoveGroup(u32),
 }
@@ -66,10 +66,10 @@ impl fmt::Display for Refusal {
 
 impl std::error::Error for Refusal {}
 
-/// Rules and groups by id, without lookups: what there should be.
+/// The expected rules and groups by id, without lookups.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct State {
-    rules: [BTreeMap<RuleId, (Rule, Then)>; TABLES],
+    rules: [BTreeMap<RuleId, (Rule, Then)>; TABLE_COUNT],
     groups: BTreeMap<u32, u64>,
 }
 
@@ -108,13 +108,13 @@ impl State {
         }
     }
 
-    /// Makes all steps; afterwards every rule must lead somewhere.
+    /// Makes all steps, and checks that every rule leads to a table or a group.
     fn make_all(&mut self, steps: &[Step]) -> Result<(), Refusal> {
         steps.iter().try_for_each(|step| self.make(step))?;
         for (table, rules) in self.rules.iter().enumerate() {
             for (_, then) in rules.values() {
                 match *then {
-                    Then::Goto(to) if to <= table || to >= TABLES => {
+                    Then::Goto(to) if to <= table || to >= TABLE_COUNT => {
                         return Err(Refusal::NoTable(to));
                     }
                     Then::Group(group) if !self.groups.contains_key(&group) => {
@@ -131,11 +131,11 @@ impl State {
         self.rules.iter().map(BTreeMap::len).sum()
     }
 
-    /// All flows in table 1, each with a group.
+    /// Returns a state with all flows in table 1, each with a group.
     fn initial() -> State {
         let mut state = State::default();
-        state.groups.insert(COUNTER, 0);
-        for flow in 0..FLOWS {
+        state.groups.insert(COUNTER_GROUP, 0);
+        for flow in 0..FLOW_COUNT {
             let steps = [
                 Step::SetGroup(1 + flow, 0),
                 Step::Insert(1, rule(flow), Then::Group(1 + flow)),
@@ -146,45 +146,49 @@ impl State {
         state
     }
 
-    /// The transaction of that number.
+    /// Returns the transaction with this number.
     fn next(&self, number: u64) -> Vec<Step> {
-        let flow = u32::try_from(number % u64::from(FLOWS)).unwrap();
-        let from = usize::from(!self.rules[1].contains_key(&id(flow))) + 1;
-        let to = 3 - from;
-        let Then::Group(old) = self.rules[from][&id(flow)].1 else {
+        let flow = u32::try_from(number % u64::from(FLOW_COUNT)).unwrap();
+        let old_table = usize::from(!self.rules[1].contains_key(&id(flow))) + 1;
+        let new_table = 3 - old_table;
+        let Then::Group(old) = self.rules[old_table][&id(flow)].1 else {
             unreachable!("flows end in groups");
         };
         let new = 100 + u32::try_from(number).unwrap();
         vec![
-            Step::SetGroup(COUNTER, number),
-            Step::Remove(from, id(flow)),
+            Step::SetGroup(COUNTER_GROUP, number),
+            Step::Remove(old_table, id(flow)),
             Step::RemoveGroup(old),
-            Step::Insert(to, rule(flow), Then::Group(new)),
-            Step::Modify(0, rule(flow), Then::Goto(to)),
+            Step::Insert(new_table, rule(flow), Then::Group(new)),
+            Step::Modify(0, rule(flow), Then::Goto(new_table)),
             Step::SetGroup(new, number),
         ]
     }
 
-    /// Transactions that cannot be made, although they begin as one that can,
-    /// and why.
+    /// Returns transactions that begin like a valid transaction but cannot be
+    /// made, and the expected refusals.
     fn wrong(&self, number: u64) -> Vec<(Vec<Step>, Refusal)> {
         let good = self.next(number);
-        let moved = u32::try_from(number % u64::from(FLOWS)).unwrap();
-        // Moved by the transaction before, which may be pending still.
-        let other = (moved + FLOWS - 1) % FLOWS;
-        let table = usize::from(!self.rules[1].contains_key(&id(other))) + 1;
+        let moved = u32::try_from(number % u64::from(FLOW_COUNT)).unwrap();
+        // A flow moved by the previous transaction, which may still be pending.
+        let neighbour = (moved + FLOW_COUNT - 1) % FLOW_COUNT;
+        let table = usize::from(!self.rules[1].contains_key(&id(neighbour))) + 1;
         let and = |more: Step| good.iter().cloned().chain([more]).collect::<Vec<_>>();
         vec![
             (
-                and(Step::Modify(0, rule(other), Then::Goto(TABLES))),
-                Refusal::NoTable(TABLES),
+                and(Step::Modify(0, rule(neighbour), Then::Goto(TABLE_COUNT))),
+                Refusal::NoTable(TABLE_COUNT),
             ),
             (
-                and(Step::Insert(TABLES, rule(99), Then::Group(COUNTER))),
-                Refusal::NoTable(TABLES),
+                and(Step::Insert(
+                    TABLE_COUNT,
+                    rule(99),
+                    Then::Group(COUNTER_GROUP),
+                )),
+                Refusal::NoTable(TABLE_COUNT),
             ),
             (
-                and(Step::Modify(table, rule(other), Then::Group(7777))),
+                and(Step::Modify(table, rule(neighbour), Then::Group(7777))),
                 Refusal::NoGroup(7777),
             ),
             (
@@ -192,12 +196,16 @@ impl State {
                 Refusal::NoGroup(100 + u32::try_from(number).unwrap()),
             ),
             (
-                and(Step::Insert(table, rule(other), Then::Group(COUNTER))),
-                Refusal::Duplicate(table, id(other)),
+                and(Step::Insert(
+                    table,
+                    rule(neighbour),
+                    Then::Group(COUNTER_GROUP),
+                )),
+                Refusal::Duplicate(table, id(neighbour)),
             ),
             (
-                and(Step::Remove(3 - table, id(other))),
-                Refusal::Unknown(3 - table, id(other)),
+                and(Step::Remove(3 - table, id(neighbour))),
+                Refusal::Unknown(3 - table, id(neighbour)),
             ),
             (
                 (1000..1200)
@@ -209,7 +217,7 @@ impl State {
     }
 }
 
-/// A flow's rule, the same in each table.
+/// Returns a flow's rule, which is the same in each table.
 fn rule(flow: u32) -> Rule {
     let mut matches = [FieldMatch::Any; 5];
     matches[1] = FieldMatch::Exact(u128::from(flow));
@@ -222,7 +230,7 @@ struct FlowTable {
     then: BTreeMap<RuleId, Then>,
 }
 
-/// What the table keeps two of.
+/// A side of the table: a pipeline of flow tables, and groups.
 struct Pipeline {
     tables: Vec<FlowTable>,
     groups: BTreeMap<u32, u64>,
@@ -246,18 +254,20 @@ impl Pipeline {
     }
 
     fn change(&mut self, table: usize, change: Change<'_>, then: Option<Then>) {
-        let FlowTable { engine, then: all } = &mut self.tables[table];
+        let FlowTable {
+            engine,
+            then: actions,
+        } = &mut self.tables[table];
         let mut transaction = Transaction::new();
         let engine = engine.as_dynamic().unwrap();
         engine.replay(transaction.push(change));
         match then {
-            Some(then) => all.insert(change.id(), then),
-            None => all.remove(&change.id()),
+            Some(then) => actions.insert(change.id(), then),
+            None => actions.remove(&change.id()),
         };
     }
 
-    /// The tables that a flow's header goes through, and the port where it comes
-    /// out.
+    /// Returns the tables that a flow's header passes, and its output port.
     fn walk(&self, flow: u32) -> (Vec<usize>, u64) {
         let mut keys = KeyVec::new(&Schema::ipv4_5tuple());
         keys.push(&[0, u128::from(flow), 0, 0, 0]).unwrap();
@@ -276,7 +286,7 @@ impl Pipeline {
         }
     }
 
-    /// Everything that there is.
+    /// Returns the complete state.
     fn state(&self) -> State {
         let mut state = State {
             groups: self.groups.clone(),
@@ -335,7 +345,7 @@ impl Replica for Pipeline {
     }
 }
 
-/// The changes that the live side lacks, and the most rules that there may be.
+/// The changes that the live side lacks, and the maximum number of rules.
 struct Book {
     pending: Vec<Step>,
     limit: usize,
@@ -374,24 +384,31 @@ fn build(state: &State, spec: &EngineSpec) -> (Writer<Pipeline>, Table<Pipeline>
     Table::new(left, right, book)
 }
 
-/// Panics unless a guard shows whole transactions, by what holds between tables
-/// and groups at each version; a number for what it shows.
+/// Panics unless a guard shows whole transactions, according to the invariants
+/// between tables and groups at each version. Returns a digest of the state.
 fn look(guard: &Guard<'_, Pipeline>) -> u64 {
     let version = guard.version().transactions();
-    assert_eq!(guard.groups[&COUNTER], version, "the transaction's number");
-    // A group for each flow and the counter.
-    assert_eq!(guard.groups.len(), FLOWS as usize + 1);
+    assert_eq!(
+        guard.groups[&COUNTER_GROUP], version,
+        "the transaction's number"
+    );
+    // One group for each flow, and the counter.
+    assert_eq!(guard.groups.len(), FLOW_COUNT as usize + 1);
     let mut seen = 0;
-    for flow in 0..FLOWS {
+    for flow in 0..FLOW_COUNT {
         let (way, port) = guard.walk(flow);
         let [0, table @ (1 | 2)] = way[..] else {
             panic!("flow {flow} goes through {way:?}");
         };
-        let other = &guard.tables[3 - table];
-        assert!(!other.then.contains_key(&id(flow)), "flow {flow} twice");
-        assert!(!other.engine.dynamic().unwrap().contains(id(flow)));
-        // The last transaction of this flow is the last of its turn.
-        let turn = u64::from(FLOWS);
+        let other_table = &guard.tables[3 - table];
+        assert!(
+            !other_table.then.contains_key(&id(flow)),
+            "flow {flow} twice"
+        );
+        assert!(!other_table.engine.dynamic().unwrap().contains(id(flow)));
+        // The last transaction of this flow: each flow moves once in
+        // `FLOW_COUNT` transactions.
+        let turn = u64::from(FLOW_COUNT);
         let last = (version + turn - u64::from(flow)) / turn * turn + u64::from(flow);
         let last = last.checked_sub(turn).filter(|&last| last > 0);
         assert_eq!(port, last.unwrap_or(0), "flow {flow} at version {version}");
@@ -401,7 +418,7 @@ fn look(guard: &Guard<'_, Pipeline>) -> u64 {
     seen
 }
 
-/// Ends the readers' loops, also where the writer panics.
+/// Ends the readers' loops, even if the writer panics.
 struct Ends<'a>(&'a AtomicBool);
 
 impl Drop for Ends<'_> {
@@ -410,9 +427,9 @@ impl Drop for Ends<'_> {
     }
 }
 
-/// Transactions at least, and what each reader sees at least.
-const TRANSACTIONS: u64 = if cfg!(miri) { 20 } else { 2000 };
-const LOOKS: usize = if cfg!(miri) { 10 } else { 1000 };
+/// The minimum number of transactions, and of observations by each reader.
+const MIN_TRANSACTIONS: u64 = if cfg!(miri) { 20 } else { 2000 };
+const MIN_LOOKS: usize = if cfg!(miri) { 10 } else { 1000 };
 
 #[test]
 fn readers_see_whole_transactions_over_tables_and_groups() {
@@ -439,7 +456,7 @@ fn readers_see_whole_transactions_over_tables_and_groups() {
                         assert!(guard.version() >= last, "back from {last}");
                         last = guard.version();
                         let seen = look(&guard);
-                        // It stays as it is.
+                        // The guard's state does not change.
                         std::thread::yield_now();
                         assert_eq!(look(&guard), seen);
                         drop(guard);
@@ -448,8 +465,8 @@ fn readers_see_whole_transactions_over_tables_and_groups() {
                 });
             }
             let mut number = 0;
-            let enough = || looks.iter().all(|n| n.load(Ordering::Relaxed) >= LOOKS);
-            while number < TRANSACTIONS || !enough() {
+            let enough = || looks.iter().all(|n| n.load(Ordering::Relaxed) >= MIN_LOOKS);
+            while number < MIN_TRANSACTIONS || !enough() {
                 assert!(!over.load(Ordering::Relaxed), "a reader has panicked");
                 writer.set_now(start.elapsed());
                 if number % 16 == 5 {
@@ -479,13 +496,13 @@ fn readers_see_whole_transactions_over_tables_and_groups() {
     }
 }
 
-/// What one can do, where nothing happens at the same time.
+/// An operation, when nothing else happens at the same time.
 #[derive(Clone, Copy, Debug)]
 enum Deed {
     Apply,
     Refused,
     TryPublish,
-    /// The reader of that number pins, or leaves.
+    /// The reader with this number pins or unpins.
     Turn(usize),
 }
 
@@ -497,25 +514,26 @@ const DEEDS: [Deed; 5] = [
     Deed::Turn(1),
 ];
 
-/// A guard, and which side it is in.
+/// A guard and the side that it is in.
 struct Pinned<'a> {
     guard: Guard<'a, Pipeline>,
     version: usize,
     in_standby: bool,
 }
 
-/// All orders of a few deeds, each against what must be seen then.
+/// Tries all orders of a few operations, and compares each with the expected
+/// state.
 #[test]
 fn every_order_shows_whole_transactions() {
-    const LENGTH: u32 = if cfg!(miri) { 3 } else { 6 };
-    let orders = u32::try_from(DEEDS.len()).unwrap().pow(LENGTH);
+    const ORDER_LENGTH: u32 = if cfg!(miri) { 3 } else { 6 };
+    let orders = u32::try_from(DEEDS.len()).unwrap().pow(ORDER_LENGTH);
     for interval in [Duration::ZERO, Duration::MAX] {
         for order in 0..orders {
-            let mut rest = order as usize;
-            let deeds: Vec<Deed> = (0..LENGTH)
+            let mut remaining = order as usize;
+            let deeds: Vec<Deed> = (0..ORDER_LENGTH)
                 .map(|_| {
-                    let deed = DEEDS[rest % DEEDS.len()];
-                    rest /= DEEDS.len();
+                    let deed = DEEDS[remaining % DEEDS.len()];
+                    remaining /= DEEDS.len();
                     deed
                 })
                 .collect();
@@ -526,7 +544,7 @@ fn every_order_shows_whole_transactions() {
 
 fn run_order(deeds: &[Deed], interval: Duration, seed: usize) {
     let spec = EngineSpec::parse("linear").unwrap();
-    // What each version shows.
+    // The expected state of each version.
     let mut states = vec![State::initial()];
     let (mut writer, table) = build(&states[0], &spec);
     writer.set_publish_interval(interval);
@@ -594,7 +612,7 @@ fn run_order(deeds: &[Deed], interval: Duration, seed: usize) {
     }
     pinned = [None, None];
     drop(pinned);
-    // Both sides, one after the other.
+    // Check both sides, one after the other.
     for _ in 0..2 {
         writer.synchronize();
         let accepted = states.len() - 1;

@@ -1,11 +1,12 @@
-//! How fast a live table is: changes with and without readers, batches with and
-//! without a writer, actions and rules read through a guard. Prints figures and checks none; run by hand:
+//! Rates of a live table: changes with and without readers, batches with and
+//! without a writer, actions and rules read through a guard. Prints figures and
+//! checks none; run manually:
 //!
 //! ```text
 //! cargo test --release -p classyard --test table_rates -- --ignored --nocapture
 //! ```
 
-// Figures are printed.
+// Prints figures.
 #![allow(clippy::print_stdout)]
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -18,10 +19,11 @@ mod table_kit;
 
 use table_kit::{Dice, id};
 
-const RULES: u32 = 65_536;
-const TIME: Duration = Duration::from_secs(2);
+const RULE_COUNT: u32 = 65_536;
+const RUN_TIME: Duration = Duration::from_secs(2);
 
-/// A rule as access lists have them: prefixes of a few lengths, few ports.
+/// Returns a typical rule of an access list: prefixes of a few lengths, few
+/// ports.
 fn rule(number: u32, dice: &mut Dice) -> Rule {
     let mut prefix = |lengths: [u32; 4]| FieldMatch::Prefix {
         value: u128::from(dice.roll() % (1 << 32)),
@@ -42,7 +44,7 @@ fn rule(number: u32, dice: &mut Dice) -> Rule {
         },
         FieldMatch::Exact([6, 17][dice.below(2)]),
     ];
-    let priority = Priority(RULES - number);
+    let priority = Priority(RULE_COUNT - number);
     Rule::new(
         &Schema::ipv4_5tuple(),
         id(number),
@@ -53,8 +55,8 @@ fn rule(number: u32, dice: &mut Dice) -> Rule {
     .unwrap()
 }
 
-/// Seconds that this thread has run so far; where the system does not say,
-/// seconds that have passed. A machine with other work stretches the latter.
+/// Returns the CPU seconds of this thread, or elapsed seconds if the system
+/// does not report CPU time. Other processes increase elapsed time.
 fn run_time(start: Instant) -> f64 {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let nanoseconds = text
@@ -64,21 +66,22 @@ fn run_time(start: Instant) -> f64 {
     nanoseconds.map_or(start.elapsed().as_secs_f64(), |ns: f64| ns / 1e9)
 }
 
-/// What a run of some seconds came to.
+/// The results of a run of some seconds.
 struct Rates {
     changes: f64,
     batches: f64,
-    /// The same for each second that the thread ran.
+    /// Rates per CPU second of the thread.
     changes_run: f64,
     batches_run: f64,
-    /// Batches that took longest, in microseconds: of a thousand, and of all.
+    /// Longest times of a batch in microseconds: the 99.9th percentile, and the
+    /// maximum.
     slow: f64,
     slowest: f64,
     versions: u64,
 }
 
-/// Runs a writer that makes `transaction` changes in a transaction, or none, beside
-/// `readers` readers, for [`TIME`].
+/// Runs a writer with `transaction` changes in each transaction, or without
+/// transactions, and `readers` readers, for [`RUN_TIME`].
 fn run(rules: &[Rule], transaction: usize, readers: usize) -> Rates {
     let schema = Schema::ipv4_5tuple();
     let mut set = RuleSet::new(&schema);
@@ -122,13 +125,13 @@ fn run(rules: &[Rule], transaction: usize, readers: usize) -> Rates {
             })
             .collect();
         let begun = run_time(start);
-        while start.elapsed() < TIME {
+        while start.elapsed() < RUN_TIME {
             if transaction == 0 {
                 std::thread::sleep(Duration::from_millis(10));
                 continue;
             }
             for _ in 0..100 {
-                // Some rules go, and come back.
+                // Remove some rules and insert them again.
                 let (mut gone, mut back) = (Transaction::new(), Transaction::new());
                 let first = dice.below(rules.len() - transaction);
                 for rule in &rules[first..first + transaction] {
@@ -167,7 +170,7 @@ fn run(rules: &[Rule], transaction: usize, readers: usize) -> Rates {
     }
 }
 
-/// Changes a second, of run time, that the engine takes without a table.
+/// Returns the changes per CPU second that the engine makes without a table.
 fn alone(rules: &[Rule]) -> f64 {
     let mut set = RuleSet::new(&Schema::ipv4_5tuple());
     set.extend(rules.iter().cloned());
@@ -179,7 +182,7 @@ fn alone(rules: &[Rule]) -> f64 {
     let start = Instant::now();
     let begun = run_time(start);
     let mut changes = 0u32;
-    while start.elapsed() < TIME {
+    while start.elapsed() < RUN_TIME {
         for _ in 0..100 {
             let rule = rules[dice.below(rules.len())].view();
             let (mut gone, mut back) = (Transaction::new(), Transaction::new());
@@ -194,7 +197,7 @@ fn alone(rules: &[Rule]) -> f64 {
     f64::from(changes) / (run_time(start) - begun)
 }
 
-/// Prints how long it takes to read actions and rules, in nanoseconds each.
+/// Prints the time to read an action and a rule, in nanoseconds each.
 fn read(rules: &[Rule], engine: &str) {
     let mut set = RuleSet::new(&Schema::ipv4_5tuple());
     set.extend(rules.iter().cloned());
@@ -204,7 +207,7 @@ fn read(rules: &[Rule], engine: &str) {
     let mut reader = table.reader();
     let guard = reader.pin();
     let mut dice = Dice(9);
-    let winners: Vec<Winner> = (0..RULES)
+    let winners: Vec<Winner> = (0..RULE_COUNT)
         .map(|_| rules[dice.below(rules.len())].view().winner())
         .collect();
     let time = |what: &dyn Fn() -> usize| {
@@ -216,11 +219,11 @@ fn read(rules: &[Rule], engine: &str) {
     let actions = time(&|| winners.iter().filter_map(|&w| guard.action(w)).count());
     let ids = winners.iter().filter_map(|winner| winner.rule());
     let by_id = time(&|| ids.clone().filter_map(|id| guard.rule(id)).count());
-    let all = time(&|| guard.rules().map(std::hint::black_box).count());
-    let more = (guard.bytes() - guard.stats().bytes()) / rules.len();
+    let all_rules = time(&|| guard.rules().map(std::hint::black_box).count());
+    let extra_bytes = (guard.bytes() - guard.stats().bytes()) / rules.len();
     println!(
-        "{engine}: {actions} ns an action, {by_id} ns a rule by its id, {all} ns a rule of all, \
-         {more} bytes a rule beside the engine"
+        "{engine}: {actions} ns an action, {by_id} ns a rule by its id, {all_rules} ns a rule of all, \
+         {extra_bytes} bytes a rule next to the engine"
     );
 }
 
@@ -228,7 +231,9 @@ fn read(rules: &[Rule], engine: &str) {
 #[ignore = "prints rates and takes long"]
 fn rates() {
     let mut dice = Dice(1);
-    let rules: Vec<Rule> = (0..RULES).map(|number| rule(number, &mut dice)).collect();
+    let rules: Vec<Rule> = (0..RULE_COUNT)
+        .map(|number| rule(number, &mut dice))
+        .collect();
     println!("engine alone: {:.0} changes/s of run time", alone(&rules));
     for (transaction, readers) in [(1, 0), (10, 0), (0, 1), (1, 1), (10, 1)] {
         let rates = run(&rules, transaction, readers);

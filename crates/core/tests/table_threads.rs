@@ -1,13 +1,13 @@
-//! The live table under real threads: a writer that makes random transactions,
-//! readers that look up all the while, handles that come and go.
+//! The live table with real threads: a writer that makes random transactions,
+//! readers that look up continuously, and handles that are created and dropped.
 //!
 //! Every batch of every reader is compared with `linear` at exactly the version
-//! that the reader pinned: readers remember the version and a digest of the
-//! answers, and afterwards all transactions are made again, one by one. The
-//! answers are the winners, their actions and cookies, and a rule read by its
-//! id; now and then all rules.
+//! that the reader pinned. Readers record the version and a digest of the
+//! results. Afterwards all transactions are replayed one by one. The results
+//! are the winners, their actions and cookies, and a rule read by its id;
+//! sometimes also all rules.
 //!
-//! The tests run as they are under the address and thread sanitisers; see
+//! These tests also run under the address and thread sanitisers; see
 //! `docs/live-table.md`.
 
 use std::collections::BTreeMap;
@@ -27,29 +27,29 @@ use table_kit::{
     transaction,
 };
 
-/// Rules in the table, about half of them at a time.
-const RULES: u32 = 120;
-/// The writer makes at least `TRANSACTIONS` transactions, and goes on until the
-/// readers have looked up `BATCHES` batches.
-const TRANSACTIONS: usize = if cfg!(miri) { 20 } else { 6000 };
-const BATCHES: usize = if cfg!(miri) { 10 } else { 2400 };
+/// Number of possible rules; about half of them are in the table at a time.
+const RULE_COUNT: u32 = 120;
+/// The writer makes at least `MIN_TRANSACTIONS` transactions, and continues
+/// until the readers have looked up `MIN_BATCHES` batches.
+const MIN_TRANSACTIONS: usize = if cfg!(miri) { 20 } else { 6000 };
+const MIN_BATCHES: usize = if cfg!(miri) { 10 } else { 2400 };
 
-/// Publish intervals: none, or about as long as some dozen transactions take.
-const INTERVALS: [Duration; 2] = [Duration::ZERO, Duration::from_micros(200)];
+/// Publish intervals: none, or about the time of a few dozen transactions.
+const PUBLISH_INTERVALS: [Duration; 2] = [Duration::ZERO, Duration::from_micros(200)];
 
-/// What a reader saw: which batch and which rule, at which version, with which
-/// answers.
+/// One observation of a reader: the batch, the rule and the version that it
+/// read, and a digest of the results.
 struct Seen {
     version: u64,
     batch: usize,
     asked: u32,
     digest: u64,
-    /// All rules, if it looked at them.
+    /// A digest of all rules, if it read them.
     rules: Option<u64>,
 }
 
-/// A number for what a version says of winners and of the rule that was looked
-/// up.
+/// Returns a digest of a version's winners, their actions and cookies, and the
+/// rule that was read.
 fn digest_of(
     winners: &[Winner],
     said: &[(Option<ActionId>, Option<u64>)],
@@ -63,31 +63,31 @@ fn digest_of(
     Dice(said).roll() ^ digest_of_rules(&rule)
 }
 
-/// A number for all that makes up some rules, in order.
+/// Returns a digest of all data of some rules, in order.
 fn digest_of_rules(rules: &[Rule]) -> u64 {
     rules.iter().map(Rule::view).fold(1, |sum, rule| {
-        let own = [rule.winner().rank(), rule.action().0.into(), rule.cookie()];
-        let numbers = own.iter().chain(rule.words());
+        let rule_numbers = [rule.winner().rank(), rule.action().0.into(), rule.cookie()];
+        let numbers = rule_numbers.iter().chain(rule.words());
         numbers.fold(sum, |sum, number| Dice(sum ^ number).roll())
     })
 }
 
-/// What the threads of a test share.
+/// State shared by the threads of a test.
 struct Stage {
     batches: Vec<KeyVec>,
     /// Batches looked up so far.
     done: AtomicUsize,
     over: AtomicBool,
-    /// Plans adopted.
+    /// Plans installed.
     adopted: AtomicUsize,
 }
 
 impl Stage {
-    /// Looks up to `most` batches up, until the writer is done.
-    fn look(&self, reader: &mut Reader, most: usize, dice: &mut Dice, seen: &mut Vec<Seen>) {
+    /// Looks up at most `max_batches` batches, until the writer is done.
+    fn look(&self, reader: &mut Reader, max_batches: usize, dice: &mut Dice, seen: &mut Vec<Seen>) {
         let mut scratch = Scratch::new();
         let mut last = Version::default();
-        for _ in 0..most {
+        for _ in 0..max_batches {
             if self.over.load(Ordering::Relaxed) {
                 break;
             }
@@ -103,9 +103,9 @@ impl Stage {
             let said: Vec<_> = (winners.iter())
                 .map(|&winner| (guard.action(winner), guard.cookie(winner)))
                 .collect();
-            // One transaction gives both markers one action.
+            // A transaction gives both markers the same action.
             assert_eq!(said[0], said[1], "half a transaction");
-            let asked = u32::try_from(dice.below(RULES as usize)).unwrap();
+            let asked = u32::try_from(dice.below(RULE_COUNT as usize)).unwrap();
             let rule = guard.rule(table_kit::id(asked));
             let rules = (dice.below(8) == 0).then(|| {
                 let rules: Vec<Rule> = guard.rules().collect();
@@ -119,7 +119,7 @@ impl Stage {
                 digest: digest_of(&winners, &said, rule),
                 rules,
             });
-            // Lets the writer in where there are few processors.
+            // Lets the writer run if there are few processors.
             let done = self.done.fetch_add(1, Ordering::Relaxed);
             if done.is_multiple_of(32) {
                 std::thread::yield_now();
@@ -128,8 +128,8 @@ impl Stage {
     }
 }
 
-/// Tells all threads of a test to end when the writer has, whether it is done or
-/// a check of its has failed.
+/// Stops all threads of a test when the writer ends, even if a check has
+/// failed.
 struct Ends<'a>(&'a AtomicBool);
 
 impl Drop for Ends<'_> {
@@ -138,8 +138,8 @@ impl Drop for Ends<'_> {
     }
 }
 
-/// Makes transactions until there were enough; returns them. Adopts the plans
-/// that come from the thread that learns.
+/// Makes transactions until there are enough, and returns them. Installs the
+/// plans from the re-optimising thread.
 fn write(
     mut writer: Writer,
     mut model: Model,
@@ -148,10 +148,11 @@ fn write(
     dice: &mut Dice,
 ) -> Vec<Vec<Owned>> {
     let _ends = Ends(&stage.over);
-    let mut made = Vec::new();
+    let mut transactions = Vec::new();
     let mut published: Option<Instant> = None;
     let origin = Instant::now();
-    while made.len() < TRANSACTIONS || stage.done.load(Ordering::Relaxed) < BATCHES {
+    while transactions.len() < MIN_TRANSACTIONS || stage.done.load(Ordering::Relaxed) < MIN_BATCHES
+    {
         let changes = model.draw(dice);
         let (visible, start) = (writer.visible(), Instant::now());
         writer.set_now(origin.elapsed());
@@ -164,8 +165,8 @@ fn write(
                 "published after {passed:?}"
             );
         }
-        made.push(changes);
-        assert_eq!(version.transactions(), made.len() as u64);
+        transactions.push(changes);
+        assert_eq!(version.transactions(), transactions.len() as u64);
         assert_eq!(writer.rules(), model.rules.len());
         if let Ok(plan) = plans.try_recv() {
             assert!(writer.install(&plan));
@@ -178,7 +179,7 @@ fn write(
             3..20 => {
                 writer.try_publish();
             }
-            // Rare, so that most plans are adopted while changes come.
+            // Rare, so that most plans are installed while changes are made.
             395..400 => {
                 writer.maintain(30);
             }
@@ -188,14 +189,14 @@ fn write(
             30..100 => std::thread::yield_now(),
             _ => {}
         }
-        assert!(made.len() < 2_000_000, "readers do not get on");
+        assert!(transactions.len() < 2_000_000, "readers do not get on");
     }
-    made
+    transactions
 }
 
 fn run(spec: &EngineSpec, interval: Duration, seed: u64) -> String {
     let mut dice = Dice(seed);
-    let model = Model::new(RULES, &mut dice);
+    let model = Model::new(RULE_COUNT, &mut dice);
     let rules = model.rule_set();
     let limits = Limits::default();
     let (mut writer, table) = Table::build(&rules, spec, &limits, &mut NoProgress).unwrap();
@@ -208,7 +209,7 @@ fn run(spec: &EngineSpec, interval: Duration, seed: u64) -> String {
         adopted: AtomicUsize::new(0),
     };
     let mut handles = 0;
-    let (made, mut seen) = std::thread::scope(|scope| {
+    let (transactions, mut seen) = std::thread::scope(|scope| {
         let stage = &stage;
         let mut threads = Vec::new();
         for number in 0..2 {
@@ -220,35 +221,35 @@ fn run(spec: &EngineSpec, interval: Duration, seed: u64) -> String {
                 seen
             }));
         }
-        // One thread makes handles, uses them a little and sends them to
-        // another, which uses and drops them.
+        // One thread creates handles, uses them briefly and sends them to
+        // another thread, which uses and drops them.
         let (sender, receiver) = mpsc::sync_channel::<Reader>(2);
         let table = &table;
         let maker = scope.spawn(move || {
             let mut seen = Vec::new();
             let mut dice = Dice(seed * 31 + 5);
-            let mut made = 0;
+            let mut handles = 0;
             while !stage.over.load(Ordering::Relaxed) {
                 let mut reader = table.reader();
-                let most = dice.below(4);
-                stage.look(&mut reader, most, &mut dice, &mut seen);
-                made += 1;
+                let max_batches = dice.below(4);
+                stage.look(&mut reader, max_batches, &mut dice, &mut seen);
+                handles += 1;
                 if dice.below(2) == 0 && sender.send(reader).is_err() {
                     break;
                 }
             }
-            (made, seen)
+            (handles, seen)
         });
         threads.push(scope.spawn(move || {
             let mut seen = Vec::new();
             let mut dice = Dice(seed * 31 + 6);
             for mut reader in receiver {
-                let most = dice.below(4);
-                stage.look(&mut reader, most, &mut dice, &mut seen);
+                let max_batches = dice.below(4);
+                stage.look(&mut reader, max_batches, &mut dice, &mut seen);
             }
             seen
         }));
-        // One thread re-optimises and again.
+        // One thread computes plans repeatedly.
         let (learned, plans) = mpsc::sync_channel(1);
         let mut reader = table.reader();
         scope.spawn(move || {
@@ -260,16 +261,16 @@ fn run(spec: &EngineSpec, interval: Duration, seed: u64) -> String {
                 }
             }
         });
-        let made = write(writer, model, stage, &plans, &mut dice);
+        let transactions = write(writer, model, stage, &plans, &mut dice);
         drop(plans);
-        let mut all = Vec::new();
+        let mut all_seen = Vec::new();
         for thread in threads {
-            all.extend(thread.join().unwrap());
+            all_seen.extend(thread.join().unwrap());
         }
         let (count, seen) = maker.join().unwrap();
         handles = count;
-        all.extend(seen);
-        (made, all)
+        all_seen.extend(seen);
+        (transactions, all_seen)
     });
     let adopted = stage.adopted.load(Ordering::Relaxed);
     assert_eq!(
@@ -277,19 +278,24 @@ fn run(spec: &EngineSpec, interval: Duration, seed: u64) -> String {
         learns && !cfg!(miri),
         "{spec}: {adopted} plans"
     );
-    let versions = verify(&rules, &made, &mut seen, &stage.batches);
+    let versions = verify(&rules, &transactions, &mut seen, &stage.batches);
     format!(
         "{spec}, publish interval {interval:?}: {} transactions, {} batches at {versions} versions, {handles} handles, \
          {} plans adopted",
-        made.len(),
+        transactions.len(),
         seen.len(),
         adopted,
     )
 }
 
-/// Makes all transactions again and compares what was seen with `linear`;
-/// returns how many versions were seen.
-fn verify(rules: &RuleSet, made: &[Vec<Owned>], seen: &mut [Seen], batches: &[KeyVec]) -> usize {
+/// Replays all transactions and compares the observations with `linear`.
+/// Returns the number of versions seen.
+fn verify(
+    rules: &RuleSet,
+    transactions: &[Vec<Owned>],
+    seen: &mut [Seen],
+    batches: &[KeyVec],
+) -> usize {
     seen.sort_by_key(|seen| (seen.version, seen.batch));
     let mut oracle = linear(rules);
     let mut model: BTreeMap<u32, Rule> = (rules.iter())
@@ -298,7 +304,7 @@ fn verify(rules: &RuleSet, made: &[Vec<Owned>], seen: &mut [Seen], batches: &[Ke
     let (mut at, mut versions) = (0, 0);
     for group in seen.chunk_by(|a, b| a.version == b.version) {
         while at < group[0].version {
-            let changes = &made[usize::try_from(at).unwrap()];
+            let changes = &transactions[usize::try_from(at).unwrap()];
             let oracle = oracle.as_dynamic().unwrap();
             oracle.apply(&transaction(changes)).unwrap();
             change(&mut model, changes);
@@ -306,10 +312,11 @@ fn verify(rules: &RuleSet, made: &[Vec<Owned>], seen: &mut [Seen], batches: &[Ke
         }
         versions += 1;
         let listed = group.iter().filter_map(|seen| seen.rules);
-        let mut all = None;
-        for found in listed {
-            let expected = *all.get_or_insert_with(|| digest_of_rules(&best_first(&model)));
-            assert_eq!(found, expected, "version {at}, all rules");
+        let mut rules_digest = None;
+        for seen_digest in listed {
+            let expected =
+                *rules_digest.get_or_insert_with(|| digest_of_rules(&best_first(&model)));
+            assert_eq!(seen_digest, expected, "version {at}, all rules");
         }
         for same in group.chunk_by(|a, b| a.batch == b.batch) {
             let winners = answers(oracle.as_ref(), &batches[same[0].batch]);
@@ -332,17 +339,17 @@ fn verify(rules: &RuleSet, made: &[Vec<Owned>], seen: &mut [Seen], batches: &[Ke
     versions
 }
 
-// What was run is printed.
+// Prints the runs.
 #[allow(clippy::print_stdout)]
 #[test]
 fn readers_see_whole_transactions_of_every_engine() {
-    // Around which engine a wrapper stands changes nothing for readers.
+    // It does not matter for readers which engine a wrapper has inside.
     let (alone, mut wrapping): (Vec<_>, Vec<_>) =
         EngineSpec::all().partition(|spec| spec.inner().is_none());
     wrapping.dedup_by_key(|spec| spec.engine().name);
     for (seed, spec) in (1..).zip(alone.into_iter().chain(wrapping)) {
         if spec.is_dynamic() {
-            for interval in INTERVALS {
+            for interval in PUBLISH_INTERVALS {
                 println!("{}", run(&spec, interval, seed));
             }
         } else {
@@ -351,10 +358,11 @@ fn readers_see_whole_transactions_of_every_engine() {
     }
 }
 
-/// Rules of both parts change together, and a reader sees both or neither.
+/// Rules of both parts change together, and a reader sees both changes or
+/// neither.
 #[test]
 fn readers_see_a_policys_parts_at_one_version() {
-    for interval in INTERVALS {
+    for interval in PUBLISH_INTERVALS {
         a_policys_parts(interval);
     }
 }
@@ -376,9 +384,9 @@ fn a_policys_parts(interval: Duration) {
     let spec = EngineSpec::parse("tuplemerge").unwrap();
     let mut policy = Policy::dual_stack();
     let any: &[FieldMatch] = &[FieldMatch::Any; 5];
-    let both = [(PartId::from_index(0), any), (PartId::from_index(1), any)];
+    let forms = [(PartId::from_index(0), any), (PartId::from_index(1), any)];
     policy
-        .add(table_kit::id(0), Priority(0), ActionId(0), &both)
+        .add(table_kit::id(0), Priority(0), ActionId(0), &forms)
         .unwrap();
     let built = PolicyTable::build_policy(&policy, &spec, &Limits::default(), &mut NoProgress);
     let (mut writer, table) = built.unwrap();
@@ -406,9 +414,9 @@ fn a_policys_parts(interval: Duration) {
                 }
             });
         }
-        // Two rules take turns, in both parts.
+        // Two rules alternate in both parts.
         let mut version = 0;
-        while version < TRANSACTIONS as u64 || done.load(Ordering::Relaxed) < BATCHES {
+        while version < MIN_TRANSACTIONS as u64 || done.load(Ordering::Relaxed) < MIN_BATCHES {
             version += 1;
             let number = u32::try_from(version % 2).unwrap();
             let rules = [0, 1].map(|part| rule(part, number, version));

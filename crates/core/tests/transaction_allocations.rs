@@ -1,6 +1,6 @@
 //! Transactions that own their rules are built and applied through a live table
-//! without allocating, once buffers and table are warm. What an engine's own
-//! updates allocate is the engine's.
+//! without allocating, once buffers and table are warm. Allocations of an
+//! engine's own updates are not tested.
 
 use std::sync::Arc;
 
@@ -12,20 +12,20 @@ mod allocations;
 
 use allocations::requests;
 
-const RULES: u32 = 64;
-const ROUNDS: u32 = 200;
+const RULE_COUNT: u32 = 64;
+const ROUND_COUNT: u32 = 200;
 
 fn id(number: u32) -> RuleId {
     RuleId::new(number).unwrap()
 }
 
-/// Every other rule has a cookie: the map of cookies gives its memory back when
-/// there is none.
+/// Every second rule has a cookie: the map of cookies frees its memory when it
+/// is empty.
 fn cookie(number: u32) -> u64 {
     u64::from(number % 2) << 40
 }
 
-/// Matches of one of the rules; each has two forms, with one mask.
+/// Returns the matches of a rule; each rule has two forms with the same mask.
 fn matches(number: u32, form: u32) -> [FieldMatch; 5] {
     let mut matches = [FieldMatch::Any; 5];
     matches[1] = FieldMatch::Exact(u128::from(number));
@@ -33,26 +33,27 @@ fn matches(number: u32, form: u32) -> [FieldMatch; 5] {
     matches
 }
 
-/// Transactions of one change and of several: rules go, come back and change,
-/// with cookies and without; one is refused.
+/// Transactions of one change and of several changes: rules are removed,
+/// inserted again and modified, with and without cookies. One transaction is
+/// refused.
 fn round(round: u32, mut apply: impl FnMut(Step) -> bool) {
-    let number = round % RULES;
-    let form = round / RULES % 2;
+    let number = round % RULE_COUNT;
+    let form = round / RULE_COUNT % 2;
     assert!(apply(Step::Begin));
     assert!(apply(Step::Modify(number, form)) && apply(Step::Apply));
     apply(Step::Begin);
     for other in 0..8 {
-        let number = (number + other) % RULES;
+        let number = (number + other) % RULE_COUNT;
         apply(Step::Remove(number));
         apply(Step::Insert(number, form));
     }
     assert!(apply(Step::Apply));
-    // The last change cannot be made, and says so without allocating either.
+    // The last change is refused, also without allocating.
     apply(Step::Insert(number, form));
     assert!(!apply(Step::Apply));
 }
 
-/// What a test does next; says whether it was accepted.
+/// A step of a test; `apply` returns whether it was accepted.
 enum Step {
     Begin,
     Insert(u32, u32),
@@ -61,8 +62,9 @@ enum Step {
     Apply,
 }
 
-/// An engine with a place for each id, made with it: its own updates allocate
-/// nothing, so what is counted is the table's and the transactions'.
+/// An engine with a preallocated row for each id. Its own updates allocate
+/// nothing, so the test counts only allocations of the table and the
+/// transactions.
 struct Rows {
     schema: Arc<Schema>,
     rows: Vec<Row>,
@@ -94,7 +96,7 @@ const ROWS: &[Engine] = &[Engine {
         };
         let mut rows = Rows {
             schema: Arc::clone(rules.schema()),
-            rows: vec![empty; RULES as usize],
+            rows: vec![empty; RULE_COUNT as usize],
         };
         rules.iter().for_each(|rule| rows.put(&rule));
         Ok(Box::new(rows))
@@ -186,7 +188,7 @@ impl DynamicClassifier for Rows {
 fn one_engine(spec: &EngineSpec, pinned: bool) -> usize {
     let schema = Schema::ipv4_5tuple();
     let mut rules = RuleSet::new(&schema);
-    for number in 0..RULES {
+    for number in 0..RULE_COUNT {
         rules
             .add(id(number), Priority(1), ActionId(0), &matches(number, 0))
             .unwrap();
@@ -226,25 +228,28 @@ fn one_engine(spec: &EngineSpec, pinned: bool) -> usize {
         }
         writer.synchronize();
     };
-    run(0..ROUNDS);
-    run(0..ROUNDS);
-    let again = requests(|| run(0..ROUNDS));
-    assert_eq!(writer.rules(), RULES as usize);
-    assert_eq!(writer.accepted().transactions(), u64::from(6 * ROUNDS));
-    let last = reader.pin().rule(id((ROUNDS - 1) % RULES)).unwrap();
-    assert_eq!(last.view().action(), ActionId(ROUNDS - 1));
-    assert_eq!(last.view().cookie(), cookie((ROUNDS - 1) % RULES));
+    run(0..ROUND_COUNT);
+    run(0..ROUND_COUNT);
+    let again = requests(|| run(0..ROUND_COUNT));
+    assert_eq!(writer.rules(), RULE_COUNT as usize);
+    assert_eq!(writer.accepted().transactions(), u64::from(6 * ROUND_COUNT));
+    let last = reader
+        .pin()
+        .rule(id((ROUND_COUNT - 1) % RULE_COUNT))
+        .unwrap();
+    assert_eq!(last.view().action(), ActionId(ROUND_COUNT - 1));
+    assert_eq!(last.view().cookie(), cookie((ROUND_COUNT - 1) % RULE_COUNT));
     again
 }
 
 fn a_policy(spec: &EngineSpec, pinned: bool) -> usize {
     let parts = [0, 1].map(PartId::from_index);
     let mut policy = Policy::dual_stack();
-    for number in 0..RULES {
+    for number in 0..RULE_COUNT {
         let matches = matches(number, 0);
-        let both = parts.map(|part| (part, &matches[..]));
+        let forms = parts.map(|part| (part, &matches[..]));
         policy
-            .add(id(number), Priority(1), ActionId(0), &both)
+            .add(id(number), Priority(1), ActionId(0), &forms)
             .unwrap();
     }
     let (mut writer, table) =
@@ -260,14 +265,14 @@ fn a_policy(spec: &EngineSpec, pinned: bool) -> usize {
                     Step::Begin => changes.clear(),
                     Step::Insert(number, form) => {
                         let matches = matches(number, form);
-                        let both = parts.map(|part| (part, &matches[..]));
-                        let inserted = changes.insert(id(number), priority, action, &both);
+                        let forms = parts.map(|part| (part, &matches[..]));
+                        let inserted = changes.insert(id(number), priority, action, &forms);
                         inserted.unwrap().cookie(cookie(number));
                     }
                     Step::Modify(number, form) => {
                         let matches = matches(number, form);
-                        let one = [(parts[(round % 2) as usize], &matches[..])];
-                        let modified = changes.modify(id(number), priority, action, &one);
+                        let forms = [(parts[(round % 2) as usize], &matches[..])];
+                        let modified = changes.modify(id(number), priority, action, &forms);
                         modified.unwrap().cookie(cookie(number));
                     }
                     Step::Remove(number) => {
@@ -281,19 +286,21 @@ fn a_policy(spec: &EngineSpec, pinned: bool) -> usize {
         }
         writer.synchronize();
     };
-    run(0..ROUNDS);
-    run(0..ROUNDS);
-    let again = requests(|| run(0..ROUNDS));
-    assert_eq!(writer.rules(), RULES as usize);
+    run(0..ROUND_COUNT);
+    run(0..ROUND_COUNT);
+    let again = requests(|| run(0..ROUND_COUNT));
+    assert_eq!(writer.rules(), RULE_COUNT as usize);
     let guard = reader.pin();
-    let last = guard.rule_in(parts[0], id((ROUNDS - 1) % RULES)).unwrap();
-    assert_eq!(last.view().action(), ActionId(ROUNDS - 1));
+    let last = guard
+        .rule_in(parts[0], id((ROUND_COUNT - 1) % RULE_COUNT))
+        .unwrap();
+    assert_eq!(last.view().action(), ActionId(ROUND_COUNT - 1));
     again
 }
 
 #[test]
 fn transactions_allocate_nothing_once_warm() {
-    // The counter counts.
+    // The counter works.
     assert!(requests(|| drop(vec![0_u8; 100])) > 0);
     let spec = EngineSpec::parse_in(ROWS, "rows").unwrap();
     for pinned in [false, true] {

@@ -1,13 +1,14 @@
-//! What attacks on flow caches cost others: legitimate flows that are cached, and vectors
-//! of an attacker between theirs. Only the vectors of legitimate flows are timed. The same
-//! without caches: what packets of others cost by pushing memory out.
+//! Measures the cost of attacks on flow caches for other traffic: vectors of legitimate,
+//! cached flows alternate with vectors of an attacker. Reports the rate of the legitimate
+//! vectors and of all packets. A worker without caches shows how much the attacker's
+//! packets cost by displacing memory from the CPU's caches.
 //!
 //! ```text
 //! cargo run --release -p classyard-datapath --example attack
 //! ```
 //! - *tuple space explosion*: three rules, on a source port, a destination port and an
-//!   address, and packets that differ from each at every bit: 8,192 masks
-//! - *random flows*: every packet a flow of its own
+//!   address, and packets that differ from each rule at every bit: 8,192 masks
+//! - *random flows*: every packet belongs to a new flow
 
 #![allow(clippy::print_stdout, clippy::cast_precision_loss)]
 
@@ -22,16 +23,16 @@ mod support;
 
 use support::{entry, tcp};
 
-/// Packets of a vector.
-const VECTOR: usize = 256;
+/// The number of packets in a vector.
+const VECTOR_PACKETS: usize = 256;
 
-/// Legitimate flows.
-const FLOWS: u32 = 1000;
+/// The number of legitimate flows.
+const LEGITIMATE_FLOWS: u32 = 1000;
 
-/// Vectors of one turn of each attack, turns, and those at first that do not count: what
-/// is legitimate is still to be learned.
-const VECTORS: usize = 2000;
-const TURNS: usize = 24;
+/// The number of vectors per turn, of turns per contender, and of first turns that do not
+/// count, since legitimate flows are still being learned.
+const TURN_VECTORS: usize = 2000;
+const TOTAL_TURNS: usize = 24;
 const FIRST_TURNS: usize = 6;
 
 fn main() {
@@ -47,41 +48,43 @@ fn main() {
         let mut contenders: Vec<_> = contenders
             .map(|(caches, name, attack)| Contender::new(tables, caches, name, attack))
             .collect();
-        // In turns, so that all have the same machine.
-        for turn in 0..TURNS {
+        // Turns are interleaved, so that all contenders have the same conditions.
+        for turn in 0..TOTAL_TURNS {
             for contender in &mut contenders {
                 contender.run(turn >= FIRST_TURNS);
             }
         }
         for of_one_kind in contenders.chunks(kinds.len()) {
             let (quiet, _) = of_one_kind[0].rates();
-            of_one_kind.iter().for_each(|it| it.report(tables, quiet));
+            of_one_kind
+                .iter()
+                .for_each(|contender| contender.report(tables, quiet));
         }
     }
 }
 
-/// What a worker has before its tables.
+/// The caches of a worker.
 #[derive(Clone, Copy, Debug)]
 enum Caches {
-    /// Caches that are passed by where they do not pay.
+    /// Caches that the worker bypasses when they do not pay.
     Judged,
-    /// Caches that every packet is looked up in.
+    /// Caches that look every packet up.
     AlwaysAsked,
     None,
 }
 
-/// A worker with or without somebody who attacks it.
+/// A worker with an attacker or without.
 struct Contender {
     caches: Caches,
     name: &'static str,
     attack: Option<Attacker>,
-    // It has to stay: a worker reads it.
+    // Must stay alive, since a worker reads it.
     _pipeline: Pipeline,
     worker: Worker,
     legitimate: Vec<Packet>,
-    /// Packets of the attacker.
+    /// The number of the attacker's next packet.
     number: u64,
-    /// The time of each turn: of the legitimate flows, and of all packets.
+    /// The time of each turn: for the legitimate flows, and for all packets.
     turns: Vec<(Duration, Duration)>,
 }
 
@@ -99,28 +102,29 @@ impl Contender {
             attack,
             _pipeline: pipeline,
             worker,
-            legitimate: (0..FLOWS).map(legitimate).collect(),
+            legitimate: (0..LEGITIMATE_FLOWS).map(legitimate).collect(),
             number: 0,
             turns: Vec::new(),
         }
     }
 
-    /// A vector of an attacker, or of other legitimate flows, after each that is timed.
+    /// Processes a turn: each timed vector of legitimate flows is followed by a vector of
+    /// the attacker, or of other legitimate flows.
     fn run(&mut self, counts: bool) {
         let (mut spent, mut on_others) = (Duration::ZERO, Duration::ZERO);
-        for vector in 0..VECTORS {
-            let from = vector * VECTOR % (self.legitimate.len() - VECTOR);
-            let ours = &mut self.legitimate[from..from + VECTOR];
+        for vector in 0..TURN_VECTORS {
+            let start = vector * VECTOR_PACKETS % (self.legitimate.len() - VECTOR_PACKETS);
+            let ours = &mut self.legitimate[start..start + VECTOR_PACKETS];
             let begin = Instant::now();
             self.worker.process(ours, Duration::ZERO, &mut Discard);
             spent += begin.elapsed();
             let mut theirs: Vec<Packet> = match self.attack {
-                None => self.legitimate[..VECTOR].to_vec(),
-                Some(attack) => (0..VECTOR as u64)
+                None => self.legitimate[..VECTOR_PACKETS].to_vec(),
+                Some(attack) => (0..VECTOR_PACKETS as u64)
                     .map(|at| attack(self.number + at))
                     .collect(),
             };
-            self.number += VECTOR as u64;
+            self.number += VECTOR_PACKETS as u64;
             let begin = Instant::now();
             self.worker
                 .process(&mut theirs, Duration::ZERO, &mut Discard);
@@ -131,7 +135,7 @@ impl Contender {
         }
     }
 
-    /// Says how fast it was, in shares of a quiet rate too.
+    /// Prints the rates, also as a share of the quiet rate.
     fn report(&self, tables: u8, quiet: f64) {
         let (legitimate, all) = self.rates();
         print!(
@@ -147,7 +151,7 @@ impl Contender {
             println!();
             return;
         };
-        let vectors = (VECTORS * TURNS * 2) as f64;
+        let vectors = (TURN_VECTORS * TOTAL_TURNS * 2) as f64;
         println!(
             "; {} megaflows, {} masks, {:.1} MB, passed by for {:.0} % of the vectors",
             status.megaflows,
@@ -157,11 +161,12 @@ impl Contender {
         );
     }
 
-    /// Packets a second of legitimate flows, and of all: medians of all turns.
+    /// Returns the packets per second of legitimate flows, and of all: medians of all
+    /// turns.
     fn rates(&self) -> (f64, f64) {
-        let packets = (VECTORS * VECTOR) as f64;
-        let median = |of: fn(&(Duration, Duration)) -> Duration| {
-            let mut turns: Vec<_> = self.turns.iter().map(of).collect();
+        let packets = (TURN_VECTORS * VECTOR_PACKETS) as f64;
+        let median = |time: fn(&(Duration, Duration)) -> Duration| {
+            let mut turns: Vec<_> = self.turns.iter().map(time).collect();
             turns.sort_unstable();
             turns[turns.len() / 2].as_secs_f64()
         };
@@ -172,31 +177,34 @@ impl Contender {
     }
 }
 
-/// The time since it was first asked for.
+/// Returns the time since the first call.
 fn clock() -> Duration {
     static BEGUN: OnceLock<Instant> = OnceLock::new();
     BEGUN.get_or_init(Instant::now).elapsed()
 }
 
-/// The packet of a number.
+/// Returns the packet with a number.
 type Attacker = fn(u64) -> Packet;
 
 fn legitimate(flow: u32) -> Packet {
     let port = u16::try_from(20_000 + flow).expect("few flows");
-    tcp((0x0a00_0001 + flow, port), (ADDRESS, PORTS.1))
+    tcp((0x0a00_0001 + flow, port), (RULE_ADDRESS, RULE_PORTS.1))
 }
 
-/// What the rules are about.
-const ADDRESS: u32 = 0xc0a8_0102;
-const PORTS: (u16, u16) = (12_345, 443);
+/// The values that the rules match.
+const RULE_ADDRESS: u32 = 0xc0a8_0102;
+const RULE_PORTS: (u16, u16) = (12_345, 443);
 
-/// Differs from each rule first at another bit: 16 × 16 × 32 ways.
+/// Differs from each rule first at another bit: 16 × 16 × 32 combinations.
 fn exploding(number: u64) -> Packet {
     let bit = |shift: u32, width: u64| u32::try_from(number >> shift & (width - 1)).unwrap_or(0);
     let port = |port: u16, bit: u32| port ^ 1 << bit;
     tcp(
-        (0x0a00_0001, port(PORTS.0, bit(0, 16))),
-        (ADDRESS ^ 1 << bit(8, 32), port(PORTS.1, bit(4, 16))),
+        (0x0a00_0001, port(RULE_PORTS.0, bit(0, 16))),
+        (
+            RULE_ADDRESS ^ 1 << bit(8, 32),
+            port(RULE_PORTS.1, bit(4, 16)),
+        ),
     )
 }
 
@@ -210,11 +218,12 @@ fn random(number: u64) -> Packet {
     )
 }
 
-/// So many tables, the last of which has the three rules and one for all other packets.
+/// Returns a pipeline of `tables` tables. The last has the three rules, and a rule for
+/// all other packets.
 fn pipeline(tables: u8) -> Pipeline {
     let last = tables - 1;
     let on = (0..last).map(|table| entry(Command::Add, (table, 0), &[], Some(table + 1)));
-    let of = |priority, field: Field, value| {
+    let rule = |priority, field: Field, value| {
         let exact = |field: Field, value| (field, value, field.max_value());
         let values = [
             exact(Field::EthType, 0x800),
@@ -224,9 +233,9 @@ fn pipeline(tables: u8) -> Pipeline {
         entry(Command::Add, (last, priority), &values, None)
     };
     let rules = [
-        of(30, Field::TcpSrc, u128::from(PORTS.0)),
-        of(20, Field::TcpDst, u128::from(PORTS.1)),
-        of(10, Field::Ipv4Dst, u128::from(ADDRESS)),
+        rule(30, Field::TcpSrc, u128::from(RULE_PORTS.0)),
+        rule(20, Field::TcpDst, u128::from(RULE_PORTS.1)),
+        rule(10, Field::Ipv4Dst, u128::from(RULE_ADDRESS)),
         entry(Command::Add, (last, 0), &[], None),
     ];
     support::pipeline(on.chain(rules))

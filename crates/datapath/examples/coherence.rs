@@ -1,14 +1,15 @@
-//! What a change of one flow entry costs a worker that has very many megaflows cached:
-//! the time from the moment when the change is visible until a vector of one packet is
-//! processed, and how many megaflows it made stale. And what it costs to learn them: the time
-//! of vectors of 32 packets, each of a megaflow of its own, with caches and without.
+//! Measures the cost of a change of one flow entry for a worker with many cached
+//! megaflows: the time from the moment when the change is visible until a vector of one
+//! packet is processed, and the number of megaflows that it made stale. Also measures
+//! learning: the time of vectors of 32 packets, each of a new megaflow, with caches and
+//! without.
 //!
 //! ```text
 //! cargo run --release -p classyard-datapath --example coherence -- [MEGAFLOWS]
 //! ```
-//! Two tables: the first one has an entry for each of 4,096 networks of sources, the
-//! second one an entry for each of 65,536 pairs of a network of destinations and a port;
-//! each packet of another pair is another megaflow.
+//! Two tables: the first has an entry for each of 4,096 source networks, the second an
+//! entry for each of 65,536 pairs of a destination network and a port. Packets of
+//! different pairs have different megaflows.
 
 #![allow(clippy::print_stdout, clippy::cast_precision_loss)]
 
@@ -22,21 +23,22 @@ mod support;
 
 use support::{entry, tcp};
 
-/// Entries of the second table.
-const SERVICES: u32 = 65_536;
+/// The number of entries in the second table.
+const SERVICE_ENTRIES: u32 = 65_536;
 
-/// Changes that are measured of each kind.
-const CHANGES: u32 = 400;
+/// The number of measured changes of each kind.
+const MEASURED_CHANGES: u32 = 400;
 
 fn main() {
-    let wanted = std::env::args().nth(1);
-    let wanted = wanted.map_or(100_000, |text| text.parse().expect("a number of megaflows"));
+    let max_megaflows = std::env::args().nth(1);
+    let max_megaflows =
+        max_megaflows.map_or(100_000, |text| text.parse().expect("a number of megaflows"));
     let mut pipeline = pipeline();
     let mut worker = pipeline.cached_worker(support::caches(1 << 20, None));
     let mut uncached = pipeline.worker();
     let (mut learning, mut passing) = (Vec::new(), Vec::new());
     let mut flow = 0;
-    while worker.caches().expect("it has caches").megaflows < wanted {
+    while worker.caches().expect("it has caches").megaflows < max_megaflows {
         for (worker, times) in [(&mut uncached, &mut passing), (&mut worker, &mut learning)] {
             let mut packets: Vec<Packet> = (flow..flow + 32).map(packet).collect();
             let begin = Instant::now();
@@ -60,19 +62,20 @@ fn main() {
     );
     let quiet = measure(&mut pipeline, &mut worker, |_, _| {});
     print("no change", &quiet);
-    // An entry that no cached flow meets, one that some meet, and the entries of these.
-    let far = measure(&mut pipeline, &mut worker, |pipeline, number| {
+    // Changes: an entry that no cached flow overlaps, an entry that some overlap, and the
+    // removal of entries on their paths.
+    let no_overlap = measure(&mut pipeline, &mut worker, |pipeline, number| {
         apply(
             pipeline,
             &message(Command::Add, 40_000, 0xc000_0000 | number << 8, 7),
         );
     });
-    print("an entry that no megaflow overlaps is added", &far);
-    let near = measure(&mut pipeline, &mut worker, |pipeline, number| {
+    print("an entry that no megaflow overlaps is added", &no_overlap);
+    let overlap = measure(&mut pipeline, &mut worker, |pipeline, number| {
         let (network, port) = service(number);
         apply(pipeline, &message(Command::Add, 40_000, network, port));
     });
-    print("an entry is added before one that megaflows have", &near);
+    print("an entry is added before one that megaflows have", &overlap);
     let gone = measure(&mut pipeline, &mut worker, |pipeline, number| {
         let (network, port) = service(10_000 + number);
         let delete = Command::Delete { strict: true };
@@ -86,7 +89,8 @@ fn median(values: &mut [f64]) -> f64 {
     values[values.len() / 2]
 }
 
-/// Times of the first packet after each change, and megaflows that went.
+/// Returns the times of the first packet after each change, and the number of outdated
+/// megaflows.
 fn measure(
     pipeline: &mut Pipeline,
     worker: &mut Worker,
@@ -94,7 +98,7 @@ fn measure(
 ) -> (Vec<Duration>, u64) {
     let outdated = |worker: &Worker| worker.caches().expect("it has caches").outdated;
     let before = outdated(worker);
-    let times = (0..CHANGES).map(|number| {
+    let times = (0..MEASURED_CHANGES).map(|number| {
         change(pipeline, number);
         let mut packets = [packet(0)];
         let begin = Instant::now();
@@ -113,20 +117,20 @@ fn print(what: &str, (times, outdated): &(Vec<Duration>, u64)) {
         micros(times.len() / 2),
         micros(times.len() * 99 / 100),
         micros(times.len() - 1),
-        *outdated as f64 / f64::from(CHANGES)
+        *outdated as f64 / f64::from(MEASURED_CHANGES)
     );
 }
 
-/// The network and port of an entry of the second table.
+/// Returns the network and port of an entry of the second table.
 fn service(number: u32) -> (u32, u16) {
     let port = u16::try_from(1000 + number % 16).expect("a small number");
     (0x0a00_0000 | (number / 16) << 8, port)
 }
 
-/// A packet of a flow: every one of another source and service than the one before.
+/// Returns a packet of a flow. Source and service differ from the previous flow's.
 fn packet(flow: u32) -> Packet {
     let mixed = flow.wrapping_mul(0x9e37_79b1);
-    let (network, port) = service(mixed % SERVICES);
+    let (network, port) = service(mixed % SERVICE_ENTRIES);
     let source = 0x1400_0000 | (mixed >> 20) << 12 | 5;
     tcp((source, 30_000), (network | 9, port))
 }
@@ -135,7 +139,7 @@ fn ipv4() -> (Field, u128, u128) {
     (Field::EthType, 0x800, 0xffff)
 }
 
-/// A message about an entry of the second table.
+/// Returns a message about an entry of the second table.
 fn message(command: Command, priority: u16, network: u32, port: u16) -> Message {
     let values = [
         ipv4(),
@@ -147,8 +151,8 @@ fn message(command: Command, priority: u16, network: u32, port: u16) -> Message 
 }
 
 fn apply(pipeline: &mut Pipeline, message: &Message) {
-    let made = pipeline.apply(std::slice::from_ref(message), Duration::ZERO);
-    made.expect("the message fits");
+    let applied = pipeline.apply(std::slice::from_ref(message), Duration::ZERO);
+    applied.expect("the message fits");
 }
 
 fn pipeline() -> Pipeline {
@@ -156,7 +160,7 @@ fn pipeline() -> Pipeline {
         let source = (Field::Ipv4Src, 0x1400_0000 | number << 12, 0xffff_f000);
         entry(Command::Add, (0, 10), &[ipv4(), source], Some(1))
     });
-    let services = (0..SERVICES).map(|number| {
+    let services = (0..SERVICE_ENTRIES).map(|number| {
         let (network, port) = service(number);
         message(Command::Add, 100, network, port)
     });

@@ -1,8 +1,8 @@
-//! Actions: what changes packets and sends them on (OpenFlow 1.3.5 §5.12, §7.2.4).
+//! Actions change packets and send them on (OpenFlow 1.3.5 §5.12, §7.2.4).
 //!
-//! An action list is carried out in order. An action set has at most one action of
-//! each [`Kind`], in an order of its own, and is carried out when a packet leaves the
-//! last flow table.
+//! An action list is carried out in order. An action set has at most one action of each
+//! [`Kind`]. It has its own order and is carried out when a packet leaves the last flow
+//! table.
 
 use std::fmt;
 
@@ -12,29 +12,29 @@ use crate::flow_match::{FieldValue, FlowMatch};
 use crate::limits::MAX_PACKET_ACTIONS;
 use crate::packet::{InvalidTtl, Packet};
 
-/// A port, or what stands for one in an output (`ofp_port_no`).
+/// A port number, or a reserved number of an output action (`ofp_port_no`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PortNo(pub u32);
 
 impl PortNo {
-    /// The largest number of a port.
+    /// The largest port number.
     pub const MAX: PortNo = PortNo(0xffff_ff00);
-    /// The port that the packet came in by. Output to that port says so: to its
-    /// number it is dropped.
+    /// The port that received the packet. An output to its ordinary number drops the
+    /// packet; only this reserved number sends the packet back.
     pub const IN_PORT: PortNo = PortNo(0xffff_fff8);
-    /// The first flow table; in packet-out messages alone.
+    /// The first flow table; only in packet-out messages.
     pub const TABLE: PortNo = PortNo(0xffff_fff9);
-    /// What a switch without OpenFlow would do.
+    /// The processing of a switch without OpenFlow.
     pub const NORMAL: PortNo = PortNo(0xffff_fffa);
-    /// All ports that flood, without the one that the packet came in by.
+    /// All flooding ports except the packet's input port.
     pub const FLOOD: PortNo = PortNo(0xffff_fffb);
-    /// All ports, without the one that the packet came in by.
+    /// All ports except the packet's input port.
     pub const ALL: PortNo = PortNo(0xffff_fffc);
     /// The controller.
     pub const CONTROLLER: PortNo = PortNo(0xffff_fffd);
     /// The switch's own network stack.
     pub const LOCAL: PortNo = PortNo(0xffff_fffe);
-    /// Any port: in requests alone.
+    /// Any port; only in requests.
     pub const ANY: PortNo = PortNo(0xffff_ffff);
 
     const RESERVED: [(PortNo, &'static str); 8] = [
@@ -48,18 +48,19 @@ impl PortNo {
         (PortNo::ANY, "any"),
     ];
 
-    /// Whether it is the number of a port.
+    /// True if this is the number of a port, not a reserved number.
     #[must_use]
     pub fn is_physical(self) -> bool {
         (1..=PortNo::MAX.0).contains(&self.0)
     }
 
-    /// The port of a name such as `flood`, in small letters or capitals.
+    /// Returns the reserved port with a name such as `flood`; case is ignored.
     #[must_use]
     pub fn from_name(name: &str) -> Option<PortNo> {
         let mut reserved = PortNo::RESERVED.into_iter();
-        let found = reserved.find(|(_, other)| other.eq_ignore_ascii_case(name));
-        found.map(|(port, _)| port)
+        let reserved_port =
+            reserved.find(|(_, reserved_name)| reserved_name.eq_ignore_ascii_case(name));
+        reserved_port.map(|(port, _)| port)
     }
 }
 
@@ -72,7 +73,7 @@ impl fmt::Display for PortNo {
     }
 }
 
-/// A group of actions, by its number.
+/// The number of a group of actions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct GroupId(pub u32);
 
@@ -90,26 +91,26 @@ pub struct GroupId(pub u32);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Action {
-    /// Sends the packet out, as it is then.
+    /// Sends out the packet as changed by the actions before.
     Output {
-        /// By which port.
+        /// The output port.
         port: PortNo,
-        /// To the controller, at most so many bytes.
+        /// The maximum number of bytes that are sent to the controller.
         max_len: u16,
     },
-    /// Has a group process the packet.
+    /// Passes the packet to a group.
     Group(GroupId),
-    /// Chooses the queue of ports that the packet goes out by.
+    /// Selects the queue of the output ports.
     SetQueue(u32),
-    /// Sets a field. All bits of the value count.
+    /// Sets all bits of a field.
     SetField(FieldValue),
-    /// Pushes a VLAN tag of a type.
+    /// Pushes a VLAN tag of this type.
     PushVlan(u16),
     /// Removes the outermost VLAN tag.
     PopVlan,
-    /// Pushes an MPLS label; the frame's type becomes this.
+    /// Pushes an MPLS label; this becomes the frame's type.
     PushMpls(u16),
-    /// Removes the outermost MPLS label; the frame's type becomes this.
+    /// Removes the outermost MPLS label; this becomes the frame's type.
     PopMpls(u16),
     /// Sets the time to live of the outermost MPLS label.
     SetMplsTtl(u8),
@@ -119,14 +120,16 @@ pub enum Action {
     SetTtl(u8),
     /// Decrements the time to live of IP.
     DecrementTtl,
-    /// Copies the time to live from what is below the outermost MPLS label to it.
+    /// Copies the time to live of the next inner label or IP header to the outermost MPLS
+    /// label.
     CopyTtlOut,
-    /// Copies the time to live from the outermost MPLS label to what is below it.
+    /// Copies the time to live of the outermost MPLS label to the next inner label or IP
+    /// header.
     CopyTtlIn,
 }
 
-/// Kinds of actions, of which an action set has one each, in the order in which a
-/// set carries them out (OpenFlow 1.3.5 §5.10).
+/// Kinds of actions. An action set has at most one action of each kind and carries them
+/// out in this order (OpenFlow 1.3.5 §5.10).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kind {
     /// [`Action::CopyTtlIn`].
@@ -155,12 +158,12 @@ pub enum Kind {
     SetQueue,
     /// [`Action::Group`].
     Group,
-    /// [`Action::Output`], which a set with a group does not carry out.
+    /// [`Action::Output`]; not carried out if the set has a group.
     Output,
 }
 
 impl Action {
-    /// The kind of the action.
+    /// Returns the kind of the action.
     #[must_use]
     pub fn kind(&self) -> Kind {
         match self {
@@ -181,7 +184,7 @@ impl Action {
         }
     }
 
-    /// Whether the action changes packets.
+    /// True if the action changes packets.
     #[must_use]
     pub fn changes_packets(&self) -> bool {
         !matches!(
@@ -190,11 +193,11 @@ impl Action {
         )
     }
 
-    /// Changes a packet, if the action is one of those that do; the others leave it
-    /// as it is.
+    /// Changes a packet if the action [changes packets](Self::changes_packets); otherwise
+    /// does nothing.
     ///
     /// # Errors
-    /// [`InvalidTtl`] where a time to live was not decremented.
+    /// [`InvalidTtl`] if a time to live could not be decremented.
     pub fn change(&self, packet: &mut Packet) -> Result<(), InvalidTtl> {
         match *self {
             Action::SetField(FieldValue { field, value, .. }) => packet.set_field(field, value),
@@ -215,7 +218,7 @@ impl Action {
 }
 
 impl fmt::Display for Action {
-    /// As `ovs-ofctl` writes it.
+    /// Writes the action in the syntax of `ovs-ofctl`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Action::Output { port, max_len } if port == PortNo::CONTROLLER => {
@@ -242,8 +245,8 @@ impl fmt::Display for Action {
     }
 }
 
-/// What is known of the packets that a flow entry matches, as far as actions depend
-/// on it; actions change it.
+/// Properties that all packets of a flow entry have and that its actions require.
+/// Checking an action updates them.
 #[derive(Clone, Debug)]
 struct Known {
     eth_type: Option<u128>,
@@ -267,13 +270,13 @@ impl Known {
         }
     }
 
-    /// Whether packets are of a kind that has a field.
+    /// True if all packets are of a kind that has `field`.
     fn has(&self, field: Field) -> bool {
         let is = |known: Option<u128>, values: &[u16]| {
             known.is_some_and(|known| values.iter().any(|&value| u128::from(value) == known))
         };
         match field.info().prerequisite {
-            // A VLAN's number is set in a tag.
+            // Setting the VLAN number requires a tag.
             Prerequisite::None => field != Field::VlanVid || self.has_tag,
             Prerequisite::InPort => false,
             Prerequisite::Vlan => self.has_tag,
@@ -312,9 +315,9 @@ fn is_mpls(kind: u16) -> bool {
     matches!(kind, eth_type::MPLS | eth_type::MPLS_UPSTREAM)
 }
 
-/// Checks that actions fit the packets of a match, one after the other: each sets
-/// what packets have by then, with values that exist (OpenFlow 1.3.5 §7.2.4, §7.4.4.4).
-/// Whether ports and groups exist is not checked here.
+/// Checks that actions fit the packets of a match. Each action may set only fields that
+/// packets have after the actions before, and only to valid values (OpenFlow 1.3.5
+/// §7.2.4, §7.4.4.4). Does not check that ports and groups exist.
 ///
 /// # Errors
 /// [`OpenFlowError`] about the first action that does not fit.
@@ -326,7 +329,7 @@ pub fn check(actions: &[Action], flow: &FlowMatch) -> Result<(), OpenFlowError> 
     Ok(())
 }
 
-/// Checks that a list of actions can be carried out whole.
+/// Checks that a list of actions is within [`MAX_PACKET_ACTIONS`].
 pub(crate) fn check_length(actions: &[Action]) -> Result<(), OpenFlowError> {
     if actions.len() <= MAX_PACKET_ACTIONS as usize {
         return Ok(());
@@ -338,7 +341,7 @@ pub(crate) fn check_length(actions: &[Action]) -> Result<(), OpenFlowError> {
     Err(OpenFlowError::new(ErrorCode::TooManyActions, message))
 }
 
-/// Checks what can be checked of an action alone, whatever packets it is for.
+/// Checks an action without its match.
 pub(crate) fn check_alone(action: &Action) -> Result<(), OpenFlowError> {
     let refuse = |code, why: &str| Err(OpenFlowError::new(code, format!("{action}: {why}")));
     match *action {
@@ -364,11 +367,11 @@ pub(crate) fn check_alone(action: &Action) -> Result<(), OpenFlowError> {
             refuse(ErrorCode::BadTag, "MPLS is of type 0x8847 or 0x8848")
         }
         Action::SetField(FieldValue { field, value, mask }) => {
-            let most = field.max_value();
+            let max_value = field.max_value();
             if !field.info().settable {
                 return refuse(ErrorCode::BadSetType, "no action can set this field");
             }
-            if value > most || mask != most {
+            if value > max_value || mask != max_value {
                 let width = field.info().width;
                 let why = format!("a value of all {width} bits of {field} is needed, and no mask");
                 return refuse(ErrorCode::BadSetArgument, &why);
@@ -385,8 +388,8 @@ pub(crate) fn check_alone(action: &Action) -> Result<(), OpenFlowError> {
     }
 }
 
-/// Checks an action for packets of which something is known, and what is known of
-/// them after it.
+/// Checks an action against the known properties of packets, and updates these to the
+/// properties after the action.
 fn check_action(action: &Action, known: &mut Known) -> Result<(), OpenFlowError> {
     check_alone(action)?;
     let (fits, needed) = match *action {
@@ -412,7 +415,7 @@ fn check_action(action: &Action, known: &mut Known) -> Result<(), OpenFlowError>
     }
     match *action {
         Action::PushVlan(_) => known.has_tag = true,
-        // There may be another one, which is not known.
+        // Whether the packet has another tag is unknown.
         Action::PopVlan => known.has_tag = false,
         Action::PushMpls(kind) | Action::PopMpls(kind) => known.becomes(kind),
         Action::SetField(FieldValue {
@@ -425,8 +428,8 @@ fn check_action(action: &Action, known: &mut Known) -> Result<(), OpenFlowError>
     Ok(())
 }
 
-/// The actions to carry out when a packet leaves the last table: one of each kind, in
-/// the order of kinds.
+/// The actions for a packet that leaves the last table: at most one action of each kind,
+/// in the order of kinds.
 ///
 /// ```
 /// use classyard_datapath::{Action, ActionSet, PortNo};
@@ -442,7 +445,7 @@ pub struct ActionSet {
 }
 
 impl ActionSet {
-    /// Writes actions into the set: each takes the place of the one of its kind.
+    /// Writes actions into the set. Each replaces the action of its kind.
     pub fn write(&mut self, actions: &[Action]) {
         for action in actions {
             let kind = action.kind();
@@ -458,19 +461,19 @@ impl ActionSet {
         self.actions.clear();
     }
 
-    /// Whether there is no action.
+    /// True if the set has no action.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.actions.is_empty()
     }
 
-    /// All actions in the order of their kinds.
+    /// Iterates over all actions in the order of their kinds.
     pub fn in_order(&self) -> impl Iterator<Item = &Action> {
         self.actions.iter()
     }
 
-    /// The actions in the order in which they are carried out. With a group there is
-    /// no output.
+    /// Iterates over the actions that are carried out, in their order. If there is a
+    /// group, the output is left out.
     pub fn ordered(&self) -> impl Iterator<Item = &Action> {
         let has_group = self
             .actions

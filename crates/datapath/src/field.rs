@@ -1,9 +1,9 @@
-//! The fields of a packet that flow entries match and actions set: those of
-//! OpenFlow 1.3.5 §7.2.3.7 but PBB's, and sixteen registers.
+//! The fields of a packet that flow entries match and actions set: the fields of OpenFlow
+//! 1.3.5 §7.2.3.7 except PBB's, and sixteen registers.
 //!
-//! A field has a meaning only in packets of some kind. A match says so itself: it
-//! has the field's *prerequisite*, such as `eth_type=0x0800` for `ipv4_src`. So
-//! fields of different kinds of packets share their place in a
+//! A field has a meaning only in some kinds of packets. A match that uses the field must
+//! select these packets: it needs the field's *prerequisite*, such as `eth_type=0x0800`
+//! for `ipv4_src`. So fields of different kinds of packets can share a place in a
 //! [`PacketKey`](crate::PacketKey).
 
 use std::fmt;
@@ -16,19 +16,19 @@ use crate::Presence;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Field {
-    /// The port that the packet came in by.
+    /// The port that received the packet.
     InPort,
-    /// The physical port below it.
+    /// The physical port below `in_port`.
     InPhyPort,
-    /// What tables tell later tables.
+    /// Data that a table passes to later tables.
     Metadata,
     /// The destination address of the Ethernet header.
     EthDst,
     /// The source address of the Ethernet header.
     EthSrc,
-    /// The type after all VLAN tags; `0x05ff` where there is none.
+    /// The type after all VLAN tags; `0x05ff` if the frame has none.
     EthType,
-    /// The number of the outermost VLAN, and [`VLAN_PRESENT`] where there is one.
+    /// The number of the outermost VLAN with [`VLAN_PRESENT`]; 0 without a tag.
     VlanVid,
     /// The priority in the outermost VLAN tag.
     VlanPcp,
@@ -88,11 +88,11 @@ pub enum Field {
     MplsLabel,
     /// The traffic class of the outermost MPLS label.
     MplsTc,
-    /// Whether the outermost MPLS label is the last one.
+    /// 1 if the outermost MPLS label is the last one.
     MplsBos,
-    /// What a logical port knows of the tunnel that the packet came by.
+    /// The metadata of a logical port, such as a tunnel's key.
     TunnelId,
-    /// Which extension headers IPv6 has, and in which order.
+    /// The extension headers of IPv6, and flags for their order.
     Ipv6Exthdr,
     /// A register.
     Reg0,
@@ -128,10 +128,10 @@ pub enum Field {
     Reg15,
 }
 
-/// The bit of [`Field::VlanVid`] that says that there is a tag (`OFPVID_PRESENT`).
+/// The bit of [`Field::VlanVid`] that is set if the packet has a tag (`OFPVID_PRESENT`).
 pub const VLAN_PRESENT: u16 = 0x1000;
 
-/// EtherTypes, and what stands for one in frames without.
+/// EtherTypes, and a placeholder for frames without a type.
 pub mod eth_type {
     /// IPv4.
     pub const IPV4: u16 = 0x0800;
@@ -149,7 +149,7 @@ pub mod eth_type {
     pub const VLAN_SERVICE: u16 = 0x88a8;
     /// A frame without a type (`OFP_DL_TYPE_NOT_ETH_TYPE`).
     pub const NONE: u16 = 0x05ff;
-    /// The least type; smaller values are lengths.
+    /// The smallest type; smaller values are lengths.
     pub const LEAST: u16 = 0x0600;
 }
 
@@ -177,7 +177,7 @@ pub mod icmpv6 {
 
 /// Bits of [`Field::Ipv6Exthdr`] (`ofp_ipv6exthdr_flags`).
 pub mod exthdr {
-    /// "No next header" was met.
+    /// "No next header" was found.
     pub const NO_NEXT: u16 = 1 << 0;
     /// Encrypted payload.
     pub const ESP: u16 = 1 << 1;
@@ -191,57 +191,57 @@ pub mod exthdr {
     pub const ROUTER: u16 = 1 << 5;
     /// Hop-by-hop options.
     pub const HOP: u16 = 1 << 6;
-    /// A header came again that must not.
+    /// A header is repeated that must not be.
     pub const UNREP: u16 = 1 << 7;
-    /// Headers came in another order than RFC 2460 §4.1 prefers.
+    /// The headers are in another order than RFC 2460 §4.1 prefers.
     pub const UNSEQ: u16 = 1 << 8;
 }
 
-/// What another field of the same match must be, or a field means nothing.
+/// The condition on other fields of the match without which a field is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Prerequisite {
-    /// Nothing.
+    /// No condition.
     None,
     /// The match has an exact `in_port`.
     InPort,
-    /// The match says that there is a VLAN tag.
+    /// The match requires a VLAN tag.
     Vlan,
-    /// An `eth_type` among these.
+    /// The match has one of these values of `eth_type`.
     EthType(&'static [u16]),
-    /// An `ip_proto`, and its prerequisite.
+    /// The match has one of these values of `eth_type`, and this `ip_proto`.
     IpProto(&'static [u16], u8),
-    /// An `icmpv6_type` among these, and its prerequisites.
+    /// The match has one of these values of `icmpv6_type`, and its prerequisites.
     Icmpv6Type(&'static [u8]),
 }
 
-/// Everything about a field but its values.
+/// The properties of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FieldInfo {
     /// The field.
     pub field: Field,
-    /// As `ovs-ofctl` writes it.
+    /// The name in `ovs-ofctl`.
     pub name: &'static str,
-    /// In bits.
+    /// The width in bits.
     pub width: u32,
-    /// The class of the OXM header: OpenFlow basic, or Nicira's for registers.
+    /// The class of the OXM header: OpenFlow basic, or Nicira for registers.
     pub oxm_class: u16,
     /// The field's number in its class.
     pub oxm_field: u8,
-    /// Whether a match may leave some of its bits open. As in Open vSwitch, ports
-    /// and addresses of neighbour discovery may be masked too.
+    /// True if a match may mask the field. As in Open vSwitch, this includes ports and
+    /// addresses of neighbour discovery.
     pub maskable: bool,
-    /// Whether an action may set it. OpenFlow leaves out what is no header field;
-    /// types and protocols are left out here, as in Open vSwitch, since the headers
-    /// that follow would remain those of another protocol.
+    /// True if an action may set the field. OpenFlow excludes fields that are not in a
+    /// header. As in Open vSwitch, types and protocols are excluded too, since the
+    /// following headers would still be of the old protocol.
     pub settable: bool,
-    /// What a match with this field must say besides.
+    /// The condition on other fields of the match.
     pub prerequisite: Prerequisite,
-    /// What a packet must have, or it matches nothing that has this field.
+    /// The parts that a packet needs to match an entry with this field.
     pub presence: Presence,
 }
 
-const BASIC: u16 = 0x8000;
-const NICIRA: u16 = 0x0001;
+const OXM_CLASS_BASIC: u16 = 0x8000;
+const OXM_CLASS_NICIRA: u16 = 0x0001;
 
 const IP: &[u16] = &[eth_type::IPV4, eth_type::IPV6];
 const IPV4: &[u16] = &[eth_type::IPV4];
@@ -266,7 +266,7 @@ const fn info(
         field,
         name,
         width,
-        oxm_class: BASIC,
+        oxm_class: OXM_CLASS_BASIC,
         oxm_field,
         maskable,
         settable,
@@ -277,7 +277,7 @@ const fn info(
 
 const fn register(field: Field, name: &'static str, oxm_field: u8) -> FieldInfo {
     FieldInfo {
-        oxm_class: NICIRA,
+        oxm_class: OXM_CLASS_NICIRA,
         ..info(
             field,
             name,
@@ -355,38 +355,38 @@ impl Field {
     /// The number of fields.
     pub const COUNT: usize = Field::Reg15 as usize + 1;
 
-    /// Every field, in the order of their numbers.
+    /// Iterates over all fields, in the order of their numbers.
     pub fn all() -> impl ExactSizeIterator<Item = Field> {
         INFO.iter().map(|info| info.field)
     }
 
-    /// What there is to know of the field.
+    /// Returns the properties of the field.
     #[inline]
     #[must_use]
     pub fn info(self) -> &'static FieldInfo {
         &INFO[self as usize]
     }
 
-    /// Its number, from 0 on.
+    /// Returns the field's number, from 0.
     #[inline]
     #[must_use]
     pub fn index(self) -> usize {
         self as usize
     }
 
-    /// As `ovs-ofctl` writes it.
+    /// Returns the name in `ovs-ofctl`.
     #[must_use]
     pub fn name(self) -> &'static str {
         self.info().name
     }
 
-    /// The field of that name.
+    /// Returns the field with this name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Field> {
         Field::all().find(|field| field.name() == name)
     }
 
-    /// The field of an OXM header.
+    /// Returns the field of an OXM header.
     #[must_use]
     pub fn from_oxm(class: u16, number: u8) -> Option<Field> {
         Field::all().find(|field| {
@@ -395,7 +395,7 @@ impl Field {
         })
     }
 
-    /// How its values are written.
+    /// Returns the text format of the field's values.
     #[must_use]
     pub fn format(self) -> ValueFormat {
         match self {
@@ -420,7 +420,7 @@ impl Field {
         }
     }
 
-    /// The largest value.
+    /// Returns the largest value.
     #[inline]
     #[must_use]
     pub fn max_value(self) -> u128 {

@@ -1,4 +1,4 @@
-//! What a flow entry matches: fields with values and masks (OpenFlow 1.3.5 §7.2.3).
+//! Matches of flow entries: fields with values and masks (OpenFlow 1.3.5 §7.2.3).
 
 use std::fmt;
 
@@ -8,19 +8,19 @@ use crate::error::{ErrorCode, OpenFlowError};
 use crate::field::{Field, Prerequisite, VLAN_PRESENT, eth_type};
 use crate::key::{PacketKey, Presence};
 
-/// Values of a field: those that agree with one on the bits of a mask.
+/// A value of a field under a mask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FieldValue {
     /// The field.
     pub field: Field,
-    /// The bits that a packet must have. Those outside of the mask are 0.
+    /// The required bits. Bits outside of the mask are 0.
     pub value: u128,
-    /// The bits that are looked at, at least one.
+    /// The bits that are compared, at least one.
     pub mask: u128,
 }
 
 impl FieldValue {
-    /// One value.
+    /// Returns a match of one value.
     #[must_use]
     pub fn exact(field: Field, value: u128) -> FieldValue {
         FieldValue {
@@ -30,19 +30,19 @@ impl FieldValue {
         }
     }
 
-    /// Whether all bits are looked at.
+    /// True if the mask has all bits of the field.
     #[must_use]
     pub fn is_exact(&self) -> bool {
         self.mask == self.field.max_value()
     }
 }
 
-/// Kinds of packets that flow tables keep apart.
+/// Kinds of packets for which a flow table has separate engines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Family {
-    /// The EtherType is that of IPv4.
+    /// EtherType IPv4.
     Ipv4,
-    /// The EtherType is that of IPv6.
+    /// EtherType IPv6.
     Ipv6,
     /// Any other EtherType, or none.
     Other,
@@ -52,7 +52,7 @@ impl Family {
     /// All families.
     pub const ALL: [Family; 3] = [Family::Ipv4, Family::Ipv6, Family::Other];
 
-    /// The family of a packet.
+    /// Returns the family of a packet.
     #[inline]
     #[must_use]
     pub fn of(key: &PacketKey) -> Family {
@@ -63,7 +63,7 @@ impl Family {
         }
     }
 
-    /// The families of packets of a type.
+    /// Returns the family of packets with an EtherType.
     fn of_type(kind: u128) -> Family {
         match u16::try_from(kind) {
             Ok(eth_type::IPV4) => Family::Ipv4,
@@ -73,7 +73,7 @@ impl Family {
     }
 }
 
-/// What a flow entry matches: all of some values.
+/// The match of a flow entry: a packet must match all of its values.
 ///
 /// ```
 /// use classyard_datapath::{ErrorCode, Field, FieldValue, FlowMatch};
@@ -101,15 +101,15 @@ pub struct FlowMatch {
 }
 
 impl FlowMatch {
-    /// A match of these values, in any order. Values of which no bit is looked at are
-    /// left out; a match without values is that of every packet.
+    /// Returns a match of `values`, which may be in any order. Values with an empty mask
+    /// are left out. A match without values matches every packet.
     ///
     /// # Errors
-    /// [`OpenFlowError`] says which field is wrong and why: its value does not fit
-    /// it, or has bits outside of the mask; it takes no mask; it stands there twice;
-    /// or the match lacks what the field needs, such as `eth_type` for `ipv4_src`.
+    /// [`OpenFlowError`] with the field and the reason: a value that does not fit into
+    /// the field or has bits outside of its mask, an invalid mask, a repeated field, or a
+    /// missing prerequisite, such as `eth_type` for `ipv4_src`.
     pub fn new(values: impl IntoIterator<Item = FieldValue>) -> Result<FlowMatch, OpenFlowError> {
-        let mut kept: Vec<FieldValue> = Vec::new();
+        let mut matched: Vec<FieldValue> = Vec::new();
         let mut seen = [false; Field::COUNT];
         for value in values {
             check_value(&value)?;
@@ -119,14 +119,14 @@ impl FlowMatch {
                 return Err(error.about(value.field));
             }
             if value.mask != 0 {
-                kept.push(value);
+                matched.push(value);
             }
         }
-        kept.sort_by_key(|value| value.field);
-        let presence = kept.iter().map(|value| value.field.info().presence);
+        matched.sort_by_key(|value| value.field);
+        let presence = matched.iter().map(|value| value.field.info().presence);
         let presence = presence.fold(Presence::NONE, Presence::and);
         let built = FlowMatch {
-            values: kept.into(),
+            values: matched.into(),
             presence,
         };
         for value in built.values.iter() {
@@ -141,26 +141,26 @@ impl FlowMatch {
         &self.values
     }
 
-    /// What is said of a field.
+    /// Returns the value and mask of a field, if the match has it.
     #[must_use]
     pub fn get(&self, field: Field) -> Option<&FieldValue> {
         self.values.iter().find(|value| value.field == field)
     }
 
-    /// What a packet must have to match.
+    /// Returns the parts that a packet needs to match.
     #[must_use]
     pub fn presence(&self) -> Presence {
         self.presence
     }
 
-    /// The families in which there may be packets that match.
+    /// Iterates over the families that may have matching packets.
     pub fn families(&self) -> impl Iterator<Item = Family> + use<> {
         let kind = self.exact(Field::EthType);
         let families = Family::ALL.into_iter();
         families.filter(move |&family| kind.is_none_or(|kind| Family::of_type(kind) == family))
     }
 
-    /// Whether a packet matches: the definition of a match.
+    /// True if a packet matches. This is the definition of a match.
     #[must_use]
     pub fn matches(&self, key: &PacketKey) -> bool {
         key.presence().has(self.presence)
@@ -170,8 +170,8 @@ impl FlowMatch {
                 .all(|value| (key.get(value.field) ^ value.value) & value.mask == 0)
     }
 
-    /// Whether every packet that the other one matches is matched as far as fields go:
-    /// what this one says of a field the other one says as well, and perhaps more.
+    /// True if `other` compares all bits that this match compares, with the same values.
+    /// So every packet with these fields that `other` matches, this match matches too.
     #[must_use]
     pub fn includes(&self, other: &FlowMatch) -> bool {
         self.values.iter().all(|wide| {
@@ -181,7 +181,7 @@ impl FlowMatch {
         })
     }
 
-    /// Whether some packet may match both: no field tells them apart.
+    /// True if some packet may match both: no field excludes it.
     #[must_use]
     pub fn overlaps(&self, other: &FlowMatch) -> bool {
         self.values.iter().all(|one| {
@@ -191,7 +191,7 @@ impl FlowMatch {
         })
     }
 
-    /// The only value of a field that matches, if there is just one.
+    /// Returns the only matching value of a field, if there is exactly one.
     fn exact(&self, field: Field) -> Option<u128> {
         let value = self.get(field)?;
         value.is_exact().then_some(value.value)
@@ -240,7 +240,7 @@ impl FlowMatch {
             }
             Prerequisite::Icmpv6Type(types) => {
                 let types: Vec<u16> = types.iter().map(|&kind| u16::from(kind)).collect();
-                // What ICMPv6's type needs is checked with that.
+                // The prerequisites of the type of ICMPv6 are checked with that field.
                 match is_one(Field::Icmpv6Type, &types) {
                     true => Ok(()),
                     false => lacks(listed(Field::Icmpv6Type, &types, false)),
@@ -253,13 +253,13 @@ impl FlowMatch {
 fn check_value(value: &FieldValue) -> Result<(), OpenFlowError> {
     let FieldValue { field, value, mask } = *value;
     let refuse = |code, message: String| Err(OpenFlowError::new(code, message).about(field));
-    let most = field.max_value();
+    let max_value = field.max_value();
     let width = field.info().width;
-    if value > most {
+    if value > max_value {
         let message = format!("{field}={value:#x} does not fit into {width} bits");
         return refuse(ErrorCode::BadMatchValue, message);
     }
-    if mask > most {
+    if mask > max_value {
         let message = format!("{field}: the mask {mask:#x} does not fit into {width} bits");
         return refuse(ErrorCode::BadMatchMask, message);
     }
@@ -267,13 +267,13 @@ fn check_value(value: &FieldValue) -> Result<(), OpenFlowError> {
         let message = format!("{field}={value:#x}/{mask:#x} has bits outside of its mask");
         return refuse(ErrorCode::BadMatchWildcards, message);
     }
-    if !field.info().maskable && mask != most && mask != 0 {
+    if !field.info().maskable && mask != max_value && mask != 0 {
         let message = format!("{field} takes no mask; give the whole value, or leave it out");
         return refuse(ErrorCode::BadMatchMask, message);
     }
-    // A VLAN's number without the bit that says that there is one matches nothing.
+    // A VLAN number without the presence bit matches no packet.
     let absent = mask & u128::from(VLAN_PRESENT) != 0 && value & u128::from(VLAN_PRESENT) == 0;
-    if field == Field::VlanVid && absent && (value != 0 || mask != most) {
+    if field == Field::VlanVid && absent && (value != 0 || mask != max_value) {
         let message = format!(
             "{field}={value:#x}/{mask:#x} can match no packet: a VLAN's number has the bit \
              {VLAN_PRESENT:#x}, and {field}=0 is a packet without a tag"
@@ -284,7 +284,7 @@ fn check_value(value: &FieldValue) -> Result<(), OpenFlowError> {
 }
 
 impl fmt::Display for FieldValue {
-    /// `ipv4_dst=10.0.0.0/8`
+    /// Writes for example `ipv4_dst=10.0.0.0/8`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let FieldValue { field, value, mask } = *self;
         let format = field.format();
@@ -304,7 +304,7 @@ impl fmt::Display for FieldValue {
 }
 
 impl fmt::Display for FlowMatch {
-    /// As `ovs-ofctl` takes it: `eth_type=0x800,ipv4_dst=10.0.0.0/8`.
+    /// Writes the syntax of `ovs-ofctl`: `eth_type=0x800,ipv4_dst=10.0.0.0/8`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (number, value) in self.values.iter().enumerate() {
             if number > 0 {

@@ -1,18 +1,19 @@
-//! The flow entries of a table, as far as lookups go: which one wins a packet.
+//! The flow entries of one table, and the lookup of the winning entry.
 //!
 //! # Idea
 //! Entries are rules of engines over [projections](crate::lab::projection), one for each
-//! family of packets. An entry that matches packets of several families is a rule in
-//! each. Should an entry come with a field that a family's projection lacks, the
-//! projection has to become wider, and every rule of the engine with it. Up to
-//! [`TableSettings::rebuild_below`] rules that is done at once. Beyond, the entry goes
-//! to another engine with a wider projection, and a lookup asks both. Then either
-//! [`FlowTable::maintain`] moves the rules over, some at a time, until the narrow engine
-//! is empty, or [`FlowTable::rebuild`] makes one engine of them at once.
+//! family of packets. An entry that matches packets of several families is a rule in each
+//! of them. If a new entry has a field that its family's projection lacks, the projection
+//! must become wider, with every rule of its engine. Below
+//! [`TableSettings::rebuild_below`] rules, the engine is rebuilt immediately. Otherwise
+//! the entry goes to a second engine with a wider projection, and lookups use both
+//! engines. Then either [`FlowTable::maintain`] moves the rules, a few in each call,
+//! until the narrow engine is empty, or [`FlowTable::rebuild`] builds one engine for all
+//! of them.
 //!
-//! Engines that are fitted to their rules are fitted again as rules change
-//! ([`classyard::reoptimise`]): the plan is computed from a snapshot of an engine, and
-//! installed in it by [`FlowTable::maintain`].
+//! Engines that adapt to their rules are re-optimised as the rules change
+//! ([`classyard::reoptimise`]): a plan is computed from a snapshot of the engine, and
+//! [`FlowTable::maintain`] installs it.
 //!
 //! ```text
 //! entries:  { id → priority, match }
@@ -22,14 +23,13 @@
 //! other:
 //! ```
 //!
-//! Entries that match every packet, such as the table-miss entry, are no rules of
-//! engines: the best of them is what lookups begin with.
+//! Entries that match every packet, such as the table-miss entry, are in no engine.
+//! Lookups start with the best of them as the winner.
 //!
 //! # Cost
-//! Adding and removing: an update of one or two engines in each family, and below
-//! the limit a build over its rules where a field is new. Lookups: for each family
-//! whose packets are in the batch a projection and a lookup, one more for each engine
-//! while there are several.
+//! Adding and removing: one or two engine updates in each family, and below the limit a
+//! rebuild if a field is new. Lookups: one projection and one lookup for each engine of
+//! each family in the batch.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -45,7 +45,7 @@ use crate::flow_match::{Family, FlowMatch};
 use crate::key::{KEY_WORDS, PacketKey};
 use crate::projection::{FieldSet, Projection, TooWide};
 
-/// How a flow table is kept.
+/// Settings of a flow table.
 ///
 /// ```
 /// use classyard::EngineSpec;
@@ -54,7 +54,7 @@ use crate::projection::{FieldSet, Projection, TooWide};
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let settings = TableSettings::new(EngineSpec::parse("tuplemerge")?)?.rebuild_below(100);
 /// assert_eq!(settings.engine().to_string(), "tuplemerge");
-/// // An engine that is built once cannot follow a controller.
+/// An engine without updates cannot follow a controller.
 /// assert!(TableSettings::new(EngineSpec::parse("rfc")?).is_err());
 /// # Ok(())
 /// # }
@@ -66,11 +66,10 @@ pub struct TableSettings {
 }
 
 impl TableSettings {
-    /// Rules of a projection below which it is made wider at once, unless
-    /// [`rebuild_below`](Self::rebuild_below) says another number.
+    /// The usual value of [`rebuild_below`](Self::rebuild_below), in rules.
     pub const USUAL_REBUILD_BELOW: usize = 256;
 
-    /// Settings with an engine for each family of packets.
+    /// Returns settings with an engine for each family of packets.
     ///
     /// # Errors
     /// [`BuildError`] if the engine takes no updates, or has an option that this host
@@ -86,7 +85,7 @@ impl TableSettings {
         })
     }
 
-    /// Makes a projection of fewer rules wider at once.
+    /// Sets the number of rules below which a projection is widened immediately.
     #[must_use]
     pub fn rebuild_below(self, rules: usize) -> TableSettings {
         TableSettings {
@@ -95,32 +94,32 @@ impl TableSettings {
         }
     }
 
-    /// The engine of each family.
+    /// Returns the engine that each family uses.
     #[must_use]
     pub fn engine(&self) -> &EngineSpec {
         &self.engine
     }
 }
 
-/// Why an entry cannot be added.
+/// The reason why an entry cannot be added.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TableError {
-    /// The table has an entry of that id.
+    /// The table already has an entry with this id.
     #[error("the table has an entry {0} already")]
     Known(RuleId),
-    /// The fields of the table's entries are too many.
+    /// The table's entries have too many fields.
     #[error(transparent)]
     Wide(#[from] TooWide),
-    /// An engine cannot be built over them.
+    /// The engine could not be built.
     #[error(transparent)]
     Build(#[from] BuildError),
-    /// An engine does not take the entry.
+    /// The engine refused the entry.
     #[error(transparent)]
     Update(UpdateError),
 }
 
-/// What is known of an entry.
+/// The priority and match of an entry.
 #[derive(Clone, Debug)]
 struct Entry {
     priority: Priority,
@@ -136,18 +135,18 @@ struct Part {
     rules: usize,
 }
 
-/// What matches packets of a family.
+/// The engines of a family.
 #[derive(Default)]
 struct FamilyRules {
-    /// Each has the fields of the one before, and more.
+    /// Each part has all fields of the part before, and more.
     parts: Vec<Part>,
-    /// Rules of the first part that are to be moved to the last one. Those that are
-    /// gone meanwhile may be among them, and none that came since is.
+    /// Rules of the first part that are to be moved to the last part. May include rules
+    /// that were removed after the list was made; does not include later additions.
     moving: Vec<RuleId>,
 }
 
-/// The most parts of a family.
-const PARTS: usize = 4;
+/// The maximum number of parts of a family.
+const MAX_PARTS: usize = 4;
 
 /// The flow entries of a table.
 ///
@@ -176,17 +175,17 @@ const PARTS: usize = 4;
 pub struct FlowTable {
     settings: TableSettings,
     entries: Entries,
-    /// Entries that match every packet, by their ranks.
+    /// Entries that match every packet, by rank.
     always: BTreeMap<u64, Winner>,
     families: [FamilyRules; Family::ALL.len()],
-    /// True if engines do not get entries before the table is rebuilt.
+    /// True if new entries stay out of the engines until the table is rebuilt.
     is_filling: bool,
 }
 
-/// Working memory of lookups: one for each thread, good for any table.
+/// Buffers for lookups: one per thread, usable with any table.
 #[derive(Default)]
 pub struct TableBuffers {
-    /// Packets of each family, by their places in the batch.
+    /// The packets of each family, by their positions in the batch.
     places: [Vec<usize>; Family::ALL.len()],
     words: Vec<u64>,
     winners: Vec<Winner>,
@@ -194,7 +193,7 @@ pub struct TableBuffers {
 }
 
 impl FlowTable {
-    /// A table without entries.
+    /// Returns an empty table.
     #[must_use]
     pub fn new(settings: TableSettings) -> FlowTable {
         FlowTable {
@@ -206,8 +205,8 @@ impl FlowTable {
         }
     }
 
-    /// Keeps new entries out of the engines, and so out of lookups, until
-    /// [`rebuild`](Self::rebuild) builds the engines once over all entries. That takes
+    /// Adds further entries to no engine, so lookups do not find them, until
+    /// [`rebuild`](Self::rebuild) builds the engines once over all entries. This takes
     /// much less time than many insertions.
     pub(crate) fn begin_filling(&mut self) {
         self.is_filling = true;
@@ -219,13 +218,13 @@ impl FlowTable {
         self.entries.len()
     }
 
-    /// Whether there is no entry.
+    /// True if the table has no entry.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// What an entry matches.
+    /// Returns the priority and match of an entry.
     #[must_use]
     pub fn get(&self, id: RuleId) -> Option<(Priority, &Arc<FlowMatch>)> {
         let entry = self.entries.get(&id)?;
@@ -235,7 +234,7 @@ impl FlowTable {
     /// Adds an entry. At equal priority the lower id wins.
     ///
     /// # Errors
-    /// [`TableError`]; the table is as it was then.
+    /// [`TableError`]; the table is unchanged.
     pub fn add(
         &mut self,
         id: RuleId,
@@ -269,7 +268,7 @@ impl FlowTable {
         Ok(())
     }
 
-    /// Removes an entry; says whether there was one.
+    /// Removes an entry. Returns true if it existed.
     pub fn remove(&mut self, id: RuleId) -> bool {
         let Some(entry) = self.entries.remove(&id) else {
             return false;
@@ -284,19 +283,18 @@ impl FlowTable {
         true
     }
 
-    /// Whether some family has a second engine, which costs lookups.
+    /// True if some family has several engines, which makes lookups slower.
     #[must_use]
     pub fn is_split(&self) -> bool {
         self.families.iter().any(|rules| rules.parts.len() > 1)
     }
 
-    /// Builds every family's engine anew, one over just the fields that entries have by
-    /// now.
+    /// Rebuilds the engine of every family, over just the fields that its entries use.
     ///
     /// # Errors
-    /// [`TableError`]; the table answers as before then.
+    /// [`TableError`]; lookups return the same winners as before.
     pub fn rebuild(&mut self) -> Result<(), TableError> {
-        // Entries that were added one after the other are neighbours in memory.
+        // Sorted, so that consecutive ids are neighbours in memory.
         let mut entries: Vec<(&RuleId, &Entry)> = self.entries.iter().collect();
         entries.sort_unstable_by_key(|&(id, _)| id);
         for family in Family::ALL {
@@ -314,15 +312,15 @@ impl FlowTable {
         Ok(())
     }
 
-    /// The engine with most entries of a family, where it can be fitted again.
+    /// Returns the engine with most entries of a family, if it can be re-optimised.
     fn main_engine(&self, family: Family) -> Option<&dyn Reoptimise> {
         let parts = self.families[family as usize].parts.iter();
         let part = parts.max_by_key(|part| part.rules)?;
         part.engine.dynamic()?.reoptimise()
     }
 
-    /// A family whose engine should be fitted to its entries again, as lookups cost
-    /// much more than when it was.
+    /// Returns a family whose engine should be re-optimised, since its lookups cost much
+    /// more than after the last optimisation.
     #[must_use]
     pub fn drifted(&self) -> Option<Family> {
         let mut families = Family::ALL.into_iter();
@@ -332,14 +330,14 @@ impl FlowTable {
         })
     }
 
-    /// Copies some more of what a plan for a family's engine needs to know; says
-    /// whether that was all. `None` where there is nothing to plan.
+    /// Copies the next part of a family's engine to a snapshot for a plan. Returns true
+    /// if the snapshot is complete, `None` if the engine cannot be planned.
     pub fn look(&self, family: Family, snapshot: &mut Snapshot) -> Option<bool> {
         Some(self.main_engine(family)?.look(snapshot))
     }
 
-    /// Begins to arrange a family's entries as a plan says, where the engine is still
-    /// the one that the plan is for; says whether it is.
+    /// Begins to install a plan in the family's engine that it was made for. Returns
+    /// true if installing has begun, and false if the engine was replaced.
     pub fn install(&mut self, family: Family, plan: &LookupPlan) -> bool {
         let parts = &mut self.families[family as usize].parts;
         let fitting = parts.iter_mut().find(|part| {
@@ -350,7 +348,7 @@ impl FlowTable {
         engine.is_some_and(|engine| engine.install(plan))
     }
 
-    /// Whether [`maintain`](Self::maintain) has anything to do.
+    /// True if [`maintain`](Self::maintain) has work to do.
     #[must_use]
     pub fn is_unfinished(&self) -> bool {
         let parts = self.families.iter().flat_map(|rules| &rules.parts);
@@ -358,10 +356,10 @@ impl FlowTable {
         self.is_split() || engines.any(Reoptimise::is_installing)
     }
 
-    /// Where a family has several engines, moves up to so many entries from the
-    /// narrowest to the widest one; an engine without entries goes. Makes as many steps
-    /// of installing plans. Answers stay the same. Returns how many entries it has
-    /// moved.
+    /// Moves up to `steps` entries from the narrowest to the widest engine of families
+    /// that have several, and drops engines that become empty. Also makes `steps` steps
+    /// of installing plans in each engine. Lookup results do not change. Returns the
+    /// number of steps that moving took.
     pub fn maintain(&mut self, steps: usize) -> usize {
         for part in self.families.iter_mut().flat_map(|rules| &mut rules.parts) {
             let engine = part.engine.as_dynamic();
@@ -369,18 +367,18 @@ impl FlowTable {
                 engine.step(steps);
             }
         }
-        let mut left = steps;
+        let mut steps_left = steps;
         for family in Family::ALL {
             let rules = &mut self.families[family as usize];
-            while left > 0 && rules.parts.len() > 1 {
-                left -= rules.move_some(left, family, &self.entries);
+            while steps_left > 0 && rules.parts.len() > 1 {
+                steps_left -= rules.move_some(steps_left, family, &self.entries);
             }
         }
-        steps - left
+        steps - steps_left
     }
 
-    /// Tables of the engines, as each counts its own: what a lookup of a packet of each
-    /// family may have to visit.
+    /// Returns the number of tables in all engines. A lookup may probe all tables of the
+    /// packet's family.
     #[must_use]
     pub fn engine_tables(&self) -> usize {
         let parts = self.families.iter().flat_map(|rules| &rules.parts);
@@ -394,8 +392,8 @@ impl FlowTable {
         parts.map(|part| part.engine.stats().bytes()).sum()
     }
 
-    /// Finds for each packet the entry that wins it; `key` has the packets' keys by
-    /// their places.
+    /// Looks up the winning entry of each packet. `key` returns the key at a position of
+    /// the batch.
     pub fn classify<'k>(
         &self,
         key: impl Fn(usize) -> &'k PacketKey,
@@ -407,12 +405,12 @@ impl FlowTable {
         if self.families.iter().all(|rules| rules.parts.is_empty()) {
             return;
         }
-        let mut all = std::mem::take(&mut buffers.places);
-        all.iter_mut().for_each(Vec::clear);
+        let mut family_places = std::mem::take(&mut buffers.places);
+        family_places.iter_mut().for_each(Vec::clear);
         for place in 0..winners.len() {
-            all[Family::of(key(place)) as usize].push(place);
+            family_places[Family::of(key(place)) as usize].push(place);
         }
-        for (rules, places) in self.families.iter().zip(&all) {
+        for (rules, places) in self.families.iter().zip(&family_places) {
             if rules.parts.is_empty() || places.is_empty() {
                 continue;
             }
@@ -426,12 +424,12 @@ impl FlowTable {
                 winners[place] = winner;
             }
         }
-        buffers.places = all;
+        buffers.places = family_places;
     }
 
-    /// Finds the entry that wins a packet, and adds to a mask over the packet's key the
-    /// bits that this depended on: every packet that has the same there has the same
-    /// winner.
+    /// Looks up the winning entry of a packet. Adds to `mask` the bits of the packet's
+    /// key on which the result depends: every packet with the same values of these bits
+    /// has the same winner.
     pub fn classify_masked(
         &self,
         key: &PacketKey,
@@ -451,7 +449,7 @@ impl FlowTable {
     }
 }
 
-/// Whether an entry is a rule of a family's engines.
+/// True if an entry is a rule of a family's engines.
 fn is_in(flow: &FlowMatch, family: Family) -> bool {
     !flow.values().is_empty() && flow.families().any(|other| other == family)
 }
@@ -465,7 +463,7 @@ impl FamilyRules {
         entries: &Entries,
         settings: &TableSettings,
     ) -> Result<(), TableError> {
-        // The widest, so that the others become empty.
+        // The widest part, so that the other parts become empty.
         let mut parts = self.parts.iter_mut().rev();
         if let Some(part) = parts.find(|part| part.projection.covers(&entry.flow)) {
             return part.insert(id, entry);
@@ -480,11 +478,11 @@ impl FamilyRules {
         }
         let last = self.parts.last().expect("there is one");
         let fields = last.projection.fields();
-        let built = if self.parts.len() < PARTS && last.rules >= settings.rebuild_below {
-            // With the fields of the part before as well: rules will come from there.
+        let built = if self.parts.len() < MAX_PARTS && last.rules >= settings.rebuild_below {
+            // Includes the fields of the previous part, since its rules will move here.
             Part::over(fields, new.clone(), family, settings).map(|part| (part, false))
         } else {
-            // The last part becomes wider still.
+            // Replaces the last part by a wider one.
             let members = entries.iter().filter(|(id, _)| last.has(**id));
             let members = members.chain(new.clone());
             Part::over(fields, members, family, settings).map(|part| (part, true))
@@ -497,7 +495,7 @@ impl FamilyRules {
                 self.parts.push(part);
                 Ok(())
             }
-            // Fields that no entry has any more may be in the way.
+            // Fields that no entry uses any more may make the projection too wide.
             Err(TableError::Wide(_)) => {
                 let members = entries.iter();
                 let members = members.filter(|(_, entry)| is_in(&entry.flow, family));
@@ -509,8 +507,8 @@ impl FamilyRules {
         }
     }
 
-    /// Moves some rules from the first part to the last one; says how many steps that
-    /// took, at least one.
+    /// Moves up to `steps` rules from the first part to the last. Returns the number of
+    /// steps, at least one.
     fn move_some(&mut self, steps: usize, family: Family, entries: &Entries) -> usize {
         let [first, .., last] = &mut self.parts[..] else {
             return 1;
@@ -522,9 +520,9 @@ impl FamilyRules {
             let members = members.filter(|(id, _)| first.has(**id));
             self.moving.extend(members.map(|(id, _)| *id));
         }
-        let from = self.moving.len().saturating_sub(steps);
+        let first_moved = self.moving.len().saturating_sub(steps);
         let mut moved = 0;
-        for id in self.moving.drain(from..) {
+        for id in self.moving.drain(first_moved..) {
             moved += 1;
             if first.has(id) {
                 last.insert(id, &entries[&id])
@@ -553,7 +551,7 @@ impl FamilyRules {
 }
 
 impl Part {
-    /// An engine over the fields of some entries.
+    /// Builds an engine over the fields of some entries.
     fn build<'e>(
         entries: impl Iterator<Item = (&'e RuleId, &'e Entry)>,
         family: Family,
@@ -562,7 +560,7 @@ impl Part {
         Part::over(FieldSet::NONE, entries, family, settings)
     }
 
-    /// An engine over some fields and those of entries.
+    /// Builds an engine over `fields` and the fields of some entries.
     fn over<'e>(
         fields: FieldSet,
         entries: impl Iterator<Item = (&'e RuleId, &'e Entry)>,
@@ -615,7 +613,7 @@ impl Part {
         self.rules -= 1;
     }
 
-    /// Improves the buffers' winners by this part's rules, for their packets.
+    /// Improves the buffers' winners with this part's rules, for their packets.
     fn improve<'k>(
         &self,
         packets: impl Iterator<Item = &'k PacketKey>,
@@ -637,8 +635,8 @@ impl Part {
         self.engine.improve_batch(keys, winners, scratch);
     }
 
-    /// Improves a winner by this part's rules, and adds the bits of the key that this
-    /// depended on to a mask.
+    /// Improves a winner with this part's rules. Adds the bits of the key that the result
+    /// depends on to `mask`.
     fn improve_masked(
         &self,
         key: &PacketKey,

@@ -1,52 +1,52 @@
-//! A packet's fields, packed: what one pass over a frame makes.
+//! The key of a packet: its fields, packed into words by one pass over the frame.
 
 use classyard::schema::{Part, Placement};
 
 use crate::field::{Field, Prerequisite};
 
-/// Words of a key.
+/// Words of a packet key.
 pub const KEY_WORDS: usize = 22;
 
-/// What a packet must have for some field to mean anything, as bits. OpenFlow
-/// 1.3.5 §7.2.1.2: a packet that lacks a field, such as a later fragment its
-/// ports, matches no flow entry that has it.
+/// The parts of a packet that give its fields a meaning, as bits. A packet without a
+/// field matches no flow entry with that field (OpenFlow 1.3.5 §7.2.1.2). For example, a
+/// later fragment has no ports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Presence(u8);
 
 impl Presence {
-    /// Nothing special.
+    /// No part is required.
     pub const NONE: Presence = Presence(0);
-    /// The header of IPv4 without its options, that of IPv6 without its extension
-    /// headers, ARP, or the outermost MPLS label.
+    /// The header of IPv4 without options, of IPv6 without extension headers, of ARP, or
+    /// the outermost MPLS label.
     pub const NETWORK: Presence = Presence(1);
-    /// Besides, the protocol above IP, which in IPv6 is known once all extension
-    /// headers are.
+    /// `NETWORK`, and the protocol above IP. In IPv6 it is known only after all extension
+    /// headers.
     pub const PROTOCOL: Presence = Presence(3);
-    /// Besides, the ports of TCP, UDP or SCTP, or type and code of ICMP.
+    /// `PROTOCOL`, and the ports of TCP, UDP or SCTP, or the type and code of ICMP.
     pub const TRANSPORT: Presence = Presence(7);
-    /// Besides, the target of neighbour discovery.
+    /// `TRANSPORT`, and the target of neighbour discovery.
     pub const ND_TARGET: Presence = Presence(15);
-    /// Besides, the option with an Ethernet address that belongs to it.
+    /// `ND_TARGET`, and the option of neighbour discovery with the Ethernet address.
     pub const ND_LINK_LAYER: Presence = Presence(31);
 
-    /// Bits of a presence.
+    /// The number of presence bits.
     pub const WIDTH: u32 = 5;
 
-    /// All of both.
+    /// Returns the parts of either presence.
     #[inline]
     #[must_use]
     pub const fn and(self, other: Presence) -> Presence {
         Presence(self.0 | other.0)
     }
 
-    /// Whether all of the other one is there.
+    /// True if all parts of `other` are present.
     #[inline]
     #[must_use]
     pub const fn has(self, other: Presence) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// A bit for each thing that is there.
+    /// Returns one bit for each part.
     #[inline]
     #[must_use]
     pub const fn bits(self) -> u8 {
@@ -70,11 +70,11 @@ impl Presence {
 /// 13  nd_sll or nd_tll 48
 /// 14  registers, two in a word
 /// ```
-/// Fields that no packet has together share a place. What a packet lacks is 0.
+/// Fields that cannot occur together share a place. Absent fields are 0.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PacketKey([u64; KEY_WORDS]);
 
-/// A place in one word.
+/// Returns a place in one word.
 const fn at(word: usize, shift: u32, width: u32) -> Placement {
     Placement {
         low: Part { word, shift, width },
@@ -82,7 +82,7 @@ const fn at(word: usize, shift: u32, width: u32) -> Placement {
     }
 }
 
-/// A place in two words, the lower half first.
+/// Returns a place in two words, the lower half first.
 const fn wide(word: usize) -> Placement {
     Placement {
         low: Part {
@@ -104,25 +104,25 @@ const PRESENCE: Part = Part {
     width: Presence::WIDTH,
 };
 
-/// The first word of registers.
-const REGISTERS: usize = 14;
+/// The first word with registers.
+const FIRST_REGISTER_WORD: usize = 14;
 
 const PLACES: [Placement; Field::COUNT] = {
-    let mut places = [at(0, 0, 64); Field::COUNT];
+    let mut placements = [at(0, 0, 64); Field::COUNT];
     let mut number = 0;
     while number < Field::COUNT {
-        places[number] = place_of(number);
+        placements[number] = place_of(number);
         number += 1;
     }
-    places
+    placements
 };
 
 const fn place_of(number: usize) -> Placement {
-    const REG0: usize = Field::Reg0 as usize;
-    if number >= REG0 {
-        let register = number - REG0;
+    const FIRST_REGISTER: usize = Field::Reg0 as usize;
+    if number >= FIRST_REGISTER {
+        let register = number - FIRST_REGISTER;
         let shift = if register.is_multiple_of(2) { 0 } else { 32 };
-        return at(REGISTERS + register / 2, shift, 32);
+        return at(FIRST_REGISTER_WORD + register / 2, shift, 32);
     }
     const fn is(number: usize, field: Field) -> bool {
         number == field as usize
@@ -173,36 +173,36 @@ impl Default for PacketKey {
 }
 
 impl PacketKey {
-    /// Where a field is.
+    /// Returns the place of a field.
     #[inline]
     #[must_use]
     pub fn place(field: Field) -> &'static Placement {
         &PLACES[field.index()]
     }
 
-    /// A field's value; of fields that share a place, that of the one that the
-    /// packet has.
+    /// Returns a field's value. If fields share the place, the value belongs to the field
+    /// that the packet has.
     #[inline]
     #[must_use]
     pub fn get(&self, field: Field) -> u128 {
         PacketKey::place(field).get(&self.0)
     }
 
-    /// Sets a field. Bits beyond its width are dropped.
+    /// Sets a field. Bits above the field's width are dropped.
     #[inline]
     pub fn set(&mut self, field: Field, value: u128) {
         PacketKey::place(field).set(&mut self.0, value);
     }
 
-    /// The EtherType: the same as `get` of it, for those that ask for every packet.
+    /// Returns the EtherType, faster than `get`, since every packet needs it.
     #[inline]
     #[must_use]
     pub fn eth_type(&self) -> u16 {
-        let place = &PLACES[Field::EthType as usize].low;
-        u16::try_from(place.get(&self.0)).expect("sixteen bits")
+        let part = &PLACES[Field::EthType as usize].low;
+        u16::try_from(part.get(&self.0)).expect("sixteen bits")
     }
 
-    /// Whether the packet is of a kind that has a field, and has it.
+    /// True if the packet is of a kind that has the field, and has it.
     #[must_use]
     pub fn has(&self, field: Field) -> bool {
         let info = field.info();
@@ -223,14 +223,14 @@ impl PacketKey {
         fits && self.presence().has(info.presence)
     }
 
-    /// What the packet has.
+    /// Returns the parts that the packet has.
     #[inline]
     #[must_use]
     pub fn presence(&self) -> Presence {
         Presence(u8::try_from(PRESENCE.get(&self.0)).expect("five bits"))
     }
 
-    /// Says what the packet has.
+    /// Sets the parts that the packet has.
     #[inline]
     pub fn set_presence(&mut self, presence: Presence) {
         let word = &mut self.0[PRESENCE.word];
@@ -238,20 +238,20 @@ impl PacketKey {
         *word |= u64::from(presence.bits()) << PRESENCE.shift;
     }
 
-    /// Where the presence is.
+    /// Returns the place of the presence bits.
     #[must_use]
     pub fn presence_place() -> &'static Part {
         &PRESENCE
     }
 
-    /// The words.
+    /// Returns the words of the key.
     #[inline]
     #[must_use]
     pub fn words(&self) -> &[u64; KEY_WORDS] {
         &self.0
     }
 
-    /// The words, to be filled.
+    /// Returns the words of the key, to be filled.
     #[inline]
     pub(crate) fn words_mut(&mut self) -> &mut [u64; KEY_WORDS] {
         &mut self.0
@@ -262,7 +262,7 @@ impl PacketKey {
 mod tests {
     use super::*;
 
-    /// Which packets have a field, in a few words.
+    /// Returns the kind of packets that have a field.
     fn kind(field: Field) -> &'static str {
         match field.name() {
             name if name.starts_with("ipv4") => "ipv4",
@@ -280,7 +280,7 @@ mod tests {
         }
     }
 
-    /// Whether a packet of one kind can be of the other.
+    /// True if one packet can have both fields.
     fn together(a: Field, b: Field) -> bool {
         if matches!(
             (a, b),
@@ -338,7 +338,7 @@ mod tests {
 
     #[test]
     fn more_of_a_packet_has_what_less_of_it_has() {
-        let all = [
+        let presences = [
             Presence::NONE,
             Presence::NETWORK,
             Presence::PROTOCOL,
@@ -346,10 +346,10 @@ mod tests {
             Presence::ND_TARGET,
             Presence::ND_LINK_LAYER,
         ];
-        for (number, more) in all.into_iter().enumerate() {
-            for (other, less) in all.into_iter().enumerate() {
+        for (number, more) in presences.into_iter().enumerate() {
+            for (other, less) in presences.into_iter().enumerate() {
                 assert_eq!(more.has(less), other <= number);
-                assert_eq!(more.and(less), all[number.max(other)]);
+                assert_eq!(more.and(less), presences[number.max(other)]);
             }
         }
     }

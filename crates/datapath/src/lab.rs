@@ -1,13 +1,14 @@
-//! Parts of the datapath alone, for those who measure them: `classyard reproduce` does.
-//! A switch needs none of it, and it changes without notice.
+//! Parts of the datapath for separate measurements, such as
+//! `classyard reproduce`. A switch does not need this module, and its interface may
+//! change at any time.
 //!
 //! | module | what it has |
 //! |---|---|
 //! | [`microflow`] | caches of single flows |
-//! | [`sorted_tuples`] | megaflows in a hash table for each mask |
-//! | [`megaflow`] | ways to compute the mask of a megaflow |
+//! | [`sorted_tuples`] | megaflows in one hash table per mask |
+//! | [`megaflow`] | algorithms for the mask of a megaflow |
 //! | [`header_space`] | sets of headers as unions of values under masks |
-//! | [`projection`] | the few bits of a key that a table's rules look at |
+//! | [`projection`] | the bits of a key that a table's rules use |
 
 pub use crate::cache::{microflow, sorted_tuples};
 
@@ -16,12 +17,12 @@ pub mod header_space {
     pub use crate::header_space::*;
 }
 
-/// Ways to compute the mask of a megaflow.
+/// Algorithms for the mask of a megaflow.
 pub mod megaflow {
     pub use crate::megaflow::*;
 }
 
-/// The few bits of a key that a table's rules look at.
+/// The bits of a key that a table's rules use.
 pub mod projection {
     pub use crate::projection::*;
 }

@@ -1,21 +1,21 @@
-//! The switch around classyard's engines, without input and output.
+//! The parts of a switch around classyard's engines, without input and output.
 //!
-//! Packets, time and configuration are arguments; nothing here opens a socket,
+//! Packets, time and configuration are arguments. Nothing in this crate opens a socket,
 //! starts a thread or reads a clock.
 //!
 //! | module | what it has |
 //! |---|---|
 //! | [`field`] | the fields of OpenFlow 1.3.5, their widths, names and prerequisites |
-//! | [`packet`] | frames: parsing, and rewriting with checksums kept right |
-//! | `flow_match` | what a flow entry matches, checked as OpenFlow does |
+//! | [`packet`] | frames: parsing, and rewriting that keeps checksums right |
+//! | `flow_match` | the matches of flow entries, checked as in OpenFlow |
 //! | [`flow`] | flow entries, and the messages that change them |
 //! | [`group`] | groups of actions, and the messages that change them |
 //! | [`meter`] | meters, and the messages that change them |
-//! | `flow_table` | which flow entry of a table wins a packet |
+//! | `flow_table` | the lookup of a table's winning flow entry |
 //! | [`limits`] | the limits of one packet's work |
-//! | [`pipeline`] | tables, groups and ports together: what becomes of packets |
-//! | [`text`] | a pipeline as text, as `ovs-ofctl` takes it |
-//! | [`action`] | actions, the order of action sets, and what a match must say for them |
+//! | [`pipeline`] | tables, groups and ports together, which process packets |
+//! | [`text`] | pipelines as text, in the syntax of `ovs-ofctl` |
+//! | [`action`] | actions, the order of action sets, and the checks against a match |
 //! | [`lab`] | parts of flow caches alone, for measurements |
 //!
 //! A [`PacketKey`] has all fields of a packet in 22 words. A [`Packet`] is a frame
@@ -52,7 +52,7 @@ pub use meter::MeterId;
 pub use packet::{Flaw, Flaws, Frame, InvalidTtl, Layers, Packet, Parsed};
 pub use projection::{FieldSet, Projection, TooWide};
 
-/// The examples of `README.md` are tested.
+/// Tests the examples of `README.md`.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 mod readme {}

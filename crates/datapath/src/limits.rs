@@ -1,4 +1,4 @@
-//! The limits of one packet's work, so that no table of groups or actions can stop a
+//! Limits on the work for one packet, so that no set of groups or actions can stop a
 //! worker.
 //!
 //! | limit | refused when installed | at run time |
@@ -7,30 +7,30 @@
 //! | [`MAX_PACKET_ACTIONS`] | a group whose buckets may take more: `GMFC_OUT_OF_BUCKETS`; a list of actions that is longer, or takes more with its groups: `BAC_TOO_MANY` | the packet is dropped, [`PacketLimit::Actions`] |
 //! | [`MAX_PACKET_COPIES`] | | the packet is dropped, [`PacketLimit::Copies`] |
 //!
-//! The limits hold for one packet on its whole way: through all tables, its action set,
-//! and all groups. What it sent before it reached a limit stays sent.
+//! The limits apply to all work for one packet: all tables, its action set and all groups.
+//! Copies sent before a limit was reached stay sent.
 //!
-//! The actions that a group may take are counted before any packet comes: each bucket
-//! counts as one, each of its actions as one, and a group among them with all that it
-//! may take. A group of type `all` takes the sum of its buckets, another one its most
-//! expensive bucket.
+//! The actions that a group may take are counted when it is installed: one for each
+//! bucket, one for each of its actions, and for a group among these also all actions that
+//! this group may take. For a group of type `all`, the buckets are added up; for other
+//! types, the most expensive bucket counts.
 
 use std::fmt;
 
-/// Groups that a packet may pass one after the other, each by an action of the one
-/// before.
+/// The maximum length of a chain of groups, each reached by an action of the previous
+/// group.
 pub const MAX_GROUP_DEPTH: usize = 32;
 
-/// Actions that are carried out for one packet; going to a bucket counts as one.
+/// Actions that are carried out for one packet; entering a bucket counts as one.
 pub const MAX_PACKET_ACTIONS: u32 = 4096;
 
-/// Packets that come out of one packet, by ports or to the controller. Not less than
-/// [`MAX_PACKET_ACTIONS`]: outputs to single ports end at that limit.
+/// Copies of one packet that are sent to ports or to the controller. At least
+/// [`MAX_PACKET_ACTIONS`], so outputs to single ports reach that limit first.
 pub const MAX_PACKET_COPIES: u32 = 4096;
 
 const _: () = assert!(MAX_PACKET_COPIES >= MAX_PACKET_ACTIONS);
 
-/// The limit that a packet was dropped at.
+/// The limit at which a packet was dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PacketLimit {
     /// [`MAX_PACKET_ACTIONS`].
@@ -43,7 +43,7 @@ impl PacketLimit {
     /// Both limits.
     pub const ALL: [PacketLimit; 2] = [PacketLimit::Actions, PacketLimit::Copies];
 
-    /// The reason as reports have it.
+    /// Returns the reason as it appears in reports.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -52,7 +52,7 @@ impl PacketLimit {
         }
     }
 
-    /// The limit.
+    /// Returns the value of the limit.
     #[must_use]
     pub fn limit(self) -> u32 {
         match self {
@@ -68,7 +68,7 @@ impl fmt::Display for PacketLimit {
     }
 }
 
-/// Packets that were dropped at a limit, by the limit.
+/// The number of packets dropped at each limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LimitCounts {
     /// Packets that reached [`MAX_PACKET_ACTIONS`].
@@ -78,7 +78,7 @@ pub struct LimitCounts {
 }
 
 impl LimitCounts {
-    /// Packets that were dropped at a limit.
+    /// Returns the number of packets dropped at `limit`.
     #[must_use]
     pub fn get(&self, limit: PacketLimit) -> u64 {
         match limit {

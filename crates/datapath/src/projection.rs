@@ -1,23 +1,22 @@
-//! Projections: the few bits of a packet's key that a flow table's rules look at.
+//! Projections: the bits of a packet's key that a flow table's rules use.
 //!
 //! # Idea
-//! A packet's key has some fifteen hundred bits, the rules of a table use a few
-//! fields of it. So a table matches on a *projection*: a schema of just these fields,
-//! whose keys are as narrow as those of a classifier made for them. An access list
-//! over IPv4 five-tuples runs at five-tuple speed, whatever else a pipeline matches.
+//! A packet's key has nearly 1,400 bits, but the rules of a table use only a few fields.
+//! So a table matches on a *projection*: a schema of just these fields. Its keys are as
+//! narrow as in a classifier made for these rules. An access list over IPv4
+//! five-tuples runs at five-tuple speed, whatever other tables match.
 //!
 //! ```text
 //! PacketKey   │ metadata │ … │ eth_src │ eth_type │ ip_proto … │ ports … │ addresses … │ registers │
 //!                                            │          ╲           │      ╱
 //! projection                    (implied by the family)  │ src │ dst │ sport │ dport │ proto │ presence │
 //! ```
-//! Each family of packets has projections of its own. The family says what
-//! `eth_type` is in IPv4 and IPv6, so these projections leave it out, and fields of
-//! other families never meet there. Fields that share a place in the key, such as the
-//! ports of TCP and UDP, are one field of the schema.
+//! Each family of packets has its own projections. In IPv4 and IPv6, the family implies
+//! `eth_type`, so their projections leave it out, and they have no fields of other
+//! families. Fields that share a place in the key, such as the ports of TCP and UDP, are
+//! one field of the schema.
 //!
-//! A rule with a field that a packet may lack looks at the bits of the
-//! [`Presence`] as well.
+//! A rule with a field that a packet may lack also compares the bits of the [`Presence`].
 
 use std::fmt;
 use std::sync::Arc;
@@ -30,56 +29,56 @@ use crate::field::Field;
 use crate::flow_match::{Family, FlowMatch};
 use crate::key::{KEY_WORDS, PacketKey, Presence};
 
-/// A set of fields by their places in a key, and whether presence is among them.
+/// A set of fields, by their places in a key; may include the presence.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct FieldSet(u64);
 
-/// The bit of the presence, behind those of fields.
-const PRESENCE: u32 = 63;
+/// The presence bit, above the bits of the fields.
+const PRESENCE_BIT: u32 = 63;
 
-const _: () = assert!(Field::COUNT < PRESENCE as usize);
+const _: () = assert!(Field::COUNT < PRESENCE_BIT as usize);
 
 impl FieldSet {
     /// No field.
     pub const NONE: FieldSet = FieldSet(0);
 
-    /// What a match looks at in packets of a family.
+    /// Returns the fields that a match uses in packets of a family.
     #[must_use]
     pub fn of(flow: &FlowMatch, family: Family) -> FieldSet {
         let fields = flow.values().iter().map(|value| value.field);
         let fields = fields.filter(|&field| !is_implied(field, family));
         let fields = fields.fold(0, |set, field| set | 1 << shared(field).index());
-        let presence = u64::from(flow.presence() != Presence::NONE) << PRESENCE;
+        let presence = u64::from(flow.presence() != Presence::NONE) << PRESENCE_BIT;
         FieldSet(fields | presence)
     }
 
-    /// All of both.
+    /// Returns the union of two sets.
     #[must_use]
     pub fn and(self, other: FieldSet) -> FieldSet {
         FieldSet(self.0 | other.0)
     }
 
-    /// Whether all of the other set are in this one.
+    /// True if all fields of `other` are in this set.
     #[must_use]
     pub fn has(self, other: FieldSet) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// The number of bits that a set may have.
+    /// The maximum number of bits in a set.
     pub(crate) const BITS: usize = 64;
 
-    /// The set of those bits of which something holds.
+    /// Returns the set of the bits for which `is_in` returns true.
     pub(crate) fn from_bits(is_in: impl Fn(usize) -> bool) -> FieldSet {
         let bits = (0..FieldSet::BITS).filter(|&bit| is_in(bit));
         FieldSet(bits.fold(0, |set, bit| set | 1 << bit))
     }
 
-    /// The bits of the set.
+    /// Iterates over the bits of the set.
     pub(crate) fn bits(self) -> impl Iterator<Item = usize> {
         (0..FieldSet::BITS).filter(move |bit| self.0 >> bit & 1 == 1)
     }
 
-    /// Whether keys have room for all fields.
+    /// Checks that a key has room for all fields.
     pub(crate) fn check_width(self) -> Result<(), TooWide> {
         let widths = self.fields().map(|field| field.info().width);
         let presence = match self.has_presence() {
@@ -94,7 +93,7 @@ impl FieldSet {
     }
 
     fn has_presence(self) -> bool {
-        self.0 >> PRESENCE & 1 == 1
+        self.0 >> PRESENCE_BIT & 1 == 1
     }
 
     fn fields(self) -> impl Iterator<Item = Field> {
@@ -102,13 +101,13 @@ impl FieldSet {
     }
 }
 
-/// Whether a family says what a field is.
+/// True if the family implies the value of a field.
 fn is_implied(field: Field, family: Family) -> bool {
     field == Field::EthType && family != Family::Other
 }
 
-/// The field that stands for all that share its place. ICMP's type and code are in
-/// the place of ports.
+/// Returns the field that represents all fields at the same place. Type and code of ICMP
+/// are at the place of ports.
 fn shared(field: Field) -> Field {
     match field {
         Field::UdpSrc | Field::SctpSrc | Field::Icmpv4Type | Field::Icmpv6Type => Field::TcpSrc,
@@ -118,9 +117,9 @@ fn shared(field: Field) -> Field {
     }
 }
 
-/// What a field is to engines that treat addresses and ports of one side together, as
-/// TupleMerge does. Fields that share a place have the same role, be it type and code of
-/// ICMP.
+/// Returns a field's role, for engines that treat addresses and ports of one side
+/// together, such as TupleMerge. Fields at the same place have the same role, including
+/// type and code of ICMP.
 fn role(field: Field) -> FieldRole {
     match field {
         Field::Ipv4Src | Field::Ipv6Src => FieldRole::SourceAddress,
@@ -131,10 +130,10 @@ fn role(field: Field) -> FieldRole {
     }
 }
 
-/// The rules of a table look at more bits than the keys of an engine may have.
+/// The rules of a table use more bits than the keys of an engine may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooWide {
-    /// The bits that they look at.
+    /// The bits that the rules use.
     pub bits: u32,
 }
 
@@ -152,17 +151,17 @@ impl fmt::Display for TooWide {
 
 impl std::error::Error for TooWide {}
 
-/// Some bits of a word of a packet's key that go to a word of the projection.
+/// A move of some bits from a word of a packet's key to a word of the projection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Move {
     from: usize,
     mask: u64,
-    /// To the left.
+    /// The number of bits to rotate to the left.
     rotate: u32,
     to: usize,
 }
 
-/// What rules of a table look at in the packets of a family.
+/// The fields that the rules of a table use in packets of a family.
 #[derive(Clone, Debug)]
 pub struct Projection {
     fields: FieldSet,
@@ -171,17 +170,17 @@ pub struct Projection {
     moves: Moves,
 }
 
-/// What of a packet's key goes where in a narrower key.
+/// Moves of bits from a packet's key to a narrower key.
 #[derive(Clone, Debug)]
 pub(crate) struct Moves(Vec<Move>);
 
 impl Moves {
-    /// From parts of a packet's key to parts of the narrower one.
+    /// Returns moves from parts of a packet's key to parts of the narrower key.
     pub(crate) fn new(parts: impl Iterator<Item = (Part, Part)>) -> Moves {
         Moves(joined(parts.map(|(from, to)| moved(from, to)).collect()))
     }
 
-    /// Writes the narrower key, as many words as its schema's keys have.
+    /// Writes the narrower key. `words` has the length of the schema's keys.
     #[inline]
     pub(crate) fn project(&self, from: &[u64; KEY_WORDS], words: &mut [u64]) {
         words.fill(0);
@@ -192,12 +191,12 @@ impl Moves {
 }
 
 impl Projection {
-    /// A projection to fields, in packets of a family.
+    /// Returns a projection to `fields`, for packets of a family.
     ///
     /// # Errors
-    /// [`TooWide`] where the fields have more bits than the keys of an engine may.
+    /// [`TooWide`] if the fields have more bits than an engine's keys may have.
     pub fn new(fields: FieldSet, family: Family) -> Result<Projection, TooWide> {
-        let mut places: Vec<Placement> = Vec::new();
+        let mut placements: Vec<Placement> = Vec::new();
         let mut described = Vec::new();
         for field in fields.fields() {
             let info = field.info();
@@ -215,13 +214,13 @@ impl Projection {
                 true => description.with_role(role),
                 false => description,
             });
-            places.push(*PacketKey::place(field));
+            placements.push(*PacketKey::place(field));
         }
         // A schema has at least one field.
         if fields.has_presence() || described.is_empty() {
             let field = classyard::Field::new("presence", Presence::WIDTH, MatchKind::Ternary);
             described.push(field);
-            places.push(Placement {
+            placements.push(Placement {
                 low: *PacketKey::presence_place(),
                 high: None,
             });
@@ -231,10 +230,10 @@ impl Projection {
         let Ok(schema) = Schema::new("projection", described) else {
             return Err(TooWide { bits });
         };
-        let places = schema.field_ids().zip(&places);
-        let parts = places.flat_map(|(id, from)| {
-            let to = schema.placement(id);
-            [Some((from.low, to.low)), from.high.zip(to.high)]
+        let placements = schema.field_ids().zip(&placements);
+        let parts = placements.flat_map(|(id, from)| {
+            let target = schema.placement(id);
+            [Some((from.low, target.low)), from.high.zip(target.high)]
         });
         let moves = Moves::new(parts.flatten());
         Ok(Projection {
@@ -245,38 +244,39 @@ impl Projection {
         })
     }
 
-    /// The fields.
+    /// Returns the fields.
     #[must_use]
     pub fn fields(&self) -> FieldSet {
         self.fields
     }
 
-    /// The schema of rules and keys.
+    /// Returns the schema of rules and keys.
     #[must_use]
     pub fn schema(&self) -> &Arc<Schema> {
         &self.schema
     }
 
-    /// Whether a match looks at nothing else.
+    /// True if a match uses only fields of the projection.
     #[must_use]
     pub fn covers(&self, flow: &FlowMatch) -> bool {
         self.fields.has(FieldSet::of(flow, self.family))
     }
 
-    /// Writes the key of a packet, as many words as the schema's keys have.
+    /// Writes the key of a packet. `words` has the length of the schema's keys.
     #[inline]
     pub fn project(&self, key: &PacketKey, words: &mut [u64]) {
         self.moves.project(key.words(), words);
     }
 
-    /// Adds to a mask over packets' keys the bits of a mask over the projection's.
+    /// Maps a mask over the projection's keys to packets' keys, and adds its bits to
+    /// `mask`.
     pub fn add_mask(&self, words: &[u64], mask: &mut [u64; KEY_WORDS]) {
         for step in &self.moves.0 {
             mask[step.from] |= words[step.to].rotate_right(step.rotate) & step.mask;
         }
     }
 
-    /// Appends the keys of packets.
+    /// Appends the projected keys of packets to `to`.
     pub fn project_all<'k>(&self, keys: impl Iterator<Item = &'k PacketKey>, to: &mut KeyVec) {
         let mut words = [0; classyard::schema::MAX_KEY_WORDS];
         let words = &mut words[..self.schema.key_words()];
@@ -286,15 +286,14 @@ impl Projection {
         }
     }
 
-    /// A match as a rule of the schema. The family and the presence of fields are
-    /// seen to: the rule matches the key of just those packets of the family that the
-    /// match does.
+    /// Returns a match as a rule of the schema, which includes the presence of fields.
+    /// For packets of the family, the rule matches exactly if the match does.
     ///
     /// # Errors
-    /// Those of [`Rule::new`].
+    /// The errors of [`Rule::new`].
     ///
     /// # Panics
-    /// When the projection does not [cover](Self::covers) the match.
+    /// If the projection does not [cover](Self::covers) the match.
     pub fn rule(
         &self,
         id: RuleId,
@@ -308,13 +307,13 @@ impl Projection {
             if is_implied(value.field, self.family) {
                 continue;
             }
-            let place = self
+            let position = self
                 .fields
                 .fields()
                 .position(|field| field == shared(value.field));
-            let place = place.expect("the projection covers the match");
-            let kind = self.schema.fields()[place].kind();
-            matches[place] = match value.is_exact() {
+            let position = position.expect("the projection covers the match");
+            let kind = self.schema.fields()[position].kind();
+            matches[position] = match value.is_exact() {
                 true => FieldMatch::Exact(value.value),
                 false if kind == MatchKind::Exact => unreachable!("the field takes no mask"),
                 false => FieldMatch::Ternary {
@@ -343,14 +342,14 @@ fn moved(from: Part, to: Part) -> Move {
     }
 }
 
-/// Moves between the same words by as many bits are one.
+/// Joins moves that have the same words and rotation.
 fn joined(moves: Vec<Move>) -> Vec<Move> {
     let mut joined: Vec<Move> = Vec::new();
     for step in moves {
-        let same = |other: &&mut Move| {
+        let is_same = |other: &&mut Move| {
             (other.from, other.to, other.rotate) == (step.from, step.to, step.rotate)
         };
-        match joined.iter_mut().find(same) {
+        match joined.iter_mut().find(is_same) {
             Some(other) => other.mask |= step.mask,
             None => joined.push(step),
         }
@@ -366,7 +365,7 @@ mod tests {
     #[test]
     fn engines_are_told_which_fields_are_addresses_and_ports() {
         let exact = FieldValue::exact;
-        let of = |kind: u128, source: Field| {
+        let flow_of = |kind: u128, source: Field| {
             let flow = FlowMatch::new([
                 exact(Field::EthType, kind),
                 exact(Field::IpProto, 17),
@@ -376,8 +375,8 @@ mod tests {
             flow.unwrap()
         };
         for (family, flow) in [
-            (Family::Ipv4, of(0x800, Field::Ipv4Src)),
-            (Family::Ipv6, of(0x86dd, Field::Ipv6Src)),
+            (Family::Ipv4, flow_of(0x800, Field::Ipv4Src)),
+            (Family::Ipv6, flow_of(0x86dd, Field::Ipv6Src)),
         ] {
             let projection = Projection::new(FieldSet::of(&flow, family), family).unwrap();
             let schema = projection.schema();

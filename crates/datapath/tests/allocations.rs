@@ -1,5 +1,5 @@
-//! Processing packets allocates nothing, once a worker has seen its longest vector and
-//! frame: not in groups, meters, action sets and tables of any engine either.
+//! Processing packets allocates nothing after a worker has processed its longest vector
+//! and frame, whatever groups, meters, action sets and engines it uses.
 
 #[path = "../../core/tests/allocations/mod.rs"]
 mod allocations;
@@ -11,7 +11,7 @@ use classyard_datapath::pipeline::{Discard, Message, Pipeline, PortState};
 use classyard_datapath::{Packet, PortNo, TableSettings, text};
 
 /// Every kind of group, a meter, action sets, tags and labels, tables that lead to each
-/// other, and packets that the controller gets.
+/// other, and packets to the controller.
 const PIPELINE: &str = "\
     meter=1,pktps,burst,bands=type=drop,rate=1000,burst_size=500,type=dscp_remark,rate=500,prec_level=1
     group_id=1,type=indirect,bucket=actions=dec_ttl,set_field:7->reg1,output:3
@@ -30,7 +30,7 @@ const PIPELINE: &str = "\
     table=200,priority=0 actions=controller
 ";
 
-/// Frames of all families, whole and cut short, with a time to live of 1 as well.
+/// Returns frames of all families, whole and truncated, some with a time to live of 1.
 fn frames() -> Vec<Vec<u8>> {
     let ethernet = |kind: u16| {
         let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2];
@@ -91,7 +91,7 @@ fn no_packet_allocates() {
             }
             worker.process(&mut vector, Duration::from_millis(now), &mut Discard);
         };
-        // Vectors of different lengths use different lists the most.
+        // Lists reach their maximum lengths in different vectors.
         (0..20).for_each(&mut pass);
         let requests = allocations::requests(|| (20..220).for_each(&mut pass));
         assert_eq!(requests, 0, "{engine}");

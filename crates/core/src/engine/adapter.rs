@@ -1,10 +1,10 @@
-//! From an algorithm to a classifier: what every engine needs and none should
-//! write again.
+//! Turns an algorithm into a classifier: the code that every engine needs, written
+//! once.
 //!
-//! An engine's author writes [`Algorithm`] for keys of `W` words: build, look
-//! up, explain, count. If rules may change, also [`Updates`]: insert, remove.
-//! The adapter makes a [`Classifier`] of it. It chooses `W` for a schema,
-//! checks lengths, lends working memory, and makes transactions: checks them
+//! An engine's author writes [`Algorithm`] for keys of `W` words: build, look up,
+//! explain, count. If rules may change, the author also writes [`Updates`]: insert,
+//! remove. The adapter makes a [`Classifier`] of it. It chooses `W` for a schema,
+//! checks lengths, lends working memory, and makes transactions: it checks them
 //! against rules and limits, then applies each change.
 //!
 //! ```text
@@ -15,7 +15,7 @@
 //! ```
 //!
 //! A registry entry names one of the two build functions, and a function that
-//! [estimates](crate::estimate) what building would make:
+//! [estimates](crate::estimate) the memory and work of a build:
 //!
 //! ```
 //! use classyard::engine::adapter::{Algorithm, Family, build_static};
@@ -129,18 +129,18 @@ use crate::ruleset::RuleSet;
 use crate::schema::Schema;
 use crate::transaction::{Change, Transaction};
 
-/// What is to be built.
+/// The rules, options and limits of a build.
 pub struct BuildRequest<'a> {
     /// The engine and its options.
     pub spec: &'a EngineSpec,
-    /// The rules, to be copied.
+    /// The rules. The build copies them.
     pub rules: &'a RuleSet,
-    /// What building must not exceed. The number of rules is checked already,
-    /// and the bytes of the built engine are checked afterwards.
+    /// Limits on the build. The number of rules is checked before the build, and the
+    /// bytes of the built engine after it.
     pub limits: &'a Limits,
-    /// Whom to tell how far building is.
+    /// The observer that receives progress.
     pub progress: &'a mut dyn Progress,
-    /// Where the memory that building takes is counted.
+    /// Counts the memory of the build.
     pub memory: &'a mut Memory,
 }
 
@@ -151,8 +151,8 @@ impl BuildRequest<'_> {
         self.rules.schema()
     }
 
-    /// Reports that `done` of `total` steps of a stage are done. Engines call
-    /// this at least every 100 ms.
+    /// Reports that `done` of `total` steps of a stage are done. Engines call this at
+    /// least every 100 ms.
     ///
     /// # Errors
     /// [`BuildError::Stopped`] when the observer cancels.
@@ -166,18 +166,18 @@ impl BuildRequest<'_> {
         report(self.progress, stage, done, total)
     }
 
-    /// A monitor, which reports progress every [`Monitor::STEPS`] steps and
-    /// counts memory. A build makes one, and counts all its work and memory with
-    /// it.
+    /// Returns a monitor, which reports progress every [`Monitor::STEPS`] steps and
+    /// counts memory. A build makes one monitor, and counts all its work and memory
+    /// with it.
     pub fn monitor(&mut self) -> Monitor<'_> {
         Monitor::new(self.progress, self.memory)
     }
 
-    /// For engines that wrap others: builds an inner engine over some rules, in
-    /// the same stages and from the same memory.
+    /// Builds an inner engine over some rules, in the same stages and with the same
+    /// memory counter. For engines that wrap another engine.
     ///
     /// # Errors
-    /// Those of [`EngineSpec::build`].
+    /// The errors of [`EngineSpec::build`].
     pub fn build_inner(
         &mut self,
         spec: &EngineSpec,
@@ -189,7 +189,7 @@ impl BuildRequest<'_> {
 
 /// A classification algorithm with rules in it, for keys of `W` words.
 ///
-/// The semantics are those of [`Classifier`]. Lengths are checked before.
+/// The methods have the semantics of [`Classifier`]. The caller checks lengths.
 pub trait Algorithm<const W: usize>: Sized + Send + Sync + 'static {
     /// Working memory of batch lookups, kept in a [`Scratch`].
     type Buffers: Default + Send + 'static;
@@ -197,14 +197,14 @@ pub trait Algorithm<const W: usize>: Sized + Send + Sync + 'static {
     /// Builds over a copy of the rules.
     ///
     /// # Errors
-    /// [`BuildError`] when a limit is met or the observer cancels.
+    /// [`BuildError`] if a limit is exceeded or the observer cancels.
     fn build(request: &mut BuildRequest<'_>) -> Result<Self, BuildError>;
 
     /// Returns the better of `best` and the best rule that matches a key.
     fn improve(&self, key: &[u64; W], best: Winner) -> Winner;
 
-    /// Does the same for a batch of any length. There are as many winners as
-    /// keys.
+    /// Improves the winners of a batch of any length. There is one winner for each
+    /// key.
     fn improve_batch(
         &self,
         keys: &[[u64; W]],
@@ -217,11 +217,11 @@ pub trait Algorithm<const W: usize>: Sized + Send + Sync + 'static {
         }
     }
 
-    /// Does the same for a key, and sets in `mask` every bit of the key on
-    /// which the outcome depended.
+    /// Improves a winner, and sets in `mask` every bit of the key on which the
+    /// outcome depends.
     fn improve_masked(&self, key: &[u64; W], best: Winner, mask: &mut [u64; W]) -> Winner;
 
-    /// A lookup, step by step.
+    /// Looks up a key and records each step.
     fn trace(&self, key: &[u64; W]) -> LookupTrace;
 
     /// The number of rules, without hidden ones.
@@ -230,10 +230,10 @@ pub trait Algorithm<const W: usize>: Sized + Send + Sync + 'static {
     /// The number of tables, tuples, partitions or trees.
     fn tables(&self) -> usize;
 
-    /// Bytes held, spare room and the rules themselves included.
+    /// Bytes held, including spare capacity and the rules themselves.
     fn bytes(&self) -> usize;
 
-    /// More that the engine knows about itself.
+    /// Further properties of the engine.
     fn metrics(&self) -> Vec<Metric> {
         Vec::new()
     }
@@ -252,12 +252,12 @@ pub trait Algorithm<const W: usize>: Sized + Send + Sync + 'static {
 
 /// An algorithm whose rules may change.
 pub trait Updates<const W: usize>: Algorithm<W> {
-    /// The most rules that it can hold.
+    /// The largest number of rules that it can hold.
     fn capacity(&self) -> usize {
         usize::MAX
     }
 
-    /// Whether a rule has that id.
+    /// True if a rule has the id.
     fn contains(&self, id: RuleId) -> bool;
 
     /// See [`DynamicClassifier::copy_rule`].
@@ -269,14 +269,14 @@ pub trait Updates<const W: usize>: Algorithm<W> {
     /// See [`DynamicClassifier::winners`].
     fn winners(&self) -> Vec<Winner>;
 
-    /// Adds a rule. Does nothing and returns `false` when its id is there.
+    /// Adds a rule. Does nothing and returns `false` if a rule has its id already.
     fn insert(&mut self, rule: &RuleRef<'_>) -> bool;
 
-    /// Removes the rule with that id. Returns `false` when there is none.
+    /// Removes the rule with the id. Returns `false` if there is none.
     fn remove(&mut self, id: RuleId) -> bool;
 
-    /// Called after each transaction, with its number of changes: for work that
-    /// is not done with each change.
+    /// Called after each transaction, with its number of changes, for work that is
+    /// not done with each change.
     fn settle(&mut self, changes: usize) {
         let _ = changes;
     }
@@ -295,7 +295,7 @@ pub trait Updates<const W: usize>: Algorithm<W> {
         None
     }
 
-    /// The same, to change it.
+    /// See [`DynamicClassifier::reoptimise_mut`].
     fn reoptimise_mut(&mut self) -> Option<&mut dyn Reoptimise> {
         None
     }
@@ -313,7 +313,7 @@ pub trait DynamicFamily: 'static {
     type At<const W: usize>: Updates<W>;
 }
 
-/// Calls a function that is generic over the key width with that of a schema.
+/// Calls a function that is generic over the key width, at the key width of a schema.
 macro_rules! at_width {
     ($schema:expr, $build:ident $(::<$family:ident>)? ($($argument:expr),*)) => {
         match $schema.key_words() {
@@ -329,11 +329,11 @@ macro_rules! at_width {
 
 pub(super) use at_width;
 
-/// For [`Engine::build`](super::Engine::build): builds a classifier that takes
-/// no updates.
+/// Builds a classifier that takes no updates. For
+/// [`Engine::build`](super::Engine::build).
 ///
 /// # Errors
-/// Those of [`Algorithm::build`], and [`BuildError::TooManyBytes`].
+/// The errors of [`Algorithm::build`], and [`BuildError::TooManyBytes`].
 pub fn build_static<F: Family>(
     request: &mut BuildRequest<'_>,
 ) -> Result<Box<dyn Classifier>, BuildError> {
@@ -345,11 +345,11 @@ pub fn build_static<F: Family>(
     at_width!(request.schema(), at::<F>(request))
 }
 
-/// For [`Engine::build`](super::Engine::build): builds a classifier that takes
-/// updates.
+/// Builds a classifier that takes updates. For
+/// [`Engine::build`](super::Engine::build).
 ///
 /// # Errors
-/// Those of [`Algorithm::build`], and [`BuildError::TooManyBytes`].
+/// The errors of [`Algorithm::build`], and [`BuildError::TooManyBytes`].
 pub fn build_dynamic<F: DynamicFamily>(
     request: &mut BuildRequest<'_>,
 ) -> Result<Box<dyn Classifier>, BuildError> {
@@ -361,13 +361,13 @@ pub fn build_dynamic<F: DynamicFamily>(
     at_width!(request.schema(), at::<F>(request))
 }
 
-/// An adapter whose rules stay as they are.
+/// Kind of an adapter that takes no updates.
 enum Static {}
 
-/// An adapter whose rules may change.
+/// Kind of an adapter that takes updates.
 pub(super) enum Dynamic {}
 
-/// Whether an adapter takes updates.
+/// The kind of an adapter: with or without updates.
 trait Kind<const W: usize, A>: Sized + Send + Sync + 'static {
     fn dynamic(adapter: &Adapter<W, A, Self>) -> Option<&dyn DynamicClassifier>;
     fn as_dynamic(adapter: &mut Adapter<W, A, Self>) -> Option<&mut dyn DynamicClassifier>;
@@ -399,7 +399,8 @@ pub(super) struct Adapter<const W: usize, A, K> {
     engine: &'static str,
     schema: Arc<Schema>,
     limits: Limits,
-    /// The most bytes at once while building, if it was built by a request.
+    /// Largest number of bytes held at one time during the build, if a request built
+    /// it.
     peak: Option<usize>,
     kind: PhantomData<fn() -> K>,
 }
@@ -426,7 +427,7 @@ impl<const W: usize, A: Algorithm<W>, K> Adapter<W, A, K> {
     }
 }
 
-/// A key as an array.
+/// Returns a key as an array.
 #[inline]
 fn row<const W: usize>(key: &[u64]) -> &[u64; W] {
     key.try_into().expect("a key of another schema")
@@ -502,17 +503,17 @@ impl<const W: usize, A: Algorithm<W>, K: Kind<W, A>> Classifier for Adapter<W, A
 }
 
 impl<const W: usize, A: Updates<W>> Adapter<W, A, Dynamic> {
-    /// Makes the only change of a transaction, if that needs no look at the
-    /// rules before: the algorithm looks the id up anyway. Says whether it was
-    /// made; if not, [`check`](DynamicClassifier::check) knows why, or all is
-    /// well.
+    /// Tries to make the only change of a transaction without a check first, because
+    /// the algorithm looks the id up anyway. Returns true if the change was made. If
+    /// not, [`check`](DynamicClassifier::check) returns the reason, or `replay` makes
+    /// the change.
     fn make_at_once(&mut self, change: &Change<'_>) -> bool {
         match change {
             Change::Insert(rule) => {
-                let most = self.limits.rules.min(self.algorithm.capacity());
+                let max_rules = self.limits.rules.min(self.algorithm.capacity());
                 Arc::ptr_eq(rule.schema(), &self.schema)
                     && self.limits.bytes == usize::MAX
-                    && self.algorithm.rules() < most
+                    && self.algorithm.rules() < max_rules
                     && self.algorithm.insert(rule)
             }
             Change::Remove(id) => self.algorithm.remove(*id),
@@ -571,14 +572,14 @@ impl<const W: usize, A: Updates<W>> DynamicClassifier for Adapter<W, A, Dynamic>
 
     fn replay(&mut self, transaction: &Transaction<'_>) {
         for change in transaction.changes() {
-            let made = match change {
+            let applied = match change {
                 Change::Insert(rule) => self.algorithm.insert(rule),
                 Change::Remove(id) => self.algorithm.remove(*id),
                 Change::Modify(rule) => {
                     self.algorithm.remove(rule.id()) && self.algorithm.insert(rule)
                 }
             };
-            assert!(made, "changes are checked before they are made");
+            assert!(applied, "changes are checked before they are made");
         }
         self.algorithm.settle(transaction.changes().len());
     }
@@ -596,8 +597,8 @@ impl<const W: usize, A: Updates<W>> DynamicClassifier for Adapter<W, A, Dynamic>
     }
 }
 
-/// For tests of algorithms: a classifier around one that was built otherwise,
-/// and the way to it.
+/// For tests of algorithms: wraps a classifier around an algorithm that a test built,
+/// and gives access to the algorithm.
 #[cfg(test)]
 pub(super) mod opened {
     use super::*;

@@ -1,10 +1,9 @@
-//! `linear`: every rule in turn. The oracle.
+//! `linear`: compares every rule in turn. The oracle.
 //!
 //! # Idea
-//! Rules stand in a list, best first. A lookup walks the list and stops at the
-//! first rule that matches, or as soon as no later rule can improve the
-//! candidate. There is nothing to get wrong, so every other engine is held
-//! against this one.
+//! Rules are in a list, best first. A lookup walks the list and stops at the first
+//! rule that matches, or when no later rule can improve the candidate. The algorithm
+//! is so simple that the tests compare every other engine with it.
 //!
 //! # Data layout
 //! ```text
@@ -21,13 +20,12 @@
 //! ```
 //!
 //! # Cost
-//! Lookup O(n), on average half of the rules above the winner. Insert and
-//! remove O(n) to shift the list. Memory: the rules and one hash entry each.
+//! Lookup O(n), on average half of the rules above the winner. Insert and remove
+//! O(n), to shift the list. Memory: the rules, and one hash entry for each.
 //!
 //! # Where we differ from the paper, and why
-//! [TM19] Table II has linear search as a linked list in priority order; ours
-//! is an array, because walking memory in order is what linear search is good
-//! at.
+//! [TM19] Table II has linear search as a linked list in priority order. Ours is an
+//! array, because linear search is fastest when it reads memory in order.
 //!
 //! # References
 //! [TM19] §II.B, Table II.
@@ -67,11 +65,12 @@ pub(super) const ENGINE: Engine = Engine {
     estimate,
 };
 
-/// What progress observers are told while building.
+/// Names of the build's stages.
 const SORTING: &str = "sorting rules";
 const COPYING: &str = "copying rules";
 
-/// Arrays of exactly the rules, and a map. An update moves half of the rules.
+/// Memory: arrays of exactly the number of rules, and a map. An update moves half of
+/// the rules.
 #[allow(clippy::cast_precision_loss)] // estimates
 fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildError> {
     let (schema, rules) = (shape.schema(), shape.rules());
@@ -82,15 +81,17 @@ fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildError> {
     let moved = count * 0.5 * row as f64 / 64.0;
     Ok(Costs {
         bytes,
-        build: Work::of(count * (BUILD + BUILD_BYTE * row as f64)),
+        build: Work::of(count * (BUILD_INSTRUCTIONS + BUILD_BYTE_INSTRUCTIONS * row as f64)),
         batch: BATCH.batch(&met, shape, bytes),
         single: SINGLE.single(&met, shape, bytes),
-        update: Some(Work::of(UPDATE).reading_ahead(MOVED * moved, bytes)),
+        update: Some(
+            Work::of(UPDATE_INSTRUCTIONS).reading_ahead(READS_PER_MOVED_LINE * moved, bytes),
+        ),
     })
 }
 
-/// What lookups cost, in batches and alone; what it was fitted to: see
-/// `crate::estimate`.
+/// Costs of lookups in batches and of single lookups. `crate::estimate` describes the
+/// measurements behind them.
 const BATCH: Prices = Prices {
     lookup: 60.0,
     compare: 17.8,
@@ -104,13 +105,14 @@ const SINGLE: Prices = Prices {
     ..Prices::NONE
 };
 
-// Instructions; what they were fitted to: see `crate::estimate`.
-/// Sorting and copying a rule.
-const BUILD: f64 = 300.0;
-const BUILD_BYTE: f64 = 1.0;
-/// An update, and what moving a line of the array takes of reading one.
-const UPDATE: f64 = 900.0;
-const MOVED: f64 = 0.9;
+// Numbers of instructions. `crate::estimate` describes the measurements behind them.
+/// To sort and copy a rule.
+const BUILD_INSTRUCTIONS: f64 = 300.0;
+const BUILD_BYTE_INSTRUCTIONS: f64 = 1.0;
+/// For an update; and the cost of moving a cache line of the array, in reads of a
+/// line.
+const UPDATE_INSTRUCTIONS: f64 = 900.0;
+const READS_PER_MOVED_LINE: f64 = 0.9;
 
 /// The engine at every key width.
 struct AnyWidth;
@@ -127,7 +129,7 @@ struct Linear {
     by_id: HashMap<RuleId, Known, MapState>,
 }
 
-/// What is known of a rule by its id.
+/// The priority and action of a rule, found by its id.
 #[derive(Clone, Copy)]
 struct Known {
     priority: Priority,
@@ -144,7 +146,7 @@ impl Known {
 }
 
 impl Linear {
-    /// Where a rule is in the list.
+    /// The index of a rule in the list.
     fn position(&self, id: RuleId, known: Known) -> usize {
         let winner = Winner::new(known.priority, id);
         self.ranks.partition_point(|other| other.beats(winner))
@@ -162,7 +164,7 @@ impl Linear {
     }
 }
 
-/// By what rules are sorted.
+/// The key by which rules are sorted.
 fn rank_of(rule: &Winner) -> u64 {
     rule.rank()
 }
@@ -176,8 +178,8 @@ impl<const W: usize> Algorithm<W> for Linear {
         let rank_bytes = bytes_of::<Winner>(rules.len());
         let word_bytes = bytes_of::<u64>(rules.len().saturating_mul(words));
         let map = map_bytes::<RuleId, Known>(rules.len());
-        let all = rank_bytes.saturating_add(word_bytes).saturating_add(map);
-        request.limits.check_bytes(all)?;
+        let total_bytes = rank_bytes.saturating_add(word_bytes).saturating_add(map);
+        request.limits.check_bytes(total_bytes)?;
 
         let mut monitor = request.monitor();
         monitor.begin(SORTING, rules.len())?;
@@ -257,9 +259,9 @@ impl<const W: usize> Updates<W> for Linear {
 
     fn copy_rule(&self, id: RuleId, words: &mut Vec<u64>) -> Option<Priority> {
         let known = *self.by_id.get(&id)?;
-        let at = self.position(id, known);
+        let index = self.position(id, known);
         let width = self.schema.rule_words();
-        words.extend_from_slice(&self.words[at * width..(at + 1) * width]);
+        words.extend_from_slice(&self.words[index * width..(index + 1) * width]);
         Some(known.priority)
     }
 
@@ -276,9 +278,9 @@ impl<const W: usize> Updates<W> for Linear {
             return false;
         };
         entry.insert(Known::of(rule));
-        let at = self.ranks.partition_point(|rank| rank.beats(rule.winner()));
-        self.ranks.insert(at, rule.winner());
-        let row = at * self.schema.rule_words();
+        let index = self.ranks.partition_point(|rank| rank.beats(rule.winner()));
+        self.ranks.insert(index, rule.winner());
+        let row = index * self.schema.rule_words();
         self.words.splice(row..row, rule.words().iter().copied());
         true
     }
@@ -287,15 +289,15 @@ impl<const W: usize> Updates<W> for Linear {
         let Some(known) = self.by_id.remove(&id) else {
             return false;
         };
-        let at = self.position(id, known);
-        self.ranks.remove(at);
+        let index = self.position(id, known);
+        self.ranks.remove(index);
         let width = self.schema.rule_words();
-        self.words.drain(at * width..(at + 1) * width);
-        let left = self.ranks.len();
-        if left * 5 < self.ranks.capacity() * 2 {
-            self.ranks.shrink_to(left / 2 * 3);
-            self.words.shrink_to(left / 2 * 3 * width);
-            self.by_id.shrink_to(left / 2 * 3);
+        self.words.drain(index * width..(index + 1) * width);
+        let rules = self.ranks.len();
+        if rules * 5 < self.ranks.capacity() * 2 {
+            self.ranks.shrink_to(rules / 2 * 3);
+            self.words.shrink_to(rules / 2 * 3 * width);
+            self.by_id.shrink_to(rules / 2 * 3);
         }
         true
     }

@@ -1,4 +1,4 @@
-//! The engines, and the registry through which everything finds them.
+//! The engines, and the registry that lists them.
 //!
 //! | engine | kind | pick it when |
 //! |---|---|---|
@@ -18,15 +18,14 @@
 //! | `decomposition` | static | rules have many fields, such as fifteen, and do not change |
 //! | `sfl(INNER)` | dynamic | a static engine is the right one, and its rules change now and then |
 //!
-//! An engine is a file in this folder, written for the [`adapter`], and a line
-//! in [`ENGINES`]. Conformance
-//! and differential tests, fuzzing, benchmarks and the command line walk the
-//! registry, so a new engine is in all of them at once. Tables in documents are
-//! held against it.
+//! An engine is a file in this folder, written for the [`adapter`], and a line in
+//! [`ENGINES`]. Conformance tests, differential tests, fuzzing, benchmarks and the
+//! command line walk the registry, so a new engine is in all of them immediately.
+//! Tests compare tables in documents with the registry.
 //!
 //! Users choose engines by [specification](EngineSpec): a name and options,
-//! `tuplemerge:c=10`, and for engines that wrap another one that engine in
-//! parentheses, `NAME(INNER):option=value`.
+//! `tuplemerge:c=10`. If an engine wraps another engine, the inner engine is in
+//! parentheses: `NAME(INNER):option=value`.
 
 use std::fmt;
 
@@ -66,9 +65,8 @@ pub use options::{EngineOption, EngineOptions, OptionKind, OptionValue};
 pub use spec::{EngineSpec, MAX_NESTING};
 
 /// All engines.
-// A static, not a constant: every crate that mentions a constant of function
-// pointers compiles these functions again, which are all engines at all key
-// widths.
+// A static, not a constant: every crate that mentions a constant of function pointers
+// compiles the functions again, and these are all engines at all key widths.
 pub static ENGINES: &[Engine] = &[
     linear::ENGINE,
     forest::ENGINE,
@@ -89,70 +87,70 @@ pub static ENGINES: &[Engine] = &[
 
 /// An engine's registry entry.
 ///
-/// [`ENGINES`] has ours; specifications can be [read](EngineSpec::parse_in)
-/// against any other list.
+/// [`ENGINES`] has the engines of this library. Specifications can be
+/// [read](EngineSpec::parse_in) with any other list.
 #[derive(Clone, Copy)]
 pub struct Engine {
-    /// The name by which users choose it: lower-case letters, digits and `-`.
+    /// The name by which users choose the engine: lower-case letters, digits and `-`.
     pub name: &'static str,
-    /// One line for people who choose.
+    /// A summary of one line, for choosing an engine.
     pub summary: &'static str,
-    /// The paper and section that it comes from.
+    /// The paper and section that describes the algorithm.
     pub paper: &'static str,
-    /// Which engines it wraps.
+    /// The kind of engines that it wraps.
     pub wraps: Wraps,
-    /// The options that it understands.
+    /// The options that it takes.
     pub options: &'static [EngineOption],
-    /// Whether classifiers built to this specification take updates.
+    /// Returns true if classifiers built to a specification take updates.
     pub dynamic: fn(&EngineSpec) -> bool,
-    /// Whether it serves a schema when built to this specification.
+    /// Returns a refusal if classifiers built to a specification do not serve a
+    /// schema.
     pub accepts: fn(&EngineSpec, &Schema) -> Result<(), Refusal>,
-    /// Builds a classifier to this specification, over a copy of the rules. May
-    /// panic when `accepts` or the host refuses: call [`EngineSpec::build`],
-    /// which checks first.
+    /// Builds a classifier to a specification, over a copy of the rules. May panic if
+    /// `accepts` or the host refuses: call [`EngineSpec::build`], which checks first.
     pub build: BuildFn,
-    /// What building to this specification over rules of a shape would make. An
-    /// engine that wraps another one calls [`EngineSpec::costs`] for that
-    /// one. Not called where `accepts` or the host refuses; limits are checked
+    /// Estimates the costs of an engine built to a specification over rules of a
+    /// shape. An engine that wraps another engine calls [`EngineSpec::costs`] for the
+    /// inner engine. Not called if `accepts` or the host refuses. Limits are checked
     /// afterwards.
     pub estimate: EstimateFn,
 }
 
-/// How an engine builds classifiers: [`adapter::build_dynamic`] or
-/// [`adapter::build_static`], or a function of a wrapper's own.
+/// The build function of an engine: [`adapter::build_dynamic`] or
+/// [`adapter::build_static`], or a wrapper's own function.
 pub type BuildFn = fn(&mut BuildRequest<'_>) -> Result<Box<dyn Classifier>, BuildError>;
 
-/// How an engine estimates what it would cost, whatever the machine.
+/// The estimate function of an engine: costs that do not depend on the machine.
 ///
 /// # Errors
-/// The error that building would give, such as [`BuildError::EngineFull`].
+/// The error that the build would return, such as [`BuildError::EngineFull`].
 pub type EstimateFn = fn(&EngineSpec, &Shape) -> Result<Costs, BuildError>;
 
-/// Which engines an engine wraps.
+/// The kind of engines that an engine wraps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wraps {
-    /// It stands for itself.
+    /// None.
     Nothing,
-    /// One that takes no updates.
+    /// Any engine that takes no updates.
     Static,
-    /// Any one.
+    /// Any engine.
     Any,
 }
 
 impl Engine {
-    /// For [`Engine::dynamic`]: updates are taken.
+    /// For [`Engine::dynamic`]: the engine takes updates.
     #[must_use]
     pub fn takes_updates(_: &EngineSpec) -> bool {
         true
     }
 
-    /// For [`Engine::dynamic`]: updates are not taken.
+    /// For [`Engine::dynamic`]: the engine takes no updates.
     #[must_use]
     pub fn takes_no_updates(_: &EngineSpec) -> bool {
         false
     }
 
-    /// For [`Engine::accepts`]: every schema is served.
+    /// For [`Engine::accepts`]: the engine serves every schema.
     ///
     /// # Errors
     /// Never.
@@ -160,7 +158,7 @@ impl Engine {
         Ok(())
     }
 
-    /// The option of a name.
+    /// Returns the option with a name.
     #[must_use]
     pub fn option(&self, name: &str) -> Option<&'static EngineOption> {
         self.options.iter().find(|option| option.name == name)
@@ -173,16 +171,16 @@ impl fmt::Debug for Engine {
     }
 }
 
-/// The engine of that name.
+/// Returns the engine with a name.
 ///
 /// # Errors
-/// [`SpecError::UnknownEngine`], with the names that there are.
+/// [`SpecError::UnknownEngine`], with the names of all engines.
 pub fn engine(name: &str) -> Result<&'static Engine, SpecError> {
     spec::find(ENGINES, name, name, 0)
 }
 
-/// [`BuildError::Static`] for an engine, with the registered engines that take
-/// updates; those that wrap another one as `NAME(INNER)`.
+/// Returns [`BuildError::Static`] for an engine, with the names of the registered
+/// engines that take updates. Wrappers are named as `NAME(INNER)`.
 #[must_use]
 pub fn takes_no_updates(engine: &str) -> BuildError {
     let dynamic = EngineSpec::all().filter(EngineSpec::is_dynamic);

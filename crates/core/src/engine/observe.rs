@@ -1,13 +1,14 @@
-//! What lookups meet, found out with engines over a few of the rules.
+//! Counts the tables and rules that lookups visit, with engines over samples of the
+//! rules.
 //!
-//! How many tables a lookup probes and how many rules it compares depends on how
-//! rules overlap and on their values, which no simple count of a shape says. So the
-//! engine is built over the shape's sample, headers of its rules are looked up step
-//! by step, and what they meet is counted. A sample of fewer rules is looked at as
-//! well, and counts are extrapolated to all rules along the two.
+//! The number of tables that a lookup probes and the number of rules that it compares
+//! depend on the rules' values and overlaps. No simple count of a shape gives them.
+//! So the engine is built over the shape's sample, headers of its rules are looked up
+//! step by step, and probes and comparisons are counted. A smaller sample is counted
+//! too, and the two counts are extrapolated to all rules.
 //!
-//! Headers are corners of the rules, each rule as likely as the other, as
-//! ClassBench draws them.
+//! Headers are corners of the rules, and every rule is equally likely, as in
+//! ClassBench.
 
 #![allow(clippy::cast_precision_loss)] // estimates
 
@@ -23,25 +24,27 @@ use crate::ruleset::RuleSet;
 use crate::schema::Schema;
 use crate::seed::splitmix;
 
-/// The smaller of two samples has this share of the rules of the larger one.
-const SHARE: usize = 4;
+/// The number of rules of the larger sample, divided by the number of the smaller
+/// one.
+const SAMPLE_RATIO: usize = 4;
 
-/// The most rules of a sample over which trees are built.
-const IN_A_TREE: usize = 4096;
+/// The largest number of rules in a sample over which trees are built.
+const MAX_TREE_SAMPLE: usize = 4096;
 
-/// Headers that are looked up. The counts of 512 are within a tenth of those of
-/// all, mostly.
-const HEADERS: usize = 512;
+/// The number of headers that are looked up. In most cases, the counts of 512 headers
+/// differ from the counts of all headers by less than 10 %.
+const SAMPLE_HEADERS: usize = 512;
 
-/// The least and the greatest power of the number of rules with which what lookups
-/// meet grows beyond the sample: what is extrapolated further than that is noise of
-/// the samples, mostly. Chosen by what engines of 10k and 30k rules met.
+/// The smallest and the largest exponent of growth. Counts of a lookup grow beyond
+/// the sample with this power of the number of rules. Larger or smaller exponents are
+/// mostly noise of the samples. Chosen by the counts of engines with 10k and 30k
+/// rules.
 pub(in crate::engine) type Growth = [f64; 2];
 
-/// It may grow as the number of rules, such as what a scan compares.
+/// Up to linear growth with the number of rules, as the comparisons of a scan.
 pub(in crate::engine) const FREE: Growth = [-0.2, 1.0];
 
-/// What a lookup meets, in the mean.
+/// Mean counts of a lookup.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(in crate::engine) struct Met {
     /// Tables probed, or nodes passed.
@@ -51,10 +54,10 @@ pub(in crate::engine) struct Met {
 }
 
 impl Met {
-    /// What lookups meet in an engine over all rules of a shape.
+    /// Returns the counts of lookups in an engine over all rules of a shape.
     ///
     /// # Errors
-    /// Those of building over the sample.
+    /// The errors of a build over the sample.
     pub(in crate::engine) fn of(
         spec: &EngineSpec,
         shape: &Shape,
@@ -63,30 +66,30 @@ impl Met {
         Met::of_some(spec, shape, usize::MAX, growth)
     }
 
-    /// The same for a decision tree, whose building takes longer, so there are fewer
-    /// rules in the sample.
+    /// Returns the counts of lookups in a decision tree. Trees take longer to build,
+    /// so the sample has fewer rules.
     ///
     /// # Errors
-    /// Those of building over the sample.
+    /// The errors of a build over the sample.
     pub(in crate::engine) fn of_tree(spec: &EngineSpec, shape: &Shape) -> Result<Met, BuildError> {
-        Met::of_some(spec, shape, IN_A_TREE, FREE)
+        Met::of_some(spec, shape, MAX_TREE_SAMPLE, FREE)
     }
 
     fn of_some(
         spec: &EngineSpec,
         shape: &Shape,
-        most: usize,
+        max_sample: usize,
         growth: Growth,
     ) -> Result<Met, BuildError> {
         let rules = shape.rules();
-        let sample = some_of(shape.sample(), rules.min(most));
+        let sample = some_of(shape.sample(), rules.min(max_sample));
         let large = Met::over(spec, &sample)?;
-        if sample.len() >= rules || sample.len() < 2 * SHARE {
+        if sample.len() >= rules || sample.len() < 2 * SAMPLE_RATIO {
             return Ok(large);
         }
-        let few = some_of(&sample, sample.len() / SHARE);
-        let small = Met::over(spec, &few)?;
-        let step = (sample.len() as f64 / few.len() as f64).ln();
+        let small_sample = some_of(&sample, sample.len() / SAMPLE_RATIO);
+        let small = Met::over(spec, &small_sample)?;
+        let step = (sample.len() as f64 / small_sample.len() as f64).ln();
         let times = rules as f64 / sample.len() as f64;
         let grown = |from: f64, to: f64| {
             let power = ((to / from).ln() / step).clamp(growth[0], growth[1]);
@@ -98,14 +101,14 @@ impl Met {
         })
     }
 
-    /// Builds over rules, and looks headers of theirs up.
+    /// Builds over rules, and looks up headers of these rules.
     fn over(spec: &EngineSpec, rules: &RuleSet) -> Result<Met, BuildError> {
         let built = spec.build(rules, &Limits::default(), &mut NoProgress)?;
         let mut met = Met::default();
         if rules.is_empty() {
             return Ok(met);
         }
-        let headers = HEADERS.min(4 * rules.len());
+        let headers = SAMPLE_HEADERS.min(4 * rules.len());
         let keys = corners(rules, headers);
         let each = 1.0 / headers as f64;
         for number in 0..headers {
@@ -118,33 +121,34 @@ impl Met {
     }
 }
 
-/// What meeting things costs: instructions and lines of cache. They are fitted to
-/// measurements (`bench/README.md`), which do not tell instructions from branches
-/// that are mispredicted, so how these share the time is assumed.
+/// The costs of probes and comparisons, in instructions and cache lines. They are
+/// fitted to measurements (`bench/README.md`). The measurements do not separate
+/// instructions from mispredicted branches, so the division of time between the two
+/// is an assumption.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::engine) struct Prices {
-    /// Instructions of a lookup, whatever it meets.
+    /// Fixed instructions of a lookup.
     pub(in crate::engine) lookup: f64,
-    /// Of a table that is probed, or a node.
+    /// Instructions for a probed table or a visited node.
     pub(in crate::engine) probe: f64,
-    /// Of that, for each doubling of the number of rules.
+    /// Additional instructions of a probe for each doubling of the number of rules.
     pub(in crate::engine) probe_doubling: f64,
-    /// Of that, for each word of a key beyond two.
+    /// Additional instructions of a probe for each word of a key beyond two.
     pub(in crate::engine) probe_word: f64,
-    /// Of a rule that is compared.
+    /// Instructions for a compared rule.
     pub(in crate::engine) compare: f64,
-    /// Of that, for each word of a rule beyond five.
+    /// Additional instructions of a comparison for each word of a rule beyond five.
     pub(in crate::engine) compare_word: f64,
-    /// Branches of a lookup that are mispredicted.
+    /// Mispredicted branches of a lookup.
     pub(in crate::engine) mispredictions: f64,
-    /// Lines that are read whatever a lookup meets.
+    /// Cache lines that every lookup reads.
     pub(in crate::engine) lines: f64,
-    /// Lines that are read for a probe.
+    /// Cache lines that a probe reads.
     pub(in crate::engine) probe_lines: f64,
 }
 
 impl Prices {
-    /// Nothing costs anything.
+    /// All costs are zero.
     pub(in crate::engine) const NONE: Prices = Prices {
         lookup: 0.0,
         probe: 0.0,
@@ -157,10 +161,13 @@ impl Prices {
         probe_lines: 0.0,
     };
 
-    /// The work of a lookup among `rules` rules, reads left out.
+    /// Returns the work of a lookup among `rules` rules, without memory reads.
     fn computing(&self, met: &Met, schema: &Schema, rules: usize) -> Work {
-        let more = |words: usize, few: usize| words.saturating_sub(few) as f64;
-        let (key, rule) = (more(schema.key_words(), 2), more(schema.rule_words(), 5));
+        let words_beyond = |words: usize, few: usize| words.saturating_sub(few) as f64;
+        let (key, rule) = (
+            words_beyond(schema.key_words(), 2),
+            words_beyond(schema.rule_words(), 5),
+        );
         let doublings = (rules.max(1) as f64).log2();
         let probe = self.probe + self.probe_doubling * doublings + self.probe_word * key;
         let compare = self.compare + self.compare_word * rule;
@@ -168,13 +175,14 @@ impl Prices {
             .mispredicting(self.mispredictions)
     }
 
-    /// The work of a header of a batch: lines of `bytes` bytes are read together
-    /// with those of other headers.
+    /// Returns the work for one header of a batch. It reads its cache lines together
+    /// with those of other headers. `bytes` is the size of the data that it reads
+    /// from.
     pub(in crate::engine) fn batch(&self, met: &Met, shape: &Shape, bytes: usize) -> Work {
         self.batch_among(met, shape.schema(), shape.rules(), bytes)
     }
 
-    /// The same among `rules` rules.
+    /// Returns the work for one header of a batch, among `rules` rules.
     pub(in crate::engine) fn batch_among(
         &self,
         met: &Met,
@@ -187,13 +195,13 @@ impl Prices {
             .reading_ahead(lines, bytes)
     }
 
-    /// The work of a header that is looked up alone. Tables are probed while others
-    /// are waited for; nothing else is done ahead.
+    /// Returns the work of a single lookup. Its probes of tables overlap; its other
+    /// reads wait for each other.
     pub(in crate::engine) fn single(&self, met: &Met, shape: &Shape, bytes: usize) -> Work {
         self.single_among(met, shape.schema(), shape.rules(), bytes)
     }
 
-    /// The same among `rules` rules.
+    /// Returns the work of a single lookup among `rules` rules.
     pub(in crate::engine) fn single_among(
         &self,
         met: &Met,
@@ -207,23 +215,23 @@ impl Prices {
     }
 }
 
-/// Headers that are corners of rules, each rule as likely as the other; none of no
-/// rules.
+/// Returns `count` headers that are corners of rules, or none if there are no rules.
+/// Every rule is equally likely.
 pub(super) fn corners(rules: &RuleSet, count: usize) -> KeyVec {
     let mut keys = KeyVec::new(rules.schema());
     let count = if rules.is_empty() { 0 } else { count };
     let mut state = 0;
     let mut order = 0;
     for _ in 0..count {
-        let at = (u128::from(splitmix(&mut order)) * rules.len() as u128) >> 64;
-        let rule = rules.rule(usize::try_from(at).expect("the index of a rule"));
+        let index = (u128::from(splitmix(&mut order)) * rules.len() as u128) >> 64;
+        let rule = rules.rule(usize::try_from(index).expect("the index of a rule"));
         let corner = corner(&rule, &mut state);
         keys.push(&corner).expect("a value for each field");
     }
     keys
 }
 
-/// A header of a rule, which has the lowest or the highest value in each field.
+/// Returns a header that has the lowest or the highest value of a rule in each field.
 fn corner(rule: &RuleRef<'_>, state: &mut u64) -> Vec<u128> {
     let bits = splitmix(state);
     let fields = rule.schema().field_ids();
@@ -244,7 +252,7 @@ mod tests {
     use super::*;
     use crate::rule::Rule;
 
-    /// Pairs of hosts, which differ.
+    /// Rules that each match a pair of hosts, all different.
     fn pairs(count: u32) -> Shape {
         let schema = Schema::ipv4_5tuple();
         let mut rules = RuleSet::new(&schema);
@@ -259,23 +267,24 @@ mod tests {
         Shape::of(&rules)
     }
 
-    /// A scan compares half of the rules in the mean, also of more than the sample
-    /// has; in a hash table a rule is found at once.
+    /// A scan compares half of the rules on average, also for more rules than the
+    /// sample has. A hash table finds a rule with one comparison.
     #[test]
     fn lookups_meet_what_they_would_among_all_rules() {
         for count in [100, 1000, 10_000] {
             let shape = pairs(count);
-            let of = |name| Met::of(&EngineSpec::named(name).unwrap(), &shape, FREE).unwrap();
-            let (scan, hash) = (of("linear"), of("tss"));
+            let counts_of =
+                |name| Met::of(&EngineSpec::named(name).unwrap(), &shape, FREE).unwrap();
+            let (scan, hash) = (counts_of("linear"), counts_of("tss"));
             let half = f64::from(count) / 2.0;
-            let one = |count: f64| (count - 1.0).abs() < 1e-9;
-            assert!(one(scan.probes), "{scan:?} of {count}");
+            let is_one = |count: f64| (count - 1.0).abs() < 1e-9;
+            assert!(is_one(scan.probes), "{scan:?} of {count}");
             assert!(
                 (scan.compared / half - 1.0).abs() < 0.2,
                 "{scan:?} of {count}"
             );
             assert!(
-                one(hash.probes) && one(hash.compared),
+                is_one(hash.probes) && is_one(hash.compared),
                 "{hash:?} of {count}"
             );
         }
@@ -290,8 +299,8 @@ mod tests {
         }
     }
 
-    /// What costs nothing in a batch costs nothing alone, and more of anything
-    /// costs more.
+    /// A cost of zero adds nothing to a batch and to a single lookup, and larger
+    /// counts cost more.
     #[test]
     fn prices_are_of_what_is_met() {
         let shape = pairs(16);

@@ -1,5 +1,5 @@
-//! The options of engines: which values they take, and the values that a
-//! specification gives.
+//! Options of engines: the values that they take, and the values that a specification
+//! gives.
 
 use std::fmt;
 
@@ -11,52 +11,52 @@ use crate::seed::Seed;
 pub struct EngineOption {
     /// The name: lower-case letters, digits and `-`.
     pub name: &'static str,
-    /// Which values there are.
+    /// The kind of its values.
     pub kind: OptionKind,
-    /// The value when none is given.
+    /// The value if none is given.
     pub default: OptionValue,
-    /// What it does, in one phrase, without values and default.
+    /// Its meaning, in one phrase, without values and default.
     pub help: &'static str,
 }
 
 /// The word for a number that the engine chooses.
 const AUTO: &str = "auto";
 
-/// Which values an option takes.
+/// The kind of an option's values.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum OptionKind {
     /// A whole number from `min` to `max`.
     Whole {
-        /// The least.
+        /// The smallest value.
         min: usize,
-        /// The greatest.
+        /// The largest value.
         max: usize,
     },
     /// A whole number from `min` to `max`, or `auto`: the engine chooses.
     WholeOrAuto {
-        /// The least.
+        /// The smallest value.
         min: usize,
-        /// The greatest.
+        /// The largest value.
         max: usize,
     },
     /// A number from `min` to `max`, which may have decimals.
     Decimal {
-        /// The least.
+        /// The smallest value.
         min: f64,
-        /// The greatest.
+        /// The largest value.
         max: f64,
     },
-    /// One of some words.
+    /// A word of a list.
     Choice(&'static [&'static str]),
-    /// One of some words, some of which not every host can do.
+    /// A word of a list. Some hosts do not support all of its words.
     HostChoice {
         /// The words, on every host.
         words: &'static [&'static str],
-        /// Says why this host cannot do one of the words, if so.
+        /// Returns the reason why this host does not support a word, or `None`.
         lacks: fn(&str) -> Option<String>,
     },
-    /// Where hash functions begin: a whole number below 2^64, or `random`.
+    /// The seed of hash functions: a whole number below 2^64, or `random`.
     Seed,
 }
 
@@ -64,7 +64,7 @@ pub enum OptionKind {
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum OptionValue {
-    /// A value of [`OptionKind::Whole`], or one of [`OptionKind::WholeOrAuto`].
+    /// A value of [`OptionKind::Whole`], or a number of [`OptionKind::WholeOrAuto`].
     Whole(usize),
     /// A value of [`OptionKind::Decimal`].
     Decimal(f64),
@@ -89,7 +89,7 @@ impl EngineOption {
     /// An option that takes a whole number.
     ///
     /// # Panics
-    /// When the default is not from `min` to `max`.
+    /// If the default is not from `min` to `max`.
     #[must_use]
     pub const fn whole(
         name: &'static str,
@@ -106,10 +106,10 @@ impl EngineOption {
         }
     }
 
-    /// An option that takes a whole number or, which is the default, `auto`.
+    /// An option that takes a whole number or `auto`, which is the default.
     ///
     /// # Panics
-    /// When `min` is above `max`.
+    /// If `min` is above `max`.
     #[must_use]
     pub const fn whole_or_auto(
         name: &'static str,
@@ -128,7 +128,7 @@ impl EngineOption {
     /// An option that takes a number with decimals.
     ///
     /// # Panics
-    /// When the default is not from `min` to `max`.
+    /// If the default is not from `min` to `max`.
     #[must_use]
     pub const fn decimal(
         name: &'static str,
@@ -145,11 +145,10 @@ impl EngineOption {
         }
     }
 
-    /// An option that takes one of some words, of which the first is the
-    /// default.
+    /// An option that takes a word of a list. The first word is the default.
     ///
     /// # Panics
-    /// When there is no word.
+    /// If the list is empty.
     #[must_use]
     pub const fn choice(
         name: &'static str,
@@ -164,12 +163,12 @@ impl EngineOption {
         }
     }
 
-    /// An option that takes one of some words, of which the first is the
-    /// default. `lacks` says why this host cannot do one of them, if so; every
-    /// host must be able to do the first.
+    /// An option that takes a word of a list. The first word is the default. `lacks`
+    /// returns the reason why this host does not support a word, or `None`. Every
+    /// host must support the first word.
     ///
     /// # Panics
-    /// When there is no word.
+    /// If the list is empty.
     #[must_use]
     pub const fn host_choice(
         name: &'static str,
@@ -185,7 +184,7 @@ impl EngineOption {
         }
     }
 
-    /// The option `seed`, the same for every engine that hashes.
+    /// The option `seed`, for every engine that hashes.
     pub const SEED: EngineOption = EngineOption {
         name: "seed",
         kind: OptionKind::Seed,
@@ -194,7 +193,7 @@ impl EngineOption {
                and must then be kept from those who write rules or send headers",
     };
 
-    /// Why this host cannot do a value of this option; `None` when it can.
+    /// Returns the reason why this host does not support a value, or `None`.
     #[must_use]
     pub fn lacks(&self, value: &OptionValue) -> Option<String> {
         match (&self.kind, value) {
@@ -203,8 +202,8 @@ impl EngineOption {
         }
     }
 
-    /// Values that are worth trying: both bounds, the default and a few small
-    /// ones, or every word.
+    /// Values for tests: both bounds, the default and a few small numbers, or every
+    /// word.
     #[must_use]
     pub fn samples(&self) -> Vec<OptionValue> {
         match self.kind {
@@ -240,8 +239,7 @@ impl EngineOption {
 }
 
 impl OptionKind {
-    /// The word for the kind of values: `whole`, `whole-or-auto`, `decimal`,
-    /// `choice` or `seed`.
+    /// The name of the kind: `whole`, `whole-or-auto`, `decimal`, `choice` or `seed`.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -253,7 +251,7 @@ impl OptionKind {
         }
     }
 
-    /// The words to choose from; none where there are but numbers.
+    /// The words of the list; empty if the option takes only numbers.
     #[must_use]
     pub fn words(&self) -> &'static [&'static str] {
         match self {
@@ -263,7 +261,7 @@ impl OptionKind {
         }
     }
 
-    /// Reads a value; `None` when it is not one of this kind.
+    /// Reads a value. Returns `None` if the text is not of this kind.
     #[must_use]
     pub fn parse(&self, text: &str) -> Option<OptionValue> {
         match self {
@@ -291,7 +289,7 @@ impl OptionKind {
 }
 
 impl fmt::Display for OptionKind {
-    /// The values, as a phrase: `a whole number from 1 to 64`.
+    /// Writes the values as a phrase: `a whole number from 1 to 64`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             OptionKind::Whole {
@@ -311,25 +309,25 @@ impl fmt::Display for OptionKind {
     }
 }
 
-/// The options of a specification: the values that it gives, and the defaults
-/// of the others.
+/// The options of a specification: the given values, and the defaults of all other
+/// options.
 #[derive(Clone, Debug)]
 pub struct EngineOptions {
     declared: &'static [EngineOption],
-    /// In the order in which they were written.
+    /// In the order of the text.
     given: Vec<Given>,
 }
 
 #[derive(Clone, Debug)]
 struct Given {
     name: &'static str,
-    /// The value as it was written.
+    /// The text of the value.
     text: String,
     value: OptionValue,
 }
 
 impl PartialEq for EngineOptions {
-    /// Whether they were written alike.
+    /// True if the texts are equal.
     fn eq(&self, other: &EngineOptions) -> bool {
         self.given.len() == other.given.len() && self.written().eq(other.written())
     }
@@ -345,7 +343,7 @@ impl EngineOptions {
         }
     }
 
-    /// Gives a value, in place of an earlier one.
+    /// Sets a value. Replaces an earlier value.
     pub(super) fn give(&mut self, name: &'static str, text: &str, value: OptionValue) {
         let given = Given {
             name,
@@ -358,29 +356,29 @@ impl EngineOptions {
         }
     }
 
-    /// The options that the engine has.
+    /// All options of the engine.
     #[must_use]
     pub fn declared(&self) -> &'static [EngineOption] {
         self.declared
     }
 
-    /// The options that are given, as they were written.
+    /// The given options, with the text of each value.
     pub fn written(&self) -> impl Iterator<Item = (&'static str, &str)> {
         self.given
             .iter()
             .map(|given| (given.name, given.text.as_str()))
     }
 
-    /// Whether an option is given, be it with its default.
+    /// True if the option is given, even with its default.
     #[must_use]
     pub fn is_given(&self, option: &str) -> bool {
         self.given.iter().any(|given| given.name == option)
     }
 
-    /// The value of an option: the one given, else the default.
+    /// Returns the value of an option: the given value, or the default.
     ///
     /// # Panics
-    /// When the engine does not declare that option.
+    /// If the engine does not declare the option.
     #[must_use]
     pub fn value(&self, option: &str) -> OptionValue {
         let declared = self.declared.iter().find(|known| known.name == option);
@@ -389,51 +387,51 @@ impl EngineOptions {
         given.map_or(declared.default, |given| given.value)
     }
 
-    /// The value of an option that takes whole numbers.
+    /// Returns the value of an option that takes whole numbers.
     ///
     /// # Panics
-    /// When the engine does not declare that option, of that kind.
+    /// If the engine does not declare the option, or its value is of another kind.
     #[must_use]
     pub fn whole(&self, option: &str) -> usize {
         match self.value(option) {
             OptionValue::Whole(number) => number,
-            other => panic!("{option}={other} is no whole number"),
+            other => panic!("{option}={other} is not a whole number"),
         }
     }
 
-    /// The value of an option that takes numbers with decimals.
+    /// Returns the value of an option that takes numbers with decimals.
     ///
     /// # Panics
-    /// When the engine does not declare that option, of that kind.
+    /// If the engine does not declare the option, or its value is of another kind.
     #[must_use]
     pub fn decimal(&self, option: &str) -> f64 {
         match self.value(option) {
             OptionValue::Decimal(number) => number,
-            other => panic!("{option}={other} is no number with decimals"),
+            other => panic!("{option}={other} is not a number with decimals"),
         }
     }
 
-    /// The value of an option that takes one of some words.
+    /// Returns the value of an option that takes a word of a list.
     ///
     /// # Panics
-    /// When the engine does not declare that option, of that kind.
+    /// If the engine does not declare the option, or its value is of another kind.
     #[must_use]
     pub fn choice(&self, option: &str) -> &'static str {
         match self.value(option) {
             OptionValue::Choice(word) => word,
-            other => panic!("{option}={other} is no choice"),
+            other => panic!("{option}={other} is not a choice"),
         }
     }
 
-    /// The value of an option that takes a seed.
+    /// Returns the value of an option that takes a seed.
     ///
     /// # Panics
-    /// When the engine does not declare that option, of that kind.
+    /// If the engine does not declare the option, or its value is of another kind.
     #[must_use]
     pub fn seed(&self, option: &str) -> Seed {
         match self.value(option) {
             OptionValue::Seed(seed) => seed,
-            other => panic!("{option}={other} is no seed"),
+            other => panic!("{option}={other} is not a seed"),
         }
     }
 }

@@ -1,25 +1,26 @@
-//! Range trees: which of the intervals that cut a field up a value is in.
+//! Range trees, which find the interval of a field that a value is in.
 //!
 //! # Idea
-//! Intervals are known by their smallest values, ascending, the first of which
-//! is 0. A node is a cache line of them, and each entry of an upper level is the
-//! first entry of a node below. To find the last start that is not above a
-//! value, a search counts on every level how many entries of one node are not
-//! above it. So it has no branches to predict, and reads a line for each level:
+//! Intervals are represented by their smallest values, in ascending order. The first
+//! one starts at 0. A node is a cache line of these starts, and each entry of an
+//! upper level is the first entry of a node below. To find the last start that is not
+//! above a value, a search counts on every level how many entries of one node are not
+//! above it. So it has no branches to predict, and reads one cache line for each
+//! level:
 //! ```text
 //!                  [ 0 | 64 | 640 | … ]
 //!            ┌───────┘    └────────┐
 //!   [ 0 | 3 | 4 | 9 | … ]   [ 64 | 70 | 99 | … ]       count, and go down
 //! ```
-//! Fields of up to 32 bits have sixteen entries to a node, fields of up to 64
-//! bits eight, others four. Several values are searched in step with each other,
-//! so that their reads overlap.
+//! Fields of up to 32 bits have sixteen entries in a node, fields of up to 64 bits
+//! eight, wider fields four. Several values are searched together, level by level, so
+//! that their reads overlap.
 //!
-//! Fields of up to 32 bits with many intervals have *heads* besides: for the first
-//! bits of a value, how many intervals begin below all values with these bits.
-//! From there, the search counts in the lowest level, mostly in one node or two.
-//! There are about as many heads as intervals. Where more than a few intervals
-//! have one head, the search goes down from the root.
+//! Fields of up to 32 bits with many intervals also have *heads*. A head stands for
+//! the first bits of a value, and holds the number of intervals that begin below all
+//! values with these bits. A search starts at this number in the lowest level, and in
+//! most cases reads one or two nodes. There are about as many heads as intervals. If
+//! one head has too many intervals, the search descends from the root instead.
 //!
 //! # References
 //! [DEC14] §III: range trees for prefix and range fields.
@@ -29,7 +30,7 @@
 use crate::schema::{Placement, prefix_mask};
 use crate::simd::Aligned;
 
-/// Values that are searched in step with each other.
+/// The number of values that are searched together.
 pub(super) const GROUP: usize = 16;
 
 /// The intervals of a field, by their smallest values.
@@ -39,7 +40,7 @@ pub(super) enum RangeTree {
     Wide(Tree<u128, 4>),
 }
 
-/// Does the same with the tree of each kind of field.
+/// Evaluates an expression for the tree of any kind of field.
 macro_rules! each {
     ($tree:expr, $name:ident => $do:expr) => {
         match $tree {
@@ -51,7 +52,8 @@ macro_rules! each {
 }
 
 impl RangeTree {
-    /// With room for that many intervals of a field that has `width` bits.
+    /// Returns an empty tree with room for `intervals` intervals of a field of
+    /// `width` bits.
     pub(super) fn with_capacity(width: u32, intervals: usize) -> RangeTree {
         match width {
             0..=32 => RangeTree::Short(Tree::with_capacity(intervals, width)),
@@ -60,7 +62,7 @@ impl RangeTree {
         }
     }
 
-    /// The bytes of a tree of that many intervals.
+    /// Bytes held by a tree of `intervals` intervals.
     pub(super) fn bytes_of(width: u32, intervals: usize) -> usize {
         match width {
             0..=32 => Tree::<i32, 16>::bytes_of(intervals, width),
@@ -74,7 +76,7 @@ impl RangeTree {
         each!(self, tree => tree.push(start));
     }
 
-    /// Makes the upper levels, when all intervals are there.
+    /// Makes the upper levels, after all intervals have been added.
     pub(super) fn finish(&mut self) {
         each!(self, tree => tree.finish());
     }
@@ -88,7 +90,7 @@ impl RangeTree {
         each!(self, tree => tree.bytes())
     }
 
-    /// How many lines a search reads: one for each level, or the head and a node.
+    /// Cache lines that a search reads: one for each level, or the head and a node.
     pub(super) fn lines(&self) -> usize {
         match self {
             RangeTree::Short(tree) if !tree.heads.is_empty() => 2,
@@ -96,34 +98,34 @@ impl RangeTree {
         }
     }
 
-    /// The smallest and the largest value of an interval, in a field whose
-    /// largest value is `most`.
-    pub(super) fn ends(&self, interval: usize, most: u128) -> (u128, u128) {
+    /// Returns the smallest and the largest value of an interval. `max_value` is the
+    /// largest value of the field.
+    pub(super) fn ends(&self, interval: usize, max_value: u128) -> (u128, u128) {
         let start = |interval| each!(self, tree => tree.start(interval));
         let next = interval + 1;
         let high = if next < self.len() {
             start(next) - 1
         } else {
-            most
+            max_value
         };
         (start(interval), high)
     }
 
-    /// The fewest leading bits of a field of `width` bits that say that a value
-    /// is in the interval of the key's.
+    /// Returns the smallest number of leading bits that determine the interval of a
+    /// key's value, in a field of `width` bits.
     pub(super) fn leading_bits(&self, place: &Placement, width: u32, key: &[u64]) -> u32 {
-        let found = place.get(key);
-        let most = prefix_mask(width, width);
-        let (low, high) = self.ends(self.find(place, key), most);
+        let value = place.get(key);
+        let max_value = prefix_mask(width, width);
+        let (low, high) = self.ends(self.find(place, key), max_value);
         let inside = |length: &u32| {
             let mask = prefix_mask(width, *length);
-            low <= found & mask && (found & mask) | (most & !mask) <= high
+            low <= value & mask && (value & mask) | (max_value & !mask) <= high
         };
         let length = (0..=width).find(inside);
         length.expect("the value itself is in its interval")
     }
 
-    /// The interval of a key's field.
+    /// Returns the index of the interval that a key's field is in.
     #[inline]
     pub(super) fn find(&self, place: &Placement, key: &[u64]) -> usize {
         match self {
@@ -134,39 +136,39 @@ impl RangeTree {
         }
     }
 
-    /// The intervals of several keys' field.
+    /// Writes the index of each key's interval to `intervals`.
     #[inline]
     pub(super) fn find_each<const W: usize>(
         &self,
         place: &Placement,
         keys: &[[u64; W]; GROUP],
-        found: &mut [usize; GROUP],
+        intervals: &mut [usize; GROUP],
     ) {
         let keys = keys.each_ref();
         match self {
             RangeTree::Short(tree) if tree.heads.is_empty() => {
-                tree.find_each(&keys.map(|key| short(place.low.get(key))), found);
+                tree.find_each(&keys.map(|key| short(place.low.get(key))), intervals);
             }
             RangeTree::Short(tree) => {
-                tree.find_each_by_head(&keys.map(|key| place.low.get(key)), found);
+                tree.find_each_by_head(&keys.map(|key| place.low.get(key)), intervals);
             }
-            RangeTree::Long(tree) => tree.find_each(&keys.map(|key| place.low.get(key)), found),
-            RangeTree::Wide(tree) => tree.find_each(&keys.map(|key| place.get(key)), found),
+            RangeTree::Long(tree) => tree.find_each(&keys.map(|key| place.low.get(key)), intervals),
+            RangeTree::Wide(tree) => tree.find_each(&keys.map(|key| place.get(key)), intervals),
         }
     }
 }
 
-/// A value of a field of up to 32 bits, as it is compared: vector instructions
-/// compare with signs.
+/// Maps a value of a field of up to 32 bits to a signed number in the same order,
+/// because vector instructions compare signed numbers.
 #[inline(always)]
 #[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap)]
 fn short(value: u64) -> i32 {
     (value as u32 ^ 1 << 31) as i32
 }
 
-/// A number that nodes hold.
+/// A number stored in nodes.
 pub(super) trait Entry: Copy + PartialOrd {
-    /// None is larger. It fills the last node up.
+    /// The largest number. It fills the last node up.
     const LARGEST: Self;
 
     fn of(value: u128) -> Self;
@@ -212,50 +214,52 @@ impl Entry for u128 {
     }
 }
 
-/// Starts in nodes of `K`.
+/// A tree over starts, with `K` starts in a node.
 pub(super) struct Tree<T, const K: usize> {
     /// The lowest level first.
     nodes: Vec<Aligned<[T; K]>>,
     len: usize,
-    /// The root's first.
+    /// The level of the root first.
     levels: Vec<Level>,
-    /// For each number that the first bits of a value can be, and for the one
-    /// after the last: how many intervals begin below. May be empty.
+    /// For each possible number of a value's first bits, and for one number more: the
+    /// number of intervals that begin below it. May be empty.
     heads: Vec<u32>,
-    /// The bits of a value behind its first ones.
+    /// The number of a value's bits that follow its first bits.
     head_shift: u32,
 }
 
-/// Intervals from which on there are heads.
-const LEAST_HEADED: usize = 256;
+/// The smallest number of intervals for which there are heads.
+const MIN_HEADED_INTERVALS: usize = 256;
 
-/// The most intervals with one head that are searched from there.
-const MOST_OF_HEAD: u32 = 32;
+/// The largest number of intervals of a head for which a search starts at the head.
+const MAX_HEAD_INTERVALS: u32 = 32;
 
-/// The number of first bits that heads have, for that many intervals of a field
-/// that has `width` bits.
+/// The number of first bits that select a head, for `intervals` intervals of a field
+/// of `width` bits. `None` if the tree has no heads.
 fn head_bits(intervals: usize, width: u32) -> Option<u32> {
     let bits = intervals.next_power_of_two().trailing_zeros();
-    (intervals >= LEAST_HEADED && width > 0).then(|| bits.min(width).min(16))
+    (intervals >= MIN_HEADED_INTERVALS && width > 0).then(|| bits.min(width).min(16))
 }
 
-/// Nodes of one level.
+/// The nodes of one level.
 #[derive(Clone, Copy)]
 struct Level {
+    /// The index of its first node.
     first: usize,
     /// The position of the last entry.
     last: usize,
 }
 
 impl<T: Entry, const K: usize> Tree<T, K> {
-    /// The sizes of all levels, the lowest first.
+    /// The number of entries of each level, the lowest level first.
     fn sizes(intervals: usize) -> impl Iterator<Item = usize> {
         std::iter::successors(Some(intervals), |&entries| {
             (entries > K).then(|| entries.div_ceil(K))
         })
     }
 
-    /// With heads, if `width` is that of the field and not 0.
+    /// Makes an empty tree. It gets heads if `width` is not 0, and is then the
+    /// field's width.
     fn with_capacity(intervals: usize, width: u32) -> Tree<T, K> {
         let nodes = Self::sizes(intervals).map(|entries| entries.div_ceil(K));
         let bits = head_bits(intervals, width);
@@ -288,7 +292,7 @@ impl<T: Entry, const K: usize> Tree<T, K> {
         self.len += 1;
     }
 
-    /// Adds the entry of a position in the level that is filled.
+    /// Adds an entry at a position of the level that is being filled.
     fn push_entry(nodes: &mut Vec<Aligned<[T; K]>>, position: usize, entry: T) {
         if position.is_multiple_of(K) {
             nodes.push(Aligned([T::LARGEST; K]));
@@ -300,10 +304,10 @@ impl<T: Entry, const K: usize> Tree<T, K> {
         let mut first = 0;
         for entries in Self::sizes(self.len) {
             if entries < self.len {
-                // The first entries of the nodes of the level below.
-                let below = first - self.levels[0].nodes(K);
+                // Copies the first entries of the nodes of the level below.
+                let first_below = first - self.levels[0].nodes(K);
                 for position in 0..entries {
-                    let entry = self.nodes[below + position][0];
+                    let entry = self.nodes[first_below + position][0];
                     Self::push_entry(&mut self.nodes, position, entry);
                 }
             }
@@ -315,14 +319,16 @@ impl<T: Entry, const K: usize> Tree<T, K> {
             first += level.nodes(K);
         }
         if self.heads.capacity() > 0 {
-            let most = self.heads.capacity() - 1;
-            let mut below = 0;
-            for head in 0..=most as u128 {
-                while below < self.len && self.start(below) < head << self.head_shift {
-                    below += 1;
+            let last_head = self.heads.capacity() - 1;
+            let mut intervals_below = 0;
+            for head in 0..=last_head as u128 {
+                while intervals_below < self.len
+                    && self.start(intervals_below) < head << self.head_shift
+                {
+                    intervals_below += 1;
                 }
-                let below = u32::try_from(below).expect("intervals of 32 bits");
-                self.heads.push(below);
+                let intervals_below = u32::try_from(intervals_below).expect("intervals of 32 bits");
+                self.heads.push(intervals_below);
             }
         }
     }
@@ -331,8 +337,8 @@ impl<T: Entry, const K: usize> Tree<T, K> {
         self.nodes[interval / K][interval % K].value()
     }
 
-    /// From a node's position in its level to that of an entry: the last that is
-    /// not above a value.
+    /// Goes from a node's position in its level to the position of its last entry
+    /// that is not above `value`.
     #[inline(always)]
     fn descend(&self, level: Level, node: usize, value: T) -> usize {
         let entries = &self.nodes[level.first + node];
@@ -340,7 +346,7 @@ impl<T: Entry, const K: usize> Tree<T, K> {
         for &entry in entries.iter() {
             count += u32::from(entry <= value);
         }
-        // The largest value is not below what fills the last node up.
+        // The largest value is not below the entries that fill up the last node.
         (node * K + count as usize - 1).min(level.last)
     }
 
@@ -351,23 +357,23 @@ impl<T: Entry, const K: usize> Tree<T, K> {
     }
 
     #[inline]
-    fn find_each(&self, values: &[T; GROUP], found: &mut [usize; GROUP]) {
-        found.fill(0);
+    fn find_each(&self, values: &[T; GROUP], intervals: &mut [usize; GROUP]) {
+        intervals.fill(0);
         for level in &self.levels {
-            for (found, &value) in found.iter_mut().zip(values) {
-                *found = self.descend(*level, *found, value);
+            for (interval, &value) in intervals.iter_mut().zip(values) {
+                *interval = self.descend(*level, *interval, value);
             }
         }
     }
 }
 
 impl Tree<i32, 16> {
-    /// The position of the last entry that is not above a value, where `below`
-    /// entries are below all values with its first bits, and `behind` are not
-    /// above them.
+    /// Returns the position of the last entry that is not above a value. `below`
+    /// entries are below all values with the same first bits, and `behind` entries
+    /// are not above all of them.
     #[inline(always)]
     fn find_between(&self, value: i32, below: u32, behind: u32) -> usize {
-        if behind - below > MOST_OF_HEAD {
+        if behind - below > MAX_HEAD_INTERVALS {
             return self.find(value);
         }
         let mut node = below as usize / 16;
@@ -379,7 +385,8 @@ impl Tree<i32, 16> {
             for &entry in entries.iter() {
                 count += u32::from(entry <= value);
             }
-            // The next node may have more, unless that is of another level.
+            // The next node may have more such entries, unless it belongs to another
+            // level.
             if count == 16 && (node + 1) * 16 < self.len {
                 node += 1;
                 continue;
@@ -398,19 +405,19 @@ impl Tree<i32, 16> {
 
     #[inline]
     #[allow(clippy::cast_possible_truncation)] // sixteen bits
-    fn find_each_by_head(&self, values: &[u64; GROUP], found: &mut [usize; GROUP]) {
+    fn find_each_by_head(&self, values: &[u64; GROUP], intervals: &mut [usize; GROUP]) {
         let ends: [[u32; 2]; GROUP] = values.map(|value| {
             let head = (value >> self.head_shift) as usize;
             [self.heads[head], self.heads[head + 1]]
         });
-        for ((found, &value), [below, behind]) in found.iter_mut().zip(values).zip(ends) {
-            *found = self.find_between(short(value), below, behind);
+        for ((interval, &value), [below, behind]) in intervals.iter_mut().zip(values).zip(ends) {
+            *interval = self.find_between(short(value), below, behind);
         }
     }
 }
 
 impl Level {
-    /// The number of its nodes of `size` entries.
+    /// The number of its nodes, with `size` entries each.
     fn nodes(self, size: usize) -> usize {
         self.last / size + 1
     }
@@ -427,8 +434,8 @@ mod tests {
     fn check(width: u32, mut starts: Vec<u128>) {
         let schema = Schema::new("t", vec![Field::new("f", width, MatchKind::Range)]).unwrap();
         let field = schema.field_ids().next().unwrap();
-        let (place, most) = (schema.placement(field), schema.field(field).max_value());
-        starts.iter_mut().for_each(|start| *start &= most);
+        let (place, max_value) = (schema.placement(field), schema.field(field).max_value());
+        starts.iter_mut().for_each(|start| *start &= max_value);
         starts.push(0);
         starts.sort_unstable();
         starts.dedup();
@@ -439,15 +446,15 @@ mod tests {
         tree.finish();
         assert_eq!(tree.len(), starts.len());
         assert_eq!(tree.bytes(), RangeTree::bytes_of(width, starts.len()));
-        let near = starts.iter().flat_map(|&start| {
+        let values = starts.iter().flat_map(|&start| {
             [
                 start.saturating_sub(1),
                 start,
-                start.saturating_add(1).min(most),
-                most,
+                start.saturating_add(1).min(max_value),
+                max_value,
             ]
         });
-        let keys: Vec<[u64; 2]> = near
+        let keys: Vec<[u64; 2]> = values
             .map(|value| {
                 let mut key = [0; 2];
                 place.set(&mut key, value);
@@ -459,16 +466,16 @@ mod tests {
             starts.partition_point(|&start| start <= value) - 1
         };
         for key in &keys {
-            let found = tree.find(place, key);
-            assert_eq!(found, expected(key));
-            let (low, high) = tree.ends(found, most);
+            let interval = tree.find(place, key);
+            assert_eq!(interval, expected(key));
+            let (low, high) = tree.ends(interval, max_value);
             assert!((low..=high).contains(&place.get(key)));
-            assert_eq!(low, starts[found]);
+            assert_eq!(low, starts[interval]);
         }
         for keys in keys.as_chunks::<GROUP>().0 {
-            let mut found = [0; GROUP];
-            tree.find_each(place, keys, &mut found);
-            assert_eq!(found, keys.each_ref().map(expected));
+            let mut intervals = [0; GROUP];
+            tree.find_each(place, keys, &mut intervals);
+            assert_eq!(intervals, keys.each_ref().map(expected));
         }
     }
 

@@ -1,9 +1,9 @@
 //! The rules of an engine that takes no updates, best first.
 //!
 //! # Idea
-//! Engines that index rules once know them by their *places*: 0 is the best
-//! rule. So the best of some rules is the one with the smallest place, and the
-//! rules that beat a winner are those below a place.
+//! Static engines refer to rules by *places*: 0 is the best rule. So the best of
+//! several rules has the smallest place, and the rules that beat a winner are at all
+//! places below some place.
 //! ```text
 //! ranks:   [ rank ] …                    ascending: place 0 is the best
 //! words:   [ value mask high ] …         as in rule sets
@@ -25,14 +25,14 @@ use crate::schema::{FieldId, Schema};
 use crate::simd::prefetch;
 use crate::sort::sort_by_key;
 
-/// Places whose bits are kept together: those of a cache line.
-const BLOCK: usize = 512;
+/// The number of places whose bits share a cache line.
+const BLOCK_PLACES: usize = 512;
 
-/// What progress observers are told.
+/// Names of the build's stages.
 const SORTING: &str = "sorting rules";
 const COPYING: &str = "copying rules";
 
-/// A copy of rules, best first. Duplicates share all but what is hidden.
+/// A copy of rules, best first. Duplicates share everything except the hidden bits.
 #[derive(Clone)]
 pub(super) struct RankedRules {
     shared: Arc<Shared>,
@@ -40,7 +40,7 @@ pub(super) struct RankedRules {
     hidden_rules: usize,
 }
 
-/// What does not change.
+/// The data that never changes.
 struct Shared {
     schema: Arc<Schema>,
     ranks: Vec<Winner>,
@@ -50,7 +50,7 @@ struct Shared {
 }
 
 impl RankedRules {
-    /// The bytes of that many rules.
+    /// Bytes held by `rules` rules.
     pub(super) fn bytes_of(schema: &Schema, rules: usize) -> usize {
         let bits = bytes_of::<u64>(Self::bit_words(rules));
         let words = bytes_of::<u64>(rules.saturating_mul(schema.rule_words()));
@@ -58,30 +58,30 @@ impl RankedRules {
         (ranks + by_id).saturating_add(2 * bits + words)
     }
 
-    /// Words with a bit for each rule, in whole cache lines.
+    /// The number of words that have a bit for each rule, in whole cache lines.
     fn bit_words(rules: usize) -> usize {
-        rules.div_ceil(BLOCK) * (BLOCK / 64)
+        rules.div_ceil(BLOCK_PLACES) * (BLOCK_PLACES / 64)
     }
 
     /// Sorts and copies rules, in two stages of a build. Counts the memory.
     ///
     /// # Errors
-    /// Those of [`Memory::keep`](crate::memory::Memory::keep) and of a
+    /// The errors of [`Memory::keep`](crate::memory::Memory::keep) and of a
     /// [`Monitor`].
     pub(super) fn build(
         rules: &RuleSet,
         limits: &Limits,
         monitor: &mut Monitor<'_>,
     ) -> Result<RankedRules, BuildError> {
-        let all = (0..=u32::MAX).take(rules.len());
-        Self::build_some(rules, rules.len(), all, limits, monitor)
+        let indices = (0..=u32::MAX).take(rules.len());
+        Self::build_some(rules, rules.len(), indices, limits, monitor)
     }
 
-    /// The same with some of the rules only, by their `count` indices in the set.
+    /// Sorts and copies `count` of the rules, given by their indices in the set.
     pub(super) fn build_some(
         rules: &RuleSet,
         count: usize,
-        some: impl Iterator<Item = u32>,
+        indices: impl Iterator<Item = u32>,
         limits: &Limits,
         monitor: &mut Monitor<'_>,
     ) -> Result<RankedRules, BuildError> {
@@ -92,7 +92,7 @@ impl RankedRules {
         monitor.memory().keep(bytes)?;
         monitor.memory().take(bytes_of::<u32>(count))?;
         let mut order = Vec::with_capacity(count);
-        order.extend(some.take(count));
+        order.extend(indices.take(count));
         best_first(rules, &mut order, monitor)?;
         let by_id = places_by_id(rules, &order, monitor)?;
 
@@ -104,8 +104,8 @@ impl RankedRules {
             by_id,
             inexact: vec![0; Self::bit_words(count)],
         };
-        for (place, &at) in order.iter().enumerate() {
-            let rule = rules.rule(at as usize);
+        for (place, &index) in order.iter().enumerate() {
+            let rule = rules.rule(index as usize);
             shared.ranks.push(rule.winner());
             shared.words.extend_from_slice(rule.words());
             if schema.field_ids().any(|id| !shared.is_interval(place, id)) {
@@ -126,7 +126,7 @@ impl RankedRules {
         &self.shared.schema
     }
 
-    /// The number of places, those of hidden rules included.
+    /// The number of places, including places of hidden rules.
     pub(super) fn len(&self) -> usize {
         self.shared.ranks.len()
     }
@@ -144,13 +144,14 @@ impl RankedRules {
             + words.iter().sum::<usize>()
     }
 
-    /// The rule at a place, as an answer.
+    /// Returns the winner for the rule at a place.
     #[inline(always)]
     pub(super) fn winner(&self, place: usize) -> Winner {
         self.shared.ranks[place]
     }
 
-    /// How many rules beat a winner: those at the places below.
+    /// Returns the number of rules that beat a winner. They are at the places below
+    /// this number.
     #[inline]
     pub(super) fn better_than(&self, best: Winner) -> usize {
         match best.is_miss() {
@@ -159,24 +160,24 @@ impl RankedRules {
         }
     }
 
-    /// The rule at a place.
+    /// Returns the rule at a place.
     #[inline]
     pub(super) fn rule(&self, place: usize) -> PackedRule<'_> {
         self.shared.rule(place)
     }
 
-    /// The smallest and the largest value that a rule matches in a field.
+    /// Returns the smallest and the largest value that a rule matches in a field.
     pub(super) fn ends(&self, place: usize, field: FieldId) -> (u128, u128) {
         self.rule(place).field_ends(field)
     }
 
-    /// Whether a rule matches all values between its ends in a field: it has a
-    /// prefix or a range there, and no mask with holes.
+    /// True if a rule matches all values between its ends in a field. The rule then
+    /// has a prefix or a range there, not a mask with holes.
     pub(super) fn is_interval(&self, place: usize, field: FieldId) -> bool {
         self.shared.is_interval(place, field)
     }
 
-    /// Whether a rule matches all keys between its ends in every field.
+    /// True if a rule matches all keys between its ends in every field.
     pub(super) fn is_box(&self, place: usize) -> bool {
         bit(&self.shared.inexact, place) == 0
     }
@@ -186,8 +187,8 @@ impl RankedRules {
         bit(&self.hidden, place) != 0
     }
 
-    /// Whether a key that is between a rule's ends in every field is one of the
-    /// rule's, and the rule is not hidden.
+    /// True if a rule matches a key and is not hidden. The key must be between the
+    /// rule's ends in every field.
     #[inline]
     pub(super) fn matches_inside(&self, place: usize, key: &[u64]) -> bool {
         if bit(&self.shared.inexact, place) | bit(&self.hidden, place) == 0 {
@@ -196,13 +197,13 @@ impl RankedRules {
         !self.is_hidden(place) && self.rule(place).matches(key)
     }
 
-    /// Whether a rule matches a key and is not hidden.
+    /// True if a rule matches a key and is not hidden.
     #[inline]
     pub(super) fn matches(&self, place: usize, key: &[u64]) -> bool {
         self.rule(place).matches(key) && !self.is_hidden(place)
     }
 
-    /// Whether a rule matches a key of `W` words, or would if it is hidden.
+    /// True if a rule matches a key of `W` words, even if the rule is hidden.
     #[inline(always)]
     pub(super) fn would_match<const W: usize>(&self, place: usize, key: &[u64; W]) -> bool {
         let words = self.shared.schema.rule_words();
@@ -217,7 +218,7 @@ impl RankedRules {
         differing == 0 && ranges.iter().all(|range| range.contains(key, value, high))
     }
 
-    /// Whether a rule that is not hidden matches a key of `W` words.
+    /// True if a rule matches a key of `W` words and is not hidden.
     #[inline(always)]
     pub(super) fn matches_key<const W: usize>(&self, place: usize, key: &[u64; W]) -> bool {
         self.would_match(place, key) && !self.is_hidden(place)
@@ -235,19 +236,19 @@ impl RankedRules {
         }
     }
 
-    /// A bit for each place whose rule is hidden, in whole blocks of 512 bits.
+    /// The hidden bits, one for each place, in whole blocks of 512 bits.
     pub(super) fn hidden(&self) -> &[u64] {
         &self.hidden
     }
 
-    /// Hides a rule: it wins no more. Returns `false` when there is none of that
-    /// id, or it is hidden. Takes O(log n).
+    /// Hides a rule, so that it never wins. Returns `false` if no rule has the id, or
+    /// the rule is hidden already. Takes O(log n).
     pub(super) fn hide(&mut self, id: RuleId) -> bool {
         let id_at = |place: &u32| self.shared.ranks[*place as usize].rule().expect("a rule");
-        let Ok(at) = self.shared.by_id.binary_search_by_key(&id, id_at) else {
+        let Ok(position) = self.shared.by_id.binary_search_by_key(&id, id_at) else {
             return false;
         };
-        let place = self.shared.by_id[at] as usize;
+        let place = self.shared.by_id[position] as usize;
         if self.is_hidden(place) {
             return false;
         }
@@ -266,9 +267,9 @@ impl Shared {
 
     /// See [`RankedRules::is_interval`].
     fn is_interval(&self, place: usize, field: FieldId) -> bool {
-        let most = self.schema.field(field).max_value();
+        let max_value = self.schema.field(field).max_value();
         let mask = self.schema.placement(field).get(self.rule(place).mask);
-        let free = most & !mask;
+        let free = max_value & !mask;
         free & free.wrapping_add(1) == 0
     }
 }
@@ -291,7 +292,7 @@ impl Places for RankedRules {
     }
 }
 
-/// The bit of a place.
+/// Returns the bit of a place, not shifted.
 #[inline(always)]
 fn bit(bits: &[u64], place: usize) -> u64 {
     bits[place / 64] & 1 << (place % 64)
@@ -300,20 +301,21 @@ fn bit(bits: &[u64], place: usize) -> u64 {
 /// Sorts indices of rules in a set, the best rule first.
 ///
 /// # Errors
-/// Those of [`sort_by_key`].
+/// The errors of [`sort_by_key`].
 pub(super) fn best_first(
     rules: &RuleSet,
     order: &mut Vec<u32>,
     monitor: &mut Monitor<'_>,
 ) -> Result<(), BuildError> {
-    let rank = |&at: &u32| rules.rule(at as usize).winner().rank();
+    let rank = |&index: &u32| rules.rule(index as usize).winner().rank();
     sort_by_key(order, rank, monitor)
 }
 
-/// The places of rules in an order of indices, by their ids.
+/// Returns the places of rules, sorted by the rules' ids. `order` has the indices of
+/// the rules, in the order of their places.
 ///
 /// # Errors
-/// Those of [`sort_by_key`].
+/// The errors of [`sort_by_key`].
 pub(super) fn places_by_id(
     rules: &RuleSet,
     order: &[u32],
@@ -333,7 +335,8 @@ mod tests {
     use crate::rule::{ActionId, FieldMatch, Priority};
     use crate::schema::{Field, MatchKind};
 
-    /// A range, a prefix, a mask with holes and a rule for everything.
+    /// Returns a range, a prefix, a mask with holes and a rule that matches
+    /// everything.
     fn ranked() -> RankedRules {
         let field = Field::new("f", 16, MatchKind::Range);
         let schema = Schema::new("t", vec![field]).unwrap();
@@ -356,10 +359,10 @@ mod tests {
             ),
             (1, FieldMatch::Any),
         ];
-        for (number, (priority, of_field)) in matches.into_iter().enumerate() {
+        for (number, (priority, field_match)) in matches.into_iter().enumerate() {
             let id = RuleId::from_index(10 * number);
             rules
-                .add(id, Priority(priority), ActionId(0), &[of_field])
+                .add(id, Priority(priority), ActionId(0), &[field_match])
                 .unwrap();
         }
         let mut memory = Memory::unlimited();
@@ -372,7 +375,7 @@ mod tests {
     fn places_are_by_rank_and_ends_are_those_of_the_match() {
         let ranked = ranked();
         let field = ranked.schema().field_ids().next().unwrap();
-        let found: Vec<_> = (0..ranked.len())
+        let rules: Vec<_> = (0..ranked.len())
             .map(|place| {
                 let id = ranked.winner(place).rule().unwrap().index();
                 (id, ranked.ends(place, field), ranked.is_box(place))
@@ -384,11 +387,11 @@ mod tests {
             (0, (10, 20), true),
             (30, (0, 0xffff), true),
         ];
-        assert_eq!(found, expected);
+        assert_eq!(rules, expected);
         assert_eq!(ranked.better_than(Winner::MISS), 4);
         assert_eq!(ranked.better_than(ranked.winner(2)), 2);
         assert_eq!(ranked.bytes(), RankedRules::bytes_of(ranked.schema(), 4));
-        // Between the ends, and not under the mask.
+        // A value between the ends that the mask does not match.
         assert!(!ranked.matches_inside(0, &[0x0102 << 48]));
     }
 

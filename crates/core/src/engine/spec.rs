@@ -1,11 +1,11 @@
-//! Engine specifications: which engine to build and how, as text and as a
+//! Engine specifications: the engine to build and its options, as text and as a
 //! value.
 //!
 //! ```text
 //! spec   = NAME [ "(" spec ")" ] { ":" OPTION "=" VALUE }
 //! ```
-//! Names, options and values have none of the characters `(`, `)` and `:`. The
-//! inner specification is there if and only if the engine wraps another one.
+//! Names, options and values have none of the characters `(`, `)` and `:`. The inner
+//! specification is present if and only if the engine wraps another engine.
 
 use std::fmt;
 use std::str::FromStr;
@@ -19,14 +19,14 @@ use crate::memory::Memory;
 use crate::ruleset::RuleSet;
 use crate::schema::Schema;
 
-/// Engines stand at most this deep in each other.
+/// The largest depth of engines within each other.
 pub const MAX_NESTING: usize = 8;
 
-/// Which engine to build and how: `tuplemerge`, `tuplemerge:c=10`,
+/// An engine to build and its options: `tuplemerge`, `tuplemerge:c=10`,
 /// `NAME(INNER):option=value`.
 ///
-/// All values are of the kinds that the engine declares. Specifications are
-/// equal when they are written alike.
+/// All values are of the kinds that the engine declares. Two specifications are equal
+/// if their texts are equal.
 ///
 /// ```
 /// use classyard::EngineSpec;
@@ -63,16 +63,15 @@ impl EngineSpec {
     /// Reads `NAME`, `NAME:OPTION=VALUE:…` or `NAME(INNER):OPTION=VALUE:…`.
     ///
     /// # Errors
-    /// [`SpecError`] says what is wrong at which column, and what is allowed
-    /// there.
+    /// [`SpecError`] with the column, the reason and the allowed values.
     pub fn parse(text: &str) -> Result<EngineSpec, SpecError> {
         EngineSpec::parse_in(ENGINES, text)
     }
 
-    /// The same with the engines of another registry.
+    /// Reads a specification with the engines of another registry.
     ///
     /// # Errors
-    /// [`SpecError`]
+    /// [`SpecError`], as for [`parse`](Self::parse).
     pub fn parse_in(registry: &'static [Engine], text: &str) -> Result<EngineSpec, SpecError> {
         let mut parser = Parser {
             registry,
@@ -86,10 +85,11 @@ impl EngineSpec {
         Ok(spec)
     }
 
-    /// The engine of that name with its defaults.
+    /// Returns an engine with its defaults.
     ///
     /// # Errors
-    /// [`SpecError`] when there is no such engine, or it needs an inner one.
+    /// [`SpecError`] if no engine has the name, or the engine requires an inner
+    /// engine.
     pub fn named(name: &str) -> Result<EngineSpec, SpecError> {
         let engine = find(ENGINES, name, name, 0)?;
         if engine.wraps != Wraps::Nothing {
@@ -102,27 +102,32 @@ impl EngineSpec {
         Ok(EngineSpec::new(engine, None))
     }
 
-    /// The same specification with an option set, in place of an earlier
-    /// value.
+    /// Sets an option. Replaces an earlier value.
     ///
     /// # Errors
-    /// [`SpecError`] when the engine has no such option, or the option does not
-    /// take that value.
+    /// [`SpecError`] if the engine has no such option, or the option does not take
+    /// the value.
     pub fn with(mut self, option: &str, value: &str) -> Result<EngineSpec, SpecError> {
         let mut text = self.to_string();
         text.push(':');
-        let at = text.len();
+        let option_start = text.len();
         text.push_str(option);
         text.push('=');
         text.push_str(value);
-        let declared = find_option(self.engine, option, &text, at)?;
-        let parsed = parse_value(self.engine, declared, value, &text, at + option.len() + 1)?;
+        let declared = find_option(self.engine, option, &text, option_start)?;
+        let parsed = parse_value(
+            self.engine,
+            declared,
+            value,
+            &text,
+            option_start + option.len() + 1,
+        )?;
         self.options.give(declared.name, value, parsed);
         Ok(self)
     }
 
-    /// The same specification with every seed set to a number that is not set
-    /// yet, here and in inner engines: one that builds alike in every process.
+    /// Sets every seed that is not set yet, here and in inner engines. The result
+    /// builds the same classifier in every process.
     #[must_use]
     pub fn seeded(mut self, number: u64) -> EngineSpec {
         for option in self.engine.options {
@@ -144,22 +149,22 @@ impl EngineSpec {
         }
     }
 
-    /// Every registered engine with its defaults, and those that wrap another
-    /// one around each engine that they can wrap.
+    /// Every registered engine with its defaults. Engines that wrap another engine
+    /// appear once for each engine that they can wrap.
     pub fn all() -> impl Iterator<Item = EngineSpec> {
         EngineSpec::all_in(ENGINES)
     }
 
-    /// The same with the engines of another registry. No engine that wraps
-    /// another one stands in another one.
+    /// Every engine of another registry with its defaults. No wrapper is within
+    /// another wrapper.
     pub fn all_in(registry: &'static [Engine]) -> impl Iterator<Item = EngineSpec> {
         registry
             .iter()
             .flat_map(move |engine| EngineSpec::defaults(registry, engine))
     }
 
-    /// One engine of a registry with its defaults, around each engine that it
-    /// can wrap.
+    /// One engine of a registry with its defaults, once for each engine that it can
+    /// wrap.
     pub fn defaults(
         registry: &'static [Engine],
         engine: &'static Engine,
@@ -187,31 +192,31 @@ impl EngineSpec {
         self.inner.as_deref()
     }
 
-    /// The options: those given, and the defaults of the others.
+    /// The given options, and the defaults of all other options.
     #[must_use]
     pub fn options(&self) -> &EngineOptions {
         &self.options
     }
 
-    /// Whether classifiers built to this specification take updates.
+    /// True if classifiers built to this specification take updates.
     #[must_use]
     pub fn is_dynamic(&self) -> bool {
         (self.engine.dynamic)(self)
     }
 
-    /// Whether classifiers can be built over rules of a schema.
+    /// Checks that classifiers can be built over rules of a schema.
     ///
     /// # Errors
-    /// [`Refusal`] names the field, the reason and what would work instead.
+    /// [`Refusal`] with the field, the reason and an alternative.
     pub fn accepts(&self, schema: &Schema) -> Result<(), Refusal> {
         (self.engine.accepts)(self, schema)
     }
 
-    /// Whether this host can do everything that the options require, those of
-    /// inner engines included.
+    /// Checks that this host supports everything that the options require, including
+    /// options of inner engines.
     ///
     /// # Errors
-    /// [`BuildError::Unavailable`] names the option and what the host has.
+    /// [`BuildError::Unavailable`] with the option and the reason.
     pub fn available(&self) -> Result<(), BuildError> {
         for option in self.engine.options {
             let value = self.options.value(option.name);
@@ -230,8 +235,8 @@ impl EngineSpec {
     /// Builds a classifier over a copy of the rules.
     ///
     /// # Errors
-    /// [`BuildError`] when the engine does not serve the schema, this host lacks
-    /// something that an option requires, a limit is met or the observer
+    /// [`BuildError`] if the engine does not serve the schema, this host lacks
+    /// something that an option requires, a limit is exceeded or the observer
     /// cancels.
     pub fn build(
         &self,
@@ -242,12 +247,12 @@ impl EngineSpec {
         self.build_within(rules, limits, progress, &mut Memory::new(limits))
     }
 
-    /// The same with a counter of memory, which is the one that limits
-    /// [peak bytes](Limits::peak_bytes): for what is built from the same memory
-    /// as other things.
+    /// Builds a classifier with an existing memory counter, which limits the [peak
+    /// bytes](Limits::peak_bytes) of this build and of everything else that it
+    /// counts.
     ///
     /// # Errors
-    /// Those of [`build`](Self::build).
+    /// The errors of [`build`](Self::build).
     pub fn build_within(
         &self,
         rules: &RuleSet,
@@ -267,22 +272,22 @@ impl EngineSpec {
         })
     }
 
-    /// What a classifier over rules of a shape would cost on the
-    /// [default machine](Machine::default), without building one. Takes
-    /// milliseconds, however many rules there are.
+    /// Estimates the cost of a classifier over rules of a shape on the [default
+    /// machine](Machine::default), without building it. Takes milliseconds for any
+    /// number of rules.
     ///
     /// # Errors
-    /// The [`BuildError`] with which [`build`](Self::build) would refuse such
-    /// rules. The bytes of [`BuildError::TooManyBytes`] are estimated, so rules
-    /// near the limit may be refused by one of the two alone.
+    /// The [`BuildError`] with which [`build`](Self::build) would refuse such rules.
+    /// The bytes in [`BuildError::TooManyBytes`] are estimated. So if rules are near
+    /// the limit, only one of the two functions may refuse them.
     pub fn estimate(&self, shape: &Shape, limits: &Limits) -> Result<Estimate, BuildError> {
         self.estimate_on(shape, limits, &Machine::default())
     }
 
-    /// The same on another machine.
+    /// Estimates the cost of a classifier on another machine.
     ///
     /// # Errors
-    /// Those of [`estimate`](Self::estimate).
+    /// The errors of [`estimate`](Self::estimate).
     pub fn estimate_on(
         &self,
         shape: &Shape,
@@ -292,9 +297,9 @@ impl EngineSpec {
         Ok(self.priced(&self.costs(shape, limits)?, machine))
     }
 
-    /// What [costs](Self::costs) of this engine take on a machine, its
-    /// [factors](Machine::factor) included. Of an engine that wraps another one,
-    /// lookups and building have the factors of the inner one.
+    /// Converts [costs](Self::costs) of this engine to an estimate for a machine,
+    /// including its [factors](Machine::factor). If the engine wraps another engine,
+    /// lookups and the build have the factors of the inner engine.
     #[must_use]
     pub fn priced(&self, costs: &Costs, machine: &Machine) -> Estimate {
         let mut inner = self;
@@ -302,24 +307,24 @@ impl EngineSpec {
             inner = next;
         }
         costs.on(machine, |operation| {
-            let of = match operation {
+            let spec = match operation {
                 Operation::Update => self,
                 Operation::Batch | Operation::Single | Operation::Build => inner,
             };
-            machine.factor(of.engine.name, operation)
+            machine.factor(spec.engine.name, operation)
         })
     }
 
-    /// The memory that a classifier over rules of a shape would hold, and the work
-    /// that it would be, whatever the machine.
+    /// Estimates the bytes held by a classifier over rules of a shape, and its work,
+    /// which does not depend on the machine.
     ///
     /// # Errors
-    /// Those of [`estimate`](Self::estimate).
+    /// The errors of [`estimate`](Self::estimate).
     pub fn costs(&self, shape: &Shape, limits: &Limits) -> Result<Costs, BuildError> {
         limits.check_rules(shape.rules())?;
         self.available()?;
         self.accepts(shape.schema())?;
-        // Estimates are the same in every process.
+        // The fixed seed makes estimates equal in every process.
         let costs = (self.engine.estimate)(&self.clone().seeded(0), shape)?;
         limits.check_bytes(costs.bytes)?;
         Ok(costs)
@@ -329,7 +334,7 @@ impl EngineSpec {
 impl FromStr for EngineSpec {
     type Err = SpecError;
 
-    /// The same as [`EngineSpec::parse`].
+    /// Calls [`EngineSpec::parse`].
     fn from_str(text: &str) -> Result<EngineSpec, SpecError> {
         EngineSpec::parse(text)
     }
@@ -370,16 +375,16 @@ impl Wraps {
 struct Parser<'t> {
     registry: &'static [Engine],
     text: &'t str,
-    /// What comes before this byte has been read.
+    /// All bytes before this position have been read.
     at: usize,
 }
 
-/// The characters that are no part of names, options and values.
+/// The characters that names, options and values do not contain.
 const MARKS: [char; 3] = ['(', ')', ':'];
 
 impl<'t> Parser<'t> {
-    /// Reads one specification; `depth` says how many engines it stands in,
-    /// itself included.
+    /// Reads one specification. `depth` is the number of engines around it, including
+    /// its own engine.
     fn spec(&mut self, depth: usize) -> Result<EngineSpec, SpecError> {
         let start = self.at;
         let name = self.word();
@@ -396,7 +401,7 @@ impl<'t> Parser<'t> {
         Ok(spec)
     }
 
-    /// Reads the specification in parentheses, if the engine needs one.
+    /// Reads the specification in parentheses, if the engine wraps another engine.
     fn inner(
         &mut self,
         engine: &'static Engine,
@@ -449,8 +454,8 @@ impl<'t> Parser<'t> {
         Ok(Some(inner))
     }
 
-    /// Reads `OPTION=VALUE`; `starts` has the options read before and where
-    /// they begin.
+    /// Reads `OPTION=VALUE`. `starts` has the options that were read before, and
+    /// their positions.
     fn option(
         &mut self,
         spec: &mut EngineSpec,
@@ -479,21 +484,21 @@ impl<'t> Parser<'t> {
             });
         }
         starts.push((option.name, start));
-        let at = start + name.len() + 1;
-        let parsed = parse_value(spec.engine, option, value, self.text, at)?;
+        let value_start = start + name.len() + 1;
+        let parsed = parse_value(spec.engine, option, value, self.text, value_start)?;
         spec.options.give(option.name, value, parsed);
         Ok(())
     }
 
-    /// Takes what comes before the next mark.
+    /// Reads the text before the next mark.
     fn word(&mut self) -> &'t str {
-        let rest = &self.text[self.at..];
-        let word = &rest[..rest.find(MARKS).unwrap_or(rest.len())];
+        let unread = &self.text[self.at..];
+        let word = &unread[..unread.find(MARKS).unwrap_or(unread.len())];
         self.at += word.len();
         word
     }
 
-    /// Takes a mark if it comes next.
+    /// Reads a mark, if it comes next.
     fn takes(&mut self, mark: char) -> bool {
         let comes = self.text[self.at..].starts_with(mark);
         self.at += usize::from(comes);
@@ -505,20 +510,20 @@ impl<'t> Parser<'t> {
     }
 
     fn empty(&self, at: usize, expected: &'static str) -> SpecError {
-        let rest = &self.text[at..];
+        let unread = &self.text[at..];
         SpecError::Empty {
             at: self.place(at),
-            found: rest.chars().next(),
+            found: unread.chars().next(),
             expected,
         }
     }
 
-    /// What comes after a specification and is no part of it.
+    /// Returns the error for text that follows a specification.
     fn unexpected(&self, before: &EngineSpec, inside: bool) -> SpecError {
-        let rest = &self.text[self.at..];
-        let word = &rest[..rest.find(MARKS).unwrap_or(rest.len())];
-        let found = if word.is_empty() {
-            rest.chars().take(1).collect()
+        let unread = &self.text[self.at..];
+        let word = &unread[..unread.find(MARKS).unwrap_or(unread.len())];
+        let unexpected = if word.is_empty() {
+            unread.chars().take(1).collect()
         } else {
             word.to_owned()
         };
@@ -530,21 +535,21 @@ impl<'t> Parser<'t> {
         };
         SpecError::Unexpected {
             at: self.place(self.at),
-            found,
+            found: unexpected,
             expected,
         }
     }
 }
 
-/// The engine of a name that stands at a byte of a text.
+/// Finds the engine with a name. `at` is the position of the name in a text.
 pub(super) fn find(
     registry: &'static [Engine],
     name: &str,
     text: &str,
     at: usize,
 ) -> Result<&'static Engine, SpecError> {
-    let found = registry.iter().find(|engine| engine.name == name);
-    found.ok_or_else(|| {
+    let entry = registry.iter().find(|engine| engine.name == name);
+    entry.ok_or_else(|| {
         let names = || registry.iter().map(|engine| engine.name);
         SpecError::UnknownEngine {
             at: SpecPlace::new(text, at),
@@ -598,26 +603,26 @@ fn list<'a>(names: impl Iterator<Item = &'a str>) -> String {
     }
 }
 
-/// The name that is most like a word, if one is much like it: it begins with
-/// the word, or at most a third of its characters are to be changed.
+/// Returns the name that is most similar to a word, if it begins with the word or at
+/// most a third of its characters differ.
 fn nearest(word: &str, names: impl Iterator<Item = &'static str>) -> Option<&'static str> {
-    // No name is nearly as long; comparing takes time in proportion.
+    // No name is that long, and the comparison takes time proportional to the length.
     if word.len() > 100 {
         return None;
     }
-    let near = names.filter_map(|name| {
+    let similar = names.filter_map(|name| {
         let edits = distance(word, name);
         let alike = edits * 3 <= name.chars().count();
         (alike || word.len() >= 3 && name.starts_with(word)).then_some((edits, name))
     });
-    Some(near.min()?.1)
+    Some(similar.min()?.1)
 }
 
-/// How many characters must be inserted, removed or replaced to make one word
-/// of the other (Levenshtein).
+/// Returns the Levenshtein distance of two words: the number of characters to insert,
+/// remove or replace.
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
-    // The distances between what was read of `a` and each beginning of `b`.
+    // The distances between the characters read from `a` and each beginning of `b`.
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, a) in a.chars().enumerate() {
         let mut diagonal = row[0];

@@ -1,5 +1,5 @@
-//! Specifications against toy engines: nesting, every kind of option, every
-//! refusal. Their registry is known here only.
+//! Specifications of toy engines: nesting, every kind of option, every refusal.
+//! The registry of the toy engines is in this file.
 
 use std::sync::Arc;
 
@@ -111,7 +111,7 @@ const WRAPPER_OPTIONS: &[EngineOption] = &[
     EngineOption::choice("updates", &["inner", "on"], "who takes updates"),
 ];
 
-/// What wraps an engine answers from it.
+/// A wrapper takes its properties from the inner engine.
 const fn wrapper(name: &'static str, wraps: Wraps) -> Engine {
     Engine {
         name,
@@ -162,7 +162,7 @@ fn a_nested_specification_is_read_and_asked() {
     let frozen = sfl.inner().unwrap();
     assert_eq!(frozen.options().whole("leaf"), 8);
     assert!(frozen.inner().is_none());
-    // Wrappers answer from what they wrap and from their options.
+    // Wrappers take their properties from inner engines and options.
     assert!(spec.is_dynamic() && sfl.is_dynamic() && !frozen.is_dynamic());
     assert!(!parse("shell(sfl(frozen))").unwrap().is_dynamic());
     assert!(parse("shell(plain)").unwrap().is_dynamic());
@@ -201,12 +201,12 @@ fn an_undeclared_option_is_a_mistake_of_the_engine() {
 }
 
 #[test]
-#[should_panic(expected = "order=up is no whole number")]
+#[should_panic(expected = "order=up is not a whole number")]
 fn an_option_of_another_kind_is_a_mistake_of_the_engine() {
     let _ = parse("plain").unwrap().options().whole("order");
 }
 
-/// Texts with the column and the whole message after it.
+/// Texts, each with the column and the whole message of its error.
 const REFUSALS: &[(&str, usize, &str)] = &[
     ("", 1, "expected the name of an engine, found the end"),
     (":leaf=1", 1, "expected the name of an engine, found `:`"),
@@ -427,7 +427,7 @@ fn the_builder_checks_at_once() {
     assert!(matches!(error, SpecError::UnknownOption { .. }), "{error}");
     let error = EngineSpec::named("forest:isa=auto").unwrap_err();
     assert!(matches!(error, SpecError::UnknownEngine { .. }), "{error}");
-    // Values cannot smuggle in what is no value.
+    // A value cannot contain another option.
     assert!(parse("plain").unwrap().with("count", "3:order=up").is_err());
 }
 
@@ -524,7 +524,7 @@ fn a_live_table_asks_whether_updates_are_taken() {
     assert!(Table::build(&rules, &spec, &limits, &mut NoProgress).is_ok());
 }
 
-/// The words of the registry as they were before options had kinds.
+/// The registry's words, unchanged since options had no kinds.
 #[test]
 fn the_defaults_of_our_engines_are_these() {
     let defaults = |name: &str| {
@@ -587,7 +587,7 @@ fn rules(count: u32) -> RuleSet {
     rules
 }
 
-/// A forest shows its hash in the lengths of its runs.
+/// The lengths of a forest's runs depend on its hash function.
 #[test]
 fn a_seed_makes_builds_alike_and_another_seed_others() {
     let rules = rules(2000);
@@ -606,7 +606,7 @@ fn a_seed_makes_builds_alike_and_another_seed_others() {
     };
     assert_eq!(lengths("forest:seed=1"), lengths("forest:seed=1"));
     assert_ne!(lengths("forest:seed=1"), lengths("forest:seed=2"));
-    // Two builds of one process, as the two sides of a live table are.
+    // Two builds of one process, such as the two sides of a live table.
     assert_eq!(lengths("forest"), lengths("forest"));
     let process = format!("forest:seed={}", Seed::PROCESS.number());
     assert_eq!(lengths("forest"), lengths(&process));
@@ -621,7 +621,7 @@ fn low_end(field: &FieldMatch) -> u128 {
     }
 }
 
-/// Any specification of the toys that their registry allows, as its text.
+/// Any valid specification of toy engines, as text.
 fn any_spec() -> impl Strategy<Value = String> {
     let frozen = proptest::option::of(1..=64_usize)
         .prop_map(|leaf| leaf.map_or("frozen".to_owned(), |leaf| format!("frozen:leaf={leaf}")));
@@ -667,8 +667,8 @@ proptest! {
         prop_assert_eq!(parse(&spec.to_string()).unwrap(), spec);
     }
 
-    /// Whatever is cut off, put in or exchanged: no panic, and an error lies
-    /// within the text.
+    /// Any text that is cut, extended or rearranged: parsing does not panic, and the
+    /// column of an error lies within the text.
     #[test]
     fn no_text_is_too_odd(text in any_spec(), at in 0..60_usize, piece in "[():=a-z0-9é ]{0,4}") {
         let at = at.min(text.len());

@@ -1,31 +1,29 @@
 //! `tss`: tuple space search with priority order and early stop.
 //!
 //! # Idea
-//! Rules that look at the same bits stand in one hash table: one table for each
-//! distinct mask, so no two rules of a bucket differ in their masked bits, and
-//! an update touches one bucket. The price is a probe for each table. Tables
-//! are searched in the order of their best rules, and the search ends when no
-//! later table can win.
+//! Rules with the same mask are in one hash table, and each distinct mask has a
+//! table. So no two rules of a bucket differ in their masked bits, and an update
+//! touches one bucket. The cost is a probe for each table. Tables are searched in the
+//! order of their best rules, and the search ends when no later table can win.
 //!
 //! # Data layout
-//! A [tuple space](super::tuple_space), and a map to find a mask's table:
+//! A [tuple space](super::tuple_space), and a map from masks to tables:
 //! ```text
 //! by_mask  { mask → table }
 //! ```
 //!
 //! # Lookup
-//! That of the [tuple space](super::tuple_space).
+//! As in a [tuple space](super::tuple_space).
 //!
 //! # Cost
-//! Lookup: a probe for each distinct mask that could still win, at worst all.
-//! Update: O(1) hash operations. Memory: linear.
+//! Lookup: a probe for each distinct mask that could still win, at worst all. Update:
+//! O(1) hash operations. Memory: linear.
 //!
 //! # Where we differ from the paper, and why
-//! [TM19] §III.B notes that most implementations leave the ports out of the
-//! mask, because they are ranges. Ours keeps each range's shared prefix by
-//! default; `ports=off` leaves fields with a port role out, which gives fewer
-//! tables and longer chains. Which is faster depends on the rules; the
-//! benchmarks show both.
+//! [TM19] §III.B notes that most implementations leave the ports out of the mask,
+//! because ports are ranges. Ours keeps each range's shared prefix by default.
+//! `ports=off` leaves out fields with a port role, which gives fewer tables and
+//! longer chains. The faster setting depends on the rules; the benchmarks show both.
 //!
 //! # References
 //! [TM19] §II.B.2, §III.A-B.
@@ -69,8 +67,8 @@ pub(super) const ENGINE: Engine = Engine {
     estimate,
 };
 
-/// The tables follow from the tuples; tuples that differ in ports alone share
-/// one where ports are left out, and so do their rules' values.
+/// The tables are derived from the tuples. If ports are left out, tuples that differ
+/// only in ports share a table, and the values of their rules are merged too.
 fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildError> {
     let schema = shape.schema();
     let ports = spec.options().choice("ports") == "on";
@@ -83,10 +81,10 @@ fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildError> {
         let table = TableEstimate::of_tuple(tuple, &mask);
         tables
             .entry(mask)
-            .and_modify(|other| other.add(&table))
+            .and_modify(|sum| sum.add(&table))
             .or_insert(table);
     }
-    // Lookups probe the more tables the more masks there are.
+    // The number of probes grows with the number of masks.
     let mut met = Met::of(spec, shape, [0.0, 0.0])?;
     met.probes *= tuples_beyond_sample(shape);
     let space = SpaceEstimate {
@@ -99,7 +97,7 @@ fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildError> {
     Ok(space.estimate(tables.into_values()))
 }
 
-/// How many times as many masks the rules have as those of them that are the
+/// Returns the number of masks of all rules, divided by the number of masks of the
 /// sample.
 #[allow(clippy::cast_precision_loss)] // an estimate
 fn tuples_beyond_sample(shape: &Shape) -> f64 {
@@ -114,8 +112,8 @@ fn tuples_beyond_sample(shape: &Shape) -> f64 {
     (shape.tuples().len() as f64 / masks.len().max(1) as f64).max(1.0)
 }
 
-/// What lookups cost, in batches and alone; what it was fitted to: see
-/// `crate::estimate`.
+/// Costs of lookups in batches and of single lookups. `crate::estimate` describes the
+/// measurements behind them.
 const BATCH: Prices = Prices {
     lookup: 224.0,
     probe: 39.0,
@@ -138,7 +136,7 @@ impl DynamicFamily for AnyWidth {
     type At<const W: usize> = TupleEngine<W, OneTablePerMask<W>>;
 }
 
-/// Clears a mask's bits of fields with a port role.
+/// Clears a mask's bits in fields with a port role.
 fn leave_out_ports(schema: &Schema, mask: &mut [u64]) {
     for role in [FieldRole::SourcePort, FieldRole::DestinationPort] {
         if let Some(id) = schema.field_with_role(role) {
@@ -147,13 +145,13 @@ fn leave_out_ports(schema: &Schema, mask: &mut [u64]) {
     }
 }
 
-/// The key bits that may be part of a table's mask.
+/// Returns the key bits that may be part of a table's mask.
 fn kept_bits<const W: usize>(schema: &Schema, ports: bool) -> [u64; W] {
-    let mut kept = [u64::MAX; W];
+    let mut key_bits = [u64::MAX; W];
     if !ports {
-        leave_out_ports(schema, &mut kept);
+        leave_out_ports(schema, &mut key_bits);
     }
-    kept
+    key_bits
 }
 
 pub(super) struct OneTablePerMask<const W: usize> {
@@ -161,7 +159,8 @@ pub(super) struct OneTablePerMask<const W: usize> {
     by_mask: HashMap<[u64; W], TableNumber, MapState>,
 }
 
-/// Without rules, for engines that have rules which nothing else takes.
+/// Returns an engine without rules. Other engines use it for rules that they cannot
+/// store elsewhere.
 pub(super) fn empty<const W: usize>(
     schema: &Arc<Schema>,
     seed: Seed,

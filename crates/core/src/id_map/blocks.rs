@@ -1,32 +1,30 @@
 //! The blocks of one size class.
 //!
 //! # Idea
-//! Blocks lie densely: a block that goes leaves its place to the last one. They
-//! are kept in chunks that stay where they are, so growing copies nothing.
+//! Blocks have no gaps: the last block moves to the place of a removed block. Blocks are
+//! in chunks that are never moved, so growing copies nothing.
 //!
 //! # Data layout
 //! ```text
 //! chunk    headers  | page 32, present 16 | …       6 bytes a block
 //!          values   | value × capacity | …          1024 values
 //! ```
-//! The values of a block that are not present are copies of others and mean
-//! nothing.
-//! Only the first chunk is reallocated as it grows and shrinks, so a map of few
-//! rules is small.
+//! Unused slots of a block have copies of other values. Only the first chunk is
+//! reallocated as it grows and shrinks, so a map of few rules is small.
 //!
 //! # Cost
-//! An update copies one block, makes or frees one chunk of at most 1024 values
-//! and headers, and reallocates at most the first chunk and the array of chunks
-//! (by halves or doubles). The array has 48 bytes for each 1024 values.
-//! A chunk that became empty is freed when the one before it is half empty.
+//! An update copies one block, makes or frees one chunk of at most 1024 values and
+//! headers, and reallocates at most the first chunk and the array of chunks (to half or
+//! twice the size). The array has 48 bytes for each 1024 values. An empty chunk is freed
+//! when the chunk before it is half empty.
 
 use super::work;
 use crate::memory::grown;
 
-/// The binary logarithm of the values in a chunk: 8 KB if they take 8 bytes.
+/// The binary logarithm of the values in a chunk: 8 KB for values of 8 bytes.
 const CHUNK_BITS: u32 = 10;
 
-/// Bits of a block's number.
+/// The number of bits of a block's number.
 const NUMBER_BITS: u32 = 28;
 
 /// A block of a class.
@@ -37,7 +35,7 @@ pub(super) struct BlockAt {
 }
 
 impl BlockAt {
-    /// As 31 bits, which are not 0.
+    /// Returns the block as 31 bits, which are not 0.
     #[inline]
     #[allow(clippy::cast_possible_truncation)] // 2^32 ids have 2^28 pages
     pub(super) fn packed(self) -> u32 {
@@ -53,8 +51,7 @@ impl BlockAt {
     }
 }
 
-/// What is known of a block: its page's number, then the bitmap of the page's
-/// ids that are there.
+/// A block's page number, and the bitmap of the ids that are present in the page.
 #[derive(Clone, Copy)]
 struct Header([u16; 3]);
 
@@ -82,7 +79,7 @@ pub(super) struct Blocks<V> {
     blocks: usize,
 }
 
-/// Gives back half of a vector's room when three quarters are unused.
+/// Frees half of a vector's capacity if three quarters are unused.
 fn trim<T>(items: &mut Vec<T>) {
     if items.len() <= items.capacity() / 4 {
         items.shrink_to(items.capacity() / 2);
@@ -90,7 +87,7 @@ fn trim<T>(items: &mut Vec<T>) {
 }
 
 impl<V: Copy> Blocks<V> {
-    /// No blocks yet, of two to the power of `bits` values.
+    /// Makes an empty class of blocks with two to the power of `bits` values.
     pub(super) fn new(bits: u32) -> Blocks<V> {
         Blocks {
             bits,
@@ -104,23 +101,23 @@ impl<V: Copy> Blocks<V> {
         self.blocks
     }
 
-    /// The values that a block has room for.
+    /// The number of values that fit in a block.
     #[inline]
     pub(super) fn capacity(&self) -> usize {
         1 << self.bits
     }
 
-    /// The binary logarithm of the blocks in a chunk.
+    /// The binary logarithm of the number of blocks in a chunk.
     #[inline]
     fn chunk_bits(&self) -> u32 {
         CHUNK_BITS - self.bits
     }
 
-    /// A block's chunk, and its number there.
+    /// Returns a block's chunk, and its index there.
     #[inline]
     fn find(&self, block: usize) -> (&Chunk<V>, usize) {
-        let at = block & ((1 << self.chunk_bits()) - 1);
-        (&self.chunks[block >> self.chunk_bits()], at)
+        let index = block & ((1 << self.chunk_bits()) - 1);
+        (&self.chunks[block >> self.chunk_bits()], index)
     }
 
     #[inline]
@@ -129,13 +126,13 @@ impl<V: Copy> Blocks<V> {
         (&mut self.chunks[block >> bits], block & ((1 << bits) - 1))
     }
 
-    /// The page that a block holds.
+    /// Returns the page of a block.
     pub(super) fn page(&self, block: usize) -> u32 {
         let (chunk, at) = self.find(block);
         chunk.headers[at].page()
     }
 
-    /// A bit for each id of the page that is there.
+    /// Returns the bitmap of the page's present ids.
     #[inline]
     pub(super) fn present(&self, block: usize) -> u16 {
         let (chunk, at) = self.find(block);
@@ -160,13 +157,13 @@ impl<V: Copy> Blocks<V> {
         &mut chunk.values[(at << bits) + place]
     }
 
-    /// A block's values, with those that mean nothing.
+    /// Returns a block's values, including unused slots.
     pub(super) fn values(&self, block: usize) -> &[V] {
         let (chunk, at) = self.find(block);
         &chunk.values[at << self.bits..][..self.capacity()]
     }
 
-    /// Puts a value before that of `rank`, in a block with room.
+    /// Inserts a value at index `rank`, in a block that is not full.
     pub(super) fn insert(&mut self, block: usize, rank: usize, value: V, present: u16) {
         let (bits, last) = (self.bits, present.count_ones() as usize - 1);
         let (chunk, at) = self.find_mut(block);
@@ -177,17 +174,16 @@ impl<V: Copy> Blocks<V> {
         values[rank] = value;
     }
 
-    /// Takes the value of `rank` out; others stay.
+    /// Removes the value at index `rank`.
     pub(super) fn take(&mut self, block: usize, rank: usize, present: u16) {
-        let (bits, left) = (self.bits, present.count_ones() as usize);
+        let (bits, remaining) = (self.bits, present.count_ones() as usize);
         let (chunk, at) = self.find_mut(block);
         chunk.headers[at].0[2] = present;
-        work::moved(left - rank);
-        chunk.values[at << bits..][..=left].copy_within(rank + 1.., rank);
+        work::moved(remaining - rank);
+        chunk.values[at << bits..][..=remaining].copy_within(rank + 1.., rank);
     }
 
-    /// Adds a block, and returns its number. There are as many values as it has
-    /// room for.
+    /// Adds a block; returns its number. The length of `values` is the capacity.
     pub(super) fn push(&mut self, page: u32, present: u16, values: &[V]) -> usize {
         debug_assert_eq!(values.len(), self.capacity());
         let number = self.blocks;
@@ -211,29 +207,30 @@ impl<V: Copy> Blocks<V> {
         number
     }
 
-    /// Removes a block. The last block gets its number: returns the page of that
-    /// one, `None` if it was the last itself.
+    /// Removes a block and gives its number to the last block. Returns the page of the
+    /// moved block, or `None` if `block` was the last.
     pub(super) fn swap_remove(&mut self, block: usize) -> Option<u32> {
         let last = self.blocks - 1;
         let (bits, capacity) = (self.bits, self.capacity());
         let moved = (block != last).then(|| {
             let (chunk, at) = self.find_mut(last);
             let header = chunk.headers[at];
-            // Taken out for as long as the other chunk is written to.
+            // Taken out while the other chunk is written.
             let values = std::mem::take(&mut chunk.values);
-            let from = at << bits;
+            let source = at << bits;
             let (chunk, at) = self.find_mut(block);
             chunk.headers[at] = header;
-            let to = at << bits;
+            let target = at << bits;
             work::moved(capacity);
-            let same = chunk.values.is_empty();
-            if !same {
-                chunk.values[to..to + capacity].copy_from_slice(&values[from..from + capacity]);
+            let same_chunk = chunk.values.is_empty();
+            if !same_chunk {
+                chunk.values[target..target + capacity]
+                    .copy_from_slice(&values[source..source + capacity]);
             }
             let (chunk, _) = self.find_mut(last);
             chunk.values = values;
-            if same {
-                chunk.values.copy_within(from..from + capacity, to);
+            if same_chunk {
+                chunk.values.copy_within(source..source + capacity, target);
             }
             header.page()
         });
@@ -263,7 +260,7 @@ impl<V: Copy> Blocks<V> {
         }
     }
 
-    /// Frees the empty chunk after the last that is used, if there is one.
+    /// Frees the empty chunk after the last used chunk, if there is one.
     fn drop_spare(&mut self, spare: usize) {
         if spare < self.chunks.len() {
             self.chunks.pop();
@@ -272,16 +269,17 @@ impl<V: Copy> Blocks<V> {
     }
 
     pub(super) fn bytes(&self) -> usize {
-        // All chunks but the first are made with all of their room, and keep it.
+        // All chunks except the first are made with full capacity, and keep it.
         let mut chunks = self.chunks.iter().map(|chunk| {
             chunk.headers.capacity() * size_of::<Header>()
                 + chunk.values.capacity() * size_of::<V>()
         });
         let first = chunks.next().unwrap_or(0);
-        let others = self.chunks.len().saturating_sub(1);
-        let other = (size_of::<Header>() << self.chunk_bits()) + (size_of::<V>() << CHUNK_BITS);
-        debug_assert!(chunks.next_back().is_none_or(|last| last == other));
-        first + others * other + self.chunks.capacity() * size_of::<Chunk<V>>()
+        let later_chunks = self.chunks.len().saturating_sub(1);
+        let later_chunk =
+            (size_of::<Header>() << self.chunk_bits()) + (size_of::<V>() << CHUNK_BITS);
+        debug_assert!(chunks.next_back().is_none_or(|last| last == later_chunk));
+        first + later_chunks * later_chunk + self.chunks.capacity() * size_of::<Chunk<V>>()
     }
 
     /// Bytes of `blocks` blocks of that capacity.

@@ -1,60 +1,59 @@
-//! Any page numbers to blocks: a hash table that grows and shrinks a few slots at
-//! a time.
+//! A hash table from page numbers to blocks that grows and shrinks a few slots at a
+//! time.
 //!
 //! # Idea
-//! Open addressing with linear probing, 8 bytes a slot. When the table is to
-//! grow or to shrink, an empty table of the new size becomes the current one,
-//! and each later update sweeps [`SWEPT`] slots of the old one: their entries go
-//! to the current table. A page is in exactly one of them, so a lookup probes
-//! the current table first and the unswept part of the old one second.
+//! Open addressing with linear probing, 8 bytes a slot. To grow or to shrink, an empty
+//! table of the new size becomes the current one, and each later update sweeps
+//! [`SWEPT_SLOTS`] slots of the old table: it moves their entries to the current table.
+//! Each page is in either table, never in both, so a lookup probes the current table
+//! first and the unswept part of the old table second.
 //!
-//! The hash multiplies twice by secret odd numbers. One multiplication does not
-//! do: under some multipliers, ids that follow each other share few slots, and
-//! linear probing makes one long cluster of them.
+//! The hash multiplies twice by secret odd numbers. One multiplication is not enough:
+//! under some multipliers, consecutive ids share few slots, and linear probing makes one
+//! long cluster of them.
 //!
 //! # Data layout
 //! ```text
-//! slot      0, or | page number, 32 bits | where its block is, 32 bits |
+//! slot      0, or | page number, 32 bits | the page's block, 32 bits   |
 //!
 //! current   segment │ segment │    –    │ segment      2048 slots each, made
 //!                                                      zeroed at first use
 //! old          –    │    –    │ segment │ segment      freed as they are swept
 //!                       swept ──▶ next slot to sweep
 //! ```
-//! A slot number is the upper bits of the hash, so a sweep fills the segments of
-//! the current table in their order, and the two tables together take little
-//! more memory than the larger one.
+//! A slot number is the upper bits of the hash, so a sweep fills the segments of the
+//! current table in order, and the two tables together take little more memory than the
+//! larger one.
 //!
 //! # Cost
-//! Load: at most 13/16, at least 3/16 (tables of 8 slots excepted), so 10 to 43
-//! bytes a page, and 20 at most if pages only come. At the highest load, finding
-//! a page takes 3 probes in the mean, finding none 14; the longest cluster grows
-//! with the logarithm of the number of pages and is a few hundred slots.
-//! An update sweeps 16 slots and makes or frees a few segments of 16 KB. Growing
-//! also makes an array with 16 bytes for each segment: 16 KB for a million
-//! pages.
+//! The load factor is at most 13/16 and at least 3/16 (except in tables of 8 slots), so
+//! a page takes 10 to 43 bytes, and at most 20 if pages are only added. At the highest
+//! load, a successful search takes 3 probes in the mean and an unsuccessful one 14. The
+//! longest cluster grows with the logarithm of the number of pages and has a few hundred
+//! slots. An update sweeps 16 slots and makes or frees a few segments of 16 KB. Growing
+//! also makes an array with 16 bytes for each segment: 16 KB for a million pages.
 
 use super::blocks::BlockAt;
 use super::work;
 use crate::seed::splitmix;
 
-/// Slots of the old table swept with each update. A table of n slots is swept
-/// after n / 16 updates; it takes at least 3 n / 16 until the next one is due.
-pub(super) const SWEPT: usize = 16;
+/// The number of slots of the old table that each update sweeps. A table of n slots is
+/// swept after n / 16 updates; the next resize is due after at least 3 n / 16 updates.
+pub(super) const SWEPT_SLOTS: usize = 16;
 
-/// The binary logarithm of the slots in a segment, 16 KB. Smaller segments need
-/// a longer array of segments, larger ones take longer to be made.
+/// The binary logarithm of the number of slots in a segment of 16 KB. Smaller segments
+/// need a longer array of segments; larger segments take longer to make.
 const SEGMENT_BITS: u32 = 11;
-const SEGMENT: usize = 1 << SEGMENT_BITS;
+const SEGMENT_SLOTS: usize = 1 << SEGMENT_BITS;
 
-/// The binary logarithm of the slots of the smallest table.
-const LEAST_BITS: u32 = 3;
+/// The binary logarithm of the number of slots in the smallest table.
+const MIN_BITS: u32 = 3;
 
 /// An empty slot.
-const EMPTY: u64 = 0;
+const EMPTY_SLOT: u64 = 0;
 
-/// A slot of the old table whose page has gone. No page has this number.
-const GONE: u64 = u64::MAX;
+/// A slot of the old table whose page was removed. No page has this number.
+const REMOVED_SLOT: u64 = u64::MAX;
 
 fn entry(page: u32, at: BlockAt) -> u64 {
     u64::from(page) << 32 | u64::from(at.packed())
@@ -70,10 +69,10 @@ fn at_of(entry: u64) -> BlockAt {
     BlockAt::unpacked(entry as u32)
 }
 
-/// The slots of a table of a power of two.
+/// The slots of a table; their number is a power of two.
 #[derive(Default)]
 struct Slots {
-    /// Segments without slots stand for empty slots only.
+    /// A segment without slots stands for empty slots.
     segments: Vec<Box<[u64]>>,
     bits: u32,
 }
@@ -93,7 +92,7 @@ impl Slots {
         1 << self.bits
     }
 
-    /// The slot where probing begins.
+    /// Returns the first slot to probe for a hash.
     #[inline]
     #[allow(clippy::cast_possible_truncation)] // fewer than 2^32 slots
     fn home(&self, hash: u64) -> usize {
@@ -103,42 +102,45 @@ impl Slots {
     #[inline]
     fn get(&self, slot: usize) -> u64 {
         let segment = &self.segments[slot >> SEGMENT_BITS];
-        segment.get(slot % SEGMENT).copied().unwrap_or(EMPTY)
+        segment
+            .get(slot % SEGMENT_SLOTS)
+            .copied()
+            .unwrap_or(EMPTY_SLOT)
     }
 
     fn set(&mut self, slot: usize, entry: u64) {
-        let slots = self.count().min(SEGMENT);
+        let slots = self.count().min(SEGMENT_SLOTS);
         let segment = &mut self.segments[slot >> SEGMENT_BITS];
         if segment.is_empty() {
-            *segment = vec![EMPTY; slots].into_boxed_slice();
+            *segment = vec![EMPTY_SLOT; slots].into_boxed_slice();
         }
-        segment[slot % SEGMENT] = entry;
+        segment[slot % SEGMENT_SLOTS] = entry;
     }
 
     fn next(&self, slot: usize) -> usize {
         (slot + 1) & (self.count() - 1)
     }
 
-    /// The entry in the slot where probing for a hash begins; empty if there are
-    /// no slots.
+    /// Returns the entry in the first slot to probe for a hash, or an empty slot if the
+    /// table has no slots.
     #[inline]
     fn first(&self, hash: u64) -> u64 {
         let home = self.home(hash);
         let segment = self.segments.get(home >> SEGMENT_BITS);
-        let entry = segment.and_then(|segment| segment.get(home % SEGMENT));
-        entry.copied().unwrap_or(EMPTY)
+        let entry = segment.and_then(|segment| segment.get(home % SEGMENT_SLOTS));
+        entry.copied().unwrap_or(EMPTY_SLOT)
     }
 
-    /// The slot of a page. Slots before `from` hold nothing and are passed over.
+    /// Returns the slot of a page. Slots before `from` are swept and are skipped.
     fn find(&self, page: u32, home: usize, from: usize) -> Option<usize> {
         if self.segments.is_empty() {
             return None;
         }
-        // Mostly the page is in its home slot, or that is empty.
+        // Usually the page is in its home slot, or the home slot is empty.
         let first = home.max(from);
         if first < self.count() {
             let entry = self.get(first);
-            if entry == EMPTY {
+            if entry == EMPTY_SLOT {
                 return None;
             }
             if page_of(entry) == page {
@@ -155,22 +157,22 @@ impl Slots {
         }
     }
 
-    /// Looks for a page in slots of that range, up to the first empty one.
+    /// Searches a range of slots for a page, up to the first empty slot.
     #[inline]
     fn scan(&self, page: u32, mut from: usize, to: usize) -> Scan {
         while from < to {
-            let first = from % SEGMENT;
-            let len = (to - from).min(SEGMENT - first);
+            let first = from % SEGMENT_SLOTS;
+            let len = (to - from).min(SEGMENT_SLOTS - first);
             let segment = &self.segments[from >> SEGMENT_BITS];
             let Some(slots) = segment.get(first..first + len) else {
                 return Scan::Empty;
             };
             for (offset, &entry) in slots.iter().enumerate() {
                 work::probed();
-                if page_of(entry) == page && entry != EMPTY {
+                if page_of(entry) == page && entry != EMPTY_SLOT {
                     return Scan::Found(from + offset);
                 }
-                if entry == EMPTY {
+                if entry == EMPTY_SLOT {
                     return Scan::Empty;
                 }
             }
@@ -179,10 +181,10 @@ impl Slots {
         Scan::End
     }
 
-    /// Adds the entry of a page that the table does not have.
+    /// Adds the entry of a page that is not in the table.
     fn add(&mut self, home: usize, entry: u64) {
         let mut slot = home;
-        while self.get(slot) != EMPTY {
+        while self.get(slot) != EMPTY_SLOT {
             work::probed();
             slot = self.next(slot);
         }
@@ -206,7 +208,7 @@ enum Scan {
 pub(super) struct Hashed {
     current: Slots,
     old: Slots,
-    /// Slots of the old table before this one hold nothing any more.
+    /// Slots of the old table before this one have been swept.
     swept: usize,
     pages: usize,
     key: u64,
@@ -232,19 +234,19 @@ impl Hashed {
         (hash ^ hash >> 32).wrapping_mul(self.multipliers[1])
     }
 
-    /// The block of a page.
+    /// Returns the block of a page.
     #[inline]
     pub(super) fn get(&self, page: u32) -> Option<BlockAt> {
         let hash = self.hash(page);
-        // Mostly the page is in its home slot.
+        // Usually the page is in its home slot.
         let first = self.current.first(hash);
-        if page_of(first) == page && first != EMPTY {
+        if page_of(first) == page && first != EMPTY_SLOT {
             return Some(at_of(first));
         }
         self.search(page, hash)
     }
 
-    /// Looks beyond the home slot.
+    /// Searches beyond the home slot.
     fn search(&self, page: u32, hash: u64) -> Option<BlockAt> {
         let home = self.current.home(hash);
         if let Some(slot) = self.current.find(page, home, 0) {
@@ -259,7 +261,7 @@ impl Hashed {
         self.old.find(page, self.old.home(hash), self.swept)
     }
 
-    /// Gives a page that is there another block.
+    /// Changes the block of an existing page.
     pub(super) fn set(&mut self, page: u32, at: BlockAt) {
         let hash = self.hash(page);
         let home = self.current.home(hash);
@@ -271,13 +273,13 @@ impl Hashed {
         }
     }
 
-    /// Adds a page that is not there.
+    /// Adds a page that does not exist.
     pub(super) fn insert(&mut self, page: u32, at: BlockAt) {
         self.pages += 1;
         let slots = self.current.count();
         if self.pages * 16 > slots * 13 {
             let bits = if slots == 0 {
-                LEAST_BITS
+                MIN_BITS
             } else {
                 self.current.bits + 1
             };
@@ -287,7 +289,7 @@ impl Hashed {
         self.current.add(home, entry(page, at));
     }
 
-    /// Removes a page that is there.
+    /// Removes an existing page.
     pub(super) fn remove(&mut self, page: u32) {
         let hash = self.hash(page);
         let home = self.current.home(hash);
@@ -295,7 +297,7 @@ impl Hashed {
             self.close_gap(slot);
         } else {
             let slot = self.find_old(page, hash).expect("the page is there");
-            self.old.set(slot, GONE);
+            self.old.set(slot, REMOVED_SLOT);
         }
         self.pages -= 1;
         if self.pages == 0 {
@@ -303,16 +305,16 @@ impl Hashed {
             self.old = Slots::default();
             return;
         }
-        // Pages may go faster than the old table is swept.
+        // Removals may be faster than the sweep of the old table.
         let is_swept = self.old.count() == 0;
         let is_sparse = self.pages * 16 <= self.current.count() * 3;
-        if is_swept && is_sparse && self.current.bits > LEAST_BITS {
+        if is_swept && is_sparse && self.current.bits > MIN_BITS {
             self.resize(self.current.bits - 1);
         }
     }
 
-    /// Empties a slot of the current table: entries after it that have been
-    /// pushed away from their homes come nearer.
+    /// Empties a slot of the current table. Later entries of the cluster move towards
+    /// their home slots.
     fn close_gap(&mut self, mut gap: usize) {
         let mask = self.current.count() - 1;
         let mut slot = gap;
@@ -320,7 +322,7 @@ impl Hashed {
             slot = self.current.next(slot);
             let entry = self.current.get(slot);
             work::probed();
-            if entry == EMPTY {
+            if entry == EMPTY_SLOT {
                 break;
             }
             let home = self.current.home(self.hash(page_of(entry)));
@@ -330,12 +332,12 @@ impl Hashed {
                 gap = slot;
             }
         }
-        self.current.set(gap, EMPTY);
+        self.current.set(gap, EMPTY_SLOT);
     }
 
-    /// Begins to fill a table of another size.
+    /// Makes a current table of another size; the old one is swept by later updates.
     fn resize(&mut self, bits: u32) {
-        // The limits on loads make the last sweep end long before this.
+        // The limits on the load factor usually end the last sweep long before this.
         while self.old.count() > 0 {
             self.sweep();
         }
@@ -343,8 +345,8 @@ impl Hashed {
         self.swept = 0;
     }
 
-    /// Moves the entries of some slots from the old table to the current one.
-    /// Each update of the map calls this once.
+    /// Moves the entries of some slots from the old table to the current one. Each
+    /// update of the map calls this once.
     #[inline]
     pub(super) fn sweep(&mut self) {
         if self.old.count() > 0 {
@@ -354,20 +356,20 @@ impl Hashed {
 
     fn sweep_some(&mut self) {
         let slots = self.old.count();
-        let to = slots.min(self.swept + SWEPT);
-        for slot in self.swept..to {
+        let stop = slots.min(self.swept + SWEPT_SLOTS);
+        for slot in self.swept..stop {
             work::swept();
             let entry = self.old.get(slot);
-            if entry != EMPTY && entry != GONE {
+            if entry != EMPTY_SLOT && entry != REMOVED_SLOT {
                 let home = self.current.home(self.hash(page_of(entry)));
                 self.current.add(home, entry);
             }
         }
-        self.swept = to;
-        if to == slots {
+        self.swept = stop;
+        if stop == slots {
             self.old = Slots::default();
-        } else if to.is_multiple_of(SEGMENT) {
-            self.old.segments[to / SEGMENT - 1] = Box::default();
+        } else if stop.is_multiple_of(SEGMENT_SLOTS) {
+            self.old.segments[stop / SEGMENT_SLOTS - 1] = Box::default();
         }
     }
 
@@ -379,7 +381,7 @@ impl Hashed {
         self.current.bytes() + self.old.bytes()
     }
 
-    /// Whether all pages are in the current table.
+    /// True if all pages are in the current table.
     #[cfg(test)]
     pub(super) fn is_settled(&self) -> bool {
         self.old.count() == 0

@@ -1,15 +1,14 @@
-//! Page numbers to blocks: an array where pages are dense, a hash table for the
-//! rest.
+//! The index from page numbers to blocks: an array for dense pages, and a hash table for
+//! the others.
 //!
 //! # Idea
-//! Ids mostly count from 0, so the first pages mostly are all there. Their
-//! blocks are in an array ([`direct`](super::direct)): nothing is hashed and
-//! nothing is searched. The array doubles when half of its pages are there, and
-//! halves when fewer than an eighth are; pages beyond its end are in a hash
-//! table ([`hashed`](super::hashed)).
+//! Ids usually count from 0, so most of the first pages exist. Their blocks are in an
+//! array ([`direct`](super::direct)), without hashing or searching. The array doubles
+//! when half of its pages exist, and halves when fewer than an eighth do. Pages beyond
+//! its end are in a hash table ([`hashed`](super::hashed)).
 //!
-//! Doubling and halving take their time: each update moves a few pages between
-//! the two. A page is in exactly one of them.
+//! Doubling and halving are incremental: each update moves a few pages between the array
+//! and the hash table. A page is never in both.
 //!
 //! ```text
 //! steady       0 … array … len │ … hash table …          end = settled = len
@@ -18,38 +17,38 @@
 //! ```
 //!
 //! # Cost
-//! Finding a page in the array: two loads. Memory: 8 to 16 bytes a page where all
-//! pages are there, 32 at most. An update looks for [`GATHERED`] pages
-//! in the hash table, or looks at [`LOOKED_AT`] entries of the array and moves
-//! [`GATHERED`] pages at most.
+//! Finding a page in the array takes two loads. Memory: 8 to 16 bytes a page if all
+//! pages exist, and at most 32. An update searches the hash table for
+//! [`PAGES_PER_UPDATE`] pages, or reads [`ENTRIES_PER_UPDATE`] entries of the array and
+//! moves at most [`PAGES_PER_UPDATE`] pages.
 
 use super::blocks::BlockAt;
 use super::direct::Direct;
 use super::hashed::Hashed;
 
-/// Pages that one update moves between array and hash table, at most. Doubling
-/// to `2n` entries ends after `n / 4` updates; until then at least `n / 2` pages
-/// are missing for the next.
-const GATHERED: usize = 4;
+/// The largest number of pages that an update moves between array and hash table.
+/// Doubling to `2n` entries ends after `n / 4` updates; until then at least `n / 2`
+/// pages are missing for the next doubling.
+const PAGES_PER_UPDATE: usize = 4;
 
-/// Entries of the array looked at with each update after it was halved.
-const LOOKED_AT: usize = 64;
+/// The number of array entries that an update reads after the array was halved.
+const ENTRIES_PER_UPDATE: usize = 64;
 
-/// The fewest entries of the array.
-const LEAST: usize = 8;
+/// The smallest number of array entries.
+const MIN_ENTRIES: usize = 8;
 
-/// The array halves when one entry in more than this is used.
-const SPARSE: usize = 8;
+/// The array halves if less than 1 / `MIN_USED_SHARE` of its entries are used.
+const MIN_USED_SHARE: usize = 8;
 
 /// A map from page numbers to blocks.
 pub(super) struct Index {
     direct: Direct,
     hashed: Hashed,
-    /// New pages below this go to the array: 0 or a power of two.
+    /// New pages below this number go to the array: 0 or a power of two.
     len: usize,
-    /// Pages below this are not in the hash table.
+    /// No page below this number is in the hash table.
     settled: usize,
-    /// Pages from this on are not in the array.
+    /// No page from this number on is in the array.
     end: usize,
 }
 
@@ -64,16 +63,16 @@ impl Index {
         }
     }
 
-    /// The block of a page.
+    /// Returns the block of a page.
     #[inline]
     pub(super) fn get(&self, page: u32) -> Option<BlockAt> {
         match self.direct.get(page) {
             None if page as usize >= self.settled => self.hashed.get(page),
-            found => found,
+            block => block,
         }
     }
 
-    /// Gives a page that is there another block.
+    /// Changes the block of an existing page.
     #[inline]
     pub(super) fn set(&mut self, page: u32, at: BlockAt) {
         if self.direct.get(page).is_some() {
@@ -83,11 +82,11 @@ impl Index {
         }
     }
 
-    /// Adds a page that is not there.
+    /// Adds a page that does not exist.
     pub(super) fn insert(&mut self, page: u32, at: BlockAt) {
         if self.len == 0 {
-            self.set_len(LEAST);
-            self.settled = LEAST;
+            self.set_len(MIN_ENTRIES);
+            self.settled = MIN_ENTRIES;
         }
         if page as usize >= self.len {
             self.hashed.insert(page, at);
@@ -97,14 +96,14 @@ impl Index {
         self.grow_if_due();
     }
 
-    /// Doubles the array if half of its pages are there.
+    /// Doubles the array if half of its pages exist.
     fn grow_if_due(&mut self) {
         if self.direct.used() * 2 >= self.len && self.is_steady() {
             self.set_len(self.len * 2);
         }
     }
 
-    /// Removes a page that is there.
+    /// Removes an existing page.
     pub(super) fn remove(&mut self, page: u32) {
         if self.direct.take(page).is_none() {
             self.hashed.remove(page);
@@ -113,27 +112,26 @@ impl Index {
         if used == 0 && self.hashed.is_empty() {
             self.direct = Direct::default();
             (self.len, self.settled, self.end) = (0, 0, 0);
-        } else if used * SPARSE < self.len && self.len > LEAST && self.is_steady() {
+        } else if used * MIN_USED_SHARE < self.len && self.len > MIN_ENTRIES && self.is_steady() {
             self.len /= 2;
             self.settled = self.len;
         }
     }
 
-    /// The array gets more entries. What the hash table has of them comes later.
+    /// Enlarges the array. Pages of the new part are moved from the hash table later.
     fn set_len(&mut self, len: usize) {
         self.direct.resize(len);
         self.len = len;
         self.end = len;
     }
 
-    /// Whether no page is to be moved between array and hash table.
+    /// True if no page has to move between array and hash table.
     #[inline]
     fn is_steady(&self) -> bool {
         self.settled == self.end
     }
 
-    /// Does some of the work that was put off. Each update of the map calls this
-    /// once.
+    /// Does a part of the deferred work. Each update of the map calls this once.
     #[inline]
     pub(super) fn sweep(&mut self) {
         self.hashed.sweep();
@@ -146,8 +144,8 @@ impl Index {
 
     /// Moves pages from the hash table to the array.
     fn gather(&mut self) {
-        let to = self.len.min(self.settled + GATHERED);
-        for page in self.settled..to {
+        let stop = self.len.min(self.settled + PAGES_PER_UPDATE);
+        for page in self.settled..stop {
             let page = number(page);
             if self.direct.get(page).is_none()
                 && let Some(at) = self.hashed.get(page)
@@ -156,15 +154,15 @@ impl Index {
                 self.direct.set(page, at);
             }
         }
-        self.settled = to;
+        self.settled = stop;
         self.grow_if_due();
     }
 
     /// Moves pages from the end of the array to the hash table.
     fn spill(&mut self) {
-        let to = self.len.max(self.end.saturating_sub(LOOKED_AT));
+        let stop = self.len.max(self.end.saturating_sub(ENTRIES_PER_UPDATE));
         let mut moved = 0;
-        while self.end > to && moved < GATHERED {
+        while self.end > stop && moved < PAGES_PER_UPDATE {
             self.end -= 1;
             let page = number(self.end);
             if let Some(at) = self.direct.take(page) {
@@ -181,12 +179,12 @@ impl Index {
         self.direct.bytes() + self.hashed.bytes()
     }
 
-    /// Bytes of an index of `pages` pages, without gaps between them.
+    /// Bytes of an index of `pages` consecutive pages.
     pub(super) fn bytes_for(pages: usize) -> usize {
-        Direct::bytes_for((2 * pages + 1).next_power_of_two().max(LEAST))
+        Direct::bytes_for((2 * pages + 1).next_power_of_two().max(MIN_ENTRIES))
     }
 
-    /// Whether nothing is left to sweep.
+    /// True if no work is deferred.
     #[cfg(test)]
     pub(super) fn is_settled(&self) -> bool {
         self.is_steady() && self.hashed.is_settled()

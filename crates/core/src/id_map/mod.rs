@@ -1,14 +1,14 @@
-//! A map from rule ids to small values that grows and shrinks without a pause.
+//! A map from rule ids to small values that grows and shrinks without pauses.
 //!
 //! # Idea
-//! Sixteen ids that follow each other are a *page*. The values of a page's ids
-//! lie packed, in the order of the ids, in a *block* of 1, 2, 4, 8 or 16 values;
-//! a bitmap says which ids are there, and the number of bits before an id's is
-//! the place of its value. So ids that follow each other, as those from files
-//! do, cost little more than their values, and an id all alone costs a block of
-//! one. A page that outgrows its block moves to the next class; a page that
-//! fills a quarter of its block moves down. In a block of 16 each id has a fixed
-//! place, so that its value is found before the bitmap has come from memory.
+//! Sixteen consecutive ids are a *page*. The values of a page's ids are packed, in the
+//! order of the ids, in a *block* of 1, 2, 4, 8 or 16 values. A bitmap records which ids
+//! are present; the number of bits before an id's bit is the index of its value. So
+//! consecutive ids, as from files, cost little more than their values, and a lone id
+//! costs a block of one value. A page that outgrows its block moves to the next class; a
+//! page that fills at most a quarter of its block moves down. In a block of 16, each id
+//! has a fixed slot, so that the value can be read before the bitmap has arrived from
+//! memory.
 //!
 //! # Data layout
 //! ```text
@@ -20,20 +20,20 @@
 //!           …
 //!           1:  page, present        │ value      │ …
 //! ```
-//! The blocks of a class have no gaps: where one goes, the last one takes its
-//! place. They are in chunks that are not copied when more come.
+//! The blocks of a class have no gaps: the last block fills the place of a removed
+//! block. Blocks are in chunks, which are not copied when the class grows.
 //!
 //! # Cost
-//! Lookup: a slot of the index, a header, a value. Memory for values of 8 bytes:
-//! 9 to 10 bytes an id where ids are dense, 24 to 34 where each has a page of
-//! its own and ids only come.
+//! Lookup: a slot of the index, a header, a value. Memory for values of 8 bytes: 9 to 10
+//! bytes an id if ids are dense, 24 to 34 if each id has a page of its own and ids are
+//! only added.
 //!
-//! Any single operation: at most three blocks copied (a page's own one twice,
-//! the one that fills a gap), 16 slots of an old hash table swept, four pages
-//! moved between the two parts of the index, a few clusters of the hash table
-//! probed, a few pieces of memory of 16 KB made or freed. Nothing large is
-//! copied; only arrays of descriptors grow as a whole, by 16 or 24 bytes for each
-//! 16 KB of the index and by 48 for each 1024 values.
+//! Each operation does at most the following: it copies three blocks (the page's own
+//! block twice, and the block that fills a gap), sweeps 16 slots of an old hash table,
+//! moves four pages between the two parts of the index, probes a few clusters of the
+//! hash table, and makes or frees a few pieces of memory of 16 KB. Nothing large is
+//! copied. Only arrays of descriptors grow as a whole, by 16 or 24 bytes for each 16 KB
+//! of the index and by 48 for each 1024 values.
 
 use std::fmt;
 
@@ -49,34 +49,34 @@ mod tests;
 use blocks::{BlockAt, Blocks};
 use index::Index;
 
-/// Ids of a page.
-const PAGE: usize = 16;
+/// The number of ids in a page.
+const PAGE_IDS: usize = 16;
 
-/// Capacities: two to the power of 0 to 4.
-const CLASSES: usize = 5;
+/// The number of classes: capacities are two to the power of 0 to 4.
+const CLASS_COUNT: usize = 5;
 
 /// A map from rule ids to values, in an order of its own.
 pub(crate) struct IdMap<V: Copy> {
     index: Index,
-    /// Those of one value first.
-    classes: [Blocks<V>; CLASSES],
+    /// Ordered by capacity, from 1 value to 16.
+    classes: [Blocks<V>; CLASS_COUNT],
     len: usize,
 }
 
-/// Where an id's value is, until an id comes or goes.
+/// The position of an id's value; valid until an id is added or removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Position {
     at: BlockAt,
     place: usize,
 }
 
-/// An id's page, and its number there.
+/// Returns an id's page, and its number in the page.
 #[allow(clippy::cast_possible_truncation)] // the page size is small
 fn split(id: RuleId) -> (u32, u32) {
-    (id.get() / PAGE as u32, id.get() % PAGE as u32)
+    (id.get() / PAGE_IDS as u32, id.get() % PAGE_IDS as u32)
 }
 
-/// The number of ids that are there before that one.
+/// Returns the number of present ids before an id.
 fn rank(present: u16, id: u32) -> usize {
     (present & ((1 << id) - 1)).count_ones() as usize
 }
@@ -85,28 +85,28 @@ fn has(present: u16, id: u32) -> bool {
     present >> id & 1 != 0
 }
 
-/// The class of blocks with a place for each id.
-const WHOLE: usize = CLASSES - 1;
+/// The class of blocks with a slot for each id.
+const FULL_CLASS: usize = CLASS_COUNT - 1;
 
-/// The place of an id's value in a block of that class.
+/// Returns the index of an id's value in a block of a class.
 #[inline]
 fn place(class: usize, present: u16, id: u32) -> usize {
-    if class == WHOLE {
+    if class == FULL_CLASS {
         id as usize
     } else {
         rank(present, id)
     }
 }
 
-/// The values of the ids that are there, each where a block of that class has
-/// it. They come in the order of the ids.
+/// Returns the values of the present ids, each at its index in a block of a class.
+/// `values` are in the order of the ids; `rest` fills unused slots.
 fn laid_out<V: Copy>(
     class: usize,
     present: u16,
     values: impl Iterator<Item = V>,
     rest: V,
-) -> [V; PAGE] {
-    let mut out = [rest; PAGE];
+) -> [V; PAGE_IDS] {
+    let mut out = [rest; PAGE_IDS];
     for (id, value) in ids_of(present).zip(values) {
         work::moved(1);
         out[place(class, present, id)] = value;
@@ -114,14 +114,14 @@ fn laid_out<V: Copy>(
     out
 }
 
-/// The ids that are there.
+/// The present ids.
 fn ids_of(present: u16) -> impl Iterator<Item = u32> {
-    (0..).take(PAGE).filter(move |&id| has(present, id))
+    (0..).take(PAGE_IDS).filter(move |&id| has(present, id))
 }
 
 impl<V: Copy> IdMap<V> {
-    /// An empty map. The seed decides where entries of the index lie: who
-    /// chooses ids should not know it.
+    /// Returns an empty map. The seed decides the slots of the index's entries, so
+    /// whoever chooses ids should not know it.
     pub(crate) fn new(seed: u64) -> IdMap<V> {
         let mut bits = 0..;
         IdMap {
@@ -140,7 +140,7 @@ impl<V: Copy> IdMap<V> {
         self.len == 0
     }
 
-    /// Where an id's value is: its block, and the place there.
+    /// Returns the block of an id's value, and its index there.
     #[inline]
     fn find(&self, id: RuleId) -> Option<(BlockAt, usize)> {
         let (page, id) = split(id);
@@ -149,22 +149,22 @@ impl<V: Copy> IdMap<V> {
         has(present, id).then(|| (at, place(at.class, present, id)))
     }
 
-    /// The value of an id.
+    /// Returns the value of an id.
     #[inline]
     pub(crate) fn get(&self, id: RuleId) -> Option<V> {
         let (at, place) = self.find(id)?;
         Some(self.classes[at.class].value(at.block, place))
     }
 
-    /// The value of an id, to change.
+    /// Returns the value of an id, for changes.
     #[inline]
     pub(crate) fn get_mut(&mut self, id: RuleId) -> Option<&mut V> {
         let (at, place) = self.find(id)?;
         Some(self.classes[at.class].value_mut(at.block, place))
     }
 
-    /// Gives an id a value; returns the one before. An id that is there already
-    /// keeps its position, and so do all others.
+    /// Sets the value of an id; returns the previous value. If the id exists, no
+    /// position changes.
     pub(crate) fn set(&mut self, id: RuleId, value: V) -> Option<V> {
         match self.insert(id, value) {
             Ok(_) => None,
@@ -172,8 +172,9 @@ impl<V: Copy> IdMap<V> {
         }
     }
 
-    /// Adds an id with a value. Returns where the value is, until an id comes or
-    /// goes; as an error, where that of the same id is that is there already.
+    /// Adds an id with a value, and returns the position of the value. If the id exists,
+    /// changes nothing and returns its position as an error. Positions are valid until
+    /// an id is added or removed.
     pub(crate) fn insert(&mut self, id: RuleId, value: V) -> Result<Position, Position> {
         let (page, id) = split(id);
         let Some(at) = self.index.get(page) else {
@@ -194,29 +195,29 @@ impl<V: Copy> IdMap<V> {
         self.index.sweep();
         let count = present.count_ones() as usize;
         let present = present | 1 << id;
-        if at.class == WHOLE {
+        if at.class == FULL_CLASS {
             blocks.set_present(at.block, present);
             *blocks.value_mut(at.block, place) = value;
         } else if count < blocks.capacity() {
             blocks.insert(at.block, place, value, present);
         } else {
             let (before, after) = blocks.values(at.block).split_at(place);
-            let all = before.iter().chain([&value]).chain(after).copied();
-            let values = laid_out(at.class + 1, present, all, value);
-            let at = self.change_class(page, at, at.class + 1, present, &values);
+            let values = before.iter().chain([&value]).chain(after).copied();
+            let block_values = laid_out(at.class + 1, present, values, value);
+            let at = self.change_class(page, at, at.class + 1, present, &block_values);
             let place = self::place(at.class, present, id);
             return Ok(Position { at, place });
         }
         Ok(Position { at, place })
     }
 
-    /// Adds ids with values. The page of ids that come in order, one after the
-    /// other, is made at once.
+    /// Adds ids with values. Consecutive ids of a page in ascending order are added
+    /// together.
     pub(crate) fn extend(&mut self, ids: impl IntoIterator<Item = (RuleId, V)>) {
         let mut ids = ids.into_iter().peekable();
         while let Some((id, value)) = ids.next() {
             let (page, mut last) = split(id);
-            let (mut present, mut values, mut count) = (1 << last, [value; PAGE], 1);
+            let (mut present, mut values, mut count) = (1 << last, [value; PAGE_IDS], 1);
             while let Some((id, value)) = ids.next_if(|&(id, _)| {
                 let (next, id) = split(id);
                 next == page && id > last
@@ -230,11 +231,11 @@ impl<V: Copy> IdMap<V> {
         }
     }
 
-    /// Adds ids of a page with their values, which come in the order of the ids.
-    fn add_page(&mut self, page: u32, present: u16, values: &[V; PAGE]) {
+    /// Adds ids of a page, with their values in the order of the ids.
+    fn add_page(&mut self, page: u32, present: u16, values: &[V; PAGE_IDS]) {
         if self.index.get(page).is_some() {
             for (id, &value) in ids_of(present).zip(values) {
-                let id = RuleId::from_index(page as usize * PAGE + id as usize);
+                let id = RuleId::from_index(page as usize * PAGE_IDS + id as usize);
                 self.set(id, value);
             }
             return;
@@ -251,7 +252,7 @@ impl<V: Copy> IdMap<V> {
         self.index.insert(page, BlockAt { class, block });
     }
 
-    /// The value at a position, to change.
+    /// Returns the value at a position, for changes.
     #[inline]
     pub(crate) fn at_mut(&mut self, position: Position) -> &mut V {
         let Position { at, place } = position;
@@ -268,16 +269,16 @@ impl<V: Copy> IdMap<V> {
         let value = blocks.value(at.block, held);
         let before = blocks.present(at.block);
         let present = before & !(1 << id);
-        let left = present.count_ones() as usize;
-        if left == 0 {
+        let remaining = present.count_ones() as usize;
+        if remaining == 0 {
             self.index.remove(page);
             self.free(at);
-        } else if left <= blocks.capacity() / 4 {
-            let held = blocks.values(at.block);
-            let all = ids_of(present).map(|id| held[place(at.class, before, id)]);
-            let values = laid_out(at.class - 1, present, all, value);
-            self.change_class(page, at, at.class - 1, present, &values);
-        } else if at.class == WHOLE {
+        } else if remaining <= blocks.capacity() / 4 {
+            let old_values = blocks.values(at.block);
+            let values = ids_of(present).map(|id| old_values[place(at.class, before, id)]);
+            let block_values = laid_out(at.class - 1, present, values, value);
+            self.change_class(page, at, at.class - 1, present, &block_values);
+        } else if at.class == FULL_CLASS {
             blocks.set_present(at.block, present);
         } else {
             blocks.take(at.block, held, present);
@@ -292,14 +293,14 @@ impl<V: Copy> IdMap<V> {
         at: BlockAt,
         class: usize,
         present: u16,
-        values: &[V; PAGE],
+        values: &[V; PAGE_IDS],
     ) -> BlockAt {
         let blocks = &mut self.classes[class];
         let block = blocks.push(page, present, &values[..blocks.capacity()]);
-        let to = BlockAt { class, block };
-        self.index.set(page, to);
+        let new_block = BlockAt { class, block };
+        self.index.set(page, new_block);
         self.free(at);
-        to
+        new_block
     }
 
     /// Frees a block that no page uses any more.
@@ -315,29 +316,29 @@ impl<V: Copy> IdMap<V> {
         values.map(|blocks| blocks.len() * blocks.capacity()).sum()
     }
 
-    /// The id at a position below [`IdMap::entries`], if it is used, and its
-    /// value. As long as no id comes or goes, each has exactly one position. When
-    /// one does, any id may change its position: a walk over the positions may
-    /// meet an id twice or miss it. A walk that must meet all looks again until
-    /// nothing is left.
+    /// Returns the id at a position below [`IdMap::entries`], if the position is used,
+    /// and its value. While no id is added or removed, each id has exactly one position.
+    /// An addition or removal may change the position of any id, so a walk over the
+    /// positions may then visit an id twice or miss it. A walk that must visit all ids
+    /// repeats until nothing is left.
     pub(crate) fn entry(&self, position: usize) -> Option<(RuleId, V)> {
-        let mut left = position;
-        // Full pages first: ids that come and go one by one do not shift them.
+        let mut index = position;
+        // Full pages first: additions and removals of single ids do not move them.
         for blocks in self.classes.iter().rev() {
             let positions = blocks.len() * blocks.capacity();
-            if left >= positions {
-                left -= positions;
+            if index >= positions {
+                index -= positions;
                 continue;
             }
-            let (block, at) = (left / blocks.capacity(), left % blocks.capacity());
+            let (block, slot) = (index / blocks.capacity(), index % blocks.capacity());
             let present = blocks.present(block);
-            let id = if blocks.capacity() == PAGE {
-                Some(at).filter(|&id| present >> id & 1 != 0)?
+            let id = if blocks.capacity() == PAGE_IDS {
+                Some(slot).filter(|&id| present >> id & 1 != 0)?
             } else {
-                ids_of(present).nth(at)? as usize
+                ids_of(present).nth(slot)? as usize
             };
-            let id = RuleId::from_index(blocks.page(block) as usize * PAGE + id);
-            return Some((id, blocks.value(block, at)));
+            let id = RuleId::from_index(blocks.page(block) as usize * PAGE_IDS + id);
+            return Some((id, blocks.value(block, slot)));
         }
         None
     }
@@ -347,18 +348,18 @@ impl<V: Copy> IdMap<V> {
         (0..self.entries()).filter_map(|position| self.entry(position))
     }
 
-    /// Bytes held, spare room included.
+    /// Bytes held, including unused capacity.
     pub(crate) fn bytes(&self) -> usize {
         self.index.bytes() + self.classes.iter().map(Blocks::bytes).sum::<usize>()
     }
 
-    /// About how many bytes a map holds after `ids` ids were added that are in
-    /// `pages` pages, the same number in each.
+    /// Returns the approximate number of bytes that a map holds after adding `ids` ids
+    /// in `pages` pages, the same number in each.
     pub(crate) fn bytes_for(ids: usize, pages: usize) -> usize {
         if ids == 0 {
             return 0;
         }
-        let each = ids.div_ceil(pages).min(PAGE).next_power_of_two();
+        let each = ids.div_ceil(pages).min(PAGE_IDS).next_power_of_two();
         Index::bytes_for(pages) + Blocks::<V>::bytes_for(pages, each)
     }
 }
@@ -371,8 +372,8 @@ impl<V: Copy> fmt::Debug for IdMap<V> {
     }
 }
 
-/// Counts what operations do, for tests of their bounds; not in release builds,
-/// which measure times.
+/// Counts the work of operations, for tests of its bounds. Not in release builds, which
+/// measure times.
 #[cfg(all(test, debug_assertions))]
 mod work {
     use std::cell::Cell;
@@ -381,7 +382,7 @@ mod work {
     pub(super) struct Work {
         /// Values and index entries written.
         pub(super) moved: usize,
-        /// Slots of the index looked at to find an entry or a place for one.
+        /// Index slots read to find an entry or a free slot.
         pub(super) probed: usize,
         /// Slots of an old index swept.
         pub(super) swept: usize,

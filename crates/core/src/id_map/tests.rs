@@ -1,4 +1,4 @@
-//! The map beside `BTreeMap`, its memory and its work.
+//! Tests: the map compared with `BTreeMap`, its memory and its work.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ fn id(number: u32) -> RuleId {
     RuleId::new(number).unwrap()
 }
 
-/// A value of 8 bytes that tells ids apart.
+/// Returns a value of 8 bytes that differs between ids.
 fn value(id: RuleId) -> (u32, u32) {
     (!id.get(), id.get() ^ 77)
 }
@@ -25,7 +25,7 @@ fn filled(ids: impl IntoIterator<Item = u32>) -> IdMap<(u32, u32)> {
     map
 }
 
-/// Sweeps what is left to sweep, as further updates would.
+/// Completes the deferred work, as further updates would.
 fn settle<V: Copy>(map: &mut IdMap<V>) {
     while !map.index.is_settled() {
         map.index.sweep();
@@ -61,7 +61,7 @@ fn check<V: Copy + PartialEq + fmt::Debug>(map: &IdMap<V>, model: &BTreeMap<Rule
     assert_eq!(map.iter().count(), model.len());
 }
 
-/// How ids lie.
+/// A distribution of ids.
 #[derive(Clone, Copy, Debug)]
 enum Ids {
     Dense,
@@ -97,8 +97,7 @@ fn ids() -> impl Strategy<Value = Ids> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
-    /// Phases that mostly add and phases that mostly remove, of three words a
-    /// value.
+    /// Phases that mostly add and phases that mostly remove; values of three words.
     #[test]
     fn it_is_a_map(
         ids in ids(),
@@ -145,24 +144,24 @@ proptest! {
     }
 }
 
-/// Many segments of the index and groups of chunks, up and down.
+/// Many segments of the index and groups of chunks, growing and shrinking.
 #[test]
 fn ids_can_be_added_at_once() {
     for ids in [Ids::Dense, Ids::Gaps(3), Ids::Gaps(16), Ids::Random] {
         for count in [0, 1, 15, 17, 100, 5000] {
             let mut model = BTreeMap::new();
             let mut map = IdMap::new(9);
-            let mut all: Vec<RuleId> = (0..count).map(|n| ids.nth(n)).collect();
-            let mut rest = all.split_off(all.len() / 3);
+            let mut first_ids: Vec<RuleId> = (0..count).map(|n| ids.nth(n)).collect();
+            let mut later_ids = first_ids.split_off(first_ids.len() / 3);
             let valued = |id: &RuleId| (*id, (id.get(), 1));
-            map.extend(all.iter().map(valued));
-            model.extend(all.iter().map(valued));
+            map.extend(first_ids.iter().map(valued));
+            model.extend(first_ids.iter().map(valued));
             check(&map, &model);
-            // In another order, and into pages that are there.
-            rest.reverse();
+            // In another order, and also into existing pages.
+            later_ids.reverse();
             let valued = |id: &RuleId| (*id, (id.get(), 2));
-            map.extend(rest.iter().map(valued));
-            model.extend(rest.iter().map(valued));
+            map.extend(later_ids.iter().map(valued));
+            model.extend(later_ids.iter().map(valued));
             check(&map, &model);
             settle(&mut map);
             check(&map, &model);
@@ -247,7 +246,7 @@ fn memory_is_given_back() {
         let (bytes, fresh) = (map.bytes(), fresh.bytes());
         assert!(bytes <= 3 * fresh + (8 << 10), "{bytes} against {fresh}");
         for number in order.into_iter().filter(|&number| number % 100 == 0) {
-            // Two are left: the last few bytes go with them.
+            // Two ids are left: most memory is freed before the last removals.
             if map.len() == 2 {
                 assert!(map.bytes() <= 8 << 10, "{} bytes", map.bytes());
             }
@@ -257,19 +256,19 @@ fn memory_is_given_back() {
     }
 }
 
-/// The most and the mean that single operations do.
+/// Checks the largest and the mean work of single operations.
 #[cfg(debug_assertions)]
 #[test]
 fn no_operation_does_much() {
     for ids in [Ids::Dense, Ids::Gaps(16), Ids::Gaps(1000), Ids::Random] {
         for seed in 0..4 {
             let mut map = IdMap::new(seed);
-            let (mut most, mut probed) = (work::Work::default(), 0);
+            let (mut max_work, mut probed) = (work::Work::default(), 0);
             let mut count = || {
                 let work = work::take();
-                most.moved = most.moved.max(work.moved);
-                most.swept = most.swept.max(work.swept);
-                most.probed = most.probed.max(work.probed);
+                max_work.moved = max_work.moved.max(work.moved);
+                max_work.swept = max_work.swept.max(work.swept);
+                max_work.probed = max_work.probed.max(work.probed);
                 probed += work.probed;
             };
             count();
@@ -281,17 +280,20 @@ fn no_operation_does_much() {
                 map.remove(ids.nth(n));
                 count();
             }
-            // Three blocks copied, 16 entries swept, one added or some moved
+            // Three blocks copied, 16 entries swept, and one entry added or a few moved
             // into a gap.
-            assert!(most.moved <= 3 * PAGE + hashed::SWEPT + 64, "{most:?}");
-            assert_eq!(most.swept, hashed::SWEPT, "{most:?}");
-            assert!(most.probed <= 2048, "{most:?}");
+            assert!(
+                max_work.moved <= 3 * PAGE_IDS + hashed::SWEPT_SLOTS + 64,
+                "{max_work:?}"
+            );
+            assert_eq!(max_work.swept, hashed::SWEPT_SLOTS, "{max_work:?}");
+            assert!(max_work.probed <= 2048, "{max_work:?}");
             assert!(probed <= 40 * 200_000, "{probed} slots probed");
         }
     }
 }
 
-/// The mean time of an operation.
+/// Returns the mean time of an operation.
 fn mean(numbers: &[u32], mut act: impl FnMut(RuleId)) -> Duration {
     let begin = Instant::now();
     for &number in numbers {
@@ -300,8 +302,7 @@ fn mean(numbers: &[u32], mut act: impl FnMut(RuleId)) -> Duration {
     begin.elapsed() / u32::try_from(numbers.len()).unwrap()
 }
 
-/// The least time that each operation ever took, so that what interrupted one
-/// of them does not count.
+/// Takes the shortest time of each operation, so that interruptions do not count.
 fn least(times: &mut [Duration], numbers: &[u32], mut act: impl FnMut(RuleId)) {
     for (time, &number) in times.iter_mut().zip(numbers) {
         let begin = Instant::now();
@@ -316,18 +317,20 @@ fn least(times: &mut [Duration], numbers: &[u32], mut act: impl FnMut(RuleId)) {
 #[ignore = "a measurement"]
 #[allow(clippy::print_stdout)] // what it is for
 fn times_of_a_million_ids() {
-    let (order, other) = (shuffled(1_000_000, 5), shuffled(1_000_000, 6));
+    let (order, removal_order) = (shuffled(1_000_000, 5), shuffled(1_000_000, 6));
     let mut times = [(); 2].map(|()| vec![Duration::MAX; order.len()]);
     for round in 0..5 {
         let mut map = IdMap::new(1);
         let set = mean(&order, |id| _ = map.set(id, value(id)));
         let bytes = bytes_an_id(&map);
-        let get = mean(&other, |id| assert_eq!(map.get(id), Some(value(id))));
-        let remove = mean(&other, |id| _ = map.remove(id));
+        let get = mean(&removal_order, |id| {
+            assert_eq!(map.get(id), Some(value(id)))
+        });
+        let remove = mean(&removal_order, |id| _ = map.remove(id));
         println!("{round}: set {set:?}, get {get:?}, remove {remove:?}, {bytes:.2} bytes an id");
         let [sets, removes] = &mut times;
         least(sets, &order, |id| _ = map.set(id, value(id)));
-        least(removes, &other, |id| _ = map.remove(id));
+        least(removes, &removal_order, |id| _ = map.remove(id));
     }
     for (name, mut times) in ["set", "remove"].into_iter().zip(times) {
         times.sort_unstable();

@@ -1,4 +1,4 @@
-//! A policy built for lookups: an engine for each part, changed as one.
+//! A policy built for lookups: an engine for each part, updated together.
 
 use crate::classifier::{BATCH, Classifier, DynamicClassifier, Limits, Progress, Scratch};
 use crate::engine::EngineSpec;
@@ -13,15 +13,15 @@ use super::{PartId, Plan, Policy, PolicyTrace, PolicyTransaction};
 pub struct PolicyClassifier {
     parts: Vec<Box<dyn Classifier>>,
     limits: Limits,
-    /// Rules of the policy, each counted once. With a single part that part
-    /// knows better, since it may be changed directly.
+    /// The number of rules in the policy, each counted once. Not used with a
+    /// single part, which may be changed directly and has its own count.
     rules: usize,
 }
 
 impl Policy {
-    /// Builds an engine for each part. The limit on rules is one for the
-    /// policy, where a rule that stands in several parts counts once; the limit
-    /// on bytes is one for each part.
+    /// Builds an engine for each part. The limit on rules is for the whole
+    /// policy; a rule in several parts counts once. The limit on bytes is for
+    /// each part.
     ///
     /// # Errors
     /// The first part's [`BuildError`].
@@ -43,24 +43,24 @@ impl Policy {
 }
 
 impl PolicyClassifier {
-    /// The classifier of one part.
+    /// Returns the classifier of one part.
     ///
     /// # Panics
-    /// When there is no such part.
+    /// If the part does not exist.
     #[must_use]
     pub fn part(&self, part: PartId) -> &dyn Classifier {
         self.parts[part.index()].as_ref()
     }
 
-    /// All parts' classifiers.
+    /// Returns the classifiers of all parts.
     #[must_use]
     pub fn parts(&self) -> &[Box<dyn Classifier>] {
         &self.parts
     }
 
-    /// The classifier of a policy with one part, to change directly: the way
-    /// without a list of parts for each change. `None` when there are several
-    /// parts, which must change together.
+    /// Returns the classifier of a policy with one part, for direct changes
+    /// without a list of parts for each change. Returns `None` if there are
+    /// several parts, which must change together.
     pub fn single_mut(&mut self) -> Option<&mut dyn Classifier> {
         match self.parts.as_mut_slice() {
             [only] => Some(only.as_mut()),
@@ -68,12 +68,12 @@ impl PolicyClassifier {
         }
     }
 
-    /// Looks a trace up, in batches of [`BATCH`]. Whatever `winners` holds is
-    /// overwritten. After the first calls with a scratch nothing is allocated.
+    /// Looks up a trace in batches of [`BATCH`]. Overwrites `winners`. After
+    /// the first calls with a scratch, allocates nothing.
     ///
     /// # Panics
-    /// When the trace has other parts than the policy, or `winners` another
-    /// length.
+    /// If the trace and the policy differ in their parts, or the numbers of
+    /// winners and headers differ.
     pub fn classify(&self, trace: &PolicyTrace, winners: &mut [Winner], scratch: &mut Scratch) {
         assert_eq!(
             trace.parts.len(),
@@ -91,13 +91,13 @@ impl PolicyClassifier {
         let parts = self.part_ids().zip(&self.parts).zip(&trace.parts);
         for ((part, classifier), keys) in parts {
             let headers = winners.iter_mut().zip(&trace.order);
-            let mut of_part = headers.filter(|(_, other)| **other == part);
+            let mut part_winners = headers.filter(|(_, header_part)| **header_part == part);
             for keys in keys.batches(BATCH) {
-                let mut found = [Winner::MISS; BATCH];
-                let found = &mut found[..keys.len()];
-                classifier.classify_batch(keys, found, scratch);
-                for (found, (winner, _)) in found.iter().zip(&mut of_part) {
-                    *winner = *found;
+                let mut batch_winners = [Winner::MISS; BATCH];
+                let batch_winners = &mut batch_winners[..keys.len()];
+                classifier.classify_batch(keys, batch_winners, scratch);
+                for (batch_winner, (winner, _)) in batch_winners.iter().zip(&mut part_winners) {
+                    *winner = *batch_winner;
                 }
             }
         }
@@ -107,22 +107,23 @@ impl PolicyClassifier {
         (0..self.parts.len()).map(PartId::from_index)
     }
 
-    /// Makes all of a transaction's changes, in order and in all parts, or none.
+    /// Makes all changes of a transaction in order and in all parts, or none.
     ///
     /// # Errors
-    /// [`UpdateError`] names the change that cannot be made and why; nothing is
-    /// changed then. When a part has no room left in bytes, that is the first
-    /// change that gives this part a rule.
+    /// [`UpdateError`] names the refused change and the reason; nothing is
+    /// changed then. If a part exceeds its limit on bytes, this is the first
+    /// change that adds a rule to this part.
     ///
     /// # Panics
-    /// When the engine takes no updates.
+    /// If the engine does not support updates.
     pub fn apply(&mut self, transaction: &PolicyTransaction<'_>) -> Result<(), UpdateError> {
         let mut plan = Plan::default();
         let schemas = self.parts.iter().map(|part| part.schema());
         plan.make(transaction, &schemas, &self.limits, self.rules(), |id| {
             self.standing(id)
         })?;
-        // For each part its changes, and the transaction's change behind each.
+        // For each part, its changes and the position of each in the
+        // transaction.
         let mut parts: Vec<(Transaction<'_>, Vec<usize>)> = Vec::new();
         parts.resize_with(self.parts.len(), Default::default);
         for step in plan.changes(transaction) {
@@ -142,7 +143,7 @@ impl PolicyClassifier {
         Ok(())
     }
 
-    /// The parts where a rule stands: a bit for each.
+    /// Returns the parts that have a rule: a bit for each.
     fn standing(&self, id: RuleId) -> u8 {
         let parts = self.dynamic().enumerate();
         parts.fold(0, |bits, (part, engine)| {
@@ -153,11 +154,11 @@ impl PolicyClassifier {
     /// Reorganises every part for faster lookups, without changing any answer.
     ///
     /// # Errors
-    /// [`BuildError::Stopped`] when the observer cancels: some parts are
-    /// reorganised then, and the others as they were.
+    /// [`BuildError::Stopped`] if the progress callback cancels. Some parts are
+    /// reorganised then, and the others are unchanged.
     ///
     /// # Panics
-    /// When the engine takes no updates.
+    /// If the engine does not support updates.
     pub fn rebuild(&mut self, progress: &mut dyn Progress) -> Result<(), BuildError> {
         for part in &mut self.parts {
             let part = part.as_dynamic().expect(STATIC_ENGINE);
@@ -166,12 +167,12 @@ impl PolicyClassifier {
         Ok(())
     }
 
-    /// Begins to arrange a part's rules as a plan says; returns `false`, and does
-    /// nothing, with a plan that does not fit
+    /// Begins to arrange a part's rules according to a plan. Returns `false`,
+    /// and does nothing, if the plan does not fit
     /// ([`install`](crate::reoptimise::Reoptimise::install)).
     ///
     /// # Panics
-    /// When there is no such part, or the engine takes no updates.
+    /// If the part does not exist, or the engine does not support updates.
     #[must_use]
     pub fn install(&mut self, part: PartId, plan: &LookupPlan) -> bool {
         let part = self.part_mut(part).as_dynamic();
@@ -180,20 +181,20 @@ impl PolicyClassifier {
     }
 
     /// Does in each part at most `steps` steps of the work that is otherwise
-    /// left to updates; says whether there is more to do.
+    /// left to updates. Returns true if there is more to do.
     ///
     /// # Panics
-    /// When the engine takes no updates.
+    /// If the engine does not support updates.
     pub fn maintain(&mut self, steps: usize) -> bool {
-        let mut more = false;
+        let mut has_more = false;
         for part in &mut self.parts {
             let part = part.as_dynamic().expect(STATIC_ENGINE);
-            more |= part.reoptimise_mut().is_some_and(|part| part.step(steps));
+            has_more |= part.reoptimise_mut().is_some_and(|part| part.step(steps));
         }
-        more
+        has_more
     }
 
-    /// Rules of the policy, each counted once.
+    /// Returns the number of rules in the policy, each counted once.
     pub(crate) fn rules(&self) -> usize {
         match self.parts.as_slice() {
             [only] => only.stats().rules,
@@ -201,12 +202,12 @@ impl PolicyClassifier {
         }
     }
 
-    /// Says how many rules there are, for a layer that changed the parts.
+    /// Sets the number of rules, for a layer that changed the parts directly.
     pub(crate) fn set_rules(&mut self, rules: usize) {
         self.rules = rules;
     }
 
-    /// One part's classifier, to change; then comes `set_rules`.
+    /// Returns one part's classifier for changes; call `set_rules` afterwards.
     pub(crate) fn part_mut(&mut self, part: PartId) -> &mut dyn Classifier {
         self.parts[part.index()].as_mut()
     }

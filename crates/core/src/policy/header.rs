@@ -1,4 +1,4 @@
-//! Headers of any family, looked up one at a time, and what a winner means.
+//! Lookup of single headers of any family, and the meaning of winners.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -8,22 +8,23 @@ use crate::value::ValueFormat;
 
 use super::{PartId, Policy, PolicyClassifier, PolicyTrace};
 
-/// A header that says by itself for which schemas it has values.
+/// A header that can give field values for several schemas.
 ///
-/// [`FiveTuple`] is one; the packet parser of `classyard-workload` has others.
+/// [`FiveTuple`] implements it, and so does the packet parser of
+/// `classyard-workload`.
 pub trait PacketHeader {
-    /// Writes one value for each field of a schema, in order; says whether it
-    /// has a header of that schema. `values` is as long as the schema has
-    /// fields, and of no use when there is none.
+    /// Writes one value for each field of a schema, in order. Returns true if
+    /// the header has values for this schema. `values` has one entry for each
+    /// field; its contents are unspecified if the result is false.
     fn values(&self, schema: &Schema, values: &mut [u128]) -> bool;
 }
 
-/// Addresses, ports and protocol of an IPv4 or IPv6 packet.
+/// The addresses, ports and protocol of an IPv4 or IPv6 packet.
 ///
-/// It has values for every schema whose fields are source and destination
-/// addresses of its family, source and destination ports of 16 bits, and IP
-/// protocols ([`ValueFormat::IpProtocol`]), such as [`Schema::ipv4_5tuple`] and
-/// [`Schema::ipv6_5tuple`].
+/// A five-tuple has values for every schema whose fields are source and
+/// destination addresses of its family, source and destination ports of 16
+/// bits, and IP protocols ([`ValueFormat::IpProtocol`]), such as
+/// [`Schema::ipv4_5tuple`] and [`Schema::ipv6_5tuple`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FiveTuple {
     addresses: Addresses,
@@ -39,7 +40,7 @@ enum Addresses {
 }
 
 impl Addresses {
-    /// The width of an address in bits.
+    /// Returns the width of an address in bits.
     fn width(self) -> u32 {
         match self {
             Addresses::V4 { .. } => 32,
@@ -56,8 +57,8 @@ impl Addresses {
 }
 
 impl FiveTuple {
-    /// A five-tuple; `None` when one address is IPv4 and the other IPv6. A packet
-    /// without ports has 0 for both.
+    /// Returns a five-tuple, or `None` if one address is IPv4 and the other is
+    /// IPv6. A packet without ports has 0 for both.
     #[must_use]
     pub fn new(src: IpAddr, dst: IpAddr, sport: u16, dport: u16, proto: u8) -> Option<FiveTuple> {
         let addresses = match (src, dst) {
@@ -100,7 +101,7 @@ impl PacketHeader for FiveTuple {
         let (src, dst) = self.addresses.bits();
         let fields = schema.fields().iter().zip(values);
         for (field, value) in fields {
-            let (width, of_packet) = match (field.role(), field.format()) {
+            let (width, packet_value) = match (field.role(), field.format()) {
                 (FieldRole::SourceAddress, _) => (self.addresses.width(), src),
                 (FieldRole::DestinationAddress, _) => (self.addresses.width(), dst),
                 (FieldRole::SourcePort, _) => (16, self.sport.into()),
@@ -111,14 +112,14 @@ impl PacketHeader for FiveTuple {
             if field.width() != width {
                 return false;
             }
-            *value = of_packet;
+            *value = packet_value;
         }
         true
     }
 }
 
-/// What a policy says of a header: the part that it belongs to, and the winner
-/// there.
+/// A policy's decision for a header: the header's part, and the winner in this
+/// part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Verdict {
     /// The part of the policy.
@@ -127,16 +128,16 @@ pub struct Verdict {
     pub winner: Winner,
 }
 
-/// The rule that won, with the names that its policy has for it.
+/// The winning rule, with its names in the policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decision<'p> {
     /// The rule.
     pub rule: RuleId,
     /// Its priority.
     pub priority: Priority,
-    /// Its action, in the part of the lookup.
+    /// Its action in the part of the lookup.
     pub action: ActionId,
-    /// The action's name, if the policy has one for it.
+    /// The action's name, if it has one in the policy.
     pub action_name: Option<&'p str>,
     /// The rule's name, if it has one.
     pub rule_name: Option<&'p str>,
@@ -149,17 +150,18 @@ struct Packed {
 }
 
 impl Packed {
-    /// The key of a header, if it has one of this schema whose values fit.
+    /// Packs a header, if it has values for this schema that fit.
     fn new(header: &(impl PacketHeader + ?Sized), schema: &Schema) -> Option<Packed> {
-        // Most schemas have few fields. Clearing room for all of them makes
-        // lookups of IPv6 five-tuples take 1.08 times as long, IPv4 1.02.
+        // Most schemas have few fields. Clearing space for the maximum number
+        // of fields makes lookups of IPv6 five-tuples take 1.08 times as long,
+        // IPv4 1.02 times.
         match schema.fields().len() {
             0..=16 => Packed::with_room::<16>(header, schema),
             _ => Packed::with_room::<MAX_FIELDS>(header, schema),
         }
     }
 
-    /// The same for schemas of up to `FIELDS` fields.
+    /// Packs a header for schemas of up to `FIELDS` fields.
     fn with_room<const FIELDS: usize>(
         header: &(impl PacketHeader + ?Sized),
         schema: &Schema,
@@ -185,12 +187,12 @@ impl Packed {
 }
 
 impl PolicyClassifier {
-    /// Looks one header up in the first part whose schema it has values for;
-    /// `None` when there is no such part, or a value is wider than its field:
-    /// the header is none of this policy's. Allocates nothing.
+    /// Looks up a header in the first part for whose schema it has values.
+    /// Returns `None` if no part matches, or a value is wider than its field:
+    /// the header does not belong to this policy. Allocates nothing.
     ///
-    /// One header at a time costs several times a batch's share: prefer
-    /// [`classify`](Self::classify) where packets come many at a time.
+    /// A single lookup costs several times as much as one header in a batch:
+    /// prefer [`classify`](Self::classify) for many packets.
     pub fn classify_header(&self, header: &(impl PacketHeader + ?Sized)) -> Option<Verdict> {
         self.parts().iter().enumerate().find_map(|(index, part)| {
             let packed = Packed::new(header, part.schema())?;
@@ -203,8 +205,8 @@ impl PolicyClassifier {
 }
 
 impl PolicyTrace {
-    /// Adds a header to the first part whose schema it has values for, which is
-    /// returned; `None`, and nothing is added, when there is no such part.
+    /// Adds a header to the first part for whose schema it has values, and
+    /// returns the part. Returns `None` and adds nothing if no part matches.
     pub fn push_header(&mut self, header: &(impl PacketHeader + ?Sized)) -> Option<PartId> {
         let (part, packed) = self.parts.iter().enumerate().find_map(|(index, keys)| {
             let packed = Packed::new(header, keys.schema())?;
@@ -216,11 +218,11 @@ impl PolicyTrace {
 }
 
 impl Policy {
-    /// What a verdict means: the rule that won, its action, and their names;
-    /// `None` for a miss, and for a rule that the policy does not have.
+    /// Returns the winning rule of a verdict, its action, and their names.
+    /// Returns `None` for a miss, and for a rule that the policy does not have.
     ///
-    /// The policy is the rules as they were when the classifier was built. For
-    /// a live table that has changed since, get the action from the guard
+    /// The policy has the rules from the time when the classifier was built. If
+    /// a live table has changed since, get the action from the guard
     /// ([`PolicyReplica::action_in`](crate::table::PolicyReplica::action_in))
     /// and its [name](Self::action_name) from the policy.
     #[must_use]

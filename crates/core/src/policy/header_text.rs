@@ -1,4 +1,4 @@
-//! A header as text: `src=10.0.0.1 dport=443 proto=tcp`.
+//! Headers as text: `src=10.0.0.1 dport=443 proto=tcp`.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -11,16 +11,16 @@ use crate::part::PartId;
 use crate::schema::{Field, FieldId, Schema};
 use crate::value::ValueFormat;
 
-/// A header that was read from text.
+/// A header parsed from text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeaderText {
     /// The value of each field, in the order of the schema.
     pub values: Vec<u128>,
-    /// The fields that the text does not name. Their values are 0.
+    /// The fields that the text does not name; their values are 0.
     pub missing: Vec<FieldId>,
 }
 
-/// Splits a text into pairs of a field's name and a value.
+/// Splits a text into pairs of a field name and a value.
 ///
 /// # Errors
 /// [`HeaderTextError::NoPair`]
@@ -39,9 +39,9 @@ fn header_pairs(text: &str) -> Result<Vec<(&str, &str)>, HeaderTextError> {
 }
 
 impl Schema {
-    /// Reads a header: `field=value` pairs with spaces or commas between them, in
-    /// any order. Values are written as the fields' [formats](ValueFormat) say, or
-    /// as numbers. A field that the text does not name is 0.
+    /// Parses a header: `field=value` pairs separated by spaces or commas, in
+    /// any order. Values are in the fields' [formats](ValueFormat), or numbers.
+    /// Fields that the text does not name are 0.
     ///
     /// # Errors
     /// See [`HeaderTextError`].
@@ -83,8 +83,8 @@ impl Schema {
 }
 
 impl Policy {
-    /// Reads a header, as [`Schema::parse_header`] does, for the first part of the
-    /// policy that writes addresses as the text does.
+    /// Parses a header like [`Schema::parse_header`], for the first part of the
+    /// policy with the address format of the text.
     ///
     /// # Errors
     /// See [`HeaderTextError`].
@@ -138,8 +138,9 @@ fn parse_value(field: &Field, text: &str) -> Result<u128, HeaderTextError> {
 impl FromStr for FiveTuple {
     type Err = HeaderTextError;
 
-    /// Reads `src=ADDRESS dst=ADDRESS sport=PORT dport=PORT proto=PROTOCOL`, in any
-    /// order. Ports that the text does not name are 0; the others must be there.
+    /// Parses `src=ADDRESS dst=ADDRESS sport=PORT dport=PORT proto=PROTOCOL`,
+    /// in any order. Ports that the text does not name are 0; the other fields
+    /// are required.
     ///
     /// ```
     /// use classyard::FiveTuple;
@@ -167,15 +168,16 @@ impl FromStr for FiveTuple {
             false => IpAddr::V4(u32::try_from(value).expect("fits in 32 bits").into()),
         };
         let port = |value: u128| u16::try_from(value).expect("fits in 16 bits");
-        let [source, destination, from, to, protocol] = header.values[..] else {
+        let [source, destination, source_port, destination_port, protocol] = header.values[..]
+        else {
             unreachable!("five-tuples have five fields");
         };
         let protocol = u8::try_from(protocol).expect("fits in 8 bits");
         let header = FiveTuple::new(
             address(source),
             address(destination),
-            port(from),
-            port(to),
+            port(source_port),
+            port(destination_port),
             protocol,
         );
         Ok(header.expect("both addresses are of one family"))
@@ -183,14 +185,14 @@ impl FromStr for FiveTuple {
 }
 
 impl fmt::Display for FiveTuple {
-    /// As [`FiveTuple::from_str`] reads it.
+    /// Writes the format that [`FiveTuple::from_str`] parses.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (source, destination) = self.addresses();
-        let (from, to) = self.ports();
+        let (sport, dport) = self.ports();
         let protocol = ValueFormat::IpProtocol.display(self.proto().into());
         write!(
             f,
-            "src={source} dst={destination} sport={from} dport={to} proto={protocol}"
+            "src={source} dst={destination} sport={sport} dport={dport} proto={protocol}"
         )
     }
 }
@@ -245,7 +247,7 @@ mod tests {
         assert_eq!(no_protocol, "the header does not say `proto`");
         let mixed = refused("src=10.0.0.1 dst=::1 proto=tcp");
         assert!(mixed.starts_with("dst: `::1` is no value"), "{mixed}");
-        // A number is an address in either family.
+        // A number is a valid address in either family.
         assert!("src=::1 dst=5 proto=6".parse::<FiveTuple>().is_ok());
     }
 }

@@ -1,4 +1,4 @@
-//! What a policy's transaction means for each part.
+//! Translation of a policy's transaction into changes of each part.
 
 use std::sync::Arc;
 
@@ -18,32 +18,32 @@ struct Step {
     kind: Kind,
     part: PartId,
     id: RuleId,
-    /// How many rules the policy gains; 0 for all steps except the first of a
-    /// change.
+    /// The number of rules that the policy gains; 0 except for the first step
+    /// of a change.
     growth: i8,
-    /// The change in the caller's transaction, by its position.
+    /// The position of the change in the caller's transaction.
     change: usize,
-    /// The rule's new form, by its position among all forms.
+    /// The position of the rule's new form among all forms.
     form: usize,
 }
 
-/// What a transaction means for each part. Made again and again, it allocates
-/// nothing.
+/// The changes of each part for a transaction. A reused plan allocates nothing.
 #[derive(Default)]
 pub(crate) struct Plan {
     steps: Vec<Step>,
-    /// Where rules stand after the changes so far.
+    /// The parts of each rule after the changes so far.
     standing: Standing,
-    /// How many rules each part gains.
+    /// The number of rules that each part gains.
     growth: [isize; MAX_PARTS],
-    /// Rules of the policy after the changes.
+    /// The number of rules in the policy after the changes.
     rules: usize,
 }
 
 impl Plan {
-    /// Plans a transaction for parts with these schemas. Before it there are
-    /// `rules` rules, and `standing_before` says where a rule stands, a bit for
-    /// each part. Checks the limit on rules, and not the parts' own limits.
+    /// Plans a transaction for parts with these schemas. Before it, the policy
+    /// has `rules` rules, and `standing_before` returns the parts of a rule, a
+    /// bit for each part. Checks the limit on rules, but not the parts' own
+    /// limits.
     ///
     /// # Errors
     /// [`UpdateError`] names the first change that cannot be made.
@@ -109,8 +109,8 @@ impl Plan {
         Ok(())
     }
 
-    /// Checks a change against whether its rule is there, and counts the rules;
-    /// returns by how many there are more.
+    /// Checks whether a change fits the presence of its rule, and counts the
+    /// rules. Returns the number of rules gained.
     fn count(
         &mut self,
         index: usize,
@@ -148,19 +148,19 @@ impl Plan {
         Ok(growth)
     }
 
-    /// Rules of the policy after the changes.
+    /// Returns the number of rules in the policy after the changes.
     pub(crate) fn rules(&self) -> usize {
         self.rules
     }
 
-    /// Changes of parts, in all of them.
+    /// Returns the number of changes in all parts together.
     pub(crate) fn len(&self) -> usize {
         self.steps.len()
     }
 
-    /// The changes of each part, in the order of the transaction that was
-    /// planned; by how much the policy's rules grow with each, and the change of
-    /// the transaction behind it.
+    /// Returns the changes of each part for the planned transaction, in order.
+    /// Each has the number of rules that the policy gains, and the position of
+    /// its change in the transaction.
     pub(crate) fn changes<'t>(
         &self,
         transaction: &'t PolicyTransaction<'_>,
@@ -180,8 +180,8 @@ impl Plan {
         })
     }
 
-    /// The first change of the transaction that gives a part a rule, if the part
-    /// has more rules afterwards.
+    /// Returns the first change of the transaction that adds a rule to a part,
+    /// if the part has more rules afterwards.
     pub(crate) fn first_to_grow(&self, part: PartId) -> Option<usize> {
         if self.growth[part.index()] <= 0 {
             return None;
@@ -190,7 +190,7 @@ impl Plan {
         self.steps.iter().find(inserts).map(|step| step.change)
     }
 
-    /// Bytes held, spare room included.
+    /// Returns the bytes held, including unused capacity.
     pub(crate) fn bytes(&self) -> usize {
         self.steps.capacity() * size_of::<Step>() + self.standing.bytes()
     }

@@ -1,4 +1,4 @@
-//! A policy's rule by the names of its fields, whichever family it is of.
+//! Rules of a policy with fields by name, for any family.
 
 use std::sync::Arc;
 
@@ -10,9 +10,10 @@ use crate::schema::Schema;
 use super::transaction::Entry;
 use super::{PartId, Policy, PolicyTransactionBuf};
 
-/// A rule of a policy, whose fields are given by name. It stands in every part
-/// whose addresses can be what it demands: one with an IPv4 network in the IPv4
-/// part alone, one that demands ports or a protocol only in both.
+/// A rule of a policy with fields by name. It is added to every part that has
+/// addresses of its family. For example, a rule with an IPv4 network is only in
+/// the IPv4 part; a rule that matches only ports or a protocol is in both
+/// parts.
 ///
 /// ```
 /// use classyard::{FiveTuple, Limits, NoProgress, EngineSpec, Policy, PolicyRule, Scratch};
@@ -39,8 +40,8 @@ pub struct PolicyRule {
 }
 
 impl PolicyRule {
-    /// A rule with that id, which matches any header, has priority 0 and action
-    /// number 0.
+    /// Returns a rule with this id that matches any header. Its priority and
+    /// action number are 0.
     pub fn new(id: u32) -> PolicyRule {
         PolicyRule {
             draft: Draft::new(Some(id)),
@@ -49,7 +50,7 @@ impl PolicyRule {
 
     rule_setters!();
 
-    /// The rule in each part where it stands.
+    /// Returns the rule in each of its parts.
     fn forms<'s>(
         &self,
         schemas: impl Iterator<Item = &'s Arc<Schema>>,
@@ -57,10 +58,10 @@ impl PolicyRule {
         let id = self.draft.id().map_err(AddError::Rule)?;
         self.draft.check_families().map_err(AddError::Rule)?;
         let mut forms = Vec::new();
-        let mut of_other_families = None;
+        let mut schema_of_other_family = None;
         for (index, schema) in schemas.enumerate() {
             if self.draft.is_of_another_family(schema) {
-                of_other_families.get_or_insert(schema);
+                schema_of_other_family.get_or_insert(schema);
                 continue;
             }
             let matches = self.draft.matches(schema).map_err(AddError::Rule)?;
@@ -71,8 +72,8 @@ impl PolicyRule {
             let rule = rule.map_err(AddError::Rule)?.with_cookie(self.draft.cookie);
             forms.push((PartId::from_index(index), rule));
         }
-        match (forms.is_empty(), of_other_families) {
-            // Says which address fits no part.
+        match (forms.is_empty(), schema_of_other_family) {
+            // Reports the address that fits no part.
             (true, Some(schema)) => {
                 let error = self.draft.matches(schema).err();
                 Err(error.map_or(AddError::Parts(PartError::Missing), AddError::Rule))
@@ -83,12 +84,12 @@ impl PolicyRule {
 }
 
 impl Policy {
-    /// Adds a rule to every part where it can stand.
+    /// Adds a rule to every part that has addresses of its family.
     ///
     /// # Errors
-    /// [`AddError`] when a field is in no part or given twice, a value does not
-    /// fit its field, addresses fit no part, or the id is taken. Nothing is added
-    /// then.
+    /// [`AddError`] if a field is in no part or given twice, a value does not
+    /// fit its field, addresses fit no part, or the id is in use. Nothing is
+    /// added then.
     pub fn add_rule(&mut self, rule: &PolicyRule) -> Result<(), AddError> {
         let forms = rule.forms(self.schemas())?;
         let id = rule.draft.id().map_err(AddError::Rule)?;
@@ -104,7 +105,8 @@ impl Policy {
 }
 
 impl PolicyTransactionBuf {
-    /// Appends the insert of a rule in every part where it can stand.
+    /// Appends an insert of a rule in every part that has addresses of its
+    /// family.
     ///
     /// # Errors
     /// [`AddError`] as for [`Policy::add_rule`], except that ids are checked when
@@ -114,11 +116,11 @@ impl PolicyTransactionBuf {
         Ok(self.push_forms(&forms, Entry::Insert))
     }
 
-    /// Appends the replacement of the rule with the same id, which may have stood
-    /// in other parts.
+    /// Appends a replacement of the rule with the same id; its parts may
+    /// change.
     ///
     /// # Errors
-    /// Those of [`insert_rule`](Self::insert_rule).
+    /// As for [`insert_rule`](Self::insert_rule).
     pub fn modify_rule(&mut self, rule: &PolicyRule) -> Result<&mut Self, AddError> {
         let forms = rule.forms(self.schemas.iter())?;
         Ok(self.push_forms(&forms, Entry::Modify))

@@ -20,7 +20,8 @@ fn add(policy: &mut Policy, id: u32, matches: &[(PartId, &[FieldMatch])]) -> Res
     policy.add(RuleId::new(id).unwrap(), Priority(1), ActionId(0), matches)
 }
 
-/// A policy of two parts; rule 7 is in the second alone, rule 0 in both.
+/// Returns a policy of two parts; rule 7 is only in the second part, rule 0 in
+/// both.
 fn policy() -> Policy {
     let mut policy = Policy::dual_stack();
     let action = policy.declare_action("accept");
@@ -33,7 +34,7 @@ fn policy() -> Policy {
     policy
 }
 
-/// Everything that a policy holds, as text.
+/// Returns the complete contents of a policy as text.
 fn all_of(policy: &Policy) -> String {
     format!("{policy:?}")
 }
@@ -119,8 +120,8 @@ fn an_id_taken_in_another_part_is_taken() {
     assert_eq!(policy.len(), 2);
 }
 
-/// Random lists of parts and matches, good and bad: what is refused changes
-/// nothing, and what is accepted is what a list of accepted rules says.
+/// Random lists of parts and matches, valid and invalid. A refused rule changes
+/// nothing, and the policy has exactly the accepted rules.
 #[test]
 fn policies_hold_what_was_accepted_and_nothing_else() {
     let mut state = 11;
@@ -203,7 +204,7 @@ mod by_name {
         policy.rule(id).map(|(part, _)| part.index()).collect()
     }
 
-    /// A rule stands where its addresses can be, and nowhere else.
+    /// A rule is only in the parts that have addresses of its family.
     #[test]
     fn addresses_choose_the_parts() {
         let mut policy = Policy::dual_stack();
@@ -216,7 +217,7 @@ mod by_name {
                 .field("src", Ipv4Addr::LOCALHOST)
                 .field("dport", 1..),
             PolicyRule::new(5).field("src", Ipv6Addr::LOCALHOST..=Ipv6Addr::LOCALHOST),
-            // A number says no family: 2^32 fits IPv6 addresses alone.
+            // A number has no family, but 2^32 fits only IPv6 addresses.
             PolicyRule::new(6).field("src", 1),
         ];
         for rule in &rules {
@@ -232,7 +233,7 @@ mod by_name {
         assert_eq!(policy.position(RuleId::new(6).unwrap()), Some(6));
     }
 
-    /// What is refused changes nothing.
+    /// Refused rules change nothing.
     #[test]
     #[allow(clippy::reversed_empty_ranges)] // it is refused
     fn refusals_change_nothing() {
@@ -282,13 +283,13 @@ mod by_name {
         }
     }
 
-    /// A transaction does not know which ids are taken.
+    /// A transaction cannot check whether ids are in use.
     fn rule_is_wrong_by_itself(expected: &str) -> bool {
         expected != "rule 1"
     }
 
-    /// Headers of either family find the rules of their family, before and after
-    /// a transaction of rules by name.
+    /// Headers of either family match the rules of their family, before and
+    /// after a transaction of rules by name.
     #[test]
     fn headers_find_their_part_and_names() {
         let mut policy = Policy::dual_stack();
@@ -325,7 +326,7 @@ mod by_name {
                 };
                 let header = FiveTuple::new(src, dst, 40_000, dport, 6).unwrap();
                 let verdict = classifier.classify_header(&header).unwrap();
-                // The same in a batch.
+                // A batch has the same result.
                 let mut trace = PolicyTrace::new(policy.schemas());
                 assert_eq!(trace.push_header(&header), Some(verdict.part));
                 let mut winners = [Winner::MISS];
@@ -360,12 +361,13 @@ mod by_name {
             classifier.apply(&changes.transaction()).unwrap();
             assert_eq!(look(&classifier, "10.1.2.3", 23), denied);
             assert_eq!(look(&classifier, "2001:db8::1", 23).0, Some(1));
-            // A rule that the policy does not have has no names there.
+            // A rule that is not in the policy has no names.
             assert_eq!(look(&classifier, "10.1.2.3", 24), (Some(4), None, None));
         }
     }
 
-    /// A header with the value of each field's number and one that is set.
+    /// A header whose field values are the fields' numbers, except for one set
+    /// field.
     struct Numbered {
         fields: usize,
         set: (usize, u128),
@@ -381,8 +383,9 @@ mod by_name {
         }
     }
 
-    /// Headers of schemas with few fields and with as many as there may be: each
-    /// field's value counts, and a value that does not fit is refused.
+    /// Headers of schemas with few fields and with the maximum number of
+    /// fields: each field's value matters, and a value that does not fit is
+    /// refused.
     #[test]
     fn headers_of_any_number_of_fields_are_classified() {
         for fields in [1, 2, 15, 16, 17, 33, 64] {
@@ -419,7 +422,7 @@ mod by_name {
     }
 
     /// A five-tuple has values for schemas of its fields in any order, and for
-    /// no others.
+    /// no other schemas.
     #[test]
     fn five_tuples_fit_schemas_of_their_fields() {
         let field =

@@ -1,4 +1,5 @@
-//! Transactions over a policy's parts: with borrowed rules, and with their own.
+//! Transactions over a policy's parts: with borrowed rules, and with owned
+//! rules.
 
 use std::ops::{Deref, Range};
 use std::sync::Arc;
@@ -12,23 +13,23 @@ use crate::transaction::packed::{Kind, PackedChanges, RuleHead};
 
 use super::{PartId, check_parts};
 
-/// A rule's form in a part.
+/// A rule's form in one part.
 pub(super) type Form<'a> = (PartId, RuleRef<'a>);
 
 /// A change to a policy's rules.
 #[derive(Clone, Copy, Debug)]
 pub enum PolicyChange<'a> {
-    /// Adds a rule: one form for each part where it stands, with one id.
+    /// Adds a rule: one form for each of its parts, all with one id.
     Insert(&'a [(PartId, RuleRef<'a>)]),
-    /// Removes the rule with an id from wherever it stands.
+    /// Removes the rule with this id from all of its parts.
     Remove(RuleId),
-    /// Replaces the rule with the same id; it may stand in other parts then.
+    /// Replaces the rule with the same id; its parts may change.
     Modify(&'a [(PartId, RuleRef<'a>)]),
 }
 
 impl<'a> PolicyChange<'a> {
-    /// The id of the rule concerned, and its new forms, in a policy of `count`
-    /// parts.
+    /// Returns the changed rule's id and new forms, checked for a policy of
+    /// `count` parts.
     pub(super) fn rule(self, count: usize) -> Result<(RuleId, &'a [Form<'a>]), PartError> {
         let forms = match self {
             PolicyChange::Remove(id) => return Ok((id, &[])),
@@ -47,7 +48,7 @@ impl<'a> PolicyChange<'a> {
     }
 }
 
-/// A change, without its forms.
+/// A change without its forms.
 #[derive(Clone, Debug)]
 pub(super) enum Entry {
     Insert(Range<usize>),
@@ -55,39 +56,38 @@ pub(super) enum Entry {
     Modify(Range<usize>),
 }
 
-/// Changes to a policy's rules, in the order in which they are made. The same as
-/// a [`Transaction`](crate::Transaction), but that a rule has a form for each
-/// part where it stands.
+/// Changes to a policy's rules, made in this order. Like a
+/// [`Transaction`](crate::Transaction), except that a rule has a form for each
+/// of its parts.
 #[derive(Clone, Debug, Default)]
 pub struct PolicyTransaction<'a> {
     changes: Vec<Entry>,
-    /// The rules' forms, one rule after the other.
+    /// The forms of all rules, in order.
     forms: Vec<Form<'a>>,
 }
 
 impl<'a> PolicyTransaction<'a> {
-    /// No changes yet.
+    /// Returns a transaction without changes.
     #[must_use]
     pub fn new() -> PolicyTransaction<'a> {
         PolicyTransaction::default()
     }
 
-    /// Appends an insert: one form for each part where the rule stands, with one
-    /// id, as [`Policy::rule`](super::Policy::rule) gives them.
+    /// Appends an insert: one form for each of the rule's parts, all with one
+    /// id, as [`Policy::rule`](super::Policy::rule) returns them.
     pub fn insert(&mut self, forms: impl IntoIterator<Item = (PartId, RuleRef<'a>)>) -> &mut Self {
         let forms = self.add_forms(forms);
         self.changes.push(Entry::Insert(forms));
         self
     }
 
-    /// Appends a removal, from wherever the rule stands.
+    /// Appends a removal from all of the rule's parts.
     pub fn remove(&mut self, id: RuleId) -> &mut Self {
         self.changes.push(Entry::Remove(id));
         self
     }
 
-    /// Appends a replacement: one form for each part where the rule stands
-    /// afterwards.
+    /// Appends a replacement: one form for each of the rule's new parts.
     pub fn modify(&mut self, forms: impl IntoIterator<Item = (PartId, RuleRef<'a>)>) -> &mut Self {
         let forms = self.add_forms(forms);
         self.changes.push(Entry::Modify(forms));
@@ -100,19 +100,19 @@ impl<'a> PolicyTransaction<'a> {
         first..self.forms.len()
     }
 
-    /// The number of changes; one in several parts counts once.
+    /// Returns the number of changes; a change in several parts counts once.
     #[must_use]
     pub fn len(&self) -> usize {
         self.changes.len()
     }
 
-    /// Whether there is no change.
+    /// True if the transaction is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.changes.is_empty()
     }
 
-    /// The changes, in order.
+    /// Returns the changes, in order.
     pub fn changes(&self) -> impl ExactSizeIterator<Item = PolicyChange<'_>> {
         self.changes.iter().map(|change| match change {
             Entry::Insert(forms) => PolicyChange::Insert(&self.forms[forms.clone()]),
@@ -121,7 +121,7 @@ impl<'a> PolicyTransaction<'a> {
         })
     }
 
-    /// All forms of all rules, in order.
+    /// Returns the forms of all rules, in order.
     pub(super) fn forms(&self) -> &[Form<'a>] {
         &self.forms
     }
@@ -132,10 +132,10 @@ impl<'a> PolicyTransaction<'a> {
         self.forms.clear();
     }
 
-    /// An empty transaction with this one's memory.
+    /// Returns an empty transaction that reuses this transaction's memory.
     fn reuse<'b>(mut self) -> PolicyTransaction<'b> {
         self.clear();
-        // Collecting in place keeps the allocation: only the lifetime differs.
+        // Collecting in place keeps the allocation: only the lifetime changes.
         let none = self.forms.into_iter().map(|_| unreachable!("cleared"));
         PolicyTransaction {
             changes: self.changes,
@@ -144,10 +144,10 @@ impl<'a> PolicyTransaction<'a> {
     }
 }
 
-/// Changes to a policy's rules, packed into one buffer, which
-/// [`clear`](Self::clear) keeps. The same as a
-/// [`TransactionBuf`](crate::TransactionBuf), but that a rule has matches for
-/// each part where it stands.
+/// Changes to a policy's rules, packed into one buffer that
+/// [`clear`](Self::clear) keeps. Like a
+/// [`TransactionBuf`](crate::TransactionBuf), except that a rule has matches
+/// for each of its parts.
 ///
 /// ```
 /// use classyard::prelude::*;
@@ -168,16 +168,16 @@ impl<'a> PolicyTransaction<'a> {
 #[derive(Clone, Debug)]
 pub struct PolicyTransactionBuf {
     pub(super) schemas: Box<[Arc<Schema>]>,
-    /// The forms of inserts and modifies, each as a change.
+    /// The forms of inserts and modifies, each stored as a change.
     forms: PackedChanges,
     changes: Vec<Entry>,
-    /// Memory for what is lent.
+    /// Memory for the lent transaction.
     memory: PolicyTransaction<'static>,
 }
 
 impl PolicyTransactionBuf {
-    /// No changes yet, for a policy whose parts have these schemas
-    /// ([`Policy::schemas`](super::Policy::schemas)).
+    /// Returns a transaction without changes, for a policy whose parts have
+    /// these schemas ([`Policy::schemas`](super::Policy::schemas)).
     #[must_use]
     pub fn new<'s>(schemas: impl IntoIterator<Item = &'s Arc<Schema>>) -> PolicyTransactionBuf {
         PolicyTransactionBuf {
@@ -188,13 +188,12 @@ impl PolicyTransactionBuf {
         }
     }
 
-    /// Packs a rule, with matches for each part where it stands, and appends its
-    /// insert. Its cookie is 0 unless [set](Self::cookie).
+    /// Packs a rule with matches for each of its parts, and appends an insert.
+    /// The rule's cookie is 0 unless [set](Self::cookie).
     ///
     /// # Errors
-    /// [`AddError`] when no part is given, or one that is not there or is given
-    /// twice, or the matches are no rule of a part's schema; nothing is appended
-    /// then.
+    /// [`AddError`] if no part is given, a part is unknown or given twice, or
+    /// the matches are not a rule of a part's schema; nothing is appended then.
     pub fn insert(
         &mut self,
         id: RuleId,
@@ -207,12 +206,11 @@ impl PolicyTransactionBuf {
         Ok(self)
     }
 
-    /// Packs a rule and appends the replacement of the one with the same id,
-    /// which may stand in other parts. Its cookie is 0 unless
-    /// [set](Self::cookie).
+    /// Packs a rule and appends a replacement of the rule with the same id; its
+    /// parts may change. The new rule's cookie is 0 unless [set](Self::cookie).
     ///
     /// # Errors
-    /// The same as [`insert`](Self::insert).
+    /// As for [`insert`](Self::insert).
     pub fn modify(
         &mut self,
         id: RuleId,
@@ -252,7 +250,7 @@ impl PolicyTransactionBuf {
         Ok(first..self.forms.len())
     }
 
-    /// Appends a change that brings these forms of a rule.
+    /// Appends a change with these forms of a rule.
     pub(super) fn push_forms(
         &mut self,
         forms: &[(PartId, Rule)],
@@ -266,8 +264,8 @@ impl PolicyTransactionBuf {
         self
     }
 
-    /// Sets the cookie of the rule that was appended last, in all its parts.
-    /// Without a rule, or after a removal, it does nothing.
+    /// Sets the cookie of the last appended rule in all its parts. Does nothing
+    /// if the transaction is empty or the last change is a removal.
     pub fn cookie(&mut self, cookie: u64) -> &mut Self {
         if let Some(Entry::Insert(forms) | Entry::Modify(forms)) = self.changes.last() {
             self.forms.set_cookies(forms.clone(), cookie);
@@ -275,19 +273,19 @@ impl PolicyTransactionBuf {
         self
     }
 
-    /// Appends a removal, from wherever the rule stands.
+    /// Appends a removal from all of the rule's parts.
     pub fn remove(&mut self, id: RuleId) -> &mut Self {
         self.changes.push(Entry::Remove(id));
         self
     }
 
-    /// The number of changes; one in several parts counts once.
+    /// Returns the number of changes; a change in several parts counts once.
     #[must_use]
     pub fn len(&self) -> usize {
         self.changes.len()
     }
 
-    /// Whether there is no change.
+    /// True if the transaction is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.changes.is_empty()
@@ -299,8 +297,8 @@ impl PolicyTransactionBuf {
         self.changes.clear();
     }
 
-    /// The changes as a transaction, which returns its memory when it is
-    /// dropped.
+    /// Returns the changes as a transaction, which returns its memory when it
+    /// is dropped.
     #[must_use]
     pub fn transaction(&mut self) -> LentPolicyTransaction<'_> {
         let PolicyTransactionBuf {
@@ -324,7 +322,7 @@ impl PolicyTransactionBuf {
     }
 }
 
-/// A [`PolicyTransactionBuf`]'s changes.
+/// The changes of a [`PolicyTransactionBuf`] as a [`PolicyTransaction`].
 #[derive(Debug)]
 pub struct LentPolicyTransaction<'a> {
     transaction: PolicyTransaction<'a>,

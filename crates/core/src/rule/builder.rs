@@ -1,4 +1,4 @@
-//! Rules by the names of their fields.
+//! A builder of rules from fields by name.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::schema::{Field, Schema};
 #[cfg(test)]
 mod tests;
 
-/// What is said of a rule before its schema is known.
+/// A rule's settings before its schema is known.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Draft {
     pub(crate) id: Option<u32>,
@@ -32,13 +32,13 @@ impl Draft {
         self.fields.push((name.to_owned(), value));
     }
 
-    /// The rule's id.
+    /// Returns the rule's id, or an error if it is missing or too large.
     pub(crate) fn id(&self) -> Result<RuleId, RuleError> {
         RuleId::new(self.id.ok_or(RuleError::MissingId)?)
     }
 
-    /// Whether a field demands an address of the family that the schema does not
-    /// have.
+    /// True if a field matches an address of the family that the schema does
+    /// not have.
     pub(crate) fn is_of_another_family(&self, schema: &Schema) -> bool {
         self.fields.iter().any(|(name, value)| {
             let field = schema.field_named(name).map(|id| schema.field(id));
@@ -46,11 +46,11 @@ impl Draft {
         })
     }
 
-    /// Checks that not some addresses are IPv4 and others IPv6.
+    /// Checks that the rule does not have addresses of both families.
     pub(crate) fn check_families(&self) -> Result<(), RuleError> {
         let named = |is: fn(&FieldValue) -> bool| {
-            let found = self.fields.iter().find(|(_, value)| is(value));
-            found.map(|(name, _)| name.clone())
+            let field = self.fields.iter().find(|(_, value)| is(value));
+            field.map(|(name, _)| name.clone())
         };
         match (named(FieldValue::is_ipv4), named(FieldValue::is_ipv6)) {
             (Some(ipv4), Some(ipv6)) => Err(RuleError::MixedFamilies { ipv4, ipv6 }),
@@ -58,7 +58,7 @@ impl Draft {
         }
     }
 
-    /// One match for each field of a schema, in order.
+    /// Returns one match for each field of a schema, in order.
     pub(crate) fn matches(&self, schema: &Schema) -> Result<Vec<FieldMatch>, RuleError> {
         let mut matches: Vec<Option<FieldMatch>> = vec![None; schema.fields().len()];
         for (name, value) in &self.fields {
@@ -78,16 +78,16 @@ impl Draft {
             }
             *slot = Some(value.in_field(schema.field(id))?);
         }
-        let any = |wanted: Option<FieldMatch>| wanted.unwrap_or(FieldMatch::Any);
+        let any = |field_match: Option<FieldMatch>| field_match.unwrap_or(FieldMatch::Any);
         Ok(matches.into_iter().map(any).collect())
     }
 }
 
-/// What rules of a schema and of a policy are given alike, for types with a
-/// `draft`.
+/// Setters shared by builders of a schema's rules and of a policy's rules, for
+/// types with a `draft`.
 macro_rules! rule_setters {
     () => {
-        /// Sets the priority; the higher wins.
+        /// Sets the priority; higher wins.
         pub fn priority(mut self, priority: u32) -> Self {
             self.draft.priority = Priority(priority);
             self
@@ -99,13 +99,13 @@ macro_rules! rule_setters {
             self
         }
 
-        /// Sets the cookie: a number of the caller's.
+        /// Sets the cookie: a number for the caller's use.
         pub fn cookie(mut self, cookie: u64) -> Self {
             self.draft.cookie = cookie;
             self
         }
 
-        /// Demands something of the field of that name.
+        /// Sets the match of the field with this name.
         pub fn field(mut self, name: &str, value: impl Into<FieldValue>) -> Self {
             self.draft.field(name, value.into());
             self
@@ -114,7 +114,7 @@ macro_rules! rule_setters {
 }
 pub(crate) use rule_setters;
 
-/// Makes a [`Rule`] from fields by name; see [`Rule::builder`].
+/// Builds a [`Rule`] from fields by name; see [`Rule::builder`].
 #[derive(Clone, Debug)]
 #[must_use = "a rule is made by `build`"]
 pub struct RuleBuilder<'s> {
@@ -123,10 +123,10 @@ pub struct RuleBuilder<'s> {
 }
 
 impl Rule {
-    /// Begins a rule whose fields are given by name. Fields that are not given
-    /// match any value; the priority is 0 and the action number 0 unless set.
+    /// Returns a builder of a rule with fields by name. Fields that are not set
+    /// match any value. The priority and the action number are 0 unless set.
     ///
-    /// [`Rule::new`] takes all fields by position, without looking names up.
+    /// [`Rule::new`] takes all fields by position, without name lookups.
     ///
     /// ```
     /// use classyard::{ActionId, Rule, Schema};
@@ -157,7 +157,7 @@ impl Rule {
 }
 
 impl RuleBuilder<'_> {
-    /// Sets the rule's id, which every rule needs. The largest is
+    /// Sets the rule's id, which every rule needs. The largest id is
     /// [`RuleId::MAX`].
     pub fn id(mut self, id: u32) -> Self {
         self.draft.id = Some(id);
@@ -169,8 +169,8 @@ impl RuleBuilder<'_> {
     /// Packs the rule.
     ///
     /// # Errors
-    /// [`RuleError`] when there is no id, a field is not in the schema or given
-    /// twice, or a value does not fit its field; it names the field.
+    /// [`RuleError`] if the id is missing, a field is unknown or given twice,
+    /// or a value does not fit its field. The error names the field.
     pub fn build(self) -> Result<Rule, RuleError> {
         let id = self.draft.id()?;
         let matches = self.draft.matches(self.schema)?;

@@ -1,4 +1,5 @@
-//! What a rule builder takes for a field: addresses, networks, numbers, ranges.
+//! Values that a rule builder accepts for a field: addresses, networks,
+//! numbers, ranges.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::ops::{RangeFrom, RangeFull, RangeInclusive, RangeToInclusive};
@@ -9,31 +10,32 @@ use crate::error::RuleError;
 use crate::rule::FieldMatch;
 use crate::schema::Field;
 
-/// What a rule demands of a field, before the field is known.
+/// A match of a field before the field is known.
 ///
-/// It is made from what callers have: numbers (`6`, `443_u16`), ranges of them
-/// (`1024..=65535`, `1024..`, `..=1023`), addresses, networks ([`IpNet`]),
-/// ranges of addresses, an Ethernet address as six bytes, `..` for any value,
-/// an [`Option`] whose `None` is any value, or a [`FieldMatch`].
+/// Converts from numbers (`6`, `443_u16`), ranges of numbers (`1024..=65535`,
+/// `1024..`, `..=1023`), addresses, networks ([`IpNet`]), ranges of addresses,
+/// an Ethernet address as six bytes, `..` for any value, an [`Option`] whose
+/// `None` is any value, and a [`FieldMatch`].
 ///
-/// An IPv4 address goes into fields of 32 bits and an IPv6 address into fields
-/// of 128, so an address of the wrong family is an error and no odd number.
+/// IPv4 addresses need a field of 32 bits and IPv6 addresses a field of 128
+/// bits. So an address of the wrong family is an error, and never taken as a
+/// number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FieldValue(Value);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Value {
-    /// Numbers, which fit fields of any width that is large enough.
+    /// Numbers, which fit in any field that is wide enough.
     Match(FieldMatch),
-    /// The same, for fields of one width.
+    /// Numbers for fields of one width.
     OfWidth(FieldMatch, Width),
     /// A number below 0.
     Negative(i128),
-    /// From a number to the largest that the field holds.
+    /// All numbers from this one to the largest in the field.
     From(u128),
 }
 
-/// What has a width of its own.
+/// Kinds of addresses, each with a fixed width.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Width {
     Ipv4,
@@ -60,15 +62,15 @@ impl Width {
 }
 
 impl FieldValue {
-    /// The match that this is in a field.
+    /// Returns the match for a field.
     ///
     /// # Errors
-    /// [`RuleError::WrongAddress`], [`RuleError::Negative`]. Whether numbers fit
-    /// the field is checked when the rule is packed.
+    /// [`RuleError::WrongAddress`], [`RuleError::Negative`]. Packing the rule
+    /// checks whether numbers fit in the field.
     pub(crate) fn in_field(&self, field: &Field) -> Result<FieldMatch, RuleError> {
         match self.0 {
-            Value::Match(wanted) => Ok(wanted),
-            Value::OfWidth(wanted, width) if width.bits() == field.width() => Ok(wanted),
+            Value::Match(field_match) => Ok(field_match),
+            Value::OfWidth(field_match, width) if width.bits() == field.width() => Ok(field_match),
             Value::OfWidth(_, width) => Err(RuleError::WrongAddress {
                 field: field.name().to_owned(),
                 found: width.name(),
@@ -81,24 +83,24 @@ impl FieldValue {
             }),
             Value::From(low) => Ok(FieldMatch::Range {
                 low,
-                // A lower end beyond the field is reported as such.
+                // A lower end beyond the field is reported as too large.
                 high: field.max_value().max(low),
             }),
         }
     }
 
-    /// Whether this is an IPv4 address or several.
+    /// True if this is an IPv4 address, network or range.
     pub(crate) fn is_ipv4(&self) -> bool {
         matches!(self.0, Value::OfWidth(_, Width::Ipv4))
     }
 
-    /// Whether this is an IPv6 address or several.
+    /// True if this is an IPv6 address, network or range.
     pub(crate) fn is_ipv6(&self) -> bool {
         matches!(self.0, Value::OfWidth(_, Width::Ipv6))
     }
 
-    /// Whether this is an address that no field of that width can hold: one of
-    /// the other family, if the field is an address.
+    /// True if the field has the width of the other IP family: an address of
+    /// the wrong family, if the field is an address.
     pub(crate) fn is_of_another_family(&self, field: &Field) -> bool {
         self.is_ipv4() && field.width() == Width::Ipv6.bits()
             || self.is_ipv6() && field.width() == Width::Ipv4.bits()
@@ -119,8 +121,8 @@ impl FieldValue {
 }
 
 impl From<FieldMatch> for FieldValue {
-    fn from(wanted: FieldMatch) -> FieldValue {
-        FieldValue(Value::Match(wanted))
+    fn from(field_match: FieldMatch) -> FieldValue {
+        FieldValue(Value::Match(field_match))
     }
 }
 
@@ -132,13 +134,13 @@ impl From<RangeFull> for FieldValue {
 }
 
 impl<T: Into<FieldValue>> From<Option<T>> for FieldValue {
-    /// Any value for `None`.
+    /// Any value if `None`.
     fn from(value: Option<T>) -> FieldValue {
         value.map_or(FieldMatch::Any.into(), Into::into)
     }
 }
 
-/// Numbers and ranges of them, of types that may be negative or not.
+/// Conversions from signed and unsigned numbers and their ranges.
 macro_rules! numbers {
     ($($number:ty),*) => {$(
         impl From<$number> for FieldValue {
@@ -184,7 +186,7 @@ macro_rules! numbers {
 
 numbers!(u8, u16, u32, u64, u128, usize, i32, i64);
 
-/// A number below 0, to be shown. Those that are none never come here.
+/// Converts a negative number for an error message. Others never get here.
 fn number(value: impl TryInto<i128>) -> i128 {
     value.try_into().unwrap_or(i128::MAX)
 }

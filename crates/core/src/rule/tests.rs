@@ -1,4 +1,4 @@
-//! Packing, reading back, overlap and cover, against enumeration.
+//! Tests of packing, unpacking, overlap and cover against enumeration.
 
 use super::*;
 use crate::key::KeyVec;
@@ -151,8 +151,8 @@ fn the_smallest_number_under_a_mask_is_found() {
     assert_eq!(smallest_from(u128::MAX, 0, 1, 128), None);
 }
 
-/// In the simplest form that says it: with holes as it was given, else as
-/// the field's kind has it.
+/// Fields are returned in their simplest form: masks with holes as given,
+/// otherwise the form of the field's kind.
 #[test]
 fn values_under_masks_are_read_back() {
     for kind in [MatchKind::Prefix, MatchKind::Range] {

@@ -1,4 +1,4 @@
-//! The schemas that everybody needs.
+//! The built-in schemas.
 
 use std::sync::{Arc, OnceLock};
 
@@ -17,8 +17,8 @@ impl Schema {
         Arc::clone(SCHEMA.get_or_init(|| five_tuple("ipv4-5tuple", 32, ValueFormat::Ipv4)))
     }
 
-    /// `ipv6-5tuple`: the same five fields with 128-bit addresses. 296 bits in
-    /// 5 words.
+    /// `ipv6-5tuple`: like [`ipv4_5tuple`](Self::ipv4_5tuple) with 128-bit
+    /// addresses. 296 bits in 5 words. 5 words.
     #[must_use]
     pub fn ipv6_5tuple() -> Arc<Schema> {
         static SCHEMA: OnceLock<Arc<Schema>> = OnceLock::new();
@@ -55,7 +55,7 @@ impl Schema {
         Arc::clone(SCHEMA.get_or_init(make))
     }
 
-    /// The built-in schema of that name, if there is one.
+    /// Returns the built-in schema with this name, if there is one.
     #[must_use]
     pub fn built_in(name: &str) -> Option<Arc<Schema>> {
         match name {
@@ -66,7 +66,7 @@ impl Schema {
         }
     }
 
-    /// The names that [`Schema::built_in`] knows.
+    /// The names that [`Schema::built_in`] accepts.
     pub const BUILT_IN: [&'static str; 3] = ["ipv4-5tuple", "ipv6-5tuple", "openflow15"];
 }
 

@@ -1,43 +1,44 @@
-//! Where each field sits in the words of a key and of a packed rule.
+//! The place of each field in the words of a key and of a packed rule.
 
 use super::{Field, FieldId, MatchKind, low_ones};
 
 /// The key widths, in 64-bit words, for which the engines are compiled. The
-/// built-in schemas have 2, 5 and 6; 16 words hold 1,024 bits without gaps; 32 is
-/// the widest key. Keys of other schemas end in zero words up to the next width.
+/// built-in schemas have 2, 5 and 6 words; 16 words hold 1,024 bits without
+/// gaps; 32 words are the widest key. Keys of other schemas end in zero words
+/// up to the next width.
 ///
-/// Each width costs compile time and code.
+/// Each width adds compile time and code.
 pub const KEY_WIDTHS: [usize; 5] = [2, 5, 6, 16, 32];
 
-/// The widest key, in words.
+/// The widest key in words.
 pub const MAX_KEY_WORDS: usize = KEY_WIDTHS[KEY_WIDTHS.len() - 1];
 
-/// A run of bits inside one word.
+/// A contiguous group of bits within one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
     /// The word's index.
     pub word: usize,
-    /// The position of the run's lowest bit in the word.
+    /// The position of the lowest bit in the word.
     pub shift: u32,
-    /// The run's length, 1 to 64 bits.
+    /// The number of bits, 1 to 64.
     pub width: u32,
 }
 
 impl Part {
-    /// The run's bits as a mask on its word.
+    /// Returns a mask of these bits in the word.
     #[must_use]
     pub fn mask(&self) -> u64 {
         (u64::MAX >> (64 - self.width)) << self.shift
     }
 
-    /// Reads the run, shifted down to bit 0.
+    /// Reads the bits, shifted down to bit 0.
     #[inline]
     #[must_use]
     pub fn get(&self, words: &[u64]) -> u64 {
         (words[self.word] >> self.shift) & (u64::MAX >> (64 - self.width))
     }
 
-    /// Overwrites the run. Bits of `value` beyond the width are dropped.
+    /// Overwrites the bits. Bits of `value` beyond the width are dropped.
     #[inline]
     fn set(&self, words: &mut [u64], value: u64) {
         let mask = self.mask();
@@ -45,12 +46,12 @@ impl Part {
     }
 }
 
-/// Where a field sits: one part, or two for fields of more than 64 bits.
+/// The place of a field: one part, or two for fields of more than 64 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Placement {
-    /// The field's low 64 bits, or all of them.
+    /// The field's low 64 bits, or all of its bits.
     pub low: Part,
-    /// The bits above the low 64.
+    /// The bits above the low 64 bits.
     pub high: Option<Part>,
 }
 
@@ -90,25 +91,26 @@ fn low_word(value: u128) -> u64 {
 /// A range field's place in a key and in the upper ends of a packed rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RangeField {
-    /// Which field this is.
+    /// The field's id.
     pub field: FieldId,
-    /// The field in a key, and the range's lower end in a rule's value.
+    /// The place of the field in a key, and of the range's lower end in a
+    /// rule's value words.
     pub key: Placement,
-    /// The range's upper end in a rule's high words.
+    /// The place of the range's upper end in a rule's high words.
     pub high: Placement,
 }
 
 impl RangeField {
-    /// Whether the key's field lies between the rule's two ends.
+    /// True if the key's field is between the rule's two ends.
     #[inline]
     #[must_use]
     pub fn contains(&self, key: &[u64], value: &[u64], high: &[u64]) -> bool {
         if self.key.high.is_none() {
-            let found = self.key.low.get(key);
-            (self.key.low.get(value) <= found) & (found <= self.high.low.get(high))
+            let field_value = self.key.low.get(key);
+            (self.key.low.get(value) <= field_value) & (field_value <= self.high.low.get(high))
         } else {
-            let found = self.key.get(key);
-            self.key.get(value) <= found && found <= self.high.get(high)
+            let field_value = self.key.get(key);
+            self.key.get(value) <= field_value && field_value <= self.high.get(high)
         }
     }
 }
@@ -151,8 +153,9 @@ impl Layout {
     }
 }
 
-/// First-fit by decreasing width; ties keep their order, so that a layout is a
-/// function of the schema alone. Returns the placements and the words used.
+/// Places fields first-fit by decreasing width. Ties keep their order, so that
+/// a layout depends only on the schema. Returns the placements and the number
+/// of words used.
 pub(crate) fn pack(widths: impl Iterator<Item = u32>) -> (Vec<Placement>, usize) {
     let widths: Vec<u32> = widths.collect();
     // (field, is the upper part, width)
@@ -196,7 +199,7 @@ pub(crate) fn pack(widths: impl Iterator<Item = u32>) -> (Vec<Placement>, usize)
     (placements, filled.len())
 }
 
-/// A prefix mask: the top `length` of `width` bits set.
+/// Returns a prefix mask: the top `length` of `width` bits set.
 pub(crate) fn prefix_mask(width: u32, length: u32) -> u128 {
     low_ones(width) & !low_ones(width - length)
 }
@@ -233,9 +236,9 @@ mod tests {
                 prop_assert_eq!(placement.get(&words), value & low_ones(*width));
             }
             let ones: u32 = layout.placements.iter().map(|p| {
-                let mut one = vec![0u64; layout.key_words];
-                p.set(&mut one, u128::MAX);
-                one.iter().map(|w| w.count_ones()).sum::<u32>()
+                let mut field_bits = vec![0u64; layout.key_words];
+                p.set(&mut field_bits, u128::MAX);
+                field_bits.iter().map(|w| w.count_ones()).sum::<u32>()
             }).sum();
             prop_assert_eq!(ones, widths.iter().sum::<u32>());
         }
@@ -243,7 +246,7 @@ mod tests {
 
     #[test]
     fn the_widest_schema_fits() {
-        // 31 fields of 33 bits: two never share a word.
+        // 31 fields of 33 bits: no two fit in one word.
         let fields: Vec<Field> = (0..31)
             .map(|i| Field::new(&format!("f{i}"), 33, MatchKind::Ternary))
             .collect();

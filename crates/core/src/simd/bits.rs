@@ -1,19 +1,20 @@
-//! Joining rows of bits: in which rules several rows agree.
+//! Intersection of bit rows: the rules whose bits are set in all of several
+//! rows.
 
 use super::{Aligned, Isa};
 
-/// Words of a block.
+/// Words in a block.
 pub(crate) const WORDS: usize = 8;
 
-/// 512 bits, which are joined at once: a cache line.
+/// 512 bits that are intersected together: a cache line.
 pub(crate) type Block = Aligned<[u64; WORDS]>;
 
-/// The first block with a bit that several rows have in common, from the block
-/// `from` of a row up to that before `to`: its place in a row, and the bits. Rows
-/// begin at `offsets`, in blocks.
+/// Returns the first block with a bit that all rows have, among the blocks
+/// `from..to` of a row: the block's number and the common bits. Rows start at
+/// `offsets`, in blocks.
 ///
 /// # Panics
-/// When there is no row, or one is not that long.
+/// If `offsets` is empty, or a row has fewer than `to` blocks.
 #[inline]
 pub(crate) fn first_common(
     isa: Isa,
@@ -34,10 +35,10 @@ pub(crate) fn first_common(
     }
 }
 
-/// The bits of one block that all rows have.
+/// Returns the common bits of all rows in one block.
 ///
 /// # Panics
-/// When there is no row, or one is not that long.
+/// If `offsets` is empty, or a row is too short.
 pub(crate) fn common(rows: &[Block], offsets: &[usize], block: usize) -> [u64; WORDS] {
     let (first, others) = offsets.split_first().expect("at least one row");
     let mut bits = rows[first + block].0;
@@ -95,7 +96,8 @@ mod x86 {
     }
 
     /// # Safety
-    /// `offset + to <= rows.len()` for all offsets, of which there is one.
+    /// `offset + to <= rows.len()` for all offsets, and there is at least one
+    /// offset.
     #[target_feature(enable = "avx512f")]
     unsafe fn first_common_avx512(
         rows: &[Block],
@@ -105,8 +107,8 @@ mod x86 {
     ) -> Option<(usize, [u64; WORDS])> {
         let (first, others) = offsets.split_first()?;
         for block in from..to {
-            // SAFETY: `offset + block` is below `offset + to`, so there is such a
-            // block: the caller's promise. It is aligned to 64 bytes.
+            // SAFETY: `offset + block` is below `offset + to`, so the block
+            // exists, as the caller promised. Blocks are aligned to 64 bytes.
             let load = |offset: usize| unsafe {
                 _mm512_load_epi64(rows.as_ptr().add(offset + block).cast())
             };
@@ -125,7 +127,8 @@ mod x86 {
     }
 
     /// # Safety
-    /// `offset + to <= rows.len()` for all offsets, of which there is one.
+    /// `offset + to <= rows.len()` for all offsets, and there is at least one
+    /// offset.
     #[target_feature(enable = "avx2")]
     unsafe fn first_common_avx2(
         rows: &[Block],
@@ -135,9 +138,9 @@ mod x86 {
     ) -> Option<(usize, [u64; WORDS])> {
         let (first, others) = offsets.split_first()?;
         for block in from..to {
-            // SAFETY: `offset + block` is below `offset + to`, so there is such a
-            // block: the caller's promise. It is aligned to 64 bytes, and `half`
-            // is 0 or 1.
+            // SAFETY: `offset + block` is below `offset + to`, so the block
+            // exists, as the caller promised. Blocks are aligned to 64 bytes,
+            // and `half` is 0 or 1.
             let load = |offset: usize, half: usize| unsafe {
                 let block: *const __m256i = rows.as_ptr().add(offset + block).cast();
                 _mm256_load_si256(block.add(half))
@@ -169,12 +172,12 @@ mod tests {
     use super::*;
     use crate::seed::splitmix;
 
-    /// Rows of few bits, or of none, at every length and number of rows, from
-    /// every block on.
+    /// Rows with few or no bits, for every length, number of rows and first
+    /// block.
     #[test]
     fn the_first_block_with_a_common_bit_is_found() {
         let mut state = 3;
-        let mut found = [0; 2];
+        let mut outcomes = [0; 2];
         for blocks in 0..=9 {
             for count in 1..=17 {
                 let ones = 1 + splitmix(&mut state) % 6;
@@ -185,7 +188,7 @@ mod tests {
                 let rows: Vec<Block> = (0..blocks * count + 5)
                     .map(|_| Aligned(std::array::from_fn(&mut word)))
                     .collect();
-                // Rows lie anywhere, and may be the same.
+                // Rows may overlap, or be the same row.
                 let offset = |_| {
                     let last = rows.len() - blocks;
                     usize::try_from(splitmix(&mut state)).unwrap() % (last + 1)
@@ -198,9 +201,9 @@ mod tests {
                             words.fold(u64::MAX, |bits, word| bits & word)
                         })
                     };
-                    let mut all = (from..blocks).map(|block| (block, bits(block)));
-                    let expected = all.find(|(_, bits)| *bits != [0; WORDS]);
-                    found[usize::from(expected.is_some())] += 1;
+                    let mut common_bits = (from..blocks).map(|block| (block, bits(block)));
+                    let expected = common_bits.find(|(_, bits)| *bits != [0; WORDS]);
+                    outcomes[usize::from(expected.is_some())] += 1;
                     for isa in Isa::available() {
                         let first = first_common(isa, &rows, &offsets, from, blocks);
                         assert_eq!(first, expected, "{isa}");
@@ -208,7 +211,7 @@ mod tests {
                 }
             }
         }
-        assert!(found.iter().all(|&times| times > 100), "{found:?}");
+        assert!(outcomes.iter().all(|&times| times > 100), "{outcomes:?}");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Instruction sets: which the processor has, and proof of it.
+//! Instruction sets that the processor has, and proof values for them.
 
 use std::fmt;
 
@@ -36,35 +36,35 @@ impl Avx2 {
     }
 }
 
-/// The lowest bits of a mask: as many as there are, at most eight.
+/// Returns a mask of `there` lowest bits, at most eight.
 ///
-/// Uses this instruction and not a shift, because compilers shift in the lower
-/// part of a register, which then depends on what the register held before: in a
-/// loop, on the outcome of the previous iteration.
+/// Uses this instruction instead of a shift: compilers shift only the lower
+/// part of a register, so the result depends on the register's previous
+/// contents; in a loop, on the previous iteration.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 #[target_feature(enable = "bmi2")]
 #[allow(clippy::cast_possible_truncation)] // at most eight
-pub(crate) fn first_bits(there: usize) -> u8 {
-    std::arch::x86_64::_bzhi_u32(0xff, there.min(8) as u32) as u8
+pub(crate) fn first_bits(count: usize) -> u8 {
+    std::arch::x86_64::_bzhi_u32(0xff, count.min(8) as u32) as u8
 }
 
-/// The lowest bits of a mask: as many as there are, at most 32.
+/// Returns a mask of `there` lowest bits, at most 32.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 #[target_feature(enable = "bmi2")]
 #[allow(clippy::cast_possible_truncation)] // at most 32
-pub(crate) fn first_of_32(there: usize) -> u32 {
-    std::arch::x86_64::_bzhi_u32(u32::MAX, there.min(32) as u32)
+pub(crate) fn first_of_32(count: usize) -> u32 {
+    std::arch::x86_64::_bzhi_u32(u32::MAX, count.min(32) as u32)
 }
 
-/// The lowest bits of a mask: as many as there are, which must be at most four.
+/// Returns a mask of `there` lowest bits; `there` must be at most four.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 #[target_feature(enable = "bmi2")]
 #[allow(clippy::cast_possible_truncation)] // at most four
-pub(crate) fn first_four(there: usize) -> u8 {
-    std::arch::x86_64::_bzhi_u32(0xf, there as u32) as u8
+pub(crate) fn first_four(count: usize) -> u8 {
+    std::arch::x86_64::_bzhi_u32(0xf, count as u32) as u8
 }
 
 /// An instruction set that this processor has. It changes speed, never results.
@@ -76,15 +76,15 @@ pub(crate) enum Isa {
     /// 256-bit vectors.
     #[cfg(target_arch = "x86_64")]
     Avx2(Avx2),
-    /// No vectors: works everywhere.
+    /// No vectors; works on every processor.
     Scalar,
 }
 
 impl Isa {
-    /// The names by which one is forced, the choice of the best first.
+    /// The option values that select an instruction set; `auto` selects the best.
     pub(crate) const NAMES: [&'static str; 4] = ["auto", "avx512", "avx2", "scalar"];
 
-    /// Those that this processor has, the best first.
+    /// Returns the instruction sets of this processor, best first.
     pub(crate) fn available() -> impl Iterator<Item = Isa> {
         #[cfg(target_arch = "x86_64")]
         let vectors = {
@@ -96,12 +96,14 @@ impl Isa {
         vectors.chain([Isa::Scalar])
     }
 
-    /// The one of a name among [`NAMES`](Self::NAMES), if this processor has it.
+    /// Returns the instruction set for a name in [`NAMES`](Self::NAMES), if
+    /// this processor has it.
     pub(crate) fn named(name: &str) -> Option<Isa> {
         Isa::available().find(|isa| name == "auto" || isa.name() == name)
     }
 
-    /// Why this processor cannot run instructions of that name, if so.
+    /// Returns the reason why this processor cannot run the named instructions,
+    /// or `None` if it can.
     pub(crate) fn lacks(name: &str) -> Option<String> {
         if Isa::named(name).is_some() {
             return None;
@@ -110,7 +112,7 @@ impl Isa {
         Some(format!("this processor has {}", available.join(", ")))
     }
 
-    /// Its name among [`NAMES`](Self::NAMES).
+    /// Returns the name among [`NAMES`](Self::NAMES).
     pub(crate) fn name(self) -> &'static str {
         match self {
             #[cfg(target_arch = "x86_64")]

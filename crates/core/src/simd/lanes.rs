@@ -1,7 +1,9 @@
-//! One key compared with eight rules at a time: which of them may match it.
+//! Comparison of one key with eight rules at a time, to find the rules that may
+//! match.
 //!
-//! Rules stand in blocks of eight, one in each lane. A block has two rows for each
-//! word of a key, the bits that a matching key has there and which bits these are:
+//! Rules are stored in blocks of eight, one in each lane. For each word of a
+//! key, a block has two rows: the bits of a matching key, and the mask of the
+//! bits to compare:
 //! ```text
 //! block of W words:   [ value₀ × 8 | care₀ × 8 | value₁ × 8 | care₁ × 8 | … ]
 //! ```
@@ -13,32 +15,36 @@ use super::{Aligned, Isa};
 pub(crate) const LANES: usize = WORDS;
 
 /// Rows of a block for each word of a key.
-const ROWS: usize = 2;
+const ROWS_PER_WORD: usize = 2;
 
-/// The rows of a block of rules, for keys of so many words.
+/// Returns the number of rows in a block of rules, for keys of `key_words`
+/// words.
 pub(crate) const fn rows_of(key_words: usize) -> usize {
-    ROWS * key_words
+    ROWS_PER_WORD * key_words
 }
 
-/// A block that rules can be put into.
+/// An empty block.
 pub(crate) const EMPTY: Block = Aligned([0; WORDS]);
 
-/// Puts what a rule cares for into a lane of a block.
+/// Stores a rule's value and mask in a lane of a block.
 pub(crate) fn put(block: &mut [Block], lane: usize, value: &[u64], care: &[u64]) {
-    for (rows, (value, care)) in block.chunks_exact_mut(ROWS).zip(value.iter().zip(care)) {
+    for (rows, (value, care)) in block
+        .chunks_exact_mut(ROWS_PER_WORD)
+        .zip(value.iter().zip(care))
+    {
         (rows[0][lane], rows[1][lane]) = (value & care, *care);
     }
 }
 
-/// Moves the lanes from a place on, counted over all blocks, to the next higher
-/// places. What was in the last lane is gone.
+/// Moves the lanes from `place` on (counted over all blocks) up by one place.
+/// Drops the contents of the last lane.
 pub(crate) fn open(rows: &mut [Block], key_words: usize, place: usize) {
     let height = rows_of(key_words);
     let (first, lane) = (place / LANES, place % LANES);
     for block in (first..rows.len() / height).rev() {
-        let from = if block == first { lane } else { 0 };
+        let first_lane = if block == first { lane } else { 0 };
         for row in block * height..(block + 1) * height {
-            rows[row].copy_within(from..LANES - 1, from + 1);
+            rows[row].copy_within(first_lane..LANES - 1, first_lane + 1);
             if block > first {
                 rows[row][0] = rows[row - height][LANES - 1];
             }
@@ -46,16 +52,16 @@ pub(crate) fn open(rows: &mut [Block], key_words: usize, place: usize) {
     }
 }
 
-/// Moves the lanes after a place, counted over all blocks, to the next lower places.
-/// The last lane stays as it is.
+/// Moves the lanes after `place` (counted over all blocks) down by one place.
+/// The last lane keeps its contents.
 pub(crate) fn close(rows: &mut [Block], key_words: usize, place: usize) {
     let height = rows_of(key_words);
     let (first, lane) = (place / LANES, place % LANES);
     let blocks = rows.len() / height;
     for block in first..blocks {
-        let from = if block == first { lane } else { 0 };
+        let first_lane = if block == first { lane } else { 0 };
         for row in block * height..(block + 1) * height {
-            rows[row].copy_within(from + 1.., from);
+            rows[row].copy_within(first_lane + 1.., first_lane);
             if block + 1 < blocks {
                 rows[row][LANES - 1] = rows[row + height][0];
             }
@@ -63,11 +69,12 @@ pub(crate) fn close(rows: &mut [Block], key_words: usize, place: usize) {
     }
 }
 
-/// The first block from `from` on with a lane from which the key does not differ
-/// in any bit that the lane cares for: its number, and a bit for each such lane.
+/// Returns the first block, at or after block `from`, with a lane that equals
+/// the key in all bits that the lane compares: the block's number, and a bit
+/// for each such lane.
 ///
 /// # Panics
-/// When rows are left over after the last block.
+/// If the rows are not a whole number of blocks.
 #[inline]
 pub(crate) fn first_alike<const W: usize>(
     isa: Isa,
@@ -76,7 +83,7 @@ pub(crate) fn first_alike<const W: usize>(
     key: &[u64; W],
 ) -> Option<(usize, u8)> {
     assert!(
-        rows.len().is_multiple_of(ROWS * W),
+        rows.len().is_multiple_of(ROWS_PER_WORD * W),
         "whole blocks of {W} words"
     );
     match isa {
@@ -90,10 +97,10 @@ pub(crate) fn first_alike<const W: usize>(
 
 /// The scalar fallback.
 fn scalar<const W: usize>(rows: &[Block], from: usize, key: &[u64; W]) -> Option<(usize, u8)> {
-    let blocks = rows.chunks_exact(ROWS * W).enumerate().skip(from);
+    let blocks = rows.chunks_exact(ROWS_PER_WORD * W).enumerate().skip(from);
     let mut alike = blocks.map(|(number, block)| {
         let mut differing = [0; LANES];
-        for (key, rows) in key.iter().zip(block.chunks_exact(ROWS)) {
+        for (key, rows) in key.iter().zip(block.chunks_exact(ROWS_PER_WORD)) {
             for (lane, differing) in differing.iter_mut().enumerate() {
                 *differing |= (key ^ rows[0][lane]) & rows[1][lane];
             }
@@ -116,7 +123,7 @@ mod x86 {
         _mm512_setzero_si512, _mm512_ternarylogic_epi64, _mm512_testn_epi64_mask,
     };
 
-    use super::{Block, ROWS};
+    use super::{Block, ROWS_PER_WORD};
     use crate::simd::{Avx2, Avx512};
 
     pub(super) fn avx512<const W: usize>(
@@ -139,26 +146,27 @@ mod x86 {
         unsafe { first_alike_avx2(rows, from, key) }
     }
 
-    /// `(key ^ value) & care`, as the ternary logic instruction has it: a bit for
-    /// each combination of its operands.
-    const DIFFERS: i32 = (0xf0 ^ 0xcc) & 0xaa;
+    /// `(key ^ value) & care` for the ternary logic instruction: a bit for each
+    /// combination of its operands.
+    const DIFFERS_TABLE: i32 = (0xf0 ^ 0xcc) & 0xaa;
 
     #[target_feature(enable = "avx512f")]
-    #[allow(clippy::cast_possible_wrap)] // the bits are meant
+    #[allow(clippy::cast_possible_wrap)] // reinterprets the bits
     fn first_alike_avx512<const W: usize>(
         rows: &[Block],
         from: usize,
         key: &[u64; W],
     ) -> Option<(usize, u8)> {
         let key = key.map(|word| _mm512_set1_epi64(word as i64));
-        for (number, block) in rows.chunks_exact(ROWS * W).enumerate().skip(from) {
+        for (number, block) in rows.chunks_exact(ROWS_PER_WORD * W).enumerate().skip(from) {
             let mut differing = _mm512_setzero_si512();
-            for (&key, rows) in key.iter().zip(block.chunks_exact(ROWS)) {
+            for (&key, rows) in key.iter().zip(block.chunks_exact(ROWS_PER_WORD)) {
                 // SAFETY: a row has eight words and is aligned to 64 bytes.
                 let [value, care] = [&rows[0], &rows[1]]
                     .map(|row| unsafe { _mm512_load_epi64(row.as_ptr().cast()) });
-                let here = _mm512_ternarylogic_epi64::<DIFFERS>(key, value, care);
-                differing = _mm512_or_epi64(differing, here);
+                let differing_in_word =
+                    _mm512_ternarylogic_epi64::<DIFFERS_TABLE>(key, value, care);
+                differing = _mm512_or_epi64(differing, differing_in_word);
             }
             let alike = _mm512_testn_epi64_mask(differing, differing);
             if alike != 0 {
@@ -169,7 +177,7 @@ mod x86 {
     }
 
     #[target_feature(enable = "avx2")]
-    #[allow(clippy::cast_possible_wrap)] // the bits are meant
+    #[allow(clippy::cast_possible_wrap)] // reinterprets the bits
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // four bits
     fn first_alike_avx2<const W: usize>(
         rows: &[Block],
@@ -178,13 +186,13 @@ mod x86 {
     ) -> Option<(usize, u8)> {
         let key = key.map(|word| _mm256_set1_epi64x(word as i64));
         let zero = _mm256_setzero_si256();
-        for (number, block) in rows.chunks_exact(ROWS * W).enumerate().skip(from) {
+        for (number, block) in rows.chunks_exact(ROWS_PER_WORD * W).enumerate().skip(from) {
             let (mut low, mut high) = (zero, zero);
-            for (&key, rows) in key.iter().zip(block.chunks_exact(ROWS)) {
+            for (&key, rows) in key.iter().zip(block.chunks_exact(ROWS_PER_WORD)) {
                 let (value, care) = (rows[0].as_ptr(), rows[1].as_ptr());
                 let differs = |half: usize| {
-                    // SAFETY: a row has eight words, four of which are a half, and
-                    // is aligned to 64 bytes.
+                    // SAFETY: a row has eight words, so each half has four
+                    // words, and is aligned to 64 bytes.
                     let [value, care] = [value, care]
                         .map(|row| unsafe { _mm256_load_si256(row.cast::<__m256i>().add(half)) });
                     _mm256_and_si256(_mm256_xor_si256(key, value), care)
@@ -217,13 +225,15 @@ mod tests {
         };
         for rules in 0..=35 {
             let key: [u64; W] = std::array::from_fn(|_| word(8));
-            // From rules of which all bits are compared to such of which few are.
+            // From rules that compare nearly all bits to rules that compare few
+            // bits.
             let sparse = word(8) % 8;
             let mut rows = vec![EMPTY; rules_rows::<W>(rules)];
             let mut alike = vec![0_u8; rules.div_ceil(LANES)];
             for lane in 0..alike.len() * LANES {
                 let care: [u64; W] = std::array::from_fn(|_| word(1 + sparse) & word(2));
-                // Often the key's own bits, or all but one of them.
+                // The value often equals the key, or differs from it in one
+                // bit.
                 let mut value = key;
                 if word(8) & 1 == 1 {
                     value[lane % W] ^= 1 << (word(8) % 64);
@@ -234,8 +244,8 @@ mod tests {
                 alike[lane / LANES] |= u8::from(!differs) << (lane % LANES);
             }
             for from in 0..=alike.len() {
-                let mut rest = alike.iter().copied().enumerate().skip(from);
-                let expected = rest.find(|(_, alike)| *alike != 0);
+                let mut remaining = alike.iter().copied().enumerate().skip(from);
+                let expected = remaining.find(|(_, alike)| *alike != 0);
                 found[usize::from(expected.is_some())] += 1;
                 for isa in Isa::available() {
                     let first = first_alike(isa, &rows, from, &key);
@@ -284,16 +294,16 @@ mod tests {
             let rows: Vec<Block> = (0..blocks * height)
                 .map(|row| Aligned(lanes(row)))
                 .collect();
-            let places = blocks * LANES;
-            for place in 0..places {
+            let place_count = blocks * LANES;
+            for place in 0..place_count {
                 let (mut opened, mut closed) = (rows.clone(), rows.clone());
                 open(&mut opened, words, place);
                 close(&mut closed, words, place);
-                for other in 0..places {
+                for other in 0..place_count {
                     let old = number(&rows, height, other);
                     match other < place {
                         true => assert_eq!(number(&opened, height, other), old),
-                        false if other + 1 < places => {
+                        false if other + 1 < place_count => {
                             assert_eq!(number(&opened, height, other + 1), old);
                         }
                         false => {}

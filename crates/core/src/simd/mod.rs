@@ -1,17 +1,17 @@
-//! Unsafe code for speed that any engine can use: what the processor can do and
-//! the language cannot say.
+//! Unsafe code for speed, shared by all engines: processor features that the
+//! language does not offer.
 //!
-//! | module | what it has |
+//! | module | contents |
 //! |---|---|
-//! | `isa` | which vector instructions the processor has, proofs of that, masks of the first lanes |
-//! | [`bits`] | rows of bits, joined 512 at a time |
+//! | `isa` | vector instruction sets of the processor, proof values for them, masks of the first lanes |
+//! | [`bits`] | intersection of bit rows, 512 bits at a time |
 //! | [`lanes`] | one key compared with eight rules at a time |
 //! | [`pages`] | huge pages |
-//! | this one | prefetching, alignment to cache lines |
+//! | this module | prefetching, alignment to cache lines |
 //!
-//! Kernels that know an engine's data layout are with that engine
-//! (`engine/forest/kernels/`). Each function here is safe to call with any
-//! argument and changes speed, never results.
+//! Kernels for an engine's own data layout are in that engine
+//! (`engine/forest/kernels/`). Each function in this module is safe to call
+//! with any argument, and changes speed, never results.
 
 #![allow(unsafe_code)]
 
@@ -24,8 +24,8 @@ pub(crate) use isa::Isa;
 #[cfg(target_arch = "x86_64")]
 pub(crate) use isa::{Avx2, Avx512, first_bits, first_four, first_of_32};
 
-/// Words that begin with a cache line, so that whole vectors of them lie within
-/// one.
+/// Words aligned to a cache line, so that whole vectors of them are within one
+/// line.
 #[derive(Clone, Debug, PartialEq)]
 #[repr(align(64))]
 pub(crate) struct Aligned<T>(pub(crate) T);
@@ -47,38 +47,38 @@ impl<T> std::ops::DerefMut for Aligned<T> {
 }
 
 /// Prefetches the cache line of a value that is used soon. Does nothing on
-/// processors without such an instruction.
+/// processors without a prefetch instruction.
 #[inline(always)]
 pub(crate) fn prefetch<T>(value: &T) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: a prefetch reads nothing as far as the program can tell and
-        // cannot fault, whatever the address; SSE is part of x86-64.
+        // SAFETY: a prefetch has no visible effect on the program and cannot
+        // fault, whatever the address; SSE is part of x86-64.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(value).cast()) }
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = value;
 }
 
-/// The same for a value that is used later. Its line is fetched into the
-/// second-level cache only: more of such requests can be under way than of those
-/// that fill the first.
+/// Prefetches a value that is used later, only into the second-level cache:
+/// more such requests can be in flight than requests that fill the first-level
+/// cache.
 #[inline(always)]
 pub(crate) fn prefetch_early<T>(value: &T) {
     prefetch_early_at(std::slice::from_ref(value), 0);
 }
 
-/// The same for the value at a position, which may be beyond the end: then
-/// nothing useful is fetched.
+/// Like [`prefetch_early`], for the value at `position`. A position beyond the
+/// end is allowed, but fetches nothing useful.
 #[inline(always)]
 pub(crate) fn prefetch_early_at<T>(values: &[T], position: usize) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
         let address = values.as_ptr().wrapping_add(position);
-        // SAFETY: a prefetch reads nothing as far as the program can tell and
-        // cannot fault, whatever the address; SSE is part of x86-64.
+        // SAFETY: a prefetch has no visible effect on the program and cannot
+        // fault, whatever the address; SSE is part of x86-64.
         unsafe { _mm_prefetch::<_MM_HINT_T1>(address.cast()) }
     }
     #[cfg(not(target_arch = "x86_64"))]

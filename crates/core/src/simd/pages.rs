@@ -1,39 +1,40 @@
-//! Huge pages: fewer translations of addresses for large structures.
+//! Huge pages: fewer address translations for large structures.
 //!
 //! A lookup in a set of a million rules touches a few random lines in a hundred
-//! megabytes. With pages of 4 KiB nearly each of them needs a walk through the
-//! page table first, and that table does not fit the nearer caches either.
+//! megabytes. With 4 KiB pages, nearly each of these accesses needs a page
+//! table walk, and the page table does not fit in the nearer caches either.
 
-/// Allocations below this size are left alone.
+/// Size of a huge page. Smaller allocations are left alone.
 #[cfg(target_os = "linux")]
-const LEAST: usize = 1 << 21;
+const HUGE_PAGE_BYTES: usize = 1 << 21;
 
-/// Requests huge pages for the first words of a vector's allocation, where they
-/// are many. Where the system has no huge pages or refuses, nothing happens.
+/// Requests huge pages for the first `words` words of a vector's allocation, if
+/// they fill at least one huge page. Does nothing if the system has no huge
+/// pages or refuses.
 ///
-/// Call it before a build writes them, or after. Not for room that updates fill:
-/// the first touch of a huge page waits until all of it is found and cleared,
-/// which has been seen to take over four milliseconds.
+/// Call it before or after a build writes the words. Do not use it for capacity
+/// that updates fill: the first touch of a huge page waits until the page is
+/// allocated and cleared, which took over four milliseconds in one case.
 pub(crate) fn ask_for_huge_pages(memory: &Vec<u64>, words: usize) {
     #[cfg(target_os = "linux")]
     {
         let bytes = words.min(memory.capacity()) * size_of::<u64>();
         let address = memory.as_ptr().addr();
-        let skipped = address.next_multiple_of(LEAST) - address;
-        if bytes < skipped + LEAST {
+        let skipped = address.next_multiple_of(HUGE_PAGE_BYTES) - address;
+        if bytes < skipped + HUGE_PAGE_BYTES {
             return;
         }
-        let whole = (bytes - skipped) / LEAST * LEAST;
+        let whole = (bytes - skipped) / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES;
         let start = memory
             .as_ptr()
             .cast_mut()
             .cast::<u8>()
             .wrapping_add(skipped);
-        // SAFETY: the range is inside of the vector's allocation, and the advice
-        // changes what backs it, not what it holds.
+        // SAFETY: the range is inside of the vector's allocation, and the
+        // advice changes the pages behind it, not their contents.
         let outcome =
             unsafe { rustix::mm::madvise(start.cast(), whole, rustix::mm::Advice::LinuxHugepage) };
-        // Huge pages change speed alone, so it is no matter if there are none.
+        // Huge pages affect only speed, so a failure is ignored.
         let _ = outcome;
     }
     #[cfg(not(target_os = "linux"))]

@@ -1,4 +1,4 @@
-//! Versions, and what readers have in hand.
+//! Versions, tables, readers and guards.
 
 use std::fmt;
 use std::ops::Deref;
@@ -7,11 +7,11 @@ use std::sync::Arc;
 use super::left_right::{self, Sides};
 use super::replica::Replica;
 use super::writer::Writer;
-// The replica of a table unless said otherwise; nothing here knows what it is.
+// The default replica of a table; nothing else in this file depends on it.
 use super::EngineReplica;
 
 /// A state of the rules: version *n* is the initial rules plus the first *n*
-/// transactions, in the order in which they were accepted.
+/// transactions that were accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Version(pub(super) u64);
 
@@ -33,24 +33,24 @@ impl fmt::Display for Version {
     }
 }
 
-/// One of a table's sides.
+/// One side of a table.
 pub(super) struct Side<R> {
     pub(super) version: Version,
     pub(super) replica: R,
 }
 
-/// Makes readers. May be cloned freely and used on any thread. The table lives
-/// as long as its writer, a reader or a clone of this.
+/// Makes readers. May be cloned and used on any thread. The table lives as long as its
+/// writer, a reader or a clone of this.
 ///
-/// A table of one engine unless said otherwise; a
-/// [`PolicyTable`](super::PolicyTable) holds the parts of a policy.
+/// By default a table of one engine; a [`PolicyTable`](super::PolicyTable) has the parts
+/// of a policy.
 pub struct Table<R: Replica = EngineReplica> {
     pub(super) sides: Arc<Sides<Side<R>>>,
 }
 
 impl<R: Replica> Table<R> {
-    /// A table around two replicas that hold the same, and what the writer knows
-    /// of them. From now on limits are the writer's to keep.
+    /// Makes a table of two equal replicas and the writer's state about them. The writer
+    /// enforces limits from then on.
     #[must_use]
     pub fn new(left: R, right: R, accepted: R::Accepted) -> (Writer<R>, Table<R>) {
         let [left, right] = [left, right].map(|replica| Side {
@@ -61,10 +61,10 @@ impl<R: Replica> Table<R> {
         (Writer::new(writer, accepted), Table { sides })
     }
 
-    /// A reader, for one thread. Takes a slot that a dropped reader left, or
-    /// memory for one more (136 bytes). Making and dropping readers takes a lock
-    /// for a constant number of steps, amortised, however many readers there
-    /// are; pinning never takes it.
+    /// Makes a reader, for one thread. Takes the slot of a dropped reader, or memory for
+    /// a new slot (136 bytes). Making and dropping readers takes a lock for a constant
+    /// number of steps (amortised), however many readers there are; pinning never takes
+    /// it.
     #[must_use]
     pub fn reader(&self) -> Reader<R> {
         Reader {
@@ -89,27 +89,26 @@ impl<R: Replica> fmt::Debug for Table<R> {
     }
 }
 
-/// Reads a table, on one thread at a time. May move to another thread; each
-/// thread should have one of its own.
+/// Reads a table, on one thread at a time. May move to another thread; each thread
+/// should have its own.
 pub struct Reader<R: Replica = EngineReplica> {
     side: left_right::Reader<Side<R>>,
 }
 
 impl<R: Replica> Reader<R> {
-    /// Pins the table as it is now, until the guard is dropped. Never waits and
-    /// never tries again.
+    /// Pins the table at its current version, until the guard is dropped. Never waits
+    /// and never retries.
     ///
-    /// Keep a guard for a batch or a few: while an old guard is kept, changes
-    /// stay invisible for everybody, and in the end the writer waits. A thread
-    /// that has a guard must not call the writer where that may wait.
+    /// Keep a guard for a few batches at most: while an old guard is kept, changes stay
+    /// invisible for all readers, and finally the writer waits. A thread that has a
+    /// guard must not make calls of the writer that may wait.
     ///
-    /// A leaked guard ([`std::mem::forget`]) counts as kept until the reader
-    /// pins again or is dropped. If the reader is leaked as well, it counts as
-    /// kept for good: at most one more publication becomes visible, and
-    /// [`Writer::apply`] waits for ever when more than
-    /// [`MAX_PENDING`](super::MAX_PENDING) changes would be pending.
-    /// [`Writer::try_apply`] says so instead, and [`Writer::try_publish`]
-    /// returns `false`.
+    /// A leaked guard ([`std::mem::forget`]) counts as kept until the reader pins again
+    /// or is dropped. If the reader is leaked as well, the guard counts as kept for
+    /// good: at most one more publication becomes visible, and [`Writer::apply`] waits
+    /// for ever if more than [`MAX_PENDING`](super::MAX_PENDING) changes would be
+    /// pending. [`Writer::try_apply`] returns an error instead, and
+    /// [`Writer::try_publish`] returns `false`.
     #[inline]
     pub fn pin(&mut self) -> Guard<'_, R> {
         Guard {
@@ -124,21 +123,19 @@ impl<R: Replica> fmt::Debug for Reader<R> {
     }
 }
 
-/// A table as it was when it was pinned: the replica, which it stands for, and
-/// its version.
+/// A pinned table. It dereferences to the replica at the pinned version.
 pub struct Guard<'a, R: Replica = EngineReplica> {
     side: left_right::Guard<'a, Side<R>>,
 }
 
 impl<R: Replica> Guard<'_, R> {
-    /// Which transactions have been made here.
+    /// The version that is pinned.
     #[must_use]
     pub fn version(&self) -> Version {
         self.side.version
     }
 
-    /// Bytes of the side that is pinned, spare room included. A table holds two
-    /// sides.
+    /// Bytes of the pinned side, including unused capacity. A table has two sides.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.side.replica.bytes()

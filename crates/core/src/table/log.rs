@@ -1,39 +1,37 @@
-//! What a side of a table still has to be told: changes, and work that is no
-//! change, in order.
+//! The log of a table: changes and other work, in order, that a side lacks.
 
 use super::replica::{ChangeLog, Replica};
 
-/// Work that is no change, and that both sides do at the same place among the
-/// changes.
+/// Work other than a change, which both sides do at the same position among the changes.
 enum Work<O> {
-    /// The replica's own.
+    /// An operation of the replica.
     Operation(O),
-    /// Maintenance, and the number of its steps.
+    /// Maintenance: the number of steps.
     Maintain(usize),
 }
 
-/// How far one side has come in a log. The sides replay a log one after the
-/// other, so one such place is enough.
+/// A side's position in a log. The sides replay a log one after the other, so one
+/// position is enough.
 #[derive(Clone, Copy, Default)]
 struct Place {
     changes: usize,
     work: usize,
-    /// Steps of the work there that are done.
+    /// The number of steps done of the work at this position.
     steps: usize,
 }
 
-/// Changes and work in order. Cleared and filled again, it allocates nothing.
+/// Changes and work in order. If cleared and filled again, it does not allocate.
 ///
 /// ```text
 ///  changes     a b c d e f g h i j
 ///  work             ^2    ^5           each before the change of that number
-///  place              ^                the standby has what is on the left
+///  place              ^                the standby has everything to the left
 /// ```
 pub(super) struct Log<R: Replica> {
     changes: R::Log,
     /// Work, each with the number of changes before it.
     work: Vec<(usize, Work<R::Operation>)>,
-    /// What the standby has.
+    /// The standby's position.
     place: Place,
 }
 
@@ -52,84 +50,83 @@ impl<R: Replica> Log<R> {
         &self.changes
     }
 
-    /// The changes, to append to.
+    /// The changes, for appending.
     pub(super) fn changes_mut(&mut self) -> &mut R::Log {
         &mut self.changes
     }
 
-    /// Whether there is work to do.
+    /// True if there is work.
     pub(super) fn has_work(&self) -> bool {
         !self.work.is_empty()
     }
 
-    /// Takes the place of operations that it replaces, also if the standby has
-    /// done them already: the other side then goes without.
+    /// Adds an operation. Removes operations that it replaces, also if the standby has
+    /// done them; the other side then skips them.
     pub(super) fn push_operation(&mut self, operation: R::Operation) {
         let replaced = |(_, work): &(usize, Work<R::Operation>)| match work {
             Work::Operation(earlier) => R::replaces(&operation, earlier),
             Work::Maintain(_) => false,
         };
-        let behind = self.work[..self.place.work].iter();
-        self.place.work -= behind.filter(|&entry| replaced(entry)).count();
+        let done = self.work[..self.place.work].iter();
+        self.place.work -= done.filter(|&entry| replaced(entry)).count();
         self.work.retain(|entry| !replaced(entry));
-        let here = self.changes.len();
-        self.work.push((here, Work::Operation(operation)));
+        let position = self.changes.len();
+        self.work.push((position, Work::Operation(operation)));
     }
 
-    /// Steps are added to those at the same place, so the log does not grow with
-    /// each call.
+    /// Adds steps to maintenance at the same position, if there is any, so the log does
+    /// not grow with each call.
     pub(super) fn push_steps(&mut self, more: usize) {
-        let here = self.changes.len();
-        let made = self.place.work == self.work.len();
+        let position = self.changes.len();
+        let all_done = self.place.work == self.work.len();
         match self.work.last_mut() {
-            Some((at, Work::Maintain(steps))) if *at == here => {
-                if made {
+            Some((at, Work::Maintain(steps))) if *at == position => {
+                if all_done {
                     self.place.work -= 1;
                     self.place.steps = *steps;
                 }
                 *steps = steps.saturating_add(more);
             }
-            _ => self.work.push((here, Work::Maintain(more))),
+            _ => self.work.push((position, Work::Maintain(more))),
         }
     }
 
-    /// Forgets everything and keeps memory for `keep` changes.
+    /// Drops everything, but keeps memory for `keep` changes.
     pub(super) fn clear(&mut self, keep: usize) {
         self.changes.clear(keep);
         self.work.clear();
         self.rewind();
     }
 
-    /// The sides have swapped: the new standby has nothing of this.
+    /// Begins again after a swap: the new standby has nothing of this log.
     pub(super) fn rewind(&mut self) {
         self.place = Place::default();
     }
 
-    /// Whether the standby has everything.
+    /// True if the standby has everything.
     pub(super) fn is_done(&self) -> bool {
         self.place.changes == self.changes.len() && self.place.work == self.work.len()
     }
 
-    /// Continues with the standby, in order, until the budget is used up: a
-    /// change costs 1, other work costs its steps. Subtracts what it has used
-    /// from the budget.
+    /// Continues on the standby, in order, until the budget is used up: a change costs
+    /// 1, other work costs its steps. Subtracts the cost from the budget.
     pub(super) fn replay(&mut self, replica: &mut R, budget: &mut usize) {
         while *budget > 0 && !self.is_done() {
             let next = self.work.get(self.place.work);
             let until = next.map_or(self.changes.len(), |&(at, _)| at);
             if self.place.changes < until {
-                let from = self.place.changes;
-                let to = until.min(from.saturating_add(*budget));
-                replica.replay(&self.changes, from..to);
-                self.place.changes = to;
-                *budget -= to - from;
+                let start = self.place.changes;
+                let stop = until.min(start.saturating_add(*budget));
+                replica.replay(&self.changes, start..stop);
+                self.place.changes = stop;
+                *budget -= stop - start;
             } else {
                 self.replay_work(replica, budget);
             }
         }
     }
 
-    /// Goes on with the work at the place reached.
+    /// Continues with the work at the standby's position.
     fn replay_work(&mut self, replica: &mut R, budget: &mut usize) {
         let mut used = 1;
         match &self.work[self.place.work].1 {
@@ -137,7 +134,7 @@ impl<R: Replica> Log<R> {
             Work::Maintain(steps) => {
                 used = (steps - self.place.steps).min(*budget);
                 self.place.steps += used;
-                // The steps that are left where nothing is to do cost nothing.
+                // If the work is finished early, the remaining steps cost nothing.
                 if replica.maintain(used) && self.place.steps < *steps {
                     *budget -= used;
                     return;
@@ -149,7 +146,7 @@ impl<R: Replica> Log<R> {
         self.place.steps = 0;
     }
 
-    /// Bytes that the changes hold, spare room included.
+    /// Bytes of the changes, including unused capacity.
     pub(super) fn bytes(&self) -> usize {
         self.changes.bytes()
     }

@@ -1,43 +1,42 @@
-//! The live table: one writer changes rules while any number of readers look
-//! headers up, and no reader ever waits.
+//! The live table: one writer changes rules while any number of readers look up headers,
+//! and no reader ever waits.
 //!
 //! # Semantics
 //!
-//! A [`Reader`] *pins* the table for one batch and sees the rules as they are
-//! after some number of whole transactions, its [`Version`], until it unpins.
-//! Pinning takes a constant number of steps, whatever the writer and other
-//! readers do. What one reader sees never goes back.
+//! A [`Reader`] *pins* the table for one batch. Until it unpins, it sees the rules after
+//! some number of whole transactions, its [`Version`]. Pinning takes a constant number
+//! of steps, whatever the writer and other readers do. The versions that a reader sees
+//! never go back.
 //!
-//! The [`Writer`] has each transaction accepted or refused at once
-//! ([`Writer::apply`]), by all that was accepted before. Accepted changes
-//! become visible together, in order: at once where no reader is in the way,
-//! else with one of the next calls; [`Writer::publish`] returns when everything
-//! accepted is visible to every reader that pins from then on. Only the writer
-//! ever waits, and only for batches that began before.
+//! [`Writer::apply`] accepts or refuses each transaction immediately, by everything
+//! accepted before. Accepted changes become visible together, in order: immediately if
+//! no reader is in the standby, or else with a later call. [`Writer::publish`] returns
+//! when everything accepted is visible to every reader that pins afterwards. Only the
+//! writer ever waits, and only for batches that began before.
 //!
-//! A writer that changes rules all the time may publish changes together, every
-//! few milliseconds ([`Writer::set_publish_interval`]): each publication leaves
-//! readers with cold caches. The library reads no clock; with an interval, the
-//! caller tells the writer the time.
+//! A writer that changes rules all the time may publish changes together, every few
+//! milliseconds ([`Writer::set_publish_interval`]), because each publication leaves
+//! readers with cold caches. The library reads no clock; with an interval, the caller
+//! passes the time to the writer.
 //!
-//! A reader that is leaked while it is pinned ([`Reader::pin`]) stays in the way
-//! for good. [`Writer::try_apply`] and [`Writer::try_publish`] return where
+//! If a reader is leaked while it is pinned ([`Reader::pin`]), its side stays occupied
+//! for good. [`Writer::try_apply`] and [`Writer::try_publish`] return when
 //! [`Writer::apply`] and [`Writer::publish`] would wait.
 //!
-//! A [`Guard`] also answers what the rules are at its version: a winner's action
-//! and cookie ([`EngineReplica::action`], [`EngineReplica::cookie`]), a rule by
-//! its id ([`EngineReplica::rule`]), all rules ([`EngineReplica::rules`]).
+//! A [`Guard`] also returns the rules at its version: a winner's action and cookie
+//! ([`EngineReplica::action`], [`EngineReplica::cookie`]), a rule by its id
+//! ([`EngineReplica::rule`]), all rules ([`EngineReplica::rules`]).
 //!
-//! A table holds two copies of the engine, of the rules' actions and cookies,
-//! and the changes that one of them lacks, at most [`MAX_PENDING`] and the last
+//! A table has two copies of the engine and of the rules' actions and cookies. It also
+//! has the changes that one copy lacks: at most [`MAX_PENDING`] and the last
 //! transaction's.
 //!
-//! # What it holds
+//! # Contents
 //!
 //! | table | two copies of | a transaction |
 //! |---|---|---|
 //! | [`Table`] | [`EngineReplica`]: one engine, its rules' actions and cookies | [`Transaction`](crate::Transaction), [`TransactionBuf`](crate::TransactionBuf) |
-//! | [`PolicyTable`] | [`PolicyReplica`]: the same for each part of a policy | [`PolicyTransaction`](crate::PolicyTransaction), [`PolicyTransactionBuf`](crate::PolicyTransactionBuf) |
+//! | [`PolicyTable`] | [`PolicyReplica`]: one such engine for each part of a policy | [`PolicyTransaction`](crate::PolicyTransaction), [`PolicyTransactionBuf`](crate::PolicyTransactionBuf) |
 //! | [`Table<R>`](Table::new) | any [`Replica`] | the replica's |
 //!
 //! ```
@@ -74,9 +73,9 @@
 //!
 //! # Re-optimisation
 //!
-//! An engine that is fitted to its rules can be [re-optimised](crate::reoptimise)
-//! while readers look up and the writer makes transactions: on a thread of the
-//! caller's, with a reader of its own. Neither readers nor the writer wait.
+//! An engine that is fitted to its rules can be [re-optimised](crate::reoptimise) while
+//! readers look up headers and the writer makes transactions. The work runs on a thread
+//! of the caller, with its own reader. Neither readers nor the writer wait.
 //!
 //! ```
 //! use std::sync::mpsc;
@@ -87,11 +86,11 @@
 //! let forest = EngineSpec::parse("forest")?;
 //! let (mut writer, table) = forest.builder().table(&RuleSet::new(&schema))?;
 //! let mut reader = table.reader();
-//! let (ask, asked) = mpsc::channel();
+//! let (request, requests) = mpsc::channel();
 //! let (computed, plans) = mpsc::channel();
 //! std::thread::scope(|scope| -> Result<(), Box<dyn std::error::Error>> {
 //!     scope.spawn(move || {
-//!         while asked.recv().is_ok() {
+//!         while requests.recv().is_ok() {
 //!             let plan = reader.plan(&mut NoProgress).expect("`NoProgress` never stops");
 //!             let _ = computed.send(plan.expect("a forest can be re-optimised"));
 //!         }
@@ -100,9 +99,9 @@
 //!     for number in 0..5000 {
 //!         let rule = Rule::builder(&schema).id(number).field("dst", number << 8).build()?;
 //!         writer.apply(Transaction::new().insert(rule.view()))?;
-//!         let look = number % 1000 == 999;
-//!         if look && !planning && writer.drift().is_some_and(|drift| drift.is_due()) {
-//!             ask.send(())?;
+//!         let check = number % 1000 == 999;
+//!         if check && !planning && writer.drift().is_some_and(|drift| drift.is_due()) {
+//!             request.send(())?;
 //!             planning = true;
 //!         }
 //!         if let Ok(plan) = plans.try_recv() {
@@ -113,7 +112,7 @@
 //!     if planning && writer.install(&plans.recv()?) {
 //!         while writer.maintain(64) {}
 //!     }
-//!     drop(ask);
+//!     drop(request);
 //!     Ok(())
 //! })?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -121,9 +120,9 @@
 //!
 //! # Mechanism
 //!
-//! Left-right [RC15] with group commit; `left_right.rs` draws the protocol and
-//! says why it is right, `docs/live-table.md` walks through it. What follows
-//! knows nothing of rules; they are in `rules/` alone.
+//! Left-right [RC15] with group commit. `left_right.rs` shows the protocol and the
+//! argument for its correctness; `docs/live-table.md` explains it. The protocol does not
+//! depend on rules; only the files in `rules/` do.
 //!
 //! ```text
 //!            apply, publish                        pin
@@ -133,7 +132,7 @@
 //!             neither  the   │        ▲  swap
 //!             side    live   │        ▼
 //!             has     side   │      ┌──────────┐
-//!             these   has    └─────▶│ standby  │  ◀──── readers that came before
+//!             these   has    └─────▶│ standby  │  ◀──── readers that pinned before
 //!                     these  replay └──────────┘        the last swap, if any
 //! ```
 //!

@@ -1,17 +1,17 @@
-//! How often a table's sides may swap. The writer is told the time; the library
-//! reads no clock.
+//! The publish interval of a table. The caller sets the time; the library reads no
+//! clock.
 
 use std::time::Duration;
 
-/// The least time from one publication to the next, and the time now.
+/// The least time from one publication to the next, and the current time.
 #[derive(Default)]
 pub(super) struct PublishInterval {
-    /// Zero for none.
+    /// Zero means no interval.
     interval: Duration,
-    /// The latest time that the caller told.
+    /// The latest time that the caller set.
     now: Duration,
-    /// When the interval began: at the last publication, or when it was set.
-    /// Only ever used where there is an interval.
+    /// The beginning of the interval: the last publication, or the call that set the
+    /// interval. Not used without an interval.
     begun: Duration,
 }
 
@@ -25,22 +25,22 @@ impl PublishInterval {
         self.begin();
     }
 
-    /// It is this time now. Time never goes back.
+    /// Sets the current time. An earlier time than before is ignored.
     pub(super) fn set_now(&mut self, now: Duration) {
         self.now = self.now.max(now);
     }
 
-    /// Something was published.
+    /// Begins the interval again, after a publication.
     pub(super) fn begin(&mut self) {
         self.begun = self.now;
     }
 
-    /// How long ago that was.
+    /// The time since the interval began.
     pub(super) fn passed(&self) -> Duration {
         self.now - self.begun
     }
 
-    /// Whether the interval is over, or there is none.
+    /// True if the interval is over, or there is none.
     pub(super) fn is_over(&self) -> bool {
         self.passed() >= self.interval
     }

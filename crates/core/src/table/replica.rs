@@ -1,23 +1,22 @@
-//! What a table keeps two copies of.
+//! The traits of a replica, which a table has two copies of.
 
 use std::error::Error;
 use std::ops::Range;
 
-/// One of a table's two sides, without its version: anything that many threads
-/// can read, and that can be brought from one state to the next twice, once on
-/// each side.
+/// A side of a table, without its version: a value that many threads can read, and that
+/// can be brought from one state to the next twice, once on each side.
 ///
-/// The library has two: [`EngineReplica`](super::EngineReplica), an engine with
-/// its rules' actions and cookies, and [`PolicyReplica`](super::PolicyReplica),
-/// the same for each part of a policy. [`Table::new`](super::Table::new) takes
-/// any other, such as several flow tables with what their actions refer to:
-/// whatever must change together is in one replica, since readers see a
-/// transaction whole or not at all.
+/// The library has two: [`EngineReplica`](super::EngineReplica), an engine with its
+/// rules' actions and cookies, and [`PolicyReplica`](super::PolicyReplica), one such
+/// engine for each part of a policy. [`Table::new`](super::Table::new) takes any other
+/// replica, such as several flow tables with the groups that their actions refer to.
+/// Structures that must change together belong into one replica, since readers see
+/// either all of a transaction or nothing.
 ///
-/// A transaction goes through three hands:
+/// A transaction takes three steps:
 ///
 /// ```text
-///  Transaction ──▶ Accepted::check      against all that was accepted: refused, or
+///  Transaction ──▶ Accepted::check      by everything accepted: refused, or
 ///                  Accepted::accept ──▶ Log   its owned form, kept until both
 ///                                        │    sides have it
 ///                  Replica::replay  ◀────┘    once on each side, in order
@@ -55,7 +54,7 @@ use std::ops::Range;
 ///     }
 /// }
 ///
-/// /// This check needs nothing of what is there.
+/// /// This check does not depend on earlier names.
 /// struct NoEmptyName;
 ///
 /// impl Accepted<Names> for NoEmptyName {
@@ -80,93 +79,92 @@ use std::ops::Range;
 /// # Ok::<(), std::fmt::Error>(())
 /// ```
 pub trait Replica: Send + Sync + Sized {
-    /// Changes that are made together or not at all, as the caller has them:
-    /// usually a reference.
+    /// Changes that are made together or not at all, as the caller passes them: usually
+    /// a reference.
     type Transaction<'t>: Copy;
 
-    /// Why a transaction cannot be made.
+    /// The reason why a transaction cannot be made.
     type Refusal: Error;
 
-    /// Accepted changes, in order, until both sides have them. A table has two
-    /// and uses them by turns.
+    /// Accepted changes, in order, until both sides have them. A table has two logs and
+    /// alternates between them.
     type Log: ChangeLog;
 
-    /// What the writer knows beside the two sides.
+    /// The writer's state about accepted changes.
     type Accepted: Accepted<Self>;
 
-    /// Work that is no change: both sides do it at the same place among the
+    /// Work other than a change: both sides do it at the same position among the
     /// changes, and it makes no version. It must not change any answer.
-    /// [`Infallible`](std::convert::Infallible) where there is none.
+    /// [`Infallible`](std::convert::Infallible) if there is none.
     type Operation;
 
-    /// Makes changes that were accepted, by their positions in the log. The
-    /// table calls it on each side for all changes in order, in pieces of any
-    /// size; no reader sees the side before the last change of a transaction is
-    /// made.
+    /// Makes accepted changes, by their positions in the log. The table calls this on
+    /// each side for all changes in order, in ranges of any size. No reader sees the
+    /// side before the last change of a transaction is made.
     ///
     /// # Panics
-    /// When a change cannot be made after all. The table is poisoned then.
+    /// If a change cannot be made after all. The table is then poisoned.
     fn replay(&mut self, log: &Self::Log, changes: Range<usize>);
 
-    /// Does an operation, or begins it; [`maintain`](Self::maintain) and later
-    /// changes go on with it.
+    /// Does an operation, or begins it; [`maintain`](Self::maintain) and later changes
+    /// continue it.
     fn operate(&mut self, operation: &Self::Operation);
 
-    /// Whether an operation takes the place of an earlier one that some side
-    /// has still to do; that is forgotten then. Without such a rule, operations
-    /// pile up while a reader is in the way.
+    /// True if `operation` replaces an earlier operation that some side still has to do.
+    /// The earlier operation is then dropped. If none is replaced, operations accumulate
+    /// while a reader is in the standby.
     fn replaces(operation: &Self::Operation, earlier: &Self::Operation) -> bool {
         let _ = (operation, earlier);
         false
     }
 
-    /// Does at most `steps` steps of the work that is otherwise left to later
-    /// changes; says whether there is more to do.
+    /// Does at most `steps` steps of the work that is otherwise left to later changes.
+    /// Returns true if there is more to do.
     fn maintain(&mut self, steps: usize) -> bool {
         let _ = steps;
         self.is_unfinished()
     }
 
-    /// Whether [`maintain`](Self::maintain) has anything to do.
+    /// True if [`maintain`](Self::maintain) has work to do.
     fn is_unfinished(&self) -> bool {
         false
     }
 
-    /// Bytes held, spare room included.
+    /// Bytes held, including unused capacity.
     fn bytes(&self) -> usize;
 }
 
-/// What the writer knows beside the two sides, so that a transaction is checked
-/// against everything accepted, also what is not visible yet. Limits belong
-/// here.
+/// The writer's state outside of the two sides. With it, a transaction is checked
+/// against everything accepted, including changes that are not visible yet. Limits
+/// belong here.
 pub trait Accepted<R: Replica> {
-    /// Checks a transaction against the live side and what was
-    /// [accepted](Self::accept) since: how many changes it adds to the log.
-    /// Called again, it says the same; nothing that was accepted changes.
+    /// Checks a transaction against the live side and the changes
+    /// [accepted](Self::accept) since. Returns the number of changes that it adds to the
+    /// log. Repeated calls return the same; they change nothing that was accepted.
     ///
     /// # Errors
-    /// What cannot be made, and why. What passes must be possible on both sides,
-    /// whatever they hold in memory.
+    /// The reason why the transaction cannot be made. A transaction that passes must be
+    /// possible on both sides, whatever their memory layout.
     fn check(&mut self, live: &R, transaction: R::Transaction<'_>) -> Result<usize, R::Refusal>;
 
-    /// Accepts the transaction that the last check let pass: appends all of its
-    /// changes to the log.
+    /// Accepts the transaction that passed the last check: appends all of its changes to
+    /// the log.
     fn accept(&mut self, transaction: R::Transaction<'_>, log: &mut R::Log);
 
-    /// The changes of the log from a position on, those of the last transaction,
-    /// stay invisible for now. A transaction that is visible at once is never
-    /// deferred; what is remembered here need not be remembered for it.
+    /// Called when the last transaction stays invisible for now. Its changes are in the
+    /// log from position `from` on. Not called for a transaction that is visible
+    /// immediately; its changes need not be recorded here.
     fn deferred(&mut self, log: &R::Log, from: usize) {
         let _ = (log, from);
     }
 
-    /// Everything accepted is visible, so the live side has it: this log, from
-    /// its beginning, is what became visible just now.
+    /// Called when everything accepted has become visible, so the live side has it.
+    /// `log` has the changes that became visible with this publication.
     fn published(&mut self, log: &R::Log) {
         let _ = log;
     }
 
-    /// Bytes held, spare room included.
+    /// Bytes held, including unused capacity.
     fn bytes(&self) -> usize {
         0
     }
@@ -177,21 +175,21 @@ pub trait ChangeLog: Default {
     /// The number of changes.
     fn len(&self) -> usize;
 
-    /// Whether there is no change.
+    /// True if the log is empty.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Forgets all changes. Keeps memory for `keep` changes or so, so that the
-    /// log can be filled again without allocating, and frees the rest, so that
-    /// one large transaction does not cost memory for good.
+    /// Drops all changes. Keeps memory for about `keep` changes, so that the log can be
+    /// filled again without allocating. Frees the rest, so that a large transaction does
+    /// not hold memory for good.
     fn clear(&mut self, keep: usize);
 
-    /// Bytes held, spare room included.
+    /// Bytes held, including unused capacity.
     fn bytes(&self) -> usize;
 }
 
-/// A list of changes, whose bytes are counted without what they point at.
+/// A list of changes. The count of bytes excludes memory that the changes point to.
 impl<T> ChangeLog for Vec<T> {
     fn len(&self) -> usize {
         self.len()

@@ -1,15 +1,13 @@
-//! What the protocol needs of the language's concurrency, and nothing else.
+//! The concurrency primitives that the protocol uses.
 //!
-//! The model checker's tests compile `left_right.rs` against a module of the
-//! same shape made of checked types; so the code under test is the code that
-//! runs.
+//! The tests under the model checker compile `left_right.rs` with a module of the same
+//! interface and checked types, so the tested code is the code that runs.
 
 pub(super) use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering, fence};
 pub(super) use std::sync::{Arc, Mutex, MutexGuard};
 
-/// A value that is reached through pointers. An access lasts as long as the
-/// `Reading` or `Writing` that stands for it, which is what the model checker
-/// watches.
+/// A value that is accessed through pointers. An access lasts as long as its `Reading`
+/// or `Writing`, which the model checker tracks.
 pub(super) struct Cell<T>(std::cell::UnsafeCell<T>);
 
 impl<T> Cell<T> {
@@ -17,18 +15,18 @@ impl<T> Cell<T> {
         Cell(std::cell::UnsafeCell::new(value))
     }
 
-    /// Begins to read.
+    /// Begins a read access.
     pub(super) fn read(&self) -> Reading<T> {
         Reading(self.0.get())
     }
 
-    /// Begins to write.
+    /// Begins a write access.
     pub(super) fn write(&self) -> Writing<T> {
         Writing(self.0.get())
     }
 }
 
-/// A read access under way.
+/// A read access.
 pub(super) struct Reading<T>(*const T);
 
 impl<T> Reading<T> {
@@ -37,7 +35,7 @@ impl<T> Reading<T> {
     }
 }
 
-/// A write access under way.
+/// A write access.
 pub(super) struct Writing<T>(*mut T);
 
 impl<T> Writing<T> {
@@ -46,11 +44,10 @@ impl<T> Writing<T> {
     }
 }
 
-/// Backs off while the writer waits for a reader; `attempt` counts consecutive
-/// tries, from 0. Spins at first, since a batch is over within microseconds;
-/// then yields, since an interrupted reader needs the processor; then sleeps for
-/// 100 µs, since a guard that is held for long should not cost a whole
-/// processor.
+/// Backs off while the writer waits for a reader; `attempt` counts consecutive tries,
+/// from 0. Spins at first, since a batch is over within microseconds; then yields, since
+/// an interrupted reader needs the processor; then sleeps for 100 µs, since a guard that
+/// is kept for long should not cost a whole processor.
 pub(super) fn back_off(attempt: u32) {
     match attempt {
         0..8 => (0..1 << attempt).for_each(|_| std::hint::spin_loop()),

@@ -1,4 +1,4 @@
-//! What the table does at its edges: limits, panics, waiting, the end.
+//! Tests of the table's limits, panics, waiting, and dropping.
 
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -52,7 +52,7 @@ fn insert(writer: &mut Writer, number: u32) -> Result<Version, UpdateError> {
     writer.apply(Transaction::new().insert(rule(number).view()))
 }
 
-/// The best rule, which every key of these tests matches.
+/// Returns the best rule, which every key of these tests matches.
 fn best<R: RuleReplica>(reader: &mut Reader<R>, part: PartId) -> Option<u32> {
     let guard = reader.pin();
     let part = RuleReplica::part(&*guard, part);
@@ -81,7 +81,7 @@ fn what_is_pinned_stays_and_what_is_published_shows() {
     assert_eq!(insert(&mut writer, 10).unwrap(), Version(1));
     assert_eq!(writer.visible(), Version(1));
     assert_eq!(best(&mut late, PartId::FIRST), Some(10));
-    // The standby is the guard's now.
+    // The guard occupies the standby.
     insert(&mut writer, 11).unwrap();
     assert_eq!((writer.pending(), writer.visible()), (1, Version(1)));
     assert!(!writer.try_publish());
@@ -91,7 +91,7 @@ fn what_is_pinned_stays_and_what_is_published_shows() {
     drop(guard);
     assert_eq!(writer.publish(), Version(2));
     assert_eq!(best(&mut early, PartId::FIRST), Some(11));
-    // Transactions without changes count as well.
+    // Transactions without changes count as versions.
     assert_eq!(writer.apply(&Transaction::new()).unwrap(), Version(3));
     assert_eq!(late.pin().version(), Version(3));
 }
@@ -112,7 +112,7 @@ fn no_reader_is_in_a_version_older_than_the_oldest_in_use() {
         Version(0),
         "somebody is still there"
     );
-    // What is accepted meanwhile waits, and a reader that comes is in the newer one.
+    // A change accepted now waits, and a new reader enters the newer side.
     insert(&mut writer, 2).unwrap();
     let second = late.pin();
     assert_eq!(
@@ -142,15 +142,15 @@ fn slots_are_used_again() {
     assert!(format!("{table:?}").contains("slots: 3"));
 }
 
-/// Each new reader takes a constant number of steps: were it to look at all
-/// slots, this would take minutes.
+/// Making a reader takes a constant number of steps: if each new reader read all slots,
+/// this test would take minutes.
 #[test]
 fn many_readers_come_and_go() {
     const READERS: usize = 20_000;
     let (mut writer, table) = build(0..3, &Limits::default());
     let mut readers: Vec<Reader> = (0..READERS).map(|_| table.reader()).collect();
     assert_eq!(table.sides.slot_count(), READERS);
-    // Drops readers here and there, and makes as many while all others live.
+    // Drops some readers, and makes the same number while all others exist.
     for round in 0..20 {
         let stay = |index: usize| !(index + round).is_multiple_of(3);
         let mut index = 0;
@@ -161,7 +161,7 @@ fn many_readers_come_and_go() {
         assert!(readers.len() < READERS * 7 / 10);
         readers.resize_with(READERS, || table.reader());
     }
-    // One at a time while all others live.
+    // One reader at a time, while all others exist.
     for _ in 0..READERS {
         drop(readers.pop());
         readers.push(table.reader());
@@ -171,7 +171,7 @@ fn many_readers_come_and_go() {
         READERS,
         "none was made without need"
     );
-    // No two readers share a slot: each is in the way by itself.
+    // No two readers share a slot: each of them blocks the standby by itself.
     for which in [0, READERS / 2, READERS - 1] {
         writer.synchronize();
         let guard = readers[which].pin();
@@ -267,7 +267,7 @@ fn a_limit_on_bytes_refuses_growth_and_never_what_was_accepted() {
     let mut number = 100;
     let refused = loop {
         if number == 400 {
-            // From here on what was gathered becomes visible, on both sides.
+            // From now on pending changes become visible, on both sides.
             drop(guard.take());
         }
         match insert(&mut writer, number) {
@@ -308,7 +308,7 @@ fn pending_changes_are_bounded_and_only_the_writer_waits() {
     }
     assert_eq!(writer.pending(), MAX_PENDING);
     leave.send(()).unwrap();
-    // This one waits for the reader.
+    // This call waits for the reader.
     let last = writer.apply(&one).unwrap();
     assert_eq!((writer.pending(), writer.visible()), (0, last));
     assert_eq!(thread.join().unwrap(), Version(0));
@@ -347,18 +347,18 @@ fn a_rebuild_may_be_stopped() {
     assert!(stops >= 5, "{stops}");
 }
 
-/// An engine with one rule at most, which panics or is static on demand, and
-/// tells what it is told to do.
+/// An engine with at most one rule. It panics or takes no updates on demand, and records
+/// the calls that it receives.
 struct Fragile {
     schema: Arc<Schema>,
     rules: Vec<RuleId>,
     updates: bool,
     told: Arc<Mutex<Vec<Told>>>,
-    /// Steps that there are for maintaining.
+    /// The remaining steps of maintenance.
     steps: usize,
 }
 
-/// What an engine is told to do.
+/// A call that the engine receives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Told {
     Change(u32),
@@ -544,8 +544,8 @@ fn static_engines_are_refused() {
     );
 }
 
-/// A policy's table refuses and accepts exactly what the policy's classifier
-/// does, also for what is not visible yet, with a publish interval as without.
+/// A policy's table refuses and accepts exactly what the policy's classifier does, also
+/// for rules that are not visible yet, with and without a publish interval.
 #[test]
 fn a_policys_table_agrees_with_the_policys_classifier() {
     for interval in [Duration::ZERO, Duration::MAX] {

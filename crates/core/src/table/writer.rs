@@ -1,4 +1,4 @@
-//! The writer: accepts transactions, and makes them visible in groups.
+//! The writer: accepts transactions, and publishes them in groups.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,47 +11,46 @@ use super::log::Log;
 use super::publish_interval::PublishInterval;
 use super::replica::{Accepted, ChangeLog, Replica};
 use super::{left_right, sync};
-// The replica of a writer unless said otherwise; nothing here knows what it is.
+// The default replica of a writer; nothing else in this file depends on it.
 use super::EngineReplica;
 
-/// The most changes that are accepted and not yet visible when
-/// [`Writer::apply`] returns. Where there would be more, the writer waits for
-/// the readers in its way, and [`Writer::try_apply`] does nothing. Room for what
-/// a writer does in 20 ms at 3 million changes a second, several time slices of
-/// a reader that was interrupted in mid-batch; 5 MB of IPv4 rules.
+/// The largest number of changes that are accepted and not yet visible when
+/// [`Writer::apply`] returns. If there would be more, [`Writer::apply`] waits for the
+/// readers in the standby, and [`Writer::try_apply`] returns without a change. A writer
+/// with 3 million changes a second makes these changes in 20 ms, several time slices of
+/// a reader that was interrupted during a batch. They take 5 MB for IPv4 rules.
 pub const MAX_PENDING: usize = 65_536;
 
-/// With a publish interval, a call that brings *n* changes replays at most
-/// `CATCH_UP_TIMES` × *n* + `CATCH_UP_MORE` changes on the standby. Two times
-/// *n* is the work itself, once on each side; the third makes up for the time in
-/// which a reader was in the standby. The constant is 0.1 to 0.2 ms of
-/// `forest`'s work, and lets calls with few changes catch up with one that had
-/// many.
+/// With a publish interval, a call with *n* changes replays at most `CATCH_UP_TIMES` ×
+/// *n* + `CATCH_UP_MORE` changes on the standby. The work itself is 2 × *n*, once on
+/// each side. The third *n* makes up for the time while a reader was in the standby. The
+/// constant takes 0.1 to 0.2 ms in `forest`. With it, calls with few changes catch up
+/// after a call with many.
 const CATCH_UP_TIMES: usize = 3;
 const CATCH_UP_MORE: usize = 256;
 
-/// Makes a table's transactions. A table has one writer.
+/// Makes a table's transactions. Each table has one writer.
 ///
-/// Dropping it makes accepted changes visible if no reader is in the way; call
-/// [`publish`](Self::publish) before, to be sure. Readers go on with the last
-/// version that was visible.
+/// Dropping the writer publishes accepted changes if no reader is in the standby; call
+/// [`publish`](Self::publish) before to be sure. Readers continue with the last visible
+/// version.
 pub struct Writer<R: Replica = EngineReplica> {
     sides: left_right::Writer<Side<R>>,
-    /// What the live side has and the standby lacks.
+    /// Accepted changes that the live side has and the standby lacks.
     old: Log<R>,
-    /// What was accepted and neither side has.
+    /// Accepted changes that neither side has.
     new: Log<R>,
-    /// What the replica remembers of everything accepted.
+    /// The replica's state about accepted changes.
     state: R::Accepted,
-    /// The newest version, all that was accepted.
+    /// The newest version, with everything accepted.
     accepted: Version,
     /// The live side's version.
     visible: Version,
-    /// The version that was visible before; no reader is in an older one.
+    /// The version that was visible before the last swap; no reader is in an older one.
     before: Version,
-    /// How often the sides may swap.
+    /// Limits how often the sides swap.
     interval: PublishInterval,
-    /// Set while a replica changes; still set afterwards, it panicked.
+    /// True while a replica changes. If it stays true, the replica panicked.
     poisoned: bool,
 }
 
@@ -70,42 +69,41 @@ impl<R: Replica> Writer<R> {
         }
     }
 
-    /// Accepts all of a transaction's changes, in order, or refuses all.
-    /// Accepted changes are visible when the version returned is; that is at
-    /// once unless a reader that pinned an older version is still there or the
-    /// [publish interval](Self::set_publish_interval) is not over, and with a
-    /// later call otherwise.
+    /// Accepts all of a transaction's changes, in order, or refuses all. The changes are
+    /// visible once the returned version is. That is immediately, unless a reader is
+    /// still in an older version or the [publish interval](Self::set_publish_interval)
+    /// is not over; then a later call makes them visible.
     ///
-    /// Waits only when more than [`MAX_PENDING`] changes would stay invisible,
-    /// for the readers that are in the way. If such a reader was leaked together
-    /// with a guard ([`Reader::pin`](super::Reader::pin)), it waits for ever.
-    /// [`try_apply`](Self::try_apply) never waits. In a policy, a change counts
-    /// once for each part where it does something.
+    /// Waits only if more than [`MAX_PENDING`] changes would stay invisible, until
+    /// readers of older versions have left. If such a reader was leaked together with a
+    /// guard ([`Reader::pin`](super::Reader::pin)), it waits for ever.
+    /// [`try_apply`](Self::try_apply) never waits. In a policy, a change counts once for
+    /// each part that it changes.
     ///
     /// # Errors
-    /// What cannot be made, and why; nothing is changed then. For rules it is an
-    /// [`UpdateError`](crate::UpdateError), which names the change. When a part
-    /// of a policy has no room left in bytes, that is the first change that
-    /// gives this part a rule.
+    /// The reason why the transaction cannot be made; nothing is changed then. For rules
+    /// it is an [`UpdateError`](crate::UpdateError), which names the change. If a part
+    /// of a policy has reached its limit on bytes, the error names the first change that
+    /// adds a rule to the part.
     ///
     /// # Panics
-    /// When the table is [poisoned](Self::is_poisoned).
+    /// If the table is [poisoned](Self::is_poisoned).
     pub fn apply(&mut self, transaction: R::Transaction<'_>) -> Result<Version, R::Refusal> {
         self.refuse_poisoned();
         self.count(transaction)?;
         Ok(self.accept(transaction))
     }
 
-    /// As [`apply`](Self::apply), but where that would wait this changes nothing
-    /// and says so. Waits for no reader.
+    /// Like [`apply`](Self::apply), but returns an error and changes nothing if
+    /// [`apply`](Self::apply) would wait. Waits for no reader.
     ///
     /// # Errors
-    /// [`TryApplyError::Refused`] when [`apply`](Self::apply) would refuse the
-    /// transaction, and [`TryApplyError::WouldWait`] when it would wait for a
-    /// reader; nothing is changed then.
+    /// [`TryApplyError::Refused`] if [`apply`](Self::apply) would refuse the
+    /// transaction; [`TryApplyError::WouldWait`] if it would wait for a reader. Nothing
+    /// is changed then.
     ///
     /// # Panics
-    /// When the table is [poisoned](Self::is_poisoned).
+    /// If the table is [poisoned](Self::is_poisoned).
     pub fn try_apply(
         &mut self,
         transaction: R::Transaction<'_>,
@@ -113,7 +111,7 @@ impl<R: Replica> Writer<R> {
         self.refuse_poisoned();
         let counted = self.count(transaction);
         let changes = counted.map_err(TryApplyError::Refused)?;
-        // A standby that is free stays so until this writer swaps.
+        // A free standby stays free until this writer swaps.
         let pending = self.pending();
         if pending.saturating_add(changes) > MAX_PENDING && !self.sides.standby_is_free() {
             return Err(TryApplyError::WouldWait {
@@ -125,10 +123,10 @@ impl<R: Replica> Writer<R> {
         Ok(self.accept(transaction))
     }
 
-    /// Says whether [`apply`](Self::apply) would accept the transaction.
+    /// Checks if [`apply`](Self::apply) would accept the transaction.
     ///
     /// # Errors
-    /// The same as [`apply`](Self::apply).
+    /// As for [`apply`](Self::apply).
     pub fn check(&mut self, transaction: R::Transaction<'_>) -> Result<(), R::Refusal> {
         self.count(transaction).map(drop)
     }
@@ -139,15 +137,15 @@ impl<R: Replica> Writer<R> {
         sides.with_live(|side| state.check(&side.replica, transaction))
     }
 
-    /// Accepts a transaction that was checked.
+    /// Accepts a transaction that passed the check.
     fn accept(&mut self, transaction: R::Transaction<'_>) -> Version {
-        let from = self.pending();
+        let pending_before = self.pending();
         self.poisoned = true;
         self.state.accept(transaction, self.new.changes_mut());
         self.poisoned = false;
         self.accepted = self.accepted.next();
-        if !self.proceed(self.pending() - from) {
-            self.state.deferred(self.new.changes(), from);
+        if !self.proceed(self.pending() - pending_before) {
+            self.state.deferred(self.new.changes(), pending_before);
             if self.pending() > MAX_PENDING {
                 self.publish();
             }
@@ -155,14 +153,13 @@ impl<R: Replica> Writer<R> {
         self.accepted
     }
 
-    /// Makes everything accepted visible to every reader that pins once this
-    /// returns; returns its version, the newest. Waits for readers that pinned
-    /// before the last changes became visible, if they are in the way, and for
-    /// ever if one of them was leaked together with a guard;
-    /// [`try_publish`](Self::try_publish) never waits.
+    /// Makes everything accepted visible to every reader that pins after this returns.
+    /// Returns the newest version. Waits until readers that pinned before the last
+    /// publication have left; if such a reader was leaked together with a guard, it
+    /// waits for ever. [`try_publish`](Self::try_publish) never waits.
     ///
     /// # Panics
-    /// When the table is [poisoned](Self::is_poisoned).
+    /// If the table is [poisoned](Self::is_poisoned).
     pub fn publish(&mut self) -> Version {
         while !self.try_publish() {
             self.wait_for_standby();
@@ -170,12 +167,12 @@ impl<R: Replica> Writer<R> {
         self.visible
     }
 
-    /// Makes everything accepted visible, unless a reader is in the way; says
-    /// whether everything accepted is visible now. Waits for no reader, and
-    /// ignores the [publish interval](Self::set_publish_interval).
+    /// Makes everything accepted visible, unless a reader is in the standby. Returns
+    /// true if everything accepted is visible. Waits for no reader, and ignores the
+    /// [publish interval](Self::set_publish_interval).
     ///
     /// # Panics
-    /// When the table is [poisoned](Self::is_poisoned).
+    /// If the table is [poisoned](Self::is_poisoned).
     pub fn try_publish(&mut self) -> bool {
         self.refuse_poisoned();
         if self.is_published() {
@@ -189,14 +186,14 @@ impl<R: Replica> Writer<R> {
         true
     }
 
-    /// For a writer that has nothing else to do. Once the
-    /// [publish interval](Self::set_publish_interval) is over, the same as
-    /// [`try_publish`](Self::try_publish); before, prepares up to 256 of the
-    /// changes that will be published then. Says whether everything accepted is
-    /// visible now. Waits for no reader.
+    /// For a writer that has nothing else to do. After the [publish
+    /// interval](Self::set_publish_interval), does what
+    /// [`try_publish`](Self::try_publish) does; before, prepares up to 256 of the
+    /// changes for the next publication. Returns true if everything accepted is visible.
+    /// Waits for no reader.
     ///
     /// # Panics
-    /// When the table is [poisoned](Self::is_poisoned).
+    /// If the table is [poisoned](Self::is_poisoned).
     pub fn publish_if_due(&mut self) -> bool {
         self.refuse_poisoned();
         if self.interval.is_over() {
@@ -208,33 +205,30 @@ impl<R: Replica> Writer<R> {
         self.is_published()
     }
 
-    /// Sets the publish interval, the least time from one publication to the
-    /// next. Accepted changes wait to be published together until it is over, or
-    /// until twice that where many have gathered. Zero, the default, publishes
-    /// with each call where no reader is in the way. The interval begins now,
-    /// and again with each publication.
+    /// Sets the publish interval, the least time from one publication to the next.
+    /// Accepted changes are published together after the interval, or after up to two
+    /// intervals if many are pending. With zero, the default, each call publishes if no
+    /// reader is in the standby. The interval begins with this call, and again with each
+    /// publication.
     ///
-    /// A reader's caches hold nothing of what is newly published: after each
-    /// publication, lookups are slower for a while. Where changes come all the
-    /// time, an interval of some milliseconds makes that rare.
+    /// After each publication, readers' caches have no data of the new live side, and
+    /// lookups are slower for a while. If changes come all the time, an interval of some
+    /// milliseconds makes this rare.
     ///
-    /// The library reads no clock. With an interval, tell the writer the time
-    /// with [`set_now`](Self::set_now) before each call; an interval during
-    /// which it is not told is never over.
+    /// The library reads no clock. With an interval, call [`set_now`](Self::set_now)
+    /// before each call; the interval never ends without it.
     ///
-    /// Only calls publish. A writer that may have nothing to do for long calls
-    /// [`publish_if_due`](Self::publish_if_due) now and then, or
-    /// [`publish`](Self::publish) before. The first change after a quiet time
-    /// does not wait, since the interval is over by then.
-    /// [`publish`](Self::publish), [`try_publish`](Self::try_publish),
-    /// [`synchronize`](Self::synchronize) and
-    /// [`on_both_sides`](Self::on_both_sides) (`rebuild`) ignore the interval. So does [`apply`](Self::apply) where more than
-    /// [`MAX_PENDING`] changes would wait.
+    /// Only calls publish. A writer that may be idle for long calls
+    /// [`publish_if_due`](Self::publish_if_due) from time to time, or
+    /// [`publish`](Self::publish) before. The first change after an idle time does not
+    /// wait, since the interval is over by then. [`publish`](Self::publish),
+    /// [`try_publish`](Self::try_publish), [`synchronize`](Self::synchronize),
+    /// [`on_both_sides`](Self::on_both_sides) and `rebuild` ignore the interval. So does
+    /// [`apply`](Self::apply) if more than [`MAX_PENDING`] changes would be pending.
     ///
-    /// The work is spread over the calls made meanwhile: until twice the
-    /// interval has passed, a call that brings *n* changes makes at most
-    /// 3 *n* + 256 changes on the side that no reader uses, its own and older
-    /// ones.
+    /// The work is spread over the calls of the interval: until twice the interval has
+    /// passed, a call with *n* changes makes at most 3 *n* + 256 changes on the standby,
+    /// including older ones.
     ///
     /// ```
     /// use std::time::{Duration, Instant};
@@ -256,24 +250,22 @@ impl<R: Replica> Writer<R> {
         self.interval.set(interval);
     }
 
-    /// The publish interval; zero for none.
+    /// Returns the publish interval; zero means none.
     #[must_use]
     pub fn publish_interval(&self) -> Duration {
         self.interval.get()
     }
 
-    /// Tells the writer the time, for the
-    /// [publish interval](Self::set_publish_interval): how long ago a moment is
-    /// that the caller chose once for all calls. Time that is told to go back
-    /// stands still. All later calls use it; where there is no interval, it is
-    /// not needed.
+    /// Sets the time for the [publish interval](Self::set_publish_interval): the time
+    /// since a moment that the caller chose once. An earlier time than before is
+    /// ignored. All later calls use the time; without an interval, it is not needed.
     pub fn set_now(&mut self, now: Duration) {
         self.interval.set_now(now);
     }
 
-    /// Replays on the standby after a call that brought that many changes, or
-    /// steps of other work, and publishes if it is time. Says whether everything
-    /// accepted is visible. Waits for no reader.
+    /// Replays on the standby after a call with `brought` changes or steps of other
+    /// work, and publishes if it is time. Returns true if everything accepted is
+    /// visible. Waits for no reader.
     fn proceed(&mut self, brought: usize) -> bool {
         if self.interval.get().is_zero() {
             return self.try_publish();
@@ -296,13 +288,13 @@ impl<R: Replica> Writer<R> {
         false
     }
 
-    /// Whether everything accepted is visible and begun.
+    /// True if everything accepted is visible and no work has to be begun.
     fn is_published(&self) -> bool {
         self.visible == self.accepted && !self.new.has_work()
     }
 
-    /// Replays on the standby, which must be free, as much of what it lacks as
-    /// the budget allows; says whether it has everything then.
+    /// Replays pending changes and work on the standby, which must be free, within the
+    /// budget. Returns true if the standby then has everything.
     fn catch_up(&mut self, mut budget: usize) -> bool {
         if self.old.is_done() && self.new.is_done() {
             return true;
@@ -319,28 +311,28 @@ impl<R: Replica> Writer<R> {
         self.old.is_done() && self.new.is_done()
     }
 
-    /// Publishes, then waits until no reader is in an older version: what was
-    /// removed is no longer in use anywhere.
+    /// Publishes, then waits until no reader is in an older version. Then nothing that
+    /// was removed is in use.
     ///
     /// # Panics
-    /// When the table is [poisoned](Self::is_poisoned).
+    /// If the table is [poisoned](Self::is_poisoned).
     pub fn synchronize(&mut self) -> Version {
         self.publish();
         self.wait_for_standby();
         self.visible
     }
 
-    /// Publishes, then has both sides do the same work, one after the other,
-    /// without a new version: it must not change any answer. Readers go on
-    /// meanwhile. Waits for readers of older versions. [`operate`](Self::operate)
-    /// is for work that need not be waited for.
+    /// Publishes, then does the same work on both sides, one after the other, without a
+    /// new version: the work must not change any answer. Readers continue during the
+    /// work. Waits for readers of older versions. [`operate`](Self::operate) does work
+    /// without waiting.
     ///
     /// # Errors
-    /// The first error of `work`. Where that is the second side's, the first has
+    /// The first error of `work`. If the error is the second side's, the first side has
     /// done the work and is live.
     ///
     /// # Panics
-    /// When the table is [poisoned](Self::is_poisoned).
+    /// If the table is [poisoned](Self::is_poisoned).
     pub fn on_both_sides<E>(
         &mut self,
         mut work: impl FnMut(&mut R) -> Result<(), E>,
@@ -352,8 +344,8 @@ impl<R: Replica> Writer<R> {
         Ok(self.visible)
     }
 
-    /// Waits for the standby, brings it up to the live side, so that nothing is
-    /// logged, and works on it. Nothing may be pending.
+    /// Waits for the standby, replays everything so that the log is empty, and does the
+    /// work. Nothing may be pending.
     fn work_on_standby<E>(
         &mut self,
         work: &mut impl FnMut(&mut R) -> Result<(), E>,
@@ -367,26 +359,26 @@ impl<R: Replica> Writer<R> {
         done.expect(FREE)
     }
 
-    /// Has both sides do an operation after everything accepted, at the same
-    /// place among the changes. Makes no version and waits for no reader.
+    /// Does an operation on both sides after everything accepted, at the same position
+    /// among the changes. Makes no version and waits for no reader.
     ///
     /// # Panics
-    /// When the table is [poisoned](Self::is_poisoned).
+    /// If the table is [poisoned](Self::is_poisoned).
     pub fn operate(&mut self, operation: R::Operation) {
         self.refuse_poisoned();
         self.new.push_operation(operation);
         self.proceed(1);
     }
 
-    /// For times without changes: makes up to `steps` steps of work that an
-    /// operation has begun, such as adopting plans, each about the work of a
-    /// change, on the side that no reader uses. That side then becomes the live
-    /// one, at the end of the [publish interval](Self::set_publish_interval) if
-    /// there is one. Does nothing while a reader is in the way. Says whether
-    /// there is more to do; a thread that holds a guard must not wait for that.
+    /// For times without changes: makes up to `steps` steps of work that an operation
+    /// has begun, such as adopting plans, on the standby. Each step is about the work of
+    /// a change. The standby then becomes live, at the end of the [publish
+    /// interval](Self::set_publish_interval) if there is one. Does nothing while a
+    /// reader is in the standby. Returns true if there is more to do; a thread that has
+    /// a guard must not wait for that.
     ///
     /// # Panics
-    /// When the table is [poisoned](Self::is_poisoned).
+    /// If the table is [poisoned](Self::is_poisoned).
     pub fn maintain(&mut self, steps: usize) -> bool {
         self.refuse_poisoned();
         if !self.is_unfinished() {
@@ -399,13 +391,13 @@ impl<R: Replica> Writer<R> {
         self.is_unfinished()
     }
 
-    /// Whether there is anything to do for [`maintain`](Self::maintain).
+    /// True if [`maintain`](Self::maintain) has work to do.
     fn is_unfinished(&self) -> bool {
         self.new.has_work() || self.with_accepted(|live, _| live.is_unfinished())
     }
 
-    /// The standby has everything: makes it live. What is in `new` is what the
-    /// side that was live lacks.
+    /// Makes the standby live; it must have everything. The old live side lacks what is
+    /// in `new`.
     fn swap(&mut self) {
         let version = self.accepted;
         let named = self.sides.with_standby(|side| side.version = version);
@@ -420,8 +412,8 @@ impl<R: Replica> Writer<R> {
         self.interval.begin();
     }
 
-    /// The only place where anybody waits: the writer, for readers that have
-    /// been in the standby since before it was the standby.
+    /// Waits for readers that have been in the standby since before the last swap. This
+    /// is the only place where any thread waits.
     fn wait_for_standby(&mut self) {
         let mut attempt: u32 = 0;
         while !self.sides.standby_is_free() {
@@ -430,8 +422,8 @@ impl<R: Replica> Writer<R> {
         }
     }
 
-    /// Reads what was accepted: the live side, and what the replica remembers of
-    /// everything that is not visible yet.
+    /// Calls `read` with the live side and the replica's state about accepted changes
+    /// that are not visible yet.
     pub fn with_accepted<T>(&self, read: impl FnOnce(&R, &R::Accepted) -> T) -> T {
         let state = &self.state;
         self.sides.with_live(|side| read(&side.replica, state))
@@ -443,38 +435,39 @@ impl<R: Replica> Writer<R> {
         self.accepted
     }
 
-    /// The version that readers who pin now see.
+    /// The version that readers see if they pin now.
     #[must_use]
     pub fn visible(&self) -> Version {
         self.visible
     }
 
-    /// A version of which no reader is in an older one, nor will be: what was removed
-    /// by its transactions is no longer in use anywhere. Waits for no reader;
-    /// [`synchronize`](Self::synchronize) does, until this is the newest version.
+    /// Returns a version such that no reader is in an older one, nor will be. Nothing
+    /// that its transactions removed is in use. Waits for no reader;
+    /// [`synchronize`](Self::synchronize) waits until this is the newest version.
     pub fn oldest_in_use(&mut self) -> Version {
         match self.sides.standby_is_free() {
             true => self.visible,
-            // Readers that came before the last swap, which found none older.
+            // Readers that pinned before the last swap; that swap required that none was
+            // older.
             false => self.before,
         }
     }
 
-    /// Changes that are accepted and not visible yet; at most [`MAX_PENDING`]
-    /// between calls.
+    /// The number of changes that are accepted and not yet visible; at most
+    /// [`MAX_PENDING`] between calls.
     #[must_use]
     pub fn pending(&self) -> usize {
         self.new.changes().len()
     }
 
-    /// Bytes of everything that the writer keeps beside the two sides
-    /// ([`Guard::bytes`](super::Guard::bytes) has those).
+    /// Bytes that the writer holds, without the two sides
+    /// ([`Guard::bytes`](super::Guard::bytes) returns the bytes of a side).
     #[must_use]
     pub fn log_bytes(&self) -> usize {
         self.old.bytes() + self.new.bytes() + self.state.bytes()
     }
 
-    /// Where readers come from.
+    /// Returns the table, which makes readers.
     #[must_use]
     pub fn table(&self) -> Table<R> {
         Table {
@@ -482,9 +475,9 @@ impl<R: Replica> Writer<R> {
         }
     }
 
-    /// Whether a replica, such as one of an engine, panicked while it was changed.
-    /// Readers then go on with the last visible version, which is unharmed; the writer can do nothing
-    /// more, and its calls panic.
+    /// True if a replica, such as an engine, panicked while it was changed. Readers then
+    /// continue with the last visible version, which is unharmed; all calls of the
+    /// writer panic.
     #[must_use]
     pub fn is_poisoned(&self) -> bool {
         self.poisoned
@@ -493,7 +486,7 @@ impl<R: Replica> Writer<R> {
     fn refuse_poisoned(&self) {
         assert!(
             !self.poisoned,
-            "the table is poisoned: what it holds panicked during an earlier update"
+            "the table is poisoned: a replica panicked during an earlier update"
         );
     }
 }
@@ -502,7 +495,7 @@ const FREE: &str = "the standby stays free until the next swap";
 
 impl<R: Replica> Drop for Writer<R> {
     fn drop(&mut self) {
-        // A panic that is under way may come from anywhere in here.
+        // If the thread is panicking, the panic may come from this writer.
         if !self.poisoned && !std::thread::panicking() {
             self.try_publish();
         }

@@ -11,9 +11,9 @@ use crate::schema::Schema;
 use super::Transaction;
 use super::packed::{Kind, PackedChanges, RuleHead};
 
-/// Changes with rules that are packed into one buffer, which
-/// [`clear`](Self::clear) keeps: filled and applied again and again, no change
-/// allocates. Lends the changes as a [`Transaction`].
+/// Changes whose rules are packed into one buffer. [`clear`](Self::clear) keeps
+/// the buffer, so a reused transaction allocates nothing. Lends the changes as
+/// a [`Transaction`].
 ///
 /// ```
 /// use classyard::prelude::*;
@@ -36,12 +36,12 @@ use super::packed::{Kind, PackedChanges, RuleHead};
 pub struct TransactionBuf {
     schema: Arc<Schema>,
     changes: PackedChanges,
-    /// Memory for what is lent.
+    /// Memory for the lent transaction.
     memory: Transaction<'static>,
 }
 
 impl TransactionBuf {
-    /// No changes yet; rules will be of this schema.
+    /// Returns a transaction without changes, for rules of this schema.
     #[must_use]
     pub fn new(schema: &Arc<Schema>) -> TransactionBuf {
         TransactionBuf {
@@ -51,11 +51,11 @@ impl TransactionBuf {
         }
     }
 
-    /// Packs a rule and appends its insert. Its cookie is 0 unless
+    /// Packs a rule and appends an insert. The rule's cookie is 0 unless
     /// [set](Self::cookie).
     ///
     /// # Errors
-    /// [`RuleError`] when the matches are no rule of the schema; nothing is
+    /// [`RuleError`] if the matches are not a rule of the schema; nothing is
     /// appended then.
     pub fn insert(
         &mut self,
@@ -67,11 +67,11 @@ impl TransactionBuf {
         self.pack(Kind::Insert, id, priority, action, matches)
     }
 
-    /// Packs a rule and appends the replacement of the one with the same id. Its
-    /// cookie is 0 unless [set](Self::cookie).
+    /// Packs a rule and appends a replacement of the rule with the same id. The
+    /// new rule's cookie is 0 unless [set](Self::cookie).
     ///
     /// # Errors
-    /// The same as [`insert`](Self::insert).
+    /// As for [`insert`](Self::insert).
     pub fn modify(
         &mut self,
         id: RuleId,
@@ -101,8 +101,8 @@ impl TransactionBuf {
         Ok(self)
     }
 
-    /// Sets the cookie of the rule that was appended last. Without a rule, or
-    /// after a removal, it does nothing.
+    /// Sets the cookie of the last appended rule. Does nothing if there are no
+    /// changes, or the last change is a removal.
     pub fn cookie(&mut self, cookie: u64) -> &mut Self {
         let last = self.changes.len();
         self.changes
@@ -116,13 +116,13 @@ impl TransactionBuf {
         self
     }
 
-    /// The number of changes.
+    /// Returns the number of changes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.changes.len()
     }
 
-    /// Whether there is no change.
+    /// True if the transaction is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -133,8 +133,8 @@ impl TransactionBuf {
         self.changes.clear();
     }
 
-    /// The changes as a transaction, which returns its memory when it is
-    /// dropped.
+    /// Returns the changes as a transaction, which returns its memory when it
+    /// is dropped.
     #[must_use]
     pub fn transaction(&mut self) -> LentTransaction<'_> {
         let TransactionBuf {
@@ -153,7 +153,7 @@ impl TransactionBuf {
     }
 }
 
-/// A [`TransactionBuf`]'s changes.
+/// The changes of a [`TransactionBuf`] as a [`Transaction`].
 #[derive(Debug)]
 pub struct LentTransaction<'a> {
     transaction: Transaction<'a>,

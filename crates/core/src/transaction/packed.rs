@@ -1,4 +1,4 @@
-//! Changes that own their rules' words, all in one allocation.
+//! Changes that own the words of their rules in one allocation.
 //!
 //! ```text
 //! entries  kind, part, id, priority, action, cookie, ▼     32 bytes each
@@ -15,7 +15,7 @@ use crate::schema::Schema;
 
 use super::Change;
 
-/// What a change does.
+/// The operation of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Insert,
@@ -23,7 +23,7 @@ pub(crate) enum Kind {
     Modify,
 }
 
-/// What a packed rule has besides its matches.
+/// The data of a packed rule except its matches.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RuleHead {
     pub(crate) id: RuleId,
@@ -32,20 +32,20 @@ pub(crate) struct RuleHead {
     pub(crate) cookie: u64,
 }
 
-/// A change, without its words.
+/// A change without its words.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entry {
     kind: Kind,
     pub(crate) part: PartId,
-    /// How many rules a policy gains, if this entry counts it: a policy's change
-    /// may be several entries, one for each part.
+    /// The number of rules that a policy gains, if this entry counts it: a
+    /// policy's change may have several entries, one for each part.
     pub(crate) growth: i8,
-    // As in `RuleHead`, which would need 4 bytes more.
+    // These fields are not a `RuleHead`, which would take 4 more bytes.
     id: RuleId,
     priority: Priority,
     action: ActionId,
     cookie: u64,
-    /// Where the rule's words begin.
+    /// The start of the rule's words.
     words: usize,
 }
 
@@ -68,17 +68,17 @@ impl Entry {
         self.id
     }
 
-    /// Whether the rule stands in the part after the change.
+    /// True if the rule is in the part after the change.
     pub(crate) fn stands(&self) -> bool {
         self.kind != Kind::Remove
     }
 }
 
-/// Changes in order. Cleared and filled again, they allocate nothing.
+/// Changes in order. Refilling after a clear allocates nothing.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PackedChanges {
     entries: Vec<Entry>,
-    /// The rules' words, one after the other.
+    /// The words of all rules, in order.
     words: Vec<u64>,
 }
 
@@ -115,7 +115,7 @@ impl PackedChanges {
         }
     }
 
-    /// Packs a rule and appends the change; `kind` is no removal.
+    /// Packs a rule and appends its change; `kind` must not be a removal.
     ///
     /// # Errors
     /// [`RuleError`]; nothing is appended then.
@@ -142,14 +142,14 @@ impl PackedChanges {
         self.push(PartId::FIRST, &Change::Remove(id), 0);
     }
 
-    /// Sets the cookies of the last changes.
+    /// Sets the cookies of a range of changes.
     pub(crate) fn set_cookies(&mut self, changes: Range<usize>, cookie: u64) {
         for entry in &mut self.entries[changes] {
             entry.cookie = cookie;
         }
     }
 
-    /// Forgets all but the first changes.
+    /// Removes all but the first `changes` changes.
     pub(crate) fn truncate(&mut self, changes: usize) {
         if let Some(first) = self.entries.get(changes) {
             self.words.truncate(first.words);
@@ -157,8 +157,9 @@ impl PackedChanges {
         }
     }
 
-    /// A change of a part with this schema. Inlined, since copying a change that
-    /// was just returned in memory stalls (1 % of the writer's time).
+    /// Returns an entry's change, for a part with this schema. Inlined because
+    /// copying a change just returned in memory causes a store-to-load stall (1
+    /// % of the writer's time).
     #[inline]
     pub(crate) fn change<'a>(&'a self, entry: &Entry, schema: &'a Arc<Schema>) -> Change<'a> {
         let rule = |changes: &'a PackedChanges| RuleRef {
@@ -176,14 +177,14 @@ impl PackedChanges {
         }
     }
 
-    /// Forgets everything and keeps the memory.
+    /// Removes all changes and keeps the memory.
     pub(crate) fn clear(&mut self) {
         self.entries.clear();
         self.words.clear();
     }
 
-    /// Forgets everything. Keeps memory for `keep` changes and frees the rest, so
-    /// that one large transaction does not cost memory for good.
+    /// Removes all changes. Keeps memory for `keep` changes and frees the rest,
+    /// so that one large transaction does not hold memory forever.
     pub(crate) fn clear_to(&mut self, keep: usize) {
         if self.entries.capacity() > 2 * keep {
             let width = self.words.len() / self.entries.len().max(1);
@@ -194,7 +195,7 @@ impl PackedChanges {
         self.clear();
     }
 
-    /// Bytes held, spare room included.
+    /// Returns the bytes held, including unused capacity.
     pub(crate) fn bytes(&self) -> usize {
         self.entries.capacity() * size_of::<Entry>() + self.words.capacity() * size_of::<u64>()
     }
@@ -223,7 +224,7 @@ mod tests {
         for _ in 0..10_000 {
             changes.push(PartId::FIRST, &Change::Insert(rule.view()), 0);
         }
-        // What the documentation of the live table says.
+        // The number that the documentation of the live table states.
         assert!(size_of::<Entry>() + 8 * schema.rule_words() <= 72);
         let large = changes.bytes();
         changes.clear_to(100);

@@ -1,49 +1,50 @@
-//! Where rules stand, for the ids that some changes touch.
+//! The parts that contain a rule, for the ids that some changes touch.
 
 use hashbrown::HashMap;
 
 use crate::rule::RuleId;
 use crate::seed::MapState;
 
-/// For each id that some changes touch, the parts where the rule stands after
-/// them: a bit for each part. Rules of a single engine have one part.
+/// For each id that some changes touch, the parts that contain its rule
+/// afterwards: a bit for each part. Rules of a single engine have one part.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Standing {
     parts: HashMap<RuleId, u8, MapState>,
 }
 
 impl Standing {
-    /// A map of at most this capacity is cleared, and not replaced, whatever it
-    /// holds: that takes less time than a change does (2 KiB of control bytes).
-    const SMALL: usize = 2048;
+    /// A map of at most this capacity is always cleared, never replaced:
+    /// clearing takes less time than a change (2 KiB of control bytes).
+    const MAX_CLEARED_CAPACITY: usize = 2048;
 
-    /// The parts where a rule stands; `None` for ids that no change touched.
+    /// Returns the parts that contain a rule; `None` for ids that no change
+    /// touched.
     pub(crate) fn get(&self, id: RuleId) -> Option<u8> {
         self.parts.get(&id).copied()
     }
 
-    /// The rule now stands in these parts.
+    /// Sets the parts that contain a rule.
     pub(crate) fn set(&mut self, id: RuleId, parts: u8) {
         self.parts.insert(id, parts);
     }
 
-    /// The bits of a rule, which are 0 if no change touched it.
+    /// Returns the bits of a rule; 0 if no change touched it.
     pub(crate) fn bits_mut(&mut self, id: RuleId) -> &mut u8 {
         self.parts.entry(id).or_insert(0)
     }
 
-    /// Forgets all ids and keeps the memory, unless it is much more than these
-    /// ids needed: clearing takes as long as the map is large.
+    /// Removes all ids. Keeps the memory, unless it is much more than these ids
+    /// needed: the time of clearing grows with the map's capacity.
     pub(crate) fn clear(&mut self) {
         let capacity = self.parts.capacity();
-        if capacity > Self::SMALL && self.parts.len() * 16 < capacity {
+        if capacity > Self::MAX_CLEARED_CAPACITY && self.parts.len() * 16 < capacity {
             self.parts = HashMap::default();
         } else {
             self.parts.clear();
         }
     }
 
-    /// Forgets these ids, which are all that there are.
+    /// Removes `ids`, which must be all ids in the map.
     pub(crate) fn forget(&mut self, ids: impl Iterator<Item = RuleId>) {
         if self.parts.len() * 16 >= self.parts.capacity() {
             self.parts.clear();
@@ -54,7 +55,7 @@ impl Standing {
         }
     }
 
-    /// Bytes held, spare room included.
+    /// Returns the bytes held, including unused capacity.
     pub(crate) fn bytes(&self) -> usize {
         self.parts.allocation_size()
     }

@@ -1,31 +1,31 @@
-//! Requests for memory and the bytes of it, counted for each thread.
+//! Counts of allocation requests and bytes for each thread.
 
-// The allocator is what counts here.
+// Implements a global allocator.
 #![allow(unsafe_code)]
-// Tests use one kind of count or the other.
+// Each test uses only some of the counts.
 #![allow(dead_code)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 thread_local! {
-    /// Requests of this thread to the allocator for memory.
+    /// This thread's allocation requests.
     static REQUESTS: Cell<usize> = const { Cell::new(0) };
-    /// Bytes that this thread has allocated, less those that it has freed: below
-    /// zero where it frees what others have allocated.
+    /// Bytes that this thread has allocated minus bytes that it has freed.
+    /// Below zero if it frees memory from other threads.
     static BYTES: Cell<isize> = const { Cell::new(0) };
-    /// The most of these since they were last looked at.
+    /// The maximum of `BYTES` since the last reset.
     static PEAK: Cell<isize> = const { Cell::new(0) };
 }
 
-/// The system's allocator, counting.
+/// The system's allocator with counters.
 struct Counting;
 
 fn count() {
     REQUESTS.with(|requests| requests.set(requests.get() + 1));
 }
 
-/// `come` bytes are allocated, and then `go` bytes are freed.
+/// Counts `come` allocated bytes, then `go` freed bytes.
 fn change(come: usize, go: usize) {
     let size = |bytes: usize| isize::try_from(bytes).expect("no allocation is larger");
     let with = BYTES.with(Cell::get) + size(come);
@@ -33,12 +33,12 @@ fn change(come: usize, go: usize) {
     BYTES.with(|bytes| bytes.set(with - size(go)));
 }
 
-// SAFETY: everything is left to the system's allocator.
+// SAFETY: all calls are forwarded to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count();
         change(layout.size(), 0);
-        // SAFETY: the caller's promises are those that `System` requires.
+        // SAFETY: the caller's promises are the same that `System` requires.
         unsafe { System.alloc(layout) }
     }
 
@@ -57,7 +57,7 @@ unsafe impl GlobalAlloc for Counting {
 
     unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         count();
-        // As if there were always a new place: it often must be.
+        // Counted as if the memory always moved, which is often the case.
         change(size, layout.size());
         // SAFETY: as above; all memory comes from `System`.
         unsafe { System.realloc(memory, layout, size) }
@@ -67,24 +67,24 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// How many requests for memory this thread makes meanwhile.
+/// Returns the number of allocation requests of this thread during `work`.
 pub(crate) fn requests(work: impl FnOnce()) -> usize {
     let before = REQUESTS.with(Cell::get);
     work();
     REQUESTS.with(Cell::get) - before
 }
 
-/// Bytes of memory that some work on this thread took.
+/// Bytes of memory that work on this thread allocated.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bytes {
-    /// The most at once, beyond what there was before.
+    /// The peak above the bytes held before.
     pub(crate) peak: usize,
-    /// What is left of it, what the work returned included; what it freed of
-    /// before counts against it.
+    /// Bytes still held after the work, including its result, minus older
+    /// memory that it freed.
     pub(crate) left: isize,
 }
 
-/// How many bytes this thread takes meanwhile.
+/// Returns the result of `work` and the bytes that it allocated on this thread.
 pub(crate) fn bytes<T>(work: impl FnOnce() -> T) -> (T, Bytes) {
     let before = BYTES.with(Cell::get);
     PEAK.with(|peak| peak.set(before));

@@ -1,6 +1,6 @@
-//! Rules, transactions and batches that tests of the live table share.
+//! Rules, transactions and batches shared by tests of the live table.
 
-// Each test uses a part.
+// Each test uses only some items.
 #![allow(dead_code)]
 
 use std::collections::BTreeMap;
@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use classyard::table::Guard;
 use classyard::*;
 
-/// Numbers that follow from a seed (SplitMix64).
+/// A random number generator with a seed (SplitMix64).
 pub(crate) struct Dice(pub(crate) u64);
 
 impl Dice {
@@ -45,15 +45,15 @@ pub(crate) fn transaction(changes: &[Owned]) -> Transaction<'_> {
     transaction
 }
 
-/// Ids of the two marker rules, which every transaction leaves in place and
-/// some replace by removing both first.
+/// Ids of the two marker rules. Every transaction leaves both in place; some
+/// replace them by removing both first.
 pub(crate) const MARKERS: [u32; 2] = [0, 1];
 
 pub(crate) fn id(number: u32) -> RuleId {
     RuleId::new(number).unwrap()
 }
 
-/// A rule over a small space, so that rules overlap.
+/// Returns a rule over a small space, so that rules overlap.
 pub(crate) fn random_rule(number: u32, dice: &mut Dice) -> Rule {
     let mut address = |base: u128| FieldMatch::Prefix {
         value: base + u128::from((dice.roll() % 16) << 24),
@@ -85,28 +85,29 @@ pub(crate) fn random_rule(number: u32, dice: &mut Dice) -> Rule {
     .with_cookie(random_cookie(dice))
 }
 
-/// One of 2³² actions, so that two are seldom the same.
+/// Returns a random action. There are 2³², so that two actions are seldom
+/// equal.
 pub(crate) fn random_action(dice: &mut Dice) -> ActionId {
     ActionId(u32::try_from(dice.roll() >> 32).unwrap())
 }
 
-/// None most of the time.
+/// Returns 0 most of the time.
 pub(crate) fn random_cookie(dice: &mut Dice) -> u64 {
     [0, 0, 0, 1 << 32, dice.roll()][dice.below(5)]
 }
 
-/// The same rule with another action and cookie.
+/// Returns the rule with another action and cookie.
 pub(crate) fn with_other_action(rule: &Rule, dice: &mut Dice) -> Rule {
     let (rule, action) = (rule.view(), random_action(dice));
     let (schema, id) = (rule.schema(), rule.id());
-    let other = Rule::new(schema, id, rule.priority(), action, &rule.fields());
-    other.unwrap().with_cookie(random_cookie(dice))
+    let changed = Rule::new(schema, id, rule.priority(), action, &rule.fields());
+    changed.unwrap().with_cookie(random_cookie(dice))
 }
 
-/// One of the two markers, for one of two addresses, with this action.
+/// Returns a marker for address 0 or 1, with this action.
 fn marker(which: usize, address: usize, action: ActionId) -> Rule {
     let mut matches = [FieldMatch::Any; 5];
-    matches[1] = FieldMatch::Exact(MARKED + address as u128);
+    matches[1] = FieldMatch::Exact(FIRST_MARKER_ADDRESS + address as u128);
     let priority = Priority(1000);
     Rule::new(
         &Schema::ipv4_5tuple(),
@@ -118,10 +119,10 @@ fn marker(which: usize, address: usize, action: ActionId) -> Rule {
     .unwrap()
 }
 
-/// The markers' addresses are this and the next.
-const MARKED: u128 = 0xc0a8_0000;
+/// The markers have this address and the next.
+const FIRST_MARKER_ADDRESS: u128 = 0xc0a8_0000;
 
-/// The rules there are, and random transactions that change them.
+/// The current rules, and random transactions that change them.
 pub(crate) struct Model {
     pub(crate) rules: BTreeMap<u32, Rule>,
     swapped: usize,
@@ -150,11 +151,11 @@ impl Model {
         set
     }
 
-    /// A transaction that can be made; the model has made it.
+    /// Returns a valid transaction, and applies it to the model.
     pub(crate) fn draw(&mut self, dice: &mut Dice) -> Vec<Owned> {
         let mut changes = Vec::new();
         if dice.below(3) == 0 {
-            // The markers change places, with a moment in which neither is there.
+            // The markers swap addresses; in between, neither is present.
             changes.extend(MARKERS.map(|marker| Owned::Remove(id(marker))));
         }
         for _ in 0..dice.below(6) {
@@ -192,10 +193,10 @@ impl Model {
     }
 }
 
-/// Headers of a batch; the first two are the markers'.
+/// Returns the headers of a batch; the first two match the markers.
 pub(crate) fn batch(length: usize, dice: &mut Dice) -> KeyVec {
     let mut keys = KeyVec::new(&Schema::ipv4_5tuple());
-    for address in [MARKED, MARKED + 1] {
+    for address in [FIRST_MARKER_ADDRESS, FIRST_MARKER_ADDRESS + 1] {
         keys.push(&[0, address, 0, 0, 0]).unwrap();
     }
     for _ in 2..length {
@@ -206,8 +207,8 @@ pub(crate) fn batch(length: usize, dice: &mut Dice) -> KeyVec {
     keys
 }
 
-/// The rules that a guard shows, best first. All ways to get them must
-/// agree: ids, of which there are `ids`, and winners of this guard's lookups.
+/// Returns the rules that a guard shows, best first. Panics unless all ways to
+/// read them agree: ids (from 0 to `ids`), and winners of this guard's lookups.
 pub(crate) fn rules_seen(guard: &Guard<'_>, winners: &[Winner], ids: u32) -> Vec<Rule> {
     let rules: Vec<Rule> = guard.rules().collect();
     let ranks = rules.iter().map(|rule| rule.view().winner().rank());
@@ -230,14 +231,14 @@ pub(crate) fn rules_seen(guard: &Guard<'_>, winners: &[Winner], ids: u32) -> Vec
     rules
 }
 
-/// Rules as a table lists them.
+/// Returns rules in a table's order.
 pub(crate) fn best_first(rules: &BTreeMap<u32, Rule>) -> Vec<Rule> {
     let mut rules: Vec<Rule> = rules.values().cloned().collect();
     rules.sort_by_key(|rule| rule.view().winner().rank());
     rules
 }
 
-/// Makes changes that can be made.
+/// Applies valid changes.
 pub(crate) fn change(rules: &mut BTreeMap<u32, Rule>, changes: &[Owned]) {
     for change in changes {
         match change {
@@ -251,11 +252,11 @@ pub(crate) fn change(rules: &mut BTreeMap<u32, Rule>, changes: &[Owned]) {
     }
 }
 
-/// Panics unless a batch's answers show the markers in one of their two orders.
+/// Panics unless a batch's winners show the markers in either order.
 pub(crate) fn check_markers(winners: &[Winner]) {
-    let found = [winners[0].rule(), winners[1].rule()].map(|rule| rule.map(RuleId::get));
+    let markers = [winners[0].rule(), winners[1].rule()].map(|rule| rule.map(RuleId::get));
     let whole = [[Some(0), Some(1)], [Some(1), Some(0)]];
-    assert!(whole.contains(&found), "half a transaction: {found:?}");
+    assert!(whole.contains(&markers), "half a transaction: {markers:?}");
 }
 
 pub(crate) fn linear(rules: &RuleSet) -> Box<dyn Classifier> {
@@ -270,7 +271,7 @@ pub(crate) fn answers(classifier: &dyn Classifier, keys: &KeyVec) -> Vec<Winner>
     winners
 }
 
-/// A number for a list of answers, so that many can be remembered.
+/// Returns a hash of a list of winners, so that many lists can be stored.
 pub(crate) fn digest(winners: &[Winner]) -> u64 {
     winners.iter().fold(0, |sum, winner| {
         let number = match (winner.rule(), winner.priority()) {

@@ -1,4 +1,4 @@
-//! What the examples about flow caches have in common: pipelines, entries, frames.
+//! The common parts of the examples about flow caches: pipelines, entries, frames.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use classyard_datapath::pipeline::KINDS;
 use classyard_datapath::pipeline::{CacheSettings, Clock, Message, Pipeline, PortState};
 use classyard_datapath::{Action, Field, FieldValue, FlowMatch, Packet, PortNo, TableSettings};
 
-/// The caches of a worker: single flows in our own, and megaflows.
+/// Returns settings of a worker's caches: our own cache of single flows, and megaflows.
 pub(crate) fn caches(max_megaflows: usize, clock: Option<Clock>) -> CacheSettings {
     let kind = *KINDS.last().expect("kinds of caches");
     let settings = CacheSettings::new().seed(1).clock(clock);
@@ -18,7 +18,7 @@ pub(crate) fn caches(max_megaflows: usize, clock: Option<Clock>) -> CacheSetting
     settings.expect("counts in their ranges")
 }
 
-/// A pipeline with two ports and these entries.
+/// Returns a pipeline with two ports and these entries.
 pub(crate) fn pipeline(entries: impl IntoIterator<Item = Message>) -> Pipeline {
     let engine = EngineSpec::parse("forest").expect("the engine's name");
     let settings = TableSettings::new(engine).expect("it takes updates");
@@ -32,7 +32,7 @@ pub(crate) fn pipeline(entries: impl IntoIterator<Item = Message>) -> Pipeline {
     pipeline
 }
 
-/// A TCP packet: addresses and ports of source and destination.
+/// Returns a TCP packet; each tuple has an address and a port.
 pub(crate) fn tcp(source: (u32, u16), destination: (u32, u16)) -> Packet {
     let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0];
     frame.extend([0x45, 0, 0, 40, 0, 0, 0, 0, 64, 6, 0, 0]);
@@ -44,8 +44,8 @@ pub(crate) fn tcp(source: (u32, u16), destination: (u32, u16)) -> Packet {
     Packet::new(&frame, 1)
 }
 
-/// A message about an entry that sends packets on to a table, or out by port 2. Of each
-/// field value and mask.
+/// Returns a message about an entry that sends packets to a table or to port 2. `values`
+/// has fields with value and mask.
 pub(crate) fn entry(
     command: Command,
     (table, priority): (u8, u16),

@@ -1,13 +1,13 @@
-//! Bits of a packet's key: what matches ask of them, and what actions make of them.
+//! Bits of a packet's key that matches compare and actions set.
 
 use crate::field::{Field, Prerequisite, VLAN_PRESENT};
 use crate::flow_match::FlowMatch;
 use crate::key::{KEY_WORDS, PacketKey};
 
-/// As many words as a key has: a key, or a mask over one.
+/// The words of a key, or of a mask over a key.
 pub(crate) type Words = [u64; KEY_WORDS];
 
-/// Known bits of one word of a key: those of the mask have this value.
+/// Known bits of one word of a key: the bits of `mask` are `value`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Known {
     pub(crate) word: u8,
@@ -20,13 +20,13 @@ pub(crate) fn add_field(mask: &mut Words, field: Field) {
     PacketKey::place(field).set_bits(mask, u128::MAX);
 }
 
-/// Sets the bits of a mask that say what a packet has.
+/// Adds the presence bits to a mask.
 pub(crate) fn add_presence(mask: &mut Words) {
-    let place = PacketKey::presence_place();
-    mask[place.word] |= place.mask();
+    let part = PacketKey::presence_place();
+    mask[part.word] |= part.mask();
 }
 
-/// Sets the bits that decide whether packets have a field and it can be set in them.
+/// Adds the bits that decide whether packets have a field and an action can set it.
 pub(crate) fn add_has(mask: &mut Words, field: Field) {
     match field.info().prerequisite {
         Prerequisite::None | Prerequisite::InPort => {}
@@ -44,24 +44,24 @@ pub(crate) fn add_has(mask: &mut Words, field: Field) {
         }
     }
     match field {
-        // Only a tag has them.
+        // Only a tag has these fields.
         Field::VlanVid | Field::VlanPcp => {
             PacketKey::place(Field::VlanVid).set_bits(mask, u128::from(VLAN_PRESENT));
         }
-        // A frame too short for them has no type.
+        // A frame that is too short for addresses has no type.
         Field::EthDst | Field::EthSrc => add_field(mask, Field::EthType),
         _ => {}
     }
     add_presence(mask);
 }
 
-/// What a match asks of a key, by words.
+/// Returns the bits of a key that a match compares, by word.
 pub(crate) fn asked(flow: &FlowMatch) -> Vec<Known> {
     let (mut values, mut masks) = ([0; KEY_WORDS], [0; KEY_WORDS]);
     for asked in flow.values() {
-        let place = PacketKey::place(asked.field);
-        place.set_bits(&mut values, asked.value);
-        place.set_bits(&mut masks, asked.mask);
+        let placement = PacketKey::place(asked.field);
+        placement.set_bits(&mut values, asked.value);
+        placement.set_bits(&mut masks, asked.mask);
     }
     let presence = PacketKey::presence_place();
     let bits = u64::from(flow.presence().bits()) << presence.shift;
@@ -70,7 +70,7 @@ pub(crate) fn asked(flow: &FlowMatch) -> Vec<Known> {
     known(&values, &masks)
 }
 
-/// The words in which bits are known.
+/// Returns the words with known bits.
 pub(crate) fn known(values: &Words, masks: &Words) -> Vec<Known> {
     let words = (0..).zip(values.iter().zip(masks));
     let words = words.filter(|(_, (_, mask))| **mask != 0);
@@ -103,9 +103,9 @@ mod tests {
         .unwrap();
         let mut key = PacketKey::default();
         let fits = |key: &PacketKey| {
-            let asked = asked(&flow);
-            let mut asked = asked.iter();
-            asked.all(|it| key.words()[usize::from(it.word)] & it.mask == it.value)
+            let words = asked(&flow);
+            let mut words = words.iter();
+            words.all(|known| key.words()[usize::from(known.word)] & known.mask == known.value)
         };
         key.set(Field::EthType, 0x800);
         key.set(Field::IpProto, 6);

@@ -1,4 +1,4 @@
-//! Changes of flow entries, as far as cached flows depend on them.
+//! Changes of flow entries that affect cached flows.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -8,48 +8,50 @@ use classyard::{RuleId, Winner};
 use crate::flow::TableId;
 use crate::flow_match::FlowMatch;
 
-/// What became of an entry.
+/// A change of an entry.
 #[derive(Clone, Debug)]
 pub(crate) enum EntryChange {
-    /// It is new: packets that it matches may have another winner now.
+    /// An entry was added: packets that it matches may now have another winner.
     Added {
         table: TableId,
         winner: Winner,
         flow: Arc<FlowMatch>,
     },
-    /// It does something else with its packets, which take the same paths or not.
+    /// The entry's instructions changed. `goes_on` is true if its packets still take the
+    /// same paths.
     Modified { id: RuleId, goes_on: bool },
-    /// It is gone.
+    /// The entry was removed.
     Removed(RuleId),
 }
 
-/// Changes that are kept for those who have not seen them.
-const KEPT: usize = 4096;
+/// The number of changes that are stored for workers that have not applied them yet.
+const KEPT_CHANGES: usize = 4096;
 
 /// The latest changes, in order.
 #[derive(Default)]
 pub(crate) struct Recent {
-    /// Changes ever made.
+    /// The number of changes so far.
     made: u64,
     latest: VecDeque<EntryChange>,
 }
 
 impl Recent {
     pub(crate) fn push(&mut self, change: EntryChange) {
-        if self.latest.len() == KEPT {
+        if self.latest.len() == KEPT_CHANGES {
             self.latest.pop_front();
         }
         self.latest.push_back(change);
         self.made += 1;
     }
 
-    /// Changes ever made.
+    /// Returns the number of changes so far.
     #[inline]
     pub(crate) fn made(&self) -> u64 {
         self.made
     }
 
-    /// Those made after so many; `None` where they are kept no more.
+    /// Returns the changes after the first `seen`, or `None` if some of them are no
+    /// longer stored.
     pub(crate) fn since(&self, seen: u64) -> Option<impl Iterator<Item = &EntryChange> + Clone> {
         let new = usize::try_from(self.made - seen).ok()?;
         let first = self.latest.len().checked_sub(new)?;
@@ -71,7 +73,7 @@ mod tests {
         let since = |seen| recent.since(seen).map(Iterator::count);
         assert_eq!(since(5000), Some(0));
         assert_eq!(since(4990), Some(10));
-        assert_eq!(since(5000 - KEPT as u64), Some(KEPT));
+        assert_eq!(since(5000 - KEPT_CHANGES as u64), Some(KEPT_CHANGES));
         assert_eq!(since(10), None);
     }
 }

@@ -1,29 +1,30 @@
-//! The paths of each entry, of which most are opened and closed together with many others.
+//! The paths of each entry; most of an entry's paths open and close in large numbers.
 //!
 //! # Idea
-//! Nearly every path has some entries that thousands of paths have, such as those that
-//! send all packets to the next table. So a path that is closed is not looked for among
-//! these: they only count one less, and forget it when they get another one and as many
-//! are closed as are open.
-//! A path's number is given to another one later; *stamps* tell the two apart, a number
-//! that grows with each path that is opened.
+//! Nearly every path has some entries that thousands of paths share, such as entries that
+//! send all packets to the next table. So closing a path does not search for it in its
+//! entries' lists: each entry only decrements its number of open paths. A list drops its
+//! closed paths when a path is added and the list has more closed paths than open ones.
+//!
+//! A path's number may be reused. Each opened path has a new, larger *stamp*, which
+//! distinguishes it from earlier paths with the same number.
 
 use classyard::RuleId;
 use foldhash::HashMap;
 
 use super::path::PathId;
 
-/// A path, opened once.
+/// A path and the stamp of its opening.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Opened {
     pub(crate) path: PathId,
     pub(crate) stamp: u64,
 }
 
-/// The paths of an entry. Most entries have one: it is kept without a list.
+/// The paths of an entry. Most entries have one path, which needs no list.
 #[derive(Debug, Default)]
 struct Opens {
-    /// Those that are not closed.
+    /// The number of open paths.
     open: usize,
     first: Option<Opened>,
     more: Vec<Opened>,
@@ -33,12 +34,12 @@ struct Opens {
 #[derive(Debug, Default)]
 pub(crate) struct EntryPaths(HashMap<RuleId, Opens>);
 
-/// Closed paths of an entry may be as many as its open ones, and these more.
-const SLACK: usize = 16;
+/// The closed paths in a list may exceed its open paths by this number.
+const CLOSED_SLACK: usize = 16;
 
 impl EntryPaths {
-    /// A path of an entry is open from now on. Which of those before it still are says
-    /// `is_open`.
+    /// Adds an open path to an entry. `is_open` returns whether an earlier path is still
+    /// open.
     pub(crate) fn open(&mut self, entry: RuleId, opened: Opened, is_open: impl Fn(Opened) -> bool) {
         let paths = self.0.entry(entry).or_default();
         paths.open += 1;
@@ -46,13 +47,13 @@ impl EntryPaths {
             paths.first = Some(opened);
             return;
         }
-        if paths.more.len() > 2 * paths.open + SLACK {
-            paths.more.retain(|&it| is_open(it));
+        if paths.more.len() > 2 * paths.open + CLOSED_SLACK {
+            paths.more.retain(|&path| is_open(path));
         }
         paths.more.push(opened);
     }
 
-    /// A path of an entry is closed.
+    /// Removes a path from an entry's open paths.
     pub(crate) fn close(&mut self, entry: RuleId, closed: Opened) {
         let Some(paths) = self.0.get_mut(&entry) else {
             return;
@@ -66,13 +67,13 @@ impl EntryPaths {
         }
     }
 
-    /// The paths of an entry, those that are closed included unless they are forgotten.
+    /// Returns the paths of an entry. May include closed paths that were not dropped yet.
     pub(crate) fn of(&self, entry: RuleId) -> impl Iterator<Item = Opened> {
         let paths = self.0.get(&entry).into_iter();
         paths.flat_map(|paths| paths.first.iter().chain(&paths.more).copied())
     }
 
-    /// Forgets an entry. Returns what [`of`](Self::of) had.
+    /// Removes an entry. Returns its paths as [`of`](Self::of) does.
     pub(crate) fn remove(&mut self, entry: RuleId) -> impl Iterator<Item = Opened> + use<> {
         let paths = self.0.remove(&entry).unwrap_or_default();
         paths.first.into_iter().chain(paths.more)
@@ -97,41 +98,41 @@ mod tests {
         for seed in 0..20 {
             let mut dice = SeededDice::new(seed);
             let mut paths = EntryPaths::default();
-            // Stamps and entries of the paths that are open, by their numbers.
+            // Stamps and entries of the open paths, by number.
             let mut model: BTreeMap<u32, (u64, Vec<RuleId>)> = BTreeMap::new();
-            let most = [3, 40, 200][dice.below(3)];
+            let max_paths = [3, 40, 200][dice.below(3)];
             for stamp in 0..2_000 {
-                let number = u32::try_from(dice.below(most)).unwrap();
+                let number = u32::try_from(dice.below(max_paths)).unwrap();
                 let path = PathId(number);
                 if let Some((stamp, entries)) = model.remove(&number) {
                     for entry in entries {
                         paths.close(entry, Opened { path, stamp });
                     }
                 } else {
-                    // One that all have, one of few, one of many.
+                    // An entry of all paths, an entry of many paths, and an entry of few.
                     let entries = [0, 1 + dice.below(4), 5 + dice.below(300)];
                     let entries = entries.map(RuleId::from_index).to_vec();
                     for &entry in &entries {
-                        let is_open = |it: Opened| {
-                            let held = model.get(&it.path.0);
-                            held.is_some_and(|(stamp, _)| *stamp == it.stamp)
+                        let is_open = |opened: Opened| {
+                            let held = model.get(&opened.path.0);
+                            held.is_some_and(|(stamp, _)| *stamp == opened.stamp)
                         };
                         paths.open(entry, Opened { path, stamp }, is_open);
                     }
                     model.insert(number, (stamp, entries));
                 }
                 let entry = RuleId::from_index(dice.below(305));
-                let open = paths.of(entry).filter(|it| {
-                    let held = model.get(&it.path.0);
-                    held.is_some_and(|(stamp, _)| *stamp == it.stamp)
+                let open = paths.of(entry).filter(|opened| {
+                    let held = model.get(&opened.path.0);
+                    held.is_some_and(|(stamp, _)| *stamp == opened.stamp)
                 });
-                let mut open: Vec<u32> = open.map(|it| it.path.0).collect();
+                let mut open: Vec<u32> = open.map(|opened| opened.path.0).collect();
                 open.sort_unstable();
-                let wanted = model.iter().filter(|(_, (_, has))| has.contains(&entry));
-                let wanted: Vec<u32> = wanted.map(|(&number, _)| number).collect();
-                assert_eq!(open, wanted, "seed {seed}");
+                let expected = model.iter().filter(|(_, (_, has))| has.contains(&entry));
+                let expected: Vec<u32> = expected.map(|(&number, _)| number).collect();
+                assert_eq!(open, expected, "seed {seed}");
                 assert!(
-                    paths.of(entry).count() <= 2 * most + SLACK + 2,
+                    paths.of(entry).count() <= 2 * max_paths + CLOSED_SLACK + 2,
                     "seed {seed}"
                 );
             }

@@ -1,4 +1,4 @@
-//! What finds the megaflow that covers a packet.
+//! The choice of a lookup for megaflows.
 
 use std::fmt;
 
@@ -6,19 +6,19 @@ use classyard::{BuildError, EngineSpec};
 
 use super::store::index_schema;
 
-/// What finds the megaflow that covers a packet: hash tables, one for each mask, asked in
-/// the order of what was found in them lately, unless it is an engine.
+/// The lookup that finds the megaflow of a packet: an engine, or by default one hash
+/// table for each mask, probed in the order of recent hits.
 #[derive(Clone, Debug, Default)]
 pub struct Finder(Option<EngineSpec>);
 
 impl Finder {
-    /// The word for the hash tables.
+    /// The name of the hash tables in options.
     pub const SORTED: &'static str = "sorted";
 
-    /// An engine, over a rule for each megaflow.
+    /// Returns a finder that uses an engine with one rule for each megaflow.
     ///
     /// # Errors
-    /// [`BuildError`] where the engine takes no updates, does not serve the fields of
+    /// [`BuildError`] if the engine takes no updates, does not support the fields of
     /// megaflows, or has an option that this host lacks.
     pub fn engine(spec: EngineSpec) -> Result<Finder, BuildError> {
         if !spec.is_dynamic() {
@@ -29,14 +29,14 @@ impl Finder {
         Ok(Finder(Some(spec)))
     }
 
-    /// The engine, if it is one.
+    /// Returns the engine, if the finder uses one.
     pub(crate) fn spec(&self) -> Option<&EngineSpec> {
         self.0.as_ref()
     }
 }
 
 impl fmt::Display for Finder {
-    /// As `--megaflow-engine` takes it.
+    /// Writes the value of `--megaflow-engine`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
             None => f.write_str(Finder::SORTED),

@@ -1,14 +1,14 @@
-//! Flow caches: decisions of the pipeline that are kept for later packets.
+//! Flow caches: decisions of the pipeline that later packets reuse.
 //!
 //! | module | what it has |
 //! |---|---|
-//! | [`microflow`] | caches of single flows: they say where a flow's decision may be |
-//! | [`sorted_tuples`] | a tuple space whose tuples are kept in the order of their use |
-//! | `finder` | what finds the megaflow that covers a packet |
+//! | [`microflow`] | caches of single flows, which store where a flow's decision may be |
+//! | [`sorted_tuples`] | a tuple space that sorts its tuples by use |
+//! | `finder` | the choice of a lookup for megaflows: hash tables or an engine |
 //! | `store` | megaflows: keys under masks, and the paths of the packets that they cover |
-//! | `path` | the tables that packets are looked up in, and the entries that win them there |
+//! | `path` | the tables that look a packet up, and the entries that win there |
 //! | `entry_paths` | the paths of each entry |
-//! | `change` | changes of entries, as far as cached flows depend on them |
+//! | `change` | the changes of entries that affect cached flows |
 //! | `bits` | bits of a key |
 
 pub(crate) mod bits;

@@ -1,22 +1,22 @@
-//! Paths: the tables that a packet is looked up in, and the entries that win it there.
+//! Paths: the tables that look a packet up, and the entries that win there.
 //!
 //! # Idea
-//! What the pipeline decides about a packet is which entries win it. What these do with
-//! it is not decided once and for all: instructions, groups, meters and ports are
-//! those of the version that processes the packet. So a path is all that a flow cache
-//! has to keep, and few paths are taken by very many flows.
+//! The pipeline decides which entries win a packet. What these entries do with the packet
+//! is not cached: instructions, groups, meters and ports come from the version that
+//! processes the packet. So a flow cache only has to store paths, and many flows share
+//! few paths.
 //!
 //! ```text
 //! flow ─┐
 //! flow ─┼▶ path   table 0, entry 7 ─▶ table 1, entry 1034 ─▶ table 2, no entry
 //! flow ─┘
 //! ```
-//! A path *ends early*, and the pipeline goes on, where later lookups depend on more than
-//! the key: an action has uncovered headers that the key does not have, or a meter
-//! comes first.
+//! A path *ends early*, and the pipeline continues, if later lookups depend on more than
+//! the key: after an action that uncovers headers which the key does not have, or before
+//! a meter.
 //!
-//! A path is *closed* once it may be wrong, because an entry of it is gone or changed.
-//! Its number is free again when no cached flow refers to it.
+//! A path is *closed* when it may be wrong, because one of its entries was removed or
+//! changed. Its number is reused when no cached flow refers to it.
 
 use classyard::{RuleId, Winner};
 use foldhash::HashMap;
@@ -31,15 +31,15 @@ pub(crate) struct Step {
     pub(crate) table: TableId,
     /// The entry that wins, or a miss.
     pub(crate) winner: Winner,
-    /// What actions before this table have set in the key.
+    /// The bits of the key that actions before this table have set.
     pub(crate) set: Vec<Known>,
 }
 
-/// Where packets go.
+/// The tables of a packet's way.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Path {
     pub(crate) steps: Vec<Step>,
-    /// The table at which the pipeline goes on, where the path ends early.
+    /// The table at which the pipeline continues, if the path ends early.
     pub(crate) rest: Option<TableId>,
 }
 
@@ -51,7 +51,7 @@ impl Clone for Path {
         }
     }
 
-    /// In the memory that it has.
+    /// Reuses the memory of `self`.
     fn clone_from(&mut self, from: &Path) {
         self.steps.clone_from(&from.steps);
         self.rest = from.rest;
@@ -59,17 +59,18 @@ impl Clone for Path {
 }
 
 impl Path {
-    /// No steps, in the memory that it has.
+    /// Removes all steps. The path keeps its memory.
     pub(crate) fn clear(&mut self) {
         self.steps.clear();
         self.rest = None;
     }
 
-    /// A hash of who wins: the rest follows from that, until entries are modified.
+    /// Returns a hash of the winners. They determine the rest of the path until entries
+    /// are modified.
     fn hash(&self) -> u64 {
         self.steps.iter().fold(0, |hash, step| {
             let winner = step.winner.rank() ^ u64::from(step.table.0) << 56;
-            let product = u128::from(hash ^ winner) * u128::from(MULTIPLIER);
+            let product = u128::from(hash ^ winner) * u128::from(HASH_MULTIPLIER);
             #[allow(clippy::cast_possible_truncation)] // both halves are used
             let (low, high) = (product as u64, (product >> 64) as u64);
             low ^ high.rotate_left(32)
@@ -77,39 +78,39 @@ impl Path {
     }
 }
 
-/// Odd, with as many bits set as not.
-const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
+/// An odd number; about half of its bits are set.
+const HASH_MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// The number of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct PathId(pub(crate) u32);
 
-/// A path that is known, with what its owner keeps for it.
+/// A path with its program.
 struct Held<P> {
-    /// `None` once it is closed.
+    /// `None` after the path was closed.
     program: Option<P>,
-    /// Cached flows that refer to it.
+    /// The number of cached flows that refer to the path.
     flows: u32,
-    /// The store's era that the program is of.
+    /// The store's era when the program was made.
     era: u32,
-    /// When it was opened.
+    /// The stamp of its opening.
     stamp: u64,
     path: Path,
 }
 
-/// All paths that cached flows take, each with what a packet on it is executed by.
+/// The paths of all cached flows, each with the program that executes its packets.
 pub(crate) struct Paths<P> {
-    /// Those that no flow refers to are free: their memory is for other paths.
+    /// Paths without flows are free; their memory is reused.
     held: Vec<Held<P>>,
     free: Vec<u32>,
-    /// By their hashes, those that are open. Of two with the same hash one is found.
+    /// Open paths, by hash. Only one of several paths with the same hash is found.
     numbers: HashMap<u64, PathId>,
     by_entry: EntryPaths,
-    /// Paths ever opened.
+    /// The number of paths opened so far.
     opened: u64,
-    /// Paths that are open.
+    /// The number of open paths.
     open: usize,
-    /// Paths that were closed and that the owner has not seen yet.
+    /// Closed paths that the owner has not taken yet.
     closed: Vec<PathId>,
 }
 
@@ -128,9 +129,9 @@ impl<P> Default for Paths<P> {
 }
 
 impl<P> Paths<P> {
-    /// The number of a path, for one more flow, and whether it has a new program: a new
-    /// path has, and one whose program is of an earlier era, since its entries may do
-    /// something else by now.
+    /// Adds a flow to a path. Returns the path's number, and true if its program is new:
+    /// for a new path, or if the old program is of an earlier era, since the entries may
+    /// have changed.
     pub(crate) fn refer(
         &mut self,
         path: &Path,
@@ -177,13 +178,13 @@ impl<P> Paths<P> {
         (id, true)
     }
 
-    /// Paths that were closed since this was asked. To be asked before their numbers are
-    /// given to others: at least after each path that is added.
+    /// Returns the paths closed since the last call. The caller must call this before
+    /// their numbers are reused: at least after each added path.
     pub(crate) fn take_closed(&mut self) -> impl Iterator<Item = PathId> {
         self.closed.drain(..)
     }
 
-    /// One flow less refers to a path.
+    /// Removes a flow from a path.
     pub(crate) fn release(&mut self, id: PathId) {
         let held = self.held_mut(id);
         held.flows -= 1;
@@ -193,7 +194,7 @@ impl<P> Paths<P> {
         }
     }
 
-    /// The path may be wrong from now on.
+    /// Closes a path, since it may be wrong.
     pub(crate) fn close(&mut self, id: PathId) {
         let held = &mut self.held[id.0 as usize];
         if held.program.take().is_none() {
@@ -211,38 +212,38 @@ impl<P> Paths<P> {
         }
     }
 
-    /// The paths on which an entry wins.
+    /// Returns the open paths on which an entry wins.
     pub(crate) fn of_entry(&self, entry: RuleId) -> Vec<PathId> {
         let paths = self.by_entry.of(entry);
-        let open = paths.filter(|&it| is_open(&self.held, it));
-        open.map(|it| it.path).collect()
+        let open = paths.filter(|&opened| is_open(&self.held, opened));
+        open.map(|opened| opened.path).collect()
     }
 
-    /// The path of a number, and its program unless it is closed.
+    /// Returns the path with a number, and its program unless the path is closed.
     pub(crate) fn get(&self, id: PathId) -> (&Path, Option<&P>) {
         let held = &self.held[id.0 as usize];
         (&held.path, held.program.as_ref())
     }
 
-    /// What packets on a path are executed by; `None` once it is closed.
+    /// Returns the program of a path, or `None` if the path is closed.
     #[inline]
     pub(crate) fn program(&self, id: PathId) -> Option<&P> {
         self.held[id.0 as usize].program.as_ref()
     }
 
-    /// The same, to be changed.
+    /// Returns the program of a path, to be changed, or `None` if the path is closed.
     pub(crate) fn program_mut(&mut self, id: PathId) -> Option<&mut P> {
         self.held[id.0 as usize].program.as_mut()
     }
 
-    /// Fetches what is kept for a path into the cache: says nothing.
+    /// Prefetches the data of a path. The result has no meaning.
     #[inline]
     pub(crate) fn touch(&self, id: PathId) -> u64 {
         let held = self.held.get(id.0 as usize);
         held.map_or(0, |held| u64::from(held.era))
     }
 
-    /// Paths that are not closed.
+    /// Returns the number of open paths.
     pub(crate) fn len(&self) -> usize {
         self.open
     }
@@ -252,13 +253,13 @@ impl<P> Paths<P> {
     }
 }
 
-/// Whether a path was not closed since it was opened.
+/// True if a path has not been closed since it was opened.
 fn is_open<P>(held: &[Held<P>], opened: Opened) -> bool {
     let held = &held[opened.path.0 as usize];
     held.stamp == opened.stamp && held.program.is_some()
 }
 
-/// The entries on a path, each once: a table comes once.
+/// Returns the entries on a path. No entry repeats, since no table repeats.
 fn entries(path: &Path) -> impl Iterator<Item = RuleId> {
     path.steps.iter().filter_map(|step| step.winner.rule())
 }
@@ -295,19 +296,19 @@ mod tests {
             (paths.program(one), paths.program(two)),
             (None, Some(&"two"))
         );
-        // The same path anew, while flows still refer to the closed one.
-        let (anew, _) = paths.refer(&path(&[1, 2]), 0, |_| "anew");
-        assert_ne!(anew, one);
+        // The path is opened again while flows still refer to the closed one.
+        let (reopened, _) = paths.refer(&path(&[1, 2]), 0, |_| "reopened");
+        assert_ne!(reopened, one);
         paths.release(one);
         paths.release(one);
         let (three, _) = paths.refer(&path(&[4]), 0, |_| "three");
         assert_eq!(three, one, "its number is free");
-        assert_eq!(paths.program(anew), Some(&"anew"));
+        assert_eq!(paths.program(reopened), Some(&"reopened"));
         assert_eq!(paths.refer(&path(&[4]), 1, |_| "later"), (three, true));
         assert_eq!(paths.program(three), Some(&"later"), "another era");
         paths.release(three);
         assert_eq!(paths.len(), 3);
-        for id in [anew, two, three] {
+        for id in [reopened, two, three] {
             paths.release(id);
         }
         assert_eq!(paths.len(), 0);

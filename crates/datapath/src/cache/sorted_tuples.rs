@@ -1,13 +1,13 @@
-//! A tuple space whose tuples are kept in the order of their use.
+//! A tuple space that sorts its tuples by use.
 //!
 //! # Idea
-//! A tuple has all flow entries with one mask, in a hash table. A lookup searches tuple by
-//! tuple until one has an entry for the packet; entries do not overlap, so it is the only
-//! one. The tuples that are referenced most come first, so that most lookups end early.
+//! A tuple has all flow entries with one mask, in a hash table. A lookup searches tuple
+//! by tuple until it finds an entry for the packet; entries do not overlap, so there is
+//! no other. The most referenced tuples come first, so most lookups end early.
 //!
 //! # Data layout
 //! ```text
-//! order:   tuple 3 ▸ tuple 0 ▸ tuple 7 ▸ …       by metric, the greatest first
+//! order:   tuple 3 ▸ tuple 0 ▸ tuple 7 ▸ …       by metric, the largest first
 //! tuple:   mask [u64; W] │ metric f64 │ buckets 2^9 (configured) × u32: first entry
 //! entry:   masked key [u64; W] │ value u32 │ next u32     in one array for all tuples
 //! ```
@@ -22,42 +22,43 @@
 //!
 //! # Sorting
 //! ```text
-//! metric of the tuple += 1/α, truncated to 1/λ … λ        eq. 3; α: entries / buckets
-//! while the metric is above that of the tuple before it: both are swapped
-//! now and then: all metrics are divided by the greatest
+//! metric of the tuple += 1/α, clamped to 1/λ … λ          eq. 3; α: entries / buckets
+//! while its metric is larger than the previous tuple's: swap the two
+//! at regular intervals: divide all metrics by the largest
 //! ```
 //!
 //! # Cost
-//! A failed tuple lookup α entries on average, the successful one α/2 + 1 (§5.2). An
-//! insertion or removal is a hash table's. 24 bytes an entry with two words, 2 KiB a
-//! tuple.
+//! A failed tuple lookup compares α entries on average, the successful one α/2 + 1
+//! (§5.2). Insertions and removals cost the same as in a hash table. An entry of two
+//! words takes 24 bytes, a tuple 2 KiB.
 //!
 //! # Where we differ from the paper, and why
-//! The paper says that metrics are normalised regularly, and not how often; see
+//! The paper normalises metrics regularly, but does not say how often; see
 //! [`TupleConfig::normalise_every`]. A lookup changes nothing:
-//! [`reference`](SortedTuples::reference) sorts, so that the caller may leave it out for
-//! packets that enter the cache, as Alg. 1 does.
+//! [`reference`](SortedTuples::reference) sorts. So the caller may skip it for packets
+//! that enter the cache, as Alg. 1 does.
 //!
 //! # References
 //! [FTS25] §4.3, eq. 3, Fig. 8, Alg. 1.
 //!
 //! [FTS25]: classyard::papers#fts25
 
-/// What a tuple space is made with.
+/// Settings of a tuple space.
 #[derive(Clone, Copy, Debug)]
 pub struct TupleConfig {
-    /// Each tuple has 2 to the power of that many buckets, at most 24.
+    /// Each tuple has 2^`bucket_bits` buckets; at most 24.
     pub bucket_bits: u32,
     /// λ of eq. 3, above 1.
     pub truncation: f64,
-    /// Metrics are normalised once in so many references, at least 1.
+    /// The number of references between two normalisations of the metrics, at least 1.
     pub normalise_every: u32,
-    /// Whether tuples are sorted; else they stay in the order in which they were made.
+    /// True if tuples are sorted; otherwise they stay in the order of their creation.
     pub is_sorted: bool,
 }
 
 impl Default for TupleConfig {
-    /// As in the paper: 2^9 buckets, λ = 4; normalised once in 65,536 references.
+    /// Returns the paper's settings: 2^9 buckets, λ = 4. Normalises every 65,536
+    /// references.
     fn default() -> TupleConfig {
         TupleConfig {
             bucket_bits: 9,
@@ -68,20 +69,20 @@ impl Default for TupleConfig {
     }
 }
 
-/// Where a lookup ended, and what it cost.
+/// The result of a lookup, and its cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Search {
     /// The entry's value; `None` if no tuple has an entry.
     pub value: Option<u32>,
-    /// Tuples without an entry that were searched: the place of the tuple that has it, in
-    /// the order.
+    /// The number of tuples searched without a match. This is the position of the
+    /// matching tuple in the order.
     pub failed: usize,
-    /// Entries that were compared.
+    /// The number of compared entries.
     pub length: usize,
 }
 
-/// No entry.
-const END: u32 = u32::MAX;
+/// Marks the end of a list of entries.
+const NO_ENTRY: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug)]
 struct Entry<const W: usize> {
@@ -99,18 +100,18 @@ struct Tuple<const W: usize> {
     references: u64,
 }
 
-/// A tuple as others see it.
+/// The state of a tuple, for inspection.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TupleState<const W: usize> {
-    /// Its mask.
+    /// The mask.
     pub mask: [u64; W],
-    /// Its flow entries.
+    /// The number of flow entries.
     pub entries: usize,
     /// Entries divided by buckets.
     pub load_factor: f64,
-    /// Its sorting metric.
+    /// The sorting metric.
     pub metric: f64,
-    /// How often it was referenced.
+    /// The number of references so far.
     pub references: u64,
 }
 
@@ -118,16 +119,16 @@ pub struct TupleState<const W: usize> {
 #[derive(Clone, Debug)]
 pub struct SortedTuples<const W: usize> {
     config: TupleConfig,
-    /// In the order in which they are searched.
+    /// In search order.
     tuples: Vec<Tuple<W>>,
     entries: Vec<Entry<W>>,
-    /// The first of the entries that are not in use.
+    /// The first unused entry.
     free: u32,
     until_normalised: u32,
 }
 
 impl<const W: usize> SortedTuples<W> {
-    /// Without tuples.
+    /// Returns a tuple space without tuples.
     #[must_use]
     pub fn new(config: TupleConfig) -> SortedTuples<W> {
         let config = TupleConfig {
@@ -140,19 +141,19 @@ impl<const W: usize> SortedTuples<W> {
             config,
             tuples: Vec::new(),
             entries: Vec::new(),
-            free: END,
+            free: NO_ENTRY,
             until_normalised: config.normalise_every,
         }
     }
 
-    /// Searches for a key.
+    /// Searches for the entry that matches a key.
     #[must_use]
     pub fn look_up(&self, key: &[u64; W]) -> Search {
         let mut length = 0;
         for (failed, tuple) in self.tuples.iter().enumerate() {
             let key = masked(key, &tuple.mask);
             let mut next = tuple.buckets[bucket(&key, tuple.buckets.len())];
-            while next != END {
+            while next != NO_ENTRY {
                 let entry = &self.entries[next as usize];
                 length += 1;
                 if entry.key == key {
@@ -172,8 +173,8 @@ impl<const W: usize> SortedTuples<W> {
         }
     }
 
-    /// A packet matched an entry of the tuple in that place of the order: its metric
-    /// grows, and it moves forward past tuples with smaller ones.
+    /// Records that a packet matched an entry of the tuple at position `place`: its
+    /// metric grows, and the tuple moves forward past tuples with smaller metrics.
     pub fn reference(&mut self, place: usize) {
         let buckets = self.buckets();
         let truncation = self.config.truncation;
@@ -182,13 +183,13 @@ impl<const W: usize> SortedTuples<W> {
         if !self.config.is_sorted {
             return;
         }
-        // 1/α; infinite when the tuple has no entries.
+        // 1/α; infinite if the tuple has no entries.
         let inverse = buckets / tuple.entries as f64;
         tuple.metric += inverse.clamp(1.0 / truncation, truncation);
-        let mut place = place;
-        while place > 0 && self.tuples[place].metric > self.tuples[place - 1].metric {
-            self.tuples.swap(place, place - 1);
-            place -= 1;
+        let mut position = place;
+        while position > 0 && self.tuples[position].metric > self.tuples[position - 1].metric {
+            self.tuples.swap(position, position - 1);
+            position -= 1;
         }
         self.until_normalised -= 1;
         if self.until_normalised == 0 {
@@ -197,7 +198,7 @@ impl<const W: usize> SortedTuples<W> {
         }
     }
 
-    /// Divides all metrics by the greatest, which is the first one.
+    /// Divides all metrics by the largest, which is the first.
     fn normalise(&mut self) {
         let greatest = self.tuples.first().map_or(0.0, |tuple| tuple.metric);
         if greatest > 0.0 {
@@ -207,27 +208,27 @@ impl<const W: usize> SortedTuples<W> {
         }
     }
 
-    /// Adds an entry, or changes the value of the one with that mask and masked key.
-    /// Returns the value that it had.
+    /// Adds an entry, or changes the value of the entry with this mask and masked key.
+    /// Returns the previous value.
     ///
     /// # Panics
-    /// With more than 2^32 − 2 entries.
+    /// If there are more than 2^32 − 2 entries.
     pub fn insert(&mut self, mask: &[u64; W], key: &[u64; W], value: u32) -> Option<u32> {
-        let place = self.place(mask).unwrap_or_else(|| {
+        let position = self.place(mask).unwrap_or_else(|| {
             self.tuples.push(Tuple {
                 mask: *mask,
                 metric: 0.0,
-                buckets: vec![END; 1 << self.config.bucket_bits].into_boxed_slice(),
+                buckets: vec![NO_ENTRY; 1 << self.config.bucket_bits].into_boxed_slice(),
                 entries: 0,
                 references: 0,
             });
             self.tuples.len() - 1
         });
         let key = masked(key, mask);
-        let tuple = &mut self.tuples[place];
+        let tuple = &mut self.tuples[position];
         let first = &mut tuple.buckets[bucket(&key, 1 << self.config.bucket_bits)];
         let mut next = *first;
-        while next != END {
+        while next != NO_ENTRY {
             let entry = &mut self.entries[next as usize];
             if entry.key == key {
                 return Some(std::mem::replace(&mut entry.value, value));
@@ -239,9 +240,9 @@ impl<const W: usize> SortedTuples<W> {
             value,
             next: *first,
         };
-        if self.free == END {
+        if self.free == NO_ENTRY {
             *first = u32::try_from(self.entries.len()).expect("fewer than 2^32 entries");
-            assert!(*first != END, "fewer than 2^32 - 1 entries");
+            assert!(*first != NO_ENTRY, "fewer than 2^32 - 1 entries");
             self.entries.push(entry);
         } else {
             *first = self.free;
@@ -253,22 +254,22 @@ impl<const W: usize> SortedTuples<W> {
         None
     }
 
-    /// Removes the entry with that mask and masked key. Returns its value. A tuple that
-    /// has no entries any more stays.
+    /// Removes the entry with this mask and masked key. Returns its value. A tuple
+    /// without entries stays.
     pub fn remove(&mut self, mask: &[u64; W], key: &[u64; W]) -> Option<u32> {
-        let place = self.place(mask)?;
+        let position = self.place(mask)?;
         let key = masked(key, mask);
-        let tuple = &mut self.tuples[place];
+        let tuple = &mut self.tuples[position];
         let chain = bucket(&key, tuple.buckets.len());
-        let (mut before, mut next) = (END, tuple.buckets[chain]);
-        while next != END {
+        let (mut before, mut next) = (NO_ENTRY, tuple.buckets[chain]);
+        while next != NO_ENTRY {
             let entry = self.entries[next as usize];
             if entry.key != key {
                 (before, next) = (next, entry.next);
                 continue;
             }
             match before {
-                END => tuple.buckets[chain] = entry.next,
+                NO_ENTRY => tuple.buckets[chain] = entry.next,
                 before => self.entries[before as usize].next = entry.next,
             }
             tuple.entries -= 1;
@@ -283,12 +284,12 @@ impl<const W: usize> SortedTuples<W> {
         self.tuples.iter().position(|tuple| tuple.mask == *mask)
     }
 
-    /// Buckets of a tuple.
+    /// Returns the number of buckets of a tuple.
     fn buckets(&self) -> f64 {
         f64::from(1_u32 << self.config.bucket_bits)
     }
 
-    /// The tuples, in the order in which they are searched.
+    /// Iterates over the tuples, in search order.
     pub fn tuples(&self) -> impl Iterator<Item = TupleState<W>> {
         let buckets = self.buckets();
         self.tuples.iter().map(move |tuple| TupleState {
@@ -300,13 +301,13 @@ impl<const W: usize> SortedTuples<W> {
         })
     }
 
-    /// Flow entries of all tuples.
+    /// Returns the number of flow entries in all tuples.
     #[must_use]
     pub fn len(&self) -> usize {
         self.tuples.iter().map(|tuple| tuple.entries).sum()
     }
 
-    /// Whether there are no flow entries.
+    /// True if no tuple has flow entries.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -318,7 +319,7 @@ fn masked<const W: usize>(key: &[u64; W], mask: &[u64; W]) -> [u64; W] {
     std::array::from_fn(|word| key[word] & mask[word])
 }
 
-/// The bucket of a masked key; there are a power of two.
+/// Returns the bucket of a masked key. The number of buckets is a power of two.
 #[inline]
 fn bucket<const W: usize>(key: &[u64; W], buckets: usize) -> usize {
     let hash = key.iter().fold(0_u64, |hash, &word| {
@@ -352,7 +353,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against a map: an entry of some mask is found exactly if there is one.
+        /// Compares with a map: a search finds an entry if and only if the map has one.
         #[test]
         fn finds_what_a_map_finds(
             steps in prop::collection::vec((0..4_usize, 0..40_u64, 0..6_u8), 1..400),
@@ -362,25 +363,25 @@ mod tests {
             let mut map: HashMap<([u64; 2], [u64; 2]), u32> = HashMap::new();
             for (step, &(mask, key, what)) in steps.iter().enumerate() {
                 let (mask, key) = (MASKS[mask], [key << 8 | key, key]);
-                let place = (mask, masked(&key, &mask));
+                let map_key = (mask, masked(&key, &mask));
                 let value = u32::try_from(step).unwrap();
                 match what {
                     0..2 => {
-                        prop_assert_eq!(space.insert(&mask, &key, value), map.insert(place, value));
+                        prop_assert_eq!(space.insert(&mask, &key, value), map.insert(map_key, value));
                     }
-                    2 => prop_assert_eq!(space.remove(&mask, &key), map.remove(&place)),
+                    2 => prop_assert_eq!(space.remove(&mask, &key), map.remove(&map_key)),
                     _ => {
                         let search = space.look_up(&key);
-                        let all = MASKS.iter().filter_map(|mask| {
+                        let values = MASKS.iter().filter_map(|mask| {
                             map.get(&(*mask, masked(&key, mask))).copied()
                         });
-                        let all: Vec<u32> = all.collect();
+                        let values: Vec<u32> = values.collect();
                         match search.value {
                             Some(value) => {
-                                prop_assert!(all.contains(&value));
+                                prop_assert!(values.contains(&value));
                                 space.reference(search.failed);
                             }
-                            None => prop_assert!(all.is_empty()),
+                            None => prop_assert!(values.is_empty()),
                         }
                     }
                 }
@@ -394,7 +395,7 @@ mod tests {
         }
     }
 
-    /// The metric grows by 1/α, between 1/λ and λ.
+    /// The metric grows by 1/α, clamped to 1/λ … λ.
     #[test]
     fn metrics_are_those_of_equation_3() {
         for (entries, growth) in [(1, 4.0), (4, 2.0), (16, 0.5), (64, 0.25)] {
@@ -408,7 +409,7 @@ mod tests {
         }
     }
 
-    /// The tuple that is referenced most comes first, and the search becomes short.
+    /// The most referenced tuple comes first, and the search becomes short.
     #[test]
     fn tuples_in_use_come_first() {
         let mut space = space(true);
@@ -418,8 +419,8 @@ mod tests {
         let key = [0x0101_0101 << 3, 0x11 << 3];
         assert_eq!(space.look_up(&key).failed, 3);
         for _ in 0..200 {
-            let place = space.look_up(&key).failed;
-            space.reference(place);
+            let position = space.look_up(&key).failed;
+            space.reference(position);
         }
         let search = space.look_up(&key);
         assert_eq!((search.failed, search.length), (0, 1));

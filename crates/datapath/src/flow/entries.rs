@@ -1,5 +1,5 @@
-//! Entries by their numbers. Numbers are the smallest that are free, so a list has
-//! little room that is unused, and an entry takes no more memory than it has.
+//! Entries in a list indexed by number. New entries get the smallest free number, so the
+//! list has few unused slots.
 
 use std::ops::Index;
 
@@ -7,7 +7,7 @@ use classyard::RuleId;
 
 use super::entry::FlowEntry;
 
-/// Entries by their numbers.
+/// Entries, indexed by number.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Entries {
     list: Vec<Option<FlowEntry>>,
@@ -31,7 +31,7 @@ impl Entries {
         self.list.get_mut(id.index())?.as_mut()
     }
 
-    /// Puts an entry in; returns the one that had its number.
+    /// Inserts an entry. Returns the entry that had its number.
     pub(super) fn insert(&mut self, id: RuleId, entry: FlowEntry) -> Option<FlowEntry> {
         if self.list.len() <= id.index() {
             self.list.resize_with(id.index() + 1, || None);
@@ -41,7 +41,7 @@ impl Entries {
         old
     }
 
-    /// Takes an entry out. Memory is given back when three quarters of it are free at its end.
+    /// Removes an entry. Shrinks the list when the last three quarters of it are free.
     pub(super) fn remove(&mut self, id: &RuleId) -> Option<FlowEntry> {
         let entry = self.list.get_mut(id.index())?.take()?;
         self.held -= 1;

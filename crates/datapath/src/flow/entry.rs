@@ -16,10 +16,10 @@ pub struct TableId(pub u8);
 impl TableId {
     /// The last table.
     pub const LAST: TableId = TableId(253);
-    /// All tables, in requests alone.
+    /// All tables; used only in requests.
     pub const ALL: TableId = TableId(255);
 
-    /// Whether there is a table of that number.
+    /// Returns true if a table has this number.
     #[must_use]
     pub fn is_table(self) -> bool {
         self <= TableId::LAST
@@ -32,16 +32,15 @@ impl fmt::Display for TableId {
     }
 }
 
-/// What an entry wants besides (`ofp_flow_mod_flags`).
+/// Flags of an entry (`ofp_flow_mod_flags`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[allow(clippy::struct_excessive_bools)] // they are bits of the protocol
 pub struct FlowFlags {
-    /// The controller is told when the entry is gone.
+    /// The controller receives a message when the entry is removed.
     pub send_removed: bool,
-    /// The entry is not added beside one of the same priority that some packet
-    /// matches as well.
+    /// The entry is refused if it overlaps an entry of the same priority.
     pub check_overlap: bool,
-    /// Counters begin at 0 where an entry is there already.
+    /// The counters of a replaced or modified entry are set to 0.
     pub reset_counts: bool,
     /// Packets need not be counted.
     pub no_packet_counts: bool,
@@ -52,33 +51,33 @@ pub struct FlowFlags {
 /// An entry of a flow table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlowEntry {
-    /// Its number among the entries of all tables. At equal priority the lower one
-    /// wins, where OpenFlow leaves that open.
+    /// The number of the entry among the entries of all tables. At equal priority the lower
+    /// number wins; OpenFlow does not define the winner.
     pub id: RuleId,
-    /// The table that it stands in.
+    /// The table of the entry.
     pub table: TableId,
-    /// The higher wins.
+    /// The priority; the higher priority wins.
     pub priority: u16,
     /// The packets that it matches.
     pub flow: Arc<FlowMatch>,
-    /// What it does with them.
+    /// The instructions for these packets.
     pub instructions: Arc<Instructions>,
-    /// A number of the controller's.
+    /// A number chosen by the controller.
     pub cookie: u64,
-    /// It goes after so many seconds without a packet; 0 for never.
+    /// Seconds without a packet after which the entry expires; 0 for never.
     pub idle_timeout: u16,
-    /// It goes after so many seconds; 0 for never.
+    /// Seconds after which the entry expires; 0 for never.
     pub hard_timeout: u16,
-    /// Entries of less importance go first where a table is full.
+    /// A full table evicts entries of less importance first.
     pub importance: u16,
-    /// What it wants besides.
+    /// The flags of the entry.
     pub flags: FlowFlags,
-    /// When it was added.
+    /// The time when the entry was added.
     pub added: Duration,
 }
 
 impl FlowEntry {
-    /// Whether it is a table-miss entry: of priority 0, for every packet.
+    /// Returns true for a table-miss entry: priority 0, every packet.
     #[must_use]
     pub fn is_table_miss(&self) -> bool {
         self.priority == 0 && self.flow.values().is_empty()

@@ -1,4 +1,4 @@
-//! What a flow entry does with the packets that it wins (OpenFlow 1.3.5 §5.9).
+//! Instructions of a flow entry for the packets that it wins (OpenFlow 1.3.5 §5.9).
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -9,13 +9,13 @@ use crate::error::{ErrorCode, OpenFlowError};
 use crate::flow_match::FlowMatch;
 use crate::meter::MeterId;
 
-/// Instructions, at most one of each type, in the order in which they are carried
-/// out. An entry without any drops packets, after the actions of their action sets.
+/// Instructions, at most one of each type, in the order of execution. Without instructions,
+/// an entry carries out the packet's action set and drops the packet.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Instructions {
     /// Passes the packet through a meter, which may drop it.
     pub meter: Option<MeterId>,
-    /// Carries actions out, in order, at once.
+    /// Carries out actions immediately, in order.
     pub apply: Vec<Action>,
     /// Empties the action set.
     pub clear: bool,
@@ -23,16 +23,16 @@ pub struct Instructions {
     pub write: Vec<Action>,
     /// Writes metadata: value and mask.
     pub metadata: Option<(u64, u64)>,
-    /// Goes on with a later table. Without, the action set is carried out.
+    /// Continues with a later table. Without it, the action set is carried out.
     pub goto_table: Option<TableId>,
 }
 
 impl Instructions {
-    /// Checks that the instructions fit an entry of a table with a match. Whether
-    /// meters, groups and ports exist is not checked here.
+    /// Checks that the instructions fit an entry with this table and match. Does not check
+    /// that meters, groups and ports exist.
     ///
     /// # Errors
-    /// [`OpenFlowError`] about the first that does not fit.
+    /// [`OpenFlowError`] about the first instruction that does not fit.
     pub fn check(&self, table: TableId, flow: &FlowMatch) -> Result<(), OpenFlowError> {
         if let Some(next) = self.goto_table
             && (next <= table || !next.is_table())
@@ -53,7 +53,7 @@ impl Instructions {
         action::check_length(&self.apply)?;
         action::check_length(&self.write)?;
         action::check(&self.apply, flow)?;
-        // Also those that later ones of their kind take the place of.
+        // Also checks actions that later actions of their kind replace.
         self.write.iter().try_for_each(action::check_alone)?;
         let mut set = ActionSet::default();
         set.write(&self.write);
@@ -61,7 +61,7 @@ impl Instructions {
         action::check(&ordered, flow)
     }
 
-    /// The groups that actions have process packets, each once, by their numbers.
+    /// Returns the groups that actions use, in the order of their numbers.
     pub(crate) fn groups(&self) -> BTreeSet<GroupId> {
         let groups = self.actions().filter_map(|action| match action {
             Action::Group(group) => Some(*group),
@@ -74,14 +74,14 @@ impl Instructions {
         self.apply.iter().chain(&self.write)
     }
 
-    /// Whether some action sends packets to a port.
+    /// Returns true if an action sends packets to a port.
     #[must_use]
     pub fn sends_to(&self, port: PortNo) -> bool {
         let mut actions = self.actions();
-        actions.any(|action| matches!(action, Action::Output { port: other, .. } if *other == port))
+        actions.any(|action| matches!(action, Action::Output { port: to, .. } if *to == port))
     }
 
-    /// Whether some action has a group process packets.
+    /// Returns true if an action uses a group.
     #[must_use]
     pub fn uses_group(&self, group: GroupId) -> bool {
         self.actions().any(|action| *action == Action::Group(group))
@@ -89,7 +89,7 @@ impl Instructions {
 }
 
 impl fmt::Display for Instructions {
-    /// As `ovs-ofctl` writes them.
+    /// Writes the instructions in the syntax of `ovs-ofctl`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut parts: Vec<String> = Vec::new();
         if let Some(meter) = self.meter {

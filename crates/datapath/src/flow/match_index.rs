@@ -1,8 +1,8 @@
-//! Entries by table, priority and match, which no two entries share.
+//! An index of entries by table, priority and match, which identify an entry.
 //!
 //! # Data layout
-//! A hash table of 16 bytes an entry: the hash and the entry's number. The match itself
-//! is in the entry, so growing the table reads no entry.
+//! A hash table with 16 bytes for each entry: the hash and the entry's number. The hash is
+//! stored, so growing the table reads no entry.
 
 use std::hash::{BuildHasher, RandomState};
 
@@ -13,7 +13,7 @@ use super::entries::Entries;
 use super::entry::{FlowEntry, TableId};
 use crate::flow_match::FlowMatch;
 
-/// Numbers of entries by what identifies an entry.
+/// The index from table, priority and match to the entry's number.
 #[derive(Clone, Debug, Default)]
 pub(super) struct MatchIndex {
     hasher: RandomState,
@@ -31,7 +31,7 @@ impl MatchIndex {
         self.hasher.hash_one((table, priority, flow))
     }
 
-    /// Finds the entry of a table with that priority and match.
+    /// Returns the entry of a table with this priority and match.
     pub(super) fn find(
         &self,
         entries: &Entries,

@@ -1,15 +1,15 @@
 //! Flow entries, and the messages that change them (OpenFlow 1.3.5 §5.2, §6.4).
 //!
-//! | module | what it has |
+//! | module | contents |
 //! |---|---|
-//! | `instructions` | what an entry does with the packets that it wins |
+//! | `instructions` | instructions for the packets that an entry wins |
 //! | `entry` | an entry: match, priority, cookie, timeouts, flags |
 //! | `modify` | the messages that add, modify and delete entries |
-//! | `table_config` | how a table is configured |
-//! | `widths` | the fields that a table's entries look at |
-//! | `entries` | entries by their numbers |
-//! | `overlaps` | entries that overlap others of the same priority |
-//! | `users` | entries by the groups and meters that they use |
+//! | `table_config` | configuration of a table |
+//! | `widths` | the fields that a table's entries match |
+//! | `entries` | entries, indexed by number |
+//! | `overlaps` | search for overlapping entries of the same priority |
+//! | `users` | the entries that use a group or meter |
 //! | `store` | all entries of all tables, changed by these messages |
 
 mod entries;

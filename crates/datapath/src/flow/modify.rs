@@ -8,21 +8,21 @@ use super::instructions::Instructions;
 use crate::action::{GroupId, PortNo};
 use crate::flow_match::FlowMatch;
 
-/// What is to be done.
+/// The command of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command {
-    /// Adds an entry, in place of one with the same match and priority.
+    /// Adds an entry, or replaces the entry with the same match and priority.
     Add,
-    /// Gives other instructions to entries.
+    /// Replaces the instructions of entries.
     Modify {
-        /// Only to the one with the same match and priority; otherwise to all of the
-        /// table whose matches are the same or more specific.
+        /// If true, only of the entry with the same match and priority. Otherwise of all
+        /// entries of the table whose matches are the same or more specific.
         strict: bool,
     },
     /// Removes entries.
     Delete {
-        /// Only the one with the same match and priority; otherwise all of the table
-        /// whose matches are the same or more specific.
+        /// If true, only the entry with the same match and priority. Otherwise all entries
+        /// of the table whose matches are the same or more specific.
         strict: bool,
     },
 }
@@ -30,37 +30,37 @@ pub enum Command {
 /// A message that changes flow entries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlowMod {
-    /// What is to be done.
+    /// The command.
     pub command: Command,
-    /// In which table; deletions may be in all.
+    /// The table; deletions may name all tables.
     pub table: TableId,
-    /// The priority of an entry, or of the one that is meant.
+    /// The priority of the new entry, or of the entry to modify or delete.
     pub priority: u16,
-    /// The match of an entry, or of those that are meant.
+    /// The match of the new entry, or of the entries to modify or delete.
     pub flow: Arc<FlowMatch>,
-    /// The cookie of an entry, or of those that are meant.
+    /// The cookie of the new entry, or of the entries to modify or delete.
     pub cookie: u64,
-    /// Which bits of cookies are looked at, by modifications and deletions.
+    /// The bits of cookies that modifications and deletions compare.
     pub cookie_mask: u64,
-    /// Of an entry.
+    /// The idle timeout of the new entry, in seconds; 0 for none.
     pub idle_timeout: u16,
-    /// Of an entry.
+    /// The hard timeout of the new entry, in seconds; 0 for none.
     pub hard_timeout: u16,
-    /// Of an entry.
+    /// The importance of the new entry.
     pub importance: u16,
-    /// Of an entry.
+    /// The flags of the new entry.
     pub flags: FlowFlags,
-    /// Deletions are of entries that send packets to this port.
+    /// Deletions apply only to entries with an output to this port.
     pub out_port: Option<PortNo>,
-    /// Deletions are of entries that have this group process packets.
+    /// Deletions apply only to entries with an action that uses this group.
     pub out_group: Option<GroupId>,
-    /// Of an entry.
+    /// The instructions of the new or modified entries.
     pub instructions: Arc<Instructions>,
 }
 
 impl FlowMod {
-    /// A message about a match in table 0 with the priority that `ovs-ofctl` gives,
-    /// and nothing else.
+    /// Returns a message about a match in table 0, with the default priority of `ovs-ofctl`
+    /// and without instructions.
     #[must_use]
     pub fn new(command: Command, flow: FlowMatch) -> FlowMod {
         FlowMod {
@@ -80,10 +80,10 @@ impl FlowMod {
         }
     }
 
-    /// The priority of entries for which none is given.
+    /// The priority of entries without an explicit priority.
     pub const USUAL_PRIORITY: u16 = 0x8000;
 
-    /// Whether a modification or deletion means an entry of its table.
+    /// Returns true if a modification or deletion applies to an entry of its table.
     pub(super) fn means(&self, entry: &FlowEntry) -> bool {
         let strict = match self.command {
             Command::Add => true,
@@ -108,7 +108,7 @@ impl FlowMod {
 }
 
 impl fmt::Display for FlowMod {
-    /// The entry that is added, as `ovs-ofctl` takes it; what is as usual is left out.
+    /// Writes the new entry in the syntax of `ovs-ofctl`, without default values.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "table={},priority={}", self.table, self.priority)?;
         let numbers = [

@@ -1,19 +1,18 @@
-//! Finds an entry of a table that overlaps another one of the same priority.
+//! Finds overlapping entries of the same table and priority.
 //!
 //! # Idea
-//! Entries of one priority that look at the same bits are a *tuple*. A new entry
-//! overlaps one of a tuple if both have the same values in the bits that both look at.
-//! For each set of common bits a tuple has a hash table over these values, built when a
-//! new entry first has those bits in common with it.
+//! Entries of one priority that match the same bits are a *tuple*. A new entry overlaps an
+//! entry of a tuple if both have equal values in their common bits. For each set of common
+//! bits a tuple has a hash table over these values, built when a new entry first has this
+//! set in common with the tuple.
 //!
 //! ```text
 //! priority ─▶ [ tuple: masks ] ─▶ { common masks ─▶ { hash of the values ─▶ entries } }
 //! ```
 //!
 //! # Cost
-//! A check: one probe for each tuple of the priority, and the building of a hash table
-//! over a tuple the first time. A table has an index only after a message with
-//! `check_overlap`.
+//! A check takes one probe for each tuple of the priority, and the first time a hash table
+//! over the tuple is built. A table has an index only after a message with `check_overlap`.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::{BuildHasher, RandomState};
@@ -24,21 +23,21 @@ use super::entry::FlowEntry;
 use crate::field::Field;
 use crate::flow_match::FlowMatch;
 
-/// Fields of which bits are looked at, in the order of fields.
+/// Matched fields with their masks, in the order of fields.
 type Masks = Vec<(Field, u128)>;
 
-/// Sets of common bits for which a tuple keeps a hash table; more are found by going
-/// through the tuple's entries.
+/// Maximum number of hash tables of a tuple. For further sets of common bits, a check
+/// searches all entries of the tuple.
 const MAX_PROBES: usize = 64;
 
-/// Entries of one table.
+/// The index of one table's entries.
 #[derive(Clone, Debug, Default)]
 pub(super) struct OverlapIndex {
     priorities: BTreeMap<u16, HashMap<Masks, Tuple>>,
     hasher: RandomState,
 }
 
-/// Entries of one priority that look at the same bits.
+/// Entries of one priority that match the same bits.
 #[derive(Clone, Debug, Default)]
 struct Tuple {
     members: BTreeSet<RuleId>,
@@ -50,19 +49,19 @@ fn masks(flow: &FlowMatch) -> Masks {
     values.map(|value| (value.field, value.mask)).collect()
 }
 
-/// The bits that both look at. Both are in the order of fields.
-fn common(one: &Masks, other: &Masks) -> Masks {
-    let mut others = other.iter().peekable();
-    let mut both = Vec::new();
-    for &(field, mask) in one {
-        while others.next_if(|(other, _)| *other < field).is_some() {}
-        if let Some(&(_, other)) = others.next_if(|(other, _)| *other == field)
-            && mask & other != 0
+/// Returns the common bits of two lists of masks in the order of fields.
+fn common(left: &Masks, right: &Masks) -> Masks {
+    let mut right = right.iter().peekable();
+    let mut common = Vec::new();
+    for &(field, mask) in left {
+        while right.next_if(|(next, _)| *next < field).is_some() {}
+        if let Some(&(_, right_mask)) = right.next_if(|(next, _)| *next == field)
+            && mask & right_mask != 0
         {
-            both.push((field, mask & other));
+            common.push((field, mask & right_mask));
         }
     }
-    both
+    common
 }
 
 impl OverlapIndex {
@@ -73,7 +72,7 @@ impl OverlapIndex {
         index
     }
 
-    /// The hash of a match's values in some bits.
+    /// Returns the hash of a match's values in `bits`.
     fn hash(&self, flow: &FlowMatch, bits: &Masks) -> u64 {
         let value = |&(field, mask): &(Field, u128)| {
             let value = flow.get(field).expect("common bits are of its fields");
@@ -112,7 +111,7 @@ impl OverlapIndex {
         self.put_back(entry, tuple);
     }
 
-    /// Puts an entry's tuple back, unless it has no members any more.
+    /// Puts an entry's tuple back, unless the tuple is empty.
     fn put_back(&mut self, entry: &FlowEntry, tuple: Tuple) {
         let priority = self.priorities.entry(entry.priority).or_default();
         match tuple.members.is_empty() {
@@ -124,19 +123,19 @@ impl OverlapIndex {
         }
     }
 
-    /// Returns an entry of a priority that a match overlaps. `flow` returns the match of
-    /// an entry.
+    /// Returns an entry of the priority that overlaps a match. `flow` returns the match of an
+    /// entry.
     pub(super) fn overlapping<'e>(
         &mut self,
         priority: u16,
         new: &FlowMatch,
         flow: impl Fn(RuleId) -> &'e FlowMatch,
     ) -> Option<RuleId> {
-        let own = masks(new);
+        let new_masks = masks(new);
         let mut tuples = self.priorities.remove(&priority)?;
         let mut tuples_of_priority = tuples.iter_mut();
-        let other = tuples_of_priority.find_map(|(masks, tuple)| {
-            let bits = common(&own, masks);
+        let overlapping = tuples_of_priority.find_map(|(masks, tuple)| {
+            let bits = common(&new_masks, masks);
             let ids: &BTreeSet<RuleId> = match tuple.probes.contains_key(&bits) {
                 false if tuple.probes.len() == MAX_PROBES => &tuple.members,
                 false => {
@@ -153,6 +152,6 @@ impl OverlapIndex {
             ids.iter().copied().find(|&id| flow(id).overlaps(new))
         });
         self.priorities.insert(priority, tuples);
-        other
+        overlapping
     }
 }

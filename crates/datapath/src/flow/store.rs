@@ -1,7 +1,7 @@
-//! All flow entries of all tables, changed by messages.
+//! The store of all flow entries of all tables, which messages change.
 //!
-//! A message makes several changes or none. Each change has all that it takes to undo
-//! it, so that several messages can be made together or not at all.
+//! A message makes several changes or none. Each change has the data to undo it, so several
+//! messages can be carried out together or not at all.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
@@ -21,25 +21,25 @@ use super::widths::Widths;
 use crate::error::{ErrorCode, OpenFlowError};
 use crate::flow_match::FlowMatch;
 
-/// Why an entry is gone (`ofp_flow_removed_reason`).
+/// The reason why an entry was removed (`ofp_flow_removed_reason`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RemovalReason {
-    /// No packet came for the time of its idle timeout.
+    /// No packet matched during the idle timeout.
     IdleTimeout,
-    /// The time of its hard timeout is over.
+    /// The hard timeout has passed.
     HardTimeout,
-    /// It was deleted.
+    /// A message deleted the entry.
     Delete,
     /// A group that it used was deleted.
     GroupDelete,
     /// A meter that it used was deleted.
     MeterDelete,
-    /// The table was full, and another entry counted more.
+    /// The table was full, and a new entry took the place.
     Eviction,
 }
 
 impl RemovalReason {
-    /// What it is called.
+    /// Returns the name of the reason.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -53,29 +53,30 @@ impl RemovalReason {
     }
 }
 
-/// What became of an entry.
+/// A change of an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FlowChange {
-    /// It was added.
+    /// The entry was added.
     Added(FlowEntry),
-    /// It has other instructions, or all is new but match and priority.
+    /// The entry has new instructions, or was replaced by an entry with the same match and
+    /// priority.
     Changed {
-        /// What it was.
+        /// The entry before the change.
         old: Box<FlowEntry>,
-        /// What it is.
+        /// The entry after the change.
         new: Box<FlowEntry>,
-        /// Its counters begin at 0.
+        /// True if its counters are set to 0.
         reset_counts: bool,
     },
-    /// It is gone.
+    /// The entry was removed.
     Removed(FlowEntry, RemovalReason),
 }
 
-/// Instructions beside one for each entry that are kept although no entry may have
-/// them.
-const SPARE: usize = 256;
+/// Unused instructions are dropped when there are more instructions than entries plus this
+/// number.
+const MAX_SPARE_INSTRUCTIONS: usize = 256;
 
-/// When an entry has to go: the least important first, then the oldest.
+/// The sort key for eviction: the least important entry first, then the oldest.
 type Turn = (u16, Duration, RuleId);
 
 fn turn(entry: &FlowEntry) -> Turn {
@@ -89,69 +90,69 @@ pub struct FlowStore {
     by_match: MatchIndex,
     tables: BTreeMap<TableId, BTreeSet<RuleId>>,
     configs: BTreeMap<TableId, TableConfig>,
-    /// In tables with eviction: entries in the order in which they go.
+    /// The entries of tables with eviction, in the order of eviction.
     leaving: BTreeMap<TableId, BTreeSet<Turn>>,
     widths: Widths,
     users: Users,
-    /// Of tables that got a message with `check_overlap`.
+    /// Indexes of tables that received a message with `check_overlap`.
     overlaps: BTreeMap<TableId, OverlapIndex>,
-    /// Numbers below `next` that no entry has.
+    /// Free numbers below `next`.
     free: BTreeSet<u32>,
-    /// Numbers of entries that are gone and that something may still refer to.
+    /// Numbers of removed entries that workers may still refer to.
     retired: HashSet<u32>,
     next: u32,
-    /// Each of the instructions once, however many entries have the same: packets of
-    /// many entries then need few lines of memory.
+    /// Instructions, stored once for all entries with equal instructions. So the packets of
+    /// many entries load few cache lines.
     instructions: HashSet<Arc<Instructions>>,
 }
 
 impl FlowStore {
-    /// No entry.
+    /// Returns an empty store.
     #[must_use]
     pub fn new() -> FlowStore {
         FlowStore::default()
     }
 
-    /// The number of entries.
+    /// Returns the number of entries.
     #[must_use]
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether there is none.
+    /// Returns true if the store is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// An entry by its number.
+    /// Returns an entry by its number.
     #[must_use]
     pub fn get(&self, id: RuleId) -> Option<&FlowEntry> {
         self.entries.get(&id)
     }
 
-    /// All entries, table by table and by their numbers.
+    /// Returns all entries, in the order of tables and numbers.
     pub fn iter(&self) -> impl Iterator<Item = &FlowEntry> {
         let ids = self.tables.values().flatten();
         ids.map(|id| &self.entries[id])
     }
 
-    /// The entries of a table, by their numbers.
+    /// Returns the entries of a table, in the order of their numbers.
     pub fn table(&self, table: TableId) -> impl Iterator<Item = &FlowEntry> {
         let ids = self.tables.get(&table).into_iter().flatten();
         ids.map(|id| &self.entries[id])
     }
 
-    /// How a table is configured.
+    /// Returns the configuration of a table.
     #[must_use]
     pub fn config(&self, table: TableId) -> TableConfig {
         self.configs.get(&table).copied().unwrap_or_default()
     }
 
-    /// Configures a table; returns how it was configured.
+    /// Configures a table. Returns the old configuration.
     ///
     /// # Errors
-    /// [`OpenFlowError`]; nothing is changed then.
+    /// [`OpenFlowError`]; then nothing is changed.
     pub fn configure(&mut self, message: &TableMod) -> Result<TableConfig, OpenFlowError> {
         let TableMod { table, config } = *message;
         if !table.is_table() {
@@ -176,18 +177,18 @@ impl FlowStore {
         Ok(old.unwrap_or_default())
     }
 
-    /// Frees the number of an entry that is gone. A number is not given to a new entry
-    /// before: workers that count packets by numbers may still count for the old one.
+    /// Frees the number of a removed entry. Before this call, no new entry gets the number,
+    /// since workers may still count packets for the removed entry.
     pub fn release(&mut self, id: RuleId) {
         if self.retired.remove(&id.get()) {
             self.free.insert(id.get());
         }
     }
 
-    /// Carries a message out; what was changed, in the order in which it was.
+    /// Carries out a message. Returns the changes in order.
     ///
     /// # Errors
-    /// [`OpenFlowError`]; nothing is changed then.
+    /// [`OpenFlowError`]; then nothing is changed.
     pub fn apply(
         &mut self,
         message: &FlowMod,
@@ -201,11 +202,10 @@ impl FlowStore {
         }
     }
 
-    /// Takes back what the last messages changed: all changes since some moment, in
-    /// the order in which they were made.
+    /// Undoes the latest changes. `changes` has them in the order of [`apply`](Self::apply).
     ///
     /// # Panics
-    /// When these are not the last changes.
+    /// If these are not the latest changes.
     pub fn undo(&mut self, changes: Vec<FlowChange>) {
         for change in changes.into_iter().rev() {
             match change {
@@ -221,7 +221,7 @@ impl FlowStore {
         }
     }
 
-    /// Removes an entry for a reason of the switch's own.
+    /// Removes an entry without a message that deletes it.
     pub fn remove(&mut self, id: RuleId, reason: RemovalReason) -> Option<FlowChange> {
         let entry = self.take_out(id)?;
         Some(FlowChange::Removed(entry, reason))
@@ -290,11 +290,11 @@ impl FlowStore {
         Ok(changes)
     }
 
-    /// Sees to it that a table has room for an entry more.
+    /// Ensures that a table has room for a new entry. Returns the eviction, if needed.
     fn make_room(&mut self, message: &FlowMod) -> Result<Option<FlowChange>, OpenFlowError> {
         let config = self.config(message.table);
-        let held = self.tables.get(&message.table).map_or(0, BTreeSet::len);
-        if held < config.max_entries as usize {
+        let entries = self.tables.get(&message.table).map_or(0, BTreeSet::len);
+        if entries < config.max_entries as usize {
             return Ok(None);
         }
         let turns = self.leaving.get(&message.table);
@@ -303,11 +303,11 @@ impl FlowStore {
             Some((.., id)) => Ok(self.remove(id, RemovalReason::Eviction)),
             None => {
                 let message = format!(
-                    "table {} is full: it has {held} entries and may have {}{}",
+                    "table {} is full: it has {entries} entries and may have {}{}",
                     message.table,
                     config.max_entries,
                     match config.eviction {
-                        true => ", all of more importance",
+                        true => ", all more important",
                         false => "",
                     }
                 );
@@ -316,39 +316,38 @@ impl FlowStore {
         }
     }
 
-    /// Refuses an entry beside one of the same priority that some packet matches as
-    /// well, even if that is one with the same match.
+    /// Refuses an entry that overlaps an entry of the same priority, even if both have the
+    /// same match.
     fn check_overlap(&mut self, message: &FlowMod) -> Result<(), OpenFlowError> {
         let table = message.table;
         if !self.overlaps.contains_key(&table) {
             let index = OverlapIndex::new(self.table(table));
             self.overlaps.insert(table, index);
         }
-        let index = self.overlaps.get_mut(&table).expect("it is there now");
+        let index = self.overlaps.get_mut(&table).expect("the index exists");
         let entries = &self.entries;
         let flow = |id: RuleId| &*entries[&id].flow;
         match index.overlapping(message.priority, &message.flow, flow) {
             None => Ok(()),
-            Some(other) => {
-                let other = &self.entries[&other];
+            Some(id) => {
+                let overlapped = &self.entries[&id];
                 let message = format!(
                     "{}: the entry {} has the same priority, {}, and matches some of the same packets",
-                    message.flow, other.flow, other.priority
+                    message.flow, overlapped.flow, overlapped.priority
                 );
                 Err(OpenFlowError::new(ErrorCode::FlowModOverlap, message))
             }
         }
     }
 
-    /// Returns the entries that use a group or meter, table by table and by their
-    /// numbers.
+    /// Returns the entries that use a group or meter, in the order of tables and numbers.
     pub(crate) fn users(&self, used: Used) -> impl Iterator<Item = RuleId> {
         self.users.of(used)
     }
 
     fn modify(&mut self, message: &FlowMod) -> Result<Vec<FlowChange>, OpenFlowError> {
         let ids = self.meant(message);
-        // Instructions fit each of the matches, or nothing is changed.
+        // If the instructions do not fit an entry's match, nothing is changed.
         for id in &ids {
             let entry = &self.entries[id];
             message.instructions.check(entry.table, &entry.flow)?;
@@ -380,8 +379,7 @@ impl FlowStore {
         removed.collect()
     }
 
-    /// The entries that a modification or deletion means, table by table and by their
-    /// numbers.
+    /// Returns the entries to modify or delete, in the order of tables and numbers.
     fn meant(&self, message: &FlowMod) -> Vec<RuleId> {
         let strict = matches!(
             message.command,
@@ -407,13 +405,13 @@ impl FlowStore {
         meant
     }
 
-    /// The same instructions, in memory that all entries share which have them.
+    /// Returns equal instructions in memory that all entries with these instructions share.
     fn shared(&mut self, instructions: &Arc<Instructions>) -> Arc<Instructions> {
         if let Some(known) = self.instructions.get(instructions) {
             return Arc::clone(known);
         }
-        if self.instructions.len() > self.entries.len() + SPARE {
-            // Those that no entry has any more.
+        if self.instructions.len() > self.entries.len() + MAX_SPARE_INSTRUCTIONS {
+            // Drops instructions that no entry uses.
             self.instructions
                 .retain(|known| Arc::strong_count(known) > 1);
         }
@@ -424,12 +422,12 @@ impl FlowStore {
     fn smallest_free(&self) -> Result<RuleId, OpenFlowError> {
         let number = self.free.first().copied().unwrap_or(self.next);
         RuleId::new(number).map_err(|_| {
-            let message = "the switch has as many flow entries as there are numbers".to_owned();
+            let message = "no number is free for another flow entry".to_owned();
             OpenFlowError::new(ErrorCode::FlowModTableFull, message)
         })
     }
 
-    /// Puts an entry in the place of the one with its number, which is returned.
+    /// Replaces the entry with the same number. Returns the old entry.
     fn put_over(&mut self, entry: FlowEntry) -> FlowEntry {
         let (id, new) = (entry.id, turn(&entry));
         let turns = self.leaving.get_mut(&entry.table);
@@ -459,8 +457,8 @@ impl FlowStore {
             turns.insert(turn(&entry));
         }
         self.tables.entry(entry.table).or_default().insert(id);
-        let before = self.entries.insert(id, entry);
-        assert!(before.is_none(), "a number is of one entry");
+        let old = self.entries.insert(id, entry);
+        assert!(old.is_none(), "the number has no other entry");
     }
 
     fn take_out(&mut self, id: RuleId) -> Option<FlowEntry> {

@@ -1,27 +1,26 @@
-//! How a flow table is configured: what it holds, and what goes when it is full.
+//! Configuration of a flow table: its maximum of entries, and eviction from a full table.
 
 use std::fmt;
 
 use super::entry::TableId;
 
-/// How a flow table is configured.
+/// The configuration of a flow table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TableConfig {
-    /// The most entries.
+    /// The maximum number of entries.
     pub max_entries: u32,
-    /// An entry that is added to a full table takes the place of one that is of no
-    /// more importance: of the least important, the one that was added first, and of
-    /// those the one with the lowest number.
+    /// A new entry in a full table replaces an entry that is not more important: the least
+    /// important entry, then the oldest, then the entry with the lowest number.
     pub eviction: bool,
 }
 
 impl TableConfig {
-    /// The most entries that a table can be configured to hold.
+    /// The largest value of `max_entries`.
     pub const MOST: u32 = 1 << 22;
 }
 
 impl Default for TableConfig {
-    /// A million entries, and none is evicted.
+    /// Returns one million entries without eviction.
     fn default() -> TableConfig {
         TableConfig {
             max_entries: 1_000_000,
@@ -30,18 +29,18 @@ impl Default for TableConfig {
     }
 }
 
-/// A message that configures a table (`ofp_table_mod`, as OpenFlow 1.4 has it).
-/// Entries that are there stay, even if they are more than the table may have now.
+/// A message that configures a table (`ofp_table_mod` of OpenFlow 1.4). Existing entries
+/// stay, even if they exceed the new maximum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TableMod {
-    /// Which table.
+    /// The table.
     pub table: TableId,
-    /// How it is to be.
+    /// The new configuration.
     pub config: TableConfig,
 }
 
 impl fmt::Display for TableMod {
-    /// A line of a pipeline's text.
+    /// Writes a line of a pipeline's text.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let TableConfig {
             max_entries,

@@ -1,5 +1,5 @@
-//! Which entries use a group or a meter, so that what is deleted is found without a
-//! search of all entries.
+//! The entries that use each group and meter. So the entries of a deleted group or meter are
+//! found without a search of all entries.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -9,14 +9,14 @@ use super::entry::{FlowEntry, TableId};
 use crate::action::GroupId;
 use crate::meter::MeterId;
 
-/// What an entry may use.
+/// A group or meter that an entry may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Used {
     Group(GroupId),
     Meter(MeterId),
 }
 
-/// Entries by what they use, table by table and by their numbers.
+/// The entries of each group and meter, in the order of tables and numbers.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Users(HashMap<Used, BTreeSet<(TableId, RuleId)>>);
 
@@ -45,7 +45,7 @@ impl Users {
         }
     }
 
-    /// Returns the entries that use something.
+    /// Returns the entries that use a group or meter.
     pub(super) fn of(&self, used: Used) -> impl Iterator<Item = RuleId> {
         self.0.get(&used).into_iter().flatten().map(|&(_, id)| id)
     }

@@ -1,4 +1,4 @@
-//! The fields that a table's entries look at, which may not be too many.
+//! The fields that a table's entries match, and a check that they fit in a key.
 
 use std::collections::HashMap;
 
@@ -6,21 +6,21 @@ use super::entry::TableId;
 use crate::flow_match::{Family, FlowMatch};
 use crate::projection::{FieldSet, TooWide};
 
-/// How many entries look at each of the fields, by tables and families.
+/// The number of entries that match each field, by table and family.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Widths {
     uses: HashMap<(TableId, Family), [u32; FieldSet::BITS]>,
 }
 
 impl Widths {
-    /// Whether a table's keys have room for what an entry looks at.
+    /// Checks that the fields of an entry fit in the table's keys.
     pub(super) fn check(&self, table: TableId, flow: &FlowMatch) -> Result<(), TooWide> {
         for family in Widths::families(flow) {
-            let used = self.uses.get(&(table, family));
-            let used = used.map_or(FieldSet::NONE, |uses| {
+            let uses = self.uses.get(&(table, family));
+            let fields = uses.map_or(FieldSet::NONE, |uses| {
                 FieldSet::from_bits(|bit| uses[bit] > 0)
             });
-            used.and(FieldSet::of(flow, family)).check_width()?;
+            fields.and(FieldSet::of(flow, family)).check_width()?;
         }
         Ok(())
     }
@@ -45,7 +45,8 @@ impl Widths {
         }
     }
 
-    /// An entry that matches every packet is in no engine.
+    /// Returns the families of a match; none for a match on every packet, which is not in an
+    /// engine.
     fn families(flow: &FlowMatch) -> impl Iterator<Item = Family> {
         let is_always = flow.values().is_empty();
         flow.families().filter(move |_| !is_always)

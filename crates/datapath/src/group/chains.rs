@@ -1,15 +1,15 @@
-//! How groups use each other: chains of groups, the actions that they may take, and the
-//! groups that watch each other.
+//! Chains of groups that use each other, the actions that they may take, and the groups that
+//! watch each other.
 //!
 //! # Idea
-//! Each group has two numbers, computed from the groups that it sends packets to: the
-//! longest chain of groups that begins with it, and the actions that a packet in it may
-//! take. A new group has no users, so both come from its own buckets alone, and loading
-//! groups takes time linear in their buckets. A modified group changes the numbers of
-//! its users; those are computed from the shortest chain to the longest, each once.
+//! Each group has two numbers: the length of the longest chain that begins with it, and the
+//! maximum number of actions for a packet in it. They are computed from the groups that it
+//! sends packets to. A new group has no users, so only its own numbers are computed, and
+//! loading groups takes time linear in their buckets. A modified group changes the numbers
+//! of its users. They are recomputed from the shortest chain to the longest, each once.
 //!
-//! A group that can reach another one has the longer chain. So a search for loops
-//! passes only groups whose chain is longer than that of the group it looks for.
+//! A group that reaches another group has a longer chain. So a search for loops passes only
+//! groups whose chain is longer than the target's chain.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,53 +18,53 @@ use crate::action::{Action, GroupId};
 use crate::error::{ErrorCode, OpenFlowError};
 use crate::limits::{MAX_GROUP_DEPTH, MAX_PACKET_ACTIONS};
 
-/// What a packet in a group may take.
+/// The maximum work for a packet in a group.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ChainCost {
-    /// Groups in the longest chain that begins with this one.
+    /// Groups in the longest chain that begins with this group.
     depth: usize,
-    /// Actions, with those of all groups that follow.
+    /// Actions and visits of buckets, including all groups that follow.
     pub(super) actions: u64,
 }
 
 type Groups = BTreeMap<GroupId, Group>;
 type Users = BTreeMap<GroupId, BTreeSet<GroupId>>;
 
-/// How groups use each other.
+/// The uses between groups.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Chains {
     costs: BTreeMap<GroupId, ChainCost>,
-    /// For each group, those that send packets to it.
+    /// For each group, the groups that send packets to it.
     senders: Users,
-    /// For each group, those that watch it.
+    /// For each group, the groups that watch it.
     watchers: Users,
 }
 
-/// The groups that a group sends packets to.
+/// Returns the groups that a group sends packets to.
 fn targets(group: &Group) -> BTreeSet<GroupId> {
     group.buckets.iter().flat_map(Bucket::next).collect()
 }
 
-/// The groups that a group watches.
+/// Returns the groups that a group watches.
 fn watched(group: &Group) -> BTreeSet<GroupId> {
     let buckets = group.buckets.iter();
     buckets.filter_map(|bucket| bucket.watch_group).collect()
 }
 
 impl Chains {
-    /// Returns what a packet in a group may take.
+    /// Returns the maximum work for a packet in a group.
     pub(super) fn cost(&self, id: GroupId) -> Option<ChainCost> {
         self.costs.get(&id).copied()
     }
 
-    /// Returns a group that another one has among its buckets, as a target or watched.
+    /// Returns another group that sends packets to the group or watches it.
     pub(super) fn user(&self, id: GroupId) -> Option<GroupId> {
         let users = [&self.senders, &self.watchers];
         let users = users.into_iter().filter_map(|users| users.get(&id));
         users.flatten().find(|&&user| user != id).copied()
     }
 
-    /// True if packets in a group come to another one.
+    /// Returns true if packets in the group `from` can reach the group `to`.
     pub(super) fn sends(&self, groups: &Groups, from: GroupId, to: GroupId) -> bool {
         let depth = |id| self.cost(id).map_or(0, |cost| cost.depth);
         let shortest = depth(to);
@@ -75,13 +75,14 @@ impl Chains {
         })
     }
 
-    /// True if a group watches another one, by way of others or not.
+    /// Returns true if the group `from` watches the group `to`, directly or through other
+    /// groups.
     pub(super) fn watches(groups: &Groups, from: GroupId, to: GroupId) -> bool {
         leads(groups, from, to, watched)
     }
 
-    /// Computes what follows for all groups if a group is put in, in place of one with
-    /// its number or not. There is no loop.
+    /// Returns the costs of all groups that change if a group is added or replaced. The groups
+    /// must have no loop.
     fn settle(&self, groups: &Groups, new: &Group) -> BTreeMap<GroupId, ChainCost> {
         let mut changed: BTreeMap<GroupId, ChainCost> = BTreeMap::new();
         // Users have a longer chain than the group that they use.
@@ -106,8 +107,9 @@ impl Chains {
         changed
     }
 
-    /// Checks that no chain is longer than [`MAX_GROUP_DEPTH`] and no packet takes more
-    /// than [`MAX_PACKET_ACTIONS`] actions in a group if a group is put in.
+    /// Checks that after adding or replacing a group, no chain is longer than
+    /// [`MAX_GROUP_DEPTH`], and no packet takes more than [`MAX_PACKET_ACTIONS`] actions in a
+    /// group.
     pub(super) fn check(&self, groups: &Groups, new: &Group) -> Result<(), OpenFlowError> {
         let changed = self.settle(groups, new);
         for (id, cost) in &changed {
@@ -134,8 +136,8 @@ impl Chains {
         Ok(())
     }
 
-    /// Follows a group that is put in, in place of `old` if there is one. The other
-    /// groups are in `groups`.
+    /// Updates the uses after `new` is added, or replaces `old`. `groups` has the other
+    /// groups.
     pub(super) fn put(&mut self, groups: &Groups, old: Option<&Group>, new: &Group) {
         let changed = self.settle(groups, new);
         if let Some(old) = old {
@@ -150,7 +152,7 @@ impl Chains {
         self.costs.extend(changed);
     }
 
-    /// Follows a group that is gone.
+    /// Updates the uses after a group is removed.
     pub(super) fn remove(&mut self, old: &Group) {
         self.unlink(old);
         self.costs.remove(&old.id);
@@ -175,8 +177,9 @@ fn take(users: &mut Users, target: GroupId, user: GroupId) {
     }
 }
 
-/// Returns what a packet in a group may take, from what it may take in others.
-fn cost_of(group: &Group, other: impl Fn(GroupId) -> ChainCost) -> ChainCost {
+/// Returns the maximum work for a packet in a group. `next_cost` returns the work in a group
+/// that it sends packets to.
+fn cost_of(group: &Group, next_cost: impl Fn(GroupId) -> ChainCost) -> ChainCost {
     let mut cost = ChainCost {
         depth: 1,
         actions: 0,
@@ -185,7 +188,7 @@ fn cost_of(group: &Group, other: impl Fn(GroupId) -> ChainCost) -> ChainCost {
         let mut actions = 1 + bucket.actions.len() as u64;
         for action in &bucket.actions {
             if let Action::Group(next) = action {
-                let next = other(*next);
+                let next = next_cost(*next);
                 actions = actions.saturating_add(next.actions);
                 cost.depth = cost.depth.max(next.depth + 1);
             }
@@ -198,7 +201,8 @@ fn cost_of(group: &Group, other: impl Fn(GroupId) -> ChainCost) -> ChainCost {
     cost
 }
 
-/// True if a way leads from a group to another one; each group is passed once.
+/// Returns true if a path leads from the group `from` to the group `to`. Visits each group
+/// once.
 fn leads(
     groups: &Groups,
     from: GroupId,

@@ -10,9 +10,9 @@ use crate::action::{self, Action, GroupId, PortNo};
 use crate::error::{ErrorCode, OpenFlowError};
 
 impl GroupId {
-    /// The largest number of a group.
+    /// The largest group number.
     pub const MAX: GroupId = GroupId(0xffff_ff00);
-    /// All groups, in deletions alone.
+    /// All groups; used only in deletions.
     pub const ALL: GroupId = GroupId(0xffff_fffc);
 }
 
@@ -22,34 +22,34 @@ impl std::fmt::Display for GroupId {
     }
 }
 
-/// Which buckets of a group a packet goes to.
+/// The type of a group, which selects the buckets for a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum GroupType {
-    /// All of them, each with a copy.
+    /// All buckets, each with a copy.
     All,
-    /// One, chosen by the packet's flow and the buckets' weights.
+    /// A live bucket, chosen by the packet's flow and the buckets' weights.
     Select,
-    /// The only one.
+    /// The only bucket.
     Indirect,
-    /// The first one that is live.
+    /// The first live bucket.
     FastFailover,
 }
 
 /// An action set of a group.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Bucket {
-    /// Its share of the packets, for [`GroupType::Select`] alone.
+    /// Its share of the packets, only for [`GroupType::Select`].
     pub weight: u16,
-    /// It is live while this port is.
+    /// The bucket is live while this port is live.
     pub watch_port: Option<PortNo>,
-    /// It is live while this group has a live bucket.
+    /// The bucket is live while this group has a live bucket.
     pub watch_group: Option<GroupId>,
-    /// What it does with packets: of each kind the last one, in the order of kinds.
+    /// Its actions: the last action of each kind is carried out, in the order of kinds.
     pub actions: Vec<Action>,
 }
 
 impl Bucket {
-    /// The groups that it sends packets to.
+    /// Returns the groups that the bucket sends packets to.
     fn next(&self) -> impl Iterator<Item = GroupId> {
         self.actions.iter().filter_map(|action| match action {
             Action::Group(group) => Some(*group),
@@ -77,24 +77,24 @@ impl Bucket {
 /// };
 /// let mut groups = GroupStore::new();
 /// groups.apply(&GroupMod { command: GroupCommand::Add, group })?;
-/// // A packet goes to a bucket, which has an action.
+/// // The maximum work for a packet: a visit of a bucket and its action.
 /// assert_eq!(groups.actions(GroupId(1)), Some(2));
 /// # Ok(())
 /// # }
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Group {
-    /// Its number.
+    /// The number of the group.
     pub id: GroupId,
-    /// Which buckets packets go to.
+    /// The type.
     pub kind: GroupType,
-    /// Its action sets. Without any it drops packets.
+    /// The buckets. A group without buckets drops packets.
     pub buckets: Vec<Bucket>,
 }
 
 impl Group {
-    /// Checks what can be checked of a group alone. What packets it will get is not
-    /// known, so its actions need not fit any match.
+    /// Checks a group without the other groups. Actions are not checked against a match, since
+    /// a group may receive packets of any kind.
     fn check(&self) -> Result<(), OpenFlowError> {
         let refuse = |code, why: String| {
             let message = format!("group {}: {why}", self.id);
@@ -106,14 +106,14 @@ impl Group {
         }
         if self.kind == GroupType::Indirect && self.buckets.len() != 1 {
             let why = format!(
-                "an indirect group has one bucket, this one {}",
+                "an indirect group has exactly one bucket, not {}",
                 self.buckets.len()
             );
             return refuse(ErrorCode::InvalidGroup, why);
         }
         for (number, bucket) in self.buckets.iter().enumerate() {
             if bucket.weight != 0 && self.kind != GroupType::Select {
-                let why = format!("bucket {number} has a weight; those of select groups have one");
+                let why = format!("bucket {number} has a weight; only select groups have weights");
                 return refuse(ErrorCode::InvalidGroup, why);
             }
             let watches = bucket.watch_port.is_some() || bucket.watch_group.is_some();
@@ -131,7 +131,7 @@ impl Group {
 }
 
 impl std::fmt::Display for Group {
-    /// As `ovs-ofctl` takes it.
+    /// Writes the group in the syntax of `ovs-ofctl`.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let kind = match self.kind {
             GroupType::All => "all",
@@ -142,7 +142,7 @@ impl std::fmt::Display for Group {
         write!(f, "group_id={},type={kind}", self.id)?;
         for bucket in &self.buckets {
             let mut parts = Vec::new();
-            // A group that must not have weights may be written all the same.
+            // Also writes the weights of an invalid group.
             if bucket.weight != 0 || self.kind == GroupType::Select {
                 parts.push(format!("weight:{}", bucket.weight));
             }

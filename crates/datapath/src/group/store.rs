@@ -1,4 +1,4 @@
-//! All groups, changed by messages, which can be taken back.
+//! The store of all groups, which messages change. Changes can be undone.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,29 +7,29 @@ use super::{Group, GroupType};
 use crate::action::GroupId;
 use crate::error::{ErrorCode, OpenFlowError};
 
-/// What is to be done.
+/// The command of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GroupCommand {
-    /// Adds a group that is not there.
+    /// Adds a new group.
     Add,
-    /// Replaces type and buckets of a group that is there. It goes on counting; its
+    /// Replaces type and buckets of an existing group. The group keeps its counters; its
     /// buckets count from 0.
     Modify,
-    /// Deletes a group, if it is there, or all.
+    /// Deletes a group if it exists, or all groups.
     Delete,
 }
 
 /// A message that changes groups (`ofp_group_mod`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupMod {
-    /// What is to be done.
+    /// The command.
     pub command: GroupCommand,
-    /// The group, or what it is to be. Deletions look at its number alone.
+    /// The new or modified group. Deletions use only its number.
     pub group: Group,
 }
 
 impl GroupMod {
-    /// A message that deletes a group, or all.
+    /// Returns a message that deletes a group, or all groups.
     #[must_use]
     pub fn delete(id: GroupId) -> GroupMod {
         GroupMod {
@@ -43,19 +43,19 @@ impl GroupMod {
     }
 }
 
-/// What became of a group.
+/// A change of a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GroupChange {
-    /// It was added.
+    /// The group was added.
     Added(Group),
-    /// It has other buckets.
+    /// The group was modified.
     Changed {
-        /// What it was.
+        /// The group before the change.
         old: Group,
-        /// What it is.
+        /// The group after the change.
         new: Group,
     },
-    /// It is gone, and with it all flow entries that use it.
+    /// The group was removed, together with all flow entries that use it.
     Removed(Group),
 }
 
@@ -67,33 +67,33 @@ pub struct GroupStore {
 }
 
 impl GroupStore {
-    /// No group.
+    /// Returns an empty store.
     #[must_use]
     pub fn new() -> GroupStore {
         GroupStore::default()
     }
 
-    /// A group by its number.
+    /// Returns a group by its number.
     #[must_use]
     pub fn get(&self, id: GroupId) -> Option<&Group> {
         self.groups.get(&id)
     }
 
-    /// All groups, by their numbers.
+    /// Returns all groups, in the order of their numbers.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &Group> {
         self.groups.values()
     }
 
-    /// Carries a message out; what was changed.
+    /// Carries out a message. Returns the changes.
     ///
     /// # Errors
-    /// [`OpenFlowError`]; nothing is changed then.
+    /// [`OpenFlowError`]; then nothing is changed.
     pub fn apply(&mut self, message: &GroupMod) -> Result<Vec<GroupChange>, OpenFlowError> {
         let group = &message.group;
         match message.command {
             GroupCommand::Add => {
                 if self.groups.contains_key(&group.id) {
-                    let message = format!("group {} is there already; modify it", group.id);
+                    let message = format!("group {} already exists; modify it", group.id);
                     return Err(OpenFlowError::new(ErrorCode::GroupExists, message));
                 }
                 self.check(group)?;
@@ -108,21 +108,20 @@ impl GroupStore {
                 self.check(group)?;
                 let old = self.put(group.clone());
                 Ok(vec![GroupChange::Changed {
-                    old: old.expect("it is there"),
+                    old: old.expect("the group exists"),
                     new: group.clone(),
                 }])
             }
             GroupCommand::Delete if group.id == GroupId::ALL => {
                 self.chains = Chains::default();
-                let all = std::mem::take(&mut self.groups);
-                Ok(all.into_values().map(GroupChange::Removed).collect())
+                let groups = std::mem::take(&mut self.groups);
+                Ok(groups.into_values().map(GroupChange::Removed).collect())
             }
             GroupCommand::Delete => self.delete(group.id),
         }
     }
 
-    /// Takes back what the last messages changed: all changes since some moment, in
-    /// the order in which they were made.
+    /// Undoes the latest changes. `changes` has them in the order of [`apply`](Self::apply).
     pub fn undo(&mut self, changes: Vec<GroupChange>) {
         for change in changes.into_iter().rev() {
             match change {
@@ -136,8 +135,8 @@ impl GroupStore {
         }
     }
 
-    /// Returns the most actions that a packet may take in a group, buckets included
-    /// (see [`limits`](crate::limits)).
+    /// Returns the maximum number of actions for a packet in a group, including visits of
+    /// buckets (see [`limits`](crate::limits)).
     #[must_use]
     pub fn actions(&self, id: GroupId) -> Option<u64> {
         self.chains.cost(id).map(|cost| cost.actions)
@@ -157,23 +156,23 @@ impl GroupStore {
 
     fn delete(&mut self, id: GroupId) -> Result<Vec<GroupChange>, OpenFlowError> {
         if self.groups.contains_key(&id)
-            && let Some(other) = self.chains.user(id)
+            && let Some(user) = self.chains.user(id)
         {
-            let message = format!("group {id} is used by group {other}; delete that first");
+            let message = format!("group {id} is used by group {user}; delete that first");
             return Err(OpenFlowError::new(ErrorCode::ChainedGroup, message));
         }
         let removed = self.take_out(id);
         Ok(removed.into_iter().map(GroupChange::Removed).collect())
     }
 
-    /// Checks a group that is to be there with the others. Only one that is there
-    /// already can be reached from others.
+    /// Checks a new or modified group together with the other groups. Only an existing group
+    /// can be reached from other groups.
     fn check(&self, group: &Group) -> Result<(), OpenFlowError> {
         group.check()?;
         let is_there = self.groups.contains_key(&group.id);
-        let (mut known, mut known_watched) = (BTreeSet::new(), BTreeSet::new());
+        let (mut checked, mut checked_watched) = (BTreeSet::new(), BTreeSet::new());
         for bucket in &group.buckets {
-            for next in bucket.next().filter(|&next| known.insert(next)) {
+            for next in bucket.next().filter(|&next| checked.insert(next)) {
                 let message = if next != group.id && !self.groups.contains_key(&next) {
                     let message = format!("group {}: there is no group {next}", group.id);
                     return Err(OpenFlowError::new(ErrorCode::BadOutGroup, message));
@@ -190,7 +189,7 @@ impl GroupStore {
                 return Err(OpenFlowError::new(ErrorCode::GroupLoop, message));
             }
             let watched = bucket.watch_group;
-            let Some(watched) = watched.filter(|&watched| known_watched.insert(watched)) else {
+            let Some(watched) = watched.filter(|&watched| checked_watched.insert(watched)) else {
                 continue;
             };
             let why = if watched == group.id
@@ -198,7 +197,7 @@ impl GroupStore {
             {
                 "would watch itself by way of"
             } else if !self.groups.contains_key(&watched) {
-                "would watch, but there is no,"
+                "would watch the missing"
             } else {
                 continue;
             };

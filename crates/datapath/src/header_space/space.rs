@@ -1,4 +1,4 @@
-//! Unions of terms, and what can be done with them.
+//! Unions of terms, and their set operations.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ pub struct Space<const W: usize> {
     terms: Vec<Term<W>>,
 }
 
-/// An operation would have made more terms than its limit.
+/// The result of an operation would have more terms than its limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooManyTerms {
     /// The limit.
@@ -19,8 +19,11 @@ pub struct TooManyTerms {
 
 impl fmt::Display for TooManyTerms {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let most = self.most;
-        write!(f, "a header space needs more than {most} terms, its limit")
+        let max_terms = self.most;
+        write!(
+            f,
+            "a header space needs more than {max_terms} terms, its limit"
+        )
     }
 }
 
@@ -40,7 +43,7 @@ impl<const W: usize> FromIterator<Term<W>> for Space<W> {
     }
 }
 
-/// Gathers terms, as many as are allowed.
+/// Collects terms, at most `most`.
 fn gather<const W: usize>(
     terms: impl Iterator<Item = Term<W>>,
     most: usize,
@@ -56,63 +59,63 @@ fn gather<const W: usize>(
 }
 
 impl<const W: usize> Space<W> {
-    /// No header.
+    /// Returns the empty set.
     #[must_use]
     pub fn empty() -> Space<W> {
         Space { terms: Vec::new() }
     }
 
-    /// All headers.
+    /// Returns the set of all headers.
     #[must_use]
     pub fn any() -> Space<W> {
         Term::ANY.into()
     }
 
-    /// The terms.
+    /// Returns the terms.
     #[must_use]
     pub fn terms(&self) -> &[Term<W>] {
         &self.terms
     }
 
-    /// Whether no header is in the set.
+    /// True if the set is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.terms.is_empty()
     }
 
-    /// Whether a header is in the set.
+    /// True if a header is in the set.
     #[must_use]
     pub fn contains(&self, point: &[u64; W]) -> bool {
         self.terms.iter().any(|term| term.contains(point))
     }
 
-    /// Whether some header is in both sets.
+    /// True if some header is in both sets.
     #[must_use]
     pub fn overlaps(&self, other: &Space<W>) -> bool {
         let mut terms = self.terms.iter();
         terms.any(|one| other.terms.iter().any(|two| one.overlaps(two)))
     }
 
-    /// Whether all headers of the other set are in this one.
+    /// True if all headers of `other` are in this set.
     ///
     /// # Errors
-    /// [`TooManyTerms`] when the difference needs more than `most` terms on the way.
+    /// [`TooManyTerms`] if an intermediate result has more than `most` terms.
     pub fn covers(&self, other: &Space<W>, most: usize) -> Result<bool, TooManyTerms> {
         Ok(other.difference(self, most)?.is_empty())
     }
 
-    /// The headers that are in either set.
+    /// Returns the headers that are in either set.
     ///
     /// # Errors
-    /// [`TooManyTerms`] when these are more than `most` terms.
+    /// [`TooManyTerms`] if the union has more than `most` terms.
     pub fn union(&self, other: &Space<W>, most: usize) -> Result<Space<W>, TooManyTerms> {
         gather(self.terms.iter().chain(&other.terms).copied(), most)
     }
 
-    /// The headers that are in both sets.
+    /// Returns the headers that are in both sets.
     ///
     /// # Errors
-    /// [`TooManyTerms`] when these are more than `most` terms.
+    /// [`TooManyTerms`] if the intersection has more than `most` terms.
     pub fn intersection(&self, other: &Space<W>, most: usize) -> Result<Space<W>, TooManyTerms> {
         let pairs = self
             .terms
@@ -121,68 +124,69 @@ impl<const W: usize> Space<W> {
         gather(pairs.flatten(), most)
     }
 
-    /// The headers of this set that a term has: never more terms than before.
+    /// Returns the headers of this set that are in `term`. The number of terms does not
+    /// grow.
     #[must_use]
     pub fn within(&self, term: &Term<W>) -> Space<W> {
         let common = self.terms.iter().filter_map(|one| one.intersection(term));
         common.collect()
     }
 
-    /// The headers of this set that a term does not have. Disjoint terms stay disjoint.
+    /// Returns the headers of this set that are not in `term`. Disjoint terms stay
+    /// disjoint.
     ///
     /// # Errors
-    /// [`TooManyTerms`] when these are more than `most` terms.
+    /// [`TooManyTerms`] if the result has more than `most` terms.
     pub fn without(&self, term: &Term<W>, most: usize) -> Result<Space<W>, TooManyTerms> {
         gather(self.terms.iter().flat_map(|one| one.difference(term)), most)
     }
 
-    /// The headers of this set that are not in the other.
+    /// Returns the headers of this set that are not in `other`.
     ///
-    /// # Errors
-    /// [`TooManyTerms`] when these are more than `most` terms after some term of the other
-    /// set has been subtracted.
+    /// [`TooManyTerms`] if there are more than `most` terms after subtracting any term of
+    /// `other`.
     pub fn difference(&self, other: &Space<W>, most: usize) -> Result<Space<W>, TooManyTerms> {
-        let mut left = self.clone();
+        let mut difference = self.clone();
         for term in &other.terms {
-            left = left.without(term, most)?;
+            difference = difference.without(term, most)?;
         }
-        Ok(left)
+        Ok(difference)
     }
 
-    /// The headers that are not in this set: disjoint terms.
+    /// Returns the headers that are not in this set, as disjoint terms.
     ///
     /// # Errors
-    /// [`TooManyTerms`] as [`Space::difference`].
+    /// [`TooManyTerms`] as in [`Space::difference`].
     pub fn complement(&self, most: usize) -> Result<Space<W>, TooManyTerms> {
         Space::any().difference(self, most)
     }
 
-    /// What the headers are after the bits of `mask` have been set to those of `value`,
-    /// without terms that are covered then.
+    /// Returns the headers after the bits of `mask` have been set to `value`. Drops terms
+    /// that another term then covers.
     #[must_use]
     pub fn with_bits(&self, value: &[u64; W], mask: &[u64; W]) -> Space<W> {
         let set = self.terms.iter().map(|term| term.with_bits(value, mask));
         set.collect::<Space<W>>().without_covered()
     }
 
-    /// The same set without terms that another term covers; of equal terms one stays.
-    /// Time grows with the square of the number of terms.
+    /// Returns the same set without terms that another term covers. One of
+    /// several equal terms stays. Time grows with the square of the number of terms.
     #[must_use]
     pub fn without_covered(mut self) -> Space<W> {
-        // What covers a term looks at fewer bits, or is equal to it.
+        // A covering term has fewer mask bits, or is equal.
         self.terms.sort_by_key(|term| (term.bits(), *term));
-        let mut kept: Vec<Term<W>> = Vec::new();
+        let mut uncovered: Vec<Term<W>> = Vec::new();
         for term in self.terms {
-            if !kept.iter().any(|other| other.covers(&term)) {
-                kept.push(term);
+            if !uncovered.iter().any(|other| other.covers(&term)) {
+                uncovered.push(term);
             }
         }
-        Space { terms: kept }
+        Space { terms: uncovered }
     }
 }
 
 impl<const W: usize> fmt::Display for Space<W> {
-    /// The terms with ` ∪ ` between them; `none`.
+    /// Writes the terms with ` ∪ ` between them, or `none`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (number, term) in self.terms.iter().enumerate() {
             match number {

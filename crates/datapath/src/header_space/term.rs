@@ -1,10 +1,10 @@
-//! One value under a mask: the headers that agree with it.
+//! Terms: a value under a mask, and the headers that match it.
 
 use std::fmt;
 
-/// All headers of `W` words that agree with a value on the bits of a mask.
+/// All headers of `W` words that have a given value on the bits of a mask.
 ///
-/// Two terms are equal if they are the same set.
+/// Two terms are equal if they are equal as sets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Term<const W: usize> {
     value: [u64; W],
@@ -12,13 +12,13 @@ pub struct Term<const W: usize> {
 }
 
 impl<const W: usize> Term<W> {
-    /// All headers.
+    /// The set of all headers.
     pub const ANY: Term<W> = Term {
         value: [0; W],
         mask: [0; W],
     };
 
-    /// The headers that agree with `value` on the bits of `mask`; other bits of `value`
+    /// Returns the headers that have `value` on the bits of `mask`; other bits of `value`
     /// are dropped.
     #[must_use]
     pub fn new(value: [u64; W], mask: [u64; W]) -> Term<W> {
@@ -28,61 +28,61 @@ impl<const W: usize> Term<W> {
         }
     }
 
-    /// The one header.
+    /// Returns the set of one header.
     #[must_use]
     pub fn exact(point: [u64; W]) -> Term<W> {
         Term::new(point, [u64::MAX; W])
     }
 
-    /// The bits that headers must have. Those outside of the mask are 0.
+    /// Returns the required bits. Bits outside of the mask are 0.
     #[must_use]
     pub fn value(&self) -> &[u64; W] {
         &self.value
     }
 
-    /// The bits that are looked at.
+    /// Returns the compared bits.
     #[must_use]
     pub fn mask(&self) -> &[u64; W] {
         &self.mask
     }
 
-    /// How many bits are looked at.
+    /// Returns the number of compared bits.
     #[must_use]
     pub fn bits(&self) -> u32 {
         self.mask.iter().map(|word| word.count_ones()).sum()
     }
 
-    /// Whether a header is in the set.
+    /// True if a header is in the set.
     #[inline]
     #[must_use]
     pub fn contains(&self, point: &[u64; W]) -> bool {
         (0..W).all(|word| (point[word] ^ self.value[word]) & self.mask[word] == 0)
     }
 
-    /// The bits that are looked at and in which a header differs. They are all 0 if and
-    /// only if the header is in the set.
+    /// Returns the compared bits where a header differs. The result is 0 if and only
+    /// if the header is in the set.
     #[inline]
     #[must_use]
     pub fn differing(&self, point: &[u64; W]) -> [u64; W] {
         std::array::from_fn(|word| (point[word] ^ self.value[word]) & self.mask[word])
     }
 
-    /// Whether some header is in both.
+    /// True if some header is in both sets.
     #[must_use]
     pub fn overlaps(&self, other: &Term<W>) -> bool {
         (0..W).all(|word| {
-            let both = self.mask[word] & other.mask[word];
-            (self.value[word] ^ other.value[word]) & both == 0
+            let common_mask = self.mask[word] & other.mask[word];
+            (self.value[word] ^ other.value[word]) & common_mask == 0
         })
     }
 
-    /// Whether all headers of the other set are in this one.
+    /// True if all headers of `other` are in this set.
     #[must_use]
     pub fn covers(&self, other: &Term<W>) -> bool {
         (0..W).all(|word| self.mask[word] & !other.mask[word] == 0) && self.overlaps(other)
     }
 
-    /// The headers that are in both sets.
+    /// Returns the headers that are in both sets, or `None` if there are none.
     #[must_use]
     pub fn intersection(&self, other: &Term<W>) -> Option<Term<W>> {
         self.overlaps(other).then(|| Term {
@@ -91,25 +91,25 @@ impl<const W: usize> Term<W> {
         })
     }
 
-    /// The headers that are in this set and not in the other: disjoint terms, at most as
-    /// many as the other has bits that this one does not look at.
+    /// Returns the headers that are in this set and not in `other`, as disjoint terms.
     ///
-    /// A part for each of these bits: it differs from the other set there, and agrees
+    /// There is one term for each mask bit of `other` that this set does not have. The
+    /// term differs from `other` in this bit and agrees with it in the bits before.
     /// with it in the bits before.
     pub fn difference(&self, other: &Term<W>) -> impl Iterator<Item = Term<W>> + use<W> {
         let apart = !self.overlaps(other);
         let (mut agreeing, other) = (*self, *other);
-        let mut left: [u64; W] = match apart {
+        let mut remaining: [u64; W] = match apart {
             true => [0; W],
             false => std::array::from_fn(|word| other.mask[word] & !self.mask[word]),
         };
         let mut word = 0;
         let parts = std::iter::from_fn(move || {
-            while left.get(word)? == &0 {
+            while remaining.get(word)? == &0 {
                 word += 1;
             }
-            let bit = 1 << left[word].ilog2();
-            left[word] ^= bit;
+            let bit = 1 << remaining[word].ilog2();
+            remaining[word] ^= bit;
             let mut part = agreeing;
             part.mask[word] |= bit;
             agreeing.mask[word] |= bit;
@@ -120,13 +120,13 @@ impl<const W: usize> Term<W> {
         apart.then_some(*self).into_iter().chain(parts)
     }
 
-    /// The headers that are not in this set: disjoint terms, as many as it looks at bits.
+    /// Returns the headers that are not in this set: one disjoint term for each mask bit.
     pub fn complement(&self) -> impl Iterator<Item = Term<W>> + use<W> {
         Term::ANY.difference(self)
     }
 
-    /// What the headers are after the bits of `mask` have been set to those of `value`,
-    /// as set-field does.
+    /// Returns the headers after the bits of `mask` have been set to `value`, as in
+    /// set-field.
     #[must_use]
     pub fn with_bits(&self, value: &[u64; W], mask: &[u64; W]) -> Term<W> {
         Term {
@@ -137,21 +137,21 @@ impl<const W: usize> Term<W> {
         }
     }
 
-    /// The headers that are in this set once the bits of `mask` have been set to those of
-    /// `value`: the reverse of [`Term::with_bits`]. `None` if there are none, since a bit
-    /// that is set differs from the set.
+    /// Returns the headers that are in this set after the bits of `mask` have been set to
+    /// `value`: the reverse of [`Term::with_bits`]. `None` if a bit that is set differs
+    /// from the set.
     #[must_use]
     pub fn before_bits(&self, value: &[u64; W], mask: &[u64; W]) -> Option<Term<W>> {
         let constant = Term::new(*value, *mask);
         constant.overlaps(self).then(|| {
-            let kept = std::array::from_fn(|word| self.mask[word] & !mask[word]);
-            Term::new(self.value, kept)
+            let unset_mask = std::array::from_fn(|word| self.mask[word] & !mask[word]);
+            Term::new(self.value, unset_mask)
         })
     }
 }
 
 impl<const W: usize> fmt::Display for Term<W> {
-    /// `value/mask` word by word, without words that are not looked at; `any`.
+    /// Writes `value/mask` word by word, without words whose mask is 0; or `any`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let looked_at = (0..W).filter(|&word| self.mask[word] != 0);
         let mut separator = "";

@@ -1,16 +1,17 @@
-//! Operations against trying all headers of a small universe.
+//! Compares operations with a search over all headers of a small universe.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// Bits of the universe: half in each of two words, at both ends.
+/// Bits of the universe: half of them in each of two words, at opposite ends.
 const BITS: usize = 6;
 
-/// A limit that nothing here meets.
-const MANY: usize = 100_000;
+/// A limit that no test reaches.
+const TERM_LIMIT: usize = 100_000;
 
-/// Bit by bit: in word 0 from the lowest bit on, in word 1 from the highest down.
+/// Spreads bits over two words: in word 0 from the lowest bit up, in word 1 from the
+/// highest bit down.
 fn place(bits: u64) -> [u64; 2] {
     let mut words = [0; 2];
     for bit in 0..BITS {
@@ -67,10 +68,10 @@ proptest! {
 
     #[test]
     fn spaces_are_sets(one in any_space(), two in any_space()) {
-        let union = one.union(&two, MANY).unwrap();
-        let common = one.intersection(&two, MANY).unwrap();
-        let difference = one.difference(&two, MANY).unwrap();
-        let complement = one.complement(MANY).unwrap();
+        let union = one.union(&two, TERM_LIMIT).unwrap();
+        let common = one.intersection(&two, TERM_LIMIT).unwrap();
+        let difference = one.difference(&two, TERM_LIMIT).unwrap();
+        let complement = one.complement(TERM_LIMIT).unwrap();
         let kept = one.clone().without_covered();
         prop_assert!(disjoint(&complement));
         prop_assert!(kept.terms().len() <= one.terms().len());
@@ -87,7 +88,7 @@ proptest! {
             prop_assert_eq!(kept.contains(&point), in_one);
         }
         prop_assert_eq!(one.overlaps(&two), both);
-        prop_assert_eq!(one.covers(&two, MANY).unwrap(), !only_two);
+        prop_assert_eq!(one.covers(&two, TERM_LIMIT).unwrap(), !only_two);
         prop_assert_eq!(one.is_empty(), !some);
         let terms = kept.terms();
         let covered = |term: &Term<2>| terms.iter().filter(|other| other.covers(term)).count();
@@ -116,7 +117,7 @@ proptest! {
     }
 }
 
-/// `1x0x`, the first character the highest of the lowest bits.
+/// Parses a pattern such as `1x0x`, the highest bit first.
 fn pattern(text: &str) -> Term<1> {
     let (mut value, mut mask) = (0, 0);
     for letter in text.chars() {
@@ -132,15 +133,15 @@ fn pattern(text: &str) -> Term<1> {
 #[test]
 fn the_example_of_the_paper() {
     let (a, b) = (pattern("0101"), pattern("0110"));
-    let left = Space::any().without(&a, MANY).unwrap();
-    let left = left.without(&b, MANY).unwrap();
+    let left = Space::any().without(&a, TERM_LIMIT).unwrap();
+    let left = left.without(&b, TERM_LIMIT).unwrap();
     let paper = ["1xxx", "x0xx", "xx11", "xx00"].map(pattern);
     let paper = Space::from_iter(paper);
     for point in 0..16 {
         assert_eq!(left.contains(&[point]), paper.contains(&[point]));
         assert_eq!(left.contains(&[point]), ![5, 6].contains(&point));
     }
-    assert!(left.covers(&paper, MANY).unwrap() && paper.covers(&left, MANY).unwrap());
+    assert!(left.covers(&paper, TERM_LIMIT).unwrap() && paper.covers(&left, TERM_LIMIT).unwrap());
 }
 
 #[test]

@@ -1,34 +1,33 @@
 //! Common match: one bit that differs from all rules of higher priority.
 //!
 //! # Idea
-//! Where all rules have the same value in a bit and the packet has the other one, that
-//! bit alone tells it apart from all of them, and no flow can look at fewer. A high bit
-//! that all of them look at is often such a one: the blocked ports are small numbers, most
-//! others are not.
+//! If all rules have the same value in a bit and the packet has the other value, this bit
+//! alone distinguishes it from all of them, and no flow can use fewer. A high bit that
+//! all rules have in their masks is often such a bit: the blocked ports are small
+//! numbers, most other ports are not.
 //!
 //! # Data layout
-//! For each number of rules, a term of the bits in which so many rules agree: the value
-//! and the mask, n × 2 W words.
+//! For each number n of rules, a term with the bits where the first n rules agree: 2 W
+//! words of value and mask.
 //!
 //! # Lookup
 //! ```text
 //! bits = common[above].mask & (common[above].value ^ packet)
 //! if bits & wanted: done
-//! else if bits: wanted |= the most significant of them
+//! else if bits: wanted |= the most significant bit of bits
 //! else: multi-bit common match
 //! ```
 //!
 //! # Cost
-//! O(W) for a packet where there is such a bit, else O(g n W); O(n W) for a table.
+//! O(W) for a packet if there is such a bit, otherwise O(g n W); O(n W) for a table.
 //!
 //! # Where we differ from the paper, and why
-//! - **Where no bit is common** the paper's heuristic "fails"; ours goes on with
-//!   [`multi_bit`](super::multi_bit), which the paper's measured "common match" must have
-//!   done as well: among ten random ports hardly a bit is common.
+//! - **If no bit is common**, the paper's heuristic "fails". Ours continues with
+//!   [`multi_bit`](super::multi_bit). The paper's measured "common match" must have
+//!   done this too, since ten random ports rarely have a bit in common.
 //!
 //! # References
-//! [FCH14] §4, "Common match", with the proof that a single bit, where there is one, is
-//! found.
+//! [FCH14] §4, "Common match", with the proof that a single bit is found if there is one.
 //!
 //! [FCH14]: classyard::papers#fch14
 
@@ -37,25 +36,24 @@ use std::sync::Arc;
 use super::{Heuristic, MultiBit, TooMuchWork, add, and, is_empty, most_significant};
 use crate::header_space::Term;
 
-/// One bit that differs from all rules, or else one for each of a few groups of them.
+/// One bit that differs from all rules, or one bit for each of a few groups of rules.
 #[derive(Clone, Debug)]
 pub struct CommonMatch<const W: usize> {
-    /// By the number of rules: the bits in which they agree. Of no rule there is nothing
-    /// to be told apart from.
+    /// The bits where the first n rules agree, by n - 1. No rules need no bits.
     common: Vec<Term<W>>,
     multi_bit: MultiBit<W>,
 }
 
 impl<const W: usize> CommonMatch<W> {
-    /// Over the rules of a table, the highest priority first.
+    /// Returns the heuristic for the rules of a table, the highest priority first.
     #[must_use]
     pub fn new(rules: Arc<[Term<W>]>) -> CommonMatch<W> {
         let mut common = Vec::with_capacity(rules.len());
-        let mut all: Option<Term<W>> = None;
+        let mut last: Option<Term<W>> = None;
         for rule in rules.iter() {
-            let agreed = all.map_or(*rule, |all| agreement(&all, rule));
+            let agreed = last.map_or(*rule, |last| agreement(&last, rule));
             common.push(agreed);
-            all = Some(agreed);
+            last = Some(agreed);
         }
         CommonMatch {
             common,
@@ -64,7 +62,7 @@ impl<const W: usize> CommonMatch<W> {
     }
 }
 
-/// The bits that both look at and in which they agree.
+/// Returns the bits that both masks have and where the values agree.
 fn agreement<const W: usize>(one: &Term<W>, two: &Term<W>) -> Term<W> {
     let mask = std::array::from_fn(|word| {
         one.mask()[word] & two.mask()[word] & !(one.value()[word] ^ two.value()[word])

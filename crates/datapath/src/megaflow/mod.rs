@@ -1,48 +1,49 @@
-//! Computed flow caches: how few bits of a packet say which rule wins it.
+//! Algorithms for the mask of a megaflow: few bits of a packet that determine its winning
+//! rule.
 //!
 //! # Idea
-//! A flow cache of exact headers needs an entry for every connection. A *megaflow* looks
-//! at fewer bits: a value under a mask that the packet has, and for all of whose packets
-//! the same rule wins. Fewer bits are more packets in one entry, and fewer entries.
+//! A flow cache of exact headers needs an entry for every connection. A *megaflow* is a
+//! value under a mask with fewer bits, such that the same rule wins all packets that
+//! match it. With fewer bits, an entry covers more packets, and the cache needs fewer
+//! entries.
 //!
-//! The bits of the rule that wins are needed in any case. What remains to be chosen is
-//! how the packet is told apart from each rule of higher priority that does not match
-//! it: one bit for each rule, in which the packet differs from it, is enough. To find
-//! the fewest such bits is a hitting-set problem, so a [`Heuristic`] chooses them.
+//! The mask always includes the bits of the winning rule. It must also exclude every rule
+//! of higher priority that does not match the packet, by a bit where the packet differs
+//! from that rule. To find the smallest set of such bits is a hitting-set
+//! problem, so a [`Heuristic`] chooses them.
 //!
 //! ```text
-//! rules above, none of which matches      0101   0110         tell apart: bits in which
-//! packet                           1011                        1011 differs from both
+//! rules above, none of which matches      0101   0110         choose bits where
+//! packet                           1011                        1011 differs from each
 //! differing bits                          111x   11x1
 //! megaflow                         1xxx   (or x0xx)
 //! ```
 //!
 //! # The algorithms
-//! | module | bits that are added | from |
+//! | module | added bits | from |
 //! |---|---|---|
-//! | [`naive`] | all that some rule looks at | [FCH14] §2 |
-//! | [`common_match`] | one that differs from all rules, else as below | [FCH14] §4 |
-//! | [`multi_bit`] | one for each of a few groups of rules | [FCH14] §4 |
-//! | [`prefix_tree`] | a prefix, as long as some rule shares it, and a bit more | [FCH14] §4 |
-//! | [`brute_force`] | the fewest | [FCH14] §5.2 |
-//! | [`fewest_masks`] | those of one of a few masks, chosen for few flows | ours |
+//! | [`naive`] | all bits that some rule has in its mask | [FCH14] §2 |
+//! | [`common_match`] | one bit that differs from all rules, if any; otherwise as below | [FCH14] §4 |
+//! | [`multi_bit`] | one bit for each of a few groups of rules | [FCH14] §4 |
+//! | [`prefix_tree`] | the longest prefix that some rule shares, and the next bit | [FCH14] §4 |
+//! | [`brute_force`] | the smallest number of bits | [FCH14] §5.2 |
+//! | [`fewest_masks`] | the bits of a mask from a small set, chosen for few flows | ours |
 //!
-//! [`table`] has one table and a cache of what a heuristic computes for it: the simulator
-//! of [FCH14] §5.2. [`cross_product`] needs no packets: it computes all flows of a
-//! pipeline ahead of time (§3.1).
+//! [`table`] has a table and a cache of the flows that a heuristic computes for it: the
+//! simulator of [FCH14] §5.2. [`cross_product`] needs no packets: it computes all flows
+//! of a pipeline in advance (§3.1).
 //!
-//! # Which error is safe
-//! A bit too many is safe: the flow has fewer packets than it could. A bit too few is
-//! not: some packet would be treated as a rule says that does not win it. Every
-//! heuristic keeps this: once it returns, each rule that it was asked about differs from
-//! the packet in a bit that is wanted.
+//! # Safe errors
+//! An unnecessary bit is safe: the flow only covers fewer packets. A missing bit is not
+//! safe: the flow could cover a packet that another rule wins. So after every heuristic,
+//! each rule above differs from the packet in a wanted bit.
 //!
 //! # Where we differ from the paper, and why
-//! - **Rules of any masks.** The paper's rules are exact ports, or ports under masks;
-//!   here they are terms of any number of words, so that one heuristic serves a port, the
+//! - **Rules with any masks.** The paper's rules are exact ports, or ports under masks.
+//!   Here they are terms of any number of words, so one heuristic works for a port, the
 //!   fields of a table, and a packet's whole key.
-//! - **Bits that are wanted already** are taken into account: a rule that they tell apart
-//!   needs none of its own. In a pipeline, earlier tables have un-wildcarded bits.
+//! - **Bits that are already wanted**, such as the bits of earlier tables of a pipeline,
+//!   are used: a rule that differs from the packet in such a bit needs no further one.
 //!
 //! # References
 //! [FCH14] §4, §5.2.
@@ -71,22 +72,22 @@ pub use multi_bit::MultiBit;
 pub use naive::Naive;
 pub use prefix_tree::PrefixTree;
 
-/// Chooses the bits that tell a packet apart from rules that do not match it.
+/// Chooses bits that distinguish a packet from rules that do not match it.
 ///
-/// A heuristic is made for the rules of one table, in the order of their priorities, the
-/// highest first, and made anew when they change.
+/// A heuristic is made for the rules of one table, the highest priority first, and made
+/// again when the rules change.
 pub trait Heuristic<const W: usize> {
-    /// What it is called.
+    /// Returns the name of the algorithm.
     fn name(&self) -> &'static str;
 
-    /// Adds bits to `wanted`, until each of the first `above` rules of the table looks at
-    /// a wanted bit in which the packet differs from it. None of them matches the packet;
+    /// Adds bits to `wanted` until each of the first `above` rules has a wanted mask bit
+    /// where the packet differs from it. None of these rules may match the packet;
     /// `above` is at most the number of rules.
     ///
-    /// It may remember what it chose, so that later packets get the same masks.
+    /// May record its choices, so that later packets get the same masks.
     ///
     /// # Errors
-    /// [`TooMuchWork`] where a bound on its work was met; `wanted` is as it was then.
+    /// [`TooMuchWork`] if the algorithm reached its limit; `wanted` is unchanged.
     fn tell_apart(
         &mut self,
         packet: &[u64; W],
@@ -95,12 +96,12 @@ pub trait Heuristic<const W: usize> {
     ) -> Result<(), TooMuchWork>;
 }
 
-/// An algorithm's bound on its work was met.
+/// An algorithm reached its limit of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooMuchWork {
-    /// What is counted: `masks` that were tried.
+    /// The counted objects, such as tried `masks`.
     pub counted: &'static str,
-    /// How many of them are allowed.
+    /// The limit.
     pub most: usize,
 }
 
@@ -113,20 +114,20 @@ impl fmt::Display for TooMuchWork {
 
 impl std::error::Error for TooMuchWork {}
 
-/// Whether a mask tells a packet apart from a rule.
+/// True if a mask distinguishes a packet from a rule.
 #[inline]
 fn tells_apart<const W: usize>(mask: &[u64; W], packet: &[u64; W], rule: &Term<W>) -> bool {
     let differing = rule.differing(packet);
     (0..W).any(|word| differing[word] & mask[word] != 0)
 }
 
-/// The most significant of some bits, alone: the highest of the first word that has any.
+/// Returns the most significant set bit: the highest bit of the first word that is not 0.
 #[inline]
 fn most_significant<const W: usize>(bits: &[u64; W]) -> Option<[u64; W]> {
     let word = bits.iter().position(|&word| word != 0)?;
-    let mut one = [0; W];
-    one[word] = 1 << bits[word].ilog2();
-    Some(one)
+    let mut highest = [0; W];
+    highest[word] = 1 << bits[word].ilog2();
+    Some(highest)
 }
 
 #[inline]
@@ -146,11 +147,11 @@ fn add<const W: usize>(to: &mut [u64; W], bits: &[u64; W]) {
     }
 }
 
-/// All bits that some rule looks at.
+/// Returns all mask bits of the rules.
 fn looked_at<const W: usize>(rules: &[Term<W>]) -> [u64; W] {
-    let mut all = [0; W];
+    let mut mask = [0; W];
     for rule in rules {
-        add(&mut all, rule.mask());
+        add(&mut mask, rule.mask());
     }
-    all
+    mask
 }

@@ -1,12 +1,12 @@
-//! Every bit that a rule of higher priority looks at.
+//! Naive masks: all mask bits of rules of higher priority.
 //!
 //! # Idea
-//! What Open vSwitch did at first: a bit is a wildcard in the cached flow if no rule that
-//! was looked at looks at it ([FCH14] §2). Where rules look at ports, flows are as many as
-//! connections.
+//! Open vSwitch's first algorithm: a bit of the cached flow is a wildcard if no rule that
+//! was compared has it in its mask ([FCH14] §2). If rules match ports, there are as many
+//! flows as connections.
 //!
 //! # Data layout
-//! For each number of rules, the bits that so many rules look at: n × W words.
+//! For each number n of rules, the mask bits of the first n rules: W words each.
 //!
 //! # Lookup
 //! ```text
@@ -17,7 +17,7 @@
 //! O(W) for a packet, whatever the number of rules; O(n W) for a table.
 //!
 //! # Where we differ from the paper, and why
-//! Not at all.
+//! None.
 //!
 //! # References
 //! [FCH14] §2.
@@ -27,22 +27,22 @@
 use super::{Heuristic, TooMuchWork, add};
 use crate::header_space::Term;
 
-/// Every bit that a rule of higher priority looks at.
+/// All mask bits of rules of higher priority.
 #[derive(Clone, Debug)]
 pub struct Naive<const W: usize> {
-    /// By the number of rules.
+    /// The mask bits of the first n rules, by n.
     looked_at: Vec<[u64; W]>,
 }
 
 impl<const W: usize> Naive<W> {
-    /// Over the rules of a table, the highest priority first.
+    /// Returns the heuristic for the rules of a table, the highest priority first.
     #[must_use]
     pub fn new(rules: &[Term<W>]) -> Naive<W> {
         let mut looked_at = vec![[0; W]];
-        let mut all = [0; W];
+        let mut mask = [0; W];
         for rule in rules {
-            add(&mut all, rule.mask());
-            looked_at.push(all);
+            add(&mut mask, rule.mask());
+            looked_at.push(mask);
         }
         Naive { looked_at }
     }

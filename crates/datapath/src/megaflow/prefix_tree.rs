@@ -1,17 +1,17 @@
 //! Longest prefix match: a prefix that no rule of higher priority shares.
 //!
 //! # Idea
-//! All rules are in a binary tree, a level for each bit that some rule looks at, the most
-//! significant first. A packet goes down from the root, and each bit on its way is
-//! un-wildcarded, until there is no rule below. So flows have few masks, one for each
-//! length, but may look at many more bits than they need.
+//! All rules are in a binary tree with a level for each bit of their masks, the most
+//! significant bit first. A packet descends from the root and un-wildcards each bit on
+//! its way, until no rule is below. So there are few masks, one for each length, but
+//! flows may have many unnecessary bits.
 //!
 //! # Data layout
 //! ```text
-//! node  child with bit 0 │ with bit 1 │ whose rules do not look at the bit │ first rule below
+//! node  child for bit 0 │ for bit 1 │ for rules without this mask bit │ first rule below
 //! ```
-//! Children are numbers of nodes, 0 for none. The first rule below a node is the one of
-//! the highest priority: for a packet that a rule wins, rules after it do not count.
+//! Children are numbers of nodes, 0 for none. The first rule below a node is its rule of
+//! highest priority; rules after the packet's winner do not count.
 //!
 //! # Lookup
 //! ```text
@@ -22,13 +22,14 @@
 //! ```
 //!
 //! # Cost
-//! O(b) for a packet where rules look at leading bits of the same b; where many of them
-//! leave bits open in between, as many nodes at a time as rules at most. O(n b) nodes of
-//! 16 bytes for n rules.
+//! O(b) for a packet if the masks are the leading b bits. If many rules have gaps in
+//! their masks, at most as many nodes per level as rules. O(n b) nodes of 16 bytes for n
+//! rules.
 //!
 //! # Where we differ from the paper, and why
-//! - **A third child** takes rules that do not look at a bit, so that rules of any masks
-//!   can be in the tree. Exact ports and prefixes have none before their last bit.
+//! - **A third child** holds rules without the mask bit of the level, so the tree can
+//!   have rules with any masks. Exact ports and prefixes have no such child before their
+//!   last bit.
 //!
 //! # References
 //! [FCH14] §4, "Longest prefix match"; the "decision tree" of its Tables 4 to 6.
@@ -41,37 +42,38 @@ use crate::header_space::Term;
 /// A prefix that no rule of higher priority shares.
 #[derive(Clone, Debug)]
 pub struct PrefixTree<const W: usize> {
-    /// The bits of the levels: word and bit.
+    /// The bits of the levels: word and bit in the word.
     levels: Vec<(usize, u64)>,
-    /// The root is the first.
+    /// The root is the first node.
     nodes: Vec<Node>,
-    /// Working memory: nodes of this level and of the next.
+    /// Buffers: the reached nodes of this level and of the next.
     here: Vec<u32>,
     next: Vec<u32>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Node {
-    /// With a bit of 0, with a bit of 1, without looking at it.
+    /// For bit 0, for bit 1, for rules without the mask bit.
     children: [u32; 3],
     /// The first rule below.
     first: u32,
 }
 
-/// The child of rules that do not look at a bit.
-const OPEN: usize = 2;
+/// The index of the child for rules without the mask bit.
+const OPEN_CHILD: usize = 2;
 
 impl<const W: usize> PrefixTree<W> {
-    /// Over the rules of a table, the highest priority first.
+    /// Returns the heuristic for the rules of a table, the highest priority first.
     ///
     /// # Panics
-    /// With 2^32 nodes or more: those of 2 million rules over all bits of a packet's key.
+    /// If there are 2^32 nodes or more, as for 2 million rules over all bits of a
+    /// packet's key.
     #[must_use]
     pub fn new(rules: &[Term<W>]) -> PrefixTree<W> {
-        let all = looked_at(rules);
+        let mask = looked_at(rules);
         let levels = (0..W).flat_map(|word| {
             let bits = (0..u64::BITS).rev().map(move |bit| (word, 1 << bit));
-            bits.filter(move |(_, bit)| all[word] & bit != 0)
+            bits.filter(move |(_, bit)| mask[word] & bit != 0)
         });
         let mut tree = PrefixTree {
             levels: levels.collect(),
@@ -89,14 +91,14 @@ impl<const W: usize> PrefixTree<W> {
         if self.nodes.is_empty() {
             self.nodes.push(Node::new(number));
         }
-        // Below the last bit that the rule looks at there is no level of its own.
+        // A rule has no levels after its last mask bit.
         let is_seen = |&(word, bit): &(usize, u64)| rule.mask()[word] & bit != 0;
         let depth = self.levels.iter().rposition(is_seen);
         let depth = depth.map_or(0, |last| last + 1);
         let mut node = 0;
         for &(word, bit) in &self.levels[..depth] {
             let child = match rule.mask()[word] & bit {
-                0 => OPEN,
+                0 => OPEN_CHILD,
                 _ => usize::from(rule.value()[word] & bit != 0),
             };
             if self.nodes[node].children[child] == 0 {
@@ -104,7 +106,7 @@ impl<const W: usize> PrefixTree<W> {
                 self.nodes.push(Node::new(number));
                 self.nodes[node].children[child] = new;
             }
-            // Rules come in the order of their priorities, so the first stays.
+            // Rules are added in the order of their priorities, so the first rule stays.
             node = self.nodes[node].children[child] as usize;
         }
     }
@@ -149,8 +151,8 @@ impl<const W: usize> Heuristic<W> for PrefixTree<W> {
             for &node in here.iter() {
                 let children = nodes[node as usize].children;
                 is_needed |= counts(children[0]) || counts(children[1]);
-                let below = [children[taken], children[OPEN]];
-                next.extend(below.into_iter().filter(|&child| counts(child)));
+                let candidates = [children[taken], children[OPEN_CHILD]];
+                next.extend(candidates.into_iter().filter(|&child| counts(child)));
             }
             if is_needed {
                 wanted[word] |= bit;

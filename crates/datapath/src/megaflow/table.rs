@@ -1,14 +1,14 @@
 //! One table, and a cache of the flows that a heuristic computes for it.
 //!
 //! # Idea
-//! The simulator of [FCH14] §5.2. A packet is looked up in the cache; if it is not there,
-//! the table says which rule wins, a heuristic which bits tell it apart from the rules
-//! before, and both together are the flow that is cached. Where all headers are sent,
-//! the cache ends with as many flows as it takes to hold them all: the worst case, a scan
-//! of all ports.
+//! The simulator of [FCH14] §5.2. A packet is looked up in the cache. If it misses, the
+//! table returns the winning rule and a heuristic chooses the bits that distinguish the
+//! packet from the rules above; the resulting flow is cached. After all headers have been
+//! sent, as in a scan of all ports, the cache has all flows that these headers need: the
+//! worst case.
 //!
 //! # Data layout
-//! Rules and flows are in tuple spaces: a hash table of values for each mask.
+//! Rules and flows are in tuple spaces: one hash table of values for each mask.
 //!
 //! # Lookup
 //! ```text
@@ -16,7 +16,7 @@
 //! ```
 //!
 //! # Cost
-//! O(m) for m masks, which is what the number of masks counts for.
+//! O(m) for m masks. This is why the number of masks matters.
 //!
 //! # References
 //! [FCH14] §5.2.
@@ -29,12 +29,12 @@ use std::sync::Arc;
 use super::{Heuristic, TooMuchWork, and};
 use crate::header_space::Term;
 
-/// A flow that a cache may hold: for all its packets the same rule wins.
+/// A flow for a cache: the same rule wins all its packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Megaflow<const W: usize> {
-    /// The packets.
+    /// The packets of the flow.
     pub term: Term<W>,
-    /// The rule that wins, by its number in the table; none if none matches.
+    /// The number of the winning rule in the table, or `None` if no rule matches.
     pub winner: Option<usize>,
 }
 
@@ -42,12 +42,12 @@ pub struct Megaflow<const W: usize> {
 #[derive(Clone, Debug)]
 pub struct Table<const W: usize> {
     rules: Arc<[Term<W>]>,
-    /// The first rule of each term.
+    /// The number of the first rule with each term.
     space: TupleSpace<W, usize>,
 }
 
 impl<const W: usize> Table<W> {
-    /// A table of rules, the highest priority first.
+    /// Returns a table of rules, the highest priority first.
     #[must_use]
     pub fn new(rules: Arc<[Term<W>]>) -> Table<W> {
         let mut space = TupleSpace::default();
@@ -57,24 +57,24 @@ impl<const W: usize> Table<W> {
         Table { rules, space }
     }
 
-    /// The rules, the highest priority first.
+    /// Returns the rules, the highest priority first.
     #[must_use]
     pub fn rules(&self) -> &Arc<[Term<W>]> {
         &self.rules
     }
 
-    /// The number of the rule that wins a packet.
+    /// Returns the number of the rule that wins a packet.
     #[must_use]
     pub fn winner(&self, packet: &[u64; W]) -> Option<usize> {
-        let found = self
+        let matches = self
             .space
             .tables
             .iter()
             .filter_map(|table| table.get(packet));
-        found.min().copied()
+        matches.min().copied()
     }
 
-    /// The flow that a packet is in, with the bits that a heuristic chooses.
+    /// Returns the flow of a packet, with the bits that a heuristic chooses.
     ///
     /// # Errors
     /// [`TooMuchWork`] from the heuristic.
@@ -84,11 +84,11 @@ impl<const W: usize> Table<W> {
         heuristic: &mut impl Heuristic<W>,
     ) -> Result<Megaflow<W>, TooMuchWork> {
         let winner = self.winner(packet);
-        let mut wanted = winner.map_or([0; W], |winner| *self.rules[winner].mask());
+        let mut mask = winner.map_or([0; W], |winner| *self.rules[winner].mask());
         let above = winner.unwrap_or(self.rules.len());
-        heuristic.tell_apart(packet, above, &mut wanted)?;
+        heuristic.tell_apart(packet, above, &mut mask)?;
         Ok(Megaflow {
-            term: Term::new(*packet, wanted),
+            term: Term::new(*packet, mask),
             winner,
         })
     }
@@ -101,13 +101,14 @@ pub struct Cache<const W: usize> {
 }
 
 impl<const W: usize> Cache<W> {
-    /// No flow.
+    /// Returns an empty cache.
     #[must_use]
     pub fn new() -> Cache<W> {
         Cache::default()
     }
 
-    /// The rule that wins a packet, as a flow in the cache says.
+    /// Returns the winning rule of the flow that covers a packet. The outer `None` is a
+    /// cache miss.
     #[must_use]
     pub fn get(&self, packet: &[u64; W]) -> Option<Option<usize>> {
         let mut tables = self.space.tables.iter();
@@ -119,7 +120,7 @@ impl<const W: usize> Cache<W> {
         self.space.insert_first(&flow.term, flow.winner);
     }
 
-    /// How many flows there are.
+    /// Returns the number of flows.
     #[must_use]
     pub fn flows(&self) -> usize {
         self.space
@@ -129,14 +130,14 @@ impl<const W: usize> Cache<W> {
             .sum()
     }
 
-    /// How many masks they have.
+    /// Returns the number of masks.
     #[must_use]
     pub fn masks(&self) -> usize {
         self.space.tables.len()
     }
 }
 
-/// A hash table for each mask.
+/// One hash table for each mask.
 #[derive(Clone, Debug)]
 struct TupleSpace<const W: usize, V> {
     tables: Vec<Tuple<W, V>>,
@@ -159,17 +160,17 @@ impl<const W: usize, V> Default for TupleSpace<W, V> {
 }
 
 impl<const W: usize, V> TupleSpace<W, V> {
-    /// Adds a term, unless the same one is there.
+    /// Adds a term, unless it exists.
     fn insert_first(&mut self, term: &Term<W>, value: V) {
         let tables = &mut self.tables;
-        let place = *self.places.entry(*term.mask()).or_insert_with(|| {
+        let table = *self.places.entry(*term.mask()).or_insert_with(|| {
             tables.push(Tuple {
                 mask: *term.mask(),
                 values: HashMap::default(),
             });
             tables.len() - 1
         });
-        tables[place].values.entry(*term.value()).or_insert(value);
+        tables[table].values.entry(*term.value()).or_insert(value);
     }
 }
 

@@ -1,4 +1,4 @@
-//! Every computed flow has one winner; and the algorithms among each other.
+//! Checks that every computed flow has one winner, and compares the algorithms.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ impl<const W: usize> Heuristic<W> for Boxed<W> {
     }
 }
 
-/// All of them, with bounds that small universes do not meet.
+/// Returns all heuristics, with limits that small universes do not reach.
 fn all<const W: usize>(rules: &Arc<[Term<W>]>) -> Vec<Boxed<W>> {
     vec![
         Box::new(Naive::new(rules)),
@@ -38,7 +38,7 @@ fn all<const W: usize>(rules: &Arc<[Term<W>]>) -> Vec<Boxed<W>> {
     ]
 }
 
-/// Values of some bits, spread over two words.
+/// Spreads some bits over two words.
 fn place(bits: u64, value: u64) -> [u64; 2] {
     let mut words = [0; 2];
     for bit in 0..bits {
@@ -47,7 +47,7 @@ fn place(bits: u64, value: u64) -> [u64; 2] {
     words
 }
 
-/// Rules over so many bits: exact, prefixes or any masks.
+/// Generates rules over `bits` bits: exact, prefixes or any masks.
 fn some_rules(bits: u64) -> impl Strategy<Value = Vec<Term<2>>> {
     let value = 0u64..1 << bits;
     let mask = prop_oneof![
@@ -95,7 +95,7 @@ fn check_all(bits: u64, rules: Vec<Term<2>>) -> Result<(), TestCaseError> {
             prop_assert_eq!(cache.get(packet), Some(flow.winner));
         }
         prop_assert!(cache.masks() <= cache.flows());
-        // Bits that are wanted already: any of them may be.
+        // Any bits may already be wanted.
         for (number, packet) in universe.iter().enumerate() {
             let above = winners[number].unwrap_or(rules.len());
             let before = place(bits, (number as u64 * 0x9e37) >> 3);
@@ -106,7 +106,7 @@ fn check_all(bits: u64, rules: Vec<Term<2>>) -> Result<(), TestCaseError> {
             prop_assert!(rules[..above].iter().all(apart), "{}", heuristic.name());
         }
     }
-    // Nothing has fewer bits than the brute force.
+    // No heuristic has fewer bits than brute force.
     prop_assert_eq!(fewest, least);
     Ok(())
 }
@@ -134,7 +134,7 @@ proptest! {
     }
 }
 
-/// Random numbers that are the same every time.
+/// Returns a reproducible generator of random numbers.
 pub(super) fn numbers(seed: u64) -> impl FnMut() -> u64 {
     let mut state = seed;
     move || {
@@ -146,8 +146,8 @@ pub(super) fn numbers(seed: u64) -> impl FnMut() -> u64 {
     }
 }
 
-/// Rules over many words, of which no plan can be made: packets near to them, and what
-/// flows hold sampled.
+/// Rules over many words, too many for a plan. Packets are close to the rules, and the
+/// packets that flows cover are sampled.
 #[test]
 fn flows_over_many_words_have_one_winner() {
     let mut next = numbers(3);
@@ -163,11 +163,12 @@ fn flows_over_many_words_have_one_winner() {
     let rules: Arc<[Term<4>]> = rules.into();
     let table = Table::new(Arc::clone(&rules));
     let mut heuristics = all(&rules);
-    // Brute force over 256 bits does not end: its bound is met, or few bits are enough.
+    // Brute force is left out: over 256 bits it reaches its limit unless few bits
+    // suffice.
     heuristics.remove(4);
     for mut heuristic in heuristics {
         for number in 0..300 {
-            // A packet that a rule matches, with a few other bits.
+            // A packet that a rule matches, with a few flipped bits.
             let (base, flips) = (random(1), random(6));
             let rule = &rules[number % rules.len()];
             let near: [u64; 4] =
@@ -192,7 +193,7 @@ fn flows_over_many_words_have_one_winner() {
     );
 }
 
-/// Distinct random ports, ascending.
+/// Returns distinct random ports in ascending order.
 fn ports(count: usize, seed: u64) -> Arc<[Term<1>]> {
     let mut next = numbers(seed);
     let mut ports = std::collections::BTreeSet::new();
@@ -205,7 +206,7 @@ fn ports(count: usize, seed: u64) -> Arc<[Term<1>]> {
         .collect()
 }
 
-/// Flows and masks after all ports have been sent.
+/// Returns the number of flows and masks after all ports have been sent.
 fn scan(table: &Table<1>, heuristic: &mut impl Heuristic<1>) -> (usize, usize) {
     let mut cache = Cache::new();
     let mut order: Vec<u64> = (0..1 << 16).collect();
@@ -222,7 +223,7 @@ fn scan(table: &Table<1>, heuristic: &mut impl Heuristic<1>) -> (usize, usize) {
     (cache.flows(), cache.masks())
 }
 
-/// [FCH14] Table 4, in small.
+/// A small version of [FCH14] Table 4.
 ///
 /// [FCH14]: classyard::papers#fch14
 #[test]
@@ -243,7 +244,7 @@ fn fewest_masks_has_fewer_flows_than_both_and_32_masks() {
     }
 }
 
-/// Masks are bounded whatever rules and packets are.
+/// The number of masks is bounded, whatever the rules and packets are.
 #[test]
 fn masks_are_bounded() {
     let mut next = numbers(4);
@@ -281,7 +282,7 @@ fn the_example_of_the_paper() {
     assert_eq!(bits(&mut CommonMatch::new(Arc::clone(&rules))), 8);
     assert_eq!(bits(&mut PrefixTree::new(&rules)), 8);
     assert_eq!(bits(&mut BruteForce::new(Arc::clone(&rules), 100)), 8);
-    // 0111 differs from A in the second bit from the right, from B in the last.
+    // 0111 differs from A in the second bit from the right, and from B in the last bit.
     let mut wanted = [0];
     let mut multi = MultiBit::new(Arc::clone(&rules));
     multi.tell_apart(&[7], 2, &mut wanted).unwrap();

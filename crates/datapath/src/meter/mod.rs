@@ -1,4 +1,4 @@
-//! Meters: how fast packets may come, and the messages that change them (OpenFlow
+//! Meters, which limit the rate of packets, and the messages that change them (OpenFlow
 //! 1.3.5 §5.7, §7.3.4.3).
 
 mod store;
@@ -9,14 +9,14 @@ use std::fmt;
 
 use crate::error::{ErrorCode, OpenFlowError};
 
-/// A meter, by its number.
+/// The number of a meter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MeterId(pub u32);
 
 impl MeterId {
-    /// The largest number of a meter.
+    /// The largest meter number.
     pub const MAX: MeterId = MeterId(0xffff_0000);
-    /// All meters, in deletions alone.
+    /// All meters; used only in deletions.
     pub const ALL: MeterId = MeterId(0xffff_ffff);
 }
 
@@ -26,7 +26,7 @@ impl fmt::Display for MeterId {
     }
 }
 
-/// What the rates and bursts of a meter's bands count.
+/// The unit of the rates and bursts of a meter's bands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MeterUnit {
     /// Kilobits, of 1,000 bits.
@@ -35,24 +35,24 @@ pub enum MeterUnit {
     Packets,
 }
 
-/// What happens to packets that come too fast.
+/// The action of a band on packets that exceed its rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BandKind {
-    /// They are dropped.
+    /// Drops the packets.
     Drop,
-    /// The drop precedence of the assured forwarding class in their DSCP is raised by
-    /// so much, up to 3. Packets of other classes stay as they are.
+    /// Raises the drop precedence of the assured forwarding class in their DSCP by this
+    /// number, up to 3. Packets of other classes do not change.
     DscpRemark(u8),
 }
 
-/// A rate above which something happens to packets.
+/// A rate, and the action on packets that exceed it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Band {
-    /// What happens.
+    /// The action.
     pub kind: BandKind,
-    /// Units each second.
+    /// The rate, in units each second.
     pub rate: u32,
-    /// Units that may come at once. 0 stands for those of one second.
+    /// The units that may arrive together; 0 for the units of one second.
     pub burst: u32,
 }
 
@@ -62,7 +62,7 @@ pub struct Band {
 /// use classyard_datapath::MeterId;
 /// use classyard_datapath::meter::{Band, BandKind, Meter, MeterUnit};
 ///
-/// // Drops packets above 100 a second, after a burst of 10.
+/// // Drops packets above 100 each second, after a burst of 10.
 /// let meter = Meter {
 ///     id: MeterId(1),
 ///     unit: MeterUnit::Packets,
@@ -72,17 +72,17 @@ pub struct Band {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Meter {
-    /// Its number.
+    /// The number of the meter.
     pub id: MeterId,
-    /// What rates and bursts count.
+    /// The unit of rates and bursts.
     pub unit: MeterUnit,
-    /// Of those whose rate is exceeded, the one with the highest rate is applied, and
-    /// the first of several with that rate.
+    /// The bands. The exceeded band with the highest rate is applied; among equal rates, the
+    /// first band.
     pub bands: Vec<Band>,
 }
 
 impl Band {
-    /// Units that may come at once.
+    /// Returns the units that may arrive together.
     #[must_use]
     pub fn size(&self) -> u32 {
         match self.burst {
@@ -104,7 +104,7 @@ impl Meter {
         }
         for (number, band) in self.bands.iter().enumerate() {
             if band.rate == 0 {
-                let why = format!("band {number} has the rate 0; use a flow entry that drops");
+                let why = format!("band {number} has rate 0; use a flow entry that drops");
                 return refuse(ErrorCode::BadRate, why);
             }
             if band.kind == BandKind::DscpRemark(0) {
@@ -117,7 +117,7 @@ impl Meter {
 }
 
 impl fmt::Display for Meter {
-    /// As `ovs-ofctl` takes it.
+    /// Writes the meter in the syntax of `ovs-ofctl`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let unit = match self.unit {
             MeterUnit::Kilobits => "kbps",

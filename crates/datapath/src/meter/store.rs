@@ -1,33 +1,33 @@
-//! All meters, changed by messages, which can be taken back.
+//! The store of all meters, which messages change. Changes can be undone.
 
 use std::collections::BTreeMap;
 
 use super::{Meter, MeterId, MeterUnit};
 use crate::error::{ErrorCode, OpenFlowError};
 
-/// What is to be done.
+/// The command of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MeterCommand {
-    /// Adds a meter that is not there.
+    /// Adds a new meter.
     Add,
-    /// Replaces unit and bands of a meter that is there. It goes on counting; its bands
-    /// count and measure from 0.
+    /// Replaces unit and bands of an existing meter. The meter keeps its counters; its bands
+    /// count from 0, with full token buckets.
     Modify,
-    /// Deletes a meter, if it is there, or all.
+    /// Deletes a meter if it exists, or all meters.
     Delete,
 }
 
 /// A message that changes meters (`ofp_meter_mod`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MeterMod {
-    /// What is to be done.
+    /// The command.
     pub command: MeterCommand,
-    /// The meter, or what it is to be. Deletions look at its number alone.
+    /// The new or modified meter. Deletions use only its number.
     pub meter: Meter,
 }
 
 impl MeterMod {
-    /// A message that deletes a meter, or all.
+    /// Returns a message that deletes a meter, or all meters.
     #[must_use]
     pub fn delete(id: MeterId) -> MeterMod {
         MeterMod {
@@ -41,19 +41,19 @@ impl MeterMod {
     }
 }
 
-/// What became of a meter.
+/// A change of a meter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MeterChange {
-    /// It was added.
+    /// The meter was added.
     Added(Meter),
-    /// It has other bands.
+    /// The meter was modified.
     Changed {
-        /// What it was.
+        /// The meter before the change.
         old: Meter,
-        /// What it is.
+        /// The meter after the change.
         new: Meter,
     },
-    /// It is gone, and with it all flow entries that use it.
+    /// The meter was removed, together with all flow entries that use it.
     Removed(Meter),
 }
 
@@ -64,33 +64,33 @@ pub struct MeterStore {
 }
 
 impl MeterStore {
-    /// No meter.
+    /// Returns an empty store.
     #[must_use]
     pub fn new() -> MeterStore {
         MeterStore::default()
     }
 
-    /// A meter by its number.
+    /// Returns a meter by its number.
     #[must_use]
     pub fn get(&self, id: MeterId) -> Option<&Meter> {
         self.meters.get(&id)
     }
 
-    /// All meters, by their numbers.
+    /// Returns all meters, in the order of their numbers.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &Meter> {
         self.meters.values()
     }
 
-    /// Carries a message out; what was changed.
+    /// Carries out a message. Returns the changes.
     ///
     /// # Errors
-    /// [`OpenFlowError`]; nothing is changed then.
+    /// [`OpenFlowError`]; then nothing is changed.
     pub fn apply(&mut self, message: &MeterMod) -> Result<Vec<MeterChange>, OpenFlowError> {
         let meter = &message.meter;
         let is_known = self.meters.contains_key(&meter.id);
         match message.command {
             MeterCommand::Add if is_known => {
-                let message = format!("meter {} is there already; modify it", meter.id);
+                let message = format!("meter {} already exists; modify it", meter.id);
                 Err(OpenFlowError::new(ErrorCode::MeterExists, message))
             }
             MeterCommand::Modify if !is_known => {
@@ -106,8 +106,8 @@ impl MeterStore {
                 }])
             }
             MeterCommand::Delete if meter.id == MeterId::ALL => {
-                let all = std::mem::take(&mut self.meters);
-                Ok(all.into_values().map(MeterChange::Removed).collect())
+                let meters = std::mem::take(&mut self.meters);
+                Ok(meters.into_values().map(MeterChange::Removed).collect())
             }
             MeterCommand::Delete => {
                 let removed = self.meters.remove(&meter.id);
@@ -116,8 +116,7 @@ impl MeterStore {
         }
     }
 
-    /// Takes back what the last messages changed: all changes since some moment, in
-    /// the order in which they were made.
+    /// Undoes the latest changes. `changes` has them in the order of [`apply`](Self::apply).
     pub fn undo(&mut self, changes: Vec<MeterChange>) {
         for change in changes.into_iter().rev() {
             match change {

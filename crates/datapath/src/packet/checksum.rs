@@ -1,19 +1,19 @@
-//! Checksums that stay right when bytes change: RFC 1624 and, for SCTP, CRC-32C.
+//! Adjusting checksums when bytes change: RFC 1624, and CRC-32C for SCTP.
 
-/// How the checksum of some bytes changes where others take their place.
+/// The change of a checksum when some bytes are replaced.
 ///
-/// The sum of IP, TCP, UDP and ICMP is over words of 16 bits, with carries added
-/// again. So the change of a byte counts by whether it is the first or the second
-/// of a word.
+/// The checksum of IP, TCP, UDP and ICMP is a sum of 16-bit words, with the carries added
+/// again. So the change depends on whether a byte is the first or the second of its word.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Change(u32);
 
 impl Change {
-    /// Of bytes of which the first is `at` bytes into what is summed.
+    /// Returns the change when `old` is replaced by `new`, `at` bytes after the beginning
+    /// of the summed bytes.
     pub(super) fn of(at: usize, old: &[u8], new: &[u8]) -> Change {
         let mut sum = 0_u32;
         for (number, (&old, &new)) in old.iter().zip(new).enumerate() {
-            // The complement of what goes, and what comes.
+            // Subtract the old word by adding its complement, and add the new word.
             let is_first = (at + number).is_multiple_of(2);
             let shift = if is_first { 8 } else { 0 };
             sum += (u32::from(new) << shift) + (0xffff - (u32::from(old) << shift));
@@ -21,24 +21,24 @@ impl Change {
         Change(u32::from(folded(sum)))
     }
 
-    /// The checksum after the change (RFC 1624 eq. 3).
+    /// Returns the checksum after the change (RFC 1624 eq. 3).
     pub(super) fn apply(self, checksum: u16) -> u16 {
         !folded(u32::from(!checksum) + self.0)
     }
 }
 
-/// The sum of both halves, until there is one.
+/// Folds a 32-bit sum to 16 bits by adding the carries.
 fn folded(sum: u32) -> u16 {
     let once = (sum & 0xffff) + (sum >> 16);
     let twice = (once & 0xffff) + (once >> 16);
     u16::try_from(twice).expect("folded twice")
 }
 
-/// The checksum of SCTP of a packet in which some bytes are to change: what is wrong
-/// with the old one remains wrong.
+/// Returns the SCTP checksum of a packet after a change of some bytes. A wrong checksum
+/// stays wrong by the same difference.
 pub(super) fn sctp(packet: &[u8], at: usize, new: &[u8], checksum: u32) -> u32 {
-    let (before, rest) = packet.split_at(at);
-    let (old, after) = rest.split_at(new.len());
+    let (before, from_at) = packet.split_at(at);
+    let (old, after) = from_at.split_at(new.len());
     let with = |bytes: &[u8]| {
         let crc = crc32c::crc32c_append(crc32c::crc32c(before), bytes);
         crc32c::crc32c_append(crc, after)
@@ -50,7 +50,7 @@ pub(super) fn sctp(packet: &[u8], at: usize, new: &[u8], checksum: u32) -> u32 {
 mod tests {
     use super::*;
 
-    /// The checksum of bytes, as RFC 1071 has it.
+    /// Returns the checksum of bytes as in RFC 1071.
     fn checksum(bytes: &[u8]) -> u16 {
         let words = bytes
             .chunks(2)
@@ -76,7 +76,7 @@ mod tests {
             }
             let change = Change::of(at, &old[at..at + len], &new[at..at + len]);
             let (changed, right) = (change.apply(checksum(&old)), checksum(&new));
-            // 0 and its complement are the same sum.
+            // 0 and 0xffff represent the same sum.
             assert!(changed == right || changed == !right && matches!(right, 0 | 0xffff));
         }
     }

@@ -1,20 +1,20 @@
-//! What is malformed about a frame.
+//! Malformations of a frame.
 
 use std::fmt;
 
 macro_rules! flaws {
     ($($(#[$doc:meta])* $variant:ident $name:literal,)*) => {
-        /// One thing that is malformed. The fields before it are known all the same.
+        /// A malformation. The fields before it are still parsed.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum Flaw {
             $($(#[$doc])* $variant,)*
         }
 
         impl Flaw {
-            /// Every flaw, in the order of the layers.
+            /// All flaws, in the order of the layers.
             pub const ALL: &[Flaw] = &[$(Flaw::$variant,)*];
 
-            /// A short name, as in reports: `truncated-ipv4`.
+            /// Returns a short name for reports, such as `truncated-ipv4`.
             #[must_use]
             pub fn name(self) -> &'static str {
                 match self {
@@ -38,11 +38,11 @@ flaws! {
     TruncatedMpls "truncated-mpls",
     /// The frame ends inside an ARP packet.
     TruncatedArp "truncated-arp",
-    /// ARP for something else than IPv4 over Ethernet.
+    /// ARP for other protocols than IPv4 over Ethernet.
     UnknownArp "unknown-arp",
     /// The frame ends inside the 20 fixed bytes of an IPv4 header.
     TruncatedIpv4 "truncated-ipv4",
-    /// The version is not 4 where IPv4 was announced.
+    /// The frame's type is IPv4, but the version is not 4.
     BadIpv4Version "bad-ipv4-version",
     /// The IPv4 header length is below 20 bytes.
     BadIhl "bad-ihl",
@@ -52,14 +52,14 @@ flaws! {
     BadTotalLength "bad-total-length",
     /// The frame ends inside the 40 bytes of an IPv6 header.
     TruncatedIpv6 "truncated-ipv6",
-    /// The version is not 6 where IPv6 was announced.
+    /// The frame's type is IPv6, but the version is not 6.
     BadIpv6Version "bad-ipv6-version",
     /// The packet ends inside an IPv6 extension header.
     TruncatedExtension "truncated-ipv6-extension",
     /// More bytes of IPv6 extension headers than the parser follows.
     TooManyExtensions "too-many-ipv6-extensions",
-    /// The length of IPv4 or IPv6 is 0 although more must follow. The packet is taken
-    /// to fill the frame.
+    /// The length of IPv4 or IPv6 is 0 although more headers must follow. The parser
+    /// takes the rest of the frame as the packet.
     ZeroLength "zero-length",
     /// An IP packet is longer than its frame.
     PayloadCut "payload-cut",
@@ -77,8 +77,8 @@ flaws! {
     TruncatedSctp "truncated-sctp",
     /// The packet ends before type and code of ICMP or ICMPv6.
     TruncatedIcmp "truncated-icmp",
-    /// Neighbour discovery that ends before its target, or has an option of an
-    /// impossible length.
+    /// A neighbour discovery message that ends before its target, or has an option with
+    /// an invalid length.
     BadNeighbourDiscovery "bad-neighbour-discovery",
 }
 
@@ -86,37 +86,37 @@ flaws! {
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct Flaws(u32);
 
-// One bit each must fit.
+// Each flaw has one bit.
 const _: () = assert!(Flaw::ALL.len() <= 32);
 
 impl Flaws {
     /// No flaw.
     pub const NONE: Flaws = Flaws(0);
 
-    /// Adds one.
+    /// Adds a flaw to the set.
     #[inline]
     pub fn insert(&mut self, flaw: Flaw) {
         self.0 |= 1 << flaw as u32;
     }
 
-    /// Whether one is there.
+    /// True if the set has `flaw`.
     #[inline]
     #[must_use]
     pub fn contains(self, flaw: Flaw) -> bool {
         self.0 & (1 << flaw as u32) != 0
     }
 
-    /// Whether there is none.
+    /// True if the set is empty.
     #[inline]
     #[must_use]
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// All of them, in the order of [`Flaw::ALL`].
+    /// Iterates over the flaws in the set, in the order of [`Flaw::ALL`].
     pub fn iter(self) -> impl Iterator<Item = Flaw> {
-        let all = Flaw::ALL.iter().copied();
-        all.filter(move |&flaw| self.contains(flaw))
+        let flaws = Flaw::ALL.iter().copied();
+        flaws.filter(move |&flaw| self.contains(flaw))
     }
 }
 

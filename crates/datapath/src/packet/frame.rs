@@ -1,11 +1,11 @@
-//! The bytes of a frame, with room in front.
+//! The bytes of a frame, with free space in front.
 
-/// Bytes that are free in front of a frame that has just come in.
+/// Free bytes in front of a frame after [`Frame::fill`].
 pub const HEADROOM: usize = 64;
 
-/// A frame. Bytes can be inserted and removed near its beginning by moving only what
-/// is before them. Filled again and again it allocates nothing, once it has held the
-/// longest frame.
+/// A frame. To insert or remove bytes near its beginning, only the bytes before them
+/// move. Refilling a frame allocates no memory unless the new frame is longer than all
+/// before.
 #[derive(Clone, Debug, Default)]
 pub struct Frame {
     buffer: Vec<u8>,
@@ -13,7 +13,7 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// A copy of these bytes.
+    /// Returns a frame with a copy of `bytes`.
     #[must_use]
     pub fn new(bytes: &[u8]) -> Frame {
         let mut frame = Frame::default();
@@ -21,51 +21,51 @@ impl Frame {
         frame
     }
 
-    /// Becomes a copy of these bytes.
+    /// Replaces the frame by a copy of `bytes`.
     pub fn fill(&mut self, bytes: &[u8]) {
         self.start = HEADROOM;
         self.buffer.resize(HEADROOM, 0);
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// The bytes.
+    /// Returns the bytes.
     #[inline]
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         self.buffer.get(self.start..).unwrap_or_default()
     }
 
-    /// The bytes, to be changed.
+    /// Returns the bytes, to be changed.
     #[inline]
     #[must_use]
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         self.buffer.get_mut(self.start..).unwrap_or_default()
     }
 
-    /// The number of bytes.
+    /// Returns the number of bytes.
     #[inline]
     #[must_use]
     pub fn len(&self) -> usize {
         self.bytes().len()
     }
 
-    /// Whether there is none.
+    /// True if the frame has no bytes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.bytes().is_empty()
     }
 
-    /// Inserts bytes.
+    /// Inserts bytes at position `at`.
     ///
     /// # Panics
-    /// When the frame is not that long.
+    /// If the frame has fewer than `at` bytes.
     pub fn insert<const N: usize>(&mut self, at: usize, bytes: [u8; N]) {
         assert!(at <= self.len(), "a place in the frame");
         if self.start < N {
-            // All the room was used: make some again, behind what was free.
-            let more = HEADROOM + N;
-            self.buffer.splice(0..0, std::iter::repeat_n(0, more));
-            self.start += more;
+            // The space in front is used up: add more.
+            let added = HEADROOM + N;
+            self.buffer.splice(0..0, std::iter::repeat_n(0, added));
+            self.start += added;
         }
         let old = self.start;
         self.start -= N;
@@ -73,10 +73,10 @@ impl Frame {
         self.buffer[self.start + at..][..N].copy_from_slice(&bytes);
     }
 
-    /// Removes bytes.
+    /// Removes `count` bytes at position `at`.
     ///
     /// # Panics
-    /// When the frame is not that long.
+    /// If the frame has fewer than `at + count` bytes.
     pub fn remove(&mut self, at: usize, count: usize) {
         assert!(at + count <= self.len(), "bytes of the frame");
         self.buffer
@@ -102,14 +102,14 @@ mod tests {
         let mut frame = Frame::new(&[0, 1, 2, 3, 4, 5, 6, 7]);
         let mut model = frame.bytes().to_vec();
         for turn in 0_u8..200 {
-            let at = usize::from(turn) % (model.len() + 1);
-            frame.insert(at, [turn, 200, turn]);
-            model.splice(at..at, [turn, 200, turn]);
+            let position = usize::from(turn) % (model.len() + 1);
+            frame.insert(position, [turn, 200, turn]);
+            model.splice(position..position, [turn, 200, turn]);
             assert_eq!(frame.bytes(), model);
             if turn % 3 == 0 {
-                let at = usize::from(turn) * 7 % (model.len() - 2);
-                frame.remove(at, 2);
-                model.drain(at..at + 2);
+                let position = usize::from(turn) * 7 % (model.len() - 2);
+                frame.remove(position, 2);
+                model.drain(position..position + 2);
                 assert_eq!(frame.bytes(), model);
             }
         }

@@ -1,11 +1,11 @@
-//! Packets: an Ethernet frame together with its key.
+//! Packets: Ethernet frames with their keys.
 //!
 //! | module | what it has |
 //! |---|---|
-//! | `parse` | from bytes to a key, in one pass |
+//! | `parse` | parsing of bytes to a key, in one pass |
 //! | `rewrite` | setting fields, pushing and popping tags and labels, times to live |
-//! | `frame` | bytes with room in front |
-//! | `flaw` | what is malformed |
+//! | `frame` | bytes with free space in front |
+//! | `flaw` | kinds of malformations |
 
 mod checksum;
 mod flaw;
@@ -21,12 +21,12 @@ pub use rewrite::InvalidTtl;
 use crate::Field;
 use crate::key::PacketKey;
 
-/// A frame, its key and where its headers are. They change together.
+/// A frame, its key and the positions of its headers. All change together.
 ///
 /// ```
 /// use classyard_datapath::{Field, Packet};
 ///
-/// // An Ethernet frame of type 0x88b5 that came in by port 3.
+/// An Ethernet frame of type 0x88b5, received on port 3.
 /// let frame = [2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 0x88, 0xb5, 0, 0];
 /// let mut packet = Packet::new(&frame, 3);
 /// assert_eq!(packet.key().get(Field::EthType), 0x88b5);
@@ -42,10 +42,10 @@ pub struct Packet {
 }
 
 impl Packet {
-    /// A frame that came in by a port.
+    /// Returns a packet with a frame that was received on a port.
     ///
     /// # Panics
-    /// With a frame of 4 GiB or more.
+    /// If the frame has 4 GiB or more.
     #[must_use]
     pub fn new(bytes: &[u8], in_port: u32) -> Packet {
         let mut packet = Packet::default();
@@ -53,54 +53,55 @@ impl Packet {
         packet
     }
 
-    /// Becomes a frame that came in by a port: metadata, tunnel and registers are 0.
+    /// Replaces the packet by a frame that was received on a port. Metadata, tunnel and
+    /// registers become 0.
     ///
     /// # Panics
-    /// With a frame of 4 GiB or more.
+    /// If the frame has 4 GiB or more.
     pub fn receive(&mut self, bytes: &[u8], in_port: u32) {
         self.frame.fill(bytes);
         self.key = PacketKey::default();
-        // It came straight by a physical port, so both are the same (§7.4.1).
+        // The frame came directly from a physical port, so both fields are equal
+        // (§7.4.1).
         self.key.set(Field::InPort, u128::from(in_port));
         self.key.set(Field::InPhyPort, u128::from(in_port));
         self.parse();
     }
 
-    /// Becomes the same as another packet.
+    /// Replaces this packet by a copy of `other`.
     pub fn copy_from(&mut self, other: &Packet) {
         self.frame.fill(other.bytes());
         self.key = other.key.clone();
         self.parsed = other.parsed;
     }
 
-    /// Sets what is known of the frame anew, except for ports, metadata, tunnel and
-    /// registers.
+    /// Parses the frame again. Ports, metadata, tunnel and registers keep their values.
     fn parse(&mut self) {
         parse::parse_into(self.frame.bytes(), &mut self.key, &mut self.parsed);
     }
 
-    /// The bytes.
+    /// Returns the bytes of the frame.
     #[inline]
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         self.frame.bytes()
     }
 
-    /// The fields.
+    /// Returns the fields.
     #[inline]
     #[must_use]
     pub fn key(&self) -> &PacketKey {
         &self.key
     }
 
-    /// Where the headers are, and what is malformed.
+    /// Returns the positions of the headers, and the flaws.
     #[inline]
     #[must_use]
     pub fn parsed(&self) -> &Parsed {
         &self.parsed
     }
 
-    /// Writes metadata where a mask says so.
+    /// Writes the metadata bits of `mask`.
     #[inline]
     pub fn write_metadata(&mut self, value: u64, mask: u64) {
         let old = self.key.words()[0];

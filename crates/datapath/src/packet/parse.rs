@@ -1,62 +1,62 @@
-//! From the bytes of an Ethernet frame to its key, in one pass.
+//! Parsing of an Ethernet frame to its key, in one pass.
 //!
-//! A frame is parsed as far as its headers are whole. What comes after is unknown:
-//! its fields are 0, [`Presence`] says so, and a [`Flaw`] what is wrong. Nothing
-//! here panics or reads outside, whatever the bytes are; every loop is bounded.
+//! A frame is parsed up to its first incomplete or invalid header. Fields after it are 0,
+//! [`Presence`] marks them as absent, and a [`Flaw`] names the problem. Whatever the
+//! bytes are, nothing here panics or reads out of bounds, and every loop is bounded.
 //!
-//! Lengths in IP headers bound what follows, so padding is never taken for ports.
-//! A length of 0 means the rest of the frame: packets from segmentation offload
-//! have that. In IPv6, where a packet may be empty, it means so only in front of a
-//! header that cannot be, and a jumbogram has the length of its option (RFC 2675).
+//! Lengths in IP headers bound the packet, so padding is never parsed as ports. A length
+//! of 0 means the rest of the frame, as in packets from segmentation offload. An IPv6
+//! packet may be empty; there a length of 0 has this meaning only before a header that
+//! cannot be empty. A jumbogram has the length of its option (RFC 2675).
 
 use super::flaw::{Flaw, Flaws};
 use crate::field::{eth_type, exthdr, icmpv6, ip_proto};
 use crate::key::{PacketKey, Presence};
 
-/// VLAN tags that are walked through.
+/// The maximum number of VLAN tags that are parsed.
 pub const MAX_VLAN_TAGS: usize = 8;
 
-/// Bytes of IPv6 extension headers that are walked through: 1,024 of the smallest
-/// ones. RFC 8200 §4.1 has a use for seven headers at most.
+/// The maximum number of bytes of IPv6 extension headers that are parsed: 1,024 of the
+/// smallest headers. RFC 8200 §4.1 uses at most seven headers.
 pub const MAX_EXTENSION_BYTES: usize = 8_192;
 
-/// Options of neighbour discovery that are looked at.
+/// The maximum number of neighbour discovery options that are parsed.
 pub const MAX_ND_OPTIONS: usize = 16;
 
-/// Where the headers of a frame begin, in bytes from its beginning.
+/// Positions of the headers of a frame, in bytes from its beginning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Layers {
-    /// What follows the Ethernet header, VLAN tags and LLC: IP, ARP or MPLS.
+    /// The begin of IP, ARP or MPLS, after the Ethernet header, VLAN tags and LLC.
     pub network: u32,
-    /// What follows IP and its options or extension headers.
+    /// The begin of the header after IP and its options or extension headers.
     pub transport: u32,
-    /// Where the IP packet ends; what follows is padding.
+    /// The end of the IP packet; the bytes after it are padding.
     pub end: u32,
     /// The option of neighbour discovery with the Ethernet address.
     pub nd_option: u32,
-    /// A routing header of IPv6 has addresses still to visit, so that checksums are
-    /// of another destination than the header's.
+    /// True if an IPv6 routing header has addresses still to visit. Then checksums cover
+    /// another destination than the header's.
     pub routed: bool,
-    /// The packet is a fragment of a larger one.
+    /// True if the packet is a fragment of a larger one.
     pub fragment: bool,
-    /// There is a length in place of a type, and LLC follows.
+    /// True if the frame has a length in place of a type, followed by LLC.
     pub llc: bool,
 }
 
-/// What a frame is, beside its key.
+/// The results of parsing a frame, in addition to its key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Parsed {
-    /// Where its headers are.
+    /// The positions of the headers.
     pub layers: Layers,
-    /// What is malformed.
+    /// The malformations.
     pub flaws: Flaws,
 }
 
-/// Parses an Ethernet frame. Sets all header fields of the key, and leaves ports,
-/// metadata, tunnel and registers as they are.
+/// Parses an Ethernet frame. Sets all header fields of the key; ports, metadata, tunnel
+/// and registers keep their values.
 ///
 /// # Panics
-/// With a frame of 4 GiB or more.
+/// If the frame has 4 GiB or more.
 #[must_use]
 pub fn parse(frame: &[u8], key: &mut PacketKey) -> Parsed {
     let mut parsed = Parsed::default();
@@ -64,12 +64,12 @@ pub fn parse(frame: &[u8], key: &mut PacketKey) -> Parsed {
     parsed
 }
 
-/// The same, into memory that is there. Words that are written in parts and copied as
-/// wholes right after are slow to be read, so nothing is copied here.
+/// Parses a frame into existing memory, without copies: copying whole words right after
+/// writing parts of them causes store-to-load stalls.
 #[inline]
 pub(super) fn parse_into(frame: &[u8], key: &mut PacketKey, parsed: &mut Parsed) {
     *parsed = Parsed::default();
-    let words = key.words_mut()[HEADERS..].first_chunk_mut();
+    let words = key.words_mut()[FIRST_HEADER_WORD..].first_chunk_mut();
     let words: &mut [u64; HEADER_WORDS] = words.expect("a key has the words of headers");
     *words = [0; HEADER_WORDS];
     let mut parser = Parser {
@@ -80,20 +80,20 @@ pub(super) fn parse_into(frame: &[u8], key: &mut PacketKey, parsed: &mut Parsed)
     };
     parser.parsed.layers.end = offset(frame.len());
     parser.ethernet();
-    parser.words[PORTS] |= u64::from(parser.presence.bits()) << PRESENCE_SHIFT;
+    parser.words[PORTS_WORD] |= u64::from(parser.presence.bits()) << PRESENCE_SHIFT;
 }
 
-// The layout of a key, as `key.rs` has it, for code that fills whole words: from
-// word 3 on. A test compares the two.
-const HEADERS: usize = 3;
+// The layout of a key in `key.rs`, from word 3, for code that fills whole words. A test
+// compares both.
+const FIRST_HEADER_WORD: usize = 3;
 const HEADER_WORDS: usize = 11;
-const DESTINATION: usize = 0;
-const SOURCE: usize = 1;
-const NETWORK: usize = 2;
-const PORTS: usize = 3;
-const ADDRESSES: usize = 4;
-const ND_TARGET: usize = 8;
-const ND_OPTION: usize = 10;
+const DESTINATION_WORD: usize = 0;
+const SOURCE_WORD: usize = 1;
+const NETWORK_WORD: usize = 2;
+const PORTS_WORD: usize = 3;
+const ADDRESSES_WORD: usize = 4;
+const ND_TARGET_WORD: usize = 8;
+const ND_OPTION_WORD: usize = 10;
 const PRESENCE_SHIFT: u32 = 41;
 
 fn offset(at: usize) -> u32 {
@@ -107,7 +107,7 @@ struct Parser<'a> {
     parsed: &'a mut Parsed,
 }
 
-/// The bytes from an offset on, as many as an array has.
+/// Returns `N` bytes from offset `at`, or `None` if the frame is shorter.
 #[inline(always)]
 fn bytes<const N: usize>(frame: &[u8], at: usize) -> Option<&[u8; N]> {
     frame.get(at..)?.first_chunk()
@@ -140,8 +140,8 @@ impl Parser<'_> {
             return self.flaw(Flaw::TruncatedEthernet);
         };
         let [d0, d1, d2, d3, d4, d5, s0, s1, s2, s3, s4, s5, t0, t1] = *header;
-        self.words[DESTINATION] = mac(&[d0, d1, d2, d3, d4, d5]);
-        self.words[SOURCE] = mac(&[s0, s1, s2, s3, s4, s5]);
+        self.words[DESTINATION_WORD] = mac(&[d0, d1, d2, d3, d4, d5]);
+        self.words[SOURCE_WORD] = mac(&[s0, s1, s2, s3, s4, s5]);
         let (mut kind, mut at) = (u16::from_be_bytes([t0, t1]), 14);
         if is_tag(kind) {
             (kind, at) = self.tags(kind, at);
@@ -149,7 +149,7 @@ impl Parser<'_> {
         if kind < eth_type::LEAST {
             (kind, at) = self.llc(kind, at);
         }
-        self.words[SOURCE] |= u64::from(kind) << 48;
+        self.words[SOURCE_WORD] |= u64::from(kind) << 48;
         self.parsed.layers.network = offset(at);
         self.parsed.layers.transport = offset(at);
         match kind {
@@ -161,8 +161,8 @@ impl Parser<'_> {
         }
     }
 
-    /// Walks through VLAN tags: the type after them, and where what it announces
-    /// begins. The type of a tag that is cut off is all that is known then.
+    /// Parses VLAN tags. Returns the type after them and the position after that type. If
+    /// a tag is truncated, returns the type of that tag and the end of the frame.
     #[inline(never)]
     fn tags(&mut self, first: u16, from: usize) -> (u16, usize) {
         let (mut kind, mut at) = (first, from);
@@ -174,7 +174,7 @@ impl Parser<'_> {
             if number == 0 {
                 let (pcp, vid) = (high >> 5, u16::from_be_bytes([high & 0xf, low]));
                 let vid = vid | crate::field::VLAN_PRESENT;
-                self.words[DESTINATION] |= u64::from(vid) << 48 | u64::from(pcp) << 61;
+                self.words[DESTINATION_WORD] |= u64::from(vid) << 48 | u64::from(pcp) << 61;
             }
             (kind, at) = (u16::from_be_bytes([next_high, next_low]), at + 4);
             if !is_tag(kind) {
@@ -185,13 +185,14 @@ impl Parser<'_> {
         (kind, at)
     }
 
-    /// A frame with a length in place of a type: its type if it has SNAP.
+    /// Parses a frame with a length in place of a type. Returns the type in its SNAP
+    /// header, if any.
     #[inline(never)]
     fn llc(&mut self, length: u16, at: usize) -> (u16, usize) {
-        let end = (at + usize::from(length)).min(self.frame.len());
+        let content_end = (at + usize::from(length)).min(self.frame.len());
         self.parsed.layers.llc = true;
-        self.parsed.layers.end = offset(end);
-        let content = &self.frame[at..end];
+        self.parsed.layers.end = offset(content_end);
+        let content = &self.frame[at..content_end];
         let Some(&[dsap, ssap, control]) = bytes::<3>(content, 0) else {
             self.flaw(Flaw::TruncatedLlc);
             return (eth_type::NONE, at);
@@ -204,7 +205,7 @@ impl Parser<'_> {
                 self.flaw(Flaw::TruncatedLlc);
                 (eth_type::NONE, at)
             }
-            // RFC 1042, and bridge tunnel encapsulation.
+            // RFC 1042, or bridge tunnel encapsulation.
             Some(&[0, 0, 0 | 0xf8, high, low]) => match u16::from_be_bytes([high, low]) {
                 kind if kind >= eth_type::LEAST => (kind, at + 8),
                 _ => (eth_type::NONE, at),
@@ -219,11 +220,11 @@ impl Parser<'_> {
         };
         let entry = u32::from_be_bytes(label);
         let (label, tc, bottom) = (entry >> 12, entry >> 9 & 7, entry >> 8 & 1);
-        self.words[NETWORK] = u64::from(label) | u64::from(tc) << 20 | u64::from(bottom) << 23;
+        self.words[NETWORK_WORD] = u64::from(label) | u64::from(tc) << 20 | u64::from(bottom) << 23;
         self.presence = Presence::NETWORK;
     }
 
-    /// Bytes before the end.
+    /// Returns `N` bytes from offset `at`, or `None` if the packet ends before.
     #[inline(always)]
     fn content<const N: usize>(&self, at: usize) -> Option<&[u8; N]> {
         self.frame
@@ -235,7 +236,7 @@ impl Parser<'_> {
         let Some(kind) = self.content::<6>(at) else {
             return self.flaw(Flaw::TruncatedArp);
         };
-        // Hardware type (Ethernet, or IEEE 802), protocol type, two lengths.
+        // Hardware type (Ethernet or IEEE 802), protocol type, two lengths.
         if !matches!(kind, [0, 1 | 6, 8, 0, 6, 4]) {
             return self.flaw(Flaw::UnknownArp);
         }
@@ -253,9 +254,9 @@ impl Parser<'_> {
         let hardware = |at: usize| mac(arp[at..].first_chunk().expect("six bytes of 28"));
         let (operation, spa, tpa) = (be16(arp, 6), address(14), address(24));
         let (sha, tha) = (hardware(8), hardware(18));
-        self.words[PORTS] = u64::from(operation);
-        (self.words[ADDRESSES], self.words[ADDRESSES + 2]) = (spa, tpa);
-        (self.words[ND_TARGET], self.words[ND_TARGET + 1]) = (sha, tha);
+        self.words[PORTS_WORD] = u64::from(operation);
+        (self.words[ADDRESSES_WORD], self.words[ADDRESSES_WORD + 2]) = (spa, tpa);
+        (self.words[ND_TARGET_WORD], self.words[ND_TARGET_WORD + 1]) = (sha, tha);
         self.presence = Presence::NETWORK;
     }
 
@@ -295,24 +296,24 @@ impl Parser<'_> {
             d2,
             d3,
         ] = *header;
-        self.words[ADDRESSES] = u64::from(u32::from_be_bytes([s0, s1, s2, s3]));
-        self.words[ADDRESSES + 2] = u64::from(u32::from_be_bytes([d0, d1, d2, d3]));
-        self.words[NETWORK] = u64::from(protocol) << 24 | traffic_class(tos);
+        self.words[ADDRESSES_WORD] = u64::from(u32::from_be_bytes([s0, s1, s2, s3]));
+        self.words[ADDRESSES_WORD + 2] = u64::from(u32::from_be_bytes([d0, d1, d2, d3]));
+        self.words[NETWORK_WORD] = u64::from(protocol) << 24 | traffic_class(tos);
         self.presence = Presence::PROTOCOL;
         if total != 0 && total < length {
             return self.flaw(Flaw::BadTotalLength);
         }
-        let end = self.parsed.layers.end as usize;
-        if at + length > end {
+        let packet_end = self.parsed.layers.end as usize;
+        if at + length > packet_end {
             return self.flaw(Flaw::TruncatedIpv4Options);
         }
         match total {
             0 => self.flaw(Flaw::ZeroLength),
-            _ if at + total > end => self.flaw(Flaw::PayloadCut),
+            _ if at + total > packet_end => self.flaw(Flaw::PayloadCut),
             _ => self.parsed.layers.end = offset(at + total),
         }
         self.parsed.layers.transport = offset(at + length);
-        // An offset, or more fragments.
+        // An offset, or the flag for more fragments.
         self.parsed.layers.fragment = fragment & 0x3fff != 0;
         if fragment & 0x1fff == 0 {
             self.transport(at + length, protocol, ip_proto::ICMP);
@@ -332,8 +333,8 @@ impl Parser<'_> {
         let (length, next) = (usize::from(be16(header, 4)), header[6]);
         let half = |at: usize| word(header[at..].first_chunk().expect("eight bytes of 40"));
         let halves = [half(16), half(8), half(32), half(24)];
-        self.words[ADDRESSES..ADDRESSES + 4].copy_from_slice(&halves);
-        self.words[NETWORK] = u64::from(label) << 40 | traffic_class(class);
+        self.words[ADDRESSES_WORD..ADDRESSES_WORD + 4].copy_from_slice(&halves);
+        self.words[NETWORK_WORD] = u64::from(label) << 40 | traffic_class(class);
         self.presence = Presence::NETWORK;
         let (from, end) = (at + 40, self.parsed.layers.end as usize);
         if length == 0 {
@@ -343,7 +344,7 @@ impl Parser<'_> {
         } else {
             self.parsed.layers.end = offset(from + length);
         }
-        if is_extension(next) || matches!(next, ESP | NO_NEXT) {
+        if is_extension(next) || matches!(next, ESP_HEADER | NO_NEXT) {
             self.extensions(from, next);
         } else {
             self.after_extensions(from, next, false);
@@ -353,24 +354,24 @@ impl Parser<'_> {
     /// Finds the end of an IPv6 packet whose payload length is 0.
     #[inline(never)]
     fn without_length(&mut self, from: usize, next: u8) {
-        let end = self.parsed.layers.end as usize;
-        if from == end || !cannot_be_empty(next) {
-            // It is empty, and padding follows.
+        let packet_end = self.parsed.layers.end as usize;
+        if from == packet_end || !cannot_be_empty(next) {
+            // The packet is empty; the rest is padding.
             self.parsed.layers.end = offset(from);
             return;
         }
         let jumbo = match next {
-            HOP_BY_HOP => jumbo_length(&self.frame[from..end]),
+            HOP_BY_HOP => jumbo_length(&self.frame[from..packet_end]),
             _ => None,
         };
         match jumbo {
             None => self.flaw(Flaw::ZeroLength),
-            Some(length) if length > end - from => self.flaw(Flaw::PayloadCut),
+            Some(length) if length > packet_end - from => self.flaw(Flaw::PayloadCut),
             Some(length) => self.parsed.layers.end = offset(from + length),
         }
     }
 
-    /// Walks through extension headers.
+    /// Parses extension headers.
     #[inline(never)]
     fn extensions(&mut self, from: usize, first: u8) {
         let (mut at, mut next) = (from, first);
@@ -383,8 +384,8 @@ impl Parser<'_> {
                 return self.flaw(Flaw::TruncatedExtension);
             };
             let length = match next {
-                FRAGMENT => 8,
-                AUTHENTICATION => (usize::from(size) + 2) * 4,
+                FRAGMENT_HEADER => 8,
+                AUTHENTICATION_HEADER => (usize::from(size) + 2) * 4,
                 _ => (usize::from(size) + 1) * 8,
             };
             if at + length > self.parsed.layers.end as usize {
@@ -395,15 +396,15 @@ impl Parser<'_> {
                 self.note_extensions(seen);
                 return self.flaw(Flaw::TooManyExtensions);
             }
-            self.parsed.layers.routed |= next == ROUTING && low > 0;
-            if next == FRAGMENT {
+            self.parsed.layers.routed |= next == ROUTING_HEADER && low > 0;
+            if next == FRAGMENT_HEADER {
                 let field = u16::from_be_bytes([high, low]);
                 self.parsed.layers.fragment |= field & 0xfff9 != 0;
                 later = field >> 3 != 0;
             }
             (at, next) = (at + length, after);
         }
-        if matches!(next, ESP | NO_NEXT) && !later {
+        if matches!(next, ESP_HEADER | NO_NEXT) && !later {
             seen.note(next);
         }
         self.note_extensions(seen);
@@ -411,12 +412,12 @@ impl Parser<'_> {
     }
 
     fn note_extensions(&mut self, seen: Extensions) {
-        self.words[PORTS] |= u64::from(seen.bits) << 32;
+        self.words[PORTS_WORD] |= u64::from(seen.bits) << 32;
     }
 
     #[inline(always)]
     fn after_extensions(&mut self, at: usize, protocol: u8, later: bool) {
-        self.words[NETWORK] |= u64::from(protocol) << 24;
+        self.words[NETWORK_WORD] |= u64::from(protocol) << 24;
         self.presence = Presence::PROTOCOL;
         self.parsed.layers.transport = offset(at);
         if !later {
@@ -424,7 +425,7 @@ impl Parser<'_> {
         }
     }
 
-    /// A transport header; `icmp` is the number of ICMP in this version of IP.
+    /// Parses a transport header. `icmp` is the number of ICMP in this version of IP.
     #[inline(always)]
     fn transport(&mut self, at: usize, protocol: u8, icmp: u8) {
         match protocol {
@@ -433,7 +434,7 @@ impl Parser<'_> {
                     return self.flaw(Flaw::TruncatedPorts);
                 };
                 let (src, dst) = (u16::from_be_bytes([s0, s1]), u16::from_be_bytes([d0, d1]));
-                self.words[PORTS] |= u64::from(src) | u64::from(dst) << 16;
+                self.words[PORTS_WORD] |= u64::from(src) | u64::from(dst) << 16;
                 self.presence = Presence::TRANSPORT;
                 self.check(at, protocol);
             }
@@ -441,7 +442,7 @@ impl Parser<'_> {
                 let Some(&[kind, code]) = self.content::<2>(at) else {
                     return self.flaw(Flaw::TruncatedIcmp);
                 };
-                self.words[PORTS] |= u64::from(kind) | u64::from(code) << 16;
+                self.words[PORTS_WORD] |= u64::from(kind) | u64::from(code) << 16;
                 self.presence = Presence::TRANSPORT;
                 let discovers = matches!(
                     kind,
@@ -459,16 +460,16 @@ impl Parser<'_> {
         }
     }
 
-    /// What is wrong with a transport header whose ports are there.
+    /// Finds flaws of a transport header that has both ports.
     #[inline(always)]
     fn check(&mut self, at: usize, protocol: u8) {
-        let there = self.parsed.layers.end as usize - at;
+        let available = self.parsed.layers.end as usize - at;
         match protocol {
             ip_proto::TCP => match self.content::<20>(at) {
                 None => self.flaw(Flaw::TruncatedTcp),
                 Some(header) => match usize::from(header[12] >> 4) * 4 {
                     0..20 => self.flaw(Flaw::BadTcpOffset),
-                    length if length > there => self.flaw(Flaw::TruncatedTcp),
+                    length if length > available => self.flaw(Flaw::TruncatedTcp),
                     _ => {}
                 },
             },
@@ -478,18 +479,18 @@ impl Parser<'_> {
                     let length = usize::from(be16(header, 4));
                     let cut = self.parsed.flaws.contains(Flaw::PayloadCut);
                     let whole = !self.parsed.layers.fragment && !cut;
-                    // 0: as of IP.
-                    if length != 0 && (length < 8 || (whole && length > there)) {
+                    // 0 means the rest of the packet, as in IP.
+                    if length != 0 && (length < 8 || (whole && length > available)) {
                         self.flaw(Flaw::BadUdpLength);
                     }
                 }
             },
-            _ if there < 12 => self.flaw(Flaw::TruncatedSctp),
+            _ if available < 12 => self.flaw(Flaw::TruncatedSctp),
             _ => {}
         }
     }
 
-    /// The target of neighbour discovery, and the Ethernet address in its options.
+    /// Parses the target of neighbour discovery, and the Ethernet address in its options.
     #[inline(never)]
     fn neighbour_discovery(&mut self, at: usize, kind: u8) {
         let Some(message) = self.content::<24>(at) else {
@@ -497,37 +498,38 @@ impl Parser<'_> {
         };
         let half = |at: usize| word(message[at..].first_chunk().expect("eight bytes of 24"));
         let halves = [half(16), half(8)];
-        self.words[ND_TARGET..ND_TARGET + 2].copy_from_slice(&halves);
+        self.words[ND_TARGET_WORD..ND_TARGET_WORD + 2].copy_from_slice(&halves);
         self.presence = Presence::ND_TARGET;
-        let wanted = match kind {
+        let wanted_option = match kind {
             icmpv6::NEIGHBOUR_SOLICITATION => 1,
             _ => 2,
         };
-        let mut at = at + 24;
-        let end = self.parsed.layers.end as usize;
+        let mut position = at + 24;
+        let packet_end = self.parsed.layers.end as usize;
         for _ in 0..MAX_ND_OPTIONS {
-            if at == end {
+            if position == packet_end {
                 return;
             }
-            let Some(&[option, units, a, b, c, d, e, f]) = self.content::<8>(at) else {
+            let Some(&[option, units, a, b, c, d, e, f]) = self.content::<8>(position) else {
                 return self.flaw(Flaw::BadNeighbourDiscovery);
             };
             let length = usize::from(units) * 8;
-            if length == 0 || at + length > end {
+            if length == 0 || position + length > packet_end {
                 return self.flaw(Flaw::BadNeighbourDiscovery);
             }
-            if option == wanted && units == 1 {
-                self.words[ND_OPTION] = mac(&[a, b, c, d, e, f]);
+            if option == wanted_option && units == 1 {
+                self.words[ND_OPTION_WORD] = mac(&[a, b, c, d, e, f]);
                 self.presence = Presence::ND_LINK_LAYER;
-                self.parsed.layers.nd_option = offset(at);
+                self.parsed.layers.nd_option = offset(position);
                 return;
             }
-            at += length;
+            position += length;
         }
     }
 }
 
-/// DSCP and ECN of a byte of IPv4 or IPv6, in the word of the network's fields.
+/// Returns the DSCP and ECN of a byte of IPv4 or IPv6, at their places in
+/// [`NETWORK_WORD`].
 #[inline(always)]
 fn traffic_class(byte: u8) -> u64 {
     u64::from(byte >> 2) << 32 | u64::from(byte & 3) << 38
@@ -535,24 +537,24 @@ fn traffic_class(byte: u8) -> u64 {
 
 #[inline(always)]
 fn is_tag(kind: u16) -> bool {
-    // 0x9100 stood for stacked tags before IEEE 802.1ad.
+    // 0x9100 marked stacked tags before IEEE 802.1ad.
     matches!(kind, eth_type::VLAN | eth_type::VLAN_SERVICE | 0x9100)
 }
 
 const HOP_BY_HOP: u8 = 0;
-const ROUTING: u8 = 43;
-const FRAGMENT: u8 = 44;
-const ESP: u8 = 50;
-const AUTHENTICATION: u8 = 51;
+const ROUTING_HEADER: u8 = 43;
+const FRAGMENT_HEADER: u8 = 44;
+const ESP_HEADER: u8 = 50;
+const AUTHENTICATION_HEADER: u8 = 51;
 const NO_NEXT: u8 = 59;
 const DESTINATION_OPTIONS: u8 = 60;
 
-/// Whether a protocol is an extension header that can be walked through.
+/// True if a protocol is an extension header that the parser can skip.
 #[inline(always)]
 fn is_extension(protocol: u8) -> bool {
     matches!(
         protocol,
-        HOP_BY_HOP | ROUTING | FRAGMENT | AUTHENTICATION | DESTINATION_OPTIONS
+        HOP_BY_HOP | ROUTING_HEADER | FRAGMENT_HEADER | AUTHENTICATION_HEADER | DESTINATION_OPTIONS
     )
 }
 
@@ -562,54 +564,54 @@ fn cannot_be_empty(protocol: u8) -> bool {
     matches!(protocol, TCP | UDP | SCTP | ICMPV6) || is_extension(protocol)
 }
 
-/// The option with the length of a jumbogram (RFC 2675), and the length of its value.
+/// The type of the jumbo payload option (RFC 2675), and the length of its value.
 const JUMBO_PAYLOAD: (u8, u8) = (0xc2, 4);
 
-/// The payload length that the first jumbo payload option of a hop-by-hop header
-/// gives, if the header is whole and the length does not fit the IPv6 header.
+/// Returns the payload length of the first jumbo payload option in a hop-by-hop header,
+/// if the header is complete and the length does not fit into the IPv6 header.
 fn jumbo_length(header: &[u8]) -> Option<usize> {
-    let end = (usize::from(*header.get(1)?) + 1) * 8;
-    let options = header.get(..end)?;
-    let mut at = 2;
-    while let Some(&kind) = options.get(at) {
+    let header_end = (usize::from(*header.get(1)?) + 1) * 8;
+    let options = header.get(..header_end)?;
+    let mut position = 2;
+    while let Some(&kind) = options.get(position) {
         if kind == 0 {
-            // An option of one byte, without a length.
-            at += 1;
+            // A padding option of one byte, without a length.
+            position += 1;
             continue;
         }
-        let size = *options.get(at + 1)?;
+        let size = *options.get(position + 1)?;
         if (kind, size) == JUMBO_PAYLOAD {
-            let length = u32::from_be_bytes(*bytes(options, at + 2)?);
+            let length = u32::from_be_bytes(*bytes(options, position + 2)?);
             return usize::try_from(length)
                 .ok()
                 .filter(|&length| length > 0xffff);
         }
-        at += 2 + usize::from(size);
+        position += 2 + usize::from(size);
     }
     None
 }
 
-/// The extension headers so far.
+/// The extension headers parsed so far.
 #[derive(Clone, Copy, Default)]
 struct Extensions {
     bits: u16,
-    /// Destination options so far.
+    /// The number of destination options headers so far.
     destinations: u8,
-    /// Where in the preferred order we are.
+    /// The position of the last header in the preferred order.
     rank: u8,
 }
 
 impl Extensions {
-    /// Notes a header. The preferred order is that of RFC 2460 §4.1, which has
-    /// destination options before routing and at the end.
+    /// Records a header. In the preferred order of RFC 2460 §4.1, destination options
+    /// come before routing and at the end.
     fn note(&mut self, protocol: u8) {
         let (bit, rank) = match protocol {
             HOP_BY_HOP => (exthdr::HOP, 1),
             DESTINATION_OPTIONS => (exthdr::DEST, if self.rank <= 1 { 2 } else { 7 }),
-            ROUTING => (exthdr::ROUTER, 3),
-            FRAGMENT => (exthdr::FRAG, 4),
-            AUTHENTICATION => (exthdr::AUTH, 5),
-            ESP => (exthdr::ESP, 6),
+            ROUTING_HEADER => (exthdr::ROUTER, 3),
+            FRAGMENT_HEADER => (exthdr::FRAG, 4),
+            AUTHENTICATION_HEADER => (exthdr::AUTH, 5),
+            ESP_HEADER => (exthdr::ESP, 6),
             _ => (exthdr::NO_NEXT, 8),
         };
         let again = match protocol {

@@ -1,8 +1,8 @@
-//! Changing a packet: fields, tags, labels and times to live (OpenFlow 1.3.5 §5.12).
+//! Changing packets: fields, tags, labels and times to live (OpenFlow 1.3.5 §5.12).
 //!
-//! Bytes and key change together, and checksums with them: those of IPv4, TCP, UDP
-//! and ICMP by what changed, so a wrong one stays wrong, and that of SCTP. What a
-//! packet lacks is not changed: setting the port of a later fragment does nothing.
+//! Bytes, key and checksums change together. The checksums of IPv4, TCP, UDP, ICMP and
+//! SCTP are adjusted by the difference, so a wrong checksum stays wrong. Setting an
+//! absent field does nothing, for example the port of a later fragment.
 
 use super::checksum::{self, Change};
 use super::{Flaw, Layers, Packet};
@@ -10,26 +10,26 @@ use crate::Field;
 use crate::field::{VLAN_PRESENT, eth_type, ip_proto};
 use crate::key::Presence;
 
-/// Why a time to live was not decremented: it was 0 or 1 (`OFPR_INVALID_TTL`).
+/// A time to live was not decremented since it was 0 or 1 (`OFPR_INVALID_TTL`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InvalidTtl;
 
-/// The time to live of a label in front of something that has none.
+/// The time to live of a label before a header without one.
 const DEFAULT_TTL: u8 = 64;
 
-/// Where a transport checksum is, and what it is the sum of.
+/// The position of a transport checksum, and the bytes that it covers.
 #[derive(Clone, Copy)]
 struct TransportSum {
     at: usize,
-    /// 0 means that there is none, and is written as its complement.
+    /// True if the checksum is optional: 0 means none. A sum of 0 is then written as 0xffff.
     optional: bool,
-    /// The addresses of IP are summed as well.
+    /// True if the checksum also covers the IP addresses.
     with_addresses: bool,
 }
 
 impl Packet {
-    /// Sets a header field, the tunnel or a register, if the packet has it: actions of
-    /// groups get packets of any kind.
+    /// Sets a header field, the tunnel or a register. Does nothing if the packet lacks
+    /// the field, since groups may send packets of any kind to an action.
     pub fn set_field(&mut self, field: Field, value: u128) {
         if !self.key.has(field) {
             return;
@@ -74,13 +74,13 @@ impl Packet {
         }
         self.key.set(field, value);
         if matches!(field, Field::Icmpv6Type | Field::Icmpv6Code) {
-            // It may be neighbour discovery now, or no more.
+            // The packet may have become neighbour discovery, or may have ceased to be.
             self.parse();
         }
     }
 
-    /// Pushes a VLAN tag of a type, with number and priority of the one that was the
-    /// outermost before.
+    /// Pushes a VLAN tag of a type, with the VLAN number and priority of the previous
+    /// outermost tag.
     pub fn push_vlan(&mut self, tag_type: u16) {
         if self.frame.len() < 14 {
             return;
@@ -100,15 +100,15 @@ impl Packet {
         }
     }
 
-    /// Pushes an MPLS label after the VLAN tags: a copy of the one that was the
-    /// outermost before; or label 0 with the time to live of IP, 64 where there is no
-    /// IP. `kind` becomes the frame's type. Frames with LLC take no labels.
+    /// Pushes an MPLS label after the VLAN tags: a copy of the previous outermost label,
+    /// or label 0 with the time to live of IP, or 64 without IP. `kind` becomes the
+    /// frame's type. Does nothing to frames with LLC.
     pub fn push_mpls(&mut self, kind: u16) {
         let Some(network) = self.typed_network() else {
             return;
         };
         let entry = match self.label() {
-            // There is one after it.
+            // The new label is not the last one.
             Some(outer) => outer & !0x100,
             None => 0x100 | u32::from(self.ttl().unwrap_or(DEFAULT_TTL)),
         };
@@ -134,10 +134,10 @@ impl Packet {
         }
     }
 
-    /// Decrements the time to live of IP, if there is IP.
+    /// Decrements the time to live of IP, if the packet is IP.
     ///
     /// # Errors
-    /// [`InvalidTtl`]; nothing changes then.
+    /// [`InvalidTtl`]; the packet is unchanged.
     pub fn decrement_ttl(&mut self) -> Result<(), InvalidTtl> {
         match self.ttl() {
             Some(0 | 1) => Err(InvalidTtl),
@@ -159,7 +159,7 @@ impl Packet {
     /// Decrements the time to live of the outermost MPLS label, if there is one.
     ///
     /// # Errors
-    /// [`InvalidTtl`]; nothing changes then.
+    /// [`InvalidTtl`]; the packet is unchanged.
     pub fn decrement_mpls_ttl(&mut self) -> Result<(), InvalidTtl> {
         match self.label().map(u32::to_be_bytes) {
             Some([.., 0 | 1]) => Err(InvalidTtl),
@@ -171,24 +171,24 @@ impl Packet {
         }
     }
 
-    /// Copies the time to live of what is below the outermost MPLS label, a label or
-    /// IP, to that label.
+    /// Copies the time to live of the next inner label or IP header to the outermost MPLS
+    /// label.
     pub fn copy_ttl_out(&mut self) {
         if let (Some(_), Some(at)) = (self.label(), self.inner_ttl_place()) {
             self.set_mpls_ttl(self.frame.bytes()[at]);
         }
     }
 
-    /// Copies the time to live of the outermost MPLS label to what is below it, a
-    /// label or IP.
+    /// Copies the time to live of the outermost MPLS label to the next inner label or IP
+    /// header.
     pub fn copy_ttl_in(&mut self) {
         if let (Some(label), Some(at)) = (self.label(), self.inner_ttl_place()) {
             let [.., ttl] = label.to_be_bytes();
-            let below = self.parsed.layers.network as usize + 4;
+            let inner = self.parsed.layers.network as usize + 4;
             match is_bottom(label) {
-                // IPv4 and its checksum, or IPv6.
-                true if self.frame.bytes()[below] >> 4 == 4 => {
-                    self.put_summed(below, at, &[ttl], below + 10);
+                // IPv4 has a checksum; IPv6 has none.
+                true if self.frame.bytes()[inner] >> 4 == 4 => {
+                    self.put_summed(inner, at, &[ttl], inner + 10);
                 }
                 _ => self.put(at, &[ttl]),
             }
@@ -203,7 +203,7 @@ impl Packet {
         u16::try_from(self.key.get(Field::EthType)).expect("sixteen bits")
     }
 
-    /// Where the network layer begins, in a frame that has a type in front of it.
+    /// Returns the begin of the network layer, if a type comes directly before it.
     fn typed_network(&self) -> Option<usize> {
         let Layers { network, llc, .. } = self.parsed.layers;
         let network = network as usize;
@@ -211,14 +211,14 @@ impl Packet {
             .then_some(network)
     }
 
-    /// Whether what is in front of the network layer is a type, and not a tag that is
-    /// cut off or one too many.
+    /// True if the bytes before the network layer are a type, and not a tag that is
+    /// truncated or beyond the parser's limit.
     fn is_tagged_whole(&self) -> bool {
         let kind = self.eth_type();
         !matches!(kind, eth_type::VLAN | eth_type::VLAN_SERVICE | 0x9100)
     }
 
-    /// The outermost MPLS label with all that is in its word.
+    /// Returns the outermost MPLS label with all bits of its word.
     fn label(&self) -> Option<u32> {
         let is_mpls = matches!(self.eth_type(), eth_type::MPLS | eth_type::MPLS_UPSTREAM);
         if !is_mpls || !self.key.presence().has(Presence::NETWORK) {
@@ -228,7 +228,7 @@ impl Packet {
         label.map(|&label| u32::from_be_bytes(label))
     }
 
-    /// Where the time to live of IP is.
+    /// Returns the position of the time to live of IP.
     fn ttl_place(&self) -> Option<usize> {
         if !self.key.presence().has(Presence::NETWORK) {
             return None;
@@ -245,23 +245,23 @@ impl Packet {
         Some(self.frame.bytes()[self.ttl_place()?])
     }
 
-    /// Where the time to live of what is below the outermost MPLS label is. What
-    /// follows the last label is IP if it begins with the version and is long enough:
-    /// labels do not say.
+    /// Returns the position of the time to live of the next inner label or IP header.
+    /// Labels do not name the protocol after the last label, so it is taken as IP if it
+    /// begins with an IP version and is long enough.
     fn inner_ttl_place(&self) -> Option<usize> {
         let label = self.label()?;
-        let below = self.parsed.layers.network as usize + 4;
-        let rest = &self.frame.bytes()[below..self.parsed.layers.end as usize];
-        let place = match (is_bottom(label), rest.first().map(|byte| byte >> 4)) {
-            (false, _) if rest.len() >= 4 => below + 3,
-            (true, Some(4)) if rest.len() >= 20 => below + 8,
-            (true, Some(6)) if rest.len() >= 40 => below + 7,
+        let inner = self.parsed.layers.network as usize + 4;
+        let inner_bytes = &self.frame.bytes()[inner..self.parsed.layers.end as usize];
+        let position = match (is_bottom(label), inner_bytes.first().map(|byte| byte >> 4)) {
+            (false, _) if inner_bytes.len() >= 4 => inner + 3,
+            (true, Some(4)) if inner_bytes.len() >= 20 => inner + 8,
+            (true, Some(6)) if inner_bytes.len() >= 40 => inner + 7,
             _ => return None,
         };
-        Some(place)
+        Some(position)
     }
 
-    /// Sets number or priority of the outermost tag.
+    /// Sets the VLAN number or priority of the outermost tag.
     fn set_tag(&mut self, field: Field, value: u128) {
         if !self.has_tag() {
             return;
@@ -274,10 +274,10 @@ impl Packet {
             _ => self.key.set(field, value),
         }
         let (vid, pcp) = (self.key.get(Field::VlanVid), self.key.get(Field::VlanPcp));
-        // A bit between them says whether the frame may be dropped.
-        let kept = self.frame.bytes()[14] & 0x10;
+        // The drop-eligible bit between them keeps its value.
+        let drop_eligible = self.frame.bytes()[14] & 0x10;
         let [.., high, low] = (pcp << 13 | vid & 0xfff).to_be_bytes();
-        self.put(14, &[high | kept, low]);
+        self.put(14, &[high | drop_eligible, low]);
     }
 
     fn set_label(&mut self, network: usize, field: Field, value: u128) {
@@ -313,12 +313,12 @@ impl Packet {
         }
     }
 
-    /// Writes bytes that no checksum is of.
+    /// Writes bytes that no checksum covers.
     fn put(&mut self, at: usize, new: &[u8]) {
         self.frame.bytes_mut()[at..][..new.len()].copy_from_slice(new);
     }
 
-    /// Writes bytes of what begins at `from` and has its checksum at `sum`.
+    /// Writes bytes of a header that begins at `from` and has its checksum at `sum`.
     fn put_summed(&mut self, from: usize, at: usize, new: &[u8], sum: usize) {
         let bytes = self.frame.bytes();
         let change = Change::of(at - from, &bytes[at..at + new.len()], new);
@@ -327,7 +327,7 @@ impl Packet {
         self.put(at, new);
     }
 
-    /// Writes bytes of an IP header, of which IPv4 has a checksum.
+    /// Writes bytes of an IP header, and adjusts the checksum of IPv4.
     fn put_ip(&mut self, at: usize, new: &[u8]) {
         let network = self.parsed.layers.network as usize;
         match self.eth_type() {
@@ -336,8 +336,8 @@ impl Packet {
         }
     }
 
-    /// Writes an address of IP, of which transport checksums are as well if it is
-    /// `summed`.
+    /// Writes an address of IP. If `summed`, also adjusts a transport checksum that
+    /// covers addresses.
     fn put_address(&mut self, at: usize, new: &[u8], summed: bool) {
         let sum = self.transport_sum().filter(|sum| sum.with_addresses);
         if let Some(sum) = sum.filter(|_| summed) {
@@ -347,7 +347,7 @@ impl Packet {
         self.put_ip(at, new);
     }
 
-    /// Writes bytes of a transport header.
+    /// Writes bytes of a transport header, and adjusts its checksum.
     fn put_transport(&mut self, at: usize, new: &[u8]) {
         if let Some(sum) = self.transport_sum() {
             let transport = self.parsed.layers.transport as usize;
@@ -370,7 +370,7 @@ impl Packet {
         self.put(sum.at, &checksum.to_be_bytes());
     }
 
-    /// The transport checksum, if the packet has it.
+    /// Returns the transport checksum, if the packet has one.
     fn transport_sum(&self) -> Option<TransportSum> {
         if !self.key.presence().has(Presence::TRANSPORT) {
             return None;
@@ -391,16 +391,16 @@ impl Packet {
         })
     }
 
-    /// Writes a port of SCTP. The checksum is of the whole packet; of a fragment it
-    /// cannot be known.
+    /// Writes a port of SCTP. The checksum covers the whole packet, so a fragment's
+    /// checksum cannot be adjusted.
     fn put_sctp(&mut self, at: usize, new: &[u8]) {
         let Layers { transport, end, .. } = self.parsed.layers;
         let (transport, end) = (transport as usize, end as usize);
         let packet = &self.frame.bytes()[transport..end];
         let whole = !self.parsed.layers.fragment && !self.parsed.flaws.contains(Flaw::PayloadCut);
         if let Some(old) = packet.get(8..12).filter(|_| whole) {
-            // What is summed has 0 in place of the checksum, which changes nothing
-            // in a difference.
+            // The checksum is computed with 0 in its own place; the difference does not
+            // depend on that place.
             let old = u32::from_le_bytes([old[0], old[1], old[2], old[3]]);
             let sum = checksum::sctp(packet, at - transport, new, old);
             self.put(transport + 8, &sum.to_le_bytes());
@@ -409,7 +409,7 @@ impl Packet {
     }
 }
 
-/// Whether an MPLS label is the last one.
+/// True if an MPLS label is the last one.
 fn is_bottom(label: u32) -> bool {
     label & 0x100 != 0
 }

@@ -1,4 +1,4 @@
-//! What entries and groups do with one packet.
+//! Carrying out the instructions of entries and the buckets of groups for one packet.
 
 use std::time::Duration;
 
@@ -16,41 +16,41 @@ use crate::limits::{MAX_PACKET_ACTIONS, MAX_PACKET_COPIES, PacketLimit};
 use crate::meter::{BandKind, MeterId};
 use crate::packet::{InvalidTtl, Packet};
 
-/// Where a packet is: the table, and the entry that matched it there.
+/// The place of a packet: the table, and the entry that matched there.
 #[derive(Clone, Copy)]
 pub(super) struct Place {
     pub(super) table: TableId,
     pub(super) cookie: u64,
-    /// The entry is the table-miss entry.
+    /// True if the entry is the table-miss entry.
     pub(super) is_miss: bool,
 }
 
-/// The place of a packet from the controller, which no entry has sent: what goes back
-/// there is said to be from table 255, with a cookie of all ones.
+/// The place of a packet from the controller, which no entry has sent. If it goes back to
+/// the controller, the table is 255 and the cookie is all ones.
 pub(super) const NO_TABLE: Place = Place {
     table: TableId::ALL,
     cookie: u64::MAX,
     is_miss: false,
 };
 
-/// A packet is not processed any further.
+/// The packet is dropped: it is not processed any further.
 #[derive(Debug)]
 pub(super) struct Dropped;
 
-/// What a packet takes along on its way, its copies included.
+/// The state of a packet and its copies that is kept from table to table.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Carried {
-    /// The queue that was chosen.
+    /// The chosen queue.
     pub(super) queue: Option<u32>,
-    /// Actions that were carried out, and buckets that were gone to.
+    /// Actions carried out and buckets visited.
     actions: u32,
-    /// Packets that came out.
+    /// Packets sent.
     copies: u32,
-    /// It reached a limit.
+    /// True if the packet reached a limit.
     is_over: bool,
 }
 
-/// What goes on with one packet in one table.
+/// The processing of one packet in one table.
 pub(super) struct Run<'r, O: ?Sized> {
     pub(super) side: &'r Side,
     pub(super) tally: &'r Tally,
@@ -58,15 +58,15 @@ pub(super) struct Run<'r, O: ?Sized> {
     pub(super) nanoseconds: u64,
     pub(super) sink: &'r mut dyn Sink,
     pub(super) observer: &'r mut O,
-    /// Packets that can be filled with copies.
+    /// Packets that are reused for copies.
     pub(super) copies: &'r mut Vec<Packet>,
     pub(super) place: Place,
     pub(super) carried: &'r mut Carried,
 }
 
 impl<O: Observer + ?Sized> Run<'_, O> {
-    /// Carries an entry's instructions out; says which table is next.
-    #[inline(always)] // once a packet and table
+    /// Carries out an entry's instructions. Returns the next table.
+    #[inline(always)] // once for each packet and table
     pub(super) fn instructions(
         &mut self,
         instructions: &Instructions,
@@ -112,12 +112,12 @@ impl<O: Observer + ?Sized> Run<'_, O> {
         let Some((number, kind)) = band else {
             return Ok(());
         };
-        let place = limiter.bands[number];
-        self.tally.count(place, bytes, self.nanoseconds);
+        let band_place = limiter.bands[number];
+        self.tally.count(band_place, bytes, self.nanoseconds);
         match kind {
             BandKind::Drop => Err(Dropped),
             BandKind::DscpRemark(level) => {
-                // A packet without IP has a DSCP of 0, which stays.
+                // A packet without IP has DSCP 0, which is not remarked.
                 let dscp = packet.key().get(Field::IpDscp);
                 let old = u8::try_from(dscp).expect("six bits");
                 let new = remarked(old, level);
@@ -141,7 +141,7 @@ impl<O: Observer + ?Sized> Run<'_, O> {
         Dropped
     }
 
-    /// Counts an action, or going to a bucket.
+    /// Counts an action or a visit of a bucket.
     #[inline]
     fn count_action(&mut self) -> Result<(), Dropped> {
         if self.carried.actions >= MAX_PACKET_ACTIONS {
@@ -151,7 +151,7 @@ impl<O: Observer + ?Sized> Run<'_, O> {
         Ok(())
     }
 
-    /// Counts a packet that is about to come out.
+    /// Counts a packet that is about to be sent.
     #[inline]
     fn count_copy(&mut self) -> Result<(), Dropped> {
         if self.carried.copies >= MAX_PACKET_COPIES {
@@ -161,7 +161,7 @@ impl<O: Observer + ?Sized> Run<'_, O> {
         Ok(())
     }
 
-    /// Carries an action out.
+    /// Carries out an action.
     pub(super) fn action(&mut self, action: &Action, packet: &mut Packet) -> Result<(), Dropped> {
         self.count_action()?;
         self.observer.acting(action, packet);
@@ -187,8 +187,8 @@ impl<O: Observer + ?Sized> Run<'_, O> {
         packet: &Packet,
     ) -> Result<(), Dropped> {
         self.count_copy()?;
-        let from = (self.place.table, self.place.cookie);
-        self.sink.to_controller(reason, max_len, from, packet);
+        let sender = (self.place.table, self.place.cookie);
+        self.sink.to_controller(reason, max_len, sender, packet);
         Ok(())
     }
 
@@ -199,7 +199,7 @@ impl<O: Observer + ?Sized> Run<'_, O> {
     }
 
     fn output(&mut self, port: PortNo, max_len: u16, packet: &Packet) -> Result<(), Dropped> {
-        let own = in_port(packet.key());
+        let ingress = in_port(packet.key());
         let side = self.side;
         let ports = &side.ports;
         match port {
@@ -210,20 +210,20 @@ impl<O: Observer + ?Sized> Run<'_, O> {
                 };
                 self.send_to_controller(reason, max_len, packet)
             }
-            PortNo::IN_PORT if ports.sends(own) => self.send(own, packet),
+            PortNo::IN_PORT if ports.sends(ingress) => self.send(ingress, packet),
             PortNo::ALL | PortNo::FLOOD => {
-                let mut others = ports.others(own, port == PortNo::FLOOD);
-                others.try_for_each(|port| self.send(port, packet))
+                let mut outputs = ports.others(ingress, port == PortNo::FLOOD);
+                outputs.try_for_each(|port| self.send(port, packet))
             }
-            // Back where it came from a packet goes by `in_port` alone.
-            _ if port != own && ports.sends(port) => self.send(port, packet),
+            // A packet leaves by its ingress port only through `IN_PORT`.
+            _ if port != ingress && ports.sends(port) => self.send(port, packet),
             _ => Ok(()),
         }
     }
 
-    /// Has a group process a packet, which stays as it is. No more than
-    /// [`MAX_GROUP_DEPTH`](crate::limits::MAX_GROUP_DEPTH) groups are within each other:
-    /// the store of groups refuses longer chains.
+    /// Processes a packet in a group, without changing the packet. At most
+    /// [`MAX_GROUP_DEPTH`](crate::limits::MAX_GROUP_DEPTH) groups are nested, since the store
+    /// of groups refuses longer chains.
     fn group(&mut self, id: GroupId, packet: &mut Packet) -> Result<(), Dropped> {
         let side = self.side;
         let Some(group) = side.group(id) else {
@@ -248,8 +248,8 @@ impl<O: Observer + ?Sized> Run<'_, O> {
         }
     }
 
-    /// Carries the actions of a bucket out, for a copy of a packet if some change it. A
-    /// copy that is dropped ends alone, unless the packet reached a limit.
+    /// Carries out the actions of a bucket, on a copy of the packet if they change it. A
+    /// dropped copy does not drop the packet, unless the packet reached a limit.
     fn bucket(
         &mut self,
         id: GroupId,
@@ -264,18 +264,18 @@ impl<O: Observer + ?Sized> Run<'_, O> {
         self.observer.bucket(id, Some(number));
         let queue = self.carried.queue;
         let mut actions = bucket.actions.iter();
-        let done = if bucket.changes {
+        let result = if bucket.changes {
             let mut copy = self.copies.pop().unwrap_or_default();
             copy.copy_from(packet);
-            let done = actions.try_for_each(|action| self.action(action, &mut copy));
+            let result = actions.try_for_each(|action| self.action(action, &mut copy));
             self.copies.push(copy);
-            done
+            result
         } else {
             actions.try_for_each(|action| self.action(action, packet))
         };
         self.carried.queue = queue;
         self.observer.bucket_done();
-        done.or(match self.carried.is_over {
+        result.or(match self.carried.is_over {
             true => Err(Dropped),
             false => Ok(()),
         })

@@ -1,4 +1,4 @@
-//! Which flow caches a worker has.
+//! Settings of a worker's flow caches.
 
 use std::hash::{BuildHasher, RandomState};
 use std::ops::RangeInclusive;
@@ -8,7 +8,7 @@ use crate::cache::finder::Finder;
 use crate::cache::microflow::Kind;
 use crate::cache::store::{MAX_MASKS, MAX_MEGAFLOWS};
 
-/// The time that has passed since some moment. It never goes back.
+/// Returns the time since a fixed moment. It never goes back.
 pub type Clock = fn() -> Duration;
 
 /// A setting of flow caches that is out of its range.
@@ -39,7 +39,7 @@ fn within(
     }
 }
 
-/// Which flow caches a worker has. Each count is checked when it is set.
+/// Settings of a worker's flow caches. Each count is checked when it is set.
 ///
 /// ```
 /// use classyard_datapath::pipeline::CacheSettings;
@@ -69,15 +69,15 @@ impl Default for CacheSettings {
 }
 
 impl CacheSettings {
-    /// Flows that a cache of single flows may have room for.
+    /// The allowed capacity of a cache of single flows, in flows.
     pub const MICROFLOWS: RangeInclusive<usize> = 1..=1 << 22;
-    /// Megaflows that a worker may have.
+    /// The allowed maximum number of megaflows.
     pub const MEGAFLOWS: RangeInclusive<usize> = 1..=MAX_MEGAFLOWS;
-    /// Masks that megaflows may have.
+    /// The allowed maximum number of masks.
     pub const MASKS: RangeInclusive<usize> = 2..=MAX_MASKS;
 
-    /// 131,072 megaflows of 32 masks in hash tables, no cache of single flows, no clock,
-    /// and a seed that differs from worker to worker.
+    /// Returns the default: 131,072 megaflows of 32 masks in hash tables, no cache of single
+    /// flows, no clock, and a random seed for each worker.
     #[must_use]
     pub fn new() -> CacheSettings {
         CacheSettings {
@@ -91,7 +91,7 @@ impl CacheSettings {
         }
     }
 
-    /// A cache of single flows, with room for a number of them.
+    /// Adds a cache of single flows with a capacity of `flows`.
     ///
     /// # Errors
     /// [`CacheSettingsError`] if the number is not in [`MICROFLOWS`](Self::MICROFLOWS).
@@ -103,8 +103,8 @@ impl CacheSettings {
         })
     }
 
-    /// Looks packets up among megaflows that the cache of single flows does not have, or
-    /// does not.
+    /// Turns the lookup among megaflows on or off, for packets that miss the cache of single
+    /// flows.
     #[must_use]
     pub fn megaflows(self, is_on: bool) -> Self {
         CacheSettings {
@@ -113,7 +113,7 @@ impl CacheSettings {
         }
     }
 
-    /// The most megaflows.
+    /// Sets the maximum number of megaflows.
     ///
     /// # Errors
     /// [`CacheSettingsError`] if the number is not in [`MEGAFLOWS`](Self::MEGAFLOWS).
@@ -125,7 +125,7 @@ impl CacheSettings {
         })
     }
 
-    /// The most masks of megaflows.
+    /// Sets the maximum number of masks of megaflows.
     ///
     /// # Errors
     /// [`CacheSettingsError`] if the number is not in [`MASKS`](Self::MASKS).
@@ -134,21 +134,21 @@ impl CacheSettings {
         Ok(CacheSettings { max_masks, ..self })
     }
 
-    /// What finds the megaflow that covers a packet.
+    /// Sets the algorithm that finds the megaflow of a packet.
     #[must_use]
     pub fn finder(self, finder: Finder) -> Self {
         CacheSettings { finder, ..self }
     }
 
-    /// A clock that measures which caches pay: those with which packets take the least
-    /// time are asked. Without it all are asked about every packet.
+    /// Sets the clock of the cache selector, which uses the caches with the least measured
+    /// time per packet. Without a clock, every packet is looked up in all caches.
     #[must_use]
     pub fn clock(self, clock: Option<Clock>) -> Self {
         CacheSettings { clock, ..self }
     }
 
-    /// The seed of hashes and chances, for runs that repeat. Senders of packets must not
-    /// have it.
+    /// Sets the seed of hashes and random choices, for repeatable runs. Keep it secret from
+    /// senders of packets.
     #[must_use]
     pub fn seed(self, seed: u64) -> Self {
         CacheSettings { seed, ..self }

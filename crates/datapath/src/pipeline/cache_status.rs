@@ -1,4 +1,4 @@
-//! What flow caches report: status, megaflows.
+//! Reports of flow caches: status, megaflows.
 
 use std::fmt;
 
@@ -10,91 +10,90 @@ use crate::field::{Field, Prerequisite};
 use crate::flow::TableId;
 use crate::key::{KEY_WORDS, PacketKey};
 
-/// How a worker's caches are doing.
+/// The contents and counters of a worker's caches.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct CacheStatus {
-    /// Packets that the cache of single flows was asked about.
+    /// Lookups in the cache of single flows, in packets.
     pub microflow_lookups: u64,
-    /// Packets that it knew.
+    /// Hits of the cache of single flows.
     pub microflow_hits: u64,
-    /// Packets for which its answer was wrong.
+    /// Wrong answers of the cache of single flows: the megaflow did not cover the packet.
     pub microflow_wrong: u64,
-    /// What is in it.
+    /// Capacity and use of the cache of single flows.
     pub microflows: Usage,
-    /// Vectors that passed it by, since it did not pay for itself.
+    /// Vectors that bypassed the cache of single flows, since it did not pay.
     pub microflow_by_passed: u64,
-    /// Packets that were looked up among megaflows.
+    /// Lookups among megaflows, in packets.
     pub megaflow_lookups: u64,
-    /// Packets that a megaflow covered.
+    /// Hits among megaflows.
     pub megaflow_hits: u64,
-    /// Masks that were tried for them; where an engine finds megaflows, its lookups.
+    /// Masks probed by these lookups; if an engine finds megaflows, its lookups.
     pub megaflow_probes: u64,
-    /// Vectors that passed them by, since they did not pay for themselves.
+    /// Vectors that bypassed the megaflows, since they did not pay.
     pub megaflow_by_passed: u64,
-    /// Megaflows.
+    /// Cached megaflows.
     pub megaflows: usize,
-    /// Masks that they have.
+    /// Different masks of cached megaflows.
     pub masks: usize,
-    /// Different paths that their packets take.
+    /// Different paths of cached megaflows.
     pub paths: usize,
-    /// Bytes of megaflows.
+    /// Bytes held by megaflows.
     pub megaflow_bytes: usize,
     /// Megaflows that were added.
     pub added: u64,
-    /// Megaflows that were given up for others.
+    /// Megaflows that were replaced by other megaflows.
     pub evicted: u64,
-    /// Megaflows from which new entries took packets: they are renewed when a packet
-    /// comes for them.
+    /// Megaflows that became stale because a new entry wins some of their packets. The next
+    /// packet that such a megaflow covers renews it.
     pub outdated: u64,
-    /// Megaflows that got a mask with more bits than they need.
+    /// Megaflows with a mask of more bits than they need.
     pub narrowed: u64,
-    /// Times when so much had changed that every megaflow was held against the tables
-    /// before it was believed again.
+    /// Times when too much had changed, so that all megaflows became stale.
     pub revalidations: u64,
-    /// Packets that were held against the tables.
+    /// Packets with stale megaflows, which the tables processed.
     pub stale: u64,
     /// Packets whose paths were learned.
     pub learned: u64,
-    /// Packets that were processed by tables from the first one on.
+    /// Packets that the tables processed, from the first table.
     pub by_tables: u64,
 }
 
-/// What a worker's caches know of a packet.
+/// The answer of a worker's caches for a packet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CacheAnswer {
-    /// Whether the cache of single flows knows it; `None` without such a cache.
+    /// True if the cache of single flows hits; `None` without such a cache.
     pub microflow: Option<bool>,
-    /// The megaflow that covers it.
+    /// The megaflow that covers the packet.
     pub megaflow: Option<Megaflow>,
 }
 
-/// A decision that is kept for later packets.
+/// A cached decision for all packets that agree with `key` in the bits of `mask`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Megaflow {
-    /// The bits that packets have which it covers.
+    /// The values of the bits in `mask`.
     pub key: [u64; KEY_WORDS],
-    /// The bits that are looked at.
+    /// The bits of a packet's key that are compared.
     pub mask: [u64; KEY_WORDS],
-    /// Tables, and the entries that win there.
+    /// The tables of the path, and the entry that wins in each.
     pub steps: Vec<(TableId, Option<RuleId>)>,
-    /// The table at which the pipeline goes on, if it does.
+    /// The table where the pipeline continues, if the path ends early.
     pub rest: Option<TableId>,
 }
 
 impl fmt::Display for Megaflow {
-    /// The fields of which bits are looked at, with masks where some are not.
+    /// Writes the fields that have bits in the mask, with a mask if it is partial.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut is_first = true;
-        let mut told: Words = [0; KEY_WORDS];
+        let mut shown: Words = [0; KEY_WORDS];
         for field in Field::all().filter(|&field| self.may_have(field)) {
-            let place = PacketKey::place(field);
-            let mask = place.get(&self.mask);
-            // Fields of other packets may share the place.
-            if mask & !place.get(&told) == 0 {
+            let field_place = PacketKey::place(field);
+            let mask = field_place.get(&self.mask);
+            // Fields of different kinds of packets may share bits of the key.
+            if mask & !field_place.get(&shown) == 0 {
                 continue;
             }
-            place.set_bits(&mut told, mask);
-            let value = field.format().display(place.get(&self.key));
+            field_place.set_bits(&mut shown, mask);
+            let value = field.format().display(field_place.get(&self.key));
             let comma = if is_first { "" } else { "," };
             is_first = false;
             match mask == field.max_value() {
@@ -110,12 +109,12 @@ impl fmt::Display for Megaflow {
 }
 
 impl Megaflow {
-    /// Whether packets that it covers may be of a kind that has a field.
+    /// Returns true if covered packets may be of a kind that has the field.
     fn may_have(&self, field: Field) -> bool {
         let may_be = |field: Field, values: &[u16]| {
-            let place = PacketKey::place(field);
-            let (mask, own) = (place.get(&self.mask), place.get(&self.key));
-            let fits = |value: &u16| (u128::from(*value) ^ own) & mask == 0;
+            let field_place = PacketKey::place(field);
+            let (mask, key) = (field_place.get(&self.mask), field_place.get(&self.key));
+            let fits = |value: &u16| (u128::from(*value) ^ key) & mask == 0;
             values.iter().any(fits)
         };
         match field.info().prerequisite {

@@ -1,22 +1,22 @@
-//! Flow caches before the tables: one set of them for each worker.
+//! Flow caches before the tables: each worker has its own caches.
 //!
 //! ```text
 //! vector ─▶ microflows ─▶ megaflows ─▶ tables ─┐
-//!             │ known       │ known       watched: path, mask
+//!             │ hit         │ hit        recorded: path, mask
 //!             ▼             ▼                  │
 //!           paths: actions of all entries ◀────┘ for later packets
 //! ```
-//! What a level does not know is gathered and looked up together at the next. A cache of
-//! single flows leads to a megaflow, and is believed only if that covers the packet.
+//! The misses of a level are looked up together in the next level. A cache of single flows
+//! leads to a megaflow. Its answer is used only if the megaflow covers the packet.
 //!
-//! Packets that no level knows pass the tables. Those of flows that were seen a moment
-//! ago, and a few others, are watched there, and their paths are kept.
+//! Packets that miss all levels pass the tables. Packets of flows seen recently and a
+//! sample of the other packets are recorded there, and their paths are cached.
 //!
 //! # Coherence
-//! Before a vector is looked up, all changes of entries since the last one are followed
-//! ([`Store`]). What entries, groups, meters and ports do is not cached at all, with
-//! one exception: programs of paths have the actions of their entries, and are made
-//! anew when these change.
+//! Before a vector is looked up, the caches apply all changes of entries since the previous
+//! vector ([`Store`]). The effects of entries, groups, meters and ports are not cached, with
+//! one exception: the program of a path has the actions of its entries, and is rebuilt
+//! when these actions change.
 
 use std::time::Duration;
 
@@ -42,13 +42,14 @@ use crate::flow::TableId;
 use crate::key::PacketKey;
 use crate::packet::Packet;
 
-/// The hash of a packet's flow: a sum of products, which do not wait for each other.
+/// Returns the hash of a packet's flow. It is a sum of independent products, so the CPU
+/// computes them in parallel.
 #[inline]
 fn flow_of(key: &Words, secrets: [u64; 2]) -> u64 {
     let (mut sum, mut salt) = (secrets[1], secrets[0]);
     let (pairs, _) = key[..FLOW_WORDS].as_chunks::<2>();
     for &[one, other] in pairs {
-        // Both change with the place, so that words of 0 do not make the product 0.
+        // The salts depend on the position, so words of 0 do not make the product 0.
         let product = u128::from(one ^ salt) * u128::from(other ^ salt.rotate_left(32));
         #[allow(clippy::cast_possible_truncation)] // both halves are used
         let (low, high) = (product as u64, (product >> 64) as u64);
@@ -58,35 +59,36 @@ fn flow_of(key: &Words, secrets: [u64; 2]) -> u64 {
     (sum ^ sum >> 32).wrapping_mul(0xd6e8_feb8_6659_fd93)
 }
 
-/// The path of a packet that no cache knows.
+/// The path of a packet that misses all caches.
 const UNKNOWN: PathId = PathId(u32::MAX);
 
-/// Words of a key that flows differ in: all except the registers.
+/// Words of a key that identify a flow: all except the registers.
 const FLOW_WORDS: usize = 14;
 
-/// Flows that were seen a moment ago: part of the hash of each, by the rest of it.
-const SEEN: usize = 1 << 16;
+/// Slots for flows seen recently. The low bits of a flow's hash select the slot, which
+/// has the hash's high 16 bits.
+const SEEN_SLOTS: usize = 1 << 16;
 
-/// Of so many packets of flows that were not seen a moment ago one is watched.
-const SAMPLED: u32 = 64;
+/// One in this number of packets whose flows were not seen recently is recorded.
+const SAMPLING_PACKETS: u32 = 64;
 
-/// Megaflows to go through for new entries at once, at most: some two milliseconds. For
-/// more they are held against the tables instead, one by one as packets come for them,
-/// which takes longer in all.
-const SCANNED: usize = 16_000_000;
+/// Maximum number of megaflow signatures to compare with new entries in one call, about
+/// 2 ms. If there are more, a new era begins: each megaflow is checked in the tables when a
+/// packet hits it, which takes more time in total.
+const MAX_SCANNED_SIGNATURES: usize = 16_000_000;
 
-/// About what it takes to look a packet up in the megaflows of one mask, in nanoseconds.
-const PROBE: f64 = 25.0;
+/// Approximate time to probe the megaflows of one mask for a packet, in nanoseconds.
+const PROBE_NS: f64 = 25.0;
 
-/// Vectors between two sortings of masks.
-const TICK: u32 = 256;
+/// Vectors between two calls of [`Store::tick`], which sorts the masks.
+const TICK_VECTORS: u32 = 256;
 
 /// The caches of a worker.
 pub(super) struct Caches {
     settings: CacheSettings,
     microflows: Option<Box<dyn MicroflowCache>>,
     store: Store<Program>,
-    /// Changes of entries that were followed.
+    /// The number of entry changes that were applied to the caches.
     followed: u64,
     learner: Learner,
     operations: Operations,
@@ -96,7 +98,7 @@ pub(super) struct Caches {
     vectors: u32,
     judge: Judge,
     status: CacheStatus,
-    /// Packets of the vector: flows, what is said of them, places, paths.
+    /// Working memory for a vector's packets: flows, decisions, places, paths.
     flows: Vec<u64>,
     found: Vec<Decision>,
     answers: Vec<(usize, Decision)>,
@@ -126,7 +128,7 @@ impl Caches {
             followed: 0,
             learner: Learner::default(),
             operations: Operations::default(),
-            seen: vec![0; SEEN].into(),
+            seen: vec![0; SEEN_SLOTS].into(),
             secrets: [
                 seed ^ 0xa076_1d64_78bd_642f,
                 seed.rotate_left(17) ^ 0xe703_7ed1_a0b4_28db,
@@ -147,7 +149,7 @@ impl Caches {
         }
     }
 
-    /// How they are doing.
+    /// Returns the contents and counters of the caches.
     pub(super) fn status(&self) -> CacheStatus {
         let StoreCounts {
             probes,
@@ -161,7 +163,7 @@ impl Caches {
             microflows: self
                 .microflows
                 .as_ref()
-                .map(|it| it.usage())
+                .map(|cache| cache.usage())
                 .unwrap_or_default(),
             megaflow_probes: probes,
             megaflows: self.store.len(),
@@ -177,25 +179,27 @@ impl Caches {
         }
     }
 
-    /// Follows the changes of entries that a side has and the last one had not.
+    /// Applies the entry changes of a side that the caches have not applied yet.
     fn follow(&mut self, side: &Side, tally: &Tally) {
-        let made = side.recent.made();
-        if made == self.followed {
+        let change_count = side.recent.made();
+        if change_count == self.followed {
             return;
         }
         let changes = side.recent.since(self.followed);
-        self.followed = made;
+        self.followed = change_count;
         if self.store.len() == 0 {
             return;
         }
         let is_added = |change: &&EntryChange| matches!(change, EntryChange::Added { .. });
         let scanned = |changes| Iterator::filter(changes, is_added).count() * self.store.len();
-        let Some(changes) = changes.filter(|changes| scanned(changes.clone()) <= SCANNED) else {
+        let Some(changes) =
+            changes.filter(|changes| scanned(changes.clone()) <= MAX_SCANNED_SIGNATURES)
+        else {
             self.store.begin_era();
             return;
         };
-        // What is found wrong stays so, and nothing is added: the order does not matter,
-        // and new entries are held against megaflows together.
+        // A stale megaflow stays stale, and no megaflow is added. So the order of changes
+        // does not matter, and new entries are compared with megaflows together.
         let mut added = Vec::new();
         for change in changes {
             match change {
@@ -217,23 +221,23 @@ impl Caches {
             }
         }
         self.store.entries_added(&added);
-        // Before their numbers are those of other paths.
+        // Must come before other paths get the numbers of the closed paths.
         for path in self.store.paths.take_closed() {
             tally.close_path(path);
         }
     }
 
-    /// An entry says something else: the paths on which it wins get new programs, or are
-    /// closed where they go elsewhere now. A program has what all entries of its path say,
-    /// of which some may be gone: changes that are followed later close it.
+    /// Handles an entry with new instructions. The paths on which it wins get new programs,
+    /// or are closed if packets now take another path. A path with a removed entry is closed
+    /// as well, since its program needs the instructions of all its entries.
     fn modified(&mut self, side: &Side, id: RuleId, goes_on: bool) {
         for number in self.store.paths.of_entry(id) {
             let (path, _) = self.store.paths.get(number);
             let mut winners = path.steps.iter().filter_map(|step| step.winner.rule());
             let is_there = goes_on && winners.all(|id| side.find_flow(id).is_some());
-            let made = is_there.then(|| Program::new(side, path, &mut self.operations));
-            match (made, self.store.paths.program_mut(number)) {
-                (Some(made), Some(program)) => *program = made,
+            let new = is_there.then(|| Program::new(side, path, &mut self.operations));
+            match (new, self.store.paths.program_mut(number)) {
+                (Some(new), Some(program)) => *program = new,
                 _ => self.store.paths.close(number),
             }
         }
@@ -257,9 +261,9 @@ impl Caches {
         self.status.megaflow_by_passed += u64::from(!ask_megaflows && self.settings.megaflows);
         let receives = |packet: &Packet| side.ports.receives(in_port(packet.key()));
         if !ask_microflows && !ask_megaflows {
-            let places = packets.iter().enumerate();
-            let places = places.filter(|(_, packet)| receives(packet));
-            for (place, _) in places {
+            let numbered = packets.iter().enumerate();
+            let received = numbered.filter(|(_, packet)| receives(packet));
+            for (place, _) in received {
                 buffers.wait(TableId(0), place);
                 self.status.by_tables += 1;
             }
@@ -274,9 +278,9 @@ impl Caches {
         self.follow(side, tally);
         let followed = self.judge.time();
         self.here.clear();
-        let places = packets.iter().enumerate();
-        let places = places.filter(|(_, packet)| receives(packet));
-        self.here.extend(places.map(|(place, _)| place));
+        let numbered = packets.iter().enumerate();
+        let received = numbered.filter(|(_, packet)| receives(packet));
+        self.here.extend(received.map(|(place, _)| place));
         self.flows.clear();
         self.flows.resize(packets.len(), 0);
         self.paths.clear();
@@ -293,33 +297,34 @@ impl Caches {
             }
             false => self.left.extend_from_slice(&self.here),
         }
-        let asked = self.judge.time();
-        let left = self.left.len();
-        let known = self.here.len() - left - self.stale.len();
-        let mut found = 0;
-        if ask_megaflows && left > 0 {
-            found = self.ask_megaflows(packets, ask_microflows, nanoseconds);
-            observer.node(Node::Megaflows, left);
+        let looked_up = self.judge.time();
+        let microflow_misses = self.left.len();
+        let microflow_hits = self.here.len() - microflow_misses - self.stale.len();
+        let mut megaflow_hits = 0;
+        if ask_megaflows && microflow_misses > 0 {
+            megaflow_hits = self.ask_megaflows(packets, ask_microflows, nanoseconds);
+            observer.node(Node::Megaflows, microflow_misses);
         }
         let searched = self.judge.time();
         self.run_paths(side, packets, (tally, now), buffers, sink, observer);
-        observer.node(Node::Paths, known + found);
+        let hits = microflow_hits + megaflow_hits;
+        observer.node(Node::Paths, hits);
         let between = |from: Option<Duration>, to: Option<Duration>| {
-            let both = from.zip(to);
-            both.map_or(Duration::ZERO, |(from, to)| to.saturating_sub(from))
+            let times = from.zip(to);
+            times.map_or(Duration::ZERO, |(from, to)| to.saturating_sub(from))
         };
         let mut outcome = Outcome {
             packets: packets.len(),
-            known: known + found,
+            known: hits,
             took: Parts {
                 upkeep: between(begun, followed),
-                asking: between(followed, asked.filter(|_| ask_microflows).or(searched)),
+                asking: between(followed, looked_up.filter(|_| ask_microflows).or(searched)),
                 known: between(searched, self.judge.time()),
             },
             ..Outcome::default()
         };
-        // Paths may have ended early, as well.
-        if known + found < self.here.len() || buffers.is_waited() {
+        // Packets also wait for tables if their paths ended early.
+        if hits < self.here.len() || buffers.is_waited() {
             if !ask_microflows {
                 let unknown = self.left.iter().filter(|_| turn.notes_flows);
                 let unknown = unknown.chain(self.stale.iter().map(|(place, _)| place));
@@ -343,8 +348,8 @@ impl Caches {
         }
         self.judge.end(outcome);
         self.vectors += 1;
-        if self.vectors.is_multiple_of(TICK) {
-            self.store.tick(self.judge.without_caches() / PROBE);
+        if self.vectors.is_multiple_of(TICK_VECTORS) {
+            self.store.tick(self.judge.without_caches() / PROBE_NS);
         }
     }
 
@@ -353,7 +358,7 @@ impl Caches {
         let Some(cache) = &mut self.microflows else {
             return;
         };
-        // Flows of packets that are not received are hashes of 0, and are not looked at.
+        // Packets that are not received have flow 0, and their decisions are ignored.
         self.found.clear();
         self.found.resize(packets.len(), Decision::NONE);
         cache.look_up(&self.flows, now, &mut self.found);
@@ -366,7 +371,7 @@ impl Caches {
             }
         }
         let key = |place: usize| packets[place].key().words();
-        let found = |place: usize, decision, found| match found {
+        let record = |place: usize, decision, result| match result {
             Found::Path(path) => {
                 self.paths[place] = path;
                 self.status.microflow_hits += 1;
@@ -378,22 +383,22 @@ impl Caches {
                 self.left.push(place);
             }
         };
-        self.store.check_all(&self.answers, key, found);
+        self.store.check_all(&self.answers, key, record);
     }
 
-    /// Looks the packets that are left up among megaflows. Returns how many are covered.
+    /// Looks up the remaining packets among megaflows. Returns the number of hits.
     fn ask_megaflows(&mut self, packets: &[Packet], offer: bool, now: u64) -> usize {
         let mut covered = 0;
         self.status.megaflow_lookups += self.left.len() as u64;
         let (paths, stale) = (&mut self.paths, &mut self.stale);
         let (flows, microflows) = (&self.flows, &mut self.microflows);
         let key = |place: usize| packets[place].key().words();
-        let all = self.settings.clock.is_none();
+        let probes_all = self.settings.clock.is_none();
         self.store.find(
-            all,
+            probes_all,
             key,
             &mut self.left,
-            |place, decision, found| match found {
+            |place, decision, result| match result {
                 Found::Path(path) => {
                     paths[place] = path;
                     covered += 1;
@@ -409,7 +414,7 @@ impl Caches {
         covered
     }
 
-    /// Carries out what is to be done with packets whose paths are known.
+    /// Runs the programs of packets that hit.
     fn run_paths(
         &mut self,
         side: &Side,
@@ -449,8 +454,8 @@ impl Caches {
         buffers.copies = copies;
     }
 
-    /// Has the packets of which nothing is known wait for the tables, and some of them
-    /// watched.
+    /// Sends the packets that missed to the tables, and selects some of them to be
+    /// recorded.
     fn send_on(
         &mut self,
         packets: &[Packet],
@@ -464,7 +469,7 @@ impl Caches {
         unknown.for_each(|&place| buffers.wait(TableId(0), place));
         self.status.stale += self.stale.len() as u64;
         self.status.by_tables += (self.stale.len() + self.left.len()) as u64;
-        // What they cost is what changes cost, and not what it costs to know more.
+        // Renewing stale megaflows is a cost of changes, not of learning.
         self.watch_stale(packets, 0);
         outcome.stale = self.stale.len();
         outcome.renewed = self.learner.watched().len();
@@ -476,11 +481,11 @@ impl Caches {
         for &place in &self.left {
             let flow = self.flows[place];
             #[allow(clippy::cast_possible_truncation)] // parts of a hash
-            let (at, tag) = (flow as usize % SEEN, (flow >> 48) as u16);
+            let (at, tag) = (flow as usize % SEEN_SLOTS, (flow >> 48) as u16);
             let was_seen = std::mem::replace(&mut self.seen[at], tag) == tag;
             seen += usize::from(was_seen);
             self.chance = self.chance.wrapping_add(1);
-            if was_seen || turn.of_any_flow || self.chance.is_multiple_of(SAMPLED) {
+            if was_seen || turn.of_any_flow || self.chance.is_multiple_of(SAMPLING_PACKETS) {
                 self.wanted.push(place);
             }
         }
@@ -501,7 +506,7 @@ impl Caches {
         outcome.watched = self.learner.watched().len() - outcome.renewed;
     }
 
-    /// Watches packets whose megaflows may be wrong, the first ones left out.
+    /// Records packets with stale megaflows, starting at index `first`.
     fn watch_stale(&mut self, packets: &[Packet], first: usize) {
         for &(place, decision) in &self.stale[first..] {
             let (flow, key) = (self.flows[place], packets[place].key());
@@ -509,22 +514,22 @@ impl Caches {
         }
     }
 
-    /// Offers megaflows to the cache of single flows, where these were not asked: that
-    /// takes less time than to learn a path that is known. Such packets are not to be
-    /// watched any more.
+    /// Looks up packets among the megaflows, which the vector has not used yet, and offers
+    /// hits to the cache of single flows. That takes less time than recording a known path.
+    /// Packets that hit are not recorded any more.
     fn offer_megaflows(&mut self, packets: &[Packet], now: u64) {
         let (flows, stale, microflows) = (&self.flows, &mut self.stale, &mut self.microflows);
         let key = |place: usize| packets[place].key().words();
-        let found = |place: usize, decision, found| match (found, microflows.as_mut()) {
+        let record = |place: usize, decision, result| match (result, microflows.as_mut()) {
             (Found::Path(_), Some(cache)) => cache.offer(flows[place], decision, now),
             (Found::Stale, _) => stale.push((place, decision)),
             _ => {}
         };
-        let all = self.settings.clock.is_none();
-        self.store.find(all, key, &mut self.wanted, found);
+        let probes_all = self.settings.clock.is_none();
+        self.store.find(probes_all, key, &mut self.wanted, record);
     }
 
-    /// Keeps the paths of packets that were watched.
+    /// Caches the paths of recorded packets.
     fn keep(&mut self, side: &Side, tally: &Tally, now: u64) {
         for watched in self.learner.watched() {
             if let Some(decision) = watched.stale {
@@ -555,7 +560,7 @@ impl Caches {
         }
     }
 
-    /// What the caches know of a packet.
+    /// Returns the caches' answer for a packet.
     pub(super) fn ask(
         &mut self,
         (side, tally): (&Side, &Tally),
@@ -565,21 +570,22 @@ impl Caches {
         self.follow(side, tally);
         let words = packet.key().words();
         let microflow = self.microflows.as_mut().map(|cache| {
-            let mut found = [Decision::NONE];
+            let mut decisions = [Decision::NONE];
             cache.look_up(
                 &[flow_of(words, self.secrets)],
                 nanoseconds(now),
-                &mut found,
+                &mut decisions,
             );
-            found[0].is_some() && matches!(self.store.check(found[0], words), Found::Path(_))
+            let [decision] = decisions;
+            decision.is_some() && matches!(self.store.check(decision, words), Found::Path(_))
         });
         let mut decision = None;
-        let found = |_, covers, found| {
-            if let Found::Path(_) = found {
-                decision = Some(covers);
+        let record = |_, covering, result| {
+            if let Found::Path(_) = result {
+                decision = Some(covering);
             }
         };
-        self.store.find(true, |_| words, &mut vec![0], found);
+        self.store.find(true, |_| words, &mut vec![0], record);
         let megaflow = decision.and_then(|decision| self.store.megaflow(decision));
         let megaflow = megaflow.map(|(key, mask, path)| {
             let (path, _) = self.store.paths.get(path);
@@ -598,8 +604,8 @@ impl Caches {
     }
 }
 
-/// A mask with more bits, of which there are fewer: of addresses and ports the first
-/// ones, up to the last that is looked at; of addresses in steps of four.
+/// Returns a mask with more bits, so that there are fewer different masks: of addresses and
+/// ports, all leading bits up to the last bit in `mask`, for addresses in steps of four.
 fn widened(mask: &Words, key: &Words) -> Words {
     let mut wide = *mask;
     let is_ipv6 = PacketKey::place(Field::EthType).get(key) == 0x86dd;
@@ -608,14 +614,14 @@ fn widened(mask: &Words, key: &Words) -> Words {
         false => [(Field::Ipv4Src, 32), (Field::Ipv4Dst, 32)],
     };
     let ports = [(Field::TcpSrc, 16), (Field::TcpDst, 16)];
-    let fields = addresses.into_iter().map(|it| (it, 4));
-    let fields = fields.chain(ports.into_iter().map(|it| (it, 1)));
+    let fields = addresses.into_iter().map(|field| (field, 4));
+    let fields = fields.chain(ports.into_iter().map(|field| (field, 1)));
     for ((field, width), step) in fields {
-        let place = PacketKey::place(field);
-        let wanted = place.get(mask);
-        if wanted != 0 {
-            let last = wanted.trailing_zeros() / step * step;
-            place.set_bits(&mut wide, u128::MAX >> (128 - width) >> last << last);
+        let field_place = PacketKey::place(field);
+        let field_mask = field_place.get(mask);
+        if field_mask != 0 {
+            let last = field_mask.trailing_zeros() / step * step;
+            field_place.set_bits(&mut wide, u128::MAX >> (128 - width) >> last << last);
         }
     }
     wide

@@ -1,4 +1,4 @@
-//! The bucket of a group that a packet goes to, chosen from what is live.
+//! The choice of a group's bucket for a packet, among the live buckets.
 
 use std::hash::{BuildHasher, RandomState};
 
@@ -6,19 +6,19 @@ use crate::field::Field;
 use crate::group::{Bucket, GroupType};
 use crate::key::PacketKey;
 
-/// The buckets that packets of a group go to. It is made again when the group or the
-/// liveness of one of its buckets changes, so packets search nothing.
+/// The buckets that packets of a group go to. The choice is recomputed when the group or
+/// the liveness of a bucket changes, so packets need no search.
 pub(super) enum Choice {
-    /// All of them.
+    /// All buckets.
     All,
-    /// The only one, or the first that is live.
+    /// The only bucket, or the first live bucket.
     One(Option<usize>),
-    /// One of those that are live, by the packet's flow.
+    /// A live bucket, chosen by the packet's flow.
     ByFlow(Shares),
 }
 
 impl Choice {
-    /// Returns the choice of a group, of whose buckets some are live.
+    /// Returns the choice of a group. `is_live` returns the liveness of a bucket.
     pub(super) fn new<'b>(
         kind: GroupType,
         buckets: impl Iterator<Item = &'b Bucket>,
@@ -30,11 +30,11 @@ impl Choice {
             GroupType::Indirect => Choice::One(Some(0)),
             GroupType::FastFailover => Choice::One(live.next().map(|(number, _)| number)),
             GroupType::Select => {
-                let mut end = 0;
+                let mut total_weight = 0;
                 let ends = live.filter(|(_, bucket)| bucket.weight > 0);
                 let ends = ends.map(|(number, bucket)| {
-                    end += u64::from(bucket.weight);
-                    (end, number)
+                    total_weight += u64::from(bucket.weight);
+                    (total_weight, number)
                 });
                 Choice::ByFlow(Shares(ends.collect()))
             }
@@ -42,25 +42,25 @@ impl Choice {
     }
 }
 
-/// Buckets with their shares of all hashes: the end of each share, and the bucket.
+/// Live buckets with their shares of all hashes: the end of each share, and the bucket.
 pub(super) struct Shares(Vec<(u64, usize)>);
 
 impl Shares {
-    /// Returns the bucket of a hash, each by its weight.
+    /// Returns the bucket of a hash. The weights are the shares of the buckets.
     pub(super) fn choose(&self, hash: impl FnOnce() -> u64) -> Option<usize> {
         let &(total, _) = self.0.last()?;
-        let at = hash() % total;
-        let share = self.0.partition_point(|&(end, _)| end <= at);
+        let offset = hash() % total;
+        let share = self.0.partition_point(|&(end, _)| end <= offset);
         Some(self.0[share].1)
     }
 }
 
-/// Hashes what all packets of a flow have in common: Ethernet addresses and type, IP
-/// addresses, protocol and ports, without the VLAN and what changes on the way.
+/// Hashes the fields that all packets of a flow share: Ethernet addresses and type, IP
+/// addresses, protocol and ports. VLANs and fields that change between hops are left out.
 ///
-/// Each part is added to the hash, which is then multiplied by a secret number to 128
-/// bits, of which both halves are kept. Start and multiplier come from the seed, so who
-/// does not have it cannot make flows that go to one bucket.
+/// Each part is added to the hash. The sum is multiplied by a secret number to 128 bits,
+/// and both halves are combined. Start and multiplier come from the seed, so an attacker
+/// without the seed cannot create flows that all go to one bucket.
 ///
 /// ```
 /// use classyard_datapath::Packet;
@@ -77,7 +77,7 @@ pub struct FlowHash {
     multiplier: u64,
 }
 
-/// SplitMix64's step and output: any seed gives numbers without a pattern.
+/// Returns output `step` of SplitMix64: any seed gives numbers without a pattern.
 fn mixed(seed: u64, step: u64) -> u64 {
     let mut mixed = seed.wrapping_add(step.wrapping_mul(0x9e37_79b9_7f4a_7c15));
     mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -86,7 +86,7 @@ fn mixed(seed: u64, step: u64) -> u64 {
 }
 
 impl FlowHash {
-    /// The hash of a seed, the same in every process.
+    /// Returns the hash of a seed, the same in every process.
     #[must_use]
     pub fn seeded(seed: u64) -> FlowHash {
         FlowHash {
@@ -95,7 +95,7 @@ impl FlowHash {
         }
     }
 
-    /// A hash that nobody outside of this process can compute.
+    /// Returns a hash that cannot be computed outside of this process.
     #[must_use]
     pub fn random() -> FlowHash {
         FlowHash::seeded(RandomState::new().hash_one(0_u8))

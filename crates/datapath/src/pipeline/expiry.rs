@@ -1,8 +1,8 @@
-//! Flow entries whose time is over (OpenFlow 1.3.5 §5.5).
+//! Timeouts of flow entries (OpenFlow 1.3.5 §5.5).
 //!
-//! An entry with timeouts stands in a queue at the earliest time at which it may go.
-//! When that comes, an idle timeout is looked at again: if packets came since, the
-//! entry goes back into the queue. So packets cost nothing here.
+//! An entry with timeouts is in a queue at the earliest time when it may expire. At that
+//! time an idle timeout is checked again: if packets have matched since, the entry goes
+//! back into the queue. So processing a packet does not touch the queue.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -12,22 +12,22 @@ use classyard::RuleId;
 use super::message::Change;
 use crate::flow::{FlowChange, FlowEntry, RemovalReason};
 
-/// When entries may go, soonest first.
+/// The queue of entries that may expire, earliest first.
 #[derive(Default)]
 pub(super) struct Expiry {
     queue: BTreeSet<(Duration, RuleId)>,
-    /// Where entries stand in the queue, by their numbers.
+    /// The time of each queued entry, indexed by entry number.
     at: Vec<Option<Duration>>,
 }
 
-/// Whether an entry's time is over, and why; otherwise when it may be.
+/// An entry has expired, with the reason, or may expire at a later time.
 pub(super) enum Verdict {
     Gone(RemovalReason),
     Later(Duration),
 }
 
 impl Expiry {
-    /// Follows changes of entries.
+    /// Updates the queue after changes of entries.
     pub(super) fn follow(&mut self, changes: &[Change]) {
         for change in changes {
             let Change::Flow(change) = change else {
@@ -48,7 +48,7 @@ impl Expiry {
         }
     }
 
-    /// The next entry that may go by now; it is out of the queue.
+    /// Removes the next entry that may have expired at `now` from the queue, and returns it.
     pub(super) fn pop(&mut self, now: Duration) -> Option<RuleId> {
         let &(time, id) = self.queue.first()?;
         if time > now {
@@ -77,15 +77,16 @@ fn seconds(timeout: u16) -> Option<Duration> {
     (timeout > 0).then(|| Duration::from_secs(u64::from(timeout)))
 }
 
-/// The earliest time at which an entry may go; `None` if that is later than any time.
+/// Returns the earliest time when an entry may expire; `None` if it has no timeout, or if
+/// the time is too late for a [`Duration`].
 fn soonest(entry: &FlowEntry) -> Option<Duration> {
     let timeouts = [entry.idle_timeout, entry.hard_timeout].into_iter();
     let first = timeouts.filter_map(seconds).min()?;
     entry.added.checked_add(first)
 }
 
-/// Whether an entry's time is over, of which the last packet came at some time. A hard
-/// timeout counts before an idle one.
+/// Decides whether an entry has expired. Its last packet arrived at time `last`. If both
+/// timeouts have passed, the reason is the hard timeout. Returns `None` without timeouts.
 pub(super) fn judge(entry: &FlowEntry, last: Duration, now: Duration) -> Option<Verdict> {
     let after = |begin: Duration, timeout| begin.checked_add(seconds(timeout)?);
     let hard = after(entry.added, entry.hard_timeout);

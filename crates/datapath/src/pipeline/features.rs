@@ -1,32 +1,32 @@
-//! What a flow table can do (`ofp_table_features`, OpenFlow 1.3.5 §7.3.5.5).
+//! Features of a flow table (`ofp_table_features`, OpenFlow 1.3.5 §7.3.5.5).
 //!
-//! Every table can match every field and carry out every instruction and action; they
-//! differ in what they hold, and in the tables that they lead to.
+//! Every table can match every field and carry out every instruction and action. Tables
+//! differ only in their configuration and in their next tables.
 
 use crate::field::Field;
 use crate::flow::{TableConfig, TableId};
 
-/// What a flow table can do. Entries and the table-miss entry can do the same.
+/// The features of a flow table. They are the same for the table-miss entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableFeatures {
     /// The table.
     pub table: TableId,
-    /// What it holds.
+    /// The table's configuration.
     pub config: TableConfig,
-    /// Bits of the metadata that it can match.
+    /// Bits of the metadata that the table can match.
     pub metadata_match: u64,
-    /// Bits of the metadata that it can write.
+    /// Bits of the metadata that the table can write.
     pub metadata_write: u64,
     /// Types of instructions (`ofp_instruction_type`).
     pub instructions: Vec<u16>,
-    /// Tables that it can lead to.
+    /// Tables that `goto_table` can name.
     pub next_tables: Vec<TableId>,
     /// Types of actions to apply and to write (`ofp_action_type`).
     pub actions: Vec<u16>,
-    /// Fields that it can match, each of which may be left out, and whether they take
-    /// masks.
+    /// Fields that the table can match, and true for fields that take masks. A match may leave
+    /// out any of them.
     pub matches: Vec<(Field, bool)>,
-    /// Fields that its actions can set.
+    /// Fields that actions can set.
     pub set_fields: Vec<Field>,
 }
 
@@ -40,7 +40,7 @@ const INSTRUCTIONS: [u16; 6] = [1, 2, 3, 4, 5, 6];
 const ACTIONS: [u16; 14] = [0, 11, 12, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25];
 
 impl TableFeatures {
-    /// What a table can do that is configured so.
+    /// Returns the features of a table with this configuration.
     pub(super) fn new(table: TableId, config: TableConfig) -> TableFeatures {
         let later = (table.0..TableId::LAST.0).map(|before| TableId(before + 1));
         TableFeatures {

@@ -1,9 +1,9 @@
-//! Learning paths: packets that the caches know nothing of are watched in the pipeline.
+//! Learning paths: records packets that miss the caches on their way through the tables.
 //!
-//! For each such packet the lookups say which bits of the key they depended on. Bits that
-//! actions have set before say nothing about the packet that came, and are left out;
-//! those that decide whether an action sets something are added. So every packet that
-//! has the same bits takes the same path ([FCH14] §3.2).
+//! For each recorded packet, lookups return the bits of the key that they depended on. Bits
+//! that earlier actions have set are left out, since they do not depend on the received
+//! packet. Bits that decide whether an action sets something are added. So every packet
+//! with the same values of these bits takes the same path ([FCH14] §3.2).
 
 use super::side::Side;
 use crate::action::Action;
@@ -16,37 +16,37 @@ use crate::flow_table::TableBuffers;
 use crate::key::{KEY_WORDS, PacketKey};
 use classyard::Winner;
 
-/// A packet that is watched.
+/// A recorded packet.
 #[derive(Default)]
 pub(super) struct Watched {
-    /// Its flow's hash.
+    /// The hash of its flow.
     pub(super) flow: u64,
-    /// The megaflow that covered it, but was not believed any more.
+    /// The stale megaflow that covered it.
     pub(super) stale: Option<Decision>,
-    /// Its key as it came.
+    /// Its key when it was received.
     pub(super) key: Words,
-    /// The bits that its path depends on.
+    /// The bits of the key that its path depends on.
     pub(super) mask: Words,
     pub(super) path: Path,
-    /// It is not known yet where its path ends.
+    /// True until the end of its path is known.
     pub(super) is_open: bool,
-    /// What actions have set so far.
+    /// Values and mask of the bits that actions have set so far.
     set: (Words, Words),
 }
 
-/// Who watches the packets of a vector.
+/// Records packets of a vector.
 #[derive(Default)]
 pub(super) struct Learner {
-    /// Those of this vector first; the others are memory for later ones.
+    /// The first `used` items are of this vector; the memory of the others is reused.
     watched: Vec<Watched>,
     used: usize,
-    /// For packets by their places in the vector: which of the watched ones, plus 1.
+    /// For each packet of the vector: its index in `watched` plus 1, or 0.
     places: Vec<u8>,
     buffers: TableBuffers,
 }
 
-/// Packets of a vector that can be watched.
-const MOST: usize = 32;
+/// Maximum number of recorded packets in a vector.
+const MAX_RECORDED: usize = 32;
 
 impl Learner {
     pub(super) fn begin(&mut self, packets: usize) {
@@ -55,8 +55,8 @@ impl Learner {
         self.places.resize(packets, 0);
     }
 
-    /// Watches a packet, unless there are enough, or another one of its flow or of the
-    /// same megaflow is watched.
+    /// Records a packet, unless the maximum is reached, or another packet of its flow or of
+    /// its stale megaflow is recorded.
     pub(super) fn watch(
         &mut self,
         place: usize,
@@ -64,9 +64,9 @@ impl Learner {
         stale: Option<Decision>,
         key: &PacketKey,
     ) {
-        let is_same = |other: &Watched| match stale {
-            Some(_) => other.stale == stale,
-            None => other.flow == flow,
+        let is_same = |watched: &Watched| match stale {
+            Some(_) => watched.stale == stale,
+            None => watched.flow == flow,
         };
         if self.is_full() || self.watched().iter().any(is_same) {
             return;
@@ -80,21 +80,21 @@ impl Learner {
         self.places[place] = u8::try_from(self.used).expect("few packets");
     }
 
-    /// The packets of this vector that are watched.
+    /// The recorded packets of this vector.
     pub(super) fn watched(&self) -> &[Watched] {
         &self.watched[..self.used]
     }
 
-    /// Whether as many are watched as can be.
+    /// True if the maximum number of packets is recorded.
     pub(super) fn is_full(&self) -> bool {
-        self.used == MOST
+        self.used == MAX_RECORDED
     }
 
     pub(super) fn is_watching(&self) -> bool {
         self.used > 0
     }
 
-    /// A packet was looked up; its winner's instructions are still to be carried out.
+    /// Records a lookup of a packet, before its winner's instructions are carried out.
     pub(super) fn looked_up(
         &mut self,
         (place, key): (usize, &PacketKey),
@@ -117,8 +117,8 @@ impl Learner {
         }
         let mut mask = [0; KEY_WORDS];
         if let Some(rules) = side.table(table) {
-            let same = rules.classify_masked(key, &mut mask, &mut self.buffers);
-            debug_assert_eq!(same, winner);
+            let masked_winner = rules.classify_masked(key, &mut mask, &mut self.buffers);
+            debug_assert_eq!(masked_winner, winner);
         }
         watched.path.steps.push(Step {
             table,
@@ -133,15 +133,15 @@ impl Learner {
         }
         watched.is_open = next.is_some() && watched.path.rest.is_none();
         let set = watched.set_before();
-        let all = watched.mask.iter_mut().zip(mask);
-        for ((all, bits), set) in all.zip(set) {
-            *all |= bits & !set;
+        let words = watched.mask.iter_mut().zip(mask);
+        for ((word, bits), set) in words.zip(set) {
+            *word |= bits & !set;
         }
     }
 }
 
 impl Watched {
-    /// Another packet, in the memory of the last one.
+    /// Begins with another packet and reuses the memory.
     fn begin(&mut self, flow: u64, stale: Option<Decision>, key: &PacketKey) {
         (self.flow, self.stale, self.key) = (flow, stale, *key.words());
         self.mask = [0; KEY_WORDS];
@@ -150,7 +150,7 @@ impl Watched {
         self.set = ([0; KEY_WORDS], [0; KEY_WORDS]);
     }
 
-    /// What was set before the last step.
+    /// Returns the mask of the bits that actions set before the last step.
     fn set_before(&self) -> Words {
         let mut masks = [0; KEY_WORDS];
         if let Some(step) = self.path.steps.last() {
@@ -161,8 +161,8 @@ impl Watched {
         masks
     }
 
-    /// Follows what instructions set in the key; says whether the key alone tells that.
-    /// Adds the bits to a mask that decide it.
+    /// Follows what instructions set in the key, and adds the bits that decide it to `mask`.
+    /// Returns false if the key alone does not determine the result.
     fn follow(&mut self, instructions: &Instructions, key: &PacketKey, mask: &mut Words) -> bool {
         let (values, masks) = &mut self.set;
         for action in &instructions.apply {
@@ -176,7 +176,7 @@ impl Watched {
                 | Action::DecrementTtl
                 | Action::CopyTtlOut
                 | Action::CopyTtlIn => {}
-                // These uncover other headers, or hide some.
+                // These actions uncover or hide other headers.
                 Action::PushVlan(_)
                 | Action::PopVlan
                 | Action::PushMpls(_)
@@ -184,20 +184,20 @@ impl Watched {
                 Action::SetField(value) => {
                     let field = value.field;
                     if matches!(field, Field::Icmpv6Type | Field::Icmpv6Code) {
-                        // It may be neighbour discovery now, or no more.
+                        // The packet may become or cease to be neighbour discovery.
                         return false;
                     }
                     add_has(mask, field);
                     if !is_set(key, field) {
                         continue;
                     }
-                    let place = PacketKey::place(field);
+                    let field_place = PacketKey::place(field);
                     let new = match field {
                         Field::VlanVid => value.value | u128::from(VLAN_PRESENT),
                         _ => value.value,
                     };
-                    place.set(values, new);
-                    place.set(masks, u128::MAX);
+                    field_place.set(values, new);
+                    field_place.set(masks, u128::MAX);
                 }
             }
         }
@@ -209,14 +209,13 @@ impl Watched {
     }
 }
 
-/// Whether setting a field changes a packet's key, which has it, whatever it is set to.
-/// What other actions of the same entry set does not matter: none of them makes a packet
-/// have a field or lack it.
+/// Returns true if an action that sets the field writes it into the packet's key. Other
+/// actions of the same entry do not matter, since none of them adds or removes a field.
 fn is_set(key: &PacketKey, field: Field) -> bool {
     let has_tag = || key.get(Field::VlanVid) & u128::from(VLAN_PRESENT) != 0;
     match field {
         Field::VlanVid | Field::VlanPcp => has_tag(),
-        // A frame that is too short for them has no type.
+        // A frame too short for Ethernet addresses has type 0.
         Field::EthDst | Field::EthSrc => key.eth_type() != 0,
         _ => key.has(field),
     }

@@ -1,11 +1,11 @@
-//! Meters at work: whether a packet comes too fast.
+//! Token buckets of meters: decide whether a packet exceeds a rate.
 //!
-//! Each band has a bucket of tokens, full at first and filled at the band's rate. A
-//! packet takes what it costs from each bucket that has as much; the bands of the
-//! others are exceeded. Tokens are counted in billionths, so that a nanosecond at a
-//! rate is a whole number of them and nothing is rounded.
+//! Each band has a token bucket, full at first and filled at the band's rate. A packet
+//! takes its cost from each bucket that has enough tokens. The bands of the other buckets
+//! are exceeded. Tokens are counted in billionths, so a rate adds a whole number of
+//! billionths in each nanosecond, and nothing is rounded.
 //!
-//! All threads share a meter, so its buckets are behind a lock, for a few steps.
+//! All threads share a meter, behind a lock for a few instructions.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -13,14 +13,14 @@ use std::time::Duration;
 use super::tally::Place;
 use crate::meter::{Band, BandKind, Meter, MeterUnit};
 
-/// Billionths in a token.
-const TOKEN: u128 = 1_000_000_000;
+/// Billionths of a token in one token.
+const BILLIONTHS_PER_TOKEN: u128 = 1_000_000_000;
 
-/// A meter with what it needs to measure.
+/// A meter with its token buckets.
 #[derive(Debug)]
 pub(super) struct Limiter {
     meter: Meter,
-    /// Where it is counted, and its bands.
+    /// The counter places of the meter and of its bands.
     pub(super) place: Place,
     pub(super) bands: Vec<Place>,
     levels: Mutex<Levels>,
@@ -28,14 +28,14 @@ pub(super) struct Limiter {
 
 #[derive(Clone, Debug)]
 struct Levels {
-    /// When the buckets were filled last.
+    /// The time when the buckets were last filled.
     now: Duration,
-    /// Billionths of tokens in the bucket of each band.
+    /// The fill level of each band's bucket, in billionths of a token.
     tokens: Vec<u128>,
 }
 
 impl Limiter {
-    /// A meter whose buckets are full.
+    /// Returns a meter with full buckets.
     pub(super) fn new(meter: &Meter, place: Place, bands: Vec<Place>) -> Limiter {
         let tokens = meter.bands.iter().map(|band| full(band, meter.unit));
         Limiter {
@@ -49,14 +49,15 @@ impl Limiter {
         }
     }
 
-    /// The band that a packet exceeds at a time, of so many bytes; its number. Time
-    /// that goes back stands still.
+    /// Takes the cost of a packet with `bytes` bytes at time `now`. Returns the number and
+    /// kind of the band that the packet exceeds. If `now` is earlier than in a previous call,
+    /// no tokens are added.
     pub(super) fn meter(&self, bytes: usize, now: Duration) -> Option<(usize, BandKind)> {
         let mut levels = self.levels.lock().unwrap_or_else(PoisonError::into_inner);
         self.take(&mut levels, bytes, now)
     }
 
-    /// What [`meter`](Self::meter) would say, without taking anything.
+    /// Returns what [`meter`](Self::meter) would return, without taking tokens.
     pub(super) fn would_meter(&self, bytes: usize, now: Duration) -> Option<(usize, BandKind)> {
         let levels = self.levels.lock().unwrap_or_else(PoisonError::into_inner);
         self.take(&mut levels.clone(), bytes, now)
@@ -66,8 +67,8 @@ impl Limiter {
         let passed = now.saturating_sub(levels.now).as_nanos();
         levels.now = levels.now.max(now);
         let cost = match self.meter.unit {
-            MeterUnit::Packets => TOKEN,
-            MeterUnit::Kilobits => bytes as u128 * 8 * TOKEN,
+            MeterUnit::Packets => BILLIONTHS_PER_TOKEN,
+            MeterUnit::Kilobits => bytes as u128 * 8 * BILLIONTHS_PER_TOKEN,
         };
         let mut exceeded: Option<usize> = None;
         for (number, band) in self.meter.bands.iter().enumerate() {
@@ -77,7 +78,7 @@ impl Limiter {
             *tokens = filled.min(full(band, self.meter.unit));
             if *tokens >= cost {
                 *tokens -= cost;
-            } else if exceeded.is_none_or(|other| self.meter.bands[other].rate < band.rate) {
+            } else if exceeded.is_none_or(|number| self.meter.bands[number].rate < band.rate) {
                 exceeded = Some(number);
             }
         }
@@ -85,7 +86,7 @@ impl Limiter {
     }
 }
 
-/// Tokens of a rate or burst: packets or bits.
+/// Returns the tokens of a rate or burst: packets or bits.
 fn units(number: u32, unit: MeterUnit) -> u128 {
     match unit {
         MeterUnit::Packets => u128::from(number),
@@ -93,13 +94,13 @@ fn units(number: u32, unit: MeterUnit) -> u128 {
     }
 }
 
-/// A full bucket.
+/// Returns the level of a full bucket, in billionths of a token.
 fn full(band: &Band, unit: MeterUnit) -> u128 {
-    units(band.size(), unit) * TOKEN
+    units(band.size(), unit) * BILLIONTHS_PER_TOKEN
 }
 
-/// A DSCP whose drop precedence is raised, where it is of an assured forwarding class
-/// (RFC 2597).
+/// Returns a DSCP with its drop precedence raised by `level`, if it is an assured forwarding
+/// class (RFC 2597). Returns other DSCPs unchanged.
 pub(super) fn remarked(dscp: u8, level: u8) -> u8 {
     let (class, precedence) = (dscp >> 3, dscp >> 1 & 3);
     if !(1..=4).contains(&class) || precedence == 0 || dscp & 1 != 0 {
@@ -160,13 +161,13 @@ mod tests {
         let take = || meter.meter(1, Duration::ZERO).map(|(band, _)| band);
         assert_eq!(take(), None);
         assert_eq!(take(), Some(0));
-        assert_eq!(take(), Some(1), "the first of those with the same rate");
+        assert_eq!(take(), Some(1), "the first band of equal rate");
         assert_eq!(take(), Some(1));
     }
 
     #[test]
     fn classes_keep_their_number_and_drop_sooner() {
-        // AF11 to AF12, AF21 to AF23, AF43 stays; EF and best effort are no such class.
+        // AF11 to AF12, AF21 to AF23, AF43 stays; EF and best effort are not AF classes.
         let cases = [
             (10, 1, 12),
             (18, 2, 22),

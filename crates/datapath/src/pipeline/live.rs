@@ -1,5 +1,5 @@
-//! A pipeline that changes while packets are processed: one writer, any number of
-//! workers, none of which ever waits.
+//! A pipeline that changes while packets are processed: one writer, and any number of
+//! workers that never wait.
 
 use std::collections::{HashMap, VecDeque};
 use std::convert::Infallible;
@@ -37,10 +37,10 @@ use crate::limits::{LimitCounts, PacketLimit};
 use crate::meter::{MeterId, MeterStore};
 use crate::packet::Packet;
 
-/// Flow tables, groups, meters and ports, and those who may change them.
+/// Flow tables, groups, meters and ports, with the writer that changes them.
 ///
-/// A bundle of messages is made as a whole or not at all, and [`Worker`]s see it as a
-/// whole or not at all, vector by vector.
+/// A bundle of messages is carried out as a whole or not at all. A [`Worker`] sees it as a
+/// whole or not at all for each vector.
 ///
 /// ```
 /// use std::time::Duration;
@@ -69,16 +69,16 @@ pub struct Pipeline {
     writer: Writer<Side>,
     table: Table<Side>,
     tallies: Vec<Arc<Tally>>,
-    /// What workers have counted that are gone.
+    /// The counts of dropped workers.
     former: Arc<Tally>,
-    /// Counts of entries at the moment when their counters were reset.
+    /// The counts of entries when their counters were reset.
     resets: HashMap<RuleId, Count>,
     expiry: Expiry,
-    /// What is gone and may still be in use, oldest first.
+    /// Removed items that workers may still use, oldest first.
     leaving: VecDeque<(Version, Leaving)>,
 }
 
-/// What may still be counted by workers that have an older version.
+/// A removed item for which workers in an older version may still count.
 enum Leaving {
     Entry {
         entry: Box<FlowEntry>,
@@ -88,16 +88,16 @@ enum Leaving {
     Place(Place),
 }
 
-/// A flow entry that is gone, with its last counts (`ofp_flow_removed`).
+/// A removed flow entry with its final counts (`ofp_flow_removed`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RemovedFlow {
-    /// What it was.
+    /// The entry.
     pub entry: FlowEntry,
-    /// Why it is gone.
+    /// The reason of the removal.
     pub reason: RemovalReason,
-    /// How long it was there.
+    /// The time from adding to removing the entry.
     pub duration: Duration,
-    /// What it has matched.
+    /// The packets and bytes that it matched.
     pub count: Count,
 }
 
@@ -127,17 +127,17 @@ pub struct Worker {
     caches: Option<Box<Caches>>,
 }
 
-/// Computes how engines are to be arranged whose entries have changed much, beside
-/// workers and changes.
+/// Computes plans that re-optimise engines after many changes of their entries, without
+/// blocking workers or changes.
 pub struct Planner {
     reader: Reader<Side>,
 }
 
 impl Planner {
-    /// A plan for an engine that lookups cost half as much again as when it was fitted
-    /// to its entries, if there is one. Pins the pipeline for moments, to copy some
-    /// hundred entries each time, and then computes for about as long as building the
-    /// engine takes.
+    /// Returns a plan for an engine whose lookups cost at least 1.5 times what they did when
+    /// it was last optimised, or `None`. Pins the pipeline several times for a short time,
+    /// to copy some hundred entries each time. Then computes for about as long as building
+    /// the engine takes.
     ///
     /// # Errors
     /// [`BuildError::Stopped`] when the observer cancels.
@@ -167,7 +167,7 @@ impl Planner {
 }
 
 impl Pipeline {
-    /// A pipeline without entries, groups, meters and ports.
+    /// Returns a pipeline without entries, groups, meters and ports.
     #[must_use]
     pub fn new(settings: impl Into<PipelineSettings>) -> Pipeline {
         let PipelineSettings {
@@ -189,13 +189,13 @@ impl Pipeline {
         }
     }
 
-    /// A worker without caches, for one thread.
+    /// Returns a worker without caches, for one thread.
     #[must_use]
     pub fn worker(&mut self) -> Worker {
         self.new_worker(None)
     }
 
-    /// A worker with flow caches, for one thread.
+    /// Returns a worker with flow caches, for one thread.
     #[must_use]
     pub fn cached_worker(&mut self, settings: CacheSettings) -> Worker {
         self.new_worker(Some(Box::new(Caches::new(settings))))
@@ -213,11 +213,11 @@ impl Pipeline {
         }
     }
 
-    /// Keeps what workers have counted that are gone, together.
+    /// Adds the counts of dropped workers to `former`.
     fn forget_workers(&mut self) {
         let former = &self.former;
         self.tallies.retain_mut(|tally| {
-            // The only one who has it sees all that the worker counted.
+            // The only owner of the tally sees all counts of the worker.
             let is_former = Arc::get_mut(tally).is_some();
             if is_former {
                 former.absorb(tally);
@@ -232,7 +232,7 @@ impl Pipeline {
         &self.stores.flows
     }
 
-    /// What a table can do and hold; `None` for a number that tables do not have.
+    /// Returns the features of a table; `None` if no table can have the number.
     #[must_use]
     pub fn features(&self, table: TableId) -> Option<TableFeatures> {
         let config = self.stores.flows.config(table);
@@ -257,13 +257,13 @@ impl Pipeline {
         &self.stores.ports
     }
 
-    /// Carries messages out, all or none. Returns what was changed, in order. Every
-    /// vector whose processing begins afterwards sees it: this waits for workers that
-    /// are in a version older than the last one, at most for the rest of a vector.
+    /// Carries out all messages or none. Returns the changes in order. Every vector whose
+    /// processing begins afterwards sees them: this call waits for workers in a version older
+    /// than the latest one, at most until their vectors end.
     ///
     /// # Errors
-    /// [`ApplyError`] with the first message that cannot be carried out. Nothing is
-    /// changed then.
+    /// [`ApplyError`] with the first message that cannot be carried out. Then nothing is
+    /// changed.
     pub fn apply(
         &mut self,
         messages: &[Message],
@@ -274,13 +274,13 @@ impl Pipeline {
         Ok(changes)
     }
 
-    /// The same without waiting: where a worker is in the way, what was changed is
-    /// seen with one of the next calls. A controller that sends many messages and then
-    /// a barrier has them submitted, and [`publish`](Self::publish) called at the
-    /// barrier.
+    /// Carries out messages as [`apply`](Self::apply) does, without waiting. If a worker is
+    /// still in an older version, a later call makes the changes visible. If a controller
+    /// sends many messages and then a barrier, submit the messages and call
+    /// [`publish`](Self::publish) at the barrier.
     ///
     /// # Errors
-    /// As those of [`apply`](Self::apply).
+    /// The errors of [`apply`](Self::apply).
     pub fn submit(
         &mut self,
         messages: &[Message],
@@ -291,13 +291,13 @@ impl Pipeline {
         Ok(changes)
     }
 
-    /// Makes everything submitted visible to every vector whose processing begins
+    /// Makes all submitted changes visible to every vector whose processing begins
     /// afterwards.
     pub fn publish(&mut self) {
         self.writer.publish();
     }
 
-    /// Removes the entries whose time is over. Returns what was changed.
+    /// Removes the expired entries. Returns the changes.
     pub fn expire(&mut self, now: Duration) -> Vec<Change> {
         let mut changes = Vec::new();
         while let Some(id) = self.expiry.pop(now) {
@@ -318,7 +318,7 @@ impl Pipeline {
         changes
     }
 
-    /// Hands changes that the stores have made to the tables, and follows them.
+    /// Applies changes of the stores to the tables, timeouts and counters.
     fn commit(&mut self, changes: &[Change], now: Duration) {
         if changes.is_empty() {
             return;
@@ -326,7 +326,7 @@ impl Pipeline {
         let Ok(version) = self.writer.apply(changes);
         self.expiry.follow(changes);
         for change in changes {
-            let places = match change {
+            let unused = match change {
                 Change::Flow(FlowChange::Removed(entry, reason)) => {
                     let leaving = Leaving::Entry {
                         entry: Box::new(entry.clone()),
@@ -349,22 +349,22 @@ impl Pipeline {
                 Change::Meter(_, MeterSlots(places)) => left(places),
                 _ => continue,
             };
-            let places = places.into_iter();
-            let places = places.map(|place| (version, Leaving::Place(place)));
-            self.leaving.extend(places);
+            let unused = unused.into_iter();
+            let leaving = unused.map(|place| (version, Leaving::Place(place)));
+            self.leaving.extend(leaving);
         }
     }
 
-    /// The entries that are gone and that no worker can be counting any more, in the
-    /// order in which they went. To be called now and then: numbers of entries that
-    /// are gone are free for new ones only afterwards. Waits for nobody.
+    /// Returns the removed entries for which no worker can count any more, in the order of
+    /// their removal. Call it now and then: the numbers of removed entries become free only
+    /// in this call. Does not wait.
     pub fn collect_removed(&mut self) -> Vec<RemovedFlow> {
         let oldest = self.writer.oldest_in_use();
         let mut removed = Vec::new();
         while let Some((version, _)) = self.leaving.front()
             && *version <= oldest
         {
-            let (_, leaving) = self.leaving.pop_front().expect("it is there");
+            let (_, leaving) = self.leaving.pop_front().expect("the front exists");
             match leaving {
                 Leaving::Entry { entry, reason, now } => {
                     let id = entry.id;
@@ -392,7 +392,7 @@ impl Pipeline {
         tallies.map(|tally| &**tally).for_each(act);
     }
 
-    /// What an entry has matched since it began to count.
+    /// Returns the packets and bytes that an entry matched since its counters were 0.
     #[must_use]
     pub fn flow_count(&self, id: RuleId) -> Count {
         let before = self.resets.get(&id).copied().unwrap_or_default();
@@ -405,7 +405,7 @@ impl Pipeline {
         count
     }
 
-    /// When the last packet came that an entry has matched, if there was one.
+    /// Returns the time of the last packet that an entry matched, or `None`.
     #[must_use]
     pub fn last_match(&self, id: RuleId) -> Option<Duration> {
         (self.total(id).packets > 0).then(|| self.last(id))
@@ -417,7 +417,7 @@ impl Pipeline {
         last
     }
 
-    /// What came to a table; nothing if tables do not have the number.
+    /// Returns the counts of a table; zeros if no table can have the number.
     #[must_use]
     pub fn table_count(&self, table: TableId) -> TableCount {
         let mut sum = TableCount::default();
@@ -429,7 +429,7 @@ impl Pipeline {
         sum
     }
 
-    /// What came to a group.
+    /// Returns the counts of a group.
     #[must_use]
     pub fn group_count(&self, id: GroupId) -> GroupCount {
         match self.stores.group_places(id) {
@@ -445,7 +445,7 @@ impl Pipeline {
         }
     }
 
-    /// What came to a meter.
+    /// Returns the counts of a meter.
     #[must_use]
     pub fn meter_count(&self, id: MeterId) -> MeterCount {
         match self.stores.limiter(id) {
@@ -461,7 +461,7 @@ impl Pipeline {
         }
     }
 
-    /// Packets that were dropped at one of the [limits](crate::limits).
+    /// Returns the number of packets dropped at each of the [limits](crate::limits).
     #[must_use]
     pub fn limit_counts(&self) -> LimitCounts {
         let mut counts = LimitCounts::default();
@@ -478,9 +478,9 @@ impl Pipeline {
         count
     }
 
-    /// The whole story of a packet that would come at a time: tables, entries with those
-    /// that nearly won it, meters, groups, changes, and where it would go. Nothing is
-    /// counted. For each lookup up to `near` entries that nearly won are told.
+    /// Returns the steps of a packet that would arrive at `now`: tables, winning entries,
+    /// meters, groups, changes and outputs. Nothing is counted. Each lookup has up to `near`
+    /// entries that nearly won.
     #[must_use]
     pub fn trace(&self, packet: &Packet, now: Duration, near: usize) -> Story {
         trace(self, packet, now, near)
@@ -501,14 +501,13 @@ impl Pipeline {
         process::process(&side, &mut packets, count, &mut buffers, sink, observer);
     }
 
-    /// Builds the engines of all tables anew, over just the fields that entries have by
-    /// now. Answers stay the same. Takes as long as building them twice, and waits for
-    /// workers of older versions: for after loading. Beside packets,
-    /// [`maintain`](Self::maintain) does it a little at a time, as a [`Plan`] says that
-    /// a [`Planner`] has computed.
+    /// Rebuilds the engines of all tables over just the fields that entries have now. Answers
+    /// stay the same. Takes as long as building the engines twice, and waits for workers in
+    /// older versions, so use it after loading. While packets are processed, a [`Planner`]
+    /// and [`maintain`](Self::maintain) do the same in small steps.
     ///
     /// # Errors
-    /// [`TableError`]; tables that were built before stay so.
+    /// [`TableError`]; tables that were already rebuilt stay rebuilt.
     pub fn rebuild(&mut self) -> Result<(), TableError> {
         self.writer.on_both_sides(Side::rebuild).map(drop)
     }
@@ -516,8 +515,8 @@ impl Pipeline {
     /// Keeps new entries out of lookups until [`rebuild`](Self::rebuild), unless the
     /// pipeline has workers. Returns false if it has workers.
     ///
-    /// A worker's flow caches follow changes of entries. They would not see that a
-    /// rebuild makes entries visible.
+    /// A worker's flow caches follow changes of entries, but would not notice that a rebuild
+    /// makes entries visible.
     pub(crate) fn begin_filling(&mut self) -> bool {
         self.forget_workers();
         if !self.tallies.is_empty() {
@@ -530,15 +529,14 @@ impl Pipeline {
         begun.is_ok()
     }
 
-    /// For quiet times: moves up to so many entries from engines over few fields to
-    /// those that are to replace them, and to where plans want them. Says whether there
-    /// is more to do. Waits for nobody.
+    /// Moves up to `steps` entries to engines over wider keys, and to the tables that plans
+    /// give them. Returns true if there is more to do. Does not wait. For idle times.
     pub fn maintain(&mut self, steps: usize) -> bool {
         self.writer.maintain(steps)
     }
 
-    /// Tables of the engines that a flow table has, such as the tuples of `tss`; 0 for
-    /// one without entries.
+    /// Returns the number of tables in the engines of a flow table, such as the tuples of
+    /// `tss`; 0 for a flow table without entries.
     #[must_use]
     pub fn engine_tables(&self, table: TableId) -> usize {
         let mut reader = self.table.reader();
@@ -546,8 +544,8 @@ impl Pipeline {
         side.table(table).map_or(0, FlowTable::engine_tables)
     }
 
-    /// Computes plans for engines that should be fitted to their entries again: on a
-    /// thread of the caller's.
+    /// Returns a planner that computes plans to re-optimise engines, on a thread of the
+    /// caller.
     #[must_use]
     pub fn planner(&self) -> Planner {
         Planner {
@@ -555,14 +553,13 @@ impl Pipeline {
         }
     }
 
-    /// Begins to arrange entries as a plan says; [`maintain`](Self::maintain) and later
-    /// changes go on with it. A plan for an engine that is another one by now does
-    /// nothing.
+    /// Begins to rearrange entries according to a plan; [`maintain`](Self::maintain) and
+    /// later changes continue. A plan for an engine that was replaced has no effect.
     pub fn install(&mut self, plan: Plan) {
         self.writer.operate(plan);
     }
 
-    /// Bytes that both sides of all tables hold.
+    /// Bytes held by both sides of all tables.
     #[must_use]
     pub fn bytes(&self) -> usize {
         2 * self.table.reader().pin().bytes()
@@ -570,15 +567,15 @@ impl Pipeline {
 }
 
 impl Worker {
-    /// Processes a vector of packets that came at a time, all by the same version of
-    /// the pipeline.
+    /// Processes a vector of packets that arrived at `now`, all with the same version of the
+    /// pipeline.
     pub fn process(&mut self, packets: &mut [Packet], now: Duration, sink: &mut dyn Sink) {
         self.process_for(packets, now, sink, &mut Unobserved);
     }
 
-    /// Processes packets as [`process`](Self::process) does, and calls `on_node` after
-    /// each node, with the number of its packets. The time since the call before is the
-    /// node's.
+    /// Processes packets as [`process`](Self::process) does, and calls `on_node` after each
+    /// node with the number of its packets. The time between two calls is the time of the
+    /// second call's node.
     pub fn process_timed(
         &mut self,
         packets: &mut [Packet],
@@ -616,25 +613,27 @@ impl Worker {
         }
     }
 
-    /// How its caches are doing, if it has some.
+    /// Returns the contents and counters of the worker's caches, or `None` without caches.
     #[must_use]
     pub fn caches(&self) -> Option<CacheStatus> {
         self.caches.as_ref().map(|caches| caches.status())
     }
 
-    /// What its caches know of a packet, if it has some. Nothing is processed.
+    /// Returns the caches' answer for a packet, or `None` without caches. The packet is not
+    /// processed.
     pub fn ask_caches(&mut self, packet: &Packet, now: Duration) -> Option<CacheAnswer> {
         let side = self.reader.pin();
         let caches = self.caches.as_mut()?;
         Some(caches.ask((&side, &self.tally), packet, now))
     }
 
-    /// Carries out the actions of a packet from the controller (`ofp_packet_out`), as
-    /// if it had come in by the port that its key says. Output to [`PortNo::TABLE`]
-    /// has the tables process it as it is then.
+    /// Carries out the actions of a packet from the controller (`ofp_packet_out`), as if it
+    /// had arrived at the ingress port in its key. Output to [`PortNo::TABLE`] sends the
+    /// packet, with the changes made so far, through the tables.
     ///
     /// # Errors
-    /// [`OpenFlowError`] about the first action that cannot be; nothing is done then.
+    /// [`OpenFlowError`] about the first action that cannot be carried out. Then nothing is
+    /// done.
     pub fn execute(
         &mut self,
         actions: &[Action],
@@ -644,11 +643,11 @@ impl Worker {
     ) -> Result<(), OpenFlowError> {
         let to_table = |action: &Action| {
             let port = PortNo::TABLE;
-            matches!(action, Action::Output { port: other, .. } if *other == port)
+            matches!(action, Action::Output { port: output, .. } if *output == port)
         };
-        let others = actions.iter().filter(|action| !to_table(action));
+        let checked = actions.iter().filter(|action| !to_table(action));
         check_length(actions)?;
-        others.into_iter().try_for_each(check_alone)?;
+        checked.into_iter().try_for_each(check_alone)?;
         let side = self.reader.pin();
         for action in actions {
             if let Action::Group(group) = action

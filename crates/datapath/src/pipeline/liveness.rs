@@ -1,16 +1,16 @@
-//! Which buckets of groups are live, kept up to date as groups and ports change.
+//! Liveness of groups' buckets, updated when groups and ports change.
 //!
 //! # Idea
-//! A bucket counts those of the port and the group that it watches which are live, and a
-//! group counts its live buckets. A port or a group that becomes live, or no longer is,
-//! changes the counts of the buckets that watch it; a group whose count becomes 0, or no
-//! longer is, goes on in the same way. The work is a list, not a recursion: chains of
-//! watching groups may have any length.
+//! Each bucket has the number of live items among the port and the group that it watches.
+//! Each group has the number of its live buckets. When a port or group becomes live or
+//! stops being live, the counts of the buckets that watch it change. If a group's count
+//! becomes 0 or stops being 0, the change spreads to the buckets that watch this group. A
+//! work list takes the place of recursion, so watching chains may have any length.
 //!
 //! # Cost
-//! A change visits the buckets that watch what changed. Groups do not watch each other
-//! in circles, so a bucket is visited at most once for the port and once for the group
-//! that it watches. Packets look at nothing here: see [`Choice`](super::choice::Choice).
+//! A change visits the buckets that watch the changed port or group. Groups do not watch
+//! each other in circles, so each bucket is visited at most twice: for its port and for its
+//! group. Packets do not use this module: see [`Choice`](super::choice::Choice).
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -21,13 +21,13 @@ use crate::group::Group;
 /// A bucket, by its group and its number.
 type BucketPlace = (GroupId, usize);
 
-/// Which buckets of groups are live.
+/// The liveness of all groups' buckets.
 #[derive(Default)]
 pub(super) struct Liveness {
     groups: HashMap<GroupId, WatchingGroup>,
     by_port: HashMap<PortNo, BTreeSet<BucketPlace>>,
     by_group: HashMap<GroupId, BTreeSet<BucketPlace>>,
-    /// Groups of which buckets became live, or no longer are.
+    /// Groups with buckets whose liveness changed.
     changed: BTreeSet<GroupId>,
 }
 
@@ -39,12 +39,13 @@ struct WatchingGroup {
 struct WatchingBucket {
     port: Option<PortNo>,
     group: Option<GroupId>,
-    /// Those of the two that are live.
+    /// The number of live items among `port` and `group`.
     live_watched: u8,
 }
 
 impl WatchingBucket {
-    /// True if packets may go to it: what it watches is live, or it watches nothing.
+    /// True if packets may go to the bucket: its port or group is live, or it watches
+    /// nothing.
     fn is_live(&self) -> bool {
         self.live_watched > 0 || self.port.is_none() && self.group.is_none()
     }
@@ -63,12 +64,12 @@ impl Liveness {
         group.is_some_and(|group| group.live_buckets > 0)
     }
 
-    /// Returns the groups of which buckets changed, and forgets them.
+    /// Returns the groups whose buckets changed, and clears the list.
     pub(super) fn take_changed(&mut self) -> BTreeSet<GroupId> {
         std::mem::take(&mut self.changed)
     }
 
-    /// Follows a group that is added, or is another one now.
+    /// Adds or replaces a group.
     pub(super) fn put(&mut self, group: &Group, ports: &Ports) {
         let was_live = self.is_live_group(group.id);
         self.unlink(group.id);
@@ -83,12 +84,12 @@ impl Liveness {
         });
         let buckets: Vec<WatchingBucket> = buckets.collect();
         for (number, bucket) in buckets.iter().enumerate() {
-            let place = (group.id, number);
+            let watcher = (group.id, number);
             if let Some(port) = bucket.port {
-                self.by_port.entry(port).or_default().insert(place);
+                self.by_port.entry(port).or_default().insert(watcher);
             }
             if let Some(watched) = bucket.group {
-                self.by_group.entry(watched).or_default().insert(place);
+                self.by_group.entry(watched).or_default().insert(watcher);
             }
         }
         let live_buckets = buckets.iter().filter(|bucket| bucket.is_live()).count();
@@ -101,7 +102,7 @@ impl Liveness {
         self.group_is(group.id, was_live);
     }
 
-    /// Follows a group that is gone.
+    /// Removes a group.
     pub(super) fn remove(&mut self, id: GroupId) {
         let was_live = self.is_live_group(id);
         self.unlink(id);
@@ -109,7 +110,7 @@ impl Liveness {
         self.group_is(id, was_live);
     }
 
-    /// Follows a port, as it was and as it is.
+    /// Updates the buckets that watch a port.
     pub(super) fn port_is(&mut self, port: PortNo, was_live: bool, is_live: bool) {
         if was_live != is_live
             && let Some(watching) = self.by_port.get(&port)
@@ -118,7 +119,7 @@ impl Liveness {
         }
     }
 
-    /// Follows a group whose buckets changed.
+    /// Updates the buckets that watch a group whose buckets changed.
     fn group_is(&mut self, id: GroupId, was_live: bool) {
         let is_live = self.is_live_group(id);
         if was_live != is_live
@@ -128,7 +129,7 @@ impl Liveness {
         }
     }
 
-    /// Something that these buckets watch became live, or no longer is.
+    /// Updates buckets after an item that they watch became live or stopped being live.
     fn spread(&mut self, mut waiting: Vec<BucketPlace>, is_live: bool) {
         while let Some((id, number)) = waiting.pop() {
             let group = self.groups.get_mut(&id).expect("a group that watches");

@@ -1,4 +1,4 @@
-//! What is asked of a pipeline, and what became of it.
+//! Messages to a pipeline, and the changes that they make.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,20 +14,20 @@ use crate::meter::{Meter, MeterChange, MeterMod};
 /// A message that changes a pipeline.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Message {
-    /// Flow entries.
+    /// Adds, modifies or deletes flow entries.
     Flow(FlowMod),
-    /// Groups.
+    /// Adds, modifies or deletes groups.
     Group(GroupMod),
-    /// Meters.
+    /// Adds, modifies or deletes meters.
     Meter(MeterMod),
-    /// How a table is configured.
+    /// Configures a table.
     Table(TableMod),
-    /// A port: what is known of it now, or that it is gone.
+    /// Sets the state of a port, or removes it (`None`).
     Port(PortNo, Option<PortState>),
 }
 
 impl fmt::Display for Message {
-    /// What it adds, as a line of a pipeline's text; a port as a comment.
+    /// Writes the message as a line of a pipeline's text; a port as a comment.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Message::Flow(message) => message.fmt(f),
@@ -40,44 +40,44 @@ impl fmt::Display for Message {
     }
 }
 
-/// What a message changed.
+/// A change made by a message.
 #[derive(Clone, Debug)]
 pub enum Change {
     /// A flow entry.
     Flow(FlowChange),
-    /// A group, and where it is counted.
+    /// A group, with the places of its counters.
     Group(GroupChange, GroupSlots),
-    /// A meter, and what measures and counts for it.
+    /// A meter, with its limiter.
     Meter(MeterChange, MeterSlots),
-    /// How a table was configured before.
+    /// The configuration of a table: the message and the old configuration.
     Table(TableMod, TableConfig),
-    /// What was known of a port, and what is.
+    /// The state of a port.
     Port {
         /// The port.
         port: PortNo,
-        /// What was known of it.
+        /// The old state; `None` if the port did not exist.
         old: Option<PortState>,
-        /// What is known of it.
+        /// The new state; `None` if the port is removed.
         new: Option<PortState>,
     },
 }
 
-/// Where a group is counted, before a change and after it.
+/// The places of a group's counters, before and after a change.
 #[derive(Clone, Debug)]
 pub struct GroupSlots(pub(super) Box<Places<GroupPlaces>>);
 
-/// What measures and counts for a meter, before a change and after it.
+/// The limiter of a meter, before and after a change.
 #[derive(Clone, Debug)]
 pub struct MeterSlots(pub(super) Places<Arc<Limiter>>);
 
-/// What stands beside a group or meter, before a change and after it.
+/// Data that belongs to a group or meter, before and after a change.
 #[derive(Clone, Debug)]
 pub(super) struct Places<T> {
     pub(super) old: Option<T>,
     pub(super) new: Option<T>,
 }
 
-/// What is counted at several places.
+/// Data with several counter places.
 pub(super) trait Placed {
     fn places(&self) -> Vec<Place>;
 }
@@ -102,22 +102,22 @@ fn places<T: Placed>(counted: Option<&T>) -> Vec<Place> {
     counted.map(T::places).unwrap_or_default()
 }
 
-/// Places that there were not before a change.
-pub(super) fn added<T: Placed>(both: &Places<T>) -> Vec<Place> {
-    let (old, mut new) = (places(both.old.as_ref()), places(both.new.as_ref()));
+/// Returns the counter places that are new after a change.
+pub(super) fn added<T: Placed>(change: &Places<T>) -> Vec<Place> {
+    let (old, mut new) = (places(change.old.as_ref()), places(change.new.as_ref()));
     new.retain(|place| !old.contains(place));
     new
 }
 
-/// Places that are not used any more after it.
-pub(super) fn left<T: Placed>(both: &Places<T>) -> Vec<Place> {
-    let (mut old, new) = (places(both.old.as_ref()), places(both.new.as_ref()));
+/// Returns the counter places that are no longer used after a change.
+pub(super) fn left<T: Placed>(change: &Places<T>) -> Vec<Place> {
+    let (mut old, new) = (places(change.old.as_ref()), places(change.new.as_ref()));
     old.retain(|place| !new.contains(place));
     old
 }
 
 impl Change {
-    /// What a flow entry was, and what it is.
+    /// Returns the old and the new flow entry; `None` for other changes.
     pub(super) fn flow(&self) -> Option<(Option<&FlowEntry>, Option<&FlowEntry>)> {
         match self {
             Change::Flow(FlowChange::Added(new)) => Some((None, Some(new))),
@@ -130,7 +130,7 @@ impl Change {
     }
 }
 
-/// What a group is after a change.
+/// Returns the group after a change; `None` if it was removed.
 pub(super) fn new_group(change: &GroupChange) -> Option<&Group> {
     match change {
         GroupChange::Added(new) | GroupChange::Changed { new, .. } => Some(new),
@@ -138,7 +138,7 @@ pub(super) fn new_group(change: &GroupChange) -> Option<&Group> {
     }
 }
 
-/// What a meter is after a change.
+/// Returns the meter after a change; `None` if it was removed.
 pub(super) fn new_meter(change: &MeterChange) -> Option<&Meter> {
     match change {
         MeterChange::Added(new) | MeterChange::Changed { new, .. } => Some(new),

@@ -1,49 +1,50 @@
-//! A pipeline of flow tables: what becomes of packets (OpenFlow 1.3.5 §5.1).
+//! A pipeline of flow tables that processes packets (OpenFlow 1.3.5 §5.1).
 //!
 //! # A vector's way
-//! Packets come in vectors. All of them are looked up in table 0 together, those that
-//! an entry sends on in the next table that has any, and so on: tables only lead to
-//! later ones, so one pass over them is enough.
+//! Packets arrive in vectors. Table 0 looks up all packets of a vector together. Entries
+//! send packets to later tables, which look up their packets together as well. Tables lead
+//! only to later tables, so one pass over the tables is enough.
 //! ```text
-//! for each table, in order, that packets are to go to:
-//!     winners = the table's, for all of these packets together
-//!     for each packet: count, and carry the winner's instructions out
-//!         meter:  may drop it               write:  into its action set
-//!         apply:  actions, at once          goto:   the packet waits for that table
+//! for each table with waiting packets, in order:
+//!     winners = the table's lookup of all these packets together
+//!     for each packet: count, and carry out the winner's instructions
+//!         meter:  may drop the packet       write:  adds to its action set
+//!         apply:  carries out actions       goto:   the packet waits for that table
 //!                                           else:   its action set is carried out
 //! ```
-//! A packet that no entry of a table matches is dropped: an entry of priority 0 that
-//! matches everything, the table-miss entry, says otherwise.
+//! A packet that matches no entry of a table is dropped. The table-miss entry (priority 0,
+//! every packet) can do something else with it.
 //!
 //! # Changes
 //! ```text
 //! messages ─▶ stores ─▶ changes ─▶ log ─▶ side A ◀─ workers
 //!             refuse                 └──▶ side B
 //! ```
-//! A message changes the stores of entries, groups, meters and ports; what it changed
-//! there is made on two sides, one after the other, each of which has all that packets
-//! are processed by ([`classyard::table`]). Workers are in one side for the length of
-//! a vector. A bundle of messages is made as a whole or not at all.
+//! A message changes the stores of entries, groups, meters and ports. These changes
+//! are then made in two sides, one after the other. Each side has all data for processing
+//! packets ([`classyard::table`]). A worker pins a side for a vector. A bundle of messages
+//! is carried out as a whole or not at all.
 //!
-//! | module | what it has |
+//! | module | contents |
 //! |---|---|
 //! | `message` | messages, and the changes that they make |
-//! | `stores` | what the pipeline was told |
-//! | `side` | what packets are processed by |
-//! | `live` | the pipeline that changes, and its workers |
-//! | `process`, `actions` | vectors of packets, and what is done with each of them |
-//! | `caching`, `cache_settings`, `cache_status`, `judge` | flow caches before the tables, and when they are asked |
-//! | `learn` | from packets in the tables to paths |
-//! | `program` | what is done with packets on a path |
-//! | `choice`, `liveness` | the buckets of groups that packets go to |
-//! | `settings` | how a pipeline is kept |
-//! | `limiter` | meters at work |
+//! | `stores` | entries, groups, meters and ports of all messages |
+//! | `side` | the data for processing packets |
+//! | `live` | the pipeline and its workers |
+//! | `process`, `actions` | processing of vectors and of single packets |
+//! | `caching`, `cache_settings`, `cache_status` | flow caches before the tables |
+//! | `judge` | the cache selector: chooses at run time which caches are used |
+//! | `learn` | learning paths from packets in the tables |
+//! | `program` | the combined actions of a path |
+//! | `choice`, `liveness` | the choice of a group's buckets |
+//! | `settings` | settings of a pipeline |
+//! | `limiter` | token buckets of meters |
 //! | `tally`, `path_counts` | counters |
-//! | `expiry` | entries whose time is over |
-//! | `ports` | what is known of ports |
-//! | `features` | what a table can do |
-//! | `trace` | one packet's story |
-//! | `observer` | who watches packets on their way |
+//! | `expiry` | timeouts of entries |
+//! | `ports` | states of ports |
+//! | `features` | features of tables |
+//! | `trace` | the steps of one packet |
+//! | `observer` | observers of packets |
 
 mod actions;
 mod cache_settings;

@@ -1,5 +1,4 @@
-//! Who watches packets on their way: to time the nodes that they pass, or to tell one
-//! packet's story.
+//! Observers of packets in the pipeline, to time its nodes or to trace one packet.
 
 use classyard::RuleId;
 
@@ -9,25 +8,25 @@ use crate::limits::PacketLimit;
 use crate::meter::{BandKind, MeterId};
 use crate::packet::Packet;
 
-/// The parts of the way that can be timed.
+/// The parts of the pipeline that can be timed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Node {
-    /// Frames become keys; the caller's to report.
+    /// Parses frames into keys. The caller reports this node.
     Parse,
-    /// The cache of single flows; in a worker with caches.
+    /// Looks packets up in the cache of single flows, in a worker with caches.
     Microflows,
-    /// The cache of megaflows; for packets that the one of single flows did not know.
+    /// Looks packets up among megaflows that missed the cache of single flows.
     Megaflows,
-    /// What is done with packets whose path is known.
+    /// Runs the programs of packets that hit a cache.
     Paths,
-    /// The lookup of the packets that are in a table.
+    /// Looks packets up in a table.
     Tables,
-    /// What the entries say: actions, groups, meters, output.
+    /// Carries out the instructions of entries: actions, groups, meters, output.
     Actions,
 }
 
 impl Node {
-    /// All of them, in the order of a packet's way.
+    /// All nodes, in the order of processing.
     pub const ALL: [Node; 6] = [
         Node::Parse,
         Node::Microflows,
@@ -37,7 +36,7 @@ impl Node {
         Node::Actions,
     ];
 
-    /// What it is called.
+    /// Returns the name of the node.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -51,9 +50,9 @@ impl Node {
     }
 }
 
-/// Watches packets. By default nothing is done about what happens, and costs nothing.
+/// Receives the steps of packets. The default methods do nothing and cost nothing.
 pub trait Observer {
-    /// A node has processed that many packets just now.
+    /// A node has just processed `packets` packets.
     fn node(&mut self, node: Node, packets: usize) {
         let _ = (node, packets);
     }
@@ -73,20 +72,20 @@ pub trait Observer {
         let _ = (action, packet);
     }
 
-    /// It was changed.
+    /// The packet was changed.
     fn changed(&mut self, packet: &Packet) {
         let _ = packet;
     }
 
-    /// Its action set is carried out now.
+    /// The packet's action set will be carried out next.
     fn action_set(&mut self) {}
 
-    /// A packet goes to a bucket of a group; `None` where no bucket is live.
+    /// A packet goes to a bucket of a group; `None` if no bucket is live.
     fn bucket(&mut self, group: GroupId, bucket: Option<usize>) {
         let _ = (group, bucket);
     }
 
-    /// It has been there.
+    /// The bucket's actions are done.
     fn bucket_done(&mut self) {}
 
     /// A packet was dropped at a limit: no action follows.
@@ -94,7 +93,7 @@ pub trait Observer {
         let _ = limit;
     }
 
-    /// Whether meters are only asked what they would say.
+    /// Returns true if meters only report what they would do, without taking tokens.
     fn is_rehearsal(&self) -> bool {
         false
     }
@@ -110,7 +109,7 @@ impl Observer for Nodes<'_> {
     }
 }
 
-/// Nobody watches.
+/// An observer that does nothing.
 pub(super) struct Unobserved;
 
 impl Observer for Unobserved {}

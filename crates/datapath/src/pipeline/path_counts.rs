@@ -1,14 +1,14 @@
-//! Counts of paths: packets whose path is known are counted once, for all entries of the
-//! path together.
+//! Counts of paths: a packet on a cached path is counted once, for all entries of the path
+//! together.
 //!
 //! ```text
 //! worker   path 17: 1,000 packets           register 17: table 0 entry 7, table 1 entry 9
 //! reader   entry 9 = its own cell + path 17 + path 23 + …
 //! ```
-//! The worker counts in a cell for each path without asking anybody. What the entries of
-//! paths are is in a register, behind a lock that the worker takes only for a path that
-//! is new or closed; a path that is closed is added to the entries' own cells. Readers
-//! hold the lock while they add, so nothing is counted twice or missed.
+//! The worker counts in a cell for each path, without a lock. A register has the entries of
+//! each path. It is behind a lock, which the worker takes only to open or close a path.
+//! Closing a path adds its counts to the entries' own cells. Readers hold the lock while
+//! they add counts up, so nothing is counted twice or missed.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -19,43 +19,43 @@ use crate::cache::entry_paths::{EntryPaths, Opened};
 use crate::cache::path::PathId;
 use crate::flow::TableId;
 
-/// Who is counted at a step.
+/// The entry that is counted at a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Entry {
-    /// An entry.
+    /// An existing entry.
     Known(RuleId),
-    /// An entry that is gone, with its counters.
+    /// An entry that was removed together with its counters.
     Gone,
     /// No entry matches.
     Miss,
 }
 
-/// Tables and the entries that win there, while a path is open.
+/// The tables of an open path, and the entry that wins in each.
 #[derive(Default)]
 struct Steps {
-    /// When it was opened; `None` while it is closed.
+    /// The stamp of the latest opening; `None` while the path is closed.
     stamp: Option<u64>,
-    /// In memory that is kept for the next path of the number.
+    /// The memory is reused by the next path with the same number.
     steps: Vec<(TableId, Entry)>,
 }
 
 #[derive(Default)]
 struct Register {
-    /// By their numbers.
+    /// Paths, indexed by number.
     paths: Vec<Steps>,
     by_entry: EntryPaths,
-    /// Paths ever opened.
+    /// The number of paths opened so far: the next stamp.
     opened: u64,
 }
 
-/// Counts of a worker's paths.
+/// The counts of a worker's paths.
 #[derive(Default)]
 pub(super) struct PathCounts {
     cells: Cells,
     register: Mutex<Register>,
 }
 
-/// What is to be added where a path is closed.
+/// The counts of a closed path, to be added to its entries.
 pub(super) struct Closed<'r> {
     count: Count,
     last: u64,
@@ -64,23 +64,23 @@ pub(super) struct Closed<'r> {
 
 impl PathCounts {
     fn lock(&self) -> MutexGuard<'_, Register> {
-        // Nothing panics while it is held, and counts are right at every step.
+        // No code panics while it holds the lock, and counts are right at every step.
         self.register.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts a packet on a path. Only the worker does.
+    /// Counts a packet on a path. Only the worker calls this.
     #[inline]
     pub(super) fn count(&self, path: u32, bytes: usize, now: u64) {
         self.cells.get(path).count(bytes, now);
     }
 
-    /// Fetches the cells of paths into the processor's cache.
+    /// Loads the cells of paths into the CPU cache.
     pub(super) fn fetch(&self, paths: impl Iterator<Item = u32>) {
         let cells = paths.map(|path| self.cells.get(path).packets());
         std::hint::black_box(cells.fold(0, |all, packets| all | packets));
     }
 
-    /// A path has entries to count for.
+    /// Opens a path, which then counts for the entries of `steps`.
     pub(super) fn open(&self, path: PathId, steps: impl Iterator<Item = (TableId, Winner)>) {
         let mut register = self.lock();
         let Register {
@@ -88,30 +88,29 @@ impl PathCounts {
             by_entry,
             opened,
         } = &mut *register;
-        let at = path.0 as usize;
-        if paths.len() <= at {
-            paths.resize_with(at + 1, Steps::default);
+        let index = path.0 as usize;
+        if paths.len() <= index {
+            paths.resize_with(index + 1, Steps::default);
         }
         let stamp = *opened;
         *opened += 1;
-        paths[at].stamp = Some(stamp);
-        paths[at].steps.clear();
+        paths[index].stamp = Some(stamp);
+        paths[index].steps.clear();
         for (table, winner) in steps {
             let entry = winner.rule().map_or(Entry::Miss, Entry::Known);
-            paths[at].steps.push((table, entry));
+            paths[index].steps.push((table, entry));
             if let Entry::Known(id) = entry {
-                by_entry.open(id, Opened { path, stamp }, |it| is_open(paths, it));
+                by_entry.open(id, Opened { path, stamp }, |opened| is_open(paths, opened));
             }
         }
     }
 
-    /// A path counts no more: what it has counted is added by `add`, while no reader
-    /// looks.
+    /// Closes a path. Its counts are passed to `add`, while no reader has the lock.
     pub(super) fn close(&self, path: PathId, add: impl FnOnce(&Closed<'_>)) {
         self.take(&mut self.lock(), path, add);
     }
 
-    /// The same of all paths.
+    /// Closes all paths.
     pub(super) fn close_all(&self, mut add: impl FnMut(&Closed<'_>)) {
         let mut register = self.lock();
         for path in (0..).take(register.paths.len()) {
@@ -140,19 +139,19 @@ impl PathCounts {
         });
     }
 
-    /// What an entry has matched on paths, and when it did last, together with its own
-    /// cell, which `own` reads.
+    /// Returns the count of an entry and the time of its last packet, over its paths and its
+    /// own cell. `own` reads the cell.
     pub(super) fn flow(&self, id: RuleId, own: impl FnOnce() -> (Count, u64)) -> (Count, u64) {
         let register = self.lock();
         let paths = register.by_entry.of(id);
-        let open = paths.filter(|&it| is_open(&register.paths, it));
-        open.fold(own(), |(count, last), it| {
-            let (more, later) = self.cells.read(it.path.0);
-            (count.and(more), last.max(later))
+        let open = paths.filter(|&opened| is_open(&register.paths, opened));
+        open.fold(own(), |(count, last), opened| {
+            let (path_count, path_last) = self.cells.read(opened.path.0);
+            (count.and(path_count), last.max(path_last))
         })
     }
 
-    /// What came to a table on paths, together with its own cell.
+    /// Returns the counts of a table, over paths and its own cell. `own` reads the cell.
     pub(super) fn table(&self, table: TableId, own: impl FnOnce() -> TableCount) -> TableCount {
         let register = self.lock();
         let mut sum = own();
@@ -170,7 +169,7 @@ impl PathCounts {
         sum
     }
 
-    /// An entry's counters are gone: paths do not count for it any more.
+    /// Stops counting on paths for an entry whose counters were removed.
     pub(super) fn forget(&self, id: RuleId) {
         let mut register = self.lock();
         let Register {
@@ -188,13 +187,13 @@ impl PathCounts {
     }
 }
 
-/// Whether a path was not closed since it was opened.
+/// Returns true if the path is still open since this opening.
 fn is_open(paths: &[Steps], opened: Opened) -> bool {
     paths[opened.path.0 as usize].stamp == Some(opened.stamp)
 }
 
 impl Closed<'_> {
-    /// Adds what the path has counted to entries and tables.
+    /// Passes the path's counts to `flow` for each entry and to `table` for each table.
     pub(super) fn add_to(
         &self,
         mut flow: impl FnMut(RuleId, Count, u64),

@@ -1,25 +1,25 @@
-//! The ports of a switch, as far as the pipeline asks for them.
+//! The states of a switch's ports.
 
 use std::collections::BTreeMap;
 
 use crate::action::PortNo;
 
-/// What is known of a port (`ofp_port_config`, `ofp_port_state`).
+/// The state of a port (`ofp_port_config`, `ofp_port_state`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(clippy::struct_excessive_bools)] // they are bits of the protocol
 pub struct PortState {
-    /// Whether there is a link.
+    /// True if the port has a link.
     pub is_up: bool,
-    /// Packets that come in by it are dropped.
+    /// Packets received from the port are dropped.
     pub no_receive: bool,
-    /// Packets that are to go out by it are dropped.
+    /// Packets sent to the port are dropped.
     pub no_forward: bool,
-    /// It is left out where packets are flooded.
+    /// Flooded packets are not sent to the port.
     pub no_flood: bool,
 }
 
 impl Default for PortState {
-    /// A port with a link, for everything.
+    /// Returns the state of a port with a link and without restrictions.
     fn default() -> PortState {
         PortState {
             is_up: true,
@@ -30,30 +30,29 @@ impl Default for PortState {
     }
 }
 
-/// Ports with numbers below this are found without a search: they are asked for with
-/// every packet.
-const NEAR: usize = 64;
+/// Ports with numbers below this are in an array, since every packet looks ports up.
+const NEAR_PORTS: usize = 64;
 
-/// All ports.
+/// The ports of a switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ports {
-    /// Those with low numbers, by their numbers.
-    near: [Option<PortState>; NEAR],
-    /// All of them.
+    /// The ports with low numbers, indexed by number.
+    near: [Option<PortState>; NEAR_PORTS],
+    /// All ports.
     ports: BTreeMap<PortNo, PortState>,
 }
 
 impl Default for Ports {
     fn default() -> Ports {
         Ports {
-            near: [None; NEAR],
+            near: [None; NEAR_PORTS],
             ports: BTreeMap::new(),
         }
     }
 }
 
 impl Ports {
-    /// Notes what is known of a port, or that it is gone; returns what was known.
+    /// Sets the state of a port, or removes it. Returns the old state.
     pub(super) fn set(&mut self, port: PortNo, state: Option<PortState>) -> Option<PortState> {
         if let Some(near) = self.near.get_mut(port.0 as usize) {
             *near = state;
@@ -64,12 +63,12 @@ impl Ports {
         }
     }
 
-    /// All ports, by their numbers.
+    /// Returns all ports, in the order of their numbers.
     pub fn iter(&self) -> impl Iterator<Item = (PortNo, PortState)> {
         self.ports.iter().map(|(&port, &state)| (port, state))
     }
 
-    /// What is known of a port.
+    /// Returns the state of a port.
     #[inline]
     #[must_use]
     pub fn get(&self, port: PortNo) -> Option<PortState> {
@@ -79,21 +78,21 @@ impl Ports {
         }
     }
 
-    /// Whether packets that come in by a port are taken. So are those by ports that
-    /// are not known, such as the controller's.
+    /// Returns true if packets from a port are processed. Packets from unknown ports, such as
+    /// the controller's, are processed as well.
     #[inline]
     #[must_use]
     pub fn receives(&self, port: PortNo) -> bool {
         self.get(port).is_none_or(|state| !state.no_receive)
     }
 
-    /// Whether a bucket that watches a port is live.
+    /// Returns true if a bucket that watches the port is live.
     #[must_use]
     pub fn is_live(&self, port: PortNo) -> bool {
         self.get(port).is_some_and(|state| state.is_up)
     }
 
-    /// Whether packets go out by a port.
+    /// Returns true if packets can be sent to a port.
     #[inline]
     #[must_use]
     pub fn sends(&self, port: PortNo) -> bool {
@@ -101,8 +100,8 @@ impl Ports {
             .is_some_and(|state| state.is_up && !state.no_forward)
     }
 
-    /// The ports that a packet goes out by which is sent to all, or to those that
-    /// flood, and came in by one. The local port is among them (§4.2, §4.5).
+    /// Returns the ports for output to `ALL` or, if `flood` is set, to `FLOOD`, except
+    /// `in_port`. The local port is included (§4.2, §4.5).
     pub fn others(&self, in_port: PortNo, flood: bool) -> impl Iterator<Item = PortNo> {
         let ports = self.ports.iter().filter(move |(port, state)| {
             **port != in_port && state.is_up && !state.no_forward && !(flood && state.no_flood)
@@ -148,12 +147,13 @@ mod tests {
                 None => model.remove(&port),
             };
             assert_eq!(ports.set(port, state), before);
-            assert!(ports.iter().eq(model.iter().map(|(&port, &it)| (port, it))));
+            let states = model.iter().map(|(&port, &state)| (port, state));
+            assert!(ports.iter().eq(states));
             for port in numbers {
                 let known = model.get(&port);
                 assert_eq!(ports.get(port).as_ref(), known, "{port:?}");
-                let receives = known.is_none_or(|it| !it.no_receive);
-                let sends = known.is_some_and(|it| it.is_up && !it.no_forward);
+                let receives = known.is_none_or(|state| !state.no_receive);
+                let sends = known.is_some_and(|state| state.is_up && !state.no_forward);
                 assert_eq!((ports.receives(port), ports.sends(port)), (receives, sends));
             }
         }

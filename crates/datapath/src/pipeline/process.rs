@@ -1,8 +1,8 @@
 //! Processing vectors of packets.
 //!
-//! Packets wait for tables in lists, one for each table. The tables are taken in order:
-//! all packets that wait for one are looked up together, then each is acted upon and
-//! waits for a later table, or is done.
+//! Each table has a list of waiting packets. The tables are processed in order. A table
+//! looks all its packets up together. Then the winners' instructions are carried out packet
+//! by packet, and each packet waits for a later table or is done.
 
 use std::time::Duration;
 
@@ -18,19 +18,19 @@ use crate::flow::TableId;
 use crate::flow_table::TableBuffers;
 use crate::packet::Packet;
 
-/// Why a packet goes to the controller (`ofp_packet_in_reason`).
+/// The reason why a packet goes to the controller (`ofp_packet_in_reason`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum PacketInReason {
-    /// The table-miss entry says so.
+    /// An action of the table-miss entry.
     NoMatch,
-    /// Another action says so.
+    /// Another action.
     Action,
-    /// Its time to live is over.
+    /// An action would decrement an invalid time to live.
     InvalidTtl,
 }
 
 impl PacketInReason {
-    /// What it is called.
+    /// Returns the name of the reason.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -41,13 +41,13 @@ impl PacketInReason {
     }
 }
 
-/// Takes what comes out of the pipeline.
+/// Receives the packets that the pipeline sends.
 pub trait Sink {
-    /// A packet goes out by a port, from a queue if one was chosen.
+    /// Receives a packet for a port, and for a queue if one was chosen.
     fn send(&mut self, port: PortNo, queue: Option<u32>, packet: &Packet);
 
-    /// A packet goes to the controller: at most `max_len` bytes of it, from a table, by
-    /// an entry with this cookie.
+    /// Receives a packet for the controller. At most `max_len` bytes of it are sent.
+    /// `from` is the table and the cookie of the entry that sends the packet.
     fn to_controller(
         &mut self,
         reason: PacketInReason,
@@ -57,7 +57,7 @@ pub trait Sink {
     );
 }
 
-/// Forgets all packets.
+/// A sink that drops all packets.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Discard;
 
@@ -67,28 +67,27 @@ impl Sink for Discard {
     fn to_controller(&mut self, _: PacketInReason, _: u16, _: (TableId, u64), _: &Packet) {}
 }
 
-/// Packets whose entries are fetched and counted together, before any is acted upon:
-/// with many entries each is far, and the accesses overlap.
-const TOGETHER: usize = 64;
+/// Packets whose entries are loaded and counted together, before their instructions are
+/// carried out. If there are many entries, the cache misses of a batch overlap.
+const BATCH_PACKETS: usize = 64;
 
-/// Words of a set of tables.
-const WORDS: usize = (TableId::LAST.0 as usize + 1).div_ceil(64);
+/// Words of a bit set of tables.
+const TABLE_SET_WORDS: usize = (TableId::LAST.0 as usize + 1).div_ceil(64);
 
-/// Working memory of a worker. Once it has seen the longest vector and frame, it
-/// allocates nothing.
+/// Working memory of a worker. It allocates nothing after the longest vector and frame.
 #[derive(Default)]
 pub(super) struct Buffers {
     pub(super) sets: Vec<ActionSet>,
-    /// What each packet takes along from table to table.
+    /// The state of each packet that is kept from table to table.
     pub(super) carried: Vec<Carried>,
-    /// For each table, packets that wait for it, by their places in the vector.
+    /// For each table, the indexes in the vector of the packets that wait for it.
     waiting: Vec<Vec<usize>>,
-    /// Tables that packets wait for, a bit each.
-    tables: [u64; WORDS],
+    /// The set of tables that packets wait for, one bit for each table.
+    tables: [u64; TABLE_SET_WORDS],
     here: Vec<usize>,
     winners: Vec<Winner>,
     table: TableBuffers,
-    /// Packets for buckets that change them.
+    /// Packets reused as copies for buckets that change them.
     pub(super) copies: Vec<Packet>,
 }
 
@@ -108,17 +107,17 @@ impl Buffers {
 
     #[inline]
     pub(super) fn wait(&mut self, table: TableId, number: usize) {
-        let at = usize::from(table.0);
-        self.tables[at / 64] |= 1 << (at % 64);
-        self.waiting[at].push(number);
+        let index = usize::from(table.0);
+        self.tables[index / 64] |= 1 << (index % 64);
+        self.waiting[index].push(number);
     }
 
-    /// Whether packets wait for some table.
+    /// True if packets wait for any table.
     pub(super) fn is_waited(&self) -> bool {
         self.tables.iter().any(|&tables| tables != 0)
     }
 
-    /// The next table that packets wait for; they are `here` then.
+    /// Returns the next table that packets wait for, and moves these packets to `here`.
     fn next(&mut self) -> Option<TableId> {
         let word = self.tables.iter().position(|&tables| tables != 0)?;
         let bit = self.tables[word].trailing_zeros();
@@ -147,7 +146,7 @@ pub(super) fn process(
     run_tables(side, packets, (tally, now), buffers, None, sink, observer);
 }
 
-/// Has all packets that wait for tables pass them.
+/// Processes all packets that wait for tables.
 pub(super) fn run_tables(
     side: &Side,
     packets: &mut [Packet],
@@ -159,7 +158,7 @@ pub(super) fn run_tables(
 ) {
     let nanoseconds = nanoseconds(now);
     while let Some(table) = buffers.next() {
-        // Packets come to a table in the order of the vector, by whatever way.
+        // Restores the order of the vector: packets may come from several tables.
         if !buffers.here.is_sorted() {
             buffers.here.sort_unstable();
         }
@@ -171,21 +170,23 @@ pub(super) fn run_tables(
             }
         }
         observer.node(Node::Tables, buffers.here.len());
-        let here = std::mem::take(&mut buffers.here);
+        let waiting = std::mem::take(&mut buffers.here);
         let mut copies = std::mem::take(&mut buffers.copies);
         let winners = std::mem::take(&mut buffers.winners);
-        for (here, winners) in here.chunks(TOGETHER).zip(winners.chunks(TOGETHER)) {
-            let mut flows = [None; TOGETHER];
+        let batches = waiting.chunks(BATCH_PACKETS);
+        for (batch, winners) in batches.zip(winners.chunks(BATCH_PACKETS)) {
+            let mut flows = [None; BATCH_PACKETS];
             let bytes = |number: usize| packets[number].bytes().len();
             match the_same(winners) {
-                // In a table of few entries: a cell that is added to again at once is slow.
+                // Common in small tables. One add per batch avoids store-to-load stalls on
+                // the cell.
                 Some(id) => {
-                    let bytes = here.iter().map(|&number| bytes(number)).sum();
-                    tally.count_flows(id, (here.len(), bytes), nanoseconds);
-                    flows[..here.len()].fill(Some((id, side.flow(id))));
+                    let bytes = batch.iter().map(|&number| bytes(number)).sum();
+                    tally.count_flows(id, (batch.len(), bytes), nanoseconds);
+                    flows[..batch.len()].fill(Some((id, side.flow(id))));
                 }
                 None => {
-                    for ((flow, &number), winner) in flows.iter_mut().zip(here).zip(winners) {
+                    for ((flow, &number), winner) in flows.iter_mut().zip(batch).zip(winners) {
                         if let Some(id) = winner.rule() {
                             tally.count_flows(id, (1, bytes(number)), nanoseconds);
                             *flow = Some((id, side.flow(id)));
@@ -193,7 +194,7 @@ pub(super) fn run_tables(
                     }
                 }
             }
-            for (flow, &number) in flows.iter().zip(here) {
+            for (flow, &number) in flows.iter().zip(batch) {
                 observer.looked_up(table, flow.map(|(id, _)| id), &packets[number]);
                 let &Some((_, flow)) = flow else {
                     continue;
@@ -221,27 +222,27 @@ pub(super) fn run_tables(
             }
         }
         buffers.winners = winners;
-        observer.node(Node::Actions, here.len());
+        observer.node(Node::Actions, waiting.len());
         buffers.copies = copies;
-        buffers.here = here;
+        buffers.here = waiting;
     }
 }
 
-/// The entry that wins all packets.
+/// Returns the entry that wins all packets, or `None` if the winners differ.
 #[inline]
 fn the_same(winners: &[Winner]) -> Option<RuleId> {
     let (first, others) = winners.split_first()?;
-    let is_one = others.iter().all(|winner| winner == first);
-    first.rule().filter(|_| is_one)
+    let is_same = others.iter().all(|winner| winner == first);
+    first.rule().filter(|_| is_same)
 }
 
-/// Finds the winners of the packets that are in a table.
+/// Looks up the packets in `buffers.here` in a table, and counts them.
 fn look_up(side: &Side, table: TableId, packets: &[Packet], tally: &Tally, buffers: &mut Buffers) {
     buffers.winners.clear();
     buffers.winners.resize(buffers.here.len(), Winner::MISS);
     if let Some(rules) = side.table(table) {
-        let here = &buffers.here;
-        let key = |place: usize| packets[here[place]].key();
+        let waiting = &buffers.here;
+        let key = |index: usize| packets[waiting[index]].key();
         rules.classify(key, &mut buffers.winners, &mut buffers.table);
     }
     let matched = buffers.winners.iter().filter(|winner| !winner.is_miss());

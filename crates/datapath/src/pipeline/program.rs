@@ -1,10 +1,10 @@
-//! Programs: what is done with packets on a path, put together once.
+//! Programs: the combined actions of all entries on a path.
 //!
-//! The instructions of all entries on a path become one list of actions: writes to the
-//! action set are carried out beforehand, so only the set that is left at the end
-//! remains. Packets are counted for all entries of the path together
-//! ([`path_counts`](super::path_counts)), unless their length changes on the way or it
-//! ends before the last of them.
+//! The instructions of all entries on a path become one list of actions. Writes to the
+//! action set are carried out when the program is built, so the list has only the final
+//! set. Packets are counted for all entries of the path together
+//! ([`path_counts`](super::path_counts)), unless the packet's length changes on the path or
+//! the packet is dropped before the last entry.
 
 use std::sync::Arc;
 
@@ -21,38 +21,38 @@ use crate::flow::{Instructions, TableId};
 use crate::limits::MAX_PACKET_ACTIONS;
 use crate::packet::Packet;
 
-/// A part of a program.
+/// A step of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Operation {
-    /// The entry of a step begins, and says where packets to the controller are from.
+    /// The actions of a step's entry follow. Packets to the controller name this entry.
     Begin(u8),
-    /// An action.
+    /// Carries out an action.
     Act(Action),
-    /// Value and mask of metadata.
+    /// Writes metadata: value and mask.
     Metadata(u64, u64),
-    /// The action set follows.
+    /// The actions of the action set follow.
     Set,
 }
 
-/// What many paths do alike, once.
+/// Lists of operations, shared by programs with equal lists.
 #[derive(Default)]
 pub(super) struct Operations {
     shared: HashSet<Arc<[Operation]>>,
-    /// Room for the list and the action set of a program that is being made.
+    /// Working memory: the list and the action set of the program that is being built.
     list: Vec<Operation>,
     set: ActionSet,
 }
 
 impl Operations {
-    /// Lists that are kept to be found again.
-    const MOST: usize = 4096;
+    /// Maximum number of shared lists. Then the set is cleared and filled again.
+    const MAX_SHARED: usize = 4096;
 
-    /// The list that was made, the same for all programs that have it.
+    /// Returns the list that was built, shared with all programs with an equal list.
     fn share(&mut self) -> Arc<[Operation]> {
-        if let Some(same) = self.shared.get(&self.list[..]) {
-            return Arc::clone(same);
+        if let Some(operations) = self.shared.get(&self.list[..]) {
+            return Arc::clone(operations);
         }
-        if self.shared.len() == Operations::MOST {
+        if self.shared.len() == Operations::MAX_SHARED {
             self.shared.clear();
         }
         let operations: Arc<[Operation]> = self.list[..].into();
@@ -61,22 +61,22 @@ impl Operations {
     }
 }
 
-/// What is done with packets on a path.
+/// The program of a path.
 pub(super) struct Program {
     operations: Arc<[Operation]>,
-    /// Where steps matter one by one, or the pipeline goes on.
+    /// For a program that needs its steps, or whose pipeline continues after the path.
     details: Option<Box<Details>>,
-    /// Packets have the same length at all steps.
+    /// True if packets have the same length at all steps.
     is_even: bool,
 }
 
-/// What few programs need.
+/// Data that only few programs need.
 struct Details {
-    /// Tables, and the entries that win there.
+    /// The tables, and the entry that wins in each.
     steps: Vec<(TableId, Option<RuleId>)>,
     /// The place of each step's entry.
     places: Vec<Place>,
-    /// Where the pipeline goes on, with which action set.
+    /// The table where the pipeline continues, and the action set.
     rest: Option<(TableId, ActionSet)>,
 }
 
@@ -87,7 +87,7 @@ impl Program {
             winners.map(|entry| side.flow(entry))
         };
         let matched = flows().count();
-        // A packet may reach a limit at any action then.
+        // With many actions, a packet may reach a limit at any action.
         let lists = || flows().map(|flow| &flow.instructions);
         let length = lists().map(|list| list.apply.len() + list.write.len());
         let is_long = length.sum::<usize>() > MAX_PACKET_ACTIONS as usize
@@ -128,10 +128,10 @@ impl Program {
         let has_details = !is_even || path.rest.is_some() || list.iter().any(begins);
         let details = has_details.then(|| {
             let steps = path.steps.iter();
-            let places = path.steps.iter().zip(flows());
+            let matched_steps = path.steps.iter().zip(flows());
             Box::new(Details {
                 steps: steps.map(|step| (step.table, step.winner.rule())).collect(),
-                places: places
+                places: matched_steps
                     .map(|(step, flow)| Place {
                         table: step.table,
                         cookie: flow.cookie,
@@ -148,8 +148,8 @@ impl Program {
         }
     }
 
-    /// Carries the program out for a packet. Where the pipeline goes on it says in which
-    /// table, and has put the packet's action set into `set`.
+    /// Runs the program for a packet. If the pipeline continues after the path, returns the
+    /// table and puts the packet's action set into `set`.
     pub(super) fn run<O: Observer + ?Sized>(
         &self,
         path: PathId,
@@ -175,8 +175,8 @@ impl Program {
                     if let Err(Dropped) = run.action(&action, packet) {
                         if let Some(details) = details.filter(|_| self.is_even) {
                             let steps = 0..=begun;
-                            let now = run.nanoseconds;
-                            steps.for_each(|step| details.count(step, run.tally, length, now));
+                            let time = run.nanoseconds;
+                            steps.for_each(|step| details.count(step, run.tally, length, time));
                         }
                         return None;
                     }
@@ -192,7 +192,7 @@ impl Program {
         if !self.is_even
             && let Some((table, _)) = details.steps.get(details.places.len())
         {
-            // The last table has no entry for it.
+            // The packet matches no entry of the last table.
             run.tally.count_table(*table, 1, 0);
         }
         let (table, actions) = details.rest.as_ref()?;
@@ -211,10 +211,10 @@ impl Details {
     }
 }
 
-/// Whether the paths of an entry stay the same where it says something else.
+/// Returns true if the paths of an entry stay the same with new instructions.
 pub(super) fn goes_on(old: &Instructions, new: &Instructions) -> bool {
-    let changes = |of: &Instructions| -> Vec<Action> {
-        let actions = of.apply.iter().copied();
+    let changes = |instructions: &Instructions| -> Vec<Action> {
+        let actions = instructions.apply.iter().copied();
         actions.filter(changes_key).collect()
     };
     (old.meter, old.goto_table) == (new.meter, new.goto_table)
@@ -222,7 +222,7 @@ pub(super) fn goes_on(old: &Instructions, new: &Instructions) -> bool {
             || old.metadata == new.metadata && changes(old) == changes(new))
 }
 
-/// Whether an action changes the length of packets.
+/// True if an action changes the length of packets.
 fn changes_length(action: &Action) -> bool {
     matches!(
         action,
@@ -230,8 +230,8 @@ fn changes_length(action: &Action) -> bool {
     )
 }
 
-/// Whether an action may send packets to the controller, or end a packet's way: it
-/// matters which entry it is of.
+/// True if an action may send packets to the controller or drop them. Then the program
+/// needs the action's entry.
 fn needs_place(action: &Action) -> bool {
     match action {
         Action::Output { port, .. } => *port == PortNo::CONTROLLER,
@@ -240,7 +240,7 @@ fn needs_place(action: &Action) -> bool {
     }
 }
 
-/// True if an action takes others, or makes several packets come out.
+/// True if an action carries out other actions, or sends several packets.
 fn multiplies(action: &Action) -> bool {
     match action {
         Action::Group(_) => true,
@@ -249,7 +249,7 @@ fn multiplies(action: &Action) -> bool {
     }
 }
 
-/// Whether an action changes what later lookups see.
+/// True if an action changes the key that later lookups use.
 fn changes_key(action: &Action) -> bool {
     changes_length(action) || matches!(action, Action::SetField(_))
 }

@@ -1,9 +1,9 @@
-//! How a pipeline is kept.
+//! Settings of a pipeline.
 
 use super::choice::FlowHash;
 use crate::flow_table::TableSettings;
 
-/// How a pipeline is kept: its tables, and the hash by which select groups choose.
+/// Settings of a pipeline: its tables, and the hash of select groups.
 ///
 /// ```
 /// use classyard::EngineSpec;
@@ -12,7 +12,7 @@ use crate::flow_table::TableSettings;
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let tables = TableSettings::new(EngineSpec::parse("forest")?)?;
-/// // The same buckets in every process, for a test.
+/// // A test needs the same choice of buckets in every process.
 /// let settings = PipelineSettings::new(tables).select_seed(7);
 /// let pipeline = Pipeline::new(settings);
 /// assert!(pipeline.flows().is_empty());
@@ -26,7 +26,7 @@ pub struct PipelineSettings {
 }
 
 impl PipelineSettings {
-    /// Settings with a seed of select groups that differs from pipeline to pipeline.
+    /// Returns settings with a random seed of select groups for each pipeline.
     #[must_use]
     pub fn new(tables: TableSettings) -> PipelineSettings {
         PipelineSettings {
@@ -35,8 +35,8 @@ impl PipelineSettings {
         }
     }
 
-    /// Has select groups choose by this seed, the same way in every process. Senders of
-    /// packets must not have it.
+    /// Sets the seed of select groups, so that they choose equally in every process. Keep it
+    /// secret from senders of packets.
     #[must_use]
     pub fn select_seed(self, seed: u64) -> PipelineSettings {
         PipelineSettings {

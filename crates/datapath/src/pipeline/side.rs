@@ -1,7 +1,7 @@
-//! What packets are processed by: tables, instructions, groups, meters, ports.
+//! The data for processing packets: tables, instructions, groups, meters, ports.
 //!
-//! A pipeline has it twice, for its live table: one side for the packets, one that is
-//! being changed.
+//! A pipeline has two sides in its live table: workers use one side while the other side is
+//! changed.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -27,16 +27,17 @@ use crate::flow_table::{FlowTable, TableError, TableSettings};
 use crate::group::{Bucket, Group, GroupChange, GroupType};
 use crate::meter::{MeterChange, MeterId};
 
-/// What an entry does. Two share a cache line, and none is in two.
+/// The data of an entry for processing packets. Two entries fill a cache line, and no entry
+/// crosses a cache line.
 #[repr(align(32))]
 pub(super) struct SideFlow {
     pub(super) instructions: Arc<Instructions>,
     pub(super) cookie: u64,
-    /// It is a table-miss entry: of priority 0, for every packet.
+    /// True for a table-miss entry: priority 0, every packet.
     pub(super) is_miss: bool,
 }
 
-/// A group, ready to process packets.
+/// A group prepared for processing packets.
 pub(super) struct SideGroup {
     kind: GroupType,
     pub(super) place: Place,
@@ -44,22 +45,22 @@ pub(super) struct SideGroup {
     pub(super) choice: Choice,
 }
 
-/// A bucket, ready to process packets.
+/// A bucket prepared for processing packets.
 pub(super) struct SideBucket {
     bucket: Bucket,
-    /// Its actions as they are carried out.
+    /// Its actions in the order of execution.
     pub(super) actions: Vec<Action>,
-    /// Whether some action changes packets, so that a copy is needed.
+    /// True if an action changes packets, so that a copy is needed.
     pub(super) changes: bool,
     pub(super) place: Place,
 }
 
-/// All that packets are processed by.
+/// All data for processing packets.
 pub(super) struct Side {
     settings: TableSettings,
-    /// By their numbers, up to the last one that has an entry.
+    /// Tables, indexed by number, up to the last table that has had an entry.
     tables: Vec<Option<FlowTable>>,
-    /// By the entries' numbers.
+    /// Entries, indexed by number.
     flows: Vec<Option<SideFlow>>,
     groups: BTreeMap<GroupId, SideGroup>,
     liveness: Liveness,
@@ -68,7 +69,7 @@ pub(super) struct Side {
     pub(super) ports: Ports,
     /// The latest changes of entries, for flow caches.
     pub(super) recent: Recent,
-    /// True if engines do not get entries before they are rebuilt.
+    /// True if engines receive new entries only when they are rebuilt.
     is_filling: bool,
 }
 
@@ -95,12 +96,12 @@ impl Side {
         tables.for_each(FlowTable::begin_filling);
     }
 
-    /// An entry, if there is one of that number.
+    /// Returns an entry by its number.
     pub(super) fn find_flow(&self, id: RuleId) -> Option<&SideFlow> {
         self.flows.get(id.index())?.as_ref()
     }
 
-    /// Builds the engines of all tables anew.
+    /// Rebuilds the engines of all tables.
     pub(super) fn rebuild(&mut self) -> Result<(), TableError> {
         let mut tables = self.tables.iter_mut().flatten();
         tables.try_for_each(FlowTable::rebuild)?;
@@ -108,7 +109,7 @@ impl Side {
         Ok(())
     }
 
-    /// A table and family whose engine should be fitted to its entries again.
+    /// Returns a table and family whose engine should be re-optimised.
     pub(super) fn drifted(&self) -> Option<(TableId, Family)> {
         let mut tables = (0..).zip(&self.tables);
         tables.find_map(|(number, table)| Some((TableId(number), table.as_ref()?.drifted()?)))
@@ -132,7 +133,7 @@ impl Side {
         self.meters.get(&id).map(|meter| &**meter)
     }
 
-    /// Makes the choices of groups again whose buckets became live, or no longer are.
+    /// Recomputes the choices of groups whose buckets changed liveness.
     fn choose(&mut self) {
         for id in self.liveness.take_changed() {
             if let Some(group) = self.groups.get_mut(&id) {
@@ -154,14 +155,16 @@ impl Side {
             Change::Group(change, GroupSlots(places)) => match (new_group(change), &places.new) {
                 (Some(group), Some(places)) => {
                     let buckets = group.buckets.iter().zip(&places.buckets);
-                    let group_here = SideGroup {
+                    let side_group = SideGroup {
                         kind: group.kind,
                         place: places.all,
-                        buckets: buckets.map(|(bucket, &at)| ready(bucket, at)).collect(),
+                        buckets: buckets
+                            .map(|(bucket, &place)| ready(bucket, place))
+                            .collect(),
                         choice: Choice::One(None),
                     };
                     self.liveness.put(group, &self.ports);
-                    self.groups.insert(group.id, group_here);
+                    self.groups.insert(group.id, side_group);
                 }
                 _ => {
                     if let GroupChange::Removed(Group { id, .. }) = change {
@@ -180,7 +183,7 @@ impl Side {
                     }
                 }
             },
-            // Room is the stores' to keep.
+            // The stores enforce the maximum of entries.
             Change::Table(..) => {}
             Change::Port { port, new, .. } => {
                 let was_live = self.ports.is_live(*port);
@@ -191,17 +194,17 @@ impl Side {
         }
     }
 
-    /// Puts an entry in the place of another one, which has the same table, match and
-    /// priority, or adds or removes one.
+    /// Adds or removes an entry, or replaces it by an entry of the same table, match and
+    /// priority.
     fn replace(&mut self, old: Option<&FlowEntry>, new: Option<&FlowEntry>) {
         match (old, new) {
             (None, Some(new)) => {
-                let at = usize::from(new.table.0);
-                if self.tables.len() <= at {
-                    self.tables.resize_with(at + 1, || None);
+                let index = usize::from(new.table.0);
+                if self.tables.len() <= index {
+                    self.tables.resize_with(index + 1, || None);
                 }
                 let (settings, is_filling) = (&self.settings, self.is_filling);
-                let table = self.tables[at].get_or_insert_with(|| {
+                let table = self.tables[index].get_or_insert_with(|| {
                     let mut table = FlowTable::new(settings.clone());
                     if is_filling {
                         table.begin_filling();
@@ -230,11 +233,11 @@ impl Side {
             }
             (Some(old), None) => {
                 self.recent.push(EntryChange::Removed(old.id));
-                let at = usize::from(old.table.0);
-                let table = self.tables[at].as_mut().expect("its table");
+                let index = usize::from(old.table.0);
+                let table = self.tables[index].as_mut().expect("its table");
                 assert!(table.remove(old.id), "an entry of its table");
                 if table.is_empty() {
-                    self.tables[at] = None;
+                    self.tables[index] = None;
                 }
                 self.flows[old.id.index()] = None;
             }
@@ -243,11 +246,11 @@ impl Side {
     }
 
     fn set(&mut self, entry: &FlowEntry) {
-        let at = entry.id.index();
-        if self.flows.len() <= at {
-            self.flows.resize_with(at + 1, || None);
+        let index = entry.id.index();
+        if self.flows.len() <= index {
+            self.flows.resize_with(index + 1, || None);
         }
-        self.flows[at] = Some(SideFlow {
+        self.flows[index] = Some(SideFlow {
             instructions: Arc::clone(&entry.instructions),
             cookie: entry.cookie,
             is_miss: entry.is_table_miss(),
@@ -255,7 +258,7 @@ impl Side {
     }
 }
 
-/// A bucket, ready to process packets.
+/// Prepares a bucket for processing packets.
 fn ready(bucket: &Bucket, place: Place) -> SideBucket {
     let mut set = ActionSet::default();
     set.write(&bucket.actions);
@@ -268,8 +271,8 @@ fn ready(bucket: &Bucket, place: Place) -> SideBucket {
     }
 }
 
-/// How an engine of a family's entries is to be arranged: computed beside workers and
-/// changes, by a [`Planner`](super::Planner).
+/// A plan that re-optimises the engine of a family's entries. A
+/// [`Planner`](super::Planner) computes it without blocking workers or changes.
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub(super) table: TableId,
@@ -277,7 +280,7 @@ pub struct Plan {
     pub(super) plan: LookupPlan,
 }
 
-/// The stores check messages before there are changes, so every change is accepted.
+/// Accepts every change, since the stores check messages before they make changes.
 pub(super) struct AllAccepted;
 
 impl Replica for Side {
@@ -293,9 +296,9 @@ impl Replica for Side {
     }
 
     fn operate(&mut self, plan: &Plan) {
-        let at = usize::from(plan.table.0);
-        if let Some(table) = self.tables.get_mut(at).and_then(Option::as_mut) {
-            // The engine may be another one by now.
+        let index = usize::from(plan.table.0);
+        if let Some(table) = self.tables.get_mut(index).and_then(Option::as_mut) {
+            // Ignored if the engine was replaced since the plan was computed.
             table.install(plan.family, &plan.plan);
         }
     }
@@ -304,12 +307,12 @@ impl Replica for Side {
         (plan.table, plan.family) == (earlier.table, earlier.family)
     }
 
-    /// Moves that many entries from an engine to the one that is to replace it, and as
-    /// many to where plans want them.
+    /// Moves up to `steps` entries to engines over wider keys, and makes up to `steps` steps
+    /// of installing plans in each engine.
     fn maintain(&mut self, steps: usize) -> bool {
-        let mut left = steps;
+        let mut steps_left = steps;
         for table in self.tables.iter_mut().flatten() {
-            left -= table.maintain(left);
+            steps_left -= table.maintain(steps_left);
         }
         self.is_unfinished()
     }

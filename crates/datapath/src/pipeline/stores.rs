@@ -1,5 +1,5 @@
-//! What a pipeline was told: entries, groups, meters, ports; and what follows for each
-//! of them from what happens to others.
+//! Stores of all entries, groups, meters and ports. They check messages, carry them out and
+//! undo them. Removing a group or meter also removes the entries that use it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::group::{GroupChange, GroupStore};
 use crate::limits::MAX_PACKET_ACTIONS;
 use crate::meter::{MeterChange, MeterId, MeterStore};
 
-/// What a pipeline was told.
+/// The entries, groups, meters and ports of a pipeline.
 #[derive(Default)]
 pub(super) struct Stores {
     pub(super) flows: FlowStore,
@@ -33,10 +33,10 @@ pub(super) struct Stores {
 }
 
 impl Stores {
-    /// Carries messages out, all or none; what was changed, in order.
+    /// Carries out all messages or none. Returns the changes in order.
     ///
     /// # Errors
-    /// The first message that cannot be carried out, and why.
+    /// The index of the first message that cannot be carried out, and the reason.
     pub(super) fn apply(
         &mut self,
         messages: &[Message],
@@ -60,35 +60,35 @@ impl Stores {
     ) -> Result<(), OpenFlowError> {
         match message {
             Message::Flow(message) => {
-                // Those of a deletion say nothing.
+                // A deletion does not use its instructions.
                 if !matches!(message.command, Command::Delete { .. }) {
                     self.check_references(&message.instructions)?;
                 }
-                let made = self.flows.apply(message, now)?;
-                changes.extend(made.into_iter().map(Change::Flow));
+                let flow_changes = self.flows.apply(message, now)?;
+                changes.extend(flow_changes.into_iter().map(Change::Flow));
             }
             Message::Group(message) => {
                 for change in self.groups.apply(message)? {
-                    let gone = match &change {
+                    let removed = match &change {
                         GroupChange::Removed(group) => Some(group.id),
                         _ => None,
                     };
-                    let places = self.place_group(&change);
-                    changes.push(Change::Group(change, GroupSlots(Box::new(places))));
-                    if let Some(group) = gone {
+                    let slots = GroupSlots(Box::new(self.place_group(&change)));
+                    changes.push(Change::Group(change, slots));
+                    if let Some(group) = removed {
                         self.remove_users(Used::Group(group), RemovalReason::GroupDelete, changes);
                     }
                 }
             }
             Message::Meter(message) => {
                 for change in self.meters.apply(message)? {
-                    let gone = match &change {
+                    let removed = match &change {
                         MeterChange::Removed(meter) => Some(meter.id),
                         _ => None,
                     };
-                    let places = self.place_meter(&change);
-                    changes.push(Change::Meter(change, MeterSlots(places)));
-                    if let Some(meter) = gone {
+                    let slots = MeterSlots(self.place_meter(&change));
+                    changes.push(Change::Meter(change, slots));
+                    if let Some(meter) = removed {
                         self.remove_users(Used::Meter(meter), RemovalReason::MeterDelete, changes);
                     }
                 }
@@ -99,7 +99,7 @@ impl Stores {
             }
             Message::Port(port, state) => {
                 if !port.is_physical() && *port != PortNo::LOCAL {
-                    let message = format!("{port} is no port");
+                    let message = format!("{port} is not a port");
                     return Err(OpenFlowError::new(ErrorCode::BadPort, message));
                 }
                 let old = self.ports.set(*port, *state);
@@ -113,7 +113,7 @@ impl Stores {
         Ok(())
     }
 
-    /// Takes changes back.
+    /// Undoes changes.
     pub(super) fn undo(&mut self, changes: Vec<Change>) {
         for change in changes.into_iter().rev() {
             match change {
@@ -155,22 +155,22 @@ impl Stores {
         }
     }
 
-    /// Removes an entry whose time is over.
+    /// Removes an expired entry.
     pub(super) fn expire(&mut self, id: RuleId, reason: RemovalReason) -> Option<Change> {
         self.flows.remove(id, reason).map(Change::Flow)
     }
 
-    /// Where a group is counted.
+    /// Returns the counter places of a group.
     pub(super) fn group_places(&self, id: GroupId) -> Option<&GroupPlaces> {
         self.group_places.get(&id)
     }
 
-    /// What measures for a meter.
+    /// Returns the limiter of a meter.
     pub(super) fn limiter(&self, id: MeterId) -> Option<&Arc<Limiter>> {
         self.limiters.get(&id)
     }
 
-    /// Removes the flow entries that use what is gone.
+    /// Removes the flow entries that use a removed group or meter.
     fn remove_users(&mut self, used: Used, reason: RemovalReason, changes: &mut Vec<Change>) {
         let ids: Vec<RuleId> = self.flows.users(used).collect();
         for id in ids {
@@ -179,7 +179,7 @@ impl Stores {
         }
     }
 
-    /// Checks that what instructions refer to is there.
+    /// Checks that the groups and meters of instructions exist, and the work of the actions.
     fn check_references(&self, instructions: &Instructions) -> Result<(), OpenFlowError> {
         if let Some(meter) = instructions.meter
             && self.meters.get(meter).is_none()
@@ -198,8 +198,8 @@ impl Stores {
         self.check_work(&instructions.apply)
     }
 
-    /// Checks that a list of actions can be carried out whole, with the groups in it as
-    /// they are now.
+    /// Checks that a list of actions, with its present groups, takes no more actions than a
+    /// packet may.
     fn check_work(&self, actions: &[Action]) -> Result<(), OpenFlowError> {
         let mut work = actions.len() as u64;
         for action in actions {
@@ -218,8 +218,8 @@ impl Stores {
         Err(OpenFlowError::new(ErrorCode::TooManyActions, message))
     }
 
-    /// Finds places for a group as it is now: the one that it had, and others for its
-    /// buckets, which are others (§7.3.4.2: a modification clears their counters).
+    /// Assigns counter places after a change of a group. The group keeps its place. Its
+    /// buckets get new places, since a modification clears their counters (§7.3.4.2).
     fn place_group(&mut self, change: &GroupChange) -> Places<GroupPlaces> {
         let id = match change {
             GroupChange::Added(group) | GroupChange::Removed(group) => group.id,
@@ -227,13 +227,13 @@ impl Stores {
         };
         let old = self.group_places.remove(&id);
         let new = new_group(change).map(|group| {
-            let all = match &old {
+            let group_place = match &old {
                 Some(places) => places.all,
                 None => self.book.take(),
             };
             let buckets = group.buckets.iter().map(|_| self.book.take());
             GroupPlaces {
-                all,
+                all: group_place,
                 buckets: buckets.collect(),
             }
         });
@@ -241,7 +241,7 @@ impl Stores {
         Places { old, new }
     }
 
-    /// The same for a meter, which begins anew to measure.
+    /// Assigns counter places after a change of a meter. Its token buckets are full again.
     fn place_meter(&mut self, change: &MeterChange) -> Places<Arc<Limiter>> {
         let id = match change {
             MeterChange::Added(meter) | MeterChange::Removed(meter) => meter.id,
@@ -249,13 +249,13 @@ impl Stores {
         };
         let old = self.limiters.remove(&id);
         let new = new_meter(change).map(|meter| {
-            let place = match &old {
+            let meter_place = match &old {
                 Some(limiter) => limiter.place,
                 None => self.book.take(),
             };
             let bands = meter.bands.iter().map(|_| self.book.take());
             let bands = bands.collect();
-            Arc::new(Limiter::new(meter, place, bands))
+            Arc::new(Limiter::new(meter, meter_place, bands))
         });
         put(&mut self.limiters, id, new.clone());
         Places { old, new }

@@ -1,18 +1,17 @@
-//! What a thread has counted: packets and bytes of entries, groups, meters and tables.
+//! Counters of a worker: packets and bytes of entries, groups, meters and tables.
 //!
-//! Each worker counts for itself, in cells that nobody else writes; the sum over
-//! workers counts. Who reads while a worker counts may find a packet whose bytes are
-//! still to be added; once the worker has gone on, both are there.
+//! Each worker counts in its own cells, which no other thread writes. A counter is the sum
+//! over all workers. A reader may see a packet before its bytes are added; soon after, both
+//! are visible.
 //!
 //! ```text
-//! entries:            [ 0 … 63 ] [ 64 … 191 ] [ 192 … 447 ] …    by their numbers
-//! groups, meters:     the same, by the places that they were given
+//! entries:            [ 0 … 63 ] [ 64 … 191 ] [ 192 … 447 ] …    by entry number
+//! groups, meters:     the same, by the place assigned to each counter
 //! ```
-//! Cells come in pieces, each twice as large as the one before, so none ever moves.
+//! Cells are allocated in pieces, each twice as large as the previous one, so no cell moves.
 //!
-//! A number or place is given to something new only after every worker has gone on
-//! from the version in which it was something else, and its cells are set to 0 then.
-//! So nothing is counted twice, and nothing is lost.
+//! A number or place is reused only after every worker has left the versions that used it
+//! for something else. Then its cells are set to 0. So nothing is counted twice or lost.
 
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
@@ -26,7 +25,7 @@ use crate::cache::path::PathId;
 use crate::flow::TableId;
 use crate::limits::PacketLimit;
 
-/// Packets and bytes. A packet has the bytes of its frame at the moment.
+/// Packets and bytes. The bytes of a packet are the bytes of its frame when it is counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Count {
     /// Packets.
@@ -36,7 +35,7 @@ pub struct Count {
 }
 
 impl Count {
-    /// The sum of both.
+    /// Returns the sum of two counts.
     #[must_use]
     pub fn and(self, other: Count) -> Count {
         Count {
@@ -53,45 +52,45 @@ impl Count {
     }
 }
 
-/// What came to a table.
+/// The counts of a table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TableCount {
     /// Packets that were looked up.
     pub lookups: u64,
-    /// Those that an entry matched.
+    /// Packets that an entry matched.
     pub matched: u64,
 }
 
-/// What came to a group.
+/// The counts of a group.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GroupCount {
-    /// Packets that were sent to it.
+    /// Packets that were sent to the group.
     pub all: Count,
-    /// Those that went to each bucket.
+    /// Packets that went to each bucket.
     pub buckets: Vec<Count>,
 }
 
-/// What came to a meter.
+/// The counts of a meter.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MeterCount {
-    /// Packets that came.
+    /// Packets that reached the meter.
     pub all: Count,
-    /// Those that each band was applied to.
+    /// Packets to which each band was applied.
     pub bands: Vec<Count>,
 }
 
-/// Where something is counted that has no number of its own for that.
+/// The number of a counter of a group, bucket, meter or band.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place(pub(super) u32);
 
-/// Where a group and its buckets are counted.
+/// The counter places of a group and its buckets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct GroupPlaces {
     pub(super) all: Place,
     pub(super) buckets: Vec<Place>,
 }
 
-/// Gives places, the smallest that is free.
+/// Assigns places: always the smallest free number.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PlaceBook {
     free: BTreeSet<u32>,
@@ -103,9 +102,9 @@ impl PlaceBook {
         if let Some(place) = self.free.pop_first() {
             return Place(place);
         }
-        let place = self.next;
-        self.next = place.checked_add(1).expect("fewer places than numbers");
-        Place(place)
+        let number = self.next;
+        self.next = number.checked_add(1).expect("fewer places than numbers");
+        Place(number)
     }
 
     pub(super) fn give_back(&mut self, place: Place) {
@@ -119,12 +118,12 @@ impl PlaceBook {
 pub(super) struct Cell {
     packets: AtomicU64,
     bytes: AtomicU64,
-    /// In nanoseconds.
+    /// The time of the last packet, in nanoseconds.
     last: AtomicU64,
 }
 
 impl Cell {
-    /// Adds a packet. Nobody else writes.
+    /// Adds a packet. Only the worker calls this.
     #[inline]
     pub(super) fn count(&self, bytes: usize, now: u64) {
         let count = Count {
@@ -134,7 +133,7 @@ impl Cell {
         self.count_all(count, now);
     }
 
-    /// Adds packets, the last of which came at a time.
+    /// Adds packets; the last one arrived at time `last`.
     #[inline]
     fn count_all(&self, count: Count, last: u64) {
         let packets = self.packets.load(Relaxed) + count.packets;
@@ -144,12 +143,12 @@ impl Cell {
         self.last.store(last, Relaxed);
     }
 
-    /// Adds packets that came before, in part perhaps after what is counted here.
+    /// Adds counts whose last packet may be earlier or later than the cell's last packet.
     fn add(&self, count: Count, last: u64) {
         self.count_all(count, last.max(self.last.load(Relaxed)));
     }
 
-    /// Packets so far.
+    /// Returns the number of packets.
     #[inline]
     pub(super) fn packets(&self) -> u64 {
         self.packets.load(Relaxed)
@@ -170,36 +169,37 @@ impl Cell {
     }
 }
 
-/// Cells of the first piece, as a power of 2.
-const FIRST: usize = 6;
+/// The base-2 logarithm of the number of cells in the first piece.
+const FIRST_PIECE_BITS: usize = 6;
 
-/// Cells by their numbers.
+/// Cells, indexed by number.
 #[derive(Default)]
 pub(super) struct Cells {
-    pieces: [OnceLock<Box<[Cell]>>; 33 - FIRST],
+    pieces: [OnceLock<Box<[Cell]>>; 33 - FIRST_PIECE_BITS],
 }
 
 impl Cells {
-    /// The piece that has a number, and where in it.
+    /// Returns the piece of a cell, and the index in that piece.
     #[inline]
     #[allow(clippy::cast_possible_truncation)] // less than 32 bits
     fn at(number: u32) -> (usize, usize) {
-        let number = u64::from(number) + (1 << FIRST);
+        let number = u64::from(number) + (1 << FIRST_PIECE_BITS);
         let power = number.ilog2();
-        (power as usize - FIRST, (number - (1 << power)) as usize)
+        let index = number - (1 << power);
+        (power as usize - FIRST_PIECE_BITS, index as usize)
     }
 
     #[inline]
     pub(super) fn get(&self, number: u32) -> &Cell {
         let (piece, at) = Cells::at(number);
         let cells = self.pieces[piece].get_or_init(|| {
-            let cells = (0..1_usize << (piece + FIRST)).map(|_| Cell::default());
+            let cells = (0..1_usize << (piece + FIRST_PIECE_BITS)).map(|_| Cell::default());
             cells.collect()
         });
         &cells[at]
     }
 
-    /// The cell of a number, if it ever counted something.
+    /// Returns a cell if its piece is allocated.
     fn find(&self, number: u32) -> Option<&Cell> {
         let (piece, at) = Cells::at(number);
         self.pieces[piece].get().map(|cells| &cells[at])
@@ -216,13 +216,13 @@ impl Cells {
     }
 }
 
-/// What one worker has counted.
+/// The counters of one worker.
 pub(super) struct Tally {
     flows: Cells,
     others: Cells,
     tables: Vec<(AtomicU64, AtomicU64)>,
     paths: PathCounts,
-    /// Packets that were dropped at a limit, by the limit.
+    /// Packets dropped at each limit.
     limits: [AtomicU64; PacketLimit::ALL.len()],
 }
 
@@ -237,7 +237,7 @@ impl Tally {
         }
     }
 
-    /// Counts packets that an entry wins, and their bytes.
+    /// Counts packets and bytes that an entry wins.
     #[inline]
     pub(super) fn count_flows(&self, id: RuleId, (packets, bytes): (usize, usize), now: u64) {
         let count = Count {
@@ -247,25 +247,25 @@ impl Tally {
         self.flows.get(id.get()).count_all(count, now);
     }
 
-    /// A packet on a path.
+    /// Counts a packet on a path.
     #[inline]
     pub(super) fn count_path(&self, path: PathId, bytes: usize, now: u64) {
         self.paths.count(path.0, bytes, now);
     }
 
-    /// Fetches the cells of paths into the processor's cache: all together, since they
-    /// are anywhere in memory.
+    /// Loads the cells of paths into the CPU cache, all together so that the cache misses
+    /// overlap.
     pub(super) fn fetch_paths(&self, paths: impl Iterator<Item = PathId>) {
         self.paths.fetch(paths.map(|path| path.0));
     }
 
-    /// A path has entries that it counts for from now on.
+    /// Opens a path, which then counts for the entries of `steps`.
     pub(super) fn open_path(&self, path: PathId, steps: impl Iterator<Item = (TableId, Winner)>) {
         self.close_path(path);
         self.paths.open(path, steps);
     }
 
-    /// A path counts no more; its entries have what it has counted.
+    /// Closes a path and adds its counts to its entries.
     pub(super) fn close_path(&self, path: PathId) {
         self.paths.close(path, |closed| self.add_closed(closed));
     }
@@ -282,7 +282,7 @@ impl Tally {
         self.others.get(place.0).count(bytes, now);
     }
 
-    /// A packet is dropped at a limit.
+    /// Counts a packet dropped at a limit.
     pub(super) fn count_limit(&self, limit: PacketLimit) {
         let cell = &self.limits[limit as usize];
         cell.store(cell.load(Relaxed) + 1, Relaxed);
@@ -298,15 +298,15 @@ impl Tally {
 
     #[inline]
     fn add_table(&self, table: TableId, lookups: u64, matched: u64) {
-        let (all, hits) = &self.tables[usize::from(table.0)];
-        all.store(all.load(Relaxed) + lookups, Relaxed);
+        let (looked_up, hits) = &self.tables[usize::from(table.0)];
+        looked_up.store(looked_up.load(Relaxed) + lookups, Relaxed);
         hits.store(hits.load(Relaxed) + matched, Relaxed);
     }
 
-    /// What an entry has matched, and when it did last.
+    /// Returns the count of an entry and the time of its last packet.
     pub(super) fn flow(&self, id: RuleId) -> (Count, Duration) {
-        let own = || self.flows.read(id.get());
-        let (count, last) = self.paths.flow(id, own);
+        let read_cell = || self.flows.read(id.get());
+        let (count, last) = self.paths.flow(id, read_cell);
         (count, Duration::from_nanos(last))
     }
 
@@ -314,36 +314,40 @@ impl Tally {
         self.others.read(place.0).0
     }
 
-    /// What came to a table: nothing if there is no table of that number.
+    /// Returns the counts of a table; zeros for an invalid table number.
     pub(super) fn table(&self, table: TableId) -> TableCount {
-        let Some((all, hits)) = self.tables.get(usize::from(table.0)) else {
+        let Some((looked_up, hits)) = self.tables.get(usize::from(table.0)) else {
             return TableCount::default();
         };
         self.paths.table(table, || TableCount {
-            lookups: all.load(Relaxed),
+            lookups: looked_up.load(Relaxed),
             matched: hits.load(Relaxed),
         })
     }
 
-    /// Begins at 0 with an entry. No worker may count it meanwhile.
+    /// Sets the counters of an entry to 0. No worker may count the entry during this call.
     pub(super) fn clear_flow(&self, id: RuleId) {
         self.paths.forget(id);
         self.flows.clear(id.get());
     }
 
-    /// Begins at 0 with a place. No worker may count there meanwhile.
+    /// Sets the counter of a place to 0. No worker may count there during this call.
     pub(super) fn clear(&self, place: Place) {
         self.others.clear(place.0);
     }
 
-    /// Adds all that another one has counted, which counts no more.
-    pub(super) fn absorb(&self, other: &Tally) {
-        other.paths.close_all(|closed| other.add_closed(closed));
-        let kinds = [(&self.flows, &other.flows), (&self.others, &other.others)];
+    /// Adds all counts of a tally whose worker has been dropped.
+    pub(super) fn absorb(&self, dropped: &Tally) {
+        let paths = &dropped.paths;
+        paths.close_all(|closed| dropped.add_closed(closed));
+        let kinds = [
+            (&self.flows, &dropped.flows),
+            (&self.others, &dropped.others),
+        ];
         for (to, from) in kinds {
             for (piece, cells) in from.pieces.iter().enumerate() {
                 let Some(cells) = cells.get() else { continue };
-                let first = (1_u64 << (piece + FIRST)) - (1 << FIRST);
+                let first = (1_u64 << (piece + FIRST_PIECE_BITS)) - (1 << FIRST_PIECE_BITS);
                 for (number, cell) in (first..).zip(cells) {
                     let (count, last) = cell.read();
                     let Ok(number) = u32::try_from(number) else {
@@ -355,17 +359,17 @@ impl Tally {
                 }
             }
         }
-        for (to, from) in self.limits.iter().zip(&other.limits) {
+        for (to, from) in self.limits.iter().zip(&dropped.limits) {
             to.store(to.load(Relaxed) + from.load(Relaxed), Relaxed);
         }
-        for (to, from) in self.tables.iter().zip(&other.tables) {
+        for (to, from) in self.tables.iter().zip(&dropped.tables) {
             to.0.store(to.0.load(Relaxed) + from.0.load(Relaxed), Relaxed);
             to.1.store(to.1.load(Relaxed) + from.1.load(Relaxed), Relaxed);
         }
     }
 }
 
-/// A time as workers keep it: nanoseconds, which last for 584 years.
+/// Converts a time to nanoseconds in 64 bits, enough for 584 years.
 pub(super) fn nanoseconds(now: Duration) -> u64 {
     u64::try_from(now.as_nanos()).unwrap_or(u64::MAX)
 }
@@ -380,7 +384,7 @@ mod tests {
         let numbers = (0..1000).chain([u32::MAX - 1, u32::MAX, 1 << 20, (1 << 20) - 64]);
         for number in numbers {
             let (piece, at) = Cells::at(number);
-            assert!(at < 1 << (piece + FIRST), "{number}");
+            assert!(at < 1 << (piece + FIRST_PIECE_BITS), "{number}");
             assert!(piece < Cells::default().pieces.len(), "{number}");
             assert!(seen.insert((piece, at)), "{number}");
         }
@@ -388,15 +392,15 @@ mod tests {
 
     #[test]
     fn what_a_worker_counted_is_added_to_what_others_did() {
-        let (kept, left) = (Tally::new(), Tally::new());
-        for (tally, number, bytes) in [(&kept, 3, 10), (&left, 3, 5), (&left, 700, 7)] {
+        let (former, dropped) = (Tally::new(), Tally::new());
+        for (tally, number, bytes) in [(&former, 3, 10), (&dropped, 3, 5), (&dropped, 700, 7)] {
             tally.count_flows(RuleId::new(number).unwrap(), (1, bytes), u64::from(number));
             tally.count(Place(number), bytes, 1);
             tally.count_table(TableId(2), 2, 1);
             tally.count_limit(PacketLimit::Copies);
         }
-        kept.absorb(&left);
-        let flow = |number| kept.flow(RuleId::new(number).unwrap());
+        former.absorb(&dropped);
+        let flow = |number| former.flow(RuleId::new(number).unwrap());
         assert_eq!(
             flow(3).0,
             Count {
@@ -415,15 +419,15 @@ mod tests {
             )
         );
         assert_eq!(
-            kept.place(Place(3)),
+            former.place(Place(3)),
             Count {
                 packets: 2,
                 bytes: 15
             }
         );
-        let limits = PacketLimit::ALL.map(|limit| kept.limits(limit));
+        let limits = PacketLimit::ALL.map(|limit| former.limits(limit));
         assert_eq!(limits, [0, 3]);
-        let table = kept.table(TableId(2));
+        let table = former.table(TableId(2));
         assert_eq!((table.lookups, table.matched), (6, 3));
     }
 }

@@ -1,9 +1,9 @@
-//! One packet's whole story: which entries it met, why, and what became of it.
+//! A trace of one packet: its lookups with the reasons for their winners, actions, outputs.
 //!
-//! The packet goes the way that all packets go, with somebody who watches. Nothing is
-//! counted, and meters say what they would do. What is told besides of each lookup,
-//! entries that nearly won and the fields that mattered, comes from a plain look at
-//! all entries of the table.
+//! The packet is processed like any packet, with an [`Observer`]. Nothing is counted, and
+//! meters report what they would do but keep their tokens. Each lookup also has the entries
+//! that nearly won and the fields that mattered. They come from a search of all entries of
+//! the table.
 
 use std::cell::RefCell;
 use std::time::Duration;
@@ -22,64 +22,64 @@ use crate::limits::PacketLimit;
 use crate::meter::{BandKind, MeterId};
 use crate::packet::Packet;
 
-/// What became of a packet, step by step.
+/// The steps of a packet through the pipeline.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Story {
-    /// In the order in which they were made.
+    /// The steps in order.
     pub steps: Vec<Step>,
 }
 
-/// A step of a packet's way.
+/// A step of a packet through the pipeline.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// It was looked up in a table.
+    /// The packet was looked up in a table.
     Lookup(Box<Lookup>),
-    /// It came to a meter: the number of the band that was applied, and what it does.
+    /// The packet passed a meter.
     Metered {
         /// The meter.
         meter: MeterId,
-        /// The band; `None` where no rate was exceeded.
+        /// The number and kind of the applied band; `None` if no rate was exceeded.
         band: Option<(usize, BandKind)>,
     },
     /// An action was carried out.
     Action {
         /// The action.
         action: Action,
-        /// Fields that it changed.
+        /// Fields that the action changed.
         changes: Vec<FieldChange>,
     },
-    /// A meter changed fields.
+    /// A meter changed fields of the packet.
     Remarked(Vec<FieldChange>),
-    /// The actions that follow are those of the packet's action set.
+    /// The actions of the packet's action set follow.
     ActionSet,
-    /// It goes to a bucket of a group; `None` where no bucket is live. The steps up to
-    /// [`Step::BucketDone`] are those of a copy.
+    /// A copy of the packet goes to a bucket of a group. The steps up to
+    /// [`Step::BucketDone`] are steps of the copy.
     Bucket {
         /// The group.
         group: GroupId,
-        /// The bucket's number, from 0.
+        /// The bucket's number, from 0; `None` if no bucket is live.
         bucket: Option<usize>,
     },
     /// The bucket's actions are done.
     BucketDone,
-    /// It was dropped at a limit: no action follows.
+    /// The packet was dropped at a limit: no action follows.
     Limited(PacketLimit),
-    /// It went out.
+    /// The packet was sent to a port.
     Sent {
-        /// By this port.
+        /// The output port.
         port: PortNo,
-        /// From a queue, if one was chosen.
+        /// The queue, if one was chosen.
         queue: Option<u32>,
-        /// As it was then.
+        /// The packet's bytes at this step.
         bytes: Vec<u8>,
     },
-    /// It went to the controller.
+    /// The packet was sent to the controller.
     ToController {
-        /// Why.
+        /// The reason.
         reason: PacketInReason,
-        /// At most so many of its bytes.
+        /// The maximum number of bytes to send.
         max_len: u16,
-        /// As it was then.
+        /// The packet's bytes at this step.
         bytes: Vec<u8>,
     },
 }
@@ -89,14 +89,14 @@ pub enum Step {
 pub struct Lookup {
     /// The table.
     pub table: TableId,
-    /// Entries of the table.
+    /// The number of entries in the table.
     pub entries: usize,
-    /// The entry that won the packet.
+    /// The winning entry.
     pub winner: Option<FlowEntry>,
-    /// Entries that would have won it if a few fields were different, closest first.
+    /// Entries that would have won if a few fields were different, fewest differences first.
     pub near: Vec<NearMiss>,
-    /// Fields that tell the winner and all better entries apart for this packet: while
-    /// they stay the same, so does the winner.
+    /// Fields that decide between the winner and all better entries for this packet. While
+    /// their values stay the same, the winner does as well.
     pub mattered: Vec<Field>,
 }
 
@@ -105,41 +105,41 @@ pub struct Lookup {
 pub struct NearMiss {
     /// The entry.
     pub entry: FlowEntry,
-    /// What it wants and the packet does not have.
+    /// The entry's fields that do not match the packet.
     pub differences: Vec<Difference>,
 }
 
-/// What an entry wants and a packet does not have.
+/// A field of an entry that does not match a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// What the packet has; `None` where it lacks the field.
+    /// The packet's value; `None` if it lacks the field.
     pub has: Option<u128>,
-    /// What the entry wants.
+    /// The value and mask that the entry requires.
     pub wants: FieldValue,
 }
 
-/// A field that was changed.
+/// A changed field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FieldChange {
     /// The field.
     pub field: Field,
-    /// What it was; `None` where the packet lacked it.
+    /// The old value; `None` if the packet lacked the field.
     pub old: Option<u128>,
-    /// What it is; `None` where the packet lacks it now.
+    /// The new value; `None` if the packet now lacks the field.
     pub new: Option<u128>,
 }
 
 impl Story {
-    /// Whether the packet, or a copy of it, went anywhere.
+    /// True if neither the packet nor a copy of it was sent.
     #[must_use]
     pub fn is_dropped(&self) -> bool {
-        let gone = |step: &Step| matches!(step, Step::Sent { .. } | Step::ToController { .. });
-        !self.steps.iter().any(gone)
+        let sends = |step: &Step| matches!(step, Step::Sent { .. } | Step::ToController { .. });
+        !self.steps.iter().any(sends)
     }
 }
 
-/// Tells the story of a packet that comes at a time, with up to so many entries that
-/// nearly won it for each lookup.
+/// Returns the steps of a packet that arrives at `now`. Each lookup has up to `near` entries
+/// that nearly won.
 pub(super) fn trace(pipeline: &Pipeline, packet: &Packet, now: Duration, near: usize) -> Story {
     let steps = RefCell::new(Vec::new());
     let mut watcher = Watcher {
@@ -182,7 +182,7 @@ struct Watcher<'t> {
     pipeline: &'t Pipeline,
     steps: &'t RefCell<Vec<Step>>,
     near: usize,
-    /// The packet before the action that is being carried out.
+    /// The packet's key before the present action.
     before: Option<PacketKey>,
 }
 
@@ -215,11 +215,11 @@ impl Observer for Watcher<'_> {
         let Some(before) = self.before.take() else {
             return;
         };
-        let found = changes(&before, packet.key());
+        let new_changes = changes(&before, packet.key());
         let mut steps = self.steps.borrow_mut();
         match steps.last_mut() {
-            Some(Step::Action { changes, .. }) => *changes = found,
-            _ => steps.push(Step::Remarked(found)),
+            Some(Step::Action { changes, .. }) => *changes = new_changes,
+            _ => steps.push(Step::Remarked(new_changes)),
         }
     }
 
@@ -248,7 +248,7 @@ fn value(key: &PacketKey, field: Field) -> Option<u128> {
     key.has(field).then(|| key.get(field))
 }
 
-/// Fields that differ, in the order of their numbers.
+/// Returns the fields that differ, in the order of their numbers.
 fn changes(old: &PacketKey, new: &PacketKey) -> Vec<FieldChange> {
     let fields = Field::all().map(|field| FieldChange {
         field,
@@ -258,7 +258,7 @@ fn changes(old: &PacketKey, new: &PacketKey) -> Vec<FieldChange> {
     fields.filter(|change| change.old != change.new).collect()
 }
 
-/// What an entry wants and a packet does not have.
+/// Returns the entry's fields that do not match the packet.
 fn differences(entry: &FlowEntry, key: &PacketKey) -> Vec<Difference> {
     let values = entry.flow.values().iter();
     let unmet = values.filter_map(|wants| {
@@ -289,16 +289,17 @@ fn lookup(
         })
         .collect();
     misses.sort_by_key(|miss| (miss.differences.len(), rank(&miss.entry)));
-    // What the winner looks at, and of each better entry a field that refuses the
-    // packet: one that is there already if there is one.
+    // The winner's fields, and for each better entry a field that does not match: a field
+    // already in the list, if possible.
     let mut mattered: Vec<Field> = Vec::new();
     if let Some(winner) = winner {
         mattered.extend(winner.flow.values().iter().map(|value| value.field));
     }
     for miss in &misses {
-        let mut fields = miss.differences.iter().map(|one| one.wants.field);
-        let is_told_apart = fields.clone().any(|field| mattered.contains(&field));
-        if !is_told_apart {
+        let differences = miss.differences.iter();
+        let mut fields = differences.map(|difference| difference.wants.field);
+        let is_decided = fields.clone().any(|field| mattered.contains(&field));
+        if !is_decided {
             mattered.extend(fields.next());
         }
     }

@@ -1,4 +1,4 @@
-//! Actions and instructions.
+//! Reads actions and instructions.
 
 use classyard_text::Fault;
 use classyard_text::line::quoted;
@@ -11,7 +11,7 @@ use crate::flow::{Instructions, TableId};
 use crate::flow_match::FieldValue;
 use crate::meter::MeterId;
 
-/// Reads what follows `actions=`: actions to apply, and instructions among them.
+/// Reads the text after `actions=`: actions to apply, mixed with instructions.
 pub(super) fn instructions<'t>(
     text: &'t str,
     kind: Kind,
@@ -21,7 +21,7 @@ pub(super) fn instructions<'t>(
     let parts = parts(text);
     for part in &parts {
         let (name, value) = named(part);
-        let again = |is_there: bool| match is_there {
+        let refuse_repeated = |is_there: bool| match is_there {
             true => Err(Fault::new(
                 part,
                 format!("`{name}` stands there twice"),
@@ -32,23 +32,23 @@ pub(super) fn instructions<'t>(
         match name {
             "drop" if parts.len() == 1 => {}
             "drop" => {
-                let found = "`drop` beside other actions";
-                return Err(Fault::new(part, found, "`drop` alone, or none"));
+                let description = "`drop` beside other actions";
+                return Err(Fault::new(part, description, "`drop` alone, or none"));
             }
             "goto_table" => {
-                again(read.goto_table.is_some())?;
+                refuse_repeated(read.goto_table.is_some())?;
                 read.goto_table = Some(TableId(number(value, "goto_table")?));
             }
             "meter" => {
-                again(read.meter.is_some())?;
+                refuse_repeated(read.meter.is_some())?;
                 read.meter = Some(MeterId(number(value, "meter")?));
             }
             "clear_actions" => {
-                again(read.clear)?;
+                refuse_repeated(read.clear)?;
                 read.clear = true;
             }
             "write_metadata" => {
-                again(read.metadata.is_some())?;
+                refuse_repeated(read.metadata.is_some())?;
                 let (value, mask) = value
                     .split_once('/')
                     .unwrap_or((value, "0xffffffffffffffff"));
@@ -56,7 +56,7 @@ pub(super) fn instructions<'t>(
                 read.metadata = Some((number(value, "write_metadata")?, mask));
             }
             "write_actions" => {
-                again(!read.write.is_empty())?;
+                refuse_repeated(!read.write.is_empty())?;
                 read.write = actions(value, kind, ports)?;
             }
             "apply_actions" => read.apply.extend(actions(value, kind, ports)?),
@@ -78,18 +78,18 @@ pub(super) fn actions<'t>(
     parts.map(|part| action(part, kind, ports)).collect()
 }
 
-/// `name:value`, `name(value)`, `name=value` or `name`.
+/// Splits `name:value`, `name(value)`, `name=value` or `name` into name and value.
 fn named(part: &str) -> (&str, &str) {
-    let end = part.find([':', '(', '=']).unwrap_or(part.len());
-    let (name, rest) = part.split_at(end);
-    let value = match rest.strip_prefix('(') {
+    let name_end = part.find([':', '(', '=']).unwrap_or(part.len());
+    let (name, tail) = part.split_at(name_end);
+    let value = match tail.strip_prefix('(') {
         Some(inner) => inner.strip_suffix(')').unwrap_or(inner),
-        None => rest.get(1..).unwrap_or_default(),
+        None => tail.get(1..).unwrap_or_default(),
     };
     (name, value)
 }
 
-/// Actions that set a field by an old name of the field.
+/// Older actions that set a field, with the name of the field.
 const OLD_NAMES: [(&str, &str); 8] = [
     ("mod_dl_src", "dl_src"),
     ("mod_dl_dst", "dl_dst"),
@@ -101,7 +101,7 @@ const OLD_NAMES: [(&str, &str); 8] = [
     ("mod_vlan_pcp", "vlan_pcp"),
 ];
 
-/// Sets the field of a name that is not in the text, so that a fault is about the part.
+/// Returns an action that sets a field whose name is not in the text. A fault names `part`.
 fn set_named<'t>(
     part: &'t str,
     field: &'static str,
@@ -167,7 +167,7 @@ fn action<'t>(part: &'t str, kind: Kind, ports: &mut PortNames<'_>) -> Result<Ac
 }
 
 fn output(port: PortNo, max_len: u16) -> Action {
-    // A length has a meaning for the controller alone.
+    // Only outputs to the controller have a length.
     let max_len = if port == PortNo::CONTROLLER {
         max_len
     } else {
@@ -180,7 +180,7 @@ fn port<'t>(text: &'t str, ports: &mut PortNames<'_>) -> Result<PortNo, Fault<'t
     ports.port(text, "output").map(PortNo)
 }
 
-/// `VALUE->FIELD`.
+/// Reads `VALUE->FIELD`.
 fn set_field<'t>(
     part: &'t str,
     text: &'t str,
@@ -203,7 +203,7 @@ fn set_field<'t>(
         ));
     }
     if set.field == Field::VlanVid {
-        // As a number, or with the bit that says that there is a tag.
+        // The text may have the presence bit of the tag or leave it out.
         set.value |= u128::from(VLAN_PRESENT);
     }
     Ok(Action::SetField(set))

@@ -1,4 +1,4 @@
-//! Fields of the datapath for those of a text.
+//! Converts fields of a text to fields of the datapath.
 
 use classyard_text::Fault;
 use classyard_text::line::quoted;
@@ -8,12 +8,12 @@ use crate::error::OpenFlowError;
 use crate::field::{Field, VLAN_PRESENT};
 use crate::flow_match::{FieldValue, FlowMatch};
 
-/// The field of a specification. Each has one, which a test checks.
+/// Returns the field of a specification. A test checks that each specification has a field.
 fn of(spec: &FieldSpec) -> Field {
     Field::from_name(spec.name).unwrap_or(Field::InPort)
 }
 
-/// The match of a flow.
+/// Returns the match of a flow.
 pub(super) fn flow_match<'t>(flow: &FlowLine<'t>, line: &'t str) -> Result<FlowMatch, Fault<'t>> {
     let mut values: Vec<FieldValue> = Vec::with_capacity(flow.demands().len() + 1);
     values.extend(flow.demands().iter().map(|demand| FieldValue {
@@ -39,7 +39,8 @@ pub(super) fn flow_match<'t>(flow: &FlowLine<'t>, line: &'t str) -> Result<FlowM
     FlowMatch::new(values).map_err(|error| refused(&error, flow, line))
 }
 
-/// The tag that a priority in it implies, if the flow does not say it already.
+/// Returns the match on a VLAN tag that a match on the VLAN priority implies, unless the flow
+/// already matches the VLAN number.
 fn implied_tag<'t>(
     priority: &Demand<'t>,
     number: Option<&Demand<'t>>,
@@ -48,7 +49,7 @@ fn implied_tag<'t>(
         return Err(Fault::new(
             priority.text,
             format!(
-                "{} matches packets without a VLAN tag and some with one",
+                "{} matches packets without a VLAN tag and some packets with a tag",
                 quoted(priority.text)
             ),
             "a flow for packets without a tag (vlan_tci=0), and one for those with a tag",
@@ -62,17 +63,17 @@ fn implied_tag<'t>(
     }))
 }
 
-/// The fault of a match that is refused, about the field that is wrong in it.
+/// Returns the fault of a refused match, about its wrong field.
 fn refused<'t>(error: &OpenFlowError, flow: &FlowLine<'t>, line: &'t str) -> Fault<'t> {
     let demand = flow
         .demands()
         .iter()
         .find(|demand| Some(of(demand.field)) == error.field());
     let part = demand.map_or(line, |demand| demand.text);
-    Fault::new(part, error.to_string(), super::TAKEN)
+    Fault::new(part, error.to_string(), super::ACCEPTED_MESSAGE)
 }
 
-/// A field and a value of it, under one of its names.
+/// Reads a value of the field that has the name `name`.
 pub(super) fn value<'t>(
     name: &'t str,
     text: &'t str,
@@ -92,7 +93,7 @@ pub(super) fn value<'t>(
 mod tests {
     use super::*;
 
-    /// The reader of texts and the datapath have the same fields.
+    /// Checks that the text parser and the datapath have the same fields.
     #[test]
     fn every_field_is_read_with_its_width_and_masks() {
         for field in Field::all() {

@@ -1,9 +1,9 @@
-//! Filling a pipeline from a text piece by piece.
+//! Fills a pipeline from a text piece by piece.
 //!
 //! # Data layout
-//! The text is held by the caller. Of flows, only the messages of one piece are held at a
-//! time, and 4 bytes a flow for its line. Groups and meters are held as messages until
-//! they are carried out, since groups may refer to groups that stand behind them.
+//! The caller holds the text. Only the flow messages of one piece are held at a time, and 4
+//! bytes for the line of each flow. All messages about groups and meters are held together,
+//! since a group may refer to a later group.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -21,46 +21,46 @@ use crate::flow_table::TableError;
 use crate::meter::MeterId;
 use crate::pipeline::{Change, Message, Pipeline};
 
-/// Flows that are carried out together: enough that publishing a version costs little
-/// for each, few enough that their messages take little memory.
-const FLOWS_A_PIECE: usize = 1024;
+/// Flows in a piece. More flows make publishing cheaper for each flow, fewer flows take less
+/// memory.
+const FLOWS_PER_PIECE: usize = 1024;
 
-/// A pipeline that was filled from a text.
+/// A pipeline filled from a text.
 pub struct Filled {
     /// The pipeline.
     pub pipeline: Pipeline,
     /// The lines of its entries, groups and meters.
     pub lines: Lines,
-    /// Problems of lines that were skipped; none unless skipping was asked for.
+    /// Problems of skipped lines; empty unless `skip_bad` is set.
     pub skipped: Problems,
-    /// Remarks on what was read, one sentence each.
+    /// Remarks on the text, one sentence each.
     pub notes: Vec<String>,
 }
 
-/// Lines of entries, groups and meters. The last line about one counts.
+/// Lines of entries, groups and meters. If several lines change the same item, the last line.
 #[derive(Clone, Debug, Default)]
 pub struct Lines {
-    /// By the number of the entry; 0 for none.
+    /// Lines indexed by entry number; 0 for no line.
     flows: Vec<u32>,
     groups: HashMap<GroupId, usize>,
     meters: HashMap<MeterId, usize>,
 }
 
 impl Lines {
-    /// The line of a flow entry.
+    /// Returns the line of a flow entry.
     #[must_use]
     pub fn flow(&self, id: RuleId) -> Option<usize> {
         let line = *self.flows.get(id.index())?;
         usize::try_from(line).ok().filter(|&line| line != 0)
     }
 
-    /// The line of a group.
+    /// Returns the line of a group.
     #[must_use]
     pub fn group(&self, group: GroupId) -> Option<usize> {
         self.groups.get(&group).copied()
     }
 
-    /// The line of a meter.
+    /// Returns the line of a meter.
     #[must_use]
     pub fn meter(&self, meter: MeterId) -> Option<usize> {
         self.meters.get(&meter).copied()
@@ -74,18 +74,18 @@ impl Lines {
     }
 }
 
-/// Fills an empty pipeline with what a text says, in the order that the
-/// [module](super) describes. `source` names the text in messages.
+/// Fills an empty pipeline from a text, in the order that the [module](super) describes.
+/// `source` names the text in messages.
 ///
-/// Engines are built once over all entries, unless the pipeline has workers: then they
-/// get the entries one after the other.
+/// Engines are built once over all entries. If the pipeline has workers, engines get the
+/// entries one by one instead.
 ///
-/// With `skip_bad`, lines with problems and lines that the pipeline refuses are left out
-/// and counted.
+/// With `skip_bad`, lines with problems and lines that the pipeline refuses are skipped and
+/// counted.
 ///
 /// # Errors
-/// The problems of the text, or the first message that the pipeline refuses, unless they
-/// are skipped. The pipeline is gone then.
+/// The problems of the text, or the first message that the pipeline refuses, unless
+/// `skip_bad` is set. Then the pipeline is dropped.
 pub fn fill(
     pipeline: Pipeline,
     source: &str,
@@ -138,15 +138,15 @@ pub fn fill(
     })
 }
 
-/// The problem of a text whose entries no engine can be built over.
+/// Returns the problem of a text for whose entries no engine can be built.
 fn unbuilt(source: &str, error: &TableError) -> Problems {
-    let found = format!("flows whose engine cannot be built: {error}");
+    let description = format!("flows whose engine cannot be built: {error}");
     let mut problems = Problems::new(source);
     problems.push(Problem::at(
         1,
         "",
         "",
-        found,
+        description,
         "other flows, or another engine".to_owned(),
     ));
     problems
@@ -158,7 +158,7 @@ struct Filler<'t> {
     problems: Problems,
     reader: Reader<'t>,
     skip_bad: bool,
-    /// True after the pipeline refused a message, unless those are skipped.
+    /// True after the pipeline refused a message, unless `skip_bad` is set.
     is_refused: bool,
     good: usize,
     now: Duration,
@@ -166,13 +166,13 @@ struct Filler<'t> {
 
 impl<'t> Filler<'t> {
     fn all(&mut self, text: &'t str) {
-        let is_flow = |one: &Statement<'t>| one.kind == StatementKind::Flow;
-        let first: Vec<Statement<'t>> = statements(text).filter(|one| !is_flow(one)).collect();
-        self.piece(&first);
-        let mut piece = Vec::with_capacity(FLOWS_A_PIECE);
+        let is_flow = |statement: &Statement<'t>| statement.kind == StatementKind::Flow;
+        let non_flows = statements(text).filter(|statement| !is_flow(statement));
+        self.piece(&non_flows.collect::<Vec<Statement<'t>>>());
+        let mut piece = Vec::with_capacity(FLOWS_PER_PIECE);
         for statement in statements(text).filter(is_flow) {
             piece.push(statement);
-            if piece.len() == FLOWS_A_PIECE {
+            if piece.len() == FLOWS_PER_PIECE {
                 self.piece(&piece);
                 piece.clear();
             }
@@ -180,8 +180,8 @@ impl<'t> Filler<'t> {
         self.piece(&piece);
     }
 
-    /// Reads some statements and carries them out, unless the text is bad already: then
-    /// problems are counted only.
+    /// Reads some statements and carries them out. After an earlier problem that is not
+    /// skipped, only counts problems.
     fn piece(&mut self, statements: &[Statement<'t>]) {
         let mut located = Vec::with_capacity(statements.len());
         for statement in statements {
@@ -198,11 +198,11 @@ impl<'t> Filler<'t> {
             return;
         }
         let located = order::ordered(located);
-        let numbers: Vec<usize> = located.iter().map(|one| one.line).collect();
-        let messages: Vec<Message> = located.into_iter().map(|one| one.message).collect();
+        let numbers: Vec<usize> = located.iter().map(|line| line.line).collect();
+        let messages: Vec<Message> = located.into_iter().map(|line| line.message).collect();
         let mut done = 0;
         while done < messages.len() {
-            let end = match self.pipeline.apply(&messages[done..], self.now) {
+            let refused = match self.pipeline.apply(&messages[done..], self.now) {
                 Ok(changes) => {
                     self.note_lines(&messages[done..], &numbers[done..], &changes);
                     return;
@@ -217,25 +217,25 @@ impl<'t> Filler<'t> {
                 self.is_refused = true;
                 return;
             }
-            // Those before the refused message, which were taken back with it.
-            let before = &messages[done..end];
+            // Repeats the messages before the refused one, which were undone with it.
+            let before = &messages[done..refused];
             if let Ok(changes) = self.pipeline.apply(before, self.now) {
-                self.note_lines(before, &numbers[done..end], &changes);
+                self.note_lines(before, &numbers[done..refused], &changes);
             }
             self.good -= 1;
-            done = end + 1;
+            done = refused + 1;
         }
     }
 
     fn refuse(&mut self, statements: &[Statement<'t>], number: usize, why: String) {
-        if let Ok(at) = statements.binary_search_by_key(&number, |one| one.number) {
+        if let Ok(at) = statements.binary_search_by_key(&number, |statement| statement.number) {
             let fault = refused(&statements[at], why);
             self.problems.push_fault_of(&statements[at], fault);
         }
     }
 
-    /// Records the lines of messages that were carried out. Each flow made one entry, in
-    /// their order.
+    /// Records the lines of messages that were carried out. Each flow message has changed one
+    /// entry; the changes are in the order of the messages.
     fn note_lines(&mut self, messages: &[Message], numbers: &[usize], changes: &[Change]) {
         let mut entries = changes.iter().filter_map(|change| match change {
             Change::Flow(FlowChange::Added(new)) => Some(new.id),
@@ -261,16 +261,16 @@ impl<'t> Filler<'t> {
     }
 }
 
-/// A note on flows of equal priority that overlap.
+/// Returns a note on flows of equal priority that overlap.
 fn overlaps(pipeline: &Pipeline, lines: &Lines) -> Option<String> {
     let class = |entry: &FlowEntry| u64::from(entry.table.0) << 16 | u64::from(entry.priority);
     let entries = pipeline.flows().iter().map(|entry| (class(entry), entry));
-    let found = overlap::find(entries, |entry: &FlowEntry, conditions| {
+    let overlaps = overlap::find(entries, |entry: &FlowEntry, conditions| {
         conditions.extend(entry.flow.values().iter().map(|value| Condition {
             field: value.field.index(),
             value: value.value,
             mask: value.mask,
         }));
     });
-    found.note(|entry| lines.flow(entry.id).unwrap_or(0))
+    overlaps.note(|entry| lines.flow(entry.id).unwrap_or(0))
 }

@@ -1,4 +1,4 @@
-//! Lines of flows.
+//! Reads lines of flows.
 
 use std::sync::Arc;
 
@@ -10,17 +10,17 @@ use super::fields;
 use crate::error::ErrorCode;
 use crate::flow::{Command, FlowFlags, FlowMod, TableId};
 
-/// Reads a flow to add: attributes and a match, then `actions=` and what follows.
+/// Reads a flow to add: attributes and a match, then `actions=…`.
 pub(super) fn read<'t>(line: &'t str, ports: &mut PortNames<'_>) -> Result<Read, Fault<'t>> {
     let flow = FlowLine::parse(line, ports)?;
     let table = TableId(flow.table);
     if !table.is_table() {
         let part = line.split_once("table=").map_or(line, |(_, value)| value);
-        let end = part
+        let number_end = part
             .find(|c: char| !c.is_ascii_alphanumeric())
             .unwrap_or(part.len());
         return Err(Fault::new(
-            &part[..end],
+            &part[..number_end],
             format!("there is no table {table}"),
             format!("a table from 0 to {}", TableId::LAST),
         ));
@@ -43,9 +43,11 @@ pub(super) fn read<'t>(line: &'t str, ports: &mut PortNames<'_>) -> Result<Read,
     message.instructions = Arc::new(instructions(actions, flow.kind, ports)?);
     let checked = message.instructions.check(message.table, &message.flow);
     checked.map_err(|error| match error.code() {
-        // Such as `normal`: the same reason for all flows.
-        ErrorCode::BadOutPort => Fault::unsupported(actions, error.to_string(), super::TAKEN),
-        _ => Fault::new(actions, error.to_string(), super::TAKEN),
+        // For example `normal`, which is unsupported in all flows.
+        ErrorCode::BadOutPort => {
+            Fault::unsupported(actions, error.to_string(), super::ACCEPTED_MESSAGE)
+        }
+        _ => Fault::new(actions, error.to_string(), super::ACCEPTED_MESSAGE),
     })?;
     let has_stray_bits = flow.demands().iter().any(|demand| demand.has_stray_bits);
     Ok(Read {
@@ -54,9 +56,9 @@ pub(super) fn read<'t>(line: &'t str, ports: &mut PortNames<'_>) -> Result<Read,
     })
 }
 
-/// A flow that was read.
+/// A flow read from a line.
 pub(super) struct Read {
     pub(super) message: FlowMod,
-    /// True if some value has bits outside of its mask.
+    /// True if a value has bits outside of its mask.
     pub(super) has_stray_bits: bool,
 }

@@ -1,4 +1,4 @@
-//! Lines of groups.
+//! Reads lines of groups.
 
 use classyard_text::Fault;
 use classyard_text::line::quoted;
@@ -8,7 +8,7 @@ use super::actions::actions;
 use crate::action::{GroupId, PortNo};
 use crate::group::{Bucket, Group, GroupCommand, GroupMod, GroupType};
 
-/// Reads a group to add: `group_id=N,type=TYPE`, then a `bucket=` for each.
+/// Reads a group to add: `group_id=N,type=TYPE`, then `bucket=…` for each bucket.
 pub(super) fn read<'t>(line: &'t str, ports: &mut PortNames<'_>) -> Result<GroupMod, Fault<'t>> {
     let mut pieces = pieces(line);
     let head = pieces.remove(0);
@@ -20,7 +20,7 @@ pub(super) fn read<'t>(line: &'t str, ports: &mut PortNames<'_>) -> Result<Group
             _ => {
                 return Err(Fault::new(
                     part,
-                    format!("{} says nothing of a group", quoted(part)),
+                    format!("unknown group option {}", quoted(part)),
                     "`group_id=N`, `type=all|select|indirect|ff` and then `bucket=…`",
                 ));
             }
@@ -42,7 +42,7 @@ pub(super) fn read<'t>(line: &'t str, ports: &mut PortNames<'_>) -> Result<Group
     })
 }
 
-/// What is before the first `bucket=`, and what follows each.
+/// Returns the text before the first `bucket=`, and the text after each `bucket=`.
 fn pieces(line: &str) -> Vec<&str> {
     let mut pieces: Vec<&str> = line.split("bucket=").collect();
     for piece in &mut pieces {
@@ -72,15 +72,15 @@ fn bucket<'t>(
     ports: &mut PortNames<'_>,
 ) -> Result<Bucket, Fault<'t>> {
     let (head, tail) = match text.find("actions=") {
-        Some(at) => (&text[..at], &text[at + "actions=".len()..]),
+        Some(start) => (&text[..start], &text[start + "actions=".len()..]),
         None => (text, &text[text.len()..]),
     };
     let mut read = Bucket {
-        // As `ovs-ofctl` has it, where none is given.
+        // The default of `ovs-ofctl`.
         weight: u16::from(kind == GroupType::Select),
         ..Bucket::default()
     };
-    let mut rest: Vec<&str> = Vec::new();
+    let mut action_parts: Vec<&str> = Vec::new();
     for part in parts(head) {
         let (name, value) = part
             .split_once([':', '='])
@@ -97,10 +97,10 @@ fn bucket<'t>(
             "bucket_id" => {
                 let _: u32 = number(value, name)?;
             }
-            _ => rest.push(part),
+            _ => action_parts.push(part),
         }
     }
-    for part in rest {
+    for part in action_parts {
         read.actions.extend(actions(part, Kind::default(), ports)?);
     }
     read.actions.extend(actions(tail, Kind::default(), ports)?);

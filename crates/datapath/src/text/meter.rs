@@ -1,4 +1,4 @@
-//! Lines of meters.
+//! Reads lines of meters.
 
 use classyard_text::Fault;
 use classyard_text::line::quoted;
@@ -20,12 +20,12 @@ pub(super) fn read(line: &str) -> Result<MeterMod, Fault<'_>> {
             None if part == "kbps" => unit = Some(MeterUnit::Kilobits),
             None if part == "pktps" => unit = Some(MeterUnit::Packets),
             None if part == "burst" => burst = true,
-            // Meters count in any case.
+            // All meters have statistics.
             None if part == "stats" => {}
             _ => {
                 return Err(Fault::new(
                     part,
-                    format!("{} says nothing of a meter", quoted(part)),
+                    format!("unknown meter option {}", quoted(part)),
                     "`meter=N`, `kbps` or `pktps`, `burst`, `stats` and then `bands=…`",
                 ));
             }
@@ -43,15 +43,19 @@ pub(super) fn read(line: &str) -> Result<MeterMod, Fault<'_>> {
             continue;
         }
         let Some(band) = bands.last_mut() else {
-            let found = format!("{} stands before the first band", quoted(part));
-            return Err(Fault::new(part, found, "`type=drop` or `type=dscp_remark`"));
+            let description = format!("{} before the first band", quoted(part));
+            return Err(Fault::new(
+                part,
+                description,
+                "`type=drop` or `type=dscp_remark`",
+            ));
         };
         match name {
             "rate" => band.rate = Some(number(value, name)?),
             "burst_size" if burst => band.burst = number(value, name)?,
             "burst_size" => {
-                let found = "a size of bursts, in a meter without bursts";
-                return Err(Fault::new(part, found, "`burst` before `bands=`"));
+                let description = "`burst_size` in a meter without `burst`";
+                return Err(Fault::new(part, description, "`burst` before `bands=`"));
             }
             "prec_level" if band.is_remark => {
                 band.level = Some(number(value, name)?);
@@ -73,12 +77,12 @@ pub(super) fn read(line: &str) -> Result<MeterMod, Fault<'_>> {
 fn unknown(part: &str) -> Fault<'_> {
     Fault::new(
         part,
-        format!("{} says nothing of a band", quoted(part)),
+        format!("unknown band option {}", quoted(part)),
         "`type=drop|dscp_remark`, `rate=N`, `burst_size=N`, and for dscp_remark `prec_level=N`",
     )
 }
 
-/// What is read of a band.
+/// A band while its options are read.
 struct BandText<'t> {
     part: &'t str,
     is_remark: bool,
@@ -93,8 +97,8 @@ impl<'t> BandText<'t> {
             "drop" => false,
             "dscp_remark" => true,
             _ => {
-                let found = format!("{} is no type of a band", quoted(kind));
-                return Err(Fault::new(kind, found, "`drop` or `dscp_remark`"));
+                let description = format!("{} is no type of a band", quoted(kind));
+                return Err(Fault::new(kind, description, "`drop` or `dscp_remark`"));
             }
         };
         Ok(BandText {
@@ -108,8 +112,8 @@ impl<'t> BandText<'t> {
 
     fn band(self) -> Result<Band, Fault<'t>> {
         let missing = |name: &str| {
-            let found = format!("a band without `{name}=`");
-            Fault::new(self.part, found, format!("`{name}=N` after it"))
+            let description = format!("a band without `{name}=`");
+            Fault::new(self.part, description, format!("`{name}=N` after it"))
         };
         let kind = match (self.is_remark, self.level) {
             (false, _) => BandKind::Drop,

@@ -1,5 +1,5 @@
-//! A pipeline as text: flow entries, groups and meters as `ovs-ofctl` takes and prints
-//! them, in one file, and how tables are configured.
+//! A pipeline as text: flow entries, groups and meters in the syntax of `ovs-ofctl`, and
+//! configurations of tables, in one file.
 //!
 //! ```text
 //! # A comment. A line is a flow, a group, a meter or a table's configuration.
@@ -10,14 +10,14 @@
 //! table=1,priority=0 actions=group:1
 //! ```
 //!
-//! The syntax is that of [`classyard_text::ofctl`]. Tables are configured first, then
-//! meters and groups are added, those that others refer to first, and then flows,
-//! wherever they stand: a dump of flows may stand before that of groups.
+//! [`classyard_text::ofctl`] describes the syntax. Lines may be in any order, so a dump of
+//! flows may precede a dump of groups. Tables are configured first. Then meters and groups
+//! are added, each group after the groups that it refers to. Flows are added last.
 //!
-//! [`read`] makes messages of a text, [`load`] carries them out as one bundle, and
-//! [`fill`] fills a pipeline piece by piece, so that it holds little besides the text.
-//! Each says in which line and column a problem is; the first
-//! [`SHOWN`](classyard_text::SHOWN) problems are kept and the others counted.
+//! [`read`] converts a text to messages, [`load`] carries them out as one bundle, and
+//! [`fill`] fills a pipeline piece by piece, which needs little memory in addition to the text.
+//! Each problem has its line and column. The first [`SHOWN`](classyard_text::SHOWN)
+//! problems are kept, the others are only counted.
 
 mod actions;
 mod fields;
@@ -38,22 +38,23 @@ pub use fill::{Filled, Lines, fill};
 
 use crate::pipeline::{Message, Pipeline};
 
-/// The name of a text in messages, if it has no file.
+/// The name of a text without a file, in messages.
 const SOURCE: &str = "pipeline";
 
-/// What a refused message should have been.
-const TAKEN: &str = "what a switch takes";
+/// The expectation in the fault of a refused message.
+const ACCEPTED_MESSAGE: &str = "a message that a switch accepts";
 
-/// A message, and the line that it is from.
+/// A message and its line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Located {
     /// The line, from 1.
     pub line: usize,
-    /// What it says.
+    /// The message.
     pub message: Message,
 }
 
-/// Reads the messages of a text, all of which add something, in the order of the text.
+/// Reads the messages of a text, in the order of the text. Each adds an item or configures a
+/// table.
 ///
 /// # Errors
 /// The problems of the text.
@@ -75,7 +76,7 @@ pub fn read(text: &str) -> Result<Vec<Located>, Problems> {
     }
 }
 
-/// Reads statements, and keeps what a text says of more than one of them.
+/// Reads statements, and keeps state that they share.
 struct Reader<'t> {
     ports: PortNames<'t>,
     /// Flows with a value that has bits outside of its mask.
@@ -105,22 +106,22 @@ impl<'t> Reader<'t> {
     }
 }
 
-/// Carries the messages of a text out, all or none, in the order that the
-/// [module](self) describes. Returns them in that order.
+/// Carries out all messages of a text or none, in the order that the [module](self)
+/// describes. Returns them in that order.
 ///
 /// # Errors
-/// The problems of the text; or the first message that the pipeline refuses, and why.
-/// Nothing is changed then.
+/// The problems of the text; or the first message that the pipeline refuses, with the
+/// reason. Then nothing is changed.
 pub fn load(text: &str, pipeline: &mut Pipeline, now: Duration) -> Result<Vec<Located>, Problems> {
     let located = order::ordered(read(text)?);
-    let messages: Vec<Message> = located.iter().map(|one| one.message.clone()).collect();
+    let messages: Vec<Message> = located.iter().map(|line| line.message.clone()).collect();
     match pipeline.apply(&messages, now) {
         Ok(_) => Ok(located),
         Err(refusal) => {
             let mut problems = Problems::new(SOURCE);
             let number = located[refusal.index()].line;
-            let mut all = statements(text);
-            if let Some(statement) = all.find(|statement| statement.number == number) {
+            let mut statements = statements(text);
+            if let Some(statement) = statements.find(|statement| statement.number == number) {
                 problems
                     .push_fault_of(&statement, refused(&statement, refusal.error().to_string()));
             }
@@ -129,7 +130,7 @@ pub fn load(text: &str, pipeline: &mut Pipeline, now: Duration) -> Result<Vec<Lo
     }
 }
 
-/// The fault of a statement that the pipeline refuses.
+/// Returns the fault of a statement that the pipeline refuses.
 fn refused<'t>(statement: &Statement<'t>, why: String) -> Fault<'t> {
-    Fault::new(statement.text, why, TAKEN)
+    Fault::new(statement.text, why, ACCEPTED_MESSAGE)
 }

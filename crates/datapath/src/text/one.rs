@@ -1,4 +1,4 @@
-//! One message as text, for [`str::parse`].
+//! Reads one message from a text, for [`str::parse`].
 
 use std::str::FromStr;
 
@@ -6,7 +6,7 @@ use super::{Problem, read};
 use crate::flow::FlowMod;
 use crate::pipeline::Message;
 
-/// The expectation in problems with a text.
+/// The expectation in problems of a text.
 const ONE_MESSAGE: &str = "one flow, group, meter or table, on one line";
 
 impl FromStr for Message {
@@ -28,7 +28,7 @@ impl FromStr for Message {
         let read = read(text);
         let mut located = read.map_err(|problems| problems.shown()[0].clone())?;
         match (located.pop(), located.pop()) {
-            (Some(one), None) => Ok(one.message),
+            (Some(line), None) => Ok(line.message),
             (Some(second), Some(_)) => {
                 let line = text.lines().nth(second.line - 1).unwrap_or_default();
                 Err(other(second.line, line, "another message"))
@@ -54,7 +54,7 @@ impl FromStr for FlowMod {
         match text.parse()? {
             Message::Flow(flow) => Ok(flow),
             _ => {
-                let message = "a message that is no flow".to_owned();
+                let message = "a message that is not a flow".to_owned();
                 Err(Problem::at(1, text, text, message, "a flow".to_owned()))
             }
         }

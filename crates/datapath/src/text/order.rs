@@ -1,5 +1,5 @@
-//! The order of messages: tables, meters, groups, flows; groups that others refer to
-//! come first.
+//! The order of messages: tables, meters, groups, flows. A group comes after the groups that
+//! it refers to.
 
 use std::collections::HashMap;
 
@@ -8,36 +8,37 @@ use crate::action::{Action, GroupId};
 use crate::group::Group;
 use crate::pipeline::Message;
 
-/// The messages in the order in which a pipeline takes them.
+/// Sorts messages into an order that a pipeline accepts.
 pub(super) fn ordered(located: Vec<Located>) -> Vec<Located> {
     let mut kinds: [Vec<Located>; 4] = Default::default();
-    for one in located {
-        let kind = match one.message {
+    for line in located {
+        let kind = match line.message {
             Message::Table(_) | Message::Port(..) => 0,
             Message::Meter(_) => 1,
             Message::Group(_) => 2,
             Message::Flow(_) => 3,
         };
-        kinds[kind].push(one);
+        kinds[kind].push(line);
     }
-    let [mut all, meters, groups, flows] = kinds;
-    all.extend(meters);
-    all.extend(groups_in_order(groups));
-    all.extend(flows);
-    all
+    let [tables, meters, groups, flows] = kinds;
+    let mut ordered = tables;
+    ordered.extend(meters);
+    ordered.extend(groups_in_order(groups));
+    ordered.extend(flows);
+    ordered
 }
 
-/// Groups after those that they refer to, otherwise in the order of the text. Groups in
-/// a circle stay in that order; a pipeline refuses them.
+/// Sorts each group after the groups that it refers to, otherwise in the order of the text.
+/// Groups in a circle stay in the order of the text; a pipeline refuses them.
 fn groups_in_order(groups: Vec<Located>) -> Vec<Located> {
-    let group = |at: usize| match &groups[at].message {
+    let group = |index: usize| match &groups[index].message {
         Message::Group(message) => Some(&message.group),
         _ => None,
     };
-    let mut places: HashMap<GroupId, usize> = HashMap::new();
-    for at in 0..groups.len() {
-        if let Some(group) = group(at) {
-            places.entry(group.id).or_insert(at);
+    let mut indexes: HashMap<GroupId, usize> = HashMap::new();
+    for index in 0..groups.len() {
+        if let Some(group) = group(index) {
+            indexes.entry(group.id).or_insert(index);
         }
     }
     let mut order = Vec::with_capacity(groups.len());
@@ -46,19 +47,19 @@ fn groups_in_order(groups: Vec<Located>) -> Vec<Located> {
         if std::mem::replace(&mut is_begun[start], true) {
             continue;
         }
-        // A path of groups, each with the groups that are still to come before it.
-        let before = |at: usize| group(at).map(referred).unwrap_or_default();
+        // A path of groups, each with the groups that must still be placed before it.
+        let before = |index: usize| group(index).map(referred).unwrap_or_default();
         let mut path = vec![(start, before(start))];
-        while let Some((at, rest)) = path.last_mut() {
-            let next = rest.pop().and_then(|id| places.get(&id).copied());
+        while let Some((index, pending)) = path.last_mut() {
+            let next = pending.pop().and_then(|id| indexes.get(&id).copied());
             match next {
                 Some(next) if !is_begun[next] => {
                     is_begun[next] = true;
                     path.push((next, before(next)));
                 }
                 Some(_) => {}
-                None if rest.is_empty() => {
-                    order.push(*at);
+                None if pending.is_empty() => {
+                    order.push(*index);
                     path.pop();
                 }
                 None => {}
@@ -68,18 +69,18 @@ fn groups_in_order(groups: Vec<Located>) -> Vec<Located> {
     let mut groups: Vec<Option<Located>> = groups.into_iter().map(Some).collect();
     order
         .into_iter()
-        .filter_map(|at| groups[at].take())
+        .filter_map(|index| groups[index].take())
         .collect()
 }
 
-/// The groups that a group refers to, the last first.
+/// Returns the groups that a group refers to, in reverse order.
 fn referred(group: &Group) -> Vec<GroupId> {
-    let of = |action: &Action| match action {
+    let target = |action: &Action| match action {
         Action::Group(id) => Some(*id),
         _ => None,
     };
     let ids = group.buckets.iter().flat_map(|bucket| {
-        let actions = bucket.actions.iter().filter_map(of);
+        let actions = bucket.actions.iter().filter_map(target);
         bucket.watch_group.into_iter().chain(actions)
     });
     let mut ids: Vec<GroupId> = ids.collect();

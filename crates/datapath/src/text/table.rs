@@ -1,4 +1,4 @@
-//! Lines that configure tables.
+//! Reads lines that configure tables.
 
 use classyard_text::Fault;
 use classyard_text::line::quoted;
@@ -19,7 +19,7 @@ pub(super) fn read(line: &str) -> Result<TableMod, Fault<'_>> {
             _ => {
                 return Err(Fault::new(
                     part,
-                    format!("{} says nothing of how a table is configured", quoted(part)),
+                    format!("unknown table option {}", quoted(part)),
                     "`table_id=N`, `max_entries=N`, `eviction`",
                 ));
             }

@@ -1,5 +1,5 @@
-//! Actions are refused where they do not fit a match, and what is not refused does
-//! something to every packet of the match that has the field.
+//! Actions that do not fit a match are refused. Accepted actions change every packet of
+//! the match that has the field.
 
 use crate::frames::Dice;
 use classyard_datapath::action::{Kind, check};
@@ -23,7 +23,7 @@ fn output(port: PortNo) -> Action {
 #[test]
 fn actions_are_refused_as_openflow_does() {
     use ErrorCode::{BadOutPort, BadSetArgument, BadSetType, BadTag, InconsistentAction};
-    let all = FlowMatch::new([]).unwrap();
+    let any_packet = FlowMatch::new([]).unwrap();
     let ipv4 = FlowMatch::new([exact(Field::EthType, eth_type::IPV4)]).unwrap();
     let tcp = FlowMatch::new([
         exact(Field::EthType, eth_type::IPV6),
@@ -32,25 +32,33 @@ fn actions_are_refused_as_openflow_does() {
     .unwrap();
     let tag = u128::from(VLAN_PRESENT);
     let cases: [(&FlowMatch, &[Action], Result<(), ErrorCode>); 30] = [
-        (&all, &[output(PortNo(1)), output(PortNo::FLOOD)], Ok(())),
-        (&all, &[output(PortNo(0))], Err(BadOutPort)),
-        (&all, &[output(PortNo::ANY)], Err(BadOutPort)),
-        (&all, &[output(PortNo::TABLE)], Err(BadOutPort)),
-        (&all, &[output(PortNo::NORMAL)], Err(BadOutPort)),
-        (&all, &[output(PortNo(0xffff_ff01))], Err(BadOutPort)),
         (
-            &all,
+            &any_packet,
+            &[output(PortNo(1)), output(PortNo::FLOOD)],
+            Ok(()),
+        ),
+        (&any_packet, &[output(PortNo(0))], Err(BadOutPort)),
+        (&any_packet, &[output(PortNo::ANY)], Err(BadOutPort)),
+        (&any_packet, &[output(PortNo::TABLE)], Err(BadOutPort)),
+        (&any_packet, &[output(PortNo::NORMAL)], Err(BadOutPort)),
+        (&any_packet, &[output(PortNo(0xffff_ff01))], Err(BadOutPort)),
+        (
+            &any_packet,
             &[set(Field::EthSrc, 1_u8), set(Field::Reg3, 1_u8)],
             Ok(()),
         ),
-        (&all, &[set(Field::Metadata, 1_u8)], Err(BadSetType)),
-        (&all, &[set(Field::InPort, 1_u8)], Err(BadSetType)),
+        (&any_packet, &[set(Field::Metadata, 1_u8)], Err(BadSetType)),
+        (&any_packet, &[set(Field::InPort, 1_u8)], Err(BadSetType)),
         (
-            &all,
+            &any_packet,
             &[set(Field::EthSrc, 1_u128 << 48)],
             Err(BadSetArgument),
         ),
-        (&all, &[set(Field::Ipv4Src, 1_u8)], Err(InconsistentAction)),
+        (
+            &any_packet,
+            &[set(Field::Ipv4Src, 1_u8)],
+            Err(InconsistentAction),
+        ),
         (
             &ipv4,
             &[set(Field::Ipv4Src, 1_u8), Action::DecrementTtl],
@@ -60,15 +68,19 @@ fn actions_are_refused_as_openflow_does() {
         (&ipv4, &[set(Field::TcpDst, 1_u8)], Err(InconsistentAction)),
         (&tcp, &[set(Field::TcpDst, 1_u8), Action::SetTtl(3)], Ok(())),
         (&tcp, &[set(Field::UdpDst, 1_u8)], Err(InconsistentAction)),
-        (&all, &[Action::DecrementTtl], Err(InconsistentAction)),
-        (&all, &[Action::PopVlan], Err(InconsistentAction)),
         (
-            &all,
+            &any_packet,
+            &[Action::DecrementTtl],
+            Err(InconsistentAction),
+        ),
+        (&any_packet, &[Action::PopVlan], Err(InconsistentAction)),
+        (
+            &any_packet,
             &[set(Field::VlanVid, tag | 5)],
             Err(InconsistentAction),
         ),
         (
-            &all,
+            &any_packet,
             &[
                 Action::PushVlan(0x8100),
                 set(Field::VlanVid, tag | 5),
@@ -77,13 +89,17 @@ fn actions_are_refused_as_openflow_does() {
             Ok(()),
         ),
         (
-            &all,
+            &any_packet,
             &[Action::PushVlan(0x8100), set(Field::VlanVid, 5_u8)],
             Err(BadSetArgument),
         ),
-        (&all, &[Action::PushVlan(0x9100)], Err(BadTag)),
-        (&all, &[Action::PushMpls(0x800)], Err(BadTag)),
-        (&all, &[Action::PopMpls(0x800)], Err(InconsistentAction)),
+        (&any_packet, &[Action::PushVlan(0x9100)], Err(BadTag)),
+        (&any_packet, &[Action::PushMpls(0x800)], Err(BadTag)),
+        (
+            &any_packet,
+            &[Action::PopMpls(0x800)],
+            Err(InconsistentAction),
+        ),
         (
             &ipv4,
             &[Action::PushMpls(0x8847), Action::DecrementTtl],
@@ -110,29 +126,33 @@ fn actions_are_refused_as_openflow_does() {
             ],
             Err(InconsistentAction),
         ),
-        (&all, &[Action::SetMplsTtl(1)], Err(InconsistentAction)),
-        (&all, &[Action::CopyTtlOut], Err(InconsistentAction)),
         (
-            &all,
+            &any_packet,
+            &[Action::SetMplsTtl(1)],
+            Err(InconsistentAction),
+        ),
+        (&any_packet, &[Action::CopyTtlOut], Err(InconsistentAction)),
+        (
+            &any_packet,
             &[Action::Group(GroupId(7)), Action::SetQueue(2)],
             Ok(()),
         ),
     ];
     for (flow, actions, expected) in cases {
-        let found = check(actions, flow).map_err(|error| {
+        let result = check(actions, flow).map_err(|error| {
             assert!(error.to_string().len() > 20, "{error}");
             error.code()
         });
-        assert_eq!(found, expected, "{actions:?}");
+        assert_eq!(result, expected, "{actions:?}");
     }
 }
 
-/// What passes the check finds its field in every packet of the match, unless the
-/// packet is cut: then its bytes stay as they are.
+/// If an action passes the check, every packet of the match has its field, unless the
+/// packet is truncated. Then its bytes do not change.
 #[test]
 fn what_fits_a_match_fits_its_packets() {
     let mut dice = Dice(1);
-    let all: Vec<Field> = Field::all().filter(|field| field.info().settable).collect();
+    let settable: Vec<Field> = Field::all().filter(|field| field.info().settable).collect();
     let (mut changed, mut refused) = (0, 0);
     for _ in 0..60_000 {
         let packet = Packet::new(&crate::frames::whole(&mut dice), 1);
@@ -147,7 +167,7 @@ fn what_fits_a_match_fits_its_packets() {
         let Ok(flow) = FlowMatch::new(values) else {
             continue;
         };
-        let field = *dice.pick(&all);
+        let field = *dice.pick(&settable);
         let value = u128::from(dice.next()) & field.max_value();
         let value = match field {
             Field::VlanVid => value | u128::from(VLAN_PRESENT),

@@ -1,5 +1,5 @@
-//! Every megaflow, exhaustively in a small world: all packets that it covers take its
-//! path, before and after each change.
+//! Checks every megaflow exhaustively in a small world: all packets that it covers take
+//! its path, before and after each change.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -18,9 +18,9 @@ use classyard_datapath::{Packet, PortNo, TableSettings};
 
 use crate::frames::Dice;
 
-/// All packets of the world: two ports, two sources, eight destinations, TCP and UDP,
-/// eight ports of each, with a tag and without; whole ones, later fragments, which have no
-/// ports, those that are cut, and others than IPv4.
+/// Returns all packets of the world: two ports, two sources, eight destinations, TCP and
+/// UDP with eight ports each, with and without a tag; whole packets, later fragments
+/// without ports, truncated packets, and packets other than IPv4.
 fn packets() -> Vec<Packet> {
     let mut packets = Vec::new();
     for number in 0..4096_u32 {
@@ -45,7 +45,7 @@ fn packets() -> Vec<Packet> {
     packets
 }
 
-/// A flow entry, as text.
+/// Returns a flow entry as text.
 fn entry(dice: &mut Dice) -> String {
     let table = dice.below(3);
     let mut text = format!("table={table},priority={}", dice.below(4));
@@ -100,7 +100,7 @@ fn message(text: &str) -> Message {
     read.remove(0).message
 }
 
-/// A pipeline with the ports and the group that entries name, and no entry.
+/// Returns a pipeline with the ports and the group that entries use, without entries.
 fn pipeline(engine: &str) -> Pipeline {
     let engine = EngineSpec::parse(engine).unwrap();
     let mut pipeline = Pipeline::new(TableSettings::new(engine).unwrap().rebuild_below(30));
@@ -113,7 +113,7 @@ fn pipeline(engine: &str) -> Pipeline {
     pipeline
 }
 
-/// Tables and winners of a packet's way.
+/// Returns the tables and winners of a packet.
 fn way(pipeline: &Pipeline, packet: &Packet) -> Vec<(TableId, Option<RuleId>)> {
     let story = pipeline.trace(packet, Duration::ZERO, 0);
     let lookups = story.steps.iter().filter_map(|step| match step {
@@ -126,7 +126,8 @@ fn way(pipeline: &Pipeline, packet: &Packet) -> Vec<(TableId, Option<RuleId>)> {
     lookups.collect()
 }
 
-/// Holds all that caches know against the tables; says how many packets they know.
+/// Compares all cached results with the tables. Returns the number of packets with a
+/// cached result.
 fn compare(pipeline: &Pipeline, worker: &mut Worker, packets: &[Packet], about: &str) -> usize {
     let mut known = 0;
     for packet in packets {
@@ -156,11 +157,11 @@ fn every_packet_that_a_megaflow_covers_takes_its_path() {
         let dice = &mut Dice(seed);
         let engine = *dice.pick(&["forest", "tuplemerge", "tss", "linear"]);
         let mut pipeline = pipeline(engine);
-        let mut there = BTreeSet::new();
+        let mut entries = BTreeSet::new();
         for _ in 0..10 + dice.below(30) {
             let text = entry(dice);
             pipeline.apply(&[message(&text)], Duration::ZERO).unwrap();
-            there.insert(text);
+            entries.insert(text);
         }
         let finder = dice.pick(&["sorted", "tuplemerge", "forest"]);
         let finder = match *finder {
@@ -180,14 +181,14 @@ fn every_packet_that_a_megaflow_covers_takes_its_path() {
             let about = format!("seed {seed}, {engine}, {finder}, change {change}");
             let before = compare(&pipeline, &mut worker, &packets, &about);
             known += before;
-            // One entry comes, goes or does something else.
+            // One entry is added, removed or modified.
             let text = entry(dice);
-            let mut made = message(&text);
+            let mut update = message(&text);
             if dice.one_in(2)
-                && let Message::Flow(flow) = &mut made
+                && let Message::Flow(flow) = &mut update
             {
                 let old = dice
-                    .pick(&there.iter().cloned().collect::<Vec<_>>())
+                    .pick(&entries.iter().cloned().collect::<Vec<_>>())
                     .clone();
                 let Message::Flow(old) = message(&old) else {
                     unreachable!("a flow entry");
@@ -200,9 +201,9 @@ fn every_packet_that_a_megaflow_covers_takes_its_path() {
                 };
                 flow.instructions = old.instructions;
             } else {
-                there.insert(text.clone());
+                entries.insert(text.clone());
             }
-            if pipeline.apply(&[made], Duration::ZERO).is_err() {
+            if pipeline.apply(&[update], Duration::ZERO).is_err() {
                 continue;
             }
             let after = compare(
@@ -216,12 +217,12 @@ fn every_packet_that_a_megaflow_covers_takes_its_path() {
         }
     }
     assert!(known > 100_000, "{known}");
-    // Changes take some, and leave the others.
+    // Changes make some megaflows stale, but not most.
     assert!(lost > 1000 && kept > lost * 4, "{lost} of {kept}");
 }
 
-/// What comes out: a number for all ports and bytes. Packets of a vector that caches know
-/// go out before others, so their order does not count.
+/// A digest of the output: a number for all ports and bytes. Cache hits of a vector are
+/// sent before its other packets, so their order is ignored.
 #[derive(Default)]
 struct Sent(u64);
 
@@ -239,8 +240,8 @@ impl Sink for Sent {
     fn to_controller(&mut self, _: PacketInReason, _: u16, _: (TableId, u64), _: &Packet) {}
 }
 
-/// A clock by which vectors take a microsecond each, and thousands of calls later as long
-/// as chance has it.
+/// A clock that advances by one microsecond per vector for thousands of calls, and by
+/// random times for the next thousands.
 fn clock() -> Duration {
     thread_local! {
         static STATE: Cell<(u64, u64, u64)> = const { Cell::new((0, 1, 0)) };
@@ -268,10 +269,11 @@ fn caches_that_are_judged_change_nothing() {
         let text = entry(dice);
         let _ = pipeline.apply(&[message(&text)], Duration::ZERO);
         for vector in 0..100 {
-            let some: Vec<Packet> = (0..16).map(|_| dice.pick(&packets).clone()).collect();
+            let vector_packets: Vec<Packet> =
+                (0..16).map(|_| dice.pick(&packets).clone()).collect();
             let mut sent = [Sent::default(), Sent::default()];
             for (worker, sent) in [&mut caches, &mut none].into_iter().zip(&mut sent) {
-                worker.process(&mut some.clone(), Duration::ZERO, sent);
+                worker.process(&mut vector_packets.clone(), Duration::ZERO, sent);
             }
             assert_eq!(sent[0].0, sent[1].0, "round {round}, vector {vector}");
         }

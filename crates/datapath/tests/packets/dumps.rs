@@ -1,5 +1,5 @@
-//! Texts as people have them: what `ovs-ofctl` prints, what it does not support, bad
-//! files, large files; and the same reader for rules and pipelines.
+//! Texts from practice: output of `ovs-ofctl`, unsupported features, bad files, large
+//! files; also that rules and pipelines have the same reader.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -42,7 +42,7 @@ fn filled(text: &str, skip_bad: bool) -> Result<Filled, Problems> {
 
 #[test]
 fn a_dump_is_loaded_as_it_is_printed() {
-    // In the order in which one would put them together.
+    // In the usual order of concatenation.
     let text = [FLOWS, GROUPS, METERS].concat();
     let Filled {
         pipeline,
@@ -65,16 +65,16 @@ fn a_dump_is_loaded_as_it_is_printed() {
     }
     assert_eq!(lines.group(GroupId(1)), Some(21));
     assert_eq!(lines.meter(MeterId(2)), Some(26));
-    // What was read is written, and read the same.
+    // The messages are written, and read back as the same messages.
     let messages = read(&text).unwrap();
     let written: Vec<String> = messages.iter().map(|one| one.message.to_string()).collect();
     let again = read(&written.join("\n")).unwrap_or_else(|problems| panic!("{problems}"));
-    let of = |all: Vec<_>| -> Vec<Message> {
+    let messages_of = |all: Vec<_>| -> Vec<Message> {
         all.into_iter()
             .map(|one: classyard_datapath::text::Located| one.message)
             .collect()
     };
-    assert_eq!(of(messages), of(again));
+    assert_eq!(messages_of(messages), messages_of(again));
 }
 
 #[test]
@@ -90,15 +90,15 @@ fn what_is_not_supported_is_skipped_and_counted_by_reason() {
         normal.0.starts_with("normal: this switch") && normal.1 == 1,
         "{normal:?}"
     );
-    let rest = [
+    let expected = [
         ("unsupported action `conjunction`", 1),
         ("unsupported action `learn`", 1),
         ("unsupported field `ct_state`", 1),
     ];
-    assert_eq!(reasons, rest);
+    assert_eq!(reasons, expected);
 }
 
-/// A flow that refers to a skipped group is skipped as well, and the others are loaded.
+/// A flow that refers to a skipped group is skipped too, and the others are loaded.
 #[test]
 fn what_the_pipeline_refuses_is_skipped() {
     let mut text = "group_id=1,type=odd\ngroup_id=2,type=all\n".to_owned();
@@ -115,14 +115,14 @@ fn what_the_pipeline_refuses_is_skipped() {
             Some(usize::from(entry.priority) + 3)
         );
     }
-    // Without skipping, the first refused one is the problem.
+    // Without skipping, the first refused line is the problem.
     let text = text.replace("group_id=1,type=odd\n", "\n");
     let problems = filled(&text, false).err().unwrap();
     assert_eq!(problems.total(), 1);
     assert_eq!(problems.shown()[0].line, 3, "{problems}");
 }
 
-/// Twenty problems are kept and the others counted, in time that grows with the text.
+/// Twenty problems are stored and the others counted, in time proportional to the text.
 #[test]
 fn bad_lines_cost_no_more_than_good_ones() {
     let text = "x\n".repeat(80_000);
@@ -142,7 +142,7 @@ fn bad_lines_cost_no_more_than_good_ones() {
     );
 }
 
-/// Groups may stand in any order, in chains too.
+/// Groups may be in any order, also if they form chains.
 #[test]
 fn groups_are_added_after_those_that_they_refer_to() {
     let mut lines: Vec<String> = vec!["group_id=1,type=all".to_owned()];
@@ -178,8 +178,8 @@ fn overlapping_flows_and_stray_bits_are_noted() {
     );
 }
 
-/// A text of flows of table 0 with random matches, priorities and ports, and the packets
-/// that the matches were made of.
+/// Returns a text of flows of table 0 with random matches, priorities and ports, and the
+/// packets that the matches were made from.
 fn random_outputs(count: usize) -> (String, Vec<Packet>) {
     let mut maker = Maker(Dice(6));
     let (mut text, mut packets) = (String::new(), Vec::new());
@@ -206,14 +206,14 @@ fn random_outputs(count: usize) -> (String, Vec<Packet>) {
     (text, packets)
 }
 
-/// Engines that are built once over all entries answer as engines that get one entry
-/// after the other do, and as those of a pipeline that has a worker while it is filled.
+/// Engines built once over all entries give the same results as engines that get the
+/// entries one by one, and as engines of a pipeline that has a worker during filling.
 #[test]
 fn a_filled_pipeline_forwards_as_if_entries_came_one_by_one() {
     let (text, packets) = random_outputs(600);
     let mut single = with_ports();
     for one in read(&text).unwrap() {
-        // The fields of some are too many for one table.
+        // Some entries have too many fields for one table.
         let _ = single.apply(&[one.message], Duration::ZERO);
     }
     let mut filled = fill(with_ports(), "f", &text, true, Duration::ZERO).unwrap();
@@ -240,7 +240,7 @@ fn a_filled_pipeline_forwards_as_if_entries_came_one_by_one() {
     }
 }
 
-/// Filling piece by piece makes the entries that one bundle makes.
+/// Filling a pipeline adds the same entries as one bundle.
 #[test]
 fn filling_and_loading_make_the_same_pipeline() {
     let mut maker = Maker(Dice(5));
@@ -254,7 +254,7 @@ fn filling_and_loading_make_the_same_pipeline() {
         }
     }
     let filled = filled(&text, true).unwrap_or_else(|problems| panic!("{problems}"));
-    // One by one, without those that are refused.
+    // One by one, without the refused messages.
     let mut whole = empty();
     let mut refused = 0;
     for one in read(&text).unwrap_or_else(|problems| panic!("{problems}")) {
@@ -276,7 +276,8 @@ fn filling_and_loading_make_the_same_pipeline() {
     );
 }
 
-/// One reader: what is wrong with a flow is the same, whether it is a rule or an entry.
+/// A wrong flow has the same problem as a rule and as an entry, since both have the same
+/// reader.
 #[test]
 fn rules_and_pipelines_say_the_same_about_a_line() {
     for line in [

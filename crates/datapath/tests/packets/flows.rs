@@ -1,5 +1,5 @@
-//! Messages that change flow entries, against a list that is changed as the text of
-//! OpenFlow says, with matches decided by trying all packets of a small world.
+//! Compares messages that change flow entries with a list that is changed as the OpenFlow
+//! text says. The list decides matches by trying all packets of a small world.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use classyard_datapath::{
 
 use crate::frames::Dice;
 
-/// All packets of the world.
+/// Returns all packets of the world.
 fn world() -> Vec<Packet> {
     let mut packets = Vec::new();
     for port in 1..4 {
@@ -31,7 +31,7 @@ fn world() -> Vec<Packet> {
     packets
 }
 
-/// A match that some packets of the world have.
+/// Returns a match that some packets of the world have.
 fn random_match(dice: &mut Dice) -> FlowMatch {
     let mut values = Vec::new();
     if dice.one_in(3) {
@@ -101,7 +101,7 @@ fn random_message(dice: &mut Dice) -> FlowMod {
     message
 }
 
-/// All entries, in the order of their numbers.
+/// All entries, in the order of their ids.
 struct Model {
     packets: Vec<Packet>,
     entries: Vec<FlowEntry>,
@@ -131,7 +131,7 @@ impl Model {
         table && fits && (entry.cookie ^ message.cookie) & message.cookie_mask == 0
     }
 
-    /// Carries a message out; `None` where it is refused for an overlap.
+    /// Applies a message. Returns `None` if it is refused because of an overlap.
     fn apply(&mut self, message: &FlowMod, now: Duration) -> Option<()> {
         match message.command {
             Command::Add => {
@@ -199,19 +199,19 @@ impl Model {
     }
 }
 
-/// All entries of a store, by their numbers.
+/// Returns all entries of a store, by id.
 fn entries(store: &FlowStore) -> Vec<FlowEntry> {
     let tables = (0..=u8::MAX).map(TableId);
-    let mut all: Vec<FlowEntry> = tables.flat_map(|id| store.table(id)).cloned().collect();
-    all.sort_by_key(|entry| entry.id);
-    assert_eq!(all.len(), store.len());
-    for entry in &all {
+    let mut entries: Vec<FlowEntry> = tables.flat_map(|id| store.table(id)).cloned().collect();
+    entries.sort_by_key(|entry| entry.id);
+    assert_eq!(entries.len(), store.len());
+    for entry in &entries {
         assert_eq!(store.get(entry.id), Some(entry));
     }
-    all
+    entries
 }
 
-/// Changes lead from the entries before to those after.
+/// Checks that the changes lead from the entries before to the entries after.
 fn leads_to(before: &[FlowEntry], changes: &[FlowChange], after: &[FlowEntry]) {
     let mut entries = before.to_vec();
     for change in changes {
@@ -259,7 +259,7 @@ fn messages_change_entries_as_the_text_says_and_can_be_taken_back() {
                 }
             }
             if dice.one_in(3) {
-                // A bundle of this message and some more, which is not committed.
+                // A bundle of this message and more, which is not committed.
                 let mut changes = result.unwrap_or_default();
                 for _ in 0..dice.below(5) {
                     changes.extend(
@@ -338,21 +338,21 @@ fn messages_are_refused_as_openflow_does() {
         (add(3, goto(4)), Ok(1)),
         (add(0, apply(nowhere)), Err(BadOutPort)),
         (add(0, apply(Action::DecrementTtl)), Err(InconsistentAction)),
-        // The set pushes first, whatever the order in which it is written.
+        // An action set pushes the tag first, whatever the written order.
         (add(0, write(&[tag, Action::PushVlan(0x8100)])), Ok(1)),
         (add(0, apply(tag)), Err(InconsistentAction)),
         (add(0, metadata), Err(UnsupportedMetadata)),
     ];
     let mut store = FlowStore::new();
     for (message, expected) in cases {
-        let found = store.apply(&message, Duration::ZERO);
-        let found = found.map(|changes| changes.len()).map_err(|error| {
+        let result = store.apply(&message, Duration::ZERO);
+        let result = result.map(|changes| changes.len()).map_err(|error| {
             assert!(error.to_string().len() > 20, "{error}");
             error.code()
         });
-        assert_eq!(found, expected, "{}", message.instructions);
+        assert_eq!(result, expected, "{}", message.instructions);
     }
-    // A modification must fit all entries that it means.
+    // A modification must fit all matching entries.
     let mut modify = FlowMod::new(Command::Modify { strict: false }, FlowMatch::default());
     (modify.table, modify.instructions) = (TableId(0), Arc::new(goto(9)));
     assert_eq!(store.apply(&modify, Duration::ZERO).unwrap().len(), 1);

@@ -1,7 +1,7 @@
-//! Random frames: all headers that the parser knows, with right checksums, and then
-//! damage.
+//! Random frames with all headers that the parser supports and with right checksums, and
+//! damaged frames.
 
-/// Random numbers, the same for the same seed (splitmix64).
+/// Random numbers, reproducible from the seed (splitmix64).
 pub(crate) struct Dice(pub(crate) u64);
 
 impl Dice {
@@ -31,21 +31,21 @@ impl Dice {
     }
 }
 
-/// A frame in the making.
+/// A frame under construction.
 pub(crate) struct Builder<'a> {
     dice: &'a mut Dice,
     bytes: Vec<u8>,
-    /// Lengths may be wrong, and there may be many extension headers.
+    /// True if lengths may be wrong and there may be many extension headers.
     lies: bool,
 }
 
-/// A frame whose lengths and checksums are right.
+/// Returns a frame with right lengths and checksums.
 pub(crate) fn whole(dice: &mut Dice) -> Vec<u8> {
     built(dice, false)
 }
 
-/// A frame some of whose lengths may be wrong: 0, too long, too short, anything. Its
-/// extension headers may be many, up to more than parsers walk through.
+/// Returns a frame with some wrong lengths: 0, too long, too short, or random. It may
+/// have more extension headers than parsers accept.
 pub(crate) fn lying(dice: &mut Dice) -> Vec<u8> {
     built(dice, true)
 }
@@ -60,7 +60,7 @@ fn built(dice: &mut Dice, lies: bool) -> Vec<u8> {
     builder.bytes
 }
 
-/// A frame of which some bytes are wrong, or which ends too soon, or both.
+/// Returns a frame with wrong bytes or a truncated end, or both.
 pub(crate) fn damaged(dice: &mut Dice) -> Vec<u8> {
     let mut frame = whole(dice);
     for _ in 0..dice.below(4) {
@@ -93,7 +93,7 @@ impl Builder<'_> {
         self.bytes[at..at + 2].copy_from_slice(&value.to_be_bytes());
     }
 
-    /// Writes a length, or something else in its place.
+    /// Writes a length, or a wrong value.
     fn length(&mut self, at: usize, length: usize) {
         let length = u16::try_from(length).unwrap();
         let said = match self.lies && self.dice.one_in(2) {
@@ -152,7 +152,7 @@ impl Builder<'_> {
         }
         if llc < 2 {
             let length = self.bytes.len() - length_at - 2;
-            // More would be a type.
+            // A larger number would be a type.
             let length = match self.lies {
                 true => self.dice.below(0x600) as usize,
                 false => length.min(0x5ff),
@@ -239,11 +239,11 @@ impl Builder<'_> {
         let mut destination = self.bytes[start + 24..start + 40].to_vec();
         if self.dice.one_in(3) {
             let many = self.lies && self.dice.one_in(4);
-            let most = match many {
+            let max_headers = match many {
                 true => *self.dice.pick(&[40, 400, 1_200]),
                 false => 10,
             };
-            for number in 0..self.dice.below(most) {
+            for number in 0..self.dice.below(max_headers) {
                 let kind = match many {
                     true => *self.dice.pick(&[43, 60]),
                     false if self.lies && number == 0 => 0,
@@ -273,7 +273,7 @@ impl Builder<'_> {
         self.length(start + 4, length);
     }
 
-    /// An extension header; the next one's number is its first byte.
+    /// Returns an extension header. Its first byte is for the next header's number.
     fn extension(&mut self, kind: u8) -> Vec<u8> {
         let at = self.bytes.len();
         match kind {
@@ -297,7 +297,8 @@ impl Builder<'_> {
         self.bytes[at..].to_vec()
     }
 
-    /// A hop-by-hop header with the length of a jumbogram, sometimes behind padding.
+    /// Returns a hop-by-hop header with the length of a jumbogram, sometimes after
+    /// padding.
     fn jumbo_option(&mut self) {
         let padding: [&[u8]; 3] = [&[], &[1, 6, 0, 0, 0, 0, 0, 0], &[0; 8]];
         let before = *self.dice.pick(&padding);
@@ -313,7 +314,7 @@ impl Builder<'_> {
         self.bytes.extend((length as u32).to_be_bytes());
     }
 
-    /// A transport header and what it carries, without its checksum.
+    /// Writes a transport header and its payload, without a checksum.
     fn transport(&mut self, protocol: u8, icmp: u8) {
         let start = self.bytes.len();
         match protocol {
@@ -354,7 +355,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Sets the checksum of a transport header; sometimes there is none in UDP.
+    /// Sets the checksum of a transport header. UDP sometimes has none.
     fn finish(&mut self, start: usize, protocol: u8, icmp: u8, addresses: &[u8], has_header: bool) {
         if !has_header || protocol == 17 && self.dice.one_in(4) {
             return;
@@ -373,7 +374,7 @@ impl Builder<'_> {
     }
 }
 
-/// Where a transport header has its checksum.
+/// Returns the position of the checksum in a transport header.
 pub(crate) fn sum_place(protocol: u8, icmp: u8) -> Option<usize> {
     match protocol {
         6 => Some(16),
@@ -383,7 +384,7 @@ pub(crate) fn sum_place(protocol: u8, icmp: u8) -> Option<usize> {
     }
 }
 
-/// The checksum of a transport header and what it carries.
+/// Returns the checksum of a transport header and its payload.
 pub(crate) fn transport_sum(packet: &[u8], protocol: u8, addresses: &[u8]) -> u16 {
     let length = u32::try_from(packet.len()).unwrap().to_be_bytes();
     let sum = match protocol {
@@ -396,7 +397,8 @@ pub(crate) fn transport_sum(packet: &[u8], protocol: u8, addresses: &[u8]) -> u1
     }
 }
 
-/// The checksum of RFC 1071 over pieces, of which only the last has an odd length.
+/// Returns the checksum of RFC 1071 over pieces. Only the last piece may have an odd
+/// length.
 pub(crate) fn checksum(pieces: &[&[u8]]) -> u16 {
     let mut sum = 0_u64;
     for pair in pieces.iter().flat_map(|piece| piece.chunks(2)) {

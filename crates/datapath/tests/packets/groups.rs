@@ -1,4 +1,4 @@
-//! Messages that change groups: what is refused, and that no packet can come back to
+//! Messages that change groups: refusals, and the guarantee that no packet can return to
 //! a group.
 
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use classyard_datapath::{Action, ErrorCode, Field, FieldValue, GroupId, PortNo};
 use crate::frames::Dice;
 
 fn to(groups: &[u32]) -> Bucket {
-    // An action set has one group; several buckets lead to several.
+    // An action set has only one group, so several groups need several buckets.
     Bucket {
         actions: groups
             .iter()
@@ -146,18 +146,18 @@ fn groups_are_refused_as_openflow_does() {
     ];
     for (message, expected) in steps {
         let before = store.clone();
-        let found = store.apply(&message);
-        let found = found.map(|changes| changes.len()).map_err(|error| {
+        let result = store.apply(&message);
+        let result = result.map(|changes| changes.len()).map_err(|error| {
             assert!(error.to_string().len() > 20, "{error}");
             assert_eq!(store, before, "nothing changed");
             error.code()
         });
-        assert_eq!(found, expected, "{message:?}");
+        assert_eq!(result, expected, "{message:?}");
     }
     assert_eq!(store.iter().len(), 0);
 }
 
-/// Whether packets of a group come back to it, by following every way.
+/// True if packets of a group can return to it, by following every path.
 fn returns(groups: &BTreeMap<GroupId, Group>, from: GroupId, steps: usize) -> bool {
     let Some(group) = groups.get(&from) else {
         return false;

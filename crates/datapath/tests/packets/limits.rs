@@ -1,5 +1,5 @@
 //! The limits of one packet's work: chains of groups, fan-outs, lists of actions. Each of
-//! these inputs once stopped a worker, so it is enough for most tests to end.
+//! these inputs once stopped a worker, so most tests only have to end.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,7 +26,7 @@ pub(crate) fn pipeline() -> Pipeline {
     pipeline
 }
 
-/// Counts packets that come out, by any way.
+/// Counts all packets that are sent.
 #[derive(Default)]
 pub(crate) struct Sent(pub(crate) u32);
 
@@ -69,7 +69,7 @@ pub(crate) fn to(id: u32) -> Action {
     Action::Group(GroupId(id))
 }
 
-/// An entry of the first table for all packets.
+/// Returns an entry of the first table for all packets.
 pub(crate) fn entry(instructions: Instructions) -> Message {
     let mut message = FlowMod::new(Command::Add, FlowMatch::default());
     message.instructions = Arc::new(instructions);
@@ -83,7 +83,7 @@ fn applying(apply: Vec<Action>) -> Message {
     })
 }
 
-/// A chain of groups, the first of which sends packets out.
+/// Returns a chain of groups; the first group sends packets out.
 fn chain(length: u32) -> Vec<Message> {
     let groups = (0..length).map(|id| {
         let action = match id {
@@ -108,7 +108,7 @@ fn a_chain_of_groups_has_a_greatest_length() {
         .apply(&[applying(vec![to(depth - 1)])], NOW)
         .unwrap();
     assert_eq!(sent(&mut pipeline.worker()), 1);
-    // A group far down makes the chain of the ones above longer.
+    // A new group at the end makes the chains of the groups before it longer.
     let below = group(depth, GroupType::All, vec![bucket(&[output(PortNo(3))])]);
     let Message::Group(longer) = group(0, GroupType::All, vec![bucket(&[to(depth)])]) else {
         unreachable!("a group");
@@ -126,7 +126,7 @@ fn a_chain_of_groups_has_a_greatest_length() {
     assert_eq!(sent(&mut pipeline.worker()), 1);
 }
 
-/// Groups that each double the packets of the one before.
+/// Returns groups that each double the packets of the group before.
 fn doubling(groups: u32) -> impl Iterator<Item = Message> {
     (0..groups).map(|id| {
         let action = match id {
@@ -156,13 +156,13 @@ fn groups_that_double_packets_are_refused_where_they_take_too_much() {
         .unwrap();
     assert_eq!(sent(&mut pipeline.worker()), 1 << fitting);
     assert_eq!(pipeline.limit_counts(), LimitCounts::default());
-    // Two of them in one list are more than a packet may take.
+    // Two such groups in one list exceed the limit of a packet.
     let twice = applying(vec![to(fitting - 1); 2]);
     let refused = pipeline.apply(&[twice], NOW).unwrap_err();
     assert_eq!(refused.error().code(), ErrorCode::TooManyActions);
 }
 
-/// A worker with all caches, and one without.
+/// Returns a worker with all caches, and a worker without caches.
 fn workers(pipeline: &mut Pipeline) -> [Worker; 2] {
     let kind = *KINDS.last().unwrap();
     let settings = CacheSettings::new().seed(1).microflows(kind, 64).unwrap();
@@ -178,8 +178,8 @@ fn a_packet_that_reaches_a_limit_on_its_way_is_dropped_and_counted() {
         ..Instructions::default()
     };
     let cases = [
-        // Two groups, in the list and in the action set. The second ends halfway; what was
-        // sent stays sent.
+        // Two groups, in the list and in the action set. The second stops halfway;
+        // packets sent before stay sent.
         (
             Instructions {
                 apply: vec![to(8)],
@@ -189,7 +189,7 @@ fn a_packet_that_reaches_a_limit_on_its_way_is_dropped_and_counted() {
             PacketLimit::Actions,
             512 + 512,
         ),
-        // A list that is as long as it may be, and more in the next table.
+        // A list of the maximum length, and further actions in the next table.
         (
             Instructions {
                 apply: vec![output(PortNo(2)); MAX_PACKET_ACTIONS as usize],
@@ -199,7 +199,7 @@ fn a_packet_that_reaches_a_limit_on_its_way_is_dropped_and_counted() {
             PacketLimit::Actions,
             MAX_PACKET_ACTIONS,
         ),
-        // Few actions of which each sends two packets.
+        // Few actions that send two packets each.
         (
             Instructions {
                 apply: vec![flood; floods],
@@ -282,7 +282,7 @@ fn long_lists_are_refused_and_the_longest_is_carried_out() {
     }
 }
 
-/// Groups of which each watches the one before twice; the first watches a port.
+/// Returns groups that each watch the group before twice; the first watches a port.
 fn watching(groups: u32) -> Vec<Message> {
     let groups = (0..groups).map(|id| {
         let mut one = bucket(&[output(PortNo(3))]);
@@ -313,7 +313,7 @@ fn groups_that_watch_each_other_are_as_live_as_the_port_at_the_end() {
             pipeline.apply(&[port], NOW).unwrap();
             assert_eq!(sent(&mut worker), u32::from(is_up));
         }
-        // From the last one to the first: nobody watches it by then.
+        // From the last to the first, so that no remaining group watches the deleted one.
         for id in (0..count).rev() {
             let delete = Message::Group(GroupMod::delete(GroupId(id)));
             pipeline.apply(&[delete], NOW).unwrap();

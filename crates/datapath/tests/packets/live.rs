@@ -1,5 +1,5 @@
-//! Pipelines that change while workers process packets: what is seen together, what is
-//! counted, and what goes when its time is over.
+//! Pipelines that change while workers process packets: atomic changes, exact counts, and
+//! timeouts.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -37,7 +37,7 @@ fn apply(pipeline: &mut Pipeline, now: u64, text: &str) -> Result<(), (usize, Er
         .map_err(|refused| (refused.index(), refused.error().code()))
 }
 
-/// Registers of packets that went out, and how many did.
+/// The registers of sent packets, with the number of packets.
 #[derive(Default)]
 struct Seen {
     registers: BTreeMap<[u128; 3], u64>,
@@ -57,7 +57,7 @@ impl Sink for Seen {
     fn to_controller(&mut self, _: PacketInReason, _: u16, _: (TableId, u64), _: &Packet) {}
 }
 
-/// A frame of TCP over IPv4 to an address and port.
+/// Returns a frame of TCP over IPv4 to an address and port.
 fn tcp(address: u32, port: u16) -> Vec<u8> {
     let mut frame = vec![
         2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0, 0x45, 0, 0, 46, 0, 0, 0, 0, 64,
@@ -77,7 +77,7 @@ fn send(worker: &mut Worker, count: usize, now: u64) -> Seen {
     seen
 }
 
-/// Three tables of flows, each of which writes a number into a register of its own.
+/// Returns three tables of flows; each table writes `number` to its own register.
 fn generation(number: u64, flows: u64) -> Vec<Message> {
     let mut text = String::new();
     for table in 0..3 {
@@ -118,15 +118,15 @@ fn a_bundle_over_three_tables_is_seen_whole_or_not_at_all() {
                         Packet::new(&tcp(0x0a01_0000 + flow, 80), 1)
                     });
                     let mut packets: Vec<Packet> = packets.collect();
-                    let least = visible.load(Ordering::SeqCst);
+                    let min_version = visible.load(Ordering::SeqCst);
                     let mut seen = Seen::default();
                     worker.process(&mut packets, Duration::ZERO, &mut seen);
                     assert_eq!(seen.sent, 64);
                     assert_eq!(seen.registers.len(), 1, "one version for a vector");
                     let (&[a, b, c], _) = seen.registers.first_key_value().unwrap();
                     assert!(a == b && b == c, "{a} {b} {c}");
-                    // What a transaction did that has returned is seen.
-                    if least > 0 {
+                    // The effect of a transaction that has returned is visible.
+                    if min_version > 0 {
                         assert_ne!(a, 0);
                     }
                     *versions.entry(a).or_insert(0_u64) += 1;
@@ -254,20 +254,20 @@ fn entries_go_when_their_time_is_over() {
         gone(&mut pipeline, 105),
         [(7, RemovalReason::HardTimeout, 5, 0)]
     );
-    // Packets keep it for three seconds more, and once more.
+    // Packets keep it for three more seconds, twice.
     assert_eq!(send(&mut worker, 1, 105).sent, 1);
     assert_eq!(gone(&mut pipeline, 107), []);
     assert_eq!(send(&mut worker, 1, 107).sent, 1);
     assert_eq!(gone(&mut pipeline, 109), []);
     assert_eq!(send(&mut worker, 1, 109).sent, 1);
-    // Its hard timeout ends it all the same.
+    // Its hard timeout removes it in spite of that.
     assert_eq!(
         gone(&mut pipeline, 110),
         [(9, RemovalReason::HardTimeout, 10, 9)]
     );
     assert_eq!(gone(&mut pipeline, 9_999), []);
     assert_eq!(pipeline.flows().len(), 1);
-    // An entry that takes the place of another begins its time again.
+    // The timeout of an entry that replaces another starts again.
     apply(&mut pipeline, 200, "priority=1,hard_timeout=5 actions=drop").unwrap();
     apply(&mut pipeline, 204, "priority=1,hard_timeout=5 actions=drop").unwrap();
     assert_eq!(gone(&mut pipeline, 205), []);
@@ -288,7 +288,7 @@ fn full_tables_refuse_entries_or_let_others_go() {
         apply(&mut pipeline, 1, third),
         Err((0, ErrorCode::FlowModTableFull))
     );
-    // What is there may be replaced, and other tables have room.
+    // Existing entries may be replaced, and other tables have room.
     apply(
         &mut pipeline,
         1,
@@ -304,7 +304,7 @@ fn full_tables_refuse_entries_or_let_others_go() {
         .map(|one| (one.entry.priority, one.reason))
         .collect();
     assert_eq!(removed, [(2, RemovalReason::Eviction)]);
-    // Both count more than one without importance.
+    // Both are more important than an entry without importance.
     let fourth = "table=1,priority=4 actions=drop";
     assert_eq!(
         apply(&mut pipeline, 3, fourth),
@@ -314,7 +314,7 @@ fn full_tables_refuse_entries_or_let_others_go() {
         apply(&mut pipeline, 3, "table_id=1,max_entries=99999999"),
         Err((0, ErrorCode::TableModBadConfig))
     );
-    // A bundle that is refused evicts nothing.
+    // A refused bundle evicts nothing.
     let bundle = "table=1,priority=5,importance=9 actions=drop\ntable=1,priority=6 actions=group:1";
     assert_eq!(
         apply(&mut pipeline, 3, bundle),
@@ -348,7 +348,7 @@ fn meters_drop_and_remark_what_comes_too_fast() {
     assert_eq!((count.all.packets, count.bands[0].packets), (12, 4));
     let matched = pipeline.flow_count(RuleId::from_index(0));
     assert_eq!(matched.packets, 12, "entries count what meters drop");
-    // A thousand bytes of AF11, of 60 bytes each: 16 packets pass as they are.
+    // 1,000 bytes of AF11 at 60 bytes each: 16 packets pass unchanged.
     let mut frame = tcp(0x0a00_0003, 80);
     frame[15] = 10 << 2;
     let mut packets = vec![Packet::new(&frame, 1); 20];
@@ -357,7 +357,7 @@ fn meters_drop_and_remark_what_comes_too_fast() {
     assert_eq!(seen.sent, 20);
     let dscp = packets.iter().map(|packet| packet.bytes()[15] >> 2);
     assert_eq!(dscp.filter(|&dscp| dscp == 12).count(), 4, "AF12");
-    // A meter that is gone takes along what uses it.
+    // Deleting a meter deletes the entries that use it.
     let delete = classyard_datapath::meter::MeterMod::delete(MeterId(1));
     pipeline
         .apply(&[Message::Meter(delete)], Duration::from_secs(6))
@@ -408,12 +408,13 @@ fn failover_follows_ports_with_the_next_vector() {
 
 #[test]
 fn a_table_that_has_changed_much_is_fitted_again_beside_packets() {
-    // How soon that is due depends on what a forest was fitted to at first.
+    // When re-optimisation is due depends on the rules that a forest was first fitted to.
     let plans: usize = (1..=8).map(fitted_again).sum();
     assert!(plans > 3, "{plans}");
 }
 
-/// Changes a table much, with a forest of a seed; how often it was fitted again.
+/// Changes a table much, with a forest with a seed. Returns the number of
+/// re-optimisations.
 fn fitted_again(seed: u64) -> usize {
     let mut pipeline = pipeline(&format!("forest:seed={seed}"));
     let mut worker = pipeline.worker();
@@ -427,7 +428,7 @@ fn fitted_again(seed: u64) -> usize {
     for round in 0..12_u64 {
         let mut text = String::new();
         for number in 0..400 {
-            // Hosts at first, for which one mask is enough.
+            // Only hosts in the first round; one mask suffices for them.
             let length = match round {
                 0 => 32,
                 _ => 8 + dice.below(25),
@@ -484,7 +485,7 @@ fn packets_of_the_controller_go_where_their_actions_say() {
         let done = worker.execute(actions, &packet, Duration::ZERO, &mut seen);
         (done.map_err(|error| error.code()), seen)
     };
-    // Out by a port, through a group, and through the tables, in this order.
+    // Output to a port, through a group, and through the tables, in this order.
     let set = FieldValue::exact(Field::Reg1, 5);
     let actions = [
         output(PortNo(3)),
@@ -497,7 +498,7 @@ fn packets_of_the_controller_go_where_their_actions_say() {
     assert_eq!((done, seen.sent), (Ok(()), 4));
     let registers: Vec<([u128; 3], u64)> = seen.registers.into_iter().collect();
     assert_eq!(registers, [([0, 0, 0], 2), ([0, 5, 0], 1), ([7, 5, 0], 1)]);
-    // It has not come in by another port than it says.
+    // The packet's input port is set by the message.
     assert_eq!(
         execute(&[output(PortNo(1)), output(PortNo::IN_PORT)])
             .1
@@ -514,7 +515,7 @@ fn packets_of_the_controller_go_where_their_actions_say() {
     assert_eq!(pipeline.table_count(TableId(0)).lookups, 1);
 }
 
-/// The page on the datapath says of each field what tables say of it.
+/// The document on the datapath agrees with the table features on each field.
 #[test]
 fn tables_can_do_what_the_documents_say() {
     let mut pipeline = pipeline("forest");

@@ -1,5 +1,5 @@
-//! Loading and changing many groups and entries: the work grows with what is loaded, so
-//! it is enough that these tests end.
+//! Loading and changing many groups and entries. The work must grow linearly, so these
+//! tests only have to end.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ const NOW: Duration = Duration::ZERO;
 
 #[test]
 fn many_chains_of_groups_load_and_go() {
-    // Chains of 30 groups, each in the place of one before it or not.
+    // Chains of 30 groups; in the second round they replace existing groups.
     let mut store = GroupStore::new();
     for round in 0..2 {
         for id in 0..40_000 {
@@ -75,7 +75,7 @@ fn deleting_all_groups_removes_the_entries_that_use_them() {
     for number in 0..20_000 {
         let mut message = checked(vec![address(number << 8, 24)]);
         message.flags.check_overlap = false;
-        // Every fifth entry uses no group.
+        // Every fifth entry has no group.
         let uses = (number % 5 > 0).then(|| to(number % 4000));
         message.instructions = Arc::new(Instructions {
             apply: uses.into_iter().collect(),
@@ -93,7 +93,7 @@ fn deleting_all_groups_removes_the_entries_that_use_them() {
     assert_eq!(changes.iter().filter(is_removal).count(), 16_000);
     assert_eq!(pipeline.flows().len(), 4000);
     assert_eq!(pipeline.groups().iter().len(), 0);
-    // A bundle that is refused puts all of them back, with what they use.
+    // A refused bundle restores all groups, with the entries that use them.
     pipeline.apply(&messages, NOW).unwrap();
     let delete = || Message::Group(GroupMod::delete(GroupId::ALL));
     let wrong = entry(Instructions {
@@ -109,7 +109,7 @@ fn deleting_all_groups_removes_the_entries_that_use_them() {
 #[test]
 fn many_entries_are_checked_for_overlaps() {
     let mut store = FlowStore::new();
-    // Prefixes of five lengths, which do not overlap, in tables of one priority.
+    // Prefixes of five lengths that do not overlap, at one priority.
     for number in 0..40_000_u32 {
         let length = 20 + number % 5;
         let message = checked(vec![address(number << 12, length)]);
@@ -120,7 +120,7 @@ fn many_entries_are_checked_for_overlaps() {
     assert_eq!(refused.code(), ErrorCode::FlowModOverlap);
 }
 
-/// The index against a look at every entry, with matches of few bits.
+/// Compares the index with a comparison of every entry, for matches of few bits.
 #[test]
 fn overlaps_are_those_that_the_matches_have() {
     let mut dice = Dice(3);

@@ -1,4 +1,4 @@
-//! Packets of the datapath, their matches and actions, over random frames.
+//! Tests of packets, matches and actions over random frames.
 
 #![allow(clippy::cast_possible_truncation)] // random bytes
 

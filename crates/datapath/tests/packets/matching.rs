@@ -1,5 +1,5 @@
-//! Matches and projections: a match decides over packets as its rule in a projection
-//! does over their projected keys, and is refused as OpenFlow refuses it.
+//! Matches and projections: a match gives the same result for packets as its rule in a
+//! projection for their projected keys. Wrong matches are refused as OpenFlow requires.
 
 use crate::frames::Dice;
 use classyard::{ActionId, Priority, RuleId};
@@ -8,7 +8,7 @@ use classyard_datapath::{
     ErrorCode, Family, Field, FieldSet, FieldValue, FlowMatch, Packet, Prerequisite, Projection,
 };
 
-/// What a field needs, so that a match may have it in this packet.
+/// Adds a field and its prerequisites, so that a match may have it.
 fn with_prerequisites(field: Field, into: &mut Vec<Field>) {
     if !into.contains(&field) {
         into.push(field);
@@ -26,12 +26,12 @@ fn with_prerequisites(field: Field, into: &mut Vec<Field>) {
     }
 }
 
-/// A match that the packet may have, or almost.
+/// Returns a match that the packet has, or nearly has.
 pub(crate) fn random_match(dice: &mut Dice, packet: &Packet) -> Option<FlowMatch> {
     let mut fields = Vec::new();
-    let all: Vec<Field> = Field::all().collect();
+    let candidates: Vec<Field> = Field::all().collect();
     for _ in 0..1 + dice.below(4) {
-        with_prerequisites(*dice.pick(&all), &mut fields);
+        with_prerequisites(*dice.pick(&candidates), &mut fields);
     }
     let is_needed = |field: &Field| {
         matches!(
@@ -40,17 +40,19 @@ pub(crate) fn random_match(dice: &mut Dice, packet: &Packet) -> Option<FlowMatch
         )
     };
     let values = fields.into_iter().map(|field| {
-        let own = packet.key().get(field);
-        let most = field.max_value();
+        let packet_value = packet.key().get(field);
+        let max_value = field.max_value();
         let mask = match field.info().maskable && !is_needed(&field) {
             true if dice.one_in(2) => {
-                (u128::from(dice.next()) << 64 | u128::from(dice.next())) & most
+                (u128::from(dice.next()) << 64 | u128::from(dice.next())) & max_value
             }
-            _ => most,
+            _ => max_value,
         };
         let value = match dice.below(12) {
-            0 if !is_needed(&field) => own ^ 1 << dice.below(u64::from(field.info().width)),
-            _ => own,
+            0 if !is_needed(&field) => {
+                packet_value ^ 1 << dice.below(u64::from(field.info().width))
+            }
+            _ => packet_value,
         };
         FieldValue {
             field,
@@ -58,7 +60,7 @@ pub(crate) fn random_match(dice: &mut Dice, packet: &Packet) -> Option<FlowMatch
             mask,
         }
     });
-    // The packet may be of another kind: then the prerequisites do not hold.
+    // The packet may be of another kind, so that the prerequisites do not hold.
     FlowMatch::new(values.collect::<Vec<_>>()).ok()
 }
 
@@ -100,17 +102,17 @@ fn rules_of_a_projection_match_the_packets_of_their_match() {
                 continue;
             }
             by_family[Family::ALL.iter().position(|&one| one == family).unwrap()] += 1;
-            let own = FieldSet::of(&flow, family);
-            let projection = Projection::new(own, family).unwrap();
+            let fields = FieldSet::of(&flow, family);
+            let projection = Projection::new(fields, family).unwrap();
             assert!(projection.covers(&flow));
             assert_eq!(
                 rule_matches(&projection, &flow, packet),
                 expected,
                 "{flow} {packet:?}"
             );
-            // Beside rules that look at more.
-            let both = own.and(FieldSet::of(&other, family));
-            if let Ok(wider) = Projection::new(both, family) {
+            // A projection that also has the fields of another match.
+            let all_fields = fields.and(FieldSet::of(&other, family));
+            if let Ok(wider) = Projection::new(all_fields, family) {
                 assert_eq!(
                     rule_matches(&wider, &flow, packet),
                     expected,
@@ -118,7 +120,7 @@ fn rules_of_a_projection_match_the_packets_of_their_match() {
                 );
                 assert!(wider.covers(&other));
             }
-            assert_eq!(own.has(both), own == both);
+            assert_eq!(fields.has(all_fields), fields == all_fields);
         }
     }
     assert!(decided.iter().all(|&times| times > 5_000), "{decided:?}");
@@ -132,7 +134,7 @@ fn exact(field: Field, value: impl Into<u128>) -> FieldValue {
     FieldValue::exact(field, value.into())
 }
 
-/// The match of TCP's port 80 over IPv4, with something more.
+/// Returns the match of TCP port 80 over IPv4, with additional values.
 fn web(more: &[FieldValue]) -> FlowMatch {
     let mut values = vec![
         exact(Field::EthType, eth_type::IPV4),
@@ -170,7 +172,7 @@ fn an_access_list_is_as_narrow_as_a_five_tuple() {
             "ip_proto", "ipv4_src", "ipv4_dst", "tcp_src", "tcp_dst", "presence"
         ]
     );
-    // UDP's ports are in the same place.
+    // The ports of UDP have the same place in the key.
     let udp = FlowMatch::new([
         exact(Field::EthType, eth_type::IPV4),
         exact(Field::IpProto, ip_proto::UDP),
@@ -182,13 +184,13 @@ fn an_access_list_is_as_narrow_as_a_five_tuple() {
 
 #[test]
 fn a_match_of_everything_is_a_rule_in_every_family() {
-    let all = FlowMatch::new([]).unwrap();
-    assert_eq!(all.families().count(), 3);
-    assert_eq!(all.to_string(), "");
+    let any_packet = FlowMatch::new([]).unwrap();
+    assert_eq!(any_packet.families().count(), 3);
+    assert_eq!(any_packet.to_string(), "");
     let packet = Packet::new(&[], 1);
-    for family in all.families() {
-        let projection = Projection::new(FieldSet::of(&all, family), family).unwrap();
-        assert!(rule_matches(&projection, &all, &packet));
+    for family in any_packet.families() {
+        let projection = Projection::new(FieldSet::of(&any_packet, family), family).unwrap();
+        assert!(rule_matches(&projection, &any_packet, &packet));
     }
 }
 
@@ -346,7 +348,7 @@ fn matches_are_refused_as_openflow_does() {
     ] {
         match FlowMatch::new(good.clone()) {
             Ok(flow) => assert!(flow.values().len() <= good.len()),
-            // A field that is left out by its mask is still said twice.
+            // A field with an empty mask still counts as a duplicate.
             Err(error) => assert_eq!(error.code(), DuplicateMatchField),
         }
     }
@@ -354,7 +356,7 @@ fn matches_are_refused_as_openflow_does() {
 
 #[test]
 fn a_packet_that_lacks_a_field_matches_nothing_that_has_it() {
-    // A later fragment of TCP: no ports, which are 0 in its key.
+    // A later fragment of TCP has no ports; they are 0 in its key.
     let mut frame = vec![0; 12];
     frame.extend([
         8, 0, 0x45, 0, 0, 24, 0, 0, 0, 9, 64, 6, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 0, 0, 0, 0,

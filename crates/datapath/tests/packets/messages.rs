@@ -1,4 +1,4 @@
-//! Random messages about flow entries and groups, from packets.
+//! Random messages about flow entries and groups, made from packets.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use classyard_datapath::{Action, Field, FieldValue, FlowMatch, GroupId, Packet, 
 use crate::frames::{Dice, damaged, whole};
 use crate::matching::random_match;
 
-/// Makes random packets, and messages that add something for them.
+/// Makes random packets, and messages that add entries or groups for them.
 pub(crate) struct Maker(pub(crate) Dice);
 
 impl Maker {
@@ -64,7 +64,7 @@ impl Maker {
         (0..self.0.below(4)).map(|_| self.action()).collect()
     }
 
-    /// Actions that fit a match, nearly always.
+    /// Returns actions that nearly always fit a match.
     fn fitting(&mut self, flow: &FlowMatch) -> Vec<Action> {
         let mut actions = Vec::new();
         for _ in 0..self.0.below(5) {
@@ -114,7 +114,7 @@ impl Maker {
         Message::Flow(message)
     }
 
-    /// A message that adds something.
+    /// Returns a message that adds an entry or a group.
     pub(crate) fn adding(&mut self, packet: &Packet) -> Message {
         let mut message = self.message(packet);
         match &mut message {

@@ -1,5 +1,5 @@
-//! The parser of the datapath against that of captures, which shares no code with
-//! it, over millions of frames: whole ones, cut ones and damaged ones.
+//! Compares the datapath's parser with the parser of captures, which shares no code with
+//! it, over millions of frames: whole, truncated and damaged.
 
 use std::collections::BTreeMap;
 
@@ -8,8 +8,8 @@ use classyard_datapath::field::{VLAN_PRESENT, eth_type};
 use classyard_datapath::{Field, Flaw, Packet, PacketKey, Presence};
 use classyard_workload::packet::{self, Anomaly, Family, LinkType, Parsed};
 
-/// What the oracle knows of a frame, field by field; `None` where it says nothing
-/// that can be compared.
+/// The expected fields of a frame according to the other parser; `None` if a field cannot
+/// be compared.
 struct Expected<'a> {
     parsed: &'a Parsed,
     key: &'a PacketKey,
@@ -93,8 +93,9 @@ impl Expected<'_> {
 /// The EtherType of PPPoE sessions.
 const PPPOE_SESSION: u16 = 0x8864;
 
-/// What both parsers call malformed. The oracle walks through all labels of MPLS, and
-/// reads what is behind them and in PPPoE sessions; here the first label is read.
+/// Compares the flaws found by both parsers. The other parser reads all MPLS labels, the
+/// headers after them and the headers in PPPoE sessions; the datapath reads only the
+/// first label.
 fn check_flaws(packet: &Packet, parsed: &Parsed) {
     let kind = parsed.eth_type.unwrap_or(0);
     let is_hidden = matches!(
@@ -129,8 +130,8 @@ fn check_flaws(packet: &Packet, parsed: &Parsed) {
     }
 }
 
-/// Whether both mean the same by a frame. They differ over RARP, and over what SNAP
-/// may announce: the datapath follows no tags there, and takes no lengths.
+/// True if both parsers interpret the frame in the same way. They differ for RARP and for
+/// types in SNAP: there the datapath parses no tags and accepts no lengths.
 fn is_comparable(frame: &[u8], parsed: &Parsed) -> bool {
     let in_snap = frame.windows(8).any(|bytes| {
         bytes[..5] == [0xaa, 0xaa, 3, 0, 0] && matches!(bytes[6], 0..6 | 0x81 | 0x88 | 0x91)
@@ -206,14 +207,14 @@ fn a_frame_cut_at_any_byte_is_read_as_far_as_it_goes() {
             compare(&frame[..end], &mut seen);
         }
     }
-    // And of random bytes, long and short.
+    // Random bytes, short and long.
     for length in (0..300).chain([1500, 9000, 65_535, 65_536, 100_000]) {
         let frame: Vec<u8> = (0..length).map(|_| dice.byte()).collect();
         compare(&frame, &mut seen);
     }
 }
 
-/// A frame whose payload is 64 KiB and more, which random ones are not.
+/// A frame with a payload of 64 KiB or more; random frames are shorter.
 #[test]
 fn jumbograms_are_read_alike() {
     let mut seen = BTreeMap::new();
@@ -319,7 +320,7 @@ fn neighbour_discovery_has_a_target_and_an_address() {
         assert_eq!(packet.key().get(field), address);
         assert_eq!(packet.key().presence(), Presence::ND_LINK_LAYER);
         assert!(packet.parsed().flaws.is_empty());
-        // The other kind's option, or none.
+        // The option of the other kind, or none.
         for without in [&option(3 - wanted)[..], &[]] {
             let packet = message(kind, without);
             assert_eq!(packet.key().get(field), 0);

@@ -1,5 +1,6 @@
-//! Pipelines: what the comparison with the reference interpreter
-//! (`crates/reference/tests/equivalence`) does not say by name, and what it has found.
+//! Pipelines: cases that the comparison with the reference interpreter
+//! (`crates/reference/tests/equivalence`) does not cover by name, and regressions that it
+//! found.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +19,7 @@ use classyard_datapath::{
     Action, ErrorCode, FlowMatch, GroupId, MeterId, Packet, PortNo, TableSettings,
 };
 
-/// The ports that packets went out by.
+/// Records the ports of sent packets.
 #[derive(Default)]
 pub(crate) struct Recorder(pub(crate) Vec<PortNo>);
 
@@ -35,7 +36,7 @@ fn settings(engine: &str) -> TableSettings {
     TableSettings::new(engine).unwrap().rebuild_below(30)
 }
 
-/// The message of a line of text.
+/// Returns the message of a line of text.
 fn line(text: &str) -> Message {
     match &read(text).unwrap()[..] {
         [one] => one.message.clone(),
@@ -67,7 +68,7 @@ fn counters_begin_at_0_where_a_change_says_so() {
     assert_eq!(pipeline.flow_count(flow), one);
     assert_eq!(pipeline.last_match(flow), Some(Duration::from_secs(5)));
     assert_eq!(pipeline.group_count(group).all, one);
-    // What takes its place keeps them, unless it says otherwise.
+    // A replacing entry keeps the counts, unless its message resets them.
     apply(&mut pipeline, line("in_port=1,cookie=7 actions=drop"));
     assert_eq!(pipeline.flow_count(flow), one);
     apply(
@@ -86,7 +87,7 @@ fn counters_begin_at_0_where_a_change_says_so() {
         (removed[0].reason, removed[0].count),
         (RemovalReason::GroupDelete, one)
     );
-    // What has the number next begins at 0, and so does a group.
+    // A new entry with the same id starts at 0, and so does a group.
     apply(&mut pipeline, line("group_id=1,type=all"));
     apply(&mut pipeline, line("in_port=2 actions=drop"));
     assert_eq!(pipeline.flows().get(flow).map(|entry| entry.id), Some(flow));
@@ -119,7 +120,7 @@ fn a_flow_that_no_engine_takes_is_the_one_that_is_named() {
         (pipeline.flows().len(), pipeline.groups().iter().len()),
         (0, 0)
     );
-    // Without it the others fit.
+    // Without that line the others fit.
     let others = [&lines[..5], &lines[6..]].concat().join("\n");
     assert_eq!(
         load(&others, &mut pipeline, Duration::ZERO).unwrap().len(),
@@ -181,7 +182,7 @@ fn a_group_that_is_deleted_takes_its_flow_entries_along() {
     assert_eq!(pipeline.flows().len(), 1);
 }
 
-/// A pipeline after messages, and the port that a packet by port 1 goes out by.
+/// Returns the pipeline after messages, and the output ports of a packet from port 1.
 fn sent(messages: &[Message]) -> (Pipeline, Vec<PortNo>) {
     let mut pipeline = Pipeline::new(settings("linear"));
     pipeline.apply(messages, Duration::ZERO).unwrap();
@@ -262,7 +263,7 @@ fn every_action_that_is_written_is_checked() {
     let output = |port| Action::Output { port, max_len: 0 };
     let mut message = FlowMod::new(Command::Add, FlowMatch::default());
     message.instructions = Arc::new(Instructions {
-        // The second one takes the place of the first one in an action set.
+        // The second output replaces the first one in an action set.
         write: vec![output(PortNo::ANY), output(PortNo(1))],
         ..Instructions::default()
     });

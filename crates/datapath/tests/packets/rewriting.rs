@@ -1,5 +1,5 @@
-//! Changed packets: the key is that of the changed bytes, checksums that were right
-//! remain right, and undoing a change gives the old bytes back.
+//! Changed packets: the key agrees with the changed bytes, right checksums remain right,
+//! and undoing a change restores the bytes.
 
 use crate::frames::{Dice, checksum, sum_place, transport_sum};
 use classyard_datapath::field::{VLAN_PRESENT, eth_type, ip_proto};
@@ -9,7 +9,7 @@ fn is_tagged(packet: &Packet) -> bool {
     packet.key().get(Field::VlanVid) & u128::from(VLAN_PRESENT) != 0
 }
 
-/// What the packet is, read anew from its bytes.
+/// Parses the bytes of a packet again.
 fn read_anew(packet: &Packet) -> Packet {
     let mut again = Packet::new(packet.bytes(), packet.key().get(Field::InPort) as u32);
     for field in [Field::TunnelId].into_iter().chain(registers()) {
@@ -24,8 +24,8 @@ fn registers() -> impl Iterator<Item = Field> {
     Field::all().filter(|field| field.name().starts_with("reg"))
 }
 
-/// Whether the checksum of IPv4 and that of the transport are right, where there is
-/// one that can be known.
+/// Returns whether the checksums of IPv4 and of the transport header are right, or `None`
+/// for a checksum that cannot be computed.
 fn sums(packet: &Packet) -> [Option<bool>; 2] {
     let (bytes, layers) = (packet.bytes(), packet.parsed().layers);
     let (network, transport) = (layers.network as usize, layers.transport as usize);
@@ -56,14 +56,14 @@ fn sums(packet: &Packet) -> [Option<bool>; 2] {
     } else {
         sum_place(protocol, icmp).and_then(|place| {
             let mut zeroed = payload.to_vec();
-            let found = zeroed.get_mut(place..place + 2)?;
-            let was = [found[0], found[1]];
-            found.fill(0);
+            let sum_bytes = zeroed.get_mut(place..place + 2)?;
+            let was = [sum_bytes[0], sum_bytes[1]];
+            sum_bytes.fill(0);
             let right = transport_sum(&zeroed, protocol, summed).to_be_bytes();
             (protocol != ip_proto::UDP || was != [0, 0]).then(|| was == right)
         })
     };
-    // A fragment of SCTP has a checksum of more than there is.
+    // The checksum of a fragmented SCTP packet covers bytes that are missing.
     match layers.fragment && protocol == ip_proto::SCTP {
         true => [header, None],
         false => [header, sum],
@@ -79,8 +79,8 @@ fn random_value(dice: &mut Dice, field: Field) -> u128 {
     };
     match field {
         Field::VlanVid => value & 0xfff | u128::from(VLAN_PRESENT),
-        // Nothing that turns into neighbour discovery, or out of it: that is tested
-        // by itself.
+        // Avoid types that turn a packet into neighbour discovery or back; a separate
+        // test covers them.
         Field::Icmpv6Type if value & 0xfe == 134 || value & 0xff == 135 => 1,
         _ => value & field.max_value(),
     }
@@ -89,7 +89,7 @@ fn random_value(dice: &mut Dice, field: Field) -> u128 {
 #[test]
 fn a_set_field_is_in_key_and_bytes_and_checksums_stay_right() {
     let mut dice = Dice(3);
-    let all: Vec<Field> = Field::all().filter(|field| field.info().settable).collect();
+    let settable: Vec<Field> = Field::all().filter(|field| field.info().settable).collect();
     let (mut set, mut lacked) = ([0_usize; Field::COUNT], 0);
     for _ in 0..200_000 {
         let bytes = crate::frames::whole(&mut dice);
@@ -101,7 +101,7 @@ fn a_set_field_is_in_key_and_bytes_and_checksums_stay_right() {
         );
         let fields = Field::all().filter(|&field| field.info().settable && packet.key().has(field));
         let fields: Vec<Field> = fields.collect();
-        // Half of the time one of the last header fields: few packets have these.
+        // Half of the time, choose one of the last header fields, which few packets have.
         let headers = fields
             .iter()
             .take_while(|&&field| field < Field::Reg0)
@@ -110,9 +110,9 @@ fn a_set_field_is_in_key_and_bytes_and_checksums_stay_right() {
             true => &fields[..],
             false => &fields[headers.saturating_sub(5)..headers],
         };
-        // And now and then one that packets of another kind have.
+        // Sometimes choose a field that only other kinds of packets have.
         let field = match dice.one_in(8) {
-            true => *dice.pick(&all),
+            true => *dice.pick(&settable),
             false => *dice.pick(among),
         };
         let (old, value) = (packet.key().get(field), random_value(&mut dice, field));
@@ -206,7 +206,7 @@ fn tags_and_labels_are_pushed_and_popped() {
     assert!(labelled > 10_000);
 }
 
-/// An IPv4 packet with a time to live.
+/// Returns an IPv4 packet with a time to live.
 fn with_ttl(ttl: u8) -> Packet {
     let mut frame = vec![0; 12];
     let mut header = [
@@ -234,7 +234,7 @@ fn times_to_live_are_set_decremented_and_copied() {
     }
     packet.set_ttl(200);
 
-    // The label takes the packet's, and each goes its own way.
+    // The label copies the packet's time to live; then they change separately.
     packet.push_mpls(eth_type::MPLS);
     assert_eq!(ttl(&packet, 17), 200);
     packet.decrement_ttl().expect("it is not IP but MPLS");
@@ -273,12 +273,11 @@ fn times_to_live_are_set_decremented_and_copied() {
     assert_eq!(packet, before, "there is no label");
 }
 
-/// Any change of any frame, however damaged: nothing panics, and the key is that of
-/// the bytes.
+/// Changes damaged frames: no change panics, and the key agrees with the bytes.
 #[test]
 fn damaged_frames_are_changed_as_far_as_they_go() {
     let mut dice = Dice(6);
-    let all: Vec<Field> = Field::all().filter(|field| field.info().settable).collect();
+    let settable: Vec<Field> = Field::all().filter(|field| field.info().settable).collect();
     for _ in 0..60_000 {
         let mut packet = Packet::new(&crate::frames::damaged(&mut dice), 9);
         for _ in 0..6 {
@@ -294,7 +293,7 @@ fn damaged_frames_are_changed_as_far_as_they_go() {
                 8 => drop(packet.decrement_mpls_ttl()),
                 9 => packet.write_metadata(dice.next(), dice.next()),
                 _ => {
-                    let field = *dice.pick(&all);
+                    let field = *dice.pick(&settable);
                     packet.set_field(field, random_value(&mut dice, field));
                 }
             }

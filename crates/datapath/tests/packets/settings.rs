@@ -1,4 +1,4 @@
-//! Settings that are refused, numbers and times at the ends of their ranges, and seeds.
+//! Refused settings, numbers and times at the ends of their ranges, and seeds.
 
 use std::error::Error;
 use std::time::Duration;
@@ -22,9 +22,9 @@ fn static_engines_are_refused() {
             continue;
         };
         let is_dynamic = engine.is_dynamic();
-        let made = TableSettings::new(engine);
-        assert_eq!(made.is_ok(), is_dynamic, "{name}");
-        if let Err(error) = made {
+        let settings = TableSettings::new(engine);
+        assert_eq!(settings.is_ok(), is_dynamic, "{name}");
+        if let Err(error) = settings {
             assert!(error.to_string().contains(name), "{error}");
             refused += 1;
         }
@@ -83,7 +83,7 @@ fn entries_near_the_end_of_time_stay() {
         pipeline.expire(now);
         assert_eq!(pipeline.flows().len(), 1, "{before_end}");
         pipeline.expire(Duration::MAX);
-        // Only if the time comes at all.
+        // The entry expires only if its time can be reached.
         let is_over = before_end >= 65_535;
         assert_eq!(
             pipeline.flows().len(),
@@ -107,7 +107,7 @@ fn a_refused_bundle_says_which_message_and_why() {
     assert!(refused.to_string().starts_with("message 1: "), "{refused}");
 }
 
-/// The buckets that 64 flows go to, a bit for each flow.
+/// Returns the buckets that 64 flows are sent to, one bit per flow.
 fn chosen(settings: PipelineSettings) -> u64 {
     let mut pipeline = Pipeline::new(settings);
     let buckets = [2, 3].map(|port| {
@@ -155,7 +155,7 @@ fn select_groups_choose_by_a_seed_of_the_pipeline() {
     }
 }
 
-/// Every map that a source file names is hashed with a random seed.
+/// Every map that a source file mentions is hashed with a random seed.
 #[test]
 fn no_map_has_a_fixed_hash() {
     let sources = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src");

@@ -1,5 +1,5 @@
-//! Flow tables: after any entries that come and go, the winner of a packet is the
-//! best entry whose match it has, whatever the projections are by then.
+//! Flow tables: after any additions and removals of entries, the winner of a packet is
+//! its best matching entry, whatever the projections are.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ fn settings(engine: &str, rebuild_below: usize) -> TableSettings {
         .rebuild_below(rebuild_below)
 }
 
-/// A table beside a list of its entries.
+/// A table with a list of its entries.
 struct World {
     dice: Dice,
     table: FlowTable,
@@ -49,7 +49,8 @@ impl World {
         packet
     }
 
-    /// Adds an entry for this packet, or almost; there may be too many fields then.
+    /// Adds an entry that the packet matches or nearly matches. The table may refuse it
+    /// for having too many fields.
     fn add(&mut self, packet: &Packet) -> bool {
         let Some(flow) = random_match(&mut self.dice, packet) else {
             return false;
@@ -117,7 +118,7 @@ fn winners_are_the_best_entries_that_match() {
             }
             split += usize::from(world.table.is_split());
             hits += world.check(&packets);
-            // Some entries move to the engine that is to replace theirs.
+            // Some entries move to the engine that replaces theirs.
             if world.dice.one_in(3) {
                 let steps = 1 + world.dice.below(20) as usize;
                 assert!(world.table.maintain(steps) <= steps);
@@ -154,7 +155,7 @@ fn maintaining_ends_with_one_engine_that_has_all_entries() {
         while world.table.is_split() {
             moved += world.table.maintain(3);
             world.check(&packets[..10]);
-            // Changes go on meanwhile.
+            // Entries change during the move.
             world.remove();
         }
         assert!(moved > 5, "{engine}: {moved}");

@@ -1,5 +1,5 @@
-//! Pipelines as text: what is written is read the same, flows of `ovs-ofctl` are
-//! understood, and what is wrong is said with its line and column.
+//! Pipelines as text: messages are written and read back unchanged, flows of `ovs-ofctl`
+//! are accepted, and problems are reported with line and column.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ fn messages_are_written_and_read_the_same() {
                 flows += usize::from(text.starts_with("table"));
                 groups += usize::from(text.starts_with("group"));
             }
-            // What does not fit is said when it is read.
+            // An unsupported message is reported when it is read.
             Err(problems) => assert!(
                 problems.shown()[0].found.contains("_"),
                 "{text}: {problems:?}"
@@ -37,10 +37,10 @@ fn messages_are_written_and_read_the_same() {
 }
 
 fn one(line: &str) -> String {
-    let found = read(line).unwrap_or_else(|problems| panic!("{line}: {}", problems.shown()[0]));
-    match &found[..] {
+    let messages = read(line).unwrap_or_else(|problems| panic!("{line}: {}", problems.shown()[0]));
+    match &messages[..] {
         [Located { message, .. }] => message.to_string(),
-        _ => panic!("{line}: {found:?}"),
+        _ => panic!("{line}: {messages:?}"),
     }
 }
 
@@ -93,7 +93,7 @@ fn flows_of_ovs_ofctl_are_understood() {
             "group_id=4,type=select,bucket=weight:3,actions=output:1,bucket=weight:1,actions=output:2",
         ),
         (
-            // Refused later, and written as it was read.
+            // Refused later, but written back as read.
             "group_id=2,type=ff,bucket=weight:2,actions=1",
             "group_id=2,type=ff,bucket=weight:2,actions=output:1",
         ),

@@ -1,11 +1,11 @@
-//! What a classifier is to be used for.
+//! The intended use of a classifier.
 
 #![allow(clippy::cast_precision_loss)] // estimates
 
 use crate::classifier::BATCH;
 use crate::estimate::Estimate;
 
-/// Lookups and updates to come: how they are made, and how many there are of each.
+/// Expected lookups and updates: their numbers, batch size and cores.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Load {
     lookups_per_update: Option<f64>,
@@ -25,10 +25,10 @@ impl Default for Load {
 }
 
 impl Load {
-    /// The load with so many lookups for each rule inserted or removed.
+    /// Sets the number of lookups for each inserted or removed rule.
     ///
     /// # Panics
-    /// When that is no positive number.
+    /// If `lookups` is not a positive number.
     #[must_use]
     pub fn with_lookups_per_update(self, lookups: f64) -> Load {
         assert!(lookups > 0.0 && lookups.is_finite(), "a positive number");
@@ -38,10 +38,10 @@ impl Load {
         }
     }
 
-    /// The load with so many headers in a batch.
+    /// Sets the number of headers in a batch.
     ///
     /// # Panics
-    /// When that is 0.
+    /// If `headers` is 0.
     #[must_use]
     pub fn with_batch(self, headers: usize) -> Load {
         assert!(headers > 0, "at least one header");
@@ -51,38 +51,37 @@ impl Load {
         }
     }
 
-    /// The load on so many cores.
+    /// Sets the number of cores.
     ///
     /// # Panics
-    /// When that is 0.
+    /// If `cores` is 0.
     #[must_use]
     pub fn with_cores(self, cores: usize) -> Load {
         assert!(cores > 0, "at least one core");
         Load { cores, ..self }
     }
 
-    /// How many lookups there are for each update; `None` where rules do not
-    /// change.
+    /// The number of lookups for each update; `None` if rules do not change.
     #[must_use]
     pub fn lookups_per_update(&self) -> Option<f64> {
         self.lookups_per_update
     }
 
-    /// How many headers are looked up together.
+    /// The number of headers that are looked up together.
     #[must_use]
     pub fn batch(&self) -> usize {
         self.batch
     }
 
-    /// How many cores there are.
+    /// The number of cores.
     #[must_use]
     pub fn cores(&self) -> usize {
         self.cores
     }
 
-    /// Nanoseconds of a core for a header that is looked up in batches of this
-    /// load. The waits that a batch does not overlap come once a batch: that is
-    /// what a single lookup takes more than one of a full batch.
+    /// Nanoseconds of a core for a header that is looked up in batches of this load.
+    /// Each batch has some wait time that it cannot overlap. This time is the
+    /// difference between a single lookup and a lookup of a full batch.
     #[must_use]
     pub fn lookup_ns(&self, estimate: &Estimate) -> f64 {
         let (full, single) = (estimate.lookup_ns, estimate.single_ns);
@@ -92,8 +91,8 @@ impl Load {
         full + (single - full) / self.batch as f64
     }
 
-    /// Nanoseconds of a core for the updates that come with each lookup; nothing
-    /// for an engine that takes none, as long as there are none.
+    /// Nanoseconds of a core for the updates that come with each lookup. `None` if
+    /// the load has updates and the engine takes none.
     #[must_use]
     pub fn update_ns(&self, estimate: &Estimate) -> Option<f64> {
         let Some(lookups) = self.lookups_per_update else {
@@ -102,9 +101,10 @@ impl Load {
         Some(estimate.update_ns? * self.sides() / lookups)
     }
 
-    /// Nanoseconds from one lookup to the next, all cores together. One core does
-    /// everything in turn. Of several, one makes the updates and the others look
-    /// up, as in a [live table](crate::table), so the slower of both counts.
+    /// Nanoseconds from one lookup to the next, over all cores. A single core makes
+    /// lookups and updates. With several cores, one core makes the updates and the
+    /// others look up, as in a [live table](crate::table), so the slower of the two
+    /// counts.
     #[must_use]
     pub fn ns_per_lookup(&self, lookup_ns: f64, update_ns: f64) -> f64 {
         if self.lookups_per_update.is_none() {
@@ -116,7 +116,8 @@ impl Load {
         }
     }
 
-    /// How often each update is made: beside readers, once on each of two sides.
+    /// The number of times that each update is made: once on each of two sides, if a
+    /// writer runs alongside readers.
     fn sides(&self) -> f64 {
         if self.cores == 1 { 1.0 } else { 2.0 }
     }

@@ -1,22 +1,22 @@
-//! Choosing an engine.
+//! Chooses an engine for rules, a load and a machine.
 //!
 //! # Idea
-//! Which engine is the fastest depends on the rules, on what there is of lookups
-//! and updates, and on the machine. All of them can say what they would cost before
-//! they are built ([`Costs`](crate::estimate::Costs)), so [`Auto`] asks all, and
-//! ranks them by what a lookup costs with its share of updates under a [`Load`].
-//! Predictions of engines that are about as fast may come in the wrong order; so
-//! the best few can be built and timed over headers as well, with a clock that the
-//! caller has.
+//! The fastest engine depends on the rules, on the numbers of lookups and updates,
+//! and on the machine. Every engine can predict its costs before it is built
+//! ([`Costs`](crate::estimate::Costs)). [`Auto`] predicts the costs of all engines,
+//! and ranks them by the cost of a lookup and its share of updates under a [`Load`].
+//! If two engines are about equally fast, predictions may rank them in the wrong
+//! order. So the best few engines can be built and timed over headers as well, with
+//! the caller's clock.
 //!
 //! ```text
-//! rank:    for each engine that comes into question:
+//! rank:    for each engine that fits the load:
 //!              costs over the shape of the rules, within the limits
 //!              ns = lookup + updates / lookups, one core; other cores: see Load
 //! build:   for the candidates, the fastest first: build; stop when one is built
-//! try out: the first candidates that can be built play against the best so far,
-//!          in turns, over the same headers; the faster one stays
-//! review:  rank again; say so if another engine is now better by a margin
+//! try out: the first candidates that can be built are timed against the best so far,
+//!          interleaved, over the same headers; the faster one stays
+//! review:  rank again; return another engine if it is now better by a margin
 //! ```
 //!
 //! ```
@@ -39,11 +39,11 @@
 //! ```
 //!
 //! # Cost
-//! Ranking takes up to some tens of milliseconds for each engine, since most build
-//! themselves over a sample. Trying out builds the best few over all rules.
+//! Ranking takes up to some tens of milliseconds for each engine, since most engines
+//! are built over a sample. `try_out` builds the best few engines over all rules.
 //!
 //! # References
-//! [DEC14] §IV; [SFL17] §IV for engines that take no updates themselves.
+//! [DEC14] §IV; [SFL17] §IV for static engines.
 //!
 //! [DEC14]: crate::papers#dec14
 //! [SFL17]: crate::papers#sfl17
@@ -68,7 +68,7 @@ mod rank;
 pub use load::Load;
 pub use rank::{Breakdown, Candidate, Excluded, Ranking};
 
-/// Chooses engines.
+/// Chooses engines by predicted and measured costs.
 #[derive(Clone, Debug)]
 pub struct Auto {
     load: Load,
@@ -79,53 +79,55 @@ pub struct Auto {
     margin: f64,
 }
 
-/// A classifier, and why it is this one.
+/// A classifier, and the reasons for its choice.
 pub struct Choice {
     /// The classifier.
     pub classifier: Box<dyn Classifier>,
     /// Its engine.
     pub spec: EngineSpec,
-    /// All engines, as they were predicted.
+    /// All engines, with their predicted costs.
     pub ranking: Ranking,
-    /// Those that were predicted to be faster, and were not built.
+    /// Engines that were predicted to be faster, but could not be built.
     pub refused: Vec<Excluded>,
-    /// Those that were tried out, in the order of their predictions; none where
-    /// nothing was.
+    /// Engines that were tried out, in the order of their predictions; empty after
+    /// [`Auto::build`].
     pub trials: Vec<Trial>,
 }
 
-/// An engine that was tried out.
+/// An engine that was tried out, with its times.
 #[derive(Clone, Debug)]
 pub struct Trial {
     /// The engine.
     pub spec: EngineSpec,
-    /// Nanoseconds that were measured for a lookup.
+    /// Measured nanoseconds for a lookup.
     pub lookup_ns: f64,
-    /// Nanoseconds from one lookup to the next with that, updates as predicted.
+    /// Nanoseconds from one lookup to the next, with measured lookups and predicted
+    /// updates.
     pub ns: f64,
 }
 
-/// How engines are tried out.
+/// The settings of a trial.
 pub struct TryOut<'a> {
-    /// Headers to look up, such as those of the last packets.
+    /// Headers to look up, such as the headers of recent packets.
     pub keys: KeySlice<'a>,
-    /// How many engines are tried out.
+    /// The number of engines to try out.
     pub candidates: usize,
-    /// How often each looks all headers up; the fastest time counts.
+    /// The number of times that each engine looks up all headers. The fastest time
+    /// counts.
     pub rounds: usize,
-    /// Time that passed since some moment: best CPU time of this thread.
+    /// Returns the time since a fixed moment. CPU time of this thread is best.
     pub clock: &'a mut dyn FnMut() -> Duration,
 }
 
-/// Whether an engine is still the right one.
+/// The result of a review: the current engine, or a better one.
 #[derive(Clone, Debug)]
 pub struct Review {
-    /// All engines over the rules as they are now.
+    /// All engines, over the current rules.
     pub ranking: Ranking,
-    /// What the engine of now costs, in nanoseconds a lookup; `None` if it could
-    /// not be built any more.
+    /// Nanoseconds of the current engine for a lookup; `None` if it could not be
+    /// built any more.
     pub now_ns: Option<f64>,
-    /// The engine that should take its place: better by the margin.
+    /// An engine that is better than the current engine by the margin.
     pub better: Option<EngineSpec>,
 }
 
@@ -138,36 +140,35 @@ impl Default for Auto {
             machine: Machine::default(),
             engines: None,
             registry: ENGINES,
-            margin: MARGIN,
+            margin: REVIEW_MARGIN,
         }
     }
 }
 
-/// By how much another engine must be better before it takes the place of one that
-/// is built: more than predictions are wrong by, mostly (`bench/README.md`).
-const MARGIN: f64 = 1.3;
+/// The factor by which another engine must be better before a review returns it. Most
+/// predictions are wrong by less (`bench/README.md`).
+const REVIEW_MARGIN: f64 = 1.3;
 
 impl Auto {
-    /// With what the classifier is to be used for.
+    /// Sets the intended use of the classifier.
     #[must_use]
     pub fn with_load(self, load: Load) -> Auto {
         Auto { load, ..self }
     }
 
-    /// With what must not be exceeded.
+    /// Sets the limits on rules and memory.
     #[must_use]
     pub fn with_limits(self, limits: Limits) -> Auto {
         Auto { limits, ..self }
     }
 
-    /// With what work costs.
+    /// Sets the costs of work.
     #[must_use]
     pub fn with_machine(self, machine: Machine) -> Auto {
         Auto { machine, ..self }
     }
 
-    /// With the engines that come into question, in place of all that are
-    /// registered.
+    /// Sets the engines to choose from, in place of all registered engines.
     #[must_use]
     pub fn with_engines(self, engines: Vec<EngineSpec>) -> Auto {
         Auto {
@@ -176,17 +177,17 @@ impl Auto {
         }
     }
 
-    /// With the engines of another registry.
+    /// Sets the registry.
     #[must_use]
     pub fn with_registry(self, registry: &'static [Engine]) -> Auto {
         Auto { registry, ..self }
     }
 
-    /// With the factor by which another engine must be better before a
-    /// [review](Self::review) says so; 1.3 by default.
+    /// Sets the factor by which another engine must be better before a
+    /// [review](Self::review) returns it; 1.3 by default.
     ///
     /// # Panics
-    /// When it is below 1.
+    /// If `margin` is below 1.
     #[must_use]
     pub fn with_margin(self, margin: f64) -> Auto {
         assert!(margin >= 1.0, "a factor of at least 1");
@@ -205,28 +206,27 @@ impl Auto {
         &self.machine
     }
 
-    /// All engines that come into question, by predicted cost over rules of a
-    /// shape.
+    /// Ranks all engines to choose from, by predicted cost over rules of a shape.
     #[must_use]
     pub fn rank(&self, shape: &Shape) -> Ranking {
-        let all;
+        let registered;
         let engines = match &self.engines {
             Some(engines) => engines,
             None => {
-                all = rank::engines_for(self.registry, &self.load);
-                &all
+                registered = rank::engines_for(self.registry, &self.load);
+                &registered
             }
         };
         Ranking::of(engines, shape, &self.limits, &self.load, &self.machine)
     }
 
-    /// Builds the engine that is predicted to be the fastest; where it meets a
-    /// limit, the next.
+    /// Builds the engine that is predicted to be the fastest. If it exceeds a limit,
+    /// builds the next one.
     ///
     /// # Errors
-    /// [`BuildError::Stopped`] when the observer cancels. The error of the last
-    /// candidate when none can be built; that of an excluded engine when there is
-    /// no candidate.
+    /// [`BuildError::Stopped`] if the observer cancels. If no candidate can be built,
+    /// the error of the last candidate. If there is no candidate, the error of an
+    /// excluded engine.
     pub fn build(
         &self,
         rules: &RuleSet,
@@ -251,17 +251,17 @@ impl Auto {
         Err(none_built(refused, ranking))
     }
 
-    /// Builds the engines that are predicted to be the fastest, one after the
-    /// other, and keeps the one that looks headers up fastest. At most two are
-    /// there at a time; both count for the limit on peak bytes, and where one more
-    /// does not fit beside the best so far, that one stays.
+    /// Builds the engines that are predicted to be the fastest, one after the other,
+    /// and keeps the engine with the fastest measured lookups. At most two engines
+    /// exist at a time. Both count for the limit on peak bytes. If another engine
+    /// does not fit next to the best one so far, the best one stays.
     ///
     /// # Errors
-    /// Those of [`build`](Self::build).
+    /// The errors of [`build`](Self::build).
     ///
     /// # Panics
-    /// When there are no headers, candidates or rounds, or the headers are of
-    /// another schema.
+    /// If there are no headers, candidates or rounds, or the headers have another
+    /// schema.
     pub fn try_out(
         &self,
         rules: &RuleSet,
@@ -299,7 +299,7 @@ impl Auto {
                 lookup_ns,
                 ns: score(lookup_ns, candidate.update_ns),
             };
-            // What both took in the same rounds decides.
+            // Compares times of both engines from the same rounds.
             let wins = best.as_ref().is_none_or(|(at, _)| {
                 let of_best = trials.get(*at).map(|trial: &Trial| trial.spec.clone());
                 let of_best = of_best.and_then(|spec| ranking.candidate(&spec));
@@ -323,7 +323,8 @@ impl Auto {
         })
     }
 
-    /// Nanoseconds a lookup of two classifiers, or of one, in turns.
+    /// Times two classifiers, or one, in interleaved rounds. Returns nanoseconds for
+    /// a lookup.
     #[allow(clippy::cast_precision_loss)] // counts of headers
     fn play(
         &self,
@@ -332,11 +333,11 @@ impl Auto {
         challenger: &dyn Classifier,
     ) -> (f64, f64) {
         let mut scratch = Scratch::new();
-        let mut least = [f64::INFINITY; 2];
-        let each = 1e9 / how.keys.len() as f64;
-        // The first round warms caches and makes room in the scratch.
+        let mut least_ns = [f64::INFINITY; 2];
+        let ns_per_header = 1e9 / how.keys.len() as f64;
+        // The first round warms caches and allocates scratch memory.
         for round in 0..=how.rounds {
-            for (least, classifier) in least.iter_mut().zip([best, Some(challenger)]) {
+            for (least_ns, classifier) in least_ns.iter_mut().zip([best, Some(challenger)]) {
                 let Some(classifier) = classifier else {
                     continue;
                 };
@@ -344,16 +345,17 @@ impl Auto {
                 look_up(classifier, how.keys, self.load.batch(), &mut scratch);
                 let taken = (how.clock)().saturating_sub(before);
                 if round > 0 {
-                    *least = least.min(taken.as_secs_f64() * each);
+                    *least_ns = least_ns.min(taken.as_secs_f64() * ns_per_header);
                 }
             }
         }
-        (least[0], least[1])
+        (least_ns[0], least_ns[1])
     }
 
-    /// Whether an engine is still the right one now that rules are these. Ranking
-    /// takes some tenths of a second: call it when the number of rules has changed
-    /// by half, or every few minutes, rather than after each update.
+    /// Ranks all engines over the current rules, and returns another engine if it is
+    /// better than `now` by the margin. Takes some tenths of a second: call it when
+    /// the number of rules has changed by half, or every few minutes, not after each
+    /// update.
     #[must_use]
     pub fn review(&self, now: &EngineSpec, rules: &RuleSet) -> Review {
         let ranking = self.rank(&Shape::of(rules));
@@ -370,7 +372,7 @@ impl Auto {
     }
 }
 
-/// Looks headers up in batches of so many.
+/// Looks headers up in batches of `batch` headers.
 fn look_up(classifier: &dyn Classifier, keys: KeySlice<'_>, batch: usize, scratch: &mut Scratch) {
     if batch == 1 {
         for key in keys.iter() {
@@ -380,22 +382,21 @@ fn look_up(classifier: &dyn Classifier, keys: KeySlice<'_>, batch: usize, scratc
     }
     let mut winners = vec![Winner::MISS; batch];
     for first in (0..keys.len()).step_by(batch) {
-        let some = keys.range(first..keys.len().min(first + batch));
-        let winners = &mut winners[..some.len()];
-        classifier.classify_batch(some, winners, scratch);
+        let batch_keys = keys.range(first..keys.len().min(first + batch));
+        let winners = &mut winners[..batch_keys.len()];
+        classifier.classify_batch(batch_keys, winners, scratch);
         std::hint::black_box(winners);
     }
 }
 
-/// Headers to try engines out with where there are none of real packets: corners
-/// of the rules, as ClassBench draws them, each rule as likely as the other. There
-/// are none of no rules.
+/// Returns headers for trials without packets: corners of the rules, as in
+/// ClassBench, with every rule equally likely. Empty if there are no rules.
 #[must_use]
 pub fn headers_of(rules: &RuleSet, count: usize) -> KeyVec {
     observe::corners(rules, count)
 }
 
-/// An engine that was not built, unless the observer stopped building.
+/// Returns the excluded engine, or the error if the observer cancelled.
 fn passed_over(spec: &EngineSpec, reason: BuildError) -> Result<Excluded, BuildError> {
     match reason {
         BuildError::Stopped { .. } => Err(reason),
@@ -406,8 +407,8 @@ fn passed_over(spec: &EngineSpec, reason: BuildError) -> Result<Excluded, BuildE
     }
 }
 
-/// Why there is no engine: what the last one said that was tried, or else the
-/// first that was asked.
+/// Returns the error if no engine was built: the error of the last engine that was
+/// tried, or of the first excluded engine.
 fn none_built(mut refused: Vec<Excluded>, ranking: Ranking) -> BuildError {
     let last = refused
         .pop()

@@ -1,4 +1,4 @@
-//! Which engine is predicted to be the fastest.
+//! Ranks engines by their predicted lookup times.
 
 use std::fmt;
 
@@ -9,53 +9,54 @@ use crate::estimate::{Costs, Estimate, Shape};
 use crate::limits::Limits;
 use crate::machine::{Levels, Machine, Work};
 
-/// An engine that could be built, and what it is predicted to cost.
+/// An engine that could be built, and its predicted costs.
 #[derive(Clone, Debug)]
 pub struct Candidate {
     /// The engine, with its options.
     pub spec: EngineSpec,
-    /// What it would do.
+    /// Its memory and work.
     pub costs: Costs,
-    /// What that takes on the machine.
+    /// Its times on the machine.
     pub estimate: Estimate,
     /// Nanoseconds of a core for a lookup under the load.
     pub lookup_ns: f64,
     /// Nanoseconds of a core for the updates that come with each lookup.
     pub update_ns: f64,
-    /// Nanoseconds from one lookup to the next, by which candidates are ranked.
+    /// Nanoseconds from one lookup to the next. Candidates are ranked by this number.
     pub ns: f64,
 }
 
-/// An engine that is none of the candidates.
+/// An engine that is not a candidate.
 #[derive(Clone, Debug)]
 pub struct Excluded {
     /// The engine, with its options.
     pub spec: EngineSpec,
-    /// Why.
+    /// The reason.
     pub reason: BuildError,
 }
 
-/// What a lookup's time is made of, in nanoseconds.
+/// The parts of a lookup's time, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Breakdown {
     /// Instructions.
     pub instructions_ns: f64,
-    /// Branches that were not foreseen.
+    /// Mispredicted branches.
     pub mispredictions_ns: f64,
     /// Reading cache lines.
     pub reads_ns: f64,
-    /// What calibration found that the work does not say; may be negative.
+    /// The difference that calibration measured between actual and predicted time;
+    /// may be negative.
     pub factor_ns: f64,
-    /// The lines that are read, by where they are found.
+    /// The cache lines that are read, by the level of memory that they are in.
     pub lines: Levels,
 }
 
 /// Engines by predicted cost.
 #[derive(Clone, Debug, Default)]
 pub struct Ranking {
-    /// Those that could be built, the fastest first.
+    /// Engines that could be built, the fastest first.
     pub candidates: Vec<Candidate>,
-    /// The others.
+    /// All other engines.
     pub excluded: Vec<Excluded>,
 }
 
@@ -82,24 +83,24 @@ impl Candidate {
         })
     }
 
-    /// What its lookups' time is made of.
+    /// Returns the parts of a lookup's time.
     #[must_use]
     pub fn breakdown(&self, load: &Load, machine: &Machine) -> Breakdown {
         let work = self.lookup_work(load);
         let instructions_ns = work.instructions * machine.instruction_ns();
         let mispredictions_ns = work.mispredictions * machine.misprediction_ns();
-        let all = machine.ns(&work);
+        let work_ns = machine.ns(&work);
         Breakdown {
             instructions_ns,
             mispredictions_ns,
-            reads_ns: all - instructions_ns - mispredictions_ns,
-            factor_ns: self.lookup_ns - all,
+            reads_ns: work_ns - instructions_ns - mispredictions_ns,
+            factor_ns: self.lookup_ns - work_ns,
             lines: machine.levels(&work),
         }
     }
 
-    /// The work of a lookup, between that of a single one and that of a batch as
-    /// the load's batches are.
+    /// Returns the work of a lookup in batches of the load's size. It is between the
+    /// work of a single lookup and of a full batch.
     fn lookup_work(&self, load: &Load) -> Work {
         if load.batch() >= crate::classifier::BATCH {
             return self.costs.batch.clone();
@@ -138,21 +139,24 @@ impl Ranking {
         ranking
     }
 
-    /// Sorts candidates by cost; those of the same cost stay in their order.
+    /// Sorts candidates by cost. Candidates of equal cost stay in their order.
     pub(super) fn sort(&mut self) {
         self.candidates.sort_by(|a, b| a.ns.total_cmp(&b.ns));
     }
 
-    /// The candidate of an engine.
+    /// Returns the candidate of an engine.
     #[must_use]
     pub fn candidate(&self, spec: &EngineSpec) -> Option<&Candidate> {
-        self.candidates.iter().find(|other| other.spec == *spec)
+        self.candidates
+            .iter()
+            .find(|candidate| candidate.spec == *spec)
     }
 }
 
-/// The engines of a registry that come into question: where rules do not change,
-/// each that wraps none; otherwise those that take updates, and the others within
-/// `sfl`, which is told how many lookups there are for an update.
+/// Returns the engines of a registry that fit a load. If rules do not change, these
+/// are all engines that do not wrap another engine. Otherwise, these are dynamic
+/// engines, and static engines within `sfl`, which gets the number of lookups for
+/// each update.
 pub(super) fn engines_for(registry: &'static [Engine], load: &Load) -> Vec<EngineSpec> {
     let specs = EngineSpec::all_in(registry);
     let Some(lookups) = load.lookups_per_update() else {

@@ -1,4 +1,4 @@
-//! Choices over toy engines whose costs are known, and over all engines.
+//! Choices over toy engines with known costs, and over all engines.
 
 use std::ops::ControlFlow;
 
@@ -11,7 +11,7 @@ use crate::rule::Rule;
 use crate::schema::Schema;
 use crate::seed::splitmix;
 
-/// A scan that says to be something else.
+/// A scan under another name.
 const fn toy(
     name: &'static str,
     dynamic: fn(&EngineSpec) -> bool,
@@ -27,7 +27,7 @@ const fn toy(
     }
 }
 
-/// What takes so long on the default machine.
+/// Work that takes `ns` nanoseconds on the default machine.
 fn work(ns: f64) -> Work {
     Work::of(ns / Machine::default().instruction_ns())
 }
@@ -42,7 +42,8 @@ fn costs(batch: f64, single: f64, update: Option<f64>, bytes: usize) -> Costs {
     }
 }
 
-/// By nanoseconds on the default machine: lookups in batches and single, updates.
+/// Toy engines with their nanoseconds on the default machine: lookups in batches,
+/// single lookups, updates.
 static TOYS: &[Engine] = &[
     toy("fast-static", Engine::takes_no_updates, |_, _| {
         Ok(costs(10.0, 50.0, None, 1000))
@@ -75,7 +76,7 @@ fn toys() -> Auto {
     Auto::default().with_registry(TOYS)
 }
 
-/// Without the one that cannot be built.
+/// All toy engines except the engine that cannot be built.
 fn sound() -> Auto {
     let specs = EngineSpec::all_in(TOYS).filter(|spec| spec.engine().name != "never-built");
     toys().with_engines(specs.collect())
@@ -120,7 +121,8 @@ fn the_load_decides() {
     assert_eq!(rank(often)[0], "fast-updates");
 }
 
-/// One core does all in turn; of several, one has the updates, on both sides.
+/// One core makes lookups and updates. With several, one core makes each update on both
+/// sides.
 #[test]
 fn cores_share_the_work() {
     let shape = Shape::of(&rules(10));
@@ -186,7 +188,7 @@ fn a_stopped_build_is_no_reason_for_another_engine() {
     assert!(matches!(stopped.err(), Some(BuildError::Stopped { .. })));
 }
 
-/// A clock that says how long each call took: two readings for each.
+/// A clock for calls of given durations, with two readings for each call.
 fn clock(mut took: impl FnMut(usize) -> u64) -> impl FnMut() -> Duration {
     let (mut now, mut readings) = (Duration::ZERO, 0);
     move || {
@@ -202,7 +204,8 @@ fn clock(mut took: impl FnMut(usize) -> u64) -> impl FnMut() -> Duration {
 fn the_one_that_is_fastest_when_tried_out_stays() {
     let rules = rules(50);
     let headers = headers_of(&rules, 100);
-    // One call to warm and one to count of the first alone; then pairs.
+    // The first engine alone has one call to warm up and one that counts. Then calls
+    // come in pairs.
     let mut ticks = clock(|call| match call {
         0 | 1 => 500,
         _ if call % 2 == 0 => 500,
@@ -222,14 +225,14 @@ fn the_one_that_is_fastest_when_tried_out_stays() {
         .map(|one| one.spec.engine().name)
         .collect();
     assert_eq!(tried, ["fast-static", "fast-lookups", "fast-updates"]);
-    // The second was faster than the first. The third was, too, than the second.
+    // The second engine was faster than the first, and the third faster than the second.
     assert_eq!(chosen.spec.engine().name, "fast-updates");
     assert_eq!(chosen.refused.len(), 1);
     assert!((chosen.trials[1].lookup_ns - 3000.0).abs() < 1e-6);
     assert_eq!(chosen.classifier.stats().rules, 50);
 }
 
-/// Two at a time do not fit.
+/// Two engines at a time do not fit.
 #[test]
 fn trials_stay_within_the_limit_on_peak_bytes() {
     let rules = rules(5000);
@@ -265,11 +268,11 @@ fn drifted_rules_are_reviewed() {
     let many = auto.review(&grows, &rules(60));
     let better = many.better.expect("another one is better");
     assert_eq!(better.engine().name, "fast-lookups");
-    // Better, but not by the margin.
+    // Better, but by less than the margin.
     let slightly = auto.review(&grows, &rules(28));
     assert_eq!(slightly.ranking.candidates[0].spec, better);
     assert_eq!(slightly.better, None);
-    // One that could not be built any more gives way whatever the margin.
+    // An engine that could not be built any more is replaced, whatever the margin.
     let limits = Limits {
         bytes: 9,
         ..Limits::default()
@@ -278,7 +281,7 @@ fn drifted_rules_are_reviewed() {
     assert_eq!((gone.now_ns, gone.better), (None, None));
 }
 
-/// Every registered engine comes into question once: static ones plain or as `sfl`.
+/// Every registered engine is ranked once; static engines plain or within `sfl`.
 #[test]
 fn all_engines_are_asked() {
     let shape = Shape::of(&rules(200));

@@ -1,4 +1,4 @@
-//! Filling the vectors of all fields.
+//! Fills the vectors of all fields.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use crate::simd::bits::{Block, WORDS};
 const FILLING: &str = "filling bit vectors";
 
 impl BitVector {
-    /// Makes the vectors of all fields. Hashes are cut down to `hash_bits`.
+    /// Makes the vectors of all fields. `hash_bits` is a mask over hashes.
     pub(super) fn fill_rows(
         &mut self,
         spec: &EngineSpec,
@@ -30,8 +30,8 @@ impl BitVector {
     ) -> Result<(), BuildError> {
         let rules = &self.rules;
         let schema = rules.schema();
-        let most_events = rules.len().saturating_mul(2);
-        let total = most_events.saturating_mul(2 * schema.fields().len());
+        let max_events = rules.len().saturating_mul(2);
+        let total = max_events.saturating_mul(2 * schema.fields().len());
         monitor.begin(FILLING, total)?;
         let mut filling = Filling {
             rules,
@@ -66,17 +66,17 @@ impl BitVector {
     }
 }
 
-/// Fills the vectors of one field after the other.
+/// Fills the vectors of one field at a time.
 struct Filling<'a> {
     rules: &'a RankedRules,
     row_blocks: usize,
-    /// Which bits of hashes are looked at: all, but in tests.
+    /// A mask over hashes: all bits, except in tests.
     hash_bits: u64,
     /// The events of one field.
     projection: Projection,
 }
 
-/// How many intervals a field has, and about how many rows they need.
+/// The number of intervals of a field, and about how many rows they need.
 #[derive(Clone, Copy)]
 struct Size {
     id: FieldId,
@@ -85,7 +85,8 @@ struct Size {
 }
 
 impl Filling<'_> {
-    /// A number for a rule. Those of a set of rules are joined by XOR.
+    /// Returns the hash of an event's rule. The hash of a set is the XOR of its
+    /// rules' hashes.
     fn hash(&self, event: &Event) -> u64 {
         hash_of(event.place) & self.hash_bits
     }
@@ -114,7 +115,7 @@ impl Filling<'_> {
         })
     }
 
-    /// Appends the rows of a field.
+    /// Appends the rows of a field to `rows`.
     fn fill(
         &self,
         size: Size,
@@ -134,7 +135,7 @@ impl Filling<'_> {
             intervals: RangeTree::with_capacity(width, size.intervals),
             rows: Vec::with_capacity(size.intervals),
         };
-        let mut known: HashMap<u64, usize, MapState> =
+        let mut row_by_hash: HashMap<u64, usize, MapState> =
             HashMap::with_capacity_and_hasher(size.rows, MapState::default());
         let mut current = vec![Aligned([0; WORDS]); blocks];
         let mut hash = 0;
@@ -148,22 +149,22 @@ impl Filling<'_> {
             if !last {
                 return Ok(());
             }
-            // Sets of the same hash may still differ.
-            let same = known.get(&hash).copied();
-            let same = same.filter(|row| rows[row * blocks..][..blocks] == current);
-            let row = match same {
+            // Different sets may have the same hash.
+            let row = row_by_hash.get(&hash).copied();
+            let row = row.filter(|row| rows[row * blocks..][..blocks] == current);
+            let row = match row {
                 Some(row) => row,
                 None => {
                     let row = rows.len().checked_div(blocks).unwrap_or(0);
                     if rows.capacity() - rows.len() < blocks {
-                        // Two sets had one hash when they were counted.
+                        // Two sets had the same hash when sets were counted.
                         let (old, more) = (rows.capacity(), rows.capacity().max(blocks));
                         let bytes = bytes_of::<Block>;
                         monitor.memory().replace(bytes(old), bytes(old + more))?;
                         rows.reserve_exact(old + more - rows.len());
                     }
                     rows.extend_from_slice(&current);
-                    known.insert(hash, row);
+                    row_by_hash.insert(hash, row);
                     row
                 }
             };
@@ -174,7 +175,7 @@ impl Filling<'_> {
             monitor.work(blocks.div_ceil(STEP_BLOCKS))
         })?;
         field.intervals.finish();
-        drop((known, current));
+        drop((row_by_hash, current));
         monitor.memory().give_back(working);
         Ok(field)
     }

@@ -1,23 +1,23 @@
-//! `bit-vector`: for each field the rules that match there, as bits; one AND
-//! joins the fields.
+//! `bit-vector`: for each field, the rules that match there as bits; one AND joins
+//! the fields.
 //!
 //! # Idea
-//! The ends of all rules' intervals cut a field into elementary intervals. For
-//! every value of one of them the same rules match in this field, so each has a
-//! vector of one bit for each rule, best first. A lookup finds the interval of
-//! each field in a range tree and joins the vectors word by word: the first
-//! bit that is set in all of them is the winner.
+//! The ends of all rules' intervals cut a field into elementary intervals. All values
+//! of an elementary interval are matched by the same rules. So each interval has
+//! a vector with one bit for each rule, best first. A lookup finds the interval of
+//! each field in a range tree and joins the vectors word by word: the first bit that
+//! is set in all vectors is the winner.
 //!
 //! # Data layout
 //! ```text
 //! field 0:  starts  [ 0 | 10.0.0.0 | 10.1.0.0 | … ]   of intervals, in a tree
 //!           rows    [ 0 |    1     |    0     | … ]    the vector of each
-//! rows:     [ 1011… ][ 0011… ] …     of all fields; 512 bits are joined at once
+//! rows:     [ 1011… ][ 0011… ] …     of all fields; joined in blocks of 512 bits
 //! rules:    best first
 //! ```
-//! Intervals of one field with the same rules share a vector. So prefixes, of
-//! which any two nest or are apart, need one vector each and one for all other
-//! values. A field that every rule leaves open has no vectors.
+//! Intervals of one field with the same rules share a vector. Any two prefixes are
+//! nested or disjoint. So prefixes need one vector each, and one vector for all other
+//! values. A field that is a wildcard in every rule has no vectors.
 //!
 //! # Build
 //! ```text
@@ -36,24 +36,22 @@
 //!     bits = AND of that word in all rows
 //!     for each bit: if the rule is not hidden and really matches: it wins
 //! ```
-//! Batches search sixteen headers in one field at the same time, so that their
-//! reads overlap, and prefetch the rows.
+//! Batches search sixteen headers in one field at the same time, so that their reads
+//! overlap, and prefetch the rows.
 //!
 //! # Cost
-//! n rules, d fields, at most 2n + 1 intervals in each: lookup
-//! O(d log n + d n / 64), memory and time of building O(d n²). 2,000 rules of
-//! five fields take a few megabytes, 64,000 more than a gigabyte. The option `mebibytes` says what is refused.
-//! Updates are not taken; `hide` takes O(log n).
+//! n rules, d fields, at most 2n + 1 intervals in each: lookup O(d log n + d n / 64),
+//! memory and build time O(d n²). 2,000 rules of five fields take a few megabytes,
+//! 64,000 rules more than a gigabyte. The option `mebibytes` limits this memory. The
+//! engine takes no updates; `hide` takes O(log n).
 //!
 //! # Where we differ from the paper, and why
-//! [SFL17] names the method and refers to its first publication, whose vectors
-//! belong to intervals. Ours belong to the distinct sets of rules that
-//! intervals have: the gaps between hosts have all the same, which halves the
-//! memory.
-//! A value under a mask with holes is no interval. Such a rule stands in all
-//! intervals between its smallest and its largest value, and is compared in
-//! full where it would win.
-//! Fields of up to 128 bits are searched like all others.
+//! [SFL17] names the method and refers to its first publication, in which each
+//! interval has a vector. In ours, each distinct set of rules has a vector. All gaps
+//! between hosts have the same set, which halves the memory. A value under a mask
+//! with holes is not an interval. Such a rule is in all intervals between its
+//! smallest and its largest value, and is compared in full before it can win. Fields
+//! of up to 128 bits are searched like all other fields.
 //!
 //! # References
 //! [SFL17] §V, ref. 5 (Lakshman and Stiliadis, SIGCOMM 1998); [DEC14] ref. 4.
@@ -122,17 +120,17 @@ fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildError> {
     })
 }
 
-/// What lookups meet: as probes, each field once; as rules, blocks until one has a
-/// rule. Of these there are as many more as there are more rules, the first one left
-/// out.
+/// Returns the counts of lookups. Probes are searched fields. Comparisons are blocks
+/// that are read until one has a rule. Beyond the first block, they grow with the
+/// number of rules.
 #[allow(clippy::cast_precision_loss)] // an estimate
 pub(super) fn met(spec: &EngineSpec, shape: &Shape) -> Result<Met, BuildError> {
-    let found = Met::of(spec, shape, [0.0, 0.0])?;
+    let counts = Met::of(spec, shape, [0.0, 0.0])?;
     let searched = shape.fields().iter();
     let fields = searched
         .filter(|field| field.prefixes + field.ranges > 0)
         .count() as f64;
-    let blocks = (found.probes - fields).max(1.0);
+    let blocks = (counts.probes - fields).max(1.0);
     let beyond_one = |rules: usize| (blocks_of(rules).max(2) - 1) as f64;
     let sampled = shape.sample().len().min(shape.rules());
     let times = beyond_one(shape.rules()) / beyond_one(sampled);
@@ -142,7 +140,7 @@ pub(super) fn met(spec: &EngineSpec, shape: &Shape) -> Result<Met, BuildError> {
     })
 }
 
-/// A row for each prefix of a field and two for each range, and one for all
+/// Predicts a row for each prefix of a field, two for each range, and one for all
 /// other values.
 #[allow(clippy::cast_precision_loss)] // an estimate
 pub(super) fn memory_and_building(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildError> {
@@ -166,15 +164,15 @@ pub(super) fn memory_and_building(spec: &EngineSpec, shape: &Shape) -> Result<Co
     check_vectors(spec, vectors)?;
     bytes = bytes.saturating_add(vectors);
     let fields = fields.max(1.0);
-    let sorting = rules as f64 * fields * RULE + intervals * INTERVAL;
+    let sorting = rules as f64 * fields * RULE_INSTRUCTIONS + intervals * INTERVAL_INSTRUCTIONS;
     Ok(Costs {
         bytes,
-        build: Work::of(sorting + copied * BYTE),
+        build: Work::of(sorting + copied * BYTE_INSTRUCTIONS),
         ..Costs::default()
     })
 }
 
-/// Refuses vectors of more bytes than the specification allows: they grow with
+/// Refuses vectors of more bytes than the specification allows. Their bytes grow with
 /// the square of the number of rules.
 fn check_vectors(spec: &EngineSpec, bytes: usize) -> Result<(), BuildError> {
     let limit = spec.options().whole("mebibytes").saturating_mul(1 << 20);
@@ -187,8 +185,8 @@ fn check_vectors(spec: &EngineSpec, bytes: usize) -> Result<(), BuildError> {
     Ok(())
 }
 
-/// What lookups cost, in batches and alone; what it was fitted to: see
-/// `crate::estimate`.
+/// Costs of lookups in batches and of single lookups. `crate::estimate` describes the
+/// measurements behind them.
 pub(super) const BATCH: Prices = Prices {
     lookup: 160.0,
     probe: 130.0,
@@ -205,21 +203,21 @@ pub(super) const SINGLE: Prices = Prices {
     ..Prices::NONE
 };
 
-// Instructions; what they were fitted to: see `crate::estimate`.
-/// Sorting the ends of a rule in a field, twice.
-const RULE: f64 = 1500.0;
-/// Making an interval.
-const INTERVAL: f64 = 200.0;
-/// Copying or comparing a byte of a row.
-const BYTE: f64 = 1.2;
+// Numbers of instructions. `crate::estimate` describes the measurements behind them.
+/// To sort the ends of a rule in a field, twice.
+const RULE_INSTRUCTIONS: f64 = 1500.0;
+/// To make an interval.
+const INTERVAL_INSTRUCTIONS: f64 = 200.0;
+/// To copy or compare a byte of a row.
+const BYTE_INSTRUCTIONS: f64 = 1.2;
 
-/// Blocks that count as one step of work while building.
+/// Blocks that count as one step of work in a build.
 const STEP_BLOCKS: usize = 32;
 
-/// Rules that a block has bits for.
+/// The number of rules for which a block has bits.
 pub(super) const BLOCK_RULES: usize = WORDS * 64;
 
-/// The blocks of a row that has a bit for each rule.
+/// The number of blocks in a row with a bit for each rule.
 pub(super) fn blocks_of(rules: usize) -> usize {
     rules.div_ceil(BLOCK_RULES)
 }
@@ -235,12 +233,12 @@ impl Family for AnyWidth {
 #[derive(Clone)]
 pub(super) struct BitVector {
     isa: Isa,
-    /// Best first, as are all bits.
+    /// The rules, best first. All vectors have bits in this order.
     pub(super) rules: RankedRules,
-    /// Those fields that some rule does not leave open; at least one.
+    /// The fields that are not wildcards in all rules, or one field if all are.
     pub(super) fields: Arc<Vec<Field>>,
     rows: Arc<Vec<Block>>,
-    /// Blocks of a row.
+    /// The number of blocks in a row.
     row_blocks: usize,
 }
 
@@ -248,7 +246,7 @@ pub(super) struct BitVector {
 type Offsets<const F: usize> = [usize; F];
 
 impl BitVector {
-    /// Bytes held, spare room and the rules themselves included.
+    /// Bytes held, including spare capacity and the rules themselves.
     pub(super) fn bytes(&self) -> usize {
         let fields = self.fields.iter();
         let fields = fields.map(Field::bytes);
@@ -258,7 +256,7 @@ impl BitVector {
             + fields.sum::<usize>()
     }
 
-    /// Looks keys up with room for `F` fields each; there may be fewer.
+    /// Finds the rows of a key, with room for `F` fields. There may be fewer fields.
     fn offsets<const F: usize>(&self, key: &[u64]) -> Offsets<F> {
         let mut offsets = [0; F];
         for (offset, field) in offsets.iter_mut().zip(self.fields.iter()) {
@@ -267,12 +265,14 @@ impl BitVector {
         offsets
     }
 
-    /// The best rule in all rows that beats `best` and matches.
+    /// Returns the best rule in all rows that beats `best` and matches, or `best`.
     #[inline]
     fn first(&self, offsets: &[usize], key: &[u64], best: Winner) -> Winner {
-        let to = blocks_of(self.rules.better_than(best));
-        let mut from = 0;
-        while let Some((block, bits)) = first_common(self.isa, &self.rows, offsets, from, to) {
+        let end_block = blocks_of(self.rules.better_than(best));
+        let mut first_block = 0;
+        while let Some((block, bits)) =
+            first_common(self.isa, &self.rows, offsets, first_block, end_block)
+        {
             for place in places(&bits, block) {
                 let rank = self.rules.winner(place);
                 if !rank.beats(best) {
@@ -282,37 +282,36 @@ impl BitVector {
                     return rank;
                 }
             }
-            from = block + 1;
+            first_block = block + 1;
         }
         best
     }
 
-    /// The rules that are in all rows and beat `best`, up to the first that
-    /// matches.
+    /// Returns the rules that are in all rows and beat `best`, up to the first match.
     fn candidates(&self, key: &[u64], best: Winner) -> impl Iterator<Item = usize> {
         let offsets = self.offsets::<MAX_FIELDS>(key);
         let fields = self.fields.len();
         let blocks = 0..self.row_blocks;
         let blocks =
             blocks.map(move |block| (block, common(&self.rows, &offsets[..fields], block)));
-        let mut found = false;
+        let mut matched = false;
         let candidates = blocks.flat_map(|(block, bits)| places(&bits, block).collect::<Vec<_>>());
         let candidates = candidates.take_while(move |&place| self.rules.winner(place).beats(best));
         let not_hidden = candidates.filter(|&place| !self.rules.is_hidden(place));
         not_hidden.take_while(move |&place| {
-            let continues = !found;
-            found |= self.rules.matches_inside(place, key);
+            let continues = !matched;
+            matched |= self.rules.matches_inside(place, key);
             continues
         })
     }
 
-    /// Looks up with room for `F` fields.
+    /// Looks up a key, with room for `F` fields.
     fn improve_with<const F: usize>(&self, key: &[u64], best: Winner) -> Winner {
         let offsets = self.offsets::<F>(key);
         self.first(&offsets[..self.fields.len()], key, best)
     }
 
-    /// Looks a whole group up.
+    /// Looks up a whole group of keys.
     fn improve_group<const W: usize>(
         &self,
         keys: &[[u64; W]; GROUP],
@@ -320,12 +319,12 @@ impl BitVector {
         offsets: &mut [usize],
     ) {
         let fields = self.fields.len();
-        let mut found = [0; GROUP];
+        let mut intervals = [0; GROUP];
         for (number, field) in self.fields.iter().enumerate() {
             field
                 .intervals
-                .find_each(&field.placement, keys, &mut found);
-            for (key, &interval) in found.iter().enumerate() {
+                .find_each(&field.placement, keys, &mut intervals);
+            for (key, &interval) in intervals.iter().enumerate() {
                 let offset = field.rows[interval] as usize * self.row_blocks;
                 if let Some(word) = self.rows.get(offset) {
                     prefetch(word);
@@ -340,7 +339,7 @@ impl BitVector {
     }
 }
 
-/// The places of the bits of a block, ascending.
+/// Returns the places of the bits of a block, in ascending order.
 pub(super) fn places(bits: &[u64; WORDS], block: usize) -> impl Iterator<Item = usize> {
     bits.iter().enumerate().flat_map(move |(word, &bits)| {
         let first = (block * WORDS + word) * 64;
@@ -390,10 +389,10 @@ impl<const W: usize> Algorithm<W> for BitVector {
         }
     }
 
-    /// Every rule that is better than the outcome is missing from the row of
-    /// some field. Of the fields that this takes, the bits are wanted that say
-    /// which interval the value is in; fields of which few bits are wanted come
-    /// first.
+    /// Every rule that is better than the outcome is missing from the row of some
+    /// field. The mask needs enough fields to exclude all of these rules, and in each
+    /// of these fields the bits that determine the interval of the value. Fields with
+    /// few such bits come first.
     fn improve_masked(&self, key: &[u64; W], best: Winner, mask: &mut [u64; W]) -> Winner {
         let winner = self.improve(key, best);
         let better = self.rules.better_than(winner);
@@ -406,12 +405,12 @@ impl<const W: usize> Algorithm<W> for BitVector {
         fields[..count].sort_unstable();
         let mut chosen = 0;
         for block in 0..blocks_of(better) {
-            let all = common(&self.rows, &offsets[..count], block);
+            let joined = common(&self.rows, &offsets[..count], block);
             let mut bits = first_bits(better - block * BLOCK_RULES);
             for (word, hidden) in bits.iter_mut().zip(&self.rules.hidden()[block * WORDS..]) {
                 *word &= !hidden;
             }
-            let in_all: [u64; WORDS] = std::array::from_fn(|word| bits[word] & all[word]);
+            let in_all: [u64; WORDS] = std::array::from_fn(|word| bits[word] & joined[word]);
             for place in places(&in_all, block) {
                 unwildcard::refute(&self.rules.rule(place), key, mask);
             }
@@ -437,9 +436,10 @@ impl<const W: usize> Algorithm<W> for BitVector {
         winner
     }
 
-    /// The vector of each field, and then the blocks of all that are joined.
+    /// Returns a probe for the vector of each field, then a probe for each joined
+    /// block.
     fn trace(&self, key: &[u64; W]) -> LookupTrace {
-        let mut all = vec![0; W];
+        let mut searched_bits = vec![0; W];
         let mut probes = Vec::with_capacity(self.fields.len());
         let offsets = self.offsets::<MAX_FIELDS>(key);
         for (number, field) in self.fields.iter().enumerate() {
@@ -447,7 +447,7 @@ impl<const W: usize> Algorithm<W> for BitVector {
             let width = self.rules.schema().field(field.id).width();
             let bits = prefix_mask(width, width);
             field.placement.set_bits(&mut mask, bits);
-            field.placement.set_bits(&mut all, bits);
+            field.placement.set_bits(&mut searched_bits, bits);
             let row = &self.rows[offsets[number]..][..self.row_blocks];
             probes.push(Probe {
                 table: number,
@@ -465,16 +465,16 @@ impl<const W: usize> Algorithm<W> for BitVector {
         let candidates: Vec<usize> = self.candidates(key, Winner::MISS).collect();
         for block in 0..self.row_blocks {
             let rules = (self.rules.len() - block * BLOCK_RULES).min(BLOCK_RULES);
-            let here = candidates
+            let in_block = candidates
                 .iter()
                 .filter(|&place| place / BLOCK_RULES == block);
-            let compared: Vec<RuleId> = here
+            let compared: Vec<RuleId> = in_block
                 .filter_map(|&place| self.rules.winner(place).rule())
                 .collect();
             let won = winner.rule().is_some() && compared.last().copied() == winner.rule();
             probes.push(Probe {
                 table: self.fields.len() + block,
-                mask: all.clone(),
+                mask: searched_bits.clone(),
                 rules,
                 compared,
                 winner: if won { winner } else { Winner::MISS },
@@ -520,7 +520,7 @@ impl<const W: usize> Algorithm<W> for BitVector {
     }
 }
 
-/// The first bits of a block, as many as there are in it.
+/// Returns the first `bits` bits of a block, or all if it has fewer.
 pub(super) fn first_bits(bits: usize) -> [u64; WORDS] {
     std::array::from_fn(|word| match bits.saturating_sub(word * 64) {
         bits @ 0..64 => (1 << bits) - 1,

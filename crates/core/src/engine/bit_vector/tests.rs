@@ -1,5 +1,5 @@
-//! What the shared tests cannot see: how many vectors there are, which bits of a
-//! key a lookup depends on, and sets of rules whose hashes are the same.
+//! Tests beyond the shared tests: the number of vectors, the bits of a key that a
+//! lookup depends on, and sets of rules with equal hashes.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::ruleset::RuleSet;
 use crate::schema::{Field as SchemaField, FieldId, MatchKind, Schema};
 use crate::seed::splitmix;
 
-/// Rules of a field of any kind of range beside a field of masks.
+/// A field with ranges of any kind, and a field with masks.
 fn schema() -> Arc<Schema> {
     let fields = vec![
         SchemaField::new("range", 16, MatchKind::Range),
@@ -30,7 +30,7 @@ fn add(rules: &mut RuleSet, number: usize, priority: u32, matches: &[FieldMatch]
         .unwrap();
 }
 
-/// Rules that overlap in all ways, of few priorities.
+/// Rules that overlap in all ways, with few priorities.
 fn rules(count: usize) -> RuleSet {
     let mut rules = RuleSet::new(&schema());
     let mut state = 1;
@@ -62,7 +62,7 @@ fn rules(count: usize) -> RuleSet {
     rules
 }
 
-/// Keys near the ends of rules, and others.
+/// Keys near the ends of rules, and random keys.
 fn keys(rules: &RuleSet) -> KeyVec {
     let mut keys = KeyVec::new(rules.schema());
     let ids: Vec<FieldId> = rules.schema().field_ids().collect();
@@ -110,8 +110,8 @@ fn gaps_between_hosts_share_a_vector_and_open_fields_have_none() {
     assert_eq!(built.stats().tables, 1);
     assert_eq!(count(built.as_ref(), "intervals"), 201);
     assert_eq!(count(built.as_ref(), "bit vectors"), 101);
-    // No other field matters, and of this one only what parts the value from
-    // the hosts.
+    // No other field matters, and only the bits of this field that separate the value
+    // from the hosts.
     let mut keys = KeyVec::new(&schema);
     keys.push(&[1, 1 << 31, 3, 4, 5]).unwrap();
     keys.push(&[1, 1010, 3, 4, 5]).unwrap();
@@ -166,12 +166,12 @@ fn sets_of_rules_with_one_hash_keep_vectors_of_their_own() {
         }
         vectors.push(built.rows.len() / built.row_blocks);
     }
-    // What is not found again by its hash is stored again.
+    // A set that is not found by its hash is stored again.
     assert!(vectors[0] < vectors[2], "{vectors:?}");
     assert!(vectors[0] <= vectors[1], "{vectors:?}");
 }
 
-/// In every kind of lookup, at every batch length up to two groups.
+/// In every kind of lookup, and every batch length up to two groups.
 #[test]
 fn hidden_rules_are_passed_over() {
     let rules = rules(200);
@@ -211,7 +211,7 @@ fn hidden_rules_are_passed_over() {
         if let Some(id) = expected.rule() {
             assert_eq!(compared.last(), Some(&id));
         }
-        // Other bits may change: the winner stays.
+        // The winner does not depend on other bits.
         for word in 0..words {
             for bit in (0..64).filter(|bit| mask[word] >> bit & 1 == 0) {
                 let mut other = key.to_vec();
@@ -230,7 +230,7 @@ fn hidden_rules_are_passed_over() {
     }
 }
 
-/// When building as when estimating, with the number of bytes that there are.
+/// Builds and estimates are refused, with the number of bytes.
 #[test]
 fn vectors_beyond_the_option_are_refused() {
     let rules = rules(4000);

@@ -1,8 +1,8 @@
-//! What trees would cost.
+//! Estimates the costs of trees.
 //!
-//! How often rules are in several leaves depends on how they overlap, which no
-//! simple count says. So trees over a sample of the rules are made, and what they
-//! have for each rule is extrapolated.
+//! The number of leaves with a rule depends on overlaps between rules, and no simple
+//! count gives it. So trees are grown over a sample of the rules, and their counts
+//! for each rule are extrapolated.
 
 #![allow(clippy::cast_precision_loss)] // estimates
 
@@ -22,18 +22,19 @@ use crate::schema::Schema;
 
 use super::rows::Rows;
 
-/// The smaller of two samples has this share of the rules of the larger one.
-const SHARE: usize = 4;
+/// The number of rules of the larger sample, divided by the number of the smaller
+/// one.
+const SAMPLE_RATIO: usize = 4;
 
-/// The greatest power of the number of rules by which what trees have for each rule
-/// grows or shrinks.
-const MOST_POWER: f64 = 0.1;
+/// The largest exponent of growth: counts for each rule grow or shrink at most with
+/// this power of the number of rules.
+const MAX_EXPONENT: f64 = 0.1;
 
-/// How what lookups meet grows with the number of rules.
-const GROWTH: Growth = [0.0, 0.05];
+/// Growth of a lookup's counts with the number of rules.
+const COUNT_GROWTH: Growth = [0.0, 0.05];
 
-/// What lookups cost, in batches and alone; what it was fitted to: see
-/// `crate::estimate`.
+/// Costs of lookups in batches and of single lookups. `crate::estimate` describes the
+/// measurements behind them.
 const BATCH: Prices = Prices {
     lookup: 87.0,
     probe: 48.0,
@@ -51,18 +52,18 @@ const SINGLE: Prices = Prices {
     ..Prices::NONE
 };
 
-// Instructions; what they were fitted to: see `crate::estimate`.
-/// Copying a rule, and dividing each of its fields.
-const COPY: f64 = 3500.0;
-const FIELD: f64 = 1500.0;
-/// Clipping a rule to a box, choosing fields included.
-const CLIP: f64 = 200.0;
-/// An update besides what follows.
-const UPDATE: f64 = 3000.0;
-/// A place of the changed rule.
-const PLACE: f64 = 1500.0;
+// Numbers of instructions. `crate::estimate` describes the measurements behind them.
+/// To copy a rule, and to divide rules by each field.
+const COPY_INSTRUCTIONS: f64 = 3500.0;
+const FIELD_INSTRUCTIONS: f64 = 1500.0;
+/// To clip a rule to a box, including the choice of fields.
+const CLIP_INSTRUCTIONS: f64 = 200.0;
+/// Fixed cost of an update.
+const UPDATE_INSTRUCTIONS: f64 = 3000.0;
+/// Additional cost for each place of the changed rule.
+const PLACE_INSTRUCTIONS: f64 = 1500.0;
 
-/// What trees have for each rule.
+/// Counts of trees, for each rule.
 #[derive(Clone, Copy, Debug)]
 struct PerRule {
     nodes: f64,
@@ -72,7 +73,8 @@ struct PerRule {
 }
 
 impl PerRule {
-    /// Makes trees over some rules of the sample.
+    /// Grows trees over some rules of the sample. Returns the number of rules and the
+    /// counts.
     fn of(settings: &Settings, shape: &Shape, rules: usize) -> (usize, PerRule) {
         let sample = some_of(shape.sample(), rules);
         let order = sample.by_rank();
@@ -82,41 +84,41 @@ impl PerRule {
             unwatched(|monitor| Outline::new(&fields, settings, sample.len(), &words, monitor));
         let (places, rows) = outline.places();
         let rules = sample.len().max(1) as f64;
-        let found = PerRule {
+        let per_rule = PerRule {
             nodes: outline.nodes() as f64 / rules,
             places: places as f64 / rules,
             rows: rows as f64 / rules,
             clips: outline.clips as f64 / rules,
         };
-        (sample.len(), found)
+        (sample.len(), per_rule)
     }
 }
 
-/// What trees have is a power of the number of rules. It hardly grows or shrinks,
-/// however much it does from one sample to another.
+/// Extrapolates counts with a power of the number of rules. The exponent is small,
+/// even if the counts of the two samples differ much.
 fn per_rule(settings: &Settings, shape: &Shape) -> PerRule {
     let (count, large) = PerRule::of(settings, shape, shape.rules());
-    if count >= shape.rules() || count < SHARE {
+    if count >= shape.rules() || count < SAMPLE_RATIO {
         return large;
     }
-    let (small_count, small) = PerRule::of(settings, shape, count / SHARE);
+    let (small_count, small) = PerRule::of(settings, shape, count / SAMPLE_RATIO);
     let step = (count as f64 / small_count as f64).ln();
     let times = shape.rules() as f64 / count as f64;
-    let grown = |from: f64, to: f64, most: f64| {
-        let power = ((to / from).ln() / step).clamp(-MOST_POWER, MOST_POWER);
+    let grown = |from: f64, to: f64, max_count: f64| {
+        let power = ((to / from).ln() / step).clamp(-MAX_EXPONENT, MAX_EXPONENT);
         let power = if power.is_nan() { 0.0 } else { power };
-        (to * times.powf(power)).min(most.max(to))
+        (to * times.powf(power)).min(max_count.max(to))
     };
-    let most = settings.places as f64;
+    let max_places = settings.places as f64;
     PerRule {
-        nodes: grown(small.nodes, large.nodes, 2.0 * most),
-        places: grown(small.places, large.places, most),
-        rows: grown(small.rows, large.rows, 1.2 * most),
+        nodes: grown(small.nodes, large.nodes, 2.0 * max_places),
+        places: grown(small.places, large.places, max_places),
+        rows: grown(small.rows, large.rows, 1.2 * max_places),
         clips: grown(small.clips, large.clips, f64::INFINITY),
     }
 }
 
-/// Bytes of the map of ids.
+/// Bytes held by the map of ids.
 fn id_bytes(schema: &Schema, rules: usize, groups: usize) -> usize {
     fn at<const W: usize>(rules: usize, groups: usize) -> usize {
         IdMap::<Known<W>>::bytes_for(rules, groups)
@@ -130,18 +132,20 @@ pub(super) fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildE
     let (schema, rules) = (shape.schema(), shape.rules() as f64);
     let trees = per_rule(&settings, shape);
     let nodes = Nodes::bytes_of(whole((trees.nodes * rules).ceil()).max(8));
-    // A row has the same words whatever the width.
+    // The number of words in a row does not depend on the key width.
     let rows = Rows::<1>::bytes_of(schema, whole((trees.rows * rules).ceil()));
     let ids = id_bytes(schema, shape.rules(), shape.id_groups());
     let bytes = nodes.saturating_add(rows).saturating_add(ids);
     let fields = schema.fields().len() as f64;
-    let copying = COPY + FIELD * fields;
-    let met = Met::of(spec, shape, GROWTH)?;
+    let copying = COPY_INSTRUCTIONS + FIELD_INSTRUCTIONS * fields;
+    let met = Met::of(spec, shape, COUNT_GROWTH)?;
     Ok(Costs {
         bytes,
-        build: Work::of(rules * (copying + trees.clips * CLIP)),
+        build: Work::of(rules * (copying + trees.clips * CLIP_INSTRUCTIONS)),
         batch: BATCH.batch(&met, shape, bytes),
         single: SINGLE.single(&met, shape, bytes),
-        update: Some(Work::of(UPDATE + trees.places * PLACE).reading(2.0, bytes)),
+        update: Some(
+            Work::of(UPDATE_INSTRUCTIONS + trees.places * PLACE_INSTRUCTIONS).reading(2.0, bytes),
+        ),
     })
 }

@@ -1,5 +1,5 @@
-//! The fields of a schema: where they are in keys and nodes, and which of them
-//! rules are small in.
+//! The fields of a schema: their places in keys and nodes, and the choice of fields
+//! that rules are small in.
 
 use std::sync::Arc;
 
@@ -11,20 +11,20 @@ use crate::schema::{FieldId, Part, Placement, Schema, low_ones};
 
 use super::node::Node;
 
-/// A field of the schema.
+/// A field of the schema, with its place in keys and rules.
 pub(super) struct Field {
     pub(super) width: u32,
     placement: Placement,
     most: u128,
-    /// Where upper ends of ranges are in the third part of a rule's words.
+    /// The place of the upper ends of ranges, in the third part of a rule's words.
     high: Option<Placement>,
 }
 
-/// Returns the words of the rule at a place. A `dyn` function, so that building is
+/// Returns the words of the rule at a place. A `dyn` function, so that the build is
 /// compiled once for all key widths.
 pub(super) type WordsAt<'a, 'f> = dyn Fn(usize) -> &'a [u64] + 'f;
 
-/// An interval of values, both ends included.
+/// An interval of values, including both ends.
 pub(super) type Ends = (u128, u128);
 
 /// All fields of a schema.
@@ -33,7 +33,7 @@ pub(super) struct Fields {
     pub(super) all: Vec<Field>,
 }
 
-/// Whether the part of a wide field is the upper one.
+/// A part of a field that one node can look at.
 #[derive(Clone, Copy)]
 struct Half {
     part: Part,
@@ -59,7 +59,7 @@ impl Fields {
         self.all.len()
     }
 
-    /// The ends of a rule's match of a field.
+    /// Returns the ends of a rule's match in a field.
     pub(super) fn ends(&self, field: usize, words: &[u64]) -> Ends {
         let rule = PackedRule::new(&self.schema, words);
         let field = &self.all[field];
@@ -70,13 +70,13 @@ impl Fields {
         }
     }
 
-    /// The ends of a rule in all fields, in the schema's order.
+    /// Writes the ends of a rule in all fields to `ends`, in the schema's order.
     pub(super) fn all_ends(&self, words: &[u64], ends: &mut Vec<Ends>) {
         ends.clear();
         ends.extend((0..self.len()).map(|field| self.ends(field, words)));
     }
 
-    /// Whether a rule matches all values between its ends in a field.
+    /// True if a rule matches all values between its ends in a field.
     pub(super) fn is_interval(&self, field: usize, words: &[u64]) -> bool {
         let rule = PackedRule::new(&self.schema, words);
         let field = &self.all[field];
@@ -84,12 +84,12 @@ impl Fields {
         free & free.wrapping_add(1) == 0
     }
 
-    /// The box of all keys.
+    /// Returns the box of all keys.
     pub(super) fn everything(&self) -> Vec<Ends> {
         self.all.iter().map(|field| (0, field.most)).collect()
     }
 
-    /// Whether a node can look at a part of a field only.
+    /// True if a node can look at only a part of the field.
     pub(super) fn is_wide(&self, field: usize) -> bool {
         self.all[field].placement.high.is_some()
     }
@@ -98,7 +98,8 @@ impl Fields {
         self.all[field].most
     }
 
-    /// The lower and the upper part of a field's bits that nodes look at.
+    /// Returns the upper or lower part of a field. A narrow field has only a lower
+    /// part.
     fn half(&self, field: usize, is_upper: bool) -> Half {
         let placement = &self.all[field].placement;
         match placement.high {
@@ -119,9 +120,9 @@ impl Fields {
         self.half(node.field(), is_upper)
     }
 
-    /// A node that parts values of at least `value` from others. For a wide
-    /// field, it compares the lower 64 bits if any of them is set in `value`,
-    /// else the others.
+    /// Returns a node that separates values of at least `value` from smaller values.
+    /// For a wide field, the node compares the lower 64 bits if any of them is set in
+    /// `value`, otherwise the upper bits.
     pub(super) fn split(&self, field: usize, value: u128) -> Node {
         let half = self.half(field, low_word(value) == 0);
         let bits = if half.is_upper { value >> 64 } else { value };
@@ -129,15 +130,15 @@ impl Fields {
         Node::split(field, half.part, aligned)
     }
 
-    /// A node that cuts a block of values, of `free` bits, in 2 to the power of
-    /// `bits` parts. They are bits of one word.
+    /// Returns a node that cuts a block with `free` free bits into 2 to the power of
+    /// `bits` parts. The bits are in one word.
     pub(super) fn cut(&self, field: usize, free: u32, bits: u32) -> Node {
         let half = self.half(field, free > 64);
-        let below = if half.is_upper { free - 64 } else { free };
-        Node::cut(field, half.part, half.part.width - below, bits)
+        let free_of_part = if half.is_upper { free - 64 } else { free };
+        Node::cut(field, half.part, half.part.width - free_of_part, bits)
     }
 
-    /// How many bits of a block of `free` bits a node can look at.
+    /// The number of bits that a node can look at, of a block with `free` free bits.
     pub(super) fn bits_at_once(&self, field: usize, free: u32) -> u32 {
         if self.is_wide(field) && free > 64 {
             free - 64
@@ -146,7 +147,7 @@ impl Fields {
         }
     }
 
-    /// The child of an inner node for a value of its field within its box.
+    /// Returns the child of an inner node for a value of its field within its box.
     pub(super) fn branch(&self, node: &Node, value: u128) -> u32 {
         let half = self.half_of(node);
         let bits = if half.is_upper { value >> 64 } else { value };
@@ -154,8 +155,8 @@ impl Fields {
         node.branch(aligned << node.skipped(half.part))
     }
 
-    /// The part of an interval of a node's field that is in a child's box. All of
-    /// it is in the node's box, and some of it in the child's.
+    /// Clips an interval of a node's field to a child's box. The interval is within
+    /// the node's box and overlaps the child's box.
     pub(super) fn clip(&self, node: &Node, child: u32, (low, high): Ends) -> Ends {
         let half = self.half_of(node);
         let lift = if half.is_upper { 64 } else { 0 };
@@ -174,10 +175,10 @@ impl Fields {
             };
         }
         let skipped = node.skipped(half.part);
-        let below = half.part.width - skipped - node.bits() + lift;
-        let block = low_ones(below + node.bits());
-        let first = (low & !block) | u128::from(child) << below;
-        (low.max(first), high.min(first | low_ones(below)))
+        let child_bits = half.part.width - skipped - node.bits() + lift;
+        let block = low_ones(child_bits + node.bits());
+        let first = (low & !block) | u128::from(child) << child_bits;
+        (low.max(first), high.min(first | low_ones(child_bits)))
     }
 }
 
@@ -186,17 +187,17 @@ fn low_word(value: u128) -> u64 {
     value as u64
 }
 
-/// The number of bits in which values of an interval differ: it lies in a block
-/// of two to that power, and in no smaller one.
+/// The number of free bits of the smallest aligned block that contains an interval. The
+/// block's size is two to the power of this number.
 pub(super) fn free_bits((low, high): Ends) -> u32 {
     128 - (low ^ high).leading_zeros()
 }
 
-/// A field in which rules are small or big.
+/// A selected field. Each rule is small or big in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Selected {
     pub(super) field: usize,
-    /// A rule is small if its values lie in a block of two to that power.
+    /// A rule is small if its values lie in an aligned block of two to this power.
     pub(super) bits: u32,
 }
 
@@ -206,99 +207,103 @@ impl Selected {
     }
 }
 
-/// A bit for each selected field in which a rule is small.
+/// Returns the class of a rule: a bit for each selected field that the rule is small
+/// in.
 pub(super) fn class(selected: &[Selected], ends: &dyn Fn(usize) -> Ends) -> usize {
     let small = selected.iter().enumerate();
     let small = small.filter(|(_, selected)| selected.is_small(ends(selected.field)));
     small.fold(0, |class, (number, _)| class | 1 << number)
 }
 
-/// Rules by which fields are selected.
-const SAMPLE: usize = 1024;
+/// The number of rules that are sampled to select fields.
+const SAMPLE_RULES: usize = 1024;
 
-/// Eighths of a field's width that the blocks of small rules may leave open.
-const SHARES: [u32; 6] = [2, 3, 4, 5, 6, 7];
+/// Sizes of blocks, in eighths of a field's width.
+const WIDTH_EIGHTHS: [u32; 6] = [2, 3, 4, 5, 6, 7];
 
-/// What a rule that is small in a selected field already counts, when the next
-/// one is selected; others count 4.
-const SMALL_ALREADY: u64 = 1;
-const BIG_YET: u64 = 4;
+/// The weight of a rule that is small in a field that has been selected already.
+const SMALL_RULE_WEIGHT: u64 = 1;
+/// The weight of a rule that is not small in any selected field.
+const BIG_RULE_WEIGHT: u64 = 4;
 
-/// Selects at most `most` fields, each with the size of its blocks, that tell
-/// rules apart best: in which many rules are small, and in many different blocks.
+/// Selects at most `max_fields` fields, each with its block size, that separate rules
+/// best: many rules are small in the field, and in many different blocks.
 ///
-/// Without rules, the widest fields are selected, the first of equal ones.
+/// Without rules, the widest fields are selected; of equally wide fields, the first.
 pub(super) fn select<'a>(
     fields: &Fields,
-    most: usize,
+    max_fields: usize,
     count: usize,
     words: &WordsAt<'a, '_>,
     monitor: &mut Monitor<'_>,
 ) -> Result<Vec<Selected>, BuildError> {
-    let most = most.min(fields.len());
+    let max_fields = max_fields.min(fields.len());
     if count == 0 {
         let mut widest: Vec<usize> = (0..fields.len()).collect();
         widest.sort_by_key(|&field| std::cmp::Reverse(fields.all[field].width));
-        let selected = widest.into_iter().take(most).map(|field| Selected {
+        let selected = widest.into_iter().take(max_fields).map(|field| Selected {
             field,
             bits: fields.all[field].width / 2,
         });
         return Ok(selected.collect());
     }
-    let step = count.div_ceil(SAMPLE);
+    let step = count.div_ceil(SAMPLE_RULES);
     let sampled: Vec<usize> = (0..count).step_by(step).collect();
     let bytes = bytes_of::<(Ends, u64)>(sampled.len()) + bytes_of::<(usize, u64)>(sampled.len());
     monitor.memory().take(bytes)?;
-    let mut weights = vec![BIG_YET; sampled.len()];
+    let mut weights = vec![BIG_RULE_WEIGHT; sampled.len()];
     let mut matches: Vec<(Ends, u64)> = Vec::with_capacity(sampled.len());
     let mut selected: Vec<Selected> = Vec::new();
-    while selected.len() < most {
+    while selected.len() < max_fields {
         let mut best: Option<(u128, Selected)> = None;
         for field in 0..fields.len() {
             if selected.iter().any(|selected| selected.field == field) {
                 continue;
             }
-            let ends = sampled.iter().map(|&at| fields.ends(field, words(at)));
+            let ends = sampled
+                .iter()
+                .map(|&place| fields.ends(field, words(place)));
             matches.clear();
             matches.extend(ends.zip(weights.iter().copied()));
             matches.sort_unstable();
             monitor.work(sampled.len() / 2)?;
             let width = fields.all[field].width;
-            for share in SHARES {
+            for share in WIDTH_EIGHTHS {
                 let bits = width * share / 8;
                 let candidate = Selected { field, bits };
                 let score = separated(candidate, &matches);
-                if best.is_none_or(|(most, _)| score > most) {
+                if best.is_none_or(|(best_score, _)| score > best_score) {
                     best = Some((score, candidate));
                 }
             }
         }
-        let Some((score, found)) = best else { break };
+        let Some((score, chosen)) = best else { break };
         if score == 0 {
             break;
         }
-        for (&at, weight) in sampled.iter().zip(&mut weights) {
-            if found.is_small(fields.ends(found.field, words(at))) {
-                *weight = SMALL_ALREADY;
+        for (&place, weight) in sampled.iter().zip(&mut weights) {
+            if chosen.is_small(fields.ends(chosen.field, words(place))) {
+                *weight = SMALL_RULE_WEIGHT;
             }
         }
-        selected.push(found);
+        selected.push(chosen);
     }
     drop((weights, matches));
     monitor.memory().give_back(bytes);
     Ok(selected)
 }
 
-/// How many pairs of rules that are small are in different blocks of a field, by
-/// the weights of rules; times two. Matches are in the order of their lower ends.
+/// Returns a score: the number of pairs of small rules in different blocks of a
+/// field, weighted by the weights of rules, times two. Matches are sorted by their
+/// lower ends.
 fn separated(candidate: Selected, matches: &[(Ends, u64)]) -> u128 {
     let small = matches.iter();
     let small = small.filter(|((low, high), _)| candidate.is_small((*low, *high)));
     let block = |low: u128| low.checked_shr(candidate.bits).unwrap_or(0);
-    let (mut all, mut alike, mut run) = (0_u128, 0_u128, (0, 0_u128));
+    let (mut total, mut alike, mut run) = (0_u128, 0_u128, (0, 0_u128));
     for &((low, _), weight) in small {
         let weight = u128::from(weight);
-        all += weight;
+        total += weight;
         if run.0 != block(low) {
             alike += run.1 * run.1;
             run = (block(low), 0);
@@ -306,6 +311,6 @@ fn separated(candidate: Selected, matches: &[(Ends, u64)]) -> u128 {
         run.1 += weight;
     }
     alike += run.1 * run.1;
-    // All of the small rules but those that a cut does not tell from one of them.
-    (all * all - alike) * u128::from(u32::MAX) / all.max(1)
+    // All pairs of small rules, except pairs that the cut does not separate.
+    (total * total - alike) * u128::from(u32::MAX) / total.max(1)
 }

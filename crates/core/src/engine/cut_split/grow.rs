@@ -1,4 +1,4 @@
-//! Growing a tree: cutting the small fields first, then splitting.
+//! Grows a tree: cuts the small fields first, then splits.
 
 use crate::engine::hyper_split::{Chooser, Cut};
 use crate::engine::tree::{Entry, Grid, Span, extend, push};
@@ -10,20 +10,20 @@ use crate::schema::{FieldId, Schema, low_ones};
 
 use super::Settings;
 use super::fields::{Ends, Fields, Selected, WordsAt, free_bits};
-use super::node::{Draft, Leaf, MOST_BITS};
+use super::node::{Draft, Leaf, MAX_CUT_BITS};
 
-/// Rules by which a field to cut is chosen.
-const SAMPLE: usize = 512;
+/// The number of rules that are sampled to choose a field to cut.
+const SAMPLE_RULES: usize = 512;
 
-/// A node of so many rules is cut even where that hardly parts them: their
-/// addresses share leading bits, and the next cut does.
-const MANY: usize = 256;
+/// A node with this number of rules is cut even if the cut hardly separates them. Their
+/// addresses share leading bits, and the next cut separates them.
+const ALWAYS_CUT_RULES: usize = 256;
 
-/// The most inner nodes above a leaf.
-pub(super) const MOST_DEPTH: usize = 128;
+/// The largest number of inner nodes above a leaf.
+pub(super) const MAX_DEPTH: usize = 128;
 
-/// Rules clipped that count as one step of work.
-const STEP_CLIPS: usize = 16;
+/// Clipped rules that count as one step of work.
+const CLIPS_PER_STEP: usize = 16;
 
 /// Rules by their places, for a [`Grid`].
 pub(super) struct Ranked<'a, 'f> {
@@ -51,21 +51,22 @@ impl crate::engine::tree::Intervals for Ranked<'_, '_> {
     }
 }
 
-/// Rows, the rank and the words of a rule each, one after the other.
+/// Returns the words of the rule at a place. `rows` has the rank and words of each
+/// rule.
 pub(super) fn words_of(rows: &[u64], stride: usize, place: usize) -> &[u64] {
     &rows[place * stride + 1..(place + 1) * stride]
 }
 
-/// The rank of a row of such rows.
+/// Returns the winner for such a row.
 pub(super) fn winner_of(row: &[u64]) -> Winner {
     Winner::from_rank(row[0])
 }
 
-/// A block of values that a cut divides: the first, and two to the power of
-/// `free` is their number. `None` where the sides of a box are no such block.
+/// A block of values that a cut divides: its first value, and the binary logarithm of
+/// its size. `None` if the box is not an aligned block in the field.
 type Block = Option<(u128, u32)>;
 
-/// A tree that grows.
+/// A tree that is being grown.
 pub(super) struct Grow<'a> {
     grid: &'a Grid,
     fields: &'a Fields,
@@ -74,7 +75,8 @@ pub(super) struct Grow<'a> {
     cuts: Vec<Selected>,
     blocks: Vec<Block>,
     pub(super) draft: Draft,
-    /// The rules of the nodes that are to be made, those of the next one last.
+    /// The rules of the nodes that are still to be made. The rules of the next node
+    /// are last.
     entries: Vec<Entry>,
     /// The box of the next node.
     sides: Vec<Span>,
@@ -82,12 +84,12 @@ pub(super) struct Grow<'a> {
     parts: [Vec<Entry>; 2],
     by_child: Vec<(u32, Entry)>,
     counts: Vec<u32>,
-    /// Rules clipped.
+    /// The number of clipped rules.
     pub(super) clips: usize,
 }
 
 impl<'a> Grow<'a> {
-    /// Begins with a box.
+    /// Starts with the box of the root.
     pub(super) fn new(
         grid: &'a Grid,
         fields: &'a Fields,
@@ -122,7 +124,7 @@ impl<'a> Grow<'a> {
         })
     }
 
-    /// Makes the tree of some places, ascending.
+    /// Grows the tree of some places, in ascending order.
     pub(super) fn tree(
         &mut self,
         places: impl Iterator<Item = u32>,
@@ -146,7 +148,7 @@ impl<'a> Grow<'a> {
         Ok(())
     }
 
-    /// Gives the working memory back, except that of the tree.
+    /// Gives back the working memory, except the memory of the tree.
     pub(super) fn finish(self, monitor: &mut Monitor<'_>) -> Draft {
         let entries = self.entries.capacity() + self.parts.iter().map(Vec::capacity).sum::<usize>();
         let working = self.chooser.bytes()
@@ -157,51 +159,64 @@ impl<'a> Grow<'a> {
         self.draft
     }
 
-    /// Makes a node of the entries from an index on, and takes them away. Returns
-    /// how many places fewer than it may have the leaves below it have.
+    /// Makes a node of the entries from `first_entry`, and removes these entries.
+    /// Returns the number of unused places: `places` less the places in leaves below
+    /// the node.
     fn node(
         &mut self,
-        at: u32,
-        from: usize,
+        node_index: u32,
+        first_entry: usize,
         places: usize,
         depth: usize,
         monitor: &mut Monitor<'_>,
     ) -> Result<usize, BuildError> {
-        let entries = &self.entries[from..];
+        let entries = &self.entries[first_entry..];
         let rules = entries.len();
-        // Rules after one that covers the box cannot win here.
+        // Rules after a rule that covers the box cannot win here.
         let covering = entries.iter().position(|entry| entry.open == 0);
         let compared = covering.map_or(rules, |at| at + 1);
-        if compared > self.settings.binth && depth < MOST_DEPTH {
+        if compared > self.settings.binth && depth < MAX_DEPTH {
             if rules > self.settings.change
-                && let Some((number, bits)) = self.field_to_cut(from)
+                && let Some((number, bits)) = self.field_to_cut(first_entry)
             {
-                return self.cut(at, from, (number, bits), places, depth, monitor);
+                return self.cut(
+                    node_index,
+                    first_entry,
+                    (number, bits),
+                    places,
+                    depth,
+                    monitor,
+                );
             }
-            let compared = &self.entries[from..from + compared];
+            let compared = &self.entries[first_entry..first_entry + compared];
             let cut = self
                 .chooser
                 .choose(self.grid, compared, &self.sides, monitor)?;
             if let Some(cut) = cut {
                 let cut = self.with_one_test(cut);
-                self.clip(from, cut, monitor)?;
+                self.clip(first_entry, cut, monitor)?;
                 let sizes = [0, 1].map(|part| self.parts[part].len());
                 let helps = sizes[0] < rules || sizes[1] < rules;
                 if helps && sizes[0] + sizes[1] <= places {
-                    return self.split(at, from, cut, places, depth, monitor);
+                    return self.split(node_index, first_entry, cut, places, depth, monitor);
                 }
             }
         }
-        self.leaf(at, from, monitor)?;
+        self.leaf(node_index, first_entry, monitor)?;
         Ok(places.saturating_sub(rules))
     }
 
-    fn leaf(&mut self, at: u32, from: usize, monitor: &mut Monitor<'_>) -> Result<(), BuildError> {
+    fn leaf(
+        &mut self,
+        node_index: u32,
+        first_entry: usize,
+        monitor: &mut Monitor<'_>,
+    ) -> Result<(), BuildError> {
         let leaf = Leaf {
             first: u32::try_from(self.draft.lists.len()).expect("places are bounded"),
-            len: u32::try_from(self.entries.len() - from).expect("rules are bounded"),
+            len: u32::try_from(self.entries.len() - first_entry).expect("rules are bounded"),
         };
-        for chunk in self.entries[from..].chunks(Monitor::BLOCK) {
+        for chunk in self.entries[first_entry..].chunks(Monitor::BLOCK) {
             for entry in chunk {
                 monitor.memory().room(&mut self.draft.lists)?;
                 self.draft.lists.push(entry.place);
@@ -209,52 +224,52 @@ impl<'a> Grow<'a> {
             monitor.advance(chunk.len())?;
         }
         monitor.work(1)?;
-        self.draft.nodes[at as usize] = super::node::Node::leaf(at, leaf);
-        self.entries.truncate(from);
+        self.draft.nodes[node_index as usize] = super::node::Node::leaf(node_index, leaf);
+        self.entries.truncate(first_entry);
         Ok(())
     }
 
-    /// The selected field, and the number of bits, that part the rules of a node
-    /// best; `None` where cutting does not.
-    fn field_to_cut(&mut self, from: usize) -> Option<(usize, u32)> {
-        let entries = &self.entries[from..];
-        let step = entries.len().div_ceil(SAMPLE);
+    /// Returns the selected field and the number of bits that separate the rules of a
+    /// node best, or `None` if no cut separates them.
+    fn field_to_cut(&mut self, first_entry: usize) -> Option<(usize, u32)> {
+        let entries = &self.entries[first_entry..];
+        let step = entries.len().div_ceil(SAMPLE_RULES);
         let sampled = entries.len().div_ceil(step) as u64;
-        let most = MOST_BITS.min(entries.len().ilog2());
+        let max_bits = MAX_CUT_BITS.min(entries.len().ilog2());
         let mut best: Option<(u64, usize, u32)> = None;
         for (number, (selected, block)) in self.cuts.iter().zip(&self.blocks).enumerate() {
             let &Some((first, free)) = block else {
                 continue;
             };
             let within = self.fields.bits_at_once(selected.field, free);
-            let bits = free.saturating_sub(selected.bits).min(within).min(most);
+            let bits = free.saturating_sub(selected.bits).min(within).min(max_bits);
             if bits == 0 {
                 continue;
             }
-            let below = free - bits;
+            let child_bits = free - bits;
             self.counts.clear();
             self.counts.resize(1 << bits, 0);
             for entry in entries.iter().step_by(step) {
                 let span = self.grid.span(entry.place, selected.field);
                 let low = self.grid.starts(selected.field)[span.first as usize].max(first);
-                self.counts[child_of(low - first, below)] += 1;
+                self.counts[child_of(low - first, child_bits)] += 1;
             }
             let squares = self.counts.iter().map(|&count| u64::from(count).pow(2));
             let squares = squares.sum();
-            if best.is_none_or(|(least, _, _)| squares < least) {
+            if best.is_none_or(|(least_squares, _, _)| squares < least_squares) {
                 best = Some((squares, number, bits));
             }
         }
         let (squares, number, bits) = best?;
         let parts = 4 * squares <= 3 * sampled * sampled;
-        (parts || entries.len() >= MANY).then_some((number, bits))
+        (parts || entries.len() >= ALWAYS_CUT_RULES).then_some((number, bits))
     }
 
-    /// Makes a node that cuts a field in blocks of one size, and its children.
+    /// Makes a node that cuts a field into blocks of equal size, and its children.
     fn cut(
         &mut self,
-        at: u32,
-        from: usize,
+        node_index: u32,
+        first_entry: usize,
         (number, bits): (usize, u32),
         places: usize,
         depth: usize,
@@ -263,18 +278,19 @@ impl<'a> Grow<'a> {
         let field = self.cuts[number].field;
         let block = self.blocks[number];
         let (first, free) = block.expect("it was cut because it is a block");
-        let below = free - bits;
+        let child_bits = free - bits;
         let child = self.draft.alloc(bits, monitor)?;
-        self.draft.nodes[at as usize] = self.fields.cut(field, free, bits).with_children(child);
+        self.draft.nodes[node_index as usize] =
+            self.fields.cut(field, free, bits).with_children(child);
         let last = first | low_ones(free);
         let side_of = |grid: &Grid, child: usize| {
-            let low = first | (child as u128) << below;
-            side(grid, field, (low, low | low_ones(below)))
+            let low = first | (child as u128) << child_bits;
+            side(grid, field, (low, low | low_ones(child_bits)))
         };
-        // Rules by child, which are few for each rule.
+        // Each rule is in few children, so rules are listed with their children.
         self.by_child.clear();
-        let (mut known, mut known_side) = (usize::MAX, self.sides[field]);
-        for number in from..self.entries.len() {
+        let (mut last_child, mut last_side) = (usize::MAX, self.sides[field]);
+        for number in first_entry..self.entries.len() {
             let entry = self.entries[number];
             let span = self.grid.span(entry.place, field);
             let starts = self.grid.starts(field);
@@ -282,46 +298,46 @@ impl<'a> Grow<'a> {
             let high = starts
                 .get(span.end as usize)
                 .map_or(last, |&next| (next - 1).min(last));
-            for child in child_of(low - first, below)..=child_of(high - first, below) {
-                if child != known {
-                    (known, known_side) = (child, side_of(self.grid, child));
+            for child in child_of(low - first, child_bits)..=child_of(high - first, child_bits) {
+                if child != last_child {
+                    (last_child, last_side) = (child, side_of(self.grid, child));
                 }
-                if let Some(entry) = self.grid.clip(entry, field, known_side) {
+                if let Some(entry) = self.grid.clip(entry, field, last_side) {
                     let child = u32::try_from(child).expect("at most 256 children");
                     push(monitor.memory(), &mut self.by_child, (child, entry))?;
                 }
             }
             if number % Monitor::BLOCK == 0 {
-                monitor.work(Monitor::BLOCK / STEP_CLIPS)?;
+                monitor.work(Monitor::BLOCK / CLIPS_PER_STEP)?;
             }
         }
         self.clips += self.by_child.len();
-        let all = self.by_child.len();
-        // The children's rules, those of the first child last.
+        let total_entries = self.by_child.len();
+        // Orders the rules by child, the rules of the first child last.
         self.counts.clear();
         self.counts.resize((1 << bits) + 1, 0);
         for (child, _) in &self.by_child {
             self.counts[*child as usize] += 1;
         }
-        self.entries.truncate(from);
-        for _ in 0..all {
+        self.entries.truncate(first_entry);
+        for _ in 0..total_entries {
             push(monitor.memory(), &mut self.entries, Entry::default())?;
         }
-        let counts: [u32; 1 << MOST_BITS] =
+        let counts: [u32; 1 << MAX_CUT_BITS] =
             std::array::from_fn(|child| self.counts.get(child).copied().unwrap_or(0));
-        let mut end = from + all;
+        let mut next_end = first_entry + total_entries;
         for count in self.counts.iter_mut().take(1 << bits) {
-            end -= *count as usize;
-            *count = u32::try_from(end - from).expect("places are bounded");
+            next_end -= *count as usize;
+            *count = u32::try_from(next_end - first_entry).expect("places are bounded");
         }
         for &(child, entry) in &self.by_child {
-            let to = &mut self.counts[child as usize];
-            self.entries[from + *to as usize] = entry;
-            *to += 1;
+            let offset = &mut self.counts[child as usize];
+            self.entries[first_entry + *offset as usize] = entry;
+            *offset += 1;
         }
-        monitor.work(all / STEP_CLIPS)?;
+        monitor.work(total_entries / CLIPS_PER_STEP)?;
         let whole_side = self.sides[field];
-        let (mut spare, mut left) = (0, all);
+        let (mut spare, mut entries_left) = (0, total_entries);
         let mut places_left = places;
         for (number_of_child, &count) in counts[..1 << bits].iter().enumerate() {
             let index = child + u32::try_from(number_of_child).expect("at most 256 children");
@@ -330,24 +346,25 @@ impl<'a> Grow<'a> {
                 self.draft.nodes[index as usize] = super::node::Node::leaf(index, Leaf::default());
                 continue;
             }
-            let share = share(places_left, count, left);
-            left -= count;
+            let share = share(places_left, count, entries_left);
+            entries_left -= count;
             places_left -= share;
-            self.blocks[number] = Some((first | (number_of_child as u128) << below, below));
+            self.blocks[number] =
+                Some((first | (number_of_child as u128) << child_bits, child_bits));
             self.sides[field] = side_of(self.grid, number_of_child);
-            let from = self.entries.len() - count;
-            spare = self.node(index, from, share + spare, depth + 1, monitor)?;
+            let first_child_entry = self.entries.len() - count;
+            spare = self.node(index, first_child_entry, share + spare, depth + 1, monitor)?;
         }
         self.blocks[number] = block;
         self.sides[field] = whole_side;
         Ok(spare)
     }
 
-    /// Makes a node that parts its box in two, and its children.
+    /// Makes a node that splits its box in two, and its children.
     fn split(
         &mut self,
-        at: u32,
-        from: usize,
+        node_index: u32,
+        first_entry: usize,
         cut: Cut,
         places: usize,
         depth: usize,
@@ -355,14 +372,15 @@ impl<'a> Grow<'a> {
     ) -> Result<usize, BuildError> {
         let value = self.grid.starts(cut.field)[cut.at as usize];
         let child = self.draft.alloc(1, monitor)?;
-        self.draft.nodes[at as usize] = self.fields.split(cut.field, value).with_children(child);
-        self.entries.truncate(from);
+        self.draft.nodes[node_index as usize] =
+            self.fields.split(cut.field, value).with_children(child);
+        self.entries.truncate(first_entry);
         let sizes = [0, 1].map(|part| self.parts[part].len());
         for part in [1, 0] {
             extend(monitor.memory(), &mut self.entries, &self.parts[part])?;
         }
         let whole = self.sides[cut.field];
-        // The parts are no blocks, as far as anyone knows.
+        // The two parts may not be aligned blocks, so the field is not cut below.
         let number = self
             .cuts
             .iter()
@@ -370,14 +388,14 @@ impl<'a> Grow<'a> {
         let block = number.and_then(|number| self.blocks[number].take());
         let of_first = share(places, sizes[0], sizes[0] + sizes[1]);
         self.sides[cut.field].end = cut.at;
-        let middle = from + sizes[1];
+        let middle = first_entry + sizes[1];
         let spare = self.node(child, middle, of_first, depth + 1, monitor)?;
         self.sides[cut.field] = Span {
             first: cut.at,
             end: whole.end,
         };
         let of_second = places - of_first + spare;
-        let spare = self.node(child + 1, from, of_second, depth + 1, monitor)?;
+        let spare = self.node(child + 1, first_entry, of_second, depth + 1, monitor)?;
         self.sides[cut.field] = whole;
         if let Some(number) = number {
             self.blocks[number] = block;
@@ -385,8 +403,13 @@ impl<'a> Grow<'a> {
         Ok(spare)
     }
 
-    /// Makes the lists of both parts.
-    fn clip(&mut self, from: usize, cut: Cut, monitor: &mut Monitor<'_>) -> Result<(), BuildError> {
+    /// Makes the lists of rules for the two parts of a split.
+    fn clip(
+        &mut self,
+        first_entry: usize,
+        cut: Cut,
+        monitor: &mut Monitor<'_>,
+    ) -> Result<(), BuildError> {
         let whole = self.sides[cut.field];
         let lower = Span {
             end: cut.at,
@@ -398,21 +421,21 @@ impl<'a> Grow<'a> {
         };
         for (list, side) in self.parts.iter_mut().zip([lower, upper]) {
             list.clear();
-            for chunk in self.entries[from..].chunks(Monitor::BLOCK) {
+            for chunk in self.entries[first_entry..].chunks(Monitor::BLOCK) {
                 for &entry in chunk {
                     if let Some(entry) = self.grid.clip(entry, cut.field, side) {
                         push(monitor.memory(), list, entry)?;
                     }
                 }
-                monitor.work(1 + chunk.len() / STEP_CLIPS)?;
+                monitor.work(1 + chunk.len() / CLIPS_PER_STEP)?;
             }
         }
-        self.clips += 2 * (self.entries.len() - from);
+        self.clips += 2 * (self.entries.len() - first_entry);
         Ok(())
     }
 
-    /// The same cut, or one near it that a node can test. A node looks at 64 bits
-    /// at most, so a wide field is cut by its upper bits unless they are the same
+    /// Returns the cut, or a nearby cut that one node can test. A node compares at
+    /// most 64 bits. So a wide field is cut by its upper bits, unless these are equal
     /// in the whole box.
     fn with_one_test(&self, cut: Cut) -> Cut {
         if !self.fields.is_wide(cut.field) {
@@ -427,20 +450,20 @@ impl<'a> Grow<'a> {
         if is_same || value == value >> 64 << 64 {
             return cut;
         }
-        let at = |value: u128| starts.partition_point(|&start| start < value);
-        let below = at(value >> 64 << 64);
-        let at = match below > side.first as usize {
-            true => below,
-            false => at(((value >> 64) + 1) << 64),
+        let position_of = |value: u128| starts.partition_point(|&start| start < value);
+        let lower = position_of(value >> 64 << 64);
+        let position = match lower > side.first as usize {
+            true => lower,
+            false => position_of(((value >> 64) + 1) << 64),
         };
         Cut {
-            at: u32::try_from(at).expect("an interval"),
+            at: u32::try_from(position).expect("an interval"),
             ..cut
         }
     }
 }
 
-/// The elementary intervals of a field that have some value of an interval.
+/// Returns the elementary intervals of a field that overlap an interval of values.
 fn side(grid: &Grid, field: usize, (low, high): Ends) -> Span {
     let starts = grid.starts(field);
     let upto = |value: u128| starts.partition_point(|&start| start <= value);
@@ -451,13 +474,13 @@ fn side(grid: &Grid, field: usize, (low, high): Ends) -> Span {
     }
 }
 
-/// The child of a value of a block, which is given from the block's first.
+/// Returns the child for a value, given as its offset from the block's first value.
 fn child_of(offset: u128, below: u32) -> usize {
     usize::try_from(offset >> below).expect("at most 256 children")
 }
 
-/// The share of `all` for `part` of `whole`.
-fn share(all: usize, part: usize, whole: usize) -> usize {
-    let share = all as u128 * part as u128 / (whole.max(1)) as u128;
+/// Returns the share of `total` for `part` of `whole`.
+fn share(total: usize, part: usize, whole: usize) -> usize {
+    let share = total as u128 * part as u128 / (whole.max(1)) as u128;
     usize::try_from(share).expect("a part of all")
 }

@@ -1,16 +1,17 @@
 //! `cut-split`: a few decision trees that cut first and split below, with updates.
 //!
 //! # Idea
-//! Cutting a field into blocks of one size takes one step for many rules, but
-//! copies a rule into each block that it reaches into. Splitting a node in two at
-//! the end of a rule copies less, but takes many steps. So rules are divided by the
-//! fields in which they are *small*: their values lie in one block of a size. A tree
-//! of rules that are small in some fields is first cut in these, down to that size,
-//! which copies nothing; then its nodes are split, as `hyper-split` does it.
+//! A node can be cut or split. To cut a field into blocks of equal size takes one
+//! step for many rules, but copies a rule into each block that it overlaps. To split
+//! a node in two at the end of a rule copies less, but takes many steps. So rules are
+//! divided by their *small* fields: in a small field, all values of the rule lie in
+//! one block of a given size. The tree of rules that are small in
+//! some fields is first cut in these fields, down to that block size, which copies no
+//! rule. Then its nodes are split, as in `hyper-split`.
 //!
 //! # Data layout
 //! ```text
-//! trees:   one for each set of fields in which rules are small, and a list;
+//! trees:   one for each set of small fields, and a list;
 //!          ordered by their best rules
 //! nodes:   [ node node | node node ] …          16 bytes each, siblings together
 //!
@@ -21,29 +22,29 @@
 //! rows:    [ rank value mask high ] [ rank … ] …  copies of a leaf's rules, best first
 //! ids:     { id → a key of the rule, priority, action, tree }
 //! ```
-//! A node shifts a word of the key up until the bits that it looks at are the
-//! highest. A split compares the word with `value`; a cut takes its highest `bits`
-//! bits. A leaf sends every key to itself, so a walk is one loop, and many keys go
-//! down in step until each is at its leaf. The rows of a leaf follow each other in
-//! memory and hold all that is compared.
+//! A node shifts a word of the key left until its own bits are the highest. A split
+//! compares the word with `value`; a cut takes its highest `bits` bits. A leaf sends every
+//! key to itself. So a walk is one loop, and many keys descend together until each is at
+//! its leaf. The rows of a leaf are contiguous in memory and hold everything that is
+//! compared.
 //!
-//! A rule is found again by the key that it is known with: the lower ends of its
-//! match are a key that it matches, and the rule is in the leaf of that key.
+//! To find a rule by its id, the map of ids stores a key that the rule matches: the lower
+//! ends of its match. The rule is in the leaf of that key.
 //!
 //! # Build
 //! ```text
-//! select up to two fields, each with a size of blocks ([`fields`]):
-//!     those that tell most pairs of rules apart, if rules that are small there
+//! select up to two fields, each with a block size ([`fields`]):
+//!     the fields that separate most pairs of rules, if rules that are small there
 //!     are cut to blocks of that size
-//! divide the rules by the fields in which they are small; a class of few rules
-//!     shares the tree of a larger one that cuts some of the same fields
+//! divide the rules by their small fields; a class of few rules
+//!     shares the tree of a larger class that cuts some of the same fields
 //! node(rules, box):
 //!     leaf, if at most `binth` rules can win there
 //!     cut, if there are more than `change` rules and a small field is wider than
 //!          its blocks: the field, and up to 8 bits, that leave the fewest rules
 //!          together
-//!     else split, as `hyper-split` does, as long as rules are in at most `places`
-//!          leaves in the mean
+//!     else split, as `hyper-split` does, while rules are in at most `places`
+//!          leaves on average
 //! rules in more than `spread` leaves go to the list
 //! ```
 //!
@@ -52,35 +53,36 @@
 //! for (best, root) of the trees, in order:
 //!     stop if best does not beat the winner
 //!     node = root; until node is a leaf: node = child + branch(key)
-//!     for rows of the leaf: stop at one that does not beat the winner;
-//!                           the first that matches is the winner
+//!     for rows of the leaf: stop at a row that does not beat the winner;
+//!                           the first row that matches is the winner
 //! ```
 //!
 //! # Updates
-//! See [`update`]. A rule is added to each leaf that its box meets, at most `spread`
-//! of them, and is never in many more; leaves that have become long are split, and nodes that have lost most of
-//! their rules are made again, with at most 256 rules each. When half of the memory
-//! of nodes or rows is not used, they are moved together. All trees can be made
-//! again beside updates and lookups ([`reoptimise`]).
+//! See [`update`]. A rule is added to each leaf that its box overlaps, at most `spread`
+//! leaves, and is never in many more. Leaves that have become long are split, and nodes
+//! that have lost most of their rules are rebuilt, with at most 256 rules each. If half of
+//! the memory of nodes or rows is unused, it is compacted. All trees can be rebuilt during
+//! updates and lookups ([`reoptimise`]).
 //!
 //! # Cost
 //! n rules, d fields. Lookup: for each tree a few cuts, O(log n) splits and one leaf.
 //! Memory: O(n); at most `places` rows and nodes for each rule. Build: O(d n log n),
-//! and `hyper-split`'s for what is split. Update: a walk to each leaf of the rule,
-//! in amortised terms as much as the rule's share of a build; moving together takes
-//! O(n), once in n removals. Where no field parts rules, a leaf or the list is long,
-//! and lookups and updates take O(n).
+//! and the cost of `hyper-split` for the split nodes. Update: a walk to each leaf of
+//! the rule, and an amortised cost equal to the rule's share of a build. Compaction
+//! takes O(n), once in n removals. If no field separates the rules, a leaf or the
+//! list is long, and lookups and updates take O(n).
 //!
 //! # Where we differ from the paper, and why
 //! - The paper selects the two addresses and calls a rule small below 2^16 values.
-//!   Ours are any fields of a schema, and sizes, that tell rules apart best.
-//! - Rules are small in aligned blocks, so a cut copies none, ranges included.
-//! - The paper's subset of big rules is a tree as the others are, without cuts.
-//! - FiCuts cuts all small fields of a node at once, ours the better one, and as many
-//!   bits as there are rules to fill the children.
-//! - Rules that are in many leaves go to a list, so memory and updates are bounded.
-//! - The paper counts on builds that are fast; inserting and removing single rules is
-//!   ours.
+//!   Ours selects any fields of a schema, and block sizes, by how well they separate
+//!   rules.
+//! - Rules are small in aligned blocks, so a cut copies no rule, not even a range.
+//! - The paper's subset of big rules is an ordinary tree without cuts.
+//! - FiCuts cuts all small fields of a node together. Ours cuts the better field,
+//!   into at most as many children as the node has rules.
+//! - Rules in many leaves go to a list, so memory and the cost of updates are
+//!   bounded.
+//! - The paper relies on fast builds. Insertion and removal of single rules are ours.
 //!
 //! # References
 //! [CS18]; [TM19] §II.B, ref. 18.
@@ -166,11 +168,11 @@ pub(super) const ENGINE: Engine = Engine {
     estimate: estimate::estimate,
 };
 
-/// What progress observers are told.
+/// Names of the build's stages.
 const SORTING: &str = "sorting rules";
 const NOTING: &str = "noting ids";
 
-/// What the options say.
+/// The values of the options.
 #[derive(Clone, Copy, Debug)]
 struct Settings {
     binth: usize,
@@ -195,7 +197,7 @@ impl Settings {
     }
 }
 
-/// Refuses more rules than can be numbered.
+/// Refuses more rules than the engine can number.
 fn check_rules(rules: usize) -> Result<(), BuildError> {
     if rules > MOST_RULES {
         return Err(BuildError::EngineFull {
@@ -207,10 +209,10 @@ fn check_rules(rules: usize) -> Result<(), BuildError> {
     Ok(())
 }
 
-/// Keys of a batch that are looked up in step with each other.
-const GROUP: usize = 32;
+/// The number of keys that a batch looks up together.
+const GROUP_KEYS: usize = 32;
 
-/// Ids that stand together in the map of ids.
+/// The number of ids in a group of the map of ids.
 const ID_GROUP: usize = 16;
 
 /// The engine at every key width.
@@ -220,8 +222,7 @@ impl DynamicFamily for AnyWidth {
     type At<const W: usize> = CutSplit<W>;
 }
 
-/// What is known of a rule by its id. The rest is found in a leaf: that of the
-/// key.
+/// The data of a rule that its id leads to. The rest is in the leaf of `key`.
 #[derive(Clone, Copy, Debug)]
 struct Known<const W: usize> {
     /// A key that the rule matches.
@@ -229,26 +230,27 @@ struct Known<const W: usize> {
     priority: Priority,
     action: ActionId,
     tree: u8,
-    /// Which trees these are: [`CutSplit::side`] or the others.
+    /// The side of the rule's trees: equal to [`CutSplit::side`] for `trees`, not
+    /// equal for `old`.
     side: bool,
 }
 
-/// Rules in trees.
+/// The engine: rules in trees.
 struct CutSplit<const W: usize> {
     settings: Settings,
     fields: Arc<Fields>,
     trees: Trees<W>,
-    /// Trees from which rules are being moved.
+    /// Old trees, whose rules are being moved to `trees`.
     old: Option<Trees<W>>,
-    /// Tells the rules of `trees` from those of `old`.
+    /// Distinguishes rules in `trees` from rules in `old`.
     side: bool,
     ids: IdMap<Known<W>>,
     installing: Installing,
-    /// Changes made so far.
+    /// The number of changes so far.
     changes: u64,
-    /// The cost of a lookup right after the trees were made.
+    /// The cost of a lookup right after the trees were built.
     fitted: f64,
-    /// The row of a changed rule.
+    /// The row of the rule that is being changed.
     row: Vec<u64>,
 }
 
@@ -261,7 +263,7 @@ impl<const W: usize> CutSplit<W> {
         Winner::new(known.priority, id).rank()
     }
 
-    /// The trees that have a rule.
+    /// Returns the trees that a rule is in.
     fn trees_of(&self, known: &Known<W>) -> &Trees<W> {
         match &self.old {
             Some(old) if known.side != self.side => old,
@@ -269,14 +271,14 @@ impl<const W: usize> CutSplit<W> {
         }
     }
 
-    /// The row of a rule.
+    /// Returns the row of a rule.
     fn row(&self, id: RuleId, known: &Known<W>) -> &[u64] {
         let trees = self.trees_of(known);
         let row = trees.find(usize::from(known.tree), &known.key, Self::rank(id, known));
         row.expect("a rule is in the leaf of each key that it matches")
     }
 
-    /// The rows of all rules, best first.
+    /// Returns the rows of all rules, best first.
     fn all_rows(&self, monitor: &mut Monitor<'_>) -> Result<Vec<u64>, BuildError> {
         let mut ranks: Vec<(u64, RuleId)> = Vec::with_capacity(self.ids.len());
         ranks.extend(
@@ -296,7 +298,7 @@ impl<const W: usize> CutSplit<W> {
         Ok(rows)
     }
 
-    /// Makes all trees anew, of the rules of now.
+    /// Rebuilds all trees from the current rules.
     fn make_anew(&mut self, monitor: &mut Monitor<'_>) -> Result<(), BuildError> {
         let rows = self.all_rows(monitor)?;
         let stride = Rows::<W>::stride(self.schema());
@@ -316,7 +318,7 @@ impl<const W: usize> CutSplit<W> {
         Ok(())
     }
 
-    /// Notes that rules are in the list now.
+    /// Records the tree of rules that an insertion moved to the list.
     fn note_moved(&mut self) {
         for rank in std::mem::take(&mut self.trees.moved) {
             let id = Winner::from_rank(rank).rule().expect("a rule's rank");
@@ -325,9 +327,9 @@ impl<const W: usize> CutSplit<W> {
         }
     }
 
-    /// Looks a whole group up.
+    /// Looks up a whole group of keys.
     #[inline]
-    fn improve_group(&self, keys: &[[u64; W]; GROUP], winners: &mut [Winner]) {
+    fn improve_group(&self, keys: &[[u64; W]; GROUP_KEYS], winners: &mut [Winner]) {
         self.trees.improve_group(keys, winners);
         if let Some(old) = &self.old {
             old.improve_group(keys, winners);
@@ -343,8 +345,8 @@ impl<const W: usize> Algorithm<W> for CutSplit<W> {
         check_rules(rules.len())?;
         let settings = Settings::of(request.spec);
         let (schema, count) = (rules.schema(), rules.len());
-        let least_ids = IdMap::<Known<W>>::bytes_for(count, count.div_ceil(ID_GROUP));
-        limits.check_bytes(Rows::<W>::bytes_of(schema, count).saturating_add(least_ids))?;
+        let min_id_bytes = IdMap::<Known<W>>::bytes_for(count, count.div_ceil(ID_GROUP));
+        limits.check_bytes(Rows::<W>::bytes_of(schema, count).saturating_add(min_id_bytes))?;
         let mut monitor = request.monitor();
         let monitor = &mut monitor;
 
@@ -353,16 +355,16 @@ impl<const W: usize> Algorithm<W> for CutSplit<W> {
         let mut order: Vec<u32> = (0..=u32::MAX).take(count).collect();
         best_first(rules, &mut order, monitor)?;
         let fields = Arc::new(Fields::new(schema));
-        let at = |place: usize| rules.rule(order[place] as usize);
-        let words = |place: usize| at(place).words();
+        let rule_at = |place: usize| rules.rule(order[place] as usize);
+        let words = |place: usize| rule_at(place).words();
         let outline = Outline::new(&fields, &settings, count, &words, monitor)?;
-        let rule = |place: usize| (at(place).winner().rank(), words(place));
+        let rule = |place: usize| (rule_at(place).winner().rank(), words(place));
         let trees = Trees::plant(&fields, &settings, &outline, &rule, monitor)?;
 
         monitor.begin(NOTING, count)?;
         monitor.memory().take(bytes_of::<u32>(count))?;
         let by_id = places_by_id(rules, &order, monitor)?;
-        let id = |&place: &u32| at(place as usize).id();
+        let id = |&place: &u32| rule_at(place as usize).id();
         let group = |place: &u32| id(place).index() / ID_GROUP;
         let groups = by_id.chunk_by(|a, b| group(a) == group(b)).count();
         let mut counted = 0;
@@ -371,7 +373,7 @@ impl<const W: usize> Algorithm<W> for CutSplit<W> {
         let mut ids = IdMap::new(settings.seed.number());
         for chunk in by_id.chunks(Monitor::BLOCK) {
             ids.extend(chunk.iter().map(|&place| {
-                let rule = at(place as usize);
+                let rule = rule_at(place as usize);
                 let known = Known {
                     key: rule.value().try_into().expect("a rule of this width"),
                     priority: rule.priority(),
@@ -413,9 +415,9 @@ impl<const W: usize> Algorithm<W> for CutSplit<W> {
     }
 
     fn improve_batch(&self, keys: &[[u64; W]], winners: &mut [Winner], (): &mut ()) {
-        let (groups, rest) = keys.as_chunks::<GROUP>();
-        let (of_groups, of_rest) = winners.split_at_mut(groups.len() * GROUP);
-        for (keys, winners) in groups.iter().zip(of_groups.chunks_exact_mut(GROUP)) {
+        let (groups, rest) = keys.as_chunks::<GROUP_KEYS>();
+        let (of_groups, of_rest) = winners.split_at_mut(groups.len() * GROUP_KEYS);
+        for (keys, winners) in groups.iter().zip(of_groups.chunks_exact_mut(GROUP_KEYS)) {
             self.improve_group(keys, winners);
         }
         for (key, winner) in rest.iter().zip(of_rest) {
@@ -431,8 +433,8 @@ impl<const W: usize> Algorithm<W> for CutSplit<W> {
         }
     }
 
-    /// Every node on the way is a table without rules, the leaf one with rules; a tree
-    /// that is not searched is one more.
+    /// A trace has a table without rules for each node on the way, and a table with
+    /// rules for the leaf. Each tree that is not searched counts as one more table.
     fn trace(&self, key: &[u64; W]) -> LookupTrace {
         let mut trace = LookupTrace {
             probes: Vec::new(),
@@ -541,7 +543,7 @@ impl<const W: usize> Updates<W> for CutSplit<W> {
 
     fn settle(&mut self, changes: usize) {
         if self.old.is_some() {
-            self.install_some(changes.saturating_mul(reoptimise::STEPS));
+            self.install_some(changes.saturating_mul(reoptimise::STEPS_PER_CHANGE));
         }
     }
 

@@ -6,26 +6,26 @@ use crate::monitor::Monitor;
 use crate::schema::Part;
 use crate::simd::Aligned;
 
-/// Nodes of a cache line.
-const LINE: usize = 4;
+/// The number of nodes in a cache line.
+const LINE_NODES: usize = 4;
 
-/// The most bits that a node cuts by.
-pub(super) const MOST_BITS: u32 = 8;
+/// The largest number of bits that a node cuts by.
+pub(super) const MAX_CUT_BITS: u32 = 8;
 
-/// The field of a leaf.
+/// The field number of a leaf.
 const NO_FIELD: u8 = u8::MAX;
 
 /// An inner node, or a leaf.
 ///
-/// An inner node shifts a 64-bit word of a key up until the bits that it looks at
-/// are the highest. A *split* compares the word with `value`; what stands below
-/// the field does not matter, because there `value` has zeros. The next node is
-/// `child` where the word is less, else `child + 1`. A *cut* takes the highest
-/// `bits` bits, and the next node is that many after `child`; its `value` counts
-/// the places of the leaves below.
+/// An inner node shifts a 64-bit word of a key left until its own bits are the
+/// highest. A *split* compares the word with `value`. Bits below the field do not
+/// matter, because they are zero in `value`. The next node is `child` if the word is
+/// less, otherwise `child + 1`. A *cut* takes the highest `bits` bits; this number
+/// plus `child` is the next node. Its `value` counts the places in the leaves below.
 ///
-/// A leaf sends every key to itself: of its word all but a bit is shifted out, and
-/// `value` is more than that. Below its two highest bits `value` has the place of
+/// A leaf sends every key to itself: all bits of its word except one are shifted out,
+/// and `value` is larger than this bit. Below its two highest bits, `value` has the
+/// position of the leaf's rows.
 /// the leaf's rows.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Node {
@@ -37,9 +37,9 @@ pub(super) struct Node {
     field: u8,
 }
 
-const LEAF: u64 = 3 << 62;
+const LEAF_TAG: u64 = 3 << 62;
 
-/// Where the rows of a leaf are.
+/// The position and number of a leaf's rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Leaf {
     pub(super) first: u32,
@@ -49,7 +49,7 @@ pub(super) struct Leaf {
 impl Node {
     /// A leaf without rows, to be overwritten.
     pub(super) const EMPTY: Node = Node {
-        value: LEAF,
+        value: LEAF_TAG,
         child: 0,
         word: 0,
         shift: 63,
@@ -57,17 +57,18 @@ impl Node {
         field: NO_FIELD,
     };
 
-    /// The leaf at an index.
+    /// Returns the leaf at an index.
     pub(super) fn leaf(index: u32, leaf: Leaf) -> Node {
         debug_assert!(leaf.len < 1 << 30);
         Node {
-            value: LEAF | u64::from(leaf.len) << 32 | u64::from(leaf.first),
+            value: LEAF_TAG | u64::from(leaf.len) << 32 | u64::from(leaf.first),
             child: index,
             ..Node::EMPTY
         }
     }
 
-    /// Compares a part of a field with a value that begins at the highest bit.
+    /// Returns a node that compares a part of a field with a value, which begins at
+    /// the highest bit.
     pub(super) fn split(field: usize, part: Part, value: u64) -> Node {
         Node {
             value,
@@ -79,7 +80,8 @@ impl Node {
         }
     }
 
-    /// Takes `bits` bits of a part of a field, after the first `skipped`.
+    /// Returns a node that takes `bits` bits of a part of a field, after the first
+    /// `skipped` bits.
     pub(super) fn cut(field: usize, part: Part, skipped: u32, bits: u32) -> Node {
         let split = Node::split(field, part, 0);
         Node {
@@ -89,12 +91,12 @@ impl Node {
         }
     }
 
-    /// The same node with other children.
+    /// Returns the node with other children.
     pub(super) fn with_children(self, child: u32) -> Node {
         Node { child, ..self }
     }
 
-    /// The same cut with that many places below.
+    /// Returns the cut with another number of places below.
     pub(super) fn with_places(self, places: usize) -> Node {
         debug_assert!(self.bits > 0);
         Node {
@@ -111,7 +113,7 @@ impl Node {
         self.field != NO_FIELD && self.bits == 0
     }
 
-    /// The rows of a leaf.
+    /// Returns the position of a leaf's rows.
     #[inline(always)]
     #[allow(clippy::cast_possible_truncation)] // two numbers in one
     pub(super) fn rows(&self) -> Leaf {
@@ -141,17 +143,17 @@ impl Node {
         u32::from(self.bits)
     }
 
-    /// Two to that power is the number of children of an inner node.
+    /// The binary logarithm of the number of children of an inner node.
     pub(super) fn fan_bits(&self) -> u32 {
         u32::from(self.bits).max(1)
     }
 
-    /// The bits of a part of the field before those that a cut looks at.
+    /// The number of bits of a part of the field that come before the bits of a cut.
     pub(super) fn skipped(&self, part: Part) -> u32 {
         u32::from(self.shift) - (64 - part.width - part.shift)
     }
 
-    /// The child for a word that is shifted already.
+    /// Returns the number of the child for a word that is already shifted.
     #[inline(always)]
     #[allow(clippy::cast_possible_truncation)] // at most eight bits
     pub(super) fn branch(&self, word: u64) -> u32 {
@@ -160,12 +162,12 @@ impl Node {
         if self.bits == 0 { split } else { cut }
     }
 
-    /// The bits of the key that say which child is the next, in the key's words.
+    /// Adds to `mask` the bits of the key that determine the next child.
     pub(super) fn want(&self, key: &[u64], mask: &mut [u64]) {
         let word = key[self.word()] << self.shift;
         let bits = match self.bits {
-            // Up to the first bit in which they differ, or to the last of the value
-            // that is set: then all that follow are at least those of the value.
+            // Up to the first bit that differs, or to the last bit that is
+            // set in the value: then any bits that follow are at least the value's.
             0 => {
                 let differ = (word ^ self.value).leading_zeros() + 1;
                 differ.min(64 - self.value.trailing_zeros())
@@ -181,79 +183,80 @@ fn small(number: usize) -> u8 {
 }
 
 /// The end of a list of free blocks.
-const NONE: u32 = u32::MAX;
+const NO_BLOCK: u32 = u32::MAX;
 
 /// The nodes of all trees, in blocks of siblings. Node 0 is a leaf without rows.
 pub(super) struct Nodes {
-    lines: Vec<Aligned<[Node; LINE]>>,
-    /// Nodes from here on were never used.
+    lines: Vec<Aligned<[Node; LINE_NODES]>>,
+    /// Nodes from this index on have never been used.
     end: u32,
-    /// The first free block of each size; the others follow by `child`.
-    free: [u32; MOST_BITS as usize + 1],
-    /// Nodes in blocks that are in use.
+    /// The first free block of each size. The next free block is in its `child`.
+    free: [u32; MAX_CUT_BITS as usize + 1],
+    /// The number of nodes in used blocks.
     used: usize,
 }
 
 impl Nodes {
-    /// Bytes of that many nodes.
+    /// Bytes of `nodes` nodes.
     pub(super) fn bytes_of(nodes: usize) -> usize {
-        bytes_of::<Aligned<[Node; LINE]>>(nodes.div_ceil(LINE))
+        bytes_of::<Aligned<[Node; LINE_NODES]>>(nodes.div_ceil(LINE_NODES))
     }
 
-    /// With room for so many nodes in blocks of siblings.
+    /// Makes room for `nodes` nodes in blocks of siblings.
     pub(super) fn with_room(nodes: usize) -> Nodes {
-        let mut lines = Vec::with_capacity((nodes + 2).div_ceil(LINE));
-        lines.push(Aligned([Node::EMPTY; LINE]));
+        let mut lines = Vec::with_capacity((nodes + 2).div_ceil(LINE_NODES));
+        lines.push(Aligned([Node::EMPTY; LINE_NODES]));
         Nodes {
             lines,
             end: 2,
-            free: [NONE; MOST_BITS as usize + 1],
+            free: [NO_BLOCK; MAX_CUT_BITS as usize + 1],
             used: 2,
         }
     }
 
     pub(super) fn bytes(&self) -> usize {
-        bytes_of::<Aligned<[Node; LINE]>>(self.lines.capacity())
+        bytes_of::<Aligned<[Node; LINE_NODES]>>(self.lines.capacity())
     }
 
-    /// Nodes in use.
+    /// The number of nodes in use.
     pub(super) fn used(&self) -> usize {
         self.used
     }
 
-    /// Nodes in use, in free blocks or left out.
+    /// The number of nodes in use, in free blocks or skipped.
     pub(super) fn end(&self) -> u32 {
         self.end
     }
 
-    /// Whether more nodes are free than in use.
+    /// True if more nodes are free than in use.
     pub(super) fn is_sparse(&self) -> bool {
-        let room = self.lines.capacity() * LINE;
+        let room = self.lines.capacity() * LINE_NODES;
         room > 64 && 2 * self.used < room
     }
 
     #[inline(always)]
     pub(super) fn node(&self, index: u32) -> &Node {
         let index = index as usize;
-        &self.lines[index / LINE][index % LINE]
+        &self.lines[index / LINE_NODES][index % LINE_NODES]
     }
 
     pub(super) fn node_mut(&mut self, index: u32) -> &mut Node {
         let index = index as usize;
-        &mut self.lines[index / LINE][index % LINE]
+        &mut self.lines[index / LINE_NODES][index % LINE_NODES]
     }
 
-    /// A block of two to the power of `bits` siblings, not less than two.
+    /// Allocates a block of two to the power of `bits` siblings. `bits` is at least
+    /// 1.
     pub(super) fn alloc(&mut self, bits: u32) -> u32 {
         let (class, count) = (bits as usize, 1 << bits);
         self.used += count as usize;
         let first = self.free[class];
-        if first != NONE {
+        if first != NO_BLOCK {
             self.free[class] = self.node(first).child;
             return first;
         }
         if bits > 1 && !self.end.is_multiple_of(4) {
-            // Larger blocks begin with a cache line; the pair before is left free.
+            // Larger blocks begin at a cache line; the pair before is left free.
             self.grow(self.end + 2);
             let pair = self.end;
             self.end += 2;
@@ -266,18 +269,18 @@ impl Nodes {
     }
 
     fn grow(&mut self, end: u32) {
-        let lines = (end as usize).div_ceil(LINE);
+        let lines = (end as usize).div_ceil(LINE_NODES);
         if lines > self.lines.capacity() {
-            let more = (lines - self.lines.len()).max(self.lines.len() / 4);
-            self.lines.reserve_exact(more);
+            let extra = (lines - self.lines.len()).max(self.lines.len() / 4);
+            self.lines.reserve_exact(extra);
         }
         if lines > self.lines.len() {
-            self.lines.resize(lines, Aligned([Node::EMPTY; LINE]));
+            self.lines.resize(lines, Aligned([Node::EMPTY; LINE_NODES]));
         }
     }
 
     fn put_free(&mut self, first: u32, bits: u32) {
-        // Free nodes are leaves without rows, so that walks over all pass over them.
+        // Free nodes are leaves without rows, so walks over all nodes skip them.
         for index in first..first + (1 << bits) {
             *self.node_mut(index) = Node::EMPTY;
         }
@@ -285,13 +288,13 @@ impl Nodes {
         *self.node_mut(first) = Node::EMPTY.with_children(next);
     }
 
-    /// Gives a block back.
+    /// Frees a block.
     pub(super) fn free(&mut self, first: u32, bits: u32) {
         self.used -= 1 << bits;
         self.put_free(first, bits);
     }
 
-    /// The next node of a key: that of a leaf is the leaf itself.
+    /// Returns the next node of a key. The next node of a leaf is the leaf itself.
     #[inline(always)]
     pub(super) fn next<const W: usize>(&self, index: u32, key: &[u64; W]) -> u32 {
         let node = self.node(index);
@@ -299,7 +302,8 @@ impl Nodes {
         node.child + node.branch(word)
     }
 
-    /// The leaf of a key below a node; all nodes on the way there are shown.
+    /// Returns the leaf of a key below a node. Calls `show` with each node on the
+    /// way.
     #[inline(always)]
     pub(super) fn leaf<const W: usize>(
         &self,
@@ -319,8 +323,8 @@ impl Nodes {
     }
 }
 
-/// The nodes of one tree while it is made: children by index, the root first;
-/// rows of leaves are a part of a list of places.
+/// The nodes of a tree that is being built: the root first, children by index. The
+/// rows of each leaf are a part of `lists`, a list of places.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Draft {
     pub(super) nodes: Vec<Node>,
@@ -328,7 +332,7 @@ pub(super) struct Draft {
 }
 
 impl Draft {
-    /// Appends two to the power of `bits` nodes; the index of the first.
+    /// Appends two to the power of `bits` nodes. Returns the index of the first.
     pub(super) fn alloc(
         &mut self,
         bits: u32,
@@ -350,7 +354,7 @@ impl Draft {
         self.nodes[0].is_leaf()
     }
 
-    /// The places of a leaf.
+    /// Returns the places of a leaf.
     pub(super) fn places(&self, node: &Node) -> &[u32] {
         let leaf = node.rows();
         &self.lists[leaf.first as usize..][..leaf.len as usize]

@@ -1,16 +1,16 @@
-//! Trees for the rules of now, made beside updates and lookups.
+//! Re-optimisation: builds trees for the current rules during updates and lookups.
 //!
 //! # Idea
-//! Rules are copied, some hundred with each look; fields are selected and trees
-//! grown from the copy, on any thread. The plan is the inner nodes of these trees.
-//! Installing begins with trees of such nodes whose leaves have no rows. All rules
-//! that come from then on go there, and each step moves a rule of the old trees,
-//! as it is now. Lookups search both until the old ones have no rule left. So a plan
-//! need not know what changed since the snapshot.
+//! Each look at the engine copies some hundred rules. On any thread, fields are
+//! selected and trees are grown from the copy. The plan is the inner nodes of these
+//! trees. Installation begins with trees of these nodes, whose leaves have no rows.
+//! All rules that are inserted from then on go to the new trees, and each step moves
+//! a current rule of the old trees. Lookups search old and new trees until the old
+//! trees have no rules. So a plan does not need the changes since the snapshot.
 //!
 //! # Cost
-//! The plan's nodes are copied when installing begins: 16 bytes for each, less
-//! than a millisecond for 64k rules. A step is a removal and an insertion.
+//! The plan's nodes are copied when installation begins: 16 bytes for each, less than
+//! a millisecond for 64k rules. A step is a removal and an insertion.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -27,36 +27,37 @@ use crate::monitor::{Monitor, unwatched};
 use crate::reoptimise::{Contents, Drift, LookupPlan, Reoptimise, Snapshot};
 use crate::sort::sort_by_key;
 
-/// Steps made with each change while a plan is being installed.
-pub(super) const STEPS: usize = 4;
+/// Steps that each change makes while a plan is being installed.
+pub(super) const STEPS_PER_CHANGE: usize = 4;
 
-/// Positions of the map of ids looked at with each look.
-const LOOKED_AT: usize = 1 << 9;
+/// Positions of the map of ids that each look reads.
+const POSITIONS_PER_LOOK: usize = 1 << 9;
 
-/// Rules whose lookups are counted for the cost.
-const SAMPLES: usize = 256;
+/// The number of rules whose lookups are counted for the cost.
+const SAMPLE_RULES: usize = 256;
 
-/// Nodes passed over that count as a step.
-const PASSED: u32 = 16;
+/// Skipped nodes that count as a step.
+const SKIPPED_NODES_PER_STEP: u32 = 16;
 
-/// Nodes copied that count as a step.
-const COPIED: usize = 16;
+/// Copied nodes that count as a step.
+const COPIED_NODES_PER_STEP: usize = 16;
 
-/// Nodes for each rule, and nodes besides, of a plan that fits its rules.
-const MOST_NODES: usize = 8;
-const NODES_BESIDES: usize = 1 << 10;
+/// Largest numbers of nodes for each rule, and of further nodes, of a plan that fits
+/// its rules.
+const MAX_NODES_PER_RULE: usize = 8;
+const MAX_EXTRA_NODES: usize = 1 << 10;
 
-/// Rows of rules, copied some at a time.
+/// A snapshot: rows of rules, copied in several looks.
 struct Copied {
     fields: Arc<Fields>,
     settings: Settings,
     stride: usize,
-    /// The next position of the map of ids to look at.
+    /// The next position in the map of ids.
     position: usize,
     rows: Vec<u64>,
 }
 
-/// Trees without rules.
+/// A plan: trees without rules.
 struct Plan {
     selected: Vec<Selected>,
     of_class: Vec<u8>,
@@ -70,10 +71,10 @@ impl Contents for Copied {
         monitor.begin("sorting rules", count)?;
         monitor.memory().take(bytes_of::<u32>(count))?;
         let mut order: Vec<u32> = (0..=u32::MAX).take(count).collect();
-        let rank = |&at: &u32| self.rows[at as usize * self.stride];
+        let rank = |&index: &u32| self.rows[index as usize * self.stride];
         sort_by_key(&mut order, rank, monitor)?;
-        // A rule may have been met twice.
-        order.dedup_by_key(|at| rank(at));
+        // A rule that changed during the looks may have been copied twice.
+        order.dedup_by_key(|index| rank(index));
         let words = |place: usize| words_of(&self.rows, self.stride, order[place] as usize);
         let outline = Outline::new(&self.fields, &self.settings, order.len(), &words, monitor)?;
         let mut drafts = Vec::with_capacity(outline.drafts.len());
@@ -89,7 +90,7 @@ impl Contents for Copied {
                     true => Node::EMPTY,
                     false => *node,
                 }));
-                monitor.work(1 + chunk.len() / COPIED)?;
+                monitor.work(1 + chunk.len() / COPIED_NODES_PER_STEP)?;
             }
             drafts.push(Draft {
                 nodes: without_rules,
@@ -108,17 +109,17 @@ impl Contents for Copied {
     }
 }
 
-/// How far a plan is installed.
+/// The progress of an installation.
 #[derive(Debug, Default)]
 pub(super) struct Installing {
     /// The next node of the old trees.
     at: u32,
-    /// The plan that is to be installed then.
+    /// The plan to install next.
     waiting: Option<LookupPlan>,
 }
 
 impl Plan {
-    /// Its trees, without rules.
+    /// Returns the plan's trees, without rules.
     fn trees<const W: usize>(&self, fields: &Arc<Fields>, settings: &Settings) -> Trees<W> {
         let nodes = self.drafts.iter().map(|draft| draft.nodes.len() + 2);
         let mut trees = Trees {
@@ -149,13 +150,13 @@ impl Plan {
 }
 
 impl<const W: usize> CutSplit<W> {
-    /// The mean number of nodes that a lookup of a rule visits, and of rules that
-    /// it compares, counted for some of the rules.
+    /// Returns the mean number of nodes that a lookup of a rule visits and of rules
+    /// that it compares, counted for a sample of the rules.
     pub(super) fn cost(&self) -> f64 {
         let positions = self.ids.entries();
         let (mut sum, mut count) = (0, 0_u32);
-        for sample in 0..SAMPLES {
-            let range = sample * positions / SAMPLES..(sample + 1) * positions / SAMPLES;
+        for sample in 0..SAMPLE_RULES {
+            let range = sample * positions / SAMPLE_RULES..(sample + 1) * positions / SAMPLE_RULES;
             let Some((id, known)) = { range }.find_map(|position| self.ids.entry(position)) else {
                 continue;
             };
@@ -168,13 +169,14 @@ impl<const W: usize> CutSplit<W> {
             count += 1;
         }
         if count == 0 {
-            // What a lookup of the first rule will cost: a leaf and a rule.
+            // The cost of looking up the first rule, once it is there: a leaf and a
+            // rule.
             return 2.0;
         }
         f64::from(u32::try_from(sum).unwrap_or(u32::MAX)) / f64::from(count)
     }
 
-    /// Makes steps of installing a plan, if there is one.
+    /// Makes some steps of an installation, if a plan is being installed.
     pub(super) fn install_some(&mut self, steps: usize) {
         for _ in 0..steps {
             if !self.install_next() {
@@ -183,19 +185,19 @@ impl<const W: usize> CutSplit<W> {
         }
     }
 
-    /// Moves a rule, or passes over some nodes. Returns `false` when nothing is
-    /// being installed.
+    /// Moves a rule, or skips some nodes. Returns `false` if no plan is being
+    /// installed.
     fn install_next(&mut self) -> bool {
         let Some(old) = &mut self.old else {
             return false;
         };
-        let end = old
+        let end_node = old
             .nodes
             .end()
-            .min(self.installing.at.saturating_add(PASSED));
-        for at in self.installing.at..end {
-            self.installing.at = at;
-            let node = old.nodes.node(at);
+            .min(self.installing.at.saturating_add(SKIPPED_NODES_PER_STEP));
+        for node_index in self.installing.at..end_node {
+            self.installing.at = node_index;
+            let node = old.nodes.node(node_index);
             if !node.is_leaf() || node.rows().len == 0 {
                 continue;
             }
@@ -214,8 +216,8 @@ impl<const W: usize> CutSplit<W> {
             self.note_moved();
             return true;
         }
-        self.installing.at = end;
-        if end == old.nodes.end() {
+        self.installing.at = end_node;
+        if end_node == old.nodes.end() {
             self.end_installing();
         }
         true
@@ -225,8 +227,8 @@ impl<const W: usize> CutSplit<W> {
         self.old = None;
         self.trees.is_frozen = false;
         self.trees.tidy();
-        if self.trees.nodes.used() > NODES_BESIDES + MOST_NODES * self.ids.len() {
-            // The plan was for other rules, and these are few.
+        if self.trees.nodes.used() > MAX_EXTRA_NODES + MAX_NODES_PER_RULE * self.ids.len() {
+            // The plan was computed for other rules, and there are now few.
             unwatched(|monitor| self.make_anew(monitor));
         }
         self.fitted = self.cost();
@@ -254,36 +256,36 @@ impl<const W: usize> Reoptimise for CutSplit<W> {
             position: 0,
             rows: Vec::new(),
         });
-        let end = self.ids.entries();
-        let to = end.min(copied.position.saturating_add(LOOKED_AT));
-        for position in copied.position.min(to)..to {
+        let positions = self.ids.entries();
+        let next_position = positions.min(copied.position.saturating_add(POSITIONS_PER_LOOK));
+        for position in copied.position.min(next_position)..next_position {
             if let Some((id, known)) = self.ids.entry(position) {
                 copied.rows.extend_from_slice(self.row(id, &known));
             }
         }
-        copied.position = to;
-        if to < end {
+        copied.position = next_position;
+        if next_position < positions {
             return false;
         }
         snapshot.complete()
     }
 
     fn install(&mut self, plan: &LookupPlan) -> bool {
-        let Some(found) = plan.get::<Plan>(ENGINE.name, self.schema()) else {
+        let Some(contents) = plan.get::<Plan>(ENGINE.name, self.schema()) else {
             return false;
         };
         if self.old.is_some() {
             self.installing.waiting = Some(plan.clone());
             return true;
         }
-        let trees = found.trees(&self.fields, &self.settings);
+        let trees = contents.trees(&self.fields, &self.settings);
         let mut old = std::mem::replace(&mut self.trees, trees);
         old.is_frozen = true;
         self.old = Some(old);
         self.side = !self.side;
         self.installing.at = 0;
         if self.ids.is_empty() {
-            // There is nothing to move.
+            // No rule has to be moved.
             self.end_installing();
         }
         true

@@ -1,5 +1,5 @@
-//! The rules at the leaves: each leaf has its own copies, one after the other,
-//! best first.
+//! The rules at the leaves: each leaf has its own copies, in contiguous memory, best
+//! first.
 
 use crate::engine::cut_split::node::Leaf;
 use crate::memory::bytes_of;
@@ -9,40 +9,43 @@ use crate::schema::{RangeField, Schema};
 use crate::simd::prefetch_early_at;
 use crate::unwildcard;
 
-/// Blocks of up to so many rows have a size of their own; from there on there are
+/// Blocks of up to this number of rows have a size for each number. Larger blocks have
 /// four sizes for each doubling.
-const SMALL: u32 = 8;
+const MAX_EXACT_ROWS: u32 = 8;
 
 /// The end of a list of free blocks.
-const NONE: u32 = u32::MAX;
+const NO_BLOCK: u32 = u32::MAX;
 
-/// The number of a block's size: the smallest that has room for `len` rows, of
-/// which there is at least one.
+/// Returns the number of the smallest block size that has room for `len` rows, at
+/// least one.
 fn class(len: u32) -> usize {
-    if len <= SMALL {
+    if len <= MAX_EXACT_ROWS {
         return len as usize - 1;
     }
     let doublings = (len - 1).ilog2();
     let step = 1 << (doublings - 2);
     let steps = (len - (1 << doublings)).div_ceil(step);
-    (SMALL + (doublings - 3) * 4 + steps - 1) as usize
+    (MAX_EXACT_ROWS + (doublings - 3) * 4 + steps - 1) as usize
 }
 
-/// The rows of a block of a size.
+/// Returns the number of rows in a block of a size.
 fn room(class: usize) -> u32 {
     let class = u32::try_from(class).expect("a hundred sizes");
-    if class < SMALL {
+    if class < MAX_EXACT_ROWS {
         return class + 1;
     }
-    let (doublings, steps) = ((class - SMALL) / 4 + 3, (class - SMALL) % 4 + 1);
+    let (doublings, steps) = (
+        (class - MAX_EXACT_ROWS) / 4 + 3,
+        (class - MAX_EXACT_ROWS) % 4 + 1,
+    );
     (1 << doublings) + steps * (1 << (doublings - 2))
 }
 
-/// Rows of at most these bytes are never compacted: a few dozen rules of the
+/// Rows that take at most these bytes are never compacted: a few dozen rules of the
 /// narrowest keys, one page.
 const MIN_SPARSE_BYTES: usize = 4 << 10;
 
-/// Rows that a leaf of `len` rows takes.
+/// Returns the number of rows that are allocated for a leaf of `len` rows.
 pub(super) fn room_for(len: usize) -> usize {
     match u32::try_from(len).expect("rows are bounded") {
         0 => 0,
@@ -50,7 +53,7 @@ pub(super) fn room_for(len: usize) -> usize {
     }
 }
 
-/// A range field of one word, whose upper end is in the only word of upper ends.
+/// A range field within one word, if all upper ends are in one word too.
 #[derive(Clone, Copy)]
 struct NarrowRange {
     word: usize,
@@ -59,9 +62,9 @@ struct NarrowRange {
     ones: u64,
 }
 
-/// How ranges are compared.
+/// The comparison of ranges.
 enum Ranges {
-    /// Upper ends are in one word.
+    /// All upper ends are in one word.
     Narrow(Box<[NarrowRange]>),
     Wide(Box<[RangeField]>),
 }
@@ -69,20 +72,19 @@ enum Ranges {
 /// Rows of all leaves. A row has the rule's rank and its words.
 pub(super) struct Rows<const W: usize> {
     words: Vec<u64>,
-    /// Words of a row.
+    /// The number of words in a row.
     stride: usize,
     ranges: Ranges,
-    /// Rows from here on were never used.
+    /// Rows from this index on have never been used.
     end: u32,
-    /// For each size of blocks the first free one; the others follow by their
-    /// first word.
+    /// The first free block of each size. Its first word has the next free block.
     free: Vec<u32>,
-    /// Rows of the blocks that are in use.
+    /// The number of rows in used blocks.
     used: usize,
 }
 
 impl<const W: usize> Rows<W> {
-    /// Words of a row.
+    /// The number of words in a row.
     pub(super) fn stride(schema: &Schema) -> usize {
         1 + schema.rule_words()
     }
@@ -118,12 +120,12 @@ impl<const W: usize> Rows<W> {
         bytes_of::<u64>(self.words.capacity()) + bytes_of::<u32>(self.free.capacity())
     }
 
-    /// Rows of blocks in use.
+    /// The number of rows in used blocks.
     pub(super) fn used(&self) -> usize {
         self.used
     }
 
-    /// True if there is twice the memory that is used, and more than
+    /// True if at least half of the memory is unused, and there is more than
     /// [`MIN_SPARSE_BYTES`].
     pub(super) fn is_sparse(&self) -> bool {
         let room = self.words.capacity() / self.stride;
@@ -139,7 +141,7 @@ impl<const W: usize> Rows<W> {
         let count = room(class);
         self.used += count as usize;
         if let Some(free) = self.free.get_mut(class)
-            && *free != NONE
+            && *free != NO_BLOCK
         {
             let first = *free;
             let next = self.words[first as usize * self.stride];
@@ -150,15 +152,15 @@ impl<const W: usize> Rows<W> {
         self.end += count;
         let words = self.end as usize * self.stride;
         if words > self.words.capacity() {
-            // A quarter, not the usual doubling: rows are large.
-            let more = (words - self.words.len()).max(self.words.len() / 4);
-            self.words.reserve_exact(more);
+            // Grows by a quarter, not the usual doubling, because rows are large.
+            let extra = (words - self.words.len()).max(self.words.len() / 4);
+            self.words.reserve_exact(extra);
         }
         self.words.resize(words, 0);
         first
     }
 
-    /// Gives the block of a leaf back.
+    /// Frees the block of a leaf.
     pub(super) fn free(&mut self, leaf: Leaf) {
         if leaf.len == 0 {
             return;
@@ -166,55 +168,55 @@ impl<const W: usize> Rows<W> {
         let class = class(leaf.len);
         self.used -= room(class) as usize;
         if self.free.len() <= class {
-            self.free.resize(class + 1, NONE);
+            self.free.resize(class + 1, NO_BLOCK);
         }
         let next = std::mem::replace(&mut self.free[class], leaf.first);
         self.words[leaf.first as usize * self.stride] = u64::from(next);
     }
 
-    /// Stores the rules of a leaf, ranks and words, which come best first.
+    /// Stores the rules of a leaf. `rows` has their ranks and words, best first.
     pub(super) fn store<'a>(
         &mut self,
         len: usize,
         rows: impl Iterator<Item = (u64, &'a [u64])>,
     ) -> Leaf {
         let first = self.alloc(len);
-        let mut at = first as usize * self.stride;
+        let mut word = first as usize * self.stride;
         for (rank, words) in rows {
-            self.words[at] = rank;
-            self.words[at + 1..at + self.stride].copy_from_slice(words);
-            at += self.stride;
+            self.words[word] = rank;
+            self.words[word + 1..word + self.stride].copy_from_slice(words);
+            word += self.stride;
         }
         let len = u32::try_from(len).expect("rows are bounded");
-        debug_assert_eq!(at, (first + len) as usize * self.stride);
+        debug_assert_eq!(word, (first + len) as usize * self.stride);
         Leaf { first, len }
     }
 
-    /// All words of a leaf's rows.
+    /// Returns all words of a leaf's rows.
     #[inline(always)]
     pub(super) fn of(&self, leaf: Leaf) -> &[u64] {
         &self.words[leaf.first as usize * self.stride..][..leaf.len as usize * self.stride]
     }
 
-    /// The rows of a leaf, best first.
+    /// Returns the rows of a leaf, best first.
     #[inline(always)]
     pub(super) fn rows(&self, leaf: Leaf) -> impl Iterator<Item = &[u64]> {
         self.of(leaf).chunks_exact(self.stride)
     }
 
-    /// The row of a rank in a leaf.
+    /// Returns the row with a rank in a leaf.
     pub(super) fn find(&self, leaf: Leaf, rank: u64) -> Option<&[u64]> {
-        let at = self.position(leaf, rank);
-        let row = &self.of(leaf)[(at * self.stride).min(leaf.len as usize * self.stride)..];
+        let position = self.position(leaf, rank);
+        let row = &self.of(leaf)[(position * self.stride).min(leaf.len as usize * self.stride)..];
         row.first()
-            .is_some_and(|&found| found == rank)
+            .is_some_and(|&row_rank| row_rank == rank)
             .then(|| &row[..self.stride])
     }
 
-    /// How many rows of a leaf are better than a rank.
+    /// Returns the number of rows in a leaf that are better than a rank.
     pub(super) fn position(&self, leaf: Leaf, rank: u64) -> usize {
         let words = self.of(leaf);
-        if leaf.len <= SMALL {
+        if leaf.len <= MAX_EXACT_ROWS {
             return self.rows(leaf).take_while(|row| row[0] < rank).count();
         }
         let (mut low, mut high) = (0, leaf.len as usize);
@@ -231,14 +233,14 @@ impl<const W: usize> Rows<W> {
 
     /// Inserts a row in a leaf.
     pub(super) fn insert(&mut self, leaf: Leaf, row: &[u64]) -> Leaf {
-        let at = self.position(leaf, row[0]) * self.stride;
+        let offset = self.position(leaf, row[0]) * self.stride;
         let len = leaf.len + 1;
         let words = leaf.len as usize * self.stride;
         if leaf.len > 0 && class(leaf.len) == class(len) {
             let first = leaf.first as usize * self.stride;
             let block = &mut self.words[first..first + words + self.stride];
-            block.copy_within(at..words, at + self.stride);
-            block[at..at + self.stride].copy_from_slice(row);
+            block.copy_within(offset..words, offset + self.stride);
+            block[offset..offset + self.stride].copy_from_slice(row);
             return Leaf { len, ..leaf };
         }
         let first = self.alloc(len as usize);
@@ -246,24 +248,25 @@ impl<const W: usize> Rows<W> {
             leaf.first as usize * self.stride,
             first as usize * self.stride,
         );
-        self.words.copy_within(from..from + at, to);
+        self.words.copy_within(from..from + offset, to);
         self.words
-            .copy_within(from + at..from + words, to + at + self.stride);
-        self.words[to + at..to + at + self.stride].copy_from_slice(row);
+            .copy_within(from + offset..from + words, to + offset + self.stride);
+        self.words[to + offset..to + offset + self.stride].copy_from_slice(row);
         self.free(leaf);
         Leaf { first, len }
     }
 
-    /// Removes the row of a rank from a leaf, if it is there.
+    /// Removes the row with a rank from a leaf. Returns `None` if the row is not in
+    /// the leaf.
     pub(super) fn remove(&mut self, leaf: Leaf, rank: u64) -> Option<Leaf> {
         self.find(leaf, rank)?;
-        let at = self.position(leaf, rank) * self.stride;
+        let offset = self.position(leaf, rank) * self.stride;
         let len = leaf.len - 1;
         let words = leaf.len as usize * self.stride;
         if len > 0 && class(leaf.len) == class(len) {
             let first = leaf.first as usize * self.stride;
             let block = &mut self.words[first..first + words];
-            block.copy_within(at + self.stride.., at);
+            block.copy_within(offset + self.stride.., offset);
             return Some(Leaf { len, ..leaf });
         }
         let first = self.alloc(len as usize);
@@ -271,14 +274,15 @@ impl<const W: usize> Rows<W> {
             leaf.first as usize * self.stride,
             first as usize * self.stride,
         );
-        self.words.copy_within(from..from + at, to);
+        self.words.copy_within(from..from + offset, to);
         self.words
-            .copy_within(from + at + self.stride..from + words, to + at);
+            .copy_within(from + offset + self.stride..from + words, to + offset);
         self.free(leaf);
         Some(Leaf { first, len })
     }
 
-    /// The rows of two leaves, best first, those of both once.
+    /// Returns the rows of two leaves, best first. A row that is in both leaves comes
+    /// once.
     fn both(&self, leaves: [Leaf; 2]) -> impl Iterator<Item = &[u64]> {
         let [mut lower, mut upper] = leaves.map(|leaf| self.rows(leaf).peekable());
         std::iter::from_fn(move || match (lower.peek(), upper.peek()) {
@@ -292,12 +296,13 @@ impl<const W: usize> Rows<W> {
         })
     }
 
-    /// The number of rules of two leaves.
+    /// Returns the number of different rules in two leaves.
     pub(super) fn distinct(&self, leaves: [Leaf; 2]) -> usize {
         self.both(leaves).count()
     }
 
-    /// Words of the rows of two leaves, best first, those of both once.
+    /// Returns the words of two leaves' rows, best first. A row that is in both
+    /// leaves comes once.
     pub(super) fn merged(&self, leaves: [Leaf; 2]) -> Vec<u64> {
         let mut rows = Vec::new();
         for row in self.both(leaves) {
@@ -306,7 +311,7 @@ impl<const W: usize> Rows<W> {
         rows
     }
 
-    /// The rule of a row.
+    /// Returns the rule of a row.
     pub(super) fn rule<'a>(schema: &'a Schema, row: &'a [u64]) -> PackedRule<'a> {
         PackedRule::new(schema, &row[1..])
     }
@@ -314,9 +319,9 @@ impl<const W: usize> Rows<W> {
     /// Prefetches the first rows of a leaf.
     #[inline(always)]
     pub(super) fn prefetch(&self, leaf: Leaf) {
-        let at = leaf.first as usize * self.stride;
-        prefetch_early_at(&self.words, at);
-        prefetch_early_at(&self.words, at + 8);
+        let word = leaf.first as usize * self.stride;
+        prefetch_early_at(&self.words, word);
+        prefetch_early_at(&self.words, word + 8);
     }
 
     #[inline(always)]
@@ -332,16 +337,16 @@ impl<const W: usize> Rows<W> {
         }
         match &self.ranges {
             Ranges::Narrow(ranges) => ranges.iter().all(|range| {
-                let found = (key[range.word] >> range.shift) & range.ones;
+                let field_value = (key[range.word] >> range.shift) & range.ones;
                 let low = (value[range.word] >> range.shift) & range.ones;
                 let high = (high[0] >> range.high_shift) & range.ones;
-                low <= found && found <= high
+                low <= field_value && field_value <= high
             }),
             Ranges::Wide(ranges) => ranges.iter().all(|range| range.contains(key, value, high)),
         }
     }
 
-    /// The better of `best` and the best rule of a leaf that matches.
+    /// Returns the better of `best` and the best rule of a leaf that matches.
     #[inline(always)]
     pub(super) fn improve(&self, leaf: Leaf, key: &[u64; W], best: Winner) -> Winner {
         for row in self.rows(leaf) {
@@ -355,7 +360,8 @@ impl<const W: usize> Rows<W> {
         best
     }
 
-    /// Shows the rules that a search of a leaf compares, with whether they match.
+    /// Calls `show` with each rule that a search of a leaf compares, and whether it
+    /// matches.
     pub(super) fn compare(
         &self,
         leaf: Leaf,
@@ -376,8 +382,8 @@ impl<const W: usize> Rows<W> {
         best
     }
 
-    /// The same as [`improve`](Self::improve), with the bits of the key that say
-    /// which rules match.
+    /// Does the same as [`improve`](Self::improve), and adds to `mask` the bits of
+    /// the key that the comparisons depend on.
     pub(super) fn improve_masked(
         &self,
         schema: &Schema,

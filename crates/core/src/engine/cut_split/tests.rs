@@ -1,9 +1,9 @@
-//! What the shared tests cannot see: what trees look like after any changes,
-//! which rules share a tree, bounds, and options at both ends.
+//! Tests beyond the shared tests: the structure of trees after any changes, the rules
+//! that share a tree, bounds, and smallest and largest values of options.
 
 use std::sync::Arc;
 
-use super::node::{MOST_BITS, Node};
+use super::node::{MAX_CUT_BITS, Node};
 use super::rows::room_for;
 use super::*;
 use crate::classifier::{Classifier, Limits, MetricValue, NoProgress, Scratch};
@@ -28,7 +28,7 @@ fn schema(widths: &[u32]) -> Arc<Schema> {
     Schema::new("ranges", fields.collect()).unwrap()
 }
 
-/// Rules of falling priority.
+/// Rules with falling priorities.
 fn rules(schema: &Arc<Schema>, matches: impl IntoIterator<Item = Vec<FieldMatch>>) -> RuleSet {
     let mut rules = RuleSet::new(schema);
     for (number, matches) in matches.into_iter().enumerate() {
@@ -45,7 +45,7 @@ fn build(text: &str, rules: &RuleSet) -> Box<dyn Classifier> {
         .unwrap()
 }
 
-/// The engine itself.
+/// The engine without its adapter.
 fn open<const W: usize>(text: &str, rules: &RuleSet) -> CutSplit<W> {
     let spec = EngineSpec::parse(text).unwrap();
     let mut memory = Memory::unlimited();
@@ -77,7 +77,7 @@ fn count(classifier: &dyn Classifier, metric: &str) -> usize {
     }
 }
 
-/// Keys at the ends of rules and beside them.
+/// Keys at the ends of rules and next to them.
 fn keys(rules: &RuleSet, step: usize) -> KeyVec {
     let mut keys = KeyVec::new(rules.schema());
     let ids: Vec<FieldId> = rules.schema().field_ids().collect();
@@ -99,11 +99,11 @@ fn keys(rules: &RuleSet, step: usize) -> KeyVec {
     keys
 }
 
-/// Every kind of lookup finds what a scan of the rules finds, and bits that a
-/// lookup did not depend on may change.
+/// Every kind of lookup returns the same as a scan of the rules. The outcome does not
+/// change with bits outside of the mask.
 fn check(built: &dyn Classifier, keys: &KeyVec, left: &RuleSet) {
     let scratch = &mut Scratch::new();
-    for length in [1, GROUP - 1, GROUP, 2 * GROUP + 3] {
+    for length in [1, GROUP_KEYS - 1, GROUP_KEYS, 2 * GROUP_KEYS + 3] {
         for batch in keys.batches(length) {
             let mut winners = vec![Winner::MISS; batch.len()];
             built.classify_batch(batch, &mut winners, scratch);
@@ -129,8 +129,8 @@ fn check(built: &dyn Classifier, keys: &KeyVec, left: &RuleSet) {
     }
 }
 
-/// A trace shows each node on the way, then the leaf with its rules; trees that are
-/// not searched are counted.
+/// A trace has a probe for each node on the way, then one for the leaf with its rules.
+/// Trees that are not searched are counted.
 fn check_trace(trace: &LookupTrace, trees: usize, expected: Winner) {
     assert_eq!(trace.winner, expected);
     let mut searched: Vec<usize> = trace.probes.iter().map(|probe| probe.table).collect();
@@ -151,7 +151,7 @@ fn check_trace(trace: &LookupTrace, trees: usize, expected: Winner) {
     }
 }
 
-/// What is counted below a node.
+/// Counts below a node.
 #[derive(Default)]
 struct Below {
     nodes: usize,
@@ -161,7 +161,7 @@ struct Below {
 }
 
 fn walk<const W: usize>(trees: &Trees<W>, at: u32, depth: usize, below: &mut Below) {
-    assert!(depth <= grow::MOST_DEPTH);
+    assert!(depth <= grow::MAX_DEPTH);
     let node: &Node = trees.nodes.node(at);
     if node.is_leaf() {
         assert_eq!(node.child(), at, "a leaf sends keys to itself");
@@ -179,12 +179,12 @@ fn walk<const W: usize>(trees: &Trees<W>, at: u32, depth: usize, below: &mut Bel
     }
     below.nodes += 1 << node.fan_bits();
     if !node.is_split() {
-        assert!(node.bits() <= MOST_BITS);
+        assert!(node.bits() <= MAX_CUT_BITS);
         assert_eq!(node.value(), (below.places - before) as u64);
     }
 }
 
-/// All that trees know of themselves is so.
+/// Checks everything that trees record about themselves.
 fn inspect<const W: usize>(engine: &CutSplit<W>) {
     let trees = &engine.trees;
     let (mut nodes, mut rows) = (2, 0);
@@ -223,7 +223,7 @@ impl Dice {
         u128::from(splitmix(&mut self.0)) << 64 | u128::from(splitmix(&mut self.0))
     }
 
-    /// Any match of a field: few lengths and values, so that many overlap.
+    /// Any match of a field, of few lengths and values, so that many overlap.
     fn field(&mut self, field: &Field) -> FieldMatch {
         let (width, most) = (field.width(), field.max_value());
         let clustered = match self.below(3) {
@@ -268,7 +268,8 @@ impl Dice {
     }
 }
 
-/// Rules come, go and change; trees are made anew; a plan is installed meanwhile.
+/// Rules are inserted, removed and changed; trees are rebuilt; a plan is installed
+/// during these changes.
 fn churn<const W: usize>(text: &str, schema: &Arc<Schema>, ids: usize, changes: usize) {
     let mut dice = Dice(ids as u64 + W as u64);
     let mut held: Vec<Option<Rule>> = vec![None; ids];
@@ -392,7 +393,7 @@ fn hosts_are_cut_and_other_fields_do_not_matter() {
     assert_eq!(count(built.as_ref(), "places"), 1000);
     assert_eq!(built.stats().tables, 1);
     let mut keys = KeyVec::new(&schema);
-    // No rule has the first bit 0.
+    // The first bit is 1 in all rules.
     keys.push(&[7, 5, 9]).unwrap();
     keys.push(&[7, 1 << 31 | 500 << 18, 9]).unwrap();
     let field = schema.field_ids().nth(1).unwrap();
@@ -407,8 +408,8 @@ fn hosts_are_cut_and_other_fields_do_not_matter() {
     check(built.as_ref(), &keys, &rules);
 }
 
-/// The four classes of the paper, each with a tree of its own; the best rules of
-/// the trees decide their order.
+/// The four classes of the paper each have their own tree. The trees are in the order
+/// of their best rules.
 #[test]
 fn rules_share_a_tree_by_the_fields_in_which_they_are_small() {
     let schema = Schema::ipv4_5tuple();
@@ -442,8 +443,8 @@ fn rules_share_a_tree_by_the_fields_in_which_they_are_small() {
     check(closed(engine).as_ref(), &keys(&rules, 9), &rules);
 }
 
-/// Rules that no field parts stay together, and those that reach over everything go
-/// to the list, at building and with updates.
+/// Rules that no field separates stay together, and rules that match almost everything
+/// go to the list, in builds and in updates.
 #[test]
 fn rules_of_many_leaves_are_listed() {
     let schema = schema(&[32, 32]);
@@ -489,7 +490,7 @@ fn equal_rules_are_one_leaf() {
     check(closed(engine).as_ref(), &keys(&all, 20), &left);
 }
 
-/// What is planned from a snapshot is what a build would make.
+/// A plan from a snapshot makes the same trees as a build.
 #[test]
 fn trees_that_grew_by_updates_become_those_of_a_build() {
     let schema = Schema::ipv4_5tuple();

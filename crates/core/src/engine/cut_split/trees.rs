@@ -1,5 +1,4 @@
-//! The trees: which rules are in which, how they are looked up, and how they are
-//! made from drafts.
+//! The trees: the division of rules into trees, lookups, and building from drafts.
 
 use std::sync::Arc;
 
@@ -16,35 +15,37 @@ use super::grow::{Grow, Ranked, winner_of};
 use super::node::{Draft, Leaf, Node, Nodes};
 use super::rows::{Rows, room_for};
 
-/// What progress observers are told.
+/// Names of the build's stages.
 const SELECTING: &str = "selecting fields";
 const GROWING: &str = "cutting and splitting";
 const PLANTING: &str = "storing rules at leaves";
 
-/// A class of rules has a tree of its own if it has this share of all rules.
-const LEAST_SHARE: usize = 24;
+/// A class of rules has its own tree if its rules are at least all rules divided by
+/// this number.
+const MIN_CLASS_DIVISOR: usize = 24;
 
-/// The most places of a tree: rows are numbered with 32 bits.
-pub(super) const MOST_PLACES: usize = 1 << 26;
+/// The largest number of places in a tree: rows are numbered with 32 bits. A place is
+/// a rule in a leaf.
+pub(super) const MAX_PLACES: usize = 1 << 26;
 
-/// What the trees of some rules look like, before they are stored.
+/// Trees that are grown, but not stored yet.
 pub(super) struct Outline {
     pub(super) selected: Vec<Selected>,
-    /// For each class the number of its tree.
+    /// The number of each class's tree.
     pub(super) of_class: Vec<u8>,
-    /// For each tree a bit for each selected field that it cuts.
+    /// For each tree, a bit for each selected field that it cuts.
     pub(super) cuts: Vec<usize>,
     /// The trees, except the last one, which is a list.
     pub(super) drafts: Vec<Draft>,
     /// The tree of each place.
     pub(super) of_place: Vec<u8>,
-    /// Rules clipped.
+    /// The number of clipped rules.
     pub(super) clips: usize,
 }
 
 impl Outline {
-    /// Selects fields, divides the rules into classes, and grows the trees.
-    /// Counts its memory, which is [`bytes`](Self::bytes), as working memory.
+    /// Selects fields, divides the rules into classes, and grows the trees. Counts
+    /// its memory, which is [`bytes`](Self::bytes), as working memory.
     pub(super) fn new<'a>(
         fields: &'a Fields,
         settings: &'a Settings,
@@ -101,22 +102,22 @@ impl Outline {
     ) -> Result<(), BuildError> {
         let cuts = cut_fields(&self.selected, self.cuts[tree]);
         let number = u8::try_from(tree).expect("at most 16 trees");
-        let places = (0..=u32::MAX).zip(&self.of_place);
-        let places = places
-            .filter(|&(_, &of)| of == number)
+        let tree_places = (0..=u32::MAX).zip(&self.of_place);
+        let tree_places = tree_places
+            .filter(|&(_, &tree)| tree == number)
             .map(|(place, _)| place);
-        let count = places.clone().count();
+        let count = tree_places.clone().count();
         monitor.begin(GROWING, count)?;
-        let most = count.saturating_mul(settings.places).min(MOST_PLACES);
+        let max_places = count.saturating_mul(settings.places).min(MAX_PLACES);
         let everything = fields.everything();
         let mut growing = Grow::new(grid, fields, settings, cuts, &everything, monitor)?;
-        growing.tree(places, most, 0, monitor)?;
+        growing.tree(tree_places, max_places, 0, monitor)?;
         self.clips += growing.clips;
         self.drafts.push(growing.finish(monitor));
         Ok(())
     }
 
-    /// Rules that are in more leaves than they may be go to the list instead.
+    /// Moves rules that are in more than `spread` leaves to the list.
     fn move_spread_rules(
         &mut self,
         spread: usize,
@@ -124,22 +125,22 @@ impl Outline {
     ) -> Result<(), BuildError> {
         let bytes = bytes_of::<u32>(self.of_place.len());
         monitor.memory().take(bytes)?;
-        let mut places = vec![0_u32; self.of_place.len()];
+        let mut leaves = vec![0_u32; self.of_place.len()];
         for draft in &self.drafts {
             for chunk in draft.lists.chunks(Monitor::BLOCK) {
                 for &place in chunk {
-                    places[place as usize] += 1;
+                    leaves[place as usize] += 1;
                 }
                 monitor.work(chunk.len() / 8)?;
             }
         }
         let list = self.list();
-        for (tree, places) in self.of_place.iter_mut().zip(&places) {
-            if *places as usize > spread {
+        for (tree, leaves) in self.of_place.iter_mut().zip(&leaves) {
+            if *leaves as usize > spread {
                 *tree = list;
             }
         }
-        drop(places);
+        drop(leaves);
         monitor.memory().give_back(bytes);
         Ok(())
     }
@@ -149,28 +150,33 @@ impl Outline {
         u8::try_from(self.cuts.len()).expect("at most 16 trees")
     }
 
-    /// The places of a leaf whose rules are in the tree still.
-    fn kept<'a>(&'a self, tree: u8, places: &'a [u32]) -> impl Iterator<Item = u32> + Clone + 'a {
-        let places = places.iter().copied();
-        places.filter(move |&place| self.of_place[place as usize] == tree)
+    /// Returns the places of a leaf whose rules are still in the tree.
+    fn kept<'a>(
+        &'a self,
+        tree: u8,
+        leaf_places: &'a [u32],
+    ) -> impl Iterator<Item = u32> + Clone + 'a {
+        let leaf_places = leaf_places.iter().copied();
+        leaf_places.filter(move |&place| self.of_place[place as usize] == tree)
     }
 
-    /// Places of all leaves and of the list, and rows of their blocks.
+    /// Returns the number of places in all leaves and in the list, and the rows of
+    /// their blocks.
     pub(super) fn places(&self) -> (usize, usize) {
         let list = self.of_place.iter().filter(|&&tree| tree == self.list());
         let list = list.count();
         let (mut places, mut rows) = (list, room_for(list));
         for (tree, draft) in (0..).zip(&self.drafts) {
             for leaf in draft.nodes.iter().filter(|node| node.is_leaf()) {
-                let kept = self.kept(tree, draft.places(leaf)).count();
-                places += kept;
-                rows += room_for(kept);
+                let remaining = self.kept(tree, draft.places(leaf)).count();
+                places += remaining;
+                rows += room_for(remaining);
             }
         }
         (places, rows)
     }
 
-    /// Nodes of all trees, in blocks of whole cache lines.
+    /// The number of nodes of all trees, in blocks of whole cache lines.
     pub(super) fn nodes(&self) -> usize {
         let nodes = self.drafts.iter().map(|draft| draft.nodes.len() + 2);
         nodes.sum::<usize>() + 6
@@ -182,46 +188,46 @@ impl Outline {
     }
 }
 
-/// The selected fields of a set of bits.
+/// Returns the selected fields whose bits are set in `cuts`.
 fn cut_fields(selected: &[Selected], cuts: usize) -> Vec<Selected> {
     let cut = selected.iter().enumerate();
     let cut = cut.filter(|(number, _)| cuts >> number & 1 != 0);
     cut.map(|(_, &selected)| selected).collect()
 }
 
-/// Which classes have trees of their own: for each class its tree, and for each
-/// tree the fields that it cuts, as bits. A small class shares the tree of a larger
-/// one which cuts some of its small fields; the last tree cuts none.
+/// Returns the tree of each class, and the fields that each tree cuts, as bits. A
+/// small class shares the tree of a larger class that cuts some of its small fields.
+/// The last tree cuts no field.
 fn trees_of(sizes: &[usize], binth: usize) -> (Vec<u8>, Vec<usize>) {
-    let all: usize = sizes.iter().sum();
-    let least = (all / LEAST_SHARE).max(binth);
+    let total: usize = sizes.iter().sum();
+    let min_rules = (total / MIN_CLASS_DIVISOR).max(binth);
     let mut sizes = sizes.to_vec();
     let mut target: Vec<usize> = (0..sizes.len()).collect();
     let mut classes: Vec<usize> = (1..sizes.len()).collect();
     classes.sort_by_key(|class| std::cmp::Reverse(class.count_ones()));
     for &class in &classes {
-        // Without rules nothing is known: each class has a tree.
-        if all == 0 || sizes[class] >= least {
+        // Without rules, the sizes of classes are unknown, so each class has a tree.
+        if total == 0 || sizes[class] >= min_rules {
             continue;
         }
-        let others = (0..class).filter(|other| other & !class == 0);
-        let to = others.max_by_key(|&other| (sizes[other], other));
-        let to = to.expect("the class of big rules is among them");
-        sizes[to] += std::mem::take(&mut sizes[class]);
-        target[class] = to;
+        let larger = (0..class).filter(|larger_class| larger_class & !class == 0);
+        let larger_class = larger.max_by_key(|&larger_class| (sizes[larger_class], larger_class));
+        let larger_class = larger_class.expect("the class of big rules is among them");
+        sizes[larger_class] += std::mem::take(&mut sizes[class]);
+        target[class] = larger_class;
     }
     for &class in &classes {
-        // Those that it was merged with may have been merged again.
-        let mut to = class;
-        while target[to] != to {
-            to = target[to];
+        // The class that it was merged into may have been merged into another class.
+        let mut merged = class;
+        while target[merged] != merged {
+            merged = target[merged];
         }
-        target[class] = to;
+        target[class] = merged;
     }
-    let kept = (0..sizes.len())
+    let own_trees = (0..sizes.len())
         .rev()
         .filter(|&class| target[class] == class);
-    let cuts: Vec<usize> = kept.collect();
+    let cuts: Vec<usize> = own_trees.collect();
     let tree = |class: &usize| {
         let tree = cuts.iter().position(|cut| cut == class);
         u8::try_from(tree.expect("a class that is kept")).expect("at most 16 trees")
@@ -229,13 +235,13 @@ fn trees_of(sizes: &[usize], binth: usize) -> (Vec<u8>, Vec<usize>) {
     (target.iter().map(tree).collect(), cuts)
 }
 
-/// Counts steps that were many at once.
+/// Counts many steps, in blocks.
 fn advance(steps: usize, monitor: &mut Monitor<'_>) -> Result<(), BuildError> {
-    let mut left = steps;
-    while left > 0 {
-        let some = left.min(Monitor::BLOCK);
-        monitor.advance(some)?;
-        left -= some;
+    let mut remaining = steps;
+    while remaining > 0 {
+        let chunk = remaining.min(Monitor::BLOCK);
+        monitor.advance(chunk)?;
+        remaining -= chunk;
     }
     Ok(())
 }
@@ -246,17 +252,17 @@ pub(super) struct Tree {
     pub(super) root: u32,
     /// A bit for each selected field that is cut.
     pub(super) cuts: usize,
-    /// No rule of the tree has a better rank.
+    /// A bound on ranks: no rule of the tree has a better rank.
     pub(super) best: u64,
     pub(super) rules: usize,
-    /// Places of all leaves.
+    /// The number of places in all leaves.
     pub(super) places: usize,
-    /// Rules that were removed since `best` was of one that is there; 0 where it
-    /// is.
+    /// The number of rules that were removed since the rule with rank `best` was
+    /// removed; 0 if that rule is present.
     pub(super) lost: usize,
 }
 
-/// All trees over one division into classes.
+/// All trees of a division into classes.
 pub(super) struct Trees<const W: usize> {
     pub(super) fields: Arc<Fields>,
     pub(super) settings: Settings,
@@ -267,9 +273,9 @@ pub(super) struct Trees<const W: usize> {
     pub(super) order: Vec<(u64, u32)>,
     pub(super) nodes: Nodes,
     pub(super) rows: Rows<W>,
-    /// Whether nodes stay as they are when rules go.
+    /// True while removals do not change nodes.
     pub(super) is_frozen: bool,
-    /// The interval of a changed rule in each field, in a node's box.
+    /// The intervals of the changed rule in all fields, clipped to a node's box.
     pub(super) ends: Vec<Ends>,
     /// Rows of rules that are in too many leaves.
     pub(super) spread: Vec<Vec<u64>>,
@@ -278,9 +284,8 @@ pub(super) struct Trees<const W: usize> {
 }
 
 impl<const W: usize> Trees<W> {
-    /// Stores the trees of an outline, whose rules, rank and words, are found by
-    /// place. Counts the
-    /// memory.
+    /// Stores the trees of an outline. `rule` returns the rank and words of the rule
+    /// at a place. Counts the memory.
     pub(super) fn plant<'a>(
         fields: &Arc<Fields>,
         settings: &Settings,
@@ -311,19 +316,19 @@ impl<const W: usize> Trees<W> {
         for (number, draft) in (0..).zip(&outline.drafts) {
             let root = trees.add_tree(outline.cuts[usize::from(number)]);
             let mut best = u64::MAX;
-            let places =
+            let planted =
                 trees.plant_node(root, draft, 0, monitor, &mut |trees, leaf, monitor| {
-                    let kept = outline.kept(number, leaf);
-                    advance(kept.clone().count(), monitor)?;
-                    best = kept
+                    let remaining = outline.kept(number, leaf);
+                    advance(remaining.clone().count(), monitor)?;
+                    best = remaining
                         .clone()
                         .map(|place| rule(place as usize).0)
                         .fold(best, u64::min);
-                    let rows = kept.clone().map(|place| rule(place as usize));
-                    Ok(trees.rows.store(kept.count(), rows))
+                    let rows = remaining.clone().map(|place| rule(place as usize));
+                    Ok(trees.rows.store(remaining.count(), rows))
                 })?;
             let tree = trees.trees.last_mut().expect("just added");
-            (tree.places, tree.best) = (places, best);
+            (tree.places, tree.best) = (planted, best);
         }
         let list = outline.list();
         let root = trees.add_tree(0);
@@ -345,10 +350,10 @@ impl<const W: usize> Trees<W> {
         Ok(trees)
     }
 
-    /// Adds a tree of one leaf without rules; its root.
+    /// Adds a tree with one leaf and no rules. Returns its root.
     pub(super) fn add_tree(&mut self, cuts: usize) -> u32 {
         let root = self.nodes.alloc(1);
-        // The other node of the pair is never met.
+        // The other node of the pair is never visited.
         *self.nodes.node_mut(root) = Node::leaf(root, Leaf::default());
         self.trees.push(Tree {
             root,
@@ -361,38 +366,38 @@ impl<const W: usize> Trees<W> {
         root
     }
 
-    /// Stores a node of a draft and all below it at an index. `leaf` stores the
-    /// rows of a leaf. Returns the places below.
+    /// Stores a node of a draft, and all nodes below it, at an index. `leaf` stores
+    /// the rows of a leaf. Returns the number of places below the node.
     pub(super) fn plant_node(
         &mut self,
-        at: u32,
+        index: u32,
         draft: &Draft,
-        from: u32,
+        draft_index: u32,
         monitor: &mut Monitor<'_>,
         leaf: &mut impl FnMut(&mut Self, &[u32], &mut Monitor<'_>) -> Result<Leaf, BuildError>,
     ) -> Result<usize, BuildError> {
-        let node = draft.nodes[from as usize];
+        let node = draft.nodes[draft_index as usize];
         if node.is_leaf() {
             let rows = leaf(self, draft.places(&node), monitor)?;
-            *self.nodes.node_mut(at) = Node::leaf(at, rows);
+            *self.nodes.node_mut(index) = Node::leaf(index, rows);
             return Ok(rows.len as usize);
         }
         monitor.work(1)?;
         let child = self.nodes.alloc(node.fan_bits());
-        let mut places = 0;
+        let mut places_below = 0;
         for number in 0..1 << node.fan_bits() {
-            places +=
+            places_below +=
                 self.plant_node(child + number, draft, node.child() + number, monitor, leaf)?;
         }
         let stored = node.with_children(child);
-        *self.nodes.node_mut(at) = match node.is_split() {
+        *self.nodes.node_mut(index) = match node.is_split() {
             true => stored,
-            false => stored.with_places(places),
+            false => stored.with_places(places_below),
         };
-        Ok(places)
+        Ok(places_below)
     }
 
-    /// Puts the trees in the order of their best rules.
+    /// Sorts the trees by their best rules.
     pub(super) fn sort(&mut self) {
         self.order.clear();
         let present = self.trees.iter().filter(|tree| tree.rules > 0);
@@ -432,7 +437,7 @@ impl<const W: usize> Trees<W> {
         winner
     }
 
-    /// Improves the winners of as many keys, at most 256, which go down in step.
+    /// Improves the winners of `N` keys, at most 256. The keys descend together.
     #[inline]
     pub(super) fn improve_group<const N: usize>(
         &self,
@@ -441,30 +446,30 @@ impl<const W: usize> Trees<W> {
     ) {
         for &(best, root) in &self.order {
             // Node 0 is a leaf without rows.
-            let (mut at, mut active, mut live) = ([0_u32; N], [0_u8; N], 0);
-            for (number, (at, winner)) in (0..).zip(at.iter_mut().zip(&*winners)) {
-                let wants = best < winner.rank();
-                *at = root * u32::from(wants);
+            let (mut nodes, mut active, mut live) = ([0_u32; N], [0_u8; N], 0);
+            for (number, (node, winner)) in (0..).zip(nodes.iter_mut().zip(&*winners)) {
+                let is_searched = best < winner.rank();
+                *node = root * u32::from(is_searched);
                 active[live % N] = number;
-                live += usize::from(wants);
+                live += usize::from(is_searched);
             }
             if live == 0 {
                 break;
             }
-            // Keys that have come to a leaf go no further.
+            // A key that has reached a leaf is no longer active.
             while live > 0 {
-                let mut kept = 0;
+                let mut still_live = 0;
                 for turn in 0..live {
                     let number = active[turn % N];
                     let key = usize::from(number) % N;
-                    let next = self.nodes.next(at[key], &keys[key]);
-                    active[kept % N] = number;
-                    kept += usize::from(next != at[key]);
-                    at[key] = next;
+                    let next = self.nodes.next(nodes[key], &keys[key]);
+                    active[still_live % N] = number;
+                    still_live += usize::from(next != nodes[key]);
+                    nodes[key] = next;
                 }
-                live = kept;
+                live = still_live;
             }
-            let leaves = at.map(|at| self.nodes.node(at).rows());
+            let leaves = nodes.map(|node| self.nodes.node(node).rows());
             for leaf in leaves {
                 self.rows.prefetch(leaf);
             }
@@ -491,8 +496,8 @@ impl<const W: usize> Trees<W> {
         winner
     }
 
-    /// A lookup with a winner at hand, written down: a probe for each node. Says how
-    /// many trees were searched.
+    /// Looks up a key with a winner at hand, and records a probe for each node.
+    /// Returns the number of searched trees.
     pub(super) fn trace(&self, key: &[u64; W], trace: &mut LookupTrace) -> usize {
         let mut searched = 0;
         for &(best, root) in &self.order {
@@ -504,12 +509,12 @@ impl<const W: usize> Trees<W> {
             let tree = tree.expect("a tree in the order");
             let mut mask = vec![0; W];
             let leaf = self.nodes.leaf(root, key, |node| {
-                let mut of_node = vec![0; W];
-                node.want(key, &mut of_node);
+                let mut node_mask = vec![0; W];
+                node.want(key, &mut node_mask);
                 node.want(key, &mut mask);
                 trace.probes.push(Probe {
                     table: tree,
-                    mask: of_node,
+                    mask: node_mask,
                     rules: 0,
                     compared: Vec::new(),
                     winner: Winner::MISS,
@@ -535,8 +540,8 @@ impl<const W: usize> Trees<W> {
         searched
     }
 
-    /// What it takes to find a rule, of which a key is given: nodes, and rules
-    /// compared.
+    /// Returns the cost of finding a rule by a key that it matches: the number of nodes
+    /// visited and rules compared.
     pub(super) fn cost(&self, key: &[u64; W], rank: u64) -> usize {
         let mut cost = 0;
         for &(_, root) in self.order.iter().take_while(|tree| tree.0 <= rank) {
@@ -558,11 +563,11 @@ mod tests {
             trees_of(&[0, 0, 0, 0], 8),
             (vec![3, 2, 1, 0], vec![3, 2, 1, 0])
         );
-        // The rules that are small in both fields go to those that are in the
-        // second.
-        let found = trees_of(&[100, 10, 1000, 10], 8);
-        assert_eq!(found, (vec![1, 1, 0, 0], vec![2, 0]));
-        let found = trees_of(&[1, 1, 1, 1000], 8);
-        assert_eq!(found, (vec![1, 1, 1, 0], vec![3, 0]));
+        // Rules that are small in both fields go to the rules that are small in the
+        // second field.
+        let division = trees_of(&[100, 10, 1000, 10], 8);
+        assert_eq!(division, (vec![1, 1, 0, 0], vec![2, 0]));
+        let division = trees_of(&[1, 1, 1, 1000], 8);
+        assert_eq!(division, (vec![1, 1, 1, 0], vec![3, 0]));
     }
 }

@@ -2,21 +2,21 @@
 //!
 //! # Data layout
 //! ```text
-//! entries: [ tag 32 | number 32 ] …       a power of two of them
+//! entries: [ tag 32 | number 32 ] …       a power of two
 //! ```
-//! A value's hash gives a tag and a first place; the second place is the first
-//! one XOR a hash of the tag, so either place leads to the other one. A value
-//! that no rule names finds no tag, and has the number 0. It finds the tag of
-//! another value once in 2^32 comparisons, and gets that value's number: callers
-//! compare rules in full.
+//! A value's hash gives a tag and a first place. The second place is the first place
+//! XOR a hash of the tag, so each place leads to the other. The tag of a value that
+//! no rule names is not found, and the value has the number 0. Once in 2^32
+//! comparisons, it finds the tag of another value, and gets that value's number. So
+//! callers compare rules in full.
 //!
 //! # Build
-//! A value is put in its first place. What was there moves to its other place,
-//! and so on, at most [`MOVES`] times. Then the whole table is made again with
-//! another seed, a few times, and with twice the entries. When all values are
-//! placed, each is searched: two values with the same tag and places are told
-//! apart by another seed. Where no seed helps, there is no table, and callers
-//! search a range tree.
+//! A value is put in its first place. An entry that is already there moves to its
+//! other place, and so on, at most [`MAX_MOVES`] times. Beyond this limit, the whole
+//! table is rebuilt with another seed, a few times, and then with twice the entries.
+//! After all values are placed, each value is searched: if two values have the same
+//! tag and places, another seed separates them. If no seed separates all values,
+//! `build` returns `None`, and callers search a range tree.
 //!
 //! [DEC14]: crate::papers#dec14
 
@@ -27,30 +27,30 @@ use crate::monitor::Monitor;
 use crate::schema::Placement;
 use crate::seed::splitmix;
 
-/// How often values are moved for one that is added.
-const MOVES: usize = 128;
+/// The largest number of entries that are moved to add a value.
+const MAX_MOVES: usize = 128;
 
-/// Seeds that are tried for each size of the table.
-const SEEDS: usize = 4;
+/// The number of seeds that are tried for each size of the table.
+const SEEDS_PER_SIZE: usize = 4;
 
-/// Sizes that are tried, each twice the one before.
-const SIZES: usize = 2;
+/// The number of sizes that are tried. Each is twice the size before.
+const TABLE_SIZES: usize = 2;
 
-/// The values of a field that rules name, by number.
+/// The numbers of the values that rules name.
 pub(super) struct Cuckoo {
     entries: Vec<u64>,
     seeds: [u64; 3],
-    /// Which bits of hashes are looked at: all, but in tests.
+    /// A mask over hashes: all bits, except in tests.
     hash_bits: u64,
 }
 
 impl Cuckoo {
-    /// The least number of entries for a number of values.
+    /// Returns the smallest number of entries for a number of values.
     fn entries_for(values: usize) -> usize {
         values.saturating_mul(2).next_power_of_two().max(2)
     }
 
-    /// Bytes of a table that is made with the first size.
+    /// Bytes held by a table of the first size.
     pub(super) fn bytes_of(values: usize) -> usize {
         bytes_of::<u64>(Self::entries_for(values))
     }
@@ -59,11 +59,11 @@ impl Cuckoo {
         bytes_of::<u64>(self.entries.capacity())
     }
 
-    /// A table of different values, whose numbers are above 0, or `None` where no
-    /// seed is found that gives each a place. Counts the memory as kept.
+    /// Builds a table of different values, whose numbers are above 0. Returns `None`
+    /// if no seed gives each value a place. Counts the memory as kept.
     ///
     /// # Errors
-    /// [`BuildError::Stopped`], and those of
+    /// [`BuildError::Stopped`], and the errors of
     /// [`Memory::keep`](crate::memory::Memory::keep).
     pub(super) fn build(
         values: &[(u128, u32)],
@@ -72,7 +72,7 @@ impl Cuckoo {
         monitor: &mut Monitor<'_>,
     ) -> Result<Option<Cuckoo>, BuildError> {
         let mut state = seed;
-        for size in 0..SIZES {
+        for size in 0..TABLE_SIZES {
             let size = Self::entries_for(values.len()) << size;
             monitor.memory().keep(bytes_of::<u64>(size))?;
             let mut table = Cuckoo {
@@ -80,7 +80,7 @@ impl Cuckoo {
                 seeds: [0; 3],
                 hash_bits,
             };
-            for _ in 0..SEEDS {
+            for _ in 0..SEEDS_PER_SIZE {
                 table.seeds = std::array::from_fn(|_| splitmix(&mut state));
                 if table.fill(values, monitor)? {
                     return Ok(Some(table));
@@ -92,7 +92,7 @@ impl Cuckoo {
         Ok(None)
     }
 
-    /// Places all values; says whether each is found.
+    /// Places all values. Returns true if each value is found.
     fn fill(
         &mut self,
         values: &[(u128, u32)],
@@ -114,7 +114,7 @@ impl Cuckoo {
                 }
                 place = self.other(place, entry >> 32);
                 moves += 1;
-                if moves > MOVES {
+                if moves > MAX_MOVES {
                     return Ok(false);
                 }
             }
@@ -128,7 +128,7 @@ impl Cuckoo {
         Ok(true)
     }
 
-    /// The tag of a value, and its first place.
+    /// Returns the tag of a value, and its first place.
     #[inline(always)]
     #[allow(clippy::cast_possible_truncation)] // the lower half is meant
     fn places(&self, value: u128) -> (u64, usize) {
@@ -141,7 +141,7 @@ impl Cuckoo {
         (hash >> 32, hash as usize & (self.entries.len() - 1))
     }
 
-    /// The other place of what is at a place.
+    /// Returns the other place of an entry.
     #[inline(always)]
     #[allow(clippy::cast_possible_truncation)] // more bits than entries
     fn other(&self, place: usize, tag: u64) -> usize {
@@ -149,7 +149,7 @@ impl Cuckoo {
         place ^ (step as usize & (self.entries.len() - 1))
     }
 
-    /// The number of a value; 0 when no rule names it.
+    /// Returns the number of a value; 0 if no rule names it.
     #[inline(always)]
     #[allow(clippy::cast_possible_truncation)] // the lower half is meant
     pub(super) fn find(&self, value: u128) -> u32 {
@@ -168,27 +168,27 @@ impl Cuckoo {
         }
     }
 
-    /// The numbers of several keys' field.
+    /// Writes the number of each key's field to `numbers`.
     #[inline]
     pub(super) fn find_each<const W: usize>(
         &self,
         place: &Placement,
         keys: &[[u64; W]; GROUP],
-        found: &mut [u32; GROUP],
+        numbers: &mut [u32; GROUP],
     ) {
         if place.high.is_none() {
-            for (found, key) in found.iter_mut().zip(keys) {
-                *found = self.find(place.low.get(key).into());
+            for (number, key) in numbers.iter_mut().zip(keys) {
+                *number = self.find(place.low.get(key).into());
             }
         } else {
-            for (found, key) in found.iter_mut().zip(keys) {
-                *found = self.find(place.get(key));
+            for (number, key) in numbers.iter_mut().zip(keys) {
+                *number = self.find(place.get(key));
             }
         }
     }
 }
 
-/// Both halves of the product.
+/// Returns the XOR of both halves of the product.
 #[inline(always)]
 #[allow(clippy::cast_possible_truncation)] // the halves are meant
 fn fold(a: u64, b: u64) -> u64 {
@@ -214,16 +214,16 @@ mod tests {
             values.sort_unstable();
             values.dedup_by_key(|value| value.0);
             let table = table(&values, u64::MAX).expect("a seed is found");
-            assert!(table.bytes() <= Cuckoo::bytes_of(values.len()) << (SIZES - 1));
+            assert!(table.bytes() <= Cuckoo::bytes_of(values.len()) << (TABLE_SIZES - 1));
             for &(value, number) in &values {
                 assert_eq!(table.find(value), number);
-                let other = value | 1 << 120;
-                assert_eq!(table.find(other), 0, "one in 2^32 would be found");
+                let unnamed = value | 1 << 120;
+                assert_eq!(table.find(unnamed), 0, "one in 2^32 would be found");
             }
         }
     }
 
-    /// Hashes of few bits: no seed tells the values apart.
+    /// With hashes of few bits, no seed separates the values.
     #[test]
     fn there_is_no_table_where_no_seed_helps() {
         let values: Vec<(u128, u32)> = (1..100).map(|n| (n.into(), n)).collect();

@@ -1,9 +1,9 @@
-//! What it would cost.
+//! Estimates the costs of a classifier.
 //!
-//! Which rules are in lists and which fields are searched depends on the rules
-//! together, so it is found out for the sample, where a rule shares a value with
-//! fewer others than among all. What each field then has is extrapolated, up to
-//! as many different matches as there are.
+//! The division of rules into lists and vectors, and the fields that are searched,
+//! depend on all rules together. So they are determined for a sample, where fewer
+//! rules share a value than in the whole set. The counts of each field are then
+//! extrapolated, up to the number of different matches in the field.
 
 #![allow(clippy::cast_precision_loss)] // estimates
 
@@ -24,12 +24,12 @@ use crate::memory::bytes_of;
 use crate::monitor::unwatched;
 use crate::simd::bits::Block;
 
-// Instructions; what they were fitted to: see `crate::estimate`.
-/// Copying a rule, and sorting each of its fields.
-const COPY: f64 = 600.0;
-const SORT: f64 = 2000.0;
+// Numbers of instructions. `crate::estimate` describes the measurements behind them.
+/// To copy a rule, and to sort each of its fields.
+const COPY_INSTRUCTIONS: f64 = 600.0;
+const SORT_INSTRUCTIONS: f64 = 2000.0;
 
-/// Numbers of the sample times as many rules as it stands for.
+/// The number of all rules, divided by the number of rules in the sample.
 #[derive(Clone, Copy)]
 struct Scale(f64);
 
@@ -66,23 +66,24 @@ pub(super) fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildE
         rows += in_field;
         bytes = bytes.saturating_add(of_field);
     }
-    let most = most_row_bytes(options, rules);
-    let vectors = bytes_of::<Block>(rows.saturating_mul(row_blocks)).min(most);
+    let max_row_bytes = most_row_bytes(options, rules);
+    let vectors = bytes_of::<Block>(rows.saturating_mul(row_blocks)).min(max_row_bytes);
     let copy = RankedRules::bytes_of(schema, rules);
     let bytes = copy.saturating_add(bytes).saturating_add(vectors);
     let fields = schema.fields().len() as f64;
     let counts = among_all(&built, scale, wide, row_blocks, copy, vectors);
     Ok(Costs {
         bytes,
-        build: Work::of(rules as f64 * (COPY + SORT * fields)),
+        build: Work::of(rules as f64 * (COPY_INSTRUCTIONS + SORT_INSTRUCTIONS * fields)),
         batch: counts.batch(),
         single: counts.single(),
         update: None,
     })
 }
 
-/// What a lookup among all rules does, given a structure over the sample, in which
-/// lists have fewer rules, and vectors fewer blocks.
+/// Returns the counts of a lookup among all rules, from a structure over the sample.
+/// Its lists have fewer rules than lists over all rules, and its vectors fewer
+/// blocks.
 fn among_all(
     built: &Decomposition,
     scale: Scale,
@@ -94,19 +95,20 @@ fn among_all(
     let mut counts = built.counts();
     let shared = &*built.shared;
     let times = scale.0.max(1.0);
-    // The rule that a header is drawn from is there in either.
-    let more = |count: f64, most: f64| {
-        let others = (count - 1.0).max(0.0) * times;
-        (count.min(1.0) + others).min(most.max(count))
+    // The rule that a header is drawn from is counted once, in the sample as in all
+    // rules.
+    let scaled = |count: f64, limit: f64| {
+        let other_rules = (count - 1.0).max(0.0) * times;
+        (count.min(1.0) + other_rules).min(limit.max(count))
     };
-    let in_lists = (shared.listing * MOST_LISTED) as f64;
-    counts.entries = more(counts.entries, in_lists + (wide as f64).sqrt());
-    counts.compared = more(counts.compared, counts.entries / 2.0);
+    let in_lists = (shared.listing * MAX_LISTED_RULES) as f64;
+    counts.entries = scaled(counts.entries, in_lists + (wide as f64).sqrt());
+    counts.compared = scaled(counts.compared, counts.entries / 2.0);
     let before = shared.store.row_blocks.max(1) as f64;
     let steps = counts.steps * (row_blocks as f64 / before).max(1.0);
-    let most: f64 = if shared.store.summary > 0 { 8.0 } else { 64.0 };
-    counts.blocks *= steps.min(most.max(counts.steps)) / counts.steps.max(1.0);
-    counts.steps = steps.min(most.max(counts.steps));
+    let max_steps: f64 = if shared.store.summary > 0 { 8.0 } else { 64.0 };
+    counts.blocks *= steps.min(max_steps.max(counts.steps)) / counts.steps.max(1.0);
+    counts.steps = steps.min(max_steps.max(counts.steps));
     counts.search_bytes = scale.of(counts.search_bytes);
     counts.list_bytes = scale.of(counts.list_bytes);
     counts.row_bytes = row_bytes;
@@ -114,26 +116,26 @@ fn among_all(
     counts
 }
 
-/// Rules of a list that is met, at most, in the mean.
-const MOST_LISTED: usize = 4;
+/// The largest mean number of rules in the lists that a lookup visits.
+const MAX_LISTED_RULES: usize = 4;
 
-/// The vectors of a field, and the bytes of its search.
+/// Returns the number of vectors of a field, and the bytes of its search.
 fn extrapolated(field: &Field, shape: &Shape, scale: Scale) -> (usize, usize) {
     let rules = shape.rules();
-    let (mut bytes, mut most) = (bytes_of::<Member>(field.members.len()), 1_usize);
+    let (mut bytes, mut max_classes) = (bytes_of::<Member>(field.members.len()), 1_usize);
     let mut intervals = 1;
     for member in &field.members {
         let of_field = &shape.fields()[member.id.index()];
         let matches = of_field.prefixes + 2 * of_field.ranges + 1;
         let width = shape.schema().field(member.id).width();
-        let found = member.intervals.len();
+        let sampled = member.intervals.len();
         let cuts = 2 * (of_field.prefixes + of_field.ranges) + 1;
-        intervals = scale.of(found).min(cuts.max(found));
+        intervals = scale.of(sampled).min(cuts.max(sampled));
         bytes = bytes.saturating_add(RangeTree::bytes_of(width, intervals));
-        most = most.saturating_mul(matches);
+        max_classes = max_classes.saturating_mul(matches);
     }
     let classes = field.classes.len();
-    let all_classes = scale.of(classes).min(most.max(classes));
+    let all_classes = scale.of(classes).min(max_classes.max(classes));
     let width = shape.schema().field(field.members[0].id).width();
     bytes += match &field.search {
         Search::Direct { .. } if field.members.len() > 1 => {
@@ -146,7 +148,7 @@ fn extrapolated(field: &Field, shape: &Shape, scale: Scale) -> (usize, usize) {
     let mut rows: Vec<u32> = field.classes.iter().map(|class| class.row).collect();
     rows.sort_unstable();
     rows.dedup();
-    let found = if field.has_rows { rows.len() } else { 0 };
-    let rows = scale.of(found).min(most.max(found));
+    let sampled_rows = if field.has_rows { rows.len() } else { 0 };
+    let rows = scale.of(sampled_rows).min(max_classes.max(sampled_rows));
     (rows, bytes.saturating_add(bytes_of::<Class>(all_classes)))
 }

@@ -1,25 +1,25 @@
-//! One field or superfield: from a key's value to a bit vector and a list.
+//! One field or superfield: maps a key's value to a bit vector and a list.
 
 use super::cuckoo::Cuckoo;
 use crate::engine::range_tree::{GROUP, RangeTree};
 use crate::memory::bytes_of;
 use crate::schema::{FieldId, Part, Placement, Schema, prefix_mask};
 
-/// What values with the same rules have in common.
+/// A class of values with the same rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Class {
-    /// Where their vector begins, in blocks; 0 for a field without vectors.
+    /// The position of the class's vector, in blocks; 0 in a field without vectors.
     pub(super) row: u32,
-    /// Where their list begins; 0 for none.
+    /// The position of the class's list; 0 for the empty list.
     pub(super) list: u32,
 }
 
-/// A field of the schema, or several short ones that are searched together.
+/// A field of the schema, or several short fields that are searched together.
 pub(super) struct Field {
     /// The fields of the schema.
     pub(super) members: Vec<Member>,
     pub(super) search: Search,
-    /// The first one is that of values that no rule names.
+    /// The first class has the values that no rule names.
     pub(super) classes: Vec<Class>,
     pub(super) numbers: Numbers,
     pub(super) has_lists: bool,
@@ -35,20 +35,20 @@ pub(super) struct Member {
     pub(super) intervals: RangeTree,
 }
 
-/// What the search of a field finds.
+/// The meaning of the number that a field's search returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Numbers {
     /// The number of a class.
     Classes,
-    /// Where the list begins, of a field without vectors.
+    /// The position of the list, in a field without vectors.
     Lists,
-    /// Where the vector begins, of a field without lists, counted on from that
-    /// of values that no rule names.
+    /// The position of the vector, in a field without lists, less the position of the
+    /// vector for values that no rule names.
     Rows(u32),
 }
 
 impl Numbers {
-    /// A class as it is found.
+    /// Returns the number that a search returns for a class.
     pub(super) fn of(self, class: Class, number: u32) -> u32 {
         match self {
             Numbers::Classes => number,
@@ -57,7 +57,7 @@ impl Numbers {
         }
     }
 
-    /// The class that was found.
+    /// Returns the class for the number that a search returned.
     #[inline(always)]
     fn class(self, number: u32, classes: &[Class]) -> Class {
         match self {
@@ -74,18 +74,18 @@ impl Numbers {
     }
 }
 
-/// How what is known of a value is found.
+/// The structure that maps values to numbers.
 pub(super) enum Search {
-    /// In a table with an entry for each value, or for each combination of the
-    /// members' values, which are shifted to where they do not overlap.
+    /// A table with an entry for each value, or for each combination of the members'
+    /// values, which are shifted so that they do not overlap.
     Direct {
         parts: Vec<(Part, u32)>,
         table: Vec<u16>,
     },
-    /// In a hash table: all values that rules name are single ones. Others have
-    /// the number 0.
+    /// A hash table, if all values that rules name are single values. All other
+    /// values have the number 0.
     Hash(Cuckoo),
-    /// In the range tree of the only member; the number of each interval.
+    /// The range tree of the only member, with the number of each interval.
     Tree(Vec<u32>),
 }
 
@@ -106,7 +106,7 @@ impl Field {
             + bytes_of::<Class>(self.classes.capacity())
     }
 
-    /// The class of a key's value.
+    /// Returns the class of a key's value.
     #[inline(always)]
     pub(super) fn class(&self, key: &[u64]) -> Class {
         let number = match &self.search {
@@ -120,7 +120,7 @@ impl Field {
         self.numbers.class(number, &self.classes)
     }
 
-    /// The classes of several keys' values.
+    /// Writes the classes of several keys' values to `classes`.
     #[inline]
     #[allow(clippy::cast_possible_truncation)] // values of sixteen bits
     pub(super) fn classes_of<const W: usize>(
@@ -143,12 +143,12 @@ impl Field {
                 }
             },
             Search::Hash(table) => table.find_each(&self.members[0].placement, keys, &mut numbers),
-            Search::Tree(of_interval) => {
+            Search::Tree(interval_numbers) => {
                 let member = &self.members[0];
-                let mut found = [0; GROUP];
-                (member.intervals).find_each(&member.placement, keys, &mut found);
-                for (number, interval) in numbers.iter_mut().zip(found) {
-                    *number = of_interval[interval];
+                let mut intervals = [0; GROUP];
+                (member.intervals).find_each(&member.placement, keys, &mut intervals);
+                for (number, interval) in numbers.iter_mut().zip(intervals) {
+                    *number = interval_numbers[interval];
                 }
             }
         }
@@ -157,7 +157,7 @@ impl Field {
         }
     }
 
-    /// How many bits say that a key's value has its class.
+    /// The number of bits of a key's value that determine its class.
     pub(super) fn bits(&self, schema: &Schema, key: &[u64]) -> u32 {
         self.members
             .iter()
@@ -165,7 +165,7 @@ impl Field {
             .sum()
     }
 
-    /// Wants those bits.
+    /// Adds these bits to `mask`.
     pub(super) fn want(&self, schema: &Schema, key: &[u64], mask: &mut [u64]) {
         for member in &self.members {
             let width = schema.field(member.id).width();
@@ -176,14 +176,15 @@ impl Field {
 }
 
 impl Member {
-    /// The fewest leading bits that say that a value is in the key's interval.
+    /// Returns the smallest number of leading bits that determine the interval of a
+    /// key.
     fn leading_bits(&self, schema: &Schema, key: &[u64]) -> u32 {
         let width = schema.field(self.id).width();
         self.intervals.leading_bits(&self.placement, width, key)
     }
 }
 
-/// The class number of a key in a table of all values.
+/// Returns the class number of a key from a table of all values.
 #[inline(always)]
 #[allow(clippy::cast_possible_truncation)] // sixteen bits
 fn direct(parts: &[(Part, u32)], table: &[u16], key: &[u64]) -> u32 {

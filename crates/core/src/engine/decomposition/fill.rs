@@ -1,11 +1,11 @@
-//! Filling the vectors, lists and searches of the fields.
+//! Fills the vectors, lists and searches of the fields.
 
 use hashbrown::HashMap;
 
-use super::STEP_BLOCKS;
+use super::BLOCKS_PER_STEP;
 use super::cuckoo::Cuckoo;
 use super::field::{Class, Field, Member, Numbers, Search};
-use super::pick::{Plan, Subset, WIDE, is_open};
+use super::pick::{NO_LIST, Plan, Subset, is_open};
 use super::screen::{Entry, Screens};
 use crate::engine::bit_vector::blocks_of;
 use crate::engine::range_tree::RangeTree;
@@ -19,26 +19,27 @@ use crate::seed::MapState;
 use crate::simd::Aligned;
 use crate::simd::bits::{Block, WORDS};
 
-/// The bit of a member of a field that is in a list.
-const LISTED: u32 = u32::MAX;
+/// The bit number of a rule that is in a list of the field.
+const LISTED_BIT: u32 = u32::MAX;
 
 /// Vectors and lists of all fields.
 #[derive(Default)]
 pub(super) struct Store {
-    /// Blocks of a vector, its summary included, which comes first.
+    /// The number of blocks in a vector, including its summary, which comes first.
     pub(super) row_blocks: usize,
-    /// Blocks of a summary: a bit for each of the vector's other blocks that has
-    /// any. Small vectors go without.
+    /// The number of blocks in a summary, which has a bit for each other block that
+    /// has any rule. Short vectors have no summary.
     pub(super) summary: usize,
-    /// The first vector has all rules.
+    /// Vectors. The first vector has all rules.
     pub(super) rows: Vec<Block>,
-    /// Rules by ascending place, and [`Entry::END`] behind each list. The first
-    /// list is empty.
+    /// Rules in ascending order of places, and [`Entry::END`] after each list. The
+    /// first list is empty.
     pub(super) lists: Vec<Entry>,
 }
 
 impl Store {
-    /// With the first vector and the first list, for that many rules in vectors.
+    /// Makes a store with the first vector and the first list. `wide` is the number
+    /// of rules in vectors.
     pub(super) fn new(
         wide: usize,
         with_summary: bool,
@@ -67,7 +68,7 @@ impl Store {
         bytes_of::<Block>(self.rows.capacity()) + bytes_of::<Entry>(self.lists.capacity())
     }
 
-    /// Makes room for that many more vectors.
+    /// Makes room for `more` further vectors.
     fn room_for_rows(&mut self, more: usize, monitor: &mut Monitor<'_>) -> Result<(), BuildError> {
         let needed = (self.rows.len()).saturating_add(more.saturating_mul(self.row_blocks));
         let old = self.rows.capacity();
@@ -79,37 +80,37 @@ impl Store {
         Ok(())
     }
 
-    /// Adds a vector, and returns where it begins.
+    /// Adds a vector. Returns the position of its first block.
     fn push_row(&mut self, row: &[Block], monitor: &mut Monitor<'_>) -> Result<u32, BuildError> {
         if self.rows.capacity() - self.rows.len() < self.row_blocks {
-            // Two sets had one hash when they were counted.
+            // Two sets had the same hash when sets were counted.
             self.room_for_rows(1 + self.rows.len() / 2 / self.row_blocks.max(1), monitor)?;
         }
-        let at = u32::try_from(self.rows.len()).expect("vectors are bounded");
+        let start = u32::try_from(self.rows.len()).expect("vectors are bounded");
         self.rows.extend_from_slice(row);
-        monitor.work(self.row_blocks.div_ceil(STEP_BLOCKS))?;
-        Ok(at)
+        monitor.work(self.row_blocks.div_ceil(BLOCKS_PER_STEP))?;
+        Ok(start)
     }
 
-    fn row(&self, at: u32) -> &[Block] {
-        &self.rows[at as usize..][..self.row_blocks]
+    fn row(&self, start: u32) -> &[Block] {
+        &self.rows[start as usize..][..self.row_blocks]
     }
 
-    /// Adds a list, and returns where it begins.
+    /// Adds a list. Returns the position of its first entry.
     fn push_list(
         &mut self,
         list: impl IntoIterator<Item = Entry>,
         monitor: &mut Monitor<'_>,
     ) -> Result<u32, BuildError> {
-        let at = u32::try_from(self.lists.len()).expect("lists are bounded");
+        let start = u32::try_from(self.lists.len()).expect("lists are bounded");
         for entry in list.into_iter().chain([Entry::END]) {
             monitor.memory().room_to_keep(&mut self.lists)?;
             self.lists.push(entry);
         }
-        Ok(at)
+        Ok(start)
     }
 
-    /// Gives spare room back.
+    /// Frees spare capacity.
     pub(super) fn finish(&mut self, monitor: &mut Monitor<'_>) -> Result<(), BuildError> {
         let (old, new) = (self.bytes(), [self.rows.len(), self.lists.len()]);
         let new = bytes_of::<Block>(new[0]) + bytes_of::<Entry>(new[1]);
@@ -128,14 +129,15 @@ fn flip(row: &mut [Block], summary: usize, bit: usize) {
     row[summary + word / WORDS][word % WORDS] ^= 1 << (bit % 64);
 }
 
-/// Blocks of a summary, and of a vector with it, over that many rules.
+/// Returns the number of blocks in a summary, and in a vector with its summary, for
+/// `wide` rules in vectors.
 pub(super) fn sizes(wide: usize, with_summary: bool) -> (usize, usize) {
     let blocks = blocks_of(wide);
     let summary = if with_summary { blocks_of(blocks) } else { 0 };
     (summary, summary + blocks)
 }
 
-/// Makes the summary of a vector.
+/// Computes the summary of a vector.
 fn summarise(row: &mut [Block], summary: usize) {
     let (heads, blocks) = row.split_at_mut(summary);
     if heads.is_empty() {
@@ -149,25 +151,25 @@ fn summarise(row: &mut [Block], summary: usize) {
     }
 }
 
-/// What is filled.
+/// The rules, plan and settings of a fill.
 pub(super) struct Filling<'a> {
     pub(super) rules: &'a RankedRules,
     pub(super) plan: &'a Plan,
     pub(super) screens: &'a Screens,
-    /// The most vectors that a field may have.
+    /// The largest number of vectors of a field.
     pub(super) most_rows: usize,
     pub(super) seed: u64,
-    /// Which bits of hashes are looked at: all, but in tests.
+    /// A mask over hashes: all bits, except in tests.
     pub(super) hash_bits: u64,
 }
 
-/// A field that is swept: the rules that name a value.
+/// A field after the first sweep, with the rules that name a value.
 struct Swept {
-    /// Ascending places of the rules, and the bit of each or [`LISTED`].
+    /// The bit number of each rule or [`LISTED_BIT`], in ascending order of places.
     bits: Vec<u32>,
     projection: Projection,
-    /// Elementary intervals, sets of rules in vectors, and how often such a set
-    /// follows another one.
+    /// The number of elementary intervals, the number of sets of rules in vectors,
+    /// and the number of intervals with another set than the interval before.
     intervals: usize,
     sets: usize,
     changes: usize,
@@ -177,14 +179,14 @@ struct Swept {
 struct Sweep {
     row: Vec<Block>,
     row_hash: u64,
-    /// Whether the vector has changed since the last interval.
+    /// True if the vector has changed since the last interval.
     is_changed: bool,
     list: Vec<u32>,
     list_hash: u64,
 }
 
 impl Filling<'_> {
-    /// The entry of a rule by its place.
+    /// Returns the entry of the rule at a place.
     pub(super) fn entry(&self, place: u32) -> Entry {
         let screen = self.plan.screen_of[place as usize];
         self.screens.entry(self.rules, place, screen)
@@ -194,7 +196,7 @@ impl Filling<'_> {
         hash_of(number) & self.hash_bits
     }
 
-    /// Gathers the events of a field and counts its intervals and vectors.
+    /// Gathers the events of a field, and counts its intervals and vectors.
     fn sweep(
         &self,
         id: FieldId,
@@ -205,10 +207,10 @@ impl Filling<'_> {
         let mut next = 0;
         let mut member = |place: usize, list: u8| {
             let bit = next;
-            next += u32::from(list == WIDE);
+            next += u32::from(list == NO_LIST);
             match list {
-                WIDE if has_rows && !is_open(self.rules, place, id) => Some(bit),
-                list if list == number => Some(LISTED),
+                NO_LIST if has_rows && !is_open(self.rules, place, id) => Some(bit),
+                list if list == number => Some(LISTED_BIT),
                 _ => None,
             }
         };
@@ -241,7 +243,7 @@ impl Filling<'_> {
         swept.projection.intervals(|_, events, last| {
             for event in events {
                 match swept.bits[event.place as usize] {
-                    LISTED => {}
+                    LISTED_BIT => {}
                     bit => {
                         hash ^= self.hash(bit);
                         is_changed = true;
@@ -262,7 +264,7 @@ impl Filling<'_> {
         Ok((places, swept))
     }
 
-    /// Makes a field, its vectors and its lists.
+    /// Makes a field with its vectors and lists.
     pub(super) fn fill(
         &self,
         id: FieldId,
@@ -287,19 +289,19 @@ impl Filling<'_> {
             list: Vec::new(),
             list_hash: 0,
         };
-        for &bit in swept.bits.iter().filter(|&&bit| bit != LISTED) {
+        for &bit in swept.bits.iter().filter(|&&bit| bit != LISTED_BIT) {
             flip(&mut sweep.row, store.summary, bit as usize);
         }
         summarise(&mut sweep.row, if has_rows { store.summary } else { 0 });
         monitor.work(swept.bits.len() / 8)?;
-        // With too many sets for the vectors there may be, neighbours share one.
-        let most = self.most_rows.max(2);
-        let together = match swept.sets > most {
-            true => swept.changes.div_ceil(most - 1),
+        // If there are more sets than vectors, neighbouring sets share a vector.
+        let max_rows = self.most_rows.max(2);
+        let together = match swept.sets > max_rows {
+            true => swept.changes.div_ceil(max_rows - 1),
             false => 1,
         };
         if has_rows {
-            store.room_for_rows(swept.sets.min(most) + 1, monitor)?;
+            store.room_for_rows(swept.sets.min(max_rows) + 1, monitor)?;
         }
         let open = Class {
             row: match has_rows {
@@ -316,15 +318,14 @@ impl Filling<'_> {
         let mut intervals = RangeTree::with_capacity(width, swept.intervals);
         let mut numbers: Vec<u32> = Vec::with_capacity(swept.intervals);
         let mut first_listed = u32::MAX;
-        // Of vectors that neighbours share: the last one, and for how many more
-        // sets it may stand.
+        // The last shared vector, and the number of further sets that may share it.
         let mut shared = (open.row, 0);
-        let mut at = open.row;
+        let mut row_start = open.row;
         swept.projection.intervals(|start, events, last| {
             for event in events {
                 let place = places[event.place as usize];
                 match swept.bits[event.place as usize] {
-                    LISTED => {
+                    LISTED_BIT => {
                         sweep.toggle_listed(place);
                         sweep.list_hash ^= self.hash(place);
                         first_listed = first_listed.min(place);
@@ -343,18 +344,18 @@ impl Filling<'_> {
             if sweep.is_changed {
                 sweep.is_changed = false;
                 summarise(&mut sweep.row, store.summary);
-                monitor.work(blocks.div_ceil(STEP_BLOCKS))?;
-                at = match together {
+                monitor.work(blocks.div_ceil(BLOCKS_PER_STEP))?;
+                row_start = match together {
                     _ if store.row(open.row) == sweep.row => open.row,
                     1 => {
                         let known = rows.get(&sweep.row_hash).copied();
-                        // Sets of the same hash may still differ.
-                        match known.filter(|&at| store.row(at) == sweep.row) {
-                            Some(at) => at,
+                        // Different sets may have the same hash.
+                        match known.filter(|&row_start| store.row(row_start) == sweep.row) {
+                            Some(row_start) => row_start,
                             None => {
-                                let at = store.push_row(&sweep.row, monitor)?;
-                                rows.insert(sweep.row_hash, at);
-                                at
+                                let row_start = store.push_row(&sweep.row, monitor)?;
+                                rows.insert(sweep.row_hash, row_start);
+                                row_start
                             }
                         }
                     }
@@ -362,10 +363,10 @@ impl Filling<'_> {
                         if shared.1 == 0 {
                             shared = (store.push_row(&sweep.row, monitor)?, together);
                         }
-                        let all = &mut store.rows[shared.0 as usize..][..blocks];
-                        for (all, row) in all.iter_mut().zip(&sweep.row) {
-                            for (all, row) in all.iter_mut().zip(row.iter()) {
-                                *all |= row;
+                        let shared_row = &mut store.rows[shared.0 as usize..][..blocks];
+                        for (shared_row, row) in shared_row.iter_mut().zip(&sweep.row) {
+                            for (shared_row, row) in shared_row.iter_mut().zip(row.iter()) {
+                                *shared_row |= row;
                             }
                         }
                         shared.1 -= 1;
@@ -374,19 +375,26 @@ impl Filling<'_> {
                 };
             }
             let known = lists.get(&sweep.list_hash).copied();
-            let list = match known.filter(|&at| is_list(&store.lists, at, &sweep.list)) {
-                _ if sweep.list.is_empty() => 0,
-                Some(at) => at,
-                None => {
-                    let list = sweep.list.iter().map(|&place| self.entry(place));
-                    let at = store.push_list(list, monitor)?;
-                    monitor.memory().room_in_map(&mut lists)?;
-                    lists.insert(sweep.list_hash, at);
-                    at
-                }
-            };
+            let list =
+                match known.filter(|&list_start| is_list(&store.lists, list_start, &sweep.list)) {
+                    _ if sweep.list.is_empty() => 0,
+                    Some(list_start) => list_start,
+                    None => {
+                        let list = sweep.list.iter().map(|&place| self.entry(place));
+                        let list_start = store.push_list(list, monitor)?;
+                        monitor.memory().room_in_map(&mut lists)?;
+                        lists.insert(sweep.list_hash, list_start);
+                        list_start
+                    }
+                };
             intervals.push(start);
-            numbers.push(classes.number(Class { row: at, list }, monitor)?);
+            numbers.push(classes.number(
+                Class {
+                    row: row_start,
+                    list,
+                },
+                monitor,
+            )?);
             Ok(())
         })?;
         intervals.finish();
@@ -394,23 +402,23 @@ impl Filling<'_> {
         let placement = *schema.placement(id);
         drop((rows, lists, sweep));
         swept.projection.finish(monitor);
-        let gone = bytes_of::<u32>(places.capacity() + swept.bits.capacity());
+        let freed_bytes = bytes_of::<u32>(places.capacity() + swept.bits.capacity());
         drop((places, swept.bits));
-        monitor.memory().give_back(gone);
-        let (classes, known) = (classes.list, classes.known);
-        monitor.memory().give_back(known.allocation_size());
-        drop(known);
+        monitor.memory().give_back(freed_bytes);
+        let (classes, class_numbers) = (classes.list, classes.known);
+        monitor.memory().give_back(class_numbers.allocation_size());
+        drop(class_numbers);
         let finds = match (first_listed != u32::MAX, has_rows) {
             (true, false) => Numbers::Lists,
             (false, true) => Numbers::Rows(open.row),
             _ => Numbers::Classes,
         };
-        let found = Found {
+        let values = Found {
             intervals: &intervals,
             classes: &classes,
             finds,
         };
-        let (search, finds) = self.search(&found, &placement, width, numbers, monitor)?;
+        let (search, finds) = self.search(&values, &placement, width, numbers, monitor)?;
         monitor.memory().give_back(working);
         Ok(Field {
             members: vec![Member {
@@ -427,19 +435,19 @@ impl Filling<'_> {
         })
     }
 
-    /// The fastest search for a field's intervals, whose classes have these
-    /// numbers.
+    /// Returns the fastest search for a field's intervals. `numbers` has the class
+    /// number of each interval.
     fn search(
         &self,
-        found: &Found<'_>,
+        field_values: &Found<'_>,
         placement: &Placement,
         width: u32,
         mut numbers: Vec<u32>,
         monitor: &mut Monitor<'_>,
     ) -> Result<(Search, Numbers), BuildError> {
-        let intervals = found.intervals;
-        let most = u128::MAX >> (128 - width);
-        // One class more than there are values if all are named.
+        let intervals = field_values.intervals;
+        let max_value = u128::MAX >> (128 - width);
+        // There is one class more than values if rules name all values.
         let fits = numbers.iter().all(|&number| number <= u16::MAX.into());
         if fits && is_direct(width, self.rules.len()) {
             let values = 1 << width;
@@ -448,7 +456,7 @@ impl Filling<'_> {
             let mut table = Vec::with_capacity(values);
             for (interval, &number) in numbers.iter().enumerate() {
                 let number = u16::try_from(number).expect("no more classes than values");
-                let (_, high) = intervals.ends(interval, most);
+                let (_, high) = intervals.ends(interval, max_value);
                 let behind = usize::try_from(high).expect("at most sixteen bits") + 1;
                 table.resize(behind, number);
             }
@@ -463,34 +471,34 @@ impl Filling<'_> {
                 .filter(|(_, number)| **number > 0)
         };
         let is_single = |interval: usize| {
-            let (low, high) = intervals.ends(interval, most);
+            let (low, high) = intervals.ends(interval, max_value);
             low == high
         };
         let count = named().count();
-        if count >= LEAST_HASHED && named().all(|(interval, _)| is_single(interval)) {
+        if count >= MIN_HASHED_VALUES && named().all(|(interval, _)| is_single(interval)) {
             let bytes = bytes_of::<(u128, u32)>(count);
             monitor.memory().take(bytes)?;
             let mut values = Vec::with_capacity(count);
             values.extend(named().map(|(interval, &number)| {
-                let number = found.number(number);
-                (intervals.ends(interval, most).0, number)
+                let number = field_values.number(number);
+                (intervals.ends(interval, max_value).0, number)
             }));
             let table = Cuckoo::build(&values, self.seed, self.hash_bits, monitor)?;
             drop(values);
             monitor.memory().give_back(bytes);
             if let Some(table) = table {
-                return Ok((Search::Hash(table), found.finds));
+                return Ok((Search::Hash(table), field_values.finds));
             }
         }
         monitor.memory().keep(bytes_of::<u32>(numbers.len()))?;
         for number in &mut numbers {
-            *number = found.number(*number);
+            *number = field_values.number(*number);
         }
-        Ok((Search::Tree(numbers), found.finds))
+        Ok((Search::Tree(numbers), field_values.finds))
     }
 }
 
-/// What is known of the values of a field.
+/// The values of a field, and the numbers that a search returns.
 struct Found<'a> {
     intervals: &'a RangeTree,
     classes: &'a [Class],
@@ -498,27 +506,28 @@ struct Found<'a> {
 }
 
 impl Found<'_> {
-    /// What a search finds instead of a class's number.
+    /// Returns the number that a search returns for a class.
     fn number(&self, number: u32) -> u32 {
         self.finds.of(self.classes[number as usize], number)
     }
 }
 
-/// Fewer values are searched in a range tree, of one or two levels.
-const LEAST_HASHED: usize = 8;
+/// The smallest number of values for a hash table. Fewer values are searched in a
+/// range tree of one or two levels.
+const MIN_HASHED_VALUES: usize = 8;
 
-/// Whether a field has a table with an entry for each value: not more than
-/// sixteen bytes for each rule.
+/// True if a field has a table with an entry for each value: at most sixteen bytes
+/// for each rule.
 pub(super) fn is_direct(width: u32, rules: usize) -> bool {
     width <= 16 && bytes_of::<u16>(1 << width) <= rules.saturating_mul(16).max(512)
 }
 
-/// Whether a list of all lists' places begins there.
-fn is_list(lists: &[Entry], at: u32, list: &[u32]) -> bool {
-    let found = lists[at as usize..].iter().map(|entry| entry.place());
+/// True if the list of places `list` begins at position `start`.
+fn is_list(lists: &[Entry], start: u32, list: &[u32]) -> bool {
+    let stored = lists[start as usize..].iter().map(|entry| entry.place());
     let list = list.iter().map(|&place| place as usize);
-    let mut both = found.zip(list.chain([Entry::END.place()]));
-    both.all(|(found, place)| found == place)
+    let mut pairs = stored.zip(list.chain([Entry::END.place()]));
+    pairs.all(|(stored, place)| stored == place)
 }
 
 impl Sweep {
@@ -547,7 +556,7 @@ impl Classes {
         Ok(classes)
     }
 
-    /// The number of a class.
+    /// Returns the number of a class. Adds new classes.
     fn number(&mut self, class: Class, monitor: &mut Monitor<'_>) -> Result<u32, BuildError> {
         if let Some(&number) = self.known.get(&class) {
             return Ok(number);
@@ -561,9 +570,9 @@ impl Classes {
     }
 }
 
-/// Joins short fields to one that is searched at once: its classes are the
-/// combinations of theirs, and its vectors the joined ones of theirs, which were
-/// in another store.
+/// Joins short fields to a superfield, which is searched in one step. Its classes are
+/// the combinations of the fields' classes. Its vectors are the AND of the fields'
+/// vectors, which are in the store `from`.
 pub(super) fn join(
     fields: Vec<Field>,
     from: &Store,
@@ -586,13 +595,13 @@ pub(super) fn join(
     let mut row = vec![Aligned([0; WORDS]); blocks];
     for combination in 0..product {
         row.clone_from_slice(&to.rows[..blocks]);
-        let mut rest = combination;
+        let mut remaining = combination;
         for field in &fields {
-            let class = field.classes[rest % field.classes.len()];
-            rest /= field.classes.len();
-            for (row, other) in row.iter_mut().zip(from.row(class.row)) {
-                for (row, other) in row.iter_mut().zip(other.iter()) {
-                    *row &= other;
+            let class = field.classes[remaining % field.classes.len()];
+            remaining /= field.classes.len();
+            for (row, field_row) in row.iter_mut().zip(from.row(class.row)) {
+                for (row, field_row) in row.iter_mut().zip(field_row.iter()) {
+                    *row &= field_row;
                 }
             }
         }
@@ -610,8 +619,8 @@ pub(super) fn join(
                 unreachable!("short fields have a table of all values");
             };
             let width = direct_bits(&field.search);
-            let of_field = (value >> shift) & ((1 << width) - 1);
-            number += times * usize::from(table[of_field]);
+            let field_value = (value >> shift) & ((1 << width) - 1);
+            number += times * usize::from(table[field_value]);
             times *= field.classes.len();
             shift += width;
         }
@@ -625,7 +634,7 @@ pub(super) fn join(
         parts.push((field.members[0].placement.low, shift));
         shift += direct_bits(&field.search);
         members.push(field.members.remove(0));
-        // All but what the member holds.
+        // Counts everything except the memory that the member still holds.
         let bytes = field.bytes();
         drop(field);
         monitor.memory().drop_kept(bytes);
@@ -641,7 +650,7 @@ pub(super) fn join(
     })
 }
 
-/// The bits of a field that has a table of all values; 0 if it has none.
+/// The number of bits of a field with a table of all values; 0 without such a table.
 pub(super) fn direct_bits(search: &Search) -> u32 {
     match search {
         Search::Direct { table, .. } => table.len().trailing_zeros(),

@@ -1,5 +1,4 @@
-//! Lookups: one header, many, with the bits that the outcome depended on, and
-//! step by step.
+//! Lookups: single, in batches, with a mask, and step by step.
 
 use super::Decomposition;
 use super::field::Class;
@@ -13,20 +12,20 @@ use crate::simd::bits::{WORDS, common, first_common};
 use crate::simd::prefetch;
 use crate::unwildcard;
 
-/// Keys of a batch that are searched for together.
-const CHUNK: usize = 4 * GROUP;
+/// The number of keys of a batch that are searched together.
+const CHUNK_KEYS: usize = 4 * GROUP;
 
-/// What the searches of a chunk found.
+/// Results of the searches of a chunk.
 #[derive(Default)]
 pub(super) struct Buffers {
-    /// Key by key, for each field with lists.
+    /// For each key, the lists of all fields with lists.
     lists: Vec<u32>,
-    /// Key by key, for each field with vectors.
+    /// For each key, the vectors of all fields with vectors.
     rows: Vec<usize>,
 }
 
 impl Decomposition {
-    /// The better of `best` and the best rule that matches.
+    /// Returns the better of `best` and the best rule that matches.
     #[inline]
     pub(super) fn look_up<const W: usize>(&self, key: &[u64; W], best: Winner) -> Winner {
         match self.shared.fields.len() {
@@ -36,7 +35,7 @@ impl Decomposition {
         }
     }
 
-    /// The same with room for `F` fields.
+    /// Looks up a key, with room for `F` fields.
     #[inline]
     fn look_up_with<const W: usize, const F: usize>(&self, key: &[u64; W], best: Winner) -> Winner {
         let (mut lists, mut rows) = ([0; F], [0; F]);
@@ -44,8 +43,8 @@ impl Decomposition {
         self.finish(key, &lists[..listing], &rows[..joining], best)
     }
 
-    /// Searches all fields. Returns how many lists and how many vectors there
-    /// are, at least one of these.
+    /// Searches all fields. Returns the number of lists and the number of vectors,
+    /// which is at least one.
     #[inline(always)]
     pub(super) fn search(
         &self,
@@ -65,11 +64,12 @@ impl Decomposition {
                 joining += 1;
             }
         }
-        // Without fields, all rules are candidates: the first vector has them.
+        // Without fields, all rules are candidates, and the first vector has all
+        // rules.
         (listing, joining.max(1))
     }
 
-    /// The better of `best` and the best rule of lists and vectors that matches.
+    /// Returns the better of `best` and the best matching rule of lists and vectors.
     #[inline(always)]
     fn finish<const W: usize>(
         &self,
@@ -89,8 +89,8 @@ impl Decomposition {
         }
     }
 
-    /// The first rule of a list that matches and is below `bound`; otherwise
-    /// `bound`.
+    /// Returns the place of the first matching rule of a list, if it is below
+    /// `bound`; otherwise returns `bound`.
     #[inline(always)]
     fn first_listed<const W: usize>(&self, key: &[u64; W], list: u32, bound: usize) -> usize {
         for &entry in &self.shared.store.lists[list as usize..] {
@@ -105,8 +105,8 @@ impl Decomposition {
         bound
     }
 
-    /// The first block of 512 rules from `from` on in which all vectors have a
-    /// rule, and these rules.
+    /// Returns the first block of 512 rules, from block `from` on, that has a rule in
+    /// all vectors, and the bits of these rules.
     #[inline(always)]
     pub(super) fn next_joined(&self, rows: &[usize], from: usize) -> Option<(usize, [u64; WORDS])> {
         let store = &self.shared.store;
@@ -116,35 +116,38 @@ impl Decomposition {
         first_common(self.isa, &store.rows, rows, from, store.row_blocks)
     }
 
-    /// The same with summaries.
+    /// Does the same as [`next_joined`](Self::next_joined), by summaries.
     fn next_summarised(&self, rows: &[usize], from: usize) -> Option<(usize, [u64; WORDS])> {
         let store = &self.shared.store;
         let (mut head, mut skipped) = (from / BLOCK_RULES, first_bits(from % BLOCK_RULES));
         loop {
-            let (found, blocks) = first_common(self.isa, &store.rows, rows, head, store.summary)?;
-            if found != head {
+            let (summary_block, blocks) =
+                first_common(self.isa, &store.rows, rows, head, store.summary)?;
+            if summary_block != head {
                 skipped = [0; WORDS];
             }
             let blocks = std::array::from_fn(|word| blocks[word] & !skipped[word]);
-            for block in places(&blocks, found) {
-                let at = store.summary + block;
-                if let Some((_, bits)) = first_common(self.isa, &store.rows, rows, at, at + 1) {
+            for block in places(&blocks, summary_block) {
+                let row_block = store.summary + block;
+                if let Some((_, bits)) =
+                    first_common(self.isa, &store.rows, rows, row_block, row_block + 1)
+                {
                     return Some((block, bits));
                 }
             }
-            (head, skipped) = (found + 1, [0; WORDS]);
+            (head, skipped) = (summary_block + 1, [0; WORDS]);
         }
     }
 
-    /// Whether no rule in the vectors from a block on is below `bound`.
+    /// True if no rule in the vectors from a block on is below `bound`.
     #[inline(always)]
     pub(super) fn is_behind(&self, block: usize, bound: usize) -> bool {
         let first = self.shared.wide.get(block * BLOCK_RULES);
         first.is_none_or(|entry| entry.place() >= bound && self.stops)
     }
 
-    /// The first rule in all vectors that matches and is below `bound`; otherwise
-    /// `bound`.
+    /// Returns the place of the first rule that is in all vectors and matches, if it
+    /// is below `bound`; otherwise returns `bound`.
     #[inline(always)]
     fn first_joined<const W: usize>(
         &self,
@@ -152,9 +155,9 @@ impl Decomposition {
         rows: &[usize],
         mut bound: usize,
     ) -> usize {
-        let mut from = 0;
-        while !self.is_behind(from, bound)
-            && let Some((block, bits)) = self.next_joined(rows, from)
+        let mut next_block = 0;
+        while !self.is_behind(next_block, bound)
+            && let Some((block, bits)) = self.next_joined(rows, next_block)
         {
             for bit in places(&bits, block) {
                 let entry = self.shared.wide[bit];
@@ -166,12 +169,12 @@ impl Decomposition {
                     bound = place;
                 }
             }
-            from = block + 1;
+            next_block = block + 1;
         }
         bound
     }
 
-    /// Looks a batch up.
+    /// Looks up a batch.
     pub(super) fn look_up_batch<const W: usize>(
         &self,
         keys: &[[u64; W]],
@@ -179,13 +182,13 @@ impl Decomposition {
         buffers: &mut Buffers,
     ) {
         let (listing, joining) = (self.shared.listing, self.shared.joining.max(1));
-        buffers.lists.resize(CHUNK * listing, 0);
+        buffers.lists.resize(CHUNK_KEYS * listing, 0);
         buffers.rows.clear();
-        buffers.rows.resize(CHUNK * joining, 0);
+        buffers.rows.resize(CHUNK_KEYS * joining, 0);
         let (groups, rest) = keys.as_chunks::<GROUP>();
         let (of_groups, of_rest) = winners.split_at_mut(groups.len() * GROUP);
-        let winners = of_groups.chunks_mut(CHUNK);
-        for (groups, winners) in groups.chunks(CHUNK / GROUP).zip(winners) {
+        let winners = of_groups.chunks_mut(CHUNK_KEYS);
+        for (groups, winners) in groups.chunks(CHUNK_KEYS / GROUP).zip(winners) {
             self.look_up_chunk(groups, winners, buffers);
         }
         for (key, winner) in rest.iter().zip(of_rest) {
@@ -193,8 +196,9 @@ impl Decomposition {
         }
     }
 
-    /// Looks some groups up, at most [`CHUNK`] keys: searches each field for all of
-    /// them and fetches what was found, and then finishes one key after the other.
+    /// Looks up several groups, at most [`CHUNK_KEYS`] keys. It searches each field
+    /// for all keys and prefetches lists and vectors. Then it finishes one key after
+    /// the other.
     fn look_up_chunk<const W: usize>(
         &self,
         groups: &[[[u64; W]; GROUP]],
@@ -205,13 +209,15 @@ impl Decomposition {
         let (listing, joining) = (self.shared.listing, self.shared.joining.max(1));
         let lists = (0..).map(|key| &buffers.lists[key * listing..][..listing]);
         let rows = buffers.rows.chunks_exact(joining);
-        let found = lists.zip(rows);
-        for ((key, winner), (lists, rows)) in groups.as_flattened().iter().zip(winners).zip(found) {
+        let searched = lists.zip(rows);
+        for ((key, winner), (lists, rows)) in
+            groups.as_flattened().iter().zip(winners).zip(searched)
+        {
             *winner = self.finish(key, lists, rows, *winner);
         }
     }
 
-    /// Searches all fields.
+    /// Searches all fields for several groups.
     fn search_chunk<const W: usize>(&self, groups: &[[[u64; W]; GROUP]], buffers: &mut Buffers) {
         let shared = &*self.shared;
         let (listing, joining) = (shared.listing, shared.joining.max(1));
@@ -240,9 +246,9 @@ impl Decomposition {
         }
     }
 
-    /// Shows the candidates that are not hidden, in the order in which they are
-    /// compared: those of the vectors, then those of each list. `show` says
-    /// whether the rest of the vectors or of the list is still wanted.
+    /// Calls `show` with each candidate that is not hidden, in the order of
+    /// comparison: first candidates of the vectors, then candidates of each list.
+    /// `show` returns false if the rest of the vectors or of the list is not needed.
     fn candidates(&self, lists: &[u32], rows: &[usize], mut show: impl FnMut(Entry) -> bool) {
         let shared = &*self.shared;
         let store = &shared.store;
@@ -264,13 +270,14 @@ impl Decomposition {
         }
     }
 
-    /// As [`look_up`](Self::look_up), with the bits of the key that decided.
+    /// Does the same as [`look_up`](Self::look_up), and sets the bits of the key that
+    /// the outcome depends on.
     ///
-    /// A rule that is better than the outcome was compared, or it is missing from
-    /// the list or from some vector of the key's values. For that the bits are
-    /// wanted that say which values these are: of fields with lists of better
-    /// rules, and of as many fields with vectors as exclude all better rules,
-    /// those of few bits first.
+    /// Each rule that is better than the outcome was compared, or it is missing from
+    /// the list or from some vector of the key's values. Then the mask needs the bits
+    /// that determine these values: in fields with lists of better rules, and in
+    /// enough fields with vectors to exclude all better rules. Fields with few such
+    /// bits come first.
     pub(super) fn look_up_masked<const W: usize>(
         &self,
         key: &[u64; W],
@@ -282,11 +289,11 @@ impl Decomposition {
         let (shared, schema) = (&*self.shared, self.rules.schema());
         let (mut lists, mut rows) = ([0; MAX_FIELDS], [0; MAX_FIELDS]);
         let (listing, joining) = self.search(key, &mut lists, &mut rows);
-        let mut wanted = [false; MAX_FIELDS];
-        for (wanted, field) in wanted.iter_mut().zip(&shared.fields) {
-            *wanted = field.has_lists && (field.first_listed as usize) < better;
+        let mut needed = [false; MAX_FIELDS];
+        for (needed, field) in needed.iter_mut().zip(&shared.fields) {
+            *needed = field.has_lists && (field.first_listed as usize) < better;
         }
-        // The number of a field with vectors, by what its bits cost.
+        // Fields with vectors: the cost in bits, the row and the field's number.
         let mut order = [(0, 0, 0); MAX_FIELDS];
         let with_rows = shared
             .fields
@@ -294,7 +301,7 @@ impl Decomposition {
             .enumerate()
             .filter(|(_, field)| field.has_rows);
         for (row, (number, field)) in with_rows.enumerate() {
-            let bits = if wanted[number] {
+            let bits = if needed[number] {
                 0
             } else {
                 field.bits(schema, key)
@@ -305,16 +312,16 @@ impl Decomposition {
         order.sort_unstable();
         let within = shared.wide.partition_point(|entry| entry.place() < better);
         for block in 0..within.div_ceil(BLOCK_RULES) {
-            let at = shared.store.summary + block;
-            let in_all = common(&shared.store.rows, &rows[..joining], at);
+            let row_block = shared.store.summary + block;
+            let in_all = common(&shared.store.rows, &rows[..joining], row_block);
             let mut bits = first_bits(within - block * BLOCK_RULES);
             let in_all: [u64; WORDS] = std::array::from_fn(|word| bits[word] & in_all[word]);
             for &(_, row, number) in order.iter() {
-                if !wanted[number] && bits == in_all {
+                if !needed[number] && bits == in_all {
                     continue;
                 }
-                wanted[number] = true;
-                let row = &shared.store.rows[rows[row] + at];
+                needed[number] = true;
+                let row = &shared.store.rows[rows[row] + row_block];
                 for (bits, row) in bits.iter_mut().zip(row.iter()) {
                     *bits &= row;
                 }
@@ -323,8 +330,8 @@ impl Decomposition {
         for (field, _) in shared
             .fields
             .iter()
-            .zip(wanted)
-            .filter(|(_, wanted)| *wanted)
+            .zip(needed)
+            .filter(|(_, needed)| *needed)
         {
             field.want(schema, key, mask);
         }
@@ -341,18 +348,18 @@ impl Decomposition {
         winner
     }
 
-    /// Each field is a table: what its lists and vectors say of the key. A last
-    /// one has all rules, and those that were compared.
+    /// Returns a trace. Each field is a table, which has the rules of the key's list
+    /// and vector. A last table has all rules, and the rules that were compared.
     pub(super) fn trace_of<const W: usize>(&self, key: &[u64; W]) -> LookupTrace {
         let (shared, schema) = (&*self.shared, self.rules.schema());
         let mut probes = Vec::with_capacity(shared.fields.len() + 1);
-        let mut all = vec![0; W];
+        let mut searched_bits = vec![0; W];
         for (table, field) in shared.fields.iter().enumerate() {
             let mut mask = vec![0; W];
             for member in &field.members {
-                let most = schema.field(member.id).max_value();
-                member.placement.set_bits(&mut mask, most);
-                member.placement.set_bits(&mut all, most);
+                let max_value = schema.field(member.id).max_value();
+                member.placement.set_bits(&mut mask, max_value);
+                member.placement.set_bits(&mut searched_bits, max_value);
             }
             let class = field.class(key);
             let list = shared.store.lists[class.list as usize..].iter();
@@ -394,7 +401,7 @@ impl Decomposition {
         });
         probes.push(Probe {
             table: shared.fields.len(),
-            mask: all,
+            mask: searched_bits,
             rules: self.rules.len(),
             compared,
             winner,

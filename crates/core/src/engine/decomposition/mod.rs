@@ -1,20 +1,19 @@
-//! `decomposition`: each field is searched by itself, and what the fields say of
-//! each rule is joined: bit vectors of rules, and lists of rules that few share.
+//! `decomposition`: searches each field by itself and joins the results: bit vectors
+//! of rules, and lists of rules whose values few rules share.
 //!
 //! # Idea
-//! Rules of many fields are told apart by a few values. Each field has the unique
-//! values of the rules (ranges: elementary intervals), and for each of them the
-//! rules that match there, as a vector of one bit for each rule, best first. A
-//! lookup searches all fields and joins the vectors 512 rules at a time; the
-//! first bit that is set in all of them is the winner, and the rest of the
-//! vectors is not read.
+//! If rules have many fields, a few values distinguish them. Each field has the
+//! unique values of the rules (ranges: elementary intervals). Each value has the
+//! rules that match there, as a vector of one bit for each rule, best first. A lookup
+//! searches all fields and joins the vectors 512 rules at a time. The first bit that
+//! is set in all vectors is the winner, and the rest of the vectors is not read.
 //!
 //! Most values of a field such as an Ethernet address are in one or two rules. A
-//! vector for each of them takes memory that grows with the square of the number
-//! of rules, to say little. So a rule that shares a value with at most `share`
-//! rules is in no vector: it is in the list of that value, and is compared when
-//! the value is met. Vectors are left to the rules that name no such value, which
-//! are few.
+//! vector for each of them takes memory that grows with the square of the number of
+//! rules, for little information. So a rule that shares a value with at most `share`
+//! rules is in no vector. It is in the list of that value, and is compared when a
+//! header has the value. Vectors have only the rules without such a value, which are
+//! few.
 //!
 //! # Data layout
 //! ```text
@@ -24,26 +23,26 @@
 //! rows:     [ summary 1101… | 1011… | 0011… ] …  bits of the rules in vectors
 //! lists:    [ 17 | 203 | - ][ 5 | - ] …          places of rules, ascending
 //! wide:     [ 3 | 4 | 18 | … ]                   the place of each bit
-//! screens:  what is looked at of a rule before all of it: see `screen`
+//! screens:  tests of a rule before the full comparison: see `screen`
 //! rules:    best first
 //! ```
-//! Values with the same rules have one class, that of values that no rule names
-//! comes first. A field has rows, lists, or both; other fields are not searched.
-//! Above `aggregate` rules in vectors, a row begins with its summary: a bit for
-//! each block of 512 rules that has any.
+//! Values with the same rules have one class. The class of values that no rule names
+//! comes first. A field has rows, lists, or both; other fields are not searched. If
+//! there are more than `aggregate` rules in vectors, a row begins with its summary: a
+//! bit for each block of 512 rules that has any.
 //!
 //! # Build
 //! 1. Choose lists and the fields of vectors: see `pick`.
 //! 2. For each field that is searched, sweep over the elementary intervals of
 //!    its rules, and store each different row and list: see `fill`.
-//! 3. Short fields with vectors become superfields: their values together are
+//! 3. Join short fields with vectors to superfields: their values together are
 //!    the index of a table, and each combination of classes has a row, the AND of
-//!    theirs. The two fields of fewest classes are joined first, then the next,
-//!    as long as all together have at most sixteen bits, `product` combinations,
-//!    and rows of 256 KiB.
+//!    the rows of its classes. The two fields with the fewest classes are joined
+//!    first, then the next, while all together have at most sixteen bits, `product`
+//!    combinations, and rows of 256 KiB.
 //!
-//! A field has as many rows as fit into its share of `mebibytes`. Where there are
-//! more sets of rules, neighbouring values share a row: the union of theirs. So a
+//! The rows of a field must fit into its share of `mebibytes`. If there are more sets
+//! of rules than rows, neighbouring values share a row: the union of their sets. So a
 //! row may have rules that do not match, and each candidate is compared in full.
 //!
 //! # Lookup
@@ -56,34 +55,32 @@
 //!         it wins; stop
 //! for each list: for its rules that beat the winner so far and pass: compare
 //! ```
-//! Batches take 64 headers through the searches, one field after the other, and
-//! fetch their rows and lists. What follows is done for one header after the other:
-//! a winner that is found early spares it most of the rest.
+//! A batch takes 64 headers through the searches, one field after the other, and
+//! prefetches their rows and lists. Then it finishes one header after the other: an
+//! early winner saves most of the remaining work of its header.
 //!
 //! # Cost
-//! n rules, d fields: lookup O(d log n) to search, v / 512 blocks of at most d
-//! rows, where v rules are in vectors, and at most d × `share` comparisons.
-//! Memory O(n): lists have at most 2 × `share` places for each rule, rows at most
-//! `mebibytes`, tables sixteen bytes for each rule and field. Building
-//! O(d n log n), and the rows. Updates are not taken; `hide` takes O(log n).
+//! n rules, d fields: lookup O(d log n) to search, v / 512 blocks of at most d rows,
+//! if v rules are in vectors, and at most d × `share` comparisons. Memory O(n): lists
+//! have at most 2 × `share` places for each rule, rows at most `mebibytes`, tables
+//! sixteen bytes for each rule and field. Build O(d n log n), and the rows. The
+//! engine takes no updates; `hide` takes O(log n).
 //!
 //! # Where we differ from the paper, and why
-//! - Lists, see above; `share=0` is without. Then all rules are in vectors, and
+//! - Lists, see above. With `share=0` there are none: all rules are in vectors, and
 //!   all fields are searched, as in the paper.
 //! - The paper stores a vector for each unique value, which is 160 MB for 10,000
-//!   rules of Table III. Ours are bounded.
+//!   rules of Table III. The memory of our vectors is bounded.
 //! - The paper groups fields by hand, also long ones, into superfields that are
-//!   searched as ranges. Ours are chosen, and have up to sixteen bits.
-//! - Hash tables have two places for each value, and a tag of 32 bits instead of
-//!   the value.
-//! - Fields of up to sixteen bits have a table of all values where rules are
-//!   many.
+//!   searched as ranges. Ours are chosen by the build, and have up to sixteen bits.
+//! - Hash tables have two places for each value, and a tag of 32 bits instead of the
+//!   value.
+//! - Fields of up to sixteen bits have a table of all values if there are many rules.
 //! - The paper's first phase runs on many cores. Ours runs on one.
 //!
 //! # References
-//! [DEC14] §III, §IV.D; F. Baboescu, G. Varghese: *Scalable Packet
-//! Classification*, SIGCOMM 2001 (summaries); R. Pagh, F. Rodler: *Cuckoo
-//! Hashing*, 2001.
+//! [DEC14] §III, §IV.D; F. Baboescu, G. Varghese: *Scalable Packet Classification*,
+//! SIGCOMM 2001 (summaries); R. Pagh, F. Rodler: *Cuckoo Hashing*, 2001.
 //!
 //! [DEC14]: crate::papers#dec14
 
@@ -118,7 +115,7 @@ use crate::simd::bits::Block;
 
 use field::Field;
 use fill::{Filling, Store, direct_bits, is_direct, join, sizes};
-use pick::{MOST_SHARED, Plan, PlanConfig, is_open};
+use pick::{MAX_SHARED, Plan, PlanConfig, is_open};
 use screen::{Entry, Screens};
 
 /// The registry entry.
@@ -136,7 +133,7 @@ pub(super) const ENGINE: Engine = Engine {
         ),
         EngineOption::whole(
             "share",
-            (0, MOST_SHARED),
+            (0, MAX_SHARED),
             8,
             "rules that share a value with at most this many are in lists, others in vectors; \
              with 0 all are in vectors, of all fields",
@@ -177,43 +174,44 @@ pub(super) const ENGINE: Engine = Engine {
     estimate: estimate::estimate,
 };
 
-/// The most rules: their places have 32 bits.
-const MOST_RULES: usize = 1 << 28;
+/// The largest number of rules: their places have 32 bits.
+const MAX_RULES: usize = 1 << 28;
 
-/// Blocks that count as one step of work while building.
-const STEP_BLOCKS: usize = 32;
+/// Blocks that count as one step of work in a build.
+const BLOCKS_PER_STEP: usize = 32;
 
-/// The most bytes of a superfield's vectors: a part of the second-level cache.
+/// Largest number of bytes of a superfield's vectors: a part of the second-level
+/// cache.
 const SUPERFIELD_BYTES: usize = 256 << 10;
 
-/// The most bits of a superfield, and of a field in it.
+/// Largest number of bits of a superfield, and of a field in a superfield.
 const SUPERFIELD_BITS: u32 = 16;
 const SHORT_BITS: u32 = 12;
 
-/// Bytes of all vectors for each rule, and at least, by default.
-const ROW_BYTES: usize = 512;
-const LEAST_ROW_BYTES: usize = 4 << 20;
+/// Default limit on bytes of all vectors: for each rule, and at least.
+const ROW_BYTES_PER_RULE: usize = 512;
+const MIN_ROW_BYTES: usize = 4 << 20;
 
-/// Refuses more rules than can be numbered.
+/// Refuses more rules than the engine can number.
 fn check_rules(rules: usize) -> Result<(), BuildError> {
-    if rules > MOST_RULES {
+    if rules > MAX_RULES {
         return Err(BuildError::EngineFull {
             engine: ENGINE.name.to_owned(),
             rules,
-            limit: MOST_RULES,
+            limit: MAX_RULES,
         });
     }
     Ok(())
 }
 
-/// What only tests and estimates change.
+/// Settings that only tests and estimates change.
 #[derive(Clone, Copy)]
 struct Tuning {
-    /// Rules that a field must take from the vectors to have lists.
+    /// The smallest number of rules for which a field gets lists.
     least_listed: usize,
-    /// By how much fewer rules a sample shares a value than all rules do.
+    /// The number of all rules that share a value, divided by the number in a sample.
     fewer_shared: f64,
-    /// Which bits of hashes are looked at.
+    /// A mask over hashes.
     hash_bits: u64,
 }
 
@@ -234,26 +232,26 @@ impl Family for AnyWidth {
     type At<const W: usize> = Decomposition;
 }
 
-/// Rules by what each field says of them. Duplicates share all but what is
-/// hidden.
+/// The engine: rules in the vectors and lists of their fields. Duplicates share
+/// everything except the hidden bits.
 #[derive(Clone)]
 struct Decomposition {
     isa: Isa,
-    /// Whether joining stops at the first rule.
+    /// True if joining stops at the first rule.
     stops: bool,
     rules: RankedRules,
     shared: Arc<Shared>,
 }
 
-/// What does not change.
+/// The data that never changes.
 struct Shared {
     fields: Vec<Field>,
-    /// How many fields have lists, and how many have vectors.
+    /// The number of fields with lists, and the number of fields with vectors.
     listing: usize,
     joining: usize,
     store: Store,
     screens: Screens,
-    /// The rule of each bit of the vectors, by ascending place.
+    /// The rule of each bit of the vectors, in ascending order of places.
     wide: Vec<Entry>,
 }
 
@@ -287,11 +285,11 @@ impl Decomposition {
     }
 }
 
-/// The most bytes of all vectors.
+/// Returns the largest number of bytes of all vectors.
 fn most_row_bytes(options: &EngineOptions, rules: usize) -> usize {
     match options.value("mebibytes") {
         OptionValue::Whole(mebibytes) => mebibytes.saturating_mul(1 << 20),
-        _ => rules.saturating_mul(ROW_BYTES).max(LEAST_ROW_BYTES),
+        _ => rules.saturating_mul(ROW_BYTES_PER_RULE).max(MIN_ROW_BYTES),
     }
 }
 
@@ -336,8 +334,15 @@ impl Shared {
         for id in single {
             fields.push(filling.fill(id, plan.joined.contains(&id), &mut store, monitor)?);
         }
-        let most = options.whole("product");
-        Self::group(&filling, &grouped, most, &mut store, &mut fields, monitor)?;
+        let max_product = options.whole("product");
+        Self::group(
+            &filling,
+            &grouped,
+            max_product,
+            &mut store,
+            &mut fields,
+            monitor,
+        )?;
         store.finish(monitor)?;
         monitor.memory().keep(bytes_of::<Entry>(plan.wide.len()))?;
         let mut wide = Vec::with_capacity(plan.wide.len());
@@ -355,11 +360,12 @@ impl Shared {
         })
     }
 
-    /// Makes superfields of short fields, those of few classes first.
+    /// Makes superfields of short fields, in ascending order of their numbers of
+    /// classes.
     fn group(
         filling: &Filling<'_>,
         ids: &[FieldId],
-        most: usize,
+        max_product: usize,
         store: &mut Store,
         fields: &mut Vec<Field>,
         monitor: &mut Monitor<'_>,
@@ -374,14 +380,16 @@ impl Shared {
         }
         short.sort_by_key(|field| field.classes.len());
         let row_bytes = bytes_of::<Block>(store.row_blocks).max(1);
-        let most = most.min(SUPERFIELD_BYTES / row_bytes);
+        let max_product = max_product.min(SUPERFIELD_BYTES / row_bytes);
         let mut group: Vec<Field> = Vec::new();
         for field in short {
-            let all = || group.iter().chain([&field]);
-            let bits = all().map(|field| direct_bits(&field.search)).sum::<u32>();
-            let classes = all().map(|field| field.classes.len());
+            let members = || group.iter().chain([&field]);
+            let bits = members()
+                .map(|field| direct_bits(&field.search))
+                .sum::<u32>();
+            let classes = members().map(|field| field.classes.len());
             let product = classes.fold(1, usize::saturating_mul);
-            if !group.is_empty() && (bits > SUPERFIELD_BITS || product > most) {
+            if !group.is_empty() && (bits > SUPERFIELD_BITS || product > max_product) {
                 let group = std::mem::take(&mut group);
                 fields.push(join(group, &apart, store, monitor)?);
             }
@@ -404,8 +412,8 @@ impl Shared {
     }
 }
 
-/// The most vectors of a field, so that those of all fields fit: fields that
-/// need fewer leave the rest to others.
+/// Returns the largest number of vectors of a field, so that the vectors of all
+/// fields fit in memory. Fields that need fewer vectors leave more to other fields.
 fn most_rows(
     rules: &RankedRules,
     plan: &Plan,
@@ -414,22 +422,22 @@ fn most_rows(
     monitor: &mut Monitor<'_>,
 ) -> Result<usize, BuildError> {
     let row_bytes = bytes_of::<Block>(row_blocks).max(1);
-    let mut left = most_row_bytes(options, rules.len()) / row_bytes;
+    let mut rows_left = most_row_bytes(options, rules.len()) / row_bytes;
     let mut needed = Vec::with_capacity(plan.joined.len());
     for &id in &plan.joined {
-        let places = plan.wide.iter().map(|&place| place as usize);
-        let named = places.filter(|&place| !is_open(rules, place, id)).count();
+        let wide = plan.wide.iter().map(|&place| place as usize);
+        let named = wide.filter(|&place| !is_open(rules, place, id)).count();
         needed.push(2 * named + 1);
         monitor.work(plan.wide.len() / 8)?;
     }
     needed.sort_unstable();
     let mut fields = needed.len();
     for needed in needed {
-        let share = left / fields;
+        let share = rows_left / fields;
         if needed > share {
             return Ok(share);
         }
-        left -= needed;
+        rows_left -= needed;
         fields -= 1;
     }
     Ok(usize::MAX)

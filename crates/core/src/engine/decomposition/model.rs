@@ -1,21 +1,22 @@
-//! What a lookup does, counted in the built structure: the performance model of
+//! Counts the work of a lookup in the built structure: the performance model of
 //! [DEC14] §IV.C.
 //!
 //! # Idea
-//! What a search of a field reads follows from the structure alone: a line for
+//! The structure alone determines the reads of a field's search: a cache line for
 //! each level of a range tree, two entries of a hash table, one entry of a table of
-//! all values. How many blocks of vectors are joined and how many candidates there
-//! are depends on headers as well, so some headers that rules match are looked up,
-//! and that is counted. Both together are the work of a lookup; its time is the
-//! machine's.
+//! all values. The numbers of joined blocks and of candidates also depend on headers.
+//! So they are counted over lookups of headers that rules match. Both together are
+//! the work of a lookup. The machine determines its time.
 //!
 //! # Where we differ from the paper, and why
-//! - The paper computes levels and values from the number of rules and the ratio
-//!   of unique values (eq. 1). We have the structure, and count.
-//! - The paper takes the joining to end halfway, µ ≈ 0.5. We count where it ends.
+//! - The paper computes levels and values from the number of rules and the ratio of
+//!   unique values (eq. 1). We count them in the structure.
+//! - The paper assumes that joining ends halfway, µ ≈ 0.5. We count where it ends.
 //! - The paper counts instructions in machine code. Ours are fitted to measured
-//!   times, and to few lines of memory lookups wait: other lookups go on meanwhile.
-//! - Candidates, which the paper has not: there a bit says that a rule matches.
+//!   times. Lookups wait for few cache lines, because other lookups run during the
+//!   wait.
+//! - We count candidates. The paper has none, because there a bit means that a rule
+//!   matches.
 //!
 //! [DEC14]: crate::papers#dec14
 
@@ -33,26 +34,26 @@ use crate::schema::MAX_FIELDS;
 use crate::simd::bits::Block;
 
 // Instructions of each operation: estimates from the source, not counted in machine
-// code, as [DEC14] Table VII does.
-/// A lookup besides what follows.
-const LOOKUP: f64 = 60.0;
-/// Reading a node of a range tree, searching a hash table or a table of all values.
-pub(super) const NODE: f64 = 14.0;
-pub(super) const HASH: f64 = 26.0;
-pub(super) const TABLE: f64 = 12.0;
-/// A step of joining, and each block in it.
-const STEP: f64 = 30.0;
-const BLOCK: f64 = 3.0;
-/// Going to a list, looking at a tag, and comparing a rule of four key words or
-/// fewer; each further word is one more in four.
-const LIST: f64 = 14.0;
-const ENTRY: f64 = 12.0;
-const COMPARE: f64 = 50.0;
-const COMPARE_WORD: f64 = 6.0;
+// code as in [DEC14] Table VII.
+/// Fixed cost of a lookup.
+const LOOKUP_INSTRUCTIONS: f64 = 60.0;
+/// To read a node of a range tree, and to search a hash table or a table of all
+/// values.
+pub(super) const NODE_INSTRUCTIONS: f64 = 14.0;
+pub(super) const HASH_INSTRUCTIONS: f64 = 26.0;
+pub(super) const TABLE_INSTRUCTIONS: f64 = 12.0;
+/// For a step of joining, and for each block in it.
+const STEP_INSTRUCTIONS: f64 = 30.0;
+const BLOCK_INSTRUCTIONS: f64 = 3.0;
+/// To go to a list, to test a tag, and to compare a rule of four key words or fewer;
+/// each further word is one more in four.
+const LIST_INSTRUCTIONS: f64 = 14.0;
+const ENTRY_INSTRUCTIONS: f64 = 12.0;
+const COMPARE_INSTRUCTIONS: f64 = 50.0;
+const COMPARE_WORD_INSTRUCTIONS: f64 = 6.0;
 
-/// What operations cost by measurement, in instructions. Branches that are not
-/// foreseen are part of that: measurements do not tell them from what stands before
-/// them.
+/// Measured costs of operations, in instructions. They include mispredicted branches,
+/// because measurements do not separate branches from the instructions before them.
 struct Fitted {
     lookup: f64,
     node: f64,
@@ -63,11 +64,11 @@ struct Fitted {
     list: f64,
     entry: f64,
     compare: f64,
-    /// The share of lines that are waited for.
+    /// The share of cache lines that a lookup waits for.
     waited: f64,
 }
 
-/// In batches and alone; what they were fitted to: see `crate::estimate`.
+/// In batches and single. `crate::estimate` describes the measurements behind them.
 const BATCH: Fitted = Fitted {
     lookup: 104.0,
     node: 40.0,
@@ -93,10 +94,10 @@ const SINGLE: Fitted = Fitted {
     waited: 0.08,
 };
 
-/// Headers that are looked up to count.
-const HEADERS: usize = 256;
+/// The number of headers that are looked up to count.
+const SAMPLE_HEADERS: usize = 256;
 
-/// What a lookup does, in the mean, and how much memory it does it in.
+/// Mean counts of a lookup, and the size of the memory that it reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Counts {
     /// Nodes of range trees that are read.
@@ -107,15 +108,15 @@ pub(super) struct Counts {
     /// Steps of joining, and blocks of vectors that they read.
     pub(super) steps: f64,
     pub(super) blocks: f64,
-    /// Entries whose tag is looked at, and rules that are compared.
+    /// Entries whose tag is tested, and rules that are compared.
     pub(super) entries: f64,
     pub(super) compared: f64,
-    /// Lists that are met which are not empty.
+    /// Lists that are visited and not empty.
     pub(super) lists: f64,
-    /// Lines of a rule, and words of a key.
+    /// Cache lines of a rule, and words of a key.
     pub(super) rule_lines: f64,
     pub(super) key_words: f64,
-    /// Bytes of searches and classes, of lists and vectors, and of rules.
+    /// Bytes of searches and classes, of lists, of vectors, and of rules.
     pub(super) search_bytes: usize,
     pub(super) list_bytes: usize,
     pub(super) row_bytes: usize,
@@ -123,7 +124,7 @@ pub(super) struct Counts {
 }
 
 impl Decomposition {
-    /// Counts what lookups of headers that rules match do.
+    /// Counts the work of lookups of headers that rules match.
     pub(super) fn counts(&self) -> Counts {
         let shared = &*self.shared;
         let mut counts = Counts {
@@ -131,7 +132,7 @@ impl Decomposition {
             list_bytes: bytes_of::<Entry>(shared.store.lists.len() + shared.wide.len()),
             row_bytes: bytes_of::<Block>(shared.store.rows.len()),
             rule_bytes: self.rules.bytes(),
-            // A rule may begin anywhere in a line.
+            // A rule may begin anywhere in a cache line.
             rule_lines: (self.rules.schema().rule_words() as f64 - 1.0) / 8.0 + 1.0,
             key_words: self.rules.schema().key_words() as f64,
             ..Counts::default()
@@ -145,7 +146,7 @@ impl Decomposition {
                 }
             }
         }
-        let headers = HEADERS.min(self.rules.len());
+        let headers = SAMPLE_HEADERS.min(self.rules.len());
         let mut sums = Sums::default();
         let schema = self.rules.schema();
         let mut key = vec![0; schema.key_words()];
@@ -166,20 +167,20 @@ impl Decomposition {
         counts
     }
 
-    /// Adds what a lookup does with a key.
+    /// Adds the counts of a key's lookup to `sums`.
     fn count(&self, key: &[u64], sums: &mut Sums) {
         let (shared, store) = (&*self.shared, &self.shared.store);
         let (mut lists, mut rows) = ([0; MAX_FIELDS], [0; MAX_FIELDS]);
         let (listing, joining) = self.search(key, &mut lists, &mut rows);
         let rows = &rows[..joining];
         let mut bound = self.rules.len();
-        let mut from = 0;
-        while !self.is_behind(from, bound)
-            && let Some((block, bits)) = self.next_joined(rows, from)
+        let mut next_block = 0;
+        while !self.is_behind(next_block, bound)
+            && let Some((block, bits)) = self.next_joined(rows, next_block)
         {
-            // Summaries pass over blocks, 512 of them in a step.
+            // Summaries skip blocks, 512 blocks in a step.
             sums.steps += match store.summary {
-                0 => block + 1 - from,
+                0 => block + 1 - next_block,
                 _ => 2,
             };
             for bit in places(&bits, block) {
@@ -189,9 +190,9 @@ impl Decomposition {
                 }
                 bound = bound.min(self.try_entry(key, entry, sums));
             }
-            from = block + 1;
+            next_block = block + 1;
         }
-        if from == 0 && store.row_blocks > 0 {
+        if next_block == 0 && store.row_blocks > 0 {
             sums.steps += if store.summary > 0 {
                 1
             } else {
@@ -210,7 +211,7 @@ impl Decomposition {
         }
     }
 
-    /// The place of a rule that matches, or that above all.
+    /// Returns the place of the entry's rule if it matches; otherwise `usize::MAX`.
     fn try_entry(&self, key: &[u64], entry: Entry, sums: &mut Sums) -> usize {
         sums.entries += 1;
         if !self.shared.screens.passes_words(entry, key) {
@@ -223,11 +224,11 @@ impl Decomposition {
         }
     }
 
-    /// Counts for people, and for those who predict times.
+    /// Counts for reports and for predictions of times.
     pub(super) fn work_metrics(&self) -> Vec<Metric> {
         let counts = self.counts();
         let joining = self.shared.joining.max(1) as f64;
-        let comparison = COMPARE + COMPARE_WORD * counts.key_words;
+        let comparison = COMPARE_INSTRUCTIONS + COMPARE_WORD_INSTRUCTIONS * counts.key_words;
         vec![
             Metric::ratio("range tree nodes a lookup", counts.levels),
             Metric::ratio("hash tables a lookup", counts.hashes),
@@ -242,11 +243,14 @@ impl Decomposition {
             Metric::ratio("fitted instructions, single", SINGLE.instructions(&counts)),
             Metric::ratio("lines waited for, batch", BATCH.lines(&counts)),
             Metric::ratio("lines waited for, single", SINGLE.lines(&counts)),
-            Metric::ratio("instructions of a tree node", NODE),
-            Metric::ratio("instructions of a hash table", HASH),
-            Metric::ratio("instructions of a table", TABLE),
-            Metric::ratio("instructions of a step", STEP + BLOCK * joining),
-            Metric::ratio("instructions of an entry", ENTRY),
+            Metric::ratio("instructions of a tree node", NODE_INSTRUCTIONS),
+            Metric::ratio("instructions of a hash table", HASH_INSTRUCTIONS),
+            Metric::ratio("instructions of a table", TABLE_INSTRUCTIONS),
+            Metric::ratio(
+                "instructions of a step",
+                STEP_INSTRUCTIONS + BLOCK_INSTRUCTIONS * joining,
+            ),
+            Metric::ratio("instructions of an entry", ENTRY_INSTRUCTIONS),
             Metric::ratio("instructions of a comparison", comparison),
             Metric::ratio("lines of searches a lookup", counts.search_lines()),
             Metric::ratio(
@@ -267,33 +271,33 @@ impl Counts {
     }
 
     fn instructions(&self) -> f64 {
-        LOOKUP
-            + self.levels * NODE
-            + self.hashes * HASH
-            + self.tables * TABLE
-            + self.steps * STEP
-            + self.blocks * BLOCK
-            + self.lists * LIST
-            + self.entries * ENTRY
-            + self.compared * (COMPARE + COMPARE_WORD * self.key_words)
+        LOOKUP_INSTRUCTIONS
+            + self.levels * NODE_INSTRUCTIONS
+            + self.hashes * HASH_INSTRUCTIONS
+            + self.tables * TABLE_INSTRUCTIONS
+            + self.steps * STEP_INSTRUCTIONS
+            + self.blocks * BLOCK_INSTRUCTIONS
+            + self.lists * LIST_INSTRUCTIONS
+            + self.entries * ENTRY_INSTRUCTIONS
+            + self.compared * (COMPARE_INSTRUCTIONS + COMPARE_WORD_INSTRUCTIONS * self.key_words)
     }
 
-    /// Lines that a lookup reads.
+    /// Cache lines that a lookup reads.
     fn lines(&self) -> f64 {
         self.search_lines() + self.lists + self.blocks + self.compared * self.rule_lines
     }
 
-    /// Bytes of all that is read.
+    /// Bytes of all structures that a lookup reads.
     fn bytes(&self) -> usize {
         self.search_bytes + self.list_bytes + self.row_bytes + self.rule_bytes
     }
 
-    /// The work of a header of a batch.
+    /// The work for one header of a batch.
     pub(super) fn batch(&self) -> Work {
         BATCH.work(self)
     }
 
-    /// The work of a header that is looked up alone.
+    /// The work of a single lookup.
     pub(super) fn single(&self) -> Work {
         SINGLE.work(self)
     }
@@ -321,7 +325,7 @@ impl Fitted {
     }
 }
 
-/// What some lookups do together.
+/// Sums over several lookups.
 #[derive(Default)]
 struct Sums {
     steps: usize,

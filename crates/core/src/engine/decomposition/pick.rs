@@ -1,24 +1,23 @@
-//! Which rules go to lists and which to bit vectors, and which fields are
-//! searched.
+//! Divides rules between lists and bit vectors, and chooses the fields to search.
 //!
 //! # Lists
-//! A rule that shares its match of some field with few others need not be in any
-//! vector: the few rules of that field's value are compared. Two rules *share* a
-//! field if both name values there and some value matches both. A rule may go to
-//! the list of a field that it shares with at most `share` rules, itself
-//! included. So no list is longer than that, and no rule is in more than
-//! `2 * share` of them.
+//! If a rule shares its match of some field with few other rules, it need not be in
+//! any vector: the few rules with that field's value are compared. Two rules *share*
+//! a field if both name values there and some value matches both. A rule may go to
+//! the list of a field that it shares with at most `share` rules, itself included. So
+//! no list is longer than `share`, and no rule is in more than `2 * share` lists.
 //!
-//! Each field that has lists is one more search. So they are chosen greedily:
-//! first the field where most rules may go, then that where most of the others
-//! may, as long as a field takes a block's worth of rules from the vectors. A
-//! rule goes to that chosen field where it shares with the fewest.
+//! Each field with lists is one more search. So the fields are chosen greedily: first
+//! the field whose lists can have the most rules, then the field whose lists can have
+//! the most of the remaining rules, as long as a field takes a block's worth of rules
+//! from the vectors. Each rule goes to the chosen field that it shares with the
+//! fewest rules.
 //!
 //! # Vectors
-//! What the vectors say is confirmed by comparing the rule, so a field may be
-//! left out: that costs comparisons and saves a search and a vector. Some of the
-//! rules and some headers are drawn, and the field that excludes most of the
-//! wrong candidates is added, as long as that saves more than it costs.
+//! A comparison of the rule confirms each candidate of the vectors. So a field may be
+//! left out: this costs comparisons, and saves a search and a vector. Samples of
+//! rules and headers are drawn. The field that excludes most of the wrong candidates
+//! is added, as long as this saves more than it costs.
 
 use crate::engine::ranked::RankedRules;
 use crate::error::BuildError;
@@ -32,39 +31,38 @@ use crate::sort::sort;
 use super::BLOCK_RULES;
 use super::screen::{NO_SCREEN, Rarest};
 
-/// The field of a rule that is in the vectors.
-pub(super) const WIDE: u8 = u8::MAX;
+/// The list number of a rule that is in the vectors and in no list.
+pub(super) const NO_LIST: u8 = u8::MAX;
 
-/// A match that is shared with more rules than may be asked for, or is open.
-const MANY: u8 = u8::MAX;
+/// The count of rules that share an open match, or a match shared by too many rules.
+const SHARED_BY_MANY: u8 = u8::MAX;
 
-/// The largest number of rules that a list may have.
-pub(super) const MOST_SHARED: usize = MANY as usize - 1;
+/// The largest number of rules in a list.
+pub(super) const MAX_SHARED: usize = SHARED_BY_MANY as usize - 1;
 
-/// Headers and rules that are drawn to choose the fields of vectors.
-const HEADERS: usize = 64;
-const RULES: usize = 256;
+/// The number of headers and rules that are drawn to choose the fields of vectors.
+const SAMPLE_HEADERS: usize = 64;
+const SAMPLE_RULES: usize = 256;
 
-// Prices in nanoseconds, of which only the ratios matter: batches over fifteen
-// fields at 10,000 rules, November 2026.
-/// Looking at the tag of a candidate (estimated, not measured yet), and comparing one
-/// that passes.
+// Prices in nanoseconds. Only their ratios matter. From batches over fifteen fields
+// at 10,000 rules, November 2026.
+/// To test the tag of a candidate (estimated, not measured yet), and to compare a
+/// candidate that passes.
 const SCREEN_NS: f64 = 1.5;
 const COMPARE_NS: f64 = 8.0;
-/// Searching a field for each doubling of its values, and joining a block.
+/// To search a field, for each doubling of its values; and to join a block.
 const SEARCH_NS: f64 = 0.4;
 const BLOCK_NS: f64 = 0.7;
-/// Blocks that are joined before the first rule is found, at most.
-const READ_BLOCKS: usize = 4;
+/// The largest number of blocks that are joined before the first rule is found.
+const MAX_READ_BLOCKS: usize = 4;
 
-/// What goes where.
+/// The division of rules, and the fields that are searched.
 pub(super) struct Plan {
-    /// For each place the field in whose lists the rule is, or [`WIDE`].
+    /// For each place, the field with the rule's list, or [`NO_LIST`].
     pub(super) list_of: Vec<u8>,
     /// The places of the rules in the vectors, ascending.
     pub(super) wide: Vec<u32>,
-    /// For each place the field in which the rule has a screen, or
-    /// [`NO_SCREEN`].
+    /// For each place, the field with the rule's screen, or [`NO_SCREEN`].
     pub(super) screen_of: Vec<u8>,
     /// Fields with lists.
     pub(super) listed: Vec<FieldId>,
@@ -72,22 +70,22 @@ pub(super) struct Plan {
     pub(super) joined: Vec<FieldId>,
 }
 
-/// What decides how rules are divided.
+/// Settings for the division of rules.
 #[derive(Clone, Copy)]
 pub(super) struct PlanConfig {
-    /// The most rules of a list; 0 for no lists.
+    /// The largest number of rules in a list; 0 for no lists.
     pub(super) share: usize,
-    /// Rules that a field must take from the vectors to have lists.
+    /// The smallest number of rules for which a field gets lists.
     pub(super) least: usize,
-    /// Whether vectors have all fields that are not open.
+    /// True if all fields that are not open have vectors.
     pub(super) all_fields: bool,
 }
 
 impl Plan {
-    /// Chooses. The memory of the plan is counted as taken.
+    /// Chooses lists and fields. Counts the memory of the plan as working memory.
     ///
     /// # Errors
-    /// [`BuildError::Stopped`], [`BuildError::TooManyPeakBytes`]
+    /// [`BuildError::Stopped`] and [`BuildError::TooManyPeakBytes`].
     pub(super) fn make(
         rules: &RankedRules,
         config: PlanConfig,
@@ -97,7 +95,7 @@ impl Plan {
         monitor.begin("choosing fields", rules.len().saturating_mul(fields))?;
         monitor.memory().take(rules.len())?;
         let mut plan = Plan {
-            list_of: vec![WIDE; rules.len()],
+            list_of: vec![NO_LIST; rules.len()],
             wide: Vec::new(),
             screen_of: Vec::new(),
             listed: Vec::new(),
@@ -113,10 +111,10 @@ impl Plan {
                 rarest.screens(&plan.list_of, monitor)?
             }
         };
-        let count = plan.list_of.iter().filter(|&&list| list == WIDE).count();
+        let count = plan.list_of.iter().filter(|&&list| list == NO_LIST).count();
         monitor.memory().take(bytes_of::<u32>(count))?;
         let wide = (0..=u32::MAX).zip(&plan.list_of);
-        let wide = wide.filter(|(_, list)| **list == WIDE);
+        let wide = wide.filter(|(_, list)| **list == NO_LIST);
         plan.wide = Vec::with_capacity(count);
         plan.wide.extend(wide.map(|(place, _)| place));
         plan.joined = match config.all_fields {
@@ -126,7 +124,7 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Bytes of a plan.
+    /// Bytes held by the plan.
     pub(super) fn bytes(&self) -> usize {
         self.list_of.capacity() + self.screen_of.capacity() + bytes_of::<u32>(self.wide.capacity())
     }
@@ -144,24 +142,24 @@ impl Plan {
         }
         let bytes = count.saturating_mul(schema.fields().len());
         monitor.memory().take(bytes)?;
-        // Field by field.
-        let mut shared = vec![MANY; bytes];
+        // One row for each field.
+        let mut shared = vec![SHARED_BY_MANY; bytes];
         for (id, shared) in schema.field_ids().zip(shared.chunks_exact_mut(count)) {
             count_shared(rules, id, shared, &mut rarest, monitor)?;
         }
-        let most = u8::try_from(config.share.min(MOST_SHARED)).unwrap_or(MANY - 1);
+        let max_shared = u8::try_from(config.share.min(MAX_SHARED)).unwrap_or(SHARED_BY_MANY - 1);
         let has_lists = config.share > 0 && count >= config.least.max(1);
-        // No field is taken twice: that would list no further rule.
+        // A field is never chosen twice, because it would list no further rule.
         for _ in schema.field_ids().take_while(|_| has_lists) {
             let free = |shared: &[u8]| {
                 let rules = shared.iter().zip(&self.list_of);
                 rules
-                    .filter(|&(&shared, &list)| shared <= most && list == WIDE)
+                    .filter(|&(&shared, &list)| shared <= max_shared && list == NO_LIST)
                     .count()
             };
             let ids = schema.field_ids().zip(shared.chunks_exact(count));
             let best = ids.map(|(id, shared)| (free(shared), id, shared));
-            // The first of those that take as many.
+            // Of fields with equal numbers, chooses the first.
             let best = best.reduce(|best, next| if next.0 > best.0 { next } else { best });
             let Some((_, id, of_best)) = best.filter(|best| best.0 >= config.least.max(1)) else {
                 break;
@@ -169,17 +167,17 @@ impl Plan {
             self.listed.push(id);
             let number = u8::try_from(id.index()).expect("a field's index is a byte");
             for (list, &shared) in self.list_of.iter_mut().zip(of_best) {
-                if *list == WIDE && shared <= most {
+                if *list == NO_LIST && shared <= max_shared {
                     *list = number;
                 }
             }
             monitor.work(count)?;
         }
-        // Each to the shortest of the lists where it may go.
+        // Moves each rule to the shortest list that it may be in.
         for (place, list) in self.list_of.iter_mut().enumerate() {
             let shared = |id: FieldId| shared[id.index() * count + place];
             let best = self.listed.iter().min_by_key(|&&id| shared(id));
-            if let Some(id) = best.filter(|&&id| shared(id) <= most) {
+            if let Some(id) = best.filter(|&&id| shared(id) <= max_shared) {
                 *list = u8::try_from(id.index()).expect("a field's index is a byte");
             }
             monitor.work(usize::from(place % 8 == 0))?;
@@ -195,24 +193,24 @@ impl Plan {
         Ok(rarest)
     }
 
-    /// The fields that some rule in the vectors does not leave open.
+    /// Returns the fields that are not open in every rule of the vectors.
     fn constrained(
         &self,
         rules: &RankedRules,
         monitor: &mut Monitor<'_>,
     ) -> Result<Vec<FieldId>, BuildError> {
-        let mut found = Vec::new();
+        let mut constrained = Vec::new();
         for id in rules.schema().field_ids() {
-            let places = self.wide.iter().map(|&place| place as usize);
-            if { places }.any(|place| !is_open(rules, place, id)) {
-                found.push(id);
+            let wide = self.wide.iter().map(|&place| place as usize);
+            if { wide }.any(|place| !is_open(rules, place, id)) {
+                constrained.push(id);
             }
             monitor.work(self.wide.len())?;
         }
-        Ok(found)
+        Ok(constrained)
     }
 
-    /// The fields that tell most of the rules in the vectors from headers.
+    /// Chooses the fields that exclude the most rules of the vectors.
     #[allow(clippy::cast_precision_loss)] // prices
     fn choose_joined(
         &self,
@@ -220,13 +218,16 @@ impl Plan {
         monitor: &mut Monitor<'_>,
     ) -> Result<Vec<FieldId>, BuildError> {
         let schema = rules.schema();
-        let (headers, count) = (HEADERS.min(rules.len()), RULES.min(self.wide.len()));
+        let (headers, count) = (
+            SAMPLE_HEADERS.min(rules.len()),
+            SAMPLE_RULES.min(self.wide.len()),
+        );
         if count == 0 {
             return Ok(Vec::new());
         }
         let bytes = bytes_of::<u64>(headers * count);
         monitor.memory().take(bytes)?;
-        // A bit for each field in which a rule does not match a header.
+        // A bit for each field that excludes the rule for the header.
         let mut excluded = vec![0_u64; headers * count];
         let drawn = |number: usize| self.wide[number * self.wide.len() / count] as usize;
         let screens: Vec<u64> = (0..count)
@@ -246,7 +247,7 @@ impl Plan {
             }
         }
         let weight = self.wide.len() as f64 / (headers * count) as f64;
-        let blocks = self.wide.len().div_ceil(BLOCK_RULES).min(READ_BLOCKS) as f64;
+        let blocks = self.wide.len().div_ceil(BLOCK_RULES).min(MAX_READ_BLOCKS) as f64;
         let mut joined = Vec::new();
         loop {
             let saved = |id: FieldId| {
@@ -284,14 +285,14 @@ impl Plan {
     }
 }
 
-/// Whether a rule matches all values of a field.
+/// True if a rule matches all values of a field.
 pub(super) fn is_open(rules: &RankedRules, place: usize, id: FieldId) -> bool {
     rules.ends(place, id) == (0, rules.schema().field(id).max_value())
 }
 
-/// A value of a header that some rule matches, at least in the fields that the
-/// rule names. The others have any value, the smallest, the largest, or one that
-/// another rule names.
+/// Draws a field's value of a header that some rule matches, at least in the fields
+/// that the rule names. In its open fields, the value is random, 0, the largest
+/// value, or a value that another rule names.
 pub(super) fn drawn_value(
     rules: &RankedRules,
     id: FieldId,
@@ -299,21 +300,21 @@ pub(super) fn drawn_value(
     headers: usize,
     state: &mut u64,
 ) -> u128 {
-    let most = rules.schema().field(id).max_value();
+    let max_value = rules.schema().field(id).max_value();
     let random = u128::from(splitmix(state)) << 64 | u128::from(splitmix(state));
     let place = header * rules.len() / headers;
-    let other = usize::try_from(random % rules.len() as u128).unwrap_or(0);
+    let other_place = usize::try_from(random % rules.len() as u128).unwrap_or(0);
     let is_open = is_open(rules, place, id);
-    let (low, high) = rules.ends(if is_open { other } else { place }, id);
+    let (low, high) = rules.ends(if is_open { other_place } else { place }, id);
     match splitmix(state) % 4 {
-        0 if is_open => random & most,
+        0 if is_open => random & max_value,
         0 | 1 => low,
         _ => high,
     }
 }
 
-/// With how many rules each one shares a field, itself included; [`MANY`] where
-/// the field is open.
+/// Counts for each rule the rules that share a field with it, including itself. The
+/// count is [`SHARED_BY_MANY`] if the field is open.
 fn count_shared(
     rules: &RankedRules,
     id: FieldId,
@@ -339,9 +340,9 @@ fn count_shared(
     for (place, shared) in shared.iter_mut().enumerate() {
         if named(&place) {
             let (low, high) = rules.ends(place, id);
-            let begun = lows.partition_point(|&other| other <= high);
-            let ended = highs.partition_point(|&other| other < low);
-            *shared = u8::try_from(begun - ended).unwrap_or(MANY);
+            let begun = lows.partition_point(|&end| end <= high);
+            let ended = highs.partition_point(|&end| end < low);
+            *shared = u8::try_from(begun - ended).unwrap_or(SHARED_BY_MANY);
             if rules.schema().placement(id).get(rules.rule(place).mask) != 0 {
                 let count = u32::try_from(begun - ended).unwrap_or(u32::MAX);
                 rarest.note(place, count, number);
@@ -357,7 +358,7 @@ fn count_shared(
 /// Some of the rules, for their projection on a field.
 pub(super) struct Subset<'a> {
     pub(super) rules: &'a RankedRules,
-    /// Ascending.
+    /// In ascending order.
     pub(super) places: &'a [u32],
 }
 

@@ -1,17 +1,17 @@
-//! Screens: what is looked at of a rule before all of it is compared.
+//! Screens: tests of a rule before the full comparison.
 //!
 //! # Idea
-//! A list or a vector says of a rule that it matches in one field, or in a few.
-//! Most of these candidates match the key no further, and comparing them reads
-//! several cache lines. So each entry of a list, and of the vectors' places, has
-//! besides the rule's place a *tag*: a hash of the rule's bits in another field.
-//! It is the field whose value the fewest rules share. The same hash of the key
-//! excludes nearly all wrong candidates, with what is in one word:
+//! A list or a vector shows that a rule matches in one field, or in a few. Most of
+//! these candidates do not match in other fields, and comparing them reads several
+//! cache lines. So each entry of a list, and of the vectors' places, has the rule's
+//! place and a *tag*: a hash of the rule's bits in another field. It is the field
+//! whose value the fewest rules share. The same hash of the key excludes nearly all
+//! wrong candidates, with the data of one word:
 //! ```text
 //! entry:   [ screen 8 | tag 24 | place 32 ]
-//! screens: [ word, mask ] …              at most 255, and one that passes all
+//! screens: [ word, mask ] …              at most 255, and screen 0 that passes all
 //! ```
-//! A tag excludes no rule that matches; rules that pass are compared in full.
+//! A tag excludes no rule that matches. Rules that pass are compared in full.
 
 use hashbrown::HashMap;
 
@@ -22,12 +22,12 @@ use crate::monitor::Monitor;
 use crate::schema::{FieldId, Schema};
 use crate::seed::MapState;
 
-/// The place of a rule, and what is known of it.
+/// The place of a rule, with its screen and tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Entry(u64);
 
 impl Entry {
-    /// Behind the last entry of a list. Its place is above all others.
+    /// The end of a list. Its place is above all other places.
     pub(super) const END: Entry = Entry(u32::MAX as u64);
 
     #[inline(always)]
@@ -37,30 +37,30 @@ impl Entry {
     }
 }
 
-/// No field has a screen of the rule.
+/// The field number of a rule without a screen.
 pub(super) const NO_SCREEN: u8 = u8::MAX;
 
-/// Which bits of a key are hashed.
+/// The bits of a key that are hashed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 struct Screen {
     word: usize,
     mask: u64,
 }
 
-/// Screens there may be.
-const SCREENS: usize = 256;
+/// The largest number of screens.
+const MAX_SCREENS: usize = 256;
 
-/// All screens. The first one looks at nothing.
+/// All screens. The first screen has an empty mask.
 pub(super) struct Screens {
-    all: Box<[Screen; SCREENS]>,
+    all: Box<[Screen; MAX_SCREENS]>,
 }
 
 impl Screens {
-    /// Chooses the screens of rules, by the field in which each has one or
-    /// [`NO_SCREEN`]. Writes the number of its screen there.
+    /// Chooses the screens of rules. `screen_of` has the field of each rule's screen,
+    /// or [`NO_SCREEN`]. Replaces it by the number of the screen.
     ///
     /// # Errors
-    /// [`BuildError::Stopped`], and those of
+    /// [`BuildError::Stopped`], and the errors of
     /// [`Memory::keep`](crate::memory::Memory::keep).
     pub(super) fn choose(
         rules: &RankedRules,
@@ -69,7 +69,7 @@ impl Screens {
     ) -> Result<Screens, BuildError> {
         monitor.memory().keep(Self::BYTES)?;
         let mut screens = Screens {
-            all: Box::new([Screen::default(); SCREENS]),
+            all: Box::new([Screen::default(); MAX_SCREENS]),
         };
         let mut known: HashMap<Screen, u8, MapState> = HashMap::default();
         let schema = rules.schema();
@@ -80,7 +80,7 @@ impl Screens {
                 *screen_of = 0;
                 continue;
             };
-            // Of a field in two words, that with more of the rule's bits.
+            // If a field is in two words, uses the word with more of the rule's bits.
             let bits = rules.rule(place).mask.iter().zip(field).enumerate();
             let screens_of_field = bits.map(|(word, (rule, field))| Screen {
                 word,
@@ -91,7 +91,7 @@ impl Screens {
             let next = known.len() + 1;
             *screen_of = match known.get(&best) {
                 Some(&number) => number,
-                None if next < SCREENS => {
+                None if next < MAX_SCREENS => {
                     let number = u8::try_from(next).expect("fewer than screens");
                     screens.all[next] = best;
                     known.insert(best, number);
@@ -103,34 +103,35 @@ impl Screens {
         Ok(screens)
     }
 
-    /// What all screens take.
-    pub(super) const BYTES: usize = SCREENS * size_of::<Screen>();
+    /// Bytes held by all screens.
+    pub(super) const BYTES: usize = MAX_SCREENS * size_of::<Screen>();
 
-    /// The entry of a rule, which has the screen of that number.
+    /// Returns the entry of a rule, with the screen number `screen`.
     pub(super) fn entry(&self, rules: &RankedRules, place: u32, screen: u8) -> Entry {
         let value = rules.rule(place as usize).value;
         let tag = self.all[usize::from(screen)].tag(value);
         Entry(u64::from(screen) << 56 | tag << 32 | u64::from(place))
     }
 
-    /// Whether a rule may match a key. The end of a list passes.
+    /// True if a rule may match a key. The end of a list passes.
     #[inline(always)]
     pub(super) fn passes<const W: usize>(&self, entry: Entry, key: &[u64; W]) -> bool {
         let screen = &self.all[(entry.0 >> 56) as usize];
-        // Words are those of a key: the minimum is for the compiler to see.
+        // The minimum never changes the word. It lets the compiler omit the bounds
+        // check.
         let bits = key[screen.word.min(W - 1)] & screen.mask;
-        hash(bits) == entry.0 >> 32 & TAG
+        hash(bits) == entry.0 >> 32 & TAG_MASK
     }
 
-    /// The same for a key of any number of words.
+    /// Does the same as [`passes`](Self::passes) for a key of any number of words.
     pub(super) fn passes_words(&self, entry: Entry, key: &[u64]) -> bool {
         let screen = &self.all[(entry.0 >> 56) as usize];
-        screen.tag(key) == entry.0 >> 32 & TAG
+        screen.tag(key) == entry.0 >> 32 & TAG_MASK
     }
 }
 
 /// The bits of a tag.
-const TAG: u64 = (1 << 24) - 1;
+const TAG_MASK: u64 = (1 << 24) - 1;
 
 impl Screen {
     fn tag(self, words: &[u64]) -> u64 {
@@ -138,31 +139,32 @@ impl Screen {
     }
 }
 
-/// A hash of 24 bits, 0 of 0. Fields at the upper end of a word lose nothing.
+/// Returns a hash of 24 bits, which is 0 for 0. It is one-to-one for short fields at
+/// the upper end of a word.
 #[inline(always)]
 fn hash(bits: u64) -> u64 {
     bits.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40
 }
 
-/// The bits of a field in a key's words.
+/// Returns the bits of a field in a key's words.
 fn bits_of(schema: &Schema, id: FieldId) -> Vec<u64> {
     let mut words = vec![0; schema.key_words()];
-    let most = schema.field(id).max_value();
-    schema.placement(id).set_bits(&mut words, most);
+    let max_value = schema.field(id).max_value();
+    schema.placement(id).set_bits(&mut words, max_value);
     words
 }
 
-/// For each rule the two fields in which the fewest rules share its match, of
-/// those in which it has bits to look at.
+/// For each rule, the two fields that the fewest rules share with it, among the
+/// fields in its mask.
 pub(super) struct Rarest {
     of: Vec<[(u32, u8); 2]>,
 }
 
 impl Rarest {
-    /// Counts its memory as taken.
+    /// Makes room for `rules` rules. Counts the memory as working memory.
     ///
     /// # Errors
-    /// Those of [`Memory::take`](crate::memory::Memory::take).
+    /// The errors of [`Memory::take`](crate::memory::Memory::take).
     pub(super) fn new(rules: usize, monitor: &mut Monitor<'_>) -> Result<Rarest, BuildError> {
         monitor.memory().take(Self::bytes(rules))?;
         Ok(Rarest {
@@ -174,7 +176,7 @@ impl Rarest {
         bytes_of::<[(u32, u8); 2]>(rules)
     }
 
-    /// So many rules share a rule's match of a field.
+    /// Records that `shared` rules share a rule's match in a field.
     pub(super) fn note(&mut self, place: usize, shared: u32, field: u8) {
         let [first, second] = &mut self.of[place];
         if shared < first.0 {
@@ -185,7 +187,7 @@ impl Rarest {
         }
     }
 
-    /// For each rule the rarer field that is not that of its list.
+    /// Returns the rarest field of each rule that is not the field of its list.
     pub(super) fn screens(
         self,
         list_of: &[u8],
@@ -212,8 +214,8 @@ mod tests {
     use crate::ruleset::RuleSet;
     use crate::schema::{Field, MatchKind};
 
-    /// Rules of more masks than there are screens: those left over pass always, and
-    /// the others pass what they match and little else.
+    /// Rules with more masks than there are screens: rules without a screen always
+    /// pass, and the other rules pass keys that they match and few other keys.
     #[test]
     fn screens_pass_what_matches() {
         let fields = vec![
@@ -244,7 +246,7 @@ mod tests {
             let numbered = screen_of.iter().filter(|&&screen| screen > 0).count();
             assert_eq!(
                 numbered,
-                [SCREENS - 1, rules.len(), 0][usize::from(field.min(2))]
+                [MAX_SCREENS - 1, rules.len(), 0][usize::from(field.min(2))]
             );
             let mut passed = 0;
             for (place, &screen) in (0..).zip(&screen_of) {
@@ -253,8 +255,8 @@ mod tests {
                 let value = |place: u32| -> [u64; 5] {
                     ranked.rule(place as usize).value.try_into().unwrap()
                 };
-                let other = value((place + 1) % 399);
-                for (key, is_own) in [(value(place), true), (other, false)] {
+                let next_rule = value((place + 1) % 399);
+                for (key, is_own) in [(value(place), true), (next_rule, false)] {
                     let passes = screens.passes(entry, &key);
                     assert!(passes || !is_own);
                     assert_eq!(passes, screens.passes_words(entry, &key));

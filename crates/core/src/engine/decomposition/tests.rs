@@ -1,6 +1,6 @@
-//! What the shared tests cannot see: which rules are in lists and which in
-//! vectors, superfields, summaries, vectors that values share, and hashes that
-//! tell nothing apart.
+//! Tests beyond the shared tests: the division of rules between lists and vectors,
+//! superfields, summaries, vectors that values share, and hashes that separate no
+//! values.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::rule::{ActionId, FieldMatch, Priority};
 use crate::schema::{Field as SchemaField, MatchKind, Schema};
 use crate::seed::splitmix;
 
-/// A field of each kind, a wide one, and short ones.
+/// A field of each kind, a wide field, and short fields.
 fn schema() -> Arc<Schema> {
     let fields = vec![
         SchemaField::new("range", 16, MatchKind::Range),
@@ -78,7 +78,7 @@ fn rules(count: usize, values: u64) -> RuleSet {
     rules
 }
 
-/// Keys at the ends of rules and beside them.
+/// Keys at the ends of rules and next to them.
 fn keys(rules: &RuleSet) -> KeyVec {
     let mut keys = KeyVec::new(rules.schema());
     for (number, rule) in rules.iter().enumerate() {
@@ -121,8 +121,8 @@ fn count(classifier: &dyn Classifier, metric: &str) -> usize {
     }
 }
 
-/// Singly, in a batch, and with its mask: each bit that the mask leaves out may
-/// change.
+/// Looks up each key by itself, in a batch, and with its mask. The outcome does not
+/// change with any bit outside of the mask.
 fn check(built: &Decomposition, rules: &RuleSet, keys: &KeyVec) {
     let rows = keys.as_slice().rows::<5>();
     let mut winners = vec![Winner::MISS; rows.len()];
@@ -180,7 +180,7 @@ fn every_option_gives_the_same_answers() {
     }
 }
 
-/// No seed of a hash table helps, and different sets have one hash.
+/// No seed of a hash table separates values, and different sets have the same hash.
 #[test]
 fn hashes_that_tell_nothing_apart_change_no_answer() {
     let rules = rules(300, 100);
@@ -201,7 +201,7 @@ fn hashes_that_tell_nothing_apart_change_no_answer() {
 
 #[test]
 fn rules_that_share_a_value_with_few_are_in_its_list() {
-    // 300 values of two rules, one of a hundred, and a hundred open rules.
+    // 300 values in two rules each, a value in a hundred rules, and a hundred open rules.
     let schema = Schema::ipv4_5tuple();
     let mut rules = RuleSet::new(&schema);
     let any = FieldMatch::Any;
@@ -217,7 +217,7 @@ fn rules_that_share_a_value_with_few_are_in_its_list() {
     let built = build("", &rules);
     assert_eq!(count(built.as_ref(), "fields with lists"), 1);
     assert_eq!(count(built.as_ref(), "rules in vectors"), 200);
-    // The empty list, and two places and an end for each value.
+    // The empty list; for each value two places and an end.
     let places = 1 + 3 * 300;
     assert_eq!(count(built.as_ref(), "places in lists"), places);
     let without = build(":share=1", &rules);
@@ -254,19 +254,19 @@ fn lists_are_no_longer_than_asked_for() {
     }
 }
 
-/// Short fields, of few classes first, up to the product of their classes.
+/// Joins short fields, in ascending order of classes, up to a product of classes.
 #[test]
 fn short_fields_are_joined_to_superfields() {
     let rules = rules(600, 1);
     let searched = |options: &str| build(options, &rules).stats().tables;
-    // Eight values and two, and each that no rule names: 27 combinations.
+    // Eight values and two, and the values that no rule names: 27 combinations.
     assert_eq!(searched(":share=0:group=off"), 6);
     assert_eq!(searched(":share=0:product=26"), 6);
     assert_eq!(searched(":share=0:product=27"), 5);
     assert_eq!(searched(":share=0"), 5);
 }
 
-/// What 4 MiB would take has a quarter of that.
+/// The vectors need 4 MiB, and get as little as a quarter of this memory.
 #[test]
 fn values_share_vectors_where_memory_is_short() {
     let rules = rules(3000, 1 << 30);
@@ -290,7 +290,7 @@ fn values_share_vectors_where_memory_is_short() {
     }
 }
 
-/// Table I of the paper, with the headers that it does not give.
+/// Table I of the paper, with headers that the paper does not have.
 #[test]
 fn the_papers_example_is_classified() {
     let schema = Schema::openflow15();
@@ -417,7 +417,7 @@ fn the_papers_example_is_classified() {
     }
 }
 
-/// In every kind of lookup, at every batch length up to two groups.
+/// In every kind of lookup, and every batch length up to two groups.
 #[test]
 fn hidden_rules_are_passed_over() {
     let rules = rules(700, 200);
@@ -457,8 +457,7 @@ fn hidden_rules_are_passed_over() {
     }
 }
 
-/// More than a word of a summary, and rules of which most blocks have none that
-/// match.
+/// A summary of more than a word. Most blocks have no rule that matches.
 #[test]
 fn summaries_lead_to_the_right_block() {
     let schema = Schema::ipv4_5tuple();
@@ -510,8 +509,8 @@ fn few_candidates_are_compared() {
     let mut rules = RuleSet::new(&schema);
     let any = FieldMatch::Any;
     for number in 0..2000_u128 {
-        // Six rules share a source, and twenty a port. The one that matches ends the
-        // search: it is the first to the sixth, 3.5 in the mean.
+        // Six rules share a source, and twenty a port. The matching rule ends the
+        // search: it is the first to the sixth, 3.5 on average.
         let source = FieldMatch::Exact(number / 6);
         let port = FieldMatch::Exact(number % 100);
         add(&mut rules, 1, &[source, any, any, port, any]);

@@ -1,70 +1,69 @@
-//! Conflict marks: which tables may hold something better than a rule.
+//! Conflict marks: the tables that may hold a better rule than a given rule.
 //!
 //! # Idea
-//! Two rules *conflict* if some header matches both; of the two, the better rank
-//! wins. A header that has found a rule need look only into tables that hold
-//! conflicting rules of a better rank. Most rules have such conflicts in few
-//! tables, or in none, and the order of the tables by their best rules does not
-//! show that. So each slot has a [`ConflictMask`] of five bits, for groups of the
-//! root's tables:
+//! Two rules *conflict* if some header matches both; the rule with the better rank
+//! wins. After a header has found a rule, it must probe only tables with conflicting
+//! rules of a better rank. Most rules have such conflicts in few tables or none, but
+//! the order of the tables by their best rules does not show that. So each slot has
+//! a [`ConflictMask`] of five bits, for groups of the root's tables:
 //! ```text
 //! group     0     1     2     3    4, 4, …
 //! table  ──▶ 1 ──▶ 2 ──▶ 3 ──▶ 4 ──▶ 5, 6, …        the root, best first
 //!              │
 //!              └─ slot │ position │ signature │ conflicts 10010 │ length │
 //! ```
-//! A bit is set if a table of the group holds a better rule that conflicts with
-//! any rule of the slot's run. A lookup keeps the bits of what it has found, and
-//! passes over tables of other groups. The first table is visited first and needs
-//! no group of its own; the fifth and all after it share one.
+//! A bit is set if a table of the group holds a better rule that conflicts with any
+//! rule of the slot's run. A lookup keeps the bits of its winner's slot and skips
+//! tables of other groups. The first table is visited first and needs no group of
+//! its own; the fifth and all later tables share one.
 //!
 //! # Marking
-//! After building, for each rule and each table with better rules: the slots that
-//! a header of the rule can meet, if they are few, and the rules in them. Where
-//! the rule leaves many bits of the table's mask open, or there is much to
-//! compare, there may be conflicts, and the bit is set. A bit that is set for
-//! nothing costs a probe; a bit that is missing would be a wrong answer.
+//! After a build, each rule is checked against each table with better rules. A check
+//! visits the slots that a header of the rule can reach, if these are few, and
+//! compares the rules in them. If the rule leaves many bits of the table's mask
+//! open, or too many rules would be compared, the bit is set without a check. A bit
+//! set needlessly costs a probe; a missing bit would cause a wrong answer.
 //!
 //! # Updates
-//! A rule that is inserted may conflict with rules anywhere; finding those would
-//! take too long. So its table remembers the best rank inserted since marking
-//! (`late_best`), and headers whose winners are worse look into it, whatever
-//! their bits. The slot of the new rule has all bits set. Removing rules leaves
-//! bits set for nothing. All that costs lookups probes until the next marking.
+//! An inserted rule may conflict with rules anywhere, and finding them would take
+//! too long. So the rule's table records the best rank inserted since marking
+//! (`late_best`), and headers with worse winners probe it, whatever their bits. All
+//! bits of the new rule's slot are set. Removing rules leaves needless bits. All of
+//! these cost lookups additional probes until the next marking.
 //!
-//! When a plan has been adopted, slots are marked one by one while updates go on.
-//! Until the last is marked, bits mean nothing; the best rank inserted meanwhile
-//! is remembered apart (`late_best_of_marking`).
+//! After a plan has been adopted, slots are marked one by one during updates. The
+//! bits are meaningless until the last slot is marked. The best rank inserted during
+//! marking is recorded separately (`late_best_of_marking`).
 //!
 //! # Cost
-//! A hash and a slot for each rule and table when building.
+//! A hash and a slot for each rule and table during a build.
 
 use super::slot::{Bucket, ConflictMask, Place, TableNumber};
 use super::structure::Structure;
 use crate::error::BuildError;
 use crate::monitor::Monitor;
 
-/// Bits of a table's mask that a rule may leave open: its headers meet up to two
-/// to the power of that slots.
-const OPEN: u32 = 6;
+/// The most bits of a table's mask that a rule may leave open. With n open bits, its
+/// headers can reach 2^n slots.
+const MAX_OPEN_BITS: u32 = 6;
 
-/// Rules compared with one, in one table.
-const COMPARED: usize = 256;
+/// The most rules of one table that are compared with a rule.
+const MAX_COMPARED_RULES: usize = 256;
 
-/// How far marking has come.
+/// The progress of marking.
 #[derive(Debug)]
 pub(super) struct Marking {
-    /// The root's tables when it began.
+    /// The root's tables at the beginning of marking.
     root: Vec<TableNumber>,
     /// The table whose slots are marked, by its position in `root`.
     table: usize,
     slot: u32,
 }
 
-/// Rules looked at for conflicts with one, as much work as a step.
-const LOOKED_AT: usize = 32;
+/// Rules compared with a rule in one step of work.
+const COMPARES_PER_STEP: usize = 32;
 
-/// Marks all runs of the root at once, if marks are wanted.
+/// Marks all runs of the root in one call, if marks are wanted.
 pub(super) fn mark_all<const W: usize>(
     structure: &mut Structure<W>,
     wanted: bool,
@@ -72,7 +71,7 @@ pub(super) fn mark_all<const W: usize>(
 ) -> Result<(), BuildError> {
     let mut marking = Marking::begin(structure, wanted);
     // A rule may be compared with some rules of each other table.
-    let steps = 1 + marking.root.len() * COMPARED / LOOKED_AT / 4;
+    let steps = 1 + marking.root.len() * MAX_COMPARED_RULES / COMPARES_PER_STEP / 4;
     let rules = structure.len();
     monitor.begin("marking conflicts", rules)?;
     while let Some(marked) = marking.step(structure) {
@@ -84,15 +83,15 @@ pub(super) fn mark_all<const W: usize>(
 }
 
 impl Marking {
-    /// Gives tables their groups. Until the marking ends, lookups look into all
-    /// tables. There is nothing to mark if marks are not wanted.
+    /// Assigns tables to groups. Until marking ends, lookups probe all tables. If
+    /// marks are not wanted, no slots are marked.
     pub(super) fn begin<const W: usize>(structure: &mut Structure<W>, wanted: bool) -> Marking {
         let mut root: Vec<TableNumber> = structure.chain(structure.root()).collect();
         if root.len() < 2 || !wanted {
             root.clear();
         }
-        let groups = std::iter::once(0).chain(0..ConflictMask::GROUPS);
-        let groups = groups.chain(std::iter::repeat(ConflictMask::GROUPS - 1));
+        let groups = std::iter::once(0).chain(0..ConflictMask::GROUP_COUNT);
+        let groups = groups.chain(std::iter::repeat(ConflictMask::GROUP_COUNT - 1));
         for (&number, group) in root.iter().zip(groups) {
             structure.begin_marking(number, ConflictMask::group(group));
         }
@@ -103,12 +102,12 @@ impl Marking {
         }
     }
 
-    /// Marks the next slot; returns the number of rules in its run, `None` when
-    /// all slots are marked.
+    /// Marks the next slot. Returns the number of rules in its run, or `None` if all
+    /// slots are marked.
     pub(super) fn step<const W: usize>(&mut self, structure: &mut Structure<W>) -> Option<usize> {
         let number = *self.root.get(self.table)?;
         let slot = self.slot;
-        // A table may have gone meanwhile, and another have its number.
+        // The table may have been removed, and its number reused.
         let table = structure.table_if_any(number).filter(|table| {
             (slot as usize) < table.slot_count() && table.group() != ConflictMask::NONE
         });
@@ -128,15 +127,15 @@ impl Marking {
             structure.push_row(run, rule, &mut row);
             conflicts = with_conflicts_of(structure, &row, number, conflicts);
         }
-        let place = Place {
+        let marked_slot = Place {
             table: number,
             slot,
         };
-        structure.set_conflicts(place, conflicts);
+        structure.set_conflicts(marked_slot, conflicts);
         Some(usize::from(run.len))
     }
 
-    /// From now on, lookups pass over tables without conflicts.
+    /// Lets lookups skip tables without conflicts from now on.
     pub(super) fn end<const W: usize>(&self, structure: &mut Structure<W>) {
         for &number in &self.root {
             if structure.table_if_any(number).is_some() {
@@ -151,8 +150,8 @@ impl Marking {
     }
 }
 
-/// Adds the groups of tables that may hold better rules in conflict with a rule
-/// of the table `own`.
+/// Adds the groups of tables that may hold better rules in conflict with the rule
+/// `row` of the table `own`.
 fn with_conflicts_of<const W: usize>(
     structure: &Structure<W>,
     row: &[u64],
@@ -164,11 +163,11 @@ fn with_conflicts_of<const W: usize>(
         if table.best() >= row[0] {
             break;
         }
-        // A table without a group is always looked into.
+        // A table without a group is always probed.
         let group = table.group();
         if number != own && group != ConflictMask::NONE && !conflicts.has(group) {
-            let mut left = COMPARED;
-            if table_may_conflict(structure, number, row, &mut left) {
+            let mut compares_left = MAX_COMPARED_RULES;
+            if table_may_conflict(structure, number, row, &mut compares_left) {
                 conflicts = conflicts.or(group);
             }
         }
@@ -176,30 +175,30 @@ fn with_conflicts_of<const W: usize>(
     conflicts
 }
 
-/// Whether a table may hold better rules in conflict with a rule; no more than
-/// `left` rules are compared.
+/// True if a table may hold better rules in conflict with the rule `row`. Compares
+/// at most `compares_left` rules.
 fn table_may_conflict<const W: usize>(
     structure: &Structure<W>,
     number: TableNumber,
     row: &[u64],
-    left: &mut usize,
+    compares_left: &mut usize,
 ) -> bool {
     let table = structure.table(number);
     let rule = structure.outline(row);
     let key = std::array::from_fn(|word| rule.value[word] & rule.mask[word]);
     let open: [u64; W] = std::array::from_fn(|word| table.mask()[word] & !rule.mask[word]);
     let count: u32 = open.iter().map(|word| word.count_ones()).sum();
-    if table.slot_count() <= 1 << count.min(OPEN) {
-        // A header of the rule may meet any slot.
+    if table.slot_count() <= 1 << count.min(MAX_OPEN_BITS) {
+        // A header of the rule may reach any slot.
         return table
             .slots()
-            .any(|slot| bucket_may_conflict(structure, slot.bucket(), row, left));
+            .any(|slot| bucket_may_conflict(structure, slot.bucket(), row, compares_left));
     }
-    if count > OPEN {
+    if count > MAX_OPEN_BITS {
         return true;
     }
-    // What each open bit adds to the hash.
-    let mut adds = [0u64; OPEN as usize];
+    // The amount that each open bit adds to the hash.
+    let mut adds = [0u64; MAX_OPEN_BITS as usize];
     let mut next = adds.iter_mut();
     for (mut bits, secret) in open.into_iter().zip(structure.secrets()) {
         while bits != 0 {
@@ -215,7 +214,7 @@ fn table_may_conflict<const W: usize>(
         let hash = chosen.fold(hash, |hash, (_, add)| hash.wrapping_add(*add));
         let slot = table.slot(table.slot_of(hash));
         slot.may_hold(table.signature_bit(hash))
-            && bucket_may_conflict(structure, slot.bucket(), row, left)
+            && bucket_may_conflict(structure, slot.bucket(), row, compares_left)
     })
 }
 
@@ -223,21 +222,21 @@ fn bucket_may_conflict<const W: usize>(
     structure: &Structure<W>,
     bucket: Bucket,
     row: &[u64],
-    left: &mut usize,
+    compares_left: &mut usize,
 ) -> bool {
     match bucket {
         Bucket::Empty => false,
         Bucket::Nested(first) => structure
             .chain(first)
             .take_while(|number| structure.table(*number).best() < row[0])
-            .any(|number| table_may_conflict(structure, number, row, left)),
+            .any(|number| table_may_conflict(structure, number, row, compares_left)),
         Bucket::Run(run) => {
             let ranks = structure.ranks(run);
             let better = ranks.partition_point(|&rank| rank < row[0]);
-            if better > *left {
+            if better > *compares_left {
                 return true;
             }
-            *left -= better;
+            *compares_left -= better;
             let (shape, words) = (structure.shape(), structure.run(run));
             (0..better).any(|rule| shape.may_overlap(words, ranks.len(), rule, row))
         }

@@ -1,4 +1,4 @@
-//! A forest as an engine: the adapter's calls, passed on.
+//! The forest as an engine: forwards the adapter's calls.
 
 use super::index::Forest;
 use super::learn::Learner;
@@ -20,7 +20,7 @@ impl DynamicFamily for AnyWidth {
     type At<const W: usize> = Forest<W>;
 }
 
-/// What the options say.
+/// Converts the engine's options.
 fn settings(options: &EngineOptions) -> (Settings, LookupConfig) {
     let without = Feature::named(options.choice("without"));
     let settings = Settings {
@@ -123,7 +123,7 @@ impl<const W: usize> Updates<W> for Forest<W> {
     fn insert(&mut self, rule: &RuleRef<'_>) -> bool {
         let inserted = Forest::insert(self, rule);
         if inserted {
-            self.maintain(Forest::<W>::STEPS);
+            self.maintain(Forest::<W>::STEPS_PER_UPDATE);
         }
         inserted
     }
@@ -131,7 +131,7 @@ impl<const W: usize> Updates<W> for Forest<W> {
     fn remove(&mut self, id: RuleId) -> bool {
         let removed = Forest::remove(self, id);
         if removed {
-            self.maintain(Forest::<W>::STEPS);
+            self.maintain(Forest::<W>::STEPS_PER_UPDATE);
         }
         removed
     }

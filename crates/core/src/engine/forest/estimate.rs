@@ -1,13 +1,13 @@
-//! What a forest would cost, from tuples instead of rules.
+//! The estimated cost of a forest, from tuples instead of rules.
 //!
 //! ```text
-//! for tuple, the commonest first:
-//!     join the table whose mask keeps most bits in common with it, if these
-//!     are enough to tell the rules apart; or make one
+//! for each tuple, the most frequent first:
+//!     join the table whose mask has most bits in common with the tuple's, if
+//!     these bits are enough to distinguish the rules; or else make a table
 //! ```
-//! Enough are some more bits than the buckets need, since bits of rules are no
-//! random numbers. That says how large tables are. What lookups meet is found out
-//! over a sample.
+//! Enough bits are somewhat more than the buckets need, since bits of rules are not
+//! random. This gives the sizes of tables. The probes and comparisons of lookups are
+//! counted on a sample.
 
 #![allow(clippy::cast_precision_loss)] // estimates
 
@@ -20,21 +20,21 @@ use crate::error::BuildError;
 use crate::estimate::{Costs, Shape, Tuple, whole};
 use crate::machine::Work;
 
-/// Tuples that are looked at: the commonest. The others join the tables of
-/// these.
-const LOOKED_AT: usize = 1024;
+/// The most frequent tuples, which may open tables. All other tuples join the first
+/// table.
+const MAX_TABLE_TUPLES: usize = 1024;
 
-/// The bits that a mask has for each bit that random values would need.
-const BITS: f64 = 1.5;
+/// Mask bits needed in place of each bit of a random value.
+const MASK_BITS_PER_NEEDED_BIT: f64 = 1.5;
 
-/// Rules of a bucket, against the mean that learning aims at.
-const BUCKET: f64 = 0.75;
+/// The mean number of rules in a bucket, divided by the target of learning.
+const BUCKET_FILL: f64 = 0.75;
 
-/// How what lookups meet grows with the number of rules.
+/// The growth of the sampled counts with the number of rules.
 const GROWTH: Growth = [0.0, 0.3];
 
-/// What lookups cost, in batches and alone; what it was fitted to: see
-/// `crate::estimate`.
+/// The prices of a lookup, in batches and alone; `crate::estimate` describes the
+/// measurements that they were fitted to.
 const BATCH: Prices = Prices {
     lookup: 15.0,
     probe_word: 0.7,
@@ -51,7 +51,7 @@ const SINGLE: Prices = Prices {
     lines: 0.5,
     ..Prices::NONE
 };
-/// The same where runs begin with fingerprints, of fifteen fields.
+/// Prices for runs with fingerprints, over rules of fifteen fields.
 const BATCH_WIDE: Prices = Prices {
     lookup: 10.0,
     probe: 24.0,
@@ -66,23 +66,24 @@ const SINGLE_WIDE: Prices = Prices {
     ..Prices::NONE
 };
 
-// Instructions; what they were fitted to: see `crate::estimate`.
-/// Going to nested tables.
-const NESTED: f64 = 900.0;
-/// An update, without fetching what it writes, and for each word of the row.
-const UPDATE: f64 = 1700.0;
+// In instructions; `crate::estimate` describes the measurements.
+/// The step to nested tables.
+const NESTED_WORK: f64 = 900.0;
+/// An update without reading the memory that it changes, and for each word of the
+/// row.
+const UPDATE_WORK: f64 = 1700.0;
 const UPDATE_WORD: f64 = 65.0;
-/// Lines that an update reads, one after the other.
+/// Cache lines that an update reads, one after the other.
 const UPDATE_LINES: f64 = 11.0;
-/// Learning: once, and for each tuple, each less for fewer rules than those; for
-/// all tuples at most; dealing a rule out.
-const LEARN: f64 = 7.0e7;
+/// Learning: its fixed part and the part for each tuple, which grow up to these
+/// numbers of rules; the maximum for all tuples; and dealing a rule out to its
+/// table.
+const LEARN_WORK: f64 = 7.0e7;
 const LEARN_TUPLE: f64 = 3.0e5;
-const LEARN_FEW: [f64; 2] = [500.0, 5000.0];
-const LEARN_MOST: f64 = 3.0e8;
-const DEAL: f64 = 2000.0;
-/// How many times that is where runs begin with fingerprints, for which more is
-/// searched.
+const LEARN_FULL_RULES: [f64; 2] = [500.0, 5000.0];
+const LEARN_TUPLES_MAX: f64 = 3.0e8;
+const DEAL_WORK: f64 = 2000.0;
+/// The factor of the learning cost for runs with fingerprints, which search more.
 const LEARN_WIDE: f64 = 3.0;
 
 /// A table of the root.
@@ -106,10 +107,12 @@ impl Table {
         self.keys += tuple.keys as f64;
     }
 
-    /// Slots that hold anything: no more than the mask has values.
+    /// The number of filled slots: at most the number of values under the mask.
     fn buckets(&self, target: f64) -> f64 {
-        let wanted = (self.rules / (target * BUCKET)).min(self.keys).max(1.0);
-        wanted.min(f64::from(common(&self.mask, &self.mask)).exp2())
+        let needed = (self.rules / (target * BUCKET_FILL))
+            .min(self.keys)
+            .max(1.0);
+        needed.min(f64::from(common(&self.mask, &self.mask)).exp2())
     }
 }
 
@@ -118,14 +121,16 @@ fn common(a: &[u64], b: &[u64]) -> u32 {
     a.iter().zip(b).map(|(a, b)| (a & b).count_ones()).sum()
 }
 
-/// The tables of the root, as far as they are worth one.
+/// Returns the tables of the root.
 fn tables(shape: &Shape, target: f64) -> Vec<Table> {
-    let (looked_at, others) = shape.tuples().split_at(shape.tuples().len().min(LOOKED_AT));
+    let (looked_at, others) = shape
+        .tuples()
+        .split_at(shape.tuples().len().min(MAX_TABLE_TUPLES));
     let mut tables: Vec<Table> = Vec::new();
     for tuple in looked_at {
         let enough = |table: &Table| {
             let rules = table.rules + tuple.rules as f64;
-            let needed = (rules / target).max(1.0).log2() * BITS;
+            let needed = (rules / target).max(1.0).log2() * MASK_BITS_PER_NEEDED_BIT;
             f64::from(common(&table.mask, &tuple.mask)) >= needed
         };
         let fitting = tables.iter_mut().filter(|table| enough(table));
@@ -145,7 +150,7 @@ fn tables(shape: &Shape, target: f64) -> Vec<Table> {
     tables
 }
 
-/// For [`Engine::estimate`](crate::engine::Engine::estimate).
+/// Implements [`Engine::estimate`](crate::engine::Engine::estimate).
 pub(super) fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildError> {
     at_width!(shape.schema(), at(spec, shape))
 }
@@ -164,7 +169,7 @@ fn at<const W: usize>(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildEr
     }
     let (target, most) = (options.whole("bucket") as f64, options.whole("most") as f64);
     let tables = tables(shape, target);
-    let all = (rules as f64).max(1.0);
+    let rule_count = (rules as f64).max(1.0);
 
     let (mut slots, mut count) = (0, 0);
     let mut nested = 0.0;
@@ -173,10 +178,10 @@ fn at<const W: usize>(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildEr
         slots += whole(buckets.ceil()).next_power_of_two();
         count += 1;
         let run = table.rules / buckets;
-        let own = table.rules / all;
+        let share = table.rules / rule_count;
         if run > most {
-            // Tables for each bucket, of as many slots as it has keys.
-            nested += own;
+            // Nested tables for each bucket, with about one slot for each key.
+            nested += share;
             count += whole(buckets);
             slots += whole(table.rules / target);
         }
@@ -189,17 +194,18 @@ fn at<const W: usize>(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildEr
         true => (BATCH_WIDE, SINGLE_WIDE),
         false => (BATCH, SINGLE),
     };
-    let few = (all / LEARN_FEW[0]).min(1.0);
-    let some = (all / LEARN_FEW[1]).min(1.0);
+    let base_share = (rule_count / LEARN_FULL_RULES[0]).min(1.0);
+    let tuple_share = (rule_count / LEARN_FULL_RULES[1]).min(1.0);
     let kinds = LEARN_TUPLE * shape.tuples().len() as f64;
     let more_search = if fingerprints { LEARN_WIDE } else { 1.0 };
-    let learning = more_search * (LEARN * few + (kinds * some).min(LEARN_MOST));
-    let more = (W as f64 - 2.0).max(0.0);
-    let update =
-        Work::of(UPDATE + UPDATE_WORD * more + nested * NESTED).reading(UPDATE_LINES, bytes);
+    let learning =
+        more_search * (LEARN_WORK * base_share + (kinds * tuple_share).min(LEARN_TUPLES_MAX));
+    let extra_words = (W as f64 - 2.0).max(0.0);
+    let update = Work::of(UPDATE_WORK + UPDATE_WORD * extra_words + nested * NESTED_WORK)
+        .reading(UPDATE_LINES, bytes);
     Ok(Costs {
         bytes,
-        build: Work::of(learning + DEAL * all),
+        build: Work::of(learning + DEAL_WORK * rule_count),
         batch: batch.batch(&met, shape, bytes),
         single: single.single(&met, shape, bytes),
         update: Some(update),
@@ -228,13 +234,13 @@ mod tests {
         assert_eq!(common(&both.mask, &both.mask), 32 + 24);
         let apart = shape(&[([32, 0, 0, 0, 8], 5000), ([0, 32, 0, 0, 8], 4000)]);
         assert_eq!(tables(&apart, 2.0).len(), 2);
-        // Eight bits are enough for a few.
-        let few = shape(&[([32, 0, 0, 0, 8], 20), ([0, 32, 0, 0, 8], 20)]);
-        assert_eq!(tables(&few, 2.0).len(), 1);
+        // Eight bits are enough for few rules.
+        let few_rules = shape(&[([32, 0, 0, 0, 8], 20), ([0, 32, 0, 0, 8], 20)]);
+        assert_eq!(tables(&few_rules, 2.0).len(), 1);
     }
 
-    /// One table is probed where all rules have the same mask, several where masks
-    /// have no bits in common.
+    /// Lookups probe one table if all rules have the same mask, and several tables
+    /// if masks have no bits in common.
     #[test]
     fn rules_of_masks_apart_are_slower() {
         let spec = EngineSpec::named("forest").unwrap();

@@ -1,5 +1,5 @@
-//! Growing chains of tables: from rules, and the masks that a plan gives them, to
-//! tables, runs and nested tables.
+//! Grows chains of tables, nested tables and runs from rules and the masks of a
+//! plan.
 //!
 //! ```text
 //! grow_root(rules):
@@ -11,10 +11,10 @@
 //!     slots = as many as there are distinct hashes, a power of two
 //!     for the rules of each slot: slot = grow_bucket(rules)
 //! grow_bucket(rules):
-//!     few, or nothing tells them apart:  a run
-//!     otherwise:                         nested tables, grown as the root is
+//!     few, or no mask distinguishes them:  a run
+//!     otherwise:                           nested tables, grown as the root is
 //! ```
-//! A split run is grown in the same way within an update, as far as the
+//! A run that is split within an update is grown in the same way, as far as the
 //! [`Budget`] allows.
 
 use std::sync::Arc;
@@ -29,34 +29,35 @@ use crate::monitor::Monitor;
 use crate::rule::{ActionId, RuleId};
 use crate::sort::{sort, sort_by_key, sort_short};
 
-/// What progress observers are told.
+/// Names of phases for progress observers.
 pub(super) const LEARNING: &str = "learning masks";
 const FILLING: &str = "filling tables";
 
-/// Rules placed between two counts of what the structure takes in small pieces.
-pub(super) const RECOUNTED: usize = 256;
+/// Rules placed between two counts of the structure's memory, which grows in small
+/// pieces.
+pub(super) const RECOUNT_RULES: usize = 256;
 
-/// Slots are not made more than this many to separate two hashes.
-const MOST_FOR_FEW: usize = 1 << 12;
+/// The most slots of a table that is enlarged only to separate two hashes.
+const MAX_SLOTS_TO_SEPARATE: usize = 1 << 12;
 
-/// Words of the values of rules that are looked at when a run is split.
+/// The most value words read when a run is split.
 const SPLIT_WORDS: usize = 8192;
 
-/// Rules of a bucket that is learned on that count as one step of
+/// When a bucket is divided, this number of its rules counts as one step of
 /// [maintenance](super::maintain).
 const RULES_PER_STEP: usize = 4;
 
-/// How chains are grown.
+/// The state and options of growing chains.
 pub(super) struct Growth<const W: usize> {
     learner: Arc<Learner<W>>,
-    /// The most rules of a run that could be split.
+    /// The most rules of a run, unless no mask can split it.
     most: usize,
     budget: Budget,
-    /// What the update at hand has cost beyond the usual, in steps of
-    /// maintenance: an update that splits a run moves fewer rules.
+    /// Additional cost of the current update, in steps of maintenance: an update
+    /// that splits a run moves fewer rules.
     extra_steps: usize,
-    /// Bytes of the structure that were counted last, of those that grow in small
-    /// pieces, and rules placed since.
+    /// Bytes, at the last count, of the parts of the structure that grow in small
+    /// pieces; and rules placed since.
     counted: usize,
     placed: usize,
 }
@@ -73,7 +74,7 @@ impl<const W: usize> Growth<W> {
         }
     }
 
-    /// Counts what the structure has taken since this was done last.
+    /// Counts the memory that the structure has taken since the last call.
     pub(super) fn recount(
         &mut self,
         structure: &Structure<W>,
@@ -84,8 +85,8 @@ impl<const W: usize> Growth<W> {
         monitor.memory().recount(&mut self.counted, bytes)
     }
 
-    /// `rules` more rules were placed: counts the memory that they took, now and
-    /// then.
+    /// Records that `rules` more rules were placed. Counts their memory from time to
+    /// time.
     fn has_placed(
         &mut self,
         structure: &Structure<W>,
@@ -93,7 +94,7 @@ impl<const W: usize> Growth<W> {
         monitor: &mut Monitor<'_>,
     ) -> Result<(), BuildError> {
         self.placed += rules;
-        if self.placed >= RECOUNTED {
+        if self.placed >= RECOUNT_RULES {
             self.recount(structure, monitor)?;
         }
         Ok(())
@@ -108,12 +109,12 @@ impl<const W: usize> Growth<W> {
         self.budget = budget;
     }
 
-    /// What may be spent on learning.
+    /// The budget for learning.
     pub(super) fn budget(&mut self) -> &mut Budget {
         &mut self.budget
     }
 
-    /// Counts work of the update at hand as steps of maintenance.
+    /// Adds work of the current update, as steps of maintenance.
     pub(super) fn add_extra_steps(&mut self, steps: usize) {
         self.extra_steps += steps;
     }
@@ -123,22 +124,22 @@ impl<const W: usize> Growth<W> {
         std::mem::take(&mut self.extra_steps)
     }
 
-    /// Whether a run is so long that splitting it is worth a try. Where that
-    /// failed, the next try comes when it has doubled, and none anywhere before
-    /// the failure is paid off: a run whose length goes up and down around a
-    /// power of two would be learned on each time.
+    /// True if a run is so long that a split is worth trying. After a failed split,
+    /// the run is tried again when its length has doubled, and no run is tried
+    /// before the failure is paid off. Otherwise a run whose length oscillates
+    /// around a power of two would learn each time.
     #[inline]
     pub(super) fn is_to_be_split(&self, run: Run) -> bool {
         let len = usize::from(run.len);
-        let most = self.most;
+        let max_rules = self.most;
         len >= MAX_RUN
             || !self.budget.is_in_debt()
-                && len >= most
-                && len.is_multiple_of(most)
-                && (len / most).is_power_of_two()
+                && len >= max_rules
+                && len.is_multiple_of(max_rules)
+                && (len / max_rules).is_power_of_two()
     }
 
-    /// The masks of a chain of these rules.
+    /// Returns the masks for a chain of these rules.
     fn plan(
         &mut self,
         structure: &Structure<W>,
@@ -147,7 +148,7 @@ impl<const W: usize> Growth<W> {
         level: Level,
         monitor: &mut Monitor<'_>,
     ) -> Result<Plan<W>, BuildError> {
-        // Within an update, wide rules are looked at as far as time allows.
+        // Within an update, the number of sampled rules depends on their width.
         let count = match level {
             Level::Split(_) => rules.len().min(SPLIT_WORDS / W),
             Level::Root | Level::SmallRoot(_) | Level::Nested => rules.len(),
@@ -159,22 +160,25 @@ impl<const W: usize> Growth<W> {
     }
 }
 
-/// As many slots as there are distinct hashes; more if that would not separate
-/// any of them. The hashes are in order.
+/// Returns the number of slots for `hashed`, which is sorted: the number of distinct
+/// hashes as a power of two, or more if that would separate none of them.
 pub(super) fn slots_for(hashed: &[(u64, u32)]) -> usize {
     let distinct = hashed.chunk_by(|a, b| a.0 == b.0).count();
     let mut slots = distinct.next_power_of_two();
-    let (Some(&(least, _)), Some(&(most, _))) = (hashed.first(), hashed.last()) else {
+    let (Some(&(lowest, _)), Some(&(highest, _))) = (hashed.first(), hashed.last()) else {
         return slots;
     };
-    while distinct > 1 && slots < MOST_FOR_FEW && (least ^ most) >> (64 - slots.ilog2()) == 0 {
+    while distinct > 1
+        && slots < MAX_SLOTS_TO_SEPARATE
+        && (lowest ^ highest) >> (64 - slots.ilog2()) == 0
+    {
         slots *= 2;
     }
     slots
 }
 
-/// Fills an empty structure with the rules of rows, whose ids and actions come in
-/// any order; returns what lookups in it should cost.
+/// Fills an empty structure with the rules of rows. `actions` has their ids and
+/// actions, in any order. Returns the predicted cost of lookups.
 pub(super) fn grow_root<const W: usize>(
     structure: &mut Structure<W>,
     growth: &mut Growth<W>,
@@ -188,18 +192,18 @@ pub(super) fn grow_root<const W: usize>(
     structure.reserve(total, monitor)?;
     let bytes = bytes_of::<u32>(total);
     monitor.memory().take(bytes)?;
-    let mut rest = rows.numbers();
+    let mut remaining = rows.numbers();
     let level = growth
         .budget
         .allowance()
         .map_or(Level::Root, Level::SmallRoot);
-    let plan = growth.plan(structure, rows, &rest, level, monitor)?;
+    let plan = growth.plan(structure, rows, &remaining, level, monitor)?;
     let mut masks = plan.masks.into_iter();
     let mut order = 0;
     monitor.begin(FILLING, total)?;
     add_ids(structure, growth, rows.len(), actions, monitor)?;
-    while !rest.is_empty() {
-        let (mask, served) = next_table(structure, rows, &mut rest, &mut masks, monitor)?;
+    while !remaining.is_empty() {
+        let (mask, served) = next_table(structure, rows, &mut remaining, &mut masks, monitor)?;
         grow_table(
             structure,
             growth,
@@ -212,14 +216,14 @@ pub(super) fn grow_root<const W: usize>(
         )?;
         order += 1;
     }
-    drop(rest);
+    drop(remaining);
     monitor.memory().give_back(bytes);
     growth.recount(structure, monitor)?;
     Ok(plan.cost)
 }
 
-/// Adds the ids of all rules, which are placed next, with their actions: in order,
-/// a quarter of the work of adding each with its place.
+/// Adds the ids and actions of all rules, before the rules are placed. Adding them
+/// in order takes a quarter of the time of adding each with its place.
 fn add_ids<const W: usize>(
     structure: &mut Structure<W>,
     growth: &mut Growth<W>,
@@ -236,7 +240,7 @@ fn add_ids<const W: usize>(
     }
     debug_assert_eq!(ids.len(), rules, "each rule has an id");
     sort(&mut ids, monitor)?;
-    for ids in ids.chunks(RECOUNTED) {
+    for ids in ids.chunks(RECOUNT_RULES) {
         structure.add_ids(ids.iter().copied());
         growth.recount(structure, monitor)?;
         monitor.work(ids.len())?;
@@ -246,9 +250,8 @@ fn add_ids<const W: usize>(
     Ok(())
 }
 
-/// Takes the rules of a chain's next table out of `rest`: those that the next mask
-/// of some use fits, all of them when there is none. They are counted as memory,
-/// by their capacity.
+/// Takes the rules of a chain's next table out of `rest`: all rules that fit the
+/// next useful mask, or all rules if there is none. Counts their memory by capacity.
 fn next_table<const W: usize>(
     structure: &Structure<W>,
     rows: &Rows<'_>,
@@ -259,22 +262,22 @@ fn next_table<const W: usize>(
     monitor.memory().take(bytes_of::<u32>(rest.len()))?;
     let mut served = Vec::with_capacity(rest.len());
     for mask in masks {
-        // The others stay in order, in the places of those that go.
-        let mut left = 0;
-        for from in (0..rest.len()).step_by(Monitor::BLOCK) {
-            let to = rest.len().min(from + Monitor::BLOCK);
-            for at in from..to {
-                let index = rest[at];
+        // The other rules stay in order and move up into the gaps.
+        let mut kept_count = 0;
+        for start in (0..rest.len()).step_by(Monitor::BLOCK) {
+            let block_end = rest.len().min(start + Monitor::BLOCK);
+            for position in start..block_end {
+                let index = rest[position];
                 if structure.shape().fits(rows.row(index), &mask) {
                     served.push(index);
                 } else {
-                    rest[left] = index;
-                    left += 1;
+                    rest[kept_count] = index;
+                    kept_count += 1;
                 }
             }
-            monitor.work(to - from)?;
+            monitor.work(block_end - start)?;
         }
-        rest.truncate(left);
+        rest.truncate(kept_count);
         if !served.is_empty() {
             return Ok((mask, served));
         }
@@ -283,8 +286,8 @@ fn next_table<const W: usize>(
     Ok(([0; W], served))
 }
 
-/// Makes a table of rules in the chain at a place.
-#[allow(clippy::too_many_arguments)] // what a recursion hands on
+/// Makes a table of rules, in the chain at a place.
+#[allow(clippy::too_many_arguments)] // passed on by a recursion
 fn grow_table<const W: usize>(
     structure: &mut Structure<W>,
     growth: &mut Growth<W>,
@@ -316,40 +319,45 @@ fn grow_table<const W: usize>(
     monitor.memory().keep(bytes_of::<u64>(slots))?;
     let table = Table::new(mask, slots).of_chain(parent, order);
     let number = structure.add(table.for_rules(hashed.len(), best));
-    let mut from = 0;
-    while from < hashed.len() {
+    let mut start = 0;
+    while start < hashed.len() {
         let table = structure.table(number);
-        let slot = table.slot_of(hashed[from].0);
-        let rest = hashed[from..].iter();
-        let count = rest.take_while(|&&(hash, _)| table.slot_of(hash) == slot);
-        let to = from + count.count();
-        let signature = hashed[from..to].iter().fold(0, |signature, &(hash, _)| {
-            signature | 1 << table.signature_bit(hash)
-        });
-        // Longer ones are divided, and counted like those of a table.
-        if to - from > growth.most {
-            monitor.memory().take(bytes_of::<u32>(to - from))?;
+        let slot = table.slot_of(hashed[start].0);
+        let following = hashed[start..].iter();
+        let count = following.take_while(|&&(hash, _)| table.slot_of(hash) == slot);
+        let bucket_end = start + count.count();
+        let signature = hashed[start..bucket_end]
+            .iter()
+            .fold(0, |signature, &(hash, _)| {
+                signature | 1 << table.signature_bit(hash)
+            });
+        // Longer buckets are divided. Their memory is counted like a table's.
+        if bucket_end - start > growth.most {
+            monitor.memory().take(bytes_of::<u32>(bucket_end - start))?;
         }
-        let members = hashed[from..to].iter().map(|&(_, index)| index).collect();
-        let whole = from == 0 && to == hashed.len() && mask != [0; W];
-        let place = Place {
+        let members = hashed[start..bucket_end]
+            .iter()
+            .map(|&(_, index)| index)
+            .collect();
+        let whole = start == 0 && bucket_end == hashed.len() && mask != [0; W];
+        let slot_place = Place {
             table: number,
             slot,
         };
-        let bucket = grow_bucket(structure, growth, rows, members, place, whole, monitor)?;
-        structure.fill(place, bucket, signature);
-        from = to;
+        let bucket = grow_bucket(structure, growth, rows, members, slot_place, whole, monitor)?;
+        structure.fill(slot_place, bucket, signature);
+        start = bucket_end;
     }
     drop(hashed);
     monitor.memory().give_back(hashed_bytes);
     Ok(number)
 }
 
-/// Makes a run of rules, or nested tables if they are too many; the caller fills the
-/// place with it. When they are the `whole` of a table that should have told them
-/// apart, a second search would choose the same table.
+/// Makes a run of rules, or nested tables if there are too many rules; the caller
+/// stores the result in the slot. If the rules are the `whole` of a table that a
+/// mask was learned for, a second search would choose the same table.
 ///
-/// Members that are too many for a run count as memory already.
+/// If the members are too many for a run, their memory is already counted.
 pub(super) fn grow_bucket<const W: usize>(
     structure: &mut Structure<W>,
     growth: &mut Growth<W>,
@@ -364,39 +372,43 @@ pub(super) fn grow_bucket<const W: usize>(
         bytes = bytes_of::<u32>(members.capacity());
         growth.extra_steps += members.len() / RULES_PER_STEP;
         let mut order = 0;
-        let mut rest = members;
+        let mut remaining = members;
         let masks = match growth.budget.allowance() {
             _ if whole => Vec::new(),
             Some(0) => Vec::new(),
             Some(words) => {
                 let level = Level::Split(words);
-                growth.plan(structure, rows, &rest, level, monitor)?.masks
+                growth
+                    .plan(structure, rows, &remaining, level, monitor)?
+                    .masks
             }
             None => {
                 let level = Level::Nested;
-                growth.plan(structure, rows, &rest, level, monitor)?.masks
+                growth
+                    .plan(structure, rows, &remaining, level, monitor)?
+                    .masks
             }
         };
         let mut masks = masks.into_iter();
-        let (mask, served) = next_table(structure, rows, &mut rest, &mut masks, monitor)?;
+        let (mask, served) = next_table(structure, rows, &mut remaining, &mut masks, monitor)?;
         if mask != [0; W] || served.len() > MAX_RUN {
             let mut next = Some((mask, served));
             while let Some((mask, mut served)) = next {
-                // Rules that nothing tells apart fill one table after the other,
-                // the best first.
+                // Rules that no mask distinguishes fill one table after the other,
+                // best first.
                 if mask == [0; W] {
-                    keep_best(rows, &mut served, &mut rest, monitor)?;
+                    keep_best(rows, &mut served, &mut remaining, monitor)?;
                 }
                 grow_table(structure, growth, rows, mask, served, place, order, monitor)?;
                 order += 1;
-                next = if rest.is_empty() {
+                next = if remaining.is_empty() {
                     None
                 } else {
                     let masks = &mut masks;
-                    Some(next_table(structure, rows, &mut rest, masks, monitor)?)
+                    Some(next_table(structure, rows, &mut remaining, masks, monitor)?)
                 };
             }
-            drop(rest);
+            drop(remaining);
             monitor.memory().give_back(bytes);
             return Ok(Bucket::Nested(structure.first_of(place)));
         }
@@ -422,8 +434,8 @@ pub(super) fn make_run<const W: usize>(
     structure.create_run(place, members.iter().map(|&index| rows.row(index)))
 }
 
-/// Leaves the best rules that a run can hold and puts the others back, into the
-/// room from which they came.
+/// Leaves the best half run of rules in `served` and puts the others back into
+/// `rest`, whose memory they came from.
 fn keep_best(
     rows: &Rows<'_>,
     served: &mut Vec<u32>,

@@ -1,4 +1,4 @@
-//! A forest: the structure, with what grows it and what keeps it fast.
+//! The forest: the structure, and the parts that grow and maintain it.
 
 use std::sync::Arc;
 
@@ -20,20 +20,20 @@ use crate::rule::{ActionId, Priority, RuleId, RuleRef, Winner};
 use crate::ruleset::RuleSet;
 use crate::schema::Schema;
 
-/// A forest of up to this many rules is learned anew when it has doubled.
-const SMALL: usize = 128;
+/// A forest of at most this number of rules is learned again when it has doubled.
+const MAX_SMALL_RULES: usize = 128;
 
-/// The number of rules from which doubling counts: fewer are as quick to scan.
-const LEAST: usize = 32;
+/// Doubling counts from this number of rules; fewer rules are as fast to scan.
+const MIN_BASE_RULES: usize = 32;
 
-/// A forest that has shrunk is built anew when this many rules are left. With
-/// more it keeps its masks: those learned from few rules do not tell many apart,
-/// and rules often come back.
-const FEWEST: usize = 16;
+/// A forest that has shrunk to at most this number of rules is rebuilt. A larger
+/// forest keeps its masks: masks learned from few rules distinguish few rules, and
+/// rules often come back.
+const MAX_REBUILT_RULES: usize = 16;
 
-/// A forest of one rule in this many of those it was made for gets smaller
-/// tables, one of this many times as many rules larger ones.
-const RESIZED: usize = 4;
+/// Tables are resized when the number of rules has grown or shrunk by this factor
+/// since the tables were sized.
+const RESIZE_FACTOR: usize = 4;
 
 /// A forest of rules with keys of `W` words.
 pub(super) struct Forest<const W: usize> {
@@ -43,15 +43,15 @@ pub(super) struct Forest<const W: usize> {
     growth: Growth<W>,
     baseline: Baseline,
     adoption: Adoption<W>,
-    /// Rules that came and went since the build.
+    /// Insertions and removals since the build.
     changes: u64,
-    /// Room for the row of the rule that comes.
+    /// A reusable buffer for the row of an inserted rule.
     row: Vec<u64>,
 }
 
 /// Building.
 impl<const W: usize> Forest<W> {
-    /// Without rules, which will be like these, in runs with fingerprints if wanted.
+    /// Returns an empty forest for rules like `rules`, with or without fingerprints.
     pub(super) fn for_rules(
         rules: &RuleSet,
         settings: Settings,
@@ -62,7 +62,7 @@ impl<const W: usize> Forest<W> {
         Forest::new(shape, settings, lookup)
     }
 
-    /// Without rules, which will be of that shape.
+    /// Returns an empty forest for rules of that shape.
     pub(super) fn new(shape: RowShape, settings: Settings, lookup: LookupConfig) -> Forest<W> {
         let huge_pages = settings.has(Feature::HugePages);
         let options = LearnerOptions {
@@ -87,7 +87,7 @@ impl<const W: usize> Forest<W> {
     /// Fills an empty forest with rules.
     ///
     /// # Errors
-    /// [`BuildError::EngineFull`] if they are more than the
+    /// [`BuildError::EngineFull`] if there are more rules than the
     /// [`capacity`](Self::capacity); [`BuildError::Stopped`].
     pub(super) fn fill<'a>(
         &mut self,
@@ -109,7 +109,7 @@ impl<const W: usize> Forest<W> {
         for (done, rule) in rules.clone().enumerate() {
             self.structure.keep_mask(&rule);
             self.structure.shape().push_row(&rule, &mut words);
-            if done.is_multiple_of(grow::RECOUNTED) {
+            if done.is_multiple_of(grow::RECOUNT_RULES) {
                 self.growth.recount(&self.structure, monitor)?;
             }
             monitor.advance(1)?;
@@ -140,7 +140,7 @@ impl<const W: usize> Forest<W> {
         Ok(())
     }
 
-    /// Learns everything anew. When the observer stops it, nothing has changed.
+    /// Learns all masks again. If the observer stops it, the forest does not change.
     pub(super) fn rebuild(&mut self, progress: &mut dyn Progress) -> Result<(), BuildError> {
         let mut memory = Memory::unlimited();
         self.rebuild_within(
@@ -149,7 +149,7 @@ impl<const W: usize> Forest<W> {
         )
     }
 
-    /// The same within an update: a forest of few rules is learned on the spot.
+    /// Learns all masks again within an update; for a forest of few rules.
     fn rebuild_few(&mut self) {
         unwatched(|monitor| self.rebuild_within(Budget::of_update(), monitor));
     }
@@ -198,18 +198,18 @@ impl<const W: usize> Forest<W> {
         self.lookup().improve(key, best)
     }
 
-    /// Improves a candidate, and sets in `mask` the bits on which that depended.
+    /// Improves a candidate, and sets in `mask` the bits that the result depends on.
     pub(super) fn improve_masked(&self, key: &[u64; W], best: Winner, mask: &mut [u64]) -> Winner {
         self.lookup().improve_masked(key, best, mask)
     }
 
-    /// A lookup step by step.
+    /// Traces a lookup step by step.
     pub(super) fn trace(&self, key: &[u64; W]) -> LookupTrace {
         self.lookup().trace(key)
     }
 }
 
-/// What is in it.
+/// Contents and sizes.
 impl<const W: usize> Forest<W> {
     pub(super) fn schema(&self) -> &Arc<Schema> {
         self.structure.shape().schema()
@@ -220,36 +220,36 @@ impl<const W: usize> Forest<W> {
         self.structure.len()
     }
 
-    /// The most rules that it can hold.
+    /// The most rules that the forest can hold.
     pub(super) fn capacity(&self) -> usize {
         self.structure.capacity()
     }
 
-    /// Whether a rule has that id.
+    /// True if a rule has that id.
     pub(super) fn contains(&self, id: RuleId) -> bool {
         self.structure.contains(id)
     }
 
-    /// Appends a rule's packed words and returns its priority, if it is there.
+    /// Appends a rule's packed words and returns its priority, if the rule exists.
     pub(super) fn copy_rule(&self, id: RuleId, words: &mut Vec<u64>) -> Option<Priority> {
         let (run, rule) = self.structure.find(id)?.in_run();
         self.structure.push_packed(run, rule, words);
         Winner::from_rank(self.structure.ranks(run)[rule]).priority()
     }
 
-    /// A rule's action, if it is there.
+    /// The action of a rule, if the rule exists.
     pub(super) fn action(&self, id: RuleId) -> Option<ActionId> {
         self.structure.action(id)
     }
 
-    /// All rules, in no particular order.
+    /// All rules, in no defined order.
     pub(super) fn winners(&self) -> Vec<Winner> {
         let mut winners = Vec::with_capacity(self.len());
         winners.extend(self.structure.all_ranks().map(Winner::from_rank));
         winners
     }
 
-    /// Bytes held, spare room included.
+    /// Bytes held, including spare memory.
     pub(super) fn bytes(&self) -> usize {
         self.structure.bytes() + self.adoption.bytes()
     }
@@ -259,18 +259,17 @@ impl<const W: usize> Forest<W> {
         self.structure.shape().columns() * size_of::<u64>()
     }
 
-    /// The number of tables, nested ones included.
+    /// The number of tables, including nested tables.
     pub(super) fn table_count(&self) -> usize {
         self.structure.table_count()
     }
 
-    /// Rules that came and went since the build: the sequence number of
-    /// snapshots.
+    /// Insertions and removals since the build: the sequence number of snapshots.
     pub(super) fn changes(&self) -> u64 {
         self.changes
     }
 
-    /// More counts and sizes.
+    /// Counts and sizes for statistics.
     pub(super) fn metrics(&self) -> Vec<Metric> {
         let (runs, longest) = self.structure.count_runs();
         let drift = self.drift();
@@ -286,7 +285,10 @@ impl<const W: usize> Forest<W> {
             Metric::ratio("predicted probes", predicted.probes),
             Metric::ratio("predicted compares", predicted.compares),
             Metric::ratio("lookup cost now", drift.now),
-            Metric::ratio("lookup cost over that when fitted", drift.ratio()),
+            Metric::ratio(
+                "lookup cost relative to the last optimisation",
+                drift.ratio(),
+            ),
             Metric::word("plan", self.adoption.describe()),
         ]
     }
@@ -294,7 +296,7 @@ impl<const W: usize> Forest<W> {
 
 /// Updates.
 impl<const W: usize> Forest<W> {
-    /// Inserts a rule; says whether its id was free. If not, nothing changes.
+    /// Inserts a rule; returns true if its id was free. Otherwise nothing changes.
     pub(super) fn insert(&mut self, rule: &RuleRef<'_>) -> bool {
         let Some(position) = self.structure.add_id(rule.id(), rule.action()) else {
             return false;
@@ -312,7 +314,7 @@ impl<const W: usize> Forest<W> {
         true
     }
 
-    /// Removes a rule; says whether it was there.
+    /// Removes a rule; returns true if it existed.
     pub(super) fn remove(&mut self, id: RuleId) -> bool {
         if !update::remove(&mut self.structure, id) {
             return false;
@@ -323,38 +325,38 @@ impl<const W: usize> Forest<W> {
         true
     }
 
-    /// Does some of the work that updates put off.
+    /// Does some of the work that updates postpone.
     fn tidy(&mut self) {
         self.growth.budget().pay_off();
         self.structure.tidy();
     }
 
-    /// Begins to make room when there are many more rules than tables were made
-    /// for.
+    /// Starts to enlarge the tables if there are many more rules than they were
+    /// sized for.
     fn grow_if_due(&mut self) {
         let made_for = self.baseline.rules;
-        if self.len() <= SMALL && self.len() > 2 * made_for.max(LEAST) {
+        if self.len() <= MAX_SMALL_RULES && self.len() > 2 * made_for.max(MIN_BASE_RULES) {
             self.rebuild_few();
-        } else if self.len() > RESIZED * made_for.max(LEAST) {
+        } else if self.len() > RESIZE_FACTOR * made_for.max(MIN_BASE_RULES) {
             self.resize_tables();
         }
     }
 
-    /// Begins to give back the memory of tables that were made for many more
-    /// rules.
+    /// Starts to release memory if there are far fewer rules than the tables were
+    /// sized for.
     fn shrink_if_due(&mut self) {
-        if self.baseline.rules < RESIZED * self.len().max(FEWEST) {
+        if self.baseline.rules < RESIZE_FACTOR * self.len().max(MAX_REBUILT_RULES) {
             return;
         }
-        if self.len() <= FEWEST {
+        if self.len() <= MAX_REBUILT_RULES {
             self.rebuild_few();
         } else {
             self.resize_tables();
         }
     }
 
-    /// Begins to move the rules to tables with the same masks and other numbers
-    /// of slots, as if a plan were adopted.
+    /// Starts to move the rules to tables with the same masks and other numbers of
+    /// slots, as if a plan were adopted.
     fn resize_tables(&mut self) {
         if !self.adoption.is_under_way() {
             let plan = RootPlan::in_place(&self.structure, self.baseline.predicted);
@@ -365,10 +367,10 @@ impl<const W: usize> Forest<W> {
 
 /// Maintenance.
 impl<const W: usize> Forest<W> {
-    /// Steps of maintenance to do with each update.
-    pub(super) const STEPS: usize = maintain::STEPS;
+    /// Steps of maintenance that each update does.
+    pub(super) const STEPS_PER_UPDATE: usize = maintain::STEPS_PER_UPDATE;
 
-    /// What lookups cost now and at the last optimisation.
+    /// The lookup cost now and right after the last optimisation.
     pub(super) fn drift(&self) -> Drift {
         Drift {
             now: maintain::count_cost(&self.structure),
@@ -382,25 +384,26 @@ impl<const W: usize> Forest<W> {
         Snapshot::new(&self.structure, self.growth.learner())
     }
 
-    /// Copies some rules to a snapshot; says whether all have been seen.
+    /// Copies some rules to a snapshot; returns true when the snapshot is complete.
     pub(super) fn add_to(&self, snapshot: &mut Snapshot<W>) -> bool {
         snapshot.add_some(&self.structure)
     }
 
-    /// Begins to adopt a plan, or keeps it for later.
+    /// Starts to adopt a plan, or keeps it for later.
     pub(super) fn adopt(&mut self, plan: Arc<RootPlan<W>>) {
         self.adoption.begin(plan, self.structure.len());
     }
 
-    /// Whether a plan is being adopted, or memory of an old one is left.
+    /// True if a plan is being adopted, or memory of an old plan is not yet
+    /// released.
     pub(super) fn is_unfinished(&self) -> bool {
         self.adoption.is_under_way() || self.structure.has_leftover()
     }
 
-    /// Does at most `steps` steps of maintenance, less the extra steps of the
-    /// update before.
+    /// Does at most `steps` steps of maintenance, less the extra steps of the latest
+    /// update.
     pub(super) fn maintain(&mut self, steps: usize) {
-        let left = steps.saturating_sub(self.growth.take_extra_steps());
+        let steps_left = steps.saturating_sub(self.growth.take_extra_steps());
         if !self.is_unfinished() {
             return;
         }
@@ -410,7 +413,7 @@ impl<const W: usize> Forest<W> {
             baseline: &mut self.baseline,
             marks: self.settings.has(Feature::ConflictMarks),
         };
-        self.adoption.run(&mut parts, left);
+        self.adoption.run(&mut parts, steps_left);
         self.tidy();
     }
 }

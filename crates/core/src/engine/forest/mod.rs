@@ -1,15 +1,14 @@
 //! `forest`: few tables, each with a mask learned over the whole key.
 //!
 //! # Idea
-//! A rule may stand in a table if all bits of the table's mask are exact in the
-//! rule; a range counts with the prefix that its values share. [TM19] relaxes
-//! the masks of tuples, field by field, until they are few. Here masks are
-//! *learned*: any bits of any fields that tell the rules apart, so that two or
-//! three tables serve nearly all rules of a set, in small buckets. A bucket is
-//! a *run* of rules, best first, compared up to eight at a time; a bucket that
-//! is too full for that gets *nested tables* with masks of their own. Tables are
-//! visited in the order of their best rules, and a lookup ends when no later
-//! table can win.
+//! A table may hold a rule if all bits of the table's mask are exact in the rule. A
+//! range counts with the prefix that its values share. [TM19] shortens the masks of
+//! tuples, field by field, until few masks remain. The forest *learns* masks
+//! instead: any bits of any fields that distinguish the rules, so that two or three
+//! tables serve nearly all rules of a set, in small buckets. A bucket is a *run* of
+//! rules, best first, compared up to eight at a time. A larger bucket becomes
+//! *nested tables* with masks of their own. A lookup visits tables in the order of
+//! their best rules and ends when no later table can win.
 //!
 //! # Data layout
 //! ```text
@@ -18,65 +17,63 @@
 //!            ▼
 //!          slot ──▶ run of rules, column by column; or nested tables
 //! ```
-//! A slot has no key: rules whose hashes meet share a run, and the comparison
-//! tells them apart. A 16-bit signature turns away most keys that have nothing to
-//! find. The details: [`structure`], [`slot`], [`rows`].
+//! A slot has no key. Rules with colliding hashes share a run, and comparing them
+//! with the key separates them. A 16-bit signature rejects most keys that no rule of
+//! the run matches. The details: [`structure`], [`slot`], [`rows`].
 //!
 //! # Lookup
 //! For each table, in order: hash the key's bits under the mask, read the slot,
-//! compare the key with the run. Tables in which nothing better than the winner so
-//! far can match are passed over. The details: [`lookup`], [`conflicts`].
+//! compare the key with the run. A table is skipped if no rule in it can match and
+//! beat the present winner. The details: [`lookup`], [`conflicts`].
 //!
 //! # Modules
-//! From the bottom up; a module imports only modules above it in this list.
+//! In order of dependency: a module imports only modules above it in this list.
 //!
-//! | module | what it is |
+//! | module | contents |
 //! |---|---|
-//! | [`slot`] | the 64-bit slot: its bits, and what they mean |
-//! | [`outline`] | a rule, as far as masks are concerned |
-//! | [`settings`] | what users choose |
+//! | [`slot`] | the 64-bit slot: its bits and their meaning |
+//! | [`outline`] | the exact bits and the rank of a rule, for learning masks |
+//! | [`settings`] | the options |
 //! | [`kernels`] | vector code: active keys, fingerprints, probing tables, comparing runs |
 //! | [`rows`] | a rule as the columns of a run, and back |
 //! | [`structure`] | tables, slots, runs, places; data layout and invariants |
-//! | [`lookup`] | batches, one key, masked, traced |
-//! | [`conflicts`] | marks of the tables in which a rule may be beaten |
-//! | [`learn`] | choosing masks: a sample, an estimate of costs, a search |
+//! | [`lookup`] | lookups: batches, one key, masked, traced |
+//! | [`conflicts`] | marks of the tables that may hold a better rule |
+//! | [`learn`] | choosing masks: a sample, a cost model, a search |
 //! | [`grow`] | from rules and masks to tables, runs and nested tables |
 //! | [`update`] | inserting and removing, splitting and folding |
 //! | [`maintain`] | drift, snapshots, adopting plans |
 //! | [`index`] | the forest: all of the above together |
-//! | [`estimate`] | what a forest would cost |
+//! | [`estimate`] | the estimated cost of a forest |
 //! | [`engine`] | the forest as a classifier |
 //!
-//! `docs/forest.md` has who imports whom.
+//! `docs/forest.md` draws the imports.
 //!
 //! # Learning
-//! When building, choose the masks whose tables make lookups cheapest, as
-//! estimated on a sample of the rules, and deal the rules out: each goes to the
-//! first mask that fits it. Likewise in each bucket of more than `most` rules.
+//! A build chooses the masks with the cheapest lookups, as estimated on a sample of
+//! the rules. Each rule then goes to the first mask that fits it. Buckets of more
+//! than `most` rules are divided in the same way.
 //!
 //! # Updates
-//! A rule goes to the first learned table that fits it, in each chain on its way;
-//! a run of `most` rules is split into nested tables when one more comes. A removal
-//! finds its run by id. Nested tables with few rules become a run again, an empty
-//! table goes.
-//! Whatever is large, arrays that grow, gaps to be closed, bounds to be corrected,
-//! is done a few steps with each update.
+//! In each chain on its way, a rule goes to the first learned table that fits it. A
+//! run of `most` rules is split into nested tables when another rule is added. A
+//! removal finds its run by id. Nested tables with few rules become a run again; an
+//! empty table is removed. Large tasks, such as growing arrays, closing gaps and
+//! correcting bounds, are done a few steps with each update.
 //!
-//! Masks are not touched by updates, so lookup cost rises as the rule set changes.
-//! The root is optimised again from a snapshot of the rules, on another thread,
-//! and the plan is adopted in place. [`rebuild`] learns everything anew, nested
-//! tables as well, at once.
+//! Updates do not change masks, so lookup cost rises as the rule set changes. The
+//! root is re-optimised from a snapshot of the rules, on another thread, and the
+//! plan is adopted in place. [`rebuild`] learns all masks again, also of nested
+//! tables, in one call.
 //!
 //! # Cost
-//! Lookup: a hash and a slot for each table that is visited, mostly one to
-//! three, and a run in one or two of them. Update: a hash and a copy of a run.
-//! Memory of an IPv4 rule: 40 bytes in its run, 13 in `places`, 4 to 16 in
-//! slots.
+//! Lookup: a hash and a slot for each visited table, mostly one to three, and a run
+//! in one or two of them. Update: a hash and a copy of a run. Memory of an IPv4
+//! rule: 40 bytes in its run, 13 in `places`, 4 to 16 in slots.
 //!
 //! # References
-//! [TM19] §III for tables that rules of several tuples share, and for the order
-//! of tables. Learned masks and the rest are ours.
+//! [TM19] §III for tables shared by rules of several tuples, and for the order of
+//! tables. Learned masks and the rest are ours.
 //!
 //! [`rebuild`]: crate::classifier::DynamicClassifier::rebuild
 //!
@@ -118,13 +115,13 @@ pub(super) const ENGINE: Engine = Engine {
             "bucket",
             (1, 64),
             2,
-            "rules in a mean bucket that learning aims at",
+            "mean number of rules in a bucket that learning aims at",
         ),
         EngineOption::whole(
             "most",
             (2, MAX_RUN),
             128,
-            "rules of a bucket beyond which it becomes nested tables",
+            "most rules of a bucket; a larger one becomes nested tables",
         ),
         EngineOption::host_choice(
             "isa",
@@ -136,7 +133,7 @@ pub(super) const ENGINE: Engine = Engine {
             "fingerprints",
             &FINGERPRINTS,
             "whether keys of three words and more are compared by fingerprints first; `auto`: \
-             where hardly two rules have the same mask",
+             if most rules have a mask of their own",
         ),
         EngineOption::SEED,
         EngineOption::choice(

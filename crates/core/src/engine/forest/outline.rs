@@ -1,19 +1,19 @@
-//! A rule, as far as masks are concerned: exact bits and rank.
+//! The part of a rule that masks depend on: exact bits and rank.
 
 use crate::seed::splitmix;
 
-/// The bits of a rule that are exact, and its rank. The upper ends of ranges are
-/// left out: a range counts with the leading bits that its values share.
+/// The exact bits of a rule, and its rank. The upper ends of ranges are left out: a
+/// range counts with the leading bits that its values share.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Outline<const W: usize> {
     /// May have bits outside of the mask: the lower ends of ranges.
     pub(super) value: [u64; W],
     pub(super) mask: [u64; W],
-    /// The better, the smaller.
+    /// A smaller rank is better.
     pub(super) rank: u64,
 }
 
-/// What a header has where its rule is wild.
+/// The bits of a header that its rule leaves open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ends {
     Zeros,
@@ -22,8 +22,8 @@ pub(super) enum Ends {
 }
 
 impl Ends {
-    /// For the header of that number. Random for every other pair: real headers
-    /// crowd at the ends of prefixes.
+    /// Returns the ends for header `number`. Every other pair of headers gets random
+    /// bits, since real headers crowd at the ends of prefixes.
     pub(super) fn alternate(number: usize) -> Ends {
         match number % 4 {
             0 => Ends::Zeros,
@@ -34,7 +34,7 @@ impl Ends {
 }
 
 impl<const W: usize> Outline<W> {
-    /// A header of the rule.
+    /// Returns a header that the rule matches.
     pub(super) fn header(&self, ends: Ends, state: &mut u64) -> [u64; W] {
         std::array::from_fn(|word| {
             let wild = match ends {
@@ -46,15 +46,15 @@ impl<const W: usize> Outline<W> {
         })
     }
 
-    /// Whether a table with that mask can hold the rule: all bits of the mask are
-    /// exact in it.
+    /// True if a table with that mask can hold the rule: all bits of the mask are
+    /// exact in the rule.
     #[inline]
     pub(super) fn fits(&self, mask: &[u64; W]) -> bool {
         lacks(&self.mask, mask) == 0
     }
 }
 
-/// Not zero where some of the bits are not in the mask.
+/// Not zero if some of the bits are not in the mask.
 #[inline]
 pub(super) fn lacks<const W: usize>(mask: &[u64; W], bits: &[u64; W]) -> u64 {
     let missing = mask.iter().zip(bits);

@@ -5,13 +5,13 @@
 //! row, IPv4         rank │ value₀ │ mask₀ │ low₁ │ high₁          5 words
 //! run of n rules    rank × n │ value₀ × n │ mask₀ × n │ low₁ × n │ high₁ × n
 //! ```
-//! A row is a run of one rule. Key words without fields have no columns. [`RowShape`]
-//! has the columns of a schema's rules; the kernels that compare columns get
-//! [`RunColumns`].
+//! A row is a run of one rule. Key words without fields have no columns.
+//! [`RowShape`] has the columns for the rules of a schema; the kernels that compare
+//! columns receive [`RunColumns`].
 //!
-//! Keys of [`WIDE`] words and more can have *wide* runs, which begin with three
-//! columns, a [fingerprint](super::kernels::fingerprint) among them, and have the
-//! rest of each rule in one piece:
+//! Keys of [`WIDE_KEY_WORDS`] words and more can have *wide* runs. These begin with
+//! three columns, including a [fingerprint](super::kernels::fingerprint), and store
+//! the rest of each rule in one piece:
 //! ```text
 //! row, wide         rank │ print │ care │ value × W │ mask × W │ high × lanes │ odd
 //! run of n rules    rank × n │ print × n │ care × n │ rest of a row │ rest │ …
@@ -21,20 +21,20 @@ use std::sync::Arc;
 
 use super::kernels::compare::{self, RunColumns};
 use super::kernels::fingerprint::Fingerprint;
-use super::kernels::wide::{self, HEADS, WIDE, WideColumns};
+use super::kernels::wide::{self, HEAD_COLUMNS, WIDE_KEY_WORDS, WideColumns};
 use super::outline::Outline;
 use crate::packed::PackedRule;
 use crate::rule::RuleRef;
 use crate::ruleset::RuleSet;
 use crate::schema::{MAX_KEY_WORDS, MatchKind, Part, Placement, RangeField, Schema, pack};
 
-/// Where the words of a run are.
+/// The layout of the words of a run.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RunLayout {
     /// Words for each rule.
     pub(super) columns: usize,
-    /// How many of them, the first, lie column by column; the others lie rule by
-    /// rule behind them.
+    /// The number of head columns, stored column by column. The other columns
+    /// follow, rule by rule.
     pub(super) heads: usize,
 }
 
@@ -45,38 +45,38 @@ impl RunLayout {
         if column < self.heads {
             column * len + rule
         } else {
-            let rest = self.columns - self.heads;
-            self.heads * len + rule * rest + column - self.heads
+            let body_columns = self.columns - self.heads;
+            self.heads * len + rule * body_columns + column - self.heads
         }
     }
 }
 
-/// The columns of a rule in a run, in order: the rank, then for each key word
-/// its value, its mask and, where the word has range lanes, the lanes' upper
-/// ends; last the lower and the upper ends of odd ranges.
+/// The columns of a rule in a run, in order: the rank; then for each key word its
+/// value, its mask and, if the word has range lanes, the lanes' upper ends; last the
+/// lower and the upper ends of odd ranges.
 ///
-/// A *range lane* is a range field of 16 bits that starts at a multiple of 16,
-/// as ports do: four of them are compared by one instruction. Other ranges are
-/// *odd*: they are checked one by one where all else matches.
+/// A *range lane* is a range field of 16 bits that starts at a multiple of 16, as
+/// ports do: one instruction compares four of them. Other ranges are *odd*: they are
+/// checked one by one if everything else matches.
 ///
 /// A word with range lanes may hold other fields as well, and the comparison of
-/// lanes covers their bits too. So the value column has the lower end of a
-/// range in lanes only; of every other field it has the bits under the rule's
-/// mask and zeros elsewhere, and a matching key is never below that in any
-/// lane. The lower end of an odd range may be above a matching key in a lane
-/// (10.0.255.255 to 10.1.0.1 holds 10.1.0.0), so it has a column of its own.
+/// lanes covers their bits too. So the value column has the lower end of a range
+/// only in lanes. Of every other field it has the bits under the rule's mask and
+/// zeros elsewhere, and in each lane a matching key is at least that value. The
+/// lower end of an odd range may be above a matching key in a lane (10.0.255.255 to
+/// 10.1.0.1 contains 10.1.0.0), so it has a column of its own.
 ///
-/// A word in which every field has a lane of its own, and none is ternary,
-/// needs no mask: it is *bounds*, lower and upper ends. The ports and the
-/// protocol of five-tuples are such a word. A rule may have a non-contiguous mask
-/// on a prefix or a range there: its row says the range from the smallest value
-/// to the largest, and the structure keeps the mask beside the runs.
+/// A word needs no mask if every field in it has a lane of its own and is not
+/// ternary. Such a word is *bounds*: lower and upper ends. The ports and the
+/// protocol of five-tuples are such a word. A rule may have a non-contiguous mask on
+/// a prefix or a range there. Then its row has the range from the smallest value to
+/// the largest, and the structure keeps the mask separately.
 #[derive(Clone, Debug)]
 pub(super) struct RowShape {
     schema: Arc<Schema>,
     layout: RunLayout,
     run_columns: RunColumns,
-    /// If runs are wide.
+    /// Present if runs are wide.
     fingerprint: Option<Fingerprint>,
     words: Vec<WordColumns>,
     lanes: Vec<Lane>,
@@ -91,7 +91,7 @@ pub(super) struct RowShape {
 struct WordColumns {
     /// The column of the word's value.
     value: usize,
-    /// The column of the mask; of the upper ends, if the word is bounds.
+    /// The column of the mask or, if the word is bounds, of the upper ends.
     next: usize,
     /// The column of the lanes' upper ends, if the word has range lanes.
     high: Option<usize>,
@@ -100,8 +100,8 @@ struct WordColumns {
 }
 
 impl WordColumns {
-    /// The exact bits of a key word, from its columns `value` and `next`. Of
-    /// a range, these are the leading bits that its values share.
+    /// Returns the exact bits of a key word, from its columns `value` and `next`.
+    /// The exact bits of a range are the leading bits that its values share.
     #[inline]
     fn exact_bits(&self, value: u64, next: u64) -> u64 {
         match self.bounds {
@@ -123,14 +123,14 @@ struct Lane {
     high: usize,
 }
 
-/// A range that is no lane.
+/// A range that does not fit a lane.
 #[derive(Clone, Copy, Debug)]
 struct OddRange {
     /// The field in a key.
     key: Placement,
     /// The upper end in a packed rule.
     high: Placement,
-    /// Either end in the columns of odd ranges.
+    /// Either end of the range, in the columns of odd ranges.
     end: Placement,
 }
 
@@ -138,8 +138,8 @@ fn is_lane(key: &Placement) -> bool {
     key.high.is_none() && key.low.width == 16 && key.low.shift.is_multiple_of(16)
 }
 
-/// The bits of a word's fields, if each of them has a lane of its own and is
-/// compared as a range would be.
+/// Returns the bits of the word's fields, if each field has a lane of its own and
+/// can be compared as a range.
 fn bounds_of(schema: &Schema, word: usize) -> Option<u64> {
     let mut bits = 0;
     for id in schema.field_ids() {
@@ -160,7 +160,7 @@ fn bounds_of(schema: &Schema, word: usize) -> Option<u64> {
     Some(bits)
 }
 
-/// In each lane of 16 bits: all bits from the highest one downwards.
+/// Returns, for each lane of 16 bits, all bits from the highest one downwards.
 fn below_highest_ones(word: u64) -> u64 {
     let shifted = |word: u64, by: u32| (word >> by) & (0x0001_0001_0001_0001 * (0xffff >> by));
     let word = word | shifted(word, 1);
@@ -169,19 +169,19 @@ fn below_highest_ones(word: u64) -> u64 {
     word | shifted(word, 8)
 }
 
-/// Whether ranges in lanes of 16 bits meet, in every lane.
+/// True if the ranges overlap in each of the four 16-bit lanes.
 fn lanes_meet(a_low: u64, a_high: u64, b_low: u64, b_high: u64) -> bool {
     let lane = |word: u64, lane: u32| (word >> (16 * lane)) & 0xffff;
     (0..4).all(|n| lane(a_low, n) <= lane(b_high, n) && lane(b_low, n) <= lane(a_high, n))
 }
 
-/// A part of a word, shifted down.
+/// Returns a part of a word, shifted down.
 #[inline]
 fn part_of(part: &Part, word: u64) -> u64 {
     (word >> part.shift) & (u64::MAX >> (64 - part.width))
 }
 
-/// An end of an odd range, from the columns that begin with `first`.
+/// Returns an end of an odd range, from the columns that begin with `first`.
 #[inline]
 fn end_of(end: &Placement, first: usize, at: impl Fn(usize) -> u64) -> u128 {
     let low = part_of(&end.low, at(first + end.low.word));
@@ -191,19 +191,20 @@ fn end_of(end: &Placement, first: usize, at: impl Fn(usize) -> u64) -> u128 {
 }
 
 impl RowShape {
-    /// For rules like these, in wide runs if fingerprints are wanted and keys have
-    /// [`WIDE`] words. The seed decides the hash functions of fingerprints.
+    /// Returns the shape for rules like `rules`. Runs are wide if `fingerprints` is
+    /// set and keys have [`WIDE_KEY_WORDS`] words. The seed determines the hash
+    /// functions of fingerprints.
     pub(super) fn for_rules(rules: &RuleSet, seed: u64, fingerprints: bool) -> RowShape {
         let schema = rules.schema();
         let fingerprint = fingerprints.then(|| Fingerprint::new(schema, rules.iter(), seed));
         RowShape::new(schema, fingerprint)
     }
 
-    /// For rules of a schema, in wide runs if there is a fingerprint and keys have
-    /// [`WIDE`] words.
+    /// Returns the shape for rules of a schema. Runs are wide if there is a
+    /// fingerprint and keys have [`WIDE_KEY_WORDS`] words.
     pub(super) fn new(schema: &Arc<Schema>, fingerprint: Option<Fingerprint>) -> RowShape {
         let key_words = schema.key_words();
-        let fingerprint = fingerprint.filter(|_| key_words >= WIDE);
+        let fingerprint = fingerprint.filter(|_| key_words >= WIDE_KEY_WORDS);
         let wide = fingerprint.is_some();
         let key_words = if wide { key_words } else { schema.used_words() };
         let ranges = schema.range_fields();
@@ -219,14 +220,18 @@ impl RowShape {
             })
             .collect();
         let mut words = Vec::with_capacity(key_words);
-        let mut next = if wide { HEADS + 2 * key_words } else { 1 };
+        let mut next = if wide {
+            HEAD_COLUMNS + 2 * key_words
+        } else {
+            1
+        };
         for word in 0..key_words {
             let is_here = |range: &&RangeField| is_lane(&range.key) && range.key.low.word == word;
             let has_lanes = ranges.iter().any(|range| is_here(&range));
             if wide {
                 words.push(WordColumns {
-                    value: HEADS + word,
-                    next: HEADS + key_words + word,
+                    value: HEAD_COLUMNS + word,
+                    next: HEAD_COLUMNS + key_words + word,
                     high: has_lanes.then_some(next),
                     bounds: None,
                 });
@@ -264,7 +269,7 @@ impl RowShape {
             schema: Arc::clone(schema),
             layout: RunLayout {
                 columns,
-                heads: if wide { HEADS } else { columns },
+                heads: if wide { HEAD_COLUMNS } else { columns },
             },
             fingerprint,
             run_columns: RunColumns::new(
@@ -286,25 +291,25 @@ impl RowShape {
         &self.schema
     }
 
-    /// Words of a row.
+    /// The number of words in a row.
     #[inline]
     pub(super) fn columns(&self) -> usize {
         self.layout.columns
     }
 
-    /// Where the words of a run are.
+    /// The layout of the words of a run.
     #[inline]
     pub(super) fn layout(&self) -> RunLayout {
         self.layout
     }
 
-    /// The columns, as the kernels want to know them, if runs are not wide.
+    /// The columns in the form for kernels, if runs are not wide.
     #[inline]
     pub(super) fn run_columns(&self) -> RunColumns {
         self.run_columns
     }
 
-    /// How fingerprints are made and wide runs are laid out, if runs are wide.
+    /// The fingerprint and the columns for kernels, if runs are wide.
     #[inline]
     pub(super) fn wide(&self) -> Option<(&Fingerprint, WideColumns)> {
         let columns = WideColumns {
@@ -314,13 +319,13 @@ impl RowShape {
         Some((self.fingerprint.as_ref()?, columns))
     }
 
-    /// Runs of at most this many rules are short.
+    /// The most rules of a short run.
     #[inline]
     pub(super) fn short(&self) -> usize {
         if self.fingerprint.is_some() {
-            wide::SHORT
+            wide::MAX_SHORT_RUN
         } else {
-            compare::SHORT
+            compare::MAX_SHORT_RUN
         }
     }
 
@@ -331,13 +336,13 @@ impl RowShape {
         fingerprint.map_or(0, |fingerprint| fingerprint.of_key(key))
     }
 
-    /// The word of a rule in a run.
+    /// Returns a word of a rule in a run.
     #[inline(always)]
     fn word(&self, run: &[u64], len: usize, rule: usize, column: usize) -> u64 {
         run[self.layout.at(column, rule, len)]
     }
 
-    /// The exact bits of a row, and its rank.
+    /// Returns the exact bits of a row, and its rank.
     #[inline]
     pub(super) fn outline<const W: usize>(&self, row: &[u64]) -> Outline<W> {
         let mut outline = Outline {
@@ -353,8 +358,8 @@ impl RowShape {
         outline
     }
 
-    /// Whether a table with that mask can hold a row: all bits of the mask are
-    /// exact in it.
+    /// True if a table with that mask can hold a row: all bits of the mask are exact
+    /// in the row.
     pub(super) fn fits<const W: usize>(&self, row: &[u64], mask: &[u64; W]) -> bool {
         let words = mask.iter().zip(&self.words);
         let mut words = words.filter(|(bits, _)| **bits != 0);
@@ -363,19 +368,19 @@ impl RowShape {
         })
     }
 
-    /// Whether a row says all of a rule's mask. It does not where a field of a
-    /// word of bounds has a non-contiguous mask.
+    /// True if a row contains a rule's whole mask. It does not if a field of a
+    /// bounds word has a non-contiguous mask.
     #[inline]
     pub(super) fn holds_mask(&self, rule: &RuleRef<'_>) -> bool {
         let mut words = self.words.iter().zip(rule.mask());
         words.all(|(columns, mask)| {
             let fields = columns.bounds.unwrap_or(0);
-            // The mask must not go on below an open bit of the same field.
+            // In each field, no mask bit may follow below an open bit.
             fields & mask & below_highest_ones(!mask & fields) == 0
         })
     }
 
-    /// The value of a rule of a run, of a key word: the bits under its mask.
+    /// Returns the value of a rule of a run for a key word: the bits under its mask.
     #[inline]
     pub(super) fn value(&self, run: &[u64], len: usize, rule: usize, word: usize) -> u64 {
         let columns = self.words.get(word);
@@ -437,54 +442,58 @@ impl RowShape {
         mask: &mut [u64],
         high: &mut [u64],
     ) {
-        let at = |column: usize| self.word(run, len, rule, column);
+        let column_word = |column: usize| self.word(run, len, rule, column);
         for (word, columns) in self.words.iter().enumerate() {
-            value[word] = at(columns.value);
-            mask[word] = columns.exact_bits(value[word], at(columns.next));
+            value[word] = column_word(columns.value);
+            mask[word] = columns.exact_bits(value[word], column_word(columns.next));
         }
         for lane in &self.lanes {
-            let end = part_of(&lane.key, at(lane.high));
+            let upper_end = part_of(&lane.key, column_word(lane.high));
             let word = &mut high[lane.end.word];
-            *word = *word & !lane.end.mask() | end << lane.end.shift;
+            *word = *word & !lane.end.mask() | upper_end << lane.end.shift;
         }
         for range in &self.odd {
-            range.key.set(value, end_of(&range.end, self.lows, at));
-            range.high.set(high, end_of(&range.end, self.highs, at));
+            range
+                .key
+                .set(value, end_of(&range.end, self.lows, column_word));
+            range
+                .high
+                .set(high, end_of(&range.end, self.highs, column_word));
         }
     }
 
-    /// Whether some header may match both a rule of a run and a rule given as a
-    /// row. Only the exact bits of odd ranges are looked at.
+    /// True if some header may match both a rule of a run and a rule given as a row.
+    /// Reads only the exact bits of odd ranges.
     pub(super) fn may_overlap(&self, run: &[u64], len: usize, rule: usize, row: &[u64]) -> bool {
-        let at = |column: usize| (self.word(run, len, rule, column), row[column]);
+        let column_pair = |column: usize| (self.word(run, len, rule, column), row[column]);
         if self.fingerprint.is_some() {
-            let ((print, other), (care, also)) = (at(1), at(2));
-            if (print ^ other) & care & also != 0 {
+            let ((print, row_print), (care, row_care)) = (column_pair(1), column_pair(2));
+            if (print ^ row_print) & care & row_care != 0 {
                 return false;
             }
         }
         self.words.iter().all(|columns| {
-            let (a, b) = at(columns.value);
+            let (a, b) = column_pair(columns.value);
             let alike = columns.bounds.is_some() || {
-                let (a_mask, b_mask) = at(columns.next);
+                let (a_mask, b_mask) = column_pair(columns.next);
                 (a ^ b) & a_mask & b_mask == 0
             };
             alike
                 && columns.high.is_none_or(|high| {
-                    let (a_high, b_high) = at(high);
+                    let (a_high, b_high) = column_pair(high);
                     lanes_meet(a, a_high, b, b_high)
                 })
         })
     }
 
-    /// Whether some ranges are left to [`odd_ranges_accept`].
+    /// True if some ranges must be checked by [`odd_ranges_accept`].
     ///
     /// [`odd_ranges_accept`]: Self::odd_ranges_accept
     pub(super) fn has_odd_ranges(&self) -> bool {
         !self.odd.is_empty()
     }
 
-    /// Whether the odd ranges of a rule in a run contain the key's values.
+    /// True if the odd ranges of a rule in a run contain the key's values.
     pub(super) fn odd_ranges_accept(
         &self,
         run: &[u64],
@@ -492,22 +501,22 @@ impl RowShape {
         rule: usize,
         key: &[u64],
     ) -> bool {
-        let at = |column: usize| self.word(run, len, rule, column);
+        let column_word = |column: usize| self.word(run, len, rule, column);
         self.odd.iter().all(|range| {
-            let found = range.key.get(key);
-            let low = end_of(&range.end, self.lows, at);
-            let high = end_of(&range.end, self.highs, at);
-            low <= found && found <= high
+            let field_value = range.key.get(key);
+            let low = end_of(&range.end, self.lows, column_word);
+            let high = end_of(&range.end, self.highs, column_word);
+            low <= field_value && field_value <= high
         })
     }
 }
 
-/// Words of the upper ends of a rule's ranges, at most: ranges are fields, and
-/// all fields fit a key.
+/// The most words that hold the upper ends of a rule's ranges: ranges are fields,
+/// and all fields fit a key.
 const HIGH_WORDS: usize = MAX_KEY_WORDS;
 
-/// A rule in the schema's packed form, in memory of fixed size, so that looking
-/// at a rule of a run allocates nothing.
+/// A rule in the schema's packed form, in memory of fixed size, so that reading a
+/// rule of a run allocates nothing.
 pub(super) struct Unpacked<const W: usize> {
     value: [u64; W],
     mask: [u64; W],
@@ -523,8 +532,7 @@ impl<const W: usize> Unpacked<W> {
         }
     }
 
-    /// Unpacks a rule of a run, whose mask is another than the run has if one is
-    /// given.
+    /// Unpacks a rule of a run. `exact`, if given, replaces the mask from the run.
     pub(super) fn rule<'a>(
         &'a mut self,
         shape: &'a RowShape,
@@ -548,7 +556,7 @@ impl<const W: usize> Unpacked<W> {
     }
 }
 
-/// Some rules as rows, one behind the other.
+/// Some rules as rows, one after the other.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rows<'a> {
     words: &'a [u64],
@@ -606,7 +614,7 @@ mod tests {
             (word(&mut self.0) << 64 | word(&mut self.0)) & low_ones(width)
         }
 
-        /// A value close to a border between lanes or words, or any.
+        /// Returns a value close to a border between lanes or words, or any value.
         fn border(&mut self, width: u32) -> u128 {
             let shifts: Vec<u32> = [8, 16, 32, 48, 64, 80, 96, 112]
                 .into_iter()
@@ -617,10 +625,10 @@ mod tests {
             }
             let shift = shifts[usize::try_from(self.below(shifts.len() as u64)).unwrap()];
             let border = self.bits(width - shift) << shift;
-            let near = u128::from(self.below(3));
+            let distance = u128::from(self.below(3));
             let value = match self.below(2) {
-                0 => border.wrapping_add(near),
-                _ => border.wrapping_sub(1 + near),
+                0 => border.wrapping_add(distance),
+                _ => border.wrapping_sub(1 + distance),
             };
             value & low_ones(width)
         }
@@ -673,7 +681,7 @@ mod tests {
             }
         }
 
-        /// A value that a rule's field admits, or one step beside its ends.
+        /// Returns a value in a rule's field, or one step outside its ends.
         fn value(&mut self, rule: &RuleRef<'_>, id: crate::schema::FieldId) -> u128 {
             let field = rule.schema().field(id);
             let (low, high) = rule.ends(id);
@@ -706,7 +714,7 @@ mod tests {
         }
     }
 
-    /// What the kernels find in a run of one rule.
+    /// True if the kernels find the rule in a run of one rule.
     fn found<const W: usize>(shape: &RowShape, isa: Isa, run: &[u64], key: &[u64]) -> bool {
         let key: &[u64; W] = key.try_into().unwrap();
         let mut one = OneKey::new(key, Winner::MISS, shape.print(key));
@@ -762,7 +770,7 @@ mod tests {
                     let expected = rule.view().matches(key);
                     *(if expected { &mut matches } else { &mut misses }) += 1;
                     for isa in Isa::available() {
-                        let found = match schema.key_words() {
+                        let has_match = match schema.key_words() {
                             2 => found::<2>(&shape, isa, &row, key),
                             5 => found::<5>(&shape, isa, &row, key),
                             6 => found::<6>(&shape, isa, &row, key),
@@ -770,15 +778,15 @@ mod tests {
                             words => unreachable!("{words} words"),
                         };
                         // A row without the rule's mask may match more.
-                        let right = found == expected || found && !whole;
+                        let right = has_match == expected || has_match && !whole;
                         assert!(right, "{isa}: {} of {schema:?}", rule.view());
-                        found_for_masks += usize::from(found != expected);
+                        found_for_masks += usize::from(has_match != expected);
                     }
                 }
             }
         }
         assert!(matches > 10_000 && misses > 5000, "{matches}, {misses}");
-        let kept = (ranges_for_masks, found_for_masks);
-        assert!(kept.0 > 100 && kept.1 > 10, "{kept:?}");
+        let counts = (ranges_for_masks, found_for_masks);
+        assert!(counts.0 > 100 && counts.1 > 10, "{counts:?}");
     }
 }

@@ -1,5 +1,4 @@
-//! The 64-bit slot: what a table holds for each bucket, and what a lookup keeps
-//! of it.
+//! The 64-bit slot: a bucket of a table, and the part of it that a lookup keeps.
 //!
 //! # Data layout
 //! ```text
@@ -11,61 +10,61 @@
 //! |---|---|---|
 //! | 0 | empty | 0 |
 //! | 1 to 1024 | a run of that many rules | the run's first word |
-//! | [`Slot::NESTED`] | nested tables | the number of the first of them |
+//! | [`Slot::NESTED_LENGTH`] | nested tables | the number of the first of them |
 //!
 //! The *signature* is a Bloom filter of 16 bits: each rule of the bucket sets the
-//! bit that four further bits of its hash choose. A key whose bit is not set has
-//! nothing to find in the bucket.
+//! bit chosen by four further bits of its hash. If the key's bit is not set, no rule
+//! of the bucket matches the key.
 //!
-//! The *conflicts* are a [`ConflictMask`]: groups of tables in which a rule of
-//! the run may be beaten.
+//! The *conflicts* are a [`ConflictMask`]: the groups of tables that may hold a
+//! better rule than some rule of the run.
 //!
-//! A [`Hit`] is a slot that a key of a batch has found. The signature has done
-//! its work by then, and the number of the key in its batch takes its place.
+//! A [`Hit`] is a slot found by a key of a batch. The signature has been tested by
+//! then, so the number of the key in its batch takes its place.
 //!
-//! This is the only file that knows where the bits are. Vector code uses the
-//! masks and shifts below.
+//! Only this file knows the bit positions. Vector code uses the masks and shifts
+//! below.
 
-/// The lowest of the bits for conflicts.
-const CONFLICTS_AT: u32 = 16 - ConflictMask::GROUPS as u32;
+/// The lowest conflict bit.
+const CONFLICTS_AT: u32 = 16 - ConflictMask::GROUP_COUNT as u32;
 
-/// The lowest of the bits for the signature or the key's number.
+/// The lowest bit of the signature or the key's number.
 pub(crate) const SIGNATURE_AT: u32 = 16;
 
-/// The bits for the signature or the key's number.
-pub(crate) const SIGNATURE: u64 = 0xffff << SIGNATURE_AT;
+/// Selects the signature or the key's number.
+pub(crate) const SIGNATURE_MASK: u64 = 0xffff << SIGNATURE_AT;
 
-/// The bits for the length.
-pub(crate) const LENGTH: u64 = (1 << CONFLICTS_AT) - 1;
+/// Selects the length.
+pub(crate) const LENGTH_MASK: u64 = (1 << CONFLICTS_AT) - 1;
 
-/// The lowest of the bits for the position.
+/// The lowest bit of the position.
 const POSITION_AT: u32 = 32;
 
 /// Groups of a root's tables, one bit each.
 ///
-/// For a rule or a run these are the groups whose tables may hold a
-/// *conflicting* rule, one that overlaps it and has a better rank. For a table
-/// it is its own group alone, or none.
+/// For a rule or a run, these are the groups whose tables may hold a *conflicting*
+/// rule: an overlapping rule of better rank. For a table, it is its own group, or
+/// none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
 pub(crate) struct ConflictMask(u8);
 
 impl ConflictMask {
     /// The number of groups.
-    pub(crate) const GROUPS: u8 = 5;
+    pub(crate) const GROUP_COUNT: u8 = 5;
     pub(crate) const NONE: ConflictMask = ConflictMask(0);
-    pub(crate) const ALL: ConflictMask = ConflictMask((1 << ConflictMask::GROUPS) - 1);
+    pub(crate) const ALL: ConflictMask = ConflictMask((1 << ConflictMask::GROUP_COUNT) - 1);
 
-    /// One group alone.
+    /// A single group.
     ///
     /// # Panics
-    /// When there is no group of that number.
+    /// If `number` is not below [`GROUP_COUNT`](Self::GROUP_COUNT).
     pub(crate) fn group(number: u8) -> ConflictMask {
-        assert!(number < ConflictMask::GROUPS, "a group");
+        assert!(number < ConflictMask::GROUP_COUNT, "a group");
         ConflictMask(1 << number)
     }
 
-    /// From the lowest bits; the others are ignored.
+    /// Takes the lowest bits; ignores the rest.
     #[inline(always)]
     pub(crate) fn from_bits(bits: u8) -> ConflictMask {
         ConflictMask(bits & ConflictMask::ALL.0)
@@ -80,21 +79,20 @@ impl ConflictMask {
         ConflictMask(self.0 | other.0)
     }
 
-    /// Whether a group is among these.
+    /// True if `self` and `group` have a group in common.
     #[inline(always)]
     pub(crate) fn has(self, group: ConflictMask) -> bool {
         self.0 & group.0 != 0
     }
 
-    /// Keeps the groups that are also in `other`, if a rule with `other` has
-    /// matched.
+    /// Keeps only the groups that are also in `other`, if `matched`.
     #[inline(always)]
     pub(crate) fn narrow(&mut self, other: ConflictMask, matched: bool) {
         self.0 &= other.0 | u8::from(matched).wrapping_sub(1);
     }
 }
 
-/// The number of a table. It is used again after the table is gone.
+/// The number of a table. After the table is removed, its number is reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TableNumber(u32);
 
@@ -111,15 +109,15 @@ impl TableNumber {
         self.0 as usize
     }
 
-    /// The first of a slot's nested tables; means nothing for other slots.
+    /// The first of a slot's nested tables; meaningless for other slots.
     #[inline]
     pub(crate) fn from_slot(slot: Slot) -> TableNumber {
         TableNumber(slot.position())
     }
 }
 
-/// A slot of a table. A rule's place is the slot whose run it is in; nested
-/// tables have the slot that points to the first of them as their *parent*.
+/// A slot of a table. A rule's place is the slot of its run. The *parent* of nested
+/// tables is the slot that points to the first of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) table: TableNumber,
@@ -142,17 +140,17 @@ impl Place {
 /// A run of rules, best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Run {
-    /// The position of its first word in the array of runs.
+    /// The position of the run's first word in the array of runs.
     pub(crate) start: u32,
-    /// The number of its rules, 1 to [`MAX_RUN`].
+    /// The number of rules, 1 to [`MAX_RUN`].
     pub(crate) len: u16,
 }
 
-/// The most rules of a run. Longer ones are never compared as a whole, and
-/// inserting into one costs a copy.
+/// The most rules of a run. Longer runs are never compared as a whole, and inserting
+/// into a run costs a copy.
 pub(crate) const MAX_RUN: usize = 1024;
 
-/// What a slot holds.
+/// The contents of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Bucket {
     Empty,
@@ -169,37 +167,37 @@ pub(crate) struct Slot(u64);
 impl Slot {
     pub(crate) const EMPTY: Slot = Slot(0);
 
-    /// The length that means nested tables.
-    pub(crate) const NESTED: u64 = LENGTH;
+    /// The length of a slot with nested tables.
+    pub(crate) const NESTED_LENGTH: u64 = LENGTH_MASK;
 
     /// A bucket whose rules may have conflicts in every group.
     pub(crate) fn new(bucket: Bucket, signature: u16) -> Slot {
         let (position, length) = match bucket {
             Bucket::Empty => return Slot::EMPTY,
             Bucket::Run(run) => (run.start, u64::from(run.len)),
-            Bucket::Nested(first) => (first.0, Slot::NESTED),
+            Bucket::Nested(first) => (first.0, Slot::NESTED_LENGTH),
         };
         let position = u64::from(position) << POSITION_AT;
         let slot = Slot(position | u64::from(signature) << SIGNATURE_AT | length);
         slot.with_conflicts(ConflictMask::ALL)
     }
 
-    /// With other conflicts; an empty slot has none.
+    /// Replaces the conflicts; an empty slot has none.
     pub(crate) fn with_conflicts(self, conflicts: ConflictMask) -> Slot {
-        let all = u64::from(ConflictMask::ALL.bits()) << CONFLICTS_AT;
+        let every_group = u64::from(ConflictMask::ALL.bits()) << CONFLICTS_AT;
         match self.length() {
             0 => self,
-            _ => Slot(self.0 & !all | u64::from(conflicts.bits()) << CONFLICTS_AT),
+            _ => Slot(self.0 & !every_group | u64::from(conflicts.bits()) << CONFLICTS_AT),
         }
     }
 
-    /// Another bucket with the same signature and conflicts.
+    /// Replaces the bucket; keeps the signature and conflicts.
     pub(crate) fn with_bucket(self, bucket: Bucket) -> Slot {
         Slot::new(bucket, self.signature()).with_conflicts(self.conflicts())
     }
 
     #[inline]
-    #[allow(clippy::cast_possible_truncation)] // the lowest of the bits count
+    #[allow(clippy::cast_possible_truncation)] // only the lowest bits are used
     pub(crate) fn conflicts(self) -> ConflictMask {
         ConflictMask::from_bits((self.0 >> CONFLICTS_AT) as u8)
     }
@@ -222,7 +220,7 @@ impl Slot {
         (self.0 >> SIGNATURE_AT) as u16
     }
 
-    /// Whether a key with that signature bit, 0 to 15, may find something here.
+    /// False if no rule here matches a key with the signature bit `bit`, 0 to 15.
     #[inline]
     pub(crate) fn may_hold(self, bit: u32) -> bool {
         self.0 >> (SIGNATURE_AT + bit) & 1 != 0
@@ -241,13 +239,13 @@ impl Slot {
 
     #[inline]
     pub(crate) fn is_nested(self) -> bool {
-        self.0 & LENGTH == Slot::NESTED
+        self.0 & LENGTH_MASK == Slot::NESTED_LENGTH
     }
 
     #[inline]
     #[allow(clippy::cast_possible_truncation)] // eleven bits
     pub(crate) fn length(self) -> u16 {
-        (self.0 & LENGTH) as u16
+        (self.0 & LENGTH_MASK) as u16
     }
 
     #[inline]
@@ -257,25 +255,25 @@ impl Slot {
     }
 }
 
-/// A key with what it found; see the [module](self) for its bits.
+/// A key with the slot that it found; see the [module](self) for its bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
 pub(crate) struct Hit(u64);
 
 impl Hit {
-    /// No key's.
+    /// Belongs to no key.
     pub(crate) const NONE: Hit = Hit(0);
 
-    /// What the key of that number in its batch found.
+    /// The hit of the key with the number `key` in its batch.
     #[inline(always)]
     pub(crate) fn new(slot: Slot, key: u8) -> Hit {
-        Hit(slot.0 & !SIGNATURE | u64::from(key) << SIGNATURE_AT)
+        Hit(slot.0 & !SIGNATURE_MASK | u64::from(key) << SIGNATURE_AT)
     }
 
     /// The slot, without its signature.
     #[inline(always)]
     pub(crate) fn slot(self) -> Slot {
-        Slot(self.0 & !SIGNATURE)
+        Slot(self.0 & !SIGNATURE_MASK)
     }
 
     /// The key's number.
@@ -294,12 +292,12 @@ impl Hit {
     /// The number of rules in the run.
     #[inline(always)]
     pub(crate) fn len(self) -> usize {
-        (self.0 & LENGTH) as usize
+        (self.0 & LENGTH_MASK) as usize
     }
 
     /// The conflicts of the run's rules.
     #[inline(always)]
-    #[allow(clippy::cast_possible_truncation)] // the lowest of the bits count
+    #[allow(clippy::cast_possible_truncation)] // only the lowest bits are used
     pub(crate) fn conflicts(self) -> ConflictMask {
         ConflictMask::from_bits((self.0 >> CONFLICTS_AT) as u8)
     }

@@ -1,9 +1,9 @@
 //! Updates: one rule is inserted or removed.
 //!
-//! A rule goes to the first table, in the order in which masks were learned, that
-//! fits it, in each chain on its way. A run of `most` rules is *split* into nested
-//! tables when one more comes; nested tables with few rules left are *folded* into
-//! a run. Masks stay as they are.
+//! In each chain on its way, a rule goes to the first table that fits it, in the
+//! order in which masks were learned. A run of `most` rules is *split* into nested
+//! tables when another rule is added. Nested tables with few remaining rules are
+//! *folded* into a run. Masks do not change.
 
 use super::grow::{self, Growth};
 use super::outline::Outline;
@@ -14,11 +14,11 @@ use crate::id_map::Position;
 use crate::monitor::unwatched;
 use crate::rule::RuleId;
 
-/// Nested tables with no more rules than this become a run again.
-const FOLDED: usize = 6;
+/// Nested tables with at most this number of rules become a run again.
+const MAX_FOLDED_RULES: usize = 6;
 
-/// Inserts a rule, given as a row, whose id is known: it was
-/// [added](Structure::add_id), at that position, or taken out.
+/// Inserts a rule, given as a row. Its id must be known: either it was just
+/// [added](Structure::add_id), at that position, or its rule was taken out.
 pub(super) fn insert<const W: usize>(
     structure: &mut Structure<W>,
     growth: &mut Growth<W>,
@@ -49,7 +49,7 @@ pub(super) fn insert<const W: usize>(
     }
 }
 
-/// Removes the rule of an id; says whether it was there.
+/// Removes the rule with that id; returns true if there was one.
 pub(super) fn remove<const W: usize>(structure: &mut Structure<W>, id: RuleId) -> bool {
     structure.make_room();
     let Some(rule) = structure.remove_id(id) else {
@@ -61,13 +61,13 @@ pub(super) fn remove<const W: usize>(structure: &mut Structure<W>, id: RuleId) -
 
 /// Takes a rule out of its run.
 pub(super) fn take_out<const W: usize>(structure: &mut Structure<W>, rule: RuleAt) {
-    if let Some(parent) = structure.take_out(rule, FOLDED) {
+    if let Some(parent) = structure.take_out(rule, MAX_FOLDED_RULES) {
         fold(structure, parent);
     }
 }
 
-/// The table of a chain that a rule goes to: the first learned of those that fit
-/// it, a new one that fits all if there is none.
+/// Returns the table of a chain for a rule: the first learned table that fits it, or
+/// a new table that fits all rules.
 fn table_for<const W: usize>(
     structure: &mut Structure<W>,
     rule: &Outline<W>,
@@ -84,13 +84,13 @@ fn table_for<const W: usize>(
     structure.add(Table::new([0; W], 1).of_chain(parent, u32::MAX))
 }
 
-/// Whether a table is a single run with no room and no hope of a split.
+/// True if a table is a single full run that no mask splits.
 fn is_full<const W: usize>(table: &Table<W>) -> bool {
     table.slot_count() == 1 && usize::from(table.slot(0).length()) == MAX_RUN
 }
 
-/// Makes nested tables of a run with one more rule, or a longer run where no mask tells
-/// its rules apart. The caller fills the place with it.
+/// Divides a run and one more rule into nested tables. If no mask distinguishes the
+/// rules, makes a longer run. The caller stores the result in the slot.
 fn split<const W: usize>(
     structure: &mut Structure<W>,
     growth: &mut Growth<W>,

@@ -1,28 +1,28 @@
-//! Boxes of nodes, and the parts of them in which rules are.
+//! Boxes of nodes, and the parts of a cut box that rules are in.
 
 use super::node::Cut;
 use crate::engine::tree::{Entry, Grid, Side};
 
-/// The parts of a field in which a rule is.
+/// The parts of a field that a rule is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Parts {
-    /// The first and the last one.
+    /// The first and the last part.
     pub(super) parts: [usize; 2],
-    /// Whether the rule matches all values of the first and of the last one.
+    /// True for the first and the last part, if the rule matches all of its values.
     covers: [bool; 2],
-    /// Whether it matches all values of all others.
+    /// True if the rule matches all values of the parts between.
     covers_inner: bool,
 }
 
 impl Parts {
-    /// Of a field that is not cut.
+    /// The parts of a field that is not cut.
     pub(super) const ONE: Parts = Parts {
         parts: [0, 0],
         covers: [true; 2],
         covers_inner: true,
     };
 
-    /// Whether the rule matches all values of one of the parts.
+    /// True if the rule matches all values of one of its parts.
     #[inline(always)]
     pub(super) fn covers(&self, part: usize) -> bool {
         self.covers_inner
@@ -32,12 +32,12 @@ impl Parts {
 }
 
 impl Cut {
-    /// How many parts there are.
+    /// The number of parts.
     pub(super) fn count(&self) -> usize {
         1 << self.bits
     }
 
-    /// The parts in which a rule is.
+    /// Returns the parts that a rule is in.
     pub(super) fn parts(&self, grid: &Grid, side: &Side, entry: &Entry) -> Parts {
         if entry.open >> self.field & 1 == 0 {
             return Parts {
@@ -59,10 +59,10 @@ impl Cut {
         }
     }
 
-    /// The smallest box of equal bits that has two of the parts.
+    /// Returns the smallest box of equal bits that contains two of the parts.
     pub(super) fn hull(&self, grid: &Grid, side: &Side, [first, last]: [usize; 2]) -> Side {
         let start = |part: usize| side.base + ((part as u128) << self.shift);
-        let end = start(last) + ((1 << self.shift) - 1);
-        Side::around(grid, self.field, start(first), end)
+        let last_value = start(last) + ((1 << self.shift) - 1);
+        Side::around(grid, self.field, start(first), last_value)
     }
 }

@@ -1,44 +1,44 @@
-//! How a node is cut: which fields, and into how many parts each.
+//! Chooses the fields that a node cuts, and the number of parts of each field.
 
-use super::node::{Cut, Field, MOST_BITS, MOST_FIELDS};
+use super::node::{Cut, Field, MAX_CUT_BITS, MAX_CUT_FIELDS};
 use crate::engine::tree::{Entry, Grid, Side, push, room_for};
 use crate::error::BuildError;
 use crate::memory::bytes_of;
 use crate::monitor::Monitor;
 
-/// The most rules by which cuts are judged: where a node has more, those at
-/// equal distances in its list stand for all.
-const SAMPLE: usize = 256;
+/// The largest number of rules that cuts are judged by. If a node has more, a sample
+/// at equal distances in its list is used.
+const SAMPLE_RULES: usize = 256;
 
 /// Copies of rules in children that count as one step of work.
-const STEP_COPIES: usize = 32;
+const COPIES_PER_STEP: usize = 32;
 
-/// Cuts are judged while the sample has at most so many copies for each rule.
-const MOST_COPIES: usize = 8;
+/// The largest number of copies for each rule of the sample for which cuts are judged.
+const MAX_COPIES_PER_RULE: usize = 8;
 
-/// The most times that the parts of a field are doubled at once.
-const MOST_AT_ONCE: u32 = 4;
+/// The largest number of doublings of a field's parts in one step.
+const MAX_DOUBLINGS: u32 = 4;
 
-/// Doubling the parts of a field must make the cost at most this much.
-const GAIN: f64 = 0.95;
+/// The largest ratio of a cut's cost after and before a doubling.
+const MAX_COST_RATIO: f64 = 0.95;
 
-/// Bits that a node may read.
+/// Limits on the cuts of a node.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Budget {
-    /// The most bits together.
+    /// The largest number of bits of all fields.
     pub(super) bits: u32,
-    /// The most children and rules in them.
+    /// The largest number of children and of rules in them, together.
     pub(super) places: usize,
 }
 
-/// More bits of a field: a step of a choice.
+/// A step of a choice: additional bits of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct More {
     pub(super) field: usize,
     pub(super) bits: u32,
 }
 
-/// The cuts to which steps lead.
+/// Writes the cuts that result from `steps` to `cuts`.
 pub(super) fn cuts(steps: &[More], sides: &[Side], cuts: &mut Vec<Cut>) {
     cuts.clear();
     for step in steps {
@@ -60,19 +60,19 @@ pub(super) fn cuts(steps: &[More], sides: &[Side], cuts: &mut Vec<Cut>) {
 #[derive(Clone, Copy)]
 struct Candidate {
     field: usize,
-    /// Bits that may be read.
+    /// The largest number of bits that the node may read.
     most: u32,
     bits: u32,
-    /// Different intervals of rules.
+    /// The number of different intervals of rules.
     distinct: usize,
 }
 
-/// What a cut makes of the sample.
+/// The result of cuts for the sample.
 #[derive(Clone, Copy)]
 struct Outcome {
-    /// Copies of rules in all children.
+    /// The number of copies of rules in all children.
     copies: usize,
-    /// Rules of the child in which a header of a random rule is, in the mean.
+    /// The mean number of rules in the child that a header of a random rule is in.
     rules: f64,
 }
 
@@ -84,15 +84,15 @@ impl Outcome {
     }
 }
 
-/// Chooses cuts.
+/// Chooses cuts, with reused working memory.
 #[derive(Default)]
 pub(super) struct Chooser {
     candidates: Vec<Candidate>,
-    /// For each rule of the sample and each candidate the first and the last part
-    /// that it is in, where the field is cut into as many as it may be.
+    /// For each rule of the sample and each candidate, the first and the last part
+    /// that the rule is in, if the field is cut into as many parts as possible.
     parts: Vec<[u16; 2]>,
-    /// For each child how many rules it has, and how many if a rule in several
-    /// counts as a part of one in each.
+    /// For each child, the number of its rules, and the sum of its shares of rules. A
+    /// rule in several children has an equal share in each.
     children: Vec<(u32, f32)>,
     spans: Vec<u64>,
     steps: Vec<More>,
@@ -107,8 +107,8 @@ impl Chooser {
             + bytes_of::<More>(self.steps.capacity())
     }
 
-    /// The steps that lead to the cuts of a node, each doubling parts of a field
-    /// once or more often; none if no field tells rules apart.
+    /// Returns the steps that lead to the cuts of a node. Each step doubles the parts
+    /// of a field once or more often. There is no step if no field separates rules.
     pub(super) fn choose(
         &mut self,
         grid: &Grid,
@@ -117,28 +117,37 @@ impl Chooser {
         budget: Budget,
         monitor: &mut Monitor<'_>,
     ) -> Result<&[More], BuildError> {
-        let step = entries.len().div_ceil(SAMPLE).max(1);
+        let step = entries.len().div_ceil(SAMPLE_RULES).max(1);
         self.steps.clear();
         let mean = self.find_candidates(grid, entries, step, sides, monitor)?;
-        // The paper's choice of fields, and if they do not help, the others.
-        let all = self.candidates.len();
-        let first = (self.candidates).partition_point(|of| of.distinct * sides.len() >= mean);
-        for candidates in [first, if first < all { all } else { 0 }] {
+        // Tries the paper's choice of fields, and all other fields if these do not
+        // help.
+        let all_candidates = self.candidates.len();
+        let first =
+            (self.candidates).partition_point(|candidate| candidate.distinct * sides.len() >= mean);
+        for candidates in [
+            first,
+            if first < all_candidates {
+                all_candidates
+            } else {
+                0
+            },
+        ] {
             if candidates == 0 || !self.steps.is_empty() {
                 continue;
             }
             self.candidates.truncate(candidates);
             self.find_parts(grid, entries, step, sides, monitor)?;
             self.find_steps(entries.len().div_ceil(step), step, budget, monitor)?;
-            if self.steps.is_empty() && candidates < all {
+            if self.steps.is_empty() && candidates < all_candidates {
                 self.find_candidates(grid, entries, step, sides, monitor)?;
             }
         }
         Ok(&self.steps)
     }
 
-    /// The fields in which rules differ, those with most different intervals
-    /// first. Returns how many these are in all fields together.
+    /// Finds the fields that rules differ in. Fields with the most different
+    /// intervals come first. Returns the number of different intervals in all fields.
     fn find_candidates(
         &mut self,
         grid: &Grid,
@@ -150,11 +159,11 @@ impl Chooser {
         let sample = entries.iter().step_by(step);
         let open = sample.clone().fold(0, |open, entry| open | entry.open);
         self.candidates.clear();
-        let mut all = 0;
+        let mut total = 0;
         for (field, side) in sides.iter().enumerate() {
-            let most = Field::readable(side.free).min(MOST_BITS);
-            if open >> field & 1 == 0 || most == 0 {
-                all += 1;
+            let max_bits = Field::readable(side.free).min(MAX_CUT_BITS);
+            if open >> field & 1 == 0 || max_bits == 0 {
+                total += 1;
                 continue;
             }
             self.spans.clear();
@@ -170,19 +179,20 @@ impl Chooser {
             self.spans.dedup();
             let candidate = Candidate {
                 field,
-                most,
+                most: max_bits,
                 bits: 0,
                 distinct: self.spans.len(),
             };
-            all += candidate.distinct;
+            total += candidate.distinct;
             push(monitor.memory(), &mut self.candidates, candidate)?;
-            monitor.work(1 + sample.len() / STEP_COPIES)?;
+            monitor.work(1 + sample.len() / COPIES_PER_STEP)?;
         }
-        (self.candidates).sort_unstable_by_key(|of| (usize::MAX - of.distinct, of.field));
-        Ok(all)
+        (self.candidates)
+            .sort_unstable_by_key(|candidate| (usize::MAX - candidate.distinct, candidate.field));
+        Ok(total)
     }
 
-    /// The parts in which the rules of the sample are.
+    /// Finds the parts that the rules of the sample are in.
     fn find_parts(
         &mut self,
         grid: &Grid,
@@ -193,22 +203,22 @@ impl Chooser {
     ) -> Result<(), BuildError> {
         self.parts.clear();
         for entry in entries.iter().step_by(step) {
-            for of in &self.candidates {
-                let side = &sides[of.field];
+            for candidate in &self.candidates {
+                let side = &sides[candidate.field];
                 let cut = Cut {
-                    field: of.field,
-                    shift: side.free - of.most,
-                    bits: of.most,
+                    field: candidate.field,
+                    shift: side.free - candidate.most,
+                    bits: candidate.most,
                 };
                 let [first, last] = cut.parts(grid, side, entry).parts;
                 let part = |part| u16::try_from(part).expect("at most 12 bits");
                 push(monitor.memory(), &mut self.parts, [part(first), part(last)])?;
             }
         }
-        monitor.work(1 + self.parts.len() / STEP_COPIES)
+        monitor.work(1 + self.parts.len() / COPIES_PER_STEP)
     }
 
-    /// Takes more bits as long as that makes the cost less.
+    /// Adds bits while this decreases the cost.
     fn find_steps(
         &mut self,
         sample: usize,
@@ -217,98 +227,108 @@ impl Chooser {
         monitor: &mut Monitor<'_>,
     ) -> Result<(), BuildError> {
         let mut bits = 0;
-        let mut now = Outcome::whole(sample).cost(sample);
+        let mut current_cost = Outcome::whole(sample).cost(sample);
         while bits < budget.bits {
             let mut best: Option<(f64, More, f64)> = None;
-            // Where no field helps when its parts are doubled once, it may when
-            // they are doubled more often.
-            for more in 1..=(budget.bits - bits).min(MOST_AT_ONCE) {
-                for at in 0..self.candidates.len() {
-                    let used = self.candidates.iter().filter(|of| of.bits > 0).count();
-                    let of = self.candidates[at];
-                    if of.bits + more > of.most || of.bits == 0 && used == MOST_FIELDS {
-                        continue;
-                    }
-                    self.candidates[at].bits += more;
-                    let outcome = self.outcome(sample, bits + more, monitor)?;
-                    self.candidates[at].bits -= more;
-                    let Some(outcome) = outcome else { continue };
-                    let places = (outcome.copies * step).saturating_add(1 << (bits + more));
-                    let cost = outcome.cost(sample);
-                    let gain = (cost / now).powf(1.0 / f64::from(more));
-                    if places > budget.places
-                        || gain > GAIN
-                        || best.is_some_and(|(least, ..)| least <= gain)
+            // If no field helps with one doubling of its parts, several doublings may
+            // help.
+            for more in 1..=(budget.bits - bits).min(MAX_DOUBLINGS) {
+                for number in 0..self.candidates.len() {
+                    let used = self
+                        .candidates
+                        .iter()
+                        .filter(|candidate| candidate.bits > 0)
+                        .count();
+                    let candidate = self.candidates[number];
+                    if candidate.bits + more > candidate.most
+                        || candidate.bits == 0 && used == MAX_CUT_FIELDS
                     {
                         continue;
                     }
-                    let more = More {
-                        field: of.field,
+                    self.candidates[number].bits += more;
+                    let outcome = self.outcome(sample, bits + more, monitor)?;
+                    self.candidates[number].bits -= more;
+                    let Some(outcome) = outcome else { continue };
+                    let needed_places = (outcome.copies * step).saturating_add(1 << (bits + more));
+                    let cost = outcome.cost(sample);
+                    let gain = (cost / current_cost).powf(1.0 / f64::from(more));
+                    if needed_places > budget.places
+                        || gain > MAX_COST_RATIO
+                        || best.is_some_and(|(least_gain, ..)| least_gain <= gain)
+                    {
+                        continue;
+                    }
+                    let chosen = More {
+                        field: candidate.field,
                         bits: more,
                     };
-                    best = Some((gain, more, cost));
+                    best = Some((gain, chosen, cost));
                 }
                 if best.is_some() {
                     break;
                 }
             }
             let Some((_, more, cost)) = best else { break };
-            let of = self.candidates.iter_mut().find(|of| of.field == more.field);
-            of.expect("a candidate").bits += more.bits;
+            let chosen = self
+                .candidates
+                .iter_mut()
+                .find(|candidate| candidate.field == more.field);
+            chosen.expect("a candidate").bits += more.bits;
             bits += more.bits;
-            now = cost;
+            current_cost = cost;
             push(monitor.memory(), &mut self.steps, more)?;
         }
         Ok(())
     }
 
-    /// What the candidates' bits make of the sample; `None` if there are too many
-    /// copies.
+    /// Returns the result of the candidates' bits for the sample, or `None` if there
+    /// are too many copies.
     fn outcome(
         &mut self,
         sample: usize,
         bits: u32,
         monitor: &mut Monitor<'_>,
     ) -> Result<Option<Outcome>, BuildError> {
-        let most = sample * MOST_COPIES + MOST_COPIES;
+        let max_copies = sample * MAX_COPIES_PER_RULE + MAX_COPIES_PER_RULE;
         let children = 1 << bits;
         self.children.clear();
         room_for(monitor.memory(), &mut self.children, children)?;
         self.children.resize(children, (0, 0.0));
-        // Of each field that is cut, its number among the candidates, and by how
-        // much the parts that rules are in are finer than those of this cut.
-        let mut fields = [(0, 0); MOST_FIELDS];
-        let mut widths = [0; MOST_FIELDS];
+        // For each cut field, its number among the candidates, and the shift from the
+        // parts that are stored to the parts of this cut.
+        let mut fields = [(0, 0); MAX_CUT_FIELDS];
+        let mut widths = [0; MAX_CUT_FIELDS];
         let mut used = 0;
-        for (at, of) in self.candidates.iter().enumerate() {
-            if of.bits > 0 {
-                (fields[used], widths[used]) = ((at, of.most - of.bits), of.bits);
+        for (number, candidate) in self.candidates.iter().enumerate() {
+            if candidate.bits > 0 {
+                (fields[used], widths[used]) =
+                    ((number, candidate.most - candidate.bits), candidate.bits);
                 used += 1;
             }
         }
         let mut copies = 0;
         for parts in self.parts.chunks_exact(self.candidates.len()) {
-            // For each field the parts that the rule is in.
-            let mut ranges = [[0, 0]; MOST_FIELDS];
-            let mut of_rule = 1;
-            for (range, &(at, down)) in ranges.iter_mut().zip(&fields[..used]) {
-                *range = parts[at].map(|part| usize::from(part >> down));
-                of_rule *= range[1] - range[0] + 1;
+            // For each field, the parts that the rule is in.
+            let mut ranges = [[0, 0]; MAX_CUT_FIELDS];
+            let mut rule_children = 1;
+            for (range, &(number, down)) in ranges.iter_mut().zip(&fields[..used]) {
+                *range = parts[number].map(|part| usize::from(part >> down));
+                rule_children *= range[1] - range[0] + 1;
             }
-            copies += of_rule;
-            if copies > most {
-                monitor.work(1 + copies / STEP_COPIES)?;
+            copies += rule_children;
+            if copies > max_copies {
+                monitor.work(1 + copies / COPIES_PER_STEP)?;
                 return Ok(None);
             }
             #[allow(clippy::cast_precision_loss)] // a share
-            let share = 1.0 / of_rule as f32;
+            let share = 1.0 / rule_children as f32;
             for_each_child(&ranges, &widths, |child| {
                 let (rules, shares) = &mut self.children[child];
                 *rules += 1;
                 *shares += share;
             });
         }
-        monitor.work(1 + (copies + children) / STEP_COPIES)?;
+        monitor.work(1 + (copies + children) / COPIES_PER_STEP)?;
         let rules = self.children.iter();
         let rules = rules.map(|&(rules, shares)| f64::from(rules) * f64::from(shares));
         #[allow(clippy::cast_precision_loss)] // a mean
@@ -318,7 +338,7 @@ impl Chooser {
 }
 
 impl Outcome {
-    /// Of no cut.
+    /// The result without a cut.
     #[allow(clippy::cast_precision_loss)] // a mean
     fn whole(sample: usize) -> Outcome {
         Outcome {
@@ -328,12 +348,12 @@ impl Outcome {
     }
 }
 
-/// The children of which the number is in a range in each field; a field's part of
-/// the number has so many bits.
+/// Calls `show` with each child whose number is in `ranges` in each field. `bits` has
+/// the number of bits of each field's part of the number.
 #[inline(always)]
 pub(super) fn for_each_child(
-    ranges: &[[usize; 2]; MOST_FIELDS],
-    bits: &[u32; MOST_FIELDS],
+    ranges: &[[usize; 2]; MAX_CUT_FIELDS],
+    bits: &[u32; MAX_CUT_FIELDS],
     mut show: impl FnMut(usize),
 ) {
     let [a, b, c, d] = *ranges;

@@ -1,4 +1,4 @@
-//! What a tree would cost.
+//! Estimates the costs of a tree.
 
 #![allow(clippy::cast_precision_loss)] // estimates
 
@@ -17,8 +17,8 @@ use crate::memory::bytes_of;
 use crate::monitor::{Monitor, unwatched};
 use crate::ruleset::RuleSet;
 
-/// What lookups cost, in batches and alone; what it was fitted to: see
-/// `crate::estimate`.
+/// Costs of lookups in batches and of single lookups. `crate::estimate` describes the
+/// measurements behind them.
 const BATCH: Prices = Prices {
     lookup: 189.0,
     probe: 77.0,
@@ -37,20 +37,20 @@ const SINGLE: Prices = Prices {
     ..Prices::NONE
 };
 
-// Instructions; what they were fitted to: see `crate::estimate`.
-/// Copying a rule, and dividing each of its fields.
-const COPY: f64 = 600.0;
-const FIELD: f64 = 600.0;
-/// Copying a rule to a child, choosing cuts included, which are looked for in each
-/// field.
-const COPIED: f64 = 1100.0;
-const COPIED_FIELD: f64 = 300.0;
+// Numbers of instructions. `crate::estimate` describes the measurements behind them.
+/// To copy a rule, and to divide rules by each field.
+const COPY_INSTRUCTIONS: f64 = 600.0;
+const FIELD_INSTRUCTIONS: f64 = 600.0;
+/// To copy a rule to a child, including the choice of cuts, which depends on the
+/// number of fields.
+const CHILD_COPY_INSTRUCTIONS: f64 = 1100.0;
+const CHILD_COPY_FIELD_INSTRUCTIONS: f64 = 300.0;
 
-/// What a tree over `count` rules would be, of which `some` are a sample, by their
-/// indices in a rule set. Builds trees over the sample.
+/// Predicts the costs of a tree over `count` rules. `some` has the indices of a
+/// sample of these rules in a rule set. Builds trees over the sample.
 ///
 /// # Errors
-/// Those of a [`Monitor`].
+/// The errors of a [`Monitor`].
 pub(in crate::engine) fn predict(
     spec: &EngineSpec,
     rules: &RuleSet,
@@ -86,13 +86,13 @@ pub(in crate::engine) fn predict(
     let nodes = Nodes::bytes_of(in_all(tree.nodes).max(1));
     let lists = bytes_of::<u32>(in_all(tree.places));
     let bytes = rules_bytes.saturating_add(nodes).saturating_add(lists);
-    // The leaf is met as well, and half of its rules.
+    // A lookup also visits the leaf, and compares half of its rules.
     let met = Met {
         probes: tree.depth + 1.0,
         compared: (tree.length / 2.0).max(1.0),
     };
-    let copying = COPY + FIELD * fields;
-    let copied = COPIED + COPIED_FIELD * fields;
+    let copying = COPY_INSTRUCTIONS + FIELD_INSTRUCTIONS * fields;
+    let copied = CHILD_COPY_INSTRUCTIONS + CHILD_COPY_FIELD_INSTRUCTIONS * fields;
     Ok(Prediction {
         bytes,
         build: Work::of(count as f64 * (copying + tree.work * copied)),

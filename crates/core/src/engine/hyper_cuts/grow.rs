@@ -1,8 +1,8 @@
-//! Growing the tree.
+//! Grows the tree.
 
 use super::boxes::Parts;
 use super::choose::{Budget, Chooser, More, cuts, for_each_child};
-use super::node::{self, Cut, Field, MOST_BITS, MOST_FIELDS, Node, Nodes};
+use super::node::{self, Cut, Field, MAX_CUT_BITS, MAX_CUT_FIELDS, Node, Nodes};
 use crate::engine::EngineSpec;
 use crate::engine::ranked::RankedRules;
 use crate::engine::tree::{Entry, Grid, Lists, Outline, Sharing, Side, extend, push};
@@ -11,35 +11,36 @@ use crate::limits::Limits;
 use crate::memory::bytes_of;
 use crate::monitor::Monitor;
 
-/// What progress observers are told.
+/// The name of the build's stage.
 const CUTTING: &str = "cutting nodes";
 
-/// The most places of all lists, and the most nodes: they are numbered with 32
+/// The largest number of places of all lists, and of nodes: they are numbered with 32
 /// bits.
-const MOST_PLACES: usize = u32::MAX as usize - (1 << MOST_BITS);
+const MAX_PLACES: usize = u32::MAX as usize - (1 << MAX_CUT_BITS);
 
-/// A bound on the work of building, in copies of rules for each that may be stored.
-const COPIES: usize = 64;
+/// A limit on the work of a build: copies of rules for each place that may be stored.
+const COPIES_PER_PLACE: usize = 64;
 
 /// Copies that count as one step of work.
-const STEP_COPIES: usize = 16;
+const COPIES_PER_STEP: usize = 16;
 
-/// Each rule of a node is compared with so many of its best rules: one of them may
-/// cover it.
-const COMPARED: usize = 32;
+/// The number of best rules of a node that each other rule is compared with. One of
+/// them may cover the rule.
+const MAX_COMPARED_RULES: usize = 32;
 
-/// Children of a node may have so many times the places that are left before equal
-/// ones are merged.
-const BEFORE_MERGING: usize = 4;
+/// A limit on copies before equal children are merged, divided by the number of free
+/// places.
+const UNMERGED_FACTOR: usize = 4;
 
-/// What bounds a tree.
+/// Limits on a tree.
 #[derive(Clone, Copy)]
 pub(in crate::engine) struct Bounds {
-    /// Nodes of at most so many rules are not cut.
+    /// Nodes of at most this number of rules are not cut.
     pub(in crate::engine) binth: usize,
-    /// A node of n rules has at most this many times the square root of n children.
+    /// The largest number of children of a node, divided by the square root of its
+    /// rules.
     pub(in crate::engine) spfac: usize,
-    /// Nodes, and places that the lists of all leaves have, together.
+    /// The largest number of nodes and of places in all lists, together.
     pub(in crate::engine) places: usize,
 }
 
@@ -49,37 +50,37 @@ impl Bounds {
         Bounds {
             binth: option("binth"),
             spfac: option("spfac"),
-            places: rules.saturating_mul(option("places")).min(MOST_PLACES),
+            places: rules.saturating_mul(option("places")).min(MAX_PLACES),
         }
     }
 }
 
-/// A node that is to be cut, or a leaf. Its rules and its box are the last ones
-/// that are there.
+/// A node that is to be cut, or to become a leaf. The rules and box of the next task
+/// are last in `entries` and `sides`.
 struct Task {
     node: u32,
-    /// Where its rules begin.
+    /// The index of its first rule.
     entries: usize,
-    /// Nodes and places that may be below.
+    /// The largest number of nodes and places below.
     places: usize,
-    /// The share of all rules for which it stands, to report progress.
+    /// Its share of all rules, to report progress.
     share: usize,
     depth: usize,
-    /// The share of headers of random rules that come here.
+    /// The share of random rules' headers that reach the node.
     weight: f64,
 }
 
-/// A child while its node is cut.
+/// A child of the node that is being cut.
 #[derive(Clone, Copy)]
 struct Child {
-    /// Where its rules begin and end.
+    /// The indices of its first rule, and after its last rule.
     first: usize,
     end: usize,
-    /// The share of its node's rules whose headers come here.
+    /// The share of the node's rules whose headers reach the child.
     weight: f64,
-    /// A rule covers it, and so ends its list.
+    /// True if a rule covers the child, and so ends its list.
     is_closed: bool,
-    /// An earlier child with the same rules, or itself.
+    /// The number of an earlier child with the same rules, or its own number.
     same: u32,
 }
 
@@ -97,16 +98,16 @@ impl Child {
     }
 }
 
-/// A tree, and the work that it took.
+/// A tree, and the work that was needed to build it.
 pub(in crate::engine) struct Grown {
     pub(in crate::engine) nodes: Nodes,
     pub(in crate::engine) outline: Outline,
     pub(in crate::engine) lists: Lists,
-    /// Copies of rules made.
+    /// The number of copies of rules that were made.
     pub(in crate::engine) copies: usize,
 }
 
-/// A tree that grows, the node that is to be cut first last.
+/// A tree that is being grown. The node to cut next is last.
 pub(in crate::engine) struct Grow<'a> {
     rules: &'a RankedRules,
     limits: &'a Limits,
@@ -114,7 +115,7 @@ pub(in crate::engine) struct Grow<'a> {
     grid: Grid,
     fields: Vec<Field>,
     nodes: Vec<Node>,
-    /// Nodes that are to be as others.
+    /// Nodes that will be copies of other nodes.
     same: Vec<[u32; 2]>,
     lists: Lists,
     sharing: Sharing,
@@ -131,12 +132,12 @@ pub(in crate::engine) struct Grow<'a> {
     copied: Vec<Entry>,
     /// Children by hash.
     by_hash: Vec<(u64, u32)>,
-    /// Copies that may be made yet.
+    /// The number of copies that may still be made.
     copies: usize,
 }
 
 impl<'a> Grow<'a> {
-    /// The tree over all rules.
+    /// Grows the tree over all rules.
     pub(in crate::engine) fn tree(
         rules: &'a RankedRules,
         limits: &'a Limits,
@@ -162,11 +163,11 @@ impl<'a> Grow<'a> {
             entries: Vec::new(),
             sides: Vec::new(),
             steps: Vec::new(),
-            cuts: Vec::with_capacity(MOST_FIELDS),
+            cuts: Vec::with_capacity(MAX_CUT_FIELDS),
             children: Vec::new(),
             copied: Vec::new(),
             by_hash: Vec::new(),
-            copies: bounds.places.saturating_mul(COPIES),
+            copies: bounds.places.saturating_mul(COPIES_PER_PLACE),
         };
         monitor.begin(CUTTING, rules.len())?;
         growing.begin(monitor)?;
@@ -178,7 +179,7 @@ impl<'a> Grow<'a> {
         growing.finish(monitor)
     }
 
-    /// The root, its rules and its box.
+    /// Starts with the root, its rules and its box.
     fn begin(&mut self, monitor: &mut Monitor<'_>) -> Result<(), BuildError> {
         for (number, field) in self.fields.iter().enumerate() {
             let side = Side::around(&self.grid, number, 0, field.most);
@@ -206,8 +207,8 @@ impl<'a> Grow<'a> {
         push(monitor.memory(), &mut self.tasks, root)
     }
 
-    /// Makes a node: cuts it, or makes it a leaf. Returns how many places fewer
-    /// than it may have a leaf has.
+    /// Makes a node: cuts it, or makes it a leaf. Returns the number of places that a
+    /// leaf does not use.
     fn grow(&mut self, task: &Task, monitor: &mut Monitor<'_>) -> Result<usize, BuildError> {
         self.compact(task, monitor)?;
         self.leave_covered_out(task, monitor)?;
@@ -229,12 +230,12 @@ impl<'a> Grow<'a> {
             monitor.advance(part)?;
             share -= part;
         }
-        monitor.work(1 + rules / STEP_COPIES)?;
+        monitor.work(1 + rules / COPIES_PER_STEP)?;
         Ok(task.places.saturating_sub(rules))
     }
 
-    /// Makes the last box as small as its rules allow: a header of the rest of it
-    /// matches none of them, so it does not matter to which child it is sent.
+    /// Makes the last box as small as its rules allow. A header of the rest of the
+    /// box matches none of the rules, so it may be sent to any child.
     fn compact(&mut self, task: &Task, monitor: &mut Monitor<'_>) -> Result<(), BuildError> {
         let sides = self.sides.len() - self.fields.len();
         let entries = &mut self.entries[task.entries..];
@@ -261,7 +262,7 @@ impl<'a> Grow<'a> {
                     entry.open &= !(u64::from(covers) << field);
                 }
             }
-            monitor.work(1 + entries.len() / STEP_COPIES)?;
+            monitor.work(1 + entries.len() / COPIES_PER_STEP)?;
         }
         if let Some(at) = entries.iter().position(|entry| entry.open == 0) {
             entries[at].shadows = true;
@@ -270,7 +271,7 @@ impl<'a> Grow<'a> {
         Ok(())
     }
 
-    /// Drops the rules that one of the best covers within the box.
+    /// Drops rules that are covered within the box by a rule among the best.
     fn leave_covered_out(
         &mut self,
         task: &Task,
@@ -278,46 +279,47 @@ impl<'a> Grow<'a> {
     ) -> Result<(), BuildError> {
         let sides = &self.sides[self.sides.len() - self.fields.len()..];
         let entries = &mut self.entries[task.entries..];
-        let mut kept = 0;
+        let mut retained = 0;
         for at in 0..entries.len() {
             let entry = entries[at];
-            let best = kept.min(COMPARED);
+            let best = retained.min(MAX_COMPARED_RULES);
             let covers = |better: &&mut Entry| covers(&self.grid, sides, better, &entry);
             match entries[..best].iter_mut().find(covers) {
                 Some(better) => better.shadows = true,
                 None => {
-                    entries[kept] = entry;
-                    kept += 1;
+                    entries[retained] = entry;
+                    retained += 1;
                 }
             }
             if at % Monitor::BLOCK == 0 {
                 let rules = (entries.len() - at).min(Monitor::BLOCK);
-                monitor.work(1 + rules * best / (4 * STEP_COPIES))?;
+                monitor.work(1 + rules * best / (4 * COPIES_PER_STEP))?;
             }
         }
-        self.entries.truncate(task.entries + kept);
+        self.entries.truncate(task.entries + retained);
         Ok(())
     }
 
-    /// Cuts a node, unless that does not help or needs more places than there are.
+    /// Cuts a node. Returns false if no cut helps, or all need too many places.
     fn cut(&mut self, task: &Task, monitor: &mut Monitor<'_>) -> Result<bool, BuildError> {
         let entries = &self.entries[task.entries..];
         let rules = entries.len();
-        let left = MOST_PLACES.saturating_sub(self.nodes.len());
-        let places = task.places.min(self.copies).min(left);
+        let nodes_left = MAX_PLACES.saturating_sub(self.nodes.len());
+        let places = task.places.min(self.copies).min(nodes_left);
         if places <= rules {
             return Ok(false);
         }
         let sides = &self.sides[self.sides.len() - self.fields.len()..];
-        let most = (self.bounds.spfac as u128 * self.bounds.spfac as u128 * rules as u128).isqrt();
+        let max_children =
+            (self.bounds.spfac as u128 * self.bounds.spfac as u128 * rules as u128).isqrt();
         let budget = Budget {
-            bits: most.max(2).ilog2().min(MOST_BITS),
+            bits: max_children.max(2).ilog2().min(MAX_CUT_BITS),
             places,
         };
         let steps = (self.chooser).choose(&self.grid, entries, sides, budget, monitor)?;
         self.steps.clear();
         extend(monitor.memory(), &mut self.steps, steps)?;
-        // By a sample it was not known that there are too many copies: fewer cuts.
+        // The sample may underestimate the copies. Then fewer cuts are tried.
         while !self.steps.is_empty() {
             let sides = &self.sides[self.sides.len() - self.fields.len()..];
             cuts(&self.steps, sides, &mut self.cuts);
@@ -332,7 +334,8 @@ impl<'a> Grow<'a> {
         Ok(false)
     }
 
-    /// Copies the rules of a node to its children, unless there are too many.
+    /// Copies the rules of a node to its children. Returns false if there are too
+    /// many copies.
     fn copy(
         &mut self,
         task: &Task,
@@ -340,14 +343,14 @@ impl<'a> Grow<'a> {
         monitor: &mut Monitor<'_>,
     ) -> Result<bool, BuildError> {
         let children = 1_usize << self.cuts.iter().map(|cut| cut.bits).sum::<u32>();
-        let most = places.saturating_mul(BEFORE_MERGING).min(self.copies);
+        let max_copies = places.saturating_mul(UNMERGED_FACTOR).min(self.copies);
         self.children.clear();
         for _ in 0..children {
             push(monitor.memory(), &mut self.children, Child::EMPTY)?;
         }
         let entries = &self.entries[task.entries..];
         let sides = &self.sides[self.sides.len() - self.fields.len()..];
-        let place = Placing {
+        let placing = Placing {
             grid: &self.grid,
             sides,
             cuts: &self.cuts,
@@ -356,7 +359,7 @@ impl<'a> Grow<'a> {
         for entries in entries.chunks(Monitor::BLOCK) {
             let before = copies;
             for entry in entries {
-                place.place(entry, |child, of_rule, is_closed| {
+                placing.place(entry, |child, of_rule, is_closed| {
                     let child = &mut self.children[child];
                     child.weight += 1.0 / of_rule;
                     if !child.is_closed {
@@ -365,12 +368,12 @@ impl<'a> Grow<'a> {
                         copies += 1;
                     }
                 });
-                if copies > most {
+                if copies > max_copies {
                     break;
                 }
             }
-            monitor.work(1 + (entries.len() + copies - before) / STEP_COPIES)?;
-            if copies > most {
+            monitor.work(1 + (entries.len() + copies - before) / COPIES_PER_STEP)?;
+            if copies > max_copies {
                 self.copies = self.copies.saturating_sub(copies);
                 return Ok(false);
             }
@@ -393,7 +396,7 @@ impl<'a> Grow<'a> {
         }
         for entries in entries.chunks(Monitor::BLOCK) {
             for entry in entries {
-                place.place_open(entry, |child, open| {
+                placing.place_open(entry, |child, open| {
                     let child = &mut self.children[child];
                     if child.is_closed {
                         self.copied[child.end - 1].shadows = true;
@@ -404,12 +407,12 @@ impl<'a> Grow<'a> {
                     child.end += 1;
                 });
             }
-            monitor.work(1 + entries.len() / STEP_COPIES)?;
+            monitor.work(1 + entries.len() / COPIES_PER_STEP)?;
         }
         Ok(true)
     }
 
-    /// Finds children that have the same rules.
+    /// Finds children with the same rules.
     fn merge(&mut self, monitor: &mut Monitor<'_>) -> Result<(), BuildError> {
         self.by_hash.clear();
         for at in 0..self.children.len() {
@@ -433,20 +436,20 @@ impl<'a> Grow<'a> {
                 self.children[number as usize].same = earlier;
             }
         }
-        monitor.work(1 + (self.copied.len() + self.children.len()) / STEP_COPIES)
+        monitor.work(1 + (self.copied.len() + self.children.len()) / COPIES_PER_STEP)
     }
 
     fn have_same_rules(&self, one: u32, other: u32) -> bool {
-        let places = |child: u32| {
+        let rule_places = |child: u32| {
             let child = self.children[child as usize];
             let entries = self.copied[child.first..child.end].iter();
             entries.map(|entry| entry.place)
         };
-        places(one).eq(places(other))
+        rule_places(one).eq(rule_places(other))
     }
 
-    /// Makes an inner node, and its children the next to be made, if there are
-    /// places for all of their rules.
+    /// Makes an inner node, and tasks for its children. Returns false if there are
+    /// not enough places for their rules.
     fn split(
         &mut self,
         task: &Task,
@@ -525,16 +528,16 @@ impl<'a> Grow<'a> {
             share -= new.share;
             to_come -= child.rules();
             push(monitor.memory(), &mut self.tasks, new)?;
-            monitor.work(1 + child.rules() / STEP_COPIES)?;
+            monitor.work(1 + child.rules() / COPIES_PER_STEP)?;
         }
         Ok(true)
     }
 
-    /// Makes the last box that of a child and of all that are merged with it.
+    /// Changes the last box to the box of a child and of all children merged with it.
     /// Returns their weight.
     fn place_box(&mut self, at: usize, entries: usize) -> f64 {
         let mut weight = 0.0;
-        let mut hulls = [[usize::MAX, 0]; MOST_FIELDS];
+        let mut hulls = [[usize::MAX, 0]; MAX_CUT_FIELDS];
         let mut merged = 0;
         for number in at..self.children.len() {
             let child = self.children[number];
@@ -543,15 +546,15 @@ impl<'a> Grow<'a> {
             }
             weight += child.weight;
             merged += 1;
-            let mut rest = number;
+            let mut remaining = number;
             for (cut, hull) in self.cuts.iter().zip(&mut hulls).rev() {
-                let part = rest & (cut.count() - 1);
-                rest >>= cut.bits;
+                let part = remaining & (cut.count() - 1);
+                remaining >>= cut.bits;
                 *hull = [hull[0].min(part), hull[1].max(part)];
             }
-            let others = &self.copied[child.first..child.end];
-            for (entry, other) in self.entries[entries..].iter_mut().zip(others) {
-                entry.shadows |= other.shadows;
+            let merged_rules = &self.copied[child.first..child.end];
+            for (entry, merged_rule) in self.entries[entries..].iter_mut().zip(merged_rules) {
+                entry.shadows |= merged_rule.shadows;
             }
         }
         let sides = self.sides.len() - self.fields.len();
@@ -569,11 +572,11 @@ impl<'a> Grow<'a> {
         weight
     }
 
-    /// Gives all working memory back.
+    /// Gives back all working memory.
     fn finish(mut self, monitor: &mut Monitor<'_>) -> Result<Grown, BuildError> {
-        // A node is as one that was made before it or is no copy itself.
-        for &[node, of] in &self.same {
-            self.nodes[node as usize] = self.nodes[of as usize];
+        // The original of a copy comes earlier in `same`, or is not a copy.
+        for &[node, original] in &self.same {
+            self.nodes[node as usize] = self.nodes[original as usize];
         }
         let working = self.grid.bytes()
             + self.chooser.bytes()
@@ -599,21 +602,21 @@ impl<'a> Grow<'a> {
             nodes: Nodes { nodes: self.nodes },
             outline: self.outline,
             lists: self.lists,
-            copies: self.bounds.places.saturating_mul(COPIES) - self.copies,
+            copies: self.bounds.places.saturating_mul(COPIES_PER_PLACE) - self.copies,
         })
     }
 }
 
-/// Whether a better rule matches wherever another one does in a box.
-fn covers(grid: &Grid, sides: &[Side], better: &Entry, other: &Entry) -> bool {
+/// True if a better rule matches all headers of a box that another rule matches.
+fn covers(grid: &Grid, sides: &[Side], better: &Entry, covered: &Entry) -> bool {
     let mut open = better.open;
-    if open & !other.open != 0 {
+    if open & !covered.open != 0 {
         return false;
     }
     while open != 0 {
         let field = open.trailing_zeros() as usize;
         open &= open - 1;
-        let span = grid.span(other.place, field).within(sides[field].span);
+        let span = grid.span(covered.place, field).within(sides[field].span);
         if !grid.covers(better.place, field, span) {
             return false;
         }
@@ -621,7 +624,7 @@ fn covers(grid: &Grid, sides: &[Side], better: &Entry, other: &Entry) -> bool {
     true
 }
 
-/// Finds the children in which a rule is.
+/// Finds the children that a rule is in.
 struct Placing<'a> {
     grid: &'a Grid,
     sides: &'a [Side],
@@ -633,11 +636,11 @@ impl Placing<'_> {
     fn of(
         &self,
         entry: &Entry,
-        mut show: impl FnMut(usize, &[Parts; MOST_FIELDS], &[u32; MOST_FIELDS]),
+        mut show: impl FnMut(usize, &[Parts; MAX_CUT_FIELDS], &[u32; MAX_CUT_FIELDS]),
     ) {
-        let mut parts = [Parts::ONE; MOST_FIELDS];
-        let mut bits = [0; MOST_FIELDS];
-        let mut ranges = [[0, 0]; MOST_FIELDS];
+        let mut parts = [Parts::ONE; MAX_CUT_FIELDS];
+        let mut bits = [0; MAX_CUT_FIELDS];
+        let mut ranges = [[0, 0]; MAX_CUT_FIELDS];
         for (at, cut) in self.cuts.iter().enumerate() {
             parts[at] = cut.parts(self.grid, &self.sides[cut.field], entry);
             (ranges[at], bits[at]) = (parts[at].parts, cut.bits);
@@ -645,7 +648,8 @@ impl Placing<'_> {
         for_each_child(&ranges, &bits, |child| show(child, &parts, &bits));
     }
 
-    /// Shows the children, how many they are, and whether the rule covers them.
+    /// Calls `show` for each child, with the number of children of the rule, and
+    /// whether the rule covers the child.
     #[inline(always)]
     fn place(&self, entry: &Entry, mut show: impl FnMut(usize, f64, bool)) {
         self.of(entry, |child, parts, bits| {
@@ -656,7 +660,7 @@ impl Placing<'_> {
         });
     }
 
-    /// Shows the children, and in which fields the rule does not cover them.
+    /// Calls `show` for each child, with the fields that the rule does not cover.
     #[inline(always)]
     fn place_open(&self, entry: &Entry, mut show: impl FnMut(usize, u64)) {
         self.of(entry, |child, parts, bits| {
@@ -669,11 +673,11 @@ impl Placing<'_> {
         &self,
         entry: &Entry,
         child: usize,
-        parts: &[Parts; MOST_FIELDS],
-        bits: &[u32; MOST_FIELDS],
+        parts: &[Parts; MAX_CUT_FIELDS],
+        bits: &[u32; MAX_CUT_FIELDS],
     ) -> u64 {
         let (mut open, mut rest) = (entry.open, child);
-        for at in (0..MOST_FIELDS).rev() {
+        for at in (0..MAX_CUT_FIELDS).rev() {
             if let Some(cut) = self.cuts.get(at) {
                 let part = rest & (cut.count() - 1);
                 open &= !(u64::from(parts[at].covers(part)) << cut.field);

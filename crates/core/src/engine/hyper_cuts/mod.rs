@@ -1,13 +1,13 @@
-//! `hyper-cuts`: a tree whose nodes cut several fields at once into equal parts;
+//! `hyper-cuts`: a tree whose nodes cut several fields together into equal parts;
 //! rules at the leaves.
 //!
 //! # Idea
-//! A node stands for a box of keys, at first all of them, and for the rules that
-//! match some key of it. It is cut in some fields, in each into a power of two of
-//! equal parts, so it has a child for each combination of parts, and the bits of a
-//! key that say which are the number of the child. A rule that reaches into
-//! several children is in all of them. A lookup goes down to a leaf, and compares
-//! the few rules of its list.
+//! A node represents a box of keys, and the rules that match some key of the box. The
+//! root's box has all keys. A node cuts its box in some fields, each into a power of
+//! two of equal parts, and has a child for each combination of parts. The bits of a
+//! key that select the parts are the number of the child. A rule that overlaps
+//! several children is in all of them. A lookup descends to a leaf, and compares the
+//! few rules of its list.
 //!
 //! # Data layout
 //! ```text
@@ -18,36 +18,37 @@
 //! inner:   first: its first child                  length: all ones
 //! leaf:    first, length: its list                 pieces: none
 //!
-//! lists:   [ place place … ] [ place … ] …       each ascending, equal ones once
+//! lists:   [ place place … ] [ place … ] …       each ascending, equal lists once
 //! rules:   best first
 //! ```
-//! A child is a node of 16 bytes, not a pointer to one, so each level costs one
-//! access to memory. Children that are equal have copies of one node, and so what
-//! is below it once.
+//! A child is a node of 16 bytes, not a pointer to a node, so each level costs one
+//! memory access. Equal children have copies of one node, so the nodes below it are
+//! stored once.
 //!
 //! # Build
 //! ```text
 //! node(rules, box, places):
 //!     make the box as small as the rules allow                 region compaction
 //!     drop rules that one of the best 32 covers in the box           rule overlap
-//!     stop if rules are at most `binth`
-//!     fields = those with at least as many different intervals of rules as the mean
-//!     while children are at most `spfac` × √rules, and the cost gets less:
-//!         double the parts of the field where the cost gets least
+//!     stop if there are at most `binth` rules
+//!     fields = fields whose number of different rule intervals is at least the mean
+//!     while there are at most `spfac` × √rules children, and the cost decreases:
+//!         double the parts of the field with the lowest resulting cost
 //!     children with the same rules become one                  node merging
 //!     stop if children and their rules are more than `places`
-//!     give each child its share of `places`; what one does not need the next gets
+//!     give each child its share of `places`; unused places go to the next child
 //! ```
-//! The cost of a cut is the number of rules of the child in which a header of a
-//! random rule is, in the mean, times the fourth root of how often a rule is in
-//! children. Where doubling helps in no field, doubling several times at once may.
-//! If the paper's fields do not help, all others are tried. Where a node has more
-//! than 256 rules, as many of them at equal distances stand for all.
+//! The cost of a cut is a product: the mean number of rules in the child that a
+//! header of a random rule is in, times the fourth root of the mean number of
+//! children with a rule. If no field gains by one doubling, several doublings
+//! together may gain. If the paper's fields do not gain, all other fields are tried.
+//! If a node has more than 256 rules, a sample of at most 256 rules at equal
+//! distances is used instead.
 //!
-//! A header of a box that was cut away by compaction matches no rule of the node.
-//! So nodes do not test for it: wherever it goes from there, no rule of the list
-//! matches. Merged children have the smallest box of equal bits around all of
-//! them, for the same reason.
+//! Compaction may cut away a part of the box. A header of this part matches no rule
+//! of the node. So nodes do not test for it: wherever it goes from there, no rule of
+//! the list matches. For the same reason, merged children have the smallest box of
+//! equal bits that contains all of them.
 //!
 //! # Lookup
 //! ```text
@@ -55,43 +56,45 @@
 //! until node is a leaf: node = first child + pieces of the key, joined
 //! for rules of its list, best first: the first that matches wins
 //! ```
-//! Batches move sixteen keys down in step until all are at leaves, and prefetch
-//! each key's next node.
+//! Batches move sixteen keys down together until all are at leaves, and prefetch each
+//! key's next node.
 //!
 //! # Cost
-//! n rules, d fields: lookup a few nodes (O(log n) of them, at most as many as the
-//! key has bits) and one list. Memory O(n): nodes and places of lists are at most
-//! `places` × n together, 32 × n by default. Where rules overlap so much that this
-//! does not suffice, lists stay long, the longer the more rules there are.
-//! Building makes at most 64 copies of rules for each place, and for each node
-//! tries some tens of cuts over at most 256 rules. Updates are not taken; `hide`
-//! takes O(log n). A key that matches a hidden rule for which worse ones were left
-//! out of the list is compared with all worse rules, one by one.
+//! n rules, d fields: lookup a few nodes (O(log n), at most as many as the key has
+//! bits) and one list. Memory O(n): nodes and places of lists are together at most
+//! `places` × n, 32 × n by default. If rules overlap so much that this is not enough,
+//! lists stay long, and are longer the more rules there are. A build makes at most 64
+//! copies of rules for each place, and tries some tens of cuts over at most 256 rules
+//! for each node. The engine takes no updates; `hide` takes O(log n). Lists leave out
+//! rules that a better rule covers. If a key matches such a better rule and that rule
+//! is hidden, the key is compared with all worse rules, one by one.
 //!
 //! # Where we differ from the paper, and why
-//! Singh et al. cut until every leaf has at most `binth` rules, which for firewalls
-//! can take gigabytes. Ours bounds nodes and places, so every rule set has a tree
-//! of a known size.
+//! Singh et al. cut until every leaf has at most `binth` rules, which can take
+//! gigabytes for firewalls. Ours bounds nodes and places, so every rule set has a
+//! tree of a known size.
+//!
 //! Their parts are equal pieces of any box. Ours have a power of two of values and
-//! are aligned, so a key's bits are the number of its child and nodes need no
+//! are aligned. So a key's bits are the number of its child, and nodes need no
 //! division; compaction shrinks a box to such a piece.
+//!
 //! They choose the numbers of cuts by the mean and the largest number of rules in
-//! children and by how many children are empty; we by one cost, which is what
-//! lookups pay.
-//! Rules that all children have are not moved up into the node: every lookup would
-//! compare them at every node on its way, before better rules of the leaf. Equal
-//! lists are stored once instead, and a list ends at the first rule that covers
-//! its box.
-//! Nodes cut at most four fields and read at most 12 bits.
-//! Fields of any width are served. A value under a mask with holes is no interval:
-//! such a rule is in all boxes between its smallest and its largest value, and
-//! covers none.
+//! children and by the number of empty children. We choose them by one cost, which is
+//! the cost of lookups.
+//!
+//! Rules that all children have are not moved up into the node. Every lookup would
+//! compare them at every node on its way, before better rules of the leaf. Instead,
+//! equal lists are stored once, and a list ends at the first rule that covers its
+//! box.
+//!
+//! Nodes cut at most four fields and read at most 12 bits. Fields of any width are
+//! served. A value under a mask with holes is not an interval: such a rule is in all
+//! boxes between its smallest and its largest value, and covers none.
 //!
 //! # References
 //! [SBVW03]; [TM19] §II.B.
 //!
-//! [SBVW03]: crate::papers#sbvw03
-//! [TM19]: crate::papers#tm19
+//! [SBVW03]: crate::papers#sbvw03 [TM19]: crate::papers#tm19
 
 mod boxes;
 mod choose;
@@ -150,7 +153,7 @@ pub(super) const ENGINE: Engine = Engine {
     estimate: estimate::estimate,
 };
 
-/// Refuses more rules than can be numbered.
+/// Refuses more rules than the engine can number.
 fn check_rules(rules: usize) -> Result<(), BuildError> {
     if rules > MOST_RULES {
         return Err(BuildError::EngineFull {
@@ -162,8 +165,8 @@ fn check_rules(rules: usize) -> Result<(), BuildError> {
     Ok(())
 }
 
-/// Keys of a batch that are looked up in step with each other.
-const GROUP: usize = 16;
+/// The number of keys that a batch looks up together.
+const GROUP_KEYS: usize = 16;
 
 /// The engine at every key width.
 struct AnyWidth;
@@ -172,14 +175,14 @@ impl Family for AnyWidth {
     type At<const W: usize> = HyperCuts;
 }
 
-/// Rules at the leaves of a tree. Duplicates share the tree.
+/// The engine: rules at the leaves of a tree. Duplicates share the tree.
 #[derive(Clone)]
 pub(super) struct HyperCuts {
     rules: RankedRules,
     tree: Arc<Tree>,
 }
 
-/// A tree.
+/// The nodes and lists of a tree.
 struct Tree {
     nodes: Nodes,
     lists: Lists,
@@ -187,7 +190,7 @@ struct Tree {
 }
 
 impl HyperCuts {
-    /// Builds a tree over rules, to the options of a specification.
+    /// Builds a tree over rules, with the options of a specification.
     pub(super) fn over(
         spec: &EngineSpec,
         rules: RankedRules,
@@ -219,38 +222,39 @@ impl HyperCuts {
         &self.tree.outline
     }
 
-    /// Looks a whole group up.
+    /// Looks up a whole group of keys.
     #[inline]
-    fn improve_group<const W: usize>(&self, keys: &[[u64; W]; GROUP], winners: &mut [Winner]) {
+    fn improve_group<const W: usize>(&self, keys: &[[u64; W]; GROUP_KEYS], winners: &mut [Winner]) {
         let (nodes, lists) = (&self.tree.nodes, &self.tree.lists);
-        let mut at = [0_u32; GROUP];
-        // Lanes that are not at a leaf yet, as far as is known.
-        let mut lanes: [usize; GROUP] = std::array::from_fn(|lane| lane);
-        let mut active = GROUP;
+        let mut node_of = [0_u32; GROUP_KEYS];
+        // Lanes of keys that may not be at a leaf yet.
+        let mut lanes: [usize; GROUP_KEYS] = std::array::from_fn(|lane| lane);
+        let mut active = GROUP_KEYS;
         while active > 0 {
-            let mut kept = 0;
+            let mut still_active = 0;
             for turn in 0..active {
                 let lane = lanes[turn];
-                let node = nodes.node(at[lane]);
+                let node = nodes.node(node_of[lane]);
                 let (is_inner, next) = (!node.is_leaf(), node.next(&keys[lane]));
-                // A choice without a branch: where a key's leaf is, is no pattern.
-                at[lane] = if is_inner { next } else { at[lane] };
-                prefetch(nodes.node(at[lane]));
-                lanes[kept] = lane;
-                kept += usize::from(is_inner);
+                // Written without a branch, because the levels of leaves follow no
+                // pattern.
+                node_of[lane] = if is_inner { next } else { node_of[lane] };
+                prefetch(nodes.node(node_of[lane]));
+                lanes[still_active] = lane;
+                still_active += usize::from(is_inner);
             }
-            active = kept;
+            active = still_active;
         }
-        let found = at.map(|at| nodes.node(at).list());
-        for list in found {
+        let leaf_lists = node_of.map(|node| nodes.node(node).list());
+        for list in leaf_lists {
             lists.prefetch(list);
         }
-        for list in found {
+        for list in leaf_lists {
             if let Some(place) = lists.first(list) {
                 self.rules.prefetch(place);
             }
         }
-        for ((key, winner), list) in keys.iter().zip(winners).zip(found) {
+        for ((key, winner), list) in keys.iter().zip(winners).zip(leaf_lists) {
             *winner = lists.improve(&self.rules, list, key, *winner);
         }
     }
@@ -274,9 +278,9 @@ impl<const W: usize> Algorithm<W> for HyperCuts {
     }
 
     fn improve_batch(&self, keys: &[[u64; W]], winners: &mut [Winner], (): &mut ()) {
-        let (groups, rest) = keys.as_chunks::<GROUP>();
-        let (of_groups, of_rest) = winners.split_at_mut(groups.len() * GROUP);
-        for (keys, winners) in groups.iter().zip(of_groups.chunks_exact_mut(GROUP)) {
+        let (groups, rest) = keys.as_chunks::<GROUP_KEYS>();
+        let (of_groups, of_rest) = winners.split_at_mut(groups.len() * GROUP_KEYS);
+        for (keys, winners) in groups.iter().zip(of_groups.chunks_exact_mut(GROUP_KEYS)) {
             self.improve_group(keys, winners);
         }
         for (key, winner) in rest.iter().zip(of_rest) {
@@ -289,14 +293,15 @@ impl<const W: usize> Algorithm<W> for HyperCuts {
         (self.tree.lists).improve_masked(&self.rules, list, key, best, mask)
     }
 
-    /// Every node on the way is a table without rules, the leaf one with rules.
+    /// A trace has a table without rules for each node on the way, and a table with
+    /// rules for the leaf.
     fn trace(&self, key: &[u64; W]) -> LookupTrace {
         let mut probes = Vec::new();
-        let mut all = vec![0; W];
+        let mut path_mask = vec![0; W];
         let list = self.tree.nodes.leaf(key, |node| {
             let mut mask = vec![0; W];
             node.want(&mut mask);
-            node.want(&mut all);
+            node.want(&mut path_mask);
             probes.push(Probe {
                 table: probes.len(),
                 mask,
@@ -308,7 +313,7 @@ impl<const W: usize> Algorithm<W> for HyperCuts {
         let (compared, winner) = self.tree.lists.trace(&self.rules, list, key);
         probes.push(Probe {
             table: probes.len(),
-            mask: all,
+            mask: path_mask,
             rules: compared.len().max(list.len as usize),
             compared,
             winner,

@@ -1,24 +1,24 @@
-//! The nodes of a tree, and the parts into which they cut a box.
+//! The nodes of a tree, and the parts that they cut a box into.
 
 use crate::engine::tree::List;
 use crate::memory::bytes_of;
 use crate::schema::{FieldId, Placement, Schema};
 
-/// The most fields that a node cuts.
-pub(super) const MOST_FIELDS: usize = 4;
+/// The largest number of fields that a node cuts.
+pub(super) const MAX_CUT_FIELDS: usize = 4;
 
-/// The most bits of the key that a node reads: it has at most 4,096 children.
-pub(super) const MOST_BITS: u32 = 12;
+/// The largest number of key bits that a node reads: it has at most 4,096 children.
+pub(super) const MAX_CUT_BITS: u32 = 12;
 
 /// Consecutive bits of a field that a node reads.
 ///
-/// In a node: word 5 bits | shift 6 bits | bits 4 bits.
+/// Layout in a node: word 5 bits | shift 6 bits | bits 4 bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Piece(u16);
 
 impl Piece {
     fn new(word: usize, shift: u32, bits: u32) -> Piece {
-        debug_assert!(word < 32 && shift < 64 && bits <= MOST_BITS);
+        debug_assert!(word < 32 && shift < 64 && bits <= MAX_CUT_BITS);
         let packed = word << 10 | (shift as usize) << 4 | bits as usize;
         Piece(u16::try_from(packed).expect("15 bits"))
     }
@@ -41,24 +41,24 @@ impl Piece {
 
 /// An inner node, or a leaf.
 ///
-/// An inner node takes up to four pieces of a key; joined, the first above the
-/// others, they are the number of the child. A leaf takes none.
+/// An inner node takes up to four pieces of a key. Joined, with the first piece
+/// highest, they are the number of the child. A leaf has no pieces.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(16))]
 pub(super) struct Node {
-    pieces: [Piece; MOST_FIELDS],
-    /// The first child, or where a leaf's list begins.
+    pieces: [Piece; MAX_CUT_FIELDS],
+    /// The first child, or the position of a leaf's list.
     first: u32,
-    /// `INNER`, or the length of a leaf's list.
+    /// `INNER_NODE`, or the length of a leaf's list.
     len: u32,
 }
 
-const INNER: u32 = u32::MAX;
+const INNER_NODE: u32 = u32::MAX;
 
 impl Node {
     /// A leaf without rules.
     pub(super) const EMPTY: Node = Node {
-        pieces: [Piece(0); MOST_FIELDS],
+        pieces: [Piece(0); MAX_CUT_FIELDS],
         first: 0,
         len: 0,
     };
@@ -72,7 +72,7 @@ impl Node {
         }
     }
 
-    /// The list of a leaf.
+    /// Returns the list of a leaf.
     #[inline(always)]
     pub(super) fn list(&self) -> List {
         List {
@@ -83,10 +83,10 @@ impl Node {
 
     #[inline(always)]
     pub(super) fn is_leaf(&self) -> bool {
-        self.len != INNER
+        self.len != INNER_NODE
     }
 
-    /// The next node of a key, of an inner node.
+    /// Returns the next node of a key. The node must be an inner node.
     #[inline(always)]
     #[allow(clippy::cast_possible_truncation)] // at most 4 times 15 bits, 12 in all
     pub(super) fn next<const W: usize>(&self, key: &[u64; W]) -> u32 {
@@ -99,7 +99,7 @@ impl Node {
         self.first + child as u32
     }
 
-    /// The bits of a key that say which child is the next.
+    /// Adds to `mask` the bits of a key that select the child.
     pub(super) fn want(&self, mask: &mut [u64]) {
         for piece in self.pieces {
             mask[piece.word()] |= ((1 << piece.bits()) - 1) << piece.shift();
@@ -107,7 +107,7 @@ impl Node {
     }
 }
 
-/// Where a field is in a key.
+/// The place of a field in a key.
 pub(super) struct Field {
     placement: Placement,
     /// The field's largest value.
@@ -122,13 +122,13 @@ impl Field {
         }
     }
 
-    /// How many of the upper bits of a value's last `free` bits a node can read:
-    /// those that are in one word of the key.
+    /// The number of upper bits, of a value's last `free` bits, that a node can read.
+    /// They must be in one word of the key.
     pub(super) fn readable(free: u32) -> u32 {
         if free > 64 { free - 64 } else { free }
     }
 
-    /// The piece of the `bits` bits from `shift` up of a value.
+    /// Returns the piece of a value's `bits` bits from bit `shift` upwards.
     fn piece(&self, shift: u32, bits: u32) -> Piece {
         match self.placement.high {
             Some(high) if shift >= 64 => Piece::new(high.word, high.shift + shift - 64, bits),
@@ -140,29 +140,29 @@ impl Field {
     }
 }
 
-/// A field of a node that is cut into `1 << bits` equal parts.
+/// A cut of a field into `1 << bits` equal parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Cut {
     pub(super) field: usize,
-    /// The lowest of the bits that say which part a value is in.
+    /// The position of the lowest bit that selects a part.
     pub(super) shift: u32,
     pub(super) bits: u32,
 }
 
-/// An inner node that cuts fields.
+/// Returns an inner node that cuts fields.
 pub(super) fn inner(fields: &[Field], cuts: &[Cut], first: u32) -> Node {
-    let mut pieces = [Piece::default(); MOST_FIELDS];
+    let mut pieces = [Piece::default(); MAX_CUT_FIELDS];
     for (piece, cut) in pieces.iter_mut().zip(cuts) {
         *piece = fields[cut.field].piece(cut.shift, cut.bits);
     }
     Node {
         pieces,
         first,
-        len: INNER,
+        len: INNER_NODE,
     }
 }
 
-/// The nodes of a tree, the root first; the children of a node stand together.
+/// The nodes of a tree, the root first. The children of a node are contiguous.
 pub(super) struct Nodes {
     pub(super) nodes: Vec<Node>,
 }
@@ -185,7 +185,7 @@ impl Nodes {
         &self.nodes[index as usize]
     }
 
-    /// The leaf of a key, and all nodes on the way there are shown.
+    /// Returns the list of a key's leaf. Calls `show` with each node on the way.
     #[inline(always)]
     pub(super) fn leaf<const W: usize>(&self, key: &[u64; W], mut show: impl FnMut(&Node)) -> List {
         let mut node = &self.nodes[0];

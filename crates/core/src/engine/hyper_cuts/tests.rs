@@ -1,5 +1,5 @@
-//! What the shared tests cannot see: what trees look like, rules that are left
-//! out, bounds, and which bits of a key a lookup depends on.
+//! Tests beyond the shared tests: the structure of trees, rules that are left out,
+//! bounds, and the bits of a key that a lookup depends on.
 
 use super::choose::{Budget, Chooser, cuts};
 use super::node::Cut;
@@ -14,8 +14,8 @@ use crate::ruleset::RuleSet;
 use crate::schema::Field;
 use crate::seed::splitmix;
 
-/// Hosts that share all but six bits: the bits above are not read, and those
-/// below are compared at the leaf.
+/// Hosts that differ in six bits: higher bits are not read, and lower bits are compared
+/// at the leaf.
 #[test]
 fn hosts_are_in_one_leaf_each_and_other_fields_do_not_matter() {
     let schema = schema(&[16, 32, 16]);
@@ -28,7 +28,7 @@ fn hosts_are_in_one_leaf_each_and_other_fields_do_not_matter() {
     let found = ["nodes", "leaves", "places", "depth"].map(|name| count(built.as_ref(), name));
     assert_eq!(found, [65, 64, 64, 1]);
     let mut keys = KeyVec::new(&schema);
-    // No rule has the last bit 1.
+    // The last bit is 0 in all rules.
     keys.push(&[7, 1 << 31 | 33 << 16 | 1, 9]).unwrap();
     keys.push(&[7, 1 << 31 | 50 << 16, 9]).unwrap();
     let field = schema.field_ids().nth(1).unwrap();
@@ -43,7 +43,7 @@ fn hosts_are_in_one_leaf_each_and_other_fields_do_not_matter() {
     check(built.as_ref(), &keys, &rules);
 }
 
-/// The cuts of a node with all rules.
+/// Returns the cuts of a node with all rules.
 fn cuts_of(rules: &RuleSet, bits: u32) -> Vec<Cut> {
     unwatched(|monitor| {
         let ranked = RankedRules::build(rules, &Limits::default(), monitor)?;
@@ -69,8 +69,8 @@ fn cuts_of(rules: &RuleSet, bits: u32) -> Vec<Cut> {
     })
 }
 
-/// A board of 8 × 8 cells in two of three fields: both are cut into eight parts,
-/// and the third, of one interval, is not.
+/// A board of 8 × 8 cells in two of three fields: both are cut into eight parts. The
+/// third field has one interval and is not cut.
 #[test]
 fn several_fields_are_cut_at_once() {
     let schema = schema(&[8, 12, 16]);
@@ -94,7 +94,7 @@ fn several_fields_are_cut_at_once() {
     check(built.as_ref(), &keys(&rules), &rules);
 }
 
-/// One field cut in half does not tell the rules apart, in eight parts it does.
+/// A cut in half does not separate the rules, but a cut into eight parts does.
 #[test]
 fn a_field_may_be_cut_into_many_parts_at_once() {
     let schema = schema(&[16]);
@@ -106,8 +106,8 @@ fn a_field_may_be_cut_into_many_parts_at_once() {
     check(built.as_ref(), &keys(&rules), &rules);
 }
 
-/// Rules of a box that a better one covers are left out, and found when that one
-/// is hidden.
+/// Rules that a better rule covers in a box are left out, and found when the better
+/// rule is hidden.
 #[test]
 fn rules_behind_a_hidden_one_are_found() {
     let schema = schema(&[16, 16]);
@@ -124,7 +124,7 @@ fn rules_behind_a_hidden_one_are_found() {
     let rules = rules(&schema, matches);
     let keys = keys(&rules);
     let mut built = build("hyper-cuts:binth=1", &rules);
-    // Behind the first rule for everything no other is in any leaf.
+    // No leaf has a rule after the first rule that matches everything.
     assert!(count(built.as_ref(), "longest list") <= 21);
     check(built.as_ref(), &keys, &rules);
     let mut hidden = Vec::new();
@@ -141,7 +141,7 @@ fn rules_behind_a_hidden_one_are_found() {
     }
 }
 
-/// Small rules, each within a larger and better one: no small one is stored.
+/// Small rules, each within a larger and better rule: no small rule is stored.
 #[test]
 fn covered_rules_are_left_out() {
     let schema = schema(&[16, 16]);
@@ -167,7 +167,7 @@ fn covered_rules_are_left_out() {
     }
 }
 
-/// A rule of a covering mask with holes ends no list.
+/// A rule with holes in its mask does not end a list.
 #[test]
 fn masks_with_holes_cover_nothing() {
     let schema = schema(&[8]);
@@ -180,7 +180,7 @@ fn masks_with_holes_cover_nothing() {
     check(built.as_ref(), &keys, &rules);
 }
 
-/// Rules of which half leave one field open and half the other: with 500 rules,
+/// Half of the rules are open in one field, and half in the other field: with 500 rules,
 /// 62,500 pairs overlap.
 #[test]
 fn places_are_bounded_and_lists_stay_long() {
@@ -209,8 +209,8 @@ fn places_are_bounded_and_lists_stay_long() {
     assert!(before < 50, "{before} rules");
 }
 
-/// Rules that span many parts of a field, where others are small: of eight parts
-/// three have no small ones, and so the same rules.
+/// Rules that span many parts of a field, and small rules: three of eight parts have no
+/// small rules, and so the same rules.
 #[test]
 fn equal_children_are_made_once() {
     let schema = schema(&[16, 16]);
@@ -276,7 +276,7 @@ fn rules_that_nothing_tells_apart_stay_in_one_leaf() {
     }
     let rules = rules(&schema, (0..100).map(|_| vec![range(3, 9), ANY]));
     let built = build("hyper-cuts", &rules);
-    // The first of them covers the others.
+    // The first rule covers all other rules.
     let found = ["leaves", "places", "depth"].map(|name| count(built.as_ref(), name));
     assert_eq!(found, [1, 1, 0]);
     check(built.as_ref(), &keys(&rules), &rules);

@@ -1,40 +1,41 @@
-//! Where a node is cut: in which field, and before which elementary interval.
+//! Chooses the field that a node is split in, and the elementary interval to split
+//! before.
 
 use crate::engine::tree::{Entry, Grid, Span};
 use crate::error::BuildError;
 use crate::memory::bytes_of;
 use crate::monitor::Monitor;
 
-/// The most rules by which a field is judged: where a node has more, those at
-/// equal distances in its list stand for all.
-const SAMPLE: usize = 512;
+/// The largest number of rules that a field is judged by. If a node has more, a sample
+/// at equal distances in its list is used.
+const SAMPLE_RULES: usize = 512;
 
 /// Ends of spans that count as one step of work.
-const STEP_EVENTS: usize = 8;
+const EVENTS_PER_STEP: usize = 8;
 
-/// A way to cut a node in two.
+/// A split of a node in two.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(in crate::engine) struct Cut {
     pub(in crate::engine) field: usize,
     /// The first elementary interval of the upper part.
     pub(in crate::engine) at: u32,
-    /// How many rules an elementary interval has in the mean.
+    /// The mean number of rules of an elementary interval.
     pub(in crate::engine) mean: f64,
 }
 
-/// Finds cuts.
+/// Chooses splits, with reused working memory.
 pub(in crate::engine) struct Chooser {
-    /// Intervals before which a span of a rule begins or ends, twice that
-    /// number, and one more where it begins.
+    /// Begins and ends of rules' spans. Each is twice the number of the elementary
+    /// interval that it comes before, plus 1 for a begin.
     events: Vec<u32>,
 }
 
 impl Chooser {
-    /// Counts its memory.
+    /// Allocates the working memory and counts it.
     pub(in crate::engine) fn new(monitor: &mut Monitor<'_>) -> Result<Chooser, BuildError> {
-        monitor.memory().take(bytes_of::<u32>(2 * SAMPLE))?;
+        monitor.memory().take(bytes_of::<u32>(2 * SAMPLE_RULES))?;
         Ok(Chooser {
-            events: Vec::with_capacity(2 * SAMPLE),
+            events: Vec::with_capacity(2 * SAMPLE_RULES),
         })
     }
 
@@ -42,8 +43,8 @@ impl Chooser {
         bytes_of::<u32>(self.events.capacity())
     }
 
-    /// The cut in the field whose elementary intervals have the fewest rules in
-    /// the mean. `None` if no field tells rules apart.
+    /// Returns the cut in the field whose elementary intervals have the fewest rules
+    /// on average, or `None` if no field separates rules.
     pub(in crate::engine) fn choose(
         &mut self,
         grid: &Grid,
@@ -51,25 +52,25 @@ impl Chooser {
         sides: &[Span],
         monitor: &mut Monitor<'_>,
     ) -> Result<Option<Cut>, BuildError> {
-        let step = entries.len().div_ceil(SAMPLE).max(1);
+        let step = entries.len().div_ceil(SAMPLE_RULES).max(1);
         let sample = entries.iter().step_by(step);
         let mut open = sample.clone().fold(0, |open, entry| open | entry.open);
         let mut best: Option<Cut> = None;
         while open != 0 {
             let field = open.trailing_zeros() as usize;
             open &= open - 1;
-            let found = self.cut(grid, sample.clone(), field, sides[field]);
-            monitor.work(1 + (sample.len() + self.events.len()) / STEP_EVENTS)?;
-            best = match (best, found) {
-                (Some(best), Some(found)) if found.mean < best.mean => Some(found),
-                (None, found) => found,
+            let candidate = self.cut(grid, sample.clone(), field, sides[field]);
+            monitor.work(1 + (sample.len() + self.events.len()) / EVENTS_PER_STEP)?;
+            best = match (best, candidate) {
+                (Some(best), Some(candidate)) if candidate.mean < best.mean => Some(candidate),
+                (None, candidate) => candidate,
                 (best, _) => best,
             };
         }
         Ok(best)
     }
 
-    /// The cut of a field that has about half of the rules' elementary intervals
+    /// Returns the cut of a field with about half of the rules' elementary intervals
     /// on each side.
     #[allow(clippy::cast_precision_loss)] // a mean
     fn cut<'a>(
@@ -100,39 +101,39 @@ impl Chooser {
             return None;
         }
         self.events.sort_unstable();
-        let (mut all, mut parts) = (0, 0_u64);
+        let (mut total, mut parts) = (0, 0_u64);
         self.sweep(at_start, |_, rules| {
-            all += rules;
+            total += rules;
             parts += 1;
             false
         });
-        let mut below = 0;
-        let at = self.sweep(at_start, |_, rules| {
-            below += rules;
-            2 * below >= all
+        let mut rules_below = 0;
+        let middle = self.sweep(at_start, |_, rules| {
+            rules_below += rules;
+            2 * rules_below >= total
         });
         Some(Cut {
             field,
-            at,
-            mean: all as f64 / parts as f64,
+            at: middle,
+            mean: total as f64 / parts as f64,
         })
     }
 
-    /// Visits the parts that the events cut the side into, ascending: where each
-    /// ends, and how many rules it has; the last part ends at `u32::MAX`. Returns
-    /// where the part ends at which `visit` says `true`, or else where the last
-    /// but one does.
+    /// Visits the parts that the events cut the side into, in ascending order.
+    /// `visit` gets the end of each part and its number of rules; the last part ends
+    /// at `u32::MAX`. Returns the end of the first part for which `visit` returns
+    /// true, or else the end of the last part but one.
     fn sweep(&self, at_start: u64, mut visit: impl FnMut(u32, u64) -> bool) -> u32 {
-        let (mut rules, mut end) = (at_start, 0);
+        let (mut rules, mut part_end) = (at_start, 0);
         for events in self.events.chunk_by(|a, b| a >> 1 == b >> 1) {
-            end = events[0] >> 1;
-            if visit(end, rules) {
-                return end;
+            part_end = events[0] >> 1;
+            if visit(part_end, rules) {
+                return part_end;
             }
             let begin = events.iter().filter(|&event| event & 1 == 1).count() as u64;
             rules = rules + begin - (events.len() as u64 - begin);
         }
         visit(u32::MAX, rules);
-        end
+        part_end
     }
 }

@@ -1,4 +1,4 @@
-//! What a tree would cost.
+//! Estimates the costs of a tree.
 
 #![allow(clippy::cast_precision_loss)] // estimates
 
@@ -17,8 +17,8 @@ use crate::memory::bytes_of;
 use crate::monitor::{Monitor, unwatched};
 use crate::ruleset::RuleSet;
 
-/// What lookups cost, in batches and alone; what it was fitted to: see
-/// `crate::estimate`.
+/// Costs of lookups in batches and of single lookups. `crate::estimate` describes the
+/// measurements behind them.
 const BATCH: Prices = Prices {
     lookup: 188.0,
     probe: 19.5,
@@ -37,18 +37,18 @@ const SINGLE: Prices = Prices {
     ..Prices::NONE
 };
 
-// Instructions; what they were fitted to: see `crate::estimate`.
-/// Copying a rule, and dividing each of its fields.
-const COPY: f64 = 600.0;
-const FIELD: f64 = 600.0;
-/// Clipping a rule to the box of a child, choosing cuts included.
-const CLIP: f64 = 320.0;
+// Numbers of instructions. `crate::estimate` describes the measurements behind them.
+/// To copy a rule, and to divide rules by each field.
+const COPY_INSTRUCTIONS: f64 = 600.0;
+const FIELD_INSTRUCTIONS: f64 = 600.0;
+/// To clip a rule to the box of a child, including the choice of cuts.
+const CLIP_INSTRUCTIONS: f64 = 320.0;
 
-/// What a tree over `count` rules would be, of which `some` are a sample, by their
-/// indices in a rule set. Builds trees over the sample.
+/// Predicts the costs of a tree over `count` rules. `some` has the indices of a
+/// sample of these rules in a rule set. Builds trees over the sample.
 ///
 /// # Errors
-/// Those of a [`Monitor`].
+/// The errors of a [`Monitor`].
 pub(in crate::engine) fn predict(
     spec: &EngineSpec,
     rules: &RuleSet,
@@ -84,15 +84,15 @@ pub(in crate::engine) fn predict(
     let nodes = Nodes::bytes_of(in_all(tree.nodes).max(2));
     let lists = bytes_of::<u32>(in_all(tree.places));
     let bytes = rules_bytes.saturating_add(nodes).saturating_add(lists);
-    // The leaf is met as well, and half of its rules.
+    // A lookup also visits the leaf, and compares half of its rules.
     let met = Met {
         probes: tree.depth + 1.0,
         compared: (tree.length / 2.0).max(1.0),
     };
-    let copying = COPY + FIELD * fields;
+    let copying = COPY_INSTRUCTIONS + FIELD_INSTRUCTIONS * fields;
     Ok(Prediction {
         bytes,
-        build: Work::of(count as f64 * (copying + tree.work * CLIP)),
+        build: Work::of(count as f64 * (copying + tree.work * CLIP_INSTRUCTIONS)),
         batch: BATCH.batch_among(&met, rules.schema(), count, bytes),
         single: SINGLE.single_among(&met, rules.schema(), count, bytes),
     })

@@ -1,4 +1,4 @@
-//! Growing the tree.
+//! Grows the tree.
 
 use super::choose::{Chooser, Cut};
 use super::node::{Field, Node, Nodes};
@@ -10,65 +10,65 @@ use crate::limits::Limits;
 use crate::memory::bytes_of;
 use crate::monitor::Monitor;
 
-/// What progress observers are told.
+/// The name of the build's stage.
 const SPLITTING: &str = "splitting nodes";
 
-/// The most places of all lists: they are numbered with 32 bits.
-const MOST_PLACES: usize = u32::MAX as usize;
+/// The largest number of places of all lists: they are numbered with 32 bits.
+const MAX_PLACES: usize = u32::MAX as usize;
 
-/// The most nodes, which are numbered with 32 bits as well, less a pair.
-const MOST_NODES: usize = u32::MAX as usize - 2;
+/// The largest number of nodes, which are also numbered with 32 bits, less a pair.
+const MAX_NODES: usize = u32::MAX as usize - 2;
 
-/// A bound on the work of building, in rules clipped for each that may be stored.
-const CLIPS: usize = 64;
+/// A limit on the work of a build: clipped rules for each place that may be stored.
+const CLIPS_PER_PLACE: usize = 64;
 
-/// Rules clipped that count as one step of work.
-const STEP_CLIPS: usize = 16;
+/// Clipped rules that count as one step of work.
+const CLIPS_PER_STEP: usize = 16;
 
-/// What bounds a tree.
+/// Limits on a tree.
 #[derive(Clone, Copy)]
 pub(super) struct Bounds {
-    /// Nodes of at most so many rules are not split.
+    /// Nodes of at most this number of rules are not split.
     pub(super) binth: usize,
-    /// Places that the lists of all leaves may have together.
+    /// The largest number of places in all lists.
     pub(super) places: usize,
 }
 
 impl Bounds {
     pub(super) fn new(spec: &EngineSpec, rules: usize) -> Bounds {
-        let places = rules.saturating_mul(spec.options().whole("places"));
+        let max_places = rules.saturating_mul(spec.options().whole("places"));
         Bounds {
             binth: spec.options().whole("binth"),
-            places: places.min(MOST_PLACES),
+            places: max_places.min(MAX_PLACES),
         }
     }
 }
 
-/// A node that is to be split, or a leaf. Its rules and its box are the last
-/// ones that are there.
+/// A node that is to be split, or to become a leaf. The rules and box of the next
+/// task are last in `entries` and `sides`.
 struct Task {
     node: u32,
-    /// Where its rules begin.
+    /// The index of its first rule.
     entries: usize,
-    /// Places that the leaves below may have.
+    /// The largest number of places of the leaves below.
     places: usize,
-    /// The share of all rules for which it stands, to report progress.
+    /// Its share of all rules, to report progress.
     share: usize,
     depth: usize,
-    /// The share of headers of random rules that come here.
+    /// The share of random rules' headers that reach the node.
     weight: f64,
 }
 
-/// A tree, and the work that it took.
+/// A tree, and the work that was needed to build it.
 pub(super) struct Grown {
     pub(super) nodes: Nodes,
     pub(super) outline: Outline,
     pub(super) lists: Lists,
-    /// Rules clipped.
+    /// The number of clipped rules.
     pub(super) clips: usize,
 }
 
-/// A tree that grows, the nodes that are to be split first last.
+/// A tree that is being grown. The node to split next is last.
 pub(super) struct Grow<'a> {
     rules: &'a RankedRules,
     limits: &'a Limits,
@@ -85,12 +85,12 @@ pub(super) struct Grow<'a> {
     /// The sides of the boxes of all tasks.
     sides: Vec<Span>,
     parts: [Vec<Entry>; 2],
-    /// Rules that may be clipped yet.
+    /// The number of rules that may still be clipped.
     clips: usize,
 }
 
 impl<'a> Grow<'a> {
-    /// The tree over all rules.
+    /// Grows the tree over all rules.
     pub(super) fn tree(
         rules: &'a RankedRules,
         limits: &'a Limits,
@@ -115,7 +115,7 @@ impl<'a> Grow<'a> {
             entries: Vec::new(),
             sides: Vec::new(),
             parts: [Vec::new(), Vec::new()],
-            clips: bounds.places.saturating_mul(CLIPS),
+            clips: bounds.places.saturating_mul(CLIPS_PER_PLACE),
         };
         monitor.begin(SPLITTING, rules.len())?;
         growing.begin(monitor)?;
@@ -127,7 +127,7 @@ impl<'a> Grow<'a> {
         growing.finish(monitor)
     }
 
-    /// The root, its rules and its box.
+    /// Starts with the root, its rules and its box.
     fn begin(&mut self, monitor: &mut Monitor<'_>) -> Result<(), BuildError> {
         for side in self.grid.everything() {
             push(monitor.memory(), &mut self.sides, side)?;
@@ -141,7 +141,7 @@ impl<'a> Grow<'a> {
                 break;
             }
         }
-        // A pair of siblings stands in one cache line; the root has no sibling.
+        // A pair of siblings is in one cache line; the root has no sibling.
         for _ in 0..2 {
             monitor.memory().room_to_keep(&mut self.nodes)?;
             self.nodes.push(Node::EMPTY);
@@ -157,13 +157,13 @@ impl<'a> Grow<'a> {
         push(monitor.memory(), &mut self.tasks, root)
     }
 
-    /// Makes a node: splits it, or makes it a leaf. Returns how many places fewer
-    /// than it may have a leaf has.
+    /// Makes a node: splits it, or makes it a leaf. Returns the number of places that
+    /// a leaf does not use.
     fn grow(&mut self, task: &Task, monitor: &mut Monitor<'_>) -> Result<usize, BuildError> {
         let rules = self.entries.len() - task.entries;
         if rules > self.bounds.binth
             && self.clips >= 2 * rules
-            && self.nodes.len() < MOST_NODES
+            && self.nodes.len() < MAX_NODES
             && let Some(cut) = self.choose(task, monitor)?
         {
             self.clips -= 2 * rules;
@@ -189,11 +189,11 @@ impl<'a> Grow<'a> {
             monitor.advance(part)?;
             share -= part;
         }
-        monitor.work(1 + rules / STEP_CLIPS)?;
+        monitor.work(1 + rules / CLIPS_PER_STEP)?;
         Ok(task.places.saturating_sub(rules))
     }
 
-    /// The best cut of a node.
+    /// Returns the best cut of a node.
     fn choose(
         &mut self,
         task: &Task,
@@ -205,8 +205,8 @@ impl<'a> Grow<'a> {
         Ok(cut.map(|cut| self.with_one_test(cut)))
     }
 
-    /// The same cut, or one near it that a node can test. A node looks at 64 bits
-    /// at most, so a wide field is cut by its upper bits unless they are the same
+    /// Returns the cut, or a nearby cut that one node can test. A node compares at
+    /// most 64 bits. So a wide field is cut by its upper bits, unless these are equal
     /// in the whole box.
     fn with_one_test(&self, cut: Cut) -> Cut {
         if !self.fields[cut.field].is_wide() {
@@ -222,19 +222,19 @@ impl<'a> Grow<'a> {
         if is_same || value == value >> 64 << 64 {
             return cut;
         }
-        let at = |value: u128| starts.partition_point(|&start| start < value);
-        let below = at(value >> 64 << 64);
-        let at = match below > side.first as usize {
-            true => below,
-            false => at(((value >> 64) + 1) << 64),
+        let position_of = |value: u128| starts.partition_point(|&start| start < value);
+        let lower = position_of(value >> 64 << 64);
+        let position = match lower > side.first as usize {
+            true => lower,
+            false => position_of(((value >> 64) + 1) << 64),
         };
         Cut {
-            at: u32::try_from(at).expect("an interval"),
+            at: u32::try_from(position).expect("an interval"),
             ..cut
         }
     }
 
-    /// Makes the lists of both parts.
+    /// Makes the lists of rules for the two parts.
     fn clip(&mut self, task: &Task, cut: Cut, monitor: &mut Monitor<'_>) -> Result<(), BuildError> {
         let halves = self.halves(cut);
         let entries = &self.entries[task.entries..];
@@ -250,7 +250,7 @@ impl<'a> Grow<'a> {
                         }
                     }
                 }
-                monitor.work(1 + entries.len() / STEP_CLIPS)?;
+                monitor.work(1 + entries.len() / CLIPS_PER_STEP)?;
                 if list.last().is_some_and(|last| last.open == 0) {
                     break;
                 }
@@ -259,7 +259,7 @@ impl<'a> Grow<'a> {
         Ok(())
     }
 
-    /// Makes an inner node, and its children the next to be made.
+    /// Makes an inner node, and tasks for its children.
     fn split(
         &mut self,
         task: &Task,
@@ -278,17 +278,18 @@ impl<'a> Grow<'a> {
         self.entries.truncate(task.entries);
         let halves = self.halves(cut);
         let sides = self.sides.len() - self.grid.fields();
-        // A rule in both parts counts half in each.
+        // A rule in both parts counts as half a rule in each.
         #[allow(clippy::cast_precision_loss)] // shares
-        let of_rules = sizes.map(|size| {
-            let all = sizes[0] + sizes[1];
-            let both = all.saturating_sub(rules);
-            (2 * size - both.min(size)) as f64 / (2 * all - 2 * both.min(all)).max(1) as f64
+        let weights = sizes.map(|size| {
+            let total = sizes[0] + sizes[1];
+            let shared = total.saturating_sub(rules);
+            (2 * size - shared.min(size)) as f64 / (2 * total - 2 * shared.min(total)).max(1) as f64
         });
-        // The larger part is the last, so it is made first and stands nearer.
+        // The task of the larger part is last, so this part is made first and is
+        // nearer to the node.
         let order = if sizes[0] < sizes[1] { [0, 1] } else { [1, 0] };
         let (mut places, mut share) = (task.places, task.share);
-        let mut left = sizes[0] + sizes[1];
+        let mut rules_left = sizes[0] + sizes[1];
         for (turn, part) in order.into_iter().enumerate() {
             if turn == 1 {
                 for field in 0..self.grid.fields() {
@@ -298,10 +299,10 @@ impl<'a> Grow<'a> {
             }
             let top = self.sides.len() - self.grid.fields();
             self.sides[top + cut.field] = halves[part];
-            let of_part = |all: usize| match left {
-                0 => all,
-                left => {
-                    let of_part = all as u128 * sizes[part] as u128 / left as u128;
+            let of_part = |total: usize| match rules_left {
+                0 => total,
+                rules_left => {
+                    let of_part = total as u128 * sizes[part] as u128 / rules_left as u128;
                     usize::try_from(of_part).expect("a part")
                 }
             };
@@ -311,18 +312,18 @@ impl<'a> Grow<'a> {
                 places: of_part(places),
                 share: of_part(share),
                 depth: task.depth + 1,
-                weight: task.weight * of_rules[part],
+                weight: task.weight * weights[part],
             };
             places -= new.places;
             share -= new.share;
-            left -= sizes[part];
+            rules_left -= sizes[part];
             push(monitor.memory(), &mut self.tasks, new)?;
             extend(monitor.memory(), &mut self.entries, &self.parts[part])?;
         }
         Ok(())
     }
 
-    /// The two parts of the last task's box in the field that is cut.
+    /// Returns the two parts of the last task's box in the field that is cut.
     fn halves(&self, cut: Cut) -> [Span; 2] {
         let side = self.sides[self.sides.len() - self.grid.fields() + cut.field];
         let (first, at, end) = (side.first, cut.at, side.end);
@@ -330,7 +331,7 @@ impl<'a> Grow<'a> {
         [Span { first, end: at }, Span { first: at, end }]
     }
 
-    /// Gives all working memory back.
+    /// Gives back all working memory.
     fn finish(mut self, monitor: &mut Monitor<'_>) -> Result<Grown, BuildError> {
         let parts = self
             .parts
@@ -355,7 +356,7 @@ impl<'a> Grow<'a> {
             outline: self.outline,
             nodes,
             lists: self.lists,
-            clips: self.bounds.places.saturating_mul(CLIPS) - self.clips,
+            clips: self.bounds.places.saturating_mul(CLIPS_PER_PLACE) - self.clips,
         })
     }
 }

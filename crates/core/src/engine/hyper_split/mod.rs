@@ -1,44 +1,44 @@
-//! `hyper-split`: a binary tree that compares one field in each node; rules at
-//! the leaves.
+//! `hyper-split`: a binary tree that compares one field in each node; rules at the
+//! leaves.
 //!
 //! # Idea
-//! The ends of all rules' intervals cut each field into elementary intervals. A
-//! node stands for a box, at first that of all keys, and for the rules that match
-//! some key of it. It is cut in two before an elementary interval of one field,
-//! and a rule that reaches into both parts is in both. A lookup goes down to the
-//! leaf whose box the key is in, and compares the few rules of its list.
+//! The ends of all rules' intervals cut each field into elementary intervals. A node
+//! represents a box of keys, and the rules that match some key of the box. The root's
+//! box has all keys. A node splits its box in two before an elementary interval of
+//! one field. A rule that overlaps both parts is in both. A lookup descends to the
+//! leaf whose box contains the key, and compares the few rules of its list.
 //!
 //! # Data layout
 //! ```text
 //! nodes:   line 0  [ root |      | 2  3 ]        a node has 16 bytes; siblings
-//!          line 1  [ 4  5 | 6  7 ]               stand in one cache line
+//!          line 1  [ 4  5 | 6  7 ]               are in one cache line
 //!
 //! inner:   [ value 64 | child 32 | word 16 | shift 16 ]
 //! leaf:    [ 11 | 0 | rules 29 | first 32 | itself 32 | 0 | 63 ]
 //!
-//! lists:   [ place place … ] [ place … ] …       each ascending, equal ones once
+//! lists:   [ place place … ] [ place … ] …       each ascending, equal lists once
 //! rules:   best first
 //! ```
-//! A node shifts a word of the key up until the field's highest bit is the
-//! word's, and compares it with `value`; the field's neighbours below do not
-//! matter, because `value` has zeros there. So a node needs no description of its
-//! field. A field of more than 64 bits is compared by its upper 64 bits, or by its
-//! lower ones in a box where the upper ones are all the same.
+//! A node shifts a word of the key left until the field's highest bit is the highest,
+//! and compares the word with `value`. Bits of other fields below do not matter,
+//! because they are zero in `value`. So a node needs no description of its field. A
+//! field of more than 64 bits is compared by its upper 64 bits, or by its lower bits
+//! in a box whose upper bits are all equal.
 //!
 //! # Build
 //! ```text
 //! node(rules, box, places):
-//!     stop if rules are at most `binth`
+//!     stop if there are at most `binth` rules
 //!     for each field: cut the box at the ends of the rules;
-//!                     mean = rules of a part, in the mean
-//!     cut the field of the smallest mean where half of the sum of rules of
-//!                     all its parts is below
-//!     stop if no rule is told apart, or both parts have more than `places` rules
-//!     give each part its share of `places`; what one does not need the next gets
+//!                     mean = mean number of rules in a part
+//!     split the field with the smallest mean, where half of the sum of rules
+//!                     of all its parts is below
+//!     stop if no field separates rules, or both parts have more than `places` rules
+//!     give each part its share of `places`; unused places go to the next part
 //! ```
-//! A rule that covers a node's whole box ends the node's list: worse rules cannot
-//! win there. Where a node has more than 512 rules, as many of them at equal
-//! distances stand for all when fields are judged.
+//! A rule that covers a node's whole box ends the node's list: worse rules cannot win
+//! there. If a node has more than 512 rules, fields are judged by a sample of at most
+//! 512 rules at equal distances.
 //!
 //! # Lookup
 //! ```text
@@ -46,34 +46,36 @@
 //! until node is a leaf: node = child + (word << shift >= value)
 //! for rules of its list, best first: the first that matches wins
 //! ```
-//! A leaf sends every key to itself, so batches move sixteen keys down in step,
-//! without a branch, until none moves any more.
+//! A leaf sends every key to itself. So batches move sixteen keys down together,
+//! without a branch, until no key moves any more.
 //!
 //! # Cost
 //! n rules, d fields: lookup O(d log n) nodes and one list. Memory O(n): lists have
-//! at most `places` × n places together, 64 × n by default, and there are fewer
-//! nodes than that. Where rules overlap so much that this does not suffice, lists
-//! stay long, the longer the more rules there are. Building O(d n log n) for each
-//! level of the tree, and at most 64 rules clipped for each place. Updates are not
-//! taken; `hide` takes O(log n). A key whose winner is hidden and ended its
-//! list by covering the box is compared with all worse rules, one by one.
+//! together at most `places` × n places, 64 × n by default, and there are fewer nodes
+//! than places. If rules overlap so much that this is not enough, lists stay long,
+//! and are longer the more rules there are. Build: O(d n log n) for each level of the
+//! tree, and at most 64 clipped rules for each place. The engine takes no updates;
+//! `hide` takes O(log n). If a key's winner is hidden and ended its list by covering
+//! the box, the key is compared with all worse rules, one by one.
 //!
 //! # Where we differ from the paper, and why
 //! Qi et al. split until every leaf has at most `binth` rules. Rules of firewalls
-//! overlap so much that the memory explodes: 10,000 take up to gigabytes. Ours
-//! bounds the places, so every rule set has a tree of a known size, which is also
-//! faster where the larger one does not fit the caches.
-//! They choose by all rules of a node, we by a sample where there are many.
-//! Fields of any width are served. A value under a mask with holes is no interval:
-//! such a rule is in all boxes between its smallest and its largest value, and
-//! covers none.
+//! overlap so much that the memory explodes: 10,000 rules take up to gigabytes. Ours
+//! bounds the places, so every rule set has a tree of a known size. This tree is also
+//! faster if the larger one does not fit the caches.
+//!
+//! They choose a field by all rules of a node. Ours uses a sample if there are many
+//! rules.
+//!
+//! Fields of any width are served. A value under a mask with holes is not an
+//! interval: such a rule is in all boxes between its smallest and its largest value,
+//! and covers none.
 //!
 //! # References
-//! [SFL17] §V, ref. 8; [TM19] §II.B, ref. 16: Y. Qi, L. Xu, B. Yang, Y. Xue, J. Li: *Packet
-//! Classification Algorithms: From Theory to Practice*, INFOCOM 2009.
+//! [SFL17] §V, ref. 8; [TM19] §II.B, ref. 16: Y. Qi, L. Xu, B. Yang, Y. Xue, J. Li:
+//! *Packet Classification Algorithms: From Theory to Practice*, INFOCOM 2009.
 //!
-//! [SFL17]: crate::papers#sfl17
-//! [TM19]: crate::papers#tm19
+//! [SFL17]: crate::papers#sfl17 [TM19]: crate::papers#tm19
 
 mod choose;
 mod estimate;
@@ -126,7 +128,7 @@ pub(super) const ENGINE: Engine = Engine {
     estimate: estimate::estimate,
 };
 
-/// Refuses more rules than can be numbered.
+/// Refuses more rules than the engine can number.
 fn check_rules(rules: usize) -> Result<(), BuildError> {
     if rules > MOST_RULES {
         return Err(BuildError::EngineFull {
@@ -138,8 +140,8 @@ fn check_rules(rules: usize) -> Result<(), BuildError> {
     Ok(())
 }
 
-/// Keys of a batch that are looked up in step with each other.
-const GROUP: usize = 16;
+/// The number of keys that a batch looks up together.
+const GROUP_KEYS: usize = 16;
 
 /// The engine at every key width.
 struct AnyWidth;
@@ -148,7 +150,7 @@ impl Family for AnyWidth {
     type At<const W: usize> = HyperSplit;
 }
 
-/// Rules at the leaves of a binary tree. Duplicates share the tree.
+/// The engine: rules at the leaves of a binary tree. Duplicates share the tree.
 #[derive(Clone)]
 pub(super) struct HyperSplit {
     rules: RankedRules,
@@ -158,7 +160,7 @@ pub(super) struct HyperSplit {
 }
 
 impl HyperSplit {
-    /// Builds a tree over rules, to the options of a specification.
+    /// Builds a tree over rules, with the options of a specification.
     pub(super) fn over(
         spec: &EngineSpec,
         rules: RankedRules,
@@ -187,22 +189,22 @@ impl HyperSplit {
         &self.outline
     }
 
-    /// Looks a whole group up.
+    /// Looks up a whole group of keys.
     #[inline]
-    fn improve_group<const W: usize>(&self, keys: &[[u64; W]; GROUP], winners: &mut [Winner]) {
-        let mut at = [0_u32; GROUP];
+    fn improve_group<const W: usize>(&self, keys: &[[u64; W]; GROUP_KEYS], winners: &mut [Winner]) {
+        let mut node_of = [0_u32; GROUP_KEYS];
         loop {
             let mut moved = 0;
-            for (at, key) in at.iter_mut().zip(keys) {
-                let next = self.nodes.next(*at, key);
-                moved |= next ^ *at;
-                *at = next;
+            for (node, key) in node_of.iter_mut().zip(keys) {
+                let next = self.nodes.next(*node, key);
+                moved |= next ^ *node;
+                *node = next;
             }
             if moved == 0 {
                 break;
             }
         }
-        let lists = at.map(|at| self.nodes.node(at).list());
+        let lists = node_of.map(|node| self.nodes.node(node).list());
         for list in lists {
             self.lists.prefetch(list);
         }
@@ -235,9 +237,9 @@ impl<const W: usize> Algorithm<W> for HyperSplit {
     }
 
     fn improve_batch(&self, keys: &[[u64; W]], winners: &mut [Winner], (): &mut ()) {
-        let (groups, rest) = keys.as_chunks::<GROUP>();
-        let (of_groups, of_rest) = winners.split_at_mut(groups.len() * GROUP);
-        for (keys, winners) in groups.iter().zip(of_groups.chunks_exact_mut(GROUP)) {
+        let (groups, rest) = keys.as_chunks::<GROUP_KEYS>();
+        let (of_groups, of_rest) = winners.split_at_mut(groups.len() * GROUP_KEYS);
+        for (keys, winners) in groups.iter().zip(of_groups.chunks_exact_mut(GROUP_KEYS)) {
             self.improve_group(keys, winners);
         }
         for (key, winner) in rest.iter().zip(of_rest) {
@@ -250,14 +252,15 @@ impl<const W: usize> Algorithm<W> for HyperSplit {
         (self.lists).improve_masked(&self.rules, list, key, best, mask)
     }
 
-    /// Every node on the way is a table without rules, the leaf one with rules.
+    /// A trace has a table without rules for each node on the way, and a table with
+    /// rules for the leaf.
     fn trace(&self, key: &[u64; W]) -> LookupTrace {
         let mut probes = Vec::new();
-        let mut all = vec![0; W];
+        let mut path_mask = vec![0; W];
         let list = self.nodes.leaf(key, |node| {
             let mut mask = vec![0; W];
             node.want(key, &mut mask);
-            node.want(key, &mut all);
+            node.want(key, &mut path_mask);
             probes.push(Probe {
                 table: probes.len(),
                 mask,
@@ -269,7 +272,7 @@ impl<const W: usize> Algorithm<W> for HyperSplit {
         let (compared, winner) = self.lists.trace(&self.rules, list, key);
         probes.push(Probe {
             table: probes.len(),
-            mask: all,
+            mask: path_mask,
             rules: compared.len().max(list.len as usize),
             compared,
             winner,

@@ -5,18 +5,17 @@ use crate::memory::bytes_of;
 use crate::schema::{FieldId, Part, Placement, Schema};
 use crate::simd::Aligned;
 
-/// Nodes of a cache line: two pairs of siblings.
-const LINE: usize = 4;
+/// The number of nodes in a cache line: two pairs of siblings.
+const LINE_NODES: usize = 4;
 
 /// An inner node, or a leaf.
 ///
-/// An inner node has a 64-bit word of a key that is shifted up until a field's
-/// highest bit is the word's. What stands below the field does not matter,
-/// because there `value` has zeros. The next node is `child` where the word is
-/// less, else `child + 1`.
+/// An inner node shifts a 64-bit word of a key left until a field's highest bit is
+/// the highest. Bits below the field do not matter, because they are zero in `value`.
+/// The next node is `child` if the word is less, otherwise `child + 1`.
 ///
-/// A leaf sends every key to itself: of its word all but a bit is shifted out,
-/// and `value` is more than that. Below its two highest bits `value` has the
+/// A leaf sends every key to itself: all bits of its word except one are shifted out,
+/// and `value` is larger than this bit. Below its two highest bits, `value` has the
 /// leaf's list.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Node {
@@ -26,30 +25,30 @@ pub(super) struct Node {
     shift: u16,
 }
 
-const LEAF: u64 = 3 << 62;
+const LEAF_TAG: u64 = 3 << 62;
 const LEAF_SHIFT: u16 = 63;
 
 impl Node {
-    /// Is to be overwritten.
+    /// A leaf without rules, to be overwritten.
     pub(super) const EMPTY: Node = Node {
-        value: LEAF,
+        value: LEAF_TAG,
         child: 0,
         word: 0,
         shift: LEAF_SHIFT,
     };
 
-    /// The leaf at an index.
+    /// Returns the leaf at an index.
     #[inline]
     pub(super) fn leaf(index: u32, list: List) -> Node {
         let list = u64::from(list.len) << 32 | u64::from(list.first);
         Node {
-            value: LEAF | list,
+            value: LEAF_TAG | list,
             child: index,
             ..Node::EMPTY
         }
     }
 
-    /// The list of a leaf.
+    /// Returns the list of a leaf.
     #[inline(always)]
     #[allow(clippy::cast_possible_truncation)] // two numbers in one
     pub(super) fn list(&self) -> List {
@@ -59,18 +58,18 @@ impl Node {
         }
     }
 
-    /// The bits of the key that say which child is the next, in the key's words.
+    /// Adds to `mask` the bits of the key that determine the next child.
     pub(super) fn want(&self, key: &[u64], mask: &mut [u64]) {
         let word = key[usize::from(self.word)] << self.shift;
-        // Up to the first bit in which they differ, or to the last of the value
-        // that is set: then all that follow are at least those of the value.
+        // Up to the first bit that differs, or to the last bit that is set in the
+        // value: then any bits that follow are at least the value's.
         let differ = (word ^ self.value).leading_zeros() + 1;
         let bits = differ.min(64 - self.value.trailing_zeros());
         mask[usize::from(self.word)] |= (u64::MAX << (64 - bits)) >> self.shift;
     }
 }
 
-/// How nodes compare a field.
+/// A field, as nodes compare it.
 pub(super) struct Field {
     placement: Placement,
     /// The field's largest value.
@@ -85,14 +84,14 @@ impl Field {
         }
     }
 
-    /// Whether a node can look at a part of the field only.
+    /// True if a node can look at only a part of the field.
     pub(super) fn is_wide(&self) -> bool {
         self.placement.high.is_some()
     }
 
-    /// The node that parts values of at least `value` from others. For a wide
-    /// field, it compares the lower 64 bits if any of them is set in `value`, else
-    /// the others.
+    /// Returns a node that separates values of at least `value` from smaller values.
+    /// For a wide field, the node compares the lower 64 bits if any of them is set in
+    /// `value`, otherwise the upper bits.
     #[allow(clippy::cast_possible_truncation)] // two halves
     pub(super) fn node(&self, value: u128, child: u32) -> Node {
         let node = |part: Part, value: u64| Node {
@@ -110,18 +109,18 @@ impl Field {
 
 /// The nodes of a tree, the root first, and then pairs of siblings.
 pub(super) struct Nodes {
-    lines: Vec<Aligned<[Node; LINE]>>,
+    lines: Vec<Aligned<[Node; LINE_NODES]>>,
 }
 
 impl Nodes {
     pub(super) fn bytes_of(nodes: usize) -> usize {
-        bytes_of::<Aligned<[Node; LINE]>>(nodes.div_ceil(LINE))
+        bytes_of::<Aligned<[Node; LINE_NODES]>>(nodes.div_ceil(LINE_NODES))
     }
 
     pub(super) fn new(nodes: &[Node]) -> Nodes {
-        let mut lines = Vec::with_capacity(nodes.len().div_ceil(LINE));
-        for nodes in nodes.chunks(LINE) {
-            let mut line = [Node::EMPTY; LINE];
+        let mut lines = Vec::with_capacity(nodes.len().div_ceil(LINE_NODES));
+        for nodes in nodes.chunks(LINE_NODES) {
+            let mut line = [Node::EMPTY; LINE_NODES];
             line[..nodes.len()].copy_from_slice(nodes);
             lines.push(Aligned(line));
         }
@@ -130,20 +129,20 @@ impl Nodes {
 
     /// The number of nodes, in whole cache lines.
     pub(super) fn len(&self) -> usize {
-        self.lines.len() * LINE
+        self.lines.len() * LINE_NODES
     }
 
     pub(super) fn bytes(&self) -> usize {
-        bytes_of::<Aligned<[Node; LINE]>>(self.lines.capacity())
+        bytes_of::<Aligned<[Node; LINE_NODES]>>(self.lines.capacity())
     }
 
     #[inline(always)]
     pub(super) fn node(&self, index: u32) -> &Node {
         let index = index as usize;
-        &self.lines[index / LINE][index % LINE]
+        &self.lines[index / LINE_NODES][index % LINE_NODES]
     }
 
-    /// The next node of a key: that of a leaf is the leaf itself.
+    /// Returns the next node of a key. The next node of a leaf is the leaf itself.
     #[inline(always)]
     pub(super) fn next<const W: usize>(&self, index: u32, key: &[u64; W]) -> u32 {
         let node = self.node(index);
@@ -151,7 +150,7 @@ impl Nodes {
         node.child + u32::from(word >= node.value)
     }
 
-    /// The leaf of a key, and all nodes on the way there are shown.
+    /// Returns the list of a key's leaf. Calls `show` with each node on the way.
     #[inline(always)]
     pub(super) fn leaf<const W: usize>(&self, key: &[u64; W], mut show: impl FnMut(&Node)) -> List {
         let mut index = 0;

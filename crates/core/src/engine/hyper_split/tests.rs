@@ -1,5 +1,5 @@
-//! What the shared tests cannot see: what trees look like, lists that a rule ends
-//! which is hidden later, bounds, and which bits of a key a lookup depends on.
+//! Tests beyond the shared tests: the structure of trees, lists whose last rule is
+//! hidden later, bounds, and the bits of a key that a lookup depends on.
 
 use super::choose::{Chooser, Cut};
 use super::*;
@@ -25,7 +25,7 @@ fn hosts_are_in_one_leaf_each_and_other_fields_do_not_matter() {
     assert!(count(built.as_ref(), "longest list") <= 8);
     assert!(count(built.as_ref(), "depth") <= 9);
     let mut keys = KeyVec::new(&schema);
-    // No rule has the first bit 0.
+    // The first bit is 1 in all rules.
     keys.push(&[7, 5, 9]).unwrap();
     keys.push(&[7, 1 << 31 | 500 << 16, 9]).unwrap();
     let field = schema.field_ids().nth(1).unwrap();
@@ -42,13 +42,13 @@ fn hosts_are_in_one_leaf_each_and_other_fields_do_not_matter() {
     check(built.as_ref(), &keys, &rules);
 }
 
-/// The field with the fewest rules in a part is cut where half of the rules of
-/// its parts are below.
+/// Cuts the field with the fewest rules in a part, where half of the rules of its parts
+/// are below.
 #[test]
 fn the_field_of_the_smallest_mean_is_cut_in_half() {
     let schema = schema(&[8, 8]);
-    // Second field: parts from 0, 10, 20, …, 70, each with a rule. First field:
-    // parts from 0 and 4, the second with all rules and the first with half.
+    // Second field: parts from 0, 10, 20, …, 70, each with a rule. First field: parts
+    // from 0 with half of the rules, and from 4 with all rules.
     let matches = (0..8).map(|number| {
         let first = if number % 2 == 0 {
             range(0, 255)
@@ -67,7 +67,7 @@ fn the_field_of_the_smallest_mean_is_cut_in_half() {
         assert_eq!(grid.starts(1), [0, 10, 20, 30, 40, 50, 60, 70, 80]);
         Chooser::new(monitor)?.choose(&grid, &entries, &sides, monitor)
     });
-    // The ninth part has no rule.
+    // The ninth part is empty.
     let expected = Cut {
         field: 1,
         at: 4,
@@ -76,7 +76,8 @@ fn the_field_of_the_smallest_mean_is_cut_in_half() {
     assert_eq!(cut, Some(expected));
 }
 
-/// Rules after one that covers the leaf are dropped, and found when it is hidden.
+/// Rules after a rule that covers the leaf are dropped, and found when that rule is
+/// hidden.
 #[test]
 fn rules_behind_a_hidden_one_are_found() {
     let schema = schema(&[16, 16]);
@@ -93,7 +94,7 @@ fn rules_behind_a_hidden_one_are_found() {
     let rules = rules(&schema, matches);
     let keys = keys(&rules);
     let mut built = build("hyper-split:binth=1", &rules);
-    // Behind the first rule for everything no other is in any leaf.
+    // No leaf has a rule after the first rule that matches everything.
     assert!(count(built.as_ref(), "longest list") <= 21);
     check(built.as_ref(), &keys, &rules);
     let mut hidden = Vec::new();
@@ -110,21 +111,21 @@ fn rules_behind_a_hidden_one_are_found() {
     }
 }
 
-/// A rule of a covering mask with holes ends no list.
+/// A rule with holes in its mask does not end a list.
 #[test]
 fn masks_with_holes_cover_nothing() {
     let schema = schema(&[8]);
     let holes = FieldMatch::Ternary { value: 0, mask: 1 };
     let rules = rules(&schema, [vec![holes], vec![ANY], vec![range(3, 9)]]);
     let built = build("hyper-split:binth=1", &rules);
-    // Of 0 to 254 both that may match, of 255 the second.
+    // The values 0 to 254 have both rules that may match, and 255 has the second rule.
     assert_eq!(count(built.as_ref(), "places"), 3);
     let mut keys = KeyVec::new(&schema);
     (0..=255).for_each(|value| keys.push(&[value]).unwrap());
     check(built.as_ref(), &keys, &rules);
 }
 
-/// Rules of which half leave one field open and half the other: with 500 rules,
+/// Half of the rules are open in one field, and half in the other field: with 500 rules,
 /// 62,500 pairs overlap.
 fn crossing() -> RuleSet {
     let matches = (0..500_u128).map(|number| {
@@ -158,8 +159,8 @@ fn places_are_bounded_and_lists_stay_long() {
 #[test]
 fn equal_lists_are_stored_once() {
     let schema = schema(&[16, 16]);
-    // Nine masks with holes are in every leaf, and nothing else is between the
-    // cells of a board.
+    // Nine masks with holes are in every leaf. Leaves between the cells of a board have
+    // no other rules.
     let holes = FieldMatch::Ternary { value: 0, mask: 1 };
     let wide = (0..9).map(|_| vec![holes, ANY]);
     let cells = (0..40).map(|number| {
@@ -170,7 +171,7 @@ fn equal_lists_are_stored_once() {
     let built = build("hyper-split:binth=9", &rules);
     let count = |name| count(built.as_ref(), name);
     let (leaves, stored) = (count("leaves"), count("places stored"));
-    // Each cell's leaf, the one between them, and where no mask matches.
+    // Each cell's leaf, the leaves between cells, and leaves that no mask matches.
     assert!(
         leaves > 80 && stored <= 40 * 10 + 9,
         "{leaves} leaves, {stored} places"
@@ -222,7 +223,7 @@ fn rules_that_nothing_tells_apart_stay_in_one_leaf() {
     }
     let rules = rules(&schema, (0..100).map(|_| vec![range(3, 9), ANY]));
     let built = build("hyper-split", &rules);
-    // The first of them covers its leaf.
+    // The first rule covers its leaf.
     let found = ["leaves", "places", "depth"].map(|name| count(built.as_ref(), name));
     assert_eq!(found, [3, 1, 2]);
     check(built.as_ref(), &keys(&rules), &rules);

@@ -1,25 +1,24 @@
-//! The dimensions that nodes compare: a field, or a half of a wide one.
+//! The dimensions that nodes compare: a field, or half of a wide field.
 
 use crate::packed::PackedRule;
 use crate::schema::{FieldId, Part, Schema};
 
-/// Something of a key that is at most 64 bits wide, and in which each rule has an
-/// interval.
+/// Up to 64 bits of a key. Each rule has an interval of their values.
 ///
-/// A field of up to 64 bits is one dimension. A wider field is two: the bits above
-/// the lowest 64, and the lowest 64. An interval of such a field is no product of
-/// intervals of its halves, so in the lower half a rule has all values unless its
-/// upper half is a single value.
+/// A field of up to 64 bits is one dimension. A wider field is two: the bits above the
+/// lowest 64, and the lowest 64. An interval of such a field is not the product of
+/// intervals of its halves. So a rule has all values in the lower half, unless its upper
+/// half is a single value.
 ///
-/// A value under a mask with holes stands for the interval from its smallest to
-/// its largest value. Either way the interval covers all that the rule matches.
+/// A value under a mask with holes becomes the interval from its smallest to its largest
+/// value. In each case the interval contains every value that the rule matches.
 ///
-/// Values are *aligned*: the highest bit is that of a 64-bit word, and bits below
-/// the dimension are zero. An aligned lower end compared with a word of a key that
-/// is shifted as far tells the same, whatever the bits below are.
+/// Values are *aligned*: the dimension's highest bit is bit 63, and bits below the
+/// dimension are zero. A key's word shifted by `up` may have other bits below the
+/// dimension. They do not affect its comparison with an aligned lower end.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Dimension {
-    /// The word of the key, and how far its bits are shifted up.
+    /// The word of the key, and the number of bits to shift it up.
     pub(super) word: u8,
     pub(super) up: u8,
     /// The dimension's bits, aligned.
@@ -28,27 +27,27 @@ pub(super) struct Dimension {
     ends: Ends,
 }
 
-/// How the upper end of a rule's interval is found.
+/// The place of the upper end of a rule's interval.
 #[derive(Clone, Copy, Debug)]
 enum Ends {
-    /// The lower end with all bits outside of the mask.
+    /// The lower end with all bits outside the mask set.
     Mask,
-    /// It is in the rule's upper ends.
+    /// In this part of the rule's upper ends.
     Range(Part),
-    /// Of the upper half of a wide field, and of the lower half.
+    /// Computed from the wide field: the ends of its upper or its lower half.
     Upper,
     Lower,
 }
 
 impl Dimension {
-    /// The dimensions of a schema: at most twice its fields.
+    /// Returns the dimensions of a schema: at most two for each field.
     pub(super) fn all(schema: &Schema) -> Box<[Dimension]> {
-        let mut all = Vec::new();
+        let mut dimensions = Vec::new();
         for field in schema.field_ids() {
             let placement = schema.placement(field);
             let mut ranges = schema.range_fields().iter();
             let range = ranges.find(|range| range.field == field);
-            let mut add = |part: Part, ends| all.push(Dimension::new(part, field, ends));
+            let mut add = |part: Part, ends| dimensions.push(Dimension::new(part, field, ends));
             match (placement.high, range) {
                 (None, None) => add(placement.low, Ends::Mask),
                 (None, Some(range)) => add(placement.low, Ends::Range(range.high.low)),
@@ -58,7 +57,7 @@ impl Dimension {
                 }
             }
         }
-        all.into()
+        dimensions.into()
     }
 
     fn new(part: Part, field: FieldId, ends: Ends) -> Dimension {
@@ -72,7 +71,7 @@ impl Dimension {
         }
     }
 
-    /// The smallest and the largest value of a rule's interval, aligned.
+    /// Returns the smallest and the largest value of a rule's interval, aligned.
     #[inline]
     pub(super) fn ends(&self, rule: &PackedRule<'_>) -> (u64, u64) {
         let word = usize::from(self.word);
@@ -99,21 +98,21 @@ impl Dimension {
         }
     }
 
-    /// Adds the bits of a key that show that its value is at least `low` and below
-    /// `end`, which it is. Both are aligned.
+    /// Adds the bits of a key that show that its value is at least `low` and less than
+    /// `end`. The value must be in this range. Both ends are aligned.
     pub(super) fn want(&self, key: &[u64], low: u64, end: Option<u64>, wanted: &mut [u64]) {
         let value = (key[usize::from(self.word)] << self.up) & self.bits;
-        let below = end.map_or(0, |end| leading(!value, !(end - 1)));
-        let length = leading(value, low).max(below);
+        let below_bits = end.map_or(0, |end| leading(!value, !(end - 1)));
+        let length = leading(value, low).max(below_bits);
         let bits = !u64::MAX.checked_shr(length).unwrap_or(0);
         wanted[usize::from(self.word)] |= (bits & self.bits) >> self.up;
     }
 }
 
-/// How many leading bits of `value` show that it is at least `bound`.
+/// Returns the number of leading bits of `value` that show that it is at least `bound`.
 fn leading(value: u64, bound: u64) -> u32 {
     debug_assert!(value >= bound, "it is at least the bound");
-    // Up to the first bit by which it is larger, or all in which the bound has ones.
+    // Up to the first bit that differs, or up to the lowest one bit of the bound.
     let differing = (value ^ bound).leading_zeros() + 1;
     differing.min(64 - bound.trailing_zeros())
 }

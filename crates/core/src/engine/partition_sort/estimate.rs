@@ -1,9 +1,9 @@
-//! What trees would cost.
+//! Estimates of memory and work.
 //!
-//! Records of rules are most of the memory, so a mean number of nodes for each rule
-//! is near enough. How many partitions there are depends on how rules overlap, of
-//! which the number of tuples says a little. How many rules no partition takes is
-//! found out for the sample, with as much fewer partitions as it has fewer rules.
+//! Records of rules take most of the memory, so a mean number of nodes for each rule is
+//! accurate enough. The number of partitions depends on how rules overlap, and is
+//! estimated from the number of tuples. The number of rules that no partition takes is
+//! counted for the sample, with `partitions` reduced in proportion to the sample's size.
 
 #![allow(clippy::cast_precision_loss)] // estimates
 
@@ -24,13 +24,12 @@ use crate::schema::Schema;
 use crate::seed::Seed;
 
 /// Nodes for each rule.
-const NODES: f64 = 0.12;
+const NODES_PER_RULE: f64 = 0.12;
 
-/// How what lookups meet grows with the number of rules.
+/// Growth of probes and comparisons of a lookup with the number of rules.
 const GROWTH: Growth = [0.0, 0.15];
 
-/// What lookups cost, in batches and alone; what it was fitted to: see
-/// `crate::estimate`.
+/// Costs of lookups, in batches and single; `crate::estimate` describes the fit.
 const BATCH: Prices = Prices {
     lookup: 104.0,
     probe: 67.0,
@@ -49,13 +48,13 @@ const SINGLE: Prices = Prices {
     ..Prices::NONE
 };
 
-// Instructions; what they were fitted to: see `crate::estimate`.
-/// An update, and the lines that it reads one after the other.
-const UPDATE: f64 = 1320.0;
+// Instructions; `crate::estimate` describes the fit.
+/// Instructions of an update, and cache lines that it reads one after the other.
+const UPDATE_WORK: f64 = 1320.0;
 const UPDATE_LINES: f64 = 22.0;
-/// Placing a rule while building: whatever it is, for each word of a key beyond
+/// Instructions of placing a rule in a build: fixed, for each word of a key beyond
 /// two, and for each partition.
-const PLACE: f64 = 4000.0;
+const PLACE_WORK: f64 = 4000.0;
 const PLACE_WORD: f64 = 990.0;
 const PLACE_PARTITION: f64 = 100.0;
 
@@ -63,17 +62,20 @@ fn record_bytes<const W: usize>(schema: &Schema, rules: usize) -> usize {
     Arena::<W>::bytes_for(schema, rules)
 }
 
-/// The part of the rules that no partition takes.
+/// Returns the share of the rules that no partition takes.
 fn rest(spec: &EngineSpec, shape: &Shape) -> f64 {
     let sample = shape.sample();
-    let (all, few) = (shape.rules().max(1), sample.len().max(1));
-    let most = spec.options().whole("partitions").saturating_mul(few) / all;
+    let (rules, sampled) = (shape.rules().max(1), sample.len().max(1));
+    let max_partitions = spec.options().whole("partitions").saturating_mul(sampled) / rules;
     let leaf = spec.options().whole("leaf");
-    let placed = at_width!(shape.schema(), placed_in_rest(sample, leaf, most.max(1)));
-    placed as f64 / few as f64
+    let placed = at_width!(
+        shape.schema(),
+        placed_in_rest(sample, leaf, max_partitions.max(1))
+    );
+    placed as f64 / sampled as f64
 }
 
-/// How many rules of a set no partition takes.
+/// Returns the number of rules in a set that no partition takes.
 fn placed_in_rest<const W: usize>(rules: &RuleSet, leaf: usize, most: usize) -> usize {
     let mut built = PartitionSort::<W>::new(rules.schema(), leaf, most, Seed::new(0));
     unwatched(|monitor| built.place_all(rules, monitor));
@@ -83,28 +85,28 @@ fn placed_in_rest<const W: usize>(rules: &RuleSet, leaf: usize, most: usize) -> 
 pub(super) fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildError> {
     check_rules(shape.rules())?;
     let (schema, rules) = (shape.schema(), shape.rules());
-    let rest = whole(rules as f64 * rest(spec, shape));
+    let rules_in_rest = whole(rules as f64 * rest(spec, shape));
     let mut in_rest = Costs::default();
-    if rest > 0 {
+    if rules_in_rest > 0 {
         let tuples = EngineSpec::named("tss").expect("a registered engine");
-        in_rest = tuples.costs(&shape.with_rules(rest), &Limits::default())?;
+        in_rest = tuples.costs(&shape.with_rules(rules_in_rest), &Limits::default())?;
     }
-    let in_trees = rules - rest.min(rules);
+    let in_trees = rules - rules_in_rest.min(rules);
     let count = rules as f64;
     let records = at_width!(schema, record_bytes(schema, in_trees));
-    let nodes = whole(in_trees as f64 * NODES) * size_of::<Node>();
+    let nodes = whole(in_trees as f64 * NODES_PER_RULE) * size_of::<Node>();
     let ids = IdMap::<EntryIndex>::bytes_for(in_trees, shape.id_groups());
     let bytes = records + ids + nodes + in_rest.bytes;
-    // A sortable set takes rules of several tuples.
+    // A sortable partition takes rules of several tuples.
     let partitions = (shape.tuples().len() as f64).powf(0.4).clamp(1.0, 30.0);
     let met = Met::of(spec, shape, GROWTH)?;
-    let more = (schema.key_words() as f64 - 2.0).max(0.0);
-    let place = PLACE + PLACE_WORD * more + PLACE_PARTITION * partitions;
+    let extra_words = (schema.key_words() as f64 - 2.0).max(0.0);
+    let place_work = PLACE_WORK + PLACE_WORD * extra_words + PLACE_PARTITION * partitions;
     Ok(Costs {
         bytes,
-        build: Work::of(count * place),
+        build: Work::of(count * place_work),
         batch: BATCH.batch(&met, shape, bytes),
         single: SINGLE.single(&met, shape, bytes),
-        update: Some(Work::of(UPDATE).reading(UPDATE_LINES, bytes)),
+        update: Some(Work::of(UPDATE_WORK).reading(UPDATE_LINES, bytes)),
     })
 }

@@ -1,5 +1,4 @@
-//! Growing the tree of a partition over rules that are known up front: as many of
-//! them as can be sorted.
+//! Growing the tree of a partition from known rules, with all that can be sorted.
 
 use super::dimension::Dimension;
 use super::node::{Below, FANOUT, Node, Nodes};
@@ -7,15 +6,15 @@ use crate::error::BuildError;
 use crate::monitor::Monitor;
 use crate::sort::{sort_by_key, sort_short};
 
-/// Rules by number, wherever they are.
+/// Access to rules by number.
 pub(super) trait Rules {
     /// The ends of a rule's interval, aligned.
     fn ends(&self, rule: u32, dimension: &Dimension) -> (u64, u64);
 
-    /// A rule's rank; the smaller is the better.
+    /// A rule's rank; smaller is better.
     fn rank(&self, rule: u32) -> u64;
 
-    /// Makes a list of rules, which come best first.
+    /// Makes a list of rules, which are sorted best first.
     fn list(&mut self, rules: &[u32]) -> Below;
 }
 
@@ -28,7 +27,7 @@ struct Interval {
 }
 
 impl Interval {
-    /// The upper end before the lower one.
+    /// The sort key: the upper end, then the lower end.
     fn ends(&self) -> (u64, u64) {
         (self.high, self.low)
     }
@@ -39,39 +38,39 @@ impl Interval {
 struct Class {
     low: u64,
     high: u64,
-    /// How many rules are before it, and how many it has.
+    /// The position of the first rule, and the number of rules.
     first: u32,
     rules: u32,
-    /// The most weight of classes up to this one that are apart from each other.
+    /// The largest weight of disjoint classes among the classes up to this one.
     total: u64,
     chosen: bool,
 }
 
-/// Which rules of a dimension can be told apart.
+/// A dimension, and the rules that it can sort.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Choice {
     /// The weight of the rules.
     total: u64,
     classes: usize,
     rules: usize,
-    /// The dimension, counted from the last one: of equal ones the first is best.
+    /// The index of the dimension from the end, so that ties go to the first dimension.
     from_last: usize,
 }
 
-/// Grows trees, one after the other.
+/// Grows one tree after the other.
 pub(super) struct Grow<'a> {
     dimensions: &'a [Dimension],
-    /// The most rules of a list.
+    /// The largest number of rules in a list.
     leaf: usize,
     intervals: Vec<Interval>,
     classes: Vec<Class>,
     entries: Vec<(u64, Below)>,
-    /// Rules that found no place.
+    /// Rules that the current tree does not take.
     left: Vec<u32>,
 }
 
 impl<'a> Grow<'a> {
-    /// For up to `rules` rules.
+    /// Allocates for up to `rules` rules.
     pub(super) fn new(
         dimensions: &'a [Dimension],
         leaf: usize,
@@ -93,7 +92,7 @@ impl<'a> Grow<'a> {
         rules.saturating_mul(size_of::<Interval>() + size_of::<u32>())
     }
 
-    /// Gives the memory back.
+    /// Frees the memory.
     pub(super) fn finish(self, monitor: &mut Monitor<'_>) {
         let grown = self.classes.capacity() * size_of::<Class>()
             + self.entries.capacity() * size_of::<(u64, Below)>();
@@ -102,8 +101,8 @@ impl<'a> Grow<'a> {
         monitor.memory().give_back(bytes);
     }
 
-    /// Makes a tree of some of the rules, at least of one. The others stay in
-    /// `rules`, which must have some.
+    /// Makes a tree of some of the rules, and leaves the other rules in `rules`, which
+    /// must not be empty. The tree has at least one rule.
     pub(super) fn partition(
         &mut self,
         rules: &mut Vec<u32>,
@@ -112,13 +111,13 @@ impl<'a> Grow<'a> {
         monitor: &mut Monitor<'_>,
     ) -> Result<Below, BuildError> {
         self.left.clear();
-        let below = self.tree(rules, source, nodes, monitor)?;
+        let subtree = self.tree(rules, source, nodes, monitor)?;
         rules.clear();
         rules.extend_from_slice(&self.left);
-        Ok(below)
+        Ok(subtree)
     }
 
-    /// A tree of some of the rules; the others are left.
+    /// Makes a tree of some of the rules. Appends the other rules to `self.left`.
     fn tree(
         &mut self,
         rules: &mut [u32],
@@ -141,7 +140,7 @@ impl<'a> Grow<'a> {
         let rules = &mut rules[..count];
         if count > self.leaf {
             rules.select_nth_unstable_by_key(self.leaf, |&rule| source.rank(rule));
-            monitor.work(count / SIMPLE)?;
+            monitor.work(count / INTERVALS_PER_STEP)?;
         }
         let (list, left) = rules.split_at_mut(count.min(self.leaf));
         sort_short(list, |&rule| source.rank(rule));
@@ -150,7 +149,8 @@ impl<'a> Grow<'a> {
         Ok(source.list(list))
     }
 
-    /// The dimension that keeps the most weight of rules, if any tells two apart.
+    /// Returns the dimension that keeps the most weight, or `None` if all rules agree in
+    /// all.
     fn choose(
         &mut self,
         rules: &[u32],
@@ -159,13 +159,14 @@ impl<'a> Grow<'a> {
     ) -> Result<Option<Choice>, BuildError> {
         let mut best = None;
         for number in 0..self.dimensions.len() {
-            let found = self.classify(rules, number, source, monitor)?;
-            best = best.max(found.then(|| self.chosen(number)));
+            let has_classes = self.classify(rules, number, source, monitor)?;
+            best = best.max(has_classes.then(|| self.chosen(number)));
         }
         Ok(best)
     }
 
-    /// Divides rules into classes in a dimension. Says whether there are several.
+    /// Divides rules into classes in a dimension. Returns true if there are several
+    /// classes.
     fn classify(
         &mut self,
         rules: &[u32],
@@ -176,16 +177,16 @@ impl<'a> Grow<'a> {
         let dimension = &self.dimensions[number];
         let first = source.ends(rules[0], dimension);
         self.intervals.clear();
-        let mut same = true;
+        let mut all_equal = true;
         for some in rules.chunks(Monitor::BLOCK) {
             self.intervals.extend(some.iter().map(|&rule| {
                 let (low, high) = source.ends(rule, dimension);
-                same &= (low, high) == first;
+                all_equal &= (low, high) == first;
                 Interval { low, high, rule }
             }));
-            monitor.work(some.len() / SIMPLE)?;
+            monitor.work(some.len() / INTERVALS_PER_STEP)?;
         }
-        if same {
+        if all_equal {
             return Ok(false);
         }
         sort_by_key(&mut self.intervals, Interval::ends, monitor)?;
@@ -212,11 +213,11 @@ impl<'a> Grow<'a> {
             });
         }
         total_with(&mut self.classes, total, self.leaf);
-        monitor.work(self.classes.len() / SIMPLE)?;
+        monitor.work(self.classes.len() / INTERVALS_PER_STEP)?;
         Ok(true)
     }
 
-    /// Marks the classes that keep the most weight.
+    /// Marks the disjoint classes with the largest weight.
     fn chosen(&mut self, number: usize) -> Choice {
         let mut choice = Choice {
             total: self.classes.last().map_or(0, |last| last.total),
@@ -224,28 +225,28 @@ impl<'a> Grow<'a> {
             rules: 0,
             from_last: self.dimensions.len() - 1 - number,
         };
-        let mut end = self.classes.len();
-        while end > 0 {
-            let class = self.classes[end - 1];
-            let before = if end > 1 {
-                self.classes[end - 2].total
+        let mut unexamined = self.classes.len();
+        while unexamined > 0 {
+            let class = self.classes[unexamined - 1];
+            let before = if unexamined > 1 {
+                self.classes[unexamined - 2].total
             } else {
                 0
             };
             if class.total == before {
-                end -= 1;
+                unexamined -= 1;
                 continue;
             }
-            self.classes[end - 1].chosen = true;
+            self.classes[unexamined - 1].chosen = true;
             choice.classes += 1;
             choice.rules += class.rules as usize;
-            end = apart_from(&self.classes[..end - 1], class.low);
+            unexamined = apart_from(&self.classes[..unexamined - 1], class.low);
         }
         choice
     }
 
-    /// Moves the rules that a dimension keeps to the front, in the order of their
-    /// intervals. The others are left. Returns the number of the first.
+    /// Moves the rules that a dimension keeps to the front, sorted by interval. Appends
+    /// the other rules to `self.left`. Returns the number of rules kept.
     fn keep(
         &mut self,
         rules: &mut [u32],
@@ -255,24 +256,24 @@ impl<'a> Grow<'a> {
     ) -> Result<usize, BuildError> {
         self.classify(rules, number, source, monitor)?;
         self.chosen(number);
-        let mut kept = 0;
+        let mut kept_count = 0;
         for class in &self.classes {
             let first = class.first as usize;
             let members = &self.intervals[first..first + class.rules as usize];
             if class.chosen {
-                for (place, member) in rules[kept..].iter_mut().zip(members) {
+                for (place, member) in rules[kept_count..].iter_mut().zip(members) {
                     *place = member.rule;
                 }
-                kept += members.len();
+                kept_count += members.len();
             } else {
                 self.left.extend(members.iter().map(|member| member.rule));
             }
         }
-        Ok(kept)
+        Ok(kept_count)
     }
 
-    /// Nodes for the classes of a dimension, which come one after the other, and
-    /// a tree for each of them.
+    /// Makes a tree for each class of a dimension, and nodes above them. The rules of a
+    /// class must be adjacent.
     fn group(
         &mut self,
         rules: &mut [u32],
@@ -281,29 +282,29 @@ impl<'a> Grow<'a> {
         nodes: &mut Nodes,
         monitor: &mut Monitor<'_>,
     ) -> Result<Below, BuildError> {
-        let of = &self.dimensions[dimension];
+        let compared = &self.dimensions[dimension];
         let base = self.entries.len();
-        let mut rest = rules;
-        while let Some(&first) = rest.first() {
-            let ends = source.ends(first, of);
-            let same = rest
+        let mut ungrouped = rules;
+        while let Some(&first) = ungrouped.first() {
+            let ends = source.ends(first, compared);
+            let class_size = ungrouped
                 .iter()
-                .take_while(|&&rule| source.ends(rule, of) == ends);
-            let same = same.count();
-            let (class, after) = rest.split_at_mut(same);
-            let below = self.tree(class, source, nodes, monitor)?;
+                .take_while(|&&rule| source.ends(rule, compared) == ends);
+            let class_size = class_size.count();
+            let (class, after) = ungrouped.split_at_mut(class_size);
+            let subtree = self.tree(class, source, nodes, monitor)?;
             monitor.memory().room(&mut self.entries)?;
-            self.entries.push((ends.0, below));
-            rest = after;
+            self.entries.push((ends.0, subtree));
+            ungrouped = after;
         }
-        stack(dimension, of, &mut self.entries, base, nodes, monitor)
+        stack(dimension, compared, &mut self.entries, base, nodes, monitor)
     }
 }
 
-/// Reading an interval is this part of a step's work.
-const SIMPLE: usize = 4;
+/// The number of intervals read in one step of work.
+const INTERVALS_PER_STEP: usize = 4;
 
-/// Replaces entries, from one on, by nodes that lead to them, until there is one.
+/// Replaces the entries from `base` on by nodes that lead to them, until one is left.
 pub(super) fn stack(
     number: usize,
     dimension: &Dimension,
@@ -315,46 +316,46 @@ pub(super) fn stack(
     let number = u8::try_from(number).expect("a schema has at most 128 dimensions");
     while entries.len() - base > 1 {
         let count = entries.len() - base;
-        let wanted = count.div_ceil(FANOUT);
-        for made in 0..wanted {
-            let [from, to] = [made, made + 1].map(|made| base + made * count / wanted);
+        let node_count = count.div_ceil(FANOUT);
+        for made in 0..node_count {
+            let [from, to] = [made, made + 1].map(|made| base + made * count / node_count);
             let node = Node::new(number, dimension, &entries[from..to]);
-            let below = Below {
+            let subtree = Below {
                 best: node.best,
                 rule: node.rule,
                 to: super::node::To::node(nodes.add(node, monitor)?),
             };
-            entries[base + made] = (entries[from].0, below);
+            entries[base + made] = (entries[from].0, subtree);
         }
-        entries.truncate(base + wanted);
+        entries.truncate(base + node_count);
     }
-    let (_, below) = entries.pop().expect("a group has entries");
-    Ok(below)
+    let (_, subtree) = entries.pop().expect("a group has entries");
+    Ok(subtree)
 }
 
-/// How many of the classes, which come by their upper ends, lie below a value.
+/// Returns the number of classes, sorted by upper end, that end below a value.
 fn apart_from(classes: &[Class], low: u64) -> usize {
     classes.partition_point(|class| class.high < low)
 }
 
-/// Completes the last class, whose rules are all there; `before` is the most weight
-/// without it. Returns the most weight with it.
+/// Completes the last class, which has all its rules. `before` is the largest weight
+/// without it. Returns the largest weight with it.
 fn total_with(classes: &mut [Class], before: u64, leaf: usize) -> u64 {
     let Some((last, others)) = classes.split_last_mut() else {
         return 0;
     };
     let apart = apart_from(others, last.low);
-    let below = if apart > 0 {
+    let disjoint_total = if apart > 0 {
         others[apart - 1].total
     } else {
         0
     };
-    last.total = before.max(below + weight(last.rules as usize, leaf));
+    last.total = before.max(disjoint_total + weight(last.rules as usize, leaf));
     last.total
 }
 
-/// What keeping a class is worth: rules beyond those of a list have to be told
-/// apart by another dimension, which loses some of them.
+/// Returns the weight of a class. Rules beyond `leaf` weigh less: another dimension must
+/// separate them, and some of them will be lost.
 fn weight(rules: usize, leaf: usize) -> u64 {
     let sure = rules.min(leaf);
     (4 * sure + 3 * (rules - sure)) as u64

@@ -9,12 +9,12 @@
 //!     for rule in the list, best first: the first that matches may win
 //! ```
 //!
-//! One key goes down the trees of two partitions in step: the second one costs little
-//! while the processor waits for the first, and nothing is lost but that where the first
-//! one has the winner.
+//! A single key descends the trees of two partitions together. The second descent uses
+//! the time while the processor waits for the first. It is wasted only if the first
+//! partition has the winner.
 //!
-//! A batch goes down the tree of one partition with all keys in step, so that the
-//! memory accesses of up to 256 keys are under way together.
+//! In a batch, all keys descend the tree of one partition together, so that up to 256
+//! memory accesses are outstanding.
 
 use crate::classifier::{BATCH, LookupTrace, Probe};
 use crate::rule::Winner;
@@ -26,20 +26,20 @@ use super::{PartitionSort, Trees};
 use crate::engine::adapter::Algorithm;
 use crate::engine::tuple_space::EntryIndex;
 
-/// Partitions whose trees one key goes down in step.
-const TOGETHER: usize = 2;
+/// The number of partitions whose trees a single key descends together.
+const PARTITIONS_TOGETHER: usize = 2;
 
 /// Working memory of a batch.
 pub(super) struct Buffers<const W: usize> {
     /// Keys that the next partition may improve.
     active: [u16; BATCH],
-    /// Keys on their way down, and those that have come to a list.
+    /// Keys still in nodes, and keys that have reached a list.
     walking: [Walk; BATCH],
     lists: [Walk; BATCH],
     rest: <super::Rest<W> as Algorithm<W>>::Buffers,
 }
 
-/// A key, and where it is.
+/// A key and its position in the tree.
 #[derive(Clone, Copy)]
 struct Walk {
     key: u16,
@@ -48,14 +48,14 @@ struct Walk {
 
 impl<const W: usize> Default for Buffers<W> {
     fn default() -> Buffers<W> {
-        let nobody = Walk {
+        let unused = Walk {
             key: 0,
             to: To::NOTHING,
         };
         Buffers {
             active: [0; BATCH],
-            walking: [nobody; BATCH],
-            lists: [nobody; BATCH],
+            walking: [unused; BATCH],
+            lists: [unused; BATCH],
             rest: Default::default(),
         }
     }
@@ -79,24 +79,24 @@ impl<const W: usize> Trees<W> {
         winner
     }
 
-    /// Where a key goes from a root. Sets the bits of the key on which that
-    /// depended.
+    /// Returns the list that a key reaches from a root. Sets the bits of the key on
+    /// which that depends.
     fn walk_masked(&self, root: To, key: &[u64; W], wanted: &mut [u64]) -> To {
-        let mut to = root;
-        while to.is_node() {
-            let node = self.nodes.get(to.as_node());
+        let mut target = root;
+        while target.is_node() {
+            let node = self.nodes.get(target.as_node());
             let dimension = &self.dimensions[usize::from(node.dimension)];
             let value = (key[usize::from(node.word)] << node.up) & dimension.bits;
-            let place = node.place(value);
-            let low = if place > 0 { node.lows()[place - 1] } else { 0 };
-            dimension.want(key, low, node.lows().get(place).copied(), wanted);
-            to = node.next[place];
+            let index = node.place(value);
+            let low = if index > 0 { node.lows()[index - 1] } else { 0 };
+            dimension.want(key, low, node.lows().get(index).copied(), wanted);
+            target = node.next[index];
         }
-        to
+        target
     }
 
-    /// Improves a winner by the rules of a list. Sets the bits of the key on which
-    /// that depended.
+    /// Improves a winner by the rules of a list. Sets the bits of the key on which the
+    /// result depends.
     fn compare_masked(
         &self,
         list: To,
@@ -134,12 +134,12 @@ impl<const W: usize> PartitionSort<W> {
         }
     }
 
-    /// Improves a winner by the partitions, [`TOGETHER`] of them at a time.
+    /// Improves a winner by the partitions, [`PARTITIONS_TOGETHER`] at a time.
     #[inline]
     fn look_up_in_order(&self, key: &[u64; W], mut winner: Winner) -> Winner {
         let nodes = &self.trees.nodes;
         let mut order = &self.order[..];
-        while let Some((group, after)) = order.split_first_chunk::<TOGETHER>() {
+        while let Some((group, after)) = order.split_first_chunk::<PARTITIONS_TOGETHER>() {
             if group[0].best >= winner.rank() {
                 return winner;
             }
@@ -195,50 +195,50 @@ impl<const W: usize> PartitionSort<W> {
             *active = key;
         }
         for partition in &self.order {
-            let mut kept = 0;
+            let mut still_active = 0;
             for place in 0..live {
                 let key = buffers.active[place];
-                buffers.active[kept] = key;
+                buffers.active[still_active] = key;
                 let to = partition.root;
-                buffers.walking[kept] = Walk { key, to };
-                kept += usize::from(partition.best < winners[usize::from(key)].rank());
+                buffers.walking[still_active] = Walk { key, to };
+                still_active += usize::from(partition.best < winners[usize::from(key)].rank());
             }
-            live = kept;
+            live = still_active;
             if live == 0 {
                 break;
             }
-            let mut found = 0;
+            let mut in_lists = 0;
             let mut walking = live;
             if !partition.root.is_node() {
                 buffers.lists[..live].copy_from_slice(&buffers.walking[..live]);
-                (found, walking) = (live, 0);
+                (in_lists, walking) = (live, 0);
             }
             while walking > 0 {
-                let mut on = 0;
+                let mut in_nodes = 0;
                 for place in 0..walking {
                     let Walk { key, to } = buffers.walking[place];
                     let to = nodes.get(to.as_node()).step(&keys[usize::from(key)]);
                     let walk = Walk { key, to };
-                    buffers.walking[on] = walk;
-                    buffers.lists[found] = walk;
+                    buffers.walking[in_nodes] = walk;
+                    buffers.lists[in_lists] = walk;
                     if to.is_node() {
                         nodes.prefetch(to);
-                        on += 1;
+                        in_nodes += 1;
                     } else if to != To::NOTHING {
                         prefetch(self.trees.arena.get(to.first()));
-                        found += 1;
+                        in_lists += 1;
                     }
                 }
-                walking = on;
+                walking = in_nodes;
             }
-            for walk in &buffers.lists[..found] {
+            for walk in &buffers.lists[..in_lists] {
                 let key = usize::from(walk.key);
                 winners[key] = self.trees.compare(walk.to, &keys[key], winners[key]);
             }
         }
     }
 
-    /// Improves a winner and sets the bits on which that depended.
+    /// Improves a winner and sets the bits on which the result depends.
     pub(super) fn look_up_masked(
         &self,
         key: &[u64; W],
@@ -258,7 +258,8 @@ impl<const W: usize> PartitionSort<W> {
         winner
     }
 
-    /// The same walk, written down. Tables of the rest come after the partitions.
+    /// Records the steps of a lookup. The tables of the tuple space follow the
+    /// partitions.
     pub(super) fn look_up_traced(&self, key: &[u64; W]) -> LookupTrace {
         let mut winner = Winner::MISS;
         let mut probes = Vec::new();
@@ -269,7 +270,7 @@ impl<const W: usize> PartitionSort<W> {
             let mut mask = vec![0; W];
             let list = self.trees.walk_masked(partition.root, key, &mut mask);
             let mut compared = Vec::new();
-            let found = self
+            let improved = self
                 .trees
                 .compare_masked(list, key, winner, &mut vec![0; W], |rule| {
                     compared.push(self.trees.arena.get(rule).id());
@@ -279,23 +280,23 @@ impl<const W: usize> PartitionSort<W> {
                 mask,
                 rules: partition.rules,
                 compared,
-                winner: if found.beats(winner) {
-                    found
+                winner: if improved.beats(winner) {
+                    improved
                 } else {
                     Winner::MISS
                 },
             });
-            winner = found.or(winner);
+            winner = improved.or(winner);
         }
-        let rest = self.rest.trace(key);
-        for mut probe in rest.probes {
+        let in_rest = self.rest.trace(key);
+        for mut probe in in_rest.probes {
             probe.table += self.most;
             probes.push(probe);
         }
         LookupTrace {
             probes,
-            tables: self.order.len() + rest.tables,
-            winner: winner.or(rest.winner),
+            tables: self.order.len() + in_rest.tables,
+            winner: winner.or(in_rest.winner),
         }
     }
 }

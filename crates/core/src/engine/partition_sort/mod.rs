@@ -1,14 +1,14 @@
-//! `partition-sort`: few partitions of rules that can be sorted, each a search tree
-//! over all fields.
+//! `partition-sort`: few partitions of sortable rules, each a search tree over all
+//! fields.
 //!
 //! # Idea
-//! In each field a rule has an interval. Rules are *sortable* ([PS16]) if the
-//! intervals of any two of them are equal or apart in a first field; where they are
-//! equal, the same holds in a second one, and so on. Then at most one of several
-//! different rules matches a header, and a search tree finds it: a tree over the
-//! intervals of the first field, below each of them one over the second field.
-//! Rules are divided into few *partitions* that are sortable, in the order of their
-//! best rules, and a lookup ends when no later partition can win.
+//! In each field a rule has an interval. Rules are *sortable* ([PS16]) if the intervals
+//! of any two of them are equal or disjoint in a first field; rules that are equal there
+//! are equal or disjoint in a second field, and so on. Then no header matches two
+//! different rules, and a search tree finds it: a tree over the intervals of the first
+//! field, and below each interval a tree over the second field. Rules are divided into
+//! few sortable *partitions*, which are ordered by their best rules. A lookup ends when
+//! no later partition can win.
 //!
 //! # Data layout
 //! ```text
@@ -19,75 +19,76 @@
 //!                                 ├─▶ node of the same field     a B-tree
 //!                                 ├─▶ node of another field      equal so far
 //!                                 └─▶ list: [ rule ] ─next─▶ [ rule ]    64 B each
-//! ids     { rule id → rule }              for IPv4, up to `leaf`, best first
+//! ids     { rule id → rule }              for IPv4, up to `leaf` rules, best first
 //! rest    tuple space of rules that no partition takes
 //! ```
-//! A node shifts a word of the key up until the field's highest bit is the word's,
-//! and counts the lower ends that are not above it: that is the place in `next`.
-//! Eight lower ends are one cache line, what `next` has is another one. Nodes of one
-//! field are a B-tree over the field's intervals. There is no difference between
-//! an inner node of it and one at its bottom, except for what the entries lead to.
+//! A node shifts a word of the key up until the field's highest bit is the word's
+//! highest bit, and counts the lower ends that are at most the result. The count is the
+//! index in `next`. Eight lower ends take one cache line; `next` is in a second line.
+//! Nodes of one field are a B-tree over the field's intervals. Inner nodes and nodes at
+//! the bottom of the B-tree differ only in what their entries lead to.
 //!
-//! Lookups do not look at upper ends. A header between two intervals goes on in the
-//! lower one, and does not match the rules that it comes to. Updates read upper ends
-//! from the rules.
+//! Lookups do not read upper ends. A header between two intervals follows the lower
+//! interval, and does not match the rules in the list that it reaches. Updates read
+//! upper ends from the rules.
 //!
 //! # Build
 //! ```text
 //! until no rule is left:
-//!     tree(all rules that are left) becomes a partition
+//!     tree(all remaining rules) becomes a partition
 //!
 //! tree(rules):
-//!     list of all if they are at most `leaf`
+//!     at most `leaf` rules: a list of them
 //!     for each field: classes of rules with the same interval;
-//!                     total = the most weight of classes that are apart
-//!     take the field of the largest total; leave the other classes to later trees
+//!                     total = the largest weight of disjoint classes
+//!     take the field with the largest total; leave the other classes to later trees
 //!     tree(class) for each class, and nodes above
-//!     where no field tells rules apart: list of the best `leaf`, the others are left
+//!     if no field separates rules: list of the best `leaf`; later trees take the rest
 //! ```
-//! This is GrInd of [PS16]: weighted interval scheduling for each field, then
-//! the field that keeps most. A class of up to `leaf` rules weighs as many; a rule
-//! beyond them weighs three quarters, because later fields will not keep all.
+//! This is GrInd of [PS16]: weighted interval scheduling for each field, then the field
+//! that keeps the most weight. The first `leaf` rules of a class weigh 1 each; each
+//! further rule weighs 3/4, because later fields will not keep all of them.
 //!
 //! # Lookup
-//! See [`lookup`]: one key at a time, in batches, and with un-wildcarding.
+//! See [`lookup`]: single keys, batches, and masked lookups.
 //!
 //! # Updates
-//! An insertion tries the partitions, the best first: the rule goes down by its
-//! intervals. Where one is equal it goes on; where it is apart from both
-//! neighbours it becomes an entry; where it overlaps one the next partition is tried.
-//! A list that has more than `leaf` rules becomes nodes of the field that tells most
-//! of them apart, if there is one in which all are equal or apart. A full node is
-//! split as in a B-tree. A removal goes down the same way. A node with one entry
-//! tells nothing apart: what the entry leads to takes its place.
+//! An insertion tries the partitions, best first: the rule descends by its intervals. At
+//! an equal interval it descends further. If it is disjoint from both neighbours, it
+//! becomes an entry. If it overlaps a neighbour, the next partition is tried. A list of
+//! more than `leaf` rules becomes nodes of one field, if a field has only equal or
+//! disjoint intervals of these rules. If there are several such fields, it takes the
+//! field with most classes. A full node is split as in a B-tree. A removal descends the
+//! same way. A node with a single entry separates nothing, so the entry's child replaces
+//! it.
 //!
 //! # Cost
-//! n rules, d fields: lookup O(d + log n) nodes and one list for each partition that
-//! may hold a better rule. An update visits as many nodes in each partition that it
-//! tries. There are at most `partitions`; rules that none takes go to a tuple space
-//! as that of `tss`, so n rules that all overlap take at most `partitions` × n tries.
-//! Building O(d n log n) for each field of each partition, and at most 16 n rules are
-//! looked at besides those that find their places. Memory O(n): nodes have at least two
-//! entries each. When three fifths of the records or of the nodes are free, they
-//! are moved together within the removal that makes it so.
+//! For n rules and d fields, a lookup visits O(d + log n) nodes and one list in each
+//! partition that may have a better rule. An update visits O(d + log n) nodes in each
+//! partition that it tries. There are at most `partitions` partitions. Rules that no
+//! partition takes go to a tuple space as in `tss`, so n rules that all overlap take at
+//! most `partitions` × n tries. Building takes O(d n log n) for each field of each
+//! partition. A build also reads at most 16 n rules that it does not place. Memory is
+//! O(n): nodes have at least two entries each. When three fifths of the records or of
+//! the nodes are free, the removal that caused this compacts them.
 //!
 //! # Where we differ from the paper, and why
-//! What [TM19] says of the method, and what it is known for, is what this follows.
+//! The engine follows what [TM19] says about the method.
 //! - The paper has one order of fields for each partition. Here every class of rules
-//!   chooses its next field, so fewer rules are refused, and a field in which all rules
-//!   of a class agree needs no node.
-//! - Lists of up to `leaf` rules need not be sortable. Ports of firewalls overlap
-//!   below equal addresses: with lists of eight there are half as many partitions.
-//!   `leaf=1` sorts all rules, as the paper does.
-//! - The paper has balanced binary trees, weighted over all fields. A B-tree of
-//!   eight entries has a third of the levels, which cost a cache miss each.
-//! - The paper grows a small partition anew, of up to ten rules, with each rule that
-//!   comes. Here the field of a list is chosen when it becomes too long, by the rules
-//!   that it has then. `rebuild` grows all partitions anew.
-//! - The paper leaves the number of partitions open. Here it has a bound.
+//!   chooses its next field. So fewer rules are refused, and a field needs no node if
+//!   all rules of a class agree in it.
+//! - Lists of up to `leaf` rules need not be sortable. Ports of firewalls overlap below
+//!   equal addresses: lists of eight rules halve the number of partitions. `leaf=1`
+//!   sorts all rules, as the paper does.
+//! - The paper has balanced binary trees, weighted over all fields. A B-tree with eight
+//!   entries a node has a third of the levels; each level costs a cache miss.
+//! - The paper rebuilds a small partition, of up to ten rules, at each insertion. Here a
+//!   list chooses its field when it becomes too long, by the rules that it has then.
+//!   `rebuild` builds all partitions again.
+//! - The paper does not limit the number of partitions. This engine does.
 //! - Fields wider than 64 bits are two dimensions, and a value under a mask with holes
-//!   stands for the interval around it: see [`dimension`]. Rules in lists are compared
-//!   in full, so such intervals may hold more than the rule matches.
+//!   is treated as the interval around it: see [`dimension`]. Rules in lists are
+//!   compared in full, so such intervals may contain more than the rule matches.
 //!
 //! # References
 //! [PS16]; [TM19] §II.B, ref. 11.
@@ -153,15 +154,16 @@ pub(super) const ENGINE: Engine = Engine {
     estimate: estimate::estimate,
 };
 
-/// What progress observers are told while rules are placed.
+/// Phases that progress observers see.
 const SORTING: &str = "sorting rules into partitions";
 const PLACING: &str = "placing other rules";
 const NAMING: &str = "noting ids";
 
-/// Beyond this many rules, partitions are grown from all that are left as long as
-/// each takes this share of them. What is left is placed rule by rule.
-const FEW: usize = 1024;
-const SHARE: usize = 16;
+/// If a set has more than `MIN_RULES_FOR_SHARE` unplaced rules, the build grows another
+/// partition only if the last one took at least 1/`MIN_PARTITION_SHARE` of them. The
+/// remaining rules are placed one by one.
+const MIN_RULES_FOR_SHARE: usize = 1024;
+const MIN_PARTITION_SHARE: usize = 16;
 
 /// Refuses more rules than can be numbered.
 fn check_rules(rules: usize) -> Result<(), BuildError> {
@@ -182,10 +184,10 @@ impl DynamicFamily for AnyWidth {
     type At<const W: usize> = PartitionSort<W>;
 }
 
-/// Where rules go that no partition takes.
+/// The engine for rules that no partition takes.
 type Rest<const W: usize> = TupleEngine<W, OneTablePerMask<W>>;
 
-/// Rules that can be sorted.
+/// A set of sortable rules and its tree.
 #[derive(Clone, Copy, Debug)]
 struct Partition {
     /// The rank of the best rule.
@@ -195,11 +197,11 @@ struct Partition {
     rules: usize,
 }
 
-/// Partitions in the order of their best rules, and the rules that none takes.
+/// Partitions in the order of their best rules, and the rules in no partition.
 struct PartitionSort<const W: usize> {
     trees: Trees<W>,
     order: Vec<Partition>,
-    /// The most partitions.
+    /// The largest number of partitions.
     most: usize,
     ids: IdMap<EntryIndex>,
     rest: Rest<W>,
@@ -207,12 +209,17 @@ struct PartitionSort<const W: usize> {
 }
 
 impl<const W: usize> PartitionSort<W> {
-    /// Without rules.
-    fn new(schema: &Arc<Schema>, leaf: usize, most: usize, seed: Seed) -> PartitionSort<W> {
+    /// Returns an engine without rules.
+    fn new(
+        schema: &Arc<Schema>,
+        leaf: usize,
+        max_partitions: usize,
+        seed: Seed,
+    ) -> PartitionSort<W> {
         PartitionSort {
             trees: Trees::new(schema, leaf),
             order: Vec::new(),
-            most,
+            most: max_partitions,
             ids: IdMap::new(seed.number()),
             rest: tss::empty(schema, seed),
             seed,
@@ -223,18 +230,18 @@ impl<const W: usize> PartitionSort<W> {
         self.rest.space.len() > 0
     }
 
-    /// Grows partitions over the rules of a set. Those that are left are placed one
-    /// by one. There are no rules yet.
+    /// Grows partitions over the rules of a set; places the remaining rules one by one.
+    /// The engine must be empty.
     fn place_all(&mut self, set: &RuleSet, monitor: &mut Monitor<'_>) -> Result<(), BuildError> {
         let count = set.len();
         monitor
             .memory()
             .keep(self.trees.arena.reserved_bytes(count))?;
         self.trees.arena.reserve(count);
-        let places = bytes_of::<EntryIndex>(count).saturating_add(bytes_of::<u32>(count));
+        let place_bytes = bytes_of::<EntryIndex>(count).saturating_add(bytes_of::<u32>(count));
         monitor.begin(SORTING, count)?;
-        monitor.memory().take(places)?;
-        let mut left: Vec<u32> = (0..).take(count).collect();
+        monitor.memory().take(place_bytes)?;
+        let mut remaining: Vec<u32> = (0..).take(count).collect();
         let mut source = Source {
             set,
             arena: &mut self.trees.arena,
@@ -244,33 +251,36 @@ impl<const W: usize> PartitionSort<W> {
         let mut numbers = 0_u32..;
         let dimensions = &self.trees.dimensions;
         let mut grow = Grow::new(dimensions, self.trees.leaf, count, monitor)?;
-        while !left.is_empty() && self.order.len() < self.most {
-            let before = left.len();
-            let below = grow.partition(&mut left, &mut source, &mut self.trees.nodes, monitor)?;
+        while !remaining.is_empty() && self.order.len() < self.most {
+            let before = remaining.len();
+            let subtree =
+                grow.partition(&mut remaining, &mut source, &mut self.trees.nodes, monitor)?;
             let number = source.partition;
             monitor.memory().room_to_keep(&mut self.order)?;
             self.order.push(Partition {
-                best: below.best,
-                root: below.to,
+                best: subtree.best,
+                root: subtree.to,
                 number,
-                rules: before - left.len(),
+                rules: before - remaining.len(),
             });
             numbers.next();
             source.partition = TableNumber::new(numbers.start);
-            if before > FEW && before - left.len() < before / SHARE {
+            if before > MIN_RULES_FOR_SHARE
+                && before - remaining.len() < before / MIN_PARTITION_SHARE
+            {
                 break;
             }
         }
         grow.finish(monitor);
-        let mut places = source.places;
+        let mut records = source.places;
         sort_short(&mut self.order, |partition| partition.best);
 
-        monitor.begin(PLACING, left.len())?;
+        monitor.begin(PLACING, remaining.len())?;
         let mut unplaced = Vec::new();
-        for &rule in &left {
+        for &rule in &remaining {
             let stored = self.trees.arena.add(&set.rule(rule as usize));
             if self.place(stored, monitor)? {
-                places[rule as usize] = stored;
+                records[rule as usize] = stored;
             } else {
                 self.trees.arena.remove(stored);
                 monitor.memory().room(&mut unplaced)?;
@@ -282,29 +292,29 @@ impl<const W: usize> PartitionSort<W> {
         monitor
             .memory()
             .give_back(bytes_of::<u32>(unplaced.capacity()));
-        drop((left, unplaced));
+        drop((remaining, unplaced));
 
         monitor.begin(NAMING, count)?;
         let mut counted = 0;
         for from in (0..count).step_by(Monitor::BLOCK) {
-            let some = from..count.min(from + Monitor::BLOCK);
-            let of = |at: usize| (set.rule(at).id(), places[at]);
-            let placed = some
+            let block = from..count.min(from + Monitor::BLOCK);
+            let entry = |at: usize| (set.rule(at).id(), records[at]);
+            let placed = block
                 .clone()
-                .map(of)
+                .map(entry)
                 .filter(|&(_, at)| at != EntryIndex::NONE);
             self.ids.extend(placed);
             monitor.memory().recount(&mut counted, self.ids.bytes())?;
-            monitor.advance(some.len())?;
+            monitor.advance(block.len())?;
         }
-        drop(places);
+        drop(records);
         monitor
             .memory()
             .give_back(bytes_of::<EntryIndex>(count).saturating_add(bytes_of::<u32>(count)));
         Ok(())
     }
 
-    /// Puts rules into the tuple space, and gives the room for them back.
+    /// Puts rules into the tuple space, and frees the records reserved for them.
     fn place_in_rest(
         &mut self,
         set: &RuleSet,
@@ -326,7 +336,7 @@ impl<const W: usize> PartitionSort<W> {
     }
 
     /// Puts a stored rule into the first partition that takes it, or into a new
-    /// one. Says whether one did.
+    /// partition. Returns true if a partition took the rule.
     fn place(&mut self, rule: EntryIndex, monitor: &mut Monitor<'_>) -> Result<bool, BuildError> {
         let rank = self.trees.rank(rule);
         for place in 0..self.order.len() {
@@ -368,48 +378,48 @@ impl<const W: usize> PartitionSort<W> {
         Ok(true)
     }
 
-    /// Moves a partition to where its best rule says.
+    /// Moves a partition to its place in the order of best rules.
     fn sift(&mut self, place: usize) {
         let partition = self.order.remove(place);
-        let to = (self.order).partition_point(|other| other.best < partition.best);
-        self.order.insert(to, partition);
+        let target = (self.order).partition_point(|other| other.best < partition.best);
+        self.order.insert(target, partition);
     }
 
-    /// Takes a stored rule out of its partition, and forgets it.
+    /// Removes a stored rule from its partition and from the records.
     fn unplace(&mut self, rule: EntryIndex) {
         let number = self.trees.arena.get(rule).table;
-        let mut places = self.order.iter();
-        let place = places.position(|partition| partition.number == number);
-        let place = place.expect("a stored rule is in a partition");
-        let root = self.trees.remove(self.order[place].root, rule);
+        let mut partitions = self.order.iter();
+        let index = partitions.position(|partition| partition.number == number);
+        let index = index.expect("a stored rule is in a partition");
+        let root = self.trees.remove(self.order[index].root, rule);
         self.trees.arena.remove_unlinked(rule);
         if root == To::NOTHING {
-            self.order.remove(place);
+            self.order.remove(index);
             return;
         }
         let best = self.trees.below(root).best;
-        let partition = &mut self.order[place];
+        let partition = &mut self.order[index];
         partition.root = root;
         partition.rules -= 1;
         if best != partition.best {
             partition.best = best;
-            self.sift(place);
+            self.sift(index);
         }
     }
 
-    /// Gives the memory of rules and nodes that are gone back, if that is most of
-    /// it: as much work as there are rules left, after half as many removals again.
+    /// If most records or nodes are free, compacts them and frees the memory. Takes O(n)
+    /// for the n remaining rules, at most once in n/2 removals.
     fn compact_if_sparse(&mut self) {
         let trees = &mut self.trees;
         if !trees.arena.is_sparse() && !trees.nodes.are_sparse() {
             return;
         }
         let moved = trees.arena.compact(|partition| partition);
-        let to = trees.nodes.compact(|rule| moved.to(rule));
+        let new_target = trees.nodes.compact(|rule| moved.to(rule));
         for partition in &mut self.order {
-            partition.root = to(partition.root);
+            partition.root = new_target(partition.root);
         }
-        drop(to);
+        drop(new_target);
         trees.nodes.move_rules(|rule| moved.to(rule));
         let rules = trees.arena.records();
         for position in 0..rules {
@@ -427,8 +437,9 @@ impl<const W: usize> Algorithm<W> for PartitionSort<W> {
     fn build(request: &mut BuildRequest<'_>) -> Result<Self, BuildError> {
         let (options, set) = (request.spec.options(), request.rules);
         check_rules(set.len())?;
-        let (leaf, most) = (options.whole("leaf"), options.whole("partitions"));
-        let mut built = PartitionSort::new(set.schema(), leaf, most, options.seed("seed"));
+        let (leaf, max_partitions) = (options.whole("leaf"), options.whole("partitions"));
+        let mut built =
+            PartitionSort::new(set.schema(), leaf, max_partitions, options.seed("seed"));
         let records = built.trees.arena.reserved_bytes(set.len());
         request.limits.check_bytes(records)?;
         built.place_all(set, &mut request.monitor())?;
@@ -534,7 +545,7 @@ impl<const W: usize> Updates<W> for PartitionSort<W> {
         true
     }
 
-    /// Grows all partitions anew, beside the old ones.
+    /// Builds all partitions again, in new memory.
     fn rebuild(&mut self, progress: &mut dyn Progress) -> Result<(), BuildError> {
         let schema = &self.trees.schema;
         let mut set = RuleSet::new(schema);

@@ -11,40 +11,40 @@ use crate::simd::prefetch;
 /// Entries of a node.
 pub(super) const FANOUT: usize = 8;
 
-/// Where an entry leads: to a node, to the first rule of a list, or to nothing.
+/// The target of an entry: a node, the first rule of a list, or nothing.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct To(u32);
 
-/// Nodes are numbered from here on, rules up to here.
-const NODES: u32 = 1 << 31;
+/// Numbers from here up are nodes, smaller numbers are rules.
+const FIRST_NODE: u32 = 1 << 31;
 
-/// The most rules that can be numbered.
-pub(super) const MOST_RULES: usize = NODES as usize - 1;
+/// The largest number of rules.
+pub(super) const MOST_RULES: usize = FIRST_NODE as usize - 1;
 
 impl To {
-    pub(super) const NOTHING: To = To(NODES - 1);
+    pub(super) const NOTHING: To = To(FIRST_NODE - 1);
 
     pub(super) fn node(number: u32) -> To {
-        To(number | NODES)
+        To(number | FIRST_NODE)
     }
 
-    /// A list that begins with that rule.
+    /// Returns the list that begins with `rule`.
     pub(super) fn list(rule: EntryIndex) -> To {
         To(rule.number())
     }
 
     #[inline]
     pub(super) fn is_node(self) -> bool {
-        self.0 & NODES != 0
+        self.0 & FIRST_NODE != 0
     }
 
-    /// The number of the node that it is.
+    /// Returns the number of the node. The target must be a node.
     #[inline]
     pub(super) fn as_node(self) -> u32 {
-        self.0 & !NODES
+        self.0 & !FIRST_NODE
     }
 
-    /// The first rule of the list that it is.
+    /// Returns the first rule of the list. The target must not be a node.
     #[inline]
     pub(super) fn first(self) -> EntryIndex {
         debug_assert!(!self.is_node());
@@ -66,28 +66,28 @@ impl fmt::Debug for To {
     }
 }
 
-/// What stands below an entry.
+/// The subtree or list below an entry.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Below {
     pub(super) to: To,
     /// The rank of the best rule.
     pub(super) best: u64,
-    /// Any of the rules.
+    /// Any rule of the subtree.
     pub(super) rule: EntryIndex,
 }
 
-/// Intervals of one dimension in ascending order. The first line of the cache has
-/// what a lookup compares, the second one the rest.
+/// Intervals of one dimension in ascending order. The first cache line has the lower
+/// ends, which lookups compare. The second line has the other fields.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
 pub(super) struct Node {
-    /// The lower end of each entry, aligned. Those without an entry are all ones.
+    /// The lower end of each entry, aligned; all ones in slots without an entry.
     pub(super) lows: [u64; FANOUT],
     /// The rank of the best rule below.
     pub(super) best: u64,
-    /// Where to go for a value below the first lower end: to nothing. Then where
-    /// each entry leads. Places without an entry lead where the last one does,
-    /// because the value of all ones reaches them.
+    /// First the target for values below the first lower end: nothing. Then the target
+    /// of each entry. Slots without an entry repeat the last entry's target, because a
+    /// value of all ones reaches them.
     pub(super) next: [To; FANOUT + 1],
     /// Any rule below.
     pub(super) rule: EntryIndex,
@@ -100,7 +100,7 @@ pub(super) struct Node {
 const _: () = assert!(size_of::<Node>() == 128);
 
 impl Node {
-    /// A node of entries, at least one and at most [`FANOUT`].
+    /// Returns a node with the given entries, at least one and at most [`FANOUT`].
     pub(super) fn new(number: u8, dimension: &Dimension, entries: &[(u64, Below)]) -> Node {
         let mut node = Node {
             lows: [u64::MAX; FANOUT],
@@ -132,30 +132,30 @@ impl Node {
         &self.lows[..self.len()]
     }
 
-    /// Where the entries lead.
+    /// The targets of the entries.
     pub(super) fn children(&self) -> &[To] {
         &self.next[1..=self.len()]
     }
 
-    /// The number of entries whose lower ends are at most an aligned value. That is
-    /// the place in `next` where the value goes.
+    /// Returns the number of entries whose lower ends are at most an aligned value. It
+    /// is the index of the value's target in `next`.
     #[inline]
     pub(super) fn place(&self, value: u64) -> usize {
         self.lows().partition_point(|&low| low <= value)
     }
 
-    /// Where a key goes.
+    /// Returns the target for a key.
     #[inline(always)]
     pub(super) fn step<const W: usize>(&self, key: &[u64; W]) -> To {
         let value = key[usize::from(self.word)] << self.up;
         let at_most = |place: usize| usize::from(self.lows[place] <= value);
-        // Two sums of four, so that neither waits for the other.
+        // Two sums of four terms that the processor computes in parallel.
         let first = at_most(0) + at_most(1) + at_most(2) + at_most(3);
         let second = at_most(4) + at_most(5) + at_most(6) + at_most(7);
         self.next[first + second]
     }
 
-    /// Adds an entry after those up to a place.
+    /// Inserts an entry after the first `place` entries.
     pub(super) fn insert(&mut self, place: usize, low: u64, to: To) {
         let len = self.len();
         self.lows.copy_within(place..len, place + 1);
@@ -166,7 +166,7 @@ impl Node {
         self.fill();
     }
 
-    /// Removes the entry at a place from 1 on.
+    /// Removes an entry. `place` counts from 1.
     pub(super) fn remove(&mut self, place: usize) {
         let len = self.len();
         self.lows.copy_within(place..len, place - 1);
@@ -175,13 +175,13 @@ impl Node {
         self.fill();
     }
 
-    /// Changes where the entry at a place from 1 on leads.
+    /// Changes the target of an entry. `place` counts from 1.
     pub(super) fn set_child(&mut self, place: usize, to: To) {
         self.next[place] = to;
         self.fill();
     }
 
-    /// Keeps what the last entry's places beyond it hold.
+    /// Fills the slots after the last entry.
     fn fill(&mut self) {
         let len = self.len();
         self.lows[len..].fill(u64::MAX);
@@ -190,16 +190,16 @@ impl Node {
     }
 }
 
-/// All nodes. Numbers are used again.
+/// All nodes. Numbers of removed nodes are reused.
 #[derive(Debug)]
 pub(super) struct Nodes {
     nodes: Vec<Node>,
-    /// The first free one; each has the next one in `best`.
+    /// The first free node. Each free node has the number of the next in `best`.
     free: u64,
     live: usize,
 }
 
-/// No free node.
+/// Marks the end of the list of free nodes.
 const NO_NODE: u64 = u64::MAX;
 
 impl Nodes {
@@ -225,8 +225,8 @@ impl Nodes {
         &mut self.nodes[number as usize]
     }
 
-    /// Where a key goes from a node; from a list, nowhere. There is a node. Which of
-    /// the two it is takes no branch.
+    /// If `to` is a node, returns the target for a key; otherwise returns `to`. The
+    /// choice takes no branch. There must be at least one node.
     #[inline(always)]
     pub(super) fn step<const W: usize>(&self, to: To, key: &[u64; W]) -> To {
         let is_node = to.is_node();
@@ -234,7 +234,7 @@ impl Nodes {
         if is_node { next } else { to }
     }
 
-    /// Fetches both lines of a node.
+    /// Prefetches both cache lines of a node.
     #[inline(always)]
     pub(super) fn prefetch(&self, to: To) {
         let node = self.get(to.as_node());
@@ -252,18 +252,18 @@ impl Nodes {
         }
         if self.nodes.len() == self.nodes.capacity() {
             // A quarter instead of the usual doubling, as for the rules' records.
-            let more = self.nodes.len() / 4 + 4;
+            let growth = self.nodes.len() / 4 + 4;
             let bytes = |nodes: usize| nodes * size_of::<Node>();
             let old = bytes(self.nodes.capacity());
-            (monitor.memory()).replace(old, bytes(self.nodes.len() + more))?;
-            self.nodes.reserve_exact(more);
+            (monitor.memory()).replace(old, bytes(self.nodes.len() + growth))?;
+            self.nodes.reserve_exact(growth);
         }
         let number = u32::try_from(self.nodes.len()).expect("fewer nodes than rules");
         self.nodes.push(node);
         Ok(number)
     }
 
-    /// Frees a node that nothing leads to any more.
+    /// Frees a node. No entry may lead to it.
     pub(super) fn remove(&mut self, number: u32) {
         let free = std::mem::replace(&mut self.free, u64::from(number));
         let node = self.get_mut(number);
@@ -271,13 +271,13 @@ impl Nodes {
         self.live -= 1;
     }
 
-    /// Whether three fifths of the nodes, of many, are free.
+    /// True if three fifths of the nodes are free and there are more than [`FANOUT`].
     pub(super) fn are_sparse(&self) -> bool {
         self.nodes.capacity() > FANOUT && self.live * 5 < self.nodes.capacity() * 2
     }
 
-    /// Moves the nodes together and gives the rest of the memory back; `moved` says
-    /// where rules are now. Returns what has become of what led to a node or list.
+    /// Moves the nodes together and frees the unused memory. `moved` maps a rule's old
+    /// record to its new one. Returns a function that maps old targets to new ones.
     pub(super) fn compact(
         &mut self,
         moved: impl Fn(EntryIndex) -> EntryIndex,
@@ -292,25 +292,25 @@ impl Nodes {
         self.nodes.shrink_to_fit();
         self.free = NO_NODE;
         debug_assert_eq!(self.nodes.len(), self.live);
-        let to = move |to: To| match to {
+        let new_target = move |to: To| match to {
             To::NOTHING => to,
             to if to.is_node() => To::node(numbers[to.as_node() as usize]),
             to => To::list(moved(to.first())),
         };
         for node in &mut self.nodes {
-            node.next = node.next.map(&to);
+            node.next = node.next.map(&new_target);
         }
-        to
+        new_target
     }
 
-    /// Changes what each node says of its rules.
+    /// Updates each node's `rule` after records have moved.
     pub(super) fn move_rules(&mut self, moved: impl Fn(EntryIndex) -> EntryIndex) {
         for node in &mut self.nodes {
             node.rule = moved(node.rule);
         }
     }
 
-    /// Bytes held, spare room included.
+    /// Bytes held, including unused capacity.
     pub(super) fn bytes(&self) -> usize {
         self.nodes.capacity() * size_of::<Node>()
     }

@@ -1,6 +1,6 @@
-//! What the shared tests cannot see: that trees are sorted and shallow, that what
-//! nodes say of their rules is right after any updates, where rules go that cannot
-//! be sorted, and which bits of a key a comparison depends on.
+//! Tests of properties that the shared tests cannot see: trees are sorted and shallow,
+//! nodes are consistent with their rules after any updates, rules that cannot be sorted
+//! go to the tuple space, and comparisons depend on the right bits of a key.
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -32,7 +32,7 @@ fn two_ranges() -> Arc<Schema> {
     schema(&[(16, MatchKind::Range), (16, MatchKind::Range)])
 }
 
-/// Fields of all kinds, one of them wide, whose few values often meet: three words.
+/// Fields of all kinds, two of them wide. Few values, so that rules often overlap.
 fn all_kinds() -> Arc<Schema> {
     schema(&[
         (8, MatchKind::Range),
@@ -50,7 +50,7 @@ impl Dice {
         splitmix(&mut self.0) % bound
     }
 
-    /// A match of a few that a field has.
+    /// Returns a match for a field, from a few.
     fn pick(&mut self, field: &Field) -> FieldMatch {
         let (width, most) = (field.width(), field.max_value());
         let value = match self.below(3) {
@@ -109,19 +109,20 @@ fn built<const W: usize>(rules: &RuleSet, leaf: usize, most: usize) -> Partition
     engine
 }
 
-/// What stands below something in a tree.
+/// The contents of a subtree.
 #[derive(Default)]
 struct Found {
     rules: BTreeSet<RuleId>,
     nodes: usize,
-    /// Nodes on the longest way.
+    /// Nodes on the longest path.
     depth: usize,
     best: Option<u64>,
 }
 
 impl<const W: usize> Trees<W> {
-    /// Panics unless a tree is as it must be: entries ascending and apart from each
-    /// other, equal below an entry, and nodes as their rules are.
+    /// Panics unless a subtree is consistent: entries are ascending and disjoint, the
+    /// rules below an entry are equal in its dimension, and nodes are consistent with
+    /// rules.
     fn examine(&self, to: To) -> Found {
         let mut found = Found::default();
         if !to.is_node() {
@@ -180,7 +181,7 @@ impl<const W: usize> Trees<W> {
 }
 
 impl<const W: usize> PartitionSort<W> {
-    /// Panics unless everything is as it must be. Returns the depths of the trees.
+    /// Panics unless the engine is consistent. Returns the depths of the trees.
     fn examine(&self) -> Vec<usize> {
         assert!(self.order.is_sorted_by_key(|partition| partition.best));
         assert!(self.order.len() <= self.most);
@@ -203,7 +204,7 @@ impl<const W: usize> PartitionSort<W> {
         depths
     }
 
-    /// Panics unless lookups are those of a scan, however they are made.
+    /// Panics unless every kind of lookup agrees with a scan.
     fn agrees(&self, rules: &RuleSet, dice: &mut Dice) {
         let schema = rules.schema();
         let mut keys = KeyVec::new(schema);
@@ -230,7 +231,7 @@ impl<const W: usize> PartitionSort<W> {
             let mut mask = [0; W];
             assert_eq!(self.improve_masked(key, Winner::MISS, &mut mask), right);
             assert_eq!(self.trace(key).winner, right);
-            // What the mask leaves out does not matter.
+            // Bits outside the mask must not change the outcome.
             for _ in 0..4 {
                 let mut other = *key;
                 for (word, mask) in other.iter_mut().zip(mask) {
@@ -242,7 +243,7 @@ impl<const W: usize> PartitionSort<W> {
     }
 }
 
-/// Any updates, from nothing and from a build, at both ends of each option.
+/// Random updates of an empty and of a built engine, at both ends of each option.
 #[test]
 fn trees_stay_as_they_must_be() {
     let mut dice = Dice(5);
@@ -257,7 +258,7 @@ fn trees_stay_as_they_must_be() {
         for round in 0..30 {
             engine.examine();
             engine.agrees(&rules, &mut dice);
-            // It grows, shrinks, empties and grows again.
+            // The engine grows, shrinks, empties and grows again.
             let grows = [true, false, true, false, false, true][round / 5];
             for _ in 0..40 {
                 if !held.is_empty() && dice.below(4) == u64::from(grows) * 3 || held.len() > 400 {
@@ -285,12 +286,12 @@ fn trees_stay_as_they_must_be() {
     }
 }
 
-/// Rules that are sortable as the paper defines it are one partition, whatever
-/// the order of the fields is that shows it.
+/// Rules that are sortable by the paper's definition are one partition, whichever order
+/// of fields sorts them.
 #[test]
 fn sortable_rules_are_one_partition() {
     let schema = two_ranges();
-    // Apart in the second field; where equal there, apart in the first.
+    // Disjoint in the second field, or equal there and disjoint in the first.
     let sortable = (0..200).map(|number| {
         let (first, second) = (number % 10, number / 10);
         let wide = u128::from(second % 2 == 0) * 3;
@@ -303,9 +304,9 @@ fn sortable_rules_are_one_partition() {
     for leaf in [1, 2, 8] {
         let engine = built::<2>(&rules, leaf, 64);
         let depths = engine.examine();
-        // Twenty intervals of one field, and ten of the other, eight a node.
+        // Twenty intervals of one field and ten of the other, eight a node.
         assert!(depths.len() == 1 && depths[0] <= 4, "{depths:?}");
-        // Rule by rule in a bad order: the same partition, if the field is right.
+        // Inserted one by one in a bad order: few partitions.
         let mut engine = empty::<2>(&schema, leaf, 64);
         for rule in rules.iter() {
             assert!(Updates::insert(&mut engine, &rule));
@@ -315,7 +316,7 @@ fn sortable_rules_are_one_partition() {
 }
 
 /// Nested intervals: no two can be sorted. Lists take `leaf` of them in each
-/// partition, the tuple space the others.
+/// partition, and the tuple space takes the rest.
 #[test]
 fn what_cannot_be_sorted_goes_to_lists_and_to_the_rest() {
     let schema = two_ranges();
@@ -345,25 +346,25 @@ fn equal_matches_are_found_best_first() {
     let equal = (0..100).map(|_| vec![range(5, 9), FieldMatch::Exact(3)]);
     let rules = rule_set(&schema, equal);
     let mut engine = built::<2>(&rules, 8, 4);
-    let mut left = rules.clone();
+    let mut remaining = rules.clone();
     for _ in 0..100 {
         engine.examine();
         let mut keys = KeyVec::new(&schema);
         keys.push(&[7, 3]).unwrap();
         let key: [u64; 2] = keys.key(0).try_into().unwrap();
         let winner = engine.improve(&key, Winner::MISS);
-        assert_eq!(winner, left.scan(&key));
+        assert_eq!(winner, remaining.scan(&key));
         let gone = winner.rule().unwrap();
         assert!(Updates::remove(&mut engine, gone));
         let mut kept = RuleSet::new(&schema);
-        let others = left.iter().filter(|rule| rule.id() != gone);
+        let others = remaining.iter().filter(|rule| rule.id() != gone);
         others.for_each(|rule| kept.push(rule).unwrap());
-        left = kept;
+        remaining = kept;
     }
     assert_eq!((engine.order.len(), Algorithm::<2>::rules(&engine)), (0, 0));
 }
 
-/// The depth is that of a B-tree, in whatever order the rules come and go.
+/// The depth is as in a B-tree, whatever the order of insertions and removals.
 #[test]
 fn trees_are_shallow() {
     let schema = schema(&[(32, MatchKind::Exact)]);
@@ -388,7 +389,7 @@ fn trees_are_shallow() {
             }
             depth
         });
-        // Nodes are half full at least: 4^6 > 3000.
+        // Nodes are at least half full: 4^6 > 3000.
         assert!(depths.clone().count() == 1 && depths.clone().all(|depth| depth <= 6));
         for place in (0..3000).filter(|place| place % 16 > 0) {
             assert!(Updates::remove(&mut engine, RuleId::new(place).unwrap()));
@@ -407,9 +408,8 @@ impl Progress for Stop {
     }
 }
 
-/// A field chosen by the first rules may be the wrong one: rebuilding finds the
-/// right one, and takes rules out of the tuple space. One that is stopped changes
-/// nothing.
+/// The first rules may choose a bad field. A rebuild finds the right field and moves
+/// rules out of the tuple space. A cancelled rebuild changes nothing.
 #[test]
 fn rebuilding_finds_a_better_field() {
     let schema = two_ranges();
@@ -429,8 +429,8 @@ fn rebuilding_finds_a_better_field() {
     engine.agrees(&rules, &mut Dice(2));
 }
 
-/// Whatever a comparison's bits leave open does not change where a key goes; and
-/// they are no more than needed.
+/// Bits outside a comparison's bits do not change a key's target, and no fewer bits are
+/// enough.
 #[test]
 fn bits_of_comparisons_are_enough_and_few() {
     let schema = schema(&[(6, MatchKind::Range), (3, MatchKind::Exact)]);
@@ -472,7 +472,7 @@ fn bits_of_comparisons_are_enough_and_few() {
     }
 }
 
-/// Intervals hold all that a rule matches, in every dimension.
+/// Intervals contain all values that a rule matches, in every dimension.
 #[test]
 fn intervals_hold_their_rules() {
     let schema = all_kinds();

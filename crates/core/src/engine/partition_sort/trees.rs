@@ -1,4 +1,4 @@
-//! The trees of all partitions, and how rules come and go.
+//! The trees of all partitions, and how rules are inserted and removed.
 
 use std::sync::Arc;
 
@@ -14,15 +14,15 @@ use crate::ruleset::RuleSet;
 use crate::schema::Schema;
 use crate::sort::sort_short;
 
-/// Nodes, lists of rules, and what to know to change them.
+/// Nodes, lists of rules, and the data needed to change them.
 pub(super) struct Trees<const W: usize> {
     pub(super) schema: Arc<Schema>,
     pub(super) dimensions: Box<[Dimension]>,
     pub(super) arena: Arena<W>,
     pub(super) nodes: Nodes,
-    /// The most rules of a list.
+    /// The largest number of rules in a list.
     pub(super) leaf: usize,
-    /// The way of the update that is under way: nodes, and places in `next`.
+    /// The path of the current update: nodes, and indices in `next`.
     path: Vec<Step>,
 }
 
@@ -57,14 +57,14 @@ impl<const W: usize> Trees<W> {
         let mut next = first;
         std::iter::from_fn(move || {
             (next != EntryIndex::NONE).then(|| {
-                let here = next;
-                next = self.arena.get(here).next;
-                here
+                let rule = next;
+                next = self.arena.get(rule).next;
+                rule
             })
         })
     }
 
-    /// What stands below something that is not nothing.
+    /// Returns the subtree or list of a target, which must not be nothing.
     pub(super) fn below(&self, to: To) -> Below {
         if to.is_node() {
             let node = self.nodes.get(to.as_node());
@@ -87,13 +87,13 @@ impl<const W: usize> Trees<W> {
         self.dimensions[dimension].ends(&self.packed(rule))
     }
 
-    /// Whether something is a node of that dimension.
+    /// True if `to` is a node of that dimension.
     fn is_of(&self, to: To, dimension: u8) -> bool {
         to.is_node() && self.nodes.get(to.as_node()).dimension == dimension
     }
 
-    /// Puts a stored rule into the tree of a root, if it can be sorted there.
-    /// Returns the new root.
+    /// Inserts a stored rule into the tree with the given root. Returns the new root, or
+    /// `None` if the rule cannot be sorted there.
     pub(super) fn insert(
         &mut self,
         root: To,
@@ -101,37 +101,37 @@ impl<const W: usize> Trees<W> {
         monitor: &mut Monitor<'_>,
     ) -> Result<Option<To>, BuildError> {
         self.path.clear();
-        let mut at = root;
-        // Where the values of the next subtree of the same dimension begin.
-        let mut end = None;
-        while at.is_node() {
-            let number = at.as_node();
+        let mut target = root;
+        // The lower end of the next subtree of the same dimension.
+        let mut upper_limit = None;
+        while target.is_node() {
+            let number = target.as_node();
             let node = self.nodes.get(number);
             let dimension = node.dimension;
             let (low, high) = self.ends(usize::from(dimension), rule);
-            let place = node.place(low);
-            let next = node.lows().get(place).copied().or(end);
+            let index = node.place(low);
+            let next = node.lows().get(index).copied().or(upper_limit);
             if next.is_some_and(|next| next <= high) {
                 return Ok(None);
             }
-            let child = node.next[place.max(1)];
+            let child = node.next[index.max(1)];
             if self.is_of(child, dimension) {
-                let place = place.max(1);
+                let index = index.max(1);
                 self.path.push(Step {
                     node: number,
-                    place,
+                    place: index,
                 });
-                (at, end) = (child, next);
+                (target, upper_limit) = (child, next);
                 continue;
             }
-            if place > 0 {
+            if index > 0 {
                 let before = self.ends(usize::from(dimension), self.below(child).rule);
                 if before == (low, high) {
                     self.path.push(Step {
                         node: number,
-                        place,
+                        place: index,
                     });
-                    (at, end) = (child, None);
+                    (target, upper_limit) = (child, None);
                     continue;
                 }
                 if before.1 >= low {
@@ -141,20 +141,20 @@ impl<const W: usize> Trees<W> {
             let list = self.arena.link_list(&[rule]);
             return Ok(Some(self.add_entry(
                 number,
-                place,
+                index,
                 low,
                 To::list(list),
                 monitor,
             )?));
         }
-        let Some(to) = self.insert_in_list(at, rule, monitor)? else {
+        let Some(to) = self.insert_in_list(target, rule, monitor)? else {
             return Ok(None);
         };
         Ok(Some(self.replace(to)))
     }
 
-    /// Adds a rule to a list, or makes nodes of the list. Returns what there is
-    /// instead of the list, if it worked.
+    /// Adds a rule to a list, or turns the list into nodes. Returns what replaces the
+    /// list, or `None` if the rule has no place here.
     fn insert_in_list(
         &mut self,
         list: To,
@@ -184,8 +184,9 @@ impl<const W: usize> Trees<W> {
         }))
     }
 
-    /// Makes nodes of a full list and one more rule, if a dimension has only equal
-    /// and disjoint intervals of them. That of most intervals is taken.
+    /// Turns a full list and one more rule into nodes. Requires a dimension that has
+    /// only equal or disjoint intervals of these rules; takes the dimension with most
+    /// different intervals.
     fn split_list(
         &mut self,
         first: EntryIndex,
@@ -196,14 +197,14 @@ impl<const W: usize> Trees<W> {
         let mut best = (1, 0);
         let mut ends = Vec::new();
         for (number, dimension) in self.dimensions.iter().enumerate() {
-            let of = |rule| dimension.ends(&self.packed(rule));
-            let new = of(rule);
-            // Most dimensions are out of the question after one look or two.
-            if !(self.list(first)).all(|other| are_sorted(new, of(other))) {
+            let ends_of = |rule| dimension.ends(&self.packed(rule));
+            let new = ends_of(rule);
+            // One or two comparisons rule out most dimensions.
+            if !(self.list(first)).all(|other| are_sorted(new, ends_of(other))) {
                 continue;
             }
             ends.clear();
-            ends.extend(self.list(first).chain([rule]).map(of));
+            ends.extend(self.list(first).chain([rule]).map(ends_of));
             ends.sort_unstable();
             let pairs = || ends.iter().zip(&ends[1..]);
             if pairs().all(|(one, next)| are_sorted(*one, *next)) {
@@ -222,16 +223,18 @@ impl<const W: usize> Trees<W> {
         });
         let mut entries = Vec::with_capacity(best.0);
         let low = |trees: &Trees<W>, rule| trees.ends(number, rule).0;
-        let mut rest = &rules[..];
-        while let Some(&head) = rest.first() {
+        let mut unlinked = &rules[..];
+        while let Some(&head) = unlinked.first() {
             let begin = low(self, head);
-            let same = rest.iter().take_while(|&&rule| low(self, rule) == begin);
-            let (class, after) = rest.split_at(same.count());
+            let same_interval = unlinked
+                .iter()
+                .take_while(|&&rule| low(self, rule) == begin);
+            let (class, after) = unlinked.split_at(same_interval.count());
             self.arena.link_list(class);
             entries.push((begin, self.below(To::list(head))));
-            rest = after;
+            unlinked = after;
         }
-        let below = stack(
+        let subtree = stack(
             number,
             &dimension,
             &mut entries,
@@ -239,11 +242,11 @@ impl<const W: usize> Trees<W> {
             &mut self.nodes,
             monitor,
         )?;
-        Ok(Some(below.to))
+        Ok(Some(subtree.to))
     }
 
-    /// Adds an entry to a node after those up to a place, and to its parents what
-    /// does not fit. Returns the new root.
+    /// Adds an entry after the first `place` entries of a node. Splits full nodes and
+    /// continues with their parents. Returns the new root.
     fn add_entry(
         &mut self,
         mut number: u32,
@@ -263,7 +266,7 @@ impl<const W: usize> Trees<W> {
             match self.path.last().copied() {
                 Some(step) if self.nodes.get(step.node).dimension == dimension => {
                     self.path.pop();
-                    // A new first entry may have come.
+                    // The first entry may be new.
                     let left_low = self.nodes.get(number).lows[0];
                     self.nodes.get_mut(step.node).lows[step.place - 1] = left_low;
                     (number, place, low, to) = (step.node, step.place, right_low, To::node(right));
@@ -273,8 +276,8 @@ impl<const W: usize> Trees<W> {
                         let low = self.nodes.get(half).lows[0];
                         (low, self.below(To::node(half)))
                     });
-                    let of = &self.dimensions[usize::from(dimension)];
-                    let top = Node::new(dimension, of, &halves);
+                    let compared = &self.dimensions[usize::from(dimension)];
+                    let top = Node::new(dimension, compared, &halves);
                     let top = self.nodes.add(top, monitor)?;
                     return Ok(self.replace(To::node(top)));
                 }
@@ -282,8 +285,8 @@ impl<const W: usize> Trees<W> {
         }
     }
 
-    /// Adds an entry to a full node and moves the upper half of the entries to a
-    /// new one. Returns that with its lowest end.
+    /// Adds an entry to a full node and moves the upper half of the entries to a new
+    /// node. Returns the new node and its lowest end.
     fn split_node(
         &mut self,
         number: u32,
@@ -297,16 +300,16 @@ impl<const W: usize> Trees<W> {
         let mut entries: Vec<_> = old.map(|(&low, &to)| (low, self.below(to))).collect();
         entries.insert(place, (low, self.below(to)));
         let (left, right) = entries.split_at(entries.len().div_ceil(2));
-        let of = &self.dimensions[usize::from(dimension)];
+        let compared = &self.dimensions[usize::from(dimension)];
         let (left, right_node) = (
-            Node::new(dimension, of, left),
-            Node::new(dimension, of, right),
+            Node::new(dimension, compared, left),
+            Node::new(dimension, compared, right),
         );
         *self.nodes.get_mut(number) = left;
         Ok((self.nodes.add(right_node, monitor)?, right[0].0))
     }
 
-    /// Computes what a node says of the rules below.
+    /// Recomputes a node's best rank and its rule.
     fn refresh(&mut self, number: u32) {
         let children = self.nodes.get(number).children().iter();
         let best = children.map(|&child| self.below(child).best).min();
@@ -316,48 +319,48 @@ impl<const W: usize> Trees<W> {
         node.rule = rule;
     }
 
-    /// Lets the last node of the path, or the root, lead elsewhere, and tells all
+    /// Replaces the child at the end of the path, or the root, by `to`, and updates all
     /// nodes of the path. Returns the new root.
     fn replace(&mut self, to: To) -> To {
-        let mut below = to;
+        let mut child = to;
         while let Some(Step { node, place }) = self.path.pop() {
-            let Below { best, .. } = self.below(below);
+            let Below { best, .. } = self.below(child);
             let dimension = self.nodes.get(node).dimension;
             let low = self
-                .is_of(below, dimension)
-                .then(|| self.nodes.get(below.as_node()).lows[0]);
+                .is_of(child, dimension)
+                .then(|| self.nodes.get(child.as_node()).lows[0]);
             let parent = self.nodes.get_mut(node);
             parent.best = parent.best.min(best);
-            if parent.next[place] != below {
-                parent.set_child(place, below);
+            if parent.next[place] != child {
+                parent.set_child(place, child);
             }
             if let Some(low) = low {
                 parent.lows[place - 1] = low;
             }
-            below = To::node(node);
+            child = To::node(node);
         }
-        below
+        child
     }
 
-    /// Takes a rule out of the tree of a root; the rule stays stored. Returns the
-    /// new root.
+    /// Removes a rule from the tree with the given root; the rule stays stored. Returns
+    /// the new root.
     pub(super) fn remove(&mut self, root: To, rule: EntryIndex) -> To {
         self.path.clear();
-        let mut at = root;
-        while at.is_node() {
-            let node = self.nodes.get(at.as_node());
+        let mut target = root;
+        while target.is_node() {
+            let node = self.nodes.get(target.as_node());
             let (low, _) = self.ends(usize::from(node.dimension), rule);
-            let place = node.place(low);
+            let index = node.place(low);
             self.path.push(Step {
-                node: at.as_node(),
-                place,
+                node: target.as_node(),
+                place: index,
             });
-            at = node.next[place];
+            target = node.next[index];
         }
-        let mut below = self.remove_from_list(at, rule);
+        let mut child = self.remove_from_list(target, rule);
         let rank = self.rank(rule);
-        // What the lowest end of the subtree below is now, if that is a subtree of
-        // the dimension of the node above.
+        // The lowest end of the subtree below and its dimension. The node above needs
+        // the end if it has the same dimension.
         let mut low: Option<(u8, u64)> = None;
         while let Some(Step {
             node: number,
@@ -365,11 +368,11 @@ impl<const W: usize> Trees<W> {
         }) = self.path.pop()
         {
             let node = self.nodes.get_mut(number);
-            if below == To::NOTHING {
+            if child == To::NOTHING {
                 node.remove(place);
             } else {
-                if node.next[place] != below {
-                    node.set_child(place, below);
+                if node.next[place] != child {
+                    node.set_child(place, child);
                 }
                 if let Some((dimension, low)) = low
                     && dimension == node.dimension
@@ -378,8 +381,8 @@ impl<const W: usize> Trees<W> {
                 }
             }
             low = Some((node.dimension, node.lows[0]));
-            below = if node.len() == 1 {
-                // Nothing is told apart here any more.
+            child = if node.len() == 1 {
+                // A node with one entry separates nothing.
                 let only = node.next[1];
                 self.nodes.remove(number);
                 only
@@ -390,10 +393,10 @@ impl<const W: usize> Trees<W> {
                 To::node(number)
             };
         }
-        below
+        child
     }
 
-    /// Takes a rule out of its list; returns what is left of the list.
+    /// Removes a rule from its list; returns the rest of the list.
     fn remove_from_list(&mut self, list: To, rule: EntryIndex) -> To {
         let after = self.arena.get(rule).next;
         if list.first() == rule {
@@ -411,19 +414,19 @@ impl<const W: usize> Trees<W> {
         list
     }
 
-    /// Bytes held, spare room included.
+    /// Bytes held, including unused capacity.
     pub(super) fn bytes(&self) -> usize {
         self.arena.bytes() + self.nodes.bytes() + self.path.capacity() * size_of::<Step>()
     }
 }
 
-/// Whether two intervals are equal or apart.
+/// True if two intervals are equal or disjoint.
 fn are_sorted(one: (u64, u64), other: (u64, u64)) -> bool {
     one == other || one.1 < other.0 || other.1 < one.0
 }
 
 impl<const W: usize> Arena<W> {
-    /// Makes a list of rules, which come best first; returns the first.
+    /// Links rules, best first, into a list; returns the first rule.
     fn link_list(&mut self, rules: &[EntryIndex]) -> EntryIndex {
         let mut next = EntryIndex::NONE;
         for &rule in rules.iter().rev() {
@@ -434,13 +437,13 @@ impl<const W: usize> Arena<W> {
     }
 }
 
-/// The rules of a set, which are stored when they are put into a list.
+/// The rules of a set. A rule is stored when it is put into a list.
 pub(super) struct Source<'a, const W: usize> {
     pub(super) set: &'a RuleSet,
     pub(super) arena: &'a mut Arena<W>,
-    /// The partition that they go to.
+    /// The partition of the rules that are stored next.
     pub(super) partition: TableNumber,
-    /// Where each rule is stored.
+    /// The record of each rule.
     pub(super) places: Vec<EntryIndex>,
 }
 
@@ -461,7 +464,8 @@ impl<const W: usize> Rules for Source<'_, W> {
     }
 
     fn list(&mut self, rules: &[u32]) -> Below {
-        // The first is stored first, so that a list lies in memory as it is read.
+        // Records are stored in the order of the list, so reading the list is
+        // sequential.
         let mut first = None;
         let mut before = None;
         for &rule in rules {

@@ -1,12 +1,11 @@
-//! `rfc`: recursive flow classification: classes of fields are combined by
-//! table lookups until the winner is known.
+//! `rfc`: recursive flow classification: table lookups combine the classes of fields
+//! until the winner is known.
 //!
 //! # Idea
-//! In each field, values with the same rules are of one class. A table has an
-//! entry for each pair of a class of one field and a class of another one: the
-//! class of the two fields together. Tables of tables follow, until all fields
-//! are in; the entries of the last one are the winners. A lookup makes as many
-//! reads as there are fields, whatever the number of rules.
+//! In each field, values that match the same rules form a class. A table has an entry
+//! for each pair of a class of one field and a class of another: the class of the two
+//! fields together. Further tables add the other fields; the entries of the last table
+//! are winners. A lookup makes one read for each field, whatever the number of rules.
 //!
 //! # Data layout
 //! ```text
@@ -19,14 +18,13 @@
 //! …
 //! vectors: as in bit-vector
 //! ```
-//! The class of a value is read from a table in fields of up to sixteen bits, and
-//! found in a range tree in others.
-//! An entry has 32 bits: a row of the next table, or an outcome. An outcome may
-//! come before the last table: where no rule is left, or the best rule left
-//! matches all values of the fields to come.
+//! In fields of up to sixteen bits, a table has the class of each value. In other
+//! fields, a range tree finds the class. An entry has 32 bits: a row of the next table,
+//! or an outcome. An outcome may come before the last table, if no rule is left or the
+//! best remaining rule matches all values of the remaining fields.
 //!
 //! # Build
-//! As `bit-vector`; then the tables, see [`combine`](crate::combine).
+//! Vectors as in `bit-vector`, then tables; see [`combine`](crate::combine).
 //!
 //! # Lookup
 //! ```text
@@ -36,35 +34,34 @@
 //!     if entry is an outcome: stop
 //!     row = entry
 //! ```
-//! Where the outcome is a hidden rule, or one whose mask has holes, the key is
-//! looked up in the vectors. Batches take sixteen keys from table to table in
-//! step, so that their reads overlap.
+//! If the outcome is a hidden rule, or a rule whose mask has holes, the vectors look up
+//! the key. Batches take sixteen keys from table to table together, so that their reads
+//! overlap.
 //!
 //! # Cost
-//! d fields: a lookup takes d searches in range trees and d reads. Memory and
-//! time of building are in the worst case the product of the classes of all
-//! fields; see the limits below. Vectors take O(d n²) bits. Updates are not
-//! taken; `hide` takes O(log n).
+//! For d fields, a lookup takes d searches in range trees and d reads. In the worst
+//! case, memory and build time are the product of the numbers of classes of all fields;
+//! see the limits below. Vectors take O(d n²) bits. The engine takes no updates; `hide`
+//! takes O(log n).
 //!
-//! Where the tables would take more work than the option `effort` allows, or more
-//! memory than the option `mebibytes` leaves, there are none, and lookups are
-//! those of `bit-vector`. The default of `effort` is the work that measuring a
-//! [`Shape`] takes at most, so that estimates know the tables exactly. It does
-//! for the twelve built-in profiles at 1,000 rules, and for ACLs of which few
-//! rules overlap at 10,000. With more effort the tables are made where estimates
-//! do not expect them.
+//! If the tables would take more work than the option `effort` allows, or more memory
+//! than the option `mebibytes` leaves, the engine has no tables and looks up like
+//! `bit-vector`. The default of `effort` is the limit on work for measuring a [`Shape`],
+//! so that estimates have the exact size of the tables. It is enough for the twelve
+//! built-in profiles at 1,000 rules, and at 10,000 rules for ACLs with few overlapping
+//! rules. With a larger `effort`, the engine may have tables that estimates do not
+//! expect.
 //!
 //! # Where we differ from the paper, and why
-//! - The paper cuts addresses in chunks of 16 bits, which begin with direct
-//!   tables. Prefixes can be cut so, ranges and wider fields not. Our first phase
-//!   searches fields of more than 16 bits in range trees.
-//! - The paper combines classes two or three at a time in a tree of tables. We
-//!   add one field after the other, the two with most classes last, and drop
-//!   rules on the way that can no longer win: fewer classes are left.
+//! - The paper cuts addresses in chunks of 16 bits, which direct tables translate to
+//!   classes. Prefixes can be cut this way, ranges and wider fields cannot. Our first
+//!   phase uses range trees for fields of more than 16 bits.
+//! - The paper combines classes two or three at a time in a tree of tables. We add one
+//!   field after the other, the two with most classes last, and drop rules that can no
+//!   longer win. That leaves fewer classes.
 //! - Outcomes may come before the last table.
-//! - The vectors stay. They answer for hidden rules and for masks with holes, say
-//!   on which bits an outcome depended, and are what is left where the tables
-//!   would be too large.
+//! - The vectors remain. They answer for hidden rules and for masks with holes, and for
+//!   masked lookups. If the tables would be too large, they answer all lookups.
 //!
 //! # References
 //! P. Gupta and N. McKeown, Packet Classification on Multiple Fields, SIGCOMM
@@ -126,8 +123,8 @@ pub(super) const ENGINE: Engine = Engine {
     estimate,
 };
 
-/// Vectors as `bit-vector` estimates them, and the tables that were counted when
-/// the shape was measured.
+/// Costs from the estimate of `bit-vector` for the vectors, and from the sizes of the
+/// tables, which were counted when the shape was measured.
 #[allow(clippy::cast_precision_loss)] // an estimate
 fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildError> {
     let vectors = bit_vector::memory_and_building(spec, shape)?;
@@ -146,38 +143,37 @@ fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildError> {
         effort: spec.options().whole("effort"),
         bytes: most_bytes(spec),
     };
-    let effort = bounds.steps(shape.rules()) as f64 * STEP;
-    let sets = (cells as f64 * SET).min(effort);
+    let effort = bounds.steps(shape.rules()) as f64 * STEP_WORK;
+    let sets = (cells as f64 * SET_WORK).min(effort);
     if tables == 0 || !fits || bounds.effort == 0 {
         let plain = EngineSpec::named("bit-vector").expect("a registered engine");
         let (met, bytes) = (bit_vector::met(&plain, shape)?, vectors.bytes);
         return Ok(Costs {
             batch: bit_vector::BATCH.batch(&met, shape, bytes),
             single: bit_vector::SINGLE.single(&met, shape, bytes),
-            // Tables were begun, until there was too much work.
+            // The work on tables that exceeded the limit.
             build: vectors.build + Work::of(effort),
             ..vectors
         });
     }
     let bytes = bytes + tables * size_of::<Table>();
-    // Headers whose winner the tables do not name are compared with rules; they are
-    // few.
+    // Few headers must be compared with rules because the tables do not name their
+    // winner.
     let met = Met {
         probes: tables as f64,
         compared: 1.0,
     };
-    let all = vectors.bytes + bytes;
+    let total_bytes = vectors.bytes + bytes;
     Ok(Costs {
-        bytes: all,
-        build: vectors.build + Work::of(cells as f64 * CELL + sets),
-        batch: BATCH.batch(&met, shape, all),
-        single: SINGLE.single(&met, shape, all),
+        bytes: total_bytes,
+        build: vectors.build + Work::of(cells as f64 * CELL_WORK + sets),
+        batch: BATCH.batch(&met, shape, total_bytes),
+        single: SINGLE.single(&met, shape, total_bytes),
         update: None,
     })
 }
 
-/// What lookups cost, in batches and alone; what it was fitted to: see
-/// `crate::estimate`.
+/// Costs of lookups, in batches and single; `crate::estimate` describes the fit.
 const BATCH: Prices = Prices {
     lookup: 123.0,
     probe: 63.0,
@@ -191,15 +187,15 @@ const SINGLE: Prices = Prices {
     ..Prices::NONE
 };
 
-// Instructions; what they were fitted to: see `crate::estimate`.
-/// An entry of a table.
-const CELL: f64 = 40.0;
-/// Finding out which set of rules an entry has, and a step of that work, of which
-/// there are at most as many as the option `effort` allows.
-const SET: f64 = 150.0;
-const STEP: f64 = 23.0;
+// Instructions; `crate::estimate` describes the fit.
+/// Instructions for an entry of a table.
+const CELL_WORK: f64 = 40.0;
+/// Instructions for computing an entry's set of rules, and for a step of that work. The
+/// option `effort` limits the number of steps.
+const SET_WORK: f64 = 150.0;
+const STEP_WORK: f64 = 23.0;
 
-/// The most bytes of vectors and tables together.
+/// Returns the largest number of bytes for vectors and tables together.
 fn most_bytes(spec: &EngineSpec) -> usize {
     spec.options().whole("mebibytes").saturating_mul(1 << 20)
 }
@@ -211,25 +207,24 @@ impl Family for AnyWidth {
     type At<const W: usize> = Rfc;
 }
 
-/// Tables that combine the classes of fields, and the vectors beside them.
-/// Duplicates share both.
+/// Tables that combine the classes of fields, and vectors. Duplicates share both.
 #[derive(Clone)]
 struct Rfc {
     vectors: BitVector,
-    /// None if they would be too large.
+    /// Empty if the tables would be too large.
     tables: Arc<Vec<Table>>,
 }
 
 /// The table of a field.
 struct Table {
-    /// Which of the fields that have vectors.
+    /// The index of the field among the fields that have vectors.
     field: usize,
     /// The row of class 0 among the vectors of all fields.
     first_row: u32,
-    /// Classes of the field: entries of a row.
+    /// The number of classes of the field, which is the length of a row.
     columns: usize,
     entries: Vec<u32>,
-    /// The class of each value, in a field of up to sixteen bits.
+    /// The class of each value, in a field of up to sixteen bits; otherwise empty.
     direct: Vec<u16>,
 }
 
@@ -253,11 +248,11 @@ impl Table {
         classes: &mut [u32; GROUP],
     ) {
         if self.direct.is_empty() {
-            let mut found = [0; GROUP];
+            let mut intervals = [0; GROUP];
             field
                 .intervals
-                .find_each(&field.placement, keys, &mut found);
-            for (class, interval) in classes.iter_mut().zip(found) {
+                .find_each(&field.placement, keys, &mut intervals);
+            for (class, interval) in classes.iter_mut().zip(intervals) {
                 *class = field.rows[interval] - self.first_row;
             }
             return;
@@ -273,14 +268,14 @@ impl Table {
         self.entries[row as usize * self.columns + class as usize]
     }
 
-    /// The number of its rows.
+    /// The number of rows.
     fn rows(&self) -> usize {
         self.entries.len() / self.columns
     }
 }
 
-/// Values of a field whose classes are kept one by one: all of those of up to
-/// sixteen bits.
+/// Returns the number of values with a direct class: all values of a field of up to
+/// sixteen bits, or 0.
 fn direct_values(width: u32, classes: usize) -> usize {
     match width {
         0..=16 if classes <= 1 << 16 => 1 << width,
@@ -304,7 +299,7 @@ fn direct(field: &Field, values: usize) -> Vec<u16> {
     classes
 }
 
-/// The intervals of the fields that have vectors. Their memory is counted.
+/// Returns the intervals of the fields that have vectors. Counts their memory.
 fn columns(vectors: &BitVector, monitor: &mut Monitor<'_>) -> Result<Vec<Columns>, BuildError> {
     let rules = &vectors.rules;
     let mut projection = Projection::with_room(rules.len(), monitor)?;
@@ -315,7 +310,7 @@ fn columns(vectors: &BitVector, monitor: &mut Monitor<'_>) -> Result<Vec<Columns
     for field in vectors.fields.iter() {
         projection.gather(rules, field.id, monitor)?;
         let mut of_field = projection.columns(rules, field.id, monitor)?;
-        // Classes whose sets were compared, not only their hashes.
+        // Use the classes of the vectors: their sets were compared, not only hashed.
         let first = field.rows[0];
         let mut last = first;
         for (class, &row) in of_field.class_of.iter_mut().zip(&field.rows) {
@@ -329,17 +324,17 @@ fn columns(vectors: &BitVector, monitor: &mut Monitor<'_>) -> Result<Vec<Columns
     Ok(columns)
 }
 
-/// What the tables say.
+/// The meaning of a table's entry.
 enum Outcome {
     Miss,
-    /// The place of the winner.
+    /// The position of the winner.
     Winner(usize),
     /// The rules in the vectors must be compared.
     Compare,
 }
 
 impl Rfc {
-    /// Makes the tables, if there is room and time for them.
+    /// Makes the tables, unless they exceed the bounds.
     fn fill_tables(
         &mut self,
         spec: &EngineSpec,
@@ -354,8 +349,9 @@ impl Rfc {
             return Ok(());
         }
         let columns = columns(vectors, monitor)?;
-        // Tables that are given up in the end must not meet a limit on what the
-        // finished engine holds. So whether they are is found out first.
+        // Tables that are too large are dropped, so they must not count towards the
+        // limit on the finished engine. A first run, without storing, finds out whether
+        // they fit.
         let is_complete = !monitor.memory().limits_kept()
             || combine(rules, &columns, bounds, false, monitor)?.is_some();
         let tables = match is_complete {
@@ -364,13 +360,13 @@ impl Rfc {
         };
         if let Some(tables) = tables {
             monitor.memory().keep(bytes_of::<Table>(tables.len()))?;
-            let mut made = Vec::with_capacity(tables.len());
+            let mut built = Vec::with_capacity(tables.len());
             for table in tables {
                 let field = &vectors.fields[table.field];
                 let width = rules.schema().field(field.id).width();
                 let values = direct_values(width, table.columns);
                 monitor.memory().keep(bytes_of::<u16>(values))?;
-                made.push(Table {
+                built.push(Table {
                     field: table.field,
                     first_row: field.rows[0],
                     columns: table.columns,
@@ -378,7 +374,7 @@ impl Rfc {
                     direct: direct(field, values),
                 });
             }
-            self.tables = Arc::new(made);
+            self.tables = Arc::new(built);
         }
         let bytes = columns.iter().map(Columns::bytes).sum::<usize>();
         let bytes = bytes + bytes_of::<Columns>(columns.capacity());
@@ -387,7 +383,7 @@ impl Rfc {
         Ok(())
     }
 
-    /// The outcome of an entry.
+    /// Returns the outcome of an entry.
     #[inline(always)]
     fn outcome(&self, entry: u32) -> Outcome {
         match entry {
@@ -395,16 +391,16 @@ impl Rfc {
             COMPARE => Outcome::Compare,
             entry => {
                 debug_assert!(entry & DECIDED != 0, "the last table decides");
-                let place = (entry & !DECIDED) as usize;
-                match self.vectors.rules.is_hidden(place) {
-                    false => Outcome::Winner(place),
+                let position = (entry & !DECIDED) as usize;
+                match self.vectors.rules.is_hidden(position) {
+                    false => Outcome::Winner(position),
                     true => Outcome::Compare,
                 }
             }
         }
     }
 
-    /// The entries that a key meets, table by table.
+    /// Returns the entries that a key reaches, table by table.
     fn entries(&self, key: &[u64]) -> impl Iterator<Item = u32> {
         let mut row = Some(0);
         self.tables.iter().map_while(move |table| {
@@ -415,7 +411,7 @@ impl Rfc {
         })
     }
 
-    /// Applies what an entry says to the best so far.
+    /// Improves `best` by the outcome of an entry.
     #[inline(always)]
     fn finish<const W: usize>(&self, entry: u32, key: &[u64; W], best: Winner) -> Winner {
         match self.outcome(entry) {
@@ -458,7 +454,7 @@ impl<const W: usize> Algorithm<W> for Rfc {
         if self.tables.is_empty() {
             return self.vectors.improve_batch(keys, winners, buffers);
         }
-        let (groups, rest) = keys.as_chunks::<GROUP>();
+        let (groups, rest_keys) = keys.as_chunks::<GROUP>();
         let (of_groups, of_rest) = winners.split_at_mut(groups.len() * GROUP);
         for (keys, winners) in groups.iter().zip(of_groups.chunks_exact_mut(GROUP)) {
             let (mut entries, mut classes) = ([0; GROUP], [0; GROUP]);
@@ -467,7 +463,7 @@ impl<const W: usize> Algorithm<W> for Rfc {
                 table.classes(field, keys, &mut classes);
                 for (entry, &class) in entries.iter_mut().zip(&classes) {
                     let is_decided = *entry & DECIDED != 0;
-                    // A read of any row is cheaper than a wrong prediction.
+                    // Reading any row is cheaper than a mispredicted branch.
                     let row = if is_decided { 0 } else { *entry };
                     let next = table.entry(row, class);
                     *entry = if is_decided { *entry } else { next };
@@ -477,7 +473,7 @@ impl<const W: usize> Algorithm<W> for Rfc {
                 *winner = self.finish(entry, key, *winner);
             }
         }
-        for (key, winner) in rest.iter().zip(of_rest) {
+        for (key, winner) in rest_keys.iter().zip(of_rest) {
             *winner = self.improve(key, *winner);
         }
     }
@@ -486,7 +482,7 @@ impl<const W: usize> Algorithm<W> for Rfc {
         self.vectors.improve_masked(key, best, mask)
     }
 
-    /// The tables up to the one that decides, and then what is compared.
+    /// Lists the tables up to the deciding one, then the rules compared.
     fn trace(&self, key: &[u64; W]) -> LookupTrace {
         let vectors = <BitVector as Algorithm<W>>::trace(&self.vectors, key);
         let tables = self.tables.len() + vectors.tables;
@@ -503,7 +499,7 @@ impl<const W: usize> Algorithm<W> for Rfc {
             probes.push(Probe {
                 table: number,
                 mask,
-                // As many as match in the field.
+                // The number of rules that match in the field.
                 rules: vectors.probes[table.field].rules,
                 compared: Vec::new(),
                 winner: Winner::MISS,

@@ -1,5 +1,5 @@
-//! What the shared tests cannot see: when there are tables and of what size,
-//! outcomes before the last of them, and the way past them.
+//! Tests of properties that the shared tests cannot see: when there are tables and how
+//! large they are, outcomes before the last table, and lookups without tables.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ fn add(rules: &mut RuleSet, priority: u32, matches: &[FieldMatch]) {
         .unwrap();
 }
 
-/// Rules that overlap in all ways, one in `holes` with a mask that has holes.
+/// Overlapping rules of all kinds; one in `holes` has a mask with holes.
 fn rules(count: usize, holes: u64) -> RuleSet {
     let mut rules = RuleSet::new(&schema());
     let mut state = 5;
@@ -62,7 +62,7 @@ fn rules(count: usize, holes: u64) -> RuleSet {
     rules
 }
 
-/// Keys at the ends of rules and beside them.
+/// Keys at the ends of rules and next to them.
 fn keys(rules: &RuleSet) -> KeyVec {
     let mut keys = KeyVec::new(rules.schema());
     for (number, rule) in rules.iter().enumerate() {
@@ -100,7 +100,7 @@ fn count(classifier: &dyn Classifier, metric: &str) -> usize {
     }
 }
 
-/// In batches, one by one, masked and traced.
+/// Compares batches, single lookups, masked lookups and traces with a scan.
 fn agrees(built: &dyn Classifier, rules: &RuleSet, keys: &KeyVec) {
     let scratch = &mut Scratch::new();
     for length in [1, 15, 16, 17, 40] {
@@ -122,8 +122,8 @@ fn agrees(built: &dyn Classifier, rules: &RuleSet, keys: &KeyVec) {
     }
 }
 
-/// Also with so many masks with holes that most outcomes must be compared, and
-/// with rules hidden.
+/// Also with masks with holes in most rules, so that most outcomes must be compared, and
+/// with hidden rules.
 #[test]
 fn tables_answer_as_a_scan_does() {
     for holes in [1_000_000, 10, 1] {
@@ -144,8 +144,8 @@ fn tables_answer_as_a_scan_does() {
     }
 }
 
-/// What measuring counted is what building makes, whatever has holes or is there
-/// twice.
+/// The sizes counted when a shape is measured equal the sizes of the built tables, also
+/// with masks with holes and duplicate rules.
 #[test]
 fn entries_are_known_before_building() {
     for (size, holes) in [(1, 3), (20, 1), (60, 3), (150, 1_000_000)] {
@@ -169,7 +169,7 @@ fn without_effort_or_memory_there_are_no_tables() {
     assert_eq!(count(none.as_ref(), "tables of classes"), 0);
     assert_eq!(none.stats().bytes(), vectors.stats().bytes());
     agrees(none.as_ref(), &rules, &keys);
-    // The bytes that there are, and one less.
+    // The exact number of bytes, and one byte less.
     let spec = EngineSpec::parse("rfc").unwrap();
     for (bytes, complete) in [(4 * all, true), (4 * all - 1, false)] {
         let mut memory = crate::memory::Memory::unlimited();
@@ -194,8 +194,8 @@ fn without_effort_or_memory_there_are_no_tables() {
     }
 }
 
-/// The first rule is for all values of the fields but one, which comes first:
-/// it has more classes. So it is known to win, or no rule, after one table.
+/// The first rule matches all values of every field except the first. That field has
+/// more classes, so its table comes first and decides.
 #[test]
 fn lookups_end_where_the_winner_is_known() {
     let mut rules = RuleSet::new(&schema());
@@ -219,7 +219,7 @@ fn lookups_end_where_the_winner_is_known() {
     }
 }
 
-/// The best rule matches everything, or there is but one, or none.
+/// The best rule matches everything, or there is only one rule, or none.
 #[test]
 fn outcomes_that_depend_on_few_fields_need_few_tables() {
     let any = FieldMatch::Any;

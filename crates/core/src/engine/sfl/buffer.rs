@@ -1,17 +1,17 @@
-//! The update buffer: rules that the inner engine does not know, best first.
+//! The update buffer: rules that are not in the inner engine, best first.
 //!
-//! The buffer of the paper is a list of nodes, each with the rules that were
-//! inserted before one of the inner engine's. Here all nodes are merged: rules
-//! know by their ranks where they belong.
+//! The buffer of the paper is a list of nodes; each node has the rules inserted before a
+//! certain rule of the inner engine. Here all nodes are merged: the ranks of rules
+//! determine their places.
 //!
-//! A lookup compares a key with eight rules at a time, by the bits that each of
-//! them fixes: those of its mask, and in a range those that both ends have from the
-//! highest bit on. What remains is compared in full, best first.
+//! A lookup compares a key with eight rules at a time, by the bits that each rule fixes:
+//! the bits of its mask, and in a range the leading bits that both ends share. Rules
+//! whose fixed bits equal the key's are compared in full, best first.
 //! ```text
 //! ranks:   [ rank ] …                     best first
 //! words:   [ value mask high ] …          in the same order
-//! lanes:   [ value × 8 | care × 8 ] …     eight rules, word by word; the last of
-//!                                         them has lanes that are not used
+//! lanes:   [ value × 8 | care × 8 ] …     eight rules, word by word; the last block
+//!                                         has unused lanes
 //! ```
 //!
 //! # References
@@ -30,8 +30,8 @@ use crate::simd::bits::Block;
 use crate::simd::lanes::{EMPTY, LANES, close, first_alike, open, put, rows_of};
 use crate::unwildcard;
 
-/// Blocks that are compared before the rank of the next rule is looked at.
-const STRETCH: usize = 8;
+/// The number of blocks that are compared between two checks of a rule's rank.
+const BLOCKS_PER_RANK_CHECK: usize = 8;
 
 /// Rules in a list, best first.
 pub(super) struct Buffer {
@@ -63,33 +63,33 @@ impl Buffer {
         self.ranks.len()
     }
 
-    /// The place of a rule, or the one where it would be.
+    /// Returns the place of a rule, or its place if it were inserted.
     fn place(&self, rank: Winner) -> usize {
         self.ranks.partition_point(|other| other.beats(rank))
     }
 
-    /// Adds a rule that is not there. Moves all rules that are worse.
+    /// Adds a rule that is not in the buffer. Moves all worse rules.
     pub(super) fn insert(&mut self, rule: &RuleRef<'_>) {
-        let place = self.place(rule.winner());
+        let index = self.place(rule.winner());
         let words = self.schema.rule_words();
-        self.ranks.insert(place, rule.winner());
-        let at = place * words;
-        self.words.splice(at..at, rule.words().iter().copied());
+        self.ranks.insert(index, rule.winner());
+        let row = index * words;
+        self.words.splice(row..row, rule.words().iter().copied());
         self.fit_lanes();
-        open(&mut self.lanes, self.schema.key_words(), place);
-        self.fill_lane(place);
+        open(&mut self.lanes, self.schema.key_words(), index);
+        self.fill_lane(index);
     }
 
-    /// Removes a rule, if it is there.
+    /// Removes a rule; returns true if it was in the buffer.
     pub(super) fn remove(&mut self, rank: Winner) -> bool {
-        let place = self.place(rank);
-        if self.ranks.get(place) != Some(&rank) {
+        let index = self.place(rank);
+        if self.ranks.get(index) != Some(&rank) {
             return false;
         }
         let words = self.schema.rule_words();
-        self.ranks.remove(place);
-        self.words.drain(place * words..(place + 1) * words);
-        close(&mut self.lanes, self.schema.key_words(), place);
+        self.ranks.remove(index);
+        self.words.drain(index * words..(index + 1) * words);
+        close(&mut self.lanes, self.schema.key_words(), index);
         self.fit_lanes();
         true
     }
@@ -99,7 +99,7 @@ impl Buffer {
         *self = Buffer::new(&self.schema, self.isa);
     }
 
-    /// Removes all rules but those of some ids.
+    /// Removes all rules except those whose ids `keeps` accepts.
     pub(super) fn keep_only(&mut self, keeps: impl Fn(RuleId) -> bool) {
         let words = self.schema.rule_words();
         let new = Buffer::new(&self.schema, self.isa);
@@ -117,7 +117,7 @@ impl Buffer {
         }
     }
 
-    /// Makes as many blocks as there are rules for.
+    /// Resizes the lanes to the number of rules.
     fn fit_lanes(&mut self) {
         let rows = rows_of(self.schema.key_words());
         let blocks = self.ranks.len().div_ceil(LANES);
@@ -134,7 +134,7 @@ impl Buffer {
         put(block, place % LANES, rule.value, care);
     }
 
-    /// The rules that beat a candidate, best first.
+    /// Returns the rules that beat a candidate, best first.
     #[inline]
     fn better_than(&self, best: Winner) -> impl Iterator<Item = (Winner, PackedRule<'_>)> {
         let rows = self.words.chunks_exact(self.schema.rule_words());
@@ -146,7 +146,7 @@ impl Buffer {
             .take_while(move |(rank, _)| rank.beats(best))
     }
 
-    /// The better of `best` and the best rule that matches.
+    /// Returns the better of `best` and the best matching rule.
     #[inline(always)]
     pub(super) fn improve<const W: usize>(&self, key: &[u64; W], best: Winner) -> Winner {
         match self.ranks.first() {
@@ -156,32 +156,32 @@ impl Buffer {
     }
 
     fn search<const W: usize>(&self, key: &[u64; W], best: Winner) -> Winner {
-        let rows = rows_of(W) * STRETCH;
+        let rows = rows_of(W) * BLOCKS_PER_RANK_CHECK;
         for (stretch, lanes) in self.lanes.chunks(rows).enumerate() {
-            let first = stretch * STRETCH * LANES;
+            let first = stretch * BLOCKS_PER_RANK_CHECK * LANES;
             if !self.ranks[first].beats(best) {
                 return best;
             }
-            let mut from = 0;
-            while let Some((block, mut alike)) = first_alike(self.isa, lanes, from, key) {
+            let mut next_block = 0;
+            while let Some((block, mut alike)) = first_alike(self.isa, lanes, next_block, key) {
                 while alike != 0 {
                     let lane = alike.trailing_zeros() as usize;
-                    let place = first + block * LANES + lane;
-                    let Some(rank) = self.ranks.get(place).filter(|rank| rank.beats(best)) else {
+                    let index = first + block * LANES + lane;
+                    let Some(rank) = self.ranks.get(index).filter(|rank| rank.beats(best)) else {
                         return best;
                     };
-                    if packed(&self.schema, &self.words, place).matches(key) {
+                    if packed(&self.schema, &self.words, index).matches(key) {
                         return *rank;
                     }
                     alike &= alike - 1;
                 }
-                from = block + 1;
+                next_block = block + 1;
             }
         }
         best
     }
 
-    /// The same, with the bits that it depends on.
+    /// Like [`improve`](Self::improve); also sets the bits on which the result depends.
     pub(super) fn improve_masked(&self, key: &[u64], best: Winner, mask: &mut [u64]) -> Winner {
         for (rank, rule) in self.better_than(best) {
             if rule.matches(key) {
@@ -193,32 +193,32 @@ impl Buffer {
         best
     }
 
-    /// The rules that the outcome of a lookup depends on, best first: the winner, if the
-    /// buffer has it, and all rules before it.
+    /// Returns the rules on which the outcome of a lookup depends, best first: the
+    /// winner, if it is in the buffer, and all rules before it.
     pub(super) fn compared(&self, key: &[u64], best: Winner) -> Vec<RuleId> {
         let mut better = self.better_than(best);
-        let found = better.find(|(_, rule)| rule.matches(key));
-        let found = found.map_or(best, |(rank, _)| rank);
-        let compared = self.ranks.iter().take_while(|rank| !found.beats(**rank));
+        let winner = better.find(|(_, rule)| rule.matches(key));
+        let winner = winner.map_or(best, |(rank, _)| rank);
+        let compared = self.ranks.iter().take_while(|rank| !winner.beats(**rank));
         compared.filter_map(|rank| rank.rule()).collect()
     }
 }
 
-/// The rule at a place.
+/// Returns the rule at a place.
 #[inline(always)]
 fn packed<'a>(schema: &'a Schema, words: &'a [u64], place: usize) -> PackedRule<'a> {
     let len = schema.rule_words();
     PackedRule::new(schema, &words[place * len..][..len])
 }
 
-/// The bits of which every key that matches a rule has those of its value.
+/// Sets the bits that every key matching a rule shares with the rule's value.
 fn fixed_bits(rule: &PackedRule<'_>, care: &mut [u64]) {
     care.copy_from_slice(rule.mask);
     for range in rule.schema.range_fields() {
         let (low, high) = rule.ends(range);
-        let open = u128::BITS - (low ^ high).leading_zeros();
+        let differing = u128::BITS - (low ^ high).leading_zeros();
         range
             .key
-            .set(care, u128::MAX.checked_shl(open).unwrap_or(0));
+            .set(care, u128::MAX.checked_shl(differing).unwrap_or(0));
     }
 }

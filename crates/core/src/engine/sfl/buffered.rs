@@ -1,4 +1,4 @@
-//! The form of the default: rules known by id, deleted ones hidden.
+//! The default form: rules identified by id; deleted rules are hidden.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use hashbrown::HashSet;
 use super::buffer::Buffer;
 use super::master::Master;
 use super::rebuild::Plan;
-use super::{Counted, PATIENCE, Settings, inner_of};
+use super::{Counted, FORCED_REBUILD_FACTOR, Settings, inner_of};
 use crate::classifier::{Classifier, LookupTrace, Metric, Probe, Scratch};
 use crate::engine::EngineSpec;
 use crate::engine::adapter::{Algorithm, BuildRequest, Updates};
@@ -21,40 +21,40 @@ use crate::reoptimise::Reoptimise;
 use crate::rule::{ActionId, Priority, RuleId, RuleRef, Winner};
 use crate::seed::MapState;
 
-/// Rules that may be gone from the inner engine, beside a quarter of those that
-/// are left: the memory of some engines grows with a power of the rules.
-const SPARE: usize = 8;
+/// An update rebuilds if the inner engine has more deleted rules than this number plus a
+/// quarter of the remaining rules. The memory of some engines grows with a power of the
+/// rules.
+const SPARE_DELETED_RULES: usize = 8;
 
-/// What progress observers are told while building.
+/// The phase of a build that progress observers see.
 const COPYING: &str = "copying rules";
 
-/// An inner engine over the rules of its build, and what changed since.
+/// An inner engine over the rules of its build, and the changes since.
 pub(super) struct Buffered {
-    /// Of the inner engine.
+    /// The inner engine's specification.
     pub(super) spec: EngineSpec,
     pub(super) limits: Limits,
     pub(super) settings: Settings,
     pub(super) master: Master,
     pub(super) inner: Inner,
     buffer: Buffer,
-    /// Rules of the inner engine that are gone.
+    /// The number of deleted rules in the inner engine.
     gone: usize,
     log: Log,
-    /// The changes that may wait.
+    /// The number of changes that may be pending.
     delta: usize,
-    /// So many changes must wait before a rebuild is tried that the inner engine
-    /// refused.
+    /// After a refused rebuild, the number of pending changes before the next attempt.
     patience: usize,
     rebuilds: usize,
 }
 
-/// An engine that takes no updates, and which of its rules are gone.
+/// An engine that takes no updates, and its deleted rules.
 pub(super) struct Inner {
     /// Shared with other classifiers until one hides a rule.
     engine: Arc<dyn Classifier>,
     bytes: usize,
     tables: usize,
-    /// Rules that are gone and that the engine cannot hide.
+    /// Deleted rules that the engine cannot hide.
     refused: HashSet<RuleId, MapState>,
 }
 
@@ -73,13 +73,13 @@ impl Inner {
         self.bytes + self.refused.allocation_size()
     }
 
-    /// Whether a rule is gone that the engine could not hide.
+    /// True if a rule is deleted but the engine could not hide it.
     #[inline(always)]
     fn refuses(&self, id: RuleId) -> bool {
         !self.refused.is_empty() && self.refused.contains(&id)
     }
 
-    /// Passes over a rule from now on.
+    /// Hides a rule in later lookups.
     fn hide(&mut self, id: RuleId) {
         if Arc::get_mut(&mut self.engine).is_none()
             && let Some(own) = self.engine.duplicate()
@@ -93,33 +93,33 @@ impl Inner {
     }
 }
 
-/// The ids of the rules that changed, since the rules of the inner engine were
-/// read or somewhat later.
+/// The ids of changed rules, from the time when the inner engine's rules were read, or
+/// from a later time.
 #[derive(Default)]
 struct Log {
     ids: VecDeque<RuleId>,
-    /// Changes before the first of these.
+    /// The number of changes before the first in `ids`.
     before: u64,
 }
 
 impl Log {
-    /// Entries beside one for each rule.
-    const SPARE: usize = 256;
+    /// The number of entries allowed in addition to one for each rule.
+    const SPARE_ENTRIES: usize = 256;
 
     /// The number of changes so far.
     fn sequence(&self) -> u64 {
         self.before + self.ids.len() as u64
     }
 
-    /// Notes a change. Forgets the oldest where there are more than rules.
+    /// Records a change. If there are too many, drops the older half.
     fn push(&mut self, id: RuleId, rules: usize) {
         self.ids.push_back(id);
-        if self.ids.len() > rules + Self::SPARE {
+        if self.ids.len() > rules + Self::SPARE_ENTRIES {
             self.forget(self.before + self.ids.len() as u64 / 2);
         }
     }
 
-    /// Forgets the changes before a sequence number.
+    /// Drops the changes before a sequence number.
     fn forget(&mut self, before: u64) {
         let old = usize::try_from(before.saturating_sub(self.before)).expect("as many entries");
         self.ids.drain(..old.min(self.ids.len()));
@@ -134,8 +134,8 @@ impl Buffered {
         self.log.sequence()
     }
 
-    /// The changes that wait: rules in the buffer, and rules of the inner engine
-    /// that are gone.
+    /// The number of pending changes: rules in the buffer, and deleted rules of the
+    /// inner engine.
     pub(super) fn waiting(&self) -> usize {
         self.buffer.len() + self.gone
     }
@@ -144,20 +144,27 @@ impl Buffered {
         self.delta
     }
 
-    /// Whether an update has to rebuild, or memory is held for rules that are
-    /// gone.
+    /// True if an update must rebuild: too many changes are pending, or deleted rules
+    /// take too much memory.
     fn must_rebuild(&self) -> bool {
-        let most = match self.settings.at_once {
+        let max_waiting = match self.settings.at_once {
             true => self.delta,
-            false => (self.delta.saturating_add(1)).saturating_mul(PATIENCE),
+            false => (self.delta.saturating_add(1)).saturating_mul(FORCED_REBUILD_FACTOR),
         };
         let waiting = self.waiting();
-        let left = self.master.len();
-        let (spare, gone) = (if left == 0 { 0 } else { SPARE }, self.gone);
-        (waiting > most || gone > left / 4 + spare) && waiting >= self.patience
+        let remaining = self.master.len();
+        let (spare, gone) = (
+            if remaining == 0 {
+                0
+            } else {
+                SPARE_DELETED_RULES
+            },
+            self.gone,
+        );
+        (waiting > max_waiting || gone > remaining / 4 + spare) && waiting >= self.patience
     }
 
-    /// Builds the inner engine anew over all rules.
+    /// Rebuilds the inner engine over all rules.
     fn rebuild_now(&mut self, progress: &mut dyn Progress) -> Result<(), BuildError> {
         let rules = self.master.to_rule_set();
         let mut memory = Memory::unlimited();
@@ -174,26 +181,26 @@ impl Buffered {
         Ok(())
     }
 
-    /// Takes in an engine that was built over rules that were read from a
-    /// sequence number on, some of them later. Does nothing where what changed
-    /// since is not known any more, or the rules are others.
+    /// Adopts an engine built over rules that were copied from a sequence number on,
+    /// some of them later. Does nothing if the log no longer has all changes since, or
+    /// if the plan is for other rules.
     pub(super) fn take_in(&mut self, plan: &Plan, sequence: u64) {
         if sequence < self.log.before || sequence > self.log.sequence() {
             return;
         }
         let since = usize::try_from(sequence - self.log.before).expect("within the log");
         let changed: HashSet<RuleId, MapState> = self.log.ids.range(since..).copied().collect();
-        // What did not change must be the same here and there.
-        let (mut here, mut there) = (self.master.sum(), 0_u64);
+        // Rules that did not change must be equal in the master set and in the plan.
+        let (mut master_sum, mut plan_sum) = (self.master.sum(), 0_u64);
         for hash in plan.hashes.values() {
-            there = there.wrapping_add(*hash);
+            plan_sum = plan_sum.wrapping_add(*hash);
         }
         for id in &changed {
             let rule = self.master.get(*id);
-            here = here.wrapping_sub(rule.map_or(0, |rule| Master::hash(&rule)));
-            there = there.wrapping_sub(plan.hashes.get(id).copied().unwrap_or(0));
+            master_sum = master_sum.wrapping_sub(rule.map_or(0, |rule| Master::hash(&rule)));
+            plan_sum = plan_sum.wrapping_sub(plan.hashes.get(id).copied().unwrap_or(0));
         }
-        if here != there {
+        if master_sum != plan_sum {
             return;
         }
         let mut inner = Inner::new(Arc::clone(&plan.engine));
@@ -209,13 +216,20 @@ impl Buffered {
         self.rebuilds += 1;
     }
 
-    /// The outcome, after what the inner engine found. Of a rule that is gone, where
-    /// that cannot hide it, a search of all rules is.
+    /// Returns the outcome after the inner engine's result. If the result is a deleted
+    /// rule that the engine could not hide, scans all rules.
     #[inline(always)]
-    fn corrected<const W: usize>(&self, key: &[u64; W], found: Winner, best: Winner) -> Winner {
-        match found.rule() {
-            Some(id) if self.inner.refuses(id) && found != best => self.master.scan(key, best),
-            _ => self.buffer.improve(key, found),
+    fn corrected<const W: usize>(
+        &self,
+        key: &[u64; W],
+        inner_winner: Winner,
+        best: Winner,
+    ) -> Winner {
+        match inner_winner.rule() {
+            Some(id) if self.inner.refuses(id) && inner_winner != best => {
+                self.master.scan(key, best)
+            }
+            _ => self.buffer.improve(key, inner_winner),
         }
     }
 }
@@ -224,7 +238,7 @@ impl Buffered {
 #[derive(Default)]
 pub(super) struct Buffers {
     scratch: Scratch,
-    /// The candidates.
+    /// The candidates of the batch.
     best: Vec<Winner>,
 }
 
@@ -257,8 +271,8 @@ impl<const W: usize> Algorithm<W> for Buffered {
     }
 
     fn improve(&self, key: &[u64; W], best: Winner) -> Winner {
-        let found = self.inner.engine.improve_one(key, best);
-        self.corrected(key, found, best)
+        let inner_winner = self.inner.engine.improve_one(key, best);
+        self.corrected(key, inner_winner, best)
     }
 
     fn improve_batch(&self, keys: &[[u64; W]], winners: &mut [Winner], buffers: &mut Buffers) {
@@ -280,19 +294,19 @@ impl<const W: usize> Algorithm<W> for Buffered {
 
     fn improve_masked(&self, key: &[u64; W], best: Winner, mask: &mut [u64; W]) -> Winner {
         let engine = &self.inner.engine;
-        let found = engine.improve_masked(key, best, mask);
-        match found.rule() {
-            Some(id) if found != best && self.inner.refused.contains(&id) => {
+        let inner_winner = engine.improve_masked(key, best, mask);
+        match inner_winner.rule() {
+            Some(id) if inner_winner != best && self.inner.refused.contains(&id) => {
                 self.master.scan_masked(key, best, mask)
             }
-            _ => self.buffer.improve_masked(key, found, mask),
+            _ => self.buffer.improve_masked(key, inner_winner, mask),
         }
     }
 
-    /// The inner engine's, and the buffer as one more table.
+    /// Lists the probes of the inner engine, and the buffer as one more table.
     fn trace(&self, key: &[u64; W]) -> LookupTrace {
         let mut trace = self.inner.engine.trace(key);
-        let found = trace.winner;
+        let inner_winner = trace.winner;
         let refused = &self.inner.refused;
         for probe in &mut trace.probes {
             probe.compared.retain(|rule| !refused.contains(rule));
@@ -304,15 +318,15 @@ impl<const W: usize> Algorithm<W> for Buffered {
                 probe.winner = Winner::MISS;
             }
         }
-        let winner = self.corrected(key, found, Winner::MISS);
-        let (rules, compared) = match winner == found || winner.beats(found) {
-            true => (self.buffer.len(), self.buffer.compared(key, found)),
-            // The rule was gone: all were searched.
+        let winner = self.corrected(key, inner_winner, Winner::MISS);
+        let (rules, compared) = match winner == inner_winner || winner.beats(inner_winner) {
+            true => (self.buffer.len(), self.buffer.compared(key, inner_winner)),
+            // The rule was deleted: all rules were searched.
             false => {
-                let all = self.master.winners().iter();
+                let winners = self.master.winners().iter();
                 (
                     self.master.len(),
-                    all.filter_map(|rank| rank.rule()).collect(),
+                    winners.filter_map(|rank| rank.rule()).collect(),
                 )
             }
         };
@@ -322,7 +336,7 @@ impl<const W: usize> Algorithm<W> for Buffered {
                 mask: vec![0; W],
                 rules,
                 compared,
-                winner: if winner == found {
+                winner: if winner == inner_winner {
                     Winner::MISS
                 } else {
                     winner

@@ -1,17 +1,17 @@
-//! The master rule set: all rules of now, whatever structure knows them.
+//! The master rule set: all current rules, in the inner engine or in the buffer.
 //!
 //! # Data layout
 //! ```text
 //! winners:  [ rank ] …      actions: [ action ] …      in no order
-//! words:    [ value mask high ] …                      in the same
+//! words:    [ value mask high ] …                      in the same order
 //! places:   { id → place }
 //! ```
-//! Beside them the sum of all rules' hashes, by which it is seen whether two sets
-//! of rules are the same.
+//! It also has the sum of all rules' hashes, which shows whether two sets of rules are
+//! equal.
 //!
-//! The last rule moves to the place of one that is removed. So who copies the
-//! rules from the last place to the first, some at a time, misses none that
-//! stays as it is meanwhile.
+//! The last rule moves to the place of a removed rule. So a copy of the rules from the
+//! last place to the first, some at a time, misses no rule that does not change during
+//! the copy.
 //!
 //! # References
 //! [SFL17] §IV: the master rule set.
@@ -41,12 +41,12 @@ pub(super) struct Master {
     actions: Vec<ActionId>,
     words: Vec<u64>,
     places: HashMap<RuleId, u32, MapState>,
-    /// Of the hashes of all rules, with overflow.
+    /// The sum of the hashes of all rules, with overflow.
     sum: u64,
 }
 
 impl Master {
-    /// The bytes of that many rules.
+    /// Bytes of `rules` rules.
     pub(super) fn bytes_of(schema: &Schema, rules: usize) -> usize {
         let words = bytes_of::<u64>(rules.saturating_mul(schema.rule_words()));
         let rows = bytes_of::<Winner>(rules) + bytes_of::<ActionId>(rules);
@@ -97,8 +97,8 @@ impl Master {
         self.sum
     }
 
-    /// A rule's hash. Its action is no part of it: inner engines do not know
-    /// actions.
+    /// Returns a rule's hash. It does not depend on the action, since inner engines have
+    /// no actions.
     pub(super) fn hash(rule: &RuleRef<'_>) -> u64 {
         MapState::default().hash_one((rule.winner().rank(), rule.words()))
     }
@@ -124,18 +124,18 @@ impl Master {
         }
     }
 
-    /// The rule with that id.
+    /// Returns the rule with that id.
     pub(super) fn get(&self, id: RuleId) -> Option<RuleRef<'_>> {
         Some(self.rule(*self.places.get(&id)? as usize))
     }
 
-    /// Adds a rule, unless its id is there.
+    /// Adds a rule; returns false if its id exists.
     pub(super) fn insert(&mut self, rule: &RuleRef<'_>) -> bool {
         let Entry::Vacant(entry) = self.places.entry(rule.id()) else {
             return false;
         };
-        let place = u32::try_from(self.winners.len()).expect("there are fewer ids");
-        entry.insert(place);
+        let index = u32::try_from(self.winners.len()).expect("there are fewer ids");
+        entry.insert(index);
         self.winners.push(rule.winner());
         self.actions.push(rule.action());
         self.words.extend_from_slice(rule.words());
@@ -145,21 +145,21 @@ impl Master {
 
     /// Removes the rule with that id.
     pub(super) fn remove(&mut self, id: RuleId) -> Option<Winner> {
-        let place = self.places.remove(&id)? as usize;
-        self.sum = self.sum.wrapping_sub(Self::hash(&self.rule(place)));
-        let winner = self.winners.swap_remove(place);
-        self.actions.swap_remove(place);
-        let (words, left) = (self.schema.rule_words(), self.winners.len());
-        if let Some(moved) = self.winners.get(place) {
+        let index = self.places.remove(&id)? as usize;
+        self.sum = self.sum.wrapping_sub(Self::hash(&self.rule(index)));
+        let winner = self.winners.swap_remove(index);
+        self.actions.swap_remove(index);
+        let (words, remaining) = (self.schema.rule_words(), self.winners.len());
+        if let Some(moved) = self.winners.get(index) {
             let moved = moved.rule().expect("a rule");
             let known = self.places.get_mut(&moved).expect("every rule is known");
-            *known = u32::try_from(place).expect("places of fewer rules");
+            *known = u32::try_from(index).expect("places of fewer rules");
             self.words
-                .copy_within(left * words..(left + 1) * words, place * words);
+                .copy_within(remaining * words..(remaining + 1) * words, index * words);
         }
-        self.words.truncate(left * words);
-        if left * 5 < self.winners.capacity() * 2 {
-            let room = left / 2 * 3;
+        self.words.truncate(remaining * words);
+        if remaining * 5 < self.winners.capacity() * 2 {
+            let room = remaining / 2 * 3;
             self.winners.shrink_to(room);
             self.actions.shrink_to(room);
             self.words.shrink_to(room * words);
@@ -168,12 +168,12 @@ impl Master {
         Some(winner)
     }
 
-    /// Copies rules to a set, except for those whose ids are there, from
-    /// `below` downwards, at most `count`. Returns where to go on.
+    /// Copies at most `count` rules to a set, from the place `below` downwards, except
+    /// rules whose ids are in the set. Returns the `below` of the next call.
     pub(super) fn copy_some(&self, below: usize, count: usize, to: &mut RuleSet) -> usize {
-        let below = below.min(self.len());
-        let first = below.saturating_sub(count);
-        for place in (first..below).rev() {
+        let limit = below.min(self.len());
+        let first = limit.saturating_sub(count);
+        for place in (first..limit).rev() {
             let rule = self.rule(place);
             if to.get(rule.id()).is_none() {
                 to.push(rule).expect("a rule of this schema");
@@ -182,7 +182,7 @@ impl Master {
         first
     }
 
-    /// A set of all rules.
+    /// Returns a set of all rules.
     pub(super) fn to_rule_set(&self) -> RuleSet {
         let mut rules = RuleSet::new(&self.schema);
         rules.reserve(self.len());
@@ -196,8 +196,8 @@ impl Master {
         self.winners.iter().copied().zip(rows)
     }
 
-    /// The better of `best` and the best rule that matches: a search through
-    /// all rules.
+    /// Returns the better of `best` and the best matching rule, by a search of all
+    /// rules.
     pub(super) fn scan(&self, key: &[u64], mut best: Winner) -> Winner {
         for (winner, rule) in self.packed() {
             if winner.beats(best) && rule.matches(key) {
@@ -207,16 +207,16 @@ impl Master {
         best
     }
 
-    /// The same, with the bits that it depends on.
+    /// Like [`scan`](Self::scan); also sets the bits on which the result depends.
     pub(super) fn scan_masked(&self, key: &[u64], best: Winner, mask: &mut [u64]) -> Winner {
-        let found = self.scan(key, best);
+        let best_match = self.scan(key, best);
         for (winner, rule) in self.packed() {
-            if winner.beats(found) {
+            if winner.beats(best_match) {
                 unwildcard::refute(&rule, key, mask);
-            } else if winner == found {
+            } else if winner == best_match {
                 unwildcard::confirm(&rule, key, mask);
             }
         }
-        found
+        best_match
     }
 }

@@ -1,68 +1,69 @@
 //! `sfl(INNER)`: updates for an engine that takes none.
 //!
 //! # Idea
-//! The inner engine is built over the rules of some moment. Rules that come
-//! later wait in a small *update buffer*, those that go are hidden in the inner
-//! engine. A lookup asks the inner engine, then looks for a better rule in the
-//! buffer. When more than δ changes wait, the inner engine is built anew over
-//! all rules, the *master rule set*, and the buffer is emptied.
+//! The inner engine is built over the rules at one moment. Rules inserted later are in a
+//! small *update buffer*; removed rules are hidden in the inner engine. A lookup
+//! searches the inner engine, then looks for a better rule in the buffer. When more than
+//! δ changes are pending, the inner engine is rebuilt over all rules, the *master rule
+//! set*, and the buffer is emptied.
 //!
 //! # Data layout
 //! ```text
 //! master:  all rules, with their actions                  places by id
 //! inner:   an engine over the rules of its build          some of them hidden
 //! buffer:  [ rank ] …   [ value mask high ] …             best first
-//!          [ value × 8 | care × 8 ] …                     the same, by eights
+//!          [ value × 8 | care × 8 ] …                     the same rules, by eights
 //! log:     [ id ] …                                       changes since the build
 //! ```
 //!
 //! # Lookup
 //! ```text
 //! winner = the inner engine's
-//! for eight rules in the buffer, while the first one's rank beats winner:
-//!     for those that fix no bit in which the key differs, best first:
+//! for eight rules in the buffer, while the first rule's rank beats winner:
+//!     for the rules whose fixed bits all equal the key's, best first:
 //!         if it matches: winner = rule, stop
 //! ```
 //!
 //! # Updates
 //! ```text
 //! insert: put the rule into the master set and into the buffer
-//! remove: take it out of the master set; out of the buffer, or hide it in the
-//!         inner engine
+//! remove: remove it from the master set, and from the buffer; if it is not in the
+//!         buffer, hide it in the inner engine
 //! ```
-//! With `rebuild=beside`, the default, the caller builds the inner engine anew
-//! while lookups and updates go on: [`Reoptimise`](crate::reoptimise::Reoptimise) says when
-//! more than δ changes wait, copies the rules some hundred at a time, and takes
-//! the new engine in. What was changed meanwhile is found in the log: these
-//! rules are hidden in the new engine, and stay in the buffer. Where a caller
-//! does not do that, the update after which [`PATIENCE`] times as many changes
-//! wait rebuilds. With `rebuild=at-once`, the update after which more than δ
-//! wait does.
+//! With `rebuild=beside`, the default, the caller rebuilds the inner engine while
+//! lookups and updates continue: [`Reoptimise`](crate::reoptimise::Reoptimise) reports
+//! when more than δ changes are pending, copies the rules some hundred at a time, and
+//! adopts the new engine. Rules that changed during the build are in the log: they are
+//! hidden in the new engine, and stay in the buffer. If the caller does not rebuild, the
+//! update after which more than [`FORCED_REBUILD_FACTOR`] × (δ + 1) changes are pending
+//! does. With `rebuild=at-once`, the update after which more than δ changes are pending
+//! rebuilds.
 //!
 //! # Cost
-//! b changes wait: lookup as the inner engine and b/16 comparisons in the mean, of
-//! eight rules each; insert O(b), remove O(log n + b). Memory: the rules once more
-//! than in the inner engine, and both of its structures while a new one is built.
+//! With b pending changes, a lookup costs as much as in the inner engine, plus b/16
+//! comparisons of eight rules each in the mean. Insert takes O(b), remove O(log n + b).
+//! Memory: the rules once more than in the inner engine, and two inner engines during a
+//! rebuild.
 //!
-//! # The threshold
-//! `delta=auto` is where waiting costs as much as rebuilding. With B nanoseconds
-//! for a build, c for comparing a rule, and l lookups for each change, k
-//! changes cost B + c l k²/2 until the next rebuild, which is least for each
-//! change at k = √(2 B / c l). B is the work of the last build, known by its
-//! reports of progress, which come after equal steps of work; l is the option
-//! `lookups`.
+//! # The value of δ
+//! With `delta=auto`, pending changes cost as much as rebuilds. With B nanoseconds for a
+//! build, c for comparing a rule, and l lookups for each change, k changes cost B + c l
+//! k²/2 until the next rebuild. The cost of a change is least at k = √(2 B / c l). B is
+//! the work of the last build, measured by its progress reports, which come after equal
+//! steps of work; l is the option `lookups`.
 //!
 //! # Where we differ from the paper, and why
 //! `form=paper` is the method as published, with indices, nodes and offsets; see
-//! [`paper`]. The form of the default has these differences:
-//! - Rules are known by rank and id, which no insertion shifts, so there are no
-//!   offsets.
-//! - A deleted rule is hidden in the inner engine. In the paper, a lookup that
-//!   finds a deleted rule searches all rules behind it; that is left for inner
-//!   engines that cannot hide.
-//! - Rebuilding beside updates. In the paper the update that exceeds δ rebuilds.
-//! - An inner engine that refuses the rules of now, for a limit of its own, is
-//!   kept; the next rebuild is tried when twice as many changes wait.
+//! [`paper`]. The default form differs as follows:
+//! - Rules are identified by rank and id. Insertions do not change these, so there are
+//!   no offsets.
+//! - A deleted rule is hidden in the inner engine. In the paper, a lookup that finds a
+//!   deleted rule searches all rules behind it. Here only inner engines that cannot hide
+//!   need a search.
+//! - Rebuilds run during updates. In the paper the update that exceeds δ rebuilds.
+//! - If the inner engine refuses the current rules, because of a limit of its own, the
+//!   old one is kept; the next rebuild is tried when the number of pending changes has
+//!   doubled.
 //!
 //! # References
 //! [SFL17] §IV.
@@ -135,10 +136,10 @@ pub(super) const ENGINE: Engine = Engine {
     estimate,
 };
 
-/// Times delta changes after which an update rebuilds, if nobody else did.
-const PATIENCE: usize = 8;
+/// An update rebuilds if the number of pending changes exceeds this factor times δ + 1.
+const FORCED_REBUILD_FACTOR: usize = 8;
 
-/// The inner engine's specification.
+/// Returns the inner engine's specification.
 fn inner_of(spec: &EngineSpec) -> &EngineSpec {
     spec.inner().expect("it wraps an engine")
 }
@@ -162,7 +163,7 @@ fn build(request: &mut BuildRequest<'_>) -> Result<Box<dyn Classifier>, BuildErr
     }
 }
 
-/// What the options say about rebuilding.
+/// The options about rebuilding.
 #[derive(Clone, Copy)]
 struct Settings {
     /// `None` for `auto`.
@@ -186,14 +187,14 @@ impl Settings {
         }
     }
 
-    /// The changes that may wait beside an inner engine that took so many reports
-    /// of progress to build.
+    /// Returns the number of changes that may be pending. `reports` is the number of
+    /// progress reports of building the inner engine.
     #[allow(clippy::cast_precision_loss)] // an estimate
     fn delta(&self, schema: &Schema, reports: usize) -> usize {
         self.waiting(schema.rule_words(), reports as f64 * REPORT_NS)
     }
 
-    /// The same where building takes so many nanoseconds.
+    /// Returns the same number for a build that takes `build_ns` nanoseconds.
     #[allow(clippy::cast_precision_loss)] // an estimate
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     fn waiting(&self, rule_words: usize, build_ns: f64) -> usize {
@@ -206,7 +207,7 @@ impl Settings {
     }
 }
 
-/// Passes progress on, and counts the reports.
+/// Forwards progress, and counts the reports.
 struct Counted<'a> {
     progress: &'a mut dyn Progress,
     reports: usize,
@@ -228,50 +229,51 @@ impl Progress for Counted<'_> {
     }
 }
 
-/// Comparing a rule of the buffer, half of which a lookup compares.
+/// Returns the time of a lookup for each rule of the buffer. A lookup compares half of
+/// the rules.
 #[allow(clippy::cast_precision_loss)] // an estimate
 fn compare_ns(rule_words: usize) -> f64 {
     (COMPARE_NS + COMPARE_WORD_NS * rule_words as f64) / 2.0
 }
 
-// Prices in nanoseconds; what they were fitted to: see `estimate`.
+// Prices in nanoseconds; `estimate` describes the fit.
 const COMPARE_NS: f64 = 0.06;
 const COMPARE_WORD_NS: f64 = 0.02;
 /// The work between two reports of progress: 4,096 steps.
 const REPORT_NS: f64 = 400_000.0;
 
-// Instructions; what they were fitted to: see `crate::estimate`.
-/// Comparing a rule of the buffer, and for each of its words.
-const COMPARE: f64 = 0.3;
+// Instructions; `crate::estimate` describes the fit.
+/// Comparing a rule of the buffer: fixed, and for each of its words.
+const COMPARE_WORK: f64 = 0.3;
 const COMPARE_WORD: f64 = 0.1;
-/// A lookup beside the inner engine's.
-const LOOKUP: f64 = 40.0;
+/// A lookup, in addition to the inner engine's.
+const LOOKUP_WORK: f64 = 40.0;
 /// Copying a rule into the master set.
-const BUILD: f64 = 300.0;
+const COPY_WORK: f64 = 300.0;
 /// An update of the master set and the buffer.
-const UPDATE: f64 = 2500.0;
+const UPDATE_WORK: f64 = 2500.0;
 
-/// The inner engine and the master rule set. In the mean half of the changes that
-/// may wait do so, which lookups compare; and each change has its share of the
-/// rebuild that ends their waiting.
+/// Costs of the inner engine and the master rule set. In the mean, half of the allowed
+/// changes are pending, and lookups compare them. Each change has its share of the cost
+/// of the next rebuild.
 #[allow(clippy::cast_precision_loss)] // an estimate
 fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildError> {
     let limits = crate::limits::Limits::default();
     let inner = inner_of(spec).costs(shape, &limits)?;
     let rules = shape.rules();
-    let own = match spec.options().choice("form") {
+    let master_bytes = match spec.options().choice("form") {
         "paper" => Paper::bytes_of(shape.schema(), rules),
         _ => Master::bytes_of(shape.schema(), rules),
     };
-    let build = inner.build + Work::of(rules as f64 * BUILD);
+    let build = inner.build + Work::of(rules as f64 * COPY_WORK);
     let rule_words = shape.schema().rule_words();
     let waiting = Settings::of(spec).waiting(rule_words, Machine::default().ns(&build)) as f64;
-    let compared = waiting / 2.0 * (COMPARE + COMPARE_WORD * rule_words as f64) / 2.0;
+    let compared = waiting / 2.0 * (COMPARE_WORK + COMPARE_WORD * rule_words as f64) / 2.0;
     Ok(Costs {
-        bytes: inner.bytes.saturating_add(own),
-        batch: inner.batch + Work::of(LOOKUP + compared),
-        single: inner.single + Work::of(LOOKUP + compared),
-        update: Some(Work::of(UPDATE) + build.clone() * (1.0 / waiting.max(1.0))),
+        bytes: inner.bytes.saturating_add(master_bytes),
+        batch: inner.batch + Work::of(LOOKUP_WORK + compared),
+        single: inner.single + Work::of(LOOKUP_WORK + compared),
+        update: Some(Work::of(UPDATE_WORK) + build.clone() * (1.0 / waiting.max(1.0))),
         build,
     })
 }

@@ -1,19 +1,19 @@
-//! The published form: rules known by their indices, and corrected.
+//! The published form: rules are identified by indices, which offsets correct.
 //!
 //! # Idea
-//! The master rule set is a list, best first. Rules of the inner engine have an
-//! *old index*, their place in the list when it was built, counted from 1. What
-//! changed since is in *update nodes*, ascending by old index:
+//! The master rule set is a list, best first. Rules of the inner engine have an *old
+//! index*: their place in the list when the engine was built, counted from 1. Changes
+//! since then are in *update nodes*, ascending by old index:
 //! ```text
 //! node j:  [ index j | delete flag | rules inserted before old rule j, best first ]
 //! node N+1: rules inserted behind all N old rules
 //! ```
-//! A rule is at its old index, plus the rules inserted before it, less the old
-//! rules deleted before it.
+//! The index of a rule is its old index, plus the number of rules inserted before it,
+//! minus the number of old rules deleted before it.
 //!
 //! # Lookup
 //! ```text
-//! found = the inner engine's old index, N + 1 for none;  offset = 0
+//! found = the inner engine's old index, N + 1 if it has no match;  offset = 0
 //! for node with node.index <= found:
 //!     if one of its rules matches: return its index in the master list
 //!     if node.index = found and its delete flag is set:
@@ -23,17 +23,16 @@
 //! ```
 //!
 //! # Updates
-//! Insertion finds the node of the next old rule, or makes it. Deletion takes a
-//! rule out of its node, or sets the delete flag of an old rule's node. Both
-//! shift the master list. The update after which more than δ were made rebuilds.
+//! An insertion finds the node of the next old rule, or makes it. A deletion removes a
+//! rule from its node, or sets the delete flag of an old rule's node. Both shift the
+//! master list. The update that exceeds δ rebuilds.
 //!
 //! # Where we differ from the paper, and why
-//! - Nodes are in an array and not in a linked list, which finds the same nodes
-//!   in the same order.
-//! - The next old rule is the next rule of the inner engine, be it deleted or
-//!   not. Algorithm 1 looks for it in the master list, where deleted rules are
-//!   no more. Then a rule inserted before another one could get into a later
-//!   node, and lose to it.
+//! - Nodes are in an array instead of a linked list; searches find the same nodes in the
+//!   same order.
+//! - The next old rule is the next rule of the inner engine, deleted or not. Algorithm 1
+//!   searches the master list, which does not have deleted rules. Then a rule inserted
+//!   before another rule could get into a later node, and lose to it.
 //!
 //! # References
 //! [SFL17] §IV, Algorithms 1 to 3.
@@ -62,7 +61,7 @@ use crate::schema::Schema;
 use crate::seed::MapState;
 use crate::unwildcard;
 
-/// What progress observers are told while building.
+/// The phase of a build that progress observers see.
 const COPYING: &str = "copying rules";
 
 /// An inner engine, the master list and the update nodes.
@@ -74,26 +73,26 @@ pub(super) struct Paper {
     /// The master list, and the rules' words in the same order.
     ranks: Vec<Winner>,
     words: Vec<u64>,
-    /// What is known of a rule by its id.
+    /// The priority and action of each rule, by id.
     by_id: ById,
-    /// Over the old rules: the rule of old index i has id i - 1.
+    /// Built over the old rules: the rule with old index i has id i - 1.
     inner: Box<dyn Classifier>,
     inner_bytes: usize,
     /// The ranks of the old rules, best first.
     old: Vec<Winner>,
     /// The update buffer.
     nodes: Vec<Node>,
-    /// Updates since the last rebuild, and how many there may be.
+    /// The number of updates since the last rebuild, and the largest number allowed.
     updates: usize,
     delta: usize,
-    /// No rebuild is tried before so many updates.
+    /// The number of updates before the next rebuild is tried.
     patience: usize,
     rebuilds: usize,
 }
 
 type ById = HashMap<RuleId, Known, MapState>;
 
-/// Ranks and words of the rules, best first, and what is known by id.
+/// Ranks and words of the rules, best first, and priorities and actions by id.
 type MasterList = (Vec<Winner>, Vec<u64>, ById);
 
 #[derive(Clone, Copy)]
@@ -102,7 +101,7 @@ struct Known {
     action: ActionId,
 }
 
-/// What changed at an old rule and right before it.
+/// Changes at an old rule and directly before it.
 struct Node {
     index: usize,
     deleted: bool,
@@ -110,9 +109,9 @@ struct Node {
     inserted: Vec<(Winner, Box<[u64]>)>,
 }
 
-/// What a walk through the nodes came to.
+/// The result of a walk through the nodes.
 enum Found {
-    /// The rule at an index of the master list, from 1.
+    /// The rule at an index of the master list, counted from 1.
     Index(usize),
     /// The rule was deleted: search from that index on.
     SearchFrom(usize),
@@ -120,7 +119,7 @@ enum Found {
 }
 
 impl Paper {
-    /// The bytes of that many rules beside the inner engine.
+    /// Bytes of `rules` rules, without the inner engine.
     pub(super) fn bytes_of(schema: &Schema, rules: usize) -> usize {
         let words = bytes_of::<u64>(rules.saturating_mul(schema.rule_words()));
         let ranks = 2 * bytes_of::<Winner>(rules);
@@ -132,24 +131,24 @@ impl Paper {
         PackedRule::new(&self.schema, &self.words[place * words..][..words])
     }
 
-    /// The place of a rule in the master list, or the one where it would be.
+    /// Returns the place of a rule in the master list, or its place if it were inserted.
     fn place(&self, rank: Winner) -> usize {
         self.ranks.partition_point(|other| other.beats(rank))
     }
 
-    /// The rules that a node has, as they are compared.
+    /// Returns the rules of a node.
     fn inserted<'a>(&'a self, node: &'a Node) -> impl Iterator<Item = PackedRule<'a>> {
         let words = node.inserted.iter();
         words.map(|(_, words)| PackedRule::new(&self.schema, words))
     }
 
-    /// The old index of the inner engine's outcome, N + 1 for none.
+    /// Returns the old index of the inner engine's outcome, N + 1 for a miss.
     fn old_index(&self, found: Winner) -> usize {
         (found.rule()).map_or(self.old.len(), RuleId::index) + 1
     }
 
-    /// Algorithm 3 from line 5 on: the index that a rule has now. `visit` is told
-    /// of each comparison with an inserted rule, and what came of it.
+    /// Algorithm 3 from line 5 on: returns the current index of a rule. Calls `visit`
+    /// for each comparison with an inserted rule, with the outcome.
     fn correct(
         &self,
         key: &[u64],
@@ -177,7 +176,8 @@ impl Paper {
         Found::Index(found + inserted - deleted)
     }
 
-    /// What a rule of the inner engine is called, a miss if it is gone.
+    /// Returns the rank of a rule of the inner engine, or a miss if the rule was
+    /// deleted.
     fn now(&self, named: RuleId) -> Winner {
         let rank = self.old[named.index()];
         let node = (self.nodes).binary_search_by_key(&(named.index() + 1), |node| node.index);
@@ -187,14 +187,14 @@ impl Paper {
         }
     }
 
-    /// The rule of the master list that the inner engine's outcome stands for.
+    /// Returns the rule of the master list for the inner engine's outcome.
     fn resolve(&self, key: &[u64], found: Winner) -> Winner {
         match self.correct(key, self.old_index(found), |_, _, _| ()) {
             Found::Index(index) => self.ranks[index - 1],
             Found::SearchFrom(index) => {
-                let places = index - 1..self.ranks.len();
-                let mut places = places.filter(|&place| self.rule(place).matches(key));
-                places
+                let candidates = index - 1..self.ranks.len();
+                let mut candidates = candidates.filter(|&place| self.rule(place).matches(key));
+                candidates
                     .next()
                     .map_or(Winner::MISS, |place| self.ranks[place])
             }
@@ -202,22 +202,26 @@ impl Paper {
         }
     }
 
-    /// The node of an old index, made if there is none.
+    /// Returns the node of an old index; makes it if there is none.
     fn node(&mut self, index: usize) -> &mut Node {
-        let at = self.nodes.partition_point(|node| node.index < index);
-        if self.nodes.get(at).is_none_or(|node| node.index != index) {
+        let position = self.nodes.partition_point(|node| node.index < index);
+        if self
+            .nodes
+            .get(position)
+            .is_none_or(|node| node.index != index)
+        {
             let node = Node {
                 index,
                 deleted: false,
                 inserted: Vec::new(),
             };
-            self.nodes.insert(at, node);
+            self.nodes.insert(position, node);
         }
-        &mut self.nodes[at]
+        &mut self.nodes[position]
     }
 
-    /// Builds an inner engine over the master list. Its rules are named by their
-    /// places and have one priority, so the first that matches wins.
+    /// Builds an inner engine over the master list. The ids of its rules are their
+    /// places, and all have the same priority, so the first matching rule wins.
     fn spawn(
         spec: &EngineSpec,
         schema: &Arc<Schema>,
@@ -302,7 +306,7 @@ impl<const W: usize> Algorithm<W> for Paper {
         let schema = Arc::clone(request.schema());
         let (rules, limits) = (request.rules, *request.limits);
         let (ranks, words, by_id) = Paper::copy(rules, &mut request.monitor())?;
-        // The rules under their places' names, as in a rule set.
+        // Memory for a rule set with places as ids.
         let renamed = Paper::renamed_bytes(&schema, ranks.len());
         request.memory.take(renamed)?;
         let mut counted = Counted::new(request.progress);
@@ -336,33 +340,33 @@ impl<const W: usize> Algorithm<W> for Paper {
     }
 
     fn improve(&self, key: &[u64; W], best: Winner) -> Winner {
-        let found = self.inner.classify_one(key);
-        self.resolve(key, found).or(best)
+        let inner_winner = self.inner.classify_one(key);
+        self.resolve(key, inner_winner).or(best)
     }
 
     fn improve_batch(
         &self,
         keys: &[[u64; W]],
         winners: &mut [Winner],
-        (scratch, found): &mut (Scratch, Vec<Winner>),
+        (scratch, inner_winners): &mut (Scratch, Vec<Winner>),
     ) {
         if keys.is_empty() {
             return;
         }
-        found.clear();
-        found.resize(keys.len(), Winner::MISS);
+        inner_winners.clear();
+        inner_winners.resize(keys.len(), Winner::MISS);
         let slice = KeySlice::new(keys.as_flattened(), W);
-        self.inner.classify_batch(slice, found, scratch);
-        for ((key, winner), &found) in keys.iter().zip(winners).zip(found.iter()) {
-            *winner = self.resolve(key, found).or(*winner);
+        self.inner.classify_batch(slice, inner_winners, scratch);
+        for ((key, winner), &inner_winner) in keys.iter().zip(winners).zip(inner_winners.iter()) {
+            *winner = self.resolve(key, inner_winner).or(*winner);
         }
     }
 
-    /// All that is compared counts, whatever the candidate.
+    /// Counts everything that is compared, whatever the candidate.
     fn improve_masked(&self, key: &[u64; W], best: Winner, mask: &mut [u64; W]) -> Winner {
         let inner = &self.inner;
-        let found = inner.improve_masked(key, Winner::MISS, mask);
-        let outcome = self.correct(key, self.old_index(found), |rule, _, matches| {
+        let inner_winner = inner.improve_masked(key, Winner::MISS, mask);
+        let outcome = self.correct(key, self.old_index(inner_winner), |rule, _, matches| {
             if matches {
                 unwildcard::confirm(rule, key, mask);
             } else {
@@ -389,11 +393,11 @@ impl<const W: usize> Algorithm<W> for Paper {
         winner.or(best)
     }
 
-    /// The inner engine as one table, then the buffer, then what was searched of
-    /// the master list.
+    /// Lists the inner engine's probes, then the buffer, then the searched part of the
+    /// master list.
     fn trace(&self, key: &[u64; W]) -> LookupTrace {
-        let found = self.inner.classify_one(key);
-        let winner = self.resolve(key, found);
+        let inner_winner = self.inner.classify_one(key);
+        let winner = self.resolve(key, inner_winner);
         let mut probes = Vec::new();
         for probe in self.inner.trace(key).probes {
             let compared = probe.compared.iter().map(|rule| self.now(*rule));
@@ -404,7 +408,7 @@ impl<const W: usize> Algorithm<W> for Paper {
             });
         }
         let mut compared = Vec::new();
-        let outcome = self.correct(key, self.old_index(found), |_, rank, _| {
+        let outcome = self.correct(key, self.old_index(inner_winner), |_, rank, _| {
             compared.extend(rank.rule());
         });
         let tables = self.inner.stats().tables;
@@ -467,7 +471,7 @@ impl<const W: usize> Algorithm<W> for Paper {
 }
 
 impl Paper {
-    /// The bytes of the renamed rules that an inner engine is built from.
+    /// Bytes of a rule set with places as ids, for building an inner engine.
     fn renamed_bytes(schema: &Schema, rules: usize) -> usize {
         let row = schema.rule_words() * size_of::<u64>();
         let row = row + size_of::<Winner>() + size_of::<ActionId>() + 2 * size_of::<u32>();
@@ -482,9 +486,9 @@ impl<const W: usize> Updates<W> for Paper {
 
     fn copy_rule(&self, id: RuleId, words: &mut Vec<u64>) -> Option<Priority> {
         let known = self.by_id.get(&id)?;
-        let place = self.place(Winner::new(known.priority, id));
+        let index = self.place(Winner::new(known.priority, id));
         let width = self.schema.rule_words();
-        words.extend_from_slice(&self.words[place * width..][..width]);
+        words.extend_from_slice(&self.words[index * width..][..width]);
         Some(known.priority)
     }
 
@@ -503,15 +507,15 @@ impl<const W: usize> Updates<W> for Paper {
         };
         entry.insert(Known::of(rule));
         let rank = rule.winner();
-        let place = self.place(rank);
-        self.ranks.insert(place, rank);
-        let row = place * self.schema.rule_words();
+        let index = self.place(rank);
+        self.ranks.insert(index, rank);
+        let row = index * self.schema.rule_words();
         self.words.splice(row..row, rule.words().iter().copied());
 
         let next_old = self.old.partition_point(|old| old.beats(rank)) + 1;
         let inserted = &mut self.node(next_old).inserted;
-        let at = inserted.partition_point(|(other, _)| other.beats(rank));
-        inserted.insert(at, (rank, rule.words().into()));
+        let position = inserted.partition_point(|(other, _)| other.beats(rank));
+        inserted.insert(position, (rank, rule.words().into()));
         true
     }
 
@@ -521,15 +525,15 @@ impl<const W: usize> Updates<W> for Paper {
             return false;
         };
         let rank = Winner::new(known.priority, id);
-        let place = self.place(rank);
-        self.ranks.remove(place);
+        let index = self.place(rank);
+        self.ranks.remove(index);
         let width = self.schema.rule_words();
-        self.words.drain(place * width..(place + 1) * width);
-        let left = self.ranks.len();
-        if left * 5 < self.ranks.capacity() * 2 {
-            self.ranks.shrink_to(left / 2 * 3);
-            self.words.shrink_to(left / 2 * 3 * width);
-            self.by_id.shrink_to(left / 2 * 3);
+        self.words.drain(index * width..(index + 1) * width);
+        let remaining = self.ranks.len();
+        if remaining * 5 < self.ranks.capacity() * 2 {
+            self.ranks.shrink_to(remaining / 2 * 3);
+            self.words.shrink_to(remaining / 2 * 3 * width);
+            self.by_id.shrink_to(remaining / 2 * 3);
         }
 
         let index = self.old.partition_point(|old| old.beats(rank)) + 1;
@@ -550,8 +554,8 @@ impl<const W: usize> Updates<W> for Paper {
 
     fn settle(&mut self, changes: usize) {
         self.updates += changes;
-        let gone = self.old.len() > self.ranks.len() / 4 * 5 + 16;
-        let due = self.updates > self.delta || gone;
+        let is_sparse = self.old.len() > self.ranks.len() / 4 * 5 + 16;
+        let due = self.updates > self.delta || is_sparse;
         if due && self.updates >= self.patience && self.rebuild_now(&mut NoProgress).is_err() {
             self.patience = self.updates * 2;
         }

@@ -19,29 +19,29 @@ use crate::rule::RuleId;
 use crate::ruleset::RuleSet;
 use crate::seed::MapState;
 
-/// What progress observers are told.
+/// The phase that progress observers see.
 const HASHING: &str = "hashing rules";
 
-/// Rules copied with each look.
-const LOOKED_AT: usize = 1 << 9;
+/// The number of rules copied with each look.
+const RULES_PER_LOOK: usize = 1 << 9;
 
-/// Rules, copied some at a time from the last to the first, and what to build
-/// over them.
+/// Rules, copied some at a time from the last to the first, and the inner engine's
+/// specification.
 struct Copied {
     spec: EngineSpec,
     settings: Settings,
     limits: Limits,
     rules: RuleSet,
-    /// Places from here on have been copied.
+    /// Places from this one on have been copied.
     below: usize,
 }
 
 /// A new inner engine.
 pub(super) struct Plan {
     pub(super) engine: Arc<dyn Classifier>,
-    /// The changes that may wait beside it.
+    /// The number of changes that may be pending with it.
     pub(super) delta: usize,
-    /// The hash of each rule that it has.
+    /// The hash of each of its rules.
     pub(super) hashes: HashMap<RuleId, u64, MapState>,
 }
 
@@ -70,8 +70,7 @@ impl Contents for Copied {
 }
 
 impl Reoptimise for Buffered {
-    /// In changes: those that wait make a rebuild due when there are more than
-    /// delta.
+    /// The drift in changes: a rebuild is due when more than δ changes are pending.
     #[allow(clippy::cast_precision_loss)] // at most 2^32 changes
     fn drift(&self) -> Drift {
         let fitted = 2.0 * (self.delta() as f64 + 1.0);
@@ -93,12 +92,12 @@ impl Reoptimise for Buffered {
         });
         copied.below = self
             .master
-            .copy_some(copied.below, LOOKED_AT, &mut copied.rules);
+            .copy_some(copied.below, RULES_PER_LOOK, &mut copied.rules);
         copied.below == 0 && snapshot.complete()
     }
 
-    /// A plan for other rules changes nothing, and neither does one whose snapshot
-    /// is older than what the engine knows of changes.
+    /// Changes nothing if the plan is for other rules, or if the log no longer has the
+    /// changes since its snapshot.
     fn install(&mut self, plan: &LookupPlan) -> bool {
         let Some(new) = plan.get::<Plan>(ENGINE.name, self.master.schema()) else {
             return false;
@@ -107,7 +106,7 @@ impl Reoptimise for Buffered {
         true
     }
 
-    /// Plans are installed at once.
+    /// Does nothing: plans are installed immediately.
     fn step(&mut self, _: usize) -> bool {
         false
     }

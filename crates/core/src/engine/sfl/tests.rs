@@ -1,6 +1,6 @@
-//! What the shared tests cannot see: when the inner engine is built anew, plans
-//! that were made beside updates or for other rules, inner engines that cannot
-//! hide rules, and the indices of the published form.
+//! Tests of properties that the shared tests cannot see: when the inner engine is
+//! rebuilt, plans made during updates or for other rules, inner engines that cannot hide
+//! rules, and the indices of the published form.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ use crate::schema::{Field, MatchKind, Schema};
 use crate::seed::splitmix;
 use crate::transaction::Transaction;
 
-/// A list of rules that cannot be hidden.
+/// An engine that cannot hide rules.
 struct List(RuleSet);
 
 impl<const W: usize> Algorithm<W> for List {
@@ -95,7 +95,7 @@ fn spec(text: &str) -> EngineSpec {
     }
 }
 
-/// A range beside a field of masks.
+/// A range field and a field with masks.
 fn schema() -> std::sync::Arc<Schema> {
     let fields = vec![
         Field::new("range", 12, MatchKind::Range),
@@ -104,7 +104,7 @@ fn schema() -> std::sync::Arc<Schema> {
     Schema::new("two", fields).unwrap()
 }
 
-/// A classifier beside the rules that it should have.
+/// A classifier, and the rules that it should have.
 struct World {
     subject: Box<dyn Classifier>,
     rules: BTreeMap<RuleId, Rule>,
@@ -161,7 +161,7 @@ impl World {
         self.subject.as_dynamic().unwrap()
     }
 
-    /// Puts a rule in, removes it, or makes it another.
+    /// Inserts a rule, removes it, or replaces it.
     fn change(&mut self, numbers: u64) {
         let number = u32::try_from(self.below(numbers)).unwrap();
         let id = RuleId::new(number).unwrap();
@@ -210,7 +210,7 @@ impl World {
         self.metric("rules in the update buffer") + self.metric("deleted rules in the inner engine")
     }
 
-    /// Compares lookups of all kinds with a search through all rules.
+    /// Compares lookups of all kinds with a search of all rules.
     fn check(&mut self) {
         let mut keys = KeyVec::new(&schema());
         for _ in 0..60 {
@@ -238,7 +238,7 @@ impl World {
             let mut mask = vec![0; key.len()];
             let masked = self.subject.classify_masked(key, &mut mask);
             assert_eq!(masked, winner);
-            // What the outcome does not depend on may be anything.
+            // Bits on which the outcome does not depend may have any value.
             let other: Vec<u64> = key.iter().zip(&mask).map(|(k, m)| k & m).collect();
             assert_eq!(expected(&other), winner, "{mask:x?}");
         }
@@ -304,8 +304,8 @@ fn beside_updates_the_caller_rebuilds_and_in_the_end_the_engine() {
     assert!(!is_due(&mut world));
 }
 
-/// Changes of all kinds while rules are copied, while the plan is computed, and
-/// of the same rules several times.
+/// Changes of all kinds while rules are copied and while the plan is computed, also
+/// several changes of the same rules.
 #[test]
 fn plans_are_made_beside_updates() {
     for (seed, inner) in (1..).zip(["bit-vector", "list", "bit-vector", "list"]) {
@@ -338,21 +338,21 @@ fn plans_for_other_rules_or_out_of_date_change_nothing() {
         let snapshot = world.engine().reoptimise().unwrap().snapshot();
         snapshot.compute(&mut NoProgress).unwrap().unwrap()
     };
-    // Of the same number of changes, and not the same rules.
+    // A plan with the same number of changes, but for other rules.
     (0..30).for_each(|_| world.change(200));
     (0..30).for_each(|_| other.change(200));
     let foreign = plan(&mut other);
     assert!(world.engine().reoptimise_mut().unwrap().install(&foreign));
     assert_eq!(world.metric("rebuilds"), 0);
     world.check();
-    // More changes since than there are rules.
+    // More changes since the snapshot than there are rules.
     let old = plan(&mut world);
     (0..900).for_each(|_| world.change(200));
     let rebuilds = world.metric("rebuilds");
     assert!(world.engine().reoptimise_mut().unwrap().install(&old));
     assert_eq!(world.metric("rebuilds"), rebuilds);
     world.check();
-    // From before the plan that was installed last.
+    // A plan from before the plan that was installed last.
     let (old, new) = (plan(&mut world), plan(&mut world));
     world.change(200);
     assert!(world.engine().reoptimise_mut().unwrap().install(&new));
@@ -363,7 +363,7 @@ fn plans_for_other_rules_or_out_of_date_change_nothing() {
     world.check();
 }
 
-/// A plan that two classifiers install hides rules in each of them alone.
+/// A plan that two classifiers install hides rules in each of them separately.
 #[test]
 fn what_one_classifier_hides_another_one_has() {
     for inner in ["bit-vector", "list"] {
@@ -413,7 +413,7 @@ fn the_threshold_weighs_waiting_against_rebuilding() {
     assert_eq!(delta("sfl(bit-vector):delta=0", 20), 0);
 }
 
-/// Exact rules of one field, named by the figures of [SFL17] §IV.
+/// Exact rules of one field, with the names in the figures of [SFL17] §IV.
 fn figure(text: &str) -> (Box<dyn Classifier>, impl Fn(&dyn Classifier, u64) -> u32) {
     let field = Field::new("h", 8, MatchKind::Range);
     let schema = Schema::new("one", vec![field]).unwrap();
@@ -438,7 +438,7 @@ fn figure(text: &str) -> (Box<dyn Classifier>, impl Fn(&dyn Classifier, u64) -> 
     (built.unwrap(), lookup)
 }
 
-/// A rule before the third, and then the second deleted.
+/// A rule is inserted before the third, then the second is deleted.
 #[test]
 fn the_figures_of_the_paper_hold() {
     for text in ["sfl(bit-vector):form=paper", "sfl(bit-vector)"] {
@@ -463,7 +463,7 @@ fn the_figures_of_the_paper_hold() {
         assert_eq!(all(built.as_ref()), [1, 2, 3, 9, 4]);
         remove(&mut built, 2);
         assert_eq!(all(built.as_ref()), [1, 4, 3, 9, 4]);
-        // Between a rule that was inserted and one that is deleted since.
+        // Between an inserted rule and a rule deleted later.
         remove(&mut built, 3);
         add(&mut built, 8, 76, 2, 2);
         assert_eq!(all(built.as_ref()), [1, 4, 4, 8, 4]);

@@ -4,7 +4,7 @@ use crate::rule::RuleRef;
 use crate::ruleset::RuleSet;
 use crate::schema::{FieldId, Schema};
 
-/// Some of the four classes, a bit for each.
+/// A set of the four classes, with a bit for each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Subset(u8);
 
@@ -21,24 +21,24 @@ impl Subset {
     }
 }
 
-/// The two fields, and so the class of each rule: 1 if it is large in the first,
-/// and 2 more if it is large in the second.
+/// The two fields, which determine the class of each rule: 1 if it is large in the
+/// first, plus 2 if it is large in the second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Classes {
     fields: [Option<FieldId>; 2],
 }
 
-/// Whether a rule matches more values of a field than half of its bits tell apart.
+/// True if a rule matches more than 2^(bits / 2) values of a field.
 fn is_large(schema: &Schema, rule: &RuleRef<'_>, field: FieldId) -> bool {
     let (low, high) = rule.ends(field);
     (high - low) >> (schema.field(field).width() / 2) > 0
 }
 
-/// A class with fewer rules than this share of all has no tree of its own.
-const SHARE: usize = 32;
+/// A class with less than 1 / `MIN_CLASS_SHARE` of all rules has no tree of its own.
+const MIN_CLASS_SHARE: usize = 32;
 
 impl Classes {
-    /// By the two widest fields in which some rules are large and some are small.
+    /// Classes by the two widest fields that have both large and small rules.
     pub(super) fn of(rules: &RuleSet, some: &[u32]) -> Classes {
         let schema = rules.schema();
         let mut fields: Vec<FieldId> = schema.field_ids().collect();
@@ -63,19 +63,19 @@ impl Classes {
         first | second << 1
     }
 
-    /// Whether a rule is in one of some classes.
+    /// True if the subset has a rule's class.
     pub(super) fn has(&self, subset: Subset, rule: &RuleRef<'_>) -> bool {
         subset == Subset::ALL || subset.has(self.class(rule))
     }
 
-    /// Which of some rules are in some classes.
+    /// Returns the rules of `some` whose class is in the subset.
     pub(super) fn only(&self, rules: &RuleSet, some: &[u32], subset: Subset) -> Vec<u32> {
-        let is_of = |at: &u32| self.has(subset, &rules.rule(*at as usize));
-        some.iter().copied().filter(is_of).collect()
+        let is_in_subset = |at: &u32| self.has(subset, &rules.rule(*at as usize));
+        some.iter().copied().filter(is_in_subset).collect()
     }
 
-    /// Ways to part rules: not at all, by one field, by the other, by both. A class
-    /// with few rules goes with those that are large in both.
+    /// Returns the ways to divide rules: not at all, by either field, by both. A class
+    /// with few rules joins the rules that are large in both fields.
     pub(super) fn ways(&self, rules: &RuleSet, some: &[u32]) -> Vec<Vec<Subset>> {
         let mut counts = [0; 4];
         for &at in some {
@@ -89,23 +89,26 @@ impl Classes {
             &[1, 2, 4, 8],
         ] {
             let mut way = Vec::new();
-            let mut rest = Subset::NONE;
+            let mut rest_subset = Subset::NONE;
             for &part in parts {
                 let part = Subset(part);
                 let rules = (0..4).filter(|&class| part.has(class));
                 let rules: usize = rules.map(|class| counts[class]).sum();
-                if rules * SHARE >= some.len().max(1) && !part.has(3) {
+                if rules * MIN_CLASS_SHARE >= some.len().max(1) && !part.has(3) {
                     way.push(part);
                 } else {
-                    rest = rest.or(part);
+                    rest_subset = rest_subset.or(part);
                 }
             }
-            let of_rest = (0..4).filter(|&class| rest.has(class));
-            let of_rest: usize = of_rest.map(|class| counts[class]).sum();
-            // Few rules of the rest go with the first part, as no other is wanted.
+            let rest_rules = (0..4).filter(|&class| rest_subset.has(class));
+            let rest_rules: usize = rest_rules.map(|class| counts[class]).sum();
+            // If the rest has few rules, it joins the first part instead of having a
+            // tree.
             match way.first_mut() {
-                Some(first) if of_rest * SHARE < some.len() => *first = first.or(rest),
-                _ => way.push(rest),
+                Some(first) if rest_rules * MIN_CLASS_SHARE < some.len() => {
+                    *first = first.or(rest_subset)
+                }
+                _ => way.push(rest_subset),
             }
             if !ways.contains(&way) {
                 ways.push(way);

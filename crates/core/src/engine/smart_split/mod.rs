@@ -1,16 +1,16 @@
-//! `smart-split`: one decision tree or several, of the kinds that are predicted to
-//! be fastest.
+//! `smart-split`: one or several decision trees, of the kinds with the fastest predicted
+//! lookups.
 //!
 //! # Idea
-//! Decision trees copy rules where nodes are cut, most where some rules are wide
-//! in one field and others in another: no field can be cut without copying many.
-//! Parted into sets of rules that are alike, each with a tree of its own, they fit
-//! smaller trees, but a lookup searches several. Which is better depends on the
-//! rules, so it is predicted from a sample of them.
+//! Decision trees copy rules when they cut nodes. Most copies arise if some rules are
+//! wide in one field and others in another: a cut in any field copies many rules.
+//! Dividing rules into sets of similar rules, each with a tree of its own, makes smaller
+//! trees, but a lookup searches several. Which is faster depends on the rules, so it is
+//! predicted from a sample.
 //!
 //! # Data layout
 //! ```text
-//! trees:   [ hyper-split or hyper-cuts, with its rules ] …   that of the best rule first
+//! trees:   [ hyper-split or hyper-cuts, with its rules ] …   best rule first
 //! best:    [ rank of the tree's best rule ] …
 //! ```
 //!
@@ -18,14 +18,14 @@
 //! ```text
 //! fields = the two widest in which some rules are large and others small: an
 //!          interval of more than 2^(bits / 2) values is large
-//! ways:    all rules in one set; parted by the first field; by the second; by both
+//! ways:    all rules in one set; split by the first field; by the second; by both
 //! for each way, each set: build a tree of each kind over a sample of 512 rules,
-//!          predict memory, depth and list of the whole tree, and so its lookups
+//!          predict memory, depth and list of the whole tree, and from them its lookups
 //! take the way and the kinds with the fastest lookups
 //! build each tree over its rules
 //! ```
-//! Classes with less than a thirty-second of the rules have no tree of their own:
-//! they go with the rules that are large in both fields.
+//! A class with less than 1/32 of the rules has no tree of its own: it joins the rules
+//! that are large in both fields.
 //!
 //! # Lookup
 //! ```text
@@ -33,22 +33,21 @@
 //!     stop if the winner is better than the tree's best rule
 //!     improve the winner by the tree
 //! ```
-//! A batch goes through one tree after the other, without the headers whose winner
-//! a tree cannot improve.
+//! A batch visits the trees one after the other, and skips keys whose winner a tree
+//! cannot improve.
 //!
 //! # Cost
-//! Those of the trees together. Choosing takes some tens of milliseconds whatever
-//! the number of rules. Updates are not taken; `hide` takes O(log n).
+//! The sum of the trees' costs. The choice takes some tens of milliseconds, whatever the
+//! number of rules. The engine takes no updates; `hide` takes O(log n).
 //!
 //! # Where we differ from the paper, and why
-//! He et al. predict memory from counts of rules that are large or small in the
-//! addresses, since their trees are not bounded; what decides between one tree and
-//! several is a limit on memory. Our trees are bounded (`places`), so too much
-//! copying shows as long lists: the prediction is of lookups, in which memory
-//! counts as what reading a node costs, and comes from trees over a sample.
-//! They choose between HyperSplit and HyperCuts by how uniform small intervals are;
-//! we by the same prediction for both.
-//! Fields are any two of the schema, not the addresses only.
+//! He et al. predict memory from the numbers of rules that are large or small in the
+//! addresses. Their trees are not bounded, so memory decides between one tree and
+//! several. Our trees are bounded (`places`), so copying rules makes lists longer. We
+//! predict lookups from trees over a sample; memory counts as the cost of reading a
+//! node. They choose between HyperSplit and HyperCuts by the uniformity of small
+//! intervals; we use the same prediction for both. Our two fields may be any of the
+//! schema, not only addresses.
 //!
 //! # References
 //! [HXSM14]; [TM19] §IV.D.
@@ -80,7 +79,7 @@ use crate::ruleset::RuleSet;
 use classes::Subset;
 use plan::{Kind, Plan, Rules};
 
-/// What progress observers are told.
+/// The phase that progress observers see.
 const CHOOSING: &str = "choosing trees";
 
 /// The registry entry.
@@ -126,7 +125,7 @@ fn check_rules(rules: usize) -> Result<(), BuildError> {
     Ok(())
 }
 
-/// Choosing builds about so many times as many trees over a sample as there will be.
+/// The work of choosing, in builds of all chosen trees over a sample.
 const CHOOSING_BUILDS: f64 = 4.0;
 
 #[allow(clippy::cast_precision_loss)] // an estimate
@@ -140,7 +139,7 @@ fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildError> {
     let predicted = unwatched(|monitor| {
         let plan = Plan::choose(spec, rules, monitor)?;
         let mut predicted = plan.predict(spec, rules, monitor)?;
-        let choosing = CHOOSING_BUILDS * plan::SAMPLE as f64 / rules.count.max(1) as f64;
+        let choosing = CHOOSING_BUILDS * plan::SAMPLE_RULES as f64 / rules.count.max(1) as f64;
         predicted.build = predicted.build * (1.0 + choosing);
         predicted.bytes += container_bytes(plan.trees.len());
         Ok(predicted)
@@ -162,7 +161,7 @@ enum Tree {
     Cuts(HyperCuts),
 }
 
-/// Calls a method of the tree, whatever its kind.
+/// Calls a method of a tree of either kind.
 macro_rules! of_tree {
     ($tree:expr, $inner:ident => $call:expr) => {
         match $tree {
@@ -172,16 +171,16 @@ macro_rules! of_tree {
     };
 }
 
-/// Trees, that of the best rule first.
+/// The trees, best rule first.
 #[derive(Clone)]
 struct SmartSplit {
     trees: Vec<Tree>,
-    /// The best rule of each.
+    /// The best rule of each tree.
     best: Vec<Winner>,
     plan: Plan,
 }
 
-/// Headers of a batch whose winner a tree may improve.
+/// Keys of a batch whose winner a tree may improve.
 #[derive(Default)]
 struct Left<const W: usize> {
     keys: Vec<[u64; W]>,
@@ -189,13 +188,13 @@ struct Left<const W: usize> {
     at: Vec<usize>,
 }
 
-/// Bytes of the lists of so many trees.
+/// Bytes of the lists for `trees` trees.
 fn container_bytes(trees: usize) -> usize {
     bytes_of::<Tree>(trees) + bytes_of::<Winner>(trees) + bytes_of::<(Subset, Kind)>(trees)
 }
 
 impl Tree {
-    /// Builds a tree over some classes of the rules.
+    /// Builds a tree over the rules of a subset.
     fn build(
         spec: &EngineSpec,
         rules: &RuleSet,
@@ -205,21 +204,21 @@ impl Tree {
         monitor: &mut Monitor<'_>,
     ) -> Result<Tree, BuildError> {
         let indices = (0..=u32::MAX).take(rules.len());
-        let is_of = |at: &u32| plan.classes.has(subset, &rules.rule(*at as usize));
+        let is_in_subset = |at: &u32| plan.classes.has(subset, &rules.rule(*at as usize));
         let mut count = 0;
         for at in indices.clone() {
-            count += usize::from(is_of(&at));
+            count += usize::from(is_in_subset(&at));
             monitor.work(1)?;
         }
-        let some = indices.filter(is_of);
-        let rules = RankedRules::build_some(rules, count, some, limits, monitor)?;
+        let chosen = indices.filter(is_in_subset);
+        let rules = RankedRules::build_some(rules, count, chosen, limits, monitor)?;
         Ok(match kind {
             Kind::Split => Tree::Split(HyperSplit::over(spec, rules, limits, monitor)?),
             Kind::Cuts => Tree::Cuts(HyperCuts::over(spec, rules, limits, monitor)?),
         })
     }
 
-    /// The best rule, hidden or not.
+    /// Returns the best rule, hidden or not.
     fn best(&self) -> Winner {
         let rules = of_tree!(self, tree => tree.ranked());
         if rules.len() == 0 {
@@ -239,7 +238,7 @@ impl Tree {
 }
 
 impl SmartSplit {
-    /// How many trees there are of a kind.
+    /// The number of trees of a kind.
     fn count(&self, kind: Kind) -> usize {
         self.plan.trees.iter().filter(|tree| tree.1 == kind).count()
     }
@@ -253,13 +252,13 @@ impl<const W: usize> Algorithm<W> for SmartSplit {
         check_rules(rules.len())?;
         let mut monitor = request.monitor();
         monitor.begin(CHOOSING, 0)?;
-        let some: Vec<u32> = sample_of(rules.len()).collect();
-        let of = Rules {
+        let sample: Vec<u32> = sample_of(rules.len()).collect();
+        let sampled = Rules {
             rules,
-            some: &some,
+            some: &sample,
             count: rules.len(),
         };
-        let plan = monitor.aside(|monitor| Plan::choose(spec, of, monitor))?;
+        let plan = monitor.aside(|monitor| Plan::choose(spec, sampled, monitor))?;
         let mut held = container_bytes(plan.trees.len());
         monitor.memory().keep(held)?;
         let mut trees = Vec::with_capacity(plan.trees.len());
@@ -290,19 +289,19 @@ impl<const W: usize> Algorithm<W> for SmartSplit {
         winner
     }
 
-    fn improve_batch(&self, keys: &[[u64; W]], winners: &mut [Winner], left: &mut Left<W>) {
-        left.make_room(keys.len());
+    fn improve_batch(&self, keys: &[[u64; W]], winners: &mut [Winner], improvable: &mut Left<W>) {
+        improvable.make_room(keys.len());
         for (tree, of_tree) in self.trees.iter().zip(&self.best) {
             if winners.iter().all(|winner| of_tree.beats(*winner)) {
                 of_tree!(tree, tree => tree.improve_batch(keys, winners, &mut ()));
                 continue;
             }
-            left.fill(keys, winners, *of_tree);
-            if left.at.is_empty() {
+            improvable.fill(keys, winners, *of_tree);
+            if improvable.at.is_empty() {
                 break;
             }
-            of_tree!(tree, tree => tree.improve_batch(&left.keys, &mut left.winners, &mut ()));
-            for (&at, &winner) in left.at.iter().zip(&left.winners) {
+            of_tree!(tree, tree => tree.improve_batch(&improvable.keys, &mut improvable.winners, &mut ()));
+            for (&at, &winner) in improvable.at.iter().zip(&improvable.winners) {
                 winners[at] = winner;
             }
         }
@@ -319,29 +318,29 @@ impl<const W: usize> Algorithm<W> for SmartSplit {
         winner
     }
 
-    /// The probes of each tree, one tree after the other. Trees that cannot hold a
-    /// better rule are left out.
+    /// Lists the probes of each tree, one tree after the other, without the trees that
+    /// cannot have a better rule.
     fn trace(&self, key: &[u64; W]) -> LookupTrace {
-        let mut all = LookupTrace {
+        let mut total = LookupTrace {
             probes: Vec::new(),
             tables: 0,
             winner: Winner::MISS,
         };
         for (tree, of_tree) in self.trees.iter().zip(&self.best) {
-            if !of_tree.beats(all.winner) {
+            if !of_tree.beats(total.winner) {
                 break;
             }
             let trace = of_tree!(tree, tree => Algorithm::<W>::trace(tree, key));
             for mut probe in trace.probes {
-                probe.table += all.tables;
-                all.probes.push(probe);
+                probe.table += total.tables;
+                total.probes.push(probe);
             }
-            all.tables += trace.tables;
-            if trace.winner.beats(all.winner) {
-                all.winner = trace.winner;
+            total.tables += trace.tables;
+            if trace.winner.beats(total.winner) {
+                total.winner = trace.winner;
             }
         }
-        all
+        total
     }
 
     fn rules(&self) -> usize {
@@ -360,7 +359,7 @@ impl<const W: usize> Algorithm<W> for SmartSplit {
 
     fn metrics(&self) -> Vec<Metric> {
         let outlines = self.trees.iter().map(Tree::outline);
-        let most = |of: fn(&Outline) -> usize| outlines.clone().map(of).max().unwrap_or(0);
+        let max_of = |size: fn(&Outline) -> usize| outlines.clone().map(size).max().unwrap_or(0);
         let predicted = &self.plan.predicted;
         let predicted_ns = Machine::default().ns(&predicted.batch);
         vec![
@@ -371,8 +370,8 @@ impl<const W: usize> Algorithm<W> for SmartSplit {
             Metric::bytes("predicted bytes", predicted.bytes),
             Metric::nanoseconds("predicted lookup", predicted_ns),
             Metric::nanoseconds("predicted lookup, one tree", self.plan.one_tree_ns),
-            Metric::count("depth", most(|outline| outline.depth)),
-            Metric::count("longest list", most(|outline| outline.longest)),
+            Metric::count("depth", max_of(|outline| outline.depth)),
+            Metric::count("longest list", max_of(|outline| outline.longest)),
         ]
     }
 
@@ -387,7 +386,7 @@ impl<const W: usize> Algorithm<W> for SmartSplit {
 }
 
 impl<const W: usize> Left<W> {
-    /// Makes room for a batch, so that later ones of its size allocate nothing.
+    /// Reserves memory for a batch, so that later batches of its size allocate nothing.
     fn make_room(&mut self, headers: usize) {
         self.clear();
         self.keys.reserve(headers);
@@ -401,7 +400,7 @@ impl<const W: usize> Left<W> {
         self.at.clear();
     }
 
-    /// The headers whose winner is worse than a rule.
+    /// Collects the keys whose winner is worse than `best`.
     fn fill(&mut self, keys: &[[u64; W]], winners: &[Winner], best: Winner) {
         self.clear();
         for (at, (key, winner)) in keys.iter().zip(winners).enumerate() {

@@ -1,4 +1,4 @@
-//! Which trees there are to be: what each way would cost, and the cheapest.
+//! Planning: predicts the lookups of each way to divide rules, and chooses the fastest.
 
 use super::classes::{Classes, Subset};
 use crate::engine::tree::Prediction;
@@ -8,11 +8,11 @@ use crate::machine::Machine;
 use crate::monitor::Monitor;
 use crate::ruleset::RuleSet;
 
-/// The most rules by which ways are compared.
-pub(super) const SAMPLE: usize = 512;
+/// The number of rules in the sample.
+pub(super) const SAMPLE_RULES: usize = 512;
 
-/// Fewer rules have one tree.
-const FEW: usize = 64;
+/// The largest number of rules that get a single tree without a choice.
+const MAX_ONE_TREE_RULES: usize = 64;
 
 /// A kind of tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// What a tree over `count` rules would be, of which there is a sample.
+    /// Predicts a tree over `count` rules from a sample of them.
     fn predict(
         self,
         spec: &EngineSpec,
@@ -38,7 +38,7 @@ impl Kind {
     }
 }
 
-/// Rules that a plan is for: how many, and a sample of them by index in a rule set.
+/// The rules of a plan: their number, and a sample of them by index in a rule set.
 #[derive(Clone, Copy)]
 pub(super) struct Rules<'a> {
     pub(super) rules: &'a RuleSet,
@@ -46,20 +46,20 @@ pub(super) struct Rules<'a> {
     pub(super) count: usize,
 }
 
-/// The trees that are to be.
+/// The planned trees.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Plan {
     pub(super) classes: Classes,
-    /// Which rules each has, and its kind.
+    /// The classes of each tree, and its kind.
     pub(super) trees: Vec<(Subset, Kind)>,
-    /// What they were predicted to be together; nothing where there was no choice.
+    /// The prediction for all trees together; empty without a choice.
     pub(super) predicted: Prediction,
-    /// What lookups in one tree were predicted to take.
+    /// The predicted time of a lookup in one tree.
     pub(super) one_tree_ns: f64,
 }
 
 impl Plan {
-    /// By how much rules are parted.
+    /// Says how many fields divide the rules.
     pub(super) fn parted_by(&self) -> &'static str {
         match self.trees.len() {
             1 => "nothing",
@@ -68,34 +68,37 @@ impl Plan {
         }
     }
 
-    /// The way with the fastest lookups that the option `trees` allows.
+    /// Returns the way with the fastest lookups that the option `trees` allows.
     ///
     /// # Errors
-    /// Those of a [`Monitor`].
+    /// Errors of the [`Monitor`].
     pub(super) fn choose(
         spec: &EngineSpec,
-        of: Rules<'_>,
+        all_rules: Rules<'_>,
         monitor: &mut Monitor<'_>,
     ) -> Result<Plan, BuildError> {
-        let step = of.some.len().div_ceil(SAMPLE).max(1);
-        let some: Vec<u32> = of.some.iter().copied().step_by(step).collect();
-        let of = Rules { some: &some, ..of };
-        let classes = Classes::of(of.rules, of.some);
-        let one = |kind| Plan {
+        let step = all_rules.some.len().div_ceil(SAMPLE_RULES).max(1);
+        let sample: Vec<u32> = all_rules.some.iter().copied().step_by(step).collect();
+        let sampled = Rules {
+            some: &sample,
+            ..all_rules
+        };
+        let classes = Classes::of(sampled.rules, sampled.some);
+        let one_tree = |kind| Plan {
             classes,
             trees: vec![(Subset::ALL, kind)],
             predicted: Prediction::default(),
             one_tree_ns: 0.0,
         };
         let several = match spec.options().choice("trees") {
-            "hyper-split" => return Ok(one(Kind::Split)),
-            "hyper-cuts" => return Ok(one(Kind::Cuts)),
+            "hyper-split" => return Ok(one_tree(Kind::Split)),
+            "hyper-cuts" => return Ok(one_tree(Kind::Cuts)),
             word => word == "several",
         };
-        if of.count <= FEW {
-            return Ok(one(Kind::Split));
+        if sampled.count <= MAX_ONE_TREE_RULES {
+            return Ok(one_tree(Kind::Split));
         }
-        let mut ways = classes.ways(of.rules, of.some);
+        let mut ways = classes.ways(sampled.rules, sampled.some);
         if several && ways.len() > 1 {
             ways.remove(0);
         }
@@ -106,10 +109,10 @@ impl Plan {
         for way in ways {
             let mut plan = Plan {
                 trees: Vec::new(),
-                ..one(Kind::Split)
+                ..one_tree(Kind::Split)
             };
             for subset in way {
-                let (kind, predicted) = plan.best_kind(spec, of, subset, monitor)?;
+                let (kind, predicted) = plan.best_kind(spec, sampled, subset, monitor)?;
                 plan.trees.push((subset, kind));
                 plan.predicted = plan.predicted.and(predicted);
             }
@@ -128,17 +131,17 @@ impl Plan {
         })
     }
 
-    /// The kind of tree with the fastest lookups for some classes.
+    /// Returns the kind of tree with the fastest lookups for some classes.
     fn best_kind(
         &self,
         spec: &EngineSpec,
-        of: Rules<'_>,
+        rules: Rules<'_>,
         subset: Subset,
         monitor: &mut Monitor<'_>,
     ) -> Result<(Kind, Prediction), BuildError> {
-        let (some, count) = self.part(of, subset);
-        let split = Kind::Split.predict(spec, of.rules, &some, count, monitor)?;
-        let cuts = Kind::Cuts.predict(spec, of.rules, &some, count, monitor)?;
+        let (some, count) = self.part(rules, subset);
+        let split = Kind::Split.predict(spec, rules.rules, &some, count, monitor)?;
+        let cuts = Kind::Cuts.predict(spec, rules.rules, &some, count, monitor)?;
         let machine = Machine::default();
         Ok(if machine.ns(&cuts.batch) < machine.ns(&split.batch) {
             (Kind::Cuts, cuts)
@@ -147,29 +150,29 @@ impl Plan {
         })
     }
 
-    /// What the planned trees would be.
+    /// Predicts the planned trees together.
     ///
     /// # Errors
-    /// Those of a [`Monitor`].
+    /// Errors of the [`Monitor`].
     pub(super) fn predict(
         &self,
         spec: &EngineSpec,
-        of: Rules<'_>,
+        rules: Rules<'_>,
         monitor: &mut Monitor<'_>,
     ) -> Result<Prediction, BuildError> {
-        let mut all = Prediction::default();
+        let mut total = Prediction::default();
         for &(subset, kind) in &self.trees {
-            let (some, count) = self.part(of, subset);
-            all = all.and(kind.predict(spec, of.rules, &some, count, monitor)?);
+            let (some, count) = self.part(rules, subset);
+            total = total.and(kind.predict(spec, rules.rules, &some, count, monitor)?);
         }
-        Ok(all)
+        Ok(total)
     }
 
-    /// The sample's rules of some classes, and how many of all rules these stand
-    /// for.
-    fn part(&self, of: Rules<'_>, subset: Subset) -> (Vec<u32>, usize) {
-        let some = self.classes.only(of.rules, of.some, subset);
-        let share = some.len() as u128 * of.count as u128 / of.some.len().max(1) as u128;
-        (some, usize::try_from(share).expect("at most all rules"))
+    /// Returns the sample's rules of some classes, and the number of all rules that they
+    /// represent.
+    fn part(&self, rules: Rules<'_>, subset: Subset) -> (Vec<u32>, usize) {
+        let sample = self.classes.only(rules.rules, rules.some, subset);
+        let share = sample.len() as u128 * rules.count as u128 / rules.some.len().max(1) as u128;
+        (sample, usize::try_from(share).expect("at most all rules"))
     }
 }

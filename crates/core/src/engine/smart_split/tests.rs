@@ -1,5 +1,5 @@
-//! What the shared tests cannot see: which trees are chosen, what is said about
-//! them, and lookups that go through several.
+//! Tests of properties that the shared tests cannot see: which trees are chosen, their
+//! metrics, and lookups through several trees.
 
 use super::classes::Classes;
 use super::*;
@@ -9,7 +9,7 @@ use crate::rule::FieldMatch;
 use crate::schema::{Field, MatchKind, Schema};
 use crate::seed::splitmix;
 
-/// Rules of which some are small in both of two fields, others in one of them.
+/// Rules of two fields: some are small in both, others in one.
 fn mixed(number: u64) -> RuleSet {
     let mut state = 7;
     let mut below = |bound: u64| u128::from(splitmix(&mut state) % bound);
@@ -57,7 +57,7 @@ fn the_option_says_which_trees_there_are() {
     check(built.as_ref(), &keys, &rules);
 }
 
-/// What lookups would take is said of the choice and of one tree.
+/// Metrics report the predicted lookups of the choice and of one tree.
 #[test]
 fn what_was_predicted_is_reported() {
     let mut state = 7;
@@ -76,7 +76,7 @@ fn what_was_predicted_is_reported() {
         };
         let (chosen, one) = (ns("predicted lookup"), ns("predicted lookup, one tree"));
         assert!(chosen > 0.0, "{option}: {chosen} ns");
-        // Without one tree among the ways, nothing is said of it.
+        // If one tree is not among the ways, no lookups in one tree are reported.
         assert!(
             option == "several" || chosen <= one,
             "{option}: {chosen} ns, {one} ns"
@@ -93,7 +93,7 @@ fn what_was_predicted_is_reported() {
     }
 }
 
-/// Rules of all trees are hidden, and those behind them found.
+/// `hide` hides rules of all trees, and lookups find the next best rules.
 #[test]
 fn rules_are_hidden_whatever_their_tree() {
     let rules = mixed(300);
@@ -113,7 +113,7 @@ fn rules_are_hidden_whatever_their_tree() {
     check(built.as_ref(), &keys, &left);
 }
 
-/// Classes are of the widest fields in which rules differ in size.
+/// Classes depend on the widest fields that have rules of different size.
 #[test]
 fn the_widest_fields_part_rules() {
     let mixed = mixed(64);
@@ -130,7 +130,7 @@ fn the_widest_fields_part_rules() {
         all.sort_unstable();
         assert_eq!(all, some);
     }
-    // All rules alike: there is nothing to part them by.
+    // All rules are alike, so no field divides them.
     let hosts = (0..64).map(|number| vec![range(number, number), ANY]);
     let hosts = rules(&schema(&[16, 16]), hosts);
     let classes = Classes::of(&hosts, &some);

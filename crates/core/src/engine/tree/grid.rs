@@ -1,8 +1,8 @@
 //! Rules in terms of elementary intervals.
 //!
-//! The ends of all rules cut each field into elementary intervals, numbered from
-//! 0. A rule's interval in a field is then a [`Span`] of such numbers, and so is
-//! each side of a node's box.
+//! The ends of all rules cut each field into elementary intervals, numbered from 0. A
+//! rule's interval in a field is a [`Span`] of these numbers, and so is each side of a
+//! node's box.
 
 use crate::engine::ranked::RankedRules;
 use crate::error::BuildError;
@@ -11,31 +11,31 @@ use crate::monitor::Monitor;
 use crate::schema::{FieldId, Schema};
 use crate::sort::sort;
 
-/// What progress observers are told.
+/// The phase that progress observers see.
 const DIVIDING: &str = "dividing fields";
 
 /// Consecutive elementary intervals of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::engine) struct Span {
     pub(in crate::engine) first: u32,
-    /// One past the last.
+    /// One more than the last interval.
     pub(in crate::engine) end: u32,
 }
 
 impl Span {
-    /// Whether any interval is in both.
+    /// True if any interval is in both spans.
     #[inline(always)]
     pub(in crate::engine) fn meets(self, other: Span) -> bool {
         self.first < other.end && other.first < self.end
     }
 
-    /// Whether all intervals of the other one are in this one.
+    /// True if this span has all intervals of the other one.
     #[inline(always)]
     pub(in crate::engine) fn covers(self, other: Span) -> bool {
         self.first <= other.first && other.end <= self.end
     }
 
-    /// The intervals that are in both. There must be some.
+    /// Returns the intervals that are in both spans. There must be at least one.
     #[inline(always)]
     pub(in crate::engine) fn within(self, other: Span) -> Span {
         Span {
@@ -45,30 +45,30 @@ impl Span {
     }
 }
 
-/// A side of a box of which all values have the same upper bits.
+/// A side of a box, whose values all have the same upper bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::engine) struct Side {
-    /// The least value.
+    /// The smallest value.
     pub(in crate::engine) base: u128,
-    /// How many lower bits are not the same.
+    /// The number of lower bits that may differ.
     pub(in crate::engine) free: u32,
     /// The elementary intervals that have any of the values.
     pub(in crate::engine) span: Span,
 }
 
 impl Side {
-    /// The smallest side of this kind that has two values, the smaller one first.
+    /// Returns the smallest such side that contains `low` and `high`; `low` <= `high`.
     pub(in crate::engine) fn around(grid: &Grid, field: usize, low: u128, high: u128) -> Side {
         let free = u128::BITS - (low ^ high).leading_zeros();
         let base = low & !ones(free);
-        let at =
+        let intervals_up_to =
             |value: u128| interval(grid.starts[field].partition_point(|&start| start <= value));
         Side {
             base,
             free,
             span: Span {
-                first: at(base) - 1,
-                end: at(base | ones(free)),
+                first: intervals_up_to(base) - 1,
+                end: intervals_up_to(base | ones(free)),
             },
         }
     }
@@ -80,7 +80,7 @@ impl Side {
     }
 }
 
-/// The lower bits.
+/// Returns a value whose `bits` lowest bits are set.
 #[inline(always)]
 fn ones(bits: u32) -> u128 {
     u128::MAX.checked_shr(u128::BITS - bits).unwrap_or(0)
@@ -90,25 +90,25 @@ fn ones(bits: u32) -> u128 {
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::engine) struct Entry {
     pub(in crate::engine) place: u32,
-    /// Whether worse rules were left out of the list because this one matches
-    /// wherever they do in the node's box.
+    /// True if worse rules were left out of the list because this rule matches every key
+    /// of the node's box that they match.
     pub(in crate::engine) shadows: bool,
-    /// A bit for each field in which the rule does not match all values of the
-    /// node's box. Where there is none, the rule covers the box.
+    /// Bit *n* is set unless the rule matches all values of the node's box in field *n*.
+    /// If no bit is set, the rule covers the box.
     pub(in crate::engine) open: u64,
 }
 
-/// Rules of which a [`Grid`] can be made, by their places: 0 is the best rule.
+/// Rules that a [`Grid`] can be made of, by place: 0 is the best rule.
 pub(in crate::engine) trait Intervals {
     fn schema(&self) -> &Schema;
 
     /// The number of places.
     fn count(&self) -> usize;
 
-    /// The smallest and the largest value that a rule matches in a field.
+    /// Returns the smallest and the largest value that a rule matches in a field.
     fn ends(&self, place: usize, field: FieldId) -> (u128, u128);
 
-    /// Whether a rule matches all values between its ends in a field.
+    /// True if a rule matches all values between its ends in a field.
     fn is_interval(&self, place: usize, field: FieldId) -> bool;
 }
 
@@ -130,35 +130,35 @@ impl Intervals for RankedRules {
     }
 }
 
-/// Rules in terms of elementary intervals.
+/// The rules in terms of elementary intervals.
 pub(in crate::engine) struct Grid {
-    /// The least value of each interval, for each field.
+    /// The smallest value of each interval, for each field.
     starts: Vec<Vec<u128>>,
     /// The largest value of each field.
     most: Vec<u128>,
-    /// Field by field, for each place.
+    /// The spans of each place: one for each field.
     spans: Vec<Span>,
-    /// For each place a bit for each field with a mask that has holes: there the
-    /// rule matches some values of its span only.
+    /// For each place, a bit for each field whose mask has holes: the rule matches only
+    /// some values of its span.
     holes: Vec<u64>,
 }
 
 impl Grid {
-    /// Divides all fields, in a stage of a build. The grid is working memory of
+    /// Divides all fields, as a phase of a build. The grid is working memory of
     /// [`bytes`](Self::bytes), which is counted.
     ///
-    /// A field of more than 64 bits is cut as well where the upper 64 bits of an
-    /// end begin and cease: so a box in which these are not all the same can be
-    /// cut by them alone.
+    /// A field of more than 64 bits is also cut at the first and after the last value
+    /// that shares the upper 64 bits of an end. Then a box whose values differ in the
+    /// upper 64 bits can be cut by these bits alone.
     pub(in crate::engine) fn new(
         rules: &dyn Intervals,
         monitor: &mut Monitor<'_>,
     ) -> Result<Grid, BuildError> {
         let schema = rules.schema();
         let fields = schema.fields().len();
-        let all = rules.count().saturating_mul(fields);
-        monitor.begin(DIVIDING, all)?;
-        let bytes = bytes_of::<Span>(all) + bytes_of::<u64>(rules.count());
+        let span_count = rules.count().saturating_mul(fields);
+        monitor.begin(DIVIDING, span_count)?;
+        let bytes = bytes_of::<Span>(span_count) + bytes_of::<u64>(rules.count());
         monitor
             .memory()
             .take(bytes + bytes_of::<Vec<u128>>(fields) + bytes_of::<u128>(fields))?;
@@ -166,34 +166,35 @@ impl Grid {
         let mut grid = Grid {
             starts: Vec::with_capacity(fields),
             most: Vec::with_capacity(fields),
-            spans: vec![nothing; all],
+            spans: vec![nothing; span_count],
             holes: vec![0; rules.count()],
         };
         for (number, id) in schema.field_ids().enumerate() {
             let starts = starts(rules, id, monitor)?;
-            let most = schema.field(id).max_value();
+            let max_value = schema.field(id).max_value();
             let intervals = interval(starts.len());
             for place in 0..rules.count() {
                 let (low, high) = rules.ends(place, id);
-                let at = |value: u128| interval(starts.partition_point(|&start| start < value));
+                let first_from =
+                    |value: u128| interval(starts.partition_point(|&start| start < value));
                 grid.spans[place * fields + number] = Span {
-                    first: if low == 0 { 0 } else { at(low) },
-                    end: if high == most {
+                    first: if low == 0 { 0 } else { first_from(low) },
+                    end: if high == max_value {
                         intervals
                     } else {
-                        at(high + 1)
+                        first_from(high + 1)
                     },
                 };
                 grid.holes[place] |= u64::from(!rules.is_interval(place, id)) << number;
                 monitor.advance(1)?;
             }
             grid.starts.push(starts);
-            grid.most.push(most);
+            grid.most.push(max_value);
         }
         Ok(grid)
     }
 
-    /// Bytes that the grid takes while building.
+    /// Bytes that the grid takes during a build.
     pub(in crate::engine) fn bytes(&self) -> usize {
         let starts = self.starts.iter();
         let starts = starts.map(|starts| bytes_of::<u128>(starts.capacity()));
@@ -209,7 +210,7 @@ impl Grid {
         self.starts.len()
     }
 
-    /// The box of all keys.
+    /// Returns the box of all keys.
     pub(in crate::engine) fn everything(&self) -> impl Iterator<Item = Span> {
         self.starts.iter().map(|starts| Span {
             first: 0,
@@ -217,18 +218,18 @@ impl Grid {
         })
     }
 
-    /// The least values of a field's intervals.
+    /// The smallest values of a field's intervals.
     pub(in crate::engine) fn starts(&self, field: usize) -> &[u128] {
         &self.starts[field]
     }
 
-    /// A rule's span in a field.
+    /// Returns a rule's span in a field.
     #[inline(always)]
     pub(in crate::engine) fn span(&self, place: u32, field: usize) -> Span {
         self.spans[place as usize * self.fields() + field]
     }
 
-    /// The smallest and the largest value of a span.
+    /// Returns the smallest and the largest value of a span.
     #[inline(always)]
     pub(in crate::engine) fn values(&self, field: usize, span: Span) -> [u128; 2] {
         let starts = &self.starts[field];
@@ -237,19 +238,19 @@ impl Grid {
         [starts[span.first as usize], last]
     }
 
-    /// Whether a rule matches some values only between its ends in a field.
+    /// True if a rule matches only some values between its ends in a field.
     #[inline(always)]
     pub(in crate::engine) fn has_holes(&self, place: u32, field: usize) -> bool {
         self.holes[place as usize] >> field & 1 == 1
     }
 
-    /// Whether a rule matches in a field all values of a side.
+    /// True if a rule matches all values of a side of a box.
     #[inline(always)]
     pub(in crate::engine) fn covers(&self, place: u32, field: usize, side: Span) -> bool {
         self.span(place, field).covers(side) && !self.has_holes(place, field)
     }
 
-    /// A rule as an entry of the box of all keys.
+    /// Returns a rule's entry for the box of all keys.
     pub(in crate::engine) fn entry(&self, place: u32) -> Entry {
         let whole = self.everything().enumerate();
         let open = whole.filter(|(field, side)| !self.span(place, *field).covers(*side));
@@ -261,7 +262,7 @@ impl Grid {
         }
     }
 
-    /// The entry of a rule in a part of its box, which is `side` in a field;
+    /// Returns a rule's entry for the part of its box that is `side` in a field, or
     /// `None` if the rule matches nothing there.
     #[inline(always)]
     pub(in crate::engine) fn clip(&self, entry: Entry, field: usize, side: Span) -> Option<Entry> {
@@ -280,14 +281,14 @@ impl Grid {
     }
 }
 
-/// Where the intervals of a field start.
+/// Returns the first values of a field's intervals.
 fn starts(
     rules: &dyn Intervals,
     id: FieldId,
     monitor: &mut Monitor<'_>,
 ) -> Result<Vec<u128>, BuildError> {
     let field = rules.schema().field(id);
-    let (most, is_wide) = (field.max_value(), field.width() > 64);
+    let (max_value, is_wide) = (field.max_value(), field.width() > 64);
     let capacity = rules.count().saturating_mul(if is_wide { 6 } else { 2 });
     let bytes = bytes_of::<u128>(capacity.saturating_add(1));
     monitor.memory().take(bytes)?;
@@ -295,11 +296,11 @@ fn starts(
     values.push(0);
     for place in 0..rules.count() {
         let (low, high) = rules.ends(place, id);
-        let next = high.wrapping_add(1) & most;
+        let next = high.wrapping_add(1) & max_value;
         for value in [low, next] {
             let upper = value >> 64 << 64;
             if is_wide && value > upper {
-                values.extend([upper, upper.wrapping_add(1 << 64) & most]);
+                values.extend([upper, upper.wrapping_add(1 << 64) & max_value]);
             }
             values.push(value);
         }
@@ -315,7 +316,7 @@ fn starts(
     Ok(starts)
 }
 
-/// The number of an interval.
+/// Converts the number of an interval.
 fn interval(number: usize) -> u32 {
     u32::try_from(number).expect("intervals of at most 2^28 rules")
 }

@@ -1,4 +1,4 @@
-//! What the tests of decision trees share.
+//! Shared parts of the tests of decision trees.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ pub(in crate::engine) fn schema(widths: &[u32]) -> Arc<Schema> {
     Schema::new("ranges", fields.collect()).unwrap()
 }
 
-/// Rules of falling priority.
+/// Rules with decreasing priorities.
 pub(in crate::engine) fn rules(
     schema: &Arc<Schema>,
     matches: impl IntoIterator<Item = Vec<FieldMatch>>,
@@ -50,7 +50,7 @@ pub(in crate::engine) fn count(classifier: &dyn Classifier, metric: &str) -> usi
     }
 }
 
-/// Keys at the ends of rules and beside them.
+/// Keys at the ends of rules and next to them.
 pub(in crate::engine) fn keys(rules: &RuleSet) -> KeyVec {
     let mut keys = KeyVec::new(rules.schema());
     let ids: Vec<FieldId> = rules.schema().field_ids().collect();
@@ -58,12 +58,12 @@ pub(in crate::engine) fn keys(rules: &RuleSet) -> KeyVec {
         for step in 0..4 {
             let values = ids.iter().enumerate().map(|(field, &id)| {
                 let (low, high) = rule.ends(id);
-                let most = rules.schema().field(id).max_value();
+                let max_value = rules.schema().field(id).max_value();
                 match (step + number * field) % 4 {
                     0 => low,
                     1 => high,
                     2 => low.saturating_sub(1),
-                    _ => high.saturating_add(1).min(most),
+                    _ => high.saturating_add(1).min(max_value),
                 }
             });
             keys.push(&values.collect::<Vec<u128>>()).unwrap();
@@ -72,8 +72,8 @@ pub(in crate::engine) fn keys(rules: &RuleSet) -> KeyVec {
     keys
 }
 
-/// Every kind of lookup finds what a scan of the rules finds, and bits that a
-/// lookup did not depend on may change.
+/// Checks that every kind of lookup agrees with a scan of the rules, and that the
+/// outcome does not change if bits outside the mask do.
 pub(in crate::engine) fn check(built: &dyn Classifier, keys: &KeyVec, left: &RuleSet) {
     let scratch = &mut Scratch::new();
     for length in [1, 15, 16, 35] {
@@ -93,10 +93,14 @@ pub(in crate::engine) fn check(built: &dyn Classifier, keys: &KeyVec, left: &Rul
         assert_eq!(masked, expected);
         assert_eq!(built.trace(key).winner, expected);
         for _ in 0..4 {
-            let other = key.iter().zip(&mask);
-            let other = other.map(|(word, mask)| word ^ (splitmix(&mut state) & !mask));
-            let other: Vec<u64> = other.collect();
-            assert_eq!(left.scan(&other), expected, "{key:x?} {mask:x?} {other:x?}");
+            let changed = key.iter().zip(&mask);
+            let changed = changed.map(|(word, mask)| word ^ (splitmix(&mut state) & !mask));
+            let changed: Vec<u64> = changed.collect();
+            assert_eq!(
+                left.scan(&changed),
+                expected,
+                "{key:x?} {mask:x?} {changed:x?}"
+            );
         }
     }
 }

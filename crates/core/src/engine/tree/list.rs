@@ -1,10 +1,10 @@
 //! The lists of rules at leaves.
 //!
-//! A list has places, ascending, so the first rule that matches is the best. A
-//! rule that matches wherever a worse one does in the leaf's box *shadows* it, and
-//! the worse one is left out: so are all rules after one that covers the box.
-//! Should a rule that shadows others be hidden, a search that meets it goes on
-//! over all worse rules, one by one.
+//! A list has places in ascending order, so the first matching rule is the best. A rule
+//! *shadows* a worse rule if it matches every key of the leaf's box that the worse rule
+//! matches. Shadowed rules are left out; after a rule that covers the box, so are all
+//! others. If a rule that shadows others is hidden, a search that reaches it compares
+//! all worse rules one by one.
 //!
 //! ```text
 //! [ shadows others 1 | 0 | place 28 ] …
@@ -22,25 +22,25 @@ use crate::seed::{MapState, splitmix};
 use crate::simd::prefetch;
 use crate::unwildcard;
 
-/// A list of all lists' places.
+/// A list: a range of the places of all lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::engine) struct List {
     pub(in crate::engine) first: u32,
     pub(in crate::engine) len: u32,
 }
 
-/// A rule that shadows others.
-const SHADOWS: u32 = 1 << 31;
+/// Marks a rule that shadows others.
+const SHADOWS_OTHERS: u32 = 1 << 31;
 
-/// A rule in a list, as it is stored.
+/// Returns a list's stored form of a rule.
 fn stored(entry: &Entry) -> u32 {
-    entry.place | if entry.shadows { SHADOWS } else { 0 }
+    entry.place | if entry.shadows { SHADOWS_OTHERS } else { 0 }
 }
 
-/// The place of a rule in a list.
+/// Returns the place of a stored rule.
 #[inline(always)]
 fn place_of(stored: u32) -> usize {
-    (stored & !SHADOWS) as usize
+    (stored & !SHADOWS_OTHERS) as usize
 }
 
 /// The lists of all leaves.
@@ -49,7 +49,7 @@ pub(in crate::engine) struct Lists {
     places: Vec<u32>,
 }
 
-/// What finds equal lists while building.
+/// Finds equal lists during a build.
 #[derive(Default)]
 pub(in crate::engine) struct Sharing {
     by_hash: HashMap<u64, List, MapState>,
@@ -77,9 +77,9 @@ impl Lists {
             state ^= u64::from(stored(entry));
             hash = splitmix(&mut state);
         }
-        let places = entries.iter().map(stored);
+        let new_places = entries.iter().map(stored);
         if let Some(&known) = sharing.by_hash.get(&hash)
-            && self.stored(known).iter().copied().eq(places.clone())
+            && self.stored(known).iter().copied().eq(new_places.clone())
         {
             return Ok(known);
         }
@@ -89,14 +89,14 @@ impl Lists {
         };
         monitor.memory().room_in_map(&mut sharing.by_hash)?;
         sharing.by_hash.insert(hash, list);
-        for place in places {
+        for place in new_places {
             monitor.memory().room_to_keep(&mut self.places)?;
             self.places.push(place);
         }
         Ok(list)
     }
 
-    /// Gives spare room back, and what found equal lists.
+    /// Frees unused memory and the map that finds equal lists.
     pub(in crate::engine) fn finish(
         &mut self,
         sharing: Sharing,
@@ -115,13 +115,13 @@ impl Lists {
         Ok(())
     }
 
-    /// What is stored of a list.
+    /// The stored rules of a list.
     #[inline(always)]
     fn stored(&self, list: List) -> &[u32] {
         &self.places[list.first as usize..][..list.len as usize]
     }
 
-    /// The first place of a list. Reads it.
+    /// Reads the first place of a list.
     #[inline(always)]
     pub(in crate::engine) fn first(&self, list: List) -> Option<usize> {
         self.stored(list).first().map(|&first| place_of(first))
@@ -135,7 +135,7 @@ impl Lists {
         }
     }
 
-    /// The better of `best` and the best rule of a list that matches.
+    /// Returns the better of `best` and the best matching rule of a list.
     #[inline(always)]
     pub(in crate::engine) fn improve<const W: usize>(
         &self,
@@ -153,7 +153,7 @@ impl Lists {
                 if !rules.is_hidden(place) {
                     return rules.winner(place);
                 }
-                if stored & SHADOWS != 0 {
+                if stored & SHADOWS_OTHERS != 0 {
                     return improve_beyond(rules, place, key, best);
                 }
             }
@@ -161,8 +161,8 @@ impl Lists {
         best
     }
 
-    /// Shows every rule that a search compares, with whether it matches. A hidden
-    /// one that shadows others is shown as well, and all others are passed over.
+    /// Calls `show` for every rule that a search compares, with true if it matches. Also
+    /// shows a hidden rule that shadows others; skips all other hidden rules.
     fn compare(
         &self,
         rules: &RankedRules,
@@ -172,7 +172,7 @@ impl Lists {
         mut show: impl FnMut(usize, bool),
     ) {
         for &stored in self.stored(list) {
-            let (place, shadows) = (place_of(stored), stored & SHADOWS != 0);
+            let (place, shadows) = (place_of(stored), stored & SHADOWS_OTHERS != 0);
             if !rules.winner(place).beats(best) {
                 return;
             }
@@ -200,8 +200,8 @@ impl Lists {
         }
     }
 
-    /// As [`improve`](Self::improve), with the bits of the key that say which
-    /// rules of the list match.
+    /// Like [`improve`](Self::improve); also sets the bits of the key that determine
+    /// which rules of the list match.
     pub(in crate::engine) fn improve_masked(
         &self,
         rules: &RankedRules,
@@ -225,7 +225,7 @@ impl Lists {
         winner
     }
 
-    /// The ids of the rules that a search compares, and the best that matches.
+    /// Returns the ids of the rules that a search compares, and the best matching rule.
     pub(in crate::engine) fn trace(
         &self,
         rules: &RankedRules,
@@ -246,11 +246,11 @@ impl Lists {
     }
 }
 
-/// The better of `best` and the best rule that matches and is worse than the one
-/// at a place: it is hidden, and rules that it shadows were left out.
+/// Returns the better of `best` and the best matching rule after `place`. The rule at
+/// `place` is hidden and shadows rules that the list does not have.
 #[cold]
 fn improve_beyond(rules: &RankedRules, place: usize, key: &[u64], best: Winner) -> Winner {
     let mut worse = place + 1..rules.better_than(best);
-    let found = worse.find(|&place| rules.matches(place, key));
-    found.map_or(best, |place| rules.winner(place))
+    let matching = worse.find(|&place| rules.matches(place, key));
+    matching.map_or(best, |place| rules.winner(place))
 }

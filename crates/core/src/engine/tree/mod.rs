@@ -1,17 +1,17 @@
-//! What decision trees share: rules in terms of elementary intervals, lists of
-//! rules at leaves, and the search of such a list.
+//! Shared parts of decision trees: rules in terms of elementary intervals, lists of
+//! rules at leaves, and the search of a list.
 //!
 //! # Idea
-//! A decision tree cuts the space of all keys into boxes. A node stands for a
-//! box, which has one interval in each field, and for the rules that match some
-//! key of it; a lookup goes down to the leaf whose box the key is in, and
-//! searches its rules, best first. Trees differ in how a node is cut.
+//! A decision tree cuts the space of all keys into boxes. A node stands for a box, which
+//! has one interval in each field, and for the rules that match some key in the box. A
+//! lookup descends to the leaf whose box contains the key, and searches the leaf's
+//! rules, best first. Trees differ in how they cut a node.
 //!
-//! - [`Grid`] has the ends of all rules as numbers of elementary intervals, so
-//!   that building compares 32 bits, whatever the width of a field.
-//! - [`Lists`] has the lists of all leaves. Equal ones are stored once.
-//! - [`List`] is one of them, and how it is searched.
-//! - [`PerRule`] is what a tree would have, extrapolated from a sample.
+//! - [`Grid`] has the ends of all rules as numbers of elementary intervals, so that
+//!   building compares 32 bits, whatever the width of a field.
+//! - [`Lists`] has the lists of all leaves. Equal lists are stored once.
+//! - [`List`] is one list, with its search.
+//! - [`PerRule`] is the size of a tree for each rule, extrapolated from a sample.
 
 mod grid;
 #[cfg(test)]
@@ -26,29 +26,29 @@ pub(super) use predict::{PerRule, Prediction, indices};
 use crate::error::BuildError;
 use crate::memory::Memory;
 
-/// The most rules of a tree: their places, and the numbers of their elementary
-/// intervals, have 32 bits.
+/// The largest number of rules in a tree: positions of rules and numbers of elementary
+/// intervals have 32 bits.
 pub(super) const MOST_RULES: usize = 1 << 28;
 
-/// What a tree looks like.
+/// The shape of a tree.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Outline {
-    /// Leaves; those that several nodes share count once.
+    /// Leaves; a leaf that several nodes share counts once.
     pub(super) leaves: usize,
-    /// Places of all leaves, equal lists counted for each.
+    /// Places of all leaves; a shared list counts for each leaf.
     pub(super) places: usize,
-    /// The most nodes above a leaf.
+    /// The largest number of nodes above a leaf.
     pub(super) depth: usize,
-    /// The most places of a leaf.
+    /// The largest number of places in a leaf.
     pub(super) longest: usize,
-    /// Nodes above a leaf and rules of its list in the mean, over headers of
+    /// The mean number of nodes above a leaf, and of rules in its list, over headers of
     /// random rules.
     pub(super) mean_depth: f64,
     pub(super) mean_rules: f64,
 }
 
 impl Outline {
-    /// Counts a leaf, with the share of headers that come there.
+    /// Counts a leaf. `weight` is the share of headers that reach it.
     #[allow(clippy::cast_precision_loss)] // means
     pub(super) fn add_leaf(&mut self, depth: usize, rules: usize, weight: f64) {
         self.leaves += 1;
@@ -60,8 +60,8 @@ impl Outline {
     }
 }
 
-/// Makes room for more items of a vector of working memory, which is counted by
-/// its capacity.
+/// Makes room for `more` items in a vector of working memory, which is counted by its
+/// capacity.
 pub(super) fn room_for<T>(
     memory: &mut Memory,
     items: &mut Vec<T>,

@@ -1,8 +1,8 @@
-//! What a tree over many rules would have, from trees over a few of them.
+//! Size and lookups of a tree over many rules, predicted from trees over a few of them.
 //!
-//! How often rules are in several leaves depends on how they overlap, which no
-//! simple count says. So trees over a sample of the rules are built, and what they
-//! have for each rule is extrapolated.
+//! The number of leaves that have a rule depends on how rules overlap, which no simple
+//! count shows. So trees are built over a sample of the rules, and their sizes for each
+//! rule are extrapolated.
 
 #![allow(clippy::cast_precision_loss)] // estimates
 
@@ -10,30 +10,29 @@ use crate::error::BuildError;
 use crate::estimate::{Costs, Shape};
 use crate::machine::Work;
 
-/// The smaller of two samples has this share of the rules of the larger one.
-const SHARE: usize = 4;
+/// The size of the larger sample, divided by the size of the smaller sample.
+const SAMPLE_RATIO: usize = 4;
 
-/// What a tree has for each rule, and what a lookup meets.
+/// The parts of a tree for each rule, and the steps of a lookup.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(in crate::engine) struct PerRule {
     pub(in crate::engine) nodes: f64,
     pub(in crate::engine) places: f64,
-    /// Rules put into nodes while building.
+    /// Rules put into nodes by a build.
     pub(in crate::engine) work: f64,
-    /// Nodes above a leaf, for a header of a random rule in the mean.
+    /// The mean number of nodes above a leaf, over headers of random rules.
     pub(in crate::engine) depth: f64,
-    /// Rules of a leaf, in the same mean.
+    /// The mean number of rules in a leaf, over the same headers.
     pub(in crate::engine) length: f64,
 }
 
 impl PerRule {
     /// Extrapolates to `rules` rules from trees over a sample, `some`, and over a
-    /// quarter of it, which `grow` builds. What trees have is a power of the number
-    /// of rules, until there are `most` of what `bounded` counts for each rule;
-    /// from there on leaves get longer.
+    /// quarter of it, which `grow` builds. Sizes grow as a power of the number of rules,
+    /// until `bounded` reaches `most` for each rule. Beyond that only leaves get longer.
     ///
     /// # Errors
-    /// Those of `grow`.
+    /// Errors of `grow`.
     pub(in crate::engine) fn predict(
         some: &[u32],
         rules: usize,
@@ -41,17 +40,17 @@ impl PerRule {
         bounded: impl Fn(&PerRule) -> f64,
         mut grow: impl FnMut(usize, &mut dyn Iterator<Item = u32>) -> Result<PerRule, BuildError>,
     ) -> Result<PerRule, BuildError> {
-        let mut of = |count: usize| {
-            let at = (0..count).map(|number| some[number * some.len() / count]);
-            grow(count, &mut { at })
+        let mut grow_over = |count: usize| {
+            let chosen = (0..count).map(|number| some[number * some.len() / count]);
+            grow(count, &mut { chosen })
         };
         let count = some.len().min(rules);
-        let large = of(count)?;
-        if count >= rules || count < SHARE {
+        let large = grow_over(count)?;
+        if count >= rules || count < SAMPLE_RATIO {
             return Ok(large);
         }
-        let small = of(count / SHARE)?;
-        let step = (count as f64 / (count / SHARE) as f64).ln();
+        let small = grow_over(count / SAMPLE_RATIO)?;
+        let step = (count as f64 / (count / SAMPLE_RATIO) as f64).ln();
         let times = rules as f64 / count as f64;
         let grown = |from: f64, to: f64| {
             let power = ((to / from).ln() / step).clamp(-1.0, 1.0);
@@ -64,30 +63,30 @@ impl PerRule {
             depth: grown(small.depth, large.depth),
             length: grown(small.length, large.length),
         };
-        let held = (most as f64 / bounded(&free)).min(1.0);
+        let bound = (most as f64 / bounded(&free)).min(1.0);
         Ok(PerRule {
-            nodes: free.nodes * held,
-            places: free.places * held,
-            work: free.work * held,
+            nodes: free.nodes * bound,
+            places: free.places * bound,
+            work: free.work * bound,
             ..free
         })
     }
 }
 
-/// What a tree would be.
+/// The predicted costs of a tree.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(in crate::engine) struct Prediction {
-    /// Bytes held, the rules included.
+    /// Bytes held, including the rules.
     pub(in crate::engine) bytes: usize,
     pub(in crate::engine) build: Work,
-    /// A header of a batch.
+    /// Work for a header in a batch.
     pub(in crate::engine) batch: Work,
-    /// A header looked up alone.
+    /// Work for a single header.
     pub(in crate::engine) single: Work,
 }
 
 impl Prediction {
-    /// Of two trees that are both searched.
+    /// Adds the costs of two trees that are both searched.
     pub(in crate::engine) fn and(self, other: Prediction) -> Prediction {
         Prediction {
             bytes: self.bytes.saturating_add(other.bytes),
@@ -97,7 +96,7 @@ impl Prediction {
         }
     }
 
-    /// Those of an engine that takes no updates.
+    /// Returns the costs of an engine that takes no updates.
     pub(in crate::engine) fn costs(self) -> Costs {
         Costs {
             bytes: self.bytes,
@@ -109,12 +108,12 @@ impl Prediction {
     }
 }
 
-/// The most rules of a shape's sample over which trees are built.
-const SAMPLED: usize = 2048;
+/// The largest sample over which trees are built.
+const MAX_SAMPLE_RULES: usize = 2048;
 
-/// The indices of rules of a shape's sample.
+/// Returns the indices of a shape's sampled rules.
 pub(in crate::engine) fn indices(shape: &Shape) -> Vec<u32> {
     let sample = shape.sample().len();
-    let step = sample.div_ceil(SAMPLED).max(1);
+    let step = sample.div_ceil(MAX_SAMPLE_RULES).max(1);
     (0..=u32::MAX).take(sample).step_by(step).collect()
 }

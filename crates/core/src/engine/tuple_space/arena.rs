@@ -1,4 +1,4 @@
-//! Where the rules of a tuple space lie: one aligned record each, reused after
+//! The memory of a tuple space's rules: an aligned record for each, reused after
 //! removal.
 
 use std::ops::Range;
@@ -17,7 +17,7 @@ impl EntryIndex {
     /// No record: the end of a chain.
     pub(in crate::engine) const NONE: EntryIndex = EntryIndex(u32::MAX);
 
-    /// The record of that number, which is not that of [`NONE`](Self::NONE).
+    /// Returns the record with that number. [`NONE`](Self::NONE) has no record.
     #[inline]
     pub(in crate::engine) fn from_number(number: u32) -> EntryIndex {
         EntryIndex(number)
@@ -33,7 +33,7 @@ impl EntryIndex {
     }
 }
 
-/// Where records are after a [compaction](Arena::compact).
+/// The new places of records after a [compaction](Arena::compact).
 pub(in crate::engine) struct Moved(Vec<EntryIndex>);
 
 impl Moved {
@@ -45,19 +45,19 @@ impl Moved {
     }
 }
 
-/// Records of an arena that is small enough as it is.
-const SMALL: usize = 16;
+/// The largest number of records in an arena that is never compacted.
+const MIN_SPARSE_RECORDS: usize = 16;
 
 /// A rule with the fields of its chain.
 ///
-/// For IPv4 five-tuples this is 60 of the 64 bytes of one cache line, so that
-/// comparing a rule costs one memory access.
+/// For IPv4 five-tuples, 60 of the 64 bytes of one cache line, so that comparing a rule
+/// costs one memory access.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
 pub(in crate::engine) struct Entry<const W: usize> {
     pub(in crate::engine) value: [u64; W],
     pub(in crate::engine) mask: [u64; W],
-    /// The upper ends of ranges, while one word holds them all.
+    /// The upper ends of ranges, if they fit in one word.
     high: u64,
     pub(in crate::engine) rank: u64,
     pub(in crate::engine) next: EntryIndex,
@@ -72,12 +72,12 @@ impl<const W: usize> Entry<W> {
         RuleId::new(self.rank as u32).expect("stored rules have valid ids")
     }
 
-    /// The outcome when this rule wins.
+    /// The outcome if this rule wins.
     pub(in crate::engine) fn winner(&self) -> Winner {
         Winner::from_rank(self.rank)
     }
 
-    /// Whether every bit of a table's mask is exact in the rule.
+    /// True if every bit of a table's mask is exact in the rule.
     #[inline]
     pub(in crate::engine) fn fits(&self, mask: &[u64; W]) -> bool {
         mask.iter()
@@ -86,7 +86,7 @@ impl<const W: usize> Entry<W> {
     }
 }
 
-/// A range field whose place in key and upper ends is known to be one part.
+/// A range field whose key bits and upper end are one part each.
 #[derive(Clone, Copy, Debug)]
 struct NarrowRange {
     word: usize,
@@ -95,7 +95,7 @@ struct NarrowRange {
     ones: u64,
 }
 
-/// How ranges are checked: almost every schema's upper ends fit in one word.
+/// The place of upper ends. In almost every schema they fit in one word.
 #[derive(Clone, Debug)]
 enum Ranges {
     /// Upper ends in [`Entry::high`].
@@ -108,7 +108,7 @@ enum Ranges {
 #[derive(Clone, Debug)]
 pub(in crate::engine) struct Arena<const W: usize> {
     entries: Vec<Entry<W>>,
-    /// Upper ends, a row for each record, when one word does not hold them.
+    /// A row of upper ends for each record, if they need more than one word.
     highs: Vec<u64>,
     /// Words of a row of upper ends.
     high_words: usize,
@@ -140,7 +140,7 @@ impl<const W: usize> Arena<W> {
         }
     }
 
-    /// Makes room for exactly that many more rules.
+    /// Reserves memory for exactly `rules` more rules.
     pub(in crate::engine) fn reserve(&mut self, rules: usize) {
         self.entries.reserve_exact(rules);
         if matches!(self.ranges, Ranges::Wide(_)) {
@@ -161,7 +161,7 @@ impl<const W: usize> Arena<W> {
         self.live
     }
 
-    /// Stores a rule that is in no table yet.
+    /// Stores a rule, in no table yet.
     pub(in crate::engine) fn add(&mut self, rule: &RuleRef<'_>) -> EntryIndex {
         let high = rule.high();
         let entry = Entry {
@@ -177,12 +177,12 @@ impl<const W: usize> Arena<W> {
         self.live += 1;
         if self.free == EntryIndex::NONE {
             if self.entries.len() == self.entries.capacity() {
-                // A quarter instead of the usual doubling: records are large,
-                // and the spare ones count as memory per rule.
-                let more = self.entries.len() / 4 + 16;
-                self.entries.reserve_exact(more);
+                // A quarter instead of the usual doubling: records are large, and unused
+                // records count as memory per rule.
+                let growth = self.entries.len() / 4 + 16;
+                self.entries.reserve_exact(growth);
                 if wide {
-                    self.highs.reserve_exact(more * high.len());
+                    self.highs.reserve_exact(growth * high.len());
                 }
             }
             let index =
@@ -204,32 +204,33 @@ impl<const W: usize> Arena<W> {
         }
     }
 
-    /// Forgets a rule that is in no table any more.
+    /// Frees the record of a rule that is in no table.
     pub(in crate::engine) fn remove(&mut self, index: EntryIndex) {
         self.entries[index.index()].next = self.free;
         self.free = index;
         self.live -= 1;
     }
 
-    /// The same for a rule that is noted as being in one still.
+    /// Frees the record of a rule that is still marked as being in a table.
     pub(in crate::engine) fn remove_unlinked(&mut self, index: EntryIndex) {
         self.get_mut(index).table = TableNumber::NONE;
         self.remove(index);
     }
 
-    /// Whether three fifths of the records, of many, hold nothing.
+    /// True if three fifths of the records are free and there are more than
+    /// [`MIN_SPARSE_RECORDS`].
     pub(in crate::engine) fn is_sparse(&self) -> bool {
-        self.entries.capacity() > SMALL && self.live * 5 < self.entries.capacity() * 2
+        self.entries.capacity() > MIN_SPARSE_RECORDS && self.live * 5 < self.entries.capacity() * 2
     }
 
-    /// Moves the rules, which must all be in tables, together and gives the
-    /// rest of the memory back. Tables get other numbers. Returns the new place
-    /// of each record.
+    /// Moves the rules together and frees the unused memory. All rules must be in
+    /// tables. `table` maps old numbers of tables to new ones. Returns the new place of
+    /// each record.
     pub(in crate::engine) fn compact(
         &mut self,
         table: impl Fn(TableNumber) -> TableNumber,
     ) -> Moved {
-        let mut places = vec![EntryIndex::NONE; self.entries.len()];
+        let mut new_places = vec![EntryIndex::NONE; self.entries.len()];
         let mut entries: Vec<Entry<W>> = Vec::with_capacity(self.live);
         let mut highs = Vec::new();
         let wide = matches!(self.ranges, Ranges::Wide(_));
@@ -238,8 +239,8 @@ impl<const W: usize> Arena<W> {
         }
         for (index, entry) in self.entries.iter().enumerate() {
             if entry.table != TableNumber::NONE {
-                let place = u32::try_from(entries.len()).expect("fewer rules than ids");
-                places[index] = EntryIndex(place);
+                let new_index = u32::try_from(entries.len()).expect("fewer rules than ids");
+                new_places[index] = EntryIndex(new_index);
                 entries.push(*entry);
                 if wide {
                     highs.extend_from_slice(
@@ -248,7 +249,7 @@ impl<const W: usize> Arena<W> {
                 }
             }
         }
-        let moved = Moved(places);
+        let moved = Moved(new_places);
         for entry in &mut entries {
             entry.next = moved.to(entry.next);
             entry.table = table(entry.table);
@@ -260,7 +261,7 @@ impl<const W: usize> Arena<W> {
         moved
     }
 
-    /// Gives spare room back; returns how many bytes were held before.
+    /// Frees unused capacity; returns the number of bytes held before.
     pub(in crate::engine) fn shrink(&mut self) -> usize {
         let before = self.bytes();
         self.entries.shrink_to_fit();
@@ -268,12 +269,12 @@ impl<const W: usize> Arena<W> {
         before
     }
 
-    /// Records, used or not.
+    /// The number of records, used or not.
     pub(in crate::engine) fn records(&self) -> usize {
         self.entries.len()
     }
 
-    /// The record at a position, if its rule is in a table.
+    /// Returns the record at a position, if its rule is in a table.
     pub(in crate::engine) fn record(&self, position: usize) -> Option<EntryIndex> {
         let used = self.entries.get(position)?.table != TableNumber::NONE;
         used.then(|| EntryIndex(u32::try_from(position).expect("fewer rules than ids")))
@@ -289,7 +290,7 @@ impl<const W: usize> Arena<W> {
         &mut self.entries[index.index()]
     }
 
-    /// Whether a rule matches a key.
+    /// True if a rule matches a key.
     #[inline]
     pub(in crate::engine) fn matches(&self, index: EntryIndex, key: &[u64; W]) -> bool {
         let entry = self.get(index);
@@ -305,10 +306,10 @@ impl<const W: usize> Arena<W> {
         let entry = self.get(index);
         match &self.ranges {
             Ranges::Narrow(ranges) => ranges.iter().all(|range| {
-                let found = (key[range.word] >> range.shift) & range.ones;
+                let value = (key[range.word] >> range.shift) & range.ones;
                 let low = (entry.value[range.word] >> range.shift) & range.ones;
                 let high = (entry.high >> range.high_shift) & range.ones;
-                (low..=high).contains(&found)
+                (low..=high).contains(&value)
             }),
             Ranges::Wide(ranges) => {
                 let high = self.wide_high(index);
@@ -324,7 +325,7 @@ impl<const W: usize> Arena<W> {
         &self.highs[row..row + self.high_words]
     }
 
-    /// The rules of a table, found by looking at every record of a part of them.
+    /// Returns the rules of a table, by scanning a range of records.
     pub(in crate::engine) fn linked_to(
         &self,
         table: TableNumber,
@@ -337,7 +338,7 @@ impl<const W: usize> Arena<W> {
             .map(|(index, _)| EntryIndex(index))
     }
 
-    /// The rule in the form that un-wildcarding works on.
+    /// Returns the rule in the form that un-wildcarding uses.
     pub(in crate::engine) fn packed<'a>(
         &'a self,
         schema: &'a Schema,
@@ -355,12 +356,12 @@ impl<const W: usize> Arena<W> {
         }
     }
 
-    /// Bytes held, spare room included.
+    /// Bytes held, including unused capacity.
     pub(in crate::engine) fn bytes(&self) -> usize {
         self.entries.capacity() * size_of::<Entry<W>>() + self.highs.capacity() * size_of::<u64>()
     }
 
-    /// Bytes that an arena holds after room for `rules` rules was reserved.
+    /// Bytes of an arena that has reserved memory for `rules` rules.
     pub(in crate::engine) fn bytes_for(schema: &Schema, rules: usize) -> usize {
         let wide = match schema.high_words() {
             0 | 1 => 0,

@@ -1,5 +1,4 @@
-//! A tuple space as a classifier; where a rule goes is the [`Placement`]'s
-//! choice.
+//! A tuple space as a classifier. A [`Placement`] chooses the table for each rule.
 
 use crate::classifier::{LookupTrace, Metric, Progress};
 use crate::engine::adapter::{Algorithm, BuildRequest, Updates};
@@ -12,14 +11,14 @@ use crate::rule::{ActionId, Priority, RuleId, RuleRef, Winner};
 use super::lookup::Buffers;
 use super::{EntryIndex, Renumbered, TupleSpace};
 
-/// Chooses tables for rules: what makes one algorithm differ from another.
+/// Chooses tables for rules; algorithms differ in this choice.
 pub(in crate::engine) trait Placement<const W: usize>:
     Sized + Send + Sync + 'static
 {
     /// Reads the options, and makes the space that they describe, without rules.
     fn new(request: &BuildRequest<'_>) -> (TupleSpace<W>, Self);
 
-    /// Puts a stored rule into a table, which it may have to make.
+    /// Puts a stored rule into a table, and makes the table if necessary.
     fn place(
         &mut self,
         space: &mut TupleSpace<W>,
@@ -27,8 +26,8 @@ pub(in crate::engine) trait Placement<const W: usize>:
         monitor: &mut Monitor<'_>,
     ) -> Result<(), BuildError>;
 
-    /// Places all rules at once, at building. They are stored already, and come
-    /// in the order of the rule set.
+    /// Places all rules of a build. They are stored already, in the order of the rule
+    /// set.
     fn place_all(
         &mut self,
         space: &mut TupleSpace<W>,
@@ -38,12 +37,12 @@ pub(in crate::engine) trait Placement<const W: usize>:
         place_one_by_one(self, space, &entries, monitor)
     }
 
-    /// A table with this mask became empty and is gone.
+    /// Called after the table with this mask became empty and was removed.
     fn table_dropped(&mut self, mask: &[u64; W]) {
         let _ = mask;
     }
 
-    /// Tables have other numbers from now on, and rules other places.
+    /// Called after tables were renumbered and rules were moved.
     fn renumbered(&mut self, numbers: &Renumbered) {
         let _ = numbers;
     }
@@ -58,25 +57,25 @@ pub(in crate::engine) trait Placement<const W: usize>:
         Ok(()) // The tables follow from the rules alone.
     }
 
-    /// Called after each transaction with its number of changes.
+    /// Called after each transaction, with its number of changes.
     fn settle(&mut self, space: &mut TupleSpace<W>, changes: usize) {
         let _ = (space, changes);
     }
 
-    /// The engine as one that can be re-optimised.
+    /// Returns the engine's re-optimisation, if it has one.
     fn reoptimise(engine: &TupleEngine<W, Self>) -> Option<&dyn Reoptimise> {
         let _ = engine;
         None
     }
 
-    /// The same, to change it.
+    /// Returns the engine's re-optimisation for changes, if it has one.
     fn reoptimise_mut(engine: &mut TupleEngine<W, Self>) -> Option<&mut dyn Reoptimise> {
         let _ = engine;
         None
     }
 }
 
-/// Places rules in the order given.
+/// Places rules in the given order.
 pub(in crate::engine) fn place_one_by_one<const W: usize>(
     placement: &mut impl Placement<W>,
     space: &mut TupleSpace<W>,
@@ -91,7 +90,7 @@ pub(in crate::engine) fn place_one_by_one<const W: usize>(
     Ok(())
 }
 
-/// What progress observers are told while rules find their tables.
+/// The phase of placing rules, as progress observers see it.
 const PLACING: &str = "placing rules in tables";
 
 /// A tuple space with its placement.
@@ -100,7 +99,7 @@ pub(in crate::engine) struct TupleEngine<const W: usize, P> {
     pub(in crate::engine) placement: P,
 }
 
-/// What progress observers are told while rules are copied.
+/// The phase of copying rules, as progress observers see it.
 const COPYING: &str = "copying rules";
 
 impl<const W: usize, P: Placement<W>> TupleEngine<W, P> {

@@ -1,7 +1,7 @@
-//! What a tuple space would cost, from the tables that it would have.
+//! Estimated costs of a tuple space, from the tables that it would have.
 //!
-//! Bytes follow from the structures: records and ids are reserved for all rules,
-//! slots double. What lookups meet is found out over a sample.
+//! Bytes follow from the structures: memory for records and ids is reserved for all
+//! rules, and slots double. Probes and comparisons of lookups are counted over a sample.
 
 #![allow(clippy::cast_precision_loss)] // estimates
 
@@ -15,7 +15,7 @@ use crate::machine::Work;
 use crate::rule::RuleId;
 use crate::schema::Schema;
 
-/// What updates and building cost; what it was fitted to: see `crate::estimate`.
+/// Costs of updates and of building; `crate::estimate` describes the fit.
 #[derive(Clone, Copy, Debug)]
 struct Changes {
     /// Instructions of an update, for each word of a key beyond two, and for each
@@ -23,15 +23,15 @@ struct Changes {
     update: f64,
     update_word: f64,
     update_table: f64,
-    /// Lines that an update reads, one after the other.
+    /// Cache lines that an update reads one after the other.
     lines: f64,
-    /// Instructions of placing a rule while building, likewise.
+    /// Instructions of placing a rule in a build, in the same three parts.
     place: f64,
     place_word: f64,
     place_table: f64,
 }
 
-/// Tables in a map from masks.
+/// For tables in a map from masks.
 const BY_MASK: Changes = Changes {
     update: 650.0,
     update_word: 71.0,
@@ -42,7 +42,7 @@ const BY_MASK: Changes = Changes {
     place_table: 0.0,
 };
 
-/// Tables that are tried one after the other.
+/// For tables that are tried one after the other.
 const BY_TRIAL: Changes = Changes {
     update: 590.0,
     update_word: 15.0,
@@ -53,10 +53,10 @@ const BY_TRIAL: Changes = Changes {
     place_table: 10.0,
 };
 
-/// Instructions of building, whatever the rules.
-const BUILD: f64 = 2.0e5;
+/// Fixed instructions of a build.
+const BUILD_WORK: f64 = 2.0e5;
 
-/// A table of a space to come.
+/// A table of a planned space.
 #[derive(Clone, Debug)]
 pub(in crate::engine) struct TableEstimate {
     pub(in crate::engine) rules: f64,
@@ -66,15 +66,15 @@ pub(in crate::engine) struct TableEstimate {
     pub(in crate::engine) best: f64,
 }
 
-/// The part of a mask's bits that random values would need to differ as much:
-/// few protocols and ports are in use.
-const TOLD: f64 = 0.5;
+/// The share of a mask's bits that determine the number of different values: few
+/// protocols and ports are in use.
+const EFFECTIVE_BITS_SHARE: f64 = 0.5;
 
-/// How many times fewer keys there are under half of the bits, as a power of two.
-const LOST: f64 = 3.0;
+/// Halving a mask's bits divides the number of keys by two to this power.
+const KEYS_POWER: f64 = 3.0;
 
 impl TableEstimate {
-    /// No rules yet.
+    /// Returns a table without rules.
     pub(in crate::engine) fn empty() -> TableEstimate {
         TableEstimate {
             rules: 0.0,
@@ -83,14 +83,19 @@ impl TableEstimate {
         }
     }
 
-    /// The rules of a tuple under a mask that has no other bits than its own.
+    /// Returns a table with the rules of a tuple, under a mask that is part of the
+    /// tuple's.
     pub(in crate::engine) fn of_tuple(tuple: &Tuple, mask: &[u64]) -> TableEstimate {
-        let all = ones(&tuple.mask);
+        let tuple_bits = ones(&tuple.mask);
         let bits = ones(mask);
-        let share = if all > 0.0 { bits / all } else { 1.0 };
+        let share = if tuple_bits > 0.0 {
+            bits / tuple_bits
+        } else {
+            1.0
+        };
         let mut keys = tuple.keys as f64;
         if share < 1.0 {
-            keys = (keys * share.powf(LOST)).clamp(1.0, most_keys(mask));
+            keys = (keys * share.powf(KEYS_POWER)).clamp(1.0, most_keys(mask));
         }
         TableEstimate {
             rules: tuple.rules as f64,
@@ -99,7 +104,7 @@ impl TableEstimate {
         }
     }
 
-    /// With the rules of another.
+    /// Adds the rules of another table.
     pub(in crate::engine) fn add(&mut self, other: &TableEstimate) {
         self.rules += other.rules;
         self.keys += other.keys;
@@ -107,42 +112,41 @@ impl TableEstimate {
     }
 }
 
-/// The most different values that rules have under a mask.
+/// Returns the largest number of different values that rules have under a mask.
 pub(in crate::engine) fn most_keys(mask: &[u64]) -> f64 {
-    (ones(mask) * TOLD).exp2()
+    (ones(mask) * EFFECTIVE_BITS_SHARE).exp2()
 }
 
-/// The number of a mask's bits.
+/// The number of one bits in a mask.
 fn ones(mask: &[u64]) -> f64 {
     f64::from(mask.iter().map(|word| word.count_ones()).sum::<u32>())
 }
 
-/// How the table of a rule is found.
+/// The way to find the table of a rule.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::engine) enum Placing {
     /// In a map from masks.
     ByMask,
-    /// One table is tried after the other.
+    /// By trying one table after the other.
     ByTrial {
-        /// What choosing masks and moving rules costs while building, in
-        /// instructions a rule.
+        /// Instructions a rule for choosing masks and moving rules in a build.
         moves: f64,
     },
 }
 
-/// What is known of a space before it is built.
+/// The data of a space that its estimate depends on.
 pub(in crate::engine) struct SpaceEstimate<'a> {
     pub(in crate::engine) shape: &'a Shape,
     pub(in crate::engine) form: Form,
     pub(in crate::engine) placing: Placing,
-    /// What lookups meet.
+    /// Probes and comparisons of a lookup.
     pub(in crate::engine) met: Met,
-    /// What they cost, in batches and alone.
+    /// Costs of lookups, in batches and single.
     pub(in crate::engine) prices: [Prices; 2],
 }
 
 impl SpaceEstimate<'_> {
-    /// The space with these tables.
+    /// Returns the costs of a space with these tables.
     pub(in crate::engine) fn estimate(
         &self,
         tables: impl IntoIterator<Item = TableEstimate>,
@@ -153,8 +157,8 @@ impl SpaceEstimate<'_> {
         let slots = match self.form {
             Form::Private => keys.map(Slots::bytes_for).sum(),
             Form::Shared => {
-                let own = tables.len() * Slots::bytes_for(0);
-                Slots::bytes_for(keys.sum()) + own
+                let private = tables.len() * Slots::bytes_for(0);
+                Slots::bytes_for(keys.sum()) + private
             }
         };
         let records = at_width!(schema, records(schema, rules));
@@ -162,22 +166,24 @@ impl SpaceEstimate<'_> {
         let table = at_width!(schema, table_bytes()) + size_of::<(u64, TableNumber)>();
         let bytes = records + ids + slots + grown(tables.len()) * table;
 
-        let all = (rules as f64).max(1.0);
+        let rule_count = (rules as f64).max(1.0);
         let batch = self.prices[0].batch(&self.met, self.shape, bytes);
         let single = self.prices[1].single(&self.met, self.shape, bytes);
         let (changes, moves) = match self.placing {
             Placing::ByMask => (BY_MASK, 0.0),
             Placing::ByTrial { moves } => (BY_TRIAL, moves),
         };
-        let (tables, more) = (
+        let (tables, extra_words) = (
             tables.len() as f64,
             (schema.key_words() as f64 - 2.0).max(0.0),
         );
-        let place = changes.place + changes.place_word * more + changes.place_table * tables;
-        let update = changes.update + changes.update_word * more + changes.update_table * tables;
+        let placing =
+            changes.place + changes.place_word * extra_words + changes.place_table * tables;
+        let update =
+            changes.update + changes.update_word * extra_words + changes.update_table * tables;
         Costs {
             bytes,
-            build: Work::of(BUILD + (place + moves) * all),
+            build: Work::of(BUILD_WORK + (placing + moves) * rule_count),
             batch,
             single,
             update: Some(Work::of(update).reading(changes.lines, bytes)),

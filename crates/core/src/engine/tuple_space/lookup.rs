@@ -10,8 +10,8 @@
 //!         if rule matches key: winner = rule.rank; stop the chain
 //! ```
 //!
-//! A batch goes through the same steps, each for all keys before the next, so
-//! that the memory accesses of up to 256 keys are under way together:
+//! A batch takes the same steps, each for all keys before the next step, so that up to
+//! 256 memory accesses are outstanding:
 //! ```text
 //! for (best, table) in order:
 //!     drop the keys whose winner the table cannot improve; stop when none left
@@ -20,8 +20,8 @@
 //!     3  compare one rule for each key that has one; prefetch the next in its
 //!        chain; again until no chain is left
 //! ```
-//! Steps 1 and 2 have no branch that depends on one key's data: whether a slot
-//! holds the tag is added to a length instead.
+//! Steps 1 and 2 have no branch on the data of a single key: the length of a list grows
+//! by 1 if a slot has the tag, and by 0 otherwise.
 
 use crate::classifier::{BATCH, LookupTrace, Probe};
 use crate::rule::Winner;
@@ -32,7 +32,7 @@ use super::arena::EntryIndex;
 use super::slots::Tag;
 use super::{TableNumber, TupleSpace};
 
-/// A key that has a chain to walk.
+/// A key with a chain to walk.
 #[derive(Clone, Copy, Debug)]
 struct Candidate {
     key: u16,
@@ -50,7 +50,7 @@ pub(in crate::engine) struct Buffers {
 
 impl Default for Buffers {
     fn default() -> Buffers {
-        let nobody = Candidate {
+        let unused = Candidate {
             key: 0,
             entry: EntryIndex::NONE,
             tag: 0,
@@ -58,7 +58,7 @@ impl Default for Buffers {
         Buffers {
             active: [0; BATCH],
             tags: [0; BATCH],
-            candidates: [nobody; BATCH],
+            candidates: [unused; BATCH],
             displaced: [0; BATCH],
         }
     }
@@ -105,22 +105,22 @@ impl<const W: usize> TupleSpace<W> {
             *active = key;
         }
         for &(best, number) in &self.order {
-            let mut kept = 0;
+            let mut still_active = 0;
             for j in 0..live {
                 let key = buffers.active[j];
-                buffers.active[kept] = key;
-                kept += usize::from(best < winners[usize::from(key)].rank());
+                buffers.active[still_active] = key;
+                still_active += usize::from(best < winners[usize::from(key)].rank());
             }
-            live = kept;
+            live = still_active;
             if live == 0 {
                 break;
             }
-            let found = self.find_chains(number, live, keys, buffers);
-            self.walk_chains(number, found, keys, winners, buffers);
+            let chains = self.find_chains(number, live, keys, buffers);
+            self.walk_chains(number, chains, keys, winners, buffers);
         }
     }
 
-    /// Steps 1 and 2: fills `candidates`, returns how many there are.
+    /// Steps 1 and 2: fills `candidates`, and returns their number.
     fn find_chains(
         &self,
         number: TableNumber,
@@ -142,46 +142,46 @@ impl<const W: usize> TupleSpace<W> {
                 .hash(table.salt, &table.mask, &keys[usize::from(key)]);
             slots.prefetch(*tag);
         }
-        let (mut found, mut moved) = (0, 0);
+        let (mut chains, mut others) = (0, 0);
         for j in 0..live {
             let (key, tag) = (active[j], tags[j]);
             let slot = slots.first(tag);
             let taken = !slot.is_empty();
             let hit = slot.tag == tag;
-            candidates[found] = Candidate {
+            candidates[chains] = Candidate {
                 key,
                 entry: slot.head,
                 tag,
             };
-            found += usize::from(taken & hit);
-            displaced[moved] = u16::try_from(j).expect("BATCH is small");
-            moved += usize::from(taken & !hit);
+            chains += usize::from(taken & hit);
+            displaced[others] = u16::try_from(j).expect("BATCH is small");
+            others += usize::from(taken & !hit);
         }
-        // The home slot holds another key's bucket: look further.
-        for &j in &displaced[..moved] {
+        // The home slot has another key's bucket: probe further.
+        for &j in &displaced[..others] {
             let (key, tag) = (active[usize::from(j)], tags[usize::from(j)]);
             if let Some((_, entry)) = slots.with_tag(tag).next() {
-                candidates[found] = Candidate { key, entry, tag };
-                found += 1;
+                candidates[chains] = Candidate { key, entry, tag };
+                chains += 1;
             }
         }
-        for candidate in &candidates[..found] {
+        for candidate in &candidates[..chains] {
             prefetch_early(self.arena.get(candidate.entry));
         }
-        found
+        chains
     }
 
-    /// Step 3.
+    /// Step 3: compares the rules of `chains` candidates.
     fn walk_chains(
         &self,
         number: TableNumber,
-        mut found: usize,
+        mut chains: usize,
         keys: &[[u64; W]],
         winners: &mut [Winner],
         buffers: &mut Buffers,
     ) {
         let candidates = &mut buffers.candidates;
-        for candidate in &mut candidates[..found] {
+        for candidate in &mut candidates[..chains] {
             let key = &keys[usize::from(candidate.key)];
             if !self.belongs(number, candidate.entry, key) {
                 // Another key, or table, with the same tag.
@@ -189,9 +189,9 @@ impl<const W: usize> TupleSpace<W> {
                 candidate.entry = bucket.map_or(EntryIndex::NONE, |(_, head)| head);
             }
         }
-        while found > 0 {
-            let mut kept = 0;
-            for j in 0..found {
+        while chains > 0 {
+            let mut unfinished = 0;
+            for j in 0..chains {
                 let Candidate { key, entry, tag } = candidates[j];
                 if entry == EntryIndex::NONE {
                     continue;
@@ -207,20 +207,20 @@ impl<const W: usize> TupleSpace<W> {
                 }
                 if rule.next != EntryIndex::NONE {
                     prefetch(self.arena.get(rule.next));
-                    candidates[kept] = Candidate {
+                    candidates[unfinished] = Candidate {
                         key,
                         entry: rule.next,
                         tag,
                     };
-                    kept += 1;
+                    unfinished += 1;
                 }
             }
-            found = kept;
+            chains = unfinished;
         }
     }
 
-    /// Improves a candidate and sets the bits on which that depended: the mask
-    /// of every table looked at, and what it took to tell the compared rules.
+    /// Improves a candidate and sets the bits on which the result depends: the mask of
+    /// every table probed, and the bits that decide whether the compared rules match.
     pub(in crate::engine) fn improve_masked(
         &self,
         key: &[u64; W],
@@ -254,7 +254,7 @@ impl<const W: usize> TupleSpace<W> {
         winner
     }
 
-    /// The same walk, written down.
+    /// Records the steps of a lookup.
     pub(in crate::engine) fn trace(&self, key: &[u64; W]) -> LookupTrace {
         let mut winner = Winner::MISS;
         let mut probes = Vec::new();

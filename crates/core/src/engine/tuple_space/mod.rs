@@ -1,13 +1,13 @@
-//! The tuple space: tables of rules found by masked key. What `tss` and the
-//! forms of `tuplemerge` share; they differ in which table a rule goes to.
+//! The tuple space: tables of rules, found by masked key. `tss` and the forms of
+//! `tuplemerge` share it; they differ in the table that they choose for a rule.
 //!
 //! # Idea
-//! A *table* has a mask. A rule may stand in it if all bits of the mask are
-//! exact in the rule, so every key that the rule matches has the rule's bits
-//! under the mask ([TM19] §III.B). Hashing these bits of a key finds the one
-//! chain of rules in the table that can match; whether they do, ranges
-//! included, is checked on each rule. Tables are ordered by their best rule,
-//! and a lookup ends when no later table can improve its candidate.
+//! A *table* has a mask. A rule may be in the table if all bits of the mask are exact in
+//! the rule, so every key that the rule matches has the rule's bits under the mask
+//! ([TM19] §III.B). The hash of these bits of a key leads to the only chain of rules in
+//! the table that can match. Each rule of the chain is compared with the key, including
+//! ranges. Tables are ordered by their best rules, and a lookup ends when no later table
+//! can improve its candidate.
 //!
 //! # Data layout
 //! ```text
@@ -15,27 +15,27 @@
 //!                    │
 //! tables  [ mask | best | rules | slots ]              one for each mask
 //!                                   │
-//! slots   [ tag | head ] [ tag | head ] …              linear probing, 8 B each
+//! slots   [ tag | head ] [ tag | head ] …              linear probing, 8 B a slot
 //!                    │
 //! arena   [ value | mask | high | rank | next | table ] ──next──▶ …
 //!           one rule, one cache line for IPv4            best rank first
 //!
 //! ids     { rule id → arena index }                    [TM19]'s map F
 //! ```
-//! In the shared form of [TM19] §III.D all tables use one array of slots and
-//! the table's number takes part in the hash.
+//! In the shared form of [TM19] §III.D, all tables use one array of slots, and the hash
+//! includes the table's number.
 //!
-//! Members are written by updates and read by lookups; sharing the whole with
-//! concurrent readers is up to a layer above.
+//! Updates write the members and lookups read them. A layer above shares the whole space
+//! with concurrent readers.
 //!
 //! # Lookup
-//! See [`lookup`]: one key at a time, in batches, and with un-wildcarding.
+//! See [`lookup`]: single keys, batches, and masked lookups.
 //!
 //! # Cost
-//! Lookup: one hash and one slot for each table that is looked at, one cache
-//! line for each rule compared. Update: one probe in `ids`, one in a table, a
-//! walk along one chain. Memory beyond the rules: 16 bytes in a record, 13 to
-//! 26 for each bucket, 10 to 20 in `ids`.
+//! Lookup: one hash and one slot for each table probed, one cache line for each rule
+//! compared. Update: one probe in `ids`, one in a table, and a walk along one chain.
+//! Memory in addition to the rules: 16 bytes a record, 13 to 26 a bucket, 10 to 20 a
+//! rule in `ids`.
 //!
 //! # References
 //! [TM19] §II.B.2 (tuple space search), §III.
@@ -69,11 +69,11 @@ pub(super) use estimate::{Placing, SpaceEstimate, TableEstimate, most_keys};
 use arena::Entry;
 use slots::{Slots, Tag};
 
-/// A table of a tuple space. Numbers are reused after a table is gone.
+/// A table of a tuple space. The number of a removed table is reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct TableNumber(u32);
 
-/// Of a table's entry in the order.
+/// Returns the table of an entry of `order`.
 fn number_of(&(_, number): &(u64, TableNumber)) -> TableNumber {
     number
 }
@@ -81,7 +81,7 @@ fn number_of(&(_, number): &(u64, TableNumber)) -> TableNumber {
 impl TableNumber {
     const NONE: TableNumber = TableNumber(u32::MAX);
 
-    /// The table of that number.
+    /// Returns the table with that number.
     pub(super) fn new(number: u32) -> TableNumber {
         TableNumber(number)
     }
@@ -91,17 +91,17 @@ impl TableNumber {
     }
 }
 
-/// What the numbers of tables have become.
+/// The new numbers of tables after compaction.
 pub(super) struct Renumbered(Vec<TableNumber>);
 
 impl Renumbered {
-    /// The number of a table that is still there.
+    /// Returns the new number of a table that was kept.
     pub(super) fn of(&self, table: TableNumber) -> TableNumber {
         self.0[table.index()]
     }
 }
 
-/// Whether each table has slots of its own or all share one array.
+/// Tables have slots of their own, or share one array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     /// A hash index for each table.
@@ -115,57 +115,57 @@ pub(super) enum Form {
 #[derive(Clone, Debug)]
 struct Table<const W: usize> {
     mask: [u64; W],
-    /// No rule of the table has a better rank. Exact, except between
-    /// the removal of the best rule and the next [`TupleSpace::tighten`].
+    /// A bound: no rule of the table has a better rank. Exact, except between the
+    /// removal of the best rule and the next [`TupleSpace::tighten`].
     best: u64,
-    /// Added to hashes, so that tables sharing slots do not share tags.
+    /// Added to hashes, so that tables with shared slots have different tags.
     salt: u64,
     slots: Slots,
     rules: usize,
-    /// The best rule is gone and `best` not yet corrected.
+    /// The best rule was removed and `best` is not yet corrected.
     stale: bool,
     /// Removals since `best` was exact.
     removed: usize,
     mark: Mark,
 }
 
-/// What a table is used for while a plan is being installed.
+/// The use of a table while a plan is being installed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Mark {
-    /// The plan's table of that number.
+    /// The plan's table with that number.
     Planned(usize),
-    /// Like any table at other times.
+    /// A table as at other times.
     Usual,
     /// Draining: accepts no rule, its rules are being moved out.
     Draining,
 }
 
-/// The tables, their order and the rules in them.
+/// The tables, their order, and their rules.
 pub(super) struct TupleSpace<const W: usize> {
     schema: Arc<Schema>,
     arena: Arena<W>,
     tables: Vec<Table<W>>,
     free: Vec<TableNumber>,
-    /// `(best, table)` of every table in use, ascending: the best first.
+    /// `(best, table)` of every table in use, ascending: best first.
     order: Vec<(u64, TableNumber)>,
     shared: Option<Slots>,
     ids: HashMap<RuleId, EntryIndex, MapState>,
     hasher: Hasher<W>,
-    /// Changes made since the space was new.
+    /// The number of changes since the space was made.
     changes: u64,
-    /// Makes the salts of tables: numbers are used again, salts are not.
+    /// The state that makes salts. Numbers of tables are reused, salts are not.
     salts: u64,
 }
 
-/// Correcting a stale bound costs about as much as this share of a table's
-/// rules being removed, so removals stay O(1) on average however they come.
+/// A stale bound is corrected after about 1 / `TIGHTEN_SHARE` of a table's rules were
+/// removed, so removals take O(1) amortised in any order.
 const TIGHTEN_SHARE: usize = 16;
 
-/// Tables that make way for another in the order, as much work as a step.
-const SHIFTED: usize = 64;
+/// The number of tables that move in the order for one step of work.
+const SHIFTED_TABLES_PER_STEP: usize = 64;
 
-/// Records looked at for the rules of a table, as much work as a step.
-const LOOKED_AT: usize = 8;
+/// The number of records searched for one step of work.
+const RECORDS_PER_STEP: usize = 8;
 
 impl<const W: usize> TupleSpace<W> {
     pub(super) fn new(schema: &Arc<Schema>, form: Form, seed: Seed) -> TupleSpace<W> {
@@ -185,7 +185,7 @@ impl<const W: usize> TupleSpace<W> {
         }
     }
 
-    /// Makes room for the first rules.
+    /// Reserves memory for the first rules.
     pub(super) fn reserve(
         &mut self,
         rules: usize,
@@ -200,7 +200,7 @@ impl<const W: usize> TupleSpace<W> {
         Ok(())
     }
 
-    /// Bytes that a space for `rules` rules holds at least.
+    /// Returns the least number of bytes for a space with `rules` rules.
     pub(super) fn least_bytes(&self, rules: usize) -> usize {
         let ids = map_bytes::<RuleId, EntryIndex>(rules);
         self.arena.reserved_bytes(rules).saturating_add(ids)
@@ -216,8 +216,8 @@ impl<const W: usize> TupleSpace<W> {
         self.order.len()
     }
 
-    /// Whether a rule has that id. An update that is checked like this comes
-    /// next, so the rule's record is prefetched.
+    /// True if a rule has that id. Prefetches the rule's record, since an update of the
+    /// rule usually follows.
     pub(super) fn contains(&self, id: RuleId) -> bool {
         let entry = self.find(id);
         if let Some(entry) = entry {
@@ -226,7 +226,8 @@ impl<const W: usize> TupleSpace<W> {
         entry.is_some()
     }
 
-    /// Appends a rule's packed words and returns its priority, if it is there.
+    /// Appends a rule's packed words and returns its priority, or `None` if no rule has
+    /// the id.
     pub(super) fn copy_rule(&self, id: RuleId, words: &mut Vec<u64>) -> Option<Priority> {
         let entry = *self.ids.get(&id)?;
         let rule = self.arena.packed(&self.schema, entry);
@@ -236,12 +237,12 @@ impl<const W: usize> TupleSpace<W> {
         self.arena.get(entry).winner().priority()
     }
 
-    /// A rule's action, if it is there.
+    /// Returns a rule's action, or `None` if no rule has the id.
     pub(super) fn action(&self, id: RuleId) -> Option<ActionId> {
         Some(self.arena.get(self.find(id)?).action)
     }
 
-    /// All rules, in no particular order.
+    /// Returns all rules, in no particular order.
     pub(super) fn winners(&self) -> Vec<Winner> {
         let entries = self.ids.values();
         entries
@@ -249,7 +250,7 @@ impl<const W: usize> TupleSpace<W> {
             .collect()
     }
 
-    /// The tables and their masks, in order of their best rules.
+    /// Returns the tables and their masks, ordered by their best rules.
     pub(super) fn tables(&self) -> impl Iterator<Item = (TableNumber, &[u64; W])> {
         self.order
             .iter()
@@ -260,7 +261,7 @@ impl<const W: usize> TupleSpace<W> {
         &self.tables[table.index()].mask
     }
 
-    /// Rules of a table.
+    /// The number of rules in a table.
     pub(super) fn rules_in(&self, table: TableNumber) -> usize {
         self.tables[table.index()].rules
     }
@@ -273,28 +274,28 @@ impl<const W: usize> TupleSpace<W> {
         self.tables[table.index()].mark = mark;
     }
 
-    /// The tables that a lookup probes before it can be sure that no rule of
-    /// another table beats one of that rank.
+    /// Returns the number of tables that a lookup probes before no other table can have
+    /// a rule better than that rank.
     pub(super) fn tables_above(&self, rank: u64) -> usize {
         self.order.partition_point(|&(best, _)| best <= rank)
     }
 
-    /// Records, used or not: their positions are those below.
+    /// The number of records, used or not. Positions are smaller than this.
     pub(super) fn records(&self) -> usize {
         self.arena.records()
     }
 
-    /// The rule in the record at a position, if it is in a table.
+    /// Returns the rule in the record at a position, if it is in a table.
     pub(super) fn record(&self, position: usize) -> Option<EntryIndex> {
         self.arena.record(position)
     }
 
-    /// The record of the rule with that id.
+    /// Returns the record of the rule with that id.
     pub(super) fn find(&self, id: RuleId) -> Option<EntryIndex> {
         self.ids.get(&id).copied()
     }
 
-    /// The table that a rule is in.
+    /// Returns the table of a rule.
     pub(super) fn table_of(&self, entry: EntryIndex) -> TableNumber {
         self.arena.get(entry).table
     }
@@ -303,7 +304,7 @@ impl<const W: usize> TupleSpace<W> {
         self.arena.get(entry)
     }
 
-    /// Stores a rule, in no table yet; `None` when its id is there.
+    /// Stores a rule, in no table yet. Returns `None` if its id exists.
     pub(super) fn store(&mut self, rule: &RuleRef<'_>) -> Option<EntryIndex> {
         let hash_map::Entry::Vacant(id) = self.ids.entry(rule.id()) else {
             return None;
@@ -323,8 +324,8 @@ impl<const W: usize> TupleSpace<W> {
             monitor.memory().keep(Slots::LEAST_BYTES)?;
             monitor.memory().room_to_keep(&mut self.tables)?;
         }
-        // Others make way for it in the order, now and when its best rule comes.
-        monitor.work(1 + self.order.len() / SHIFTED)?;
+        // Entries of the order move now, and again when the table gets its best rule.
+        monitor.work(1 + self.order.len() / SHIFTED_TABLES_PER_STEP)?;
         let number = self.free.pop().unwrap_or_else(|| {
             TableNumber(u32::try_from(self.tables.len()).expect("fewer tables than rules"))
         });
@@ -353,7 +354,7 @@ impl<const W: usize> TupleSpace<W> {
         Ok(number)
     }
 
-    /// Puts a stored rule into a table that it fits.
+    /// Puts a stored rule into a table whose mask it fits.
     pub(super) fn link(
         &mut self,
         table: TableNumber,
@@ -394,8 +395,8 @@ impl<const W: usize> TupleSpace<W> {
         Ok(())
     }
 
-    /// Takes a rule out of its table; the rule stays stored. The table stays
-    /// even when it is empty now: see [`drop_if_empty`](Self::drop_if_empty).
+    /// Removes a rule from its table; the rule stays stored. An empty table stays until
+    /// [`drop_if_empty`](Self::drop_if_empty).
     pub(super) fn unlink(
         &mut self,
         entry: EntryIndex,
@@ -432,8 +433,8 @@ impl<const W: usize> TupleSpace<W> {
         Ok(number)
     }
 
-    /// Removes a rule altogether. Returns the table that it was in, `None` when
-    /// no rule has that id.
+    /// Removes a rule from its table and from memory. Returns its table, or `None` if no
+    /// rule has that id.
     pub(super) fn remove(&mut self, id: RuleId) -> Option<TableNumber> {
         let entry = self.ids.remove(&id)?;
         let table = unwatched(|monitor| self.unlink(entry, monitor));
@@ -442,9 +443,9 @@ impl<const W: usize> TupleSpace<W> {
         Some(table)
     }
 
-    /// Gives back the memory of rules and tables that are gone, if that is most
-    /// of it: as much work as there are rules left, after half as many removals
-    /// again. Returns what the numbers of tables have become.
+    /// If most records are free, compacts rules and tables and frees the memory. Takes
+    /// O(n) for the n remaining rules, at most once in n/2 removals. Returns the new
+    /// numbers of tables.
     pub(super) fn compact_if_sparse(&mut self) -> Option<Renumbered> {
         if !self.arena.is_sparse() {
             return None;
@@ -467,23 +468,23 @@ impl<const W: usize> TupleSpace<W> {
             *entry = moved.to(*entry);
         }
         self.ids.shrink_to(self.ids.len());
-        let own = self.tables.iter_mut().map(|table| &mut table.slots);
-        for slots in own.chain(&mut self.shared) {
+        let private = self.tables.iter_mut().map(|table| &mut table.slots);
+        for slots in private.chain(&mut self.shared) {
             slots.move_heads(|head| moved.to(head));
         }
         Some(Renumbered(numbers))
     }
 
-    /// Removes a table without rules; says whether it did. Other tables keep
+    /// Removes a table if it has no rules; returns true if it did. Other tables keep
     /// their numbers and their order.
     pub(super) fn drop_if_empty(&mut self, number: TableNumber) -> bool {
         let table = &mut self.tables[number.index()];
         if table.rules > 0 {
             return false;
         }
-        let place = self.order.binary_search(&(table.best, number));
+        let position = self.order.binary_search(&(table.best, number));
         self.order
-            .remove(place.expect("every table is in the order"));
+            .remove(position.expect("every table is in the order"));
         table.slots = Slots::new();
         self.free.push(number);
         if self.order.is_empty() {
@@ -493,8 +494,8 @@ impl<const W: usize> TupleSpace<W> {
         true
     }
 
-    /// The rules of a table that share a masked key with `entry`, which need
-    /// not be linked; best first.
+    /// Returns the rules of a table with the same masked key as `entry`, best first.
+    /// `entry` need not be linked.
     pub(super) fn chain(
         &self,
         table: TableNumber,
@@ -508,9 +509,8 @@ impl<const W: usize> TupleSpace<W> {
         self.walk(head)
     }
 
-    /// Moves the rules that fit the table `to` there from the table `from`, as
-    /// long as no chain there grows longer than `limit`. Returns the number of
-    /// rules that were moved.
+    /// Moves rules that fit the mask of `to` from `from` to `to`, if their chain in `to`
+    /// does not grow longer than `limit`. Returns the number of moved rules.
     pub(super) fn move_fitting(
         &mut self,
         from: TableNumber,
@@ -541,13 +541,14 @@ impl<const W: usize> TupleSpace<W> {
         Ok(moved_rules)
     }
 
-    /// Sorts stored rules, the best first.
+    /// Sorts stored rules, best first.
     pub(super) fn sort_by_rank(
         &self,
         rules: &mut Vec<EntryIndex>,
         monitor: &mut Monitor<'_>,
     ) -> Result<(), BuildError> {
-        // Beside their ranks, or each comparison would wait for memory.
+        // With a copy of each rank, since each comparison would otherwise wait for
+        // memory.
         let bytes = bytes_of::<(u64, EntryIndex)>(rules.len());
         monitor.memory().take(bytes)?;
         let mut ranked = Vec::with_capacity(rules.len());
@@ -564,13 +565,12 @@ impl<const W: usize> TupleSpace<W> {
         Ok(())
     }
 
-    /// All stored rules, whether or not they are in a table.
+    /// Returns all stored rules, also rules that are in no table.
     pub(super) fn stored(&self) -> Vec<EntryIndex> {
         self.ids.values().copied().collect()
     }
 
-    /// Takes all rules out of all tables and drops the tables; the rules stay
-    /// stored.
+    /// Removes all tables; the rules stay stored.
     pub(super) fn unlink_all(&mut self) {
         self.tables.clear();
         self.free.clear();
@@ -594,7 +594,7 @@ impl<const W: usize> TupleSpace<W> {
         &self.schema
     }
 
-    /// Shows all rules of a table.
+    /// Calls `see` for each rule of a table.
     fn visit(
         &self,
         table: TableNumber,
@@ -610,15 +610,15 @@ impl<const W: usize> TupleSpace<W> {
             }
             return Ok(());
         }
-        // Shared slots do not say which table a chain belongs to.
-        let mut from = 0;
-        while from < self.arena.records() {
-            let to = self.arena.records().min(from + Monitor::STEPS);
-            for entry in self.arena.linked_to(table, from..to) {
+        // Shared slots do not record the table of a chain.
+        let mut start = 0;
+        while start < self.arena.records() {
+            let stop = self.arena.records().min(start + Monitor::STEPS);
+            for entry in self.arena.linked_to(table, start..stop) {
                 see(entry, self.arena.get(entry));
             }
-            monitor.work((to - from) / LOOKED_AT)?;
-            from = to;
+            monitor.work((stop - start) / RECORDS_PER_STEP)?;
+            start = stop;
         }
         Ok(())
     }
@@ -627,15 +627,15 @@ impl<const W: usize> TupleSpace<W> {
         let mut next = head;
         std::iter::from_fn(move || {
             (next != EntryIndex::NONE).then(|| {
-                let here = next;
-                next = self.arena.get(here).next;
-                here
+                let entry = next;
+                next = self.arena.get(entry).next;
+                entry
             })
         })
     }
 
-    /// Corrects a bound that became too good, once enough was removed to pay
-    /// for looking at the whole table.
+    /// Corrects a bound that became too good, if enough rules were removed to pay for a
+    /// scan of the table.
     fn tighten(
         &mut self,
         number: TableNumber,
@@ -659,24 +659,24 @@ impl<const W: usize> TupleSpace<W> {
         Ok(())
     }
 
-    /// Changes a table's bound and its place in the order.
+    /// Changes a table's bound, and moves its entry in the order.
     fn set_best(&mut self, number: TableNumber, best: u64) {
         let table = &mut self.tables[number.index()];
-        let place = self.order.binary_search(&(table.best, number));
-        let place = place.expect("every table is in the order");
+        let position = self.order.binary_search(&(table.best, number));
+        let position = position.expect("every table is in the order");
         table.best = best;
         table.stale = false;
-        self.order[place].0 = best;
-        self.sift(place);
+        self.order[position].0 = best;
+        self.sift(position);
     }
 
-    /// Moves one entry of the order to where it belongs.
+    /// Moves an entry of the order to its sorted position.
     fn sift(&mut self, place: usize) {
         let entry = self.order[place];
         let (before, after) = (&self.order[..place], &self.order[place + 1..]);
-        let to = before.partition_point(|other| *other < entry);
-        if to < place {
-            self.order[to..=place].rotate_right(1);
+        let target = before.partition_point(|other| *other < entry);
+        if target < place {
+            self.order[target..=place].rotate_right(1);
         } else {
             let later = after.partition_point(|other| *other < entry);
             self.order[place..=place + later].rotate_left(1);
@@ -700,15 +700,15 @@ impl<const W: usize> TupleSpace<W> {
         self.hasher.hash(table.salt, &table.mask, key)
     }
 
-    /// The bucket of a masked key: its slot and the head of its chain.
+    /// Returns the bucket of a masked key: its slot and the head of its chain.
     fn bucket(&self, table: TableNumber, tag: Tag, key: &[u64; W]) -> Option<(usize, EntryIndex)> {
         self.slots(table)
             .with_tag(tag)
             .find(|&(_, head)| self.belongs(table, head, key))
     }
 
-    /// Whether a chain is the one of a masked key, and not that of another key
-    /// or table with the same tag.
+    /// True if a chain belongs to a masked key. Another key or another table may have
+    /// the same tag.
     #[inline]
     fn belongs(&self, number: TableNumber, head: EntryIndex, key: &[u64; W]) -> bool {
         let entry = self.arena.get(head);
@@ -717,7 +717,7 @@ impl<const W: usize> TupleSpace<W> {
             && (0..W).all(|word| (entry.value[word] ^ key[word]) & mask[word] == 0)
     }
 
-    /// Bytes of everything: the rules, and the rest.
+    /// Bytes held, including the rules.
     pub(super) fn bytes(&self) -> usize {
         let tables = self.tables.capacity() * size_of::<Table<W>>()
             + self.order.capacity() * size_of::<(u64, TableNumber)>();
@@ -731,7 +731,7 @@ impl<const W: usize> TupleSpace<W> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Hasher<const W: usize> {
     secrets: [u64; W],
-    /// What words without a partner are multiplied by; odd.
+    /// Multiplies words without a partner; odd.
     multiplier: u64,
 }
 
@@ -743,8 +743,8 @@ impl<const W: usize> Hasher<W> {
         }
     }
 
-    /// Hashes a key under a mask: a folded multiplication for each pair of
-    /// words, each pair with secrets of its own, summed.
+    /// Hashes a key under a mask: the sum of a folded multiplication for each pair of
+    /// words; each pair has secrets of its own.
     #[inline]
     #[allow(clippy::cast_possible_truncation)] // the tag is 32 of the 64 bits
     pub(super) fn hash(&self, salt: u64, mask: &[u64; W], key: &[u64; W]) -> Tag {
@@ -765,7 +765,7 @@ impl<const W: usize> Hasher<W> {
     }
 }
 
-/// Both halves of the 128-bit product, folded into one.
+/// Returns the exclusive or of the halves of the 128-bit product.
 #[inline]
 #[allow(clippy::cast_possible_truncation)] // the two halves
 fn folded(a: u64, b: u64) -> u64 {

@@ -1,4 +1,4 @@
-//! The hash index of a table: from a masked key's tag to a chain of rules.
+//! The hash index of a table: maps a masked key's tag to a chain of rules.
 
 use crate::error::BuildError;
 use crate::memory::bytes_of;
@@ -7,8 +7,8 @@ use crate::simd::prefetch_early;
 
 use super::arena::EntryIndex;
 
-/// 32 bits of a masked key's hash. The low ones choose the home slot, all of
-/// them are compared.
+/// 32 bits of a masked key's hash. The low bits choose the home slot; all bits are
+/// compared.
 pub(super) type Tag = u32;
 
 /// A bucket: the chain of rules that share a masked key, best first.
@@ -31,12 +31,12 @@ impl Slot {
     }
 }
 
-/// The smallest index. Eight slots are one cache line.
-const SMALLEST: usize = 8;
+/// The smallest number of slots. Eight slots are one cache line.
+const MIN_SLOTS: usize = 8;
 
-/// Open addressing with linear probing; no tombstones, because a removal moves
-/// later slots back. At most five eighths full: most probes end in the home
-/// slot, at 13 to 26 bytes for each bucket.
+/// Open addressing with linear probing. A removal moves later slots back instead of
+/// leaving a tombstone. The load factor is at most 5/8: most probes end in the home
+/// slot, and a bucket takes 13 to 26 bytes.
 #[derive(Clone, Debug)]
 pub(super) struct Slots {
     slots: Vec<Slot>,
@@ -45,11 +45,11 @@ pub(super) struct Slots {
 
 impl Slots {
     /// Bytes of an index without buckets.
-    pub(super) const LEAST_BYTES: usize = SMALLEST * size_of::<Slot>();
+    pub(super) const LEAST_BYTES: usize = MIN_SLOTS * size_of::<Slot>();
 
     pub(super) fn new() -> Slots {
         Slots {
-            slots: vec![Slot::EMPTY; SMALLEST],
+            slots: vec![Slot::EMPTY; MIN_SLOTS],
             used: 0,
         }
     }
@@ -70,27 +70,27 @@ impl Slots {
         prefetch_early(&self.slots[self.home(tag)]);
     }
 
-    /// The home slot.
+    /// Returns the home slot.
     #[inline]
     pub(super) fn first(&self, tag: Tag) -> Slot {
         self.slots[self.home(tag)]
     }
 
-    /// The buckets with that tag, in probe order. Almost always there is one
-    /// or none; distinct masked keys may share a tag.
+    /// Returns the buckets with that tag, in probe order: usually none or one. Different
+    /// masked keys may share a tag.
     #[inline]
     pub(super) fn with_tag(&self, tag: Tag) -> impl Iterator<Item = (usize, EntryIndex)> + '_ {
         let mut position = self.home(tag);
         std::iter::from_fn(move || {
             loop {
                 let slot = self.slots[position];
-                let here = position;
+                let found_at = position;
                 if slot.is_empty() {
                     return None;
                 }
                 position = self.after(position);
                 if slot.tag == tag {
-                    return Some((here, slot.head));
+                    return Some((found_at, slot.head));
                 }
             }
         })
@@ -132,7 +132,7 @@ impl Slots {
         Ok(())
     }
 
-    /// Makes a bucket's chain start elsewhere.
+    /// Replaces the head of a bucket's chain.
     pub(super) fn set_head(&mut self, position: usize, head: EntryIndex) {
         self.slots[position].head = head;
     }
@@ -146,7 +146,7 @@ impl Slots {
         let mut gap = position;
         let mut next = self.after(gap);
         while !self.slots[next].is_empty() {
-            // A slot may move back to the gap unless its home lies between.
+            // A slot may move back to the gap unless its home lies between the two.
             let home = self.home(self.slots[next].tag);
             let len = self.slots.len();
             let from_home = (next + len - home) & (len - 1);
@@ -159,7 +159,7 @@ impl Slots {
         }
         self.slots[gap] = Slot::EMPTY;
         self.used -= 1;
-        if self.slots.len() > SMALLEST && self.used * 8 < self.slots.len() {
+        if self.slots.len() > MIN_SLOTS && self.used * 8 < self.slots.len() {
             self.resize(self.slots.len() / 2, monitor)?;
         }
         Ok(())
@@ -170,7 +170,7 @@ impl Slots {
         self.used
     }
 
-    /// Tells all chains where their first rules are now.
+    /// Updates the heads of all chains after records have moved.
     pub(super) fn move_heads(&mut self, moved: impl Fn(EntryIndex) -> EntryIndex) {
         for slot in self.slots.iter_mut().filter(|slot| !slot.is_empty()) {
             slot.head = moved(slot.head);
@@ -190,9 +190,9 @@ impl Slots {
         self.slots.capacity() * size_of::<Slot>()
     }
 
-    /// Bytes that an index of `buckets` buckets holds.
+    /// Bytes of an index with `buckets` buckets.
     pub(super) fn bytes_for(buckets: usize) -> usize {
         let slots = (buckets * 8).div_ceil(5).next_power_of_two();
-        slots.max(SMALLEST) * size_of::<Slot>()
+        slots.max(MIN_SLOTS) * size_of::<Slot>()
     }
 }

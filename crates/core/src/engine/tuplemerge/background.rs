@@ -1,29 +1,29 @@
-//! Offline table selection beside updates and lookups.
+//! Offline table selection during updates and lookups.
 //!
 //! # Idea
-//! Selecting tables ([`offline`]) needs the masks and values of all rules and
-//! takes as long as a build. So outlines of the rules are copied, some hundred
-//! with each look; tables are selected from the copy, on any thread; and the
-//! result is installed rule by rule:
+//! Selecting tables ([`offline`]) needs the masks and values of all rules and takes as
+//! long as a build. So the engine copies outlines of the rules, some hundred with each
+//! look; any thread selects tables from the copy; and the engine installs the result
+//! rule by rule:
 //!
 //! ```text
 //! install  mark all tables as draining; make the plan's tables, empty
 //! step 1   the plan's next rule: move it to its table of the plan, if it is in
 //!          a draining table, fits, and its chain has room
-//! step 2   the next record: if its rule is in a draining table still, move it
-//!          to where an insertion would put it
-//! end      all records seen: no table is draining any more
+//! step 2   the next record: if its rule is still in a draining table, move it
+//!          to the table that an insertion would choose
+//! end      all records visited: no table is draining any more
 //! ```
-//! A rule that comes meanwhile is placed as always, but never in a draining
-//! table. So the plan need not know what changed since the snapshot: rules are
-//! moved as they are now.
+//! A rule inserted during installation is placed as always, but never in a draining
+//! table. So the plan does not depend on changes since the snapshot: rules are moved as
+//! they are when their step comes.
 //!
 //! # Cost
 //! A step compares a rule with each table's mask and moves it. Each change makes
-//! [`STEPS`] steps. Until the end, lookups probe old and new tables.
+//! [`STEPS_PER_CHANGE`] steps. Until the end, lookups probe old and new tables.
 //!
 //! # References
-//! [TM19] §III.C.5 for the selection; its use beside updates is ours.
+//! [TM19] §III.C.5 for the selection; its use during updates is ours.
 //!
 //! [TM19]: crate::papers#tm19
 
@@ -42,28 +42,28 @@ use crate::reoptimise::{Contents, Drift, LookupPlan, Reoptimise, Snapshot};
 use crate::rule::RuleId;
 use crate::sort::sort;
 
-/// Steps made with each change while a plan is being installed.
-pub(super) const STEPS: usize = 4;
+/// The number of steps with each change while a plan is being installed.
+pub(super) const STEPS_PER_CHANGE: usize = 4;
 
-/// Ids copied to a plan, as much work as a step.
-const COPIED: usize = 8;
+/// The number of ids copied to a plan for one step of work.
+const IDS_PER_STEP: usize = 8;
 
-/// Records looked at with each look.
-const LOOKED_AT: usize = 1 << 9;
+/// The number of records read with each look.
+const RECORDS_PER_LOOK: usize = 1 << 9;
 
-/// Rules whose lookups are counted for [`cost`].
-const SAMPLES: usize = 256;
+/// The number of rules whose lookups are counted for [`cost`].
+const COST_SAMPLES: usize = 256;
 
 /// Outlines of rules, copied some at a time.
 struct Outlines<const W: usize> {
     hasher: Hasher<W>,
     limit: usize,
-    /// The next record to look at.
+    /// The next record to read.
     record: usize,
     rules: Vec<Outline<W>>,
 }
 
-/// The tables, each with its mask and the rules that were selected for it.
+/// The selected tables, each with its mask and its rules.
 struct Plan<const W: usize>(Vec<([u64; W], Box<[RuleId]>)>);
 
 impl<const W: usize> Contents for Outlines<W> {
@@ -91,39 +91,39 @@ impl<const W: usize> Contents for Outlines<W> {
             let id = |&rule: &u32| rules[rule as usize].id;
             monitor.memory().room(&mut tables)?;
             tables.push((*mask, table.iter().map(id).collect()));
-            monitor.work(1 + table.len() / COPIED)?;
+            monitor.work(1 + table.len() / IDS_PER_STEP)?;
         }
         Ok(Arc::new(Plan::<W>(tables)))
     }
 }
 
-/// How far a plan is installed.
+/// The progress of installing a plan.
 #[derive(Debug, Default)]
 pub(super) struct Installing {
     plan: Option<LookupPlan>,
-    /// The plan's table, and the rule in it, that is next.
+    /// The next rule to move: the index of its table in the plan, and its index there.
     planned: (usize, usize),
-    /// The next record to look at when the plan's rules have been moved.
+    /// The next record to visit after the plan's rules have been moved.
     record: usize,
-    /// The plan that is to be installed then.
+    /// The plan to install after this one.
     waiting: Option<LookupPlan>,
 }
 
 impl Installing {
-    /// Records have moved: the walk over them begins again. Rules that have
-    /// moved already are in no draining table.
+    /// Begins the walk over the records again, because records have moved. Rules that
+    /// have moved already are not in draining tables.
     pub(super) fn start_again(&mut self) {
         self.record = 0;
     }
 }
 
-/// The mean number of tables that a lookup of a rule probes, and rules that it
-/// compares, counted for some of the rules.
+/// Returns the mean number of tables that a lookup of a rule probes plus rules that it
+/// compares, counted for a sample of the rules.
 pub(super) fn cost<const W: usize>(space: &TupleSpace<W>) -> f64 {
     let records = space.records();
     let (mut sum, mut count) = (0, 0_u32);
-    for sample in 0..SAMPLES {
-        let range = sample * records / SAMPLES..(sample + 1) * records / SAMPLES;
+    for sample in 0..COST_SAMPLES {
+        let range = sample * records / COST_SAMPLES..(sample + 1) * records / COST_SAMPLES;
         let Some(entry) = { range }.find_map(|record| space.record(record)) else {
             continue;
         };
@@ -134,7 +134,7 @@ pub(super) fn cost<const W: usize>(space: &TupleSpace<W>) -> f64 {
         count += 1;
     }
     if count == 0 {
-        // What a lookup of the first rule will cost: a table and a rule.
+        // The cost of a lookup of the first rule: a table and a rule.
         return 2.0;
     }
     f64::from(u32::try_from(sum).unwrap_or(u32::MAX)) / f64::from(count)
@@ -160,20 +160,20 @@ impl TupleMerge {
         plan.get(self.settings.variant.engine().name, space.schema())
     }
 
-    /// Makes a step; `None` when all are made.
+    /// Makes a step; returns `None` if all steps are made.
     fn install_next<const W: usize>(
         &mut self,
         space: &mut TupleSpace<W>,
         plan: &Plan<W>,
     ) -> Option<()> {
-        let (table, at) = self.installing.planned;
+        let (table, rule) = self.installing.planned;
         if let Some((_, rules)) = plan.0.get(table) {
-            self.installing.planned = if at + 1 < rules.len() {
-                (table, at + 1)
+            self.installing.planned = if rule + 1 < rules.len() {
+                (table, rule + 1)
             } else {
                 (table + 1, 0)
             };
-            if let Some(entry) = rules.get(at).and_then(|&id| space.find(id)) {
+            if let Some(entry) = rules.get(rule).and_then(|&id| space.find(id)) {
                 self.move_as_planned(space, entry, table);
             }
             return Some(());
@@ -184,40 +184,41 @@ impl TupleMerge {
         }
         self.installing.record += 1;
         if let Some(entry) = space.record(record) {
-            let from = space.table_of(entry);
-            if space.mark(from) == Mark::Draining {
+            let old_table = space.table_of(entry);
+            if space.mark(old_table) == Mark::Draining {
                 unwatched(|monitor| {
                     space.unlink(entry, monitor)?;
                     self.place(space, entry, monitor)
                 });
-                space.drop_if_empty(from);
+                space.drop_if_empty(old_table);
             }
         }
         Some(())
     }
 
-    /// Moves a rule to its table of the plan, if it can be there.
+    /// Moves a rule to its table of the plan, if it is in a draining table, fits, and
+    /// has room.
     fn move_as_planned<const W: usize>(
         &self,
         space: &mut TupleSpace<W>,
         entry: EntryIndex,
-        turn: usize,
+        planned: usize,
     ) {
-        let (from, limit) = (space.table_of(entry), self.settings.offline_limit);
-        let to = space
+        let (old_table, limit) = (space.table_of(entry), self.settings.offline_limit);
+        let target = space
             .tables()
-            .find(|&(table, _)| space.mark(table) == Mark::Planned(turn))
+            .find(|&(table, _)| space.mark(table) == Mark::Planned(planned))
             .filter(|(table, mask)| {
-                space.mark(from) == Mark::Draining
+                space.mark(old_table) == Mark::Draining
                     && space.entry(entry).fits(mask)
                     && space.chain(*table, entry).take(limit).count() < limit
             });
-        if let Some((to, _)) = to {
+        if let Some((target, _)) = target {
             unwatched(|monitor| {
                 space.unlink(entry, monitor)?;
-                space.link(to, entry, monitor)
+                space.link(target, entry, monitor)
             });
-            space.drop_if_empty(from);
+            space.drop_if_empty(old_table);
         }
     }
 
@@ -236,15 +237,15 @@ impl TupleMerge {
         }
     }
 
-    /// Makes a plan's tables, into which rules move from all others.
+    /// Makes a plan's tables, and marks all other tables as draining.
     fn begin_installing<const W: usize>(&mut self, space: &mut TupleSpace<W>, plan: &Plan<W>) {
         let tables: Vec<TableNumber> = space.tables().map(|(table, _)| table).collect();
         for table in tables {
             space.set_mark(table, Mark::Draining);
         }
-        for (turn, (mask, _)) in plan.0.iter().enumerate() {
+        for (planned, (mask, _)) in plan.0.iter().enumerate() {
             let table = unwatched(|monitor| space.new_table(*mask, monitor));
-            space.set_mark(table, Mark::Planned(turn));
+            space.set_mark(table, Mark::Planned(planned));
         }
         self.installing.planned = (0, 0);
         self.installing.record = 0;
@@ -269,14 +270,15 @@ impl<const W: usize> Reoptimise for TupleEngine<W, TupleMerge> {
             record: 0,
             rules: Vec::new(),
         });
-        let end = space.records();
-        let to = end.min(outlines.record + LOOKED_AT);
-        let seen = (outlines.record.min(to)..to).filter_map(|record| space.record(record));
+        let record_count = space.records();
+        let end_of_look = record_count.min(outlines.record + RECORDS_PER_LOOK);
+        let seen = (outlines.record.min(end_of_look)..end_of_look)
+            .filter_map(|record| space.record(record));
         outlines
             .rules
             .extend(seen.map(|entry| Outline::of(space, entry)));
-        outlines.record = to;
-        if to < end {
+        outlines.record = end_of_look;
+        if end_of_look < record_count {
             return false;
         }
         snapshot.complete()

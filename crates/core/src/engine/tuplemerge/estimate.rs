@@ -1,19 +1,19 @@
-//! What a form of `tuplemerge` would cost: table selection, simulated on tuples
-//! instead of rules.
+//! Costs of the forms of `tuplemerge`: table selection, simulated on tuples instead of
+//! rules.
 //!
 //! ```text
 //! online:  for tuple in the order in which rules are placed:
 //!              join the first table that it fits, or make one by selection
-//!          deal common tuples out again, now that all tables are there
+//!          place common tuples again, after all tables exist
 //!          while a table's chains are too long: split it as rules would
 //! offline: while rules are left:
 //!              of the masks common to the best 1, 2, 3, … tuples
-//!              take the one that admits most rules
+//!              take the mask that admits most rules
 //! ```
-//! How long chains get depends on values, which are not known: the number of
-//! keys under a shorter mask is estimated ([`TableEstimate::of_tuple`]), and the
-//! longest chain is taken to be a multiple of the mean. So the number of tables
-//! is right within a factor of two, mostly.
+//! The length of chains depends on values, which the shape does not have. The number of
+//! keys under a shorter mask is estimated ([`TableEstimate::of_tuple`]), and the longest
+//! chain is a fixed multiple of the mean. So the number of tables is usually right
+//! within a factor of two.
 
 #![allow(clippy::cast_precision_loss)] // estimates
 
@@ -27,24 +27,24 @@ use crate::estimate::{Costs, Shape, Tuple};
 use crate::schema::{MatchKind, Schema};
 use crate::seed::splitmix;
 
-/// The longest chain of a table, of which the mean is one.
-const LONGEST: f64 = 4.0;
+/// The length of a table's longest chain, divided by the mean length.
+const LONGEST_TO_MEAN_CHAIN: f64 = 4.0;
 
-/// Tuples that are simulated: the commonest. The others join the tables of
-/// these.
-const SIMULATED: usize = 4096;
+/// The number of simulated tuples: the most common ones. Rules of other tuples join the
+/// largest table.
+const MAX_SIMULATED_TUPLES: usize = 4096;
 
-/// Rules of a tuple most of which come when all tables are there.
-const MANY: usize = 8;
+/// The smallest number of rules of a tuple that is placed again after all tables exist,
+/// because most of its rules come then.
+const MIN_RULES_OF_COMMON_TUPLE: usize = 8;
 
-/// Splits that are simulated.
-const SPLITS: usize = 64;
+/// The largest number of simulated splits.
+const MAX_SIMULATED_SPLITS: usize = 64;
 
-/// How what lookups meet grows with the number of rules.
+/// Growth of probes and comparisons of a lookup with the number of rules.
 const GROWTH: Growth = [0.05, 0.15];
 
-/// What lookups cost, in batches and alone; what it was fitted to: see
-/// `crate::estimate`.
+/// Costs of lookups, in batches and single; `crate::estimate` describes the fit.
 const ONLINE_BATCH: Prices = Prices {
     lookup: 10.0,
     probe: 51.0,
@@ -98,10 +98,10 @@ const VPP_SINGLE: Prices = Prices {
     ..Prices::NONE
 };
 
-/// Moving a rule when its table is split, and choosing its table offline, in
-/// instructions; what they were fitted to: see `crate::estimate`.
-const MOVE: f64 = 500.0;
-const SELECT: f64 = 700.0;
+/// Instructions of moving a rule when its table is split, and of choosing its table
+/// offline; `crate::estimate` describes the fit.
+const MOVE_WORK: f64 = 500.0;
+const SELECT_WORK: f64 = 700.0;
 
 /// For [`Engine::estimate`](crate::engine::Engine::estimate).
 pub(super) fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildError> {
@@ -109,8 +109,10 @@ pub(super) fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildE
     let (form, selection) = TupleMerge::form(&settings, shape.schema());
     let (tables, splits) = tables(&settings, &selection, shape);
     let moves = match settings.variant {
-        Variant::Offline => SELECT,
-        Variant::Online | Variant::Vpp => MOVE * f64::from(splits) / tables.len().max(1) as f64,
+        Variant::Offline => SELECT_WORK,
+        Variant::Online | Variant::Vpp => {
+            MOVE_WORK * f64::from(splits) / tables.len().max(1) as f64
+        }
     };
     let space = SpaceEstimate {
         shape,
@@ -126,11 +128,11 @@ pub(super) fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildE
     Ok(space.estimate(tables))
 }
 
-/// The tables, and how often one was split; offline, how often all rules are
-/// looked at.
+/// Returns the tables and the number of splits; offline, the number of passes over all
+/// rules instead.
 fn tables(settings: &Settings, selection: &Selection, shape: &Shape) -> (Vec<TableEstimate>, u32) {
     let tuples = shape.tuples();
-    let (simulated, others) = tuples.split_at(tuples.len().min(SIMULATED));
+    let (simulated, others) = tuples.split_at(tuples.len().min(MAX_SIMULATED_TUPLES));
     let members: Vec<&Tuple> = simulated.iter().collect();
     let (mut tables, splits) = match settings.variant {
         Variant::Offline => select_offline(members, settings.offline_limit),
@@ -146,9 +148,9 @@ fn tables(settings: &Settings, selection: &Selection, shape: &Shape) -> (Vec<Tab
     (tables, splits)
 }
 
-/// The time at which the first rule of a tuple is inserted if all rules are
-/// inserted in a random order: earlier for a tuple with more rules. Depends on the
-/// tuple alone, so each estimate gives equal results.
+/// Returns the time at which the first rule of a tuple is inserted in a random order of
+/// all rules: earlier for a tuple with more rules. It depends only on the tuple, so
+/// every estimate has the same result.
 fn first_at_random(tuple: &Tuple) -> f64 {
     let mut state = tuple.mask.iter().fold(0, |state, word| {
         let mut state = state ^ word;
@@ -186,21 +188,21 @@ impl<'a> Simulated<'a> {
 
     fn longest_chain(&self) -> f64 {
         let keys = self.total.keys.max(1.0);
-        (self.total.rules / keys * LONGEST).min(self.total.rules)
+        (self.total.rules / keys * LONGEST_TO_MEAN_CHAIN).min(self.total.rules)
     }
 
-    /// The mask by which a full chain is split, if masks can part its rules: as
-    /// [`TupleMerge::split`] finds it, for a chain of the commonest tuples.
+    /// Returns the mask that splits a full chain, if masks can separate its rules: as in
+    /// [`TupleMerge::split`], for a chain of the most common tuples.
     fn parting_mask(
         &self,
         limit: usize,
         selection: &Selection,
         schema: &Schema,
     ) -> Option<Vec<u64>> {
-        let least = self.total.rules / (limit + 1) as f64;
+        let min_rules = self.total.rules / (limit + 1) as f64;
         let mut members = self.members.clone();
         members.sort_by_key(|member| std::cmp::Reverse(member.rules));
-        let common = members.partition_point(|member| member.rules as f64 >= least);
+        let common = members.partition_point(|member| member.rules as f64 >= min_rules);
         members.truncate(common.max(2));
         let chain: Vec<&[u64]> = members.iter().map(|member| &*member.mask).collect();
         let mut shared = vec![u64::MAX; self.mask.len()];
@@ -238,7 +240,7 @@ impl<'a> Simulated<'a> {
     }
 }
 
-/// Rules placed one by one ([TM19] §III.C.3).
+/// Simulates placing rules one by one ([TM19] §III.C.3).
 ///
 /// [TM19]: crate::papers#tm19
 fn place_online(
@@ -247,12 +249,12 @@ fn place_online(
     selection: &Selection,
     schema: &Schema,
 ) -> (Vec<TableEstimate>, u32) {
-    let comes = |member: &&Tuple| match settings.order {
+    let order_key = |member: &&Tuple| match settings.order {
         "best-first" => member.best,
         "worst-first" => -member.best,
         _ => first_at_random(member),
     };
-    members.sort_by(|a, b| comes(a).total_cmp(&comes(b)));
+    members.sort_by(|a, b| order_key(a).total_cmp(&order_key(b)));
     let mut tables: Vec<Simulated<'_>> = Vec::new();
     for &member in &members {
         let fits = |table: &Simulated<'_>| is_within(&table.mask, &member.mask);
@@ -271,7 +273,7 @@ fn place_online(
     for table in &mut tables {
         let (many, few): (Vec<_>, Vec<_>) = std::mem::take(&mut table.members)
             .into_iter()
-            .partition(|member| member.rules >= MANY);
+            .partition(|member| member.rules >= MIN_RULES_OF_COMMON_TUPLE);
         table.clear();
         few.into_iter().for_each(|member| table.admit(member));
         again.extend(many);
@@ -284,7 +286,8 @@ fn place_online(
     tables.retain(|table| !table.members.is_empty());
     let (mut splits, mut at) = (0, 0);
     while at < tables.len() {
-        let parting = (splits < SPLITS && tables[at].longest_chain() > settings.limit as f64)
+        let parting = (splits < MAX_SIMULATED_SPLITS
+            && tables[at].longest_chain() > settings.limit as f64)
             .then(|| tables[at].parting_mask(settings.limit, selection, schema))
             .flatten();
         let Some(mask) = parting else {
@@ -299,15 +302,15 @@ fn place_online(
         staying
             .into_iter()
             .for_each(|member| tables[at].admit(member));
-        let to = tables.iter().position(|table| table.mask == mask);
-        let to = to.unwrap_or_else(|| {
+        let target = tables.iter().position(|table| table.mask == mask);
+        let target = target.unwrap_or_else(|| {
             tables.push(Simulated::new(mask));
             tables.len() - 1
         });
         let nothing_moved = moving.is_empty();
         moving
             .into_iter()
-            .for_each(|member| tables[to].admit(member));
+            .for_each(|member| tables[target].admit(member));
         if nothing_moved || tables[at].members.is_empty() {
             at += 1;
         }
@@ -317,7 +320,7 @@ fn place_online(
     (tables.map(|table| table.total).collect(), splits)
 }
 
-/// All tables selected at once ([TM19] §III.C.5).
+/// Simulates selecting all tables together ([TM19] §III.C.5).
 ///
 /// [TM19]: crate::papers#tm19
 fn select_offline(mut members: Vec<&Tuple>, limit: usize) -> (Vec<TableEstimate>, u32) {
@@ -326,7 +329,7 @@ fn select_offline(mut members: Vec<&Tuple>, limit: usize) -> (Vec<TableEstimate>
         .into_iter()
         .map(|member| (member, member.rules as f64))
         .collect();
-    let (mut tables, mut looks) = (Vec::new(), 0);
+    let (mut tables, mut passes) = (Vec::new(), 0);
     while !remaining.is_empty() {
         let mut masks: Vec<Vec<u64>> = Vec::new();
         let mut common = vec![u64::MAX; remaining[0].0.mask.len()];
@@ -338,7 +341,7 @@ fn select_offline(mut members: Vec<&Tuple>, limit: usize) -> (Vec<TableEstimate>
                 masks.push(common.clone());
             }
         }
-        // What a mask admits of a tuple, and the keys that takes.
+        // Returns the part of a tuple that a mask admits, and the number of its keys.
         let admitted = |(member, rules): &(&Tuple, f64), mask: &[u64]| {
             if !is_within(mask, &member.mask) {
                 return TableEstimate::empty();
@@ -346,16 +349,16 @@ fn select_offline(mut members: Vec<&Tuple>, limit: usize) -> (Vec<TableEstimate>
             let whole_tuple = TableEstimate::of_tuple(member, mask);
             let share = rules / whole_tuple.rules;
             let keys = (whole_tuple.keys * share).max(1.0);
-            let most = (keys * limit as f64).max(1.0);
-            // The better ones were admitted before.
+            let max_rules = (keys * limit as f64).max(1.0);
+            // Better rules of the tuple were admitted before.
             let best = whole_tuple.best + (1.0 - share) * (1.0 - whole_tuple.best);
             TableEstimate {
-                rules: rules.min(most),
+                rules: rules.min(max_rules),
                 keys,
                 best,
             }
         };
-        // Under a mask of few bits, tuples share their keys.
+        // Under a mask of few bits, tuples share keys.
         let room = |mask: &[u64]| most_keys(mask) * limit as f64;
         let count = |mask: &[u64]| {
             let rules: f64 = remaining
@@ -365,12 +368,12 @@ fn select_offline(mut members: Vec<&Tuple>, limit: usize) -> (Vec<TableEstimate>
             rules.min(room(mask))
         };
         let counts: Vec<f64> = masks.iter().map(|mask| count(mask)).collect();
-        looks += u32::try_from(masks.len()).unwrap_or(u32::MAX);
+        passes += u32::try_from(masks.len()).unwrap_or(u32::MAX);
         let best = (0..masks.len()).max_by(|&a, &b| counts[a].total_cmp(&counts[b]));
         let mask = &masks[best.expect("a tuple has a mask")];
         let mut table = TableEstimate::empty();
         let mut room = room(mask);
-        let last = tables.len() + 1 >= SIMULATED;
+        let last = tables.len() + 1 >= MAX_SIMULATED_TUPLES;
         remaining.retain_mut(|part| {
             let mut admitted_part = admitted(part, mask);
             admitted_part.rules = admitted_part.rules.min(room);
@@ -384,14 +387,15 @@ fn select_offline(mut members: Vec<&Tuple>, limit: usize) -> (Vec<TableEstimate>
         table.keys = table.keys.min(most_keys(mask));
         tables.push(table);
     }
-    (tables, looks)
+    (tables, passes)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Tuples by the lengths of both addresses and their rules.
+    /// A shape of tuples, each with the lengths of both addresses and its number of
+    /// rules.
     fn shape(tuples: &[(u32, u32, usize)]) -> Shape {
         let schema = Schema::ipv4_5tuple();
         let tuples = tuples.iter().map(|&(source, destination, rules)| {
@@ -419,11 +423,15 @@ mod tests {
                 let tables = simulate(form, &shape);
                 let rules: f64 = tables.iter().map(|table| table.rules).sum();
                 let off = (rules - shape.rules() as f64).abs();
-                // Less than half a rule of a tuple may be dropped by rounding.
+                // Rounding may drop less than half a rule of each tuple.
                 assert!(off <= 0.5 * tuples.len() as f64, "{form}: {rules}");
-                // Offline, wild rules fill one table after the other.
-                let most = tuples.len() * if form.ends_with("offline") { 20 } else { 1 };
-                assert!(tables.len() <= most, "{form}: {} tables", tables.len());
+                // Offline, rules that match everything fill one table after the other.
+                let max_tables = tuples.len() * if form.ends_with("offline") { 20 } else { 1 };
+                assert!(
+                    tables.len() <= max_tables,
+                    "{form}: {} tables",
+                    tables.len()
+                );
                 assert!(tables.iter().all(|t| (0.0..=1.0).contains(&t.best)));
             }
         }
@@ -447,7 +455,7 @@ mod tests {
         assert!(low > high, "{low}, {high}");
     }
 
-    /// A table made for a specific rule does not fit a general one.
+    /// A general rule does not fit a table made for a specific rule.
     #[test]
     fn specific_rules_first_make_more_tables() {
         let mut tuples = Vec::new();

@@ -1,28 +1,27 @@
 //! `tuplemerge`: tuple space search with few tables.
 //!
 //! # Idea
-//! Not every bit of a rule is needed to find it. A table may leave bits out, so
-//! that rules with similar but different masks share it; rules that then share
-//! a masked key form a chain, which must not grow longer than a collision limit
-//! `c`. A new table takes a rule's mask, made less specific on purpose, so that
-//! later rules fit too ([`selection`]). A rule goes to the first table that it
-//! fits, in order of best priority; when its chain there is full, the table is
-//! split by a more specific mask. The rest is a tuple space search, with a
-//! tenth of the tables.
+//! Not every bit of a rule is needed to find it. A table may leave bits out, so that
+//! rules with similar but different masks share it. Rules with the same masked key form
+//! a chain, which must not grow longer than a collision limit `c`. A new table takes a
+//! rule's mask and makes it less specific, so that later rules fit too ([`selection`]).
+//! A rule goes to the first table that it fits, in order of best priority. If its chain
+//! in that table is full, a more specific mask splits the table. The rest is a tuple
+//! space search, with a tenth of the tables.
 //!
-//! Three engines are registered:
+//! There are three engines:
 //! - `tuplemerge`, the online form: rules are placed one by one.
-//! - `tuplemerge-offline`: all tables are selected at once when building
-//!   ([`offline`]); updates go on as in the online form.
-//! - `tuplemerge-vpp`: the online form as it runs in VPP's ACL plugin: one hash
-//!   table keyed by table number and masked key, bit masks relaxed in larger
-//!   steps, and IPv6 addresses relaxed at the borders that networks use.
+//! - `tuplemerge-offline`: a build selects all tables together ([`offline`]); updates
+//!   work as in the online form.
+//! - `tuplemerge-vpp`: the online form as in VPP's ACL plugin: one hash table keyed by
+//!   table number and masked key; masks lose bits in larger steps, and IPv6 masks are
+//!   relaxed at the borders that networks use.
 //!
 //! # Data layout
-//! A [tuple space](super::tuple_space); there is nothing else.
+//! A [tuple space](super::tuple_space) and nothing else.
 //!
 //! # Lookup
-//! That of the [tuple space](super::tuple_space), as in [TM19] §III.C.1.
+//! As in the [tuple space](super::tuple_space), by [TM19] §III.C.1.
 //!
 //! # Insertion
 //! ```text
@@ -34,44 +33,41 @@
 //!
 //! split(table, colliding):
 //!     mask = bits common to all colliding rules
-//!     if mask does not part them: lengthen the field whose lengths differ most
-//!                                 to the mean of its shortest and longest
+//!     if mask does not separate them: lengthen the field whose lengths differ most
+//!                                     to the mean of its shortest and longest
 //!     move every rule of the table that fits to the table of that mask
 //! ```
-//! Deletion is one step in the map from ids to records and one in a chain. A
-//! table that becomes empty goes, and takes no other with it.
+//! A deletion takes one step in the map from ids to records and one in a chain. A table
+//! that becomes empty is removed; no other table changes.
 //!
 //! # Re-optimisation
-//! All tables can be selected anew while updates go on, on another thread
-//! ([`background`]).
+//! Another thread can select all tables again while updates continue ([`background`]).
 //!
 //! # Cost
-//! Lookup: a probe for each table that can still win (around 30 at 256k rules,
-//! hundreds for `tss`) and up to `c` rules compared in each. Update: O(tables)
-//! mask comparisons, one probe, a walk of at most `c` rules; a split moves a
-//! table's rules and happens a few dozen times in a table's life. Memory:
-//! linear.
+//! Lookup: a probe of each table that can still win (around 30 at 256k rules, hundreds
+//! for `tss`), with up to `c` rules compared in each. Update: O(tables) mask
+//! comparisons, one probe, and a walk of at most `c` rules. A split moves a table's
+//! rules and happens a few dozen times for each table. Memory: linear.
 //!
 //! # Where we differ from the paper, and why
-//! - A split whose mask another table has already moves rules there instead of
-//!   making a second table with the same mask; only as many as its limit admits.
-//! - Colliding rules with equal masks cannot be parted by masks (the same
-//!   addresses with many port ranges, say). Their chain then grows beyond `c`:
-//!   a separate table would not help, as [TM19] §III.C.2 says of overlapping
-//!   rules.
-//! - The order in which rules come decides which tables are made: a table made
-//!   for a specific rule does not fit a general one, but the other way round it
-//!   does. Rule lists have the specific rules first, so placing them in file
-//!   order makes up to five times the tables. Building shuffles them, always the
-//!   same way unless a `seed` is given, as [TM19] §IV.A feeds them. `order=worst-first` makes still fewer tables
-//!   with longer chains: over the twelve built-in profiles its batch lookups
-//!   are 0.8 times as fast at 64k rules and 1.3 times at 256k, its updates 0.7
-//!   and 0.85 times (November 2026; `classyard bench --profiles all --sizes
-//!   64k,256k --updates -e tuplemerge,tuplemerge:order=worst-first`).
-//! - Bits are removed in proportion to a field's width; the paper says how many
-//!   for 32 bits only.
-//! - The paper calls the mean of two lengths without saying how it is rounded;
-//!   we round up, so that the new mask is always more specific.
+//! - If another table already has the mask of a split, rules move to that table, up to
+//!   its limit. The paper makes a second table with the same mask.
+//! - Masks cannot separate colliding rules that have equal masks and equal bits under
+//!   them (the same addresses with many port ranges, say). Their chain grows beyond `c`:
+//!   a separate table would not help, as [TM19] §III.C.2 says of overlapping rules.
+//! - The order of rules decides which tables are made: a general rule does not fit a
+//!   table made for a specific rule, but a specific rule fits a table made for a general
+//!   one. Rule lists begin with specific rules, so placing rules in file order makes up
+//!   to five times the tables. Builds shuffle the rules, as [TM19] §IV.A does, always in
+//!   the same way unless a `seed` is given. `order=worst-first` makes still fewer tables
+//!   with longer chains: over the twelve built-in profiles its batch lookups are 0.8
+//!   times as fast at 64k rules and 1.3 times at 256k, its updates 0.7 and 0.85 times
+//!   (November 2026; `classyard bench --profiles all --sizes 64k,256k --updates -e
+//!   tuplemerge,tuplemerge:order=worst-first`).
+//! - Bits are removed in proportion to a field's width; the paper gives numbers for 32
+//!   bits only.
+//! - The paper does not say how the mean of two lengths is rounded. We round up, so that
+//!   the new mask is always more specific.
 //!
 //! # References
 //! [TM19] §III.C.2 (tuple selection), §III.C.3 (insertion), §III.C.4 (deletion),
@@ -103,24 +99,25 @@ mod selection;
 use background::Installing;
 use selection::{Relaxation, Selection, leading_bits};
 
-/// The collision limit of the online form: the best of [TM19] §IV.F.
+/// The collision limit of the online form: the best value of [TM19] §IV.F.
 ///
 /// [TM19]: crate::papers#tm19
 const ONLINE_LIMIT: usize = 40;
 
-/// Tables that a rule is tried in, as much work as a step.
-const TRIED: usize = 16;
+/// The number of tables tried for one step of work.
+const TABLES_PER_STEP: usize = 16;
 
-/// Steps that finding a mask for colliding rules takes for each of them.
-const PARTED: usize = 4;
+/// The steps of work for each colliding rule when a mask for them is computed.
+const SPLIT_STEPS_PER_RULE: usize = 4;
 
-/// Rules that a split without effect may have looked at for each insertion into a
-/// full chain that follows it unsplit. A chain of [`ONLINE_LIMIT`] rules that
-/// masks cannot part is looked at again after three insertions, one of thousands
-/// after hundreds: insertions stay within a constant factor of those of `tss`.
+/// After a split that moved no rule, the number of examined rules is divided by this.
+/// The result is the number of insertions into full chains that go unsplit. A chain of
+/// [`ONLINE_LIMIT`] rules that masks cannot separate is examined again after three
+/// insertions, a chain of thousands after hundreds. So insertions stay within a constant
+/// factor of insertions into `tss`.
 const LOOKED_AT_PER_UNSPLIT_INSERTION: usize = 16;
 
-/// The collision limit of the offline form: the best of [TM19] §IV.F.
+/// The collision limit of the offline form: the best value of [TM19] §IV.F.
 ///
 /// [TM19]: crate::papers#tm19
 const OFFLINE_LIMIT: usize = 8;
@@ -178,7 +175,7 @@ pub(super) const OFFLINE: Engine = Engine {
     estimate: estimate::estimate,
 };
 
-/// The registry entry of the form that runs in VPP.
+/// The registry entry of the form in VPP.
 pub(super) const VPP: Engine = Engine {
     name: "tuplemerge-vpp",
     summary: "tuplemerge with one hash table for all tables, as in VPP",
@@ -207,7 +204,7 @@ impl Variant {
         }
     }
 
-    /// The variant that is registered under a name.
+    /// Returns the variant that is registered under a name.
     fn named(name: &str) -> Variant {
         if name == OFFLINE.name {
             Variant::Offline
@@ -237,7 +234,7 @@ struct Settings {
 }
 
 impl Settings {
-    /// What a specification says.
+    /// Returns the settings of a specification.
     fn of(spec: &EngineSpec) -> Settings {
         let options = spec.options();
         let rebuild = options.whole("rebuild");
@@ -256,14 +253,14 @@ struct TupleMerge {
     settings: Settings,
     schema: Arc<Schema>,
     selection: Selection,
-    /// Changes since the tables were last selected as a whole.
+    /// Changes since all tables were last selected.
     changes: usize,
     /// The plan that is being installed.
     installing: Installing,
     /// The cost of a lookup right after the tables were last selected.
     fitted: f64,
-    /// Insertions into full chains that are to come without a split, since the
-    /// last split had no effect.
+    /// The number of insertions into full chains that go unsplit, because the last split
+    /// moved no rule.
     unsplit_insertions: usize,
 }
 
@@ -298,7 +295,7 @@ impl<const W: usize> Placement<W> for TupleMerge {
             rule.fits(mask) && space.mark(table) != Mark::Draining
         });
         let compatible = compatible.map(|(table, _)| table);
-        monitor.work(tried / TRIED)?;
+        monitor.work(tried / TABLES_PER_STEP)?;
         let Some(table) = compatible else {
             let mut mask = space.entry(entry).mask;
             self.selection.select(&mut mask);
@@ -366,7 +363,7 @@ impl<const W: usize> Placement<W> for TupleMerge {
             let rebuilt = self.rebuild(space, &mut NoProgress);
             rebuilt.expect("only an observer stops a rebuild");
         }
-        self.install_some(space, changes * background::STEPS);
+        self.install_some(space, changes * background::STEPS_PER_CHANGE);
     }
 
     fn reoptimise(engine: &TupleEngine<W, Self>) -> Option<&dyn Reoptimise> {
@@ -379,7 +376,7 @@ impl<const W: usize> Placement<W> for TupleMerge {
 }
 
 impl TupleMerge {
-    /// What tables and their masks are like.
+    /// Returns the form of tables and the selection of their masks.
     fn form(settings: &Settings, schema: &Schema) -> (Form, Selection) {
         let (form, relaxation) = match settings.variant {
             Variant::Online | Variant::Offline => (Form::Private, Relaxation::Paper),
@@ -388,9 +385,9 @@ impl TupleMerge {
         (form, Selection::new(schema, relaxation))
     }
 
-    /// Makes room for a rule whose chain in a table is full ([TM19] §III.C.3). If
-    /// no rule moves, the next insertions into full chains pay for what was looked
-    /// at.
+    /// Makes room for a rule whose chain in a table is full ([TM19] §III.C.3). If no
+    /// rule moves, the next insertions into full chains go unsplit, to pay for the rules
+    /// examined.
     ///
     /// [TM19]: crate::papers#tm19
     fn split<const W: usize>(
@@ -401,30 +398,31 @@ impl TupleMerge {
         monitor: &mut Monitor<'_>,
     ) -> Result<(), BuildError> {
         let count = space.chain(table, entry).count() + 1;
-        // The rules, and their keys under a mask.
+        // Memory for the rules and their masked keys.
         let bytes = bytes_of::<EntryIndex>(count) + bytes_of::<[u64; W]>(count);
         monitor.memory().take(bytes)?;
         let mut colliding = Vec::with_capacity(count);
         colliding.extend(space.chain(table, entry));
         colliding.push(entry);
         let mask = self.parting_mask(space, table, &colliding);
-        monitor.work(PARTED * colliding.len() + space.table_count() / TRIED)?;
+        monitor
+            .work(SPLIT_STEPS_PER_RULE * colliding.len() + space.table_count() / TABLES_PER_STEP)?;
         drop(colliding);
         monitor.memory().give_back(bytes);
         let Some(mask) = mask else {
             self.unsplit_insertions = count / LOOKED_AT_PER_UNSPLIT_INSERTION;
             return space.link(table, entry, monitor);
         };
-        let other = space
+        let target = space
             .tables()
             .find(|&(table, existing)| *existing == mask && space.mark(table) != Mark::Draining)
             .map(|(number, _)| number);
-        let other = match other {
-            Some(other) => other,
+        let target = match target {
+            Some(target) => target,
             None => space.new_table(mask, monitor)?,
         };
         let looked_at = count + space.rules_in(table);
-        let moved_rules = space.move_fitting(table, other, self.settings.limit, monitor)?;
+        let moved_rules = space.move_fitting(table, target, self.settings.limit, monitor)?;
         if moved_rules == 0 {
             self.unsplit_insertions = looked_at / LOOKED_AT_PER_UNSPLIT_INSERTION;
         }
@@ -432,8 +430,8 @@ impl TupleMerge {
             space.chain(table, entry).take(self.settings.limit).count() < self.settings.limit
         };
         let fits_other = space.entry(entry).fits(&mask);
-        if fits_other && has_room(space, other) {
-            space.link(other, entry, monitor)?;
+        if fits_other && has_room(space, target) {
+            space.link(target, entry, monitor)?;
         } else {
             space.link(table, entry, monitor)?;
         }
@@ -441,8 +439,8 @@ impl TupleMerge {
         Ok(())
     }
 
-    /// A mask that is more specific than the table's and parts its colliding
-    /// rules, if masks can part them.
+    /// Returns a mask that is more specific than the table's and separates its colliding
+    /// rules, or `None` if masks cannot separate them.
     fn parting_mask<const W: usize>(
         &self,
         space: &TupleSpace<W>,
@@ -469,7 +467,7 @@ impl TupleMerge {
             .or((common != *old).then_some(common))
     }
 
-    /// Whether no masked key is left with more rules than the limit.
+    /// True if no masked key has more rules than the limit.
     fn parts<const W: usize>(
         &self,
         space: &TupleSpace<W>,
@@ -486,8 +484,8 @@ impl TupleMerge {
         longest.is_none_or(|longest| longest <= self.settings.limit)
     }
 
-    /// Sets the field whose length differs most among the rules to the mean of
-    /// the shortest and the longest; `None` when all masks are equal.
+    /// Lengthens the field whose length differs most among the rules to the mean of the
+    /// shortest and the longest. Returns `None` if all masks are equal.
     fn lengthen_widest_spread<const W: usize>(
         &self,
         space: &TupleSpace<W>,
@@ -507,11 +505,11 @@ impl TupleMerge {
         let fields = self.schema.field_ids().filter_map(spread);
         let (_, shortest, longest, bits, field) = fields.max_by_key(|&(spread, ..)| spread)?;
         let extra = match self.schema.field(field).kind() {
-            // A mean length means nothing for masks with holes, or for fields
-            // that are whole or not there: take the most specific rule's bits.
+            // A mean length is meaningless for masks with holes, and for fields that are
+            // exact or any: take the most specific rule's bits.
             MatchKind::Ternary | MatchKind::Exact => bits,
-            // These may have holes too, though seldom. Bits that the rule of the
-            // longest mask does not have would make a table that fits no rule.
+            // These masks may have holes too, though rarely. So take only bits of the
+            // longest mask: with other bits, no rule would fit the table.
             MatchKind::Prefix | MatchKind::Range => {
                 leading_bits(bits, (shortest + longest).div_ceil(2))
             }
@@ -522,12 +520,12 @@ impl TupleMerge {
     }
 }
 
-/// Shuffles as a given seed says, else the same way each time.
+/// Shuffles by an explicit seed, or else always in the same way.
 ///
-/// The order decides which tables are made, so it decides time and memory. A
-/// set that was measured in one process should be as fast in the next, so the
-/// random seed of a process has no part in it. It guards nothing either: rules
-/// that make bad tables do so in most orders.
+/// The order decides which tables are made, and so time and memory. A rule set measured
+/// in one process should be as fast in the next, so the random seed of the process is
+/// not used. It would protect against nothing: rules that make bad tables do so in most
+/// orders.
 fn shuffle(
     entries: &mut [EntryIndex],
     seed: Seed,
@@ -535,15 +533,15 @@ fn shuffle(
 ) -> Result<(), BuildError> {
     let mut state = seed.explicit().unwrap_or(0);
     for last in (1..entries.len()).rev() {
-        let below = u64::try_from(last + 1).expect("a length");
-        let other = usize::try_from(splitmix(&mut state) % below).expect("an index");
-        entries.swap(last, other);
+        let bound = u64::try_from(last + 1).expect("a length");
+        let chosen = usize::try_from(splitmix(&mut state) % bound).expect("an index");
+        entries.swap(last, chosen);
         monitor.advance(1)?;
     }
     Ok(())
 }
 
-/// Whether every bit of `small` is in `large`.
+/// True if every bit of `small` is in `large`.
 fn is_within(small: &[u64], large: &[u64]) -> bool {
     small
         .iter()

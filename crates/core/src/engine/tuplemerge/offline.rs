@@ -1,22 +1,21 @@
-//! Offline table selection ([TM19] §III.C.5): all tables for rules that are
-//! known up front.
+//! Offline table selection ([TM19] §III.C.5): selects all tables for known rules.
 //!
 //! ```text
 //! while rules are left, best first:
 //!     masks = the bits common to the first 1, 2, 3, … rules; each once
 //!     for mask in masks:
 //!         admit rules in order while they fit and their key has less than c;
-//!         note the first rule that is left out
-//!     take the mask whose first rule left out comes latest, and among equals
-//!     the one that admits most rules
-//!     admitted rules become a table; the others are left
+//!         note the first rule that is not admitted
+//!     take the mask whose first rule not admitted comes latest; among equals
+//!     the mask that admits most rules
+//!     admitted rules become a table; the others remain
 //! ```
-//! So the best rules stand in the first tables, and a lookup that finds one of
-//! them need not look at the later tables.
+//! So the best rules are in the first tables, and a lookup that finds a rule in them
+//! need not probe later tables.
 //!
-//! Rules with the same masked key are counted by hash, as in the paper: two
-//! keys that share a counter look like one, which leaves out a rule early now
-//! and then but never exceeds the limit.
+//! Rules with the same masked key are counted by hash, as in the paper. Two keys that
+//! share a counter count as one, so a rule is sometimes left out too early; the limit is
+//! never exceeded.
 //!
 //! [TM19]: crate::papers#tm19
 
@@ -28,7 +27,7 @@ use crate::rule::RuleId;
 
 const SELECTING: &str = "selecting tables";
 
-/// What selection looks at in a rule.
+/// The parts of a rule that selection uses.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Outline<const W: usize> {
     pub(super) rank: u64,
@@ -48,28 +47,28 @@ impl<const W: usize> Outline<W> {
         }
     }
 
-    /// Whether every bit of a table's mask is exact in the rule.
+    /// True if every bit of a table's mask is exact in the rule.
     fn fits(&self, mask: &[u64; W]) -> bool {
         let mut words = mask.iter().zip(&self.mask);
         words.all(|(table, rule)| table & !rule == 0)
     }
 }
 
-/// The tables: the mask of each, and the positions of its rules among the
+/// The selected tables: the mask of each, and the indices of its rules among the
 /// outlines.
 pub(super) struct Selected<const W: usize> {
-    /// The rules of one table after the other.
+    /// The rules, table by table.
     rules: Vec<u32>,
-    /// Masks, and where the rules of each end.
+    /// The mask of each table, and the end of its rules.
     tables: Vec<([u64; W], usize)>,
 }
 
 impl<const W: usize> Selected<W> {
     pub(super) fn tables(&self) -> impl Iterator<Item = (&[u64; W], &[u32])> {
-        let mut from = 0;
+        let mut start = 0;
         self.tables.iter().map(move |(mask, end)| {
-            let rules = &self.rules[from..*end];
-            from = *end;
+            let rules = &self.rules[start..*end];
+            start = *end;
             (mask, rules)
         })
     }
@@ -80,10 +79,9 @@ impl<const W: usize> Selected<W> {
     }
 }
 
-/// Places stored rules, which are all that there are, in newly selected tables.
-/// When the observer cancels before they are selected, nothing has changed.
-/// Afterwards it is told of progress and cannot stop, unless rules were in no
-/// table before.
+/// Places all stored rules in newly selected tables. If the observer cancels before the
+/// selection is complete, nothing changes. Afterwards the observer still receives
+/// progress but cannot cancel, unless no rule was in a table before.
 pub(super) fn select_tables<const W: usize>(
     space: &mut TupleSpace<W>,
     mut entries: Vec<EntryIndex>,
@@ -118,15 +116,15 @@ pub(super) fn select_tables<const W: usize>(
     Ok(())
 }
 
-/// Selects tables for rules, which come best first. Every rule is in exactly
-/// one of them.
+/// Selects tables for rules, which must be sorted best first. Every rule is in exactly
+/// one table.
 pub(super) fn select<const W: usize>(
     outlines: &[Outline<W>],
     hasher: &Hasher<W>,
     limit: usize,
     monitor: &mut Monitor<'_>,
 ) -> Result<Selected<W>, BuildError> {
-    let all = u32::try_from(outlines.len()).expect("fewer rules than ids");
+    let count = u32::try_from(outlines.len()).expect("fewer rules than ids");
     monitor.begin(SELECTING, outlines.len())?;
     let numbers = bytes_of::<u32>(outlines.len());
     let counters = Counters::bytes(outlines.len());
@@ -142,36 +140,36 @@ pub(super) fn select<const W: usize>(
         rules: Vec::with_capacity(outlines.len()),
         tables: Vec::new(),
     };
-    let mut left: Vec<u32> = (0..all).collect();
-    while !left.is_empty() {
-        let mask = selection.best_mask(&left, monitor)?;
+    let mut remaining: Vec<u32> = (0..count).collect();
+    while !remaining.is_empty() {
+        let mask = selection.best_mask(&remaining, monitor)?;
         selection.counters.clear();
-        let before = left.len();
-        // The others stay in order, in the places of those that go.
-        let mut out = 0;
-        for from in (0..before).step_by(Monitor::BLOCK) {
-            let to = before.min(from + Monitor::BLOCK);
-            for at in from..to {
-                let rule = left[at];
+        let before = remaining.len();
+        // Rules that are not admitted move forward and stay in order.
+        let mut rejected = 0;
+        for start in (0..before).step_by(Monitor::BLOCK) {
+            let stop = before.min(start + Monitor::BLOCK);
+            for at in start..stop {
+                let rule = remaining[at];
                 if selection.admit(rule, &mask) {
                     selected.rules.push(rule);
                 } else {
-                    left[out] = rule;
-                    out += 1;
+                    remaining[rejected] = rule;
+                    rejected += 1;
                 }
             }
-            monitor.work(to - from)?;
+            monitor.work(stop - start)?;
         }
-        left.truncate(out);
+        remaining.truncate(rejected);
         monitor.memory().room(&mut selected.tables)?;
         selected.tables.push((mask, selected.rules.len()));
-        monitor.count_done(before - out);
+        monitor.count_done(before - rejected);
     }
     monitor.memory().give_back(numbers + counters);
     Ok(selected)
 }
 
-/// What a selection works with.
+/// The state of a selection.
 struct Selection<'a, const W: usize> {
     outlines: &'a [Outline<W>],
     hasher: &'a Hasher<W>,
@@ -180,24 +178,24 @@ struct Selection<'a, const W: usize> {
 }
 
 impl<const W: usize> Selection<'_, W> {
-    /// The mask of the next table.
+    /// Returns the mask of the next table.
     fn best_mask(
         &mut self,
-        left: &[u32],
+        remaining: &[u32],
         monitor: &mut Monitor<'_>,
     ) -> Result<[u64; W], BuildError> {
-        let masks = self.common_masks(left, monitor)?;
+        let masks = self.common_masks(remaining, monitor)?;
         let bytes = bytes_of::<usize>(masks.len());
         monitor.memory().take(bytes)?;
         let mut reaches = Vec::with_capacity(masks.len());
         for mask in &masks {
             self.counters.clear();
             let mut reach = 0;
-            for block in left.chunks(Monitor::BLOCK) {
-                let out = block.iter().position(|&rule| !self.admit(rule, mask));
-                reach += out.unwrap_or(block.len());
-                monitor.work(1 + out.unwrap_or(block.len()))?;
-                if out.is_some() {
+            for block in remaining.chunks(Monitor::BLOCK) {
+                let first_rejected = block.iter().position(|&rule| !self.admit(rule, mask));
+                reach += first_rejected.unwrap_or(block.len());
+                monitor.work(1 + first_rejected.unwrap_or(block.len()))?;
+                if first_rejected.is_some() {
                     break;
                 }
             }
@@ -209,16 +207,16 @@ impl<const W: usize> Selection<'_, W> {
         let (_, &first) = tied.next().expect("the furthest is one of them");
         let mut best = (first, None);
         for (_, mask) in tied {
-            let most = match best.1 {
-                Some(most) => most,
-                None => self.admitted(left, &first, monitor)?,
+            let max_admitted = match best.1 {
+                Some(max_admitted) => max_admitted,
+                None => self.admitted(remaining, &first, monitor)?,
             };
-            let admitted = self.admitted(left, mask, monitor)?;
-            // The last of those that admit most.
-            best = if admitted >= most {
+            let admitted = self.admitted(remaining, mask, monitor)?;
+            // Of masks that admit equally many rules, take the last.
+            best = if admitted >= max_admitted {
                 (*mask, Some(admitted))
             } else {
-                (best.0, Some(most))
+                (best.0, Some(max_admitted))
             };
         }
         let bytes = bytes + bytes_of::<[u64; W]>(masks.capacity());
@@ -226,32 +224,33 @@ impl<const W: usize> Selection<'_, W> {
         Ok(best.0)
     }
 
-    /// How many rules a mask admits.
+    /// Returns the number of rules that a mask admits.
     fn admitted(
         &mut self,
-        left: &[u32],
+        remaining: &[u32],
         mask: &[u64; W],
         monitor: &mut Monitor<'_>,
     ) -> Result<usize, BuildError> {
         self.counters.clear();
         let mut admitted = 0;
-        for block in left.chunks(Monitor::BLOCK) {
+        for block in remaining.chunks(Monitor::BLOCK) {
             admitted += block.iter().filter(|&&rule| self.admit(rule, mask)).count();
             monitor.work(block.len())?;
         }
         Ok(admitted)
     }
 
-    /// The distinct masks common to the first 1, 2, 3, … rules: each has fewer
-    /// bits than the one before, so there are no more of them than bits.
+    /// Returns the different masks common to the first 1, 2, 3, … rules. Each has fewer
+    /// bits than the mask before it, so the number of masks is at most the number of
+    /// bits.
     fn common_masks(
         &self,
-        left: &[u32],
+        remaining: &[u32],
         monitor: &mut Monitor<'_>,
     ) -> Result<Vec<[u64; W]>, BuildError> {
         let mut masks: Vec<[u64; W]> = Vec::new();
         let mut common = [u64::MAX; W];
-        for block in left.chunks(Monitor::BLOCK) {
+        for block in remaining.chunks(Monitor::BLOCK) {
             monitor.work(block.len())?;
             for &rule in block {
                 for (common, mask) in common.iter_mut().zip(&self.outlines[rule as usize].mask) {
@@ -269,7 +268,7 @@ impl<const W: usize> Selection<'_, W> {
         Ok(masks)
     }
 
-    /// Counts a rule in, unless it does not fit the mask or its key is full.
+    /// Counts a rule and returns true, if it fits the mask and its key is not full.
     fn admit(&mut self, rule: u32, mask: &[u64; W]) -> bool {
         let rule = &self.outlines[rule as usize];
         rule.fits(mask) && {
@@ -279,8 +278,8 @@ impl<const W: usize> Selection<'_, W> {
     }
 }
 
-/// How many rules were admitted for each hash of a masked key. Clearing takes
-/// no time: old counts carry an old epoch.
+/// The number of rules admitted for each hash of a masked key. Clearing takes no time:
+/// counts of an earlier epoch are zero.
 struct Counters {
     counts: Vec<(u32, u32)>,
     epoch: u32,
@@ -294,7 +293,7 @@ impl Counters {
         }
     }
 
-    /// Four counters for each rule: few keys share one.
+    /// Returns the number of counters, four for each rule: few keys share a counter.
     fn count(rules: usize) -> usize {
         (rules * 4).next_power_of_two().max(16)
     }
@@ -311,7 +310,7 @@ impl Counters {
         });
     }
 
-    /// Counts a rule in, unless its counter is full.
+    /// Counts a rule and returns true, unless its counter is full.
     fn admit(&mut self, hash: usize, limit: usize) -> bool {
         let last = self.counts.len() - 1;
         let (epoch, count) = &mut self.counts[hash & last];

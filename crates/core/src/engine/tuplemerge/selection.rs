@@ -1,16 +1,16 @@
 //! Tuple selection: the mask of a new table ([TM19] §III.C.2).
 //!
-//! A new table for a rule takes the rule's mask with some bits left out, so
-//! that similar rules fit as well:
+//! A new table for a rule takes the rule's mask without some bits, so that similar rules
+//! fit as well:
 //!
-//! 1. If the lengths of source and destination address are far apart, the rule
-//!    is about one of them: the shorter address and its port are dropped.
-//! 2. Long prefixes lose a few bits, the longer the more; ports, protocols and
-//!    other fields stay as they are.
+//! 1. If the lengths of source and destination address differ much, the rule mainly
+//!    selects by the longer address: the shorter address and its port are dropped.
+//! 2. Long prefixes lose a few bits, the longer the more. Ports, protocols and other
+//!    fields do not change.
 //!
-//! How many bits, for a prefix of the given share of its field:
+//! The number of bits removed, by the length of a prefix in a field of 32 bits:
 //!
-//! | length of 32 | paper | VPP, new table | VPP, split |
+//! | length | paper | VPP, new table | VPP, split |
 //! |---|---|---|---|
 //! | 32 | 4 | 6 | 3 |
 //! | 25-31 | 3 | 5 | 2 |
@@ -18,32 +18,33 @@
 //! | 9-16 | 1 | 2 | 1 |
 //! | 0-8 | 0 | 0 | 0 |
 //!
-//! Fields of another width use the same shares: an IPv6 prefix of full length
-//! loses 16 bits in the paper's form. VPP relaxes IPv6 where networks end: /128
-//! to /64, and /64 to /56.
+//! Fields of another width use the same proportions: an IPv6 prefix of full length loses
+//! 16 bits in the paper's form. VPP shortens IPv6 prefixes to the borders of networks:
+//! /128 to /64, and /64 to /56.
 //!
 //! [TM19]: crate::papers#tm19
 
 use crate::schema::{FieldId, FieldRole, MatchKind, Placement, Schema};
 
-/// How far apart address lengths may be to use both, for fields of 32 bits
-/// ([TM19] §III.C.2).
+/// The largest difference of address lengths at which both addresses are used, for
+/// fields of 32 bits ([TM19] §III.C.2).
 ///
 /// [TM19]: crate::papers#tm19
-const CLOSE: u32 = 4;
+const MAX_LENGTH_DIFFERENCE: u32 = 4;
 
-/// How many bits long prefixes lose.
+/// The number of bits that long prefixes lose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Relaxation {
-    /// As [TM19] §III.C.2 gives them.
+    /// As in [TM19] §III.C.2.
     ///
     /// [TM19]: crate::papers#tm19
     Paper,
-    /// As the paper's implementation in VPP has them (§III.D.1).
+    /// As in VPP's implementation by the paper's authors (§III.D.1).
     Vpp,
 }
 
-/// Bits removed at full length, above three, two and one quarters of it.
+/// Bits removed from a prefix of full length, and from one longer than three, two and
+/// one quarters of its field.
 type Steps = [u32; 4];
 
 const PAPER: Steps = [4, 3, 2, 1];
@@ -57,7 +58,7 @@ struct Address {
     port: Option<Placement>,
 }
 
-/// What tuple selection needs to know of a schema.
+/// The fields of a schema that tuple selection uses.
 #[derive(Clone, Debug)]
 pub(super) struct Selection {
     relaxation: Relaxation,
@@ -93,10 +94,14 @@ impl Selection {
     pub(super) fn select(&self, mask: &mut [u64]) {
         if let Some([source, destination]) = &self.pair {
             let length = |address: &Address| address.placement.get(mask).count_ones();
-            let close = CLOSE * (source.width.min(destination.width) / 32).max(1);
-            let (from, to) = (length(source), length(destination));
-            if from.abs_diff(to) > close {
-                let shorter = if from < to { source } else { destination };
+            let close = MAX_LENGTH_DIFFERENCE * (source.width.min(destination.width) / 32).max(1);
+            let (source_length, destination_length) = (length(source), length(destination));
+            if source_length.abs_diff(destination_length) > close {
+                let shorter = if source_length < destination_length {
+                    source
+                } else {
+                    destination
+                };
                 shorter.placement.set(mask, 0);
                 if let Some(port) = &shorter.port {
                     port.set(mask, 0);
@@ -106,8 +111,8 @@ impl Selection {
         self.relax(mask, self.new_table_steps());
     }
 
-    /// Relaxes the bits that colliding rules share to the mask of the table that
-    /// takes some of them.
+    /// Relaxes the bits that colliding rules share to the mask of the table that takes
+    /// some of the rules.
     pub(super) fn relax_split(&self, mask: &mut [u64]) {
         if self.relaxation == Relaxation::Vpp {
             self.relax(mask, &VPP_SPLIT);
@@ -134,8 +139,8 @@ impl Selection {
     }
 }
 
-/// The highest `count` of the bits that are set: for a prefix mask a shorter
-/// one, and for a mask with holes a part of it.
+/// Returns the highest `count` one bits: of a prefix mask a shorter prefix, of a mask
+/// with holes a part.
 pub(super) fn leading_bits(mask: u128, count: u32) -> u128 {
     let mut leading = mask;
     for _ in count..mask.count_ones() {
@@ -144,7 +149,7 @@ pub(super) fn leading_bits(mask: u128, count: u32) -> u128 {
     leading
 }
 
-/// Bits that a prefix loses.
+/// Returns the number of bits that a prefix loses.
 fn removed(length: u32, width: u32, steps: &Steps) -> u32 {
     let step = match length {
         _ if length == width => steps[0],
@@ -156,7 +161,7 @@ fn removed(length: u32, width: u32, steps: &Steps) -> u32 {
     step * width / 32
 }
 
-/// IPv6: a host becomes its subnet, a subnet its site.
+/// For IPv6: shortens a host to its subnet, and a subnet to its site.
 fn at_network_borders(length: u32) -> u32 {
     match length {
         128 => 64,
@@ -196,13 +201,13 @@ mod tests {
         assert_eq!(select([24, 24, 0, 0, 8]), [22, 22, 0, 0, 8]);
         assert_eq!(select([16, 16, 0, 0, 0]), [15, 15, 0, 0, 0]);
         assert_eq!(select([8, 8, 0, 0, 0]), [8, 8, 0, 0, 0]);
-        // Far apart: the shorter address goes, and its port.
+        // Lengths differ much: the shorter address and its port are dropped.
         assert_eq!(select([8, 32, 16, 16, 8]), [0, 28, 0, 16, 8]);
         assert_eq!(select([32, 27, 16, 16, 8]), [28, 0, 16, 0, 8]);
     }
 
-    /// A table's mask must be a part of the rule's mask, or the rule would not be
-    /// found in it.
+    /// A table's mask must be part of the rule's mask, or lookups would not find the
+    /// rule.
     #[test]
     fn a_mask_with_holes_loses_bits_and_gains_none() {
         assert_eq!(leading_bits(0b1111_0000, 3), 0b1110_0000);

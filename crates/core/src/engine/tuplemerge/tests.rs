@@ -1,4 +1,4 @@
-//! Work of insertions, counted in the steps that progress reports.
+//! Tests of the work of insertions, counted in steps of progress reports.
 
 use std::ops::ControlFlow;
 
@@ -31,7 +31,7 @@ fn build_steps(spec: &str, rules: &RuleSet) -> usize {
     (reports.0 + 1) * Monitor::STEPS
 }
 
-/// Ports of one pair of addresses: rules of one mask that no mask parts.
+/// Port ranges of one pair of addresses: rules with one mask that masks cannot separate.
 fn port_ranges_of_one_pair(count: u32) -> RuleSet {
     let mut rules = RuleSet::new(&Schema::ipv4_5tuple());
     for number in 0..count {
@@ -52,7 +52,7 @@ fn port_ranges_of_one_pair(count: u32) -> RuleSet {
     rules
 }
 
-/// Rules of random masks over 1,024 bits.
+/// Rules with random masks over 1,024 bits.
 fn wide_ternary_rules(count: u32) -> RuleSet {
     let fields = (0..8).map(|at| Field::new(&format!("f{at}"), 128, MatchKind::Ternary));
     let schema = Schema::new("wide", fields.collect()).unwrap();
@@ -97,7 +97,7 @@ fn a_chain_is_still_split_when_other_rules_arrive() {
     let engine = built.as_dynamic().unwrap();
     let mut changes = TransactionBuf::new(rules.schema());
     for number in 400..4000 {
-        // Ports that a mask tells apart.
+        // Ports that a mask separates.
         let matches = [
             FieldMatch::Exact(0x0a00_0001),
             FieldMatch::Exact(0x0a00_0002),

@@ -7,7 +7,7 @@ use crate::error::PartError;
 use crate::rule::{ActionId, FieldMatch, Priority, Rule, RuleRef};
 use crate::schema::Schema;
 
-/// Rules to choose changes from: id and priority 0 to 5, each in both forms.
+/// Rules for random changes: ids and priorities 0 to 5, each in both forms.
 struct Pool {
     v4: Vec<Rule>,
     v6: Vec<Rule>,
@@ -33,7 +33,8 @@ impl Pool {
         }
     }
 
-    /// The views of a rule in the parts that `parts` names: 1, 2 or 3 for both.
+    /// Returns the views of a rule in the parts given by `parts`: 1, 2 or 3 for
+    /// both.
     fn views(&self, rule: usize, parts: usize) -> Vec<(PartId, RuleRef<'_>)> {
         let mut views = Vec::new();
         if parts & 1 != 0 {
@@ -46,10 +47,10 @@ impl Pool {
     }
 }
 
-/// What the rules should be: for each id, which rule of the pool in which parts.
+/// The expected rules: for each id, the rule of the pool and its parts.
 type Model = BTreeMap<u32, (usize, usize)>;
 
-/// One wanted change: 0 inserts, 1 removes, 2 modifies.
+/// One requested change: 0 inserts, 1 removes, 2 modifies.
 #[derive(Clone, Copy, Debug)]
 struct Wanted {
     operation: usize,
@@ -105,7 +106,7 @@ fn winners(classifier: &PolicyClassifier) -> Vec<Winner> {
     winners
 }
 
-/// A small generator of numbers, so that core's tests need no crate for them.
+/// A small random number generator, so that core's tests need no crate for it.
 struct Numbers(u64);
 
 impl Numbers {
@@ -183,7 +184,8 @@ fn errors_count_changes_in_the_callers_list() {
     let mut classifier = Policy::dual_stack()
         .build(&linear, &limits, &mut NoProgress)
         .unwrap();
-    // The wrong rule is the IPv6 part's first change, and the list's third.
+    // The wrong rule is the IPv6 part's first change, and the list's third
+    // change.
     let mut changes = PolicyTransaction::new();
     changes
         .insert(pool.views(0, 1))
@@ -216,7 +218,8 @@ fn a_part_without_room_refuses_for_the_whole_policy() {
         if classifier.part(PartId::FIRST).dynamic().is_none() {
             continue;
         }
-        // Fill the IPv6 part until it says no; IPv4 must not change then.
+        // Fill the IPv6 part until it refuses a rule; the IPv4 part must not
+        // change then.
         let more: Vec<Rule> = (0..5_000u128)
             .map(|number| {
                 let mut matches = any;
@@ -248,7 +251,7 @@ fn a_part_without_room_refuses_for_the_whole_policy() {
         );
         let first = classifier.part(PartId::FIRST).stats();
         assert_eq!(first.rules, 0, "{spec}");
-        // What does not grow goes through.
+        // A transaction that adds no rules is accepted.
         let id = RuleId::new(100).unwrap();
         classifier
             .apply(PolicyTransaction::new().remove(id))
@@ -256,8 +259,8 @@ fn a_part_without_room_refuses_for_the_whole_policy() {
     }
 }
 
-/// Lists in which one change names parts that its rule cannot stand in: nothing
-/// is changed, by a classifier or by a live table.
+/// A classifier or live table changes nothing if one change of a list has
+/// invalid parts.
 #[test]
 fn changes_for_impossible_parts_are_refused() {
     let pool = Pool::new();
@@ -307,7 +310,7 @@ fn changes_for_impossible_parts_are_refused() {
         let version = writer.accepted();
         for (views, error) in &wrong {
             for inserts in [true, false] {
-                // In the middle of good changes, and where a removal comes first.
+                // In the middle of valid changes, and after a removal.
                 let mut changes = PolicyTransaction::new();
                 changes
                     .insert(pool.views(0, 3))

@@ -11,7 +11,8 @@ fn v4(text: &str) -> Ipv4Addr {
     text.parse().unwrap()
 }
 
-/// The match that a value is in a field of the IPv4 five-tuple, or the error.
+/// Returns the match of a value in a field of the IPv4 five-tuple, or the
+/// error.
 fn in_v4(field: &str, value: impl Into<FieldValue>) -> Result<FieldMatch, String> {
     let schema = Schema::ipv4_5tuple();
     let rule = Rule::builder(&schema).id(0).field(field, value).build();
@@ -37,7 +38,7 @@ fn every_kind_of_value_becomes_the_match_that_it_means() {
     assert_eq!(in_v4("dst", address), exact);
     assert_eq!(in_v4("dst", IpAddr::V4(address)), exact);
     assert_eq!(in_v4("dst", 0x0a01_0203_u32), exact);
-    // Bits of the host do not count.
+    // Host bits of a network are ignored.
     let net = FieldMatch::Prefix {
         value: 0x0a01_0000,
         length: 16,
@@ -89,7 +90,7 @@ fn what_is_not_given_matches_anything_and_is_nought() {
     );
 }
 
-/// Each refusal names the field and says what to do.
+/// Each error names the field and says what to do.
 #[test]
 #[allow(clippy::reversed_empty_ranges)] // they are refused
 fn refusals_name_the_field() {
@@ -159,8 +160,8 @@ fn refusals_name_the_field() {
 }
 
 proptest! {
-    /// A rule by name is the rule by position, in any schema and any order of
-    /// fields, some of them left out.
+    /// A rule by name equals the rule by position, in any schema and any order
+    /// of fields, with some fields left out.
     #[test]
     fn by_name_is_by_position(
         fields in prop::collection::vec((1_u32..=128, 0..4_usize, any::<(u128, u128)>()), 1..12),

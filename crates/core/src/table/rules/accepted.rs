@@ -1,4 +1,4 @@
-//! Transactions of rules checked against everything accepted.
+//! Checks of rule transactions against everything accepted.
 
 use std::sync::Arc;
 
@@ -14,32 +14,33 @@ use crate::transaction::{Change, Transaction};
 use super::parts::Parts;
 use super::{EngineReplica, PolicyReplica, RuleLog};
 
-/// What the writer of a table of rules knows beside the two sides: where rules
-/// stand that changes on their way touch, how many rules there are, and the
-/// limits. Once it is warm, it checks transactions without allocating.
+/// The writer's state about rules: the parts of each rule that pending changes touch,
+/// the number of rules, and the limits. After the first transactions, it checks without
+/// allocating.
 pub struct AcceptedRules {
     /// The parts' schemas.
     schemas: Box<[Arc<Schema>]>,
     limits: Limits,
-    /// Rules there are after everything accepted.
+    /// The number of accepted rules.
     rules: usize,
-    /// Where rules stand after everything accepted, unless as in the live side.
+    /// The parts of each rule that pending changes touch. Other rules are as in the live
+    /// side.
     pending: Standing,
-    /// The last check: the number of rules afterwards.
+    /// From the last check: the number of rules afterwards.
     rules_after: usize,
-    /// The last check: ids that one engine's transaction touches.
+    /// From the last check: ids that an engine's transaction touches.
     touched: Standing,
-    /// The last check: what a policy's transaction means for each part.
+    /// From the last check: the changes of a policy's transaction in each part.
     plan: Plan,
 }
 
 impl AcceptedRules {
-    /// What is known of replicas that are in no table yet, with the limits to
-    /// keep.
+    /// Makes the state for two replicas that are in no table yet, with the limits to
+    /// enforce.
     ///
     /// # Errors
-    /// [`BuildError::TooManyBytes`](crate::BuildError::TooManyBytes) when a part
-    /// of either takes more bytes than the limit, cookies included.
+    /// [`BuildError::TooManyBytes`](crate::BuildError::TooManyBytes) if a part of either
+    /// replica takes more bytes than the limit, including cookies.
     pub(super) fn new<R: Parts>(
         sides: [&R; 2],
         rules: usize,
@@ -63,19 +64,18 @@ impl AcceptedRules {
         })
     }
 
-    /// The number of rules, by everything accepted.
+    /// The number of accepted rules.
     pub(super) fn rules(&self) -> usize {
         self.rules
     }
 
-    /// The parts where a rule stands, by everything accepted: a bit for each.
+    /// Returns the parts that have an accepted rule: a bit for each.
     pub(super) fn standing<R: Parts>(&self, live: &R, id: RuleId) -> u8 {
         standing(&self.pending, live, id)
     }
 
-    /// Takes in the last changes of a log, those of one transaction. It says of
-    /// each rule what becomes of it in all parts where it stands, so the live
-    /// side need not be read.
+    /// Records the changes of the last transaction, which begin at `from`. They include
+    /// every part of each rule, so the live side need not be read.
     fn record(&mut self, log: &RuleLog, from: usize) {
         for (id, part, stands) in log.standing(from) {
             let (bits, bit) = (self.pending.bits_mut(id), 1 << part.index());
@@ -86,7 +86,7 @@ impl AcceptedRules {
         }
     }
 
-    /// Forgets the changes of a log, which are all that was recorded.
+    /// Drops the changes of a log, which are all recorded changes.
     fn forget(&mut self, log: &RuleLog) {
         self.pending.forget(log.standing(0).map(|(id, _, _)| id));
     }
@@ -96,8 +96,7 @@ impl AcceptedRules {
     }
 }
 
-/// The parts where a rule stands: as pending changes say, else as in the live
-/// side.
+/// Returns the parts that have a rule: by pending changes, or else as in the live side.
 fn standing<R: Parts>(pending: &Standing, live: &R, id: RuleId) -> u8 {
     pending.get(id).unwrap_or_else(|| {
         live.part_ids().fold(0, |bits, part| {
@@ -160,8 +159,8 @@ impl Accepted<PolicyReplica> for AcceptedRules {
         live: &PolicyReplica,
         transaction: &PolicyTransaction<'_>,
     ) -> Result<usize, UpdateError> {
-        // No part has more rules than all together, so where all fit into the
-        // part with the least room, each part has room for its own.
+        // No part has more rules than all parts together. So if all rules fit into the
+        // part with the smallest capacity, each part has room for its own.
         let engines = live.part_ids().map(|part| live.engine(part));
         let capacities = engines.map(|engine| (engine.capacity(), engine.engine()));
         let (capacity, engine) = capacities.min().expect("a policy has a part");

@@ -22,18 +22,18 @@ use super::log::{Replay, RuleLog};
 use super::parts::{Parts, RuleReplica, dynamic, dynamic_mut, refuse_static};
 use super::reoptimise::{self, InstallPlan};
 
-/// An engine with the cookies of its rules. It stands for the classifier, so
-/// lookups go to a [`Guard`](crate::table::Guard) directly.
+/// An engine with the cookies of its rules. It dereferences to the classifier, so a
+/// [`Guard`](crate::table::Guard) has the classifier's lookups.
 pub struct EngineReplica {
     classifier: Box<dyn Classifier>,
     cookies: Cookies,
-    /// The classifier's schema, to read while the classifier changes.
+    /// The classifier's schema, for reading while the classifier changes.
     schema: Arc<Schema>,
     replay: Replay,
 }
 
 impl EngineReplica {
-    /// The classifier was built over these rules.
+    /// Makes a replica of a classifier that was built over these rules.
     fn new(classifier: Box<dyn Classifier>, rules: &RuleSet) -> EngineReplica {
         EngineReplica {
             schema: Arc::clone(classifier.schema()),
@@ -49,31 +49,32 @@ impl EngineReplica {
         &*self.classifier
     }
 
-    /// The action of the rule that won a lookup, `None` for a miss. The winner
-    /// should come from the same guard; of one from another version, this is the
-    /// action that the rule with its id has here, `None` if there is none.
+    /// Returns the action of the rule that won a lookup, or `None` for a miss. The
+    /// winner should come from the same guard. For a winner from another version,
+    /// returns the action that the rule with its id has in this version, or `None` if no
+    /// rule has the id.
     #[must_use]
     pub fn action(&self, winner: Winner) -> Option<ActionId> {
         self.action_of(PartId::FIRST, winner.rule()?)
     }
 
-    /// The cookie of the rule that won a lookup, `None` for a miss; see
+    /// Returns the cookie of the rule that won a lookup, or `None` for a miss; see
     /// [`action`](Self::action).
     #[must_use]
     pub fn cookie(&self, winner: Winner) -> Option<u64> {
         self.cookie_of(PartId::FIRST, winner.rule()?)
     }
 
-    /// A copy of the rule with that id, if there is one.
+    /// Returns a copy of the rule with that id, if there is one.
     #[must_use]
     pub fn rule(&self, id: RuleId) -> Option<Rule> {
         self.rule_of(PartId::FIRST, id)
     }
 
-    /// Copies of all rules, best first: highest priority, then lowest id. At
-    /// once it reads each rule's priority and sorts them (O(*n* log *n*), 8
-    /// bytes a rule); then each step copies one rule. The guard stays pinned
-    /// meanwhile, which for many rules may keep the writer waiting.
+    /// Returns copies of all rules, best first: highest priority, then lowest id. The
+    /// call reads each rule's priority and sorts them (O(*n* log *n*), 8 bytes a rule);
+    /// then each step copies one rule. The guard stays pinned during the iteration; for
+    /// many rules, the writer may have to wait.
     pub fn rules(&self) -> impl ExactSizeIterator<Item = Rule> {
         self.rules_of(PartId::FIRST)
     }
@@ -84,7 +85,7 @@ impl EngineReplica {
         self.engine(PartId::FIRST).rules()
     }
 
-    /// Whether there is no rule.
+    /// True if the engine has no rules.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -161,12 +162,12 @@ impl Parts for EngineReplica {
 }
 
 impl Table {
-    /// Builds an engine over the rules twice, and the table around it.
+    /// Builds an engine over the rules twice, and makes the table.
     ///
     /// # Errors
-    /// [`BuildError`] when the engine takes no updates, does not serve the
-    /// schema, a limit is met or the observer cancels. The limit on bytes
-    /// is for each of the two copies, cookies included.
+    /// [`BuildError`] if the engine takes no updates or does not support the schema, if
+    /// a limit is reached, or if the observer cancels. The limit on bytes is for each of
+    /// the two copies, including cookies.
     pub fn build(
         rules: &RuleSet,
         spec: &EngineSpec,
@@ -180,17 +181,17 @@ impl Table {
         Ok(Table::new(left, right, accepted))
     }
 
-    /// A table around two classifiers that were built over these rules, for
-    /// engines that are not in the registry. Cookies come from `rules`. From now on the limits are the table's to keep.
+    /// Makes a table of two classifiers that were built over these rules, for engines
+    /// that are not in the registry. Cookies come from `rules`. The table enforces the
+    /// limits from then on.
     ///
     /// # Errors
-    /// [`BuildError::Static`] when one of them takes no updates,
-    /// [`BuildError::TooManyBytes`] when one of them and the cookies take more
-    /// bytes together than the limit.
+    /// [`BuildError::Static`] if a classifier takes no updates,
+    /// [`BuildError::TooManyBytes`] if a classifier and its cookies take more bytes than
+    /// the limit.
     ///
     /// # Panics
-    /// When they differ from `rules` in the schema, in which ids there are, or in
-    /// an action.
+    /// If they differ from `rules` in the schema, in ids, or in an action.
     pub fn from_pair(
         left: Box<dyn Classifier>,
         right: Box<dyn Classifier>,
@@ -203,8 +204,8 @@ impl Table {
             };
             assert_eq!(side.schema(), rules.schema(), "two sides, one schema");
             let held = |rule: RuleRef<'_>| dynamic.action(rule.id()) == Some(rule.action());
-            let same = dynamic.rules() == rules.len() && rules.iter().all(held);
-            assert!(same, "two sides with the same rules");
+            let equal_rules = dynamic.rules() == rules.len() && rules.iter().all(held);
+            assert!(equal_rules, "two sides with the same rules");
         }
         let [left, right] = [left, right].map(|side| EngineReplica::new(side, rules));
         let accepted = AcceptedRules::new([&left, &right], rules.len(), limits)?;
@@ -213,13 +214,12 @@ impl Table {
 }
 
 impl Reader {
-    /// Sets `winners[i]` to the best rule that matches `keys[i]`,
-    /// [`Winner::MISS`] if no rule does. All keys are looked up at one version,
-    /// which is returned.
+    /// Sets `winners[i]` to the best rule that matches `keys[i]`, or to [`Winner::MISS`]
+    /// if no rule does. Looks up all keys at one version, and returns the version.
     ///
     /// # Panics
-    /// When there are not as many winners as keys, or the keys are of another
-    /// width than the schema's.
+    /// If the numbers of winners and keys differ, or the keys have another width than
+    /// the schema's.
     pub fn classify_batch(
         &mut self,
         keys: KeySlice<'_>,

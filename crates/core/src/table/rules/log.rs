@@ -1,4 +1,4 @@
-//! Rule changes that wait for a side.
+//! The log of rule changes that a side lacks.
 
 use std::ops::Range;
 
@@ -13,28 +13,27 @@ use crate::transaction::{Change, Transaction};
 
 use std::sync::Arc;
 
-/// Accepted changes of rules, in order, with their packed words: 32 bytes a
-/// change and the rule's words.
+/// Accepted changes of rules, in order, with their packed words: 32 bytes a change, plus
+/// the rule's words.
 #[derive(Debug, Default)]
 pub struct RuleLog {
     changes: PackedChanges,
 }
 
 impl RuleLog {
-    /// Appends a change of a part, by which a policy's number of rules grows so
-    /// much.
+    /// Appends a change of a part. `growth` is the change in a policy's number of rules.
     pub(super) fn push(&mut self, part: PartId, change: &Change<'_>, growth: i8) {
         self.changes.push(part, change, growth);
     }
 
-    /// For each change from a position on: the rule's id and part, and whether
-    /// it stands there afterwards.
+    /// For each change from position `from` on: the rule's id and part, and true if the
+    /// rule exists there afterwards.
     pub(super) fn standing(&self, from: usize) -> impl Iterator<Item = (RuleId, PartId, bool)> {
         let entries = self.changes.entries()[from..].iter();
         entries.map(|entry| (entry.id(), entry.part, entry.stands()))
     }
 
-    /// How many rules a policy gains by some changes.
+    /// The number of rules that a policy gains by some changes.
     pub(super) fn growth(&self, changes: Range<usize>) -> isize {
         let entries = self.changes.entries()[changes].iter();
         entries.map(|entry| isize::from(entry.growth)).sum()
@@ -55,21 +54,21 @@ impl ChangeLog for RuleLog {
     }
 }
 
-/// The most changes that an engine makes as one transaction of a replay. A large
-/// one is divided, so that a side needs memory for at most this number of
+/// The largest number of changes that an engine makes as one transaction of a replay. A
+/// larger range is divided, so that a side needs memory for at most this number of
 /// changes (56 KiB), which stays in the cache.
-const TOGETHER: usize = 1024;
+const CHANGES_PER_REPLAY: usize = 1024;
 
-/// Replays changes on a side. Cleared and filled again, it allocates nothing.
+/// Replays changes on a side. Reuses its memory, so it does not allocate.
 #[derive(Default)]
 pub(super) struct Replay {
     memory: Transaction<'static>,
 }
 
 impl Replay {
-    /// Makes one part's changes, of those in the range: engine and cookies are
-    /// changed together. Several transactions may become one: readers see a side
-    /// only while it is live, so no reader can see the versions in between.
+    /// Makes one part's changes of a range: engine and cookies are changed together.
+    /// Several transactions may become one: readers see a side only while it is live, so
+    /// no reader can see the versions in between.
     pub(super) fn run(
         &mut self,
         log: &RuleLog,
@@ -81,10 +80,10 @@ impl Replay {
     ) {
         let entries = &log.changes.entries()[range];
         let mut transaction = std::mem::take(&mut self.memory).reuse();
-        for entries in entries.chunks(TOGETHER) {
+        for entries in entries.chunks(CHANGES_PER_REPLAY) {
             transaction.clear();
-            let of_part = |entry: &&Entry| entry.part == part;
-            for entry in entries.iter().filter(of_part) {
+            let is_of_part = |entry: &&Entry| entry.part == part;
+            for entry in entries.iter().filter(is_of_part) {
                 transaction.push(log.changes.change(entry, schema));
             }
             if !transaction.changes().is_empty() {

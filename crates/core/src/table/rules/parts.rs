@@ -1,7 +1,7 @@
-//! What the two kinds of rule tables have in common: parts, each an engine and
-//! the cookies of its rules.
+//! Shared code of the two kinds of rule tables: parts, each an engine and the cookies of
+//! its rules.
 //!
-//! Matches, priorities and actions come from the engine; both are changed
+//! Matches, priorities and actions come from the engine. Engine and cookies are changed
 //! together, so they always agree.
 
 use crate::classifier::{Classifier, DynamicClassifier, Progress};
@@ -21,21 +21,20 @@ use super::reoptimise::InstallPlan;
 const STATIC: &str = "the table was built over engines that take updates";
 
 /// A replica of rules: [`EngineReplica`](super::EngineReplica) or
-/// [`PolicyReplica`](super::PolicyReplica). Code for both takes the part as an
-/// argument.
+/// [`PolicyReplica`](super::PolicyReplica). Code for both takes the part as an argument.
 pub trait RuleReplica:
     Replica<Refusal = UpdateError, Log = RuleLog, Accepted = AcceptedRules, Operation = InstallPlan>
     + Parts
 {
-    /// The classifier of one part. An engine has one,
-    /// [`PartId::FIRST`].
+    /// Returns the classifier of a part. An engine has one part, [`PartId::FIRST`].
     ///
     /// # Panics
-    /// When there is no such part.
+    /// If the part does not exist.
     fn part(&self, part: PartId) -> &dyn Classifier;
 }
 
-/// Parts as the library sees them. Keeps [`RuleReplica`] to its own types.
+/// Internal view of the parts. Prevents implementations of [`RuleReplica`] outside the
+/// library.
 #[doc(hidden)]
 pub trait Parts {
     /// The number of parts.
@@ -44,10 +43,10 @@ pub trait Parts {
     /// The engine of a part.
     fn engine(&self, part: PartId) -> &dyn DynamicClassifier;
 
-    /// The same, to change.
+    /// Returns the engine of a part, for changes.
     fn engine_mut(&mut self, part: PartId) -> &mut dyn DynamicClassifier;
 
-    /// Cookies of a part's rules.
+    /// The cookies of a part's rules.
     fn cookies(&self, part: PartId) -> &Cookies;
 
     /// The parts' ids, in order.
@@ -71,18 +70,20 @@ pub trait Parts {
         parts.try_for_each(|part| self.engine_mut(part).rebuild(progress))
     }
 
-    /// The action of a rule of a part, if it is there.
+    /// Returns the action of a rule of a part, or `None` if the part does not have the
+    /// rule.
     fn action_of(&self, part: PartId, id: RuleId) -> Option<ActionId> {
         self.engine(part).action(id)
     }
 
-    /// The cookie of a rule of a part, if it is there.
+    /// Returns the cookie of a rule of a part, or `None` if the part does not have the
+    /// rule.
     fn cookie_of(&self, part: PartId, id: RuleId) -> Option<u64> {
-        let there = self.engine(part).contains(id);
-        there.then(|| self.cookies(part).get(id))
+        let exists = self.engine(part).contains(id);
+        exists.then(|| self.cookies(part).get(id))
     }
 
-    /// The rule with that id in a part, if there is one.
+    /// Returns the rule with that id in a part, or `None` if there is none.
     fn rule_of(&self, part: PartId, id: RuleId) -> Option<Rule> {
         let engine = self.engine(part);
         let schema = engine.schema();
@@ -95,7 +96,7 @@ pub trait Parts {
         ))
     }
 
-    /// All rules of a part, best first.
+    /// Returns all rules of a part, best first.
     fn rules_of(&self, part: PartId) -> impl ExactSizeIterator<Item = Rule> {
         let mut order = self.engine(part).winners();
         order.sort_unstable_by_key(|winner| winner.rank());
@@ -106,12 +107,12 @@ pub trait Parts {
     }
 }
 
-/// A classifier that takes updates, to read.
+/// Returns a classifier that takes updates, for reading.
 pub(super) fn dynamic(classifier: &dyn Classifier) -> &dyn DynamicClassifier {
     classifier.dynamic().expect(STATIC)
 }
 
-/// A classifier that takes updates.
+/// Returns a classifier that takes updates, for changes.
 pub(super) fn dynamic_mut(classifier: &mut dyn Classifier) -> &mut dyn DynamicClassifier {
     classifier.as_dynamic().expect(STATIC)
 }
@@ -125,31 +126,28 @@ pub(super) fn refuse_static(spec: &EngineSpec) -> Result<(), BuildError> {
 }
 
 impl<R: RuleReplica> Writer<R> {
-    /// The number of rules, by everything accepted. In a policy, one that stands
-    /// in several parts counts once.
+    /// The number of accepted rules. In a policy, a rule in several parts counts once.
     #[must_use]
     pub fn rules(&self) -> usize {
         self.with_accepted(|_, accepted| accepted.rules())
     }
 
-    /// Whether a rule has that id, by everything accepted.
+    /// True if an accepted rule has that id.
     #[must_use]
     pub fn contains(&self, id: RuleId) -> bool {
         self.with_accepted(|live, accepted| accepted.standing(live, id) != 0)
     }
 
-    /// Publishes, then reorganises both sides for faster lookups, one after the
-    /// other, without changing any answer or the version. Readers go on
-    /// meanwhile, and gain as soon as the first side is done. Waits for readers
-    /// of older versions.
+    /// Publishes, then reorganises both sides for faster lookups, one after the other.
+    /// Answers and version do not change. Readers continue, and lookups are faster as
+    /// soon as the first side is done. Waits for readers of older versions.
     ///
     /// # Errors
-    /// [`BuildError::Stopped`] when the observer cancels. Stopped in the
-    /// second half, one side is reorganised and the other is not, which costs
-    /// speed and nothing else.
+    /// [`BuildError::Stopped`] if the observer cancels. If it cancels in the second
+    /// half, only one side is reorganised. That costs only speed.
     ///
     /// # Panics
-    /// When the table is [poisoned](Self::is_poisoned).
+    /// If the table is [poisoned](Self::is_poisoned).
     pub fn rebuild(&mut self, progress: &mut dyn Progress) -> Result<Version, BuildError> {
         self.on_both_sides(|replica| replica.reorganise(progress))
     }

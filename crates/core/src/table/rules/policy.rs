@@ -1,4 +1,4 @@
-//! A table of a policy: an engine for each part, changed as one.
+//! A table of a policy: an engine for each part, changed together.
 
 use std::ops::{Deref, Range};
 use std::sync::Arc;
@@ -19,91 +19,92 @@ use super::log::{Replay, RuleLog};
 use super::parts::{Parts, RuleReplica, dynamic, dynamic_mut, refuse_static};
 use super::reoptimise::{self, InstallPlan};
 
-/// A live table of a policy's parts, such as IPv4 and IPv6: readers see a
-/// transaction in all parts or in none.
+/// A live table of a policy's parts, such as IPv4 and IPv6: readers see a transaction in
+/// all parts or in none.
 pub type PolicyTable = Table<PolicyReplica>;
 
-/// Changes a policy's rules beside readers.
+/// Changes a policy's rules while readers use them.
 pub type PolicyWriter = Writer<PolicyReplica>;
 
-/// A policy's engines with the cookies of their rules. It stands for the
-/// [`PolicyClassifier`], so lookups go to a [`Guard`](crate::table::Guard) directly.
+/// A policy's engines with the cookies of their rules. It dereferences to the
+/// [`PolicyClassifier`], so a [`Guard`](crate::table::Guard) has its lookups.
 pub struct PolicyReplica {
     classifier: PolicyClassifier,
     /// The cookies of each part's rules.
     cookies: Box<[Cookies]>,
-    /// The parts' schemas, to read while the parts change.
+    /// The parts' schemas, for reading while the parts change.
     schemas: Box<[Arc<Schema>]>,
-    /// Rules, each counted once.
+    /// The number of rules, each counted once.
     rules: usize,
     replay: Replay,
 }
 
 impl PolicyReplica {
-    /// The action of the rule that won a lookup, `None` for a miss. The winner
-    /// should come from the same guard; of one from another version, this is the
-    /// action that the rule with its id has here, `None` if there is none.
+    /// Returns the action of the rule that won a lookup, or `None` for a miss. The
+    /// winner should come from the same guard. For a winner from another version,
+    /// returns the action that the rule with its id has in this version, or `None` if no
+    /// rule has the id.
     ///
-    /// A rule usually has one action in all parts where it stands. If it has
-    /// several, this is the one in the first of these parts:
-    /// [`action_in`](Self::action_in) tells them apart.
+    /// A rule usually has one action in all its parts. If it has several, returns the
+    /// action in the first of these parts; [`action_in`](Self::action_in) takes the
+    /// part.
     #[must_use]
     pub fn action(&self, winner: Winner) -> Option<ActionId> {
         let id = winner.rule()?;
         self.part_ids().find_map(|part| self.action_of(part, id))
     }
 
-    /// The action of the rule that won a lookup in a part, `None` for a miss.
+    /// Returns the action of the rule that won a lookup in a part, or `None` for a miss.
     ///
     /// # Panics
-    /// When there is no such part.
+    /// If the part does not exist.
     #[must_use]
     pub fn action_in(&self, part: PartId, winner: Winner) -> Option<ActionId> {
         self.action_of(part, winner.rule()?)
     }
 
-    /// The cookie of the rule that won a lookup, `None` for a miss. If a
-    /// rule has several cookies, this is the one in the first part where it stands.
+    /// Returns the cookie of the rule that won a lookup, or `None` for a miss. If a rule
+    /// has several cookies, returns the cookie in its first part.
     #[must_use]
     pub fn cookie(&self, winner: Winner) -> Option<u64> {
         let id = winner.rule()?;
         self.part_ids().find_map(|part| self.cookie_of(part, id))
     }
 
-    /// The cookie of the rule that won a lookup in a part, `None` for a miss.
+    /// Returns the cookie of the rule that won a lookup in a part, or `None` for a miss.
     ///
     /// # Panics
-    /// When there is no such part.
+    /// If the part does not exist.
     #[must_use]
     pub fn cookie_in(&self, part: PartId, winner: Winner) -> Option<u64> {
         self.cookie_of(part, winner.rule()?)
     }
 
-    /// A copy of the rule with that id as it stands in a part, if it does.
+    /// Returns a copy of the rule with that id in a part, if there is one.
     ///
     /// # Panics
-    /// When there is no such part.
+    /// If the part does not exist.
     #[must_use]
     pub fn rule_in(&self, part: PartId, id: RuleId) -> Option<Rule> {
         self.rule_of(part, id)
     }
 
-    /// Copies of all rules of a part, best first. What it costs:
-    /// [`EngineReplica::rules`](super::EngineReplica::rules).
+    /// Returns copies of all rules of a part, best first.
+    /// [`EngineReplica::rules`](super::EngineReplica::rules) describes the cost.
     ///
     /// # Panics
-    /// When there is no such part.
+    /// If the part does not exist.
     pub fn rules_in(&self, part: PartId) -> impl ExactSizeIterator<Item = Rule> {
         self.rules_of(part)
     }
 
-    /// The number of rules; one that stands in several parts counts once.
+    /// The number of rules; a rule in several parts counts once.
     #[must_use]
     pub fn len(&self) -> usize {
         self.rules
     }
 
-    /// Whether there is no rule.
+    /// True if the policy has no rules.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -112,7 +113,7 @@ impl PolicyReplica {
     /// The number of rules of a part.
     ///
     /// # Panics
-    /// When there is no such part.
+    /// If the part does not exist.
     #[must_use]
     pub fn len_in(&self, part: PartId) -> usize {
         self.engine(part).rules()
@@ -193,12 +194,12 @@ impl Parts for PolicyReplica {
 }
 
 impl PolicyTable {
-    /// Builds an engine for each part, twice, and the table around it.
+    /// Builds an engine for each part, twice, and makes the table.
     ///
     /// # Errors
-    /// [`BuildError`] when the engine takes no updates, does not serve the
-    /// schema, a limit is met or the observer cancels. The limit on bytes
-    /// is for each part in each of the two copies, cookies included.
+    /// [`BuildError`] if the engine takes no updates or does not support the schema, if
+    /// a limit is reached, or if the observer cancels. The limit on bytes is for each
+    /// part in each of the two copies, including cookies.
     pub fn build_policy(
         policy: &Policy,
         spec: &EngineSpec,

@@ -1,8 +1,8 @@
-//! Re-optimisation beside readers and updates.
+//! Re-optimisation during lookups and updates.
 //!
-//! A reader samples the rules, with a pin for every few hundred; computing a
-//! plan from the sample needs no pin at all. The plan is an operation in the
-//! log: both sides begin to install it at the same place among the changes.
+//! A reader samples the rules, with a pin for every few hundred; computing a plan from
+//! the sample needs no pin. The plan is an operation in the log: both sides begin to
+//! install it at the same position among the changes.
 
 use crate::classifier::Progress;
 use crate::error::BuildError;
@@ -14,8 +14,7 @@ use crate::table::writer::Writer;
 use super::parts::{Parts, RuleReplica};
 use super::{EngineReplica, PolicyReplica, PolicyWriter};
 
-/// The operation of a table of rules: begin to arrange a part's rules as a plan
-/// says.
+/// The operation of a table of rules: begins to install a plan in a part.
 #[derive(Clone, Debug)]
 pub struct InstallPlan {
     part: PartId,
@@ -23,32 +22,31 @@ pub struct InstallPlan {
 }
 
 impl InstallPlan {
-    /// A plan takes the place of one of the same part that is still to be
-    /// installed.
+    /// True if this plan replaces `earlier`, which is not yet installed: a newer plan
+    /// replaces an earlier plan of its part.
     pub(super) fn replaces(&self, earlier: &InstallPlan) -> bool {
         self.part == earlier.part
     }
 }
 
-/// Begins to install a plan, which fits.
+/// Begins to install a plan, which must fit.
 pub(super) fn install(replica: &mut impl Parts, operation: &InstallPlan) {
     let engine = replica.engine_mut(operation.part).reoptimise_mut();
     let installed = engine.is_some_and(|engine| engine.install(&operation.plan));
     assert!(installed, "the writer has seen that the plan fits");
 }
 
-/// Makes steps of installing plans in all parts; says whether there are more to
-/// make.
+/// Makes steps of installing plans in all parts. Returns true if there are more.
 pub(super) fn maintain(replica: &mut impl Parts, steps: usize) -> bool {
-    let mut more = false;
+    let mut is_unfinished = false;
     for part in replica.part_ids() {
         let engine = replica.engine_mut(part).reoptimise_mut();
-        more |= engine.is_some_and(|engine| engine.step(steps));
+        is_unfinished |= engine.is_some_and(|engine| engine.step(steps));
     }
-    more
+    is_unfinished
 }
 
-/// Whether there are such steps to make.
+/// True if a part is installing a plan.
 pub(super) fn is_unfinished(replica: &impl Parts) -> bool {
     let mut parts = replica.part_ids();
     parts.any(|part| {
@@ -66,7 +64,7 @@ impl<R: RuleReplica> Writer<R> {
         self.with_accepted(|live, _| drift(live, part))
     }
 
-    /// Has both sides install a plan after everything accepted.
+    /// Installs a plan on both sides after everything accepted.
     fn install_in(&mut self, part: PartId, plan: &LookupPlan) -> bool {
         let fits = self.with_accepted(|live, _| {
             let engine = live.part(part);
@@ -80,25 +78,23 @@ impl<R: RuleReplica> Writer<R> {
     }
 }
 impl Writer<EngineReplica> {
-    /// What lookups cost in the live side, against when its engine was fitted to
-    /// its rules; `None` for engines that fit nothing. A fraction of a
-    /// millisecond's work: call it every thousand changes or so.
+    /// Returns the cost of lookups in the live side, compared with the cost right after
+    /// the last optimisation; `None` for engines that cannot be re-optimised. Takes a
+    /// fraction of a millisecond: call it about every thousand changes.
     #[must_use]
     pub fn drift(&self) -> Option<Drift> {
         self.drift_in(PartId::FIRST)
     }
 
-    /// Begins to arrange the rules as a plan says, on both sides, at the same
-    /// place among the changes. Changes no answer and no version, and waits for
-    /// no reader; the work is done with later changes, some with each, and by
-    /// [`maintain`](Self::maintain). A plan that comes while another is being
-    /// installed waits until that is done, or until a newer one takes its place.
+    /// Begins to install a plan on both sides, at the same position among the changes.
+    /// Changes no answer and no version, and waits for no reader. Later changes and
+    /// [`maintain`](Self::maintain) do the work step by step. If another plan is being
+    /// installed, the plan waits until that is done, unless a newer plan replaces it.
     ///
-    /// Returns `false`, and does nothing, with a plan of another engine or
-    /// schema.
+    /// Returns `false` and does nothing if the plan is for another engine or schema.
     ///
     /// # Panics
-    /// When the table is [poisoned](Self::is_poisoned).
+    /// If the table is [poisoned](Self::is_poisoned).
     #[must_use]
     pub fn install(&mut self, plan: &LookupPlan) -> bool {
         self.install_in(PartId::FIRST, plan)
@@ -106,21 +102,21 @@ impl Writer<EngineReplica> {
 }
 
 impl PolicyWriter {
-    /// What lookups cost in a part of the live side, against when its engine was
-    /// fitted to its rules; `None` for engines that fit nothing.
+    /// Returns the cost of lookups in a part of the live side, compared with the cost
+    /// right after the last optimisation; `None` for engines that cannot be
+    /// re-optimised.
     ///
     /// # Panics
-    /// When there is no such part.
+    /// If the part does not exist.
     #[must_use]
     pub fn drift(&self, part: PartId) -> Option<Drift> {
         self.drift_in(part)
     }
 
-    /// Begins to arrange a part's rules as a plan says; see [`Writer::install`].
+    /// Begins to install a plan in a part; see [`Writer::install`].
     ///
     /// # Panics
-    /// When there is no such part, or the table is
-    /// [poisoned](Self::is_poisoned).
+    /// If the part does not exist, or the table is [poisoned](Self::is_poisoned).
     #[must_use]
     pub fn install(&mut self, part: PartId, plan: &LookupPlan) -> bool {
         self.install_in(part, plan)
@@ -148,44 +144,43 @@ impl<R: RuleReplica> Reader<R> {
 }
 
 impl Reader<EngineReplica> {
-    /// What lookups cost now, against when the engine was fitted to its rules;
-    /// `None` for engines that fit nothing.
+    /// Returns the cost of lookups now, compared with the cost right after the last
+    /// optimisation; `None` for engines that cannot be re-optimised.
     #[must_use]
     pub fn drift(&mut self) -> Option<Drift> {
         drift(&*self.pin(), PartId::FIRST)
     }
 
-    /// Computes a plan fitted to the current rules, on this thread: samples them,
-    /// with a pin for every few hundred rules, then computes without a pin, for
-    /// about as long as building the engine takes. `None` for engines that
-    /// cannot be re-optimised. The writer [installs](Writer::install) the plan.
+    /// Computes a plan for the current rules, on this thread. Samples the rules, with a
+    /// pin for every few hundred, then computes without a pin, for about as long as
+    /// building the engine takes. Returns `None` for engines that cannot be
+    /// re-optimised. The writer [installs](Writer::install) the plan.
     ///
     /// # Errors
-    /// [`BuildError::Stopped`] when the observer cancels.
+    /// [`BuildError::Stopped`] if the observer cancels.
     pub fn plan(&mut self, progress: &mut dyn Progress) -> Result<Option<LookupPlan>, BuildError> {
         self.plan_in(PartId::FIRST, progress)
     }
 }
 
 impl Reader<PolicyReplica> {
-    /// What lookups in a part cost now, against when its engine was fitted to
-    /// its rules; `None` for engines that fit nothing.
+    /// Returns the cost of lookups in a part now, compared with the cost right after the
+    /// last optimisation; `None` for engines that cannot be re-optimised.
     ///
     /// # Panics
-    /// When there is no such part.
+    /// If the part does not exist.
     #[must_use]
     pub fn drift(&mut self, part: PartId) -> Option<Drift> {
         drift(&*self.pin(), part)
     }
 
-    /// Computes a plan fitted to a part's current rules, on this thread; see
-    /// [`Reader::plan`].
+    /// Computes a plan for a part's current rules, on this thread; see [`Reader::plan`].
     ///
     /// # Errors
-    /// [`BuildError::Stopped`] when the observer cancels.
+    /// [`BuildError::Stopped`] if the observer cancels.
     ///
     /// # Panics
-    /// When there is no such part.
+    /// If the part does not exist.
     pub fn plan(
         &mut self,
         part: PartId,

@@ -1,6 +1,6 @@
-//! Protocol, versions and publication know nothing of what is replicated.
+//! Tests that protocol, versions and publication do not depend on the replica.
 
-/// The files that do not, apart from the protocol's own.
+/// The generic files, except the protocol's own.
 const GENERIC: [(&str, &str); 5] = [
     ("handles.rs", include_str!("../handles.rs")),
     ("log.rs", include_str!("../log.rs")),
@@ -12,8 +12,8 @@ const GENERIC: [(&str, &str); 5] = [
     ("writer.rs", include_str!("../writer.rs")),
 ];
 
-/// What the code of these files may name of the crate, beside the table: the
-/// error of `try_apply`, and the default of a type parameter.
+/// The names of the crate outside of `table` that these files may use: the error of
+/// `try_apply`, and the default of a type parameter.
 const ALLOWED: [&str; 2] = [
     "use crate::error::TryApplyError;",
     "use super::EngineReplica;",

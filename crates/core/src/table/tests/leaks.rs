@@ -1,13 +1,13 @@
-//! Readers that are leaked while pinned: what the writer can still do.
+//! Readers leaked while pinned, and the calls that a writer can still make.
 
 use super::*;
 
-/// Leaks a guard of a reader; the reader stays in the way.
+/// Leaks a guard of a reader, so that the reader stays in the standby.
 fn leak<R: Replica>(reader: &mut Reader<R>) {
     std::mem::forget(reader.pin());
 }
 
-/// What a writer says about itself.
+/// Returns the state that a writer reports.
 fn state<R: RuleReplica>(writer: &Writer<R>) -> (Version, Version, usize, usize, usize) {
     (
         writer.accepted(),
@@ -18,7 +18,7 @@ fn state<R: RuleReplica>(writer: &Writer<R>) -> (Version, Version, usize, usize,
     )
 }
 
-/// Accepts transactions of `size` changes until one would have to wait.
+/// Accepts transactions of `size` changes until the next would have to wait.
 fn fill(writer: &mut Writer, size: usize) -> TryApplyError {
     let rule = rule(0);
     let mut transaction = Transaction::new();
@@ -41,7 +41,7 @@ fn a_writer_that_would_wait_for_a_leaked_guard_says_so() {
         let (mut writer, table) = build(0..3, &Limits::default());
         let (mut leaked, mut reader) = (table.reader(), table.reader());
         leak(&mut leaked);
-        // Only the first swap does without the leaked reader's side.
+        // The first swap does not need the leaked reader's side.
         insert(&mut writer, 10).unwrap();
         assert!(writer.try_publish());
         writer.set_publish_interval(interval);
@@ -61,7 +61,7 @@ fn a_writer_that_would_wait_for_a_leaked_guard_says_so() {
              with 64 more they would exceed the limit of 65536"
         );
 
-        // Nothing is half applied, however often it is tried.
+        // Nothing is half applied, whatever the number of attempts.
         let before = state(&writer);
         let (new, old) = (rule(77), RuleId::new(1).unwrap());
         let mut both = Transaction::new();
@@ -71,7 +71,7 @@ fn a_writer_that_would_wait_for_a_leaked_guard_says_so() {
             assert_eq!(state(&writer), before);
             assert!(!writer.contains(new.view().id()) && writer.contains(old));
         }
-        // What would be refused is refused, now as ever.
+        // A transaction with an error is still refused.
         let known = rule(10);
         let mut wrong = Transaction::new();
         wrong.remove(old).insert(known.view());
@@ -84,7 +84,7 @@ fn a_writer_that_would_wait_for_a_leaked_guard_says_so() {
             TryApplyError::Refused(refused.clone()).to_string(),
             refused.to_string()
         );
-        // Nothing to do is never too much.
+        // A transaction without changes is always accepted.
         assert_eq!(writer.try_apply(&Transaction::new()), Ok(before.0.next()));
         // The other calls that never wait do not wait here either.
         assert!(!writer.try_publish());
@@ -99,8 +99,8 @@ fn a_writer_that_would_wait_for_a_leaked_guard_says_so() {
     }
 }
 
-/// Reader and guard are both lost: the writer never sees the standby again, and
-/// goes on without waiting, to the end.
+/// Reader and guard are both lost: the standby is never free again, and the writer
+/// continues without waiting until it is dropped.
 #[test]
 fn a_leaked_reader_stops_no_try() {
     let (mut writer, table) = build(0..3, &Limits::default());
@@ -117,7 +117,7 @@ fn a_leaked_reader_stops_no_try() {
             ..
         }
     ));
-    // Smaller ones still fit.
+    // Smaller transactions still fit.
     assert!(matches!(
         fill(&mut writer, 1),
         TryApplyError::WouldWait { changes: 1, .. }
@@ -129,7 +129,7 @@ fn a_leaked_reader_stops_no_try() {
     assert_eq!(best(&mut reader, PartId::FIRST), Some(10));
 }
 
-/// A large transaction needs no waiting where no reader is in the way.
+/// A transaction of any size needs no waiting if no reader is in the standby.
 #[test]
 fn what_need_not_wait_is_accepted_at_any_size() {
     for interval in [Duration::ZERO, Duration::MAX] {
@@ -153,14 +153,13 @@ fn what_need_not_wait_is_accepted_at_any_size() {
             found,
             Err(TryApplyError::WouldWait { pending: 0, .. })
         ));
-        // Pins again, and leaves.
+        // The reader pins again, and leaves.
         drop(reader.pin());
         assert_eq!(writer.try_apply(&many), Ok(Version(4)));
     }
 }
 
-/// In a policy a change counts once for each part, and a transaction waits as a
-/// whole.
+/// In a policy a change counts once for each part, and a transaction waits as a whole.
 #[test]
 fn a_policys_writer_says_so_as_well() {
     let schemas = [Schema::ipv4_5tuple(), Schema::ipv6_5tuple()];

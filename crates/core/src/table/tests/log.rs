@@ -1,4 +1,5 @@
-//! The log over a replica that knows nothing of rules and tells what it is told.
+//! The log over a replica that does not depend on rules and records the calls it
+//! receives.
 
 use std::fmt;
 use std::ops::Range;
@@ -6,7 +7,7 @@ use std::ops::Range;
 use crate::table::log::Log;
 use crate::table::replica::{Accepted, Replica};
 
-/// What the replica is told.
+/// A call that the replica receives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Told {
     Change(u32),
@@ -14,7 +15,7 @@ enum Told {
     Operation(Operation),
 }
 
-/// An operation replaces earlier ones of its kind, if it is of an even kind.
+/// An operation. It replaces earlier operations of its kind if the kind is even.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Operation {
     kind: u32,
@@ -23,7 +24,7 @@ struct Operation {
 
 struct Telling {
     told: Vec<Told>,
-    /// Steps that there are for maintaining.
+    /// The remaining steps of maintenance.
     steps: usize,
 }
 
@@ -64,7 +65,7 @@ impl Replica for Telling {
     }
 }
 
-/// Accepts all.
+/// Accepts every transaction.
 struct All;
 
 impl Accepted<Telling> for All {
@@ -84,7 +85,7 @@ fn side(steps: usize) -> Telling {
     }
 }
 
-/// What was told since the last time, steps at the same place added up.
+/// Returns the calls since the last time, with consecutive steps added up.
 fn take(side: &mut Telling) -> Vec<Told> {
     let mut all: Vec<Told> = Vec::new();
     for told in side.told.drain(..) {
@@ -96,14 +97,14 @@ fn take(side: &mut Telling) -> Vec<Told> {
     all
 }
 
-/// Replays that much; says how much was used.
+/// Replays with a budget; returns the part used.
 fn replay(log: &mut Log<Telling>, side: &mut Telling, mut budget: usize) -> usize {
     let before = budget;
     log.replay(side, &mut budget);
     before - budget
 }
 
-/// However much of a log is replayed at a time, it is all of it, in order.
+/// Replaying a log in pieces of any size makes all of it, in order.
 #[test]
 fn logs_replayed_in_pieces_are_replayed_in_order() {
     let operation = Operation { kind: 1, number: 0 };
@@ -120,7 +121,7 @@ fn logs_replayed_in_pieces_are_replayed_in_order() {
         log.push_operation(operation);
         log.push_steps(2);
         replay(&mut log, &mut side, budget);
-        // Added to steps that are made, half made or not begun.
+        // Added to steps that are done, half done or not begun.
         log.push_steps(4);
         change(&mut log, 106..107);
         let mut used = budget.min(16);
@@ -141,7 +142,7 @@ fn logs_replayed_in_pieces_are_replayed_in_order() {
             Told::Change(106),
         ]);
         assert_eq!(take(&mut side), expected, "{budget} at a time");
-        // The other side begins at the beginning.
+        // The other side begins at the start of the log.
         log.rewind();
         assert!(!log.is_done());
         replay(&mut log, &mut side, usize::MAX);
@@ -149,9 +150,9 @@ fn logs_replayed_in_pieces_are_replayed_in_order() {
     }
 }
 
-/// Operations that one side has done are replaced by newer ones of their kind;
-/// it does those as well and nothing else twice or not at all. The other side
-/// does the last.
+/// Newer operations replace operations of their kind that one side has done. That side
+/// does the newer ones as well, and does everything else exactly once. The other side
+/// does only the last ones.
 #[test]
 fn a_newer_operation_takes_the_place_of_one_that_is_begun() {
     let plan = |number| Operation { kind: 2, number };

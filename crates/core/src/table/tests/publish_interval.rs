@@ -1,18 +1,18 @@
-//! Changes that wait to be published together: for how long, and how the work
-//! is spread over that time.
+//! Changes that wait to be published together: how long they wait, and how the work is
+//! spread over that time.
 
 use super::*;
 
 const INTERVAL: Duration = Duration::from_millis(10);
 
-/// What a call may have made on one side, beside thrice what it brought.
-const MORE: usize = 256;
+/// The number of changes that a call may make on one side, plus three times its own.
+const MAX_EXTRA_CHANGES: usize = 256;
 
-/// The time, which a test moves.
+/// The time, which a test sets.
 struct Clock(Duration);
 
 impl Clock {
-    /// A clock for a writer, which gets a publish interval.
+    /// Makes a clock for a writer, and sets the writer's publish interval.
     fn of<R: Replica>(writer: &mut Writer<R>, interval: Duration) -> Clock {
         writer.set_publish_interval(interval);
         Clock(Duration::ZERO)
@@ -24,7 +24,7 @@ impl Clock {
     }
 }
 
-/// A table of engines that tell what they are told, and what they told.
+/// Returns a table of engines that record their calls, and the record.
 fn telling() -> (Writer, Table, Arc<Mutex<Vec<Told>>>) {
     let (left, mut right) = (Fragile::new(true), Fragile::new(true));
     let told = Arc::clone(&left.told);
@@ -35,7 +35,7 @@ fn telling() -> (Writer, Table, Arc<Mutex<Vec<Told>>>) {
     (writer, table, told)
 }
 
-/// How much was told since the last time.
+/// The number of calls since the last time.
 fn count(told: &Mutex<Vec<Told>>) -> usize {
     std::mem::take(&mut *told.lock().unwrap()).len()
 }
@@ -63,7 +63,7 @@ fn changes_wait_until_the_interval_is_over() {
     assert!(!writer.publish_if_due());
     assert_eq!((writer.pending(), writer.visible()), (2, Version(0)));
     assert_eq!(best(&mut reader, PartId::FIRST), Some(2));
-    // What waits is known.
+    // Pending changes count in checks.
     assert!(insert(&mut writer, 10).is_err());
     assert_eq!(writer.rules(), 5);
     clock.pass(&mut writer, Duration::from_micros(1));
@@ -71,14 +71,14 @@ fn changes_wait_until_the_interval_is_over() {
     assert!(writer.publish_if_due());
     assert_eq!((writer.pending(), writer.visible()), (0, Version(2)));
     assert_eq!(best(&mut reader, PartId::FIRST), Some(11));
-    // From then on again.
+    // A new interval has begun.
     insert(&mut writer, 12).unwrap();
     assert_eq!(writer.visible(), Version(2));
     clock.pass(&mut writer, INTERVAL);
     insert(&mut writer, 13).unwrap();
     assert_eq!((writer.pending(), writer.visible()), (0, Version(4)));
     assert!(writer.publish_if_due(), "nothing waits");
-    // After a quiet time no change waits.
+    // After an idle time, changes do not wait.
     clock.pass(&mut writer, INTERVAL * 5);
     insert(&mut writer, 14).unwrap();
     assert_eq!(writer.visible(), Version(5));
@@ -123,9 +123,9 @@ fn calls_that_must_publish_ignore_the_interval() {
     assert_eq!(best(&mut reader, PartId::FIRST), Some(16));
 }
 
-/// With transactions of any size, and a reader in the way for any part of an
-/// interval: no call has more to do than it should, and when the interval is
-/// over there is hardly anything left.
+/// With transactions of any size, and a reader in the standby for any part of an
+/// interval, no call does more than its share of the work, and little is left at the end
+/// of the interval.
 #[test]
 fn the_work_is_spread_over_the_interval() {
     for (size, pinned) in [(1, 0), (1, 90), (20, 0), (20, 40), (500, 0), (500, 40)] {
@@ -145,13 +145,13 @@ fn the_work_is_spread_over_the_interval() {
                     guard = None;
                 }
                 if round == 99 {
-                    // Is in the standby once this round has published.
+                    // The reader is in the standby once this round has published.
                     guard = reader.take().map(Reader::pin);
                 }
                 count(&told);
                 let version = modify(&mut writer, size);
                 let made = count(&told);
-                assert!(made <= 3 * size + MORE, "{made} of {size}");
+                assert!(made <= 3 * size + MAX_EXTRA_CHANGES, "{made} of {size}");
                 if writer.visible() == version {
                     published.push(version.transactions());
                     most_at_last = most_at_last.max(made);
@@ -159,14 +159,14 @@ fn the_work_is_spread_over_the_interval() {
             }
         }
         drop(guard);
-        // The first hundred were made during the first interval.
+        // The first hundred transactions were made in the first interval.
         assert_eq!(published, [101, 201, 301, 401, 501], "{size}, {pinned}");
         assert!(most_at_last <= 3 * size, "{most_at_last} of {size}");
     }
 }
 
-/// One transaction was large: those that follow replay it, a little each, for
-/// at most one interval more. Then whatever is left is done.
+/// After a large transaction, each later call replays a little of it, for at most one
+/// more interval. Then the rest is done immediately.
 #[test]
 fn a_burst_is_worked_off_within_two_intervals() {
     for idle in [false, true] {
@@ -176,14 +176,14 @@ fn a_burst_is_worked_off_within_two_intervals() {
         let mut clock = Clock::of(&mut writer, INTERVAL);
         clock.pass(&mut writer, INTERVAL);
         count(&told);
-        // Its own side has it at once, the other owes it.
+        // One side makes the changes immediately; the other side still lacks them.
         let burst = modify(&mut writer, 3000);
         assert_eq!((count(&told), writer.visible()), (1 + 3000, burst));
         for _ in 0..8 {
             modify(&mut writer, 1);
-            assert_eq!(count(&told), 3 + MORE);
+            assert_eq!(count(&told), 3 + MAX_EXTRA_CHANGES);
         }
-        let left = 3000 + 8 - 8 * (3 + MORE);
+        let left = 3000 + 8 - 8 * (3 + MAX_EXTRA_CHANGES);
         clock.pass(&mut writer, INTERVAL);
         assert_eq!(writer.visible(), burst);
         if idle {
@@ -192,11 +192,14 @@ fn a_burst_is_worked_off_within_two_intervals() {
             continue;
         }
         modify(&mut writer, 1);
-        assert_eq!((count(&told), writer.visible()), (3 + MORE, burst));
+        assert_eq!(
+            (count(&told), writer.visible()),
+            (3 + MAX_EXTRA_CHANGES, burst)
+        );
         clock.pass(&mut writer, INTERVAL);
         let last = modify(&mut writer, 1);
         assert_eq!(writer.visible(), last);
-        assert_eq!(count(&told), left + 2 - (3 + MORE));
+        assert_eq!(count(&told), left + 2 - (3 + MAX_EXTRA_CHANGES));
     }
 }
 
@@ -220,7 +223,17 @@ fn a_writer_with_nothing_to_do_catches_up() {
         assert!(writer.publish_if_due(), "nothing waits");
         made.push(count(&told));
     }
-    assert_eq!(made, [MORE, MORE, MORE, 1000 - 3 * MORE, 0, 0]);
+    assert_eq!(
+        made,
+        [
+            MAX_EXTRA_CHANGES,
+            MAX_EXTRA_CHANGES,
+            MAX_EXTRA_CHANGES,
+            1000 - 3 * MAX_EXTRA_CHANGES,
+            0,
+            0
+        ]
+    );
 }
 
 #[test]
@@ -239,7 +252,7 @@ fn no_interval_lets_too_much_wait() {
     assert_eq!((writer.pending(), writer.visible()), (0, last));
     assert_eq!(count(&told), 1, "all but that was done by then");
     assert_eq!(table.reader().pin().version(), last);
-    // The next as much again.
+    // Another 65,536 changes take no more memory.
     let mut again = || {
         for _ in 0..=MAX_PENDING / 128 {
             modify(&mut writer, 128);
@@ -251,8 +264,8 @@ fn no_interval_lets_too_much_wait() {
     assert!(again() <= bytes, "nothing piles up");
 }
 
-/// The engine panics while the standby catches up early, in each call that does
-/// it: nothing of what waited has been seen, and nothing ever is.
+/// The engine panics while the standby catches up before the interval is over, in each
+/// call that does so. None of the pending changes has been visible, and none ever is.
 #[test]
 fn an_engine_that_panics_ahead_of_time_poisons_the_writer_and_no_reader() {
     let calls: [fn(&mut Writer) -> bool; 4] = [
@@ -286,7 +299,8 @@ fn an_engine_that_panics_ahead_of_time_poisons_the_writer_and_no_reader() {
     }
 }
 
-/// With an interval, maintaining goes on on one side, and publishes when it is over.
+/// With an interval, maintenance continues on one side, and is published when the
+/// interval is over.
 #[test]
 fn maintaining_respects_the_interval() {
     let (mut left, mut right) = (Fragile::new(true), Fragile::new(true));
@@ -318,8 +332,8 @@ fn maintaining_respects_the_interval() {
     clock.pass(&mut writer, INTERVAL);
     assert!(!writer.maintain(64));
     assert_eq!(steps(&told), 0);
-    // The other side does it with what comes next, no more than it should at a
-    // time, and no steps where nothing is to do.
+    // The other side does its maintenance with later changes, within the limit for each
+    // call, and no steps once nothing is left to do.
     let mut made = Vec::new();
     for number in 0..5 {
         insert(&mut writer, number).unwrap();
@@ -330,14 +344,14 @@ fn maintaining_respects_the_interval() {
         };
         made.push(told.iter().map(of).sum::<usize>());
     }
-    let each = 3 + MORE;
-    // The last steps find nothing to do and end the matter.
+    let each = 3 + MAX_EXTRA_CHANGES;
+    // The last steps find nothing to do, and end the maintenance.
     assert_eq!(made[..3], [each; 3]);
     assert_eq!(made.iter().sum::<usize>(), 1000 + 5);
     assert_eq!(writer.pending(), 5);
 }
 
-/// Plans that one side has begun to adopt are replaced by newer ones.
+/// Newer plans replace plans that one side has begun to adopt.
 #[test]
 fn plans_are_replaced_in_a_log_half_replayed() {
     let spec = EngineSpec::parse("forest").unwrap();
@@ -372,8 +386,8 @@ fn plans_are_replaced_in_a_log_half_replayed() {
     assert_eq!(best(&mut reader, PartId::FIRST), Some(2000));
 }
 
-/// The library has no clock of its own: without `set_now` no time passes, and
-/// time that is told to go back stands still.
+/// The library has no clock of its own: without `set_now` no time passes, and an earlier
+/// time than before is ignored.
 #[test]
 fn time_is_what_the_writer_is_told() {
     let (mut writer, _table) = build(0..3, &Limits::default());

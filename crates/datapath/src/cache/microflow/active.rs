@@ -1,5 +1,5 @@
-//! Caches of active flows: what `wef` and `cuckoo` have in common. They differ in where a
-//! flow may be, which is their [`Hashing`].
+//! Caches of active flows: the common part of `wef` and `cuckoo`. They differ in the
+//! buckets that a flow may be in, which their [`Hashing`] determines.
 //!
 //! [FTS25]: classyard::papers#fts25
 
@@ -7,24 +7,25 @@ use super::activity::Activity;
 use super::timed::{Bucket, Entry, Scan, Tick};
 use super::{Decision, MicroflowCache, Usage};
 
-/// What a cache of active flows is made with.
+/// Settings of a cache of active flows.
 #[derive(Clone, Debug)]
 pub struct ActiveConfig {
-    /// The most flows; rounded down to whole buckets, at least one bucket.
+    /// The maximum number of flows; rounded down to whole buckets, at least one bucket.
     pub flows: usize,
-    /// A flow is active when its packet comes at most that long after its previous one,
-    /// in nanoseconds. `None`: tuned, so that the cache is just full.
+    /// A flow is active if its packet comes at most this time after its previous one, in
+    /// nanoseconds. `None`: tuned, so that the cache is just full.
     pub threshold_ns: Option<u64>,
-    /// A flow that is idle for longer is removed, in nanoseconds.
+    /// A flow that is idle for more than this time is removed, in nanoseconds.
     pub timeout_ns: u64,
-    /// The most flows that are moved for one, at most 32.
+    /// The maximum number of flows that are moved to insert one, at most 32.
     pub kicks: usize,
-    /// Decisions whose latest flow is known.
+    /// The number of decisions whose latest flow is stored.
     pub latest: usize,
 }
 
 impl ActiveConfig {
-    /// For so many flows, otherwise as in the paper: a tuned threshold, timeouts of 10 s.
+    /// Returns settings for `flows` flows; otherwise as in the paper: a tuned threshold,
+    /// timeouts of 10 s.
     #[must_use]
     pub fn new(flows: usize) -> ActiveConfig {
         ActiveConfig {
@@ -37,28 +38,29 @@ impl ActiveConfig {
     }
 }
 
-/// The most kicks of a configuration.
-pub(super) const MOST_KICKS: usize = 32;
+/// The largest possible value of `kicks`.
+pub(super) const MAX_KICKS: usize = 32;
 
-/// Where a new flow goes.
+/// The entry for a new flow.
 #[derive(Clone, Copy, Debug)]
 pub struct Room {
     pub(super) bucket: usize,
     pub(super) way: usize,
     pub(super) tag: u32,
-    /// No other flow is given up for it.
+    /// True if no other flow is evicted.
     pub(super) is_vacant: bool,
 }
 
-/// In which buckets a flow may be, and how room is made for one.
+/// The buckets that a flow may be in, and the way to make room in them.
 pub trait Hashing<const WAYS: usize> {
-    /// For so many buckets, with at most so many flows moved for one.
+    /// Returns a hashing over `buckets` buckets that moves at most `kicks` flows to
+    /// insert one.
     fn new(buckets: usize, kicks: usize, seed: u64) -> Self;
 
-    /// Where a flow is: bucket and entry.
+    /// Returns the bucket and entry of a flow.
     fn place(&self, buckets: &[Bucket<WAYS>], flow: u64) -> Option<(usize, usize)>;
 
-    /// Where a flow goes that is not there. Others may have been moved for it.
+    /// Returns the entry for a flow that is not in the cache. May move other flows.
     fn room(&mut self, buckets: &mut [Bucket<WAYS>], flow: u64, now: Tick) -> Room;
 }
 
@@ -75,13 +77,13 @@ pub struct ActiveFlows<const WAYS: usize, H> {
 }
 
 impl<const WAYS: usize, H: Hashing<WAYS>> ActiveFlows<WAYS, H> {
-    /// An empty cache.
+    /// Returns an empty cache.
     #[must_use]
     pub fn new(config: &ActiveConfig, seed: u64) -> ActiveFlows<WAYS, H> {
         let buckets = (config.flows / WAYS).max(1);
         ActiveFlows {
             buckets: vec![Bucket::EMPTY; buckets].into_boxed_slice(),
-            hashing: H::new(buckets, config.kicks.min(MOST_KICKS), seed),
+            hashing: H::new(buckets, config.kicks.min(MAX_KICKS), seed),
             activity: Activity::new(config.latest, config.threshold_ns, config.flows),
             scan: Scan::new(config.timeout_ns),
             used: 0,
@@ -90,13 +92,13 @@ impl<const WAYS: usize, H: Hashing<WAYS>> ActiveFlows<WAYS, H> {
         }
     }
 
-    /// The threshold of packet inter-arrival times, in nanoseconds.
+    /// Returns the threshold of packet inter-arrival times, in nanoseconds.
     #[must_use]
     pub fn threshold_ns(&self) -> u64 {
         self.activity.threshold_ns()
     }
 
-    /// Puts an active flow into the cache, which does not have it.
+    /// Inserts an active flow that is not in the cache.
     fn insert(&mut self, flow: u64, decision: Decision, now: Tick) {
         let room = self.hashing.room(&mut self.buckets, flow, now);
         let bucket = &mut self.buckets[room.bucket];
@@ -127,13 +129,13 @@ where
     H: Hashing<WAYS> + std::fmt::Debug + Send,
 {
     fn look_up(&mut self, flows: &[u64], now: u64, found: &mut [Decision]) {
-        let now = Tick::at(now);
-        self.expire(now);
+        let tick = Tick::at(now);
+        self.expire(tick);
         for (&flow, found) in flows.iter().zip(found) {
             *found = match self.hashing.place(&self.buckets, flow) {
                 Some((bucket, way)) => {
                     let bucket = &mut self.buckets[bucket];
-                    bucket.times[way] = now;
+                    bucket.times[way] = tick;
                     bucket.decisions[way]
                 }
                 None => Decision::NONE,
@@ -145,13 +147,13 @@ where
         if !decision.is_some() {
             return;
         }
-        let now = Tick::at(now);
-        self.expire(now);
-        let is_active = self.activity.note(flow, decision, now);
+        let tick = Tick::at(now);
+        self.expire(tick);
+        let is_active = self.activity.note(flow, decision, tick);
         if let Some((bucket, way)) = self.hashing.place(&self.buckets, flow) {
             self.buckets[bucket].decisions[way] = decision;
         } else if is_active {
-            self.insert(flow, decision, now);
+            self.insert(flow, decision, tick);
         }
     }
 

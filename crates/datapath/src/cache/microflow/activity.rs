@@ -1,12 +1,12 @@
-//! Which flows are active, as [FTS25] §4.2.2 defines it, for the caches that admit these
-//! only.
+//! Detection of active flows as in [FTS25] §4.2.2, for caches that admit only active
+//! flows.
 //!
 //! # Idea
-//! Packets of a flow come in batches. A flow is *active* when its packet comes soon after
-//! its previous one: the packet inter-arrival time (PIT) is at most a threshold. Keeping
-//! the previous packet of every flow would be a table as large as the traffic. So it is
-//! kept for each decision, for the latest of its flows: two packets of a flow with
-//! another one of the same decision between them do not count as successive.
+//! Packets of a flow come in batches. A flow is *active* if its packet comes soon after
+//! its previous one: the packet inter-arrival time (PIT) is at most a threshold. Storing
+//! the previous packet of every flow would need a table as large as the traffic. So only
+//! the latest flow of each decision is stored. If a packet of another flow with the same
+//! decision comes in between, two packets of a flow do not count as successive.
 //!
 //! ```text
 //! latest │ flow 0 │ flow 1 │ …          flow: low 32 bits of its hash; time in ticks
@@ -19,15 +19,15 @@
 //! slot   ← (flow, now)                                             Alg. 1, line 17
 //! ```
 //! # The threshold
-//! Unless it is fixed, it follows the cache: when many admissions give up a flow that is
-//! still active, as it was idle for less than the threshold, there are more active flows
-//! than room, and the threshold falls; when few do, it rises.
+//! Unless the threshold is fixed, it adapts to the cache. If many admissions evict a flow
+//! that is still active (idle for less than the threshold), there are more active flows
+//! than room, and the threshold falls. If few do, it rises.
 //!
 //! # Where we differ from the paper, and why
-//! Alg. 1 stores the packet (line 17) before it compares with the previous one (line
-//! 22); the comparison has to be first. Hits are not noted: it would be a second random
-//! access for every packet, and a hit's flow is in the cache anyway. Decisions that share
-//! a slot count as one.
+//! Alg. 1 stores the packet (line 17) before it compares with the previous one (line 22),
+//! but the comparison must come first. Hits are not recorded: that would need a second
+//! random access for every packet, and a hit's flow is already cached. Decisions that
+//! share a slot count as one.
 //!
 //! # References
 //! [FTS25] §4.2.2, Alg. 1.
@@ -44,37 +44,37 @@ struct Latest {
     time: Tick,
 }
 
-/// Tells active flows from others.
+/// Distinguishes active flows from others.
 #[derive(Clone, Debug)]
 pub(super) struct Activity {
     latest: Box<[Latest]>,
-    /// In ticks.
+    /// The threshold in ticks.
     threshold: u32,
     tuning: Option<Tuning>,
 }
 
-/// What was seen since the threshold changed.
+/// Counts since the last change of the threshold.
 #[derive(Clone, Debug)]
 struct Tuning {
-    /// Offers until the next change.
+    /// The number of offers between two changes.
     period: u32,
     offers: u32,
     admitted: u32,
-    /// Of these, those that replaced an active flow.
+    /// The number of admitted flows that replaced an active flow.
     replaced: u32,
 }
 
-/// What is tuned first: the paper's 256 ms.
+/// The first value of a tuned threshold: the paper's 256 ms.
 pub(super) const FIRST_THRESHOLD: u64 = 256_000_000;
 
-/// The threshold stays within these, in ticks: 1 ms and 10 s, the timeout of the paper's
-/// flow entries.
-const LEAST: u32 = 16;
-const MOST: u32 = 152_588;
+/// Bounds of the threshold in ticks: 1 ms, and 10 s as the timeout of the paper's flow
+/// entries.
+const MIN_THRESHOLD_TICKS: u32 = 16;
+const MAX_THRESHOLD_TICKS: u32 = 152_588;
 
 impl Activity {
-    /// With so many slots for decisions, and a threshold in nanoseconds or one that is
-    /// tuned for a cache of so many flows.
+    /// Returns a detector with `slots` slots for decisions. The threshold is
+    /// `threshold_ns`, or is tuned for a cache of `flows` flows.
     pub(super) fn new(slots: usize, threshold_ns: Option<u64>, flows: usize) -> Activity {
         let period = u32::try_from(flows / 4).unwrap_or(u32::MAX).max(64);
         let tuning = Tuning {
@@ -90,13 +90,13 @@ impl Activity {
         }
     }
 
-    /// Notes a packet that was not found, and says whether its flow is active.
+    /// Records a packet of a flow that was not found. Returns true if the flow is active.
     #[inline]
     pub(super) fn note(&mut self, flow: u64, decision: Decision, now: Tick) -> bool {
         let slot = scaled(mixed(u64::from(decision.number())) >> 32, self.latest.len());
         let slot = &mut self.latest[slot];
-        // A slot that was not used looks like a packet of flow 0 at time 0. At worst one
-        // flow is taken in a packet early.
+        // An unused slot looks like a packet of flow 0 at time 0. At worst, one flow is
+        // admitted a packet early.
         let flow = low(flow);
         let is_active = slot.flow == flow && now.since(slot.time) <= self.threshold;
         *slot = Latest { flow, time: now };
@@ -109,8 +109,8 @@ impl Activity {
         is_active
     }
 
-    /// A flow was admitted, and maybe another one given up for it, which was idle for so
-    /// many ticks.
+    /// Records an admitted flow. `replaced_idle` is the idle time in ticks of the flow
+    /// that it replaced, if any.
     #[inline]
     pub(super) fn admitted(&mut self, replaced_idle: Option<u32>) {
         if let Some(tuning) = &mut self.tuning {
@@ -120,7 +120,7 @@ impl Activity {
         }
     }
 
-    /// The threshold in nanoseconds.
+    /// Returns the threshold in nanoseconds.
     pub(super) fn threshold_ns(&self) -> u64 {
         u64::from(self.threshold) << 16
     }
@@ -131,7 +131,7 @@ impl Activity {
 }
 
 impl Tuning {
-    /// The threshold after a period, by an eighth more or less.
+    /// Returns the threshold after a period: an eighth more or less, or unchanged.
     fn next(&mut self, threshold: u32) -> u32 {
         let step = threshold / 8 + 1;
         let next = if self.replaced * 4 > self.admitted {
@@ -142,6 +142,6 @@ impl Tuning {
             threshold
         };
         (self.offers, self.admitted, self.replaced) = (0, 0, 0);
-        next.clamp(LEAST, MOST)
+        next.clamp(MIN_THRESHOLD_TICKS, MAX_THRESHOLD_TICKS)
     }
 }

@@ -1,23 +1,23 @@
-//! `adaptive`: buckets of one cache line, whose admission follows the traffic.
+//! `adaptive`: buckets of one cache line; the traffic selects the admission policy.
 //!
 //! # Idea
-//! A lookup reads one cache line and compares its ten signatures at once. What stays in a
-//! bucket is decided by two bits an entry, by *re-reference interval prediction*: a hit
-//! says that the flow comes again soon, a new entry has to show it. So a flood of flows
-//! with a packet each replaces one another, rather than flows that are in use.
+//! A lookup reads one cache line and compares its ten signatures together. Each entry has
+//! two bits for *re-reference interval prediction*: a hit predicts that the flow comes
+//! again soon, while a new entry has yet to show it. So in a flood of one-packet flows,
+//! these flows replace each other and not the flows in use.
 //!
-//! Where even that costs too much, flows are admitted at their second packet only; where
-//! flows come in short batches, this costs a hit for each batch. Which of the two is
-//! better is measured: a few buckets always do the one, as many always the other, and
-//! the rest follows those that miss less (*set dueling*).
+//! If floods still cost too much, flows can be admitted only at their second packet. If
+//! flows come in short batches, this costs one hit per batch. The cache measures which
+//! policy is better: a few buckets always use one policy, equally many the other, and the
+//! remaining buckets follow the policy with fewer misses (*set dueling*).
 //!
 //! # Data layout
 //! ```text
 //! bucket, 64 bytes, one cache line
 //! │ signatures 10 × u16 │ state u32 │ decisions 10 × u32 │
 //! state:     │ bits 0..20: 10 predictions of 2 bits │ bits 20..30: entry is occupied │
-//! prediction: 0 soon … 3 late; an entry with 3 is given up
-//! seen:      │ u8 │ u8 │ …  one for each flow of the capacity: which flow missed there last
+//! prediction: 0 soon … 3 late; an entry with 3 may be evicted
+//! seen:      │ u8 │ u8 │ …  one per flow of the capacity: identifies the last flow that missed
 //! ```
 //!
 //! # Lookup
@@ -29,17 +29,16 @@
 //! # Insertion
 //! ```text
 //! a vacant entry takes the flow, else
-//! the bucket admits at the second packet, and seen[hash] is not the flow's:
-//!     seen[hash] ← the flow's
+//! the bucket admits at the second packet, and seen[hash] is not this flow:
+//!     seen[hash] ← this flow
 //! else the flow replaces the first entry with prediction 3; if there is none, all
-//!     predictions grow until there is
+//!     predictions are incremented until there is one
 //! a new entry has prediction 2
 //! ```
 //!
-//! # Cost
-//! A lookup reads 1 cache line and writes it when the prediction changes; 7.4 bytes a
-//! flow. Signatures have 16 bits: one in 6,500 lookups of a flow that is not cached gives
-//! another flow's decision, which the caller finds out.
+//! A lookup reads 1 cache line, and writes it if the prediction changes; 7.4 bytes per
+//! flow. Signatures have 16 bits: one in 6,500 lookups of a flow that is not cached
+//! returns another flow's decision, which the caller detects.
 //!
 //! # References
 //! A. Jaleel et al.: High performance cache replacement using re-reference interval
@@ -51,42 +50,42 @@
 use super::random::{bucket_of, low, scaled};
 use super::{Decision, MicroflowCache, Usage};
 
-/// Entries of a bucket: as many as a cache line holds, with a state.
-const WAYS: usize = 10;
+/// The entries of a bucket: as many as fit into a cache line with the state.
+const LINE_WAYS: usize = 10;
 
 /// The lowest bit of each prediction.
-const ONES: u32 = 0x5_5555;
+const PREDICTION_LOW_BITS: u32 = 0x5_5555;
 
-/// All bits of predictions.
-const PREDICTIONS: u32 = (1 << (2 * WAYS)) - 1;
+/// All bits of the predictions.
+const PREDICTION_BITS: u32 = (1 << (2 * LINE_WAYS)) - 1;
 
-/// What a new entry's prediction is: late, unless it comes again.
-const NEW: u32 = 2;
+/// The prediction of a new entry: late, unless the flow comes again.
+const NEW_PREDICTION: u32 = 2;
 
-/// One bucket in so many always admits, and one never at first sight.
-const LEADERS: usize = 32;
+/// One bucket in this number always admits at the first packet, and one at the second.
+const LEADER_INTERVAL: usize = 32;
 
-/// The balance of the duel stays within this.
-const BALANCE: i32 = 1_024;
+/// The bound on the balance of the duel.
+const MAX_BALANCE: i32 = 1_024;
 
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 struct Line {
-    signatures: [u16; WAYS],
+    signatures: [u16; LINE_WAYS],
     state: u32,
-    decisions: [Decision; WAYS],
+    decisions: [Decision; LINE_WAYS],
 }
 
 const _: () = assert!(std::mem::size_of::<Line>() == 64);
 
 const EMPTY: Line = Line {
-    signatures: [0; WAYS],
+    signatures: [0; LINE_WAYS],
     state: 0,
-    decisions: [Decision::NONE; WAYS],
+    decisions: [Decision::NONE; LINE_WAYS],
 };
 
 impl Line {
-    /// The entry with that signature.
+    /// Returns the entry with a signature.
     #[inline]
     fn find(&self, signature: u16) -> Option<usize> {
         let mut ways = 0_u32;
@@ -97,14 +96,14 @@ impl Line {
         (ways != 0).then(|| first(ways))
     }
 
-    /// Which entries are occupied, as bits.
+    /// Returns the occupied entries, as bits.
     #[inline]
     fn occupied(&self) -> u32 {
-        self.state >> (2 * WAYS)
+        self.state >> (2 * LINE_WAYS)
     }
 
     fn vacancy(&self) -> Option<usize> {
-        let vacant = !self.occupied() & ((1 << WAYS) - 1);
+        let vacant = !self.occupied() & ((1 << LINE_WAYS) - 1);
         (vacant != 0).then(|| first(vacant))
     }
 
@@ -114,37 +113,39 @@ impl Line {
         self.state = self.state & !(3 << shift) | prediction << shift;
     }
 
-    /// The entry to give up; the bucket is full.
+    /// Returns the entry to evict from a full bucket.
     fn victim(&mut self) -> usize {
         loop {
-            let late = self.state & (self.state >> 1) & ONES;
+            let late = self.state & (self.state >> 1) & PREDICTION_LOW_BITS;
             if late != 0 {
                 return first(late) / 2;
             }
-            // No prediction is 3, so none overflows into the next one.
-            debug_assert!(self.state & PREDICTIONS & (self.state >> 1) & ONES == 0);
-            self.state += ONES;
+            // No prediction is 3, so none overflows into the next.
+            debug_assert!(
+                self.state & PREDICTION_BITS & (self.state >> 1) & PREDICTION_LOW_BITS == 0
+            );
+            self.state += PREDICTION_LOW_BITS;
         }
     }
 
     fn put(&mut self, way: usize, signature: u16, decision: Decision) {
         self.signatures[way] = signature;
         self.decisions[way] = decision;
-        self.state |= 1 << (2 * WAYS + way);
-        self.predict(way, NEW);
+        self.state |= 1 << (2 * LINE_WAYS + way);
+        self.predict(way, NEW_PREDICTION);
     }
 }
 
-/// The number of the lowest bit that is set.
+/// Returns the index of the lowest set bit.
 #[inline]
 fn first(bits: u32) -> usize {
     bits.trailing_zeros() as usize
 }
 
-/// The signature of a flow: the low 16 bits of its hash.
+/// Returns the signature of a flow: the low 16 bits of its hash.
 #[inline]
 fn signature(flow: u64) -> u16 {
-    #[allow(clippy::cast_possible_truncation)] // what it is for
+    #[allow(clippy::cast_possible_truncation)] // only the low bits
     let signature = flow as u16;
     signature
 }
@@ -154,14 +155,15 @@ fn signature(flow: u64) -> u16 {
 pub struct Adaptive {
     lines: Box<[Line]>,
     seen: Box<[u8]>,
-    /// Misses of buckets that admit at first sight, less those of buckets that do not.
+    /// Misses of buckets that admit at the first packet, minus misses of buckets that
+    /// admit at the second.
     balance: i32,
     used: usize,
     admitted: u64,
     evicted: u64,
 }
 
-/// When a bucket admits flows.
+/// The admission policy of a bucket.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Admission {
     First,
@@ -170,14 +172,14 @@ enum Admission {
 }
 
 impl Adaptive {
-    /// An empty cache of at most so many flows; rounded down to whole buckets of 10, at
-    /// least one bucket.
+    /// Returns an empty cache of at most `flows` flows, rounded down to whole buckets of
+    /// 10, but at least one bucket.
     #[must_use]
     pub fn new(flows: usize) -> Adaptive {
-        let buckets = (flows / WAYS).max(1);
+        let buckets = (flows / LINE_WAYS).max(1);
         Adaptive {
             lines: vec![EMPTY; buckets].into_boxed_slice(),
-            seen: vec![0; buckets * WAYS].into_boxed_slice(),
+            seen: vec![0; buckets * LINE_WAYS].into_boxed_slice(),
             balance: 0,
             used: 0,
             admitted: 0,
@@ -186,7 +188,7 @@ impl Adaptive {
     }
 
     fn admission(&self, bucket: usize) -> Admission {
-        let among = LEADERS.min(self.lines.len());
+        let among = LEADER_INTERVAL.min(self.lines.len());
         match bucket % among {
             0 => Admission::First,
             place if place == among / 2 => Admission::Second,
@@ -194,12 +196,12 @@ impl Adaptive {
         }
     }
 
-    /// Whether a full bucket admits a flow that was not found.
+    /// True if a full bucket admits a flow that was not found.
     fn admits(&mut self, flow: u64, bucket: usize) -> bool {
         let admission = self.admission(bucket);
         match admission {
-            Admission::First => self.balance = (self.balance + 1).min(BALANCE),
-            Admission::Second => self.balance = (self.balance - 1).max(-BALANCE),
+            Admission::First => self.balance = (self.balance + 1).min(MAX_BALANCE),
+            Admission::Second => self.balance = (self.balance - 1).max(-MAX_BALANCE),
             Admission::Follow => {}
         }
         let at_first =
@@ -209,7 +211,7 @@ impl Adaptive {
         }
         let slot = scaled(u64::from(low(flow >> 16)), self.seen.len());
         let slot = &mut self.seen[slot];
-        // Another byte than those that chose the slot.
+        // Uses another byte than the choice of the slot.
         let [mark, ..] = flow.to_le_bytes();
         std::mem::replace(slot, mark) == mark
     }
@@ -259,7 +261,7 @@ impl MicroflowCache for Adaptive {
         if let Some(way) = line.find(signature(flow))
             && line.decisions[way] == wrong
         {
-            line.state &= !(1 << (2 * WAYS + way));
+            line.state &= !(1 << (2 * LINE_WAYS + way));
             line.decisions[way] = Decision::NONE;
             self.used -= 1;
         }
@@ -268,7 +270,7 @@ impl MicroflowCache for Adaptive {
     fn usage(&self) -> Usage {
         let bytes = std::mem::size_of_val(&*self.lines) + std::mem::size_of_val(&*self.seen);
         Usage {
-            capacity: self.lines.len() * WAYS,
+            capacity: self.lines.len() * LINE_WAYS,
             used: self.used,
             bytes,
             admitted: self.admitted,

@@ -1,17 +1,18 @@
-//! `cuckoo`: a cache of active flows with cuckoo hashing, CuckooFlow.
+//! `cuckoo`: CuckooFlow, a cache of active flows with cuckoo hashing.
 //!
 //! # Idea
-//! Like `wef` the cache holds flows that are active now (see `activity`), by other
-//! hashing: a flow may be in two buckets, anywhere in the cache. A new flow whose buckets
-//! are both full makes an entry move to its other bucket, which may make another move.
+//! Like `wef`, the cache holds flows that are active now (see `activity`), but with
+//! another hashing: a flow may be in two buckets, anywhere in the cache. If both buckets
+//! of a new flow are full, an entry moves to its other bucket, which may make another
+//! entry move.
 //!
 //! # Data layout
 //! ```text
 //! bucket a          bucket b = (h(signature) − a) mod n      4 entries each (see `timed`)
 //! tag               signature (30 bits) ‖ 1
 //! ```
-//! Each of the two buckets follows from the other one and the signature, so an entry can
-//! move without its hash.
+//! Each of the two buckets follows from the other bucket and the signature, so an entry
+//! can move although its full hash is not stored.
 //!
 //! # Lookup
 //! ```text
@@ -20,38 +21,37 @@
 //! ```
 //!
 //! # Insertion of an active flow
-//! ```text
-//! a vacancy in a or b: the flow goes there
+//! if a or b has a vacancy: the flow goes there
+//! else, starting at a or b at random, at most `kicks` times:
 //! else from a or b, at random, at most `kicks` times:
 //!     choose an entry of the bucket at random
-//!     if its other bucket has a vacancy: all chosen entries move on, the last one first;
-//!         the flow goes where the first one was
+//!     if its other bucket has a vacancy: all chosen entries move, the last one first;
+//!         the flow gets the place of the first one
 //! else the flow replaces the longest idle entry of a
 //! ```
 //!
 //! # Cost
-//! A lookup reads up to 2 buckets of 48 bytes, far from each other; 12 bytes a flow, and
-//! 8 bytes for each slot of the table of latest flows.
+//! A lookup reads up to 2 distant buckets of 48 bytes; 12 bytes per flow, and 8 bytes for
+//! each slot of the table of latest flows.
 //!
 //! # Where we differ from the paper, and why
-//! [FTS25] describes CuckooFlow in a paragraph only. Buckets, signatures, timeouts, the
-//! search before any move and the choice of the entry that is given up are those of
-//! `wef`, so that the two differ in hashing alone. A chain of moves that comes to an
-//! entry for the second time ends there.
+//! [FTS25] describes CuckooFlow in only one paragraph. Buckets, signatures, timeouts, the
+//! search before any move and the choice of the evicted entry are as in `wef`, so that
+//! only the hashing differs. A chain of moves ends if it reaches an entry twice.
 //!
 //! # References
 //! [FTS25] §2 and §6.2, of Xiong et al., CuckooFlow, ISPA 2019.
 //!
 //! [FTS25]: classyard::papers#fts25
 
-use super::active::{ActiveFlows, Hashing, MOST_KICKS, Room};
+use super::active::{ActiveFlows, Hashing, MAX_KICKS, Room};
 use super::random::{Random, bucket_of, mixed, scaled};
 use super::timed::{Bucket, Mark, Tick, signature};
 
 /// CuckooFlow's cache. Buckets have `WAYS` entries.
 pub type Cuckoo<const WAYS: usize = 4> = ActiveFlows<WAYS, TwoBuckets>;
 
-/// A flow is in one of two buckets, anywhere.
+/// A flow is in one of two buckets, anywhere in the cache.
 #[derive(Clone, Debug)]
 pub struct TwoBuckets {
     buckets: usize,
@@ -101,7 +101,7 @@ impl<const WAYS: usize> Hashing<WAYS> for TwoBuckets {
 }
 
 impl TwoBuckets {
-    /// The other bucket of an entry with that tag.
+    /// Returns the other bucket of an entry with a tag.
     #[inline]
     fn other(&self, bucket: usize, tag: u32) -> usize {
         let buckets = self.buckets;
@@ -112,7 +112,7 @@ impl TwoBuckets {
         }
     }
 
-    /// The tag of a flow and its two buckets.
+    /// Returns the tag of a flow and its two buckets.
     #[inline]
     fn candidates(&self, flow: u64) -> (u32, [usize; 2]) {
         let tag = signature(flow) | HELD;
@@ -120,14 +120,14 @@ impl TwoBuckets {
         (tag, [first, self.other(first, tag)])
     }
 
-    /// Moves an entry of a full bucket to its other bucket, and others before it so that
-    /// it can. Returns the entry that became vacant.
+    /// Moves an entry of a full bucket to its other bucket, after moving further entries
+    /// to make room there. Returns the entry that became vacant.
     fn kick<const WAYS: usize>(
         &mut self,
         buckets: &mut [Bucket<WAYS>],
         start: usize,
     ) -> Option<usize> {
-        let mut chain = [(0, 0); MOST_KICKS];
+        let mut chain = [(0, 0); MAX_KICKS];
         let mut bucket = start;
         for kicks in 0..self.kicks {
             let way = self.random.below(WAYS);
@@ -137,13 +137,13 @@ impl TwoBuckets {
             chain[kicks] = (bucket, way);
             let next = self.other(bucket, buckets[bucket].tags[way]);
             if let Some(vacancy) = buckets[next].vacancy() {
-                let mut to = (next, vacancy);
+                let mut target = (next, vacancy);
                 for &from in chain[..=kicks].iter().rev() {
                     let entry = buckets[from.0].entry(from.1);
-                    buckets[to.0].put(to.1, entry);
-                    to = from;
+                    buckets[target.0].put(target.1, entry);
+                    target = from;
                 }
-                return Some(to.1);
+                return Some(target.1);
             }
             bucket = next;
         }

@@ -1,35 +1,36 @@
 //! `emc`: the exact match cache of Open vSwitch.
 //!
 //! # Idea
-//! A flow has two places, each by another part of its hash. Few flows are taken in: one
-//! in a hundred that are not found, at random, so that flows of many packets are taken in
-//! sooner or later, and floods of flows with a packet each change little.
+//! A flow has two possible entries, from different parts of its hash. Few flows are
+//! admitted: a random one in a hundred of the flows that are not found. So flows with
+//! many packets are admitted sooner or later, and floods of one-packet flows change
+//! little.
 //!
 //! # Data layout
 //! ```text
 //! entry: │ signature u32 │ decision u32 │       n entries; vacant: decision = none
-//! places of a flow: high 32 bits of its hash → 0..n, and middle 32 bits → 0..n
+//! entries of a flow: high 32 bits of its hash → 0..n, and middle 32 bits → 0..n
 //! ```
 //!
 //! # Lookup
 //! ```text
-//! for place in both: entry with the signature: return its decision
+//! for each of its entries: if it has the signature, return its decision
 //! ```
 //!
 //! # Insertion
 //! ```text
 //! with probability 1 / `one_in`: the flow replaces
-//!     a vacant entry, the first one first; else the one with the lesser signature
+//!     a vacant entry, the first one first; else the entry with the smaller signature
 //! ```
 //!
 //! # Cost
-//! A lookup reads up to 2 entries; 8 bytes a flow.
+//! A lookup reads up to 2 entries; 8 bytes per flow.
 //!
 //! # Where we differ, and why
-//! Open vSwitch keeps the whole header and compares it; here the caller holds the
-//! decision against the packet, as for all caches. Its entries die when their flow is
-//! removed from the datapath; here they are forgotten when found wrong. Of two that are
-//! alive it too replaces by the hash.
+//! Open vSwitch stores the whole header and compares it; here the caller compares the
+//! decision with the packet, as for all caches. In Open vSwitch, an entry is dead when
+//! its flow is removed from the datapath; here it is removed when found wrong. If both
+//! entries are alive, Open vSwitch also replaces by the hash.
 //!
 //! # References
 //! Open vSwitch, `lib/dpif-netdev-private-dfc.h` and `emc_insert` of
@@ -38,17 +39,17 @@
 use super::random::{Random, low, scaled};
 use super::{Decision, MicroflowCache, Usage};
 
-/// What the exact match cache is made with.
+/// Settings of the exact match cache.
 #[derive(Clone, Debug)]
 pub struct EmcConfig {
-    /// The most flows, at least 1.
+    /// The maximum number of flows, at least 1.
     pub flows: usize,
-    /// One in so many flows that were not found is taken in, at least 1.
+    /// One in `one_in` flows that were not found is admitted; at least 1.
     pub one_in: u32,
 }
 
 impl EmcConfig {
-    /// For so many flows, with Open vSwitch's probability of 1/100.
+    /// Returns settings for `flows` flows, with Open vSwitch's probability of 1/100.
     #[must_use]
     pub fn new(flows: usize) -> EmcConfig {
         EmcConfig { flows, one_in: 100 }
@@ -78,7 +79,7 @@ pub struct Emc {
 }
 
 impl Emc {
-    /// An empty cache.
+    /// Returns an empty cache.
     #[must_use]
     pub fn new(config: &EmcConfig, seed: u64) -> Emc {
         Emc {
@@ -91,7 +92,7 @@ impl Emc {
         }
     }
 
-    /// The two places of a flow.
+    /// Returns the two possible entries of a flow.
     #[inline]
     fn places(&self, flow: u64) -> [usize; 2] {
         let entries = self.entries.len();
@@ -101,7 +102,7 @@ impl Emc {
         ]
     }
 
-    /// Where a flow is.
+    /// Returns the entry of a flow.
     #[inline]
     fn place(&self, flow: u64) -> Option<usize> {
         let signature = low(flow);
@@ -134,23 +135,23 @@ impl MicroflowCache for Emc {
         if self.one_in > 1 && self.random.below(self.one_in as usize) != 0 {
             return;
         }
-        // A vacant entry comes before all others, then the lesser signature.
+        // A vacant entry is chosen first, then the smaller signature.
         let [first, second] = self.places(flow);
         let rank = |place: usize| {
             let entry = self.entries[place];
             (entry.decision.is_some(), entry.signature)
         };
-        let place = if rank(second) < rank(first) {
+        let victim = if rank(second) < rank(first) {
             second
         } else {
             first
         };
-        match self.entries[place].decision.is_some() {
+        match self.entries[victim].decision.is_some() {
             true => self.evicted += 1,
             false => self.used += 1,
         }
         self.admitted += 1;
-        self.entries[place] = Entry {
+        self.entries[victim] = Entry {
             signature: low(flow),
             decision,
         };

@@ -1,11 +1,11 @@
-//! `heavy-hitter`: a cache of the flows that are seen most often.
+//! `heavy-hitter`: a cache of the most frequent flows.
 //!
 //! # Idea
-//! Of the flows of a bucket those stay that have the most packets. Counting all flows
-//! would need a counter for each; Misra and Gries need counters only for those that are
-//! kept: a packet of a flow that is kept adds 1 to its counter, a packet of another flow
-//! takes 1 from all of them, and a counter of 0 makes room. A flow with more than one in
-//! five of its bucket's packets is kept for certain.
+//! A bucket keeps the flows with the most packets. Counting all flows would need a
+//! counter for each. The algorithm of Misra and Gries needs counters only for the flows
+//! in the bucket: a packet of such a flow adds 1 to its counter, a packet of any other
+//! flow subtracts 1 from all counters, and an entry with count 0 can be replaced. A flow
+//! with more than a fifth of its bucket's packets is certainly kept.
 //!
 //! # Data layout
 //! ```text
@@ -27,13 +27,13 @@
 //! ```
 //!
 //! # Cost
-//! A lookup reads one bucket of 48 bytes; 12 bytes a flow.
+//! A lookup reads one bucket of 48 bytes; 12 bytes per flow.
 //!
 //! # Where we differ from the paper, and why
-//! The paper says that the most frequently seen flows are kept, and not how they are
-//! found. Counts end at [`HeavyHitterConfig::most`], so that a flow that has ended does
+//! The paper says that the most frequent flows are kept, but not how they are found.
+//! Counts are limited to [`HeavyHitterConfig::most`], so that a flow that has ended does
 //! not stay for as many packets as it had. The paper empties the cache when rules change;
-//! here what a cache says is held against the packet.
+//! here the caller compares the result with the packet.
 //!
 //! # References
 //! [TM19] §III.D.2; J. Misra, D. Gries: Finding repeated elements. Science of Computer
@@ -44,20 +44,21 @@
 use super::random::{bucket_of, low};
 use super::{Decision, MicroflowCache, Usage};
 
-/// Entries of a bucket.
-const WAYS: usize = 4;
+/// The number of entries in a bucket.
+const BUCKET_WAYS: usize = 4;
 
-/// What a cache of heavy hitters is made with.
+/// Settings of a cache of heavy hitters.
 #[derive(Clone, Debug)]
 pub struct HeavyHitterConfig {
-    /// The most flows; rounded down to whole buckets of 4, at least one bucket.
+    /// The maximum number of flows; rounded down to whole buckets of 4, at least one
+    /// bucket.
     pub flows: usize,
-    /// The greatest count.
+    /// The largest count.
     pub most: u32,
 }
 
 impl HeavyHitterConfig {
-    /// For so many flows, with counts up to 64.
+    /// Returns settings for `flows` flows, with counts up to 64.
     #[must_use]
     pub fn new(flows: usize) -> HeavyHitterConfig {
         HeavyHitterConfig { flows, most: 64 }
@@ -66,24 +67,24 @@ impl HeavyHitterConfig {
 
 #[derive(Clone, Debug)]
 struct Bucket {
-    signatures: [u32; WAYS],
-    decisions: [Decision; WAYS],
-    counts: [u32; WAYS],
+    signatures: [u32; BUCKET_WAYS],
+    decisions: [Decision; BUCKET_WAYS],
+    counts: [u32; BUCKET_WAYS],
 }
 
 const EMPTY: Bucket = Bucket {
-    signatures: [0; WAYS],
-    decisions: [Decision::NONE; WAYS],
-    counts: [0; WAYS],
+    signatures: [0; BUCKET_WAYS],
+    decisions: [Decision::NONE; BUCKET_WAYS],
+    counts: [0; BUCKET_WAYS],
 };
 
 impl Bucket {
-    /// The entry with that signature.
+    /// Returns the entry with a signature.
     #[inline]
     fn find(&self, signature: u32) -> Option<usize> {
         let is_it =
             |&way: &usize| self.signatures[way] == signature && self.decisions[way].is_some();
-        (0..WAYS).find(is_it)
+        (0..BUCKET_WAYS).find(is_it)
     }
 }
 
@@ -98,10 +99,10 @@ pub struct HeavyHitter {
 }
 
 impl HeavyHitter {
-    /// An empty cache.
+    /// Returns an empty cache.
     #[must_use]
     pub fn new(config: &HeavyHitterConfig) -> HeavyHitter {
-        let buckets = (config.flows / WAYS).max(1);
+        let buckets = (config.flows / BUCKET_WAYS).max(1);
         HeavyHitter {
             buckets: vec![EMPTY; buckets].into_boxed_slice(),
             most: config.most.max(1),
@@ -115,8 +116,8 @@ impl HeavyHitter {
 impl MicroflowCache for HeavyHitter {
     fn look_up(&mut self, flows: &[u64], _now: u64, found: &mut [Decision]) {
         for (&flow, found) in flows.iter().zip(found) {
-            let place = bucket_of(flow, self.buckets.len());
-            let bucket = &mut self.buckets[place];
+            let index = bucket_of(flow, self.buckets.len());
+            let bucket = &mut self.buckets[index];
             *found = match bucket.find(low(flow)) {
                 Some(way) => {
                     let count = &mut bucket.counts[way];
@@ -132,15 +133,15 @@ impl MicroflowCache for HeavyHitter {
         if !decision.is_some() {
             return;
         }
-        let place = bucket_of(flow, self.buckets.len());
-        let bucket = &mut self.buckets[place];
+        let index = bucket_of(flow, self.buckets.len());
+        let bucket = &mut self.buckets[index];
         if let Some(way) = bucket.find(low(flow)) {
             bucket.decisions[way] = decision;
             return;
         }
-        // Vacant entries have count 0, and others before them are not given up.
-        let vacancy = (0..WAYS).find(|&way| !bucket.decisions[way].is_some());
-        let room = vacancy.or_else(|| (0..WAYS).find(|&way| bucket.counts[way] == 0));
+        // A vacant entry is used first, even after an entry with count 0.
+        let vacancy = (0..BUCKET_WAYS).find(|&way| !bucket.decisions[way].is_some());
+        let room = vacancy.or_else(|| (0..BUCKET_WAYS).find(|&way| bucket.counts[way] == 0));
         let Some(way) = room else {
             for count in &mut bucket.counts {
                 *count -= 1;
@@ -158,8 +159,8 @@ impl MicroflowCache for HeavyHitter {
     }
 
     fn forget(&mut self, flow: u64, wrong: Decision) {
-        let place = bucket_of(flow, self.buckets.len());
-        let bucket = &mut self.buckets[place];
+        let index = bucket_of(flow, self.buckets.len());
+        let bucket = &mut self.buckets[index];
         if let Some(way) = bucket.find(low(flow))
             && bucket.decisions[way] == wrong
         {
@@ -171,7 +172,7 @@ impl MicroflowCache for HeavyHitter {
 
     fn usage(&self) -> Usage {
         Usage {
-            capacity: self.buckets.len() * WAYS,
+            capacity: self.buckets.len() * BUCKET_WAYS,
             used: self.used,
             bytes: std::mem::size_of_val(&*self.buckets),
             admitted: self.admitted,

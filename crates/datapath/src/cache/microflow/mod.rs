@@ -1,29 +1,28 @@
 //! Caches of single flows.
 //!
 //! # Idea
-//! A flow is known by a hash of its header. A cache leads from the hash to the decision
-//! that was made for the flow when it was last seen. It keeps a *signature*, some bits of
-//! the hash, and compares nothing else; so an answer may be wrong, by chance or because
-//! the decision is another one by now. Who asks holds it against the packet: the decision
-//! has the key and mask of the packets that it is right for. So a cache never changes
-//! what becomes of a packet, only how fast.
+//! A cache maps the hash of a flow's header to the decision made for the flow when it was
+//! last seen. It stores a *signature*, some bits of the hash, and compares nothing else.
+//! So a result may be wrong, by chance or because the number of the decision was reused.
+//! The caller compares the result with the packet: the decision has the key and mask of
+//! the packets that it covers. So a cache changes only the speed, never the result.
 //!
 //! ```text
 //! header ─▶ hash ─▶ bucket and signature ─▶ decision ─▶ does it cover the header?
 //!                                                         yes: hit      no: miss
 //! ```
 //!
-//! What a cache takes in, where it keeps it and what it gives up for it differ: see the
-//! registry, [`KINDS`].
+//! The caches differ in the flows that they admit, the place of a flow, and the flow that
+//! they evict: see the registry, [`KINDS`].
 //!
 //! | module | what it has |
 //! |---|---|
-//! | [`active`] | what `wef` and `cuckoo` have in common |
-//! | [`wef`] | active flows, three buckets next to each other ([FTS25]) |
-//! | [`cuckoo`] | active flows, two buckets by cuckoo hashing ([FTS25]) |
-//! | [`emc`] | one in a hundred flows, two places (Open vSwitch) |
+//! | [`active`] | the common part of `wef` and `cuckoo` |
+//! | [`wef`] | active flows, in three adjacent buckets ([FTS25]) |
+//! | [`cuckoo`] | active flows, in two buckets by cuckoo hashing ([FTS25]) |
+//! | [`emc`] | one in a hundred flows, in two entries (Open vSwitch) |
 //! | [`heavy_hitter`] | the most frequent flows ([TM19]) |
-//! | [`adaptive`] | buckets of one cache line, admission by what misses less (ours) |
+//! | [`adaptive`] | buckets of one cache line; uses the admission policy with fewer misses (ours) |
 //!
 //! [FTS25]: classyard::papers#fts25
 //! [TM19]: classyard::papers#tm19
@@ -40,7 +39,7 @@ mod random;
 mod timed;
 pub mod wef;
 
-/// The number of a decision that a cache leads to. `u32::MAX` is none.
+/// The number of a decision. `u32::MAX` stands for none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Decision(u32);
 
@@ -48,7 +47,7 @@ impl Decision {
     /// No decision.
     pub const NONE: Decision = Decision(u32::MAX);
 
-    /// The decision of a number; `None` for `u32::MAX`.
+    /// Returns the decision with a number; `None` for `u32::MAX`.
     #[must_use]
     pub const fn new(number: u32) -> Option<Decision> {
         match number {
@@ -57,14 +56,14 @@ impl Decision {
         }
     }
 
-    /// Whether it is one.
+    /// True unless this is [`NONE`](Self::NONE).
     #[inline]
     #[must_use]
     pub const fn is_some(self) -> bool {
         self.0 != u32::MAX
     }
 
-    /// Its number; `u32::MAX` of [`NONE`](Self::NONE).
+    /// Returns the number; `u32::MAX` for [`NONE`](Self::NONE).
     #[inline]
     #[must_use]
     pub const fn number(self) -> u32 {
@@ -72,49 +71,49 @@ impl Decision {
     }
 }
 
-/// How full a cache is, and what it has done.
+/// Fill level and counters of a cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Flows that it has room for.
+    /// The maximum number of flows.
     pub capacity: usize,
-    /// Flows that are in it.
+    /// The present number of flows.
     pub used: usize,
-    /// Bytes that it holds, all of its tables together.
+    /// The bytes of all tables of the cache.
     pub bytes: usize,
-    /// Flows that it took in.
+    /// The number of flows admitted so far.
     pub admitted: u64,
-    /// Flows that were given up for others, or for being idle.
+    /// The number of flows evicted for others or for being idle.
     pub evicted: u64,
 }
 
 /// A cache of single flows.
 ///
-/// Flows are told by hashes of 64 bits, computed with a seed that nobody outside knows.
-/// Times are in nanoseconds and do not go backwards.
+/// Flows are identified by hashes of 64 bits, computed with a secret seed. Times are in
+/// nanoseconds and never decrease.
 pub trait MicroflowCache: fmt::Debug + Send {
-    /// For each flow the decision that it may have, or [`Decision::NONE`]; as many as
-    /// flows.
+    /// Sets `found` to the decision that each flow may have, or [`Decision::NONE`]. Both
+    /// slices have the same length.
     fn look_up(&mut self, flows: &[u64], now: u64, found: &mut [Decision]);
 
-    /// A flow was not found, and this is its decision. The cache takes it in or not.
+    /// Offers the decision of a flow that was not found. The cache may admit the flow.
     fn offer(&mut self, flow: u64, decision: Decision, now: u64);
 
-    /// What the cache said of a flow does not cover it: the answer goes, unless it is
-    /// another one by now.
+    /// Removes a flow whose decision does not cover its packet, if the cache still has
+    /// the decision `wrong` for it.
     fn forget(&mut self, flow: u64, wrong: Decision);
 
-    /// How full it is.
+    /// Returns the fill level and the counters.
     fn usage(&self) -> Usage;
 }
 
-/// A kind of cache that can be chosen by name.
+/// A kind of cache, chosen by name.
 #[derive(Clone, Copy, Debug)]
 pub struct Kind {
-    /// Its name on the command line.
+    /// The name on the command line.
     pub name: &'static str,
-    /// Where it is from: a paper's key and section, or a system.
+    /// The source: a paper's key and section, or a system.
     pub source: &'static str,
-    /// A cache of at most so many flows, with a seed for what it does at random.
+    /// Builds a cache of at most `flows` flows. `seed` is for its random choices.
     pub build: fn(flows: usize, seed: u64) -> Box<dyn MicroflowCache>,
 }
 

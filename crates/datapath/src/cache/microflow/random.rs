@@ -1,4 +1,4 @@
-//! Random numbers for caches: cheap, and the same for the same seed.
+//! Random numbers for caches: fast, and reproducible from the seed.
 
 /// SplitMix64: a counter whose bits are mixed.
 #[derive(Clone, Debug)]
@@ -9,27 +9,27 @@ impl Random {
         Random(seed)
     }
 
-    /// 64 random bits.
+    /// Returns 64 random bits.
     #[inline]
     pub(super) fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         mixed(self.0)
     }
 
-    /// A number below `bound`, which is at least 1.
+    /// Returns a number below `bound`, which must be at least 1.
     #[inline]
     pub(super) fn below(&mut self, bound: usize) -> usize {
         scaled(self.bits() >> 32, bound)
     }
 
-    /// True once in two.
+    /// Returns true with probability 1/2.
     #[inline]
     pub(super) fn coin(&mut self) -> bool {
         self.bits() >> 63 == 1
     }
 }
 
-/// Bits that all depend on all bits of a number.
+/// Mixes a number: each bit of the result depends on all bits of `number`.
 #[inline]
 pub(super) fn mixed(number: u64) -> u64 {
     let z = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -37,8 +37,8 @@ pub(super) fn mixed(number: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// Leads 32 bits to a number below `bound`, evenly, without a division. There are at most
-/// 2³² numbers.
+/// Maps 32 bits evenly to a number below `bound`, without a division. `bound` is at most
+/// 2³².
 #[inline]
 pub(super) fn scaled(bits32: u64, bound: usize) -> usize {
     #[allow(clippy::cast_possible_truncation)] // below the bound
@@ -46,16 +46,16 @@ pub(super) fn scaled(bits32: u64, bound: usize) -> usize {
     number
 }
 
-/// The low 32 bits.
+/// Returns the low 32 bits.
 #[inline]
 pub(super) fn low(flow: u64) -> u32 {
-    #[allow(clippy::cast_possible_truncation)] // what it is for
+    #[allow(clippy::cast_possible_truncation)] // only the low bits
     let low = flow as u32;
     low
 }
 
-/// The bucket of a flow, of so many: by the high 32 bits of its hash, so that it is
-/// independent of signatures, which are low bits.
+/// Returns the bucket of a flow out of `buckets`. It uses the high 32 bits of the hash,
+/// so that it is independent of signatures, which are low bits.
 #[inline]
 pub(super) fn bucket_of(flow: u64, buckets: usize) -> usize {
     scaled(flow >> 32, buckets)

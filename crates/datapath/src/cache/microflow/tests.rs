@@ -1,4 +1,4 @@
-//! What holds for every kind of cache of the registry.
+//! Properties of every kind of cache in the registry.
 
 use std::collections::HashMap;
 
@@ -7,8 +7,7 @@ use proptest::prelude::*;
 use super::random::mixed;
 use super::*;
 
-/// A flow whose low 16 bits are its number, so that all of them have signatures of their
-/// own.
+/// Returns a flow whose low 16 bits are its number, so that all signatures differ.
 fn flow(number: u16) -> u64 {
     mixed(u64::from(number) + 1) << 16 | u64::from(number)
 }
@@ -23,7 +22,7 @@ fn one(cache: &mut dyn MicroflowCache, flow: u64, now: u64) -> Decision {
     found[0]
 }
 
-/// What is done to a cache, of which flow.
+/// An operation on a cache.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     LookUp,
@@ -39,13 +38,13 @@ fn steps() -> impl Strategy<Value = Vec<(u16, Step, u64)>> {
         1 => Just(Step::Forget),
         1 => Just(Step::ForgetAnother),
     ];
-    // Few flows are frequent, and time goes on by up to 40 ms, now and then by much.
+    // Few flows are frequent. Time advances by up to 40 ms, and sometimes by much more.
     let number = prop_oneof![Just(0_u16), 0..8_u16, 0..600_u16];
     let wait = prop_oneof![8 => 0..40_000_000_u64, 1 => 0..20_000_000_000_u64];
     prop::collection::vec((number, step, wait), 1..2_000)
 }
 
-/// Does steps with a cache and checks each answer. Returns all answers.
+/// Applies steps to a cache and checks each answer. Returns all answers.
 fn check(kind: &Kind, flows: usize, steps: &[(u16, Step, u64)], seed: u64) -> Vec<Decision> {
     let mut cache = (kind.build)(flows, seed);
     let mut offered: HashMap<u64, Decision> = HashMap::new();
@@ -65,7 +64,7 @@ fn check(kind: &Kind, flows: usize, steps: &[(u16, Step, u64)], seed: u64) -> Ve
                 answers.push(found);
             }
             Step::Offer(number) => {
-                // As a pipeline does: what is found is not offered.
+                // As in a pipeline, a flow that is found is not offered.
                 let found = one(&mut *cache, flow, now);
                 if found.is_some() {
                     cache.forget(flow, found);
@@ -114,7 +113,7 @@ proptest! {
     }
 }
 
-/// A flow that comes again and again is taken in by every kind, in every size.
+/// Every kind and size of cache admits a flow that comes again and again.
 #[test]
 fn frequent_flows_are_found() {
     for kind in KINDS {
@@ -130,21 +129,21 @@ fn frequent_flows_are_found() {
                     cache.offer(flow, decision(u32::try_from(step % 10).unwrap()), now);
                 }
             }
-            // emc takes one in a hundred that are not found.
+            // emc admits one in a hundred flows that are not found.
             assert!(hits > 800, "{}, {flows} flows: {hits} hits", kind.name);
         }
     }
 }
 
-/// A flood of flows, each with two packets shortly after each other, fills the caches
-/// and no more.
+/// A flood of flows, each with two packets in quick succession, does not overfill the
+/// caches.
 #[test]
 fn floods_stay_within_bounds() {
     for kind in KINDS {
         for flows in [64, 1_000, 4_096] {
             let mut cache = (kind.build)(flows, 3);
             let (capacity, bytes) = (cache.usage().capacity, cache.usage().bytes);
-            // At most so many, and not many fewer.
+            // At most `flows`, and not much less.
             assert!(capacity <= flows && capacity + 10 > flows, "{}", kind.name);
             for number in 0..40_000_u64 {
                 let flow = mixed(number / 2);
@@ -164,7 +163,7 @@ fn low_half(number: u64) -> u32 {
     u32::try_from(number % 1_000).unwrap()
 }
 
-/// Lookups in batches of any length give what single ones give.
+/// Lookups in batches of any length return the same as single lookups.
 #[test]
 fn batches_answer_as_single_lookups() {
     for kind in KINDS {
@@ -210,8 +209,7 @@ fn active(flows: usize, timeout_ns: u64) -> active::ActiveConfig {
     }
 }
 
-/// Sends flows twice within the threshold, and says how full that makes a cache without
-/// anything being replaced.
+/// Sends flows twice within the threshold until one is replaced. Returns the fill level.
 fn filled(cache: &mut dyn MicroflowCache) -> f64 {
     let mut number = 0;
     while cache.usage().evicted == 0 {
@@ -223,7 +221,7 @@ fn filled(cache: &mut dyn MicroflowCache) -> f64 {
     cache.usage().used as f64 / cache.usage().capacity as f64
 }
 
-/// Kicks fill the cache further than no kicks, with buckets of one entry and of four.
+/// With kicks the cache gets fuller than without, for buckets of one entry and of four.
 #[test]
 fn kicks_fill_the_cache() {
     let config = active(8_192, 10_000_000_000);
@@ -258,7 +256,7 @@ fn kicks_fill_the_cache() {
     }
 }
 
-/// After kicks every flow is still found where it is.
+/// After kicks every flow is still found.
 #[test]
 fn moved_flows_are_found() {
     let config = active(4_096, 10_000_000_000);
@@ -273,12 +271,12 @@ fn moved_flows_are_found() {
             one(cache, mixed(number), 0) == decision(low_half(number))
         };
         let found = (0..admitted).filter(|&number| is_found(number, &mut *cache));
-        // One was replaced.
+        // One flow was replaced.
         assert_eq!(found.count() as u64, admitted - 1);
     }
 }
 
-/// A flow is active when its packet comes soon after its previous one.
+/// A flow is active if its packet comes soon after its previous one.
 #[test]
 fn inactive_flows_are_not_admitted() {
     let mut cache = wef::Wef::<4>::new(&active(1_024, 1_000_000_000), 1);
@@ -287,14 +285,14 @@ fn inactive_flows_are_not_admitted() {
         cache.offer(slow, decision(1), step * 300_000_000);
     }
     assert_eq!(cache.usage().used, 0);
-    // Another flow of the same decision came between.
+    // Another flow of the same decision came in between.
     cache.offer(fast, decision(1), 3_000_000_000);
     cache.offer(slow, decision(1), 3_001_000_000);
     cache.offer(fast, decision(1), 3_002_000_000);
     assert_eq!(cache.usage().used, 0);
     cache.offer(fast, decision(1), 3_003_000_000);
     assert_eq!(one(&mut cache, fast, 3_004_000_000), decision(1));
-    // It is idle for more than a second, and scans find that a little later.
+    // The flow is idle for more than a second, and a scan removes it a little later.
     for step in 0..200 {
         one(&mut cache, slow, 4_100_000_000 + step * 10_000_000);
     }
@@ -302,7 +300,7 @@ fn inactive_flows_are_not_admitted() {
     assert_eq!(cache.usage().evicted, 1);
 }
 
-/// The threshold falls when there are more active flows than room, and rises again.
+/// The threshold falls if there are more active flows than room, and rises again.
 #[test]
 fn the_threshold_follows_the_traffic() {
     let mut cache = wef::Wef::<4>::new(&active::ActiveConfig::new(256), 1);
@@ -323,7 +321,7 @@ fn the_threshold_follows_the_traffic() {
     assert!(cache.threshold_ns() > after_flood * 4);
 }
 
-/// A flood of flows with a packet each leaves flows in place that are in use.
+/// A flood of one-packet flows does not evict flows in use.
 #[test]
 fn scans_leave_flows_in_use() {
     let mut cache = adaptive::Adaptive::new(1_000);

@@ -1,4 +1,5 @@
-//! Buckets whose entries know when their flow was last seen, for the caches of [FTS25].
+//! Buckets whose entries store the time of the flow's last packet, for the caches of
+//! [FTS25].
 //!
 //! ```text
 //! one bucket, WAYS = 4, 48 bytes
@@ -6,35 +7,35 @@
 //! │ decisions 4 × u32 │                                                            │
 //! │ times     4 × u32 │ the flow's latest packet, in ticks of 65.5 µs              │
 //! ```
-//! The mark is the cache's own: `wef` keeps offsets there.
+//! Each cache uses the mark as it likes: `wef` stores offsets.
 //!
 //! [FTS25]: classyard::papers#fts25
 
 use super::Decision;
 use super::random::low;
 
-/// A moment in ticks of 2¹⁶ ns. It starts anew after 78 hours: an entry as old as that
-/// looks young, and goes a little later.
+/// A time in ticks of 2¹⁶ ns. It wraps around after 78 hours: an entry of that age looks
+/// young, and expires a little later.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tick(u32);
 
 impl Tick {
-    const SHIFT: u32 = 16;
+    const NS_SHIFT: u32 = 16;
 
     #[inline]
     pub(super) fn at(nanoseconds: u64) -> Tick {
-        Tick(low(nanoseconds >> Tick::SHIFT))
+        Tick(low(nanoseconds >> Tick::NS_SHIFT))
     }
 
-    /// Ticks since an earlier one.
+    /// Returns the ticks since an earlier time.
     #[inline]
     pub(super) fn since(self, earlier: Tick) -> u32 {
         self.0.wrapping_sub(earlier.0)
     }
 
-    /// A length of time in ticks, rounded up.
+    /// Returns a duration in ticks, rounded up.
     pub(super) fn length(nanoseconds: u64) -> u32 {
-        let ticks = nanoseconds.div_ceil(1 << Tick::SHIFT);
+        let ticks = nanoseconds.div_ceil(1 << Tick::NS_SHIFT);
         u32::try_from(ticks).unwrap_or(u32::MAX)
     }
 }
@@ -42,7 +43,7 @@ impl Tick {
 /// The mark of a tag: 1, 2 or 3. A vacant entry has tag 0.
 pub(super) type Mark = u32;
 
-/// The signature of a flow: 30 bits, in the place that they have in a tag.
+/// Returns the signature of a flow: 30 bits, at their position in a tag.
 #[inline]
 pub(super) fn signature(flow: u64) -> u32 {
     low(flow) << 2
@@ -56,7 +57,7 @@ pub struct Bucket<const WAYS: usize> {
     pub(super) times: [Tick; WAYS],
 }
 
-/// What an entry holds.
+/// The contents of an entry.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry {
     pub(super) tag: u32,
@@ -71,15 +72,15 @@ impl<const WAYS: usize> Bucket<WAYS> {
         times: [Tick(0); WAYS],
     };
 
-    /// The entry with that tag.
+    /// Returns the entry with a tag.
     #[inline]
     pub(super) fn find(&self, tag: u32) -> Option<usize> {
-        // All are compared, without branches; the last one that fits is taken.
-        let mut place = WAYS;
+        // Compares all entries without branches; the last match is returned.
+        let mut matching = WAYS;
         for (way, &held) in self.tags.iter().enumerate() {
-            place = if held == tag { way } else { place };
+            matching = if held == tag { way } else { matching };
         }
-        (place < WAYS).then_some(place)
+        (matching < WAYS).then_some(matching)
     }
 
     #[inline]
@@ -87,7 +88,8 @@ impl<const WAYS: usize> Bucket<WAYS> {
         self.find(0)
     }
 
-    /// Among the entries that are wanted the one that is idle for the longest time.
+    /// Returns the entry that was idle longest, among the entries whose tags are
+    /// `wanted`.
     #[inline]
     pub(super) fn longest_idle(&self, now: Tick, wanted: impl Fn(u32) -> bool) -> Option<usize> {
         let ways = (0..WAYS).filter(|&way| wanted(self.tags[way]));
@@ -117,19 +119,19 @@ impl<const WAYS: usize> Bucket<WAYS> {
     }
 }
 
-/// Looks through all buckets once per timeout, a few at a time.
+/// Scans all buckets once per timeout, a few at a time.
 #[derive(Clone, Debug)]
 pub(super) struct Scan {
-    /// In ticks; an entry that is idle for longer has expired.
+    /// An entry that is idle for more than this number of ticks has expired.
     timeout: u32,
-    /// The bucket that is next.
+    /// The next bucket to scan.
     next: usize,
-    /// Up to when buckets are accounted for.
+    /// The time up to which buckets have been scanned.
     scanned_at: Tick,
 }
 
-/// The most buckets that one call looks through.
-const MOST_AT_ONCE: u64 = 64;
+/// The maximum number of buckets scanned by one call.
+const MAX_SCAN_BUCKETS: u64 = 64;
 
 impl Scan {
     pub(super) fn new(timeout_ns: u64) -> Scan {
@@ -140,13 +142,13 @@ impl Scan {
         }
     }
 
-    /// Whether an entry of that time has expired.
+    /// True if an entry with this time has expired.
     #[inline]
     fn is_over(&self, time: Tick, now: Tick) -> bool {
         now.since(time) > self.timeout
     }
 
-    /// Empties expired entries of the buckets that are due. Returns how many.
+    /// Empties the expired entries of the buckets that are due. Returns their number.
     #[inline]
     pub(super) fn step<const WAYS: usize>(
         &mut self,
@@ -160,7 +162,7 @@ impl Scan {
         }
         self.scanned_at = now;
         let mut expired = 0;
-        for _ in 0..due.min(MOST_AT_ONCE).min(buckets.len() as u64) {
+        for _ in 0..due.min(MAX_SCAN_BUCKETS).min(buckets.len() as u64) {
             let bucket = &mut buckets[self.next];
             for way in 0..WAYS {
                 if bucket.tags[way] != 0 && self.is_over(bucket.times[way], now) {

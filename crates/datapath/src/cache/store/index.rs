@@ -1,29 +1,30 @@
-//! Megaflows as rules of an engine: which one covers a packet.
+//! Megaflows as rules of an engine that finds the row of a packet.
 //!
 //! # Idea
-//! A megaflow is a value under a mask, as a rule is. An engine that merges masks looks a
-//! packet up in fewer hash tables than there are masks. It gives the best of all rules
-//! that match, which is more than is needed: any megaflow that covers a packet is right.
+//! A megaflow is a value under a mask, like a rule. An engine that merges masks looks a
+//! packet up in fewer hash tables than there are masks. It returns the best of all
+//! matching rules, which is more than necessary: any megaflow that covers a packet is
+//! right.
 //!
 //! ```text
 //! key ─▶ fields of the schema ─▶ engine ─▶ rule = decision ─▶ row of a mask's table
 //!                                                                │
 //!                                              does it cover the key? ─▶ state
 //! ```
-//! Rows stay in the tables of their masks. What the engine says is held against the row,
-//! so the index may leave bits out: it does so with registers, which are 0 in packets as
-//! they come.
+//! Rows stay in the tables of their masks. The engine's result is compared with the row,
+//! so the index may leave bits out. It leaves out registers, which are 0 in received
+//! packets.
 //!
 //! # Schema
-//! The fields that masks look at, of which masks may have any bits. A megaflow whose mask
-//! looks at another one has the engine built anew over wider keys, at most once for each of
+//! The fields that masks use, each with any mask bits. If the mask of a new megaflow uses
+//! another field, the engine is rebuilt over wider keys, at most once for each of
 //! [`PIECES`]. So keys are as narrow as in a flow table.
 //!
 //! # Cost
-//! A lookup: that of the engine, and a row. Adding and removing: an update of the engine.
-//! After [`REPLACED`] changes for each rule that it had then the engine is
-//! [rebuilt](classyard::DynamicClassifier::rebuild), at once, since some are fitted
-//! to the rules that they have then.
+//! A lookup: the engine's lookup, and a row. Adding and removing: an engine update. After
+//! [`REBUILD_CHANGES_PER_RULE`] changes for each rule of the last build, the engine is
+//! [rebuilt](classyard::DynamicClassifier::rebuild) immediately, since some engines are
+//! fitted to their rules.
 
 use std::sync::Arc;
 
@@ -38,10 +39,10 @@ use crate::cache::microflow::Decision;
 use crate::flow_table::TableError;
 use crate::projection::Moves;
 
-/// The engine is rebuilt after so many changes for each rule that it had then, or for so
-/// many rules, if it had fewer.
-const REPLACED: usize = 4;
-const FEW: usize = 64;
+/// The engine is rebuilt after this number of changes for each rule of the last build,
+/// counted as at least [`MIN_REBUILD_RULES`] rules.
+const REBUILD_CHANGES_PER_RULE: usize = 4;
+const MIN_REBUILD_RULES: usize = 64;
 
 /// A field of the index.
 struct Piece {
@@ -52,8 +53,8 @@ struct Piece {
     role: FieldRole,
 }
 
-/// All of a packet's key except the registers. Addresses are in pieces of which masks have
-/// leading bits, be they of IPv4 or IPv6; engines are told where IPv4's are.
+/// All of a packet's key except the registers. Addresses are divided into pieces whose
+/// masks are prefixes, for IPv4 or IPv6; the roles mark IPv4's addresses for engines.
 const PIECES: [Piece; 29] = [
     ternary("metadata", 0, 0, 64),
     ternary("tunnel_id", 1, 0, 64),
@@ -108,15 +109,15 @@ impl Piece {
     }
 }
 
-/// A set of pieces, by their places in [`PIECES`].
+/// A set of pieces, by their indexes in [`PIECES`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct PieceSet(u32);
 
 const _: () = assert!(PIECES.len() <= 32);
 
 impl PieceSet {
-    /// What every index looks at: a schema has at least one field, and hardly any mask
-    /// leaves these out.
+    /// The pieces of every index. A schema has at least one field, and almost every mask
+    /// uses these.
     const FIRST: PieceSet = {
         let (mut set, mut number) = (0, 0);
         while number < PIECES.len() {
@@ -129,10 +130,10 @@ impl PieceSet {
         PieceSet(set)
     };
 
-    /// All of them.
+    /// All pieces.
     const ALL: PieceSet = PieceSet(u32::MAX >> (32 - PIECES.len()));
 
-    /// Those of which a mask has bits.
+    /// Returns the pieces where a mask has bits.
     fn of(mask: &Words) -> PieceSet {
         let pieces = PIECES.iter().enumerate();
         let pieces = pieces.filter(|(_, piece)| piece.part.get(mask) != 0);
@@ -159,7 +160,7 @@ impl PieceSet {
     }
 }
 
-/// The schema of an index that looks at everything.
+/// Returns the schema of an index with all pieces.
 pub(crate) fn schema() -> Arc<Schema> {
     PieceSet::ALL.schema()
 }
@@ -175,7 +176,7 @@ pub(super) struct Index {
     changes: usize,
 }
 
-/// Working memory of lookups.
+/// Buffers for lookups.
 #[derive(Default)]
 pub(super) struct Buffers {
     words: Vec<u64>,
@@ -184,20 +185,20 @@ pub(super) struct Buffers {
 }
 
 impl Buffers {
-    /// The decision for the key of that number in the last lookup.
+    /// Returns the decision for key `number` of the last lookup.
     pub(super) fn decision(&self, number: usize) -> Option<Decision> {
         Decision::new(self.winners[number].rule()?.get())
     }
 }
 
-/// A megaflow: where it is, its key and its mask.
+/// The decision, key and mask of a megaflow.
 pub(super) type Megaflow<'m> = (Decision, Words, &'m Words);
 
 impl Index {
-    /// An index without megaflows.
+    /// Returns an index without megaflows.
     ///
     /// # Errors
-    /// What the engine refuses.
+    /// The error of the engine that refuses.
     pub(super) fn new(spec: EngineSpec) -> Result<Index, TableError> {
         Index::build(spec, PieceSet::FIRST, std::iter::empty())
     }
@@ -214,9 +215,9 @@ impl Index {
             rules.push(rule.view()).map_err(TableError::Update)?;
         }
         let engine = spec.build(&rules, &Limits::default(), &mut NoProgress)?;
-        let places = schema.field_ids().map(|id| schema.placement(id).low);
+        let targets = schema.field_ids().map(|id| schema.placement(id).low);
         Ok(Index {
-            moves: Moves::new(pieces.pieces().map(|piece| piece.part).zip(places)),
+            moves: Moves::new(pieces.pieces().map(|piece| piece.part).zip(targets)),
             pieces,
             engine,
             rules: rules.len(),
@@ -225,24 +226,24 @@ impl Index {
         })
     }
 
-    /// Bytes of the engine; counting them takes a while.
+    /// Returns the bytes of the engine. This is slow.
     pub(super) fn bytes(&self) -> usize {
         self.engine.stats().bytes()
     }
 
-    /// Adds a megaflow, in place of the one that was in its row; `all` are those that
-    /// there are then.
+    /// Adds a megaflow, or replaces the megaflow in its row. `all` are all megaflows
+    /// after this.
     ///
     /// # Errors
-    /// What the engine refuses.
+    /// The error of the engine that refuses.
     pub(super) fn insert<'m>(
         &mut self,
         megaflow: Megaflow<'m>,
         all: impl Iterator<Item = Megaflow<'m>>,
     ) -> Result<(), TableError> {
-        let wanted = self.pieces.and(PieceSet::of(megaflow.2));
-        if wanted != self.pieces {
-            *self = Index::build(self.spec.clone(), wanted, all)?;
+        let pieces = self.pieces.and(PieceSet::of(megaflow.2));
+        if pieces != self.pieces {
+            *self = Index::build(self.spec.clone(), pieces, all)?;
             return Ok(());
         }
         let rule = rule(self.engine.schema(), self.pieces, megaflow);
@@ -257,7 +258,7 @@ impl Index {
     /// Removes a megaflow.
     ///
     /// # Errors
-    /// What the engine refuses.
+    /// The error of the engine that refuses.
     pub(super) fn remove(&mut self, decision: Decision) -> Result<(), TableError> {
         self.apply(Transaction::new().remove(id(decision)))
     }
@@ -270,7 +271,7 @@ impl Index {
         engine.apply(change).map_err(TableError::Update)
     }
 
-    /// Megaflows.
+    /// Returns the number of megaflows.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.engine
@@ -278,19 +279,19 @@ impl Index {
             .map_or(0, classyard::DynamicClassifier::rules)
     }
 
-    /// Whether a megaflow is there.
+    /// True if the index has a megaflow.
     pub(super) fn has(&self, decision: Decision) -> bool {
         let engine = self.engine.dynamic();
         engine.is_some_and(|engine| engine.contains(id(decision)))
     }
 
-    /// Rebuilds the engine where it has far more rules than when it was built, or others.
-    /// Packets wait for that, so it is seldom.
+    /// Rebuilds the engine if many rules have changed since it was built. This is rare,
+    /// since packets wait for it.
     ///
     /// # Errors
-    /// What the engine refuses.
+    /// The error of the engine that refuses.
     pub(super) fn settle(&mut self) -> Result<(), TableError> {
-        if self.changes >= self.rules.max(FEW) * REPLACED {
+        if self.changes >= self.rules.max(MIN_REBUILD_RULES) * REBUILD_CHANGES_PER_RULE {
             if let Some(engine) = self.engine.as_dynamic() {
                 engine.rebuild(&mut NoProgress)?;
                 self.rules = engine.rules();
@@ -300,15 +301,15 @@ impl Index {
         Ok(())
     }
 
-    /// Looks keys up.
+    /// Looks up keys.
     pub(super) fn look_up<'k>(&self, keys: impl Iterator<Item = &'k Words>, into: &mut Buffers) {
         let width = self.engine.schema().key_words();
         into.words.clear();
         into.winners.clear();
         for key in keys {
-            let at = into.words.len();
-            into.words.resize(at + width, 0);
-            self.moves.project(key, &mut into.words[at..]);
+            let start = into.words.len();
+            into.words.resize(start + width, 0);
+            self.moves.project(key, &mut into.words[start..]);
             into.winners.push(Winner::MISS);
         }
         let keys = KeySlice::new(&into.words, width);
@@ -317,7 +318,8 @@ impl Index {
     }
 }
 
-/// The rule of a megaflow. All are of one priority: whichever covers a packet is right.
+/// Returns the rule of a megaflow. All rules have the same priority, since any megaflow
+/// that covers a packet is right.
 fn rule(schema: &Arc<Schema>, pieces: PieceSet, (decision, key, mask): Megaflow<'_>) -> Rule {
     let matches = pieces.pieces().map(|piece| FieldMatch::Ternary {
         value: u128::from(piece.part.get(&key)),
@@ -328,7 +330,7 @@ fn rule(schema: &Arc<Schema>, pieces: PieceSet, (decision, key, mask): Megaflow<
     rule.expect("a match for each field, of its width")
 }
 
-/// The rule of a decision has its number.
+/// Returns the id of a decision's rule: the number of the decision.
 fn id(decision: Decision) -> RuleId {
     RuleId::new(decision.number()).expect("a decision has no number above those of rules")
 }
@@ -339,7 +341,7 @@ mod tests {
     use crate::field::Field;
     use crate::key::PacketKey;
 
-    /// Every bit of every field that packets come with is in one piece.
+    /// Every bit of every field of received packets is in exactly one piece.
     #[test]
     fn pieces_are_all_of_a_key_but_registers() {
         let (mut pieces, mut fields) = ([0_u64; crate::KEY_WORDS], [0_u64; crate::KEY_WORDS]);

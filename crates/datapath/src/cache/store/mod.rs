@@ -1,32 +1,32 @@
 //! The megaflows of a worker: keys under masks, and the paths of the packets that they
 //! cover.
 //!
-//! # Idea
-//! A megaflow is right for every packet that it covers: all of them take its path. So
-//! it does not matter which of several that cover a packet is found, and the first one
-//! found ends the search. Those of one mask are in a table of their own
-//! ([`table`]), and tables are asked in the order in which they are likely to answer
-//! ([FTS25] §4.3.2). Instead, an engine of the registry may say which row covers a packet
-//! ([`index`]); rows are where they are without it.
+//! A megaflow is right for every packet that it covers: all of them take its path. So if
+//! several megaflows cover a packet, any of them will do, and the first match ends the
+//! search. The megaflows of one mask are in a table ([`table`]). The tables most likely
+//! to match are probed first ([FTS25] §4.3.2). Alternatively an engine of the registry
+//! returns the row that covers a packet ([`index`]); the rows stay in the tables.
 //!
 //! # Bounds
-//! There are at most so many masks and megaflows as the settings say, whatever packets
-//! come. A megaflow with one mask more gets a mask that is there already and looks at all
-//! bits of its own, and perhaps at more: it covers less then, and is right all the same.
-//! One mask that looks at every bit that packets differ in is kept for those that fit
-//! nowhere else. Where there are as many megaflows as may be, the one goes that was idle
-//! the longest of a few.
+//! The settings limit the number of masks and megaflows, whatever packets come. If all
+//! masks are in use, a megaflow with another mask gets an existing mask that has all of
+//! its bits and perhaps more: it covers fewer packets, and is still right. The last mask
+//! is reserved for megaflows that fit no other mask; it has every bit where packets
+//! differ. If all megaflows are in use, a few are compared, and the one that was idle
+//! longest is removed.
 //!
 //! # Changes
-//! - An entry that is gone, or does something else, closes the paths on which it wins.
-//! - An entry that is new takes packets from entries of less priority: the megaflows
-//!   that overlap it, and in its table have a winner that it beats. They are found by
-//!   their signatures ([`signature`]).
-//! - Where more has changed than is worth going through, a new *era* begins.
+//! - An entry that is removed, or gets other instructions, closes the paths on which it
+//!   wins.
+//! - A new entry may take packets from entries of lower priority: from megaflows that
+//!   overlap it and whose winner in its table it beats. These are found by their
+//!   signatures ([`signature`]).
+//! - If there are too many changes to check, a new *era* begins.
 //!
-//! A megaflow whose path is closed, from which an entry took packets, or which is of an
-//! older era, is *stale*: it says nothing about a packet. The next one that it covers
-//! passes the pipeline, and what is learned from that takes its place.
+//! A megaflow is *stale* if its path is closed, if a new entry may take some of its
+//! packets, or if it is of an older era. A stale megaflow decides nothing. The next
+//! packet that it covers passes the pipeline, and the path learned from that packet
+//! replaces the megaflow.
 
 mod index;
 mod signature;
@@ -46,44 +46,44 @@ use crate::key::KEY_WORDS;
 
 pub(crate) use self::index::schema as index_schema;
 
-/// How much a store may hold.
+/// The limits of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Bounds {
-    /// Masks, 2 to [`MAX_MASKS`].
+    /// The maximum number of masks, 2 to [`MAX_MASKS`].
     pub(crate) masks: usize,
-    /// Megaflows, 1 to [`MAX_MEGAFLOWS`].
+    /// The maximum number of megaflows, 1 to [`MAX_MEGAFLOWS`].
     pub(crate) megaflows: usize,
 }
 
-/// The most masks that a store can have.
+/// The largest possible limit of masks.
 pub(crate) const MAX_MASKS: usize = 128;
 
-/// The most megaflows that a store can have.
+/// The largest possible limit of megaflows.
 pub(crate) const MAX_MEGAFLOWS: usize = 1 << 23;
 
-/// Bits of a decision that say which row.
+/// The number of bits of a decision that hold the row.
 const ROW_BITS: u32 = 24;
 
-/// Truncation of the share that a hit adds to a table's weight ([FTS25] eq. 3).
-const TRUNCATION: f64 = 4.0;
+/// The bound on the share that a hit adds to a table's weight: λ of [FTS25] eq. 3.
+const WEIGHT_TRUNCATION: f64 = 4.0;
 
-/// Of so many searches, one asks all tables, to see whether more are worth it.
-const ALL_ASKED: u32 = 16;
+/// Every n-th search probes all tables, to measure whether more tables save time.
+const FULL_SEARCH_INTERVAL: u32 = 16;
 
-/// Packets whose rows are fetched together.
-const TOGETHER: usize = 64;
+/// The number of packets whose rows are prefetched together.
+const PREFETCH_PACKETS: usize = 64;
 
-/// Rows that are looked at for one that was idle for long.
-const TRIES: usize = 8;
+/// The number of rows compared to find a row that was idle for long.
+const EVICTION_TRIES: usize = 8;
 
-/// What a store knows of a packet.
+/// The result of a search for a packet's megaflow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
-    /// Its path.
+    /// The packet's path.
     Path(PathId),
-    /// That it has a megaflow which may be wrong: the pipeline is to say.
+    /// The packet's megaflow is stale, so the pipeline must decide.
     Stale,
-    /// Nothing.
+    /// No megaflow covers the packet.
     Nothing,
 }
 
@@ -92,32 +92,32 @@ pub(crate) enum Found {
 pub(crate) struct Kept {
     pub(crate) decision: Decision,
     pub(crate) path: PathId,
-    /// The path has a new program.
+    /// True if the path has a new program.
     pub(crate) is_new: bool,
 }
 
-/// An entry that is new.
+/// A new entry.
 pub(crate) struct Added {
     pub(crate) table: TableId,
     pub(crate) winner: Winner,
-    /// The bits of keys that it asks for.
+    /// The bits of keys that it compares.
     pub(crate) asked: Vec<Known>,
 }
 
-/// What a store has done.
+/// Counters of a store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct StoreCounts {
-    /// Tables that were asked for packets.
+    /// The number of packets looked up, added up over tables.
     pub(crate) probes: u64,
-    /// Megaflows that were added.
+    /// The number of added megaflows.
     pub(crate) added: u64,
-    /// Megaflows that were given up for others.
+    /// The number of megaflows removed to make room.
     pub(crate) evicted: u64,
-    /// Megaflows from which new entries took packets.
+    /// The number of megaflows made stale by new entries.
     pub(crate) outdated: u64,
-    /// Megaflows that got a mask with more bits than they need.
+    /// The number of megaflows that got a mask with more bits than they need.
     pub(crate) narrowed: u64,
-    /// Eras that began.
+    /// The number of eras begun.
     pub(crate) eras: u64,
 }
 
@@ -126,35 +126,35 @@ pub(crate) struct Store<P> {
     bounds: Bounds,
     secret: Secret,
     tables: Vec<MaskTable>,
-    /// What finds rows, unless the tables are asked one after the other. It has exactly
-    /// the rows that there are, and is given up if its engine refuses one.
+    /// The engine that finds rows, unless tables are probed one by one. It has exactly
+    /// the rows of the tables, and is dropped if it refuses a row.
     index: Option<Index>,
     looked_up: Buffers,
-    /// The tables, in the order in which they are asked.
+    /// The tables in the order of probing.
     order: Vec<usize>,
-    /// What packets found in each table lately.
+    /// The weight of recent hits in each table.
     weights: Vec<f64>,
-    /// The same, counted: packets that were looked up in each table, and those found.
+    /// The recent packets looked up in each table, and the hits.
     asked: Vec<(f64, f64)>,
-    /// Tables that are worth being asked: the first ones.
+    /// The number of tables, from the first, whose probes save time.
     worth: usize,
-    /// Searches so far.
+    /// The number of searches so far.
     searches: u32,
     used: usize,
     pub(crate) paths: Paths<P>,
     demand: Demand,
     era: u32,
     tick: u8,
-    /// Where to look next for a megaflow to give up.
+    /// The position at which the next search for an idle megaflow begins.
     hand: (usize, Row),
     pub(crate) counts: StoreCounts,
-    /// Room for rows that a change may concern.
+    /// Buffer for rows that a change may affect.
     rows: Vec<usize>,
 }
 
 impl<P> Store<P> {
     /// # Panics
-    /// Where bounds are not what [`Bounds`] says.
+    /// If the bounds are outside of the ranges of [`Bounds`].
     pub(crate) fn new(bounds: Bounds, seed: u64) -> Store<P> {
         assert!((2..=MAX_MASKS).contains(&bounds.masks), "{bounds:?}");
         assert!(
@@ -183,7 +183,7 @@ impl<P> Store<P> {
         }
     }
 
-    /// The same store, in which something else finds megaflows. Engines get a seed.
+    /// Makes the store use a finder. An engine gets a seed.
     pub(crate) fn found_by(mut self, finder: &Finder, seed: u64) -> Store<P> {
         let spec = finder.spec().cloned();
         let index = spec.map(|spec| Index::new(spec.seeded(mix(seed))));
@@ -191,34 +191,34 @@ impl<P> Store<P> {
         self
     }
 
-    /// Megaflows.
+    /// Returns the number of megaflows.
     pub(crate) fn len(&self) -> usize {
         self.used
     }
 
-    /// Masks that some megaflow has.
+    /// Returns the number of masks in use.
     pub(crate) fn masks(&self) -> usize {
         self.tables.iter().filter(|table| table.len() > 0).count()
     }
 
-    /// Bytes held, paths left out.
+    /// Returns the bytes held, without paths.
     pub(crate) fn bytes(&self) -> usize {
         let tables = self.tables.iter().map(MaskTable::bytes);
         tables.sum::<usize>() + self.index.as_ref().map_or(0, Index::bytes)
     }
 
-    /// Whether the megaflows of decisions cover the keys of packets by their places: what
-    /// is known of each then.
+    /// Checks for each decision whether its megaflow covers the key of its packet, and
+    /// passes the result to `found`.
     ///
-    /// Rows and paths are anywhere in memory: those of many packets are fetched together
-    /// before any is looked at.
+    /// Rows and paths are scattered in memory, so the rows of many packets are prefetched
+    /// together before any is read.
     pub(crate) fn check_all<'k>(
         &mut self,
         decisions: &[(usize, Decision)],
         key: impl Fn(usize) -> &'k Words,
         mut found: impl FnMut(usize, Decision, Found),
     ) {
-        for decisions in decisions.chunks(TOGETHER) {
+        for decisions in decisions.chunks(PREFETCH_PACKETS) {
             let rows = decisions.iter().map(|&(_, decision)| parts(decision));
             self.fetch(rows);
             for &(place, decision) in decisions {
@@ -227,12 +227,15 @@ impl<P> Store<P> {
         }
     }
 
-    /// Fetches rows of tables and their paths into the cache: at most [`TOGETHER`].
+    /// Prefetches rows of tables and their paths: at most [`PREFETCH_PACKETS`].
     fn fetch(&self, rows: impl Iterator<Item = (usize, Row)>) {
-        let mut paths = [PathId(u32::MAX); TOGETHER];
+        let mut paths = [PathId(u32::MAX); PREFETCH_PACKETS];
         let mut touched = 0;
         for (path, (table, row)) in paths.iter_mut().zip(rows) {
-            let row = self.tables.get(table).and_then(|it| it.touch_row(row));
+            let row = self
+                .tables
+                .get(table)
+                .and_then(|table| table.touch_row(row));
             if let Some((state, last)) = row {
                 *path = state.path;
                 touched |= last;
@@ -244,17 +247,17 @@ impl<P> Store<P> {
         std::hint::black_box(touched);
     }
 
-    /// Whether the megaflow of a decision covers a key: what is known then.
+    /// Checks whether the megaflow of a decision covers a key.
     #[inline]
     pub(crate) fn check(&mut self, decision: Decision, key: &Words) -> Found {
         let (table, row) = parts(decision);
         match self.tables.get(table) {
-            Some(it) if it.covers(row, key) => self.known(table, row),
+            Some(mask_table) if mask_table.covers(row, key) => self.known(table, row),
             _ => Found::Nothing,
         }
     }
 
-    /// What is known of the packets of a megaflow.
+    /// Returns the result for packets of a megaflow, and records its use.
     #[inline]
     fn known(&mut self, table: usize, row: Row) -> Found {
         let state = self.tables[table].state(row);
@@ -268,15 +271,15 @@ impl<P> Store<P> {
         Found::Path(state.path)
     }
 
-    /// Whether a megaflow may be wrong.
+    /// True if a megaflow may be wrong.
     #[inline]
     fn is_stale(&self, state: State) -> bool {
         state.era != self.era || self.paths.program(state.path).is_none()
     }
 
-    /// For keys by their places in a vector: what is known of each, and the decision
-    /// that says it. Those of which nothing is known are left in `places`. Asks all
-    /// tables, or those that are worth it.
+    /// Looks up the keys at `places` of a vector. Passes each result with its decision to
+    /// `found`; keys without a megaflow stay in `places`. Probes all tables if `all` is
+    /// true, otherwise only the tables that save time.
     pub(crate) fn find<'k>(
         &mut self,
         all: bool,
@@ -314,8 +317,8 @@ impl<P> Store<P> {
         self.looked_up = buffers;
     }
 
-    /// Holds what the index says of a key against the row: they may differ in bits that
-    /// the index leaves out.
+    /// Compares the index's result for a key with the row, since the index leaves out
+    /// some bits.
     fn confirm(&mut self, decision: Decision, key: &Words) -> Option<(Decision, Found)> {
         match self.check(decision, key) {
             Found::Nothing => None,
@@ -330,9 +333,9 @@ impl<P> Store<P> {
         places: &mut Vec<usize>,
         mut found: impl FnMut(usize, Decision, Found),
     ) {
-        let mut hashes = [0; TOGETHER];
+        let mut hashes = [0; PREFETCH_PACKETS];
         self.searches = self.searches.wrapping_add(1);
-        let tables = match all || self.searches.is_multiple_of(ALL_ASKED) {
+        let tables = match all || self.searches.is_multiple_of(FULL_SEARCH_INTERVAL) {
             true => self.order.len(),
             false => self.worth.min(self.order.len()),
         };
@@ -348,37 +351,37 @@ impl<P> Store<P> {
             let searched = places.len();
             let (mut hits, mut kept, mut first) = (0_u32, 0, 0);
             while first < places.len() {
-                let some = (places.len() - first).min(hashes.len());
-                // All hashes first, so that buckets are fetched together.
+                let chunk_len = (places.len() - first).min(hashes.len());
+                // Computes all hashes first, so that the buckets are prefetched together.
                 let mut touched = 0;
-                for (hash, &place) in hashes.iter_mut().zip(&places[first..first + some]) {
+                for (hash, &place) in hashes.iter_mut().zip(&places[first..first + chunk_len]) {
                     *hash = self.tables[number].hash(key(place), self.secret);
                     touched |= self.tables[number].touch(*hash);
                 }
                 std::hint::black_box(touched);
-                let rows = hashes[..some].iter();
+                let rows = hashes[..chunk_len].iter();
                 let rows = rows.filter_map(|&hash| self.tables[number].candidate(hash));
                 self.fetch(rows.map(|row| (number, row)));
-                for offset in 0..some {
-                    let place = places[first + offset];
-                    let row = self.tables[number].find(key(place), hashes[offset]);
+                for offset in 0..chunk_len {
+                    let position = places[first + offset];
+                    let row = self.tables[number].find(key(position), hashes[offset]);
                     let known = row.map(|row| (row, self.known(number, row)));
                     match known {
                         Some((row, known)) if known != Found::Nothing => {
                             hits += 1;
-                            found(place, decision(number, row), known);
+                            found(position, decision(number, row), known);
                         }
                         _ => {
-                            places[kept] = place;
+                            places[kept] = position;
                             kept += 1;
                         }
                     }
                 }
-                first += some;
+                first += chunk_len;
             }
             places.truncate(kept);
             let share = 1.0 / self.tables[number].load();
-            let share = share.clamp(1.0 / TRUNCATION, TRUNCATION);
+            let share = share.clamp(1.0 / WEIGHT_TRUNCATION, WEIGHT_TRUNCATION);
             self.weights[number] += f64::from(hits) * share;
             let (asked, answered) = &mut self.asked[number];
             #[allow(clippy::cast_precision_loss)] // packets of a vector
@@ -387,8 +390,8 @@ impl<P> Store<P> {
         }
     }
 
-    /// Sorts tables by what was found in them, of which half is forgotten; time goes on
-    /// for who was idle. A packet that is found saves the time of so many lookups in one.
+    /// Sorts tables by hit weight, halves all weights and advances the idle clock. A hit
+    /// saves the time of `saved` probes of one table.
     pub(crate) fn tick(&mut self, saved: f64) {
         self.tick = self.tick.wrapping_add(1);
         let weights = &mut self.weights;
@@ -408,31 +411,31 @@ impl<P> Store<P> {
         }
     }
 
-    /// How many tables, in their order, are worth being asked, if a packet that is found
-    /// saves the time of so many lookups in one. Packets that are left after some tables
-    /// ask the others for nothing where these know too few.
+    /// Returns the number of tables, in order, whose probes save time, if a hit saves the
+    /// time of `saved` probes. Packets that miss the first tables do not probe later
+    /// tables with too few hits.
     fn worth(&self, saved: f64) -> usize {
-        // Of the packets that ask a table, how many are left for the next one.
-        let mut left = 1.0;
-        let (mut sum, mut most, mut worth) = (0.0, 0.0, 0);
+        // The share of packets that is left for the next table.
+        let mut share_left = 1.0;
+        let (mut sum, mut best_sum, mut worth) = (0.0, 0.0, 0);
         for (at, &number) in self.order.iter().enumerate() {
             let (asked, answered) = self.asked[number];
             if asked < 1.0 || self.tables[number].len() == 0 {
                 continue;
             }
             let share = answered / asked;
-            sum += left * (share * saved - 1.0);
-            left *= 1.0 - share;
-            if sum > most {
-                (most, worth) = (sum, at + 1);
+            sum += share_left * (share * saved - 1.0);
+            share_left *= 1.0 - share;
+            if sum > best_sum {
+                (best_sum, worth) = (sum, at + 1);
             }
         }
         worth
     }
 
-    /// Adds a megaflow: packets that agree with a key on the bits of a mask take a path.
-    /// One that is there already, under a mask that looks at these bits, takes it from
-    /// now on. Nothing where there are too many paths.
+    /// Adds a megaflow: packets that agree with `key` on the bits of `mask` take `path`.
+    /// An existing megaflow for the same key, under a mask that has these bits, gets the
+    /// path. Returns `None` if there are too many paths.
     pub(crate) fn insert(
         &mut self,
         key: &Words,
@@ -451,7 +454,7 @@ impl<P> Store<P> {
             .copied()
             .collect();
         let (path, is_new) = self.paths.refer(path, self.era, program);
-        let kept = |table, row| {
+        let result = |table, row| {
             Some(Kept {
                 decision: decision(table, row),
                 path,
@@ -468,7 +471,7 @@ impl<P> Store<P> {
             let old = self.tables[table].state(row).path;
             self.tables[table].renew(row, state, &set);
             self.paths.release(old);
-            return kept(table, row);
+            return result(table, row);
         }
         if self.used >= self.bounds.megaflows {
             self.give_one_up();
@@ -484,22 +487,22 @@ impl<P> Store<P> {
         }
         self.counts.added += 1;
         self.index_row(table, row);
-        kept(table, row)
+        result(table, row)
     }
 
-    /// Tells the index of a new row, which may have taken the place of another one.
+    /// Adds a new row to the index, or replaces a reused row.
     fn index_row(&mut self, table: usize, row: Row) {
         let Some(index) = &mut self.index else {
             return;
         };
-        let it = &self.tables[table];
-        let megaflow = (decision(table, row), it.key(row), it.mask());
+        let mask_table = &self.tables[table];
+        let megaflow = (decision(table, row), mask_table.key(row), mask_table.mask());
         if index.insert(megaflow, megaflows(&self.tables)).is_err() {
             self.index = None;
         }
     }
 
-    /// The table whose mask looks at the bits of a mask, and at few others.
+    /// Returns the table whose mask has all bits of a mask, and few others.
     fn table_for(&mut self, mask: &Words) -> usize {
         let extra = |table: &MaskTable| {
             let words = table.mask().iter().zip(mask);
@@ -515,7 +518,7 @@ impl<P> Store<P> {
         if let Some((0, number)) = fitting {
             return number;
         }
-        // The last one is for what fits nowhere else.
+        // The last mask is reserved for megaflows that fit no other.
         if self.tables.len() + 1 < self.bounds.masks {
             return self.add_table(*mask);
         }
@@ -531,21 +534,22 @@ impl<P> Store<P> {
             Some((_, number)) => number,
             None => {
                 let last = self.bounds.masks - 1;
-                let mut all = *mask;
+                let mut wide_mask = *mask;
                 for table in &self.tables {
-                    let words = all.iter_mut().zip(table.mask());
-                    words.for_each(|(all, own)| *all |= own);
+                    let words = wide_mask.iter_mut().zip(table.mask());
+                    words.for_each(|(wide_mask, own)| *wide_mask |= own);
                 }
-                // Whole words, so that few megaflows make it wider still.
-                all.iter_mut()
+                // Whole words, so that few megaflows make the mask still wider.
+                wide_mask
+                    .iter_mut()
                     .filter(|word| **word != 0)
                     .for_each(|word| *word = u64::MAX);
                 if last < self.tables.len() {
                     self.clear_table(last);
-                    self.tables[last] = MaskTable::new(all);
+                    self.tables[last] = MaskTable::new(wide_mask);
                     return last;
                 }
-                self.add_table(all)
+                self.add_table(wide_mask)
             }
         }
     }
@@ -566,11 +570,12 @@ impl<P> Store<P> {
         }
     }
 
-    /// Makes room for a megaflow: of a few, the one that was idle the longest goes.
+    /// Makes room for a megaflow: compares a few and removes the one that was idle
+    /// longest.
     fn give_one_up(&mut self) {
         let mut oldest = None;
         let mut looked_at = 0;
-        while looked_at < TRIES {
+        while looked_at < EVICTION_TRIES {
             let (mut table, mut row) = self.hand;
             if table >= self.tables.len() {
                 (table, row) = (0, 0);
@@ -592,7 +597,7 @@ impl<P> Store<P> {
             if oldest.is_none_or(|(other, _, _)| age > other) {
                 oldest = Some((age, table, row));
             }
-            if self.used < TRIES && looked_at >= self.used {
+            if self.used < EVICTION_TRIES && looked_at >= self.used {
                 break;
             }
         }
@@ -614,14 +619,14 @@ impl<P> Store<P> {
         self.used -= 1;
     }
 
-    /// Entries are new: the megaflows of which they take packets are stale from now on.
+    /// Makes the megaflows stale that may lose packets to new entries.
     pub(crate) fn entries_added(&mut self, added: &[Added]) {
         for added in added {
             self.demand.note(&added.asked);
         }
         let mut rows = std::mem::take(&mut self.rows);
         for number in 0..self.tables.len() {
-            // The signatures of a table are near for all entries after the first.
+            // The signatures of a table are in cache for all entries after the first.
             for added in added {
                 rows.clear();
                 self.tables[number].overlapping(&added.asked, &mut rows);
@@ -629,7 +634,7 @@ impl<P> Store<P> {
                     let row = Row::try_from(row).expect("24 bits");
                     if self.tables[number].has(row) && self.takes_from(added, (number, row)) {
                         let state = self.tables[number].state(row);
-                        // Any other than the present one.
+                        // Any era except the present one.
                         let era = !self.era;
                         self.tables[number].set_state(row, State { era, ..state });
                         self.counts.outdated += 1;
@@ -640,7 +645,7 @@ impl<P> Store<P> {
         self.rows = rows;
     }
 
-    /// Whether a new entry takes packets from a megaflow that was right.
+    /// True if a new entry takes packets from a megaflow that was right.
     fn takes_from(&self, added: &Added, (number, row): (usize, Row)) -> bool {
         let megaflows = &self.tables[number];
         let state = megaflows.state(row);
@@ -654,12 +659,13 @@ impl<P> Store<P> {
         })
     }
 
-    /// Megaflows have to be held against the pipeline before they are believed again.
+    /// Makes all megaflows stale.
     pub(crate) fn begin_era(&mut self) {
         self.counts.eras += 1;
         match self.era.checked_add(1) {
             Some(era) => self.era = era,
-            // After four thousand million eras none may seem to be of a later one.
+            // The era overflows: remove all megaflows, so that none seems to be of a
+            // later era.
             None => {
                 (0..self.tables.len()).for_each(|table| self.clear_table(table));
                 self.era = 0;
@@ -667,16 +673,18 @@ impl<P> Store<P> {
         }
     }
 
-    /// Removes a megaflow that was not believed any more, if it is still there.
+    /// Removes a stale megaflow, if it still exists.
     pub(crate) fn drop_stale(&mut self, decision: Decision, key: &Words) {
         let (table, row) = parts(decision);
-        let stale = |it: &MaskTable| it.covers(row, key) && self.is_stale(it.state(row));
+        let stale = |mask_table: &MaskTable| {
+            mask_table.covers(row, key) && self.is_stale(mask_table.state(row))
+        };
         if self.tables.get(table).is_some_and(stale) {
             self.remove(table, row);
         }
     }
 
-    /// The key and mask of a decision's megaflow.
+    /// Returns the key, mask and path of a decision's megaflow.
     pub(crate) fn megaflow(&self, decision: Decision) -> Option<(Words, Words, PathId)> {
         let (table, row) = parts(decision);
         let table = self.tables.get(table)?;
@@ -684,7 +692,7 @@ impl<P> Store<P> {
         Some((table.key(row), *table.mask(), state.path))
     }
 
-    /// Every megaflow: key, mask and path.
+    /// Returns the key, mask and path of every megaflow.
     #[cfg(test)]
     pub(crate) fn all(&self) -> impl Iterator<Item = (Words, Words, PathId)> {
         megaflows(&self.tables).map(|(decision, key, mask)| {
@@ -694,7 +702,7 @@ impl<P> Store<P> {
     }
 }
 
-/// All megaflows of tables.
+/// Returns all megaflows of some tables.
 fn megaflows(tables: &[MaskTable]) -> impl Iterator<Item = index::Megaflow<'_>> {
     tables.iter().enumerate().flat_map(|(number, table)| {
         let rows = (0..table.rows()).filter(|&row| table.has(row));
@@ -716,7 +724,7 @@ fn parts(decision: Decision) -> (usize, Row) {
     )
 }
 
-/// Bits of a seed, mixed.
+/// Mixes the bits of a seed.
 fn mix(seed: u64) -> u64 {
     let mut mixed = seed ^ 0x9e37_79b9_7f4a_7c15;
     for _ in 0..3 {

@@ -1,19 +1,17 @@
-//! Signatures of megaflows: 32 bits of each key, by which those that a new rule may
-//! overlap are found among many.
+//! Signatures of megaflows: 32 bits of each key, for finding the megaflows that a new
+//! rule may overlap.
 //!
-//! # Idea
-//! When a rule is added, every megaflow that overlaps it may be wrong. They are found
-//! by going through all of them; so what is gone through is short: 32 bits of a key,
-//! each bit one that rules ask for and in which keys differ. A rule asks for some of these
-//! bits, and most megaflows differ from it there. The rest are compared in full.
+//! A new rule may make every megaflow that overlaps it wrong. All megaflows are searched
+//! for these, so each has a short signature: 32 bits of its key, chosen where rules have
+//! mask bits and keys differ. A rule has some of these bits in its mask, and most
+//! megaflows differ from it there. The rest are compared in full.
 //!
-//! Keys are known under the mask of their table, so a signature has only bits of that
-//! mask.
+//! A table stores keys under its mask, so its signatures only use bits of that mask.
 
 use crate::cache::bits::{Known, Words};
 use crate::key::KEY_WORDS;
 
-/// How often rules have asked for each bit of a key.
+/// The number of rules that had each bit of a key in their masks.
 pub(super) struct Demand(Box<[[u32; 64]; KEY_WORDS]>);
 
 impl Default for Demand {
@@ -23,7 +21,7 @@ impl Default for Demand {
 }
 
 impl Demand {
-    /// A rule asks for bits.
+    /// Records the mask bits of a rule.
     pub(super) fn note(&mut self, asked: &[Known]) {
         for known in asked {
             let counts = &mut self.0[usize::from(known.word)];
@@ -34,29 +32,29 @@ impl Demand {
     }
 }
 
-/// The bits of a word that are set, the lowest first.
+/// Returns the set bits of a word, the lowest first.
 fn bits(word: u64) -> impl Iterator<Item = u32> {
-    let mut left = word;
+    let mut remaining = word;
     std::iter::from_fn(move || {
-        let bit = (left != 0).then(|| left.trailing_zeros())?;
-        left &= left - 1;
+        let bit = (remaining != 0).then(|| remaining.trailing_zeros())?;
+        remaining &= remaining - 1;
         Some(bit)
     })
 }
 
-/// A bit of a key that signatures have.
+/// A bit of a key that is in signatures.
 #[derive(Clone, Copy, Debug)]
 struct Picked {
     word: u8,
     bit: u8,
 }
 
-/// Which bits of a key make its signature: at most 32.
+/// The bits of a key that make its signature: at most 32.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Signature(Vec<Picked>);
 
 impl Signature {
-    /// Bits of a mask that rules ask for often, and in which keys differ.
+    /// Picks bits of a mask that rules often have in their masks and where keys differ.
     pub(super) fn pick(mask: &Words, keys: &[Words], demand: &Demand) -> Signature {
         let mut scored = Vec::new();
         for (word, (&mask, counts)) in (0u8..).zip(mask.iter().zip(demand.0.iter())) {
@@ -83,7 +81,7 @@ impl Signature {
         )
     }
 
-    /// The signature of a key.
+    /// Returns the signature of a key.
     pub(super) fn of(&self, key: impl Fn(usize) -> u64) -> u32 {
         let bits = (0..).zip(&self.0);
         bits.fold(0, |all, (place, picked)| {
@@ -91,8 +89,8 @@ impl Signature {
         })
     }
 
-    /// What a rule asks of signatures: value and mask. Bits that are set on the way to
-    /// the rule are left open.
+    /// Returns the value and mask for a rule's comparison with signatures. Bits in
+    /// `open`, which actions may have set before the rule, are left out.
     pub(super) fn asked(&self, asked: &[Known], open: &Words) -> (u32, u32) {
         let (mut value, mut mask) = (0, 0);
         for (place, picked) in (0..).zip(&self.0) {
@@ -108,27 +106,27 @@ impl Signature {
     }
 }
 
-/// Signatures compared at once.
-const TOGETHER: usize = 32;
+/// The number of signatures compared together.
+const CHUNK_SIGNATURES: usize = 32;
 
-/// The places of signatures that agree with a value under a mask.
+/// Finds the positions of signatures that agree with a value under a mask.
 pub(super) fn agreeing(signatures: &[u32], (value, mask): (u32, u32), found: &mut Vec<usize>) {
     let differs = |signature: u32| (signature ^ value) & mask;
-    let chunks = signatures.chunks_exact(TOGETHER);
-    let rest = signatures.len() - chunks.remainder().len();
+    let chunks = signatures.chunks_exact(CHUNK_SIGNATURES);
+    let chunked = signatures.len() - chunks.remainder().len();
     for (number, chunk) in chunks.enumerate() {
-        // Compared without a branch, so several at a time.
+        // Compared without a branch, so the compiler can vectorise it.
         let any = chunk
             .iter()
             .fold(false, |any, &one| any | (differs(one) == 0));
         if any {
-            let places = number * TOGETHER..;
-            let agree = places.zip(chunk).filter(|&(_, &one)| differs(one) == 0);
-            found.extend(agree.map(|(place, _)| place));
+            let positions = number * CHUNK_SIGNATURES..;
+            let agree = positions.zip(chunk).filter(|&(_, &one)| differs(one) == 0);
+            found.extend(agree.map(|(position, _)| position));
         }
     }
-    let agree = (rest..)
-        .zip(&signatures[rest..])
+    let agree = (chunked..)
+        .zip(&signatures[chunked..])
         .filter(|&(_, &one)| differs(one) == 0);
     found.extend(agree.map(|(place, _)| place));
 }
@@ -173,25 +171,25 @@ mod tests {
             .iter()
             .map(|key| signature.of(|word| key[word]))
             .collect();
-        let mut found = Vec::new();
+        let mut positions = Vec::new();
         agreeing(
             &signatures,
             signature.asked(&rule, &[0; KEY_WORDS]),
-            &mut found,
+            &mut positions,
         );
         let fits = |key: &Words| key[3] & 0x300 == 0x100 && key[7] & 0xf000_0000 == 0xa000_0000;
         let expected: Vec<usize> = (0..500).filter(|&at| fits(&keys[at])).collect();
         assert!(!expected.is_empty());
-        // All six bits were asked for, so they are in the signature.
-        assert_eq!(found, expected);
-        // Bits that are set on the way say nothing.
+        // The rule has all six differing bits, so they are in the signature.
+        assert_eq!(positions, expected);
+        // Bits that actions set before are ignored.
         let mut open = [0; KEY_WORDS];
         open[7] = u64::MAX;
-        found.clear();
-        agreeing(&signatures, signature.asked(&rule, &open), &mut found);
+        positions.clear();
+        agreeing(&signatures, signature.asked(&rule, &open), &mut positions);
         let expected: Vec<usize> = (0..500)
             .filter(|&at| keys[at][3] & 0x300 == 0x100)
             .collect();
-        assert_eq!(found, expected);
+        assert_eq!(positions, expected);
     }
 }

@@ -1,50 +1,50 @@
 //! Megaflows of one mask: a hash table, and keys in rows.
 //!
 //! ```text
-//! key & mask ─▶ hash ─▶ bucket [ hash, row │ hash, row │ … ]   8 places, a cache line
+//! key & mask ─▶ hash ─▶ bucket [ hash, row │ hash, row │ … ]   8 ways, one cache line
 //!                                     │
-//! rows   [ state │ key word │ key word … ] [ … ]               words of the mask alone
-//! signatures   [ 32 bits ] [ … ]                               beside, for changes
+//! rows   [ state │ key word │ key word … ] [ … ]               only words of the mask
+//! signatures   [ 32 bits ] [ … ]                               separate, for changes
 //! ```
-//! A bucket that is full gives up the row that was idle the longest. Where all of its rows
-//! are in use there are twice as many buckets, as long as there are as many rows as
-//! buckets.
+//! A full bucket drops the row that was idle longest. If all rows of a full bucket were
+//! used recently, the number of buckets is doubled, as long as there are at least as many
+//! rows as buckets.
 
 use super::signature::{Demand, Signature, agreeing};
 use crate::cache::bits::{Known, Words};
 use crate::cache::path::PathId;
 use crate::key::KEY_WORDS;
 
-/// Rows of a bucket.
-const WAYS: usize = 8;
+/// The number of rows in a bucket.
+const BUCKET_WAYS: usize = 8;
 
-/// A place without a row.
-const EMPTY: u64 = u64::MAX;
+/// A way without a row.
+const EMPTY_WAY: u64 = u64::MAX;
 
-/// The state of a row that has no megaflow.
-const FREE: u64 = u64::MAX;
+/// The state of a row without a megaflow.
+const FREE_ROW: u64 = u64::MAX;
 
 /// A row, by its number.
 pub(super) type Row = u32;
 
-/// Rows at which signatures are picked anew, from the keys that are there.
+/// The numbers of rows at which new signature bits are picked from the present keys.
 const PICKED_AT: [usize; 3] = [64, 512, 4096];
 
-/// Keys that signatures are picked by.
-const SAMPLE: usize = 256;
+/// The maximum number of keys used to pick signature bits.
+const SAMPLE_KEYS: usize = 256;
 
-/// What is known of a megaflow, in a word.
+/// The state of a megaflow, in a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct State {
-    /// Where its packets go.
+    /// The path of its packets.
     pub(super) path: PathId,
-    /// When it was last used, in the store's ticks.
+    /// The store's tick at the last use.
     pub(super) tick: u8,
-    /// The store's era in which it was last known to be right.
+    /// The store's era when it was last known to be right.
     pub(super) era: u32,
 }
 
-/// Paths have numbers of 24 bits, and one is left over for rows that are free.
+/// Paths have numbers of 24 bits; one number is reserved for free rows.
 pub(super) const MAX_PATHS: usize = (1 << 24) - 1;
 
 impl State {
@@ -52,7 +52,7 @@ impl State {
         u64::from(self.path.0) << 40 | u64::from(self.tick) << 32 | u64::from(self.era)
     }
 
-    #[allow(clippy::cast_possible_truncation)] // it is taken apart
+    #[allow(clippy::cast_possible_truncation)] // splits the word
     fn of(word: u64) -> State {
         State {
             path: PathId((word >> 40) as u32),
@@ -62,11 +62,11 @@ impl State {
     }
 }
 
-/// What hashes are computed with: nobody who sends packets knows it.
+/// The secret of the hash function, unknown to senders of packets.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Secret(pub(super) [u64; 2]);
 
-/// A product of 128 bits, its halves joined.
+/// Returns the exclusive or of the halves of a 128-bit product.
 #[inline]
 fn fold(one: u64, other: u64) -> u64 {
     let product = u128::from(one) * u128::from(other);
@@ -75,7 +75,7 @@ fn fold(one: u64, other: u64) -> u64 {
     halves.0 ^ halves.1
 }
 
-/// A sum of products, which do not wait for each other.
+/// Returns a sum of products that can be computed in parallel.
 #[inline]
 fn hash(words: impl Iterator<Item = u64>, secret: Secret) -> u64 {
     let (mut sum, mut salt) = (secret.0[1], secret.0[0]);
@@ -89,15 +89,15 @@ fn hash(words: impl Iterator<Item = u64>, secret: Secret) -> u64 {
 /// Megaflows of one mask.
 pub(super) struct MaskTable {
     mask: Words,
-    /// Words of the mask that are not 0.
+    /// The words of the mask that are not 0, with their indexes.
     words: Vec<(usize, u64)>,
-    buckets: Vec<[u64; WAYS]>,
+    buckets: Vec<[u64; BUCKET_WAYS]>,
     rows: Vec<u64>,
     free: Vec<Row>,
     used: usize,
     signature: Signature,
     signatures: Vec<u32>,
-    /// Bits that actions have set on the way of some path.
+    /// The bits that actions set on some path.
     open: Words,
 }
 
@@ -107,7 +107,7 @@ impl MaskTable {
         MaskTable {
             words: words.map(|(word, &mask)| (word, mask)).collect(),
             mask,
-            buckets: vec![[EMPTY; WAYS]; 8],
+            buckets: vec![[EMPTY_WAY; BUCKET_WAYS]; 8],
             rows: Vec::new(),
             free: Vec::new(),
             used: 0,
@@ -121,12 +121,12 @@ impl MaskTable {
         &self.mask
     }
 
-    /// Megaflows.
+    /// Returns the number of megaflows.
     pub(super) fn len(&self) -> usize {
         self.used
     }
 
-    /// Megaflows for each bucket.
+    /// Returns the number of megaflows per bucket.
     pub(super) fn load(&self) -> f64 {
         #[allow(clippy::cast_precision_loss)] // less than 2^53
         let load = self.used as f64 / self.buckets.len() as f64;
@@ -134,18 +134,18 @@ impl MaskTable {
     }
 
     pub(super) fn bytes(&self) -> usize {
-        self.buckets.capacity() * size_of::<[u64; WAYS]>()
+        self.buckets.capacity() * size_of::<[u64; BUCKET_WAYS]>()
             + self.rows.capacity() * size_of::<u64>()
             + self.signatures.capacity() * size_of::<u32>()
             + self.free.capacity() * size_of::<Row>()
     }
 
-    /// Words of a row.
+    /// Returns the number of words in a row.
     fn stride(&self) -> usize {
         1 + self.words.len()
     }
 
-    /// The hash of a key under the mask.
+    /// Returns the hash of a key under the mask.
     #[inline]
     pub(super) fn hash(&self, key: &Words, secret: Secret) -> u64 {
         let words = self.words.iter().map(|&(word, mask)| key[word] & mask);
@@ -158,13 +158,13 @@ impl MaskTable {
 
     #[inline]
     fn bucket(&self, hash: u64) -> usize {
-        // As many as a power of 2.
+        // The number of buckets is a power of 2.
         #[allow(clippy::cast_possible_truncation)] // the low bits are wanted
         let hash = hash as usize;
         hash & (self.buckets.len() - 1)
     }
 
-    /// The part of a place that says which hash it is for.
+    /// Returns the part of a way that identifies its hash.
     #[inline]
     fn tag(hash: u64) -> u64 {
         hash >> 32 << 32
@@ -176,53 +176,53 @@ impl MaskTable {
         &self.rows[row as usize * stride..][..stride]
     }
 
-    /// Whether a row has a megaflow, and the megaflow covers a key.
+    /// True if a row has a megaflow that covers a key.
     #[inline]
     pub(super) fn covers(&self, row: Row, key: &Words) -> bool {
         let stride = self.stride();
-        let at = row as usize * stride;
-        let Some(row) = self.rows.get(at..at + stride) else {
+        let start = row as usize * stride;
+        let Some(row) = self.rows.get(start..start + stride) else {
             return false;
         };
         let differ = self.words.iter().zip(&row[1..]);
         let differ = differ.fold(0, |all, (&(word, mask), &own)| all | key[word] & mask ^ own);
-        (row[0] != FREE) & (differ == 0)
+        (row[0] != FREE_ROW) & (differ == 0)
     }
 
-    /// Fetches the bucket of a hash into the cache: says nothing.
+    /// Prefetches the bucket of a hash. The result has no meaning.
     #[inline]
     pub(super) fn touch(&self, hash: u64) -> u64 {
         self.buckets[self.bucket(hash)][0]
     }
 
-    /// The row that a hash may be of, other than by accident: the first of them.
+    /// Returns the first row whose tag agrees with a hash.
     #[inline]
     pub(super) fn candidate(&self, hash: u64) -> Option<Row> {
         let tag = MaskTable::tag(hash);
-        let mut places = self.buckets[self.bucket(hash)].iter();
-        let place = places.find(|&&place| place ^ tag <= 0xffff_ffff && place != EMPTY);
-        place.map(|&place| MaskTable::row_of(place))
+        let mut ways = self.buckets[self.bucket(hash)].iter();
+        let way = ways.find(|&&way| way ^ tag <= 0xffff_ffff && way != EMPTY_WAY);
+        way.map(|&way| MaskTable::row_of(way))
     }
 
-    /// Fetches a row into the cache: all of it, and says its state.
+    /// Prefetches a whole row. Returns its state, and a word without meaning.
     #[inline]
     pub(super) fn touch_row(&self, row: Row) -> Option<(State, u64)> {
         let stride = self.stride();
-        let at = row as usize * stride;
-        let row = self.rows.get(at..at + stride)?;
-        let state = (row[0] != FREE).then(|| State::of(row[0]));
+        let start = row as usize * stride;
+        let row = self.rows.get(start..start + stride)?;
+        let state = (row[0] != FREE_ROW).then(|| State::of(row[0]));
         state.map(|state| (state, row[stride - 1]))
     }
 
-    /// The row of the megaflow that covers a key.
+    /// Returns the row of the megaflow that covers a key.
     #[inline]
     pub(super) fn find(&self, key: &Words, hash: u64) -> Option<Row> {
         let bucket = &self.buckets[self.bucket(hash)];
         let tag = MaskTable::tag(hash);
-        for &place in bucket {
-            if place ^ tag <= 0xffff_ffff && place != EMPTY {
+        for &way in bucket {
+            if way ^ tag <= 0xffff_ffff && way != EMPTY_WAY {
                 #[allow(clippy::cast_possible_truncation)] // the low half is the row
-                let row = place as Row;
+                let row = way as Row;
                 if self.covers(row, key) {
                     return Some(row);
                 }
@@ -238,36 +238,37 @@ impl MaskTable {
 
     #[inline]
     pub(super) fn set_state(&mut self, row: Row, state: State) {
-        let at = row as usize * self.stride();
-        self.rows[at] = state.word();
+        let start = row as usize * self.stride();
+        self.rows[start] = state.word();
     }
 
-    /// The megaflow of a row takes another path, on which actions set some bits.
+    /// Replaces the path of a row's megaflow. Actions on the new path set the bits of
+    /// `set`.
     pub(super) fn renew(&mut self, row: Row, state: State, set: &[Known]) {
         self.set_state(row, state);
         self.note_set(set);
     }
 
-    /// Actions set some bits on the way of a path.
+    /// Records bits that actions set on a path.
     fn note_set(&mut self, set: &[Known]) {
         for known in set {
             self.open[usize::from(known.word)] |= known.mask;
         }
     }
 
-    /// Whether a row has a megaflow.
+    /// True if a row has a megaflow.
     pub(super) fn has(&self, row: Row) -> bool {
-        let at = row as usize * self.stride();
-        self.rows.get(at).is_some_and(|&state| state != FREE)
+        let start = row as usize * self.stride();
+        self.rows.get(start).is_some_and(|&state| state != FREE_ROW)
     }
 
-    /// Rows, those that are free included.
+    /// Returns the number of rows, including free rows.
     #[allow(clippy::cast_possible_truncation)] // rows have numbers of 24 bits
     pub(super) fn rows(&self) -> Row {
         (self.rows.len() / self.stride()) as Row
     }
 
-    /// The key of a row, 0 outside of the mask.
+    /// Returns the key of a row; bits outside of the mask are 0.
     pub(super) fn key(&self, row: Row) -> Words {
         let mut key = [0; KEY_WORDS];
         for (&(word, _), &own) in self.words.iter().zip(&self.row(row)[1..]) {
@@ -276,8 +277,8 @@ impl MaskTable {
         key
     }
 
-    /// Adds a megaflow whose key is not there. Returns its row, and the path of the one
-    /// that was given up for it.
+    /// Adds a megaflow with a new key. Returns its row, and the path of the megaflow that
+    /// was removed for it, if any.
     pub(super) fn insert(
         &mut self,
         key: &Words,
@@ -286,17 +287,20 @@ impl MaskTable {
         secret: Secret,
         demand: &Demand,
     ) -> (Row, Option<PathId>) {
-        if self.used >= self.buckets.len() * WAYS / 2 {
+        if self.used >= self.buckets.len() * BUCKET_WAYS / 2 {
             self.grow(secret);
         }
         let hash = self.hash(key, secret);
         let mut bucket = self.bucket(hash);
-        // Rows that are all in use would take turns.
+        // Rows that are all in use would replace each other.
         while self.is_busy(bucket, state.tick) && self.used >= self.buckets.len() {
             self.grow(secret);
             bucket = self.bucket(hash);
         }
-        let (way, given_up) = match self.buckets[bucket].iter().position(|&it| it == EMPTY) {
+        let (way, given_up) = match self.buckets[bucket]
+            .iter()
+            .position(|&way| way == EMPTY_WAY)
+        {
             Some(way) => (way, None),
             None => {
                 let way = self.idlest(bucket, state.tick);
@@ -308,14 +312,14 @@ impl MaskTable {
         };
         let row = self.free.pop().unwrap_or_else(|| {
             let row = self.rows();
-            self.rows.resize(self.rows.len() + self.stride(), FREE);
+            self.rows.resize(self.rows.len() + self.stride(), FREE_ROW);
             self.signatures.push(0);
             row
         });
         self.set_state(row, state);
-        let at = row as usize * self.stride();
-        for (place, &(word, mask)) in self.words.iter().enumerate() {
-            self.rows[at + 1 + place] = key[word] & mask;
+        let start = row as usize * self.stride();
+        for (index, &(word, mask)) in self.words.iter().enumerate() {
+            self.rows[start + 1 + index] = key[word] & mask;
         }
         self.buckets[bucket][way] = MaskTable::tag(hash) | u64::from(row);
         self.used += 1;
@@ -331,22 +335,22 @@ impl MaskTable {
     }
 
     #[allow(clippy::cast_possible_truncation)] // the low half is the row
-    fn row_of(place: u64) -> Row {
-        place as Row
+    fn row_of(way: u64) -> Row {
+        way as Row
     }
 
-    /// Whether a bucket is full, of rows that were used not long ago.
+    /// True if a bucket is full and all of its rows were used recently.
     fn is_busy(&self, bucket: usize, tick: u8) -> bool {
-        self.buckets[bucket].iter().all(|&place| {
+        self.buckets[bucket].iter().all(|&way| {
             let recent = |row| tick.wrapping_sub(self.state(row).tick) <= 1;
-            place != EMPTY && recent(MaskTable::row_of(place))
+            way != EMPTY_WAY && recent(MaskTable::row_of(way))
         })
     }
 
-    /// The way of a full bucket whose row was idle the longest.
+    /// Returns the way of a full bucket whose row was idle longest.
     fn idlest(&self, bucket: usize, tick: u8) -> usize {
-        let age = |place: u64| tick.wrapping_sub(self.state(MaskTable::row_of(place)).tick);
-        let ways = (0..WAYS).max_by_key(|&way| age(self.buckets[bucket][way]));
+        let age = |way: u64| tick.wrapping_sub(self.state(MaskTable::row_of(way)).tick);
+        let ways = (0..BUCKET_WAYS).max_by_key(|&way| age(self.buckets[bucket][way]));
         ways.expect("there are some")
     }
 
@@ -354,36 +358,40 @@ impl MaskTable {
     pub(super) fn remove(&mut self, row: Row, secret: Secret) {
         let bucket = self.bucket(self.hash_row(row, secret));
         let mut ways = self.buckets[bucket].iter_mut();
-        let place = ways.find(|place| **place != EMPTY && MaskTable::row_of(**place) == row);
-        *place.expect("every row is in its bucket") = EMPTY;
+        let way = ways.find(|way| **way != EMPTY_WAY && MaskTable::row_of(**way) == row);
+        *way.expect("every row is in its bucket") = EMPTY_WAY;
         self.take_out(row);
     }
 
-    /// Frees a row that is in no bucket any more.
+    /// Frees a row that is no longer in a bucket.
     fn take_out(&mut self, row: Row) {
-        let at = row as usize * self.stride();
-        self.rows[at] = FREE;
+        let start = row as usize * self.stride();
+        self.rows[start] = FREE_ROW;
         self.free.push(row);
         self.used -= 1;
     }
 
     fn grow(&mut self, secret: Secret) {
         let old = std::mem::take(&mut self.buckets);
-        self.buckets = vec![[EMPTY; WAYS]; old.len() * 2];
-        for place in old.into_iter().flatten().filter(|&place| place != EMPTY) {
-            let bucket = self.bucket(self.hash_row(MaskTable::row_of(place), secret));
-            // Half of a full bucket, at most.
+        self.buckets = vec![[EMPTY_WAY; BUCKET_WAYS]; old.len() * 2];
+        for entry in old
+            .into_iter()
+            .flatten()
+            .filter(|&entry| entry != EMPTY_WAY)
+        {
+            let bucket = self.bucket(self.hash_row(MaskTable::row_of(entry), secret));
+            // At most half of a full bucket moves to each new bucket.
             let mut ways = self.buckets[bucket].iter_mut();
-            let way = ways.find(|way| **way == EMPTY);
-            *way.expect("each bucket comes from one of the same size") = place;
+            let way = ways.find(|way| **way == EMPTY_WAY);
+            *way.expect("each bucket comes from one of the same size") = entry;
         }
     }
 
-    /// Picks the bits of signatures anew.
+    /// Picks new bits for signatures.
     fn pick(&mut self, demand: &Demand) {
         let rows = 0..self.rows();
         let rows: Vec<Row> = rows.filter(|&row| self.has(row)).collect();
-        let step = rows.len().div_ceil(SAMPLE);
+        let step = rows.len().div_ceil(SAMPLE_KEYS);
         let keys: Vec<Words> = rows
             .iter()
             .step_by(step)
@@ -396,7 +404,7 @@ impl MaskTable {
         }
     }
 
-    /// Rows whose megaflows may overlap what a rule asks for; some have none.
+    /// Finds rows whose megaflows may overlap a rule. Some of them may be free.
     pub(super) fn overlapping(&self, asked: &[Known], found: &mut Vec<usize>) {
         agreeing(
             &self.signatures,
@@ -405,10 +413,10 @@ impl MaskTable {
         );
     }
 
-    /// Whether some packet of a megaflow has what a rule asks for, where actions have
-    /// set some bits before.
+    /// True if some packet of a megaflow matches a rule, after actions have set some
+    /// bits.
     pub(super) fn overlaps(&self, row: Row, asked: &[Known], set: &[Known]) -> bool {
-        let own = self.row(row);
+        let row_words = self.row(row);
         asked.iter().all(|asked| {
             let word = usize::from(asked.word);
             let mut open = asked.mask;
@@ -420,7 +428,7 @@ impl MaskTable {
             }
             match self.words.iter().position(|&(other, _)| other == word) {
                 None => true,
-                Some(place) => (own[1 + place] ^ asked.value) & self.mask[word] & open == 0,
+                Some(index) => (row_words[1 + index] ^ asked.value) & self.mask[word] & open == 0,
             }
         })
     }

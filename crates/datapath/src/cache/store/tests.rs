@@ -1,4 +1,4 @@
-//! A store against what was put into it, over keys of eight bits in two words.
+//! Compares a store with the inserted megaflows, over keys of eight bits in two words.
 
 use classyard::{EngineSpec, Priority, RuleId};
 use classyard_workload::kit::random::{Dice, SeededDice};
@@ -7,7 +7,7 @@ use super::*;
 use crate::cache::bits::known;
 use crate::cache::path::Step;
 
-/// A point: four bits in each of two words.
+/// Returns a point: four bits in each of two words.
 fn point(number: usize) -> Words {
     let mut key = [0; KEY_WORDS];
     key[3] = (number as u64 & 15) << 40;
@@ -48,20 +48,20 @@ fn covers(mask: &Words, key: &Words, other: &Words) -> bool {
     })
 }
 
-/// The winner that a store finds for a point.
+/// Returns the winner that a store finds for a point.
 fn found(store: &mut Store<Winner>, number: usize) -> Option<(Decision, Winner)> {
     let (key, mut answer) = (point(number), None);
-    // Any of those that cover it may be found, and one of them is.
+    // If megaflows cover the point, any of them is found.
     let is_covered = store.all().any(|(own, mask, _)| covers(&mask, &own, &key));
-    let mut left = vec![0];
+    let mut places = vec![0];
     store.find(
         true,
         |_| &key,
-        &mut left,
+        &mut places,
         |_, decision, found| answer = Some((decision, found)),
     );
     assert_eq!(
-        (answer.is_some(), left.is_empty()),
+        (answer.is_some(), places.is_empty()),
         (is_covered, is_covered)
     );
     let (decision, Found::Path(path)) = answer? else {
@@ -71,7 +71,8 @@ fn found(store: &mut Store<Winner>, number: usize) -> Option<(Decision, Winner)>
     Some((decision, *store.paths.program(path).unwrap()))
 }
 
-/// Every engine that takes updates, and one that hardly lets rules share a bucket.
+/// Returns every engine that takes updates, and one more that rarely lets rules share a
+/// bucket.
 fn engines() -> Vec<Finder> {
     let engines = EngineSpec::all().filter(EngineSpec::is_dynamic);
     let strict = EngineSpec::parse("tuplemerge:c=1").unwrap();
@@ -79,7 +80,7 @@ fn engines() -> Vec<Finder> {
     engines.map(|spec| Finder::engine(spec).unwrap()).collect()
 }
 
-/// The index has the rows that there are, and no others.
+/// True if the index has exactly the rows of the tables.
 fn is_in_step<P>(store: &Store<P>) -> bool {
     store.index.as_ref().is_none_or(|index| {
         let mut rows = megaflows(&store.tables);
@@ -99,8 +100,8 @@ fn a_store_has_the_same_whatever_finds_it() {
     }
 }
 
-/// What is found was put in for a region that has the point, and no change has taken it
-/// out; there is never more than there may be.
+/// Every result was inserted for a region with the point, and no change has removed it.
+/// The bounds are never exceeded.
 fn has_what_was_put_in(finder: &Finder, seeds: u64, least: usize) {
     let mut hits = 0;
     for seed in 0..seeds {
@@ -111,12 +112,12 @@ fn has_what_was_put_in(finder: &Finder, seeds: u64, least: usize) {
             megaflows: *dice.pick(&[1, 5, 40, 300]),
         };
         let mut store = Store::new(bounds, seed).found_by(finder, seed);
-        // Regions that are right by now: key, mask, winner.
+        // Regions that are still right: key, mask, winner.
         let mut right: Vec<(Words, Words, Winner)> = Vec::new();
         for step in 0..400 {
             match dice.below(12) {
                 0 => {
-                    // A rule over some points takes them from winners of less priority.
+                    // A rule over some points takes them from winners of lower priority.
                     let (value, asked) = (point(dice.below(256)), mask(dice));
                     let rule = winner(dice.below(8), 10_000 + step);
                     let added = |table, winner, asked| Added {
@@ -125,7 +126,8 @@ fn has_what_was_put_in(finder: &Finder, seeds: u64, least: usize) {
                         asked,
                     };
                     let bits = known(&value, &asked);
-                    // One of another table takes nothing from paths that do not pass it.
+                    // An entry of another table takes nothing from paths that do not pass
+                    // it.
                     let other = added(TableId(2), rule, Vec::new());
                     store.entries_added(&[other, added(TableId(4), rule, bits)]);
                     right.retain(|(key, mask, winner)| {
@@ -136,11 +138,11 @@ fn has_what_was_put_in(finder: &Finder, seeds: u64, least: usize) {
                     });
                 }
                 1 => {
-                    let gone = RuleId::from_index(dice.below(40));
-                    for path in store.paths.of_entry(gone) {
+                    let removed = RuleId::from_index(dice.below(40));
+                    for path in store.paths.of_entry(removed) {
                         store.paths.close(path);
                     }
-                    right.retain(|(_, _, winner)| winner.rule() != Some(gone));
+                    right.retain(|(_, _, winner)| winner.rule() != Some(removed));
                 }
                 2 if dice.one_in(5) => {
                     store.begin_era();
@@ -155,7 +157,7 @@ fn has_what_was_put_in(finder: &Finder, seeds: u64, least: usize) {
                     let kept = kept.expect("there are few paths");
                     let (own, bits, path) = store.megaflow(kept.decision).expect("it is kept");
                     assert_eq!(path, kept.path);
-                    // It may look at more bits, and never at fewer.
+                    // The mask may have more bits, but never fewer.
                     assert!(covers(&bits, &own, &key));
                     let words = mask.iter().zip(&bits);
                     assert!(words.fold(true, |all, (mask, bits)| all & (mask & !bits == 0)));
@@ -183,7 +185,7 @@ fn has_what_was_put_in(finder: &Finder, seeds: u64, least: usize) {
     assert!(hits > least, "{finder}: {hits}");
 }
 
-/// What was put in last is found at once, as long as there is room.
+/// Inserted megaflows are found immediately, as long as there is room.
 #[test]
 fn what_was_put_in_is_found() {
     for finder in engines().iter().chain([&Finder::default()]) {
@@ -202,7 +204,7 @@ fn is_found(finder: &Finder) {
         let winner = winner(1, number);
         store.insert(&point(number), &mask, &path(winner), |_| winner);
     }
-    // So many have come that an engine is rebuilt.
+    // The number of megaflows is large enough that an engine is rebuilt.
     store.tick(10.0);
     for number in 0..256 {
         let (_, winner) = found(&mut store, number).expect("it was put in");
@@ -214,8 +216,8 @@ fn is_found(finder: &Finder) {
     );
 }
 
-/// Rows whose paths are closed say that they may be wrong. Once they are dropped, others that
-/// cover a packet are found, whichever an engine says first.
+/// Megaflows with closed paths are stale. After they are dropped, other megaflows that
+/// cover a packet are found, whichever row an engine returns first.
 #[test]
 fn rows_of_closed_paths_make_room_for_others() {
     for finder in engines().iter().chain([&Finder::default()]) {
@@ -260,8 +262,8 @@ fn rows_of_closed_paths_make_room_for_others() {
     }
 }
 
-/// A megaflow that takes another path, on which an action sets a bit, is compared with new
-/// entries as the action leaves it.
+/// A megaflow that takes another path, on which an action sets a bit, is compared with
+/// new entries after that bit is set.
 #[test]
 fn a_megaflow_on_another_path_is_compared_as_it_is_then() {
     let bounds = Bounds {
@@ -270,7 +272,7 @@ fn a_megaflow_on_another_path_is_compared_as_it_is_then() {
     };
     let mut store = Store::new(bounds, 4);
     let mask = point(255);
-    // So many that signatures are picked.
+    // Enough rows that signatures are picked.
     for number in 0..256 {
         let winner = winner(1, number);
         store.insert(&point(number), &mask, &path(winner), |_| winner);
@@ -287,15 +289,15 @@ fn a_megaflow_on_another_path_is_compared_as_it_is_then() {
     store.entries_added(&[added(number)]);
     assert_eq!(store.counts.outdated, 0, "no packet has these bits there");
     store.entries_added(&[added(0x34)]);
-    // That of the packets that had them from the start, and the one on the new path.
+    // The packets that had these bits from the start, and the packet on the new path.
     assert_eq!(store.counts.outdated, 2);
     for number in [number, 0x34] {
         assert_eq!(found(&mut store, number), None);
     }
 }
 
-/// An index begins with few fields, and gets those that masks look at; it finds what was
-/// there before and what came since.
+/// An index begins with few fields, and adds the fields that masks use. It finds
+/// megaflows added before and after.
 #[test]
 fn an_index_gets_the_fields_of_masks() {
     for finder in engines() {

@@ -1,47 +1,47 @@
-//! Cross-producting: all flows of a pipeline, ahead of time.
+//! Cross-producting: all flows of a pipeline, computed in advance.
 //!
 //! # Idea
-//! A set of all headers is sent to the first table. What a flow entry matches of it, less
-//! what entries of higher priority match, goes where the entry sends it, until no table
-//! is left. Each set that arrives is an entry of one table that does what the whole
-//! pipeline does: a cache filled with it never misses.
+//! The set of all headers enters the first table. Each flow entry takes the headers in
+//! its match, minus the matches of entries of higher priority, and sends them to its next
+//! table, until no table follows. Each resulting set is an entry of one table that has
+//! the effect of the whole pipeline. A cache with these entries never misses.
 //!
 //! # Data layout
 //! ```text
-//! entry   term over the 22 words of a packet's key │ path: table, entry that won │ … │ end
+//! entry   term over the 22 words of a packet's key │ path: table, winning entry │ … │ end
 //! ```
-//! Sets are kept as what packets are when they come in. Bits that entries have set on the
-//! way are constants: a later match is first asked whether it agrees with them, and only
-//! its other bits are matched. The bits of [`Presence`](crate::Presence) that a match needs
-//! are bits of its term.
+//! Sets describe packets as received. Bits set on the way are constants: a later match
+//! must agree with the constants, and only its other bits restrict the set. The
+//! [`Presence`](crate::Presence) bits that a match needs are part of its term.
 //!
 //! # Algorithm
 //! ```text
 //! visit(table, space, constants):
 //!     for each entry, the highest priority first:
-//!         matching = what the entry matches, before constants were set
+//!         matching = the entry's match on received packets, given the constants
 //!         won = space ∩ matching; space = space − matching
-//!         if won is not empty: carry the entry's instructions out on constants;
+//!         if won is not empty: apply the entry's instructions to the constants;
 //!             visit(next table, won, constants), or add an entry for each term of won
-//!     what is left of space: add an entry for each term, dropped as a table miss
+//!     add an entry for each remaining term of space: dropped as a table miss
 //! ```
 //!
 //! # Cost
-//! Terms are as many as the products of tables, and subtraction multiplies them by the
-//! bits of what is subtracted: see [`header_space`](crate::lab::header_space). So there is a
-//! limit on entries, and on the terms of every set on the way.
+//! The number of terms grows with the product of the tables' sizes, and each subtraction
+//! multiplies it by the number of subtracted mask bits: see
+//! [`header_space`](crate::lab::header_space). So entries, and the terms of every
+//! intermediate set, have a limit.
 //!
 //! # Where we differ from the paper, and why
-//! - **The key as it is.** Every value of the 22 words counts as a header, also those that
-//!   no frame has, such as ports of TCP in ARP. So some entries may match no packet.
-//! - **What a key does not have.** After a tag or label is pushed or popped, or the type of
-//!   ICMPv6 is set, a later table sees what is below in the frame. Such an entry ends there:
-//!   its [`End`] is the table that it would go on with. The paper's datapaths shift
-//!   registers instead, which is no action of OpenFlow 1.3.5.
-//! - **Packets that an action drops**: by a meter, or by a time to live that cannot be
-//!   decremented. The path is that of packets that pass.
-//! - Ports, groups and action sets do not change which tables a packet goes through, and
-//!   are left to the entries of the path.
+//! - **All values of the key.** Every value of the 22 words counts as a header, even if
+//!   no frame has it, such as TCP ports in ARP. So some entries may match no packet.
+//! - **Inner headers.** After a tag or label is pushed or popped, or the type of ICMPv6
+//!   is set, a later table matches other headers, which the received key does not have. The
+//!   entry ends there, and its [`End`] is the table at which the packet continues. The
+//!   paper's datapaths shift registers instead; OpenFlow 1.3.5 has no such action.
+//! - **Dropped packets.** A meter, or a time to live that cannot be decremented, may drop
+//!   a packet. The path is the path of packets that pass.
+//! - Ports, groups and action sets do not change the tables of a packet, so they are left
+//!   to the entries of the path.
 //!
 //! # References
 //! [FCH14] §3.1, Fig. 2, Tables 1 to 3.
@@ -63,55 +63,55 @@ use crate::key::{KEY_WORDS, PacketKey};
 #[cfg(test)]
 mod tests;
 
-/// How a path ends.
+/// The end of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum End {
-    /// The last entry sends packets to no further table: their action set is carried out.
+    /// The last entry has no `goto_table`: the action set is carried out.
     ActionSet,
-    /// No entry of the last table matches: packets are dropped.
+    /// No entry of the last table matches: the packets are dropped.
     Miss,
-    /// Packets go on with this table, but what it sees of them is not in the key that they
-    /// came in with.
+    /// Packets continue at this table, which matches bits that their received key does
+    /// not have.
     Continue(TableId),
 }
 
-/// The tables that packets go through, and the entry that wins them in each; none in a
-/// last table where no entry matches.
+/// The tables of a path with the winning entry of each. The last table has no entry if
+/// none matches.
 pub type Path = Vec<(TableId, Option<RuleId>)>;
 
 /// Packets that take the same path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CrossEntry {
-    /// What they are when they come in.
+    /// The packets, as received.
     pub term: Term<KEY_WORDS>,
-    /// The way that they take, shared by all entries of it.
+    /// Their path, shared by all entries with the same path.
     pub path: Arc<Path>,
-    /// How it ends.
+    /// The end of the path.
     pub end: End,
 }
 
-/// A whole pipeline as one table. Its entries do not overlap, so they need no priorities.
+/// A whole pipeline as one table. Its entries do not overlap, so they have no priorities.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CrossProduct {
-    /// Disjoint, path by path.
+    /// Disjoint entries, path by path.
     pub entries: Vec<CrossEntry>,
-    /// How many different paths they take: header spaces before these are divided into
-    /// terms, as in the paper's Table 3.
+    /// The number of different paths: the header spaces before division into terms, as in
+    /// the paper's Table 3.
     pub paths: usize,
 }
 
-/// A limit was met before the cross product was complete.
+/// The limit was reached before the cross product was complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooManyEntries {
     /// The limit, on entries and on the terms of a set.
     pub most: usize,
-    /// Entries that were complete.
+    /// The number of complete entries.
     pub entries: usize,
-    /// Paths that were complete.
+    /// The number of complete paths.
     pub paths: usize,
-    /// The table in which it was met.
+    /// The table that reached the limit.
     pub table: TableId,
-    /// The flow entry there, if it was met at one.
+    /// The flow entry that reached the limit, if any.
     pub rule: Option<RuleId>,
 }
 
@@ -138,30 +138,30 @@ impl fmt::Display for TooManyEntries {
 
 impl std::error::Error for TooManyEntries {}
 
-/// What a match is as a term over the words of a key, with the presence that it needs.
+/// Returns a match as a term over the words of a key, including the presence bits.
 ///
-/// A packet's key is in the term if and only if the match has it
-/// ([`FlowMatch::matches`]).
+/// The term contains a packet's key if and only if the match
+/// [matches](FlowMatch::matches) it.
 #[must_use]
 pub fn term_of(flow: &FlowMatch) -> Term<KEY_WORDS> {
     let mut value = PacketKey::default();
     let mut mask = PacketKey::default();
     for one in flow.values() {
-        // Fields of one match that share a place would be of different packets.
-        let place = PacketKey::place(one.field);
-        place.set_bits(value.words_mut(), one.value);
-        place.set_bits(mask.words_mut(), one.mask);
+        // Fields of one match do not share a place: no packet has both.
+        let placement = PacketKey::place(one.field);
+        placement.set_bits(value.words_mut(), one.value);
+        placement.set_bits(mask.words_mut(), one.mask);
     }
     value.set_presence(flow.presence());
     mask.set_presence(flow.presence());
     Term::new(*value.words(), *mask.words())
 }
 
-/// The cross product of all tables, from table 0 on.
+/// Returns the cross product of all tables, starting at table 0.
 ///
 /// # Errors
-/// [`TooManyEntries`] when there are more than `most` entries, or a set on the way needs
-/// more than `most` terms.
+/// [`TooManyEntries`] if there are more than `most` entries, or if an intermediate set
+/// has more than `most` terms.
 pub fn cross_product(flows: &FlowStore, most: usize) -> Result<CrossProduct, TooManyEntries> {
     let mut product = Product {
         flows,
@@ -174,7 +174,7 @@ pub fn cross_product(flows: &FlowStore, most: usize) -> Result<CrossProduct, Too
     Ok(product.found)
 }
 
-/// Bits that were set on the way.
+/// Bits that actions have set, with their values.
 #[derive(Clone, Copy, Debug)]
 struct Constants {
     value: [u64; KEY_WORDS],
@@ -192,28 +192,28 @@ impl Default for Constants {
 
 impl Constants {
     fn set(&mut self, field: Field, value: u128, mask: u128) {
-        let place = PacketKey::place(field);
-        let old = place.get(&self.value);
-        place.set(&mut self.value, old & !mask | value & mask);
-        place.set_bits(&mut self.mask, mask);
+        let placement = PacketKey::place(field);
+        let old = placement.get(&self.value);
+        placement.set(&mut self.value, old & !mask | value & mask);
+        placement.set_bits(&mut self.mask, mask);
     }
 
-    /// What is in a term once the bits are set.
+    /// Returns the received packets that are in a term after the bits are set.
     fn before(&self, term: &Term<KEY_WORDS>) -> Option<Term<KEY_WORDS>> {
         term.before_bits(&self.value, &self.mask)
     }
 }
 
-/// The entries of a table, the highest priority first, with what they match.
+/// The entries of a table with their terms, the highest priority first.
 type Ordered<'a> = Arc<[(&'a FlowEntry, Term<KEY_WORDS>)]>;
 
 struct Product<'a> {
     flows: &'a FlowStore,
     most: usize,
     found: CrossProduct,
-    /// The way to here.
+    /// The path so far.
     path: Path,
-    /// Tables that have been visited.
+    /// The entries of tables visited so far.
     tables: std::collections::BTreeMap<TableId, Ordered<'a>>,
 }
 
@@ -222,7 +222,7 @@ impl<'a> Product<'a> {
         let flows = self.flows;
         let ordered = self.tables.entry(table).or_insert_with(|| {
             let mut entries: Vec<_> = flows.table(table).collect();
-            // At equal priority the lower number wins.
+            // At equal priority the lower id wins.
             entries.sort_by_key(|entry| (std::cmp::Reverse(entry.priority), entry.id));
             let terms = entries
                 .into_iter()
@@ -242,7 +242,7 @@ impl<'a> Product<'a> {
         }
     }
 
-    /// Follows packets into a table.
+    /// Processes packets that enter a table.
     fn visit(
         &mut self,
         table: TableId,
@@ -273,7 +273,7 @@ impl<'a> Product<'a> {
         Ok(())
     }
 
-    /// Carries an entry's instructions out on packets that it won.
+    /// Applies an entry's instructions to the packets that it wins.
     fn follow(
         &mut self,
         entry: &FlowEntry,
@@ -287,7 +287,7 @@ impl<'a> Product<'a> {
         self.apply(entry, &instructions.apply, won, constants, next)
     }
 
-    /// Carries actions out, then goes on with the next table.
+    /// Applies actions, then continues at the next table.
     fn apply(
         &mut self,
         entry: &FlowEntry,
@@ -309,18 +309,18 @@ impl<'a> Product<'a> {
                     needed.set_presence(field.info().presence);
                     let having = Term::new(*needed.words(), *needed.words());
                     // Packets without the field, such as later fragments without ports,
-                    // stay as they are.
+                    // are unchanged.
                     let lacking = space
                         .without(&having, self.most)
                         .map_err(|_| self.limit(entry.table, Some(entry.id)))?;
                     if !lacking.is_empty() {
-                        let rest = &actions[number + 1..];
-                        self.apply(entry, rest, lacking, constants, next)?;
+                        let later_actions = &actions[number + 1..];
+                        self.apply(entry, later_actions, lacking, constants, next)?;
                         let space = space.within(&having);
                         constants.set(field, value, field.max_value());
                         return match space.is_empty() {
                             true => Ok(()),
-                            false => self.apply(entry, rest, space, constants, next),
+                            false => self.apply(entry, later_actions, space, constants, next),
                         };
                     }
                     constants.set(field, value, field.max_value());

@@ -1,4 +1,4 @@
-//! The cross product against packets that go through the tables one by one.
+//! Compares the cross product with packets that pass the tables one by one.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::megaflow::tests::numbers;
 use crate::pipeline::Message;
 use crate::text;
 
-/// Flow entries of a text.
+/// Returns the flow entries in a text.
 fn flows(text: &str) -> FlowStore {
     let mut flows = FlowStore::new();
     for located in text::read(text).unwrap() {
@@ -19,7 +19,7 @@ fn flows(text: &str) -> FlowStore {
     flows
 }
 
-/// A packet's way, by trying the matches of every table.
+/// Returns a packet's path, found by trying the matches of every table.
 fn walk(flows: &FlowStore, key: &PacketKey) -> (Path, End) {
     let (mut key, mut table) = (key.clone(), TableId(0));
     let mut path = Path::new();
@@ -51,7 +51,8 @@ fn walk(flows: &FlowStore, key: &PacketKey) -> (Path, End) {
     }
 }
 
-/// Checks that every key is in one entry, the one of its way; returns the product.
+/// Checks that exactly one entry contains each key and that it has the key's path.
+/// Returns the product.
 #[track_caller]
 fn check(text: &str, keys: &[PacketKey]) -> CrossProduct {
     let flows = flows(text);
@@ -69,13 +70,14 @@ fn check(text: &str, keys: &[PacketKey]) -> CrossProduct {
         let mut holding = holding.filter(|entry| entry.term.contains(key.words()));
         let entry = holding.next().expect("every packet is in an entry");
         assert_eq!(holding.next(), None, "in no other");
-        let found = ((*entry.path).clone(), entry.end);
-        assert_eq!(found, walk(&flows, key), "{text}\n{key:?}");
+        let entry_path = ((*entry.path).clone(), entry.end);
+        assert_eq!(entry_path, walk(&flows, key), "{text}\n{key:?}");
     }
     product
 }
 
-/// Packets of TCP, whole or later fragments, and others, of few ports and values.
+/// Returns TCP packets, first or later fragments, and other packets, with few ports and
+/// values.
 fn keys(seed: u64, count: usize) -> Vec<PacketKey> {
     let mut next = numbers(seed);
     let mut key = || {
@@ -109,7 +111,7 @@ fn the_tables_of_the_paper() {
                 actions=set_field:1->reg4,goto_table:1\n\
                 table=1,priority=1000,reg4=1 actions=output:2\n";
     let product = check(text, &keys(1, 200));
-    // Two that are dropped, one that goes out, and what table 0 does not match.
+    // Two dropped paths, an output, and the table miss of table 0.
     assert_eq!(product.paths, 4);
     let at_exit = product.entries.iter().filter(|entry| entry.path.len() == 2);
     assert!(at_exit.clone().count() > 1);
@@ -130,7 +132,7 @@ fn what_is_set_decides_later_tables() {
                 table=2,priority=1,metadata=2/2,reg0=2 actions=output:2\n";
     let product = check(text, &keys(2, 2_000));
     assert!(product.paths > 6, "{}", product.paths);
-    // A later fragment has no port that could be set, and goes on without.
+    // A later fragment has no port to set, and continues unchanged.
     let text = "table=0,tcp actions=set_field:3->tcp_dst,set_field:1->reg0,goto_table:1\n\
                 table=1,priority=2,tcp,tcp_dst=3 actions=output:1\n\
                 table=1,priority=1,reg0=1 actions=output:2\n";
@@ -147,7 +149,7 @@ fn what_a_key_does_not_have_ends_an_entry() {
     let product = check(text, &keys(4, 500));
     let ends: Vec<End> = product.entries.iter().map(|entry| entry.end).collect();
     assert!(ends.contains(&End::Continue(TableId(5))));
-    // Behind the last table nothing looks at the packet.
+    // After the last table nothing matches the packet.
     assert!(ends.contains(&End::ActionSet));
 }
 
@@ -161,7 +163,8 @@ fn random_pipelines_are_as_packet_by_packet() {
         for table in 0..3 {
             for _ in 0..1 + next() % 4 {
                 let mut line = format!("table={table},priority={}", next() % 4);
-                // Each exact match of a protocol is 24 bits that all else is divided by.
+                // Each exact match of a protocol adds 24 bits that multiply the number of
+                // terms.
                 let is_tcp = next().is_multiple_of(4) && protocols < 2;
                 if is_tcp {
                     protocols += 1;
@@ -204,7 +207,7 @@ fn random_pipelines_are_as_packet_by_packet() {
                 text += "\n";
             }
         }
-        // An output before the metadata is written as instructions have it.
+        // Instructions output before they write the metadata, so the text must too.
         let lines = text.lines().map(|line| match line.find("write_metadata") {
             Some(at) if line.ends_with("output:1") => {
                 let (before, _) = line.split_at(at);
@@ -261,7 +264,7 @@ fn limits_are_met_with_an_error_that_says_where() {
     assert!(text.starts_with("the cross product has more than 300 entries, its limit: "));
     assert!(text.contains("were complete at table 1"), "{text}");
     assert_eq!(cross_product(&flows, product.entries.len()), Ok(product));
-    // No table: every packet misses.
+    // Without tables every packet misses.
     let nothing = cross_product(&FlowStore::new(), 1).unwrap();
     assert_eq!(nothing.entries.len(), 1);
     assert_eq!(nothing.entries[0].end, End::Miss);

@@ -1,58 +1,59 @@
-//! Fewest masks: flows as few as those of common match, under a bounded number of masks.
+//! Fewest masks: as few flows as common match, with a bounded number of masks.
 //!
 //! # Idea
-//! Common match makes few flows, but of thousands of masks, and a cache that is a tuple
-//! space looks a packet up once for each mask. The decision tree has one mask for each
-//! length, but many flows. Here the masks are chosen for the rules, before there are
-//! packets: at most `most` of them, so that few flows of these masks hold all packets that
-//! no rule matches. A packet's flow is then looked up.
+//! Common match makes few flows, but with thousands of masks, and a cache in tuple space
+//! probes one table for each mask. The decision tree has one mask for each length, but
+//! many flows. This heuristic chooses the masks from the rules, before packets come: at
+//! most `most` masks, such that few flows with these masks cover all packets that no rule
+//! matches. The flow of a packet is then looked up.
 //!
 //! # Data layout
 //! ```text
-//! plan      where rules look at up to 16 bits: for each value of these bits the mask of
-//!           its flow, a byte each (64 KiB at most)
-//! in use    masks that flows have been given, at most `most`
+//! plan      if rules have up to 16 mask bits: for each value of these bits the mask of
+//!           its flow, one byte each (64 KiB at most)
+//! in use    the masks of flows, at most `most`
 //! ```
 //!
 //! # Making the plan
-//! Every value that no rule matches is a point, and a flow is a *cell*: the points that
-//! share the bits of a mask. A cell without a point that a rule matches is free. The
-//! fewest free cells of few masks that hold all points are wanted (module `plan`):
+//! Every value that no rule matches is a free point. A *cell* of a mask holds the points
+//! that have the same bits under the mask; it is one possible flow. A cell is free if no
+//! rule matches any of its points. The plan is a small set of free cells with few masks
+//! that hold all free points (module `plan`):
 //!
 //! ```text
-//! 1. masks:     one after the other the one whose free cells hold the most points that no
-//!               earlier mask holds, less λ for each cell; λ falls from points a rule to 1
-//! 2. cells:     of all free cells of these masks the one with the most points that are
-//!               left, until all are held (greedy set cover); then cells that the others
-//!               make needless are dropped; what no cell holds is exact
-//! 3. exchange:  a mask that spares the fewest flows gives its place to one that would
-//!               spare the most, at prices of 1/n for each point of a cell of n; if cells
-//!               become fewer, it stays
+//! 1. masks:     repeatedly choose the mask whose free cells hold most points that no
+//!               earlier mask holds, minus λ for each cell; λ falls from points per rule to 1
+//! 2. cells:     repeatedly choose the free cell of these masks with the most points not
+//!               yet held (greedy set cover); then drop cells whose points other cells
+//!               hold; points that no cell holds get exact flows
+//! 3. exchange:  replace a mask that saves few flows by the mask that would save the most,
+//!               where each point of a cell of n points is worth 1/n flow; keep the
+//!               change if there are fewer flows
 //! ```
 //!
 //! # Lookup
 //! ```text
 //! if there is a plan and no bit is wanted yet: the mask of the packet's point
-//! else: of the masks in use the one with the fewest bits that tells the packet apart
-//!       from all rules above, with all bits that are wanted;
-//!       if there is none: multi-bit common match, as long as masks are fewer than most - 1;
-//!       then all bits that rules look at, which is the last mask
+//! else: the mask in use with the fewest bits that has all wanted bits and distinguishes
+//!       the packet from all rules above;
+//!       if there is none: multi-bit common match, while fewer than most - 1 masks are used;
+//!       then all mask bits of the rules, which is the last mask
 //! ```
 //!
 //! # Cost
-//! With a plan a packet costs a look at up to 16 bits and a byte. Without, O(most × n W).
-//! The plan of 10,000 random ports takes 3 s, that of ten 1 s, on one core; it is
-//! made when rules change, on a thread that has the time.
+//! With a plan, a packet costs a lookup of up to 16 bits in an array of bytes. Without a
+//! plan, O(most × n W). On one core, the plan takes 3 s for 10,000 random ports and 1 s
+//! for ten. It is made when the rules change, on a thread that has time.
 //!
 //! # Where we differ from the paper, and why
-//! All is ours. The paper leaves the choice between few masks (decision tree) and few flows
-//! (common match) to the reader (§6). What both reach is measured by
-//! `classyard reproduce fch14`. A plan needs all values of the bits that rules look at, so
-//! it ends at 16 of them: the high-entropy field of the paper is a port. Rules over more
-//! bits have masks of common match, up to the bound.
+//! The algorithm is ours. The paper leaves the choice between few masks (decision tree)
+//! and few flows (common match) to the reader (§6). `classyard reproduce fch14` measures
+//! all three. A plan enumerates all values of the mask bits, so it is limited to 16 bits:
+//! the paper's high-entropy field is a port. Rules with more mask bits get masks of
+//! common match, up to the bound.
 //!
 //! # References
-//! [FCH14] §4 to §6 for the two that it is held against.
+//! [FCH14] §4 to §6 for the two algorithms that it is compared with.
 //!
 //! [FCH14]: classyard::papers#fch14
 
@@ -64,41 +65,42 @@ use plan::{Plan, Universe};
 
 mod plan;
 
-/// Masks of a table unless asked for otherwise: the paper's decision tree has 14 for ten
-/// random ports, fewer for more, and 12 and 15 for its providers' lists; twice that.
+/// The default maximum number of masks. The paper's decision tree has 14 for ten random
+/// ports, fewer for more ports, and 12 and 15 for its providers' lists; this is twice
+/// that.
 pub const MOST_MASKS: usize = 32;
 
-/// Exchanges of masks that are tried unless asked for otherwise: at 5,000 random ports,
-/// where the margin is smallest, as many as it takes to have fewer flows than common match
-/// with room to spare (`classyard reproduce fch14`, November 2026).
+/// The default number of exchanges that are tried. At 5,000 random ports, where the
+/// margin is smallest, this gives clearly fewer flows than common match
+/// (`classyard reproduce fch14`, November 2026).
 pub const EXCHANGES: usize = 48;
 
-/// Flows of a bounded number of masks.
+/// Flows with a bounded number of masks.
 #[derive(Clone, Debug)]
 pub struct FewestMasks<const W: usize> {
     rules: Arc<[Term<W>]>,
     looked_at: [u64; W],
     universe: Option<(Universe<W>, Plan)>,
-    /// Masks that flows have, as far as rules look at their bits, without the one of all
-    /// bits, for which there is always room.
+    /// Masks of flows, restricted to the rules' mask bits. The mask of all these bits is
+    /// not listed; there is always room for it.
     in_use: Vec<[u64; W]>,
     most: usize,
     multi_bit: MultiBit<W>,
 }
 
 impl<const W: usize> FewestMasks<W> {
-    /// Over the rules of a table, the highest priority first, with [`MOST_MASKS`] and
-    /// [`EXCHANGES`].
+    /// Returns the heuristic for the rules of a table, the highest priority first, with
+    /// [`MOST_MASKS`] and [`EXCHANGES`].
     #[must_use]
     pub fn new(rules: Arc<[Term<W>]>) -> FewestMasks<W> {
         FewestMasks::with_masks(rules, MOST_MASKS, EXCHANGES)
     }
 
-    /// The same with at most `most` masks, at least 1, and a number of exchanges that are
-    /// tried to make flows fewer. Masks count as far as rules look at their bits.
+    /// Returns the heuristic with at most `most` masks (at least 1) and a number of tried
+    /// exchanges. Masks that differ only outside of the rules' mask bits count as one.
     #[must_use]
     pub fn with_masks(rules: Arc<[Term<W>]>, most: usize, exchanges: usize) -> FewestMasks<W> {
-        // Behind a rule for all packets none wins, and none needs to be told apart.
+        // Rules after a rule for all packets never win, and need not be distinguished.
         let last = rules.iter().position(|rule| *rule == Term::ANY);
         let rules: Arc<[Term<W>]> = match last {
             None => rules,
@@ -108,9 +110,9 @@ impl<const W: usize> FewestMasks<W> {
         let mut rule_masks: Vec<&[u64; W]> = rules.iter().map(Term::mask).collect();
         rule_masks.sort_unstable();
         rule_masks.dedup();
-        // Packets that a rule matches have flows of at least that rule's mask.
-        let others = rule_masks.iter().filter(|mask| ***mask != looked_at);
-        let room = most.saturating_sub(1 + others.count());
+        // Packets that a rule matches have flows with at least that rule's mask.
+        let winner_masks = rule_masks.iter().filter(|mask| ***mask != looked_at);
+        let room = most.saturating_sub(1 + winner_masks.count());
         let universe = Universe::of(&looked_at).map(|universe| {
             let plan = Plan::new(&universe, &rules, room, exchanges);
             (universe, plan)
@@ -129,27 +131,27 @@ impl<const W: usize> FewestMasks<W> {
         }
     }
 
-    /// Flows that hold all packets that no rule matches, whatever packets come and in
-    /// whatever order: never more are computed for them. `None` without a plan.
+    /// Returns the maximum number of flows for all packets that no rule matches, whatever
+    /// their order. `None` without a plan.
     #[must_use]
     pub fn planned_flows(&self) -> Option<usize> {
         self.universe.as_ref().map(|(_, plan)| plan.flows())
     }
 
-    /// Masks that flows have or are planned to have, and the one of all bits.
+    /// Returns the number of used or planned masks, plus the mask of all bits.
     #[must_use]
     pub fn masks(&self) -> usize {
         self.in_use.len() + 1
     }
 
-    /// Whether a mask tells a packet apart from the first rules.
+    /// True if a mask distinguishes a packet from the first `above` rules.
     fn suffices(&self, mask: &[u64; W], packet: &[u64; W], above: usize) -> bool {
         let mut rules = self.rules[..above].iter();
         rules.all(|rule| tells_apart(mask, packet, rule))
     }
 
-    /// The mask with the fewest bits among those in use that has all wanted bits and
-    /// tells a packet apart from the first rules.
+    /// Returns the mask in use with the fewest bits that has all wanted bits and
+    /// distinguishes a packet from the first `above` rules.
     fn usable(&self, packet: &[u64; W], above: usize, wanted: &[u64; W]) -> Option<[u64; W]> {
         let usable = self
             .in_use

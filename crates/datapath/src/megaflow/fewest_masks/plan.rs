@@ -1,37 +1,37 @@
-//! The plan: a mask for each value of the few bits that rules look at.
+//! The plan: a mask for each value of the few bits in the rules' masks.
 
 use std::collections::BinaryHeap;
 
 use crate::header_space::Term;
 
-/// The most bits of which all values are planned: those of a port.
+/// The maximum number of bits whose values are all planned: the bits of a port.
 const MOST_BITS: usize = 16;
 
-/// Random masks of each number of bits from the best of which a search begins, and
-/// searches for each mask. With one search instead of four 1 % to 5 % more flows come out
-/// at 100 to 10,000 random ports.
-const STARTS: usize = 2;
-const SEARCHES: usize = 4;
+/// Each search starts from the best of [`STARTS_PER_WEIGHT`] random masks for each number
+/// of bits. There are [`SEARCHES_PER_MASK`] searches for each mask; with one instead of
+/// four there are 1 % to 5 % more flows at 100 to 10,000 random ports.
+const STARTS_PER_WEIGHT: usize = 2;
+const SEARCHES_PER_MASK: usize = 4;
 
-/// The bits that rules look at, as the bits of a number.
+/// The rules' mask bits, packed as the bits of a number.
 #[derive(Clone, Debug)]
 pub(super) struct Universe<const W: usize> {
-    /// Word and bit of each, the lowest first.
+    /// Word and bit of each bit, the lowest first.
     bits: Vec<(usize, u32)>,
 }
 
 impl<const W: usize> Universe<W> {
-    /// Of bits that are few enough.
+    /// Returns the universe of some bits, or `None` above [`MOST_BITS`].
     pub(super) fn of(looked_at: &[u64; W]) -> Option<Universe<W>> {
-        let all = (0..W).flat_map(|word| (0..u64::BITS).map(move |bit| (word, bit)));
-        let bits: Vec<_> = all
+        let word_bits = (0..W).flat_map(|word| (0..u64::BITS).map(move |bit| (word, bit)));
+        let bits: Vec<_> = word_bits
             .filter(|&(word, bit)| looked_at[word] >> bit & 1 == 1)
             .take(MOST_BITS + 1)
             .collect();
         (bits.len() <= MOST_BITS).then_some(Universe { bits })
     }
 
-    /// A header's point.
+    /// Returns a header's point.
     #[inline]
     pub(super) fn compress(&self, header: &[u64; W]) -> u32 {
         let bits = self.bits.iter().zip(0..);
@@ -40,7 +40,7 @@ impl<const W: usize> Universe<W> {
         })
     }
 
-    /// The bits of a header that a mask over points has.
+    /// Returns the bits of a header that correspond to a mask over points.
     #[inline]
     pub(super) fn expand(&self, mask: u32) -> [u64; W] {
         let mut words = [0; W];
@@ -50,17 +50,17 @@ impl<const W: usize> Universe<W> {
         words
     }
 
-    /// How many points there are.
+    /// Returns the number of points.
     fn len(&self) -> usize {
         1 << self.bits.len()
     }
 
-    /// Which points some rule matches.
+    /// Returns for each point whether some rule matches it.
     fn matched(&self, rules: &[Term<W>]) -> Vec<bool> {
         let mut matched = vec![false; self.len()];
-        let all = self.compress(&[u64::MAX; W]);
+        let mask = self.compress(&[u64::MAX; W]);
         for rule in rules {
-            let free = all & !self.compress(rule.mask());
+            let free = mask & !self.compress(rule.mask());
             let value = self.compress(rule.value());
             for_each_part(free, |part| matched[at(value | part)] = true);
         }
@@ -68,13 +68,13 @@ impl<const W: usize> Universe<W> {
     }
 }
 
-/// A point or cell as an index.
+/// Converts a point or cell to an index.
 #[inline]
 fn at(point: u32) -> usize {
     point as usize
 }
 
-/// Calls a function with each set of bits that `bits` has.
+/// Calls a function with each subset of `bits`.
 fn for_each_part(bits: u32, mut call: impl FnMut(u32)) {
     let mut part = 0u32;
     loop {
@@ -86,20 +86,20 @@ fn for_each_part(bits: u32, mut call: impl FnMut(u32)) {
     }
 }
 
-/// The mask of each point, or that there is none.
-const NONE: u8 = u8::MAX;
+/// Stands for the mask of a point without one.
+const NO_MASK: u8 = u8::MAX;
 
 /// A mask for each point that no rule matches.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
     masks: Vec<u32>,
-    /// By point: which of the masks.
+    /// The index of the mask, by point.
     choices: Vec<u8>,
     flows: usize,
 }
 
 impl Plan {
-    /// Plans at most `most` masks besides the one of all bits.
+    /// Plans at most `most` masks, not counting the mask of all bits.
     pub(super) fn new<const W: usize>(
         universe: &Universe<W>,
         rules: &[Term<W>],
@@ -108,24 +108,24 @@ impl Plan {
     ) -> Plan {
         let matched = universe.matched(rules);
         let mut planner = Planner::new(universe.bits.len(), &matched);
-        // The number after the last is that of the mask of all bits.
-        let most = most.min(usize::from(NONE) - 1);
-        let mut masks = planner.spread(most, rules.len());
+        // The index after the last mask is used for the mask of all bits.
+        let max_masks = most.min(usize::from(NO_MASK) - 1);
+        let mut masks = planner.spread(max_masks, rules.len());
         let mut cover = planner.cover(&masks);
-        planner.exchange(&mut masks, &mut cover, most, exchanges);
-        // Exact flows are of the mask of all bits; matched points have no choice here.
+        planner.exchange(&mut masks, &mut cover, max_masks, exchanges);
+        // Exact flows use the mask of all bits; matched points have no mask here.
         let mut choices = cover.choices;
-        let all = planner.all();
+        let mask_of_all = planner.all();
         if cover.exact > 0 {
             let exact = u8::try_from(masks.len()).expect("fewer than 255 masks");
             for &point in &planner.free {
                 let choice = &mut choices[at(point)];
-                if *choice == NONE {
+                if *choice == NO_MASK {
                     *choice = exact;
                 }
             }
         }
-        masks.push(all);
+        masks.push(mask_of_all);
         Plan {
             masks,
             choices,
@@ -133,35 +133,36 @@ impl Plan {
         }
     }
 
-    /// The masks, without the one of all bits.
+    /// Returns the masks without the mask of all bits.
     pub(super) fn masks(&self) -> &[u32] {
         &self.masks[..self.masks.len() - 1]
     }
 
-    /// The mask of a point; `None` if some rule matches it.
+    /// Returns the mask of a point, or `None` if some rule matches it.
     #[inline]
     pub(super) fn mask(&self, point: u32) -> Option<u32> {
         match self.choices[at(point)] {
-            NONE => None,
+            NO_MASK => None,
             choice => Some(self.masks[usize::from(choice)]),
         }
     }
 
-    /// Flows that hold all points that no rule matches.
+    /// Returns the number of flows that cover all points that no rule matches.
     pub(super) fn flows(&self) -> usize {
         self.flows
     }
 }
 
-/// Free cells that hold all points, except those that are left to exact flows.
+/// Free cells that hold all free points, except the points with exact flows.
 struct Cover {
-    /// By point.
+    /// The index of the mask, by point.
     choices: Vec<u8>,
     cells: usize,
     exact: usize,
-    /// By mask: how many flows its cells spare, against exact ones.
+    /// The number of flows that the cells of a mask save compared with exact flows, by
+    /// mask.
     spared: Vec<u32>,
-    /// By point: its share of the flow that it is in.
+    /// The point's share of its flow, by point.
     prices: Vec<f32>,
 }
 
@@ -171,17 +172,18 @@ impl Cover {
     }
 }
 
-/// Working memory of a search for masks.
+/// State of a search for masks.
 struct Planner {
     bits: usize,
-    /// Points that a rule matches, and the others.
+    /// Points that a rule matches, and points that no rule matches.
     matched: Vec<u32>,
     free: Vec<u32>,
-    /// By cell: when it was last seen to have a matched point, and a free one.
+    /// By cell, the value of `now` when it last had a matched point, and when it last had
+    /// a free point.
     taken: Vec<u32>,
     seen: Vec<u32>,
     now: u32,
-    /// By cell: the sum of its prices.
+    /// The sum of prices, by cell.
     sums: Vec<f32>,
     random: Random,
 }
@@ -202,7 +204,7 @@ impl Planner {
         }
     }
 
-    /// The mask of all bits.
+    /// Returns the mask of all bits.
     fn all(&self) -> u32 {
         (1 << self.bits) - 1
     }
@@ -215,41 +217,41 @@ impl Planner {
         }
     }
 
-    /// Step 1: masks whose free cells hold many points each.
+    /// Step 1: chooses masks whose free cells hold many points each.
     fn spread(&mut self, most: usize, rules: usize) -> Vec<u32> {
-        let mut left = self.free.clone();
+        let mut remaining = self.free.clone();
         let mut masks = Vec::new();
-        // As many points as there are for each rule, at first; a cell that holds one
-        // point is no better than an exact flow, in the end.
+        // The price of a cell starts at the number of points per rule. It ends at 1,
+        // since an exact flow is as good as a cell with one point.
         #[allow(clippy::cast_precision_loss)] // at most 2^16, and far fewer than 2^52
         let (first, steps) = (
-            (left.len() as f64 / rules.max(1) as f64).max(1.0),
+            (remaining.len() as f64 / rules.max(1) as f64).max(1.0),
             most.saturating_sub(1).max(1) as f64,
         );
         for step in (0..most).map(|step| f64::from(u32::try_from(step).unwrap_or(0))) {
-            if left.is_empty() {
+            if remaining.is_empty() {
                 break;
             }
             let price = first.powf(1.0 - step / steps);
             let mut best: (f64, u32) = (0.0, 0);
-            for _ in 0..SEARCHES {
-                let found = self.climb(|planner, mask| planner.gain(mask, &left, price));
-                if found.0 > best.0 {
-                    best = found;
+            for _ in 0..SEARCHES_PER_MASK {
+                let candidate = self.climb(|planner, mask| planner.gain(mask, &remaining, price));
+                if candidate.0 > best.0 {
+                    best = candidate;
                 }
             }
             if best.0 > 0.0 {
                 let mask = best.1;
                 self.take(mask);
                 let (taken, now) = (&self.taken, self.now);
-                left.retain(|&point| taken[at(point & mask)] == now);
+                remaining.retain(|&point| taken[at(point & mask)] == now);
                 masks.push(mask);
             }
         }
         masks
     }
 
-    /// Points that are left and that free cells of a mask would hold, less a price for
+    /// Returns the number of `left` points in free cells of a mask, minus a price for
     /// each of these cells.
     fn gain(&mut self, mask: u32, left: &[u32], price: f64) -> f64 {
         self.take(mask);
@@ -270,12 +272,12 @@ impl Planner {
         }
     }
 
-    /// The best mask that is found from the best of some random ones: a bit more or less,
-    /// or one for another, as long as the score rises.
+    /// Returns the best mask found by hill climbing. It starts from the best of some
+    /// random masks, and adds, removes or exchanges a bit while the score rises.
     fn climb(&mut self, mut score: impl FnMut(&mut Planner, u32) -> f64) -> (f64, u32) {
         let mut best = (f64::NEG_INFINITY, 0);
         for count in 1..=self.bits {
-            for _ in 0..STARTS {
+            for _ in 0..STARTS_PER_WEIGHT {
                 let mask = self.random.bits(count, self.bits);
                 let score = score(self, mask);
                 if score > best.0 {
@@ -307,10 +309,10 @@ impl Planner {
         }
     }
 
-    /// Step 2: the cell with the most points that are left, again and again.
+    /// Step 2: repeatedly chooses the free cell with the most points not yet held.
     fn cover(&mut self, masks: &[u32]) -> Cover {
         let size = self.sums.len();
-        // By mask and cell, points that are left; 0 where a cell is not free.
+        // Points not yet held, by mask and cell; 0 if the cell is not free.
         let mut counts: Vec<Vec<u32>> = Vec::new();
         let mut heap = BinaryHeap::new();
         for (number, &mask) in masks.iter().enumerate() {
@@ -329,14 +331,14 @@ impl Planner {
             counts.push(cells);
         }
         let mut chosen: Vec<(usize, u32)> = Vec::new();
-        // By point: how many of the chosen cells hold it, at most one of each mask.
+        // The number of chosen cells that hold the point, by point; at most one per mask.
         let mut held = vec![0u8; size];
         while let Some((count, number, cell)) = heap.pop() {
-            let left = counts[number][at(cell)];
-            if left < count {
-                // Other cells took some of its points since.
-                if left > 0 {
-                    heap.push((left, number, cell));
+            let remaining = counts[number][at(cell)];
+            if remaining < count {
+                // Some of its points are now held by cells chosen since.
+                if remaining > 0 {
+                    heap.push((remaining, number, cell));
                 }
                 continue;
             }
@@ -345,8 +347,8 @@ impl Planner {
                 let point = cell | part;
                 if held[at(point)] == 0 {
                     for (counts, mask) in counts.iter_mut().zip(masks) {
-                        let left = &mut counts[at(point & mask)];
-                        *left = left.saturating_sub(1);
+                        let remaining = &mut counts[at(point & mask)];
+                        *remaining = remaining.saturating_sub(1);
                     }
                 }
                 held[at(point)] += 1;
@@ -356,16 +358,18 @@ impl Planner {
         self.priced(masks, &chosen)
     }
 
-    /// Drops cells all of whose points other chosen cells hold, those with the fewest
-    /// points first: the last ones are chosen for a point of their own, the earlier ones
-    /// may be needless since.
+    /// Drops cells whose points are all held by other chosen cells, starting with the
+    /// smallest cells. When a cell was chosen it held a point of its own, but later cells
+    /// may hold that point too.
     fn without_spare(&self, masks: &[u32], chosen: &mut Vec<(usize, u32)>, held: &mut [u8]) {
         let mut spare = vec![false; chosen.len()];
         for (place, &(number, cell)) in chosen.iter().enumerate().rev() {
             let open = self.all() & !masks[number];
-            let mut least = u8::MAX;
-            for_each_part(open, |part| least = least.min(held[at(cell | part)]));
-            if least > 1 {
+            let mut min_cells = u8::MAX;
+            for_each_part(open, |part| {
+                min_cells = min_cells.min(held[at(cell | part)])
+            });
+            if min_cells > 1 {
                 spare[place] = true;
                 for_each_part(open, |part| held[at(cell | part)] -= 1);
             }
@@ -374,11 +378,11 @@ impl Planner {
         chosen.retain(|_| spare.next() == Some(false));
     }
 
-    /// Gives every point to the first chosen cell that holds it.
+    /// Assigns every point to the first chosen cell that holds it.
     fn priced(&self, masks: &[u32], chosen: &[(usize, u32)]) -> Cover {
         let size = self.sums.len();
         let mut cover = Cover {
-            choices: vec![NONE; size],
+            choices: vec![NO_MASK; size],
             cells: chosen.len(),
             exact: self.free.len(),
             spared: vec![0; masks.len()],
@@ -389,7 +393,7 @@ impl Planner {
             points.clear();
             for_each_part(self.all() & !masks[number], |part| {
                 let point = at(cell | part);
-                if cover.choices[point] == NONE {
+                if cover.choices[point] == NO_MASK {
                     points.push(point);
                 }
             });
@@ -406,8 +410,8 @@ impl Planner {
         cover
     }
 
-    /// Step 3: masks that spare few flows give their places to others, as long as flows
-    /// become fewer.
+    /// Step 3: replaces masks that save few flows, and keeps a change if the number of
+    /// flows falls.
     fn exchange(&mut self, masks: &mut Vec<u32>, cover: &mut Cover, most: usize, exchanges: usize) {
         let mut refused = 0;
         for _ in 0..exchanges {
@@ -438,8 +442,8 @@ impl Planner {
         }
     }
 
-    /// Flows that a mask would spare: of each free cell the prices of its points, less
-    /// the flow that it is itself, where that is more than nothing.
+    /// Returns the number of flows that a mask would save: for each free cell the sum of
+    /// its points' prices minus 1, if positive.
     fn value(&mut self, mask: u32, prices: &[f32]) -> f64 {
         self.take(mask);
         for &point in &self.free {
@@ -458,11 +462,11 @@ impl Planner {
     }
 }
 
-/// Random numbers: the same for the same rules.
+/// Random numbers, the same for the same rules.
 struct Random(u64);
 
 impl Random {
-    /// SplitMix64.
+    /// Returns the next number of SplitMix64.
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut bits = self.0;
@@ -471,7 +475,7 @@ impl Random {
         bits ^ bits >> 31
     }
 
-    /// A mask of so many bits among the lowest `all`.
+    /// Returns a mask of `count` bits among the lowest `all`.
     fn bits(&mut self, count: usize, all: usize) -> u32 {
         let mut mask = 0u32;
         while (mask.count_ones() as usize) < count {

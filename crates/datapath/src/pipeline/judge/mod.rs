@@ -1,112 +1,116 @@
-//! Which caches are asked: those with which packets take the least time, as measured.
+//! The cache selector: chooses which caches to use, by measured time per packet.
 //!
 //! # Idea
-//! What a cache brings depends on the pipeline, the packets and the processor's own
-//! caches, so nothing is assumed about it: now and then, in a *round*, some vectors pass
-//! the tables without caches, some with the caches of the present choice, and some with
-//! those of another one, and all of these are timed. Between rounds nothing is timed.
+//! The gain from a cache depends on the pipeline, the packets and the CPU caches, so
+//! nothing is assumed about it. Now and then, in a *round*, some vectors are processed
+//! without caches, some with the caches of the present choice, and some with the caches of
+//! another choice. All of these vectors are timed. Between rounds nothing is timed.
 //!
 //! ```text
-//! rest ─▶ present: time ─▶ none: settle, time ─▶ another: learn, settle, time ─▶ rest
+//! pause ─▶ present: time ─▶ none: settle, time ─▶ another: learn, settle, time ─▶ pause
 //! growing:  present: learn, time ─▶ none: settle, time ─▶ present: …
 //! ```
-//! A round costs what its vectors took longer than those of the best choice. The rest
-//! after it is so long that rounds take [`EXPLORING`] of the time.
+//! The cost of a round is the time of its vectors minus their time with the best choice.
+//! The pause after a round is so long that rounds take [`MAX_EXPLORING_SHARE`] of the
+//! time.
 //!
 //! # Learning
-//! To watch a packet in the tables costs as much as many lookups. The time for it comes
-//! from what caches have saved ([`REINVESTED`]), and a small share of all time
-//! ([`WATCHING`]). Caches that know too little to pay yet are given time to *grow*: at the
-//! start, and where two things are measured: flows that they do not know come again, and
-//! a packet that they know saves much. If that was without effect they wait twice as long
-//! before it is tried again.
+//! Recording a packet in the tables costs as much as tens of lookups. The time for it comes
+//! from the time that caches have saved ([`REINVESTED_SHARE`]), and from a small share of
+//! all time ([`LEARNING_SHARE`]). Caches that hold too few flows to pay may *grow*: at the
+//! start, and when the measured times show that packets would be much faster if every
+//! packet hit. After a growth phase without effect, the selector waits twice as long
+//! before the next one.
 //!
 //! # The clock
-//! It is the caller's. Without one nothing is judged: every cache is asked about every
-//! packet, which is what tests want.
+//! The caller provides the clock. Without a clock nothing is timed, and every packet is
+//! looked up in all caches. Tests need this.
 
 use std::time::Duration;
 
 use super::cache_settings::Clock;
 
 /// The share of all time that rounds may cost.
-const EXPLORING: f64 = 0.0075;
+const MAX_EXPLORING_SHARE: f64 = 0.0075;
 
-/// The share of the time without caches that may be spent on watching packets, whether
-/// caches pay or not.
-const WATCHING: f64 = 0.005;
+/// The share of the time without caches that recording packets may always cost, even if
+/// caches do not pay.
+const LEARNING_SHARE: f64 = 0.005;
 
-/// The share of what caches have saved that may be spent on watching packets besides.
-const REINVESTED: f64 = 0.5;
+/// The share of the time saved by caches that recording packets may cost in addition.
+const REINVESTED_SHARE: f64 = 0.5;
 
-/// The share of the time without caches that caches which grow may spend on watching.
-const GROWING: f64 = 0.5;
+/// The share of the time without caches that recording packets may cost while caches grow.
+const GROWING_LEARNING_SHARE: f64 = 0.5;
 
-/// Caches may grow if packets would take less than this share of the time that they take
-/// now, and of that without caches, once all of them are known.
-const PROMISING: f64 = 0.9;
+/// Caches may grow if the predicted time per packet with hits only is below this share of
+/// the present time and of the time without caches.
+const PROMISING_RATIO: f64 = 0.9;
 
-/// Caches that grow go on while at least this share of the packets that were not known is
-/// known after one more round.
-const RISING: f64 = 0.06;
+/// Caches continue to grow while each round turns at least this share of the misses into
+/// hits.
+const MIN_GAIN_SHARE: f64 = 0.06;
 
-/// Caches that have paid grow if changes have made them doubt more than this share of the
-/// packets.
-const STALE: f64 = 0.05;
+/// Caches that have paid grow if changes have made the megaflows of more than this share
+/// of the packets stale.
+const MAX_STALE_SHARE: f64 = 0.05;
 
-/// Where fewer of the unknown packets than this share are of flows that were seen a moment
-/// ago, caches that grow watch any: many flows may have few megaflows.
-const RECURRING: f64 = 0.25;
+/// If the share of misses whose flows were seen recently is below this limit, growing
+/// caches record packets of any flow: many flows may share few megaflows.
+const MIN_RECURRING_SHARE: f64 = 0.25;
 
-/// Another choice is made if packets take less than this share of the present one's time.
-const BETTER: f64 = 0.98;
+/// The selector switches to another choice if its time per packet is below this share of
+/// the present choice's time.
+const BETTER_RATIO: f64 = 0.98;
 
-/// A ratio that differs by this share from what it was is not due to noise.
-const CHANGED: f64 = 0.25;
+/// A ratio that differs from the previous ratio by less than this share is noise.
+const MAX_NOISE_SHARE: f64 = 0.25;
 
-/// The most time that may be left over for watching, in nanoseconds.
-const CREDIT: f64 = 1e7;
+/// The maximum of saved-up time for recording packets, in nanoseconds.
+const MAX_CREDIT_NS: f64 = 1e7;
 
-/// Vectors that are timed, and packets in them, at least.
-const TIMED: usize = 32;
-const TIMED_PACKETS: u64 = 4096;
+/// Minimum number of vectors and packets that are timed in a segment.
+const MIN_TIMED_VECTORS: usize = 32;
+const MIN_TIMED_PACKETS: u64 = 4096;
 
-/// The most vectors that are timed, however few packets they have.
-const MOST_TIMED: usize = 1024;
+/// Maximum number of vectors that are timed, even if they have few packets.
+const MAX_TIMED_VECTORS: usize = 1024;
 
-/// Packets of a choice before it is timed, so that its memory is near.
-const SETTLE: u64 = 12_288;
+/// Packets that a choice processes before it is timed, to load its memory into the CPU
+/// caches.
+const SETTLE_PACKETS: u64 = 12_288;
 
-/// The same where choices differ so much that it does not matter.
-const SHORT_SETTLE: u64 = 2048;
+/// The number for choices whose times differ so much that CPU caches do not matter.
+const SHORT_SETTLE_PACKETS: u64 = 2048;
 
-/// Shares of the time without caches, from and to, between which it does.
-const CLOSE: std::ops::Range<f64> = 0.8..1.25;
+/// If the time of a choice, as a share of the time without caches, is in this range, CPU
+/// caches matter.
+const CLOSE_RATIOS: std::ops::Range<f64> = 0.8..1.25;
 
-/// Packets of another choice, of which some are watched first.
-const LEARN: u64 = 16_384;
+/// Packets of the learning segment of another choice, before that choice is timed.
+const LEARN_PACKETS: u64 = 16_384;
 
-/// Packets that are watched there, and a vector's more at most.
-const LEARNED: u64 = 128;
+/// Packets recorded in that segment. The last vector may exceed the number.
+const MAX_RECORDED_PACKETS: u64 = 128;
 
-/// Packets between rounds, at least and at most.
-const LEAST_REST: u64 = 32_768;
-const MOST_REST: u64 = 8_388_608;
+/// Minimum and maximum number of packets between rounds.
+const MIN_PAUSE_PACKETS: u64 = 32_768;
+const MAX_PAUSE_PACKETS: u64 = 8_388_608;
 
-/// Packets of a round in which caches grow.
-const GROW: u64 = 131_072;
+/// Packets of the learning segment while caches grow.
+const GROWTH_PACKETS: u64 = 131_072;
 
-/// Rounds for which caches may grow without paying.
-const GROWTH: u32 = 12;
+/// Maximum number of rounds of growth while caches do not pay.
+const GROWTH_ROUNDS: u32 = 12;
 
-/// Rounds after which they stop where they would not pay even if they knew more, or do
-/// not come to know more.
-const GROWTH_TRIED: u32 = 3;
+/// Minimum number of rounds before growing ends because caches would not pay even with
+/// hits only, or because their hits do not increase.
+const MIN_GROWTH_ROUNDS: u32 = 3;
 
-/// Rounds until they may grow again after that was without effect: the first time, and
-/// at most.
-const FIRST_GROWTH_REST: u32 = 16;
-const MOST_GROWTH_REST: u32 = 512;
+/// Rounds until the next growth phase, after a phase without effect: the first number and
+/// the maximum. Each phase without effect doubles the number.
+const FIRST_GROWTH_PAUSE_ROUNDS: u32 = 16;
+const MAX_GROWTH_PAUSE_ROUNDS: u32 = 512;
 
 /// The levels of caches that packets are looked up in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,72 +119,71 @@ pub(super) struct Levels {
     pub(super) megaflows: bool,
 }
 
-/// What is to be done with a vector.
+/// The instructions of the selector for a vector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Turn {
     pub(super) levels: Levels,
-    /// Whether it is noted which flows were seen.
+    /// True if the vector's flows are marked as seen.
     pub(super) notes_flows: bool,
-    /// Whether packets may be watched.
+    /// True if packets may be recorded.
     pub(super) may_watch: bool,
-    /// Whether these may be of any flow, and not only of those that come again.
+    /// True if packets of any flow may be recorded, not only of flows seen recently.
     pub(super) of_any_flow: bool,
 }
 
-/// What was done with a vector.
+/// The result of processing a vector.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Outcome {
     pub(super) packets: usize,
-    /// Packets whose paths were known.
+    /// Packets that hit a cache.
     pub(super) known: usize,
-    /// Of the others, those whose flows were seen a moment ago, where that is noted.
+    /// Misses whose flows were seen recently; `None` if flows were not marked.
     pub(super) seen: Option<usize>,
-    /// Packets whose megaflows may be wrong.
+    /// Packets whose megaflows are stale.
     pub(super) stale: usize,
-    /// Packets that were watched for these: what they cost is what changes cost.
+    /// Packets recorded to renew stale megaflows. Their time is a cost of changes.
     pub(super) renewed: usize,
-    /// Others that were watched.
+    /// Other packets that were recorded.
     pub(super) watched: usize,
-    /// Parts of the time that it took, if it was timed.
+    /// Parts of the vector's time, if it was timed.
     pub(super) took: Parts,
 }
 
-/// Parts of the time that a vector took: the rest of it is for packets that are not known
-/// at once, in megaflows behind a cache of single flows and in the tables.
+/// Parts of a vector's time. The remaining time is for packets that miss the first cache:
+/// for megaflows behind a cache of single flows, and for the tables.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Parts {
-    /// To follow changes.
+    /// Time to apply changes to the caches.
     pub(super) upkeep: Duration,
-    /// To ask the first of the caches.
+    /// Time of the lookup in the first cache.
     pub(super) asking: Duration,
-    /// To carry out what is done with packets that are known.
+    /// Time to process the packets that hit.
     pub(super) known: Duration,
 }
 
-/// Levels that may be asked, and what is known of it.
+/// Levels that may be used, and their measurements.
 #[derive(Clone, Debug)]
 struct Choice {
     levels: Levels,
-    /// Nanoseconds for each packet when it was timed last.
+    /// Nanoseconds per packet in the latest timing.
     cost: f64,
-    /// The share of packets that were known then, and of those whose megaflows might be
-    /// wrong.
+    /// The shares of packets that hit then, and of packets with stale megaflows.
     known: f64,
     stale: f64,
-    /// What each packet took in the first cache, each that was known to be carried out,
-    /// and each of the others besides, in nanoseconds.
+    /// Nanoseconds of the lookup in the first cache per packet, of the processing of a hit,
+    /// and of the processing of a miss.
     asking: f64,
     carrying: f64,
     unknown: f64,
-    /// Its cost in shares of that without caches; `None` if it was not timed yet.
+    /// `cost` divided by the cost without caches; `None` if not timed yet.
     ratio: Option<f64>,
-    /// Of the packets that are not known, the share whose flows were seen a moment ago.
+    /// The share of misses whose flows were seen recently.
     seen: f64,
-    /// The round in which it was timed last as another than the present one.
+    /// The latest round that timed this choice while another choice was present.
     timed_in: u32,
 }
 
-/// What vectors of a round are for.
+/// The purpose of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Purpose {
     Learn,
@@ -188,36 +191,36 @@ enum Purpose {
     Time,
 }
 
-/// Vectors of a round.
+/// Consecutive vectors of a round with one choice and one purpose.
 #[derive(Clone, Copy, Debug)]
 struct Segment {
     choice: usize,
     purpose: Purpose,
-    /// At most, where it is not timed.
+    /// The segment ends after this number of packets, unless it is timed.
     packets: u64,
 }
 
-/// The most segments of a round: the present choice, none and another one.
-const SEGMENTS: usize = 6;
+/// The maximum number of segments in a round.
+const MAX_SEGMENTS: usize = 6;
 
-/// What has been counted of a segment.
+/// The counts of a segment.
 #[derive(Clone, Debug, Default)]
 struct Count {
-    /// Vectors, where it is timed.
+    /// The vectors of a timed segment.
     vectors: Vec<Vector>,
-    /// The sum of them, where it is not.
+    /// The sum over the vectors of other segments.
     all: Vector,
-    /// Nanoseconds of following changes, which are not in these.
+    /// Nanoseconds to apply changes, not included in the vectors' times.
     upkeep: f64,
     packets: u64,
     known: u64,
     stale: u64,
-    /// Packets that were watched, and those of them that megaflows knew once.
+    /// Recorded packets, and how many of them renewed stale megaflows.
     watched: u64,
     renewed: u64,
 }
 
-/// What a vector took, in nanoseconds.
+/// Times of a vector, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default)]
 struct Vector {
     packets: f64,
@@ -226,41 +229,41 @@ struct Vector {
     known: f64,
 }
 
-/// What a round took so far.
+/// The time and packets of a round so far.
 #[derive(Clone, Copy, Debug, Default)]
 struct Spent {
     nanoseconds: f64,
     packets: f64,
 }
 
-/// What a learning segment took.
+/// The measurements of a learning segment.
 #[derive(Clone, Copy, Debug)]
 struct Learned {
     choice: usize,
-    /// Nanoseconds that packets took that were not known at once, and how many these were.
+    /// Nanoseconds for packets that missed the first cache, and the number of misses.
     nanoseconds: f64,
     packets: f64,
     watched: f64,
 }
 
-/// Decides which caches are asked.
+/// The cache selector.
 #[derive(Clone, Debug)]
 pub(super) struct Judge {
     clock: Option<Clock>,
-    /// The first is to ask none.
+    /// The first choice uses no caches.
     choices: Vec<Choice>,
     present: usize,
-    /// Rounds for which the present choice need not pay yet.
+    /// Remaining rounds of growth while caches do not pay.
     growth: u32,
-    /// The share of packets that were not known after the last of them.
+    /// The share of misses after the latest round of growth.
     unknown: f64,
-    /// Whether they have paid since they grew last because of changes.
+    /// True if caches have paid since they last grew because of changes.
     have_paid: bool,
-    /// Rounds until that may be so again, and those after that if it is without effect.
+    /// Rounds until the next growth phase; rounds after that phase if it has no effect.
     until_growth: u32,
     growth_rest: u32,
     rounds: u32,
-    /// Packets until the next round; 0 in a round.
+    /// Remaining packets until the next round; 0 in a round.
     rest: u64,
     round: Vec<Segment>,
     at: usize,
@@ -268,14 +271,14 @@ pub(super) struct Judge {
     spent: Spent,
     learned: Option<Learned>,
     begun: Duration,
-    /// Time that may be spent on watching packets, in nanoseconds.
+    /// Nanoseconds that recording packets may still cost.
     credit: f64,
-    /// What it takes to watch a packet, in nanoseconds.
+    /// Nanoseconds to record a packet.
     watch: f64,
 }
 
 impl Judge {
-    /// For the levels that there are.
+    /// Returns a selector for the levels that the worker has.
     pub(super) fn new(levels: Levels, clock: Option<Clock>) -> Judge {
         let none = Levels {
             microflows: false,
@@ -310,23 +313,23 @@ impl Judge {
             clock,
             choices,
             present: 1,
-            growth: GROWTH,
+            growth: GROWTH_ROUNDS,
             unknown: 1.0,
             have_paid: false,
             until_growth: 0,
-            growth_rest: FIRST_GROWTH_REST,
+            growth_rest: FIRST_GROWTH_PAUSE_ROUNDS,
             rounds: 0,
             rest: 0,
-            round: Vec::with_capacity(SEGMENTS),
+            round: Vec::with_capacity(MAX_SEGMENTS),
             at: 0,
             count: Count {
-                vectors: Vec::with_capacity(MOST_TIMED),
+                vectors: Vec::with_capacity(MAX_TIMED_VECTORS),
                 ..Count::default()
             },
             spent: Spent::default(),
             learned: None,
             begun: Duration::ZERO,
-            credit: CREDIT,
+            credit: MAX_CREDIT_NS,
             watch: 2500.0,
         }
     }
@@ -335,7 +338,7 @@ impl Judge {
         self.growth > 0
     }
 
-    /// What a packet takes without caches, in nanoseconds: very long before it was measured.
+    /// Returns the nanoseconds per packet without caches; 1e9 before the first timing.
     pub(super) fn without_caches(&self) -> f64 {
         match self.choices[0].cost {
             0.0 => 1e9,
@@ -343,7 +346,7 @@ impl Judge {
         }
     }
 
-    /// What is to be done with the next vector.
+    /// Returns the instructions for the next vector.
     pub(super) fn begin(&mut self) -> Turn {
         let Some(clock) = self.clock else {
             return Turn {
@@ -370,25 +373,25 @@ impl Judge {
         let learns = segment.purpose == Purpose::Learn;
         let may_watch = match segment.choice == self.present {
             true => self.credit > 0.0,
-            false => self.count.watched - self.count.renewed < LEARNED,
+            false => self.count.watched - self.count.renewed < MAX_RECORDED_PACKETS,
         };
         Turn {
             levels: self.choices[segment.choice].levels,
             notes_flows: learns,
             may_watch: learns && may_watch,
-            // The first round tells which flows come again.
-            of_any_flow: (1..GROWTH).contains(&self.growth)
-                && self.choices[segment.choice].seen < RECURRING,
+            // The first round measures how many flows recur.
+            of_any_flow: (1..GROWTH_ROUNDS).contains(&self.growth)
+                && self.choices[segment.choice].seen < MIN_RECURRING_SHARE,
         }
     }
 
-    /// The time, in a vector that is timed.
+    /// Returns the time if the vector is in a round, else `None`.
     pub(super) fn time(&self) -> Option<Duration> {
         let clock = self.clock.filter(|_| self.rest == 0)?;
         Some(clock())
     }
 
-    /// What was done with it.
+    /// Receives the result of the vector.
     pub(super) fn end(&mut self, outcome: Outcome) {
         let Some(clock) = self.clock else { return };
         if outcome.packets == 0 {
@@ -402,7 +405,7 @@ impl Judge {
             }
             return;
         }
-        // Changes come many at once: what they take is not that of an interruption.
+        // Many changes may arrive together. Their time must not count as an interruption.
         let Parts {
             upkeep,
             asking,
@@ -432,7 +435,8 @@ impl Judge {
             Purpose::Time => {
                 count.vectors.push(vector);
                 let vectors = count.vectors.len();
-                vectors >= TIMED && count.packets >= TIMED_PACKETS || vectors >= MOST_TIMED
+                vectors >= MIN_TIMED_VECTORS && count.packets >= MIN_TIMED_PACKETS
+                    || vectors >= MAX_TIMED_VECTORS
             }
             Purpose::Learn | Purpose::Settle => {
                 count.all.add(&vector, 1.0);
@@ -444,22 +448,22 @@ impl Judge {
         }
     }
 
-    /// Income and expenses of a vector between rounds.
+    /// Updates the credit with the income and expense of a vector.
     #[allow(clippy::cast_precision_loss)] // numbers of packets
     fn account(&mut self, outcome: Outcome) {
         let (packets, known) = (outcome.packets as f64, outcome.known as f64);
         let none = self.choices[0].cost;
         let share = match self.is_growing() {
-            true => GROWING,
-            false => WATCHING,
+            true => GROWING_LEARNING_SHARE,
+            false => LEARNING_SHARE,
         };
         let Choice {
             asking, carrying, ..
         } = self.choices[self.present];
         let saved = (known * (none - carrying) - packets * asking).max(0.0);
-        let income = packets * none * share + saved * REINVESTED;
+        let income = packets * none * share + saved * REINVESTED_SHARE;
         let expense = outcome.watched as f64 * self.watch;
-        self.credit = (self.credit + income - expense).min(CREDIT);
+        self.credit = (self.credit + income - expense).min(MAX_CREDIT_NS);
     }
 
     fn note_seen(&mut self, choice: usize, outcome: Outcome) {
@@ -478,22 +482,22 @@ impl Judge {
     fn plan(&mut self) {
         (self.at, self.spent, self.learned) = (0, Spent::default(), None);
         let is_growing = self.is_growing();
-        // Where choices differ much it does not matter what memory is near.
+        // If times differ much, the contents of CPU caches do not matter.
         let settle = |number: usize| {
             let ratio = self.choices[number].ratio;
-            match ratio.is_none_or(|ratio| CLOSE.contains(&ratio)) {
-                true => SETTLE,
-                false => SHORT_SETTLE,
+            match ratio.is_none_or(|ratio| CLOSE_RATIOS.contains(&ratio)) {
+                true => SETTLE_PACKETS,
+                false => SHORT_SETTLE_PACKETS,
             }
         };
-        // Every second time the best, else one after the other.
-        let others = (1..self.choices.len()).filter(|&other| other != self.present);
-        let ratio = |other: &usize| self.choices[*other].ratio.unwrap_or(0.0);
-        let other = match self.rounds.is_multiple_of(2) {
-            true => others.min_by(|one, other| ratio(one).total_cmp(&ratio(other))),
-            false => others.min_by_key(|&other| self.choices[other].timed_in),
+        // Alternates between the best and the least recently timed alternative.
+        let alternatives = (1..self.choices.len()).filter(|&choice| choice != self.present);
+        let ratio = |choice: &usize| self.choices[*choice].ratio.unwrap_or(0.0);
+        let alternative = match self.rounds.is_multiple_of(2) {
+            true => alternatives.min_by(|one, other| ratio(one).total_cmp(&ratio(other))),
+            false => alternatives.min_by_key(|&choice| self.choices[choice].timed_in),
         };
-        let other = other.filter(|_| !is_growing);
+        let alternative = alternative.filter(|_| !is_growing);
         let mut add = |choice, purpose, packets| {
             self.round.push(Segment {
                 choice,
@@ -502,23 +506,23 @@ impl Judge {
             });
         };
         if is_growing {
-            add(self.present, Purpose::Learn, GROW);
+            add(self.present, Purpose::Learn, GROWTH_PACKETS);
         }
-        // The present one before none: its memory is near.
+        // The present choice comes first: its memory is already in the CPU caches.
         add(self.present, Purpose::Time, 0);
         if self.present != 0 {
             add(0, Purpose::Settle, settle(self.present));
             add(0, Purpose::Time, 0);
         }
-        if let Some(other) = other {
-            add(other, Purpose::Learn, LEARN);
-            add(other, Purpose::Settle, settle(other));
-            add(other, Purpose::Time, 0);
-            self.choices[other].timed_in = self.rounds;
+        if let Some(alternative) = alternative {
+            add(alternative, Purpose::Learn, LEARN_PACKETS);
+            add(alternative, Purpose::Settle, settle(alternative));
+            add(alternative, Purpose::Time, 0);
+            self.choices[alternative].timed_in = self.rounds;
         }
     }
 
-    /// The vectors of a segment are over.
+    /// Records the measurements of a segment whose vectors are done.
     #[allow(clippy::cast_precision_loss)] // numbers of packets
     fn end_segment(&mut self, segment: Segment) {
         let taken = match segment.purpose {
@@ -528,7 +532,7 @@ impl Judge {
         let packets = self.count.packets as f64;
         let (known, watched) = (self.count.known as f64, self.count.watched as f64);
         let nanoseconds = taken.all + self.count.upkeep;
-        let rest = (taken.all - taken.asking - taken.known).max(0.0);
+        let miss_time = (taken.all - taken.asking - taken.known).max(0.0);
         let renewing = self.count.renewed as f64 * self.watch;
         self.spent.nanoseconds += nanoseconds;
         self.spent.packets += packets;
@@ -540,12 +544,12 @@ impl Judge {
                 choice.stale = self.count.stale as f64 / packets;
                 choice.asking = (taken.asking + self.count.upkeep) / packets;
                 choice.carrying = taken.known / known.max(1.0);
-                choice.unknown = (rest - renewing).max(0.0) / (packets - known).max(1.0);
+                choice.unknown = (miss_time - renewing).max(0.0) / (packets - known).max(1.0);
             }
             Purpose::Learn => {
                 self.learned = Some(Learned {
                     choice: segment.choice,
-                    nanoseconds: rest,
+                    nanoseconds: miss_time,
                     packets: packets - known,
                     watched,
                 });
@@ -563,7 +567,7 @@ impl Judge {
         }
     }
 
-    /// Chooses.
+    /// Records the ratios of a round, chooses, and sets the pause until the next round.
     #[allow(clippy::cast_precision_loss)] // numbers of packets
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // bounded
     fn end_round(&mut self) {
@@ -572,12 +576,12 @@ impl Judge {
         for segment in self.round.drain(..) {
             timed[segment.choice] |= segment.purpose == Purpose::Time;
         }
-        let others = self.choices.iter_mut().zip(timed).skip(1);
-        for (choice, _) in others.filter(|(_, is_timed)| *is_timed) {
+        let caches = self.choices.iter_mut().zip(timed).skip(1);
+        for (choice, _) in caches.filter(|(_, is_timed)| *is_timed) {
             let ratio = choice.cost / none;
-            // Noise is evened out, but what is quite another is due to other packets.
+            // Averages noise out. A large difference is due to different traffic.
             let old = choice.ratio.unwrap_or(ratio);
-            choice.ratio = Some(match (ratio / old - 1.0).abs() < CHANGED {
+            choice.ratio = Some(match (ratio / old - 1.0).abs() < MAX_NOISE_SHARE {
                 true => f64::midpoint(old, ratio),
                 false => ratio,
             });
@@ -595,46 +599,46 @@ impl Judge {
             packets,
         } = self.spent;
         let cost = (nanoseconds - packets * present.min(none)).max(0.0);
-        let rest = cost / EXPLORING / present;
+        let pause = cost / MAX_EXPLORING_SHARE / present;
         self.rest = match self.is_growing() {
             true => 0,
-            false => (rest as u64).clamp(LEAST_REST, MOST_REST),
+            false => (pause as u64).clamp(MIN_PAUSE_PACKETS, MAX_PAUSE_PACKETS),
         };
     }
 
-    /// Chooses the fastest of what was timed; or what may become the fastest.
+    /// Chooses the fastest choice, or a choice that may become the fastest.
     fn choose(&mut self, timed: [bool; 4]) {
         let best = self.best();
-        let pays = best != 0 && self.ratio(best) < BETTER;
+        let pays = best != 0 && self.ratio(best) < BETTER_RATIO;
         if self.is_outdated(pays) {
-            (self.growth, self.unknown) = (GROWTH, 1.0);
+            (self.growth, self.unknown) = (GROWTH_ROUNDS, 1.0);
         } else if self.is_growing() {
             self.grow(pays);
         }
         let present = self.ratio(self.present);
-        if pays && (self.ratio(best) < present * BETTER || self.present == 0) {
+        if pays && (self.ratio(best) < present * BETTER_RATIO || self.present == 0) {
             self.present = best;
-        } else if present * BETTER > 1.0 && self.growth == 0 {
+        } else if present * BETTER_RATIO > 1.0 && self.growth == 0 {
             self.present = 0;
         }
         self.until_growth = self.until_growth.saturating_sub(1);
         let none = self.choices[0].cost;
         let mut caches = (1..self.choices.len()).filter(|&number| timed[number]);
-        let least = self.choices[self.present].cost.min(none) * PROMISING;
-        let promises = caches.any(|number| self.all_known(number) < least);
+        let max_cost = self.choices[self.present].cost.min(none) * PROMISING_RATIO;
+        let promises = caches.any(|number| self.all_known(number) < max_cost);
         if promises && self.until_growth == 0 && self.growth == 0 {
-            (self.growth, self.unknown) = (GROWTH, 1.0);
+            (self.growth, self.unknown) = (GROWTH_ROUNDS, 1.0);
         }
         if self.growth > 0 {
-            // What one level has learned helps the other.
+            // Uses both levels, since each level profits from paths that the other learned.
             self.present = 1;
         }
     }
 
-    /// The choice with which packets take the least time.
+    /// Returns the choice with the least time per packet.
     fn best(&self) -> usize {
-        let all = 0..self.choices.len();
-        let best = all.min_by(|&one, &other| self.ratio(one).total_cmp(&self.ratio(other)));
+        let choices = 0..self.choices.len();
+        let best = choices.min_by(|&one, &other| self.ratio(one).total_cmp(&self.ratio(other)));
         best.unwrap_or(0)
     }
 
@@ -642,60 +646,60 @@ impl Judge {
         self.choices[choice].ratio.unwrap_or(f64::INFINITY)
     }
 
-    /// Whether changes have made caches that pay doubt much of what they knew. Where they
-    /// pay no more until that is so again they are not worth growing.
+    /// Returns true if changes have made many megaflows stale, in caches that have paid
+    /// since the previous true result. Other caches are not worth growing.
     fn is_outdated(&mut self, pays: bool) -> bool {
-        let is_outdated = self.present != 0 && self.choices[self.present].stale > STALE;
+        let is_outdated = self.present != 0 && self.choices[self.present].stale > MAX_STALE_SHARE;
         let is_worth_it = is_outdated && self.have_paid;
         self.have_paid = !is_worth_it && (self.have_paid || pays && !is_outdated);
         is_worth_it
     }
 
-    /// A round is over in which caches grow: whether they go on.
+    /// Decides after a round of growth whether caches continue to grow.
     fn grow(&mut self, pays: bool) {
         let none = self.choices[0].cost;
         self.growth -= 1;
         let before = self.unknown;
         self.unknown = 1.0 - self.choices[1].known;
-        let rises = before - self.unknown >= RISING * before;
-        let least = self.all_known(1);
-        let is_tried = self.growth + GROWTH_TRIED <= GROWTH;
-        if pays && least > self.choices[1].cost * PROMISING {
+        let rises = before - self.unknown >= MIN_GAIN_SHARE * before;
+        let hit_cost = self.all_known(1);
+        let is_tried = self.growth + MIN_GROWTH_ROUNDS <= GROWTH_ROUNDS;
+        if pays && hit_cost > self.choices[1].cost * PROMISING_RATIO {
             self.growth = 0;
-        } else if self.growth == 0 || is_tried && (!rises || least > none * PROMISING) {
+        } else if self.growth == 0 || is_tried && (!rises || hit_cost > none * PROMISING_RATIO) {
             self.growth = 0;
             self.until_growth = self.growth_rest;
-            self.growth_rest = (self.growth_rest * 2).min(MOST_GROWTH_REST);
+            self.growth_rest = (self.growth_rest * 2).min(MAX_GROWTH_PAUSE_ROUNDS);
         }
     }
 
-    /// What a packet would take, in nanoseconds, if all of them were known.
+    /// Returns the nanoseconds per packet if every packet hit.
     fn all_known(&self, choice: usize) -> f64 {
         self.choices[choice].asking + self.choices[choice].carrying
     }
 }
 
 impl Vector {
-    /// One that counts as a share of itself.
-    fn add(&mut self, other: &Vector, share: f64) {
-        self.packets += other.packets;
-        self.all += other.all * share;
-        self.asking += other.asking * share;
-        self.known += other.known * share;
+    /// Adds a vector's packets, and its times multiplied by `share`.
+    fn add(&mut self, vector: &Vector, share: f64) {
+        self.packets += vector.packets;
+        self.all += vector.all * share;
+        self.asking += vector.asking * share;
+        self.known += vector.known * share;
     }
 }
 
 impl Count {
-    /// Nanoseconds of all vectors. What took far longer for each packet than most was
-    /// interrupted, and counts as little as these.
+    /// Returns the sum of all vectors' times. A vector with more than four times the median
+    /// time per packet was interrupted; its time is reduced to that limit.
     fn taken(&mut self) -> Vector {
         let each = |vector: &Vector| vector.all / vector.packets;
         self.vectors
             .sort_unstable_by(|one, other| each(one).total_cmp(&each(other)));
-        let most = each(&self.vectors[self.vectors.len() / 2]) * 4.0;
+        let max_time = each(&self.vectors[self.vectors.len() / 2]) * 4.0;
         let mut sum = Vector::default();
         for vector in &self.vectors {
-            sum.add(vector, (most / each(vector)).min(1.0));
+            sum.add(vector, (max_time / each(vector)).min(1.0));
         }
         sum
     }

@@ -1,4 +1,4 @@
-//! Judges of datapaths of which it is known what everything takes.
+//! Tests of the cache selector with model datapaths.
 
 use std::cell::Cell;
 
@@ -18,21 +18,21 @@ const BOTH: Levels = Levels {
     megaflows: true,
 };
 
-/// A datapath of which it is known what everything takes, in nanoseconds.
+/// A model datapath. Each of its steps takes a given time.
 struct Model {
     judge: Judge,
-    /// What packets take without caches, what a lookup takes, and watching a packet.
+    /// Nanoseconds per packet without caches, per cache lookup, and to record a packet.
     none: f64,
     lookup: f64,
     watch: f64,
-    /// Flows, each as frequent as the others, and how many are known.
+    /// The number of equally frequent flows, and the number of cached flows.
     flows: f64,
     known: f64,
-    /// Others that were known, until entries changed.
+    /// Flows that were cached until entries changed.
     stale: f64,
-    /// As many of the flows as come again soon.
+    /// The number of flows that recur soon.
     recurring: f64,
-    /// Packets by whether caches were asked.
+    /// Vectors with caches, and vectors that bypassed the caches.
     asked: u64,
     passed: u64,
 }
@@ -53,8 +53,8 @@ impl Model {
         }
     }
 
-    /// Processes vectors of 256 packets. Returns how long they took, in shares of the
-    /// time without caches.
+    /// Processes vectors of 256 packets. Returns their time divided by the time without
+    /// caches.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     fn run(&mut self, vectors: u32) -> f64 {
         let begun = NOW.get();
@@ -83,7 +83,7 @@ impl Model {
                 let missed = 256 - outcome.known;
                 let new = missed - outcome.stale;
                 if notes_flows {
-                    // Few flows come again soon; many do not.
+                    // A few flows recur soon, the other flows do not.
                     let seen = new as f64 * (self.recurring / self.flows).min(1.0);
                     outcome.seen = Some(seen as usize + outcome.stale);
                 }
@@ -92,8 +92,8 @@ impl Model {
                         true => new,
                         false => (outcome.seen.unwrap_or(0) - outcome.stale).min(32),
                     };
-                    let most = self.flows - self.stale;
-                    self.known = (self.known + outcome.watched as f64).min(most);
+                    let max_known = self.flows - self.stale;
+                    self.known = (self.known + outcome.watched as f64).min(max_known);
                 }
                 let asking = Duration::from_nanos((256.0 * self.lookup) as u64);
                 outcome.took.asking = asking;
@@ -114,7 +114,7 @@ fn caches_that_pay_are_asked() {
     model.run(2000);
     let share = model.run(20_000);
     assert!(share < 0.40, "{share}");
-    // And as soon as they do not any more, they are not.
+    // Caches that no longer pay are bypassed.
     model.lookup = 70.0;
     model.run(60_000);
     model.passed = 0;
@@ -134,14 +134,14 @@ fn caches_that_do_not_pay_cost_little() {
             assert!(share < 1.03, "{none}, {lookup}, {flows}: {share}");
         }
     }
-    // Nor if no flow ever comes again.
+    // Caches must also cost little if no flow ever recurs.
     let share = Model::new(200.0, 20.0, 1e12).run(100_000);
     assert!(share < 1.03, "{share}");
 }
 
 #[test]
 fn caches_that_would_pay_grow() {
-    // Of 40,000 flows none is known: caches are slower than none until some are.
+    // None of the 40,000 flows is cached: at first, caches cost more than they save.
     let mut model = Model::new(200.0, 40.0, 40_000.0);
     model.run(20_000);
     let share = model.run(20_000);
@@ -150,7 +150,7 @@ fn caches_that_would_pay_grow() {
 
 #[test]
 fn caches_grow_where_few_flows_come_again() {
-    // No flow comes again soon, but after 15,000 others each does.
+    // No flow recurs soon, but each flow recurs after 15,000 other flows.
     let mut model = Model::new(100.0, 40.0, 15_000.0);
     model.recurring = 0.0;
     model.run(20_000);
@@ -162,7 +162,7 @@ fn caches_grow_where_few_flows_come_again() {
 fn caches_that_pay_renew_what_changes_made_stale() {
     for nth in 0..20 {
         let mut model = Model::new(300.0, 40.0, 20_000.0);
-        // Between rounds, and in the middle of one.
+        // The change is between rounds, or in the middle of a round.
         model.run(20_000 + nth * 37);
         (model.stale, model.known) = (model.known, 0.0);
         model.run(4_000);
@@ -173,7 +173,7 @@ fn caches_that_pay_renew_what_changes_made_stale() {
 
 #[test]
 fn caches_that_changes_make_stale_too_often_are_passed_by() {
-    // Flows are stale before what it took to learn them is saved.
+    // Flows become stale before their hits have saved the time to record them.
     let mut model = Model::new(60.0, 20.0, 40_000.0);
     let change = |model: &mut Model| {
         (model.stale, model.known) = (model.stale + model.known, 0.0);

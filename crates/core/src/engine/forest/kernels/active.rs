@@ -1,20 +1,20 @@
-//! Active keys: those of a batch that the next table may improve.
+//! Active keys: the keys of a batch that the next table may improve.
 //!
 //! # Idea
-//! Tables come best first, so the number of keys that need the next table falls,
-//! and those keys lie scattered. Vectors of eight neighbours would do the work of
-//! eight keys for two or three. So there is a list of the positions of the *active*
-//! keys, one byte each, made anew for each table from all winners, eight at a time:
+//! Tables come best first, so fewer and fewer keys need the next table, and these
+//! keys are scattered. A vector of eight neighbours would do the work of eight keys
+//! for two or three. So the positions of the *active* keys are kept in a list, one
+//! byte each. The list is rebuilt for each table from all winners, eight at a time:
 //! ```text
-//! winners    0   1   2   3   4   5        those of 1, 2, 4 beat the table
+//! winners    0   1   2   3   4   5        winners 1, 2 and 4 beat the table
 //!            │       ╱───╯ ╱─────╯
 //! active     0   3   5
 //! ```
-//! Neither keys nor winners move. As long as all keys are active, as they are at
-//! the first table, vectors are loaded from them as they lie.
+//! Neither keys nor winners move. While all keys are active, as at the first table,
+//! vectors are loaded directly from the keys.
 //!
-//! A key that has found a rule also knows in which groups of tables that rule has
-//! [conflicts](ConflictMask). For a table of another group it is not active,
+//! A key with a winner also has the groups of tables where the winner has
+//! [conflicts](ConflictMask). For tables of other groups the key is not active,
 //! whatever the table's best rule.
 
 use crate::classifier::BATCH;
@@ -26,27 +26,27 @@ use crate::simd::Isa;
 #[allow(clippy::cast_possible_truncation)] // below 256
 static POSITIONS: [u8; BATCH] = {
     let mut positions = [0; BATCH];
-    let mut at = 0;
-    while at < BATCH {
-        positions[at] = at as u8;
-        at += 1;
+    let mut index = 0;
+    while index < BATCH {
+        positions[index] = index as u8;
+        index += 1;
     }
     positions
 };
 
-/// What a table may have for a key.
+/// The data of a table that decides which keys are active for it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Offer {
-    /// No rule in it is better.
+    /// No rule in the table is better.
     pub(crate) best: Winner,
-    /// None of those that runs do not yet count among the conflicts of their rules.
+    /// No rule inserted since conflicts were marked is better.
     pub(crate) late_best: Winner,
-    /// The table's group, alone.
+    /// The table's own group, or none.
     pub(crate) group: ConflictMask,
 }
 
 impl Offer {
-    /// Whether there may be something better for a key.
+    /// True if the table may have a better rule for a key.
     #[inline(always)]
     pub(crate) fn may_improve(&self, winner: Winner, conflicts: ConflictMask) -> bool {
         self.best.beats(winner) & (conflicts.has(self.group) | self.late_best.beats(winner))
@@ -59,10 +59,10 @@ impl Offer {
 pub(crate) struct Workspace {
     active: [u8; BATCH + 8],
     conflicts: [ConflictMask; BATCH + 8],
-    /// The [fingerprints](super::fingerprint) of keys, if these were taken.
+    /// The [fingerprints](super::fingerprint) of keys, if they were taken.
     prints: [u64; BATCH],
-    /// The first words of all keys, [`BATCH`] of them, then the second, and so on, if
-    /// they are wanted in columns. Behind the last key there is anything.
+    /// If keys are wanted in columns: the first word of [`BATCH`] keys, then the
+    /// second word, and so on. Values behind the last key are undefined.
     #[cfg(target_arch = "x86_64")]
     columns: Vec<u64>,
 }
@@ -79,28 +79,27 @@ impl Default for Workspace {
     }
 }
 
-/// The keys of a batch on their way through the tables, with their winners so
-/// far, and which of them are active.
+/// The keys of a batch, their present winners, and the list of active keys.
 #[derive(Debug)]
 pub(crate) struct ActiveKeys<'a, const W: usize> {
-    /// At most [`BATCH`].
+    /// At most [`BATCH`] keys.
     rows: &'a [[u64; W]],
-    /// As many.
+    /// One winner for each key.
     winners: &'a mut [Winner],
-    /// The positions of active keys come first, then eight of existing keys, if
-    /// there are any.
+    /// The positions of active keys come first, followed by eight positions of
+    /// existing keys, if there are any keys.
     workspace: &'a mut Workspace,
-    /// How many keys are active.
+    /// The number of active keys.
     len: usize,
-    /// Whether the workspace has the keys' columns.
+    /// True if the workspace has the keys in columns.
     in_columns: bool,
 }
 
 impl<'a, const W: usize> ActiveKeys<'a, W> {
-    /// A batch of which no key is active yet.
+    /// Returns a batch without active keys.
     ///
     /// # Panics
-    /// When there are more than [`BATCH`], or not as many winners as keys.
+    /// If there are more than [`BATCH`] keys, or the number of winners differs.
     pub(crate) fn new(
         rows: &'a [[u64; W]],
         winners: &'a mut [Winner],
@@ -118,58 +117,58 @@ impl<'a, const W: usize> ActiveKeys<'a, W> {
         }
     }
 
-    /// Makes those keys active that a table with that offer may improve, which may
-    /// be none; and the others too if they are few and there are columns. Says whether any key may be improved by this table or by one whose
-    /// best rule is no better: if not, all later tables can be left out.
+    /// Activates the keys that a table with that offer may improve. If nearly all
+    /// keys are active and there are columns, activates all keys. Returns true if
+    /// any key may be improved by this or a later table, by their best rules; if
+    /// not, all later tables can be skipped.
     pub(crate) fn activate(&mut self, isa: Isa, offer: &Offer) -> bool {
-        let (active, more) = match isa {
+        let (active, may_continue) = match isa {
             #[cfg(target_arch = "x86_64")]
             Isa::Avx512(proof) => x86::activate(proof, self, offer),
             _ => self.activate_scalar(offer),
         };
         self.len = active;
         if self.in_columns && active * 8 >= self.rows.len() * 7 {
-            // To go through all columns is less work than to pick some keys.
+            // Using all columns is less work than selecting some keys.
             self.len = self.rows.len();
             self.workspace.active[..self.len].copy_from_slice(&POSITIONS[..self.len]);
         }
         self.workspace.active[self.len..self.len + 8].fill(0);
-        more
+        may_continue
     }
 
     /// The scalar fallback.
     fn activate_scalar(&mut self, offer: &Offer) -> (usize, bool) {
-        let mut to = 0;
-        let mut more = false;
+        let mut active_count = 0;
+        let mut may_continue = false;
         let keys = self.winners.iter().zip(&self.workspace.conflicts);
         for ((&winner, &conflicts), position) in keys.zip(0..=u8::MAX) {
-            self.workspace.active[to] = position;
-            to += usize::from(offer.may_improve(winner, conflicts));
-            more |= offer.best.beats(winner);
+            self.workspace.active[active_count] = position;
+            active_count += usize::from(offer.may_improve(winner, conflicts));
+            may_continue |= offer.best.beats(winner);
         }
-        (to, more)
+        (active_count, may_continue)
     }
 
-    /// Whether all keys are active, so that their positions are just numbers.
+    /// True if all keys are active, so that list index and position are equal.
     #[cfg(any(target_arch = "x86_64", test))]
     #[inline(always)]
     pub(crate) fn all(&self) -> bool {
         self.len == self.rows.len()
     }
 
-    /// The batch's keys, active or not.
+    /// All keys of the batch, active or not.
     #[inline(always)]
     pub(super) fn rows(&self) -> &[[u64; W]] {
         self.rows
     }
 
-    /// The batch's keys, and where their fingerprints go.
+    /// All keys of the batch, and the memory for their fingerprints.
     pub(super) fn rows_and_prints(&mut self) -> (&[[u64; W]], &mut [u64]) {
         (self.rows, &mut self.workspace.prints[..self.rows.len()])
     }
 
-    /// Has the words of all keys in columns too, as far as vectors can make use of
-    /// them.
+    /// Copies the words of all keys into columns, if vector code can use them.
     pub(crate) fn make_columns(&mut self, isa: Isa) {
         match isa {
             #[cfg(target_arch = "x86_64")]
@@ -185,11 +184,11 @@ impl<'a, const W: usize> ActiveKeys<'a, W> {
         }
     }
 
-    /// The batch's keys in columns, and where their fingerprints go, with room for
-    /// the last eight.
+    /// The keys of the batch in columns, and the memory for their fingerprints, with
+    /// spare room for a vector of eight.
     ///
     /// # Panics
-    /// When there are no columns.
+    /// If there are no columns.
     #[cfg(target_arch = "x86_64")]
     pub(super) fn columns_and_prints(&mut self) -> ([&[u64; BATCH]; W], &mut [u64; BATCH]) {
         assert!(self.in_columns, "columns were made");
@@ -201,17 +200,17 @@ impl<'a, const W: usize> ActiveKeys<'a, W> {
         (columns, prints)
     }
 
-    /// Whether the keys are in columns as well.
+    /// True if the keys are also in columns.
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     pub(super) fn in_columns(&self) -> bool {
         self.in_columns
     }
 
-    /// A column of all keys' words.
+    /// The column with one word of all keys.
     ///
     /// # Panics
-    /// When there are no columns.
+    /// If there are no columns.
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     pub(super) fn column(&self, word: usize) -> &[u64; BATCH] {
@@ -225,8 +224,8 @@ impl<'a, const W: usize> ActiveKeys<'a, W> {
         &self.workspace.active[..self.len]
     }
 
-    /// Workspace of eight active keys, of which the first is there. Beyond the
-    /// last, they are those of any keys.
+    /// The positions of eight active keys from `from` on, at least one is
+    /// active. Beyond the last active key, the positions are of any keys.
     #[cfg(any(target_arch = "x86_64", test))]
     #[inline(always)]
     pub(super) fn eight(&self, from: usize) -> &[u8; 8] {
@@ -235,15 +234,15 @@ impl<'a, const W: usize> ActiveKeys<'a, W> {
     }
 }
 
-/// Keys with their winners so far, by position.
+/// Keys with their present winners, by position.
 pub(crate) trait Keys<const W: usize> {
-    /// A key, its winner, and where that has conflicts.
+    /// Returns a key, its winner, and the winner's conflicts.
     ///
     /// # Panics
-    /// When there is none.
+    /// If the position does not exist.
     fn at(&mut self, position: u8) -> (&[u64; W], &mut Winner, &mut ConflictMask);
 
-    /// How many positions there are.
+    /// The number of positions.
     fn len(&self) -> usize;
 
     /// The fingerprint of a key, if fingerprints were taken.
@@ -252,13 +251,13 @@ pub(crate) trait Keys<const W: usize> {
     /// The winner of a key.
     ///
     /// # Panics
-    /// When there is none.
+    /// If the position does not exist.
     fn winner(&self, position: u8) -> Winner;
 
-    /// The same without comparing.
+    /// Like [`at`](Self::at), without a bounds check.
     ///
     /// # Safety
-    /// The position is less than [`len`](Self::len).
+    /// The position must be less than [`len`](Self::len).
     #[cfg(target_arch = "x86_64")]
     unsafe fn at_unchecked(&mut self, position: u8) -> (&[u64; W], &mut Winner, &mut ConflictMask);
 }
@@ -290,8 +289,8 @@ impl<const W: usize> Keys<W> for ActiveKeys<'_, W> {
     #[inline(always)]
     unsafe fn at_unchecked(&mut self, position: u8) -> (&[u64; W], &mut Winner, &mut ConflictMask) {
         let position = usize::from(position);
-        // SAFETY: the caller's promise; there are as many winners as rows
-        // (asserted by `new`, and neither changes).
+        // SAFETY: the position is in bounds, as the caller guarantees; there are as
+        // many winners as rows (asserted by `new`, and neither changes).
         unsafe {
             let row = self.rows.get_unchecked(position);
             let winner = self.winners.get_unchecked_mut(position);
@@ -300,7 +299,7 @@ impl<const W: usize> Keys<W> for ActiveKeys<'_, W> {
     }
 }
 
-/// A key alone, whatever its position.
+/// A single key, at every position.
 pub(crate) struct OneKey<'a, const W: usize> {
     pub(crate) key: &'a [u64; W],
     pub(crate) winner: Winner,
@@ -374,55 +373,59 @@ mod x86 {
         unsafe { make_columns_avx512(rows, columns) }
     }
 
-    /// Turns eight keys at a time.
+    /// Transposes eight keys at a time.
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2")]
     fn make_columns_avx512<const W: usize>(rows: &[[u64; W]], columns: &mut [u64]) {
         for (rows, from) in rows.chunks(8).zip((0..).step_by(8)) {
             let last = rows.len() - 1;
-            let rows: [&[u64; W]; 8] = std::array::from_fn(|at| &rows[at.min(last)]);
+            let rows: [&[u64; W]; 8] = std::array::from_fn(|index| &rows[index.min(last)]);
             for word in 0..W {
                 let [a, b, c, d, e, f, g, h] = rows.map(|row| row[word].cast_signed());
                 let eight = _mm512_set_epi64(h, g, f, e, d, c, b, a);
-                let to = &mut columns[word * BATCH + from..][..8];
+                let target = &mut columns[word * BATCH + from..][..8];
                 // SAFETY: eight words are written to a slice of eight.
-                unsafe { _mm512_storeu_si512(to.as_mut_ptr().cast(), eight) };
+                unsafe { _mm512_storeu_si512(target.as_mut_ptr().cast(), eight) };
             }
         }
     }
 
-    /// Writes the positions; returns their number, and whether the best rule is
+    /// Writes the positions. Returns their number, and true if the best rule is
     /// better than any winner.
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2,popcnt")]
     fn activate_avx512<const W: usize>(
         keys: &mut ActiveKeys<'_, W>,
         offer: &Offer,
     ) -> (usize, bool) {
-        const EACH: u64 = 0x0101_0101_0101_0101;
+        const LOW_BIT_OF_EACH_BYTE: u64 = 0x0101_0101_0101_0101;
         let best = _mm512_set1_epi64(offer.best.rank().cast_signed());
         let late_best = _mm512_set1_epi64(offer.late_best.rank().cast_signed());
         let group = _mm512_set1_epi64(offer.group.bits().into());
         let mut positions = 0x0706_0504_0302_0100;
-        let mut to = 0;
-        let mut more = 0;
+        let mut active_count = 0;
+        let mut improvable = 0;
         let conflicts = keys.workspace.conflicts.chunks_exact(8);
         for (winners, conflicts) in keys.winners.chunks(8).zip(conflicts) {
-            let there = first_bits(winners.len());
-            // SAFETY: the mask selects winners that are there, at most eight;
-            // masked-out lanes are not accessed. A winner is one word.
-            let ranks = unsafe { _mm512_maskz_loadu_epi64(there, winners.as_ptr().cast()) };
+            let existing = first_bits(winners.len());
+            // SAFETY: the mask selects existing winners, at most eight; masked-out
+            // lanes are not accessed. A winner is one word.
+            let ranks = unsafe { _mm512_maskz_loadu_epi64(existing, winners.as_ptr().cast()) };
             // SAFETY: eight bytes are read from a slice of eight.
             let conflicts = unsafe { _mm_loadl_epi64(conflicts.as_ptr().cast()) };
             let conflicts = _mm512_test_epi64_mask(_mm512_cvtepu8_epi64(conflicts), group);
-            let better = _mm512_mask_cmplt_epu64_mask(there, best, ranks);
-            let wanted =
+            let better = _mm512_mask_cmplt_epu64_mask(existing, best, ranks);
+            let selected =
                 conflicts & better | _mm512_mask_cmplt_epu64_mask(better, late_best, ranks);
-            more |= better;
-            let bytes = _pext_u64(positions, _pdep_u64(wanted.into(), EACH) * 0xff);
-            keys.workspace.active[to..to + 8].copy_from_slice(&bytes.to_le_bytes());
-            to += wanted.count_ones() as usize;
-            positions = positions.wrapping_add(8 * EACH);
+            improvable |= better;
+            let bytes = _pext_u64(
+                positions,
+                _pdep_u64(selected.into(), LOW_BIT_OF_EACH_BYTE) * 0xff,
+            );
+            keys.workspace.active[active_count..active_count + 8]
+                .copy_from_slice(&bytes.to_le_bytes());
+            active_count += selected.count_ones() as usize;
+            positions = positions.wrapping_add(8 * LOW_BIT_OF_EACH_BYTE);
         }
-        (to, more != 0)
+        (active_count, improvable != 0)
     }
 }
 
@@ -437,15 +440,15 @@ mod tests {
         let mut state = 1;
         for isa in Isa::available() {
             for worse in 0..=40 {
-                // Those of rank 9 stay, those of rank 1 would not.
-                let ranks = (0..40).map(|at| if at < worse { 9 } else { 1 });
+                // Keys with rank 9 are active, keys with rank 1 are not.
+                let ranks = (0..40).map(|index| if index < worse { 9 } else { 1 });
                 let mut winners: Vec<Winner> = ranks.map(Winner::from_rank).collect();
                 let swap = usize::try_from(splitmix(&mut state) % 40).unwrap();
                 winners.swap(0, swap);
                 let mut workspace = Workspace::default();
                 let mut keys = ActiveKeys::new(&rows, &mut winners, &mut workspace);
                 keys.make_columns(isa);
-                let more = keys.activate(
+                let may_continue = keys.activate(
                     isa,
                     &Offer {
                         best: Winner::from_rank(5),
@@ -453,9 +456,9 @@ mod tests {
                         group: ConflictMask::group(1),
                     },
                 );
-                assert_eq!(more, worse > 0);
-                let all = keys.in_columns && worse >= 35;
-                assert_eq!(keys.positions().len(), if all { 40 } else { worse });
+                assert_eq!(may_continue, worse > 0);
+                let all_active = keys.in_columns && worse >= 35;
+                assert_eq!(keys.positions().len(), if all_active { 40 } else { worse });
                 let positions = keys.positions();
                 assert!(positions.windows(2).all(|two| two[0] < two[1]));
             }
@@ -482,8 +485,9 @@ mod tests {
                 assert!(keys.positions().is_empty());
                 let mut conflicts = vec![ConflictMask::ALL; len];
                 for (position, conflicts) in (0..=u8::MAX).zip(&mut conflicts) {
-                    let some = ConflictMask::from_bits(splitmix(&mut state).to_le_bytes()[0]);
-                    conflicts.narrow(some, position % 3 != 0);
+                    let random_mask =
+                        ConflictMask::from_bits(splitmix(&mut state).to_le_bytes()[0]);
+                    conflicts.narrow(random_mask, position % 3 != 0);
                     *keys.at(position).2 = *conflicts;
                 }
                 for (best, group) in [(0, 1), (10, 0), (300, 0), (500, 4), (900, 2)] {
@@ -492,26 +496,29 @@ mod tests {
                         late_best: Winner::from_rank(best + 300),
                         group: ConflictMask::group(group),
                     };
-                    let more = keys.activate(isa, &offer);
-                    let wanted = |&position: &u8| {
-                        let at = usize::from(position);
-                        let winner = ranks[at].rank();
-                        let known = conflicts[at].bits() >> group & 1 != 0;
+                    let may_continue = keys.activate(isa, &offer);
+                    let is_active = |&position: &u8| {
+                        let index = usize::from(position);
+                        let winner = ranks[index].rank();
+                        let known = conflicts[index].bits() >> group & 1 != 0;
                         best < winner && (known || best + 300 < winner)
                     };
-                    let expected: Vec<u8> = (0..=u8::MAX).take(len).filter(wanted).collect();
+                    let expected: Vec<u8> = (0..=u8::MAX).take(len).filter(is_active).collect();
                     assert_eq!(keys.positions(), expected, "{isa}, {len} keys");
-                    assert_eq!(more, ranks.iter().any(|winner| best < winner.rank()));
+                    assert_eq!(
+                        may_continue,
+                        ranks.iter().any(|winner| best < winner.rank())
+                    );
                     for from in 0..expected.len() {
                         let exists = |&position: &u8| usize::from(position) < len;
                         assert!(keys.eight(from).iter().all(exists));
                     }
                     for &position in &expected {
-                        let at = usize::from(position);
-                        let (row, winner, found) = keys.at(position);
+                        let index = usize::from(position);
+                        let (row, winner, mask) = keys.at(position);
                         assert_eq!(
-                            (row, *winner, *found),
-                            (&rows[at], ranks[at], conflicts[at])
+                            (row, *winner, *mask),
+                            (&rows[index], ranks[index], conflicts[index])
                         );
                     }
                 }

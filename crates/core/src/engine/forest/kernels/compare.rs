@@ -1,73 +1,75 @@
 //! Comparing keys with runs of rules: one key with up to eight rules at a time.
 //!
 //! # Idea
-//! A run keeps the rules of one bucket, best first, column by column, so that
-//! the same word of neighbouring rules lies side by side:
+//! A run keeps the rules of one bucket, best first, column by column. So the same
+//! words of neighbouring rules are adjacent:
 //! ```text
 //! run of n rules   rank × n | value₀ × n | mask₀ × n | low₁ × n | high₁ × n | …
 //! ```
-//! For each rule, `differs` collects every reason not to match:
+//! For each rule, `differs` collects all mismatches:
 //! ```text
 //! for each key word w:
-//!     unless the word is range lanes and nothing else:
+//!     unless the word consists only of range lanes:
 //!         differs |= (key[w] ^ value[w]) & mask[w]
 //!     if the word has range lanes, in lanes of 16 bits, saturating:
 //!         differs |= (value[w] - key[w]) | (key[w] - high[w])
 //! ```
-//! A lane that is no range has `high` all ones, and a value without bits outside
-//! of the mask, which a matching key is never below, so lanes need no selection
-//! (`rows.rs`, which fills the columns, sees to that). The first rule without a
-//! difference is the best that matches.
+//! A lane without a range has `high` all ones, and its value has no bits outside of
+//! the mask, so a matching key is never below it. Therefore lanes need no selection.
+//! (`rows.rs` fills the columns and guarantees that.) The first rule without a
+//! difference is the best match.
 //!
-//! The tricks: (1) loads are masked, so a run of three costs what a run of
-//! eight does, and runs need no padding; (2) no branch depends on whether a key
-//! matches; (3) most runs have up to four rules, and half a vector serves them,
-//! with half the loads across cache lines; they come apart from the others, so
-//! that no branch depends on their length either; (4) a branch on what was found
-//! comes only after every second block.
+//! The tricks:
+//! 1. Loads are masked, so a run of three rules costs as much as a run of eight, and
+//!    runs need no padding.
+//! 2. No branch depends on whether a key matches.
+//! 3. Most runs have up to four rules. Half a vector suffices for them, with half as
+//!    many loads across cache lines. They are in a list of their own, so that no
+//!    branch depends on their length either.
+//! 4. A branch on the result of a comparison follows only every second block.
 //!
-//! Ranges that are no lane are left to `accept`, which sees candidates only.
+//! Ranges that do not fit lanes are checked by `accept`, only for candidates.
 
 use super::active::Keys;
 use crate::engine::forest::slot::Hit;
 use crate::rule::Winner;
 use crate::simd::{Isa, prefetch_early_at};
 
-/// Runs of at most this many rules are short.
-pub(crate) const SHORT: usize = 4;
+/// The most rules of a short run.
+pub(crate) const MAX_SHORT_RUN: usize = 4;
 
-/// Keys with the runs that they are to be compared with.
+/// Keys and the runs to compare them with.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Hits<'a> {
     pub(crate) hits: &'a [Hit],
-    /// No run has more than [`SHORT`] rules, or as many as the kernel's own
-    /// `SHORT` says.
+    /// True if no run has more rules than the kernel's `MAX_SHORT_RUN`; see
+    /// [`MAX_SHORT_RUN`] for this module's.
     pub(crate) short: bool,
-    /// Whether to prefetch all runs first.
+    /// True if all runs are prefetched first.
     pub(crate) prefetch: bool,
 }
 
-/// Words of a cache line.
-const LINE: usize = 8;
+/// Words in a cache line.
+const WORDS_PER_LINE: usize = 8;
 
 impl Hits<'_> {
-    /// How many cache lines of a run are prefetched: those of two rules of a short
-    /// one, of eight of a long one, and more, since runs seldom begin with a
-    /// line. The same number for all, or branches would depend on it.
+    /// The number of cache lines prefetched for each run: two rules of a short run
+    /// or eight of a long run, and more, since runs seldom begin at a line. The
+    /// number is equal for all runs; otherwise branches would depend on it.
     #[inline(always)]
     fn lines(self, columns: usize) -> usize {
         if self.short {
-            2 + columns * SHORT / 2 / LINE
+            2 + columns * MAX_SHORT_RUN / 2 / WORDS_PER_LINE
         } else {
             columns + 1
         }
     }
 
-    /// Hits, each with its run and the number of rules; their keys are among so
-    /// many.
+    /// Iterates over hits, each with its run and the number of rules. `keys` is the
+    /// number of keys.
     ///
     /// # Panics
-    /// When a run is not inside of the words, or a key does not exist.
+    /// If a run is not inside of the words, or a key does not exist.
     #[inline(always)]
     fn walk(
         self,
@@ -77,18 +79,18 @@ impl Hits<'_> {
     ) -> impl Iterator<Item = (Hit, &[u64], usize)> {
         let walk = self.walk_unprefetched(words, columns, keys);
         if self.prefetch {
-            // More than can be under way at once: the others wait.
+            // The processor can have fewer outstanding requests; the others wait.
             let lines = self.lines(columns);
             for hit in self.hits {
                 for line in 0..lines {
-                    prefetch_early_at(words, hit.start() + line * LINE);
+                    prefetch_early_at(words, hit.start() + line * WORDS_PER_LINE);
                 }
             }
         }
         walk
     }
 
-    /// The same, whatever is to be prefetched.
+    /// Like [`walk`](Self::walk), but never prefetches.
     #[inline(always)]
     pub(super) fn walk_unprefetched(
         self,
@@ -96,7 +98,7 @@ impl Hits<'_> {
         columns: usize,
         keys: usize,
     ) -> impl Iterator<Item = (Hit, &[u64], usize)> {
-        // All together by vectors, instead of two branches for each.
+        // Vectors check all hits together, in place of two branches for each hit.
         let (mut end, mut key) = (0, 0);
         for hit in self.hits {
             end = end.max(hit.start() + hit.len() * columns);
@@ -115,28 +117,28 @@ impl Hits<'_> {
     }
 }
 
-/// How runs are laid out: the rank first, then for each key word its value, its
-/// mask and its upper ends as far as it has them, then whatever else.
+/// The layout of runs: the rank; then for each key word its value and, if present,
+/// its mask and upper ends; then other columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RunColumns {
-    /// The number of key words that have columns: the first ones.
+    /// The number of key words with columns; these are the first words.
     words: u32,
-    /// Bit `w`: word `w` of a key has range lanes, and so a column for their
-    /// upper ends.
+    /// Bit `w`: word `w` of a key has range lanes, and so a column for their upper
+    /// ends.
     lanes: u32,
-    /// Bit `w`: word `w` is range lanes and nothing else, and has no mask.
+    /// Bit `w`: word `w` consists only of range lanes, and has no mask.
     bounds: u32,
-    /// Words for each rule, at least as many as columns that are compared.
+    /// Words for each rule: at least the number of compared columns.
     count: u32,
 }
 
 impl RunColumns {
-    /// Creates the columns of the first `words` words of a key; bits of `lanes` are
-    /// words with range lanes, bits of `bounds` those without a mask; a rule has
-    /// `count` columns.
+    /// Creates the columns of the first `words` words of a key. `lanes` has a bit
+    /// for each word with range lanes, `bounds` for each word without a mask. A rule
+    /// has `count` columns.
     ///
     /// # Panics
-    /// When `count` is less than the number of columns that are compared.
+    /// If `count` is less than the number of compared columns.
     pub(crate) fn new(words: usize, lanes: u32, bounds: u32, count: usize) -> RunColumns {
         let narrow = |number| u32::try_from(number).expect("columns of a schema are few");
         let columns = RunColumns {
@@ -167,7 +169,7 @@ impl RunColumns {
         self.count as usize
     }
 
-    /// Returns the words with range lanes, as bits.
+    /// Returns the words with range lanes, one bit each.
     pub(crate) fn lanes(self) -> u32 {
         self.lanes
     }
@@ -182,9 +184,8 @@ impl RunColumns {
         self.bounds >> word & 1 == 0
     }
 
-    /// The columns where all `W` words have columns, the last word alone is range
-    /// lanes and has no mask, and no column is left to `accept`. Rules over
-    /// five-tuples are so.
+    /// Returns the columns of five-tuples: all `W` words have columns, only the last
+    /// word consists of range lanes and has no mask, and `accept` checks no column.
     #[expect(clippy::cast_possible_truncation, reason = "keys have few words")]
     const fn of_five_tuples<const W: usize>() -> RunColumns {
         RunColumns {
@@ -199,8 +200,8 @@ impl RunColumns {
         self == RunColumns::of_five_tuples::<W>()
     }
 
-    /// The same, with the words' kinds known to the compiler where they are
-    /// those of five-tuples: then the loop over words is straight code.
+    /// Returns the same columns. For five-tuples they are constants, so the compiler
+    /// unrolls the loop over words.
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     fn known<const W: usize, const FIVE: bool>(self) -> RunColumns {
@@ -213,11 +214,11 @@ impl RunColumns {
 }
 
 /// Improves the winners of keys by the best matching rules of their runs. With
-/// `ODD`, `accept` has the last word on a rule (run, its length, rule, key);
-/// without, it accepts everything and is not called.
+/// `ODD`, `accept` confirms or rejects a candidate (run, its length, rule, key);
+/// without `ODD` it accepts everything and is not called.
 ///
 /// # Panics
-/// When a hit's key or run does not exist.
+/// If a hit's key or run does not exist.
 pub(crate) fn improve<const W: usize, const ODD: bool>(
     isa: Isa,
     words: &[u64],
@@ -299,7 +300,7 @@ fn improve_scalar<const W: usize>(
     }
 }
 
-/// Not 0 when some 16-bit lane of the key is below `low` or above `high`.
+/// Not 0 if some 16-bit lane of the key is below `low` or above `high`.
 #[inline]
 pub(super) fn outside(key: u64, low: u64, high: u64) -> u64 {
     let lane = |word: u64, lane: u32| (word >> (16 * lane)) & 0xffff;
@@ -323,12 +324,13 @@ pub(super) mod x86 {
     use crate::rule::Winner;
     use crate::simd::{Avx2, Avx512, first_bits, first_four};
 
-    /// After how many rules to look whether a better one may follow. A branch on
-    /// what a comparison found is known late, and often foreseen wrongly; where
-    /// a run ends is known early. So two blocks are compared without looking.
-    const LOOK: usize = 16;
+    /// The number of rules compared between two checks for a better rule behind
+    /// them. A branch on the result of a comparison is resolved late, and often
+    /// mispredicted; the end of a run is known early. So two blocks are compared
+    /// between checks.
+    const RULES_PER_CHECK: usize = 16;
 
-    /// All reasons of a block of rules not to match a key, as in the module's
+    /// Collects all mismatches of a block of rules with a key, as in the module's
     /// idea, by the operations of one vector width.
     macro_rules! differs {
         ($key:expr, $columns:expr, $load:expr;
@@ -359,7 +361,8 @@ pub(super) mod x86 {
         }};
     }
 
-    /// The rank of the candidate that wins, all ones when there is none.
+    /// Returns the rank of the first accepted candidate, or all ones if there is
+    /// none.
     #[inline(always)]
     fn first_rank<const W: usize>(
         run: &[u64],
@@ -405,20 +408,20 @@ pub(super) mod x86 {
         let none = _mm256_set1_epi64x(-1);
         for (hit, run, len) in hits.walk(words, columns.count(), keys.len()) {
             debug_assert!(len <= 4, "short runs");
-            let here = first_four(len);
+            let in_run = first_four(len);
             let load = |column: usize| {
-                let at = run.as_ptr().wrapping_add(column * len).cast();
+                let column_start = run.as_ptr().wrapping_add(column * len).cast();
                 // SAFETY: the mask selects `len` rules of a column, at most
                 // four; `column < columns.count` (asserted by `RunColumns::new`), so they
                 // are inside of `run`, and masked-out lanes are not accessed.
-                unsafe { _mm256_maskz_loadu_epi64(here, at) }
+                unsafe { _mm256_maskz_loadu_epi64(in_run, column_start) }
             };
             // SAFETY: `walk` has compared all positions with the number of keys.
             let (key, winner, conflicts) = unsafe { keys.at_unchecked(hit.key()) };
             let differs = differs!(key, columns, load;
                 _mm256_set1_epi64x, _mm256_setzero_si256, _mm256_and_si256, _mm256_or_si256,
                 _mm256_xor_si256, _mm256_subs_epu16);
-            let candidates = _mm256_testn_epi64_mask(differs, differs) & here;
+            let candidates = _mm256_testn_epi64_mask(differs, differs) & in_run;
             // The first candidate's rank, or all ones, without a branch or an
             // address that depends on it.
             let ranks = _mm256_mask_compress_epi64(none, candidates, load(0));
@@ -453,24 +456,24 @@ pub(super) mod x86 {
         let none = _mm512_set1_epi64(-1);
         for (hit, run, len) in hits.walk(words, columns.count(), keys.len()) {
             // SAFETY: `walk` has compared all positions with the number of keys.
-            let (key, to, conflicts) = unsafe { keys.at_unchecked(hit.key()) };
-            let mut winner = *to;
+            let (key, key_winner, conflicts) = unsafe { keys.at_unchecked(hit.key()) };
+            let mut winner = *key_winner;
             let mut best = Winner::MISS;
             let mut first = 0;
             loop {
-                let here = first_bits(len - first);
+                let in_run = first_bits(len - first);
                 let load = |column: usize| {
-                    let at = run.as_ptr().wrapping_add(column * len + first).cast();
+                    let column_start = run.as_ptr().wrapping_add(column * len + first).cast();
                     // SAFETY: the mask selects the rules `first..len`, at most
                     // eight, of a column; `column < columns.count` (asserted by
                     // `improve`), so they are inside of `run`, and masked-out
                     // lanes are not accessed.
-                    unsafe { _mm512_maskz_loadu_epi64(here, at) }
+                    unsafe { _mm512_maskz_loadu_epi64(in_run, column_start) }
                 };
                 let differs = differs!(key, columns, load;
                     _mm512_set1_epi64, _mm512_setzero_si512, _mm512_and_si512, _mm512_or_si512,
                     _mm512_xor_si512, _mm512_subs_epu16);
-                let candidates = _mm512_testn_epi64_mask(differs, differs) & here;
+                let candidates = _mm512_testn_epi64_mask(differs, differs) & in_run;
                 let rank = if ODD {
                     first_rank(run, len, first, candidates.into(), key, &accept)
                 } else {
@@ -480,12 +483,12 @@ pub(super) mod x86 {
                 best = best.or(Winner::from_rank(rank));
                 winner = winner.or(best);
                 first += 8;
-                let look = first.is_multiple_of(LOOK);
-                if first >= len || look && !Winner::from_rank(run[first]).beats(winner) {
+                let is_check_due = first.is_multiple_of(RULES_PER_CHECK);
+                if first >= len || is_check_due && !Winner::from_rank(run[first]).beats(winner) {
                     break;
                 }
             }
-            *to = winner;
+            *key_winner = winner;
             conflicts.narrow(hit.conflicts(), !best.is_miss());
         }
     }
@@ -503,8 +506,8 @@ pub(super) mod x86 {
         unsafe { avx2::<W, FIVE>(words, columns, keys, hits, accept) }
     }
 
-    /// Masks for loading 1 to 4 lanes: four words from position `4 - lanes`.
-    pub(in super::super) const LOAD: [i64; 8] = [-1, -1, -1, -1, 0, 0, 0, 0];
+    /// Masks for loading 1 to 4 lanes: the four words from position `4 - lanes` on.
+    pub(in super::super) const LOAD_MASKS: [i64; 8] = [-1, -1, -1, -1, 0, 0, 0, 0];
 
     #[target_feature(enable = "avx2,bmi1,bmi2")]
     fn avx2<const W: usize, const FIVE: bool>(
@@ -517,28 +520,29 @@ pub(super) mod x86 {
         let columns = columns.known::<W, FIVE>();
         for (hit, run, len) in hits.walk(words, columns.count(), keys.len()) {
             // SAFETY: `walk` has compared all positions with the number of keys.
-            let (key, to, conflicts) = unsafe { keys.at_unchecked(hit.key()) };
-            let mut winner = *to;
+            let (key, key_winner, conflicts) = unsafe { keys.at_unchecked(hit.key()) };
+            let mut winner = *key_winner;
             let mut best = Winner::MISS;
             let mut first = 0;
             loop {
                 let lanes = (len - first).min(4);
-                let masks = &LOAD[4 - lanes..8 - lanes];
+                let masks = &LOAD_MASKS[4 - lanes..8 - lanes];
                 // SAFETY: four words are read from a slice of four.
-                let here: __m256i = unsafe { _mm256_loadu_si256(masks.as_ptr().cast()) };
+                let in_run: __m256i = unsafe { _mm256_loadu_si256(masks.as_ptr().cast()) };
                 let load = |column: usize| {
-                    let at = run.as_ptr().wrapping_add(column * len + first).cast();
+                    let column_start = run.as_ptr().wrapping_add(column * len + first).cast();
                     // SAFETY: the mask selects the rules `first..len`, at most
                     // four, of a column; `column < columns.count` (asserted by
                     // `improve`), so they are inside of `run`, and masked-out
                     // lanes are not accessed.
-                    unsafe { _mm256_maskload_epi64(at, here) }
+                    unsafe { _mm256_maskload_epi64(column_start, in_run) }
                 };
                 let differs = differs!(key, columns, load;
                     _mm256_set1_epi64x, _mm256_setzero_si256, _mm256_and_si256, _mm256_or_si256,
                     _mm256_xor_si256, _mm256_subs_epu16);
-                let same = _mm256_cmpeq_epi64(differs, _mm256_setzero_si256());
-                let candidates = _mm256_movemask_pd(_mm256_castsi256_pd(same)).cast_unsigned();
+                let equal_lanes = _mm256_cmpeq_epi64(differs, _mm256_setzero_si256());
+                let candidates =
+                    _mm256_movemask_pd(_mm256_castsi256_pd(equal_lanes)).cast_unsigned();
                 let candidates = candidates & ((1 << lanes) - 1);
                 let rank = first_rank(run, len, first, candidates, key, &accept);
                 best = best.or(Winner::from_rank(rank));
@@ -548,7 +552,7 @@ pub(super) mod x86 {
                     break;
                 }
             }
-            *to = winner;
+            *key_winner = winner;
             conflicts.narrow(hit.conflicts(), !best.is_miss());
         }
     }
@@ -561,8 +565,8 @@ mod tests {
     use crate::engine::forest::slot::Slot;
     use crate::seed::splitmix;
 
-    /// Two words, the second with range lanes; with and without a mask there,
-    /// and with another column behind.
+    /// Two words, the second with range lanes; with and without a mask for it, and
+    /// with an additional column.
     fn layouts() -> [RunColumns; 3] {
         [
             RunColumns::new(2, 0b10, 0, 6),
@@ -571,8 +575,8 @@ mod tests {
         ]
     }
 
-    /// A run of rules over two words, the second with four range lanes, and a
-    /// key that matches a good part of them.
+    /// Returns a run of rules over two words, the second with four range lanes.
+    /// Random keys match many of the rules.
     fn random_run(len: usize, columns: RunColumns, state: &mut u64) -> Vec<u64> {
         let mut run = vec![0; columns.count() * len];
         let highs = if columns.has_mask(1) { 5 } else { 4 };
@@ -604,7 +608,7 @@ mod tests {
 
     fn check<const W: usize>() {
         let mut state = 1;
-        let mut found = 0;
+        let mut match_count = 0;
         for len in 1..=2 * 8 + 1 {
             for round in 0..400 {
                 let columns = layouts()[round % 3];
@@ -621,10 +625,11 @@ mod tests {
                 let hits = Hits {
                     hits: &[0, 1, 2, 3, 4]
                         .map(|key| Hit::new(Slot::from_word(3 << 32 | len as u64), key)),
-                    short: len <= SHORT,
+                    short: len <= MAX_SHORT_RUN,
                     prefetch: round % 2 == 0,
                 };
-                // Some refuse every other rule, some begin with a candidate.
+                // In some rounds `accept` rejects every other rule; in some, keys
+                // begin with a winner.
                 let accept = |_: &[u64], _: usize, rule: usize, _: &[u64; W]| {
                     round % 4 != 0 || rule.is_multiple_of(2)
                 };
@@ -646,7 +651,7 @@ mod tests {
                     winners
                 };
                 let expected = run(None, true);
-                found += expected.iter().filter(|&winner| *winner != start).count();
+                match_count += expected.iter().filter(|&winner| *winner != start).count();
                 for isa in Isa::available() {
                     assert_eq!(run(Some(isa), true), expected, "{isa}, {len} rules");
                     if round % 4 != 0 {
@@ -655,6 +660,6 @@ mod tests {
                 }
             }
         }
-        assert!(found > 1000, "only {found} rules matched");
+        assert!(match_count > 1000, "only {match_count} rules matched");
     }
 }

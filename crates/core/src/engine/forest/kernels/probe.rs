@@ -1,4 +1,4 @@
-//! Probing one table for many keys: hash, read slots, keep those worth a look.
+//! Probing one table for many keys: hash, read slots, test signatures.
 //!
 //! # Idea
 //! For the keys that are still [active](super::active):
@@ -9,22 +9,22 @@
 //!     prefetch the slots, if they do not fit a cache near the core
 //! for eight keys at a time:
 //!     slot   = slots[place >> 4], one by one
-//!     wanted = slot's signature has the bit of the place
-//!     append the wanted slots, each with its key's position in the place of the
-//!     signature, to one of three lists: short runs, long runs, nested tables
+//!     wanted = slot's signature has the bit chosen by the place
+//!     append the wanted slots to one of three lists: short runs, long runs,
+//!     nested tables; the key's position replaces the signature
 //! ```
-//! No branch depends on one key. Keys are read where they lie, eight rows turned
-//! into vectors of one word each: of keys of two words, as five-tuples of IPv4
-//! are, four with one load as long as all keys are active. Keys
-//! with fingerprints are turned into columns once for all tables, which serve as
-//! long as nearly all keys are active.
+//! No branch depends on one key. Eight keys are transposed into vectors of one word
+//! each, directly from memory. Keys of two words, such as IPv4 five-tuples, are
+//! loaded four at a time while all keys are active. Keys with fingerprints are
+//! transposed into columns once for all tables; the columns are used while nearly
+//! all keys are active.
 
 use super::active::ActiveKeys;
 use crate::classifier::BATCH;
 use crate::engine::forest::slot::{Hit, Slot};
 use crate::simd::{Aligned, Isa, prefetch_early};
 
-/// A table, as far as probing is concerned.
+/// The data of a table that probing needs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Probed<'a, const W: usize> {
     pub(crate) mask: &'a [u64; W],
@@ -34,15 +34,15 @@ pub(crate) struct Probed<'a, const W: usize> {
     pub(crate) shift: u32,
     /// The words of [`Slot`]s.
     pub(crate) slots: &'a [u64],
-    /// Runs of at most this many rules are short.
+    /// The most rules of a short run.
     pub(crate) short: usize,
-    /// Whether slots may hold nested tables.
+    /// True if slots may hold nested tables.
     pub(crate) nested: bool,
-    /// Whether to prefetch slots that are far.
+    /// True if slots that do not fit a near cache are prefetched.
     pub(crate) prefetch: bool,
 }
 
-/// What some keys found, by what is to be done with it.
+/// The hits of some keys, grouped by the next step.
 #[derive(Clone, Debug)]
 pub(crate) struct Found {
     /// Short runs.
@@ -55,10 +55,10 @@ pub(crate) struct Found {
     places: Box<Aligned<[u64; BATCH]>>,
 }
 
-/// Hits of one kind, one for each key at most.
+/// Hits of one kind, at most one for each key.
 #[derive(Clone, Debug)]
 pub(crate) struct HitList {
-    /// With room for a vector beyond the last.
+    /// With spare room for a vector behind the last.
     hits: Box<Aligned<[Hit; BATCH + 8]>>,
     len: usize,
 }
@@ -70,8 +70,8 @@ impl Found {
         }
     }
 
-    /// Appends a run, a short one if it has at most `short` rules; there may be
-    /// [`BATCH`] in all.
+    /// Appends a run, which is short if it has at most `short` rules. There may be
+    /// [`BATCH`] hits in all.
     pub(crate) fn push_run(&mut self, hit: Hit, short: usize) {
         let short = hit.len() <= short;
         self.short.append(hit, short);
@@ -110,13 +110,14 @@ impl HitList {
     }
 }
 
-/// Slots, or words of runs, that fit a cache near the core: half a megabyte.
-pub(crate) const NEAR: usize = 1 << 16;
+/// The most slots, or words of runs, that fit a cache near the core: half a
+/// megabyte.
+pub(crate) const NEAR_WORDS: usize = 1 << 16;
 
 /// Probes a table for all active keys.
 ///
 /// # Panics
-/// When there is another number of slots than the shift says.
+/// If the number of slots does not agree with the shift.
 pub(crate) fn probe<const W: usize>(
     isa: Isa,
     table: &Probed<'_, W>,
@@ -142,12 +143,13 @@ fn hash<const W: usize>(table: &Probed<'_, W>, key: &[u64; W]) -> u64 {
     hash
 }
 
-/// The slot and, in the lowest four bits, the signature bit of a hash.
+/// Returns the slot number of a hash with, in the lowest four bits, its signature
+/// bit.
 fn place_of(hash: u64, shift: u32) -> u64 {
     hash >> (shift - 3)
 }
 
-/// The slot of a place.
+/// The slot number of a place.
 #[inline(always)]
 #[allow(clippy::cast_possible_truncation)] // as many bits as slots
 fn index_of(place: u64) -> usize {
@@ -168,22 +170,22 @@ fn probe_scalar<const W: usize>(
     found: &mut Found,
 ) {
     let rows = keys.rows();
-    for (&position, to) in keys.positions().iter().zip(found.places.iter_mut()) {
-        *to = place_of(hash(table, &rows[usize::from(position)]), table.shift);
+    for (&position, place) in keys.positions().iter().zip(found.places.iter_mut()) {
+        *place = place_of(hash(table, &rows[usize::from(position)]), table.shift);
         if table.prefetch {
-            prefetch_early(&table.slots[index_of(*to)]);
+            prefetch_early(&table.slots[index_of(*place)]);
         }
     }
     found.clear();
     for (&position, &place) in keys.positions().iter().zip(found.places.iter()) {
         let slot = Slot::from_word(table.slots[index_of(place)]);
-        let wanted = slot.may_hold(signature_bit(place));
+        let is_candidate = slot.may_hold(signature_bit(place));
         let nested = table.nested & slot.is_nested();
         let hit = Hit::new(slot, position);
         let short = hit.len() <= table.short;
-        found.short.append(hit, wanted & short);
-        found.long.append(hit, wanted & !short & !nested);
-        found.nested.append(hit, wanted & nested);
+        found.short.append(hit, is_candidate & short);
+        found.long.append(hit, is_candidate & !short & !nested);
+        found.nested.append(hit, is_candidate & nested);
     }
 }
 
@@ -201,35 +203,35 @@ mod x86 {
         _mm512_storeu_si512,
     };
 
-    use super::{ActiveKeys, Found, HitList, NEAR, Probed, index_of};
+    use super::{ActiveKeys, Found, HitList, NEAR_WORDS, Probed, index_of};
     use crate::classifier::BATCH;
-    use crate::engine::forest::slot::{LENGTH, SIGNATURE, SIGNATURE_AT, Slot};
+    use crate::engine::forest::slot::{LENGTH_MASK, SIGNATURE_AT, SIGNATURE_MASK, Slot};
     use crate::simd::{Avx512, first_bits, prefetch_early};
 
-    /// The places of all active keys, eight by eight; of any keys beyond the
-    /// last. One function with its loops, so that what does not change stays in
-    /// registers.
+    /// Writes the places of all active keys, eight at a time; beyond the last active
+    /// key, of any keys. One function with its loops, so that loop invariants stay
+    /// in registers.
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2")]
     fn write_places<const W: usize>(
         table: &Probed<'_, W>,
         keys: &ActiveKeys<'_, W>,
         places: &mut [u64; BATCH],
     ) {
-        // At most 32 bits of slots, and four of signature.
+        // At most 32 bits of slot number, and four of signature.
         let shift = _mm_cvtsi32_si128(table.shift.cast_signed() - 3);
         let times = |key, word: usize| {
             let mask = _mm512_set1_epi64(table.mask[word].cast_signed());
             let secret = _mm512_set1_epi64(table.secrets[word].cast_signed());
             _mm512_mullo_epi64(_mm512_and_si512(key, mask), secret)
         };
-        let far = table.prefetch && table.slots.len() > NEAR;
+        let must_prefetch = table.prefetch && table.slots.len() > NEAR_WORDS;
         let mut write = |from: usize, hash| {
-            let to = &mut places[from..from + 8];
-            let place = _mm512_srl_epi64(hash, shift);
+            let written = &mut places[from..from + 8];
+            let eight_places = _mm512_srl_epi64(hash, shift);
             // SAFETY: eight words are written to a slice of eight.
-            unsafe { _mm512_storeu_si512(to.as_mut_ptr().cast(), place) };
-            if far {
-                for &place in &*to {
+            unsafe { _mm512_storeu_si512(written.as_mut_ptr().cast(), eight_places) };
+            if must_prefetch {
+                for &place in &*written {
                     prefetch_early(&table.slots[index_of(place)]);
                 }
             }
@@ -237,7 +239,7 @@ mod x86 {
         let len = keys.positions().len();
         let rows = keys.rows();
         if keys.all() && keys.in_columns() {
-            // Tables look at few words of wide keys.
+            // Tables hash few words of wide keys.
             let mut hashes = [0_u64; BATCH];
             for word in (0..W).filter(|&word| table.mask[word] != 0) {
                 let column = keys.column(word);
@@ -269,7 +271,7 @@ mod x86 {
                     .map(|position| &rows[usize::from(position)]);
                 let mut hash = _mm512_setzero_si512();
                 for word in 0..W {
-                    // Tables look at few words of wide keys.
+                    // Tables hash few words of wide keys.
                     if table.mask[word] != 0 {
                         let [a, b, c, d, e, f, g, h] = rows.map(|row| row[word].cast_signed());
                         let key = _mm512_set_epi64(h, g, f, e, d, c, b, a);
@@ -283,20 +285,20 @@ mod x86 {
         // Keys of two words, four at a time, and then word by word.
         let even = _mm512_set_epi64(14, 12, 10, 8, 6, 4, 2, 0);
         let odd = _mm512_set_epi64(15, 13, 11, 9, 7, 5, 3, 1);
-        let hash = |four, more| {
-            let first = times(_mm512_permutex2var_epi64(four, even, more), 0);
-            let second = times(_mm512_permutex2var_epi64(four, odd, more), 1);
+        let hash = |four, next_four| {
+            let first = times(_mm512_permutex2var_epi64(four, even, next_four), 0);
+            let second = times(_mm512_permutex2var_epi64(four, odd, next_four), 1);
             _mm512_add_epi64(first, second)
         };
         if keys.all() {
             let words = rows.as_flattened();
             for from in (0..len).step_by(8) {
                 let load = |from: usize| {
-                    let there = first_bits(words.len().saturating_sub(from));
-                    let at = words.as_ptr().wrapping_add(from);
-                    // SAFETY: the mask selects words that are there, at most
-                    // eight; masked-out lanes are not accessed.
-                    unsafe { _mm512_maskz_loadu_epi64(there, at.cast()) }
+                    let existing = first_bits(words.len().saturating_sub(from));
+                    let pointer = words.as_ptr().wrapping_add(from);
+                    // SAFETY: the mask selects existing words, at most eight;
+                    // masked-out lanes are not accessed.
+                    unsafe { _mm512_maskz_loadu_epi64(existing, pointer.cast()) }
                 };
                 write(from, hash(load(2 * from), load(2 * from + 8)));
             }
@@ -335,18 +337,18 @@ mod x86 {
         let len = keys.positions().len();
         write_places(table, keys, &mut found.places);
         let sign_bits = _mm512_set1_epi64(15);
-        let one = _mm512_set1_epi64(1);
-        let length = _mm512_set1_epi64(LENGTH.cast_signed());
-        let is_nested = _mm512_set1_epi64(Slot::NESTED.cast_signed());
+        let lowest_bit = _mm512_set1_epi64(1);
+        let length = _mm512_set1_epi64(LENGTH_MASK.cast_signed());
+        let is_nested = _mm512_set1_epi64(Slot::NESTED_LENGTH.cast_signed());
         let short = _mm512_set1_epi64((table.short as u64).cast_signed());
-        let signature = _mm512_set1_epi64(SIGNATURE.cast_signed());
+        let signature = _mm512_set1_epi64(SIGNATURE_MASK.cast_signed());
         found.clear();
         for from in (0..len).step_by(8) {
-            let there = first_bits(len - from);
-            let places: &[u64; 8] = found.places[from..].first_chunk().expect("whole eights");
+            let existing = first_bits(len - from);
+            let eight_places: &[u64; 8] = found.places[from..].first_chunk().expect("whole eights");
             // SAFETY: eight words are read from an array of eight.
-            let place = unsafe { _mm512_loadu_si512(places.as_ptr().cast()) };
-            let [a, b, c, d, e, f, g, h] = places.map(|place| {
+            let place_vector = unsafe { _mm512_loadu_si512(eight_places.as_ptr().cast()) };
+            let [a, b, c, d, e, f, g, h] = eight_places.map(|place| {
                 // SAFETY: `place` was just written, as a hash shifted down by
                 // `shift - 3`, so the index, four bits less, is below
                 // 2^(63 - shift), which is the number of slots (asserted by
@@ -354,9 +356,9 @@ mod x86 {
                 unsafe { table.slots.get_unchecked(index_of(place)) }.cast_signed()
             });
             let slot = _mm512_set_epi64(h, g, f, e, d, c, b, a);
-            let sign = _mm512_and_si512(place, sign_bits);
+            let sign = _mm512_and_si512(place_vector, sign_bits);
             let signed = _mm512_srlv_epi64(_mm512_srli_epi64::<SIGNATURE_AT>(slot), sign);
-            let pass = _mm512_mask_test_epi64_mask(there, signed, one);
+            let pass = _mm512_mask_test_epi64_mask(existing, signed, lowest_bit);
             // SAFETY: eight bytes are read from an array of eight.
             let positions = unsafe { _mm_loadl_epi64(keys.eight(from).as_ptr().cast()) };
             let positions = _mm512_slli_epi64::<SIGNATURE_AT>(_mm512_cvtepu8_epi64(positions));
@@ -378,11 +380,11 @@ mod x86 {
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2,popcnt")]
     fn append(list: &mut HitList, selected: __mmask8, hits: __m512i) {
-        let to = &mut list.hits[list.len..list.len + 8];
+        let target = &mut list.hits[list.len..list.len + 8];
         let hits = _mm512_maskz_compress_epi64(selected, hits);
-        // SAFETY: eight words are written to a slice of eight; a hit is a word,
-        // of any bits.
-        unsafe { _mm512_storeu_si512(to.as_mut_ptr().cast(), hits) };
+        // SAFETY: eight words are written to a slice of eight; a hit is a word of
+        // any bits.
+        unsafe { _mm512_storeu_si512(target.as_mut_ptr().cast(), hits) };
         list.len += selected.count_ones() as usize;
     }
 }
@@ -391,7 +393,7 @@ mod x86 {
 mod tests {
     use super::*;
     use crate::engine::forest::kernels::active::{Offer, Workspace};
-    use crate::engine::forest::slot::{ConflictMask, LENGTH};
+    use crate::engine::forest::slot::{ConflictMask, LENGTH_MASK};
     use crate::rule::Winner;
     use crate::seed::splitmix;
 
@@ -406,13 +408,13 @@ mod tests {
         let mut total = 0;
         for bits in [0, 1, 7, 17] {
             let mut slot = || {
-                let slot = splitmix(&mut state) & !LENGTH;
+                let slot = splitmix(&mut state) & !LENGTH_MASK;
                 let length = usize::try_from(splitmix(&mut state) % 7).unwrap();
-                slot | [0, 1, 4, 5, 9, 1024, Slot::NESTED][length]
+                slot | [0, 1, 4, 5, 9, 1024, Slot::NESTED_LENGTH][length]
             };
             let slots: Vec<u64> = (0..1 << bits).map(|_| slot()).collect();
             let secrets = std::array::from_fn(|_| splitmix(&mut state) | 1);
-            // Some words are not looked at.
+            // Some words are not hashed.
             let mask: [u64; W] = std::array::from_fn(|word| match word % 3 {
                 _ if bits == 0 => 0,
                 0 => splitmix(&mut state),

@@ -1,8 +1,8 @@
-//! Comparing wide keys with runs: fingerprints first, whole rules after that.
+//! Comparing wide keys with runs: fingerprints first, then whole rules.
 //!
 //! # Idea
-//! Rules of wide keys have a dozen columns and more, and three of four runs that
-//! a key meets have no rule that matches. So the runs of such rules begin with
+//! Rules of wide keys have a dozen columns and more, and three of four runs that a
+//! key reaches have no matching rule. So the runs of such rules begin with
 //! [fingerprints](super::fingerprint), column by column, and the rest of each rule
 //! is one row:
 //! ```text
@@ -14,15 +14,15 @@
 //! filter   for each run, eight rules at a time:
 //!              differs    = (key's print ^ print) & care
 //!              candidates = the rules without a difference, up to 64
-//!          keep the runs that have any, if the first is better than the winner
-//! verify   for each run that is kept: the first candidate whose body matches
+//!          keep the run if it has candidates and the first is better than the winner
+//! verify   for each kept run: find the first candidate whose body matches
 //! ```
-//! The first step has no branch that depends on what is found. Of the runs that
-//! come to the second, nearly all have a match, and it is the first candidate;
-//! its body is read with three or four loads.
+//! The first step has no branch that depends on its results. Nearly all kept runs
+//! have a match, which is the first candidate; its body is read with three or four
+//! loads.
 //!
 //! Verifying is as in [`compare`](super::compare): value and mask for all bits,
-//! upper ends for range lanes; where a word has no lanes, no upper end is read.
+//! upper ends for range lanes. For a word without lanes, no upper end is read.
 
 use super::active::Keys;
 use super::compare::Hits;
@@ -31,49 +31,48 @@ use crate::engine::forest::slot::Hit;
 use crate::rule::Winner;
 use crate::simd::{Isa, prefetch_early_at};
 
-/// The words of a key from which runs are wide. Runs of keys of two words have
-/// five columns, and reading all of them is one step.
-pub(crate) const WIDE: usize = 3;
+/// The fewest words of a key with wide runs. Runs of keys of two words have five
+/// columns, and all of them are read in one step.
+pub(crate) const WIDE_KEY_WORDS: usize = 3;
 
-/// Columns before the bodies: rank, print, care.
-pub(crate) const HEADS: usize = 3;
+/// The number of columns before the bodies: rank, print, care.
+pub(crate) const HEAD_COLUMNS: usize = 3;
 
-/// Runs of at most this many rules are short: they are filtered by one vector of
-/// each column.
-pub(crate) const SHORT: usize = 8;
+/// The most rules of a short run: it is filtered by one vector of each column.
+pub(crate) const MAX_SHORT_RUN: usize = 8;
 
-/// Rules whose candidates are found at once.
-const BLOCK: usize = 64;
+/// Rules whose candidates are found together.
+const BLOCK_RULES: usize = 64;
 
-/// How wide runs are laid out.
+/// The layout of wide runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct WideColumns {
     /// Bit `w`: word `w` of a key has range lanes, and so a word for their upper
     /// ends.
     pub(crate) lanes: u32,
-    /// Words for each rule.
+    /// The number of words for each rule.
     pub(crate) count: usize,
 }
 
 impl WideColumns {
-    /// Words of a body.
+    /// The number of words in a body.
     #[inline(always)]
     fn body(self) -> usize {
-        self.count - HEADS
+        self.count - HEAD_COLUMNS
     }
 
-    /// The body of a rule.
+    /// Returns the body of a rule.
     #[inline(always)]
     fn body_of(self, run: &[u64], len: usize, rule: usize) -> &[u64] {
-        &run[HEADS * len + rule * self.body()..][..self.body()]
+        &run[HEAD_COLUMNS * len + rule * self.body()..][..self.body()]
     }
 }
 
-/// A key with a run that may have a match.
+/// A key and a run that may have a match.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Candidate {
     hit: Hit,
-    /// Which of the first [`BLOCK`] rules.
+    /// Bits for the candidates among the first [`BLOCK_RULES`] rules.
     rules: u64,
 }
 
@@ -84,7 +83,7 @@ impl Candidate {
     };
 }
 
-/// Room for the candidates of a batch.
+/// Memory for the candidates of a batch.
 #[derive(Clone, Debug)]
 pub(crate) struct Candidates(Box<[Candidate; BATCH]>);
 
@@ -102,11 +101,12 @@ impl Candidates {
 }
 
 /// Improves the winners of keys by the best matching rules of their runs. With
-/// `ODD`, `accept` has the last word on a rule (run, its length, rule, key);
-/// without, it is not called.
+/// `ODD`, `accept` confirms or rejects a candidate (run, its length, rule, key);
+/// without `ODD` it is not called.
 ///
 /// # Panics
-/// When a hit's key or run does not exist, or there is less room than hits.
+/// If a hit's key or run does not exist, or `room` has fewer elements than there are
+/// hits.
 #[inline(always)]
 pub(crate) fn improve<const W: usize, const ODD: bool>(
     isa: Isa,
@@ -132,14 +132,14 @@ pub(crate) fn improve<const W: usize, const ODD: bool>(
     }
 }
 
-/// Prefetches the heads of all runs, if wanted.
+/// Prefetches the heads of all runs, if `hits.prefetch` is set.
 #[inline(always)]
 fn prefetch_heads(words: &[u64], hits: Hits<'_>) {
     if !hits.prefetch {
         return;
     }
-    // Heads of two rules, or of ten; the same for all, or branches would
-    // depend on the length.
+    // Two rules' heads of a short run, ten of a long run. The number of lines is
+    // constant; otherwise branches would depend on the length.
     if hits.short {
         prefetch_lines::<2>(words, hits);
     } else {
@@ -147,7 +147,7 @@ fn prefetch_heads(words: &[u64], hits: Hits<'_>) {
     }
 }
 
-/// Prefetches the first lines of all runs.
+/// Prefetches the first `LINES` cache lines of all runs.
 #[inline(always)]
 fn prefetch_lines<const LINES: usize>(words: &[u64], hits: Hits<'_>) {
     for hit in hits.hits {
@@ -163,40 +163,41 @@ fn prefetch_bodies(words: &[u64], columns: WideColumns, candidates: &[Candidate]
     for candidate in candidates {
         let (start, len) = (candidate.hit.start(), candidate.hit.len());
         let rule = candidate.rules.trailing_zeros() as usize;
-        let body = start + HEADS * len + rule * columns.body();
+        let body = start + HEAD_COLUMNS * len + rule * columns.body();
         for line in 0..=columns.body() / 8 {
             prefetch_early_at(words, body + line * 8);
         }
     }
 }
 
-/// Both steps, by what finds candidates and what compares a body.
+/// Both steps. `$filter`, `$further` and `$short` find candidates; `$matches`
+/// compares a body.
 macro_rules! improve {
     ($words:ident, $columns:ident, $keys:ident, $hits:ident, $room:ident, $accept:ident;
      $filter:ident, $further:ident, $short:ident, $matches:ident::<$w:ident, $odd:ident>) => {{
         prefetch_heads($words, $hits);
-        let mut kept = 0;
+        let mut kept_count = 0;
         if $hits.short {
             for (hit, run, len) in $hits.walk_unprefetched($words, $columns.count, $keys.len()) {
                 let print = $keys.print(hit.key());
                 let winner = $keys.winner(hit.key());
                 let rules = $short(run, len, print, winner.rank());
-                $room[kept] = Candidate { hit, rules };
-                kept += usize::from(rules != 0);
+                $room[kept_count] = Candidate { hit, rules };
+                kept_count += usize::from(rules != 0);
             }
         } else {
             for (hit, run, len) in $hits.walk_unprefetched($words, $columns.count, $keys.len()) {
                 let print = $keys.print(hit.key());
                 let winner = $keys.winner(hit.key());
                 let rules = $filter(run, len, 0, print);
-                // Without a candidate the last rule is looked at, and nothing kept.
+                // Without a candidate, the last rule is read and nothing is kept.
                 let first = (rules.trailing_zeros() as usize).min(len - 1);
                 let better = Winner::from_rank(run[first]).beats(winner);
-                $room[kept] = Candidate { hit, rules };
-                kept += usize::from(better & (rules != 0) | (len > BLOCK));
+                $room[kept_count] = Candidate { hit, rules };
+                kept_count += usize::from(better & (rules != 0) | (len > BLOCK_RULES));
             }
         }
-        let candidates = &$room[..kept];
+        let candidates = &$room[..kept_count];
         if $hits.prefetch {
             prefetch_bodies($words, $columns, candidates);
         }
@@ -209,7 +210,7 @@ macro_rules! improve {
             let (mut first, mut rules) = (0, candidate.rules);
             loop {
                 if rules == 0 {
-                    first += BLOCK;
+                    first += BLOCK_RULES;
                     if first >= len || !Winner::from_rank(run[first]).beats(*winner) {
                         break;
                     }
@@ -248,29 +249,31 @@ fn improve_scalar<const W: usize, const ODD: bool>(
         filter_scalar, filter_scalar, short_scalar, matches_scalar::<W, ODD>);
 }
 
-/// Which of up to [`BLOCK`] rules from one on have a key's fingerprint.
+/// Returns bits for the rules from `first` on, up to [`BLOCK_RULES`], that have a
+/// key's fingerprint.
 fn filter_scalar(run: &[u64], len: usize, first: usize, print: u64) -> u64 {
-    let to = len.min(first + BLOCK);
-    let prints = &run[len + first..len + to];
-    let cares = &run[2 * len + first..2 * len + to];
+    let block_end = len.min(first + BLOCK_RULES);
+    let prints = &run[len + first..len + block_end];
+    let cares = &run[2 * len + first..2 * len + block_end];
     let mut rules = 0;
-    for (at, (&rule, &care)) in prints.iter().zip(cares).enumerate() {
-        rules |= u64::from((print ^ rule) & care == 0) << at;
+    for (index, (&rule, &care)) in prints.iter().zip(cares).enumerate() {
+        rules |= u64::from((print ^ rule) & care == 0) << index;
     }
     rules
 }
 
-/// The same of a short run, and only those that are better than a rank.
+/// Like `filter_scalar` for a short run, only for rules that are better than the
+/// rank `winner`.
 fn short_scalar(run: &[u64], len: usize, print: u64, winner: u64) -> u64 {
     let better = run[..len].partition_point(|&rank| rank < winner);
     filter_scalar(run, len, 0, print) & ((1 << better) - 1)
 }
 
-/// Whether a rule matches, as far as its body says without odd ranges.
+/// True if a rule matches according to its body, without odd ranges.
 #[inline(always)]
 fn matches_scalar<const W: usize>(key: &[u64; W], body: &[u64], lanes: u32) -> bool {
-    let (values, rest) = body.split_at(W);
-    let (masks, mut highs) = rest.split_at(W);
+    let (values, masks_and_ends) = body.split_at(W);
+    let (masks, mut highs) = masks_and_ends.split_at(W);
     let mut differs = 0;
     for word in 0..W {
         differs |= (key[word] ^ values[word]) & masks[word];
@@ -295,10 +298,10 @@ mod x86 {
         _mm512_subs_epu16, _mm512_test_epi64_mask, _mm512_xor_si512,
     };
 
-    use super::super::compare::x86::LOAD;
+    use super::super::compare::x86::LOAD_MASKS;
     use super::{
-        BLOCK, Candidate, HEADS, Hits, Keys, SHORT, WideColumns, Winner, matches_scalar,
-        prefetch_bodies, prefetch_heads,
+        BLOCK_RULES, Candidate, HEAD_COLUMNS, Hits, Keys, MAX_SHORT_RUN, WideColumns, Winner,
+        matches_scalar, prefetch_bodies, prefetch_heads,
     };
     use crate::simd::{Avx2, Avx512, first_bits, first_of_32};
 
@@ -333,37 +336,40 @@ mod x86 {
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
     #[allow(clippy::cast_possible_truncation)] // eight bits at a time
     fn filter_avx512(run: &[u64], len: usize, first: usize, print: u64) -> u64 {
-        assert!(first < len && HEADS * len <= run.len(), "rules of the run");
+        assert!(
+            first < len && HEAD_COLUMNS * len <= run.len(),
+            "rules of the run"
+        );
         let print = _mm512_set1_epi64(print.cast_signed());
-        let to = len.min(first + BLOCK);
-        let same = |at: usize, here| {
+        let block_end = len.min(first + BLOCK_RULES);
+        let same_prints = |at: usize, in_run| {
             let load = |column: usize| {
-                let at = run.as_ptr().wrapping_add(column * len + at).cast();
-                // SAFETY: the mask selects rules up to `to <= len` of one of the
-                // `HEADS` columns, which are inside of `run` (asserted);
+                let pointer = run.as_ptr().wrapping_add(column * len + at).cast();
+                // SAFETY: the mask selects rules up to `block_end <= len` of one of the
+                // `HEAD_COLUMNS` columns, which are inside of `run` (asserted);
                 // masked-out lanes are not accessed.
-                unsafe { _mm512_maskz_loadu_epi64(here, at) }
+                unsafe { _mm512_maskz_loadu_epi64(in_run, pointer) }
             };
-            _mm512_mask_testn_epi64_mask(here, _mm512_xor_si512(load(1), print), load(2))
+            _mm512_mask_testn_epi64_mask(in_run, _mm512_xor_si512(load(1), print), load(2))
         };
-        // Always as many vectors for up to 32 rules, or branches would depend on the
-        // length of each run.
+        // Always the same number of vectors for up to 32 rules; otherwise branches
+        // would depend on the length of each run.
         let half = |at: usize| {
-            let there = first_of_32(to - at);
+            let in_block = first_of_32(block_end - at);
             (0..4).fold(0, |rules, eight| {
-                let here = (there >> (8 * eight)) as u8;
-                rules | u64::from(same(at + 8 * eight, here)) << (8 * eight)
+                let in_run = (in_block >> (8 * eight)) as u8;
+                rules | u64::from(same_prints(at + 8 * eight, in_run)) << (8 * eight)
             })
         };
         let mut rules = half(first);
-        if to - first > 32 {
+        if block_end - first > 32 {
             rules |= half(first + 32) << 32;
         }
         rules
     }
 
-    /// The same for the rules that come after a block, which few runs have: not part
-    /// of the loop over runs.
+    /// Filters the rules after the first block, which few runs have. Kept out of the
+    /// loop over runs.
     #[inline(never)]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
     fn further_avx512(run: &[u64], len: usize, first: usize, print: u64) -> u64 {
@@ -373,16 +379,19 @@ mod x86 {
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
     fn short_avx512(run: &[u64], len: usize, print: u64, winner: u64) -> u64 {
-        debug_assert!(len <= SHORT && HEADS * len <= run.len(), "a short run");
-        let here = first_bits(len);
+        debug_assert!(
+            len <= MAX_SHORT_RUN && HEAD_COLUMNS * len <= run.len(),
+            "a short run"
+        );
+        let in_run = first_bits(len);
         let load = |column: usize| {
-            let at = run.as_ptr().wrapping_add(column * len).cast();
-            // SAFETY: the mask selects the rules of one of the `HEADS` columns,
+            let pointer = run.as_ptr().wrapping_add(column * len).cast();
+            // SAFETY: the mask selects the rules of one of the `HEAD_COLUMNS` columns,
             // which are inside of `run`; masked-out lanes are not accessed.
-            unsafe { _mm512_maskz_loadu_epi64(here, at) }
+            unsafe { _mm512_maskz_loadu_epi64(in_run, pointer) }
         };
         let winner = _mm512_set1_epi64(winner.cast_signed());
-        let better = _mm512_mask_cmplt_epu64_mask(here, load(0), winner);
+        let better = _mm512_mask_cmplt_epu64_mask(in_run, load(0), winner);
         let unlike = _mm512_xor_si512(load(1), _mm512_set1_epi64(print.cast_signed()));
         _mm512_mask_testn_epi64_mask(better, unlike, load(2)).into()
     }
@@ -395,24 +404,25 @@ mod x86 {
         let mut unlike = 0;
         let mut highs = 2 * W;
         for word in (0..W).step_by(8) {
-            let here = first_bits(W - word);
-            let load = |words: &[u64], at: usize, here| {
-                let at = words.as_ptr().wrapping_add(at).cast();
-                // SAFETY: the mask selects words that are in the slice, which the
-                // callers below see to; masked-out lanes are not accessed.
-                unsafe { _mm512_maskz_loadu_epi64(here, at) }
+            let in_key = first_bits(W - word);
+            let load = |words: &[u64], at: usize, selected| {
+                let pointer = words.as_ptr().wrapping_add(at).cast();
+                // SAFETY: the mask selects words inside of the slice, which the
+                // callers below guarantee; masked-out lanes are not accessed.
+                unsafe { _mm512_maskz_loadu_epi64(selected, pointer) }
             };
-            // As many as `here` from `word` on: in the key, values and masks.
-            let value = load(body, word, here);
-            let key = load(key, word, here);
+            // From `word` on, the key, the values and the masks all have the
+            // selected words.
+            let value = load(body, word, in_key);
+            let key = load(key, word, in_key);
             let unequal = _mm512_xor_si512(key, value);
-            let mut differs = _mm512_and_si512(unequal, load(body, W + word, here));
-            let here = (lanes >> word) as u8;
+            let mut differs = _mm512_and_si512(unequal, load(body, W + word, in_key));
+            let with_lanes = (lanes >> word) as u8;
             if lanes != 0 {
-                // The upper ends lie side by side; other words have all ones.
-                let ends = here.count_ones() as usize;
+                // The upper ends are adjacent; words without lanes get all ones.
+                let ends = with_lanes.count_ones() as usize;
                 let packed = load(body, highs, first_bits(ends));
-                let high = _mm512_mask_expand_epi64(_mm512_set1_epi64(-1), here, packed);
+                let high = _mm512_mask_expand_epi64(_mm512_set1_epi64(-1), with_lanes, packed);
                 highs += ends;
                 let below = _mm512_subs_epu16(value, key);
                 let above = _mm512_subs_epu16(key, high);
@@ -453,26 +463,29 @@ mod x86 {
     #[inline]
     #[target_feature(enable = "avx2,bmi1,bmi2")]
     fn filter_avx2(run: &[u64], len: usize, first: usize, print: u64) -> u64 {
-        assert!(first < len && HEADS * len <= run.len(), "rules of the run");
+        assert!(
+            first < len && HEAD_COLUMNS * len <= run.len(),
+            "rules of the run"
+        );
         let print = _mm256_set1_epi64x(print.cast_signed());
-        let to = len.min(first + BLOCK);
+        let block_end = len.min(first + BLOCK_RULES);
         let mut rules = 0;
-        for at in (first..to).step_by(4) {
-            let lanes = (to - at).min(4);
-            let masks = &LOAD[4 - lanes..8 - lanes];
+        for at in (first..block_end).step_by(4) {
+            let lanes = (block_end - at).min(4);
+            let masks = &LOAD_MASKS[4 - lanes..8 - lanes];
             // SAFETY: four words are read from a slice of four.
-            let here: __m256i = unsafe { _mm256_loadu_si256(masks.as_ptr().cast()) };
+            let in_run: __m256i = unsafe { _mm256_loadu_si256(masks.as_ptr().cast()) };
             let load = |column: usize| {
-                let at = run.as_ptr().wrapping_add(column * len + at).cast();
-                // SAFETY: the mask selects rules up to `to <= len` of one of the
-                // `HEADS` columns, which are inside of `run` (asserted);
+                let pointer = run.as_ptr().wrapping_add(column * len + at).cast();
+                // SAFETY: the mask selects rules up to `block_end <= len` of one of the
+                // `HEAD_COLUMNS` columns, which are inside of `run` (asserted);
                 // masked-out lanes are not accessed.
-                unsafe { _mm256_maskload_epi64(at, here) }
+                unsafe { _mm256_maskload_epi64(pointer, in_run) }
             };
             let differs = _mm256_and_si256(_mm256_xor_si256(load(1), print), load(2));
-            let same = _mm256_cmpeq_epi64(differs, _mm256_setzero_si256());
-            let same = _mm256_movemask_pd(_mm256_castsi256_pd(same)).cast_unsigned();
-            rules |= u64::from(same & ((1 << lanes) - 1)) << (at - first);
+            let alike = _mm256_cmpeq_epi64(differs, _mm256_setzero_si256());
+            let alike = _mm256_movemask_pd(_mm256_castsi256_pd(alike)).cast_unsigned();
+            rules |= u64::from(alike & ((1 << lanes) - 1)) << (at - first);
         }
         rules
     }
@@ -493,21 +506,22 @@ mod tests {
     use crate::engine::forest::slot::{ConflictMask, Slot};
     use crate::seed::splitmix;
 
-    /// A run of rules over `W` words, the first and the last of them with range
-    /// lanes, and one odd word behind. Their fingerprints are those of keys with
-    /// the print 0xff, or differ from it.
+    /// Returns a run of rules over `W` words, the first and the last word with range
+    /// lanes, and one odd word behind. Their fingerprints match keys with the print
+    /// 0xff, or differ in one bit.
     fn random_run<const W: usize>(len: usize, columns: WideColumns, state: &mut u64) -> Vec<u64> {
         let mut run = vec![0; columns.count * len];
-        let few = |state: &mut u64| splitmix(state) & splitmix(state) & splitmix(state);
+        let few_bits = |state: &mut u64| splitmix(state) & splitmix(state) & splitmix(state);
         for rule in 0..len {
             run[rule] = 10 * (rule as u64 + 1);
             run[2 * len + rule] = splitmix(state);
-            let other = u64::from(splitmix(state).is_multiple_of(4)) << (splitmix(state) % 64);
-            run[len + rule] = (0xff ^ other) & run[2 * len + rule];
-            let body = &mut run[HEADS * len + rule * columns.body()..][..columns.body()];
+            let flipped_bit =
+                u64::from(splitmix(state).is_multiple_of(4)) << (splitmix(state) % 64);
+            run[len + rule] = (0xff ^ flipped_bit) & run[2 * len + rule];
+            let body = &mut run[HEAD_COLUMNS * len + rule * columns.body()..][..columns.body()];
             let mut highs = 2 * W;
             for word in 0..W {
-                let mask = few(state);
+                let mask = few_bits(state);
                 body[W + word] = mask;
                 body[word] = splitmix(state) & mask & 0x3;
                 if columns.lanes >> word & 1 != 0 {
@@ -522,27 +536,27 @@ mod tests {
         run
     }
 
-    /// The definition.
+    /// The definition of a match.
     fn matches<const W: usize>(key: &[u64; W], body: &[u64], columns: WideColumns) -> bool {
         let mut highs = 2 * W;
         (0..W).all(|word| {
             let value = body[word];
-            let mut same = (key[word] ^ value) & body[W + word] == 0;
+            let mut is_match = (key[word] ^ value) & body[W + word] == 0;
             if columns.lanes >> word & 1 != 0 {
-                same &= outside(key[word], value, body[highs]) == 0;
+                is_match &= outside(key[word], value, body[highs]) == 0;
                 highs += 1;
             }
-            same
+            is_match
         })
     }
 
     fn check<const W: usize>() {
         let columns = WideColumns {
             lanes: 1 | 1 << (W - 1),
-            count: HEADS + 2 * W + 3,
+            count: HEAD_COLUMNS + 2 * W + 3,
         };
         let mut state = 1;
-        let mut found = 0;
+        let mut match_count = 0;
         let lengths = (1..=2 * 8 + 1).chain([62, 63, 64, 65, 127, 128, 129, 200]);
         for len in lengths {
             for round in 0..60 {
@@ -561,10 +575,11 @@ mod tests {
                 let hits = Hits {
                     hits: &[0, 1, 2, 3, 4]
                         .map(|key| Hit::new(Slot::from_word(3 << 32 | len as u64), key)),
-                    short: len <= SHORT,
+                    short: len <= MAX_SHORT_RUN,
                     prefetch: round % 2 == 0,
                 };
-                // Some refuse rules, some begin with a candidate.
+                // In some rounds `accept` rejects rules; in some, keys begin with a
+                // winner.
                 let accept = |run: &[u64], len: usize, rule: usize, _: &[u64; W]| {
                     let last = columns.body_of(run, len, rule).last();
                     round % 4 != 0 || last.is_some_and(|word| word % 2 == 0)
@@ -583,7 +598,7 @@ mod tests {
                         winner.or(start)
                     })
                     .collect();
-                found += expected.iter().filter(|&winner| *winner != start).count();
+                match_count += expected.iter().filter(|&winner| *winner != start).count();
                 for isa in Isa::available() {
                     for odd in [true, false] {
                         if !odd && round % 4 == 0 {
@@ -602,9 +617,9 @@ mod tests {
                             };
                             improve::<W, false>(isa, &words, columns, keys, hits, room, always);
                         }
-                        for (at, winner) in (0..).zip(&expected) {
-                            // What has matched has the slot's conflicts: none.
-                            let narrowed = *keys.at(at).2 == ConflictMask::NONE;
+                        for (position, winner) in (0..).zip(&expected) {
+                            // A key with a match gets the slot's conflicts: none.
+                            let narrowed = *keys.at(position).2 == ConflictMask::NONE;
                             assert!(narrowed || *winner == start, "{isa}, {len} rules");
                         }
                         assert_eq!(winners[..], expected, "{isa}, {len} rules");
@@ -612,7 +627,7 @@ mod tests {
                 }
             }
         }
-        assert!(found > 200, "only {found} rules matched");
+        assert!(match_count > 200, "only {match_count} rules matched");
     }
 
     #[test]

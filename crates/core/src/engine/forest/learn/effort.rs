@@ -1,25 +1,25 @@
-//! How hard to try: what a plan may cost to learn, by what it is for.
+//! The effort of learning a plan, by its purpose.
 
-/// What a greedy plan may cost, in rules compared with steps.
+/// The bound of a greedy plan's work, in comparisons of a rule with a step.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Work {
-    /// For one bit of one mask: decides the size of the sample.
+    /// For one bit of one mask; determines the size of the sample.
     pub(crate) step: usize,
-    /// For all masks: no further bit or mask is looked for once it is spent.
+    /// For all masks: once it is spent, no further bit or mask is searched for.
     pub(crate) total: usize,
 }
 
-/// Which tables a plan is for, and when it is learned.
+/// The tables that a plan is for, and the time when it is learned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Level {
-    /// All headers go through it, so it is worth a lot of work.
+    /// The root: all headers go through it, so it is worth much work.
     Root,
-    /// The root of a few rules, learned within an update that may read that many
+    /// A root of few rules, learned within an update that may read this number of
     /// words.
     SmallRoot(usize),
-    /// One of thousands.
+    /// Nested tables, one chain of thousands.
     Nested,
-    /// Learned within an update that may read that many words.
+    /// Nested tables learned within an update that may read this number of words.
     Split(usize),
 }
 
@@ -29,60 +29,60 @@ impl Level {
     }
 }
 
-/// How hard to try.
+/// The effort of learning.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Effort {
-    /// Greedy plans to begin with.
+    /// The number of greedy plans.
     pub(crate) starts: usize,
-    /// How many of these are improved.
+    /// The number of these plans that are improved.
     pub(crate) improved: usize,
-    /// The largest sample.
+    /// The largest sample, in rules.
     pub(crate) sample: usize,
-    /// Rules and headers looked at when improving, all together.
+    /// The total number of rules and headers read for improving plans.
     pub(crate) work: usize,
     /// The most headers.
     pub(crate) headers: usize,
-    /// Rules compared with steps for a greedy plan.
+    /// The work of a greedy plan.
     pub(crate) greedy: Work,
-    /// Words read, all together, before the plan is taken as it is.
+    /// The total number of words after which the best plan found is used.
     pub(crate) words: usize,
 }
 
 impl Effort {
-    /// The effort for `rules` rules whose keys have `width` words, and whose runs
-    /// have fingerprints or not.
+    /// Returns the effort for `rules` rules with keys of `width` words, in runs with
+    /// or without fingerprints.
     pub(crate) fn of(level: Level, rules: usize, width: usize, fingerprints: bool) -> Effort {
-        // Runs have fingerprints where nearly every rule has a mask of its own: then
+        // Runs have fingerprints if nearly every rule has a mask of its own. Then
         // there are many more plans to choose from.
-        let more = if fingerprints { FOR_MANY_KINDS } else { 1 };
+        let factor = if fingerprints { MANY_KINDS_FACTOR } else { 1 };
         let root = Effort {
             starts: 3,
             improved: 2,
             sample: (rules / 4).clamp(2048, 1 << 14),
-            work: more * (1_000_000 + rules * 500).min(12_000_000),
-            headers: HEADERS,
-            // Where buckets are to be a millionth of the rules, a small
-            // sample sees no pairs at all.
+            work: factor * (1_000_000 + rules * 500).min(12_000_000),
+            headers: MAX_HEADERS,
+            // If buckets are to have a millionth of the rules, a small sample
+            // contains no pairs of one bucket.
             greedy: Work {
                 step: rules.clamp(1 << 16, 1 << 19),
                 total: 1 << 25,
             },
-            words: more * 200_000_000,
+            words: factor * 200_000_000,
         };
         let nested = Effort {
             starts: 1,
             improved: 1,
             sample: 512,
             work: (rules * 100).min(1_000_000),
-            headers: HEADERS,
+            headers: MAX_HEADERS,
             greedy: Work {
                 step: 1 << 15,
                 total: (rules << 9).clamp(1 << 20, 1 << 23),
             },
             words: (rules * 1000).clamp(4_000_000, 50_000_000),
         };
-        // Within an update: less of everything whose cost grows with the width
-        // of the key.
+        // Within an update: less of everything whose cost grows with the width of
+        // the key.
         let share = (4096 / width).clamp(128, 512);
         match level {
             Level::Root => root,
@@ -109,9 +109,9 @@ impl Effort {
     }
 }
 
-/// How much more work is worth it where nearly every rule has a mask of its own.
-/// Over fifteen fields eight times the work makes lookups 1.07 to 1.3 times as fast.
-const FOR_MANY_KINDS: usize = 8;
+/// The factor of work if nearly every rule has a mask of its own. Over fifteen
+/// fields, eight times the work makes lookups 1.07 to 1.3 times as fast.
+const MANY_KINDS_FACTOR: usize = 8;
 
-/// Headers to judge a plan with, at most.
-const HEADERS: usize = 512;
+/// The most headers that judge a plan.
+const MAX_HEADERS: usize = 512;

@@ -1,32 +1,33 @@
-//! A plan to begin with: one mask after the other.
+//! Greedy plans: masks chosen one after the other.
 //!
 //! # Idea
-//! More bits make smaller buckets and serve fewer rules. From no bits, add bits
-//! one step at a time; a step is one bit, or the leading bits of a field, since
-//! a field that half of the rules leave open costs its loss once and gains with
-//! every further bit:
+//! More bits make smaller buckets and serve fewer rules. Starting from no bits, adds
+//! bits one step at a time. A step is one bit, or the leading bits of a field: if
+//! half of the rules leave a field open, its first bit costs the whole loss and all
+//! further bits only gain.
 //! ```text
 //! size(mask)  = mean number of rules in the bucket of a served rule
 //! gain(step)  = log2(size before / size after), nothing below the target
 //! loss(step)  = log2(rules served before / after)
-//! take the step of the largest  (gain - weight × loss) / (1 + LENGTH × new bits)
-//! until the size meets the target or no step is worth it
+//! take the step with the largest  (gain - weight × loss) / (1 + BIT_COST × new bits)
+//! until the size meets the target or no step scores enough
 //! ```
-//! The rules that the mask does not serve go to the next mask. When there is no
-//! first step, losses are taken at half the weight, and half again; after that,
-//! the next mask is that of the most frequent kind.
+//! The rules that the mask does not serve go to the next mask. If no first step
+//! scores enough, losses get half the weight, and half of that again, several times.
+//! If no step scores enough then, the next mask is the mask of the most frequent kind.
 //!
 //! # Cost
-//! Steps are judged on a sample, of a size that bounds the work of a step. A
-//! step is bits of one field, so judging it looks at one or two words of each
-//! rule, whatever the width of the key. If there are more than [`STEPS`] steps,
-//! only the most promising are judged, by the number of rules in which their
-//! bits are exact; and all masks of a plan together may take [`Work::total`]
-//! judgements. So the work is bounded for every schema, and grows with the key
-//! width only by one pass over the words of the sample for each mask.
+//! Steps are judged on a sample, whose size bounds the work of a step. A step has
+//! bits of one field, so judging it reads one or two words of each rule, whatever
+//! the width of the key. If there are more than [`MAX_STEPS`] steps, only the most
+//! promising are judged: the steps whose bits are exact in the most rules. All masks
+//! of a plan together may take [`Work::total`] judgements. So the work is bounded
+//! for every schema. It grows with the key width only by one pass over the words of
+//! the sample for each mask.
 //!
-//! Counting is by hashing into an array; the pairs that meet there by chance are
-//! subtracted, since a sample of one rule in hundreds multiplies them by that.
+//! Pairs of rules in a bucket are counted by hashing into an array. Pairs that
+//! collide by chance are subtracted, since in a sample of one rule out of hundreds
+//! they would count hundreds of times.
 
 #![allow(clippy::cast_precision_loss)] // counts are far below 2^52
 
@@ -39,67 +40,67 @@ use crate::monitor::Monitor;
 use crate::schema::{Schema, prefix_mask};
 use crate::sort::sort_short;
 
-/// What makes one greedy plan differ from another.
+/// The parameters of a greedy plan.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Aim {
-    /// The mean bucket, in rules, beyond which smaller is no better.
+    /// The mean bucket, in rules, below which smaller buckets do not count.
     target: f64,
-    /// The weight of rules that a step no longer serves against smaller
-    /// buckets.
+    /// The weight of losing rules, compared with smaller buckets.
     weight: f64,
 }
 
 impl Aim {
-    /// Aims to begin with, the most promising first. No one aim is best for all
-    /// sets; what more of them add, the search finds anyway.
+    /// Returns the aims to try, the most promising first. No single aim is best for
+    /// all sets. More aims would add only plans that the search finds anyway.
     pub(super) fn around(target: usize) -> Vec<Aim> {
-        let of = |factor: f64, weight| Aim {
+        let aim = |factor: f64, weight| Aim {
             target: (target as f64 * factor).max(1.0),
             weight,
         };
-        vec![of(1.0, 2.0), of(4.0, 4.0), of(2.0, 4.0)]
+        vec![aim(1.0, 2.0), aim(4.0, 4.0), aim(2.0, 4.0)]
     }
 }
 
-/// What a bit of a step costs: of two equal steps, the shorter one leaves more
-/// bits for headers to differ in.
-const LENGTH: f64 = 0.02;
+/// The cost of each bit of a step: of two equal steps, the shorter step leaves more
+/// bits in which headers may differ.
+const BIT_COST: f64 = 0.02;
 
-/// Steps worth less than this are not taken.
-const LEAST_SCORE: f64 = 0.02;
+/// The smallest score of a step that is taken.
+const MIN_SCORE: f64 = 0.02;
 
-/// How often the weight and the least score are halved when there is no first
-/// step: rules of several kinds, none of which serves most.
-const CONCESSIONS: u32 = 6;
+/// The most times that the weight and the smallest score are halved if there is no
+/// first step. This happens with rules of several kinds, none of which is a
+/// majority.
+const MAX_HALVINGS: u32 = 6;
 
-/// The smallest and the largest sample.
-const LEAST_SAMPLE: usize = 128;
-const SAMPLE: usize = 2048;
+/// The smallest and the largest sample, in rules.
+const MIN_SAMPLE_RULES: usize = 128;
+const MAX_SAMPLE_RULES: usize = 2048;
 
-/// Fewer rules than this are not worth another table: they are scanned.
-const SCANNED: f64 = 8.0;
+/// At most this number of rules are scanned, since another table does not pay for
+/// them.
+const MAX_SCANNED_RULES: f64 = 8.0;
 
 /// The most masks of a plan.
-pub(super) const MASKS: usize = 24;
+pub(super) const MAX_MASKS: usize = 24;
 
-/// The most steps judged for one mask. Schemas of up to about 400 bits have no
-/// more.
-const STEPS: usize = 512;
+/// The most steps judged for one mask. Schemas of up to about 400 bits have fewer.
+const MAX_STEPS: usize = 512;
 
-/// Rules judged for one of them, as much work as a step of a monitor.
-const JUDGED: usize = 16;
+/// Rules judged for a step that count as one step of a monitor's work.
+const RULES_PER_WORK_STEP: usize = 16;
 
-/// Rules in which bits are counted to choose these.
-const COUNTED: usize = 64;
+/// The most rules whose bits are counted to choose the steps to judge.
+const MAX_COUNTED_RULES: usize = 64;
 
-/// Bits of one field: they lie in one word or in two.
+/// Bits of one field, in one or two words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Step {
     parts: [(u8, u64); 2],
 }
 
 impl Step {
-    /// The bits of a mask that lies in at most two words.
+    /// Returns the bits of a mask with bits in at most two words.
     fn new<const W: usize>(mask: &[u64; W]) -> Step {
         let words = mask.iter().zip(0..).filter(|(bits, _)| **bits != 0);
         let mut parts = [(0, 0); 2];
@@ -109,7 +110,7 @@ impl Step {
         Step { parts }
     }
 
-    /// Those that are not in a mask.
+    /// Returns the bits that are not in a mask.
     fn without<const W: usize>(self, mask: &[u64; W]) -> Step {
         let parts = self.parts;
         Step {
@@ -123,7 +124,7 @@ impl Step {
         }
     }
 
-    /// Whether some bit is set in a mask.
+    /// True if some bit is set in a mask.
     fn meets<const W: usize>(self, mask: &[u64; W]) -> bool {
         let mut parts = self.parts.iter();
         parts.any(|&(word, bits)| bits & mask[usize::from(word)] != 0)
@@ -133,17 +134,17 @@ impl Step {
         self.parts.iter().map(|(_, bits)| bits.count_ones()).sum()
     }
 
-    /// Whether all bits are exact in the rule.
+    /// True if all bits are exact in the rule.
     #[inline]
     fn serves<const W: usize>(self, rule: &Outline<W>) -> bool {
-        let [(word, bits), (other, more)] = self.parts;
+        let [(word, bits), (second_word, second_bits)] = self.parts;
         let missing = bits & !rule.mask[usize::from(word)];
-        missing | more & !rule.mask[usize::from(other)] == 0
+        missing | second_bits & !rule.mask[usize::from(second_word)] == 0
     }
 }
 
-/// Numbers of leading bits of a field that are added together: all up to 4, then
-/// every other, then every fourth.
+/// Returns the numbers of leading bits of a field that are added together: all up to
+/// 4, then every second, then every fourth.
 fn lengths(width: u32) -> impl Iterator<Item = u32> {
     (2..=width)
         .filter(|length| *length <= 4 || length % 4 == 0 || (*length <= 8 && length % 2 == 0))
@@ -153,7 +154,7 @@ fn lengths(width: u32) -> impl Iterator<Item = u32> {
 #[derive(Clone, Debug)]
 pub(super) struct Greedy<const W: usize> {
     steps: Vec<[u64; W]>,
-    /// The same, word by word.
+    /// Each step as one or two words.
     sparse: Vec<Step>,
 }
 
@@ -165,7 +166,7 @@ struct Served<const W: usize> {
 }
 
 impl<const W: usize> Greedy<W> {
-    /// With masks of any bits, or of the leading bits of fields only.
+    /// Allows masks of any bits, or only of the leading bits of fields.
     pub(super) fn new(schema: &Schema, any_bits: bool) -> Greedy<W> {
         let mut steps = Vec::with_capacity(Greedy::<W>::count(schema, any_bits));
         for id in schema.field_ids() {
@@ -197,13 +198,13 @@ impl<const W: usize> Greedy<W> {
         Greedy::<W>::count(schema, any_bits) * (size_of::<[u64; W]>() + size_of::<Step>())
     }
 
-    /// Bits that may be added together: one, or the leading ones of a field.
+    /// Bits that may be added together: one bit, or the leading bits of a field.
     pub(super) fn steps(&self) -> &[[u64; W]] {
         &self.steps
     }
 
-    /// Masks until few rules are left, nothing tells them apart or the work is
-    /// spent. Counts up how many words that took.
+    /// Returns masks until few rules remain, no bits distinguish them or the work is
+    /// spent. Adds the words read to `words`.
     pub(super) fn masks(
         &self,
         aim: &Aim,
@@ -214,38 +215,39 @@ impl<const W: usize> Greedy<W> {
     ) -> Result<Vec<[u64; W]>, BuildError> {
         let bytes = bytes_of::<Drawn<W>>(sample.rules.len());
         monitor.memory().take(bytes)?;
-        let mut rest: Vec<Drawn<W>> = sample.rules.clone();
+        let mut remaining: Vec<Drawn<W>> = sample.rules.clone();
         let mut masks = Vec::new();
         let mut spent = 0;
-        while rest
+        while remaining
             .iter()
             .map(|drawn| f64::from(drawn.weight))
             .sum::<f64>()
-            > SCANNED
-            && masks.len() < MASKS
+            > MAX_SCANNED_RULES
+            && masks.len() < MAX_MASKS
             && spent < work.total
         {
-            let mask = match self.mask(aim, &rest, work, &mut spent, monitor)? {
+            let mask = match self.mask(aim, &remaining, work, &mut spent, monitor)? {
                 Some(mask) => Some(mask),
-                None => mask_of_a_kind(&rest, monitor)?,
+                None => mask_of_a_kind(&remaining, monitor)?,
             };
             let Some(mask) = mask else {
                 break;
             };
-            monitor.work(rest.len())?;
-            rest.retain(|drawn| !drawn.rule.fits(&mask));
+            monitor.work(remaining.len())?;
+            remaining.retain(|drawn| !drawn.rule.fits(&mask));
             masks.push(mask);
-            *words += 2 * W * rest.len();
+            *words += 2 * W * remaining.len();
         }
-        // A rule compared with a step is two words of its mask and two of its value.
+        // Comparing a rule with a step reads two words of its mask and two of its
+        // value.
         *words += 2 * spent;
-        drop(rest);
+        drop(remaining);
         monitor.memory().give_back(bytes);
         Ok(masks)
     }
 
-    /// A mask for some of the rules, with at least one bit; `None` when no bit
-    /// tells enough of them apart. Counts the work up.
+    /// Returns a mask with at least one bit for some of the rules, or `None` if no
+    /// bit distinguishes enough of them. Adds the work to `spent`.
     fn mask(
         &self,
         aim: &Aim,
@@ -254,16 +256,17 @@ impl<const W: usize> Greedy<W> {
         spent: &mut usize,
         monitor: &mut Monitor<'_>,
     ) -> Result<Option<[u64; W]>, BuildError> {
-        let most = (work.step / self.steps.len().clamp(1, STEPS)).clamp(LEAST_SAMPLE, SAMPLE);
-        let most_drawn = (most + 1).min(rules.len());
-        // The sample and what is left of it, its counters, the steps, and what
-        // came of them twice.
-        let bytes = 2 * bytes_of::<Served<W>>(most_drawn)
-            + bytes_of::<(u16, u16)>(Counters::count(most_drawn))
+        let max_rules = (work.step / self.steps.len().clamp(1, MAX_STEPS))
+            .clamp(MIN_SAMPLE_RULES, MAX_SAMPLE_RULES);
+        let max_drawn = (max_rules + 1).min(rules.len());
+        // The sample and the rules of it that are still served, the counters, the
+        // steps, and twice the results of judging.
+        let bytes = 2 * bytes_of::<Served<W>>(max_drawn)
+            + bytes_of::<(u16, u16)>(Counters::count(max_drawn))
             + bytes_of::<Step>(self.sparse.len())
-            + 2 * bytes_of::<Judged>(self.sparse.len().min(STEPS));
+            + 2 * bytes_of::<Judged>(self.sparse.len().min(MAX_STEPS));
         monitor.memory().take(bytes)?;
-        let (scale, sample) = alike(rules, most);
+        let (scale, sample) = alike(rules, max_rules);
         monitor.work(rules.len() / 4)?;
         let steps = self.promising(&sample, spent);
         let mut search = MaskSearch {
@@ -276,32 +279,34 @@ impl<const W: usize> Greedy<W> {
         };
         // The first step is judged once, whatever the weight.
         let first = search.judge_all(&sample, &[0; W])?;
-        let mut found = None;
+        let mut mask = None;
         let mut aim = *aim;
-        let mut least = LEAST_SCORE;
-        for _ in 0..=CONCESSIONS {
-            found = search.mask(&first, &sample, &aim, least)?;
-            if found.is_some() {
+        let mut min_score = MIN_SCORE;
+        for _ in 0..=MAX_HALVINGS {
+            mask = search.mask(&first, &sample, &aim, min_score)?;
+            if mask.is_some() {
                 break;
             }
             aim.weight *= 0.5;
-            least *= 0.5;
+            min_score *= 0.5;
         }
         monitor.memory().give_back(bytes);
-        Ok(found)
+        Ok(mask)
     }
 
-    /// The steps to judge: all, or those whose rarest bit is exact in the most
-    /// rules, less the rules that it does not tell apart. They keep their order.
+    /// Returns the steps to judge. If there are too many, chooses by the number of
+    /// rules in which a step's rarest bit is exact, plus the rules that its best bit
+    /// separates. Keeps their order.
     fn promising(&self, sample: &[Served<W>], spent: &mut usize) -> Vec<Step> {
-        if self.sparse.len() <= STEPS {
+        if self.sparse.len() <= MAX_STEPS {
             return self.sparse.clone();
         }
-        let stride = sample.len().div_ceil(COUNTED).max(1);
+        let stride = sample.len().div_ceil(MAX_COUNTED_RULES).max(1);
         let sample = sample.iter().step_by(stride);
-        // As dear as this many comparisons.
+        // Costs as much as this number of comparisons.
         *spent += 16 * W * sample.len() + self.sparse.len();
-        // How many rules have a bit, and how many have it set.
+        // For each bit: the number of rules in which it is exact, and in which it is
+        // 1.
         let mut counts = vec![[(0u32, 0u32); 64]; W];
         for served in sample {
             for (word, counts) in counts.iter_mut().enumerate() {
@@ -316,24 +321,24 @@ impl<const W: usize> Greedy<W> {
             }
         }
         let promise = |step: &Step| {
-            let (mut exacts, mut told) = (u32::MAX, 0);
+            let (mut exacts, mut separated) = (u32::MAX, 0);
             for (word, bits) in step.parts {
                 let mut bits = bits;
                 while bits != 0 {
                     let bit = bits.trailing_zeros();
                     let (exact, ones) = counts[usize::from(word)][bit as usize];
                     exacts = exacts.min(exact);
-                    told = told.max(ones.min(exact - ones));
+                    separated = separated.max(ones.min(exact - ones));
                     bits &= bits - 1;
                 }
             }
-            exacts + told
+            exacts + separated
         };
         let mut order: Vec<(std::cmp::Reverse<u32>, usize)> = (self.sparse.iter().enumerate())
             .map(|(index, step)| (std::cmp::Reverse(promise(step)), index))
             .collect();
-        order.select_nth_unstable(STEPS);
-        order.truncate(STEPS);
+        order.select_nth_unstable(MAX_STEPS);
+        order.truncate(MAX_STEPS);
         sort_short(&mut order, |&(_, index)| index);
         order
             .into_iter()
@@ -342,8 +347,9 @@ impl<const W: usize> Greedy<W> {
     }
 }
 
-/// What came of judging a step: the bits that it adds, the rules that are still
-/// served, and how many ordered pairs of them share a bucket.
+/// The result of judging a step: the bits that it adds, the number of rules that
+/// remain served, and the number of ordered pairs of these rules that share a
+/// bucket.
 #[derive(Clone, Copy)]
 struct Judged {
     add: Step,
@@ -355,7 +361,7 @@ struct Judged {
 struct MaskSearch<'a, 'm> {
     steps: &'a [Step],
     monitor: &'a mut Monitor<'m>,
-    /// Rules that each of the sample stands for.
+    /// Rules represented by each rule of the sample.
     scale: f64,
     counters: Counters,
     spent: &'a mut usize,
@@ -363,13 +369,13 @@ struct MaskSearch<'a, 'm> {
 }
 
 impl MaskSearch<'_, '_> {
-    /// The mean bucket of a served rule: one with n sampled rules has about
-    /// 1 + (n - 1) × scale rules.
+    /// Returns the mean bucket of a served rule: a bucket of n sampled rules has
+    /// about 1 + (n - 1) × scale rules.
     fn size(&self, pairs: u64, rules: usize) -> f64 {
         1.0 + self.scale * pairs as f64 / rules as f64
     }
 
-    /// Every step that tells served rules apart and leaves some.
+    /// Judges each step that distinguishes served rules and keeps some of them.
     fn judge_all<const W: usize>(
         &mut self,
         served: &[Served<W>],
@@ -386,7 +392,7 @@ impl MaskSearch<'_, '_> {
             last = add;
             let (count, pairs) = judge(served, add, &mut self.counters);
             *self.spent += served.len();
-            self.monitor.work(1 + served.len() / JUDGED)?;
+            self.monitor.work(1 + served.len() / RULES_PER_WORK_STEP)?;
             if count > 0 {
                 judged.push(Judged { add, count, pairs });
             }
@@ -394,19 +400,23 @@ impl MaskSearch<'_, '_> {
         Ok(judged)
     }
 
-    /// A mask with at least one bit, if a first step scores more than `least`.
+    /// Returns a mask with at least one bit, if a first step scores more than
+    /// `min_score`.
     fn mask<const W: usize>(
         &mut self,
         first: &[Judged],
         sample: &[Served<W>],
         aim: &Aim,
-        least: f64,
+        min_score: f64,
     ) -> Result<Option<[u64; W]>, BuildError> {
         let mut served = sample.to_vec();
-        let all = served.len() as u64;
-        let mut now = self.size(all * all.saturating_sub(1), served.len().max(1));
+        let rule_count = served.len() as u64;
+        let mut size = self.size(
+            rule_count * rule_count.saturating_sub(1),
+            served.len().max(1),
+        );
         let mut mask = [0; W];
-        while now > aim.target && served.len() > 1 {
+        while size > aim.target && served.len() > 1 {
             let fresh;
             let judged = if mask == [0; W] {
                 first
@@ -416,13 +426,13 @@ impl MaskSearch<'_, '_> {
                 fresh = self.judge_all(&served, &mask)?;
                 &fresh
             };
-            let mut best = (least, None);
+            let mut best = (min_score, None);
             for judged in judged {
                 let after = self.size(judged.pairs, judged.count);
-                let gain = (now.max(aim.target) / after.max(aim.target)).log2();
+                let gain = (size.max(aim.target) / after.max(aim.target)).log2();
                 let loss = (served.len() as f64 / judged.count as f64).log2();
                 let bits = f64::from(judged.add.count());
-                let score = (gain - aim.weight * loss) / (1.0 + LENGTH * bits);
+                let score = (gain - aim.weight * loss) / (1.0 + BIT_COST * bits);
                 if score > best.0 {
                     best = (score, Some((judged.add, after)));
                 }
@@ -431,7 +441,7 @@ impl MaskSearch<'_, '_> {
                 break;
             };
             add.add_to(&mut mask);
-            now = after;
+            size = after;
             served.retain_mut(|served| {
                 served.bucket = bucket(served, add);
                 add.serves(&served.rule)
@@ -441,13 +451,13 @@ impl MaskSearch<'_, '_> {
     }
 }
 
-/// At most about that many of the rules, each standing for as many of all rules as
-/// the others: that number, and the rules.
-fn alike<const W: usize>(rules: &[Drawn<W>], most: usize) -> (f64, Vec<Served<W>>) {
+/// Draws about `max_rules` rules at most, each representing the same number of
+/// rules. Returns that number, and the rules drawn.
+fn alike<const W: usize>(rules: &[Drawn<W>], max_rules: usize) -> (f64, Vec<Served<W>>) {
     let weights = rules.iter().map(|drawn| drawn.weight);
-    let scale = (weights.clone().sum::<f32>() / most as f32).max(weights.fold(1.0, f32::max));
+    let scale = (weights.clone().sum::<f32>() / max_rules as f32).max(weights.fold(1.0, f32::max));
     let mut due = 0.5 * scale;
-    let mut drawn_rules = Vec::with_capacity((most + 1).min(rules.len()));
+    let mut drawn_rules = Vec::with_capacity((max_rules + 1).min(rules.len()));
     for drawn in rules {
         due += drawn.weight;
         if due >= scale {
@@ -461,13 +471,13 @@ fn alike<const W: usize>(rules: &[Drawn<W>], most: usize) -> (f64, Vec<Served<W>
     (f64::from(scale), drawn_rules)
 }
 
-/// The telling bits of the most frequent kind that has any: where there are so
-/// many kinds that no step is worth what it loses.
+/// Returns the distinguishing bits of the most frequent kind that has any. Used if
+/// there are so many kinds that no step is worth its loss.
 fn mask_of_a_kind<const W: usize>(
     rules: &[Drawn<W>],
     monitor: &mut Monitor<'_>,
 ) -> Result<Option<[u64; W]>, BuildError> {
-    // Sorting is stable, which takes as much room again.
+    // Sorting is stable and takes the same memory again.
     let bytes = 2 * bytes_of::<&Drawn<W>>(rules.len());
     monitor.memory().take(bytes)?;
     monitor.work(4 * rules.len())?;
@@ -479,15 +489,16 @@ fn mask_of_a_kind<const W: usize>(
         let rules: f32 = kind.iter().map(|drawn| drawn.weight).sum();
         (rules, telling)
     });
-    let some = telling.filter(|(_, telling)| *telling != [0; W]);
-    // The first of the largest.
-    let largest = some.reduce(|most, other| if other.0 > most.0 { other } else { most });
+    let distinguishing = telling.filter(|(_, telling)| *telling != [0; W]);
+    // The first of the largest kinds.
+    let largest =
+        distinguishing.reduce(|largest, other| if other.0 > largest.0 { other } else { largest });
     drop(rules);
     monitor.memory().give_back(bytes);
     Ok(largest.map(|(_, telling)| telling))
 }
 
-/// Bits that are exact in some rules, and in which these differ.
+/// Bits that are exact in some rules and differ between them.
 pub(super) fn telling_bits<'a, const W: usize>(
     rules: impl Iterator<Item = &'a Outline<W>>,
 ) -> [u64; W] {
@@ -502,8 +513,8 @@ pub(super) fn telling_bits<'a, const W: usize>(
     std::array::from_fn(|word| ones[word] & zeros[word])
 }
 
-/// How many rules still are served with these bits more, and how many ordered
-/// pairs of them share a bucket.
+/// Returns the number of rules that are still served when the bits `add` are added,
+/// and the number of ordered pairs of them that share a bucket.
 fn judge<const W: usize>(served: &[Served<W>], add: Step, counters: &mut Counters) -> (usize, u64) {
     counters.clear();
     let mut count = 0;
@@ -518,15 +529,15 @@ fn judge<const W: usize>(served: &[Served<W>], add: Step, counters: &mut Counter
     (count, pairs.saturating_sub(by_chance))
 }
 
-/// How often each hash was seen since the last clearing.
+/// Counts of each hash since the last clearing.
 struct Counters {
-    /// The round of the last count, and the count.
+    /// The round in which the hash was last counted, and its count.
     seen: Vec<(u16, u16)>,
     round: u16,
 }
 
 impl Counters {
-    /// For that many rules: enough of them that few meet by chance alone.
+    /// Returns counters for `rules` rules, enough that few hashes collide by chance.
     fn new(rules: usize) -> Counters {
         Counters {
             seen: vec![(0, 0); Counters::count(rules)],
@@ -546,7 +557,7 @@ impl Counters {
         self.round += 1;
     }
 
-    /// Counts a hash; returns how often it was seen before.
+    /// Counts a hash; returns its previous count.
     #[inline]
     fn count_up(&mut self, hash: u64) -> u16 {
         let last = self.seen.len() - 1;
@@ -560,7 +571,7 @@ impl Counters {
     }
 }
 
-/// The bucket of a rule with these bits more.
+/// Returns the bucket of a rule when the bits `add` are added.
 #[inline]
 fn bucket<const W: usize>(served: &Served<W>, add: Step) -> u64 {
     let mix = |hash: u64, (word, bits): (u8, u64)| {
@@ -568,11 +579,11 @@ fn bucket<const W: usize>(served: &Served<W>, add: Step) -> u64 {
             .wrapping_mul(0x9e37_79b9_7f4a_7c15)
             .rotate_left(29)
     };
-    let [first, other] = add.parts;
+    let [first, second] = add.parts;
     let mut mixed = mix(served.bucket, first);
-    // Most steps lie in one word.
-    if other.1 != 0 {
-        mixed = mix(mixed, other);
+    // Most steps have bits in only one word.
+    if second.1 != 0 {
+        mixed = mix(mixed, second);
     }
     mixed.wrapping_mul(0xbf58_476d_1ce4_e5b9)
 }

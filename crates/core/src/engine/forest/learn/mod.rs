@@ -1,26 +1,23 @@
-//! Learning masks: which key bits the tables of a chain should look at.
+//! Learning masks: the key bits that the tables of a chain hash.
 //!
 //! # Idea
-//! A mask serves the rules in which all of its bits are exact. A *plan* is a
-//! list of masks; a rule goes to the first that serves it, and the rules that
-//! none serves are scanned. The better of two plans is the one with the
-//! cheaper lookups, so that is what is minimised:
+//! A mask serves the rules that have all of its bits exact. A *plan* is a list of
+//! masks. A rule goes to the first mask that serves it; rules that no mask serves
+//! are scanned. Learning searches for the plan with the cheapest lookups:
 //! ```text
 //! sample the rules, make headers that hit them                     cost/
-//! plans = for a few weights: one mask after the other, greedily    greedy.rs
+//! plans = for a few weights: choose one mask after the other       greedy.rs
 //! improve the cheapest: drop, merge, reorder tables, change bits   search.rs
 //! ```
-//! The greedy masks alone are good tables, but bad plans: each takes the rules
-//! that are easy to serve and leaves the next ones a smaller rest, until a
-//! header has to look into half a dozen tables. What a table costs depends on
-//! the ranks of its rules and on the other tables, and that only the whole plan
-//! shows.
+//! Greedy masks make good tables but bad plans. Each mask takes the rules that are
+//! easy to serve and leaves fewer rules for the next, until a header probes half a
+//! dozen tables. The cost of a table depends on the ranks of its rules and on the
+//! other tables, so only the whole plan shows it.
 //!
 //! # Cost
-//! Linear in the number of rules with a small factor, plus the search, whose
-//! work is counted in rules and headers looked at and bounded by
-//! `Effort::work`. Time has no part in it: a plan is a function of the rules
-//! alone.
+//! Linear in the number of rules with a small factor, plus the search. The work of
+//! the search is counted in rules and headers read, and bounded by `Effort::work`.
+//! It does not depend on time: a plan is a function of the rules.
 
 use std::sync::Arc;
 
@@ -44,7 +41,7 @@ pub(super) use effort::Level;
 use greedy::{Aim, Greedy};
 pub(super) use plan::Plan;
 
-/// Whether a mask is the leading bits of fields.
+/// True if a mask has only leading bits of fields.
 fn is_tuple(schema: &Schema, mask: &[u64]) -> bool {
     schema.field_ids().all(|id| {
         let bits = schema.placement(id).get(mask);
@@ -52,12 +49,12 @@ fn is_tuple(schema: &Schema, mask: &[u64]) -> bool {
     })
 }
 
-/// Settings of learning.
+/// The options of learning.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LearnerOptions {
-    /// The mean length of buckets, in rules, that tables are made for.
+    /// The mean length of buckets, in rules, that tables aim at.
     pub(super) target: usize,
-    /// Rules of a bucket beyond which it gets nested tables.
+    /// Buckets of more rules get nested tables.
     pub(super) most: usize,
     /// True if runs have fingerprints.
     pub(super) fingerprints: bool,
@@ -69,7 +66,7 @@ pub(super) struct LearnerOptions {
 #[derive(Clone, Debug)]
 pub(super) struct Learner<const W: usize> {
     greedy: Greedy<W>,
-    /// The schema, if masks are to be the leading bits of its fields.
+    /// The schema, if masks have only leading bits of its fields.
     tuples: Option<Arc<Schema>>,
     aims: Vec<Aim>,
     options: LearnerOptions,
@@ -90,7 +87,8 @@ impl<const W: usize> Learner<W> {
         Greedy::<W>::bytes(schema, any_bits)
     }
 
-    /// The masks for tables of these rules; none when no bits tell them apart.
+    /// Returns the masks for tables of these rules; none if no bits distinguish the
+    /// rules.
     pub(super) fn plan(
         &self,
         level: Level,
@@ -116,7 +114,7 @@ impl<const W: usize> Learner<W> {
         let mut model = Model::new(&sample, &headers, prices, monitor)?;
         let mut plans: Vec<Plan<W>> = Vec::new();
         if rules <= self.options.most {
-            // One run may be all that they need.
+            // A single run may be enough.
             let cost = model.cost(&[], monitor)?;
             plans.push(Plan {
                 masks: Vec::new(),
@@ -125,7 +123,7 @@ impl<const W: usize> Learner<W> {
             });
         }
         for aim in self.aims.iter().take(effort.starts) {
-            // Half is for making the plans better.
+            // The other half is for improving the plans.
             if !plans.is_empty() && model.words >= effort.words / 2 {
                 break;
             }
@@ -140,7 +138,7 @@ impl<const W: usize> Learner<W> {
                 });
             }
         }
-        // Stable: of equal plans the first is kept.
+        // Stable: the first of equal plans is kept.
         plans.sort_by(|a, b| a.cost.total().total_cmp(&b.cost.total()));
         plans.truncate(effort.improved);
         let share = effort.work / plans.len().max(1);
@@ -174,10 +172,10 @@ mod tests {
     use crate::schema::{Field, MatchKind};
     use crate::seed::splitmix;
 
-    /// Rules of random bits under the mask that `make` chooses, best first.
+    /// Returns rules with random bits under the mask chosen by `make`, best first.
     fn outlines(count: usize, make: impl Fn(u64) -> u64) -> Vec<Outline<2>> {
         let mut state = 3;
-        let mut one = |rank| {
+        let mut outline = |rank| {
             let mask = make(splitmix(&mut state));
             Outline {
                 value: [splitmix(&mut state) & mask, 0],
@@ -185,7 +183,7 @@ mod tests {
                 rank,
             }
         };
-        (0..count as u64).map(&mut one).collect()
+        (0..count as u64).map(&mut outline).collect()
     }
 
     fn options(fingerprints: bool, any_bits: bool) -> LearnerOptions {
@@ -210,8 +208,8 @@ mod tests {
         unwatched(|monitor| learner.plan(Level::Root, rules.len(), outline, monitor))
     }
 
-    const SOURCE: u64 = 0xffff_ffff << 32;
-    const DESTINATION: u64 = 0xffff_ffff;
+    const SOURCE_MASK: u64 = 0xffff_ffff << 32;
+    const DESTINATION_MASK: u64 = 0xffff_ffff;
 
     #[test]
     fn exact_rules_are_spread_over_small_buckets_of_one_table() {
@@ -229,12 +227,12 @@ mod tests {
     #[test]
     fn two_kinds_of_rules_that_share_no_bit_get_two_tables() {
         let rules = outlines(4000, |random| match random % 2 {
-            0 => SOURCE,
-            _ => DESTINATION,
+            0 => SOURCE_MASK,
+            _ => DESTINATION_MASK,
         });
         let plan = plan(&rules);
         assert_eq!(plan.masks.len(), 2, "{:?}", plan.masks);
-        for kind in [SOURCE, DESTINATION] {
+        for kind in [SOURCE_MASK, DESTINATION_MASK] {
             let of_kind = |mask: &[u64; 2]| mask[0] & !kind == 0 && mask[1] == 0;
             assert!(plan.masks.iter().any(of_kind), "{:?}", plan.masks);
         }
@@ -243,12 +241,13 @@ mod tests {
 
     #[test]
     fn a_table_of_bad_ranks_is_free() {
-        // The same kinds, but all rules of one are better than all of the other.
+        // Two kinds as above, but all rules of one kind are better than all rules of the
+        // other.
         let mut rules = outlines(4000, |random| match random % 2 {
-            0 => SOURCE,
-            _ => DESTINATION,
+            0 => SOURCE_MASK,
+            _ => DESTINATION_MASK,
         });
-        rules.sort_by_key(|rule| rule.mask[0] == SOURCE);
+        rules.sort_by_key(|rule| rule.mask[0] == SOURCE_MASK);
         for (rule, rank) in rules.iter_mut().zip(0..) {
             rule.rank = rank;
         }
@@ -268,7 +267,7 @@ mod tests {
         assert_eq!(plan(&[]).cost, Cost::default());
     }
 
-    /// Prefixes of two fields, long and short, as rules have them.
+    /// Returns rules with prefixes of two fields, long and short, as in real sets.
     fn mixed(count: usize) -> Vec<Outline<2>> {
         let prefix = |random: u64| match random % 5 {
             0 => 0,
@@ -308,8 +307,8 @@ mod tests {
     #[test]
     fn tuples_are_leading_bits() {
         let schema = Schema::ipv4_5tuple();
-        // The upper halves of all sources are alike.
-        let mut rules = outlines(3000, |_| SOURCE);
+        // All sources have the same upper half.
+        let mut rules = outlines(3000, |_| SOURCE_MASK);
         for rule in &mut rules {
             rule.value[0] &= 0xffff << 32;
         }

@@ -2,11 +2,11 @@
 
 use super::cost::Cost;
 
-/// The masks of a chain, and what a lookup in it will cost.
+/// The masks of a chain, and the predicted cost of a lookup in it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Plan<const W: usize> {
     pub(crate) masks: Vec<[u64; W]>,
     pub(crate) cost: Cost,
-    /// About how many words were read for it.
+    /// The approximate number of words read for learning it.
     pub(crate) words: usize,
 }

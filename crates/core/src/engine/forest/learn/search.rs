@@ -1,26 +1,26 @@
-//! Making a plan better.
+//! Improving a plan by local search.
 //!
 //! # Idea
-//! Try a change; keep it if lookups get cheaper:
+//! Try a change; keep it if lookups become cheaper:
 //! ```text
-//! repeat until nothing helps or the work is spent:
+//! repeat until no change helps or the work is spent:
 //!     drop      a table: its rules go to later ones, or are scanned
-//!     merge     two tables: the bits that both look at, or all that their rules have
+//!     merge     two tables: the bits of both masks, or the exact bits of all their rules
 //!     reorder   a table takes its rules earlier or later
-//!     absorb    the bits that a common kind of rules lacks leave a table
+//!     absorb    remove the bits that a common kind of rules lacks from a table
 //!     add       a step of bits to a table
 //!     remove    a step of bits from a table
 //! ```
-//! Changes of whole tables come first: they save the most, and bits are fitted
-//! to the tables that remain. Where the search ends, no single change helps.
+//! Changes of whole tables come first: they save the most, and bits are then fitted
+//! to the remaining tables. When the search ends, no single change helps.
 //!
 //! # Cost
-//! Bounded by the rules and headers that the model looks at, and by the words of
-//! masks and rules that this takes, which for wide keys are many more.
+//! Bounded by the rules and headers that the model reads, and by the words of masks
+//! and rules read for them; wide keys have many more words.
 
 use std::cmp::Reverse;
 
-use super::cost::{Model, WORDS};
+use super::cost::{Model, WORDS_PER_WORK_STEP};
 use super::greedy::telling_bits;
 use super::plan::Plan;
 use crate::engine::forest::outline::lacks;
@@ -29,11 +29,12 @@ use crate::memory::bytes_of;
 use crate::monitor::Monitor;
 use crate::sort::sort_short;
 
-/// Kinds that a table tries to absorb: those of the most rules.
-const ABSORBED: usize = 8;
+/// The most kinds that a table tries to absorb; the kinds with the most rules are
+/// chosen.
+const MAX_ABSORBED_KINDS: usize = 8;
 
-/// Improves a plan by masks that are allowed, with at most that much work, until
-/// the model has read that many words in all.
+/// Improves a plan with allowed masks. Ends after `work` work, or when the model has
+/// read `words` words in total.
 pub(super) fn improve<const W: usize>(
     model: &mut Model<'_, W>,
     steps: &[[u64; W]],
@@ -61,17 +62,17 @@ struct Search<'a, 'b, 'm, const W: usize> {
     model: &'a mut Model<'b, W>,
     monitor: &'a mut Monitor<'m>,
     steps: &'a [[u64; W]],
-    /// Whether a table may have a mask.
+    /// True if a table may have the mask.
     allowed: &'a dyn Fn(&[u64; W]) -> bool,
     plan: Plan<W>,
     changed: bool,
-    /// The model's work and its words beyond which the search ends.
+    /// The model's work and words at which the search ends.
     end: usize,
     words: usize,
 }
 
 impl<const W: usize> Search<'_, '_, '_, W> {
-    /// Changes what helps until nothing does.
+    /// Makes changes until none helps.
     fn descend(&mut self) -> Result<(), BuildError> {
         self.changed = true;
         while self.changed && !self.is_over() {
@@ -86,7 +87,7 @@ impl<const W: usize> Search<'_, '_, '_, W> {
         Ok(())
     }
 
-    /// The bits that all rules of two tables have.
+    /// Returns the bits that are exact in all rules of two tables.
     fn common(&mut self, first: usize, second: usize) -> [u64; W] {
         let kinds = self.model.kinds_of(&self.plan.masks, first, second);
         kinds.fold([u64::MAX; W], |common, mask| {
@@ -98,12 +99,12 @@ impl<const W: usize> Search<'_, '_, '_, W> {
         self.model.work >= self.end || self.model.words >= self.words
     }
 
-    /// Takes the masks if they are cheaper.
+    /// Adopts the masks if they are cheaper.
     fn try_masks(&mut self, masks: Vec<[u64; W]>) -> Result<bool, BuildError> {
         if self.is_over() || !masks.iter().all(self.allowed) {
             return Ok(false);
         }
-        // Less by more than rounding, so that the search ends.
+        // Cheaper by more than a rounding error, so that the search ends.
         let bound = self.plan.cost.total() * (1.0 - 1e-9);
         let Some(cost) = self.model.cost_below(&masks, bound, self.monitor)? else {
             return Ok(false);
@@ -117,7 +118,7 @@ impl<const W: usize> Search<'_, '_, '_, W> {
         Ok(true)
     }
 
-    /// Takes another mask for a table, if that is cheaper.
+    /// Replaces the mask of a table, if that is cheaper.
     fn try_mask(&mut self, table: usize, mask: [u64; W]) -> Result<bool, BuildError> {
         if mask == [0; W] || mask == self.plan.masks[table] {
             return Ok(false);
@@ -145,15 +146,15 @@ impl<const W: usize> Search<'_, '_, '_, W> {
             let mut second = first + 1;
             while second < self.plan.masks.len() && !self.is_over() {
                 let masks = &self.plan.masks;
-                let both = std::array::from_fn(|word| masks[first][word] & masks[second][word]);
+                let shared = std::array::from_fn(|word| masks[first][word] & masks[second][word]);
                 let common = self.common(first, second);
                 let mut merged = false;
-                for mask in [both, common] {
-                    for (kept, gone) in [(first, second), (second, first)] {
+                for mask in [shared, common] {
+                    for (kept_table, dropped_table) in [(first, second), (second, first)] {
                         if mask != [0; W] && !merged {
                             let mut masks = self.plan.masks.clone();
-                            masks[kept] = mask;
-                            masks.remove(gone);
+                            masks[kept_table] = mask;
+                            masks.remove(dropped_table);
                             merged = self.try_masks(masks)?;
                         }
                     }
@@ -168,15 +169,15 @@ impl<const W: usize> Search<'_, '_, '_, W> {
     }
 
     fn reorder_tables(&mut self) -> Result<(), BuildError> {
-        for from in 0..self.plan.masks.len() {
+        for old_position in 0..self.plan.masks.len() {
             if self.is_over() {
                 return Ok(());
             }
-            for to in 0..self.plan.masks.len() {
-                if from != to {
+            for new_position in 0..self.plan.masks.len() {
+                if old_position != new_position {
                     let mut masks = self.plan.masks.clone();
-                    let mask = masks.remove(from);
-                    masks.insert(to, mask);
+                    let mask = masks.remove(old_position);
+                    masks.insert(new_position, mask);
                     self.try_masks(masks)?;
                 }
             }
@@ -184,7 +185,7 @@ impl<const W: usize> Search<'_, '_, '_, W> {
         Ok(())
     }
 
-    /// Lets tables serve a kind of rules that they do not.
+    /// Lets tables serve another kind of rules.
     fn absorb_kinds(&mut self) -> Result<(), BuildError> {
         for table in 0..self.plan.masks.len() {
             if self.is_over() {
@@ -199,26 +200,31 @@ impl<const W: usize> Search<'_, '_, '_, W> {
             for kind in &self.model.sample.kinds {
                 self.monitor.work(1)?;
                 if lacks(&kind.mask, &mask) != 0 {
-                    let left = std::array::from_fn(|word| mask[word] & kind.mask[word]);
-                    lacking.push((left, kind.rules));
+                    let remaining_bits = std::array::from_fn(|word| mask[word] & kind.mask[word]);
+                    lacking.push((remaining_bits, kind.rules));
                 }
             }
             self.monitor.work(lacking.len())?;
             sort_short(&mut lacking, |lacking| *lacking);
             lacking.dedup_by(|next, kept| {
-                let same = next.0 == kept.0;
-                if same {
+                let is_same = next.0 == kept.0;
+                if is_same {
                     kept.1 += next.1;
                 }
-                same
+                is_same
             });
-            sort_short(&mut lacking, |&(left, rules)| (Reverse(rules), left));
-            lacking.truncate(ABSORBED);
-            let absorbed: Vec<[u64; W]> = lacking.iter().map(|&(left, _)| left).collect();
+            sort_short(&mut lacking, |&(remaining_bits, rules)| {
+                (Reverse(rules), remaining_bits)
+            });
+            lacking.truncate(MAX_ABSORBED_KINDS);
+            let absorbed: Vec<[u64; W]> = lacking
+                .iter()
+                .map(|&(remaining_bits, _)| remaining_bits)
+                .collect();
             drop(lacking);
             self.monitor.memory().give_back(2 * bytes);
-            for left in absorbed {
-                self.try_mask(table, left)?;
+            for remaining_bits in absorbed {
+                self.try_mask(table, remaining_bits)?;
             }
         }
         Ok(())
@@ -231,7 +237,7 @@ impl<const W: usize> Search<'_, '_, '_, W> {
             }
             let words = W * self.model.sample.rules.len() + self.steps.len();
             self.model.words += words;
-            self.monitor.work(words / WORDS)?;
+            self.monitor.work(words / WORDS_PER_WORK_STEP)?;
             let common = self.common(table, table);
             if common != [u64::MAX; W] {
                 self.try_mask(table, common)?;

@@ -1,15 +1,15 @@
 //! Lookups in batches of up to 256 keys.
 //!
-//! A batch goes through each table of the root, all keys together, with up to
-//! 256 memory accesses under way:
+//! All keys of a batch go through each table of the root together, with up to 256
+//! outstanding memory accesses:
 //! ```text
 //! 1  list the keys that the table may improve                  kernels/active.rs
-//! 2  hash them, read their slots, and keep those that may hold something:
-//!    short runs, long runs and nested tables apart              kernels/probe.rs
-//! 3  prefetch all runs that are far, and compare               kernels/compare.rs
+//! 2  hash them, read their slots, test signatures, and list short runs, long
+//!    runs and nested tables separately                         kernels/probe.rs
+//! 3  prefetch runs that are not in a near cache, and compare   kernels/compare.rs
 //! ```
-//! Then the nested tables that keys have found go through the same steps in
-//! rounds, one table of each chain at a time; those nested in them join the next
+//! Then the nested tables that keys have found go through the same steps in rounds,
+//! one table of each chain in a round. Tables nested in them are visited in the next
 //! round.
 
 use super::{Lookup, LookupConfig};
@@ -17,19 +17,19 @@ use crate::classifier::BATCH;
 use crate::engine::forest::kernels::active::{ActiveKeys, Keys, Workspace};
 use crate::engine::forest::kernels::compare::Hits;
 use crate::engine::forest::kernels::probe::{Found, probe};
-use crate::engine::forest::kernels::wide::{Candidate, Candidates, WIDE};
+use crate::engine::forest::kernels::wide::{Candidate, Candidates, WIDE_KEY_WORDS};
 use crate::engine::forest::slot::{Hit, TableNumber};
 use crate::rule::Winner;
 use crate::simd::prefetch;
 
-/// A key on its way to a nested table.
+/// A key that has to visit a nested table.
 #[derive(Clone, Copy, Debug)]
 struct Visit {
     key: u8,
     table: TableNumber,
 }
 
-/// Working memory of a batch.
+/// The working memory of a batch.
 #[derive(Default)]
 pub(crate) struct Buffers {
     workspace: Workspace,
@@ -38,7 +38,7 @@ pub(crate) struct Buffers {
     /// Visits of this round and of the next.
     visits: Vec<Visit>,
     next_visits: Vec<Visit>,
-    /// For each visit of a round, its slot number and its signature bit.
+    /// The slot number and the signature bit of each visit of a round.
     slots: Vec<(u32, u32)>,
 }
 
@@ -60,7 +60,7 @@ impl<const W: usize> Lookup<'_, W> {
                 slots,
             } = buffers;
             let mut keys = ActiveKeys::new(keys, winners, workspace);
-            if W >= WIDE
+            if W >= WIDE_KEY_WORDS
                 && let Some((fingerprint, _)) = self.structure.shape().wide()
             {
                 keys.make_columns(self.config.probing);
@@ -77,7 +77,7 @@ impl<const W: usize> Lookup<'_, W> {
         }
     }
 
-    /// Visits all tables of the root; appends the nested tables to visit then.
+    /// Visits all tables of the root; appends the nested tables to visit afterwards.
     fn visit_root(
         self,
         keys: &mut ActiveKeys<'_, W>,

@@ -1,30 +1,30 @@
 //! Lookups: in batches, one key at a time, masked, and traced.
 //!
-//! All of them go through the same tables and find the same winners:
+//! All kinds go through the same tables and find the same winners:
 //! ```text
 //! visit(chain):
 //!     for table in chain, best first:
-//!         if not table.best beats winner: stop
+//!         if table.best does not beat winner: stop
 //!         if the winner has no conflicts in the table: next
 //!         slot = table.slots[hash(key & table.mask)]
-//!         if slot's signature rules the key out: next
+//!         if slot's signature rejects the key: next
 //!         run:           winner = the best of winner and the first match in it
 //!         nested tables: visit(their chain)
 //! ```
-//! Whether the winner may have conflicts in a table is known from the slot in
-//! which it was found and from ranks: [`Offer::may_improve`].
+//! [`Offer::may_improve`] decides if the winner may have conflicts in a table, from
+//! the conflicts in the winner's slot and from ranks.
 //!
-//! | file | lookups | memory accesses under way |
+//! | file | lookups | outstanding memory accesses |
 //! |---|---|---|
 //! | [`batch`] | up to 256 keys together, with vectors | up to 256 |
-//! | [`one`] | one key; also masked and traced, by an observer of the same walk | one |
+//! | [`one`] | one key; also masked and traced, by observers of the same walk | one |
 //!
 //! [`Offer::may_improve`]: super::kernels::active::Offer::may_improve
 
 use super::kernels::active::Keys;
 use super::kernels::compare::{self, Hits};
-use super::kernels::probe::NEAR;
-use super::kernels::wide::{self, Candidate, WIDE};
+use super::kernels::probe::NEAR_WORDS;
+use super::kernels::wide::{self, Candidate, WIDE_KEY_WORDS};
 use super::structure::Structure;
 use crate::simd::Isa;
 
@@ -33,26 +33,26 @@ mod one;
 
 pub(super) use batch::Buffers;
 
-/// How lookups are done. It changes speed, never results.
+/// Options of lookups. They change speed, never results.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LookupConfig {
     /// Instructions for hashing keys and reading slots.
     pub(super) probing: Isa,
     /// Instructions for comparing keys with rules.
     pub(super) comparing: Isa,
-    /// Whether to prefetch memory.
+    /// True if memory is prefetched.
     pub(super) prefetch: bool,
 }
 
 impl LookupConfig {
-    /// Whether to prefetch runs out of these words. Where there are at most
-    /// `NEAR`, they fit a cache near the core and arrive in time anyway.
+    /// True if runs in `words` are prefetched. At most [`NEAR_WORDS`] words fit a
+    /// cache near the core, so they arrive in time without prefetching.
     fn prefetches_runs(self, words: &[u64]) -> bool {
-        self.prefetch && words.len() > NEAR
+        self.prefetch && words.len() > NEAR_WORDS
     }
 }
 
-/// A structure to look up in.
+/// A structure with the options of lookups in it.
 #[derive(Clone, Copy)]
 pub(super) struct Lookup<'a, const W: usize> {
     structure: &'a Structure<W>,
@@ -65,13 +65,13 @@ impl<'a, const W: usize> Lookup<'a, W> {
     }
 
     /// Improves the winners of keys by the best rules of the runs that they have
-    /// found. There is room for as many candidates as hits.
+    /// found. `room` must have an element for each hit.
     #[inline]
     fn compare(self, keys: &mut impl Keys<W>, hits: Hits<'_>, room: &mut [Candidate]) {
         let words = self.structure.words();
         let structure = self.structure;
         let isa = self.config.comparing;
-        if W >= WIDE
+        if W >= WIDE_KEY_WORDS
             && let Some((_, columns)) = structure.shape().wide()
         {
             if structure.has_more_to_check() {

@@ -1,14 +1,14 @@
 //! Lookups of one key: plain, masked and traced.
 //!
-//! One walk serves all three. An [`Observer`] is told which tables it probes and,
-//! if it wants to, which rules it compares; the plain lookup's observer is told
-//! nothing, and its walk compares whole runs by the kernels. Nothing is prefetched:
-//! prefetching a slot of every root table before the first is read took a third of
-//! the time.
+//! One walk serves all three. An [`Observer`] receives the probed tables and, if
+//! [`RULES`](Observer::RULES) is set, the compared rules. The plain lookup's
+//! observer receives nothing, and its walk compares whole runs by the kernels.
+//! Nothing is prefetched: prefetching a slot of every root table before reading the
+//! first took a third of the time.
 //!
-//! A masked lookup wants the mask of every table that it probes: every key with
-//! the same bits there finds the same slots. For every rule that it compares it
-//! wants the bits that [`crate::unwildcard`] names. It allocates nothing.
+//! A masked lookup adds the mask of every probed table: every key with the same bits
+//! under it finds the same slots. For every compared rule it adds the bits that
+//! [`crate::unwildcard`] selects. It allocates nothing.
 
 use super::Lookup;
 use crate::classifier::{LookupTrace, Probe};
@@ -22,26 +22,27 @@ use crate::packed::PackedRule;
 use crate::rule::Winner;
 use crate::unwildcard;
 
-/// Is told what a lookup of one key does.
+/// Receives the steps of a lookup of one key.
 trait Observer<const W: usize> {
-    /// Whether it is told about rules. Then they are compared one by one.
+    /// True if rules are reported. Then they are compared one by one.
     const RULES: bool;
 
-    /// A table is probed.
+    /// Receives a probed table.
     fn probes(&mut self, _number: TableNumber, _table: &Table<W>) {}
 
-    /// The key is compared with a rule of the table that was probed last.
+    /// Receives a rule of the table that was probed last, after it was compared with
+    /// the key.
     fn compares(&mut self, _rule: &PackedRule<'_>, _rank: Winner, _matches: bool) {}
 }
 
-/// Wants to know nothing.
+/// Ignores all steps.
 struct Plain;
 
 impl<const W: usize> Observer<W> for Plain {
     const RULES: bool = false;
 }
 
-/// Collects the bits on which the outcome depends.
+/// Collects the bits that the result depends on.
 struct Masked<'a, const W: usize> {
     key: &'a [u64; W],
     wanted: &'a mut [u64],
@@ -65,7 +66,7 @@ impl<const W: usize> Observer<W> for Masked<'_, W> {
     }
 }
 
-/// Writes down every step.
+/// Records every step.
 struct Traced {
     probes: Vec<Probe>,
 }
@@ -95,32 +96,36 @@ impl<const W: usize> Observer<W> for Traced {
 impl<const W: usize> Lookup<'_, W> {
     /// Improves a candidate for one key.
     pub(crate) fn improve(self, key: &[u64; W], winner: Winner) -> Winner {
-        let mut one = OneKey::new(key, winner, self.structure.shape().print(key));
-        self.visit(self.structure.root(), &mut one, &mut Plain);
-        one.winner
+        let mut one_key = OneKey::new(key, winner, self.structure.shape().print(key));
+        self.visit(self.structure.root(), &mut one_key, &mut Plain);
+        one_key.winner
     }
 
-    /// Improves a candidate, and sets in `wanted` the bits on which that
-    /// depended.
+    /// Improves a candidate, and sets in `wanted` the bits that the result depends
+    /// on.
     pub(crate) fn improve_masked(self, key: &[u64; W], best: Winner, wanted: &mut [u64]) -> Winner {
-        let mut one = OneKey::new(key, best, 0);
-        self.visit(self.structure.root(), &mut one, &mut Masked { key, wanted });
-        one.winner
+        let mut one_key = OneKey::new(key, best, 0);
+        self.visit(
+            self.structure.root(),
+            &mut one_key,
+            &mut Masked { key, wanted },
+        );
+        one_key.winner
     }
 
-    /// A lookup step by step.
+    /// Traces a lookup step by step.
     pub(crate) fn trace(self, key: &[u64; W]) -> LookupTrace {
-        let mut one = OneKey::new(key, Winner::MISS, 0);
+        let mut one_key = OneKey::new(key, Winner::MISS, 0);
         let mut traced = Traced { probes: Vec::new() };
-        self.visit(self.structure.root(), &mut one, &mut traced);
+        self.visit(self.structure.root(), &mut one_key, &mut traced);
         LookupTrace {
             probes: traced.probes,
             tables: self.structure.table_count(),
-            winner: one.winner,
+            winner: one_key.winner,
         }
     }
 
-    /// Visits the tables of a chain from one on.
+    /// Visits the tables of a chain from `first` on.
     fn visit<O: Observer<W>>(self, first: TableNumber, one: &mut OneKey<'_, W>, observer: &mut O) {
         let structure = self.structure;
         for number in structure.chain(first) {
@@ -143,7 +148,7 @@ impl<const W: usize> Lookup<'_, W> {
                     let hits = Hits {
                         hits: &[Hit::new(slot, 0)],
                         short: usize::from(run.len) <= structure.shape().short(),
-                        // The run is read at once: nothing is gained before.
+                        // The run is read immediately, so prefetching gains nothing.
                         prefetch: false,
                     };
                     self.compare(one, hits, &mut [Candidate::NONE]);
@@ -152,8 +157,8 @@ impl<const W: usize> Lookup<'_, W> {
         }
     }
 
-    /// Compares the key with the rules of a run, one by one, as far as they are
-    /// better than the winner.
+    /// Compares the key with the rules of a run that are better than the winner, one
+    /// by one.
     fn compare_rules<O: Observer<W>>(
         self,
         slot: Slot,
@@ -165,13 +170,13 @@ impl<const W: usize> Lookup<'_, W> {
         let words = self.structure.run(run);
         let ranks = self.structure.ranks(run);
         let mut unpacked = Unpacked::<W>::new();
-        for (at, &rank) in ranks.iter().enumerate() {
+        for (position, &rank) in ranks.iter().enumerate() {
             let mask = self.structure.mask_of(rank);
             let rank = Winner::from_rank(rank);
             if !rank.beats(one.winner) {
                 break;
             }
-            let rule = unpacked.rule(shape, words, ranks.len(), at, mask);
+            let rule = unpacked.rule(shape, words, ranks.len(), position, mask);
             let matches = rule.matches(one.key);
             observer.compares(&rule, rank, matches);
             if matches {

@@ -1,37 +1,36 @@
-//! Adopting a plan in place, some steps with each update.
+//! Adopting a plan in place, a few steps with each update.
 //!
 //! # Idea
-//! A plan is a list of masks for the root. Its tables are made beside those of
-//! now and linked into the same chain, so lookups need to know nothing: they visit
-//! old and new tables alike, the best first. The old tables are *draining*: they
+//! A plan is a list of masks for the root. Its tables are made alongside the present
+//! tables and linked into the same chain. So lookups need no additional code: they
+//! visit old and new tables alike, best first. The old tables are *draining*: they
 //! accept no rule, and their rules are moved out, in the order of their entries in
-//! `places`, by the very steps of a removal and an insertion. The last rule of an
-//! old table takes the table along. Updates change the entries of other rules,
-//! too, and a walk over them may miss some: another walk follows as long as old
-//! tables have rules.
+//! `places`, each by a removal and an insertion. An old table is removed with its
+//! last rule. Updates also change the entries of other rules, so a walk over the
+//! entries may miss some rules. The walk is repeated while old tables have rules.
 //!
 //! ```text
-//! MakeSlots      slots of the new tables, 256 KB at a time; lookups see nothing
+//! MakeSlots      slots of the new tables, 256 KB at a time; not yet in the chain
 //! MoveRules      root ─▶ new ─▶ old ─▶ new ─▶ old        by best rule
 //!                         ▲       │ a few rules with each update
 //!                         └───────┘
 //! MarkConflicts  slot by slot
-//! CountCost      what lookups cost now: the baseline of the next drift
+//! CountCost      the present lookup cost: the baseline of the next drift
 //! ```
 //!
-//! A plan that comes meanwhile waits, so there are never more than two lists of
-//! masks in the chain, and a lookup costs at most what it does in both.
+//! A plan that arrives during this waits. So the chain never has more than two lists
+//! of masks, and a lookup costs at most the sum of a lookup in each.
 //!
 //! # Cost
-//! [`STEPS`] steps with each update: a step is a rule moved, or so. What an
-//! update or a move costs beyond that (a run that is split is learned on, a
-//! long run is copied) counts as more steps, so an update does not split twice.
-//! No step depends on the number of rules. All is a function of the operations
-//! so far: classifiers that did the same are the same.
+//! [`STEPS_PER_UPDATE`] steps with each update; one step moves about one rule. If an
+//! update or a move costs more than that, it counts as more steps: splitting a run
+//! learns masks, and a long run is copied. So one update never splits twice. No step
+//! depends on the number of rules. Everything is a function of the operations so
+//! far: two classifiers after the same operations are the same.
 
 use std::sync::Arc;
 
-use super::drift::{Baseline, SAMPLES, Tally};
+use super::drift::{Baseline, SAMPLED_RULES, Tally};
 use super::plan::RootPlan;
 use crate::engine::forest::conflicts::Marking;
 use crate::engine::forest::grow::Growth;
@@ -40,36 +39,37 @@ use crate::engine::forest::structure::{Role, Structure, Table};
 use crate::engine::forest::update;
 use crate::rule::RuleId;
 
-/// Steps with each update. A rule that moves is removed and inserted: with eight
-/// an update takes 5 microseconds in the mean at 64k rules, and 1.5 before (Zen 4,
-/// November 2026, `bench --reoptimise`). All have moved after an eighth as many
-/// updates as there are rules; marking takes as many again, or twice as many.
-pub(crate) const STEPS: usize = 8;
+/// Steps with each update. Moving a rule is a removal and an insertion. With eight
+/// steps, an update takes 5 microseconds in the mean at 64k rules, compared with 1.5
+/// before (Zen 4, November 2026, `bench --reoptimise`). The number of updates until
+/// all rules have moved is an eighth of the number of rules; marking takes once or
+/// twice that number.
+pub(crate) const STEPS_PER_UPDATE: usize = 8;
 
-/// Rules of a run, copied when one comes or goes, that count as a step.
-const COPIED: usize = 32;
+/// Rules of a copied run that count as one step.
+const COPIED_RULES_PER_STEP: usize = 32;
 
-/// Slots made that count as a step: the first use of a page of memory costs
+/// Made slots that count as one step: the first access to a page of memory costs
 /// more than writing to it.
-const MADE: usize = 1 << 12;
+const SLOTS_PER_STEP: usize = 1 << 12;
 
-/// Slots made at a time: 256 KB.
-const MAKING: usize = 1 << 15;
+/// Slots made in one piece: 256 KB.
+const SLOTS_PER_PIECE: usize = 1 << 15;
 
-/// Rules whose conflicts are looked for in one step.
-const MARKED: usize = 4;
+/// Rules checked for conflicts in one step.
+const MARKED_RULES_PER_STEP: usize = 4;
 
-/// Entries looked at for a rule to move in one step.
-const LOOKED_AT: usize = 64;
+/// Entries searched for a rule to move in one step.
+const ENTRIES_PER_STEP: usize = 64;
 
-/// The plan that is being adopted, if any, and the one that is next.
+/// The plan that is being adopted, if any, and the next plan.
 #[derive(Debug)]
 pub(crate) struct Adoption<const W: usize> {
     task: Option<Task<W>>,
     waiting: Option<Arc<RootPlan<W>>>,
 }
 
-/// A plan on its way in.
+/// The adoption of a plan.
 #[derive(Debug)]
 struct Task<const W: usize> {
     plan: Arc<RootPlan<W>>,
@@ -78,12 +78,12 @@ struct Task<const W: usize> {
 
 #[derive(Debug)]
 enum Stage<const W: usize> {
-    /// The new tables; slots are made for this one.
+    /// The new tables; `at` is the table that slots are made for.
     MakeSlots {
         tables: Vec<Table<W>>,
         at: usize,
     },
-    /// Entries before this one have been looked at, in this walk.
+    /// Entries below `entry` have been searched in this walk.
     MoveRules {
         entry: usize,
     },
@@ -101,12 +101,12 @@ pub(crate) struct Parts<'a, const W: usize> {
     pub(crate) structure: &'a mut Structure<W>,
     pub(crate) growth: &'a mut Growth<W>,
     pub(crate) baseline: &'a mut Baseline,
-    /// Whether conflicts are marked.
+    /// True if conflicts are marked.
     pub(crate) marks: bool,
 }
 
 impl<const W: usize> Adoption<W> {
-    /// Nothing to adopt.
+    /// Returns an adoption without a plan.
     pub(crate) fn none() -> Adoption<W> {
         Adoption {
             task: None,
@@ -114,8 +114,7 @@ impl<const W: usize> Adoption<W> {
         }
     }
 
-    /// Begins to adopt a plan, with `rules` rules at present, or keeps it for
-    /// later.
+    /// Starts to adopt a plan, with `rules` rules at present, or keeps it for later.
     pub(crate) fn begin(&mut self, plan: Arc<RootPlan<W>>, rules: usize) {
         if self.task.is_some() {
             self.waiting = Some(plan);
@@ -128,12 +127,12 @@ impl<const W: usize> Adoption<W> {
         self.task = Some(Task { plan, stage });
     }
 
-    /// Whether a plan is being adopted.
+    /// True if a plan is being adopted.
     pub(crate) fn is_under_way(&self) -> bool {
         self.task.is_some()
     }
 
-    /// What is being done.
+    /// The name of the current stage.
     pub(crate) fn describe(&self) -> &'static str {
         match self.task.as_ref().map(|task| &task.stage) {
             None => "installed",
@@ -144,7 +143,7 @@ impl<const W: usize> Adoption<W> {
         }
     }
 
-    /// Bytes held beside the structure.
+    /// Bytes held outside of the structure.
     pub(crate) fn bytes(&self) -> usize {
         match self.task.as_ref().map(|task| &task.stage) {
             Some(Stage::MakeSlots { tables, .. }) => tables.iter().map(Table::bytes).sum(),
@@ -153,15 +152,15 @@ impl<const W: usize> Adoption<W> {
         }
     }
 
-    /// Does `steps` steps, or as many as are left.
+    /// Does `steps` steps, or all remaining steps if there are fewer.
     pub(crate) fn run(&mut self, parts: &mut Parts<'_, W>, steps: usize) {
-        let mut left = steps;
-        while left > 0
+        let mut steps_left = steps;
+        while steps_left > 0
             && let Some(mut task) = self.task.take()
         {
             if let Some(spent) = task.step(parts) {
                 self.task = Some(task);
-                left = left.saturating_sub(spent + parts.growth.take_extra_steps());
+                steps_left = steps_left.saturating_sub(spent + parts.growth.take_extra_steps());
             } else if let Some(plan) = self.waiting.take() {
                 self.begin(plan, parts.structure.len());
             }
@@ -170,8 +169,8 @@ impl<const W: usize> Adoption<W> {
 }
 
 impl<const W: usize> Task<W> {
-    /// Does a piece of the work; returns the steps that it counts as, `None`
-    /// when all is done.
+    /// Does one piece of the work. Returns the number of steps that it counts as, or
+    /// `None` when the adoption is complete.
     fn step(&mut self, parts: &mut Parts<'_, W>) -> Option<usize> {
         match &mut self.stage {
             Stage::MakeSlots { tables, at } => {
@@ -181,10 +180,10 @@ impl<const W: usize> Task<W> {
                     return Some(1);
                 };
                 let before = table.slot_count();
-                let more = table.add_slots(MAKING);
-                let made = table.slot_count() - before;
-                *at += usize::from(!more);
-                Some(1 + made / MADE)
+                let is_unfinished = table.add_slots(SLOTS_PER_PIECE);
+                let slots_made = table.slot_count() - before;
+                *at += usize::from(!is_unfinished);
+                Some(1 + slots_made / SLOTS_PER_STEP)
             }
             Stage::MoveRules { entry } => {
                 if move_next(parts, entry) || *entry > 0 {
@@ -208,16 +207,16 @@ impl<const W: usize> Task<W> {
                     };
                     return Some(1);
                 };
-                Some(1 + rules / MARKED)
+                Some(1 + rules / MARKED_RULES_PER_STEP)
             }
             Stage::CountCost { tally, sample } => {
-                if *sample < SAMPLES {
+                if *sample < SAMPLED_RULES {
                     tally.add(parts.structure, *sample);
                     *sample += 1;
                     return Some(1);
                 }
-                // Masks learned from other rules than those that are there now
-                // must not pass for the best that could be learned.
+                // If the masks were learned from other rules than the present rules,
+                // their cost must not become the best cost that learning can reach.
                 let counted = &mut parts.baseline.counted;
                 let is_fit = self.plan.learned && !self.plan.is_out_of_date(parts.structure);
                 *counted = if is_fit {
@@ -231,7 +230,7 @@ impl<const W: usize> Task<W> {
     }
 }
 
-/// Adds the tables of a plan to the root. The others are drained.
+/// Adds the tables of a plan to the root. The present tables are drained.
 fn add_tables<const W: usize>(structure: &mut Structure<W>, tables: Vec<Table<W>>) {
     structure.drain_root();
     for (order, table) in (0..).zip(tables) {
@@ -239,23 +238,23 @@ fn add_tables<const W: usize>(structure: &mut Structure<W>, tables: Vec<Table<W>
     }
 }
 
-/// Looks at entries from one on for a rule of a draining table, and moves the
-/// first that there is. After the last entry, the walk is at 0 again: rules whose
-/// entries came to be before it were missed. Says whether a rule was moved.
+/// Searches the entries from `entry` on for a rule of a draining table, and moves
+/// the first such rule. After the last entry, `entry` is 0 again; the walk has
+/// missed rules that moved to an entry below it. Returns true if a rule was moved.
 fn move_next<const W: usize>(parts: &mut Parts<'_, W>, entry: &mut usize) -> bool {
-    let end = parts.structure.entries();
-    let to = end.min(*entry + LOOKED_AT);
-    while *entry < to {
-        let found = parts.structure.entry(*entry);
+    let entry_count = parts.structure.entries();
+    let stop = entry_count.min(*entry + ENTRIES_PER_STEP);
+    while *entry < stop {
+        let id_and_place = parts.structure.entry(*entry);
         *entry += 1;
-        if let Some((id, place)) = found
+        if let Some((id, place)) = id_and_place
             && parts.structure.role_in_root(place.table) == Role::Draining
         {
             move_rule(parts, id, place);
             return true;
         }
     }
-    if *entry >= end {
+    if *entry >= entry_count {
         *entry = 0;
     }
     false
@@ -265,15 +264,17 @@ fn move_next<const W: usize>(parts: &mut Parts<'_, W>, entry: &mut usize) -> boo
 fn move_rule<const W: usize>(parts: &mut Parts<'_, W>, id: RuleId, place: Place) {
     let structure = &mut *parts.structure;
     let rule = structure.find_at(id, place);
-    let (run, at) = rule.in_run();
+    let (run, position) = rule.in_run();
     let mut row = Vec::with_capacity(structure.shape().columns());
-    structure.push_row(run, at, &mut row);
+    structure.push_row(run, position, &mut row);
     update::take_out(structure, rule);
     update::insert(structure, parts.growth, &row, None);
-    parts.growth.add_extra_steps(usize::from(run.len) / COPIED);
+    parts
+        .growth
+        .add_extra_steps(usize::from(run.len) / COPIED_RULES_PER_STEP);
 }
 
-/// Where the walk over the entries is, if rules are being moved.
+/// The position of the walk over the entries, if rules are being moved.
 #[cfg(test)]
 impl<const W: usize> Adoption<W> {
     pub(crate) fn walk(&self) -> Option<usize> {

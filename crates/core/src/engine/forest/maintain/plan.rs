@@ -1,4 +1,4 @@
-//! A plan for the root: what is learned in the background and adopted in place.
+//! A plan for the root, learned in the background and adopted in place.
 
 use crate::engine::forest::learn::Cost;
 use crate::engine::forest::structure::{Structure, Table};
@@ -8,31 +8,33 @@ use crate::sort::sort_short;
 #[derive(Clone, Debug)]
 pub(crate) struct RootPlan<const W: usize> {
     pub(crate) tables: Vec<PlannedTable<W>>,
-    /// What lookups should cost.
+    /// The predicted cost of a lookup.
     pub(crate) predicted: Cost,
-    /// Rules that there were, and those of them that no mask fits.
+    /// The number of rules at the time of learning, and how many of them no mask
+    /// fits.
     pub(crate) rules: usize,
     pub(crate) unserved: usize,
-    /// Whether the masks were learned from those rules.
+    /// True if the masks were learned from those rules.
     pub(crate) learned: bool,
 }
 
-/// Tables that only change their sizes have slots for this many times the keys
-/// of now: the next rules that come find room.
-const SPARE: usize = 2;
+/// If only the sizes of tables change, the new tables have slots for the present
+/// number of keys times this factor, as room for later rules.
+const SPARE_FACTOR: usize = 2;
 
 /// A table of a plan.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PlannedTable<const W: usize> {
     pub(crate) mask: [u64; W],
-    /// Different keys under the mask among the rules.
+    /// The number of different keys under the mask among the rules.
     pub(crate) keys: usize,
-    /// Slots for each of them, where few would not be told apart otherwise.
+    /// Slots for each key; more than one if few keys would otherwise share slots.
     pub(crate) spread: usize,
 }
 
 impl<const W: usize> PlannedTable<W> {
-    /// Slots where there are `now` rules of `then`.
+    /// Returns the number of slots for `now` rules, if `keys` was counted with
+    /// `then` rules.
     pub(crate) fn slots(&self, now: usize, then: usize) -> usize {
         let keys = self.keys as u128 * now as u128 / then.max(1) as u128;
         let keys = usize::try_from(keys)
@@ -43,8 +45,8 @@ impl<const W: usize> PlannedTable<W> {
 }
 
 impl<const W: usize> RootPlan<W> {
-    /// The plan that the root's tables follow, for the rules of now. Adopting it
-    /// changes nothing but the sizes of tables.
+    /// Returns a plan with the masks of the present root tables, for the present
+    /// rules. Adopting it changes only the sizes of tables.
     pub(crate) fn in_place(structure: &Structure<W>, predicted: Cost) -> RootPlan<W> {
         let (scanned, mut masked): (Vec<_>, Vec<_>) = structure
             .root_tables()
@@ -53,7 +55,7 @@ impl<const W: usize> RootPlan<W> {
         let planned = |table: &&Table<W>| PlannedTable {
             mask: *table.mask(),
             keys: table.count_keys(),
-            spread: SPARE,
+            spread: SPARE_FACTOR,
         };
         RootPlan {
             tables: masked.iter().map(planned).collect(),
@@ -64,13 +66,14 @@ impl<const W: usize> RootPlan<W> {
         }
     }
 
-    /// Whether many more rules are scanned than when the plan was learned.
+    /// True if the share of scanned rules has grown by an eighth since the plan was
+    /// learned.
     pub(crate) fn is_out_of_date(&self, structure: &Structure<W>) -> bool {
         let scanned = structure
             .root_tables()
             .filter(|table| *table.mask() == [0; W]);
         let scanned: usize = scanned.map(Table::rules).sum();
-        let share = |part: usize, all: usize| part as u128 * 1000 / all.max(1) as u128;
+        let share = |part: usize, whole: usize| part as u128 * 1000 / whole.max(1) as u128;
         share(scanned, structure.len()) > share(self.unserved, self.rules) + 125
     }
 }

@@ -1,18 +1,18 @@
 //! Snapshots: copies of rule outlines, and the plan that is learned from them.
 //!
 //! # Idea
-//! Learning for the root looks at the masks of all rules and at the values of
-//! some. Up to [`COPIED`] outlines are copied, evenly over the rules, a few
-//! hundred with each look at the forest, which may change in between: a plan is
-//! good or bad, never wrong. Then the forest is needed no more.
+//! Learning for the root reads the masks of all rules and the values of some. A
+//! snapshot copies up to [`MAX_OUTLINES`] outlines, evenly over the rules, a few
+//! hundred with each look at the forest. The forest may change between looks: that
+//! makes a plan worse, never wrong. Afterwards the forest is not needed.
 //!
-//! Where there are more rules than outlines, each stands for several rules, and
-//! the number of keys of a table is estimated from pairs that meet, as
-//! `learn/cost/buckets.rs` does.
+//! If there are more rules than outlines, each outline represents several rules. The
+//! number of keys of a table is then estimated from pairs of rules with equal keys,
+//! as `learn/cost/buckets.rs` does.
 //!
 //! # Cost
-//! 40 bytes for the outline of an IPv4 rule, 10 MB at most. Learning takes as
-//! long as it does for the root in a build.
+//! 40 bytes for the outline of an IPv4 rule, 10 MB at most. Learning takes the same
+//! time as for the root in a build.
 
 #![allow(clippy::cast_precision_loss)] // counts are far below 2^52
 
@@ -30,12 +30,12 @@ use crate::monitor::Monitor;
 use crate::reoptimise::Contents;
 use crate::sort::sort;
 
-/// The most outlines copied.
-const COPIED: usize = 1 << 18;
+/// The most outlines of a snapshot.
+const MAX_OUTLINES: usize = 1 << 18;
 
-/// Entries looked at each time: two or three hundred microseconds with a
-/// million rules, so that a reader who looks keeps the writer off no longer.
-const LOOKED_AT: usize = 1 << 9;
+/// Entries read in one look: two to three hundred microseconds with a million rules,
+/// the longest time that a reader delays the writer.
+const ENTRIES_PER_LOOK: usize = 1 << 9;
 
 /// Outlines of rules.
 #[derive(Debug)]
@@ -43,33 +43,33 @@ pub(crate) struct Snapshot<const W: usize> {
     learner: Arc<Learner<W>>,
     secrets: [u64; W],
     outlines: Vec<Outline<W>>,
-    /// One rule in `stride` is copied.
+    /// One rule out of `stride` is copied.
     stride: usize,
-    /// Rules seen.
+    /// The number of rules seen.
     rules: usize,
-    /// The next entry to look at.
+    /// The next entry to read.
     entry: usize,
 }
 
 impl<const W: usize> Snapshot<W> {
-    /// With no outline yet.
+    /// Returns a snapshot without outlines.
     pub(crate) fn new(structure: &Structure<W>, learner: &Arc<Learner<W>>) -> Snapshot<W> {
         Snapshot {
             learner: Arc::clone(learner),
             secrets: *structure.secrets(),
             outlines: Vec::new(),
-            stride: structure.len().div_ceil(COPIED).max(1),
+            stride: structure.len().div_ceil(MAX_OUTLINES).max(1),
             rules: 0,
             entry: 0,
         }
     }
 
-    /// Copies some outlines; says whether all rules have been seen.
+    /// Copies some outlines; returns true when all rules have been seen.
     pub(crate) fn add_some(&mut self, structure: &Structure<W>) -> bool {
-        let end = structure.entries();
-        let to = end.min(self.entry + LOOKED_AT);
+        let entry_count = structure.entries();
+        let stop = entry_count.min(self.entry + ENTRIES_PER_LOOK);
         let mut row = Vec::with_capacity(structure.shape().columns());
-        for entry in self.entry.min(to)..to {
+        for entry in self.entry.min(stop)..stop {
             let Some((id, place)) = structure.entry(entry) else {
                 continue;
             };
@@ -77,54 +77,55 @@ impl<const W: usize> Snapshot<W> {
             if !(self.rules - 1).is_multiple_of(self.stride) {
                 continue;
             }
-            let (run, at) = structure.find_at(id, place).in_run();
+            let (run, position) = structure.find_at(id, place).in_run();
             row.clear();
-            structure.push_row(run, at, &mut row);
+            structure.push_row(run, position, &mut row);
             self.outlines.push(structure.outline(&row));
         }
-        self.entry = to;
-        to == end
+        self.entry = stop;
+        stop == entry_count
     }
 
     fn plan(&self, monitor: &mut Monitor<'_>) -> Result<RootPlan<W>, BuildError> {
         let copied = self.outlines.len();
         monitor.begin(LEARNING, copied)?;
-        // Each outline as often as there are rules for it.
+        // Repeats each outline for the rules that it represents.
         let outline = |index: usize| self.outlines[index * copied / self.rules];
         let plan = self
             .learner
             .plan(Level::Root, self.rules, outline, monitor)?;
         let scale = self.rules as f64 / copied.max(1) as f64;
-        // Those that are left, and those that a mask serves.
+        // Memory for the remaining outlines and the outlines that a mask serves.
         let bytes = 2 * bytes_of::<u32>(copied);
         monitor.memory().take(bytes)?;
-        let mut rest: Vec<u32> = (0..u32::try_from(copied).expect("at most COPIED")).collect();
+        let mut remaining: Vec<u32> =
+            (0..u32::try_from(copied).expect("at most MAX_OUTLINES")).collect();
         let mut served = Vec::with_capacity(copied);
         let mut tables = Vec::new();
         for mask in plan.masks {
-            let mut left = 0;
-            for from in (0..rest.len()).step_by(Monitor::BLOCK) {
-                let to = rest.len().min(from + Monitor::BLOCK);
-                for at in from..to {
-                    let index = rest[at];
+            let mut kept_count = 0;
+            for start in (0..remaining.len()).step_by(Monitor::BLOCK) {
+                let block_end = remaining.len().min(start + Monitor::BLOCK);
+                for position in start..block_end {
+                    let index = remaining[position];
                     if self.outlines[index as usize].fits(&mask) {
                         served.push(index);
                     } else {
-                        rest[left] = index;
-                        left += 1;
+                        remaining[kept_count] = index;
+                        kept_count += 1;
                     }
                 }
-                monitor.work(to - from)?;
+                monitor.work(block_end - start)?;
             }
-            rest.truncate(left);
+            remaining.truncate(kept_count);
             if !served.is_empty() {
                 tables.push(self.table(mask, &served, scale, monitor)?);
                 monitor.count_done(served.len());
                 served.clear();
             }
         }
-        let unserved = (rest.len() * self.rules).div_ceil(copied.max(1));
-        drop((rest, served));
+        let unserved = (remaining.len() * self.rules).div_ceil(copied.max(1));
+        drop((remaining, served));
         monitor.memory().give_back(bytes);
         Ok(RootPlan {
             tables,
@@ -171,7 +172,7 @@ impl<const W: usize> Snapshot<W> {
     }
 }
 
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a number of rules
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a count of rules
 fn whole(count: f64) -> usize {
     count.max(0.0) as usize
 }

@@ -1,44 +1,44 @@
 //! An array of words that grows and shrinks without a pause.
 //!
-//! Growing: before the array is full, a larger one is filled in the background of
-//! updates, some words with each; what changes is written to both, and when the
-//! larger one has all words it takes the place of the first. Memory of the first,
-//! and of an array that has become too large, is given back a little at a time.
+//! Growing: before the array is full, a larger array is filled in the background of
+//! updates, some words with each. Changes are written to both arrays. When the
+//! larger array has all words, it replaces the first. The memory of the first array,
+//! and of an array that has become too large, is released in small parts.
 //! ```text
-//! words   │ …………………………………………… used ……│ room │
-//! next    │ … copied so far … │                            until it has all
+//! words   │ …………………………………………… used ……│ spare │
+//! next    │ … copied so far … │                            until complete
 //! ```
 
 use crate::simd::pages::ask_for_huge_pages;
 
-/// Arrays of up to this many words are copied at once when they grow: 512 KB
-/// take some 50 microseconds.
-const SMALL: usize = 1 << 16;
+/// Arrays of at most this number of words are copied in one step when they grow: 512
+/// KB take some 50 microseconds.
+const MAX_COPIED_IN_ONE: usize = 1 << 16;
 
-/// Words copied to the larger array with each update, besides eight for each
+/// Words copied to the larger array with each update, in addition to eight for each
 /// word that the update has appended.
-const COPIED: usize = 512;
+const COPIED_PER_UPDATE: usize = 512;
 
-/// Words of memory given back with each update while there is too much: 64 KB.
-const GIVEN_BACK: usize = 1 << 13;
+/// Words of memory released with each update while there is too much: 64 KB.
+const RELEASED_PER_UPDATE: usize = 1 << 13;
 
-/// Arrays of fewer words than this are not made smaller: 4 KB.
-const KEPT: usize = 1 << 9;
+/// Arrays of fewer words are not made smaller: 4 KB.
+const MIN_SHRUNK_WORDS: usize = 1 << 9;
 
-/// The words.
+/// An array of words.
 #[derive(Debug)]
 pub(super) struct Array {
     words: Vec<u64>,
-    /// The larger array to come; its words are those of the first so far.
+    /// The larger array that is being filled; a copy of the first words of `words`.
     next: Vec<u64>,
-    /// The smaller array that was, going bit by bit.
+    /// The replaced, smaller array, which is being freed.
     old: Vec<u64>,
-    /// Whether to request huge pages.
+    /// True if huge pages are requested.
     huge: bool,
     /// Words appended since the last [`tidy`](Array::tidy).
     appended: usize,
-    /// The most words that the array has ever had: the rest of its room has
-    /// not been touched and is no memory yet.
+    /// The most words that the array has ever had. Later words have never been
+    /// written and take no memory yet.
     touched: usize,
 }
 
@@ -64,7 +64,8 @@ impl Array {
         self.words.len()
     }
 
-    /// Makes room for `words` more words, and for growing without a pause.
+    /// Makes room for `words` more words, and spare room for growing without a
+    /// pause.
     pub(super) fn reserve(&mut self, words: usize) {
         self.words.reserve_exact(words + Array::spare(words));
         if self.huge {
@@ -72,37 +73,42 @@ impl Array {
         }
     }
 
-    /// Words of room beyond those that are reserved.
+    /// The number of spare words when `words` words are reserved.
     pub(super) fn spare(words: usize) -> usize {
-        if words > SMALL { words / 2 } else { 0 }
+        if words > MAX_COPIED_IN_ONE {
+            words / 2
+        } else {
+            0
+        }
     }
 
-    /// Bytes held. Room at the end of an array that was never written is
-    /// address space, not memory.
+    /// Bytes held. The end of an array that was never written is address space, not
+    /// memory.
     pub(super) fn bytes(&self) -> usize {
         (self.held() + self.next.len() + self.old.capacity()) * size_of::<u64>()
     }
 
-    /// Words of the array that are memory.
+    /// The number of words that take memory.
     fn held(&self) -> usize {
-        self.touched.max(self.words.capacity().min(SMALL))
+        self.touched
+            .max(self.words.capacity().min(MAX_COPIED_IN_ONE))
     }
 
-    /// Changes words, none but `count` from `start` on. The function gets all.
+    /// Changes at most `count` words from `start` on. `change` receives all words.
     #[inline]
     pub(super) fn edit(&mut self, start: usize, count: usize, change: impl FnOnce(&mut [u64])) {
         change(&mut self.words);
-        let end = (start + count).min(self.next.len());
-        if start < end {
-            self.next[start..end].copy_from_slice(&self.words[start..end]);
+        let copied_end = (start + count).min(self.next.len());
+        if start < copied_end {
+            self.next[start..copied_end].copy_from_slice(&self.words[start..copied_end]);
         }
     }
 
     /// Writes a word.
     #[inline]
-    pub(super) fn put(&mut self, at: usize, word: u64) {
-        self.words[at] = word;
-        if let Some(copy) = self.next.get_mut(at) {
+    pub(super) fn put(&mut self, index: usize, word: u64) {
+        self.words[index] = word;
+        if let Some(copy) = self.next.get_mut(index) {
             *copy = word;
         }
     }
@@ -110,10 +116,10 @@ impl Array {
     /// Appends zeros until there are `words` words.
     pub(super) fn extend_to(&mut self, words: usize) {
         if words > self.words.capacity() {
-            // Not before the room ahead is used up: while it is small, or at
-            // the first updates after a build that left none.
-            let more = words.max(self.words.len() / 4 * 5) - self.words.len();
-            self.words.reserve_exact(more);
+            // Only when the spare room is used up: while the array is small, or at
+            // the first updates after a build that left no spare room.
+            let extra_words = words.max(self.words.len() / 4 * 5) - self.words.len();
+            self.words.reserve_exact(extra_words);
             self.next = Vec::new();
         }
         self.appended += words - self.words.len();
@@ -121,55 +127,56 @@ impl Array {
         self.touched = self.touched.max(words);
     }
 
-    /// Cuts the array off.
+    /// Shortens the array to `words` words.
     pub(super) fn truncate(&mut self, words: usize) {
         self.words.truncate(words);
         self.next.truncate(words);
     }
 
-    /// Goes on with replacing the array by a larger one, and with giving back
-    /// memory: to be called once at the end of each update.
+    /// Continues to replace the array by a larger one, and to release memory. To be
+    /// called once at the end of each update.
     pub(super) fn tidy(&mut self) {
         let (used, room) = (self.words.len(), self.words.capacity());
         let growing = self.next.capacity() > 0;
-        if !growing && room > SMALL && used > room / 8 * 7 {
+        if !growing && room > MAX_COPIED_IN_ONE && used > room / 8 * 7 {
             self.next = Vec::with_capacity(used * 2);
         }
         if self.next.capacity() > 0 {
-            let from = self.next.len();
-            let to = used.min(from + COPIED + 8 * self.appended);
-            self.next.extend_from_slice(&self.words[from..to]);
-            if to == used {
+            let start = self.next.len();
+            let copied_end = used.min(start + COPIED_PER_UPDATE + 8 * self.appended);
+            self.next.extend_from_slice(&self.words[start..copied_end]);
+            if copied_end == used {
                 self.old = std::mem::replace(&mut self.words, std::mem::take(&mut self.next));
                 self.old.clear();
                 self.touched = used;
                 if self.huge {
-                    // The system joins its pages in its own time.
+                    // The system merges its pages later.
                     ask_for_huge_pages(&self.words, used);
                 }
             }
         } else {
             let held = self.held();
-            if held > KEPT && used < held / 4 * 3 {
-                // The array has shrunk by a quarter: give back its end.
-                self.words.shrink_to(held - GIVEN_BACK.min(held / 8));
+            if held > MIN_SHRUNK_WORDS && used < held / 4 * 3 {
+                // The array has shrunk by a quarter: release its end.
+                self.words
+                    .shrink_to(held - RELEASED_PER_UPDATE.min(held / 8));
                 self.touched = self.touched.min(self.words.capacity());
             }
         }
         if self.old.capacity() > 0 {
-            let keep = self.old.capacity().saturating_sub(4 * GIVEN_BACK);
+            let keep = self.old.capacity().saturating_sub(4 * RELEASED_PER_UPDATE);
             self.old.shrink_to(keep);
         }
         self.appended = 0;
     }
 
-    /// Whether a larger array is being filled.
+    /// True if a larger array is being filled.
     #[cfg(test)]
     pub(super) fn is_growing(&self) -> bool {
         self.next.capacity() > 0
     }
 
-    /// Panics if the array to come has other words than this one.
+    /// Panics if the larger array differs from this array.
     #[cfg(test)]
     pub(super) fn check(&self) {
         assert_eq!(self.next, self.words[..self.next.len()]);

@@ -8,7 +8,7 @@ pub(super) struct Bits {
 }
 
 impl Bits {
-    /// Changes their number; new ones are clear.
+    /// Changes the number of bits; new bits are clear.
     pub(super) fn resize(&mut self, len: usize) {
         self.words.resize(len.div_ceil(64), 0);
         if len < self.len
@@ -23,22 +23,22 @@ impl Bits {
         }
     }
 
-    pub(super) fn get(&self, at: usize) -> bool {
-        self.words[at / 64] >> (at % 64) & 1 != 0
+    pub(super) fn get(&self, index: usize) -> bool {
+        self.words[index / 64] >> (index % 64) & 1 != 0
     }
 
-    pub(super) fn set(&mut self, at: usize) {
-        self.words[at / 64] |= 1 << (at % 64);
+    pub(super) fn set(&mut self, index: usize) {
+        self.words[index / 64] |= 1 << (index % 64);
     }
 
-    pub(super) fn clear(&mut self, at: usize) {
-        self.words[at / 64] &= !(1 << (at % 64));
+    pub(super) fn clear(&mut self, index: usize) {
+        self.words[index / 64] &= !(1 << (index % 64));
     }
 
-    /// The first set bit from a place on.
-    pub(super) fn next_one(&self, from: usize) -> Option<usize> {
-        let mut word = from / 64;
-        let mut bits = self.words.get(word)? & u64::MAX << (from % 64);
+    /// Returns the first set bit at or after `start`.
+    pub(super) fn next_one(&self, start: usize) -> Option<usize> {
+        let mut word = start / 64;
+        let mut bits = self.words.get(word)? & u64::MAX << (start % 64);
         while bits == 0 {
             word += 1;
             bits = *self.words.get(word)?;
@@ -59,8 +59,8 @@ mod tests {
     fn bits_are_found_and_forgotten() {
         let mut bits = Bits::default();
         bits.resize(200);
-        for at in [3, 64, 199] {
-            bits.set(at);
+        for index in [3, 64, 199] {
+            bits.set(index);
         }
         assert_eq!(bits.next_one(0), Some(3));
         assert_eq!(bits.next_one(4), Some(64));
@@ -70,6 +70,10 @@ mod tests {
         assert!(!bits.get(64) && bits.get(199));
         bits.resize(66);
         bits.resize(200);
-        assert_eq!(bits.next_one(4), None, "what was cut off is clear");
+        assert_eq!(
+            bits.next_one(4),
+            None,
+            "removed bits are clear when they return"
+        );
     }
 }

@@ -1,20 +1,20 @@
-//! Bounds: what is the best rank in a table.
+//! Bounds: the best rank in each table.
 //!
-//! Where the best rule of a table goes, its bound is *stale*: too good, until the
-//! slots have been looked at for the best rank that is left, a few with each
-//! removal. Rules that come meanwhile count at once.
+//! When a table's best rule is removed, its bound is *stale*: better than all
+//! remaining rules. Each removal then reads a few slots for the best remaining rank,
+//! until all have been read. Rules inserted during that time are counted
+//! immediately.
 
 use super::Structure;
 use super::table::Role;
 use crate::engine::forest::slot::{Bucket, TableNumber};
 
-/// Slots looked at with each removal while a bound is stale.
-const SCANNED: usize = 16;
+/// Slots read with each removal while a bound is stale.
+const SLOTS_PER_REMOVAL: usize = 16;
 
 impl<const W: usize> Structure<W> {
-    /// A rule of that rank has gone from a table: counts it out, corrects the
-    /// bound or a part of it, and drops the table if it is empty. An incoming
-    /// table stays.
+    /// Counts a rule of that rank out of a table. Corrects the bound or a part of
+    /// it, and removes the table if it is empty, unless it is incoming.
     pub(super) fn count_out(&mut self, number: TableNumber, rank: u64) {
         let table = &mut self.tables[number.index()];
         table.count_out(rank);
@@ -28,17 +28,16 @@ impl<const W: usize> Structure<W> {
         }
     }
 
-    /// Looks at some slots, and sets the best rank seen when all have been looked
-    /// at.
+    /// Reads some slots. After the last slot, sets the bound to the best rank seen.
     fn scan_for_best(&mut self, number: TableNumber) {
-        let slots = self.table(number).slots_to_scan(SCANNED);
+        let slots = self.table(number).slots_to_scan(SLOTS_PER_REMOVAL);
         let bests = slots.filter_map(|slot| match slot.bucket() {
             Bucket::Empty => None,
             Bucket::Run(run) => Some(self.runs.ranks(run)[0]),
             Bucket::Nested(first) => Some(self.table(first).best()),
         });
         let best = bests.min().unwrap_or(u64::MAX);
-        if let Some(best) = self.tables[number.index()].has_scanned(SCANNED, best) {
+        if let Some(best) = self.tables[number.index()].has_scanned(SLOTS_PER_REMOVAL, best) {
             self.set_best(number, best);
         }
     }

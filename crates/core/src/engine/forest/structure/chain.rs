@@ -1,19 +1,21 @@
-//! Chains of tables, the best first; tables that come and go.
+//! Chains of tables, best first; adding and removing tables.
 //!
-//! A chain is named by its *parent*: the slot that points to its first table, or
-//! [`Place::ROOT`].
+//! A chain is identified by its *parent*: the slot that points to its first table,
+//! or [`Place::ROOT`].
 
 use super::Structure;
 use super::table::{Role, Table};
 use crate::engine::forest::slot::{Bucket, Place, Slot, TableNumber};
 
 impl<const W: usize> Structure<W> {
-    /// The tables of a chain from one of them on, in the order in which lookups
-    /// visit them.
+    /// The tables of a chain from `first` on, in the order in which lookups visit
+    /// them.
     #[inline]
     pub(crate) fn chain(&self, first: TableNumber) -> impl Iterator<Item = TableNumber> {
-        let some = |number: TableNumber| (number != TableNumber::NONE).then_some(number);
-        std::iter::successors(some(first), move |number| some(self.table(*number).next()))
+        let existing = |number: TableNumber| (number != TableNumber::NONE).then_some(number);
+        std::iter::successors(existing(first), move |number| {
+            existing(self.table(*number).next())
+        })
     }
 
     /// The tables of the root.
@@ -21,7 +23,7 @@ impl<const W: usize> Structure<W> {
         self.chain(self.root).map(|number| self.table(number))
     }
 
-    /// The first table of the chain under a parent; `NONE` if there is none.
+    /// Returns the first table of the chain under a parent, or `NONE`.
     pub(crate) fn first_of(&self, parent: Place) -> TableNumber {
         if parent.is_root() {
             return self.root;
@@ -32,7 +34,7 @@ impl<const W: usize> Structure<W> {
         }
     }
 
-    /// The role of the root's table that a table is in or under.
+    /// Returns the role of the root table that contains the table `number`.
     pub(crate) fn role_in_root(&self, number: TableNumber) -> Role {
         let mut table = self.table(number);
         while !table.parent().is_root() {
@@ -41,7 +43,7 @@ impl<const W: usize> Structure<W> {
         table.role()
     }
 
-    /// Adds a table to the chain that it was made for.
+    /// Adds a table to its chain.
     pub(crate) fn add(&mut self, table: Table<W>) -> TableNumber {
         if self.huge_pages {
             table.ask_for_huge_pages();
@@ -51,7 +53,7 @@ impl<const W: usize> Structure<W> {
         number
     }
 
-    /// From now on the root's tables accept no rules.
+    /// Makes all tables of the root draining: they accept no rules.
     pub(crate) fn drain_root(&mut self) {
         let root: Vec<TableNumber> = self.chain(self.root).collect();
         for number in root {
@@ -59,13 +61,13 @@ impl<const W: usize> Structure<W> {
         }
     }
 
-    /// Whether a table of the root is still to be drained of rules.
+    /// True if a draining table of the root still has rules.
     pub(crate) fn has_draining_rules(&self) -> bool {
         let mut root = self.root_tables();
         root.any(|table| table.role() == Role::Draining && table.rules() > 0)
     }
 
-    /// Keeps the root's tables as they are, those without rules excepted.
+    /// Makes all tables of the root settled, and removes those without rules.
     pub(crate) fn settle_root(&mut self) {
         let root: Vec<TableNumber> = self.chain(self.root).collect();
         for number in root {
@@ -78,7 +80,7 @@ impl<const W: usize> Structure<W> {
         }
     }
 
-    /// Takes an empty table away.
+    /// Removes an empty table.
     pub(super) fn drop_table(&mut self, number: TableNumber) {
         self.unlink(number);
         let slots = self.tables[number.index()].take_slots();
@@ -86,15 +88,14 @@ impl<const W: usize> Structure<W> {
         self.tables.remove(number);
     }
 
-    /// Gives a table another bound, and the place in the chain that goes with
-    /// it.
+    /// Changes a table's bound and its position in the chain.
     pub(super) fn set_best(&mut self, number: TableNumber, best: u64) {
         let table = self.table(number);
         if table.best() == best {
             return;
         }
         if table.next() == TableNumber::NONE && self.first_of(table.parent()) == number {
-            // Alone in its chain: to leave it would empty the parent slot.
+            // Alone in its chain: unlinking it would empty the parent slot.
             self.tables[number.index()].set_best(best);
             return;
         }
@@ -117,14 +118,13 @@ impl<const W: usize> Structure<W> {
         table.set_slot(parent.slot, slot);
     }
 
-    /// Puts a table into its chain, behind those with bounds that are no
-    /// worse.
+    /// Links a table into its chain, behind all tables with equal or better bounds.
     fn link(&mut self, number: TableNumber) {
         let (parent, best) = (self.table(number).parent(), self.table(number).best());
         let first = self.first_of(parent);
         let before = self.chain(first);
         let before = before
-            .take_while(|other| self.table(*other).best() <= best)
+            .take_while(|number| self.table(*number).best() <= best)
             .last();
         match before {
             None => {
@@ -139,7 +139,7 @@ impl<const W: usize> Structure<W> {
         }
     }
 
-    /// Takes a table out of its chain.
+    /// Unlinks a table from its chain.
     fn unlink(&mut self, number: TableNumber) {
         let (parent, next) = (self.table(number).parent(), self.table(number).next());
         let first = self.first_of(parent);

@@ -1,44 +1,44 @@
 //! Lists of free blocks by length.
 //!
-//! Blocks of up to 64 units have a list for each length, longer ones eight lists
-//! for each power of two, as in TLSF. A bit for each list says whether it has any
-//! block, so the shortest list with long enough blocks is found by a few words of
-//! bits.
+//! Each length of up to 64 units has a list of its own. Longer blocks have eight
+//! lists for each power of two, as in TLSF. One bit for each list is set if the list
+//! has a block. So the shortest list with long enough blocks is found by reading a
+//! few words of bits.
 
 /// No unit.
-pub(super) const NONE: u32 = u32::MAX;
+pub(super) const NO_UNIT: u32 = u32::MAX;
 
-/// Free blocks of up to this many units have lists of their own.
-const EXACT: usize = 64;
+/// Each length of up to this number of units has a list of its own.
+const MAX_EXACT_UNITS: usize = 64;
 
-/// Lists for each power of two above.
-const FINE: usize = 8;
+/// Lists for each larger power of two.
+const LISTS_PER_POWER: usize = 8;
 
-/// All lists; the last power of two is 2³¹.
-const LISTS: usize = EXACT + 1 + (31 - 5) * FINE;
+/// The number of lists; the last power of two is 2³¹.
+const LIST_COUNT: usize = MAX_EXACT_UNITS + 1 + (31 - 5) * LISTS_PER_POWER;
 
 /// The first block of each list.
 #[derive(Debug)]
 pub(super) struct FreeLists {
-    first: Box<[u32; LISTS]>,
-    /// Which lists have any.
-    filled: [u64; LISTS.div_ceil(64)],
+    first: Box<[u32; LIST_COUNT]>,
+    /// A bit for each list, set if the list has a block.
+    filled: [u64; LIST_COUNT.div_ceil(64)],
 }
 
 impl FreeLists {
     pub(super) fn new() -> FreeLists {
         FreeLists {
-            first: Box::new([NONE; LISTS]),
-            filled: [0; LISTS.div_ceil(64)],
+            first: Box::new([NO_UNIT; LIST_COUNT]),
+            filled: [0; LIST_COUNT.div_ceil(64)],
         }
     }
 
-    /// A block that has at least `units` units, if there is one.
+    /// Returns a block of at least `units` units, if there is one.
     #[inline]
     pub(super) fn find(&self, units: usize) -> Option<u32> {
-        let from = list_for(units);
-        let mut word = from / 64;
-        let mut bits = self.filled.get(word)? & u64::MAX << (from % 64);
+        let list = list_for(units);
+        let mut word = list / 64;
+        let mut bits = self.filled.get(word)? & u64::MAX << (list % 64);
         while bits == 0 {
             word += 1;
             bits = *self.filled.get(word)?;
@@ -46,8 +46,8 @@ impl FreeLists {
         Some(self.first[word * 64 + bits.trailing_zeros() as usize])
     }
 
-    /// Makes a block of `units` units the first of its list; returns the block
-    /// that was first, or [`NONE`].
+    /// Puts a block of `units` units at the head of its list. Returns the previous
+    /// head, or [`NO_UNIT`].
     #[inline]
     pub(super) fn push(&mut self, units: usize, block: u32) -> u32 {
         let list = list_of(units);
@@ -55,13 +55,13 @@ impl FreeLists {
         std::mem::replace(&mut self.first[list], block)
     }
 
-    /// Takes the first block of `units` units out of its list; `next` is first
-    /// then.
+    /// Removes the head of the list for blocks of `units` units; `next` becomes the
+    /// head.
     #[inline]
     pub(super) fn pop(&mut self, units: usize, next: u32) {
         let list = list_of(units);
         self.first[list] = next;
-        if next == NONE {
+        if next == NO_UNIT {
             self.filled[list / 64] &= !(1 << (list % 64));
         }
     }
@@ -71,19 +71,19 @@ impl FreeLists {
     }
 }
 
-/// The list that a free block belongs to.
+/// Returns the list of a free block.
 fn list_of(units: usize) -> usize {
-    if units <= EXACT {
+    if units <= MAX_EXACT_UNITS {
         return units;
     }
     let power = units.ilog2() as usize;
-    let fine = (units >> (power - 3)) & (FINE - 1);
-    EXACT + 1 + (power - 6) * FINE + fine
+    let fine = (units >> (power - 3)) & (LISTS_PER_POWER - 1);
+    MAX_EXACT_UNITS + 1 + (power - 6) * LISTS_PER_POWER + fine
 }
 
-/// The first list all of whose blocks have at least `units` units.
+/// Returns the first list whose blocks all have at least `units` units.
 fn list_for(units: usize) -> usize {
-    if units <= EXACT {
+    if units <= MAX_EXACT_UNITS {
         return units;
     }
     let power = units.ilog2() as usize;
@@ -104,12 +104,12 @@ mod tests {
             assert!(list_of(2 * units) >= list_for(units));
             last = list;
         }
-        assert!(list_of(u32::MAX as usize / 2) < LISTS);
-        // The shortest block of the list that is searched is long enough.
+        assert!(list_of(u32::MAX as usize / 2) < LIST_COUNT);
+        // The shortest block of the searched list is long enough.
         for units in 1..2000 {
             let list = list_for(units);
-            let least = (1..).find(|&other| list_of(other) == list).unwrap();
-            assert!(least >= units, "{units}");
+            let shortest = (1..).find(|&length| list_of(length) == list).unwrap();
+            assert!(shortest >= units, "{units}");
         }
     }
 }

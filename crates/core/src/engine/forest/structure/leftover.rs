@@ -1,8 +1,8 @@
-//! Slots of tables that are gone, freed a little with each update: freeing many
-//! megabytes at once would keep an update waiting.
+//! Slots of removed tables, freed in small parts with each update: freeing many
+//! megabytes in one call would delay an update.
 
 /// Words freed with each update: 256 KB.
-const FREED: usize = 1 << 15;
+const FREED_PER_UPDATE: usize = 1 << 15;
 
 /// Arrays of slots that no table uses.
 #[derive(Debug, Default)]
@@ -11,21 +11,21 @@ pub(super) struct Leftover {
 }
 
 impl Leftover {
-    /// Takes the slots of a table. Few are freed at once.
+    /// Takes the slots of a table. A small array is freed immediately.
     pub(super) fn push(&mut self, slots: Vec<u64>) {
-        if slots.capacity() > FREED {
+        if slots.capacity() > FREED_PER_UPDATE {
             self.slots.push(slots);
         }
     }
 
-    /// Frees some.
+    /// Frees a part of the slots.
     pub(super) fn free_some(&mut self) {
         if let Some(slots) = self.slots.last_mut() {
-            let keep = slots.capacity().saturating_sub(FREED);
+            let keep = slots.capacity().saturating_sub(FREED_PER_UPDATE);
             if keep == 0 {
                 self.slots.pop();
             } else {
-                // A vector keeps room for what it holds.
+                // `shrink_to` keeps enough memory for the vector's length.
                 slots.truncate(keep);
                 slots.shrink_to(keep);
             }

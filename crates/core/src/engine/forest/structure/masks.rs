@@ -1,28 +1,28 @@
-//! The masks that runs cannot hold.
+//! Masks that runs cannot hold.
 //!
 //! # Idea
 //! A run has no mask for a word of [bounds](crate::engine::forest::rows::RowShape),
-//! only the smallest and the largest value of each field there. That says all
-//! about a range or a prefix. For a value under a non-contiguous mask
-//! (`0x10/0x11`) it is the range that contains it. Such rules are rare, so runs
-//! stay as they are: tables and runs take the rule for its range, and the rule's
-//! mask is kept here, by id. A run may then find a rule that does not match,
-//! never miss one that does; the mask has the last word.
+//! only the smallest and the largest value of each field. These describe a range or
+//! a prefix completely. A value under a non-contiguous mask (`0x10/0x11`) is only
+//! contained in the range. Such rules are rare, so the layout of runs has no column
+//! for them: tables and runs treat such a rule as its range, and its mask is kept
+//! here, by id. So a run may find a rule that does not match, but never misses a
+//! match. The mask decides.
 //!
 //! # Cost
-//! Nothing as long as no rule needs it. As soon as one does, each rule that a run
-//! finds costs a lookup in a map by id.
+//! Nothing while no rule needs it. Otherwise each rule that a run finds costs a
+//! lookup in a map by id.
 
 use super::Structure;
 use crate::engine::forest::slot::Run;
 use crate::id_map::IdMap;
 use crate::rule::{RuleId, RuleRef, Winner};
 
-/// Masks by rule id, of the rules whose runs do not have them.
+/// Masks by rule id, for rules whose runs do not have them.
 pub(super) type Masks<const W: usize> = IdMap<[u64; W]>;
 
 impl<const W: usize> Structure<W> {
-    /// Keeps the mask of a rule that comes, if its run cannot.
+    /// Keeps the mask of an inserted rule, if its run cannot hold it.
     #[inline]
     pub(crate) fn keep_mask(&mut self, rule: &RuleRef<'_>) {
         if !self.shape.holds_mask(rule) {
@@ -31,12 +31,12 @@ impl<const W: usize> Structure<W> {
         }
     }
 
-    /// Takes the masks over from a structure that has had the same rules.
+    /// Takes the masks from a structure of the same rules.
     pub(crate) fn take_masks_of(&mut self, other: &mut Structure<W>) {
         std::mem::swap(&mut self.masks, &mut other.masks);
     }
 
-    /// Forgets the mask of a rule that goes.
+    /// Deletes the mask of a removed rule.
     #[inline]
     pub(super) fn forget_mask(&mut self, id: RuleId) {
         if !self.masks.is_empty() {
@@ -44,15 +44,15 @@ impl<const W: usize> Structure<W> {
         }
     }
 
-    /// Whether the columns of runs do not say all: then
-    /// [`accepts`](Self::accepts) has the last word on what they find.
+    /// True if the columns of runs do not contain everything about a rule. Then
+    /// [`accepts`](Self::accepts) decides about the candidates that runs find.
     #[inline]
     pub(crate) fn has_more_to_check(&self) -> bool {
         self.shape.has_odd_ranges() || !self.masks.is_empty()
     }
 
-    /// Whether a rule matches a key, of which the kernels have compared the
-    /// columns of the run.
+    /// True if a rule matches a key, after the kernels have compared the columns of
+    /// the run.
     #[inline]
     pub(crate) fn accepts(&self, run: &[u64], len: usize, rule: usize, key: &[u64; W]) -> bool {
         self.shape.odd_ranges_accept(run, len, rule, key)
@@ -62,7 +62,7 @@ impl<const W: usize> Structure<W> {
             })
     }
 
-    /// The mask of the rule of a rank, if its run does not have it.
+    /// Returns the mask of the rule with that rank, if its run does not have it.
     #[inline]
     pub(crate) fn mask_of(&self, rank: u64) -> Option<[u64; W]> {
         if self.masks.is_empty() {

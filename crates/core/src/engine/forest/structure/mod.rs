@@ -7,7 +7,7 @@
 //!            ▼
 //!          [ position │ signature │ conflicts │ length ] …     8 bytes a slot
 //!             │                                    │
-//!             │ length 1 to 1024                   │ NESTED
+//!             │ length 1 to 1024                   │ NESTED_LENGTH
 //!             ▼                                    ▼
 //! runs     rank × n │ value₀ × n │ mask₀ × n │ …   first of nested tables
 //!
@@ -16,35 +16,36 @@
 //! ```
 //!
 //! # Invariants
-//! - Each rule is in exactly one run, and `places` says in which slot it is.
-//! - The tables of a chain are in the order of their bounds `best`; no rule of a table has a better rank than its bound. A bound may be too good:
-//!   that costs probes, never answers.
-//! - A slot's signature and conflicts have the bits of all its rules; they may
-//!   have others.
-//! - A rule counts in its table and in all tables above it.
+//! - Each rule is in exactly one run, and `places` has the slot of that run.
+//! - The tables of a chain are in the order of their bounds `best`; no rule of a
+//!   table has a better rank than its bound. A bound may be better than every rule:
+//!   that costs probes, but never changes answers.
+//! - A slot's signature and conflicts have the bits of all its rules; they may have
+//!   other bits too.
+//! - A rule is counted in its table and in all tables above it.
 //!
-//! What keeps them up is here: no other module can write a field of a table, a
-//! slot or a run. *Which* table a rule goes to, when a run is split, and
-//! what masks tables have is decided above.
+//! This module maintains the invariants: no other module can write a field of a
+//! table, a slot or a run. Other modules decide *which* table a rule goes to, when a
+//! run is split, and which masks tables have.
 //!
-//! | file | what it does |
+//! | file | contents |
 //! |---|---|
 //! | [`table`] | one table |
 //! | [`tables`] | all tables, by number |
 //! | [`runs`] | runs of rules, in blocks of one array |
-//! | [`array`], [`bits`], [`free_lists`], [`columns`] | what that is made of: words that grow without a pause, a bit for each block, free blocks by length, runs with one rule more or less |
+//! | [`array`], [`bits`], [`free_lists`], [`columns`] | the parts of that array: words that grow without a pause, a bit for each unit, free blocks by length, inserting and removing a rule of a run |
 //! | [`places`] | rule id → table, slot, action |
-//! | [`masks`] | rule id → mask, of the rules whose runs do not have it |
-//! | [`leftover`] | slots of tables that are gone |
-//! | [`chain`] | the order of tables, tables that come and go |
-//! | [`bounds`] | makes bounds exact again |
-//! | [`rules`] | rules that come and go, chains that are taken apart |
-//! | [`sizes`] | what a structure would hold |
+//! | [`masks`] | rule id → mask, for rules whose runs do not have it |
+//! | [`leftover`] | slots of removed tables |
+//! | [`chain`] | the order of tables; adding and removing tables |
+//! | [`bounds`] | corrects bounds |
+//! | [`rules`] | inserting and removing rules, dissolving chains |
+//! | [`sizes`] | sizes before there is a structure |
 //!
 //! # Cost
-//! Inserting or removing a rule: a hash, an entry of `places`, a copy of a run,
-//! and 16 slots looked at while a bound is stale. Other work (closing gaps,
-//! growing arrays, freeing slots) is done a little with each
+//! Inserting or removing a rule: a hash, an entry of `places`, a copy of a run; and,
+//! while a bound is stale, reading 16 slots with each removal. Other work (closing
+//! gaps, growing arrays, freeing slots) is done in small parts by each
 //! [`tidy`](Structure::tidy).
 
 use super::outline::Outline;
@@ -96,8 +97,8 @@ pub(super) struct Structure<const W: usize> {
 }
 
 impl<const W: usize> Structure<W> {
-    /// Without rules, which will be of that shape. The seed decides the hash
-    /// functions.
+    /// Returns an empty structure for rules of that shape. The seed determines the
+    /// hash functions.
     pub(super) fn new(shape: RowShape, seed: u64, huge_pages: bool) -> Structure<W> {
         let mut state = seed;
         Structure {
@@ -125,7 +126,7 @@ impl<const W: usize> Structure<W> {
         &self.secrets
     }
 
-    /// The exact bits and the rank of a rule, from its row.
+    /// Returns the exact bits and the rank of a rule, from its row.
     #[inline]
     pub(super) fn outline(&self, row: &[u64]) -> Outline<W> {
         self.shape.outline(row)
@@ -141,24 +142,24 @@ impl<const W: usize> Structure<W> {
         self.runs.capacity()
     }
 
-    /// Lets runs take no more words than those of another structure may.
+    /// Limits the words of runs as in another structure.
     pub(super) fn limit_words_as(&mut self, other: &Structure<W>) {
         self.runs.set_limit(other.runs.limit());
     }
 
-    /// Lets runs take at most `limit` words.
+    /// Limits the words of runs to `limit`.
     #[cfg(test)]
     pub(super) fn limit_words(&mut self, limit: u32) {
         self.runs.set_limit(limit);
     }
 
-    /// Makes room for that many more rules.
+    /// Makes room for `rules` more rules.
     pub(super) fn reserve(
         &mut self,
         rules: usize,
         monitor: &mut Monitor<'_>,
     ) -> Result<(), BuildError> {
-        // Room to grow without a pause is not held before it is used.
+        // Spare room for growing without a pause is not memory until it is used.
         let (words, spare) = self.runs.reserved(rules);
         monitor.memory().keep(bytes_of::<u64>(words))?;
         monitor.memory().take(bytes_of::<u64>(spare))?;
@@ -166,13 +167,13 @@ impl<const W: usize> Structure<W> {
         Ok(())
     }
 
-    /// Bytes of what grows with the rules in small pieces: all but the slots of
-    /// tables and the words of runs.
+    /// Bytes of the parts that grow with the rules in small pieces: everything
+    /// except the slots of tables and the words of runs.
     pub(super) fn index_bytes(&self) -> usize {
         self.runs.index_bytes() + self.places.bytes() + self.masks.bytes() + self.tables.bytes()
     }
 
-    /// Bytes held, spare room included.
+    /// Bytes held, including spare room.
     pub(super) fn bytes(&self) -> usize {
         let slots: usize = self.tables.iter().map(Table::bytes).sum();
         self.runs.bytes()
@@ -189,19 +190,19 @@ impl<const W: usize> Structure<W> {
         self.root
     }
 
-    /// A table that is there.
+    /// Returns an existing table.
     #[inline]
     pub(super) fn table(&self, number: TableNumber) -> &Table<W> {
         &self.tables[number.index()]
     }
 
-    /// A table by a number that may have been freed since: then it is `None`, has
-    /// no slots, or is another table.
+    /// Returns the table with a number that may have been freed: `None`, a table
+    /// without slots, or another table.
     pub(super) fn table_if_any(&self, number: TableNumber) -> Option<&Table<W>> {
         self.tables.get(number)
     }
 
-    /// The number of tables, nested ones included.
+    /// The number of tables, including nested tables.
     pub(super) fn table_count(&self) -> usize {
         self.tables.len()
     }
@@ -224,7 +225,7 @@ impl<const W: usize> Structure<W> {
         self.runs.of(run)
     }
 
-    /// The ranks of a run's rules, the best first.
+    /// The ranks of a run's rules, best first.
     #[inline]
     pub(super) fn ranks(&self, run: Run) -> &[u64] {
         self.runs.ranks(run)
@@ -235,50 +236,50 @@ impl<const W: usize> Structure<W> {
         self.runs.push_row(run, rule, rows);
     }
 
-    /// Words of runs that are free.
+    /// The number of free words of runs.
     pub(super) fn free_words(&self) -> usize {
         self.runs.free_words()
     }
 
-    /// The number of runs, and the length of the longest.
+    /// The number of runs, and the length of the longest run.
     pub(super) fn count_runs(&self) -> (usize, usize) {
         self.all_runs().fold((0, 0), |(count, longest), run| {
             (count + 1, longest.max(usize::from(run.len)))
         })
     }
 
-    /// Whether a rule has that id. An update that is checked like this comes
-    /// next, so its run is prefetched.
+    /// True if a rule has that id. Prefetches the rule's run, since an update of the
+    /// rule usually follows.
     pub(super) fn contains(&self, id: RuleId) -> bool {
         let Some(Known { place, .. }) = self.places.get(id) else {
             return false;
         };
-        // The slot comes from memory while the program goes on to the update; the
-        // run is prefetched when it is there.
+        // The slot is loaded while the program continues with the update; the run is
+        // prefetched when the slot has arrived.
         if let Bucket::Run(run) = self.slot(place).bucket() {
             prefetch(&self.ranks(run)[0]);
         }
         true
     }
 
-    /// The number of entries, used or not: a walk over all rules looks at each.
+    /// The number of entries, used or not; a walk over all rules reads each entry.
     pub(super) fn entries(&self) -> usize {
         self.places.entries()
     }
 
-    /// The rule of an entry, if it is used. Rules that come or go may change the
-    /// entries of others.
+    /// Returns the rule of an entry, if the entry is used. Inserting or removing a
+    /// rule may change the entries of other rules.
     pub(super) fn entry(&self, entry: usize) -> Option<(RuleId, Place)> {
         let (id, known) = self.places.entry(entry)?;
         Some((id, known.place))
     }
 
-    /// The ids of all rules with their actions, in no particular order.
+    /// The ids and actions of all rules, in no defined order.
     pub(super) fn actions(&self) -> impl Iterator<Item = (RuleId, ActionId)> {
         self.places.iter().map(|(id, known)| (id, known.action))
     }
 
-    /// The ranks of all rules, in no particular order.
+    /// The ranks of all rules, in no defined order.
     pub(super) fn all_ranks(&self) -> impl Iterator<Item = u64> {
         let ranks = |run| self.ranks(run).iter().copied();
         self.all_runs().flat_map(ranks)

@@ -1,20 +1,20 @@
-//! What is known of a rule by its id: where it is, and its action, which an
-//! update writes in the same cache line.
+//! The place and the action of each rule, by id. An update writes both in the same
+//! cache line.
 
 use crate::engine::forest::slot::Place;
 use crate::id_map::IdMap;
 use crate::rule::ActionId;
 
-/// What is known of a rule by its id.
+/// The place and the action of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Known {
-    /// The slot of its run; [`Place::ROOT`] until it is placed.
+    /// The slot of the rule's run; [`Place::ROOT`] until the rule is placed.
     pub(super) place: Place,
     pub(super) action: ActionId,
 }
 
 impl Known {
-    /// The entry of a rule that is to be placed next.
+    /// Returns the entry of a rule that is placed next.
     pub(super) fn unplaced(action: ActionId) -> Known {
         Known {
             place: Place::ROOT,

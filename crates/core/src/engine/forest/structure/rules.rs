@@ -1,4 +1,4 @@
-//! Rules that come and go, runs that are made, chains that are taken apart.
+//! Inserting and removing rules, making runs, dissolving chains.
 
 use super::Structure;
 use super::places::{Known, Places};
@@ -11,11 +11,11 @@ use crate::id_map::Position;
 use crate::monitor::Monitor;
 use crate::rule::{ActionId, RuleId, Winner};
 
-/// Where a rule that comes belongs in a table.
+/// The slot of a table for an inserted rule.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entry {
     pub(crate) place: Place,
-    /// What is there before the rule.
+    /// The bucket before the insertion.
     pub(crate) bucket: Bucket,
     /// The signature with the rule's bit.
     pub(crate) signature: u16,
@@ -36,7 +36,7 @@ impl RuleAt {
         self.place
     }
 
-    /// The run, and the rule's number in it.
+    /// The run, and the rule's position in it.
     pub(crate) fn in_run(self) -> (Run, usize) {
         (self.run, self.at)
     }
@@ -46,17 +46,17 @@ fn id_of(rank: u64) -> RuleId {
     Winner::from_rank(rank).rule().expect("a rule's rank")
 }
 
-/// Rules that come.
+/// Inserting.
 impl<const W: usize> Structure<W> {
-    /// Counts a rule that comes in to a table; says where in it the rule goes.
+    /// Counts an inserted rule in a table; returns the rule's slot in that table.
     #[inline]
     pub(crate) fn count_in(&mut self, number: TableNumber, rule: &Outline<W>) -> Entry {
         let table = &mut self.tables[number.index()];
         table.count_in(rule.rank);
         let hash = table.hash(&rule.value, &self.secrets);
         let slot = table.slot_of(hash);
-        let held = table.slot(slot);
-        let signature = held.signature() | 1 << table.signature_bit(hash);
+        let old_slot = table.slot(slot);
+        let signature = old_slot.signature() | 1 << table.signature_bit(hash);
         let best = table.best().min(rule.rank);
         self.set_best(number, best);
         Entry {
@@ -64,28 +64,28 @@ impl<const W: usize> Structure<W> {
                 table: number,
                 slot,
             },
-            bucket: held.bucket(),
+            bucket: old_slot.bucket(),
             signature,
         }
     }
 
-    /// Adds an id, whose rule is to be [inserted](Self::insert) next. `None`,
-    /// and nothing has changed, when it is there.
+    /// Adds an id, whose rule is [inserted](Self::insert) next. Returns `None` and
+    /// changes nothing if the id exists.
     #[inline]
     pub(crate) fn add_id(&mut self, id: RuleId, action: ActionId) -> Option<Position> {
         self.places.insert(id, Known::unplaced(action)).ok()
     }
 
-    /// Adds ids, whose rules are to be placed next, and the rules' actions. That
-    /// takes least time when they come in order.
+    /// Adds ids, whose rules are placed next, and the rules' actions. Sorted ids
+    /// take the least time.
     pub(crate) fn add_ids(&mut self, ids: impl IntoIterator<Item = (RuleId, ActionId)>) {
         let known = |(id, action)| (id, Known::unplaced(action));
         self.places.extend(ids.into_iter().map(known));
     }
 
     /// Puts a rule's row into the run of an entry, or into an empty bucket. The
-    /// rule's id is known already; `position` says where, if no id came or went
-    /// since it was added.
+    /// rule's id must exist; `position` is its position in `places`, if no id was
+    /// added or removed since.
     #[inline]
     pub(crate) fn insert(&mut self, entry: Entry, row: &[u64], position: Option<Position>) {
         match position {
@@ -100,21 +100,21 @@ impl<const W: usize> Structure<W> {
         self.fill(entry.place, Bucket::Run(run), entry.signature);
     }
 
-    /// A rule whose id is known is at a place from now on.
+    /// Sets the place of a rule whose id exists.
     fn move_to(&mut self, place: Place, rank: u64) {
         let known = self.places.get_mut(id_of(rank));
         known.expect("the ids of rules are known").place = place;
     }
 
-    /// Gives a slot a bucket and a signature. Its rules may have conflicts in
-    /// every group.
+    /// Stores a bucket and a signature in a slot. Its conflicts are set to all
+    /// groups.
     #[inline]
     pub(crate) fn fill(&mut self, place: Place, bucket: Bucket, signature: u16) {
         self.tables[place.table.index()].set_slot(place.slot, Slot::new(bucket, signature));
     }
 
-    /// Makes a run of rows, the best first, whose rules are at a place from now
-    /// on. The place is to be [filled](Self::fill) with it.
+    /// Makes a run of rows, sorted best first, and sets the place of their rules.
+    /// The caller [stores](Self::fill) the run in that slot.
     pub(crate) fn create_run<'a>(
         &mut self,
         place: Place,
@@ -127,49 +127,53 @@ impl<const W: usize> Structure<W> {
         run
     }
 
-    /// Sets what is known of the conflicts of a run's rules.
+    /// Sets the conflicts of a run's rules.
     pub(crate) fn set_conflicts(&mut self, place: Place, conflicts: ConflictMask) {
         let table = &mut self.tables[place.table.index()];
         let slot = table.slot(place.slot);
         table.set_slot(place.slot, slot.with_conflicts(conflicts));
     }
 
-    /// Conflicts are marked anew, with this as the table's group.
+    /// Starts to mark conflicts, with `group` as the table's group.
     pub(crate) fn begin_marking(&mut self, number: TableNumber, group: ConflictMask) {
         self.tables[number.index()].begin_marking(group);
     }
 
-    /// All conflicts are marked: from now on lookups of rules without conflicts
-    /// in the table pass over it.
+    /// Ends marking: from now on, lookups skip the table if the winner has no
+    /// conflicts in it.
     pub(crate) fn end_marking(&mut self, number: TableNumber) {
         self.tables[number.index()].end_marking();
     }
 }
 
-/// Rules that go.
+/// Removing.
 impl<const W: usize> Structure<W> {
-    /// Where the rule of an id is.
+    /// Returns the run and position of the rule with that id.
     pub(crate) fn find(&self, id: RuleId) -> Option<RuleAt> {
         Some(self.find_at(id, self.places.get(id)?.place))
     }
 
-    /// The action of the rule of an id.
+    /// Returns the action of the rule with that id.
     pub(crate) fn action(&self, id: RuleId) -> Option<ActionId> {
         Some(self.places.get(id)?.action)
     }
 
-    /// The same of a rule at a known place.
+    /// Returns the run and position of a rule at a known place.
     pub(crate) fn find_at(&self, id: RuleId, place: Place) -> RuleAt {
         let Bucket::Run(run) = self.slot(place).bucket() else {
             unreachable!("rules are in runs");
         };
         let is_it = |&rank: &u64| Winner::from_rank(rank).rule() == Some(id);
-        let at = self.runs.ranks(run).iter().position(is_it);
-        let at = at.expect("the rule is in its run");
-        RuleAt { place, run, at }
+        let position = self.runs.ranks(run).iter().position(is_it);
+        let position = position.expect("the rule is in its run");
+        RuleAt {
+            place,
+            run,
+            at: position,
+        }
     }
 
-    /// Forgets an id. Says where its rule is, to be [taken
+    /// Removes an id. Returns the position of its rule, which is [taken
     /// out](Self::take_out) next.
     #[inline]
     pub(crate) fn remove_id(&mut self, id: RuleId) -> Option<RuleAt> {
@@ -178,16 +182,15 @@ impl<const W: usize> Structure<W> {
         Some(self.find_at(id, place))
     }
 
-    /// Takes a rule out of its run. Its id stays known unless it was removed
-    /// before. Returns the parent of
-    /// the outermost nested tables above it that have no more than `few` rules
-    /// left, if there are any.
+    /// Takes a rule out of its run. Its id remains unless it was removed before. If
+    /// nested tables above the rule have at most `few` remaining rules, returns the
+    /// parent of the outermost of them.
     pub(crate) fn take_out(&mut self, rule: RuleAt, few: usize) -> Option<Place> {
         let RuleAt { place, run, at } = rule;
         let rank = self.runs.ranks(run)[at];
-        let left = self.runs.remove(run, at).map_or(Bucket::Empty, Bucket::Run);
+        let remaining = self.runs.remove(run, at).map_or(Bucket::Empty, Bucket::Run);
         let table = &mut self.tables[place.table.index()];
-        table.set_slot(place.slot, table.slot(place.slot).with_bucket(left));
+        table.set_slot(place.slot, table.slot(place.slot).with_bucket(remaining));
         let mut number = place.table;
         let mut small = None;
         while number != TableNumber::NONE {
@@ -201,7 +204,7 @@ impl<const W: usize> Structure<W> {
         small
     }
 
-    /// Whether a chain has rules, but no more than `few`.
+    /// True if a chain has rules, but at most `few`.
     fn has_few_rules(&self, parent: Place, few: usize) -> bool {
         let mut rules = 0;
         for number in self.chain(self.first_of(parent)) {
@@ -216,7 +219,7 @@ impl<const W: usize> Structure<W> {
 
 /// Whole runs and chains.
 impl<const W: usize> Structure<W> {
-    /// Appends all rules of a chain as rows, nested ones included.
+    /// Appends all rules of a chain as rows, including nested tables.
     pub(crate) fn append_rows(
         &self,
         first: TableNumber,
@@ -244,16 +247,17 @@ impl<const W: usize> Structure<W> {
         }
     }
 
-    /// Frees the run at a place, and appends its rules as rows. They have no
-    /// place until they get another.
+    /// Frees the run at a place, and appends its rules as rows. The rules have no
+    /// place until they are placed again.
     pub(crate) fn dissolve_run(&mut self, place: Place, run: Run, rows: &mut Vec<u64>) {
         self.append_run(run, rows);
         self.runs.release(run);
         self.tables[place.table.index()].set_slot(place.slot, Slot::EMPTY);
     }
 
-    /// Frees a chain's tables and runs, and appends its rules as rows. They have no
-    /// place until they get another, and the parent slot is to be filled.
+    /// Frees a chain's tables and runs, and appends its rules as rows. The rules
+    /// have no place until they are placed again, and the caller fills the parent
+    /// slot.
     pub(crate) fn dissolve_chain(&mut self, first: TableNumber, rows: &mut Vec<u64>) {
         let numbers: Vec<TableNumber> = self.chain(first).collect();
         for number in numbers {
@@ -274,10 +278,10 @@ impl<const W: usize> Structure<W> {
     }
 }
 
-/// Work put off.
+/// Postponed work.
 impl<const W: usize> Structure<W> {
-    /// Moves runs together, all at once, if the next change could not address
-    /// the words that it may append. Every run's rules must have their places.
+    /// Moves all runs together in one pause, if the next change might append words
+    /// that are not addressable. The rules of every run must have places.
     #[inline]
     pub(crate) fn make_room(&mut self) {
         if self.runs.is_short_of_room() {
@@ -285,25 +289,25 @@ impl<const W: usize> Structure<W> {
         }
     }
 
-    /// Whether [`make_room`](Self::make_room) would move runs.
+    /// True if [`make_room`](Self::make_room) would move runs.
     #[cfg(test)]
     pub(crate) fn is_short_of_room(&self) -> bool {
         self.runs.is_short_of_room()
     }
 
-    /// Does some of the work that updates put off: to be called once at the end
-    /// of each update.
+    /// Does some of the work that updates postpone; to be called once at the end of
+    /// each update.
     pub(crate) fn tidy(&mut self) {
         self.move_runs(Runs::tidy);
         self.leftover.free_some();
     }
 
-    /// Whether slots of tables that are gone are still to be freed.
+    /// True if slots of removed tables are not yet freed.
     pub(crate) fn has_leftover(&self) -> bool {
         !self.leftover.is_empty()
     }
 
-    /// Does what moves runs, and tells slots where theirs have gone.
+    /// Runs `work`, which moves runs, and updates the slots of the moved runs.
     fn move_runs(&mut self, work: impl FnOnce(&mut Runs, &mut dyn FnMut(u64, Run))) {
         let Structure {
             runs,
@@ -315,8 +319,7 @@ impl<const W: usize> Structure<W> {
     }
 }
 
-/// Points the slot of the rule of that rank, the first of a run, to where the run
-/// is now.
+/// Updates the slot of a moved run. `rank` is the rank of the run's first rule.
 fn follow<const W: usize>(tables: &mut Tables<W>, places: &Places, rank: u64, run: Run) {
     let known = places.get(id_of(rank)).expect("rules in runs have places");
     let place = known.place;

@@ -1,17 +1,17 @@
-//! Where runs of rules are kept: one array of words.
+//! The memory of runs: one array of words.
 //!
 //! # Idea
-//! Runs change length with every update, and what a run leaves seldom fits the
-//! next. So free blocks are joined with their neighbours, any block that is
-//! long enough is cut to size, and when a quarter of the array is free all the
-//! same, runs are moved down into the gaps, some with each update, until the
-//! free room is at the end and goes.
+//! Runs change length with every update, and a freed run seldom fits the next run.
+//! So free blocks are merged with their neighbours, and any long enough block is cut
+//! to size. When a quarter of the array is free nevertheless, runs are moved down
+//! into the gaps, some with each update, until the free space is at the end and is
+//! released.
 //!
 //! The array itself grows and shrinks without a pause ([`array`](super::array)).
 //!
 //! # Data layout
-//! The array is measured in *units*, one rule each. Blocks, used and free, cover
-//! it without gaps; the last is used.
+//! The array is measured in *units* of one rule each. Used and free blocks cover it
+//! without gaps; the last block is used.
 //! ```text
 //! words    │ run of 3 rules │ free block of 4     │ run of 2 │
 //!                             ├ first unit: length, next ┤ previous
@@ -23,17 +23,16 @@
 //! Free blocks are in lists by length ([`free_lists`](super::free_lists)).
 //!
 //! # Cost
-//! All operations but copies are O(1). At most a quarter of the array and the
-//! most recent change's garbage is free when an update is over, as long as
-//! moving keeps up, which four units moved for each unit written guarantee.
+//! All operations except copies are O(1). After an update, at most a quarter of the
+//! array is free, plus the blocks freed by the latest change, provided that moving
+//! keeps up. Moving four units for each written unit guarantees that.
 //!
 //! # Limits
 //! Slots have 32 bits for the position of a run's first word. So there is a
-//! [capacity](Runs::capacity), in rules, that leaves a quarter of the words that
-//! can be addressed for free blocks, and some runs' worth besides. Should free
-//! blocks take more nevertheless, all runs are moved together at once; that
-//! pause comes only near the capacity, and a quarter of all words must be
-//! appended before the next.
+//! [capacity](Runs::capacity) in rules. It reserves a quarter of the addressable
+//! words for free blocks, and room for two of the longest runs. If free blocks take
+//! more, all runs are moved together in one pause. That happens only near the
+//! capacity, and not again before a quarter of all words has been appended.
 //!
 //! # References
 //! M. Masmano et al., "TLSF: a new dynamic memory allocator for
@@ -42,21 +41,21 @@
 use super::array::Array;
 use super::bits::Bits;
 use super::columns;
-use super::free_lists::{FreeLists, NONE};
+use super::free_lists::{FreeLists, NO_UNIT};
 use crate::engine::forest::rows::RunLayout;
 use crate::engine::forest::slot::{MAX_RUN, Run};
 use crate::memory::grown;
 
-/// Units that one change appends at most, and as many to spare: a run that is
-/// split is copied, with one more rule, and small nested tables are folded.
-const ROOM: usize = 2 * MAX_RUN;
+/// The most units that one change appends, doubled as a reserve: a run that is split
+/// is copied with one more rule, and small nested tables are folded.
+const APPENDABLE_UNITS: usize = 2 * MAX_RUN;
 
-/// Units moved down with each update while moving, besides four for each unit
+/// Units moved down with each update while moving, in addition to four for each unit
 /// that the update has written.
-const MOVED: usize = 16;
+const MOVED_PER_UPDATE: usize = 16;
 
-/// Fewer free units than this are not worth moving anything.
-const FEW: usize = 64;
+/// With at most this number of free units, no runs are moved.
+const MIN_FREE_UNITS: usize = 64;
 
 /// Runs of rules of one shape.
 #[derive(Debug)]
@@ -64,16 +63,16 @@ pub(super) struct Runs {
     array: Array,
     /// Words of a rule.
     columns: usize,
-    /// How they lie in a run.
+    /// The layout of a rule's words in a run.
     layout: RunLayout,
-    /// The array has at most this many words.
+    /// The most words of the array.
     limit: u32,
     heads: Bits,
     free: Bits,
     tails: Bits,
     lists: FreeLists,
     free_units: usize,
-    /// Whether runs are being moved down, and from where on.
+    /// While runs are being moved down, the unit where that continues.
     moving: Option<usize>,
     /// Units written since the last [`tidy`](Runs::tidy).
     written: usize,
@@ -111,46 +110,46 @@ impl Runs {
     /// The most rules for which there is always room.
     pub(super) fn capacity(&self) -> usize {
         let units = self.most_units();
-        (units - units / 4).saturating_sub(ROOM)
+        (units - units / 4).saturating_sub(APPENDABLE_UNITS)
     }
 
-    /// Whether to [`compact`](Self::compact) before the next change: what it
-    /// appends might not be addressable. With no more rules than the
-    /// [`capacity`](Self::capacity), there is room afterwards.
+    /// True if [`compact`](Self::compact) must be called before the next change,
+    /// which might append words that are not addressable. If there are no more rules
+    /// than the [`capacity`](Self::capacity), there is enough room afterwards.
     pub(super) fn is_short_of_room(&self) -> bool {
-        self.units() + ROOM > self.most_units()
+        self.units() + APPENDABLE_UNITS > self.most_units()
     }
 
-    /// Units that can be addressed.
+    /// The number of addressable units.
     fn most_units(&self) -> usize {
         self.limit as usize / self.columns
     }
 
-    /// Makes room for that many more rules.
+    /// Makes room for `rules` more rules.
     pub(super) fn reserve(&mut self, rules: usize) {
         self.array.reserve(rules * self.columns);
     }
 
-    /// Words that [`reserve`](Self::reserve) requests: for the rules, and to
-    /// spare.
+    /// Words that [`reserve`](Self::reserve) requests: for the rules, and as spare
+    /// room.
     pub(super) fn reserved(&self, rules: usize) -> (usize, usize) {
         let words = rules.saturating_mul(self.columns);
         (words, Array::spare(words))
     }
 
-    /// Bytes of what is known of the words.
+    /// Bytes of the bits and lists that describe the words.
     pub(super) fn index_bytes(&self) -> usize {
         let bits = self.heads.bytes() + self.free.bytes() + self.tails.bytes();
         bits + self.lists.bytes()
     }
 
-    /// All words, those of free blocks included.
+    /// All words, including free blocks.
     #[inline]
     pub(super) fn words(&self) -> &[u64] {
         self.array.words()
     }
 
-    /// Words that belong to no run.
+    /// The number of words that belong to no run.
     pub(super) fn free_words(&self) -> usize {
         self.free_units * self.columns
     }
@@ -185,7 +184,7 @@ impl Runs {
         rows.extend((0..self.columns).map(|column| words[self.layout.at(column, rule, len)]));
     }
 
-    /// Makes a run of rows, which must be in order, best first.
+    /// Makes a run of rows, which must be sorted, best first.
     pub(super) fn create<'a>(&mut self, rows: impl ExactSizeIterator<Item = &'a [u64]>) -> Run {
         let run = self.allocate(rows.len());
         let len = usize::from(run.len);
@@ -202,16 +201,16 @@ impl Runs {
         run
     }
 
-    /// The run with one more rule; the old one is gone.
+    /// Returns the run with one more rule; `old` is no longer valid.
     pub(super) fn insert(&mut self, old: Run, row: &[u64]) -> Run {
-        let at = self.ranks(old).partition_point(|&rank| rank < row[0]);
+        let position = self.ranks(old).partition_point(|&rank| rank < row[0]);
         let len = usize::from(old.len);
         let longer = self.lengthen(old);
         let new = longer.unwrap_or_else(|| self.allocate(len + 1));
-        let (from, to) = (old.start as usize, new.start as usize);
+        let (start, target) = (old.start as usize, new.start as usize);
         let heads = self.layout.heads;
-        self.array.edit(to, (len + 1) * self.columns, |words| {
-            columns::widen(words, from, to, len, at, row, heads);
+        self.array.edit(target, (len + 1) * self.columns, |words| {
+            columns::widen(words, start, target, len, position, row, heads);
         });
         if longer.is_none() {
             self.release(old);
@@ -219,7 +218,7 @@ impl Runs {
         new
     }
 
-    /// The run with one unit more where it is, if the unit behind it is free.
+    /// Extends the run by one unit in place, if the unit behind it is free.
     #[inline]
     fn lengthen(&mut self, run: Run) -> Option<Run> {
         let len = usize::from(run.len);
@@ -243,18 +242,19 @@ impl Runs {
         })
     }
 
-    /// The run without one of its rules, if any remains; the old one is gone.
-    pub(super) fn remove(&mut self, old: Run, at: usize) -> Option<Run> {
+    /// Returns the run without one of its rules, if any remains; `old` is no longer
+    /// valid.
+    pub(super) fn remove(&mut self, old: Run, position: usize) -> Option<Run> {
         let len = usize::from(old.len);
         if len == 1 {
             self.release(old);
             return None;
         }
-        // Columns only move down, so the run stays where it is.
+        // Columns only move down, so the run stays in place.
         let (start, columns) = (old.start as usize, self.columns);
         let layout = self.layout;
         self.array.edit(start, (len - 1) * columns, |words| {
-            columns::narrow(words, start, layout, len, at);
+            columns::narrow(words, start, layout, len, position);
         });
         self.written += len - 1;
         let unit = start / self.columns + len - 1;
@@ -271,22 +271,22 @@ impl Runs {
         self.release_units(run.start as usize / self.columns, usize::from(run.len));
     }
 
-    /// Work put off, some of it: to be called once at the end of each update.
-    /// `moved` is told the rank of the first rule of each run that has moved,
-    /// and its new place.
+    /// Does some of the postponed work; to be called once at the end of each update.
+    /// `moved` receives the rank of the first rule of each moved run, and the run's
+    /// new position.
     pub(super) fn tidy(&mut self, moved: &mut dyn FnMut(u64, Run)) {
-        let sparse = self.free_units > FEW && self.free_units * 4 > self.units();
+        let sparse = self.free_units > MIN_FREE_UNITS && self.free_units * 4 > self.units();
         if sparse && self.moving.is_none() {
             self.moving = Some(0);
         } else if self.free_units * 8 < self.units() {
             self.moving = None;
         }
-        let mut budget = MOVED + 4 * self.written;
-        while let Some(from) = self.moving {
+        let mut budget = MOVED_PER_UPDATE + 4 * self.written;
+        while let Some(unit) = self.moving {
             if budget == 0 {
                 break;
             }
-            let Some(run) = self.move_down(from) else {
+            let Some(run) = self.move_down(unit) else {
                 self.moving = None;
                 break;
             };
@@ -297,12 +297,12 @@ impl Runs {
         self.array.tidy();
     }
 
-    /// Moves all runs together, so that no unit is free. `moved` is told as by
-    /// [`tidy`](Self::tidy).
+    /// Moves all runs together, so that no unit is free. Calls `moved` as
+    /// [`tidy`](Self::tidy) does.
     pub(super) fn compact(&mut self, moved: &mut dyn FnMut(u64, Run)) {
-        let mut from = 0;
-        while let Some(run) = self.move_down(from) {
-            from = run.start as usize / self.columns;
+        let mut unit = 0;
+        while let Some(run) = self.move_down(unit) {
+            unit = run.start as usize / self.columns;
             moved(self.words()[run.start as usize], run);
         }
         self.moving = None;
@@ -333,7 +333,7 @@ impl Runs {
         }
     }
 
-    /// Units at the end of the array.
+    /// Appends units to the array.
     fn append(&mut self, len: usize) -> usize {
         let unit = self.units();
         let words = (unit + len) * self.columns;
@@ -348,8 +348,8 @@ impl Runs {
         unit
     }
 
-    /// Frees units that are a block or the end of one, and joins them with
-    /// free neighbours.
+    /// Frees units that are a block or the end of a block, and merges them with free
+    /// neighbours.
     fn release_units(&mut self, mut unit: usize, mut units: usize) {
         let after = unit + units;
         if after < self.units() && self.free.get(after) {
@@ -366,7 +366,7 @@ impl Runs {
         self.add_free(unit, units);
     }
 
-    /// Puts a block into its list, or cuts it off the end of the array.
+    /// Puts a block into its list, or removes it from the end of the array.
     fn add_free(&mut self, unit: usize, units: usize) {
         if unit + units == self.units() {
             self.array.truncate(unit * self.columns);
@@ -377,28 +377,28 @@ impl Runs {
         }
         self.free_units += units;
         let next = self.lists.push(units, number(unit));
-        self.write_header(unit, units, next, NONE);
+        self.write_header(unit, units, next, NO_UNIT);
         let last = (unit + units - 1) * self.columns;
         self.array.put(last + 2, unit as u64);
         self.free.set(unit);
         self.tails.set(unit + units - 1);
-        if next != NONE {
+        if next != NO_UNIT {
             let (units, after, _) = self.header(next as usize);
             self.write_header(next as usize, units, after, number(unit));
         }
     }
 
-    /// Takes a block out of its list; returns its units.
+    /// Takes a block out of its list; returns its length in units.
     fn take_free(&mut self, unit: usize) -> usize {
         let (units, next, previous) = self.header(unit);
         self.free_units -= units;
         self.free.clear(unit);
         self.tails.clear(unit + units - 1);
-        if next != NONE {
+        if next != NO_UNIT {
             let (units, after, _) = self.header(next as usize);
             self.write_header(next as usize, units, after, previous);
         }
-        if previous == NONE {
+        if previous == NO_UNIT {
             self.lists.pop(units, next);
         } else {
             let (units, _, before) = self.header(previous as usize);
@@ -407,7 +407,8 @@ impl Runs {
         units
     }
 
-    /// Length, next and previous of a free block.
+    /// Returns the length of a free block, and the next and previous block of its
+    /// list.
     #[allow(clippy::cast_possible_truncation)] // halves of words
     fn header(&self, unit: usize) -> (usize, u32, u32) {
         let words = &self.words()[unit * self.columns..][..2];
@@ -419,12 +420,12 @@ impl Runs {
     }
 
     fn write_header(&mut self, unit: usize, units: usize, next: u32, previous: u32) {
-        let at = unit * self.columns;
-        self.array.put(at, u64::from(next) << 32 | units as u64);
-        self.array.put(at + 1, u64::from(previous));
+        let start = unit * self.columns;
+        self.array.put(start, u64::from(next) << 32 | units as u64);
+        self.array.put(start + 1, u64::from(previous));
     }
 
-    /// Moves the run behind the first gap from a unit on down into it.
+    /// Moves a run down into the first gap at or after `from`.
     fn move_down(&mut self, from: usize) -> Option<Run> {
         let gap = self.free.next_one(from)?;
         let length = self.take_free(gap);
@@ -447,7 +448,7 @@ impl Runs {
     }
 }
 
-/// A unit or word as the 32 bits that it has in lists and slots.
+/// Converts a unit or word index to 32 bits, as in lists and slots.
 fn number(index: usize) -> u32 {
     u32::try_from(index).expect("fewer than 2^32 words of rules")
 }

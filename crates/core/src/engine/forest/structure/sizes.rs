@@ -1,4 +1,4 @@
-//! What a structure would hold, before there is one.
+//! The sizes of a structure before it exists.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::engine::forest::kernels::fingerprint::Fingerprint;
 use crate::engine::forest::rows::RowShape;
 use crate::schema::Schema;
 
-/// How rows of a schema are laid out.
+/// Returns the layout of rows for a schema.
 fn shape_for(schema: &Arc<Schema>, fingerprints: bool) -> RowShape {
     RowShape::new(schema, fingerprints.then(|| Fingerprint::blind(schema, 0)))
 }
@@ -26,7 +26,7 @@ impl<const W: usize> Structure<W> {
         shape_for(schema, fingerprints).columns()
     }
 
-    /// Bytes of `rules` rules whose ids are in `id_groups` groups, without tables.
+    /// Bytes of `rules` rules with ids in `id_groups` groups, without tables.
     pub(crate) fn rule_bytes_for(
         schema: &Arc<Schema>,
         fingerprints: bool,
@@ -37,7 +37,7 @@ impl<const W: usize> Structure<W> {
         Runs::bytes_for(columns, rules) + Places::bytes_for(rules, id_groups)
     }
 
-    /// Bytes of `tables` tables that have `slots` slots together.
+    /// Bytes of `tables` tables with `slots` slots in total.
     pub(crate) fn table_bytes_for(tables: usize, slots: usize) -> usize {
         Tables::<W>::bytes_for(tables) + slots * size_of::<u64>()
     }

@@ -4,8 +4,8 @@
 //! hash (64 bits)   │ slot number │ 4 bits: signature │ … unused … │
 //!                    63 - shift    bit of the rule
 //! ```
-//! The slot number is the hash's leading bits, so a table has a power of two of
-//! slots. A slot has no key: rules whose hashes meet share a bucket.
+//! The slot number is the hash's leading bits, so the number of slots is a power of
+//! two. A slot has no key: rules with equal slot numbers share a bucket.
 
 use crate::engine::forest::kernels::active::Offer;
 use crate::engine::forest::kernels::probe::Probed;
@@ -14,23 +14,23 @@ use crate::rule::Winner;
 use crate::simd::pages::ask_for_huge_pages;
 use crate::simd::prefetch;
 
-/// What becomes of a table of the root.
+/// The role of a root table while a plan is adopted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// It is there as long as it has rules.
+    /// Removed with its last rule.
     Settled,
-    /// It belongs to the plan that is being adopted, and stays even while empty.
+    /// Belongs to the plan that is being adopted, and stays even while empty.
     Incoming,
-    /// Older than the plan: accepts no rule, its rules are being moved out.
+    /// Older than the plan: accepts no rule, and its rules are being moved out.
     Draining,
 }
 
-/// A table. The members that lookups read come first.
+/// A table. The fields that lookups read come first.
 #[derive(Clone, Debug)]
 pub(crate) struct Table<const W: usize> {
-    /// The bits that the table looks at.
+    /// The bits that the table hashes.
     mask: [u64; W],
-    /// No rule of the table has a better rank; not always exact.
+    /// No rule of the table has a better rank; may be better than all rules.
     best: u64,
     /// The next table of the chain, in the order of `best`.
     next: TableNumber,
@@ -38,7 +38,7 @@ pub(crate) struct Table<const W: usize> {
     late_best: u64,
     /// No rule inserted since the last marking began has a better rank.
     late_best_of_marking: u64,
-    /// The table's conflict group; none if it has none.
+    /// The table's conflict group, or none.
     group: ConflictMask,
     /// The number of slots is 2 to the power of `63 - shift`.
     shift: u32,
@@ -47,36 +47,36 @@ pub(crate) struct Table<const W: usize> {
 
     /// The slot that points to the table's chain.
     parent: Place,
-    /// Rules go to the first table in this order that fits them: that in which
-    /// masks were learned.
+    /// The table's position in the order in which masks were learned. Rules go to
+    /// the first table in this order that fits them.
     order: u32,
     role: Role,
-    /// Slots that hold nested tables.
+    /// The number of slots with nested tables.
     nested: usize,
-    /// Slots that hold anything.
+    /// The number of slots that are not empty.
     filled: usize,
-    /// Rules in the table, nested ones included.
+    /// The number of rules in the table, including nested tables.
     rules: usize,
-    /// The best rule is gone and `best` not yet corrected.
+    /// True if the best rule was removed and `best` is not yet corrected.
     stale: bool,
-    /// While `best` is stale: the slots looked at so far, and the best rank in
-    /// them and of the rules that have come since.
+    /// While `best` is stale: the number of slots read so far, and the best rank of
+    /// these slots and of later insertions.
     scanned: usize,
     scanned_best: u64,
 }
 
-/// The making of a table, before the structure has it.
+/// Building a table before it is added to the structure.
 impl<const W: usize> Table<W> {
-    /// An empty table of the root.
+    /// Returns an empty table of the root.
     ///
     /// # Panics
-    /// When the number of slots is no power of two up to 2^32.
+    /// If `slots` is not a power of two up to 2^32.
     pub(crate) fn new(mask: [u64; W], slots: usize) -> Table<W> {
         Table::with_slots(mask, slots, vec![Slot::EMPTY.word(); slots])
     }
 
-    /// A table that must not be used before [`add_slots`](Table::add_slots) has
-    /// made its slots, some with each call.
+    /// Returns a table without slots. It must not be used until
+    /// [`add_slots`](Table::add_slots) has made all slots, some with each call.
     pub(crate) fn without_slots(mask: [u64; W], slots: usize) -> Table<W> {
         Table::with_slots(mask, slots, Vec::with_capacity(slots))
     }
@@ -104,17 +104,17 @@ impl<const W: usize> Table<W> {
         }
     }
 
-    /// Makes up to that many of the slots that are missing; says whether more
-    /// are.
+    /// Makes up to `count` of the missing slots; returns true if some are still
+    /// missing.
     pub(crate) fn add_slots(&mut self, count: usize) -> bool {
-        let all = 1_usize << (63 - self.shift);
-        let to = all.min(self.slots.len() + count);
-        self.slots.resize(to, Slot::EMPTY.word());
-        to < all
+        let slot_count = 1_usize << (63 - self.shift);
+        let new_count = slot_count.min(self.slots.len() + count);
+        self.slots.resize(new_count, Slot::EMPTY.word());
+        new_count < slot_count
     }
 
-    /// The same table in a chain, with its place in the order in which rules try
-    /// tables.
+    /// Puts the table into a chain, with its position in the order in which rules
+    /// try tables.
     pub(crate) fn of_chain(self, parent: Place, order: u32) -> Table<W> {
         Table {
             parent,
@@ -123,13 +123,13 @@ impl<const W: usize> Table<W> {
         }
     }
 
-    /// The same table in another role.
+    /// Sets the role.
     pub(crate) fn in_role(self, role: Role) -> Table<W> {
         Table { role, ..self }
     }
 
-    /// The same table for `rules` rules, the best of which has the rank `best`.
-    /// Its buckets are filled next.
+    /// Sets the number of rules and the best rank among them. The caller then fills
+    /// the buckets.
     pub(crate) fn for_rules(self, rules: usize, best: u64) -> Table<W> {
         Table {
             rules,
@@ -139,7 +139,7 @@ impl<const W: usize> Table<W> {
     }
 }
 
-/// What lookups read.
+/// Read by lookups.
 impl<const W: usize> Table<W> {
     #[inline]
     pub(crate) fn mask(&self) -> &[u64; W] {
@@ -164,12 +164,12 @@ impl<const W: usize> Table<W> {
         self.group
     }
 
-    /// The hash of a key's bits under the mask; `secrets` are odd.
+    /// Returns the hash of a key's bits under the mask; `secrets` are odd.
     ///
-    /// Multiply and take the upper bits: two different keys meet in one of n
-    /// buckets with a chance of at most 2 / n over the choice of secrets
-    /// (Dietzfelbinger et al., "A reliable randomized algorithm for the
-    /// closest-pair problem", 1997, §3).
+    /// Multiplies and takes the upper bits: two different keys share one of n
+    /// buckets with a probability of at most 2 / n over the choice of secrets
+    /// (Dietzfelbinger et al., "A reliable randomized algorithm for the closest-pair
+    /// problem", 1997, §3).
     #[inline]
     pub(crate) fn hash(&self, key: &[u64; W], secrets: &[u64; W]) -> u64 {
         let mut hash = 0u64;
@@ -186,20 +186,20 @@ impl<const W: usize> Table<W> {
         (hash >> 1 >> self.shift) as u32
     }
 
-    /// The signature bit of a hash: the four bits below those of the slot.
+    /// The signature bit of a hash: the four bits below the slot number.
     #[inline]
     #[allow(clippy::cast_possible_truncation)] // four bits
     pub(crate) fn signature_bit(&self, hash: u64) -> u32 {
         (hash << (63 - self.shift) >> 60) as u32
     }
 
-    /// A slot by its number.
+    /// Returns a slot by its number.
     #[inline]
     pub(crate) fn slot(&self, number: u32) -> Slot {
         Slot::from_word(self.slots[number as usize])
     }
 
-    /// The slot of a key, if that may find something there.
+    /// Returns the slot of a key, if a rule in it may match.
     #[inline]
     pub(crate) fn find(&self, key: &[u64; W], secrets: &[u64; W]) -> Option<Slot> {
         let hash = self.hash(key, secrets);
@@ -213,7 +213,7 @@ impl<const W: usize> Table<W> {
         prefetch(&self.slots[self.slot_of(hash) as usize]);
     }
 
-    /// What the table may have for a key.
+    /// The data that decides which keys are active for this table.
     #[inline]
     pub(crate) fn offer(&self) -> Offer {
         Offer {
@@ -223,7 +223,7 @@ impl<const W: usize> Table<W> {
         }
     }
 
-    /// The table as the vector code sees it; runs of at most `short` rules are
+    /// The table in the form for vector code. Runs of at most `short` rules are
     /// short.
     #[inline]
     pub(crate) fn probed<'a>(
@@ -244,7 +244,7 @@ impl<const W: usize> Table<W> {
     }
 }
 
-/// What else is known.
+/// Counts and sizes.
 impl<const W: usize> Table<W> {
     /// All slots.
     pub(crate) fn slots(&self) -> impl Iterator<Item = Slot> {
@@ -255,9 +255,9 @@ impl<const W: usize> Table<W> {
         self.slots.len()
     }
 
-    /// About how many different keys its rules have under its mask: from the
-    /// share of slots that hold anything (linear counting, Whang et al. 1990),
-    /// and at most what rules and the mask's bits allow.
+    /// Estimates the number of different keys of the table's rules under its mask,
+    /// from the share of filled slots (linear counting, Whang et al. 1990). The
+    /// result is at most the number of rules and of values under the mask.
     #[allow(
         clippy::cast_precision_loss,
         clippy::cast_possible_truncation,
@@ -265,19 +265,19 @@ impl<const W: usize> Table<W> {
     )] // an estimate, at most the number of rules
     pub(crate) fn count_keys(&self) -> usize {
         let bits: u32 = self.mask.iter().map(|word| word.count_ones()).sum();
-        let most = 1_usize.checked_shl(bits).unwrap_or(usize::MAX);
-        let most = self.rules.min(most);
+        let max_keys = 1_usize.checked_shl(bits).unwrap_or(usize::MAX);
+        let max_keys = self.rules.min(max_keys);
         let slots = self.slots.len() as f64;
         let empty = 1.0 - self.filled as f64 / slots;
         let keys = (-slots * empty.ln()).ceil();
-        if keys < most as f64 {
+        if keys < max_keys as f64 {
             keys as usize
         } else {
-            most // All slots are filled, or almost.
+            max_keys // All slots are filled, or almost.
         }
     }
 
-    /// Rules in the table, nested ones included.
+    /// The number of rules in the table, including nested tables.
     pub(crate) fn rules(&self) -> usize {
         self.rules
     }
@@ -287,7 +287,7 @@ impl<const W: usize> Table<W> {
         self.parent
     }
 
-    /// The table's place in the order in which rules try tables.
+    /// The table's position in the order in which rules try tables.
     #[inline]
     pub(crate) fn order(&self) -> u32 {
         self.order
@@ -309,23 +309,23 @@ impl<const W: usize> Table<W> {
         self.slots.capacity() * size_of::<u64>()
     }
 
-    /// Whether the slots were taken out.
+    /// True if the slots were taken out.
     pub(super) fn is_gone(&self) -> bool {
         self.slots.is_empty()
     }
 }
 
-/// Changes, for the structure alone.
+/// Changes, only for the structure.
 impl<const W: usize> Table<W> {
     #[inline]
-    pub(super) fn set_slot(&mut self, number: u32, to: Slot) {
+    pub(super) fn set_slot(&mut self, number: u32, new: Slot) {
         let word = &mut self.slots[number as usize];
-        let from = Slot::from_word(*word);
-        self.nested += usize::from(to.is_nested());
-        self.nested -= usize::from(from.is_nested());
-        self.filled += usize::from(to != Slot::EMPTY);
-        self.filled -= usize::from(from != Slot::EMPTY);
-        *word = to.word();
+        let old = Slot::from_word(*word);
+        self.nested += usize::from(new.is_nested());
+        self.nested -= usize::from(old.is_nested());
+        self.filled += usize::from(new != Slot::EMPTY);
+        self.filled -= usize::from(old != Slot::EMPTY);
+        *word = new.word();
     }
 
     #[inline]
@@ -333,7 +333,7 @@ impl<const W: usize> Table<W> {
         self.next = next;
     }
 
-    /// Changes the bound. The caller moves the table to its place in the chain.
+    /// Changes the bound. The caller moves the table to its position in the chain.
     #[inline]
     pub(super) fn set_best(&mut self, best: u64) {
         self.best = best;
@@ -343,7 +343,7 @@ impl<const W: usize> Table<W> {
         self.role = role;
     }
 
-    /// A rule of that rank comes. The bound `best` is left to the caller.
+    /// Counts an inserted rule of that rank. The caller corrects the bound `best`.
     #[inline]
     pub(super) fn count_in(&mut self, rank: u64) {
         self.rules += 1;
@@ -352,7 +352,7 @@ impl<const W: usize> Table<W> {
         self.late_best_of_marking = self.late_best_of_marking.min(rank);
     }
 
-    /// A rule of that rank has gone.
+    /// Counts a removed rule of that rank.
     #[inline]
     pub(super) fn count_out(&mut self, rank: u64) {
         self.rules -= 1;
@@ -362,64 +362,65 @@ impl<const W: usize> Table<W> {
         }
     }
 
-    /// Whether the best rule is gone and the bound not yet corrected.
+    /// True if the best rule was removed and the bound is not yet corrected.
     #[inline]
     pub(super) fn is_stale(&self) -> bool {
         self.stale
     }
 
-    /// The next slots to look at in order to correct a stale bound, at most
-    /// that many.
-    pub(super) fn slots_to_scan(&self, most: usize) -> impl Iterator<Item = Slot> {
-        let to = self.slots.len().min(self.scanned + most);
-        let words = &self.slots[self.scanned..to];
+    /// Returns the next slots, at most `max_slots`, to read for correcting a stale
+    /// bound.
+    pub(super) fn slots_to_scan(&self, max_slots: usize) -> impl Iterator<Item = Slot> {
+        let scan_end = self.slots.len().min(self.scanned + max_slots);
+        let words = &self.slots[self.scanned..scan_end];
         words.iter().copied().map(Slot::from_word)
     }
 
-    /// The next `most` slots have been looked at; `best` is the best rank in
-    /// them. Returns the corrected bound when these were the last.
-    pub(super) fn has_scanned(&mut self, most: usize, best: u64) -> Option<u64> {
-        let to = self.slots.len().min(self.scanned + most);
+    /// Records that the next `max_slots` slots have been read; `best` is the best
+    /// rank in them. Returns the corrected bound after the last slot.
+    pub(super) fn has_scanned(&mut self, max_slots: usize, best: u64) -> Option<u64> {
+        let scan_end = self.slots.len().min(self.scanned + max_slots);
         let before = if self.scanned == 0 {
             u64::MAX
         } else {
             self.scanned_best
         };
         let best = best.min(before);
-        if to < self.slots.len() {
-            (self.scanned, self.scanned_best) = (to, best);
+        if scan_end < self.slots.len() {
+            (self.scanned, self.scanned_best) = (scan_end, best);
             return None;
         }
         self.forget_scan();
         Some(best)
     }
 
-    /// The bound is exact.
+    /// Records that the bound is exact.
     pub(super) fn forget_scan(&mut self) {
         (self.stale, self.scanned, self.scanned_best) = (false, 0, u64::MAX);
     }
 
-    /// Conflicts are marked anew, with this as the table's group. Until that
-    /// ends, no mark keeps a key away from the table.
+    /// Starts to mark conflicts, with `group` as the table's group. Until marking
+    /// ends, every lookup probes the table.
     pub(super) fn begin_marking(&mut self, group: ConflictMask) {
         self.group = group;
         self.late_best = 0;
         self.late_best_of_marking = u64::MAX;
     }
 
-    /// All conflicts are marked, but those of rules that came meanwhile.
+    /// Ends marking: all conflicts are marked, except those of rules inserted since
+    /// it began.
     pub(super) fn end_marking(&mut self) {
         if self.group != ConflictMask::NONE {
             self.late_best = self.late_best_of_marking;
         }
     }
 
-    /// Requests huge pages for the slots that there are.
+    /// Requests huge pages for the present slots.
     pub(super) fn ask_for_huge_pages(&self) {
         ask_for_huge_pages(&self.slots, self.slots.len());
     }
 
-    /// Takes the slots out, to be freed; the table is no longer used.
+    /// Takes the slots out, for freeing them; the table is no longer used.
     pub(super) fn take_slots(&mut self) -> Vec<u64> {
         std::mem::take(&mut self.slots)
     }

@@ -8,22 +8,21 @@ use super::table::Table;
 use crate::engine::forest::slot::TableNumber;
 use crate::memory::grown;
 
-/// Tables in one piece of memory. There are no more than these to spare, and
-/// with thousands of nested tables, megabytes of them, no update waits until all
-/// have been copied to a larger array.
-const CHUNK: usize = 256;
+/// The number of tables in one piece of memory: the most unused ones. Growing never
+/// copies tables. With thousands of nested tables, a copy of several megabytes would
+/// delay an update.
+const CHUNK_TABLES: usize = 256;
 
-/// Tables for which the first piece of memory has room at least.
-const FEW: usize = 4;
+/// The smallest capacity of the first piece, in tables.
+const MIN_CHUNK_TABLES: usize = 4;
 
-/// An array of tables that grows without copying them. A new table takes the
-/// lowest number that is free, and free numbers at the end are given up, so the
-/// array shrinks as well.
+/// An array of tables that grows without copying them. A new table takes the lowest
+/// free number. Free numbers at the end are released, so the array also shrinks.
 #[derive(Debug)]
 pub(super) struct Tables<const W: usize> {
     chunks: Vec<Vec<Table<W>>>,
-    /// Numbers that are free, the lowest first. Those beyond the end of the
-    /// array mean nothing.
+    /// Free numbers, the lowest first. Numbers beyond the end of the array are
+    /// meaningless.
     free: BinaryHeap<Reverse<usize>>,
     used: usize,
 }
@@ -42,20 +41,22 @@ impl<const W: usize> Tables<W> {
         self.used
     }
 
-    /// Places in the array, used and free.
+    /// The length of the array in tables, used and free.
     fn room(&self) -> usize {
         match self.chunks.split_last() {
-            Some((last, full)) => full.len() * CHUNK + last.len(),
+            Some((last, full)) => full.len() * CHUNK_TABLES + last.len(),
             None => 0,
         }
     }
 
-    /// The table of a number; `None` beyond the last. It has no slots if it is
-    /// gone.
+    /// Returns the table with a number, or `None` beyond the last. A removed table
+    /// has no slots.
     #[inline]
     pub(super) fn get(&self, number: TableNumber) -> Option<&Table<W>> {
         let index = number.index();
-        self.chunks.get(index / CHUNK)?.get(index % CHUNK)
+        self.chunks
+            .get(index / CHUNK_TABLES)?
+            .get(index % CHUNK_TABLES)
     }
 
     pub(super) fn add(&mut self, table: Table<W>) -> TableNumber {
@@ -65,12 +66,16 @@ impl<const W: usize> Tables<W> {
                 self[index] = table;
                 return TableNumber::from_index(index);
             }
-            // The lowest is beyond the end, and so are all others.
+            // If the lowest number is beyond the end, all numbers are.
             self.free = BinaryHeap::new();
         }
-        if self.room() == self.chunks.len() * CHUNK {
-            // Most forests have a handful.
-            let room = if self.chunks.is_empty() { FEW } else { CHUNK };
+        if self.room() == self.chunks.len() * CHUNK_TABLES {
+            // Most forests have few tables.
+            let room = if self.chunks.is_empty() {
+                MIN_CHUNK_TABLES
+            } else {
+                CHUNK_TABLES
+            };
             self.chunks.push(Vec::with_capacity(room));
         }
         let last = self.chunks.last_mut().expect("just made");
@@ -78,7 +83,7 @@ impl<const W: usize> Tables<W> {
         TableNumber::from_index(self.room() - 1)
     }
 
-    /// Frees the number of a table whose slots are gone.
+    /// Frees the number of a table whose slots were taken out.
     pub(super) fn remove(&mut self, number: TableNumber) {
         debug_assert!(self[number.index()].is_gone(), "its slots go first");
         self.used -= 1;
@@ -90,7 +95,7 @@ impl<const W: usize> Tables<W> {
             last.pop();
             if last.is_empty() {
                 self.chunks.pop();
-            } else if last.capacity() > 4 * last.len().max(FEW) {
+            } else if last.capacity() > 4 * last.len().max(MIN_CHUNK_TABLES) {
                 last.shrink_to(2 * last.len());
             }
         }
@@ -103,7 +108,7 @@ impl<const W: usize> Tables<W> {
         self.chunks.iter().flatten()
     }
 
-    /// Bytes of the tables themselves, without their slots.
+    /// Bytes of the tables, without their slots.
     pub(super) fn bytes(&self) -> usize {
         let room: usize = self.chunks.iter().map(Vec::capacity).sum();
         room * size_of::<Table<W>>()
@@ -113,14 +118,15 @@ impl<const W: usize> Tables<W> {
 }
 
 impl<const W: usize> Tables<W> {
-    /// Bytes of an array that grew to `tables` tables.
+    /// Bytes of an array that has grown to `tables` tables.
     pub(super) fn bytes_for(tables: usize) -> usize {
         let room = match tables {
             0 => 0,
-            1..=CHUNK => tables.next_power_of_two().max(FEW),
-            _ => tables.next_multiple_of(CHUNK),
+            1..=CHUNK_TABLES => tables.next_power_of_two().max(MIN_CHUNK_TABLES),
+            _ => tables.next_multiple_of(CHUNK_TABLES),
         };
-        room * size_of::<Table<W>>() + grown(tables.div_ceil(CHUNK)) * size_of::<Vec<Table<W>>>()
+        room * size_of::<Table<W>>()
+            + grown(tables.div_ceil(CHUNK_TABLES)) * size_of::<Vec<Table<W>>>()
     }
 }
 
@@ -129,14 +135,14 @@ impl<const W: usize> Index<usize> for Tables<W> {
 
     #[inline]
     fn index(&self, number: usize) -> &Table<W> {
-        &self.chunks[number / CHUNK][number % CHUNK]
+        &self.chunks[number / CHUNK_TABLES][number % CHUNK_TABLES]
     }
 }
 
 impl<const W: usize> IndexMut<usize> for Tables<W> {
     #[inline]
     fn index_mut(&mut self, number: usize) -> &mut Table<W> {
-        &mut self.chunks[number / CHUNK][number % CHUNK]
+        &mut self.chunks[number / CHUNK_TABLES][number % CHUNK_TABLES]
     }
 }
 
@@ -147,14 +153,14 @@ mod tests {
     #[test]
     fn tables_keep_their_numbers() {
         let mut tables = Tables::<1>::new();
-        let count = 3 * CHUNK + 5;
+        let count = 3 * CHUNK_TABLES + 5;
         for number in 0..count {
             let table = Table::new([number as u64], 1).for_rules(number, 0);
             assert_eq!(tables.add(table), TableNumber::from_index(number));
             assert_eq!(tables.len(), number + 1);
         }
-        tables[CHUNK] = Table::new([0], 1);
-        let rules = |number: usize| if number == CHUNK { 0 } else { number };
+        tables[CHUNK_TABLES] = Table::new([0], 1);
+        let rules = |number: usize| if number == CHUNK_TABLES { 0 } else { number };
         assert!((0..count).all(|number| tables[number].rules() == rules(number)));
         assert_eq!(tables.iter().count(), count);
     }
@@ -167,7 +173,7 @@ mod tests {
             tables[index].take_slots();
             tables.remove(TableNumber::from_index(index));
         };
-        let full: Vec<usize> = (0..4 * CHUNK).map(|_| add(&mut tables)).collect();
+        let full: Vec<usize> = (0..4 * CHUNK_TABLES).map(|_| add(&mut tables)).collect();
         let bytes = tables.bytes();
         // In random order; some stay.
         let stays = |index: usize| index == 3 || index == 700;

@@ -12,7 +12,7 @@ use crate::ruleset::RuleSet;
 use crate::schema::Schema;
 use crate::seed::splitmix;
 
-/// Rules of different sources; their ids have pages of their own.
+/// Rules with different sources; each id is on its own page.
 fn rules(count: u32) -> RuleSet {
     let schema = Schema::ipv4_5tuple();
     let mut rules = RuleSet::new(&schema);
@@ -28,8 +28,9 @@ fn rules(count: u32) -> RuleSet {
     rules
 }
 
-/// A rule that is modified leaves its entry, and the last rule takes it: one
-/// that has not moved yet, and whose new entry the walk has passed.
+/// Modifying a rule frees its entry, and the last rule moves into it. That may be a
+/// rule that has not moved to a new table yet, and whose new entry the walk has
+/// passed.
 #[test]
 fn rules_whose_entries_change_are_moved_all_the_same() {
     let rules = rules(600);
@@ -50,8 +51,8 @@ fn rules_whose_entries_change_are_moved_all_the_same() {
         learned: true,
     }));
     let by_id = |id: RuleId| -> RuleRef<'_> {
-        let mut found = rules.iter().filter(|rule| rule.id() == id);
-        found.next().unwrap()
+        let mut matching = rules.iter().filter(|rule| rule.id() == id);
+        matching.next().unwrap()
     };
     let (mut before, mut walks, mut steps) = (0, 0, 0);
     while forest.is_unfinished() {
@@ -84,14 +85,14 @@ fn rules_whose_entries_change_are_moved_all_the_same() {
             .all(|table| table.role() == Role::Settled)
     );
     for rule in rules.iter() {
-        let (run, at) = structure.find(rule.id()).unwrap().in_run();
-        assert_eq!(structure.ranks(run)[at], rule.winner().rank());
+        let (run, position) = structure.find(rule.id()).unwrap().in_run();
+        assert_eq!(structure.ranks(run)[position], rule.winner().rank());
     }
 }
 
-/// Tables get slots as rules are inserted and give them back as rules are
-/// removed, without a plan from outside. The cost at the last optimisation does
-/// not rise meanwhile.
+/// Tables are enlarged as rules are inserted, and reduced as rules are removed,
+/// without an external plan. During that, the recorded cost of the last optimisation
+/// does not rise.
 #[test]
 fn tables_follow_the_number_of_rules() {
     let rules = rules(20_000);
@@ -102,7 +103,7 @@ fn tables_follow_the_number_of_rules() {
     };
     let mut forest = forest(32, 5);
     unwatched(|monitor| forest.fill(by_id.iter().copied(), monitor));
-    for (from, to) in [(20_000, 200), (200, 20_000), (20_000, 100)] {
+    for (start, end) in [(20_000, 200), (200, 20_000), (20_000, 100)] {
         let fitted = forest.drift().fitted;
         let mut change = |number: usize, insert: bool| {
             let rule = by_id[number];
@@ -111,19 +112,20 @@ fn tables_follow_the_number_of_rules() {
             } else {
                 forest.remove(rule.id())
             });
-            forest.maintain(super::Forest::<2>::STEPS);
+            forest.maintain(super::Forest::<2>::STEPS_PER_UPDATE);
             assert_eq!(forest.len(), number + usize::from(insert));
             let (slots, rules) = (slots(&forest), forest.len());
-            // Four times too few or too many, less what is moving at the time.
+            // Four times too few or too many slots, apart from the rules that are
+            // being moved.
             assert!(slots * 6 >= rules, "{slots} slots for {rules} rules");
             assert!(slots <= 32 * rules + 64, "{slots} slots for {rules} rules");
             let drift = forest.drift();
             assert!(drift.fitted <= fitted, "nothing was learned");
         };
-        if from < to {
-            (from..to).for_each(|number| change(number, true));
+        if start < end {
+            (start..end).for_each(|number| change(number, true));
         } else {
-            (to..from).rev().for_each(|number| change(number, false));
+            (end..start).rev().for_each(|number| change(number, false));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A forest refuses rules beyond its capacity, and stays right around it.
+//! A forest refuses rules beyond its capacity, and stays correct near it.
 
 use super::super::index::Forest;
 use super::super::slot::MAX_RUN;
@@ -13,15 +13,16 @@ use crate::schema::Schema;
 use crate::seed::splitmix;
 use crate::transaction::Transaction;
 
-/// A forest that can address `limit` words of IPv4 rules.
+/// Returns a forest that can address `limit` words of IPv4 rules.
 fn forest(limit: u32) -> Forest<2> {
     let mut forest = super::forest(128, 5);
     forest.limit_words(limit);
     forest
 }
 
-/// A rule of one of few sources: all of a source stand in one run or in nested tables.
-/// Every second source has destinations that tell its rules apart.
+/// Returns a rule with one of few sources: all rules of a source are in one run or
+/// its nested tables. Every second source has destinations that distinguish its
+/// rules.
 fn rule(id: u32, source: u32) -> Rule {
     let mut fields = [FieldMatch::Any; 5];
     fields[0] = FieldMatch::Exact(source.into());
@@ -93,7 +94,7 @@ fn a_full_forest_refuses_rules_and_changes_nothing() {
     let mut growing_later = Transaction::new();
     growing_later.remove(first.id());
     growing_later.insert(one.view()).insert(two.view());
-    // Too many in between alone.
+    // Too many rules only in between.
     let mut growing_before = Transaction::new();
     growing_before.insert(one.view()).remove(one.view().id());
     let answers = |engine: &Engine| -> Vec<Winner> {
@@ -127,7 +128,7 @@ fn a_full_forest_refuses_rules_and_changes_nothing() {
     );
     assert!(engine.contains(one.view().id()) && !engine.contains(first.id()));
 
-    // The caller's own limit, where it is lower.
+    // The caller's own limit, if it is lower.
     engine.set_limits(&Limits {
         rules: capacity - 1,
         ..Limits::default()
@@ -138,8 +139,8 @@ fn a_full_forest_refuses_rules_and_changes_nothing() {
     assert!(matches!(refused, Err(UpdateError::TooManyRules { .. })));
 }
 
-/// Runs of all lengths grow and shrink in turns around the bound, while plans
-/// are adopted: nothing panics, and every answer is right.
+/// Runs of all lengths grow and shrink alternately near the capacity, while plans
+/// are adopted: nothing panics, and every answer is correct.
 #[test]
 fn a_forest_stays_right_around_its_bound() {
     const SOURCES: u32 = 6;
@@ -156,7 +157,8 @@ fn a_forest_stays_right_around_its_bound() {
     for step in 0..60_000_usize {
         let id = below(held.len());
         let mut transaction = Transaction::new();
-        // In turns the rules of some sources come and those of others go.
+        // Rules of some sources are inserted while rules of other sources are
+        // removed, and vice versa.
         let fresh = rule(
             u32::try_from(id).unwrap(),
             u32::try_from(below(12)).unwrap() % SOURCES,
@@ -199,15 +201,15 @@ fn a_forest_stays_right_around_its_bound() {
             adopted += 1;
         }
         if step % 3_000 == 0 {
-            let mut all = RuleSet::new(&Schema::ipv4_5tuple());
-            all.extend(held.iter().flatten().cloned());
-            assert_eq!(engine.stats().rules, all.len());
+            let mut present = RuleSet::new(&Schema::ipv4_5tuple());
+            present.extend(held.iter().flatten().cloned());
+            assert_eq!(engine.stats().rules, present.len());
             for _ in 0..200 {
                 let (source, id) = (below(7) as u128, below(held.len()) as u128);
                 let mut keys = crate::key::KeyVec::new(&Schema::ipv4_5tuple());
                 keys.push(&[source, id, 1, 2, 3]).unwrap();
-                let found = engine.classify_one(keys.key(0));
-                assert_eq!(found, all.scan(keys.key(0)));
+                let winner = engine.classify_one(keys.key(0));
+                assert_eq!(winner, present.scan(keys.key(0)));
             }
         }
     }
@@ -216,8 +218,8 @@ fn a_forest_stays_right_around_its_bound() {
     assert_eq!((engine.stats().rules, engine.capacity()), (count, capacity));
 }
 
-/// A live table takes the bound from its engine, and counts what is not visible
-/// yet.
+/// A live table takes the capacity from its engine, and also counts changes that are
+/// not visible yet.
 #[test]
 fn a_live_table_over_a_full_forest_refuses_rules() {
     let side = || -> Box<dyn Classifier> {

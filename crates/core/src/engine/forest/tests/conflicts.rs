@@ -9,7 +9,7 @@ use crate::ruleset::RuleSet;
 use crate::schema::Schema;
 use crate::seed::splitmix;
 
-/// Prefixes of a few networks, ports now and then.
+/// Returns rules with prefixes of a few networks, and some with ports.
 fn rules(count: u32) -> RuleSet {
     let schema = Schema::ipv4_5tuple();
     let mut rules = RuleSet::new(&schema);
@@ -55,7 +55,7 @@ fn overlap(a: &RuleRef<'_>, b: &RuleRef<'_>) -> bool {
     })
 }
 
-/// The root's table that a rule is in, and its slot there.
+/// Returns the slot of the root table that contains a rule.
 fn top(forest: &Forest<2>, id: RuleId) -> Place {
     let structure = forest.structure();
     let mut place = structure.find(id).unwrap().place();
@@ -79,13 +79,13 @@ fn every_conflict_is_known_and_some_tables_need_no_look() {
     for rule in rules.iter() {
         let place = top(&forest, rule.id());
         let marked = structure.slot(place).conflicts();
-        free += u32::from(ConflictMask::GROUPS) - marked.bits().count_ones();
+        free += u32::from(ConflictMask::GROUP_COUNT) - marked.bits().count_ones();
         for other in rules.iter() {
-            let its = top(&forest, other.id()).table;
+            let other_table = top(&forest, other.id()).table;
             let better = other.winner().beats(rule.winner());
-            if its != place.table && better && overlap(&rule, &other) {
+            if other_table != place.table && better && overlap(&rule, &other) {
                 conflicts += 1;
-                let group = structure.table(its).group();
+                let group = structure.table(other_table).group();
                 assert!(marked.has(group), "{:?} beats {:?}", other.id(), rule.id());
             }
         }

@@ -1,4 +1,4 @@
-//! Non-contiguous masks where runs have no column for them.
+//! Non-contiguous masks that runs have no column for.
 
 use super::super::index::Forest;
 use super::super::lookup::Buffers;
@@ -9,8 +9,8 @@ use crate::rule::{ActionId, FieldMatch, Priority, Rule, RuleId, Winner};
 use crate::schema::Schema;
 use crate::seed::splitmix;
 
-/// Ports under masks of any kind, ranges and single ports among them; addresses
-/// under prefixes and other masks.
+/// Returns a rule with ports under masks of any kind, including ranges and single
+/// ports, and addresses under prefixes and other masks.
 fn rule(id: usize, state: &mut u64) -> Rule {
     let mut random = |below: u64| u128::from(splitmix(state) % below);
     let mut address = || match random(4) {
@@ -49,7 +49,7 @@ fn rule(id: usize, state: &mut u64) -> Rule {
     Rule::new(&Schema::ipv4_5tuple(), id, priority, ActionId(0), &matches).unwrap()
 }
 
-/// Every kind of lookup, and reading rules back.
+/// Checks every kind of lookup, and reading rules back.
 fn check(forest: &Forest<2>, rules: &[Rule], state: &mut u64) -> usize {
     let mut keys = KeyVec::new(&Schema::ipv4_5tuple());
     for _ in 0..60 {
@@ -59,15 +59,15 @@ fn check(forest: &Forest<2>, rules: &[Rule], state: &mut u64) -> usize {
         keys.push(&[addresses[0], addresses[1], ports[0], ports[1], 6])
             .unwrap();
     }
-    let all: Vec<[u64; 2]> = keys
+    let header_keys: Vec<[u64; 2]> = keys
         .as_slice()
         .iter()
         .map(|key| key.try_into().unwrap())
         .collect();
-    let mut winners = vec![Winner::MISS; all.len()];
-    forest.improve_batch(&all, &mut winners, &mut Buffers::default());
+    let mut winners = vec![Winner::MISS; header_keys.len()];
+    forest.improve_batch(&header_keys, &mut winners, &mut Buffers::default());
     let mut hits = 0;
-    for (key, winner) in all.iter().zip(winners) {
+    for (key, winner) in header_keys.iter().zip(winners) {
         let matching = rules.iter().filter(|rule| rule.view().matches(key));
         let expected = matching.map(|rule| rule.view().winner());
         let expected = expected.fold(Winner::MISS, Winner::or);
@@ -77,7 +77,7 @@ fn check(forest: &Forest<2>, rules: &[Rule], state: &mut u64) -> usize {
         let mut wanted = [0; 2];
         let masked = forest.improve_masked(key, Winner::MISS, &mut wanted);
         assert_eq!(masked, expected);
-        for other in &all {
+        for other in &header_keys {
             let alike = (0..2).all(|word| (key[word] ^ other[word]) & wanted[word] == 0);
             if alike {
                 assert_eq!(forest.improve(other, Winner::MISS), expected);
@@ -108,9 +108,9 @@ fn masks_outlive_updates_splits_and_rebuilds() {
                 rules.push(rule);
             }
             for _ in 0..12 {
-                let at = usize::try_from(splitmix(&mut state)).unwrap() % rules.len();
-                let gone = rules.swap_remove(at);
-                assert!(forest.remove(gone.view().id()));
+                let index = usize::try_from(splitmix(&mut state)).unwrap() % rules.len();
+                let removed = rules.swap_remove(index);
+                assert!(forest.remove(removed.view().id()));
             }
             if round % 20 == 10 {
                 forest.rebuild(&mut NoProgress).unwrap();

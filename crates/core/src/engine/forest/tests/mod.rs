@@ -16,7 +16,7 @@ mod capacity;
 mod conflicts;
 mod masks;
 
-/// An empty forest for IPv4 rules, without vectors.
+/// Returns an empty forest for IPv4 rules, without vectors.
 fn forest(most: usize, seed: u64) -> Forest<2> {
     let settings = Settings {
         target: 2,

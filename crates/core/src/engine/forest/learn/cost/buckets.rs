@@ -1,49 +1,49 @@
-//! The buckets of a table: how long they are and how many, from pairs of sampled
+//! The buckets of a table: their lengths and number, estimated from pairs of sampled
 //! rules.
 //!
-//! Two rules *meet* if they have the same bits under the table's mask. The mean
-//! bucket of a rule is one rule and all that it meets; a sampled rule counts as
-//! often as its weight says. Dividing the table's rules, which are known exactly,
-//! by the mean bucket gives the number of keys, and the next power of two the
-//! number of slots. Keys that share a slot by chance and signatures that pass by
-//! chance follow from the load.
+//! Two rules are a *pair* if they have the same bits under the table's mask. The
+//! mean bucket of a rule is the rule itself and its pairs; a sampled rule counts by
+//! its weight. The exact number of the table's rules, divided by the mean bucket,
+//! gives the number of keys; the next power of two is the number of slots. The load
+//! gives the number of keys that share a slot by chance, and of signatures that pass
+//! by chance.
 
 use super::counters::Counters;
 use super::sample::Drawn;
 
-/// What the sample shows of a table's rules.
+/// Counts of a table's sampled rules.
 #[derive(Clone, Copy, Debug)]
 struct Counted {
-    /// Sampled rules, and the rules that they stand for.
+    /// The number of sampled rules, and of the rules that they represent.
     rules: u32,
     weights: f64,
-    /// Ordered pairs of rules that meet.
+    /// Ordered pairs of rules with the same masked key.
     pairs: f64,
-    /// Different masked keys among the sampled rules.
+    /// Different masked keys of the sampled rules.
     distinct: u32,
 }
 
 /// The buckets of a table.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Buckets {
-    /// Sampled rules.
+    /// The number of sampled rules.
     pub(super) sampled: u32,
-    /// Whether the table has rules that are not in the sample.
+    /// True if the table has rules that are not in the sample.
     pub(super) thinned: bool,
-    /// Rules of the same masked key, in the mean over rules.
+    /// The number of rules with the same masked key, in the mean over rules.
     pub(super) of_rule: f64,
-    /// The same in the mean over keys.
+    /// The number of rules with the same masked key, in the mean over keys.
     pub(super) mean: f64,
     pub(super) slots: f64,
-    /// Rules of other keys in the slot of a rule.
+    /// The number of rules with other keys in a rule's slot.
     pub(super) others: f64,
-    /// The chance that a key without rules passes the signature.
+    /// The probability that a key without rules passes the signature.
     pub(super) by_chance: f64,
 }
 
 impl Buckets {
-    /// The buckets of a table of `all` rules, of which these are in the sample.
-    /// The counters hold the weights of their masked keys afterwards.
+    /// Estimates the buckets of a table of `all` rules, with the sampled rules
+    /// `sampled`. Afterwards the counters hold the weights of their masked keys.
     pub(super) fn estimate<'a, const W: usize>(
         counters: &mut Counters,
         mask: &[u64; W],

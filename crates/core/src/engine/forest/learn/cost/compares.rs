@@ -1,30 +1,31 @@
-//! The compares: which runs the headers that probe a table are compared with.
+//! The compares: the runs with which headers of a table are compared.
 //!
-//! A header whose winner is in the table finds its bucket. Another header finds a
-//! bucket if it meets sampled rules there. In a table of which only a part is
-//! sampled it also meets rules that are not seen, so such meetings count as often
-//! as the mean bucket is missed. A header that meets nothing passes the signature
-//! by chance, and is compared with the run of another key.
+//! If a header's winner is in the table, the header finds the winner's bucket.
+//! Another header finds a bucket if it shares it with sampled rules. If only a part
+//! of the table is sampled, a found bucket also represents buckets without sampled
+//! rules: it counts as the weight of its sampled rules divided by the mean bucket. A
+//! header without a bucket may pass the signature by chance; it is then compared
+//! with the run of another key.
 
 use super::buckets::Buckets;
 use super::counters::Counters;
 use super::headers::Header;
 use super::prices::Prices;
 
-/// The runs that headers are compared with in a table.
+/// The runs of a table with which headers are compared.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Compares {
-    /// The number of runs, over all headers.
+    /// The number of compared runs, over all headers.
     pub(super) count: f64,
-    /// The nanoseconds that these headers spend on the table, its probes
-    /// included.
+    /// The nanoseconds that these headers spend on the table, including its probes.
     pub(super) time: f64,
 }
 
 impl Compares {
-    /// What headers that probe a table find there. The counters hold the table's
-    /// sampled rules; `is_home` says whether a header's winner is of the table,
-    /// by the winner's kind; `probes` is the time for the probes alone.
+    /// Estimates the compares of headers that probe a table. The counters hold the
+    /// table's sampled rules. `is_home` receives the kind of a header's winner; it
+    /// is true if the winner is in the table. `probes` is the time of the probes
+    /// alone.
     pub(super) fn estimate<const W: usize>(
         headers: &[Header<W>],
         is_home: impl Fn(u32) -> bool,
@@ -36,25 +37,26 @@ impl Compares {
     ) -> Compares {
         let mut count = 0.0;
         let mut time = probes;
-        // Headers of other tables: those that meet rules here, and all.
+        // Headers with winners in other tables: how many find a bucket, and how many
+        // there are.
         let (mut meeting, mut meeting_time, mut strangers) = (0.0, 0.0, 0u32);
         for header in headers {
-            let met = f64::from(counters.weight(&header.key, mask));
+            let weight = f64::from(counters.weight(&header.key, mask));
             if is_home(header.kind) {
                 count += 1.0;
-                let others = (met - f64::from(header.weight)).max(0.0);
-                time += prices.run(1.0 + others + buckets.others);
+                let other_rules = (weight - f64::from(header.weight)).max(0.0);
+                time += prices.run(1.0 + other_rules + buckets.others);
                 continue;
             }
             strangers += 1;
-            if met > 0.0 {
-                // In a thinned-out table a bucket is met as often as its rules
-                // are drawn: the more seldom, the more rules each stands for.
+            if weight > 0.0 {
+                // In a sampled table, a bucket is found as often as its rules are
+                // drawn; the fewer are drawn, the more rules each represents.
                 let (times, rules) = if buckets.thinned {
-                    let times = (met / buckets.of_rule).max(1.0);
-                    (times, met.min(buckets.of_rule))
+                    let times = (weight / buckets.of_rule).max(1.0);
+                    (times, weight.min(buckets.of_rule))
                 } else {
-                    (1.0, met)
+                    (1.0, weight)
                 };
                 meeting += times;
                 meeting_time += times * prices.run(rules + buckets.others);

@@ -1,15 +1,16 @@
-//! Counting the rules of each masked key: a hash table that is emptied at once.
+//! Counting the rules of each masked key: a hash table that is cleared in constant
+//! time.
 
 use crate::memory::bytes_of;
 
 /// The rules of one masked key.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counter {
-    /// The round in which it was last used; it is empty in any other.
+    /// The round of the counter's last use; in any other round it is empty.
     round: u32,
-    /// The part of the key's hash that tells it from others.
+    /// The part of the key's hash that distinguishes it from other keys.
     tag: u32,
-    /// The weights of the rules.
+    /// The sum of the rules' weights.
     weight: f32,
 }
 
@@ -38,13 +39,13 @@ impl Counters {
         bytes_of::<Counter>(Counters::count(keys))
     }
 
-    /// Forgets all keys.
+    /// Removes all keys.
     pub(super) fn clear(&mut self) {
         self.round += 1;
     }
 
-    /// Adds a rule of some weight to a masked key; returns the weight that the
-    /// key had, if it was there.
+    /// Adds a rule of some weight to a masked key. Returns the weight that the key
+    /// had before, if the key existed.
     #[inline]
     pub(super) fn add<const W: usize>(
         &mut self,
@@ -52,9 +53,9 @@ impl Counters {
         mask: &[u64; W],
         weight: f32,
     ) -> Option<f32> {
-        let (at, tag) = self.find(key, mask);
+        let (index, tag) = self.find(key, mask);
         let round = self.round;
-        let counter = &mut self.counters[at];
+        let counter = &mut self.counters[index];
         if counter.round == round {
             let before = counter.weight;
             counter.weight += weight;
@@ -64,11 +65,11 @@ impl Counters {
         None
     }
 
-    /// The weight of a masked key; 0 if it is not there.
+    /// Returns the weight of a masked key, or 0 if it does not exist.
     #[inline]
     pub(super) fn weight<const W: usize>(&self, key: &[u64; W], mask: &[u64; W]) -> f32 {
-        let (at, _) = self.find(key, mask);
-        let counter = &self.counters[at];
+        let (index, _) = self.find(key, mask);
+        let counter = &self.counters[index];
         if counter.round == self.round {
             counter.weight
         } else {
@@ -76,7 +77,8 @@ impl Counters {
         }
     }
 
-    /// The counter of a masked key in this round or a free one, and its tag.
+    /// Returns the counter of a masked key in this round, or a free counter; and the
+    /// key's tag.
     #[inline]
     fn find<const W: usize>(&self, key: &[u64; W], mask: &[u64; W]) -> (usize, u32) {
         let mut hash = 0u64;
@@ -87,13 +89,13 @@ impl Counters {
         hash = hash.wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let (upper, tag) = halves(hash);
         let last = self.counters.len() - 1;
-        let mut at = upper as usize & last;
+        let mut index = upper as usize & last;
         loop {
-            let counter = &self.counters[at];
+            let counter = &self.counters[index];
             if counter.round != self.round || counter.tag == tag {
-                return (at, tag);
+                return (index, tag);
             }
-            at = (at + 1) & last;
+            index = (index + 1) & last;
         }
     }
 }

@@ -1,24 +1,24 @@
-//! What lookups will cost under a plan, estimated from a sample of the rules.
+//! The cost of lookups under a plan, estimated from a sample of the rules.
 //!
-//! Five estimators, each in a file of its own, and what puts them together:
+//! Five estimators, and the model that combines them:
 //!
 //! | file | estimates | from |
 //! |---|---|---|
-//! | [`sample`] | the rules | some rules, each with the number that it stands for |
+//! | [`sample`] | the rules | some rules, each with the number of rules that it represents |
 //! | [`headers`] | the traffic | a header for each of some sampled rules |
-//! | [`buckets`] | lengths and number of a table's buckets | pairs of sampled rules that meet under the mask ([`counters`]) |
-//! | [`compares`] | the runs that a header is compared with in a table | sampled rules that headers meet there |
+//! | [`buckets`] | lengths and number of a table's buckets | pairs of sampled rules with equal bits under the mask ([`counters`]) |
+//! | [`compares`] | the runs of a table with which a header is compared | sampled rules in the headers' buckets |
 //! | [`prices`] | nanoseconds | counts, at prices fitted to measured times |
 //! | [`model`] | the cost of a plan | all of the above |
 //!
-//! The work is counted in words of masks and rules that were read
-//! ([`Sample::words`], [`Model::words`]), to be bounded: masks are compared by the
-//! words in which they have bits, so the width of a key counts where rules are
-//! drawn and hashed.
+//! Work is bounded. It is counted in words of masks and rules read
+//! ([`Sample::words`], [`Model::words`]). Masks are compared only by the words in
+//! which they have bits. So the width of a key matters only when rules are drawn and
+//! hashed.
 
-/// Words of masks and rules that are read, as much work as a step of a
-/// [`Monitor`](crate::monitor::Monitor).
-pub(super) const WORDS: usize = 16;
+/// Words of masks and rules read that count as one step of a
+/// [`Monitor`](crate::monitor::Monitor)'s work.
+pub(super) const WORDS_PER_WORK_STEP: usize = 16;
 
 mod buckets;
 mod compares;

@@ -1,30 +1,29 @@
-//! The cost of a plan: tables share the rules out, and each header pays for the
+//! The cost of a plan: rules are dealt out to tables, and each header pays for the
 //! tables that it probes.
 //!
-//! Each kind of rules goes to the first mask that it fits, so it is known exactly
-//! how many rules a table has and what the best of them is. Tables are visited in
-//! the order of their best ranks: a header whose winner has rank `r` probes
-//! exactly the tables whose best rank is not worse than `r`. For each of these
-//! tables the other estimators say what a header pays:
+//! Each kind of rules goes to the first mask that it fits, so the number and the
+//! best rank of a table's rules are known exactly. Tables are visited in the order
+//! of their best ranks: a header whose winner has rank `r` probes exactly the tables
+//! whose best rank is not worse than `r`. The other estimators give the cost of a
+//! header in each of these tables:
 //! ```text
 //! cost(plan) = mean over headers of the sum over tables with best ≤ r of
 //!                 probe(slots) + P(signature passes) × run(rules in the bucket)
 //! ```
-//! A table of rules with bad ranks is almost free; one rule with a good rank in
-//! a table of its own costs every header a probe. Conflict marks, which spare
-//! some of these probes, are not known here.
+//! A table of rules with bad ranks is almost free; a table with a single rule of a
+//! good rank costs every header a probe. The model ignores conflict marks, which
+//! save some of these probes.
 //!
-//! For each table that was not seen before, its sampled rules and the headers
-//! that probe it are hashed once. The costs of tables that a change does not
-//! touch come from a map; a plan is given up as soon as it costs more than a
-//! bound.
+//! The sampled rules of each new table, and the headers that probe it, are hashed
+//! once. Costs of tables that a change does not affect come from a map. A plan is
+//! rejected as soon as it costs more than a bound.
 
 #![allow(clippy::cast_precision_loss)] // counts are far below 2^52
 
 use hashbrown::HashMap;
 
-use super::super::greedy::MASKS;
-use super::WORDS;
+use super::super::greedy::MAX_MASKS;
+use super::WORDS_PER_WORK_STEP;
 use super::buckets::Buckets;
 use super::compares::Compares;
 use super::counters::Counters;
@@ -36,15 +35,15 @@ use crate::memory::bytes_of;
 use crate::monitor::Monitor;
 use crate::seed::{MapState, splitmix};
 
-/// What a plan costs before any rule is looked at, for each of its tables, in
-/// rules that are looked at: with few rules that is most of the time.
-const DEALING: usize = 64;
+/// The work of dealing rules out to each table of a plan, in rules read. With few
+/// rules, it is most of the work.
+const DEAL_WORK_PER_TABLE: usize = 64;
 
-/// Masks for which it is kept which kinds they serve. A plan and one change to it
-/// are two dozen at most.
-const REMEMBERED: usize = 64;
+/// The most masks whose served kinds are cached. A plan with one change has at most
+/// two dozen masks.
+const MAX_CACHED_MASKS: usize = 64;
 
-/// A table of the plan at hand.
+/// A table of the present plan.
 #[derive(Clone, Copy, Debug)]
 struct Dealt {
     kinds: usize,
@@ -53,7 +52,7 @@ struct Dealt {
     name: u64,
 }
 
-/// Judges plans for a sample.
+/// Computes the costs of plans for a sample.
 #[derive(Debug)]
 pub(crate) struct Model<'a, const W: usize> {
     pub(crate) sample: &'a Sample<W>,
@@ -62,17 +61,18 @@ pub(crate) struct Model<'a, const W: usize> {
     counters: Counters,
     /// The masks of all kinds, word by word.
     columns: Vec<u64>,
-    /// Where in `serving` it says which kinds a mask serves, one bit each.
+    /// For each mask, the position in `serving` of its bits: one for each kind that
+    /// it serves.
     served: HashMap<[u64; W], usize, MapState>,
     serving: Vec<u64>,
-    /// The kinds of each table of the plan at hand, one bit each, one table after
+    /// The kinds of each table of the present plan, one bit each, one table after
     /// the other.
     members: Vec<u64>,
     dealt: Vec<Dealt>,
     known: HashMap<u64, Cost, MapState>,
-    /// Rules and headers looked at.
+    /// The number of rules and headers read.
     pub(crate) work: usize,
-    /// About how many words of masks and rules that took.
+    /// The approximate number of words of masks and rules read for that.
     pub(crate) words: usize,
 }
 
@@ -86,8 +86,8 @@ impl<'a, const W: usize> Model<'a, W> {
         let kinds = sample.kinds.len();
         let counters = Counters::bytes(sample.rules.len());
         let columns = bytes_of::<u64>(W * kinds);
-        let bits = bytes_of::<u64>((REMEMBERED + MASKS + 1) * kinds.div_ceil(64));
-        let served = HashMap::with_capacity_and_hasher(REMEMBERED, Default::default());
+        let bits = bytes_of::<u64>((MAX_CACHED_MASKS + MAX_MASKS + 1) * kinds.div_ceil(64));
+        let served = HashMap::with_capacity_and_hasher(MAX_CACHED_MASKS, Default::default());
         let map = served.allocation_size();
         monitor.memory().take(counters + columns + bits + map)?;
         let mut by_word = Vec::with_capacity(W * kinds);
@@ -110,16 +110,17 @@ impl<'a, const W: usize> Model<'a, W> {
         })
     }
 
-    /// Bytes held, except what a few masks take.
+    /// Bytes held, except for a few masks.
     pub(crate) fn bytes(&self) -> usize {
         Counters::bytes(self.sample.rules.len())
             + bytes_of::<u64>(W * self.sample.kinds.len())
-            + bytes_of::<u64>((REMEMBERED + MASKS + 1) * self.row())
+            + bytes_of::<u64>((MAX_CACHED_MASKS + MAX_MASKS + 1) * self.row())
             + self.served.allocation_size()
             + self.known.allocation_size()
     }
 
-    /// What lookups cost with these masks; the rest is scanned.
+    /// Returns the cost of lookups with these masks; rules that no mask serves are
+    /// scanned.
     pub(crate) fn cost(
         &mut self,
         masks: &[[u64; W]],
@@ -129,7 +130,7 @@ impl<'a, const W: usize> Model<'a, W> {
         Ok(cost.expect("below infinity"))
     }
 
-    /// The same, or nothing if it is not less than the bound.
+    /// Returns the cost, or `None` if it is not below the bound.
     pub(crate) fn cost_below(
         &mut self,
         masks: &[[u64; W]],
@@ -149,8 +150,8 @@ impl<'a, const W: usize> Model<'a, W> {
         let names: Vec<u64> = (0..=masks.len())
             .map(|table| name(self.dealt[table].name, &mask(table)))
             .collect();
-        // What is known, and the least that the others can cost: all may be
-        // over before anything is hashed.
+        // The sum of the known costs and of the least costs of the others may exceed
+        // the bound before anything is hashed.
         for (table, name) in names.iter().enumerate() {
             if self.dealt[table].rules == 0 {
                 continue;
@@ -177,81 +178,82 @@ impl<'a, const W: usize> Model<'a, W> {
         Ok((sum.total() < bound).then_some(sum))
     }
 
-    /// The least that a table can cost: its probes, in the smallest table.
+    /// Returns the least cost of a table: its probes, if it were the smallest table.
     fn least(&self, table: usize) -> f64 {
         let headers = self.headers.len().max(1) as f64;
         let probing = self.headers.probing(self.dealt[table].best).len();
         probing as f64 / headers * self.prices.least_probe
     }
 
-    /// Words of a bit for each kind.
+    /// The number of words with one bit for each kind.
     fn row(&self) -> usize {
         self.sample.kinds.len().div_ceil(64)
     }
 
-    /// Deals the kinds out to the masks. Tables that have the same kinds as the
-    /// table in their place before are not counted again.
+    /// Deals the kinds out to the masks. A table with the same kinds as the previous
+    /// table at its position is not counted again.
     fn deal(&mut self, masks: &[[u64; W]]) {
         let (kinds, row) = (self.sample.kinds.len(), self.row());
         let known = self.dealt.len();
         self.members.resize((masks.len() + 1) * row, 0);
         self.dealt.resize(masks.len() + 1, Dealt::EMPTY);
-        if self.served.len() + masks.len() > REMEMBERED {
+        if self.served.len() + masks.len() > MAX_CACHED_MASKS {
             self.served.clear();
             self.serving.clear();
         }
-        let mut left = vec![u64::MAX; row];
-        if let Some(last) = left.last_mut() {
+        let mut undealt = vec![u64::MAX; row];
+        if let Some(last) = undealt.last_mut() {
             *last >>= (64 - kinds % 64) % 64;
         }
         let mut passed = 0;
         for table in 0..=masks.len() {
             let serving = masks.get(table).map(|mask| self.serving(mask));
             let members = &mut self.members[table * row..][..row];
-            let mut same = table < known;
-            for (at, (member, left)) in members.iter_mut().zip(&mut left).enumerate() {
-                let serves = serving.map_or(u64::MAX, |from| self.serving[from + at]);
-                let here = *left & serves;
-                same &= here == *member;
-                *member = here;
-                *left &= !here;
+            let mut is_same = table < known;
+            for (index, (member, undealt)) in members.iter_mut().zip(&mut undealt).enumerate() {
+                let serves = serving.map_or(u64::MAX, |start| self.serving[start + index]);
+                let dealt_here = *undealt & serves;
+                is_same &= dealt_here == *member;
+                *member = dealt_here;
+                *undealt &= !dealt_here;
             }
-            if !same {
+            if !is_same {
                 self.dealt[table] = count(self.sample, members);
             }
             passed += table * self.dealt[table].kinds;
         }
         self.words += 2 * (passed + kinds);
-        self.work += kinds + DEALING * (masks.len() + 1);
+        self.work += kinds + DEAL_WORK_PER_TABLE * (masks.len() + 1);
     }
 
-    /// Where `serving` says which kinds a mask serves.
+    /// Returns the position in `serving` of the bits for the kinds that a mask
+    /// serves.
     fn serving(&mut self, mask: &[u64; W]) -> usize {
-        if let Some(&from) = self.served.get(mask) {
-            return from;
+        if let Some(&start) = self.served.get(mask) {
+            return start;
         }
-        let from = self.serving.len();
+        let start = self.serving.len();
         let kinds = self.sample.kinds.len();
         for first in (0..kinds).step_by(64) {
-            let some = (kinds - first).min(64);
+            let kind_count = (kinds - first).min(64);
             let mut lacking = [0; 64];
             for (word, &bits) in mask.iter().enumerate() {
                 if bits != 0 {
-                    let column = &self.columns[word * kinds + first..][..some];
+                    let column = &self.columns[word * kinds + first..][..kind_count];
                     for (lacking, kind) in lacking.iter_mut().zip(column) {
                         *lacking |= bits & !kind;
                     }
                 }
             }
-            let lacking = lacking[..some].iter().enumerate();
-            let serves = lacking.map(|(at, &lacks)| u64::from(lacks == 0) << at);
+            let lacking = lacking[..kind_count].iter().enumerate();
+            let serves = lacking.map(|(index, &lacks)| u64::from(lacks == 0) << index);
             self.serving.push(serves.fold(0, |bits, bit| bits | bit));
         }
-        self.served.insert(*mask, from);
-        from
+        self.served.insert(*mask, start);
+        start
     }
 
-    /// The masks of the kinds that two tables hold.
+    /// Returns the masks of the kinds in two tables.
     pub(crate) fn kinds_of(
         &mut self,
         masks: &[[u64; W]],
@@ -268,7 +270,7 @@ impl<'a, const W: usize> Model<'a, W> {
             .map(|(_, kind)| &kind.mask)
     }
 
-    /// What headers that probe a table cost in the mean, over all headers.
+    /// Returns the cost of a table in the mean over all headers.
     fn table(&mut self, table: usize, mask: &[u64; W]) -> Cost {
         let sample = self.sample;
         let members = &self.members[table * self.row()..][..self.row()];
@@ -303,41 +305,41 @@ impl Dealt {
     };
 }
 
-/// Whether a kind is one of those that have a bit.
+/// True if the kind's bit is set.
 #[inline]
 fn is_member(bits: &[u64], kind: usize) -> bool {
     bits[kind / 64] >> (kind % 64) & 1 != 0
 }
 
-/// A table of the kinds that have a bit.
+/// Counts the kinds whose bits are set, as a table.
 fn count<const W: usize>(sample: &Sample<W>, members: &[u64]) -> Dealt {
     let mut dealt = Dealt::EMPTY;
     for (&word, first) in members.iter().zip((0..).step_by(64)) {
-        let mut left = word;
-        while left != 0 {
-            let kind = &sample.kinds[first + left.trailing_zeros() as usize];
+        let mut kinds_left = word;
+        while kinds_left != 0 {
+            let kind = &sample.kinds[first + kinds_left.trailing_zeros() as usize];
             dealt.kinds += 1;
             dealt.rules += kind.rules;
             dealt.best = dealt.best.min(kind.best);
             dealt.name = dealt.name.wrapping_add(kind.name);
-            left &= left - 1;
+            kinds_left &= kinds_left - 1;
         }
     }
     dealt
 }
 
-/// Counts the words read since as work.
+/// Reports the words read since the last call as work.
 fn report_words(
     before: &mut usize,
-    now: usize,
+    words: usize,
     monitor: &mut Monitor<'_>,
 ) -> Result<(), BuildError> {
-    monitor.work(1 + (now - *before) / WORDS)?;
-    *before = now;
+    monitor.work(1 + (words - *before) / WORDS_PER_WORK_STEP)?;
+    *before = words;
     Ok(())
 }
 
-/// The number by which a table is known: its kinds and its mask.
+/// Returns the number that identifies a table by its kinds and its mask.
 fn name<const W: usize>(kinds: u64, mask: &[u64; W]) -> u64 {
     mask.iter().fold(kinds, |name, &word| {
         let mut state = name ^ word;

@@ -1,18 +1,18 @@
-//! The sample: which rules stand for all, and for how many.
+//! The sample: some rules, and the number of rules that each represents.
 //!
-//! Whether a table can hold a rule depends on the rule's mask alone. Rules of the
-//! same mask are one *kind*. Kinds are counted over all rules, so the number of a
-//! table's rules and its best rank are exact; buckets are estimated from a sample.
-//! Half of the sample is spread evenly over the rules, half over the kinds, so
-//! that rare kinds are there as a whole: they are few rules, but wide ones, and
-//! decide how many tables a header must look into. A drawn rule has a *weight*:
-//! the number of rules of its kind that it stands for.
+//! A rule's mask alone decides if a table can hold it. Rules with the same mask are
+//! one *kind*. Kinds are counted over all rules, so the number of a table's rules
+//! and its best rank are exact; buckets are estimated from a sample. Half of the
+//! sample is spread evenly over the rules, half over the kinds, so that all rules of
+//! rare kinds are included. These are few rules, but with few exact bits, and decide
+//! how many tables a header must probe. A drawn rule has a *weight*: the number of
+//! rules of its kind that it represents.
 
 #![allow(clippy::cast_precision_loss)] // counts are far below 2^52
 
 use hashbrown::HashMap;
 
-use super::WORDS;
+use super::WORDS_PER_WORK_STEP;
 use crate::engine::forest::outline::Outline;
 use crate::error::BuildError;
 use crate::memory::bytes_of;
@@ -20,9 +20,9 @@ use crate::monitor::Monitor;
 use crate::seed::{MapState, splitmix};
 use crate::sort::sort;
 
-/// Kinds beyond those of the sample are looked at up to this many; those of the
-/// best ranks come first.
-const KINDS: usize = 1 << 12;
+/// The most kinds, unless the sample has more. Kinds outside of the sample are added
+/// in the order of their best ranks.
+const MAX_KINDS: usize = 1 << 12;
 
 /// Rules of one mask.
 #[derive(Clone, Copy, Debug)]
@@ -30,7 +30,7 @@ pub(crate) struct Kind<const W: usize> {
     pub(crate) mask: [u64; W],
     pub(crate) best: u64,
     pub(crate) rules: usize,
-    /// A random number: tables are known by the sum of their kinds' numbers.
+    /// A random number; a table is identified by the sum of its kinds' numbers.
     pub(super) name: u64,
 }
 
@@ -39,29 +39,29 @@ pub(crate) struct Kind<const W: usize> {
 pub(crate) struct Drawn<const W: usize> {
     pub(crate) rule: Outline<W>,
     pub(crate) kind: u32,
-    /// Rules of its kind that it stands for.
+    /// The number of rules of its kind that it represents.
     pub(crate) weight: f32,
 }
 
-/// Some of the rules that are learned on.
+/// A sample of the rules that are learned from.
 #[derive(Clone, Debug)]
 pub(crate) struct Sample<const W: usize> {
-    /// In order of rank, the best first.
+    /// Sorted by rank, best first.
     pub(crate) rules: Vec<Drawn<W>>,
     pub(crate) kinds: Vec<Kind<W>>,
-    /// All rules.
+    /// The number of all rules.
     pub(super) total: usize,
-    /// Where random numbers go on.
+    /// The state of the random numbers.
     pub(super) state: u64,
-    /// About how many words were read to draw it.
+    /// The approximate number of words read to draw the sample.
     pub(crate) words: usize,
 }
 
 impl<const W: usize> Sample<W> {
-    /// About `most` of `total` rules.
+    /// Draws about `max_rules` of `total` rules.
     pub(crate) fn draw(
         total: usize,
-        most: usize,
+        max_rules: usize,
         outline: impl Fn(usize) -> Outline<W>,
         monitor: &mut Monitor<'_>,
     ) -> Result<Sample<W>, BuildError> {
@@ -90,7 +90,7 @@ impl<const W: usize> Sample<W> {
                 }
             };
             if index % Monitor::BLOCK == 0 {
-                monitor.work(Monitor::BLOCK.min(total - index) * (1 + W / WORDS))?;
+                monitor.work(Monitor::BLOCK.min(total - index) * (1 + W / WORDS_PER_WORK_STEP))?;
             }
             let kind = &mut kinds[number as usize];
             kind.best = kind.best.min(rule.rank);
@@ -102,12 +102,12 @@ impl<const W: usize> Sample<W> {
         monitor.memory().give_back(numbers_bytes);
         let rate_bytes = bytes_of::<Rate>(kinds.len());
         monitor.memory().take(rate_bytes)?;
-        let mut rates = Rate::of(&kinds, most, &mut state, monitor)?;
+        let mut rates = Rate::of(&kinds, max_rules, &mut state, monitor)?;
         let mut rules = Vec::new();
         monitor
             .memory()
-            .take(bytes_of::<Drawn<W>>(most.min(total)))?;
-        rules.reserve_exact(most.min(total));
+            .take(bytes_of::<Drawn<W>>(max_rules.min(total)))?;
+        rules.reserve_exact(max_rules.min(total));
         for (index, &kind) in kind_of.iter().enumerate() {
             if index % Monitor::BLOCK == 0 {
                 monitor.work(Monitor::BLOCK.min(total - index))?;
@@ -140,43 +140,45 @@ impl<const W: usize> Sample<W> {
     }
 }
 
-/// The part of a kind's rules that is drawn.
+/// The share of a kind's rules that is drawn.
 #[derive(Clone, Copy, Debug)]
 struct Rate {
     rate: f32,
-    /// What the rules since the last drawn one add up to.
+    /// The sum of the rates of the rules since the last drawn rule.
     due: f32,
 }
 
 impl Rate {
-    /// For each kind, so that no more than about `most` rules are drawn.
+    /// Returns the rate of each kind, so that at most about `max_rules` rules are
+    /// drawn.
     fn of<const W: usize>(
         kinds: &[Kind<W>],
-        most: usize,
+        max_rules: usize,
         state: &mut u64,
         monitor: &mut Monitor<'_>,
     ) -> Result<Vec<Rate>, BuildError> {
         let total: usize = kinds.iter().map(|kind| kind.rules).sum();
-        let evenly = if total <= most {
+        let evenly = if total <= max_rules {
             1.0
         } else {
-            0.5 * most as f32 / total as f32
+            0.5 * max_rules as f32 / total as f32
         };
         let size_bytes = bytes_of::<usize>(kinds.len());
         monitor.memory().take(size_bytes)?;
         let mut sizes = kinds.iter().map(|kind| kind.rules).collect();
         sort(&mut sizes, monitor)?;
-        let each = from_each(sizes, most / 2);
+        let each = from_each(sizes, max_rules / 2);
         monitor.memory().give_back(size_bytes);
         let rate = |kind: &Kind<W>| Rate {
             rate: (each as f32 / kind.rules as f32).max(evenly).min(1.0),
-            // Not all kinds begin with a drawn rule, or rare ones are too many.
+            // A random start. If every kind began with a drawn rule, rare kinds
+            // would have too many.
             due: (splitmix(state) >> 40) as f32 / (1 << 24) as f32,
         };
         Ok(kinds.iter().map(rate).collect())
     }
 
-    /// Goes to the kind's next rule: its weight, if it is drawn.
+    /// Advances to the kind's next rule; returns its weight, if it is drawn.
     fn next(&mut self) -> Option<f32> {
         self.due += self.rate;
         (self.due >= 1.0).then(|| {
@@ -186,28 +188,29 @@ impl Rate {
     }
 }
 
-/// The largest number that, taken from each of the sizes or the whole size where
-/// it is less, makes at most `most` in all. The smallest size comes first.
-fn from_each(sizes: Vec<usize>, most: usize) -> usize {
-    let mut left = most;
+/// Returns the largest number with this property: taking that many from each size,
+/// or the whole size if it is smaller, makes at most `max_sum` in total. `sizes` is
+/// sorted.
+fn from_each(sizes: Vec<usize>, max_sum: usize) -> usize {
+    let mut remaining = max_sum;
     let count = sizes.len();
-    for (at, size) in sizes.into_iter().enumerate() {
-        let each = left / (count - at);
+    for (index, size) in sizes.into_iter().enumerate() {
+        let each = remaining / (count - index);
         if size > each {
             return each;
         }
-        left -= size;
+        remaining -= size;
     }
-    most
+    max_sum
 }
 
-/// Drops kinds that are too many to look at: none of the sample.
+/// Drops kinds if there are too many; keeps all kinds of the sample.
 fn leave_out_rare<const W: usize>(
     kinds: &mut Vec<Kind<W>>,
     rules: &mut [Drawn<W>],
     monitor: &mut Monitor<'_>,
 ) -> Result<(), BuildError> {
-    if kinds.len() <= KINDS {
+    if kinds.len() <= MAX_KINDS {
         return Ok(());
     }
     let bytes =
@@ -219,11 +222,11 @@ fn leave_out_rare<const W: usize>(
     }
     let numbered = kinds.iter().zip(&sampled).enumerate();
     let mut order: Vec<(bool, u64, usize)> = numbered
-        .map(|(kind, (of, &sampled))| (!sampled, of.best, kind))
+        .map(|(kind, (stats, &sampled))| (!sampled, stats.best, kind))
         .collect();
     sort(&mut order, monitor)?;
-    let held = sampled.iter().filter(|&&sampled| sampled).count();
-    order.truncate(held.max(KINDS));
+    let sampled_count = sampled.iter().filter(|&&sampled| sampled).count();
+    order.truncate(sampled_count.max(MAX_KINDS));
     let mut numbers = vec![0; kinds.len()];
     for (number, &(.., kind)) in (0..).zip(&order) {
         numbers[kind] = number;

@@ -1,7 +1,7 @@
 use super::*;
 use crate::seed::splitmix;
 
-/// Two of three words, or of 50 all, lie column by column.
+/// Two of three words are stored column by column; of 50 words, all are.
 fn layout(columns: usize) -> RunLayout {
     RunLayout {
         columns,
@@ -23,7 +23,7 @@ fn row(rank: u64) -> [u64; 3] {
     [rank, rank + 100, rank + 200]
 }
 
-/// Blocks cover the array, free ones are joined, the last is used.
+/// Blocks cover the array, free blocks are merged, and the last block is used.
 fn check(runs: &Runs) {
     let units = runs.units();
     let (mut unit, mut free, mut before) = (0, 0, false);
@@ -65,13 +65,13 @@ fn runs_keep_their_rules_in_order() {
     assert_eq!((runs.words().len(), runs.free_words()), (0, 0));
 }
 
-/// Thousands of runs that grow and shrink at random, moved about meanwhile.
+/// Thousands of runs that grow and shrink at random, and are moved during that.
 #[test]
 fn runs_survive_being_moved_and_waste_is_bounded() {
     let mut runs = Runs::new(layout(3), true);
     let mut state = 5;
-    // The ranks of each run, in order, and where it is. A run's rules have
-    // ranks with its number in the upper bits.
+    // The ranks of each run, in order, and its position. The ranks of a run's rules
+    // have the run's number in the upper bits.
     let mut model: Vec<(Vec<u64>, Option<Run>)> = vec![(Vec::new(), None); 3000];
     let mut moves = 0;
     let mut swaps = 0;
@@ -85,18 +85,18 @@ fn runs_survive_being_moved_and_waste_is_bounded() {
             if ranks.contains(&rank) {
                 continue;
             }
-            let at = ranks.partition_point(|&other| other < rank);
-            ranks.insert(at, rank);
+            let position = ranks.partition_point(|&present| present < rank);
+            ranks.insert(position, rank);
             let row = row(rank);
             *run = Some(match *run {
                 None => runs.create([&row[..]].into_iter()),
                 Some(run) => runs.insert(run, &row),
             });
-        } else if let Some(held) = *run {
-            let at = splitmix(&mut state) % ranks.len() as u64;
-            let at = usize::try_from(at).unwrap();
-            ranks.remove(at);
-            *run = runs.remove(held, at);
+        } else if let Some(old_run) = *run {
+            let position = splitmix(&mut state) % ranks.len() as u64;
+            let position = usize::try_from(position).unwrap();
+            ranks.remove(position);
+            *run = runs.remove(old_run, position);
         }
         let growing = runs.array.is_growing();
         runs.tidy(&mut |rank, run| {
@@ -107,20 +107,23 @@ fn runs_survive_being_moved_and_waste_is_bounded() {
         if step.is_multiple_of(4096) {
             check(&runs);
             let used = runs.units() - runs.free_units;
-            // A sweep may be on its way; it began at a quarter.
-            assert!(runs.free_units <= used / 2 + 2 * FEW, "{used} units");
+            // A sweep may be in progress; it began at a quarter.
+            assert!(
+                runs.free_units <= used / 2 + 2 * MIN_FREE_UNITS,
+                "{used} units"
+            );
         }
     }
     for (ranks, run) in &model {
         let expected: Vec<Vec<u64>> = ranks.iter().map(|&rank| row(rank).to_vec()).collect();
-        let found = run.map_or(Vec::new(), |run| rows(&runs, run));
-        assert_eq!(found, expected);
+        let actual = run.map_or(Vec::new(), |run| rows(&runs, run));
+        assert_eq!(actual, expected);
     }
     assert!(moves > 1000, "{moves} moves");
     assert!(swaps > 0, "the array has grown in the background");
 }
 
-/// Runs that grow in turns leave nothing that fits the next.
+/// If all runs grow one after the other, no freed run fits the next.
 #[test]
 fn growing_runs_reuse_what_they_leave() {
     let mut runs = Runs::new(layout(3), true);
@@ -140,11 +143,12 @@ fn growing_runs_reuse_what_they_leave() {
     assert!(runs.bytes() <= 500 * 64 * 24 * 5 / 2, "{}", runs.bytes());
 }
 
-/// As many rules as the capacity says, in runs of all lengths that grow and
-/// shrink in turns: what is appended can always be addressed.
+/// As many rules as the capacity, in runs of all lengths that grow and shrink
+/// alternately: appended words can always be addressed.
 #[test]
 fn a_full_array_has_room_for_every_change() {
-    // How long runs get, and how often free room is tidied up; the last never.
+    // The length of the longest run, and the steps between calls of `tidy`; the last
+    // never calls it.
     for (longest, tidied) in [(3, 1), (40, 7), (MAX_RUN, 1), (MAX_RUN, 9), (MAX_RUN, 0)] {
         let mut runs = Runs::new(layout(3), false);
         runs.limit = 3 * 12_000 + 2;
@@ -155,12 +159,12 @@ fn a_full_array_has_room_for_every_change() {
             let number = splitmix(&mut state) % bound as u64;
             usize::try_from(number).unwrap()
         };
-        // The place of each run, by number; its rules' ranks have the number in the
-        // upper bits.
+        // The position of each run, by number. The ranks of its rules have the
+        // number in the upper bits.
         let mut model: Vec<Option<Run>> = vec![None; capacity.div_ceil(longest) * 2];
         let (mut rules, mut fresh, mut compacted, mut full) = (0, 0, 0, 0);
         for step in 0..100_000_u64 {
-            // In turns even and odd runs grow, and the others shrink.
+            // Even runs grow while odd runs shrink, and vice versa.
             let which = below(model.len());
             let grows = (which as u64 + step / 20_000).is_multiple_of(2) || below(3) > 0;
             if runs.is_short_of_room() {
@@ -172,10 +176,10 @@ fn a_full_array_has_room_for_every_change() {
                 assert!(!runs.is_short_of_room());
                 check(&runs);
             }
-            let held = model[which].map_or(0, |run| usize::from(run.len));
+            let run_len = model[which].map_or(0, |run| usize::from(run.len));
             if grows && rules == capacity {
                 full += 1;
-            } else if grows && held < longest {
+            } else if grows && run_len < longest {
                 fresh += 1;
                 let row = row((which as u64) << 32 | fresh);
                 model[which] = Some(match model[which] {
@@ -184,12 +188,12 @@ fn a_full_array_has_room_for_every_change() {
                 });
                 rules += 1;
             } else if let Some(run) = model[which] {
-                // All of a long run at once, as when it is split.
+                // Frees a whole long run, as when it is split.
                 if below(60) == 0 {
                     runs.release(run);
-                    (model[which], rules) = (None, rules - held);
+                    (model[which], rules) = (None, rules - run_len);
                 } else {
-                    model[which] = runs.remove(run, below(held));
+                    model[which] = runs.remove(run, below(run_len));
                     rules -= 1;
                 }
             }
