@@ -1,11 +1,11 @@
-//! Bundles, packets and the clock: the datapath against the reference interpreter.
+//! Bundles, packets and the clock: the datapath compared with the reference interpreter.
 
 use classyard_reference::equivalence::{Options, run};
 use classyard_workload::kit::random::ByteDice;
 
-/// A world for as long as there are bytes, in which both switches must do the same.
+/// Runs a world until the bytes are used up; both switches must behave equally.
 pub(crate) fn changes(data: &[u8]) {
-    if let Err(found) = run(&mut ByteDice::new(data), &Options::small()) {
-        panic!("{found}");
+    if let Err(difference) = run(&mut ByteDice::new(data), &Options::small()) {
+        panic!("{difference}");
     }
 }

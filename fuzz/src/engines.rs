@@ -1,4 +1,4 @@
-//! Engines under any rules, headers and updates.
+//! Engines with any rules, headers and updates.
 
 use std::sync::{Arc, OnceLock};
 
@@ -12,13 +12,13 @@ use classyard_workload::kit::oracle::Oracle;
 use classyard_workload::kit::random::{ByteDice, Dice, RuleMaker, draw_header, random_schema};
 use classyard_workload::kit::{Subject, variant_specs};
 
-/// All engines with their defaults, and one with another setting: more would
-/// slow every run down.
+/// Returns all engines with their defaults, and one with another setting; more would slow
+/// every run down.
 fn subjects(dice: &mut dyn Dice) -> Vec<Subject> {
     static SPECS: OnceLock<Vec<EngineSpec>> = OnceLock::new();
     let variants = SPECS.get_or_init(variant_specs);
     let variant = dice.pick(variants).clone();
-    // What a fuzzer finds must be found again in another process.
+    // A fixed seed makes findings reproducible in another process.
     let specs = EngineSpec::all().chain([variant]);
     specs.map(|spec| Subject::from(spec.seeded(0))).collect()
 }
@@ -32,13 +32,13 @@ fn schema(dice: &mut dyn Dice) -> Arc<Schema> {
     }
 }
 
-fn rules(schema: &Arc<Schema>, most: usize, dice: &mut dyn Dice) -> RuleSet {
+fn rules(schema: &Arc<Schema>, max_rules: usize, dice: &mut dyn Dice) -> RuleSet {
     let maker = RuleMaker::new(schema, dice);
-    let count = dice.below(most);
+    let count = dice.below(max_rules);
     maker.rule_set(count, dice)
 }
 
-/// A stream of updates with checks in between, for as long as there are bytes.
+/// Runs updates with checks in between until the bytes are used up.
 pub(crate) fn stream(data: &[u8]) {
     let mut dice = ByteDice::new(data);
     let subjects = subjects(&mut dice);
@@ -57,8 +57,8 @@ pub(crate) fn stream(data: &[u8]) {
         ..Options::default()
     };
     let outcome = differential_with(&subjects, &start, &options, &mut dice, &mut NoProgress);
-    if let Some(found) = outcome.disagreement {
-        report(*found, &subjects);
+    if let Some(disagreement) = outcome.disagreement {
+        report(*disagreement, &subjects);
     }
     for skip in outcome.skips {
         let subject = subjects.iter().find(|s| s.name() == skip.subject);
@@ -66,7 +66,7 @@ pub(crate) fn stream(data: &[u8]) {
     }
 }
 
-/// Masked lookups with candidates and preset bits over one rule set.
+/// Checks masked lookups with candidates and preset bits over one rule set.
 pub(crate) fn masks(data: &[u8]) {
     let mut dice = ByteDice::new(data);
     let dice: &mut dyn Dice = &mut dice;
@@ -107,8 +107,8 @@ pub(crate) fn masks(data: &[u8]) {
         };
         for (subject, classifier) in &built {
             let classifier = classifier.as_ref();
-            let asked = question.ask(classifier, &oracle, &mut scratch, &mut counters);
-            if let Err(finding) = asked {
+            let answer = question.ask(classifier, &oracle, &mut scratch, &mut counters);
+            if let Err(finding) = answer {
                 let scenario = Scenario {
                     schema: Arc::clone(&schema),
                     limits,
@@ -116,7 +116,7 @@ pub(crate) fn masks(data: &[u8]) {
                     history: Vec::new(),
                     question: question.clone(),
                 };
-                let found = Disagreement {
+                let disagreement = Disagreement {
                     subject: subject.name().to_owned(),
                     seed: 0,
                     step: 0,
@@ -124,7 +124,7 @@ pub(crate) fn masks(data: &[u8]) {
                     scenario,
                     minimal: false,
                 };
-                report(found, &subjects);
+                report(disagreement, &subjects);
             }
         }
         if dice.spent() {
@@ -133,12 +133,12 @@ pub(crate) fn masks(data: &[u8]) {
     }
 }
 
-/// Ends a target with what was found, made small.
-fn report(found: Disagreement, subjects: &[Subject]) -> ! {
-    let subject = subjects.iter().find(|s| s.name() == found.subject);
-    let found = match subject {
-        Some(subject) => found.minimised(subject, &mut NoProgress),
-        None => found,
+/// Panics with the disagreement, minimised.
+fn report(disagreement: Disagreement, subjects: &[Subject]) -> ! {
+    let subject = subjects.iter().find(|s| s.name() == disagreement.subject);
+    let disagreement = match subject {
+        Some(subject) => disagreement.minimised(subject, &mut NoProgress),
+        None => disagreement,
     };
-    panic!("{found}");
+    panic!("{disagreement}");
 }

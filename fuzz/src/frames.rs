@@ -8,38 +8,38 @@ use classyard_datapath::field::{VLAN_PRESENT, eth_type};
 use classyard_datapath::{Field, Packet};
 use classyard_workload::packet::{Family, LinkType, Parsed, ethernet, parse};
 
-/// The port by which all frames come in.
-const PORT: u32 = 7;
+/// The input port of all frames.
+const IN_PORT: u32 = 7;
 
-/// Parses a frame and changes it. Its fields must be the fields that two other parsers
-/// read, and after each change the fields that a fresh parse reads.
+/// Parses a frame and changes it. Its fields must equal the fields of two other parsers,
+/// and after each change the fields of a fresh parse.
 pub(crate) fn frames(data: &[u8]) {
     let Some((actions, frame)) = data.split_first_chunk::<4>() else {
         return;
     };
-    let mut packet = Packet::new(frame, PORT);
+    let mut packet = Packet::new(frame, IN_PORT);
     agrees_with_reference(&packet, frame);
     agrees_with_captures(&packet, frame);
     for &action in actions {
         change(&mut packet, action);
-        let again = Packet::new(packet.bytes(), PORT);
+        let again = Packet::new(packet.bytes(), IN_PORT);
         assert_eq!(packet, again, "action {action}");
     }
 }
 
-/// All fields are equal to the fields that the reference interpreter reads.
+/// Checks that all fields equal the fields that the reference interpreter parses.
 fn agrees_with_reference(packet: &Packet, frame: &[u8]) {
-    let other = classyard_reference::Packet::new(frame, PORT, 0);
+    let other = classyard_reference::Packet::new(frame, IN_PORT, 0);
     for field in Field::all() {
         let ours = packet.key().has(field).then(|| packet.key().get(field));
         assert_eq!(ours, other.get(field), "{field}");
     }
 }
 
-/// Fields that the parser of captures reads too are equal.
+/// Checks that the fields equal the fields that the parser of captures also parses.
 fn agrees_with_captures(packet: &Packet, frame: &[u8]) {
     let parsed = parse(frame, LinkType::Ethernet);
-    // Captures have RARP read, and tags in SNAP.
+    // Captures also parse RARP, and tags in SNAP.
     if packet.parsed().layers.llc || parsed.eth_type == Some(ethernet::RARP) {
         return;
     }
@@ -70,7 +70,7 @@ fn agrees_on_ip(packet: &Packet, parsed: &Parsed) {
         Some(Family::V6) => (Field::Ipv6Src, Field::Ipv6Dst),
         _ => (Field::Ipv4Src, Field::Ipv4Dst),
     };
-    // Type and code of ICMP are where ports would be.
+    // The type and code of ICMP are in the place of ports.
     let ports = match (parsed.ports, parsed.icmp) {
         (Some(ports), _) => ports,
         (None, Some((kind, code))) => (kind.into(), code.into()),
@@ -89,7 +89,7 @@ fn agrees_on_ip(packet: &Packet, parsed: &Parsed) {
     }
 }
 
-/// Makes the change that a byte stands for.
+/// Makes the change that a byte encodes.
 fn change(packet: &mut Packet, action: u8) {
     let settable = Field::all().filter(|field| field.info().settable && *field < Field::TunnelId);
     let settable: Vec<Field> = settable.collect();

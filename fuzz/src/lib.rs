@@ -1,7 +1,7 @@
-//! Fuzz targets: what must hold for any bytes at all.
+//! Fuzz targets: properties that must hold for any bytes.
 //!
-//! A target is a function from bytes that panics when something is wrong, and
-//! a line in [`TARGETS`]; a two-line binary hands it to libFuzzer:
+//! A target is a function of bytes that panics if a property is violated, and a line in
+//! [`TARGETS`]; a two-line binary passes it to libFuzzer:
 //!
 //! ```text
 //! cargo +nightly fuzz run NAME              look for bytes that break it
@@ -9,8 +9,9 @@
 //! cargo run -p classyard-fuzz --bin NAME FILE …     replay some files
 //! ```
 //!
-//! To add one: the function, its line, the binary (copy one) and its entry in
-//! `Cargo.toml`, a few files in `corpus/NAME`. Tests fail if one is missing.
+//! A new target needs the function, its line in [`TARGETS`], the binary (copy one) and
+//! its entry in `Cargo.toml`, and a few files in `corpus/NAME`. Tests fail if one is
+//! missing.
 
 use std::path::Path;
 
@@ -27,9 +28,9 @@ mod readers;
 pub struct Target {
     /// The name of the binary and of the folder of its corpus.
     pub name: &'static str,
-    /// What must hold.
+    /// The property that must hold.
     pub summary: &'static str,
-    /// The body. Panics when it does not hold.
+    /// The body. Panics if the property is violated.
     pub run: fn(&[u8]),
 }
 
@@ -102,13 +103,13 @@ pub const TARGETS: &[Target] = &[
     },
 ];
 
-/// All registered engines against the oracle: bytes choose the schema, rules,
+/// Compares all registered engines with the oracle: bytes choose the schema, rules,
 /// updates and headers.
 pub fn engines(data: &[u8]) {
     engines::stream(data);
 }
 
-/// Masked lookups of all registered engines: bytes choose the schema, rules,
+/// Checks masked lookups of all registered engines: bytes choose the schema, rules,
 /// headers and candidates.
 pub fn masks(data: &[u8]) {
     engines::masks(data);
@@ -164,17 +165,17 @@ pub fn pipelines(data: &[u8]) {
     pipelines::pipelines(data);
 }
 
-/// A pipeline that changes, against the reference interpreter: bytes choose bundles,
+/// Compares a changing pipeline with the reference interpreter: bytes choose bundles,
 /// frames and clock.
 pub fn changes(data: &[u8]) {
     changes::changes(data);
 }
 
-/// What a target's binary does when it is built without libFuzzer: replays the
-/// files that are named on the command line.
+/// The `main` of a target's binary without libFuzzer: replays the files named on the
+/// command line.
 ///
 /// # Panics
-/// When a file cannot be read, or the target finds something.
+/// If a file cannot be read, or the target finds a violation.
 pub fn replay(target: fn(&[u8])) {
     for path in std::env::args_os().skip(1) {
         let path = Path::new(&path);
@@ -184,8 +185,8 @@ pub fn replay(target: fn(&[u8])) {
     }
 }
 
-/// The binary of a target: libFuzzer's when it is built by cargo-fuzz, a
-/// replay of files otherwise.
+/// Defines the binary of a target: libFuzzer's if it is built by cargo-fuzz, otherwise a
+/// replay of files.
 #[macro_export]
 macro_rules! target {
     ($target:path) => {

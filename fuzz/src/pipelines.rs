@@ -8,8 +8,8 @@ use classyard_datapath::pipeline::{Message, PacketInReason, Pipeline, PortState,
 use classyard_datapath::text;
 use classyard_datapath::{Packet, PortNo, TableSettings};
 
-/// Frames that a pipeline gets: TCP over IPv4, neighbour discovery over IPv6, ARP with a
-/// tag, and one that is cut short.
+/// Frames sent to a pipeline: TCP over IPv4, neighbour discovery over IPv6, ARP with a
+/// tag, and a truncated frame.
 const FRAMES: [&[u8]; 4] = [
     b"\x02\0\0\0\0\x01\x02\0\0\0\0\x02\x08\0E\0\0(\0\0\0\0@\x06\0\0\x0a\0\0\x01\x0a\0\0\x02\x04\xd2\0P\0\0\0\0\0\0\0\0P\x02\0\0\0\0\0\0",
     b"\x02\0\0\0\0\x01\x02\0\0\0\0\x02\x86\xdd`\0\0\0\0\x18:\xff\xfe\x80\0\0\0\0\0\0\0\0\0\0\0\0\0\x01\xfe\x80\0\0\0\0\0\0\0\0\0\0\0\0\0\x02\x87\0\0\0\0\0\0\0\xfe\x80\0\0\0\0\0\0\0\0\0\0\0\0\0\x03",
@@ -17,7 +17,7 @@ const FRAMES: [&[u8]; 4] = [
     b"\x02\0\0\0\0\x01\x02\0\0\0\0\x02\x08\0E",
 ];
 
-/// Counts what comes out.
+/// Counts output bytes.
 #[derive(Default)]
 struct Counted(usize);
 
@@ -31,9 +31,9 @@ impl Sink for Counted {
     }
 }
 
-/// Reads a text as a pipeline. Problems are in the text; messages are written and read
-/// the same; a pipeline that takes them processes packets, and one that refuses them is
-/// as it was.
+/// Reads a text as a pipeline. Problems must have positions in the text; messages must
+/// survive writing and reading; a pipeline that accepts them processes packets, and a
+/// pipeline that refuses them must stay unchanged.
 pub(crate) fn pipelines(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let lines: Vec<&str> = text.lines().collect();
@@ -63,7 +63,7 @@ pub(crate) fn pipelines(data: &[u8]) {
         let again = again.unwrap_or_else(|problems| panic!("{written}: {problems}"));
         assert_eq!(again[0].message, one.message, "{written}");
     }
-    // Piece by piece, with and without bad lines.
+    // Loads message by message, with and without skipping bad lines.
     for skip_bad in [false, true] {
         let empty = Pipeline::new(settings());
         let filled = text::fill(empty, "pipeline", &text, skip_bad, Duration::ZERO);

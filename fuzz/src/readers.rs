@@ -1,5 +1,5 @@
-//! Readers: whatever the bytes, no panic; and what was read can be written and
-//! read again without a difference.
+//! Readers: no bytes cause a panic, and the values read can be written and read again
+//! without a difference.
 
 use std::io::{self, Read};
 
@@ -19,9 +19,9 @@ const STRICT: ReadOptions = ReadOptions::DEFAULT.with_skip_bad(false).with_limit
 
 const LENIENT: ReadOptions = ReadOptions::DEFAULT.with_skip_bad(true).with_limit(10_000);
 
-/// Reads rules strictly and leniently; where the strict reader finds nothing
-/// wrong the lenient one reads the same. Formats that can say all that they can
-/// read must give it back.
+/// Reads rules strictly and leniently. If the strict reader finds no error, the lenient
+/// reader must read the same rules. An `exact` format must read its own output back
+/// without a difference.
 pub(crate) fn rules(data: &[u8], format: RuleFormat, exact: bool) {
     let text = String::from_utf8_lossy(data);
     let strict = read_policy(SOURCE, &text, Some(format), None, &STRICT);
@@ -46,7 +46,7 @@ pub(crate) fn rules(data: &[u8], format: RuleFormat, exact: bool) {
             let again = read_policy(SOURCE, &text, Some(format), None, &STRICT);
             let again =
                 again.unwrap_or_else(|e| panic!("cannot read what was written: {e}\n{text}"));
-            // An empty file does not say which family its rules would have.
+            // An empty file does not define the family of its rules.
             if !policy.is_empty() {
                 same(&policy, &again.value);
             }
@@ -108,7 +108,7 @@ pub(crate) fn schema_files(data: &[u8]) {
     assert_eq!(schema, again);
 }
 
-/// Reads a generator's figures: our profiles and ClassBench's seed files.
+/// Reads parameters of the generator: our profiles and ClassBench's seed files.
 pub(crate) fn profiles(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     if let Ok(profile) = Profile::from_toml(SOURCE, &text) {
@@ -122,7 +122,7 @@ pub(crate) fn profiles(data: &[u8]) {
     }
 }
 
-/// Bytes that arrive seven at a time.
+/// A reader that returns at most seven bytes at a time.
 struct Drops<'a>(&'a [u8]);
 
 impl Read for Drops<'_> {
@@ -132,8 +132,7 @@ impl Read for Drops<'_> {
     }
 }
 
-/// Reads a capture, all at once and packet by packet, and parses every packet
-/// of it.
+/// Reads a capture, both whole and packet by packet, and parses every packet.
 pub(crate) fn captures(data: &[u8]) {
     let options = capture::ReadOptions::DEFAULT
         .with_first(Some(1000))
@@ -141,7 +140,7 @@ pub(crate) fn captures(data: &[u8]) {
     let Ok(capture) = read_capture(SOURCE, data, &options) else {
         return;
     };
-    // How much of damaged gzip can be unpacked depends on how it arrives.
+    // The amount of damaged gzip that can be unpacked depends on how the bytes arrive.
     let damaged = |warning: &Warning| matches!(warning.trouble, Trouble::Gzip { .. });
     if !capture.warnings().iter().any(damaged) && capture.more_warnings() == 0 {
         streamed(data, &capture, &options);
@@ -154,7 +153,7 @@ pub(crate) fn captures(data: &[u8]) {
     assert!(headers.trace.len() <= packets);
 }
 
-/// The same packets and warnings, however the bytes arrive.
+/// Checks that packets and warnings are equal however the bytes arrive.
 fn streamed(data: &[u8], capture: &Capture, options: &capture::ReadOptions) {
     let reader = CaptureReader::new(SOURCE, Drops(data), options);
     let mut reader = reader.expect("a stream is refused that was read at once");
@@ -164,24 +163,24 @@ fn streamed(data: &[u8], capture: &Capture, options: &capture::ReadOptions) {
         assert_eq!(record.frame, frame);
         assert_eq!(record.packet.timestamp_ns, packet.timestamp_ns);
     }
-    let more = reader.next_record().expect("a stream ends in an error");
-    assert!(more.is_none(), "a stream goes on");
+    let extra = reader.next_record().expect("a stream ends in an error");
+    assert!(extra.is_none(), "a stream goes on");
     assert_eq!(reader.warnings(), capture.warnings());
 }
 
-/// A frame that was given an Ethernet header has the fields that it had before.
+/// Checks that a frame with a new Ethernet header has the same fields as before.
 fn same_packet(made: &Parsed, parsed: &Parsed) {
     assert_eq!(made.openflow15(1), parsed.openflow15(1));
     assert_eq!(made.ipv4_5tuple(), parsed.ipv4_5tuple());
     assert_eq!(made.ipv6_5tuple(), parsed.ipv6_5tuple());
 }
 
-/// Parses one frame, the first byte choosing the link type.
+/// Parses one frame; the first byte chooses the link type.
 pub(crate) fn packets(data: &[u8]) {
     let Some((&first, frame)) = data.split_first() else {
         return;
     };
-    // One more than there are, for the link types that are not parsed.
+    // One more than the parsed link types, to stand for all unparsed types.
     let which = usize::from(first) % (LinkType::PARSED.len() + 1);
     let link = LinkType::PARSED.get(which).copied();
     let link = link.unwrap_or(LinkType::Other(u16::from(first)));

@@ -1,5 +1,5 @@
-//! Replays the committed corpus through its targets, and sees to it that
-//! every target has one, a binary and an entry.
+//! Replays the committed corpus through its targets, and checks that every target has a
+//! corpus, a binary and an entry.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,13 +1,13 @@
-//! A short run of every target on inputs that are changed at random from its
-//! corpus. It needs no fuzzer: the same inputs in every run, none of them chosen
-//! by coverage. `FUZZ_RUNS` sets how many (default 400 for each reader).
+//! A short run of every target on inputs that are mutated at random from its corpus. It
+//! needs no fuzzer: every run has the same inputs, none chosen by coverage. `FUZZ_RUNS`
+//! sets the number of inputs (default 400 for each reader).
 
 use std::fs;
 use std::path::Path;
 
 use classyard_fuzz::{TARGETS, Target};
 
-/// Numbers at random: xorshift.
+/// A random number generator: xorshift.
 struct Dice(u64);
 
 impl Dice {
@@ -35,7 +35,7 @@ fn corpus(target: &Target) -> Vec<Vec<u8>> {
     files.iter().map(|file| fs::read(file).unwrap()).collect()
 }
 
-/// Changes an input: bits, bytes, whole stretches, a piece of another input.
+/// Mutates an input: bits, bytes, longer ranges, a piece of another input.
 fn change(data: &mut Vec<u8>, other: &[u8], dice: &mut Dice) {
     const ODD: [u8; 8] = [0, 1, 0x7f, 0x80, 0xff, b'\n', b' ', b'9'];
     let at = dice.below(data.len());
@@ -72,7 +72,7 @@ fn every_target_survives_changed_inputs() {
     let runs = std::env::var("FUZZ_RUNS").ok();
     let runs: usize = runs.map_or(400, |text| text.parse().expect("FUZZ_RUNS is a number"));
     for target in TARGETS {
-        // An input of these builds every engine several times.
+        // One input of these targets builds every engine several times.
         let runs = match target.name {
             "engines" | "masks" => runs.div_ceil(20),
             _ => runs,

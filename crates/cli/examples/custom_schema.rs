@@ -1,5 +1,5 @@
-//! Headers of one's own: a schema, rules by the names of its fields, lookups in
-//! a batch, and which bits a decision depended on.
+//! Headers of your own: a schema, rules by the names of its fields, batch lookups,
+//! and the bits that a decision depended on.
 //!
 //! ```text
 //! cargo run --example custom_schema
@@ -16,7 +16,7 @@ use classyard::value::ValueFormat;
 use ipnet::Ipv6Net;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // What a service mesh routes by.
+    // The fields that a service mesh routes by.
     let schema = Schema::new(
         "mesh",
         vec![
@@ -32,7 +32,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         value: 0x0001,
         mask: 0x0003,
     };
-    let wanted = [
+    let rule_builders = [
         Rule::builder(&schema)
             .id(1)
             .priority(3)
@@ -45,7 +45,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             .field("port", 8000..=8099),
         Rule::builder(&schema).id(3).priority(1),
     ];
-    for rule in wanted {
+    for rule in rule_builders {
         rules.push(rule.build()?.view())?;
     }
 

@@ -1,5 +1,5 @@
-//! A firewall from a file over the packets of a capture: which rule each packet
-//! hits, and what becomes of it.
+//! A firewall from a file, applied to the packets of a capture: counts the packets
+//! by the rule that they hit and its action.
 //!
 //! ```text
 //! cargo run --example firewall                      the embedded office
@@ -27,7 +27,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let rules = paths.next().unwrap_or_else(|| office.join("office.rules"));
     let packets = paths.next().unwrap_or_else(|| office.join("office.pcap"));
 
-    // The format and the schema follow from the file; a bad line is an error
+    // The format and the schema are detected from the file. A bad line is an error
     // with its column, and then nothing is loaded.
     let policy = read_policy_file(&rules, None, None, &ReadOptions::default())?.value;
     let classifier = EngineSpec::parse("forest")?.builder().policy(&policy)?;

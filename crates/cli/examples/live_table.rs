@@ -1,5 +1,5 @@
-//! A live table: one writer changes rules while two readers look packets up.
-//! Every reader sees each transaction whole or not at all.
+//! A live table: one writer changes rules while two readers look up packets. Every
+//! reader sees each transaction completely or not at all.
 //!
 //! ```text
 //! cargo run --example live_table
@@ -15,13 +15,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use classyard::prelude::*;
 use classyard::{Table, Transaction};
 
-/// Transactions that the writer makes.
-const TRANSACTIONS: u32 = 100_000;
+/// The number of transactions that the writer makes.
+const TRANSACTION_COUNT: u32 = 100_000;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let schema = Schema::ipv4_5tuple();
-    // Two rules for one server, which always change together: the port that is
-    // open, and what becomes of everything else.
+    // Two rules for one server that always change together: one for the open port,
+    // one for all other traffic.
     let server = Ipv4Addr::new(10, 20, 2, 10);
     let open = |action| {
         let rule = Rule::builder(&schema)
@@ -30,7 +30,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             .field("dst", server);
         rule.field("dport", 443).action(action).build()
     };
-    let rest = |action| {
+    let other_traffic = |action| {
         let rule = Rule::builder(&schema)
             .id(2)
             .priority(1)
@@ -39,7 +39,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let mut rules = RuleSet::new(&schema);
     rules.push(open(ActionId(0))?.view())?;
-    rules.push(rest(ActionId(0))?.view())?;
+    rules.push(other_traffic(ActionId(0))?.view())?;
 
     let forest = EngineSpec::parse("forest")?;
     let (mut writer, table): (_, Table) = forest.builder().max_rules(1000).table(&rules)?;
@@ -55,8 +55,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                 let (mut reader, mut scratch) = (table.reader(), Scratch::new());
                 let (mut versions, mut last) = (0_u64, None);
                 while !over.load(Ordering::Relaxed) {
-                    // As long as the guard lives, rules and actions stay as they
-                    // are.
+                    // While the guard lives, rules and actions do not change.
                     let guard = reader.pin();
                     let mut winners = [Winner::MISS; 2];
                     guard.classify_batch(keys.as_slice(), &mut winners, &mut scratch);
@@ -67,10 +66,10 @@ fn main() -> Result<(), Box<dyn Error>> {
                 versions
             })
         });
-        for step in 1..=TRANSACTIONS {
-            let (open, rest) = (open(ActionId(step))?, rest(ActionId(step))?);
+        for step in 1..=TRANSACTION_COUNT {
+            let (open, other_traffic) = (open(ActionId(step))?, other_traffic(ActionId(step))?);
             let mut changes = Transaction::new();
-            changes.modify(open.view()).modify(rest.view());
+            changes.modify(open.view()).modify(other_traffic.view());
             writer.apply(&changes)?;
         }
         writer.publish();
@@ -81,7 +80,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let mut reader = table.reader();
     let last = reader.pin().action(rules.rule(0).winner());
-    println!("{TRANSACTIONS} transactions; the last action is {last:?}");
+    println!("{TRANSACTION_COUNT} transactions; the last action is {last:?}");
     println!(
         "versions that the readers saw: {} and {}",
         versions[0], versions[1]

@@ -1,5 +1,5 @@
-//! An engine of your own in the classyard command line: all commands, checks
-//! and benchmarks know it beside those of the library.
+//! An engine of your own in the classyard command line: all commands, checks and
+//! benchmarks support it alongside the library's engines.
 //!
 //! ```text
 //! cargo run --release --example own_engine -- engines
@@ -7,9 +7,9 @@
 //! cargo run --release --example own_engine -- bench --engines stride:bits=12,tss
 //! ```
 //!
-//! The engine, `stride`, takes no updates. It looks at some leading bits of one
-//! field, the first by default, and keeps a list of the rules that
-//! can match for each value of these bits.
+//! The engine, `stride`, takes no updates. It reads some leading bits of one field,
+//! by default the first, and has a list of the possible rules for each value of
+//! these bits.
 
 use std::process::ExitCode;
 use std::sync::LazyLock;
@@ -30,7 +30,7 @@ const STRIDE: Engine = Engine {
     wraps: Wraps::Nothing,
     options: &[
         EngineOption::whole("bits", (1, 16), 8, "leading bits that choose a list"),
-        EngineOption::whole("field", (0, 63), 0, "the field that has them, from 0"),
+        EngineOption::whole("field", (0, 63), 0, "the index of the field, from 0"),
     ],
     dynamic: Engine::takes_no_updates,
     accepts: |spec, schema| {
@@ -50,8 +50,8 @@ const STRIDE: Engine = Engine {
     estimate,
 };
 
-/// A rule is in all lists that its range of values meets. How many these are
-/// follows from the bits of the field that it looks at.
+/// A rule is in the list of each value that its range includes. The number of these
+/// lists follows from the field's bits.
 #[allow(clippy::cast_precision_loss)] // an estimate
 fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildError> {
     let (schema, options) = (shape.schema(), spec.options());
@@ -93,18 +93,18 @@ struct Stride {
     shift: u32,
     /// The positions of rules, best first, for each value of the leading bits.
     lists: Vec<Vec<u32>>,
-    /// Whether the rule at a position is passed over.
+    /// True if the rule at a position is deleted and must be skipped.
     hidden: Vec<bool>,
 }
 
 impl Stride {
-    /// The list of a key, by its number.
+    /// Returns the index of a key's list.
     fn list(&self, key: &[u64]) -> usize {
         let value = self.rules.schema().get_field(key, self.field);
         usize::try_from(value >> self.shift).expect("at most 16 bits")
     }
 
-    /// The rules of a list that could improve a candidate, best first.
+    /// Returns the rules of a list that could improve a candidate, best first.
     fn better(&self, list: usize, best: Winner) -> impl Iterator<Item = usize> {
         let list = self.lists[list].iter().map(|&at| at as usize);
         list.filter(|&at| !self.hidden[at])
@@ -124,8 +124,9 @@ impl<const W: usize> Algorithm<W> for Stride {
             .expect("at most 16")
             .min(width);
         let shift = width - bits;
-        // Memory is counted before it is allocated, and work as it is done: so
-        // limits hold, and users see the progress and may cancel.
+        // Memory is reserved in the monitor before it is allocated, and work is
+        // reported as it is done. So limits are enforced, and users see the progress
+        // and can cancel.
         let mut monitor = request.monitor();
         monitor.begin("filling lists", rules.len())?;
         let heads = bytes_of::<Vec<u32>>(1 << bits);
@@ -161,7 +162,7 @@ impl<const W: usize> Algorithm<W> for Stride {
     }
 
     fn improve_masked(&self, key: &[u64; W], best: Winner, mask: &mut [u64; W]) -> Winner {
-        // The outcome depends on these bits at most.
+        // The outcome depends on at most these bits.
         mask.fill(u64::MAX);
         self.improve(key, best)
     }

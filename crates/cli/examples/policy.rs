@@ -1,5 +1,5 @@
-//! A policy of both families of IP in one order of priorities, made in the
-//! program, then changed.
+//! A policy for IPv4 and IPv6 in one order of priorities, built by the program and
+//! then changed.
 //!
 //! ```text
 //! cargo run --example policy
@@ -21,8 +21,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     );
     let (office4, office6): (IpNet, IpNet) = ("10.20.0.0/16".parse()?, "2001:db8:20::/48".parse()?);
 
-    // Addresses say in which family a rule stands; one without addresses stands
-    // in both.
+    // A rule's addresses determine its family. A rule without addresses belongs to
+    // both families.
     let web = PolicyRule::new(1)
         .priority(30)
         .field("dport", 443)
@@ -62,7 +62,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     show("at first")?;
 
-    // One transaction: the web rule goes, SSH inside the office is denied.
+    // One transaction: removes the web rule, and denies SSH inside the office.
     let mut changes = PolicyTransactionBuf::new(policy.schemas());
     changes.remove(RuleId::new(1)?);
     let ssh = PolicyRule::new(5)

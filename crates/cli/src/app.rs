@@ -1,4 +1,4 @@
-//! The command line: which commands there are, and what becomes of failures.
+//! The command line: its commands, and how failures end the program.
 
 use std::ffi::OsString;
 use std::io::{self, Write as _};
@@ -21,7 +21,7 @@ use crate::reporter::Reporter;
 /// The columns of help on a wide terminal.
 const HELP_WIDTH: usize = 100;
 
-/// Packet classification: which rule does a packet hit, how fast, and why.
+/// Packet classification: which rule does a packet hit, how fast, and why
 ///
 /// Without files, most commands work on an embedded example: the traffic of a
 /// small office and its firewall.
@@ -52,7 +52,7 @@ struct Cli {
     command: Command,
 }
 
-/// The commands. One more is a line here and a line in [`dispatch`].
+/// The commands. A new command needs a line here and a line in [`dispatch`].
 #[derive(Debug, Subcommand)]
 enum Command {
     Classify(classify::Args),
@@ -96,9 +96,10 @@ fn dispatch(command: &Command, reporter: Reporter) -> Result<(), Failure> {
     }
 }
 
-/// Runs a command line: `words` begin with the program's name. Commands know
-/// the engines of that list; `linear` and `forest` must be among them, the
-/// oracle and the default. The engines of the first call count.
+/// Runs a command line whose first word is the program's name. The commands offer
+/// the engines in `engines`, which must include `linear` (the oracle) and `forest`
+/// (the default). Later calls in the same process keep the engines of the first
+/// call.
 pub fn run(engines: &'static [Engine], words: impl IntoIterator<Item = OsString>) -> ExitCode {
     registry::set(engines);
     let words: Vec<OsString> = words.into_iter().collect();
@@ -118,7 +119,7 @@ pub fn run(engines: &'static [Engine], words: impl IntoIterator<Item = OsString>
     }
 }
 
-/// Reads a command line; help is as wide as the terminal, 100 columns at most.
+/// Parses a command line. Help is as wide as the terminal, at most 100 columns.
 fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Cli, clap::Error> {
     let mut command = Cli::command();
     if let Some(width) = output::width() {
@@ -128,8 +129,7 @@ fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Cli, clap::Error> 
     Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
 }
 
-/// Prints help or the version, which were asked for, or what is wrong with a
-/// command line.
+/// Prints the requested help or version, or the error in a command line.
 fn explain(error: &clap::Error) -> ExitCode {
     let printed = error.print().and_then(|()| io::stdout().flush());
     if error.use_stderr() {
@@ -160,20 +160,21 @@ mod tests {
         command
     }
 
-    /// All commands below one, each with its name; the built-in `help` is not ours.
+    /// Returns `root` and all commands below it with their names, except clap's
+    /// built-in `help`.
     fn commands(root: &Command) -> Vec<(String, &Command)> {
-        let mut all = Vec::new();
+        let mut commands = Vec::new();
         let mut pending = vec![(String::new(), root)];
         while let Some((path, command)) = pending.pop() {
-            let own = command.get_subcommands();
-            let own = own.filter(|command| command.get_name() != "help");
-            pending.extend(own.map(|below| {
+            let subcommands = command.get_subcommands();
+            let subcommands = subcommands.filter(|command| command.get_name() != "help");
+            pending.extend(subcommands.map(|below| {
                 let name = format!("{path} {}", below.get_name());
                 (name.trim().to_owned(), below)
             }));
-            all.push((path, command));
+            commands.push((path, command));
         }
-        all
+        commands
     }
 
     fn help_after(command: &Command) -> String {
@@ -201,8 +202,8 @@ mod tests {
         }
     }
 
-    /// The words of an example, up to a pipe or a redirection; `None` if it ends in
-    /// an ellipsis.
+    /// Returns the words of an example up to a pipe or redirection, or `None` if it
+    /// ends in an ellipsis.
     fn words(line: &str) -> Option<Vec<String>> {
         let mut words = vec![String::new()];
         let mut is_quoted = false;
@@ -214,8 +215,8 @@ mod tests {
             }
         }
         words.retain(|word| !word.is_empty());
-        let end = words.iter().position(|word| word == "|" || word == ">");
-        words.truncate(end.unwrap_or(words.len()));
+        let end_index = words.iter().position(|word| word == "|" || word == ">");
+        words.truncate(end_index.unwrap_or(words.len()));
         words
             .iter()
             .all(|word| !word.ends_with("..."))
@@ -230,7 +231,7 @@ mod tests {
             let text = help_after(command).replace("\\\n", "");
             for line in text.lines().filter_map(|line| {
                 let begin = line.find("classyard ")?;
-                // Words beside an example are parted from it by several spaces.
+                // At least two spaces separate an example from its description.
                 line.trim_start()
                     .starts_with("classyard ")
                     .then(|| &line[begin..])
@@ -245,7 +246,7 @@ mod tests {
         assert!(tried >= 50, "{tried}");
     }
 
-    /// The kind of thing that a flag takes, from the word that help shows for it.
+    /// Returns the kind of value that a flag takes, from its placeholder in the help.
     fn kind(argument: &Arg) -> String {
         if !argument.get_action().takes_values() {
             return "nothing".to_owned();
@@ -255,7 +256,7 @@ mod tests {
         let kind = match name {
             "N" | "COUNT" | "NUMBER" | "K" => "a number",
             "NS" | "COUNTS" => "numbers",
-            // A list may have one item.
+            // A list may have a single item.
             "NAMES" => "NAME",
             "SPECS" => "SPEC",
             "OTHER" => "FILE",
@@ -264,13 +265,13 @@ mod tests {
         kind.to_owned()
     }
 
-    /// A flag wherever it stands: its letter, and what it takes.
+    /// A flag's letter and the kind of value that it takes.
     type Meaning = (Option<char>, String);
 
     #[test]
     fn a_flag_means_the_same_in_every_command() {
-        // A folder is a place for several files.
-        let places = ["FILE", "DIR"];
+        // A folder counts as a place for several files.
+        let place_kinds = ["FILE", "DIR"];
         let root = built();
         let mut by_name: BTreeMap<String, (String, Meaning)> = BTreeMap::new();
         let mut by_letter: BTreeMap<char, (String, String)> = BTreeMap::new();
@@ -280,7 +281,7 @@ mod tests {
                     continue;
                 };
                 let takes = kind(argument);
-                let is_place = long == "output" && places.contains(&takes.as_str());
+                let is_place = long == "output" && place_kinds.contains(&takes.as_str());
                 let takes = if is_place {
                     "a place".to_owned()
                 } else {
@@ -298,7 +299,7 @@ mod tests {
                 let Some(letter) = argument.get_short() else {
                     continue;
                 };
-                // One engine, or several of them.
+                // `--engine` and `--engines` count as the same name.
                 let long = long.strip_suffix('s').unwrap_or(long).to_owned();
                 let known = by_letter
                     .entry(letter)

@@ -14,23 +14,23 @@ mod groups;
 use colours::Colours;
 pub(crate) use groups::draw_groups;
 
-/// The plot's size, and the least width of the legend beside it.
-const WIDTH: u32 = 780;
-const HEIGHT: u32 = 500;
-const LEGEND: u32 = 230;
+/// The size of the plot, and the minimum width of the legend next to it.
+const PLOT_WIDTH: u32 = 780;
+const PLOT_HEIGHT: u32 = 500;
+const MIN_LEGEND_WIDTH: u32 = 230;
 
-/// The legend's lines: where the first is, and how far they are apart.
+/// The legend's lines: the position of the first, and their distance.
 const LEGEND_TOP: i32 = 60;
 const LEGEND_LINE: i32 = 22;
 
-/// Where the legend's names begin, and the room that a letter takes.
+/// The position of the legend's names, and the width of a letter.
 const LEGEND_NAMES: u32 = 34;
-const LETTER: u32 = 8;
+const LETTER_WIDTH: u32 = 8;
 
-/// The least part of an axis between two of its labels.
-const CLOSE: f64 = 0.06;
+/// The minimum distance between two labels, as a share of the axis.
+const MIN_LABEL_DISTANCE: f64 = 0.06;
 
-/// What stands at a point.
+/// The shape of a point.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Mark {
     #[default]
@@ -43,7 +43,7 @@ pub(crate) enum Mark {
 }
 
 impl Mark {
-    /// All of them, in the order in which they are used.
+    /// All marks, in the order of their use.
     pub(crate) const ALL: [Mark; 6] = [
         Mark::Circle,
         Mark::Square,
@@ -60,33 +60,35 @@ pub(crate) struct Point {
     pub(crate) x: f64,
     pub(crate) y: f64,
     pub(crate) mark: Mark,
-    /// Drawn with a hole, to tell it from the others.
+    /// True for a hollow mark, which sets the point apart from the others.
     pub(crate) hollow: bool,
-    /// Stands for itself: the line does not lead there.
+    /// True if the line does not lead to this point.
     pub(crate) apart: bool,
 }
 
 /// The width of lines.
-const STROKE: u32 = 2;
+const LINE_WIDTH: u32 = 2;
 
-/// One line: its name, its points, and the values about them.
+/// One line: its name, its points, and a band around them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Series {
     pub(crate) name: String,
-    /// What it is of, such as an engine: its colour says that.
+    /// The subject of the line, such as an engine. Lines of the same subject have the
+    /// same colour.
     pub(crate) of: String,
     pub(crate) points: Vec<Point>,
-    /// For some x the least and the greatest y: a band behind the line.
+    /// For some x, the minimum and the maximum y: a band behind the line.
     pub(crate) band: Vec<(f64, f64, f64)>,
 }
 
 impl Series {
-    /// A line with circles at its points, in a colour of its own.
+    /// Creates a line with circles at its points, in its own colour.
     pub(crate) fn line(name: &str, points: impl IntoIterator<Item = (f64, f64)>) -> Series {
         Series::marked(name, name, Mark::Circle, points)
     }
 
-    /// A line with such marks at its points, in the colour of what it is of.
+    /// Creates a line with these marks at its points, in the colour of its subject
+    /// `of`.
     pub(crate) fn marked(
         name: &str,
         of: &str,
@@ -110,15 +112,15 @@ impl Series {
 }
 
 impl Series {
-    /// The mark of all its points, if they have the same.
+    /// Returns the mark of all its points if they share one.
     fn mark(&self) -> Option<Mark> {
         let mark = self.points.first()?.mark;
-        let same = self.points.iter().all(|point| point.mark == mark);
-        same.then_some(mark)
+        let is_shared = self.points.iter().all(|point| point.mark == mark);
+        is_shared.then_some(mark)
     }
 }
 
-/// A chart with both axes logarithmic or linear.
+/// A chart whose axes are logarithmic or linear.
 pub(crate) struct Chart<'a> {
     pub(crate) title: &'a str,
     pub(crate) x_label: &'a str,
@@ -127,27 +129,27 @@ pub(crate) struct Chart<'a> {
     pub(crate) log_y: bool,
 }
 
-/// A chart with what is on it.
+/// A chart with its contents.
 pub(crate) struct Figure<'a> {
     pub(crate) chart: Chart<'a>,
     pub(crate) series: Vec<Series>,
-    /// What marks mean, below the names of the lines.
+    /// The meaning of the marks, listed below the names of the lines.
     pub(crate) marks: Vec<(Mark, String)>,
-    /// Remarks below the legend, a line each.
+    /// Remarks below the legend, one per line.
     pub(crate) remarks: Vec<String>,
 }
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 type Drawn = Result<(), Box<dyn Error>>;
 
-/// A picture as SVG, or why it cannot be drawn.
+/// A picture as SVG, or the error of drawing it.
 pub(crate) type Picture = Result<String, Box<dyn Error>>;
 
 impl Chart<'_> {
     /// Draws lines.
     ///
     /// # Errors
-    /// When the picture cannot be drawn.
+    /// An error if the picture cannot be drawn.
     pub(crate) fn draw(&self, series: &[Series]) -> Picture {
         let Chart {
             title,
@@ -175,11 +177,11 @@ impl Chart<'_> {
 /// Draws figures on one page, one below the other.
 ///
 /// # Errors
-/// When the picture cannot be drawn.
+/// An error if the picture cannot be drawn.
 pub(crate) fn draw_page(figures: &[Figure<'_>]) -> Picture {
     let legend = figures.iter().map(Figure::legend_width).max();
-    let height = HEIGHT * u32::try_from(figures.len().max(1))?;
-    let size = (WIDTH + legend.unwrap_or(LEGEND), height);
+    let height = PLOT_HEIGHT * u32::try_from(figures.len().max(1))?;
+    let size = (PLOT_WIDTH + legend.unwrap_or(MIN_LEGEND_WIDTH), height);
     let mut text = String::new();
     let page = SVGBackend::with_string(&mut text, size).into_drawing_area();
     page.fill(&WHITE)?;
@@ -187,7 +189,7 @@ pub(crate) fn draw_page(figures: &[Figure<'_>]) -> Picture {
     let colours = Colours::of(series.map(|one| one.of.as_str()));
     let areas = page.split_evenly((figures.len().max(1), 1));
     for (figure, area) in figures.iter().zip(areas) {
-        let (plot, legend) = area.split_horizontally(WIDTH);
+        let (plot, legend) = area.split_horizontally(PLOT_WIDTH);
         figure.draw_plot(&plot, &colours)?;
         figure.draw_legend(&legend, &colours)?;
     }
@@ -205,7 +207,7 @@ impl Figure<'_> {
         let y_values = points().map(|p| p.y);
         let y_values = y_values.chain(bands().flat_map(|b| [b.1, b.2]));
         let (x_axis, y_axis) = (Axis::of(log_x, x_values), Axis::of(log_y, y_values));
-        let at = |x, y| (x_axis.scaled(x), y_axis.scaled(y));
+        let scaled = |x, y| (x_axis.scaled(x), y_axis.scaled(y));
         let mut chart = ChartBuilder::on(plot)
             .caption(self.chart.title, ("sans-serif", 20))
             .margin(14)
@@ -223,9 +225,9 @@ impl Figure<'_> {
             .label_style(("sans-serif", 14))
             .draw()?;
         for one in &self.series {
-            let above = one.band.iter().map(|&(x, _, most)| at(x, most));
-            let below = one.band.iter().rev().map(|&(x, least, _)| at(x, least));
-            let outline: Vec<(f64, f64)> = above.chain(below).collect();
+            let upper_edge = one.band.iter().map(|&(x, _, most)| scaled(x, most));
+            let lower_edge = one.band.iter().rev().map(|&(x, least, _)| scaled(x, least));
+            let outline: Vec<(f64, f64)> = upper_edge.chain(lower_edge).collect();
             if one.band.len() > 1 {
                 chart.draw_series([Polygon::new(outline, colours.get(&one.of).mix(0.12))])?;
             } else {
@@ -235,23 +237,25 @@ impl Figure<'_> {
         }
         for one in &self.series {
             let joined = one.points.iter().filter(|point| !point.apart);
-            let line = joined.map(|point| at(point.x, point.y));
-            let stroke = colours.get(&one.of).stroke_width(STROKE);
+            let line = joined.map(|point| scaled(point.x, point.y));
+            let stroke = colours.get(&one.of).stroke_width(LINE_WIDTH);
             chart.draw_series(LineSeries::new(line, stroke))?;
         }
-        // Marks are as large on the picture whatever the axes.
+        // Marks have the same size in pixels, whatever the axes.
         let (left, top) = plot.get_base_pixel();
         for one in &self.series {
             for point in &one.points {
-                let (x, y) = chart.plotting_area().map_coordinate(&at(point.x, point.y));
-                let place = (x - left, y - top);
-                draw_mark(plot, place, point.mark, point.hollow, colours.get(&one.of))?;
+                let (x, y) = chart
+                    .plotting_area()
+                    .map_coordinate(&scaled(point.x, point.y));
+                let pixel = (x - left, y - top);
+                draw_mark(plot, pixel, point.mark, point.hollow, colours.get(&one.of))?;
             }
         }
         Ok(())
     }
 
-    /// The legend stands beside the plot, where it hides no line.
+    /// Draws the legend next to the plot, where it hides no line.
     fn draw_legend(&self, area: &Area<'_>, colours: &Colours) -> Drawn {
         let names = i32::try_from(LEGEND_NAMES)?;
         let mut y = LEGEND_TOP;
@@ -261,7 +265,7 @@ impl Figure<'_> {
         };
         for one in &self.series {
             let colour = colours.get(&one.of);
-            let stroke = colour.stroke_width(STROKE + 1);
+            let stroke = colour.stroke_width(LINE_WIDTH + 1);
             area.draw(&PathElement::new([(4, y), (28, y)], stroke))?;
             if let Some(mark) = one.mark() {
                 draw_mark(area, (16, y), mark, false, colour)?;
@@ -292,8 +296,8 @@ impl Figure<'_> {
         let beside = names.chain(meanings).map(letters).max().unwrap_or(0);
         let remarks = self.remarks.iter().map(|remark| letters(remark)).max();
         let remarks = remarks.unwrap_or(0);
-        let width = (LEGEND_NAMES + LETTER * beside).max(LETTER * remarks);
-        (width + 14).clamp(LEGEND, 4 * LEGEND)
+        let width = (LEGEND_NAMES + LETTER_WIDTH * beside).max(LETTER_WIDTH * remarks);
+        (width + 14).clamp(MIN_LEGEND_WIDTH, 4 * MIN_LEGEND_WIDTH)
     }
 }
 
@@ -333,9 +337,8 @@ fn draw_mark(
     Ok(())
 }
 
-/// An axis. A logarithmic one has decimal logarithms for its values, and grid
-/// lines at powers of ten or, where there are few of these, at round numbers in
-/// between as well.
+/// An axis. A logarithmic axis stores decimal logarithms. Its grid lines are at
+/// powers of ten, and if these are few, also at round numbers in between.
 #[derive(Clone, Debug)]
 struct Axis {
     log: bool,
@@ -343,7 +346,7 @@ struct Axis {
 }
 
 impl Axis {
-    /// An axis with room for these values.
+    /// Creates an axis that includes these values.
     fn of(log: bool, values: impl Iterator<Item = f64>) -> Axis {
         let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
         for value in values {
@@ -373,7 +376,7 @@ impl Axis {
         if self.log { 10f64.powf(value) } else { value }
     }
 
-    /// The logarithms of some multiples of powers of ten on the axis.
+    /// Returns the logarithms of some multiples of powers of ten on the axis.
     fn multiples(&self, digits: &[f64]) -> Vec<f64> {
         let mut lines = Vec::new();
         let mut power = self.range.start.floor();
@@ -398,7 +401,7 @@ impl Ranged for Axis {
         if !self.log {
             return RangedCoordf64::from(self.range.clone()).key_points(hint);
         }
-        let apart = CLOSE * (self.range.end - self.range.start);
+        let apart = MIN_LABEL_DISTANCE * (self.range.end - self.range.start);
         let choices: [&[f64]; 5] = [
             &[
                 1.0, 1.2, 1.4, 1.6, 1.8, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5.0, 6.0, 7.0, 8.0, 9.0,
@@ -423,7 +426,7 @@ impl Ranged for Axis {
     }
 }
 
-/// `1000000` as `1M`: labels that fit.
+/// Formats a label briefly: `1000000` as `1M`.
 fn short(value: f64) -> String {
     let text = |value: f64, unit: &str| {
         let digits = if value >= 9.95 || (value - value.round()).abs() < 0.05 {
@@ -486,9 +489,9 @@ mod tests {
         assert_eq!(labels(8e3, 17e3), "8k 9k 10k 12k 14k 16k");
         assert_eq!(labels(1e3, 64e3), "1k 2k 5k 10k 20k 50k");
         assert_eq!(labels(1.0, 1e9), "1 10 100 1k 10k 100k 1M 10M 100M 1000M");
-        let one = Axis::of(true, [5.0].into_iter());
-        assert!(!one.key_points(LightPoints::new(10, 100)).is_empty());
-        assert!(one.range.contains(&one.scaled(5.0)));
+        let axis = Axis::of(true, [5.0].into_iter());
+        assert!(!axis.key_points(LightPoints::new(10, 100)).is_empty());
+        assert!(axis.range.contains(&axis.scaled(5.0)));
     }
 
     #[test]
@@ -505,8 +508,8 @@ mod tests {
             marks: Vec::new(),
             remarks: Vec::new(),
         };
-        assert_eq!(figure.legend_width(), LEGEND);
+        assert_eq!(figure.legend_width(), MIN_LEGEND_WIDTH);
         figure.series[0].name = "x".repeat(40);
-        assert!(figure.legend_width() >= 40 * LETTER);
+        assert!(figure.legend_width() >= 40 * LETTER_WIDTH);
     }
 }

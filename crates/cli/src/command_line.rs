@@ -1,4 +1,4 @@
-//! The words that the program was started with, for reports that are repeated.
+//! The program's command line, for reports that show how to repeat a run.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -6,13 +6,13 @@ use std::sync::OnceLock;
 
 static WORDS: OnceLock<String> = OnceLock::new();
 
-/// Keeps the words of a command line, the program first. Those of the first
-/// call count.
+/// Stores the words of a command line, beginning with the program. Later calls have
+/// no effect.
 pub(crate) fn keep(words: &[OsString]) {
     WORDS.get_or_init(|| joined(words));
 }
 
-/// The words as a shell takes them, the program without its folder.
+/// Returns the words quoted for a shell, the program without its folder.
 pub(crate) fn text() -> &'static str {
     WORDS.get().map_or("", String::as_str)
 }
@@ -25,7 +25,7 @@ fn joined(words: &[OsString]) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// A word as a shell takes it.
+/// Quotes a word for a shell if needed.
 fn quoted(word: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./:=,@%+".contains(&byte);
     if !word.is_empty() && word.bytes().all(plain) {

@@ -1,5 +1,5 @@
-//! The example that is compiled in, for commands that are given no files: an
-//! office's traffic and its firewall.
+//! The embedded example, for commands without files: an office's traffic and its
+//! firewall.
 
 /// The rules.
 pub(crate) const RULES: &str = include_str!("../embedded/office.rules");
@@ -10,15 +10,14 @@ pub(crate) const CAPTURE: &[u8] = include_bytes!("../embedded/office.pcap");
 /// The pipeline of a switch at the office's edge.
 pub(crate) const PIPELINE: &str = include_str!("../embedded/office.flows");
 
-/// What the pipeline is called in messages.
+/// The pipeline's name in messages.
 pub(crate) const PIPELINE_NAME: &str = "office.flows";
 
-/// What the rules are called in messages.
+/// The rules' name in messages.
 pub(crate) const RULES_NAME: &str = "office.rules";
 
-/// What the packets are called in messages.
+/// The packets' name in messages.
 pub(crate) const CAPTURE_NAME: &str = "office.pcap";
 
-/// A header that several of the rules match: somebody on the staff fetches a
-/// page from the web server.
+/// A header that several rules match: an employee opens a page of the web server.
 pub(crate) const HEADER: &str = "src=10.20.1.11 dst=10.20.2.10 sport=40123 dport=443 proto=tcp";

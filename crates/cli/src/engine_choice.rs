@@ -1,4 +1,4 @@
-//! The engine of a command that looks up: one that is named, or `auto`.
+//! The `--engine` flag of commands that look up: an engine's name, or `auto`.
 
 use classyard::engine::auto::{Auto, Ranking};
 use classyard::estimate::Shape;
@@ -14,17 +14,17 @@ use crate::reporter::Reporter;
 /// The word for the engine that is predicted to be the fastest.
 const AUTO: &str = "auto";
 
-/// What `--engine` says.
+/// The value of `--engine`.
 #[derive(Clone, Debug)]
 pub(crate) enum EngineChoice {
     /// An engine by its name.
     Named(EngineSpec),
-    /// The fastest one, by prediction.
+    /// The engine that is predicted to be the fastest.
     Auto,
 }
 
 impl EngineChoice {
-    /// Reads a specification or `auto`, for the argument parser.
+    /// Parses a specification or `auto`, for the argument parser.
     pub(crate) fn parse(text: &str) -> Result<EngineChoice, String> {
         match text {
             AUTO => Ok(EngineChoice::Auto),
@@ -32,11 +32,11 @@ impl EngineChoice {
         }
     }
 
-    /// Builds the engine that was asked for, or the default one, over rule sets
-    /// that share it. Of `auto`, says which engine was taken.
+    /// Builds the requested engine, or the default one, over rule sets that share it.
+    /// For `auto`, notes which engine was chosen.
     ///
     /// # Errors
-    /// What the limits or the engine refuse; of `auto` only if no engine can be
+    /// An error of the limits or the engine; for `auto` only if no engine can be
     /// built.
     pub(crate) fn build<T>(
         choice: Option<&EngineChoice>,
@@ -68,8 +68,8 @@ impl EngineChoice {
     }
 }
 
-/// Builds the engine that takes the least time for a lookup in each part, or else
-/// the next one.
+/// Builds the engine with the least predicted lookup time, or the next one if that
+/// fails.
 fn first_built<T>(
     rankings: Vec<Ranking>,
     reporter: Reporter,
@@ -80,13 +80,13 @@ fn first_built<T>(
         match build(&spec) {
             Ok(built) => {
                 reporter.note(&format!(
-                    "auto takes {spec}, predicted to take {ns:.0} ns for a lookup"
+                    "auto chooses {spec}, predicted to take {ns:.0} ns per lookup"
                 ));
                 return Ok((spec, built));
             }
             Err(Refused::Build(stopped @ BuildError::Stopped { .. })) => return Err(stopped.into()),
             Err(reason) => {
-                reporter.note(&format!("auto passes {spec} over: {reason}"));
+                reporter.note(&format!("auto skips {spec}: {reason}"));
                 refused = Some(reason);
             }
         }
@@ -97,19 +97,21 @@ fn first_built<T>(
     Err(failure.with_help("no engine can be built within the limits: raise them"))
 }
 
-/// The engines that serve all parts, with the nanoseconds of a lookup in each part
-/// together, the least first.
+/// Returns the engines that support all parts, with the sum of their predicted
+/// nanoseconds per lookup in each part, in increasing order.
 fn ranked(rankings: &[Ranking]) -> Vec<(f64, EngineSpec)> {
-    let Some((first, others)) = rankings.split_first() else {
+    let Some((first, other_rankings)) = rankings.split_first() else {
         return Vec::new();
     };
     let everywhere = first.candidates.iter().filter_map(|candidate| {
         let spec = &candidate.spec;
-        let others = others.iter().map(|other| Some(other.candidate(spec)?.ns));
-        let others: Option<f64> = others.sum();
-        Some((candidate.ns + others?, spec.clone()))
+        let other_ns = other_rankings
+            .iter()
+            .map(|other| Some(other.candidate(spec)?.ns));
+        let other_ns: Option<f64> = other_ns.sum();
+        Some((candidate.ns + other_ns?, spec.clone()))
     });
-    let mut all: Vec<_> = everywhere.collect();
-    all.sort_by(|(a, _), (b, _)| a.total_cmp(b));
-    all
+    let mut candidates: Vec<_> = everywhere.collect();
+    candidates.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+    candidates
 }

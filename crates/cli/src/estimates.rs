@@ -1,4 +1,4 @@
-//! What engines would cost over a policy's rules, part by part.
+//! Estimated costs of engines over a policy's rules, by part.
 
 use std::time::Duration;
 
@@ -17,11 +17,11 @@ pub(crate) struct EstimateRow {
     pub(crate) bytes: usize,
     /// CPU time to build them.
     pub(crate) build_seconds: f64,
-    /// Nanoseconds a header in batches; the mean over parts by their rules.
+    /// Nanoseconds per header in batches; mean over parts, weighted by their rules.
     pub(crate) lookup_ns: f64,
-    /// Nanoseconds a header that is looked up alone, likewise.
+    /// Nanoseconds per header in single lookups, averaged likewise.
     pub(crate) single_ns: f64,
-    /// Nanoseconds a rule change, likewise; absent for static engines.
+    /// Nanoseconds per rule change, the same mean; absent for static engines.
     pub(crate) update_ns: Option<f64>,
 }
 
@@ -31,12 +31,12 @@ impl Shapes {
         Shapes(policy.parts().iter().map(Shape::of).collect())
     }
 
-    /// The parts' shapes.
+    /// Returns the shapes of the parts.
     pub(crate) fn parts(&self) -> &[Shape] {
         &self.0
     }
 
-    /// Half of the rules of each part.
+    /// Returns the shapes of half of each part's rules.
     pub(crate) fn halves(&self) -> Shapes {
         let halves = self.0.iter().map(|shape| {
             let half = shape.rules() / 2;
@@ -45,10 +45,10 @@ impl Shapes {
         Shapes(halves.collect())
     }
 
-    /// What an engine would cost on a machine.
+    /// Estimates the cost of an engine on a machine.
     ///
     /// # Errors
-    /// The [`BuildError`] of the first part that it would refuse.
+    /// The [`BuildError`] of the first part that the engine would refuse.
     #[allow(clippy::cast_precision_loss)] // means
     pub(crate) fn estimate(
         &self,
@@ -59,16 +59,16 @@ impl Shapes {
         let limits = Limits::default();
         let parts = parts.map(|shape| spec.estimate_on(shape, &limits, machine));
         let parts: Vec<Estimate> = parts.collect::<Result<_, _>>()?;
-        // A part without rules counts if no other has any.
+        // If all parts are empty, each of them has the same weight.
         let weights = self.0.iter().map(|shape| shape.rules() as f64 + 1e-9);
         let weights: Vec<f64> = weights.collect();
-        let all: f64 = weights.iter().sum();
+        let total_weight: f64 = weights.iter().sum();
         let mean = |ns: fn(&Estimate) -> f64| {
             let weighted = parts.iter().zip(&weights);
             weighted
                 .map(|(part, weight)| ns(part) * weight)
                 .sum::<f64>()
-                / all
+                / total_weight
         };
         let dynamic = parts.iter().all(|part| part.update_ns.is_some());
         let update_ns = mean(|part| part.update_ns.unwrap_or_default());

@@ -1,4 +1,4 @@
-//! Why a command ends without success, and with which exit code.
+//! Reasons why a command fails, and their exit codes.
 
 use std::fmt::Display;
 use std::io;
@@ -8,39 +8,38 @@ use classyard::BuildError;
 use classyard::error::SpecError;
 use classyard_workload::diagnostic::ReadError;
 
-/// Answers differ or problems were found: what the command looks
-/// for. Or rules were lost in writing.
+/// The answers differ, problems were found, or rules were lost in writing.
 pub(crate) const EXIT_DIFFERENT: u8 = 1;
 
 /// Bad usage or unreadable input.
 pub(crate) const EXIT_USAGE: u8 = 2;
 
-/// Why a command ends without success.
+/// A reason why a command ends without success.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// Answers differ, problems were found or rules were lost; the report has
-    /// said so already.
+    /// Answers differ, problems were found or rules were lost; the report already
+    /// says so.
     Different,
-    /// The command cannot be carried out as asked.
+    /// The command cannot be carried out as requested.
     Usage {
-        /// What is wrong.
+        /// The error.
         message: String,
-        /// What to do about it.
+        /// A way to solve the problem.
         help: Option<String>,
     },
     /// An input cannot be read.
     Read(ReadError),
     /// Writing to standard output failed.
     Output(io::Error),
-    /// A signal ended the input early; what was read was reported.
+    /// A signal ended the input early; the report covers the input before that.
     Interrupted {
-        /// The exit code, which tells the signal.
+        /// The exit code, which identifies the signal.
         code: u8,
     },
 }
 
 impl Failure {
-    /// A command that cannot be carried out as asked.
+    /// Returns a usage error with this message.
     pub(crate) fn usage(message: impl Into<String>) -> Failure {
         Failure::Usage {
             message: message.into(),
@@ -48,7 +47,7 @@ impl Failure {
         }
     }
 
-    /// The same, with what to do about it.
+    /// Adds help to a usage error.
     pub(crate) fn with_help(self, help: impl Into<String>) -> Failure {
         match self {
             Failure::Usage { message, .. } => Failure::Usage {
@@ -59,12 +58,12 @@ impl Failure {
         }
     }
 
-    /// A file that cannot be written.
+    /// Returns the failure for a file that cannot be written.
     pub(crate) fn file(path: &Path, error: impl Display) -> Failure {
         Failure::usage(format!("{}: {error}", path.display()))
     }
 
-    /// The exit code.
+    /// Returns the exit code.
     pub(crate) fn code(&self) -> u8 {
         match self {
             Failure::Different => EXIT_DIFFERENT,

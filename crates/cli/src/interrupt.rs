@@ -1,10 +1,10 @@
 //! Ctrl-C and requests to terminate.
 //!
-//! Most commands end at the first signal, after their unfinished files have been
-//! removed. A command that reads packets holds a [`SoftStop`] while it does: the
-//! first signal then ends the input as if the capture ended there, so that the
-//! command completes its files and reports what it has. A second signal ends the
-//! command immediately.
+//! Most commands end at the first signal, after removing their unfinished files. A
+//! command that reads packets holds a [`SoftStop`] while it does: then the first
+//! signal ends the input as if the capture ended there, and the command completes
+//! its files and reports its results so far. A second signal ends the command
+//! immediately.
 
 use std::sync::Arc;
 use std::sync::Once;
@@ -50,7 +50,7 @@ fn receive(mut signals: Signals) {
     }
 }
 
-/// True if the command should end as soon as its output is whole.
+/// True if the command should end as soon as its output is complete.
 pub(crate) fn is_requested() -> bool {
     FIRST_SIGNAL.load(Ordering::Relaxed) != 0
 }
@@ -68,11 +68,11 @@ pub(crate) fn outcome() -> Result<(), Failure> {
     }
 }
 
-/// While this is held, the first signal only makes [`is_requested`] true.
+/// While this exists, the first signal only makes [`is_requested`] true.
 pub(crate) struct SoftStop(());
 
 impl SoftStop {
-    /// Begins to hold the first signal back.
+    /// Defers the reaction to the first signal until this is dropped.
     pub(crate) fn new() -> SoftStop {
         SOFT_STOPS.fetch_add(1, Ordering::SeqCst);
         SoftStop(())

@@ -1,5 +1,5 @@
-//! The command line of classyard, as a library: with engines of your own it is
-//! a command line that knows them too. `examples/own_engine.rs` shows how.
+//! The command line of classyard as a library, for programs that add engines of
+//! their own. `examples/own_engine.rs` shows how.
 
 mod app;
 mod bench;

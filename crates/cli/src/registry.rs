@@ -1,4 +1,4 @@
-//! The engines that this command line knows.
+//! The engines that this command line offers.
 
 use std::sync::OnceLock;
 
@@ -6,18 +6,18 @@ use classyard::EngineSpec;
 use classyard::engine::{ENGINES, Engine};
 use classyard::error::SpecError;
 
-/// The engine that commands take when none is named.
+/// The engine that commands use by default.
 pub(crate) const DEFAULT: &str = "forest";
 
-/// Argument parsers are plain functions, so there is one list for the process.
+/// Argument parsers are plain functions, so the list is global to the process.
 static REGISTRY: OnceLock<&'static [Engine]> = OnceLock::new();
 
-/// Sets the engines. The first call counts.
+/// Sets the engines. Calls after the first have no effect.
 pub(crate) fn set(engines: &'static [Engine]) {
     let _ = REGISTRY.set(engines);
 }
 
-/// The engines: those that were set, or those of the library.
+/// Returns the engines that were set, or the library's engines.
 pub(crate) fn engines() -> &'static [Engine] {
     REGISTRY.get().copied().unwrap_or(ENGINES)
 }
@@ -27,7 +27,7 @@ pub(crate) fn parse(text: &str) -> Result<EngineSpec, SpecError> {
     EngineSpec::parse_in(engines(), text)
 }
 
-/// Every engine with its defaults.
+/// Returns every engine with its default options.
 pub(crate) fn all() -> impl Iterator<Item = EngineSpec> {
     EngineSpec::all_in(engines())
 }

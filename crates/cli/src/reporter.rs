@@ -1,6 +1,6 @@
-//! Talking to the user on standard error: notes, warnings, errors, progress.
+//! Messages to the user on standard error: notes, warnings, errors, progress.
 //!
-//! Data goes to standard output and never comes from here.
+//! Never writes data: data goes to standard output.
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::ops::ControlFlow;
@@ -15,51 +15,50 @@ use crate::failure::Failure;
 use crate::output::diagnostics;
 use crate::output::style::{counted, paint};
 
-/// Work that ends sooner shows no progress bar.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// Work that takes less time shows no progress bar.
+const MIN_TIME_FOR_BAR: Duration = Duration::from_secs(1);
 
-/// The most skipped lines that are listed one by one.
+/// The maximum number of skipped lines that are listed one by one.
 const SKIPPED_SHOWN: usize = 5;
 
 const ERROR: Style = AnsiColor::Red.on_default().bold();
 const WARNING: Style = AnsiColor::Yellow.on_default().bold();
 const NOTE: Style = AnsiColor::Cyan.on_default().bold();
 
-/// How to reporter.
+/// Writes messages to the user.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reporter {
     quiet: bool,
 }
 
 impl Reporter {
-    /// Errors only, if `quiet`.
+    /// Creates a reporter; with `quiet` it prints errors only.
     pub(crate) fn new(quiet: bool) -> Reporter {
         Reporter { quiet }
     }
 
-    /// Says something that the user may want to know.
+    /// Prints a note.
     pub(crate) fn note(self, text: &str) {
         if !self.quiet {
             say(NOTE, "note", text);
         }
     }
 
-    /// Says something that the user should know.
+    /// Prints a warning.
     pub(crate) fn warn(self, text: &str) {
         if !self.quiet {
             say(WARNING, "warning", text);
         }
     }
 
-    /// Says that a part of long work is done, where no progress bar says how it
-    /// goes.
+    /// Notes that a part of a long job is done, if no progress bar shows it.
     pub(crate) fn finished(self, text: &str) {
         if !self.quiet && !io::stderr().is_terminal() {
             say(NOTE, "measured", text);
         }
     }
 
-    /// Says how many lines of a file were skipped, and why.
+    /// Prints the number of skipped lines of a file, and the reasons.
     pub(crate) fn skipped(self, problems: &Problems) {
         if self.quiet || problems.is_empty() {
             return;
@@ -88,9 +87,8 @@ impl Reporter {
         self.warn(&text);
     }
 
-    /// Says which rules a file that was written does not say, or says for fewer
-    /// headers, and why. The exit code tells the same, so this is said even if
-    /// quiet.
+    /// Lists the rules that a written file lacks, or has for fewer headers, and the
+    /// reasons. Printed even if quiet, since the exit code reports the loss as well.
     pub(crate) fn losses(self, report: &WriteReport, file: &str) {
         let losses = &report.losses;
         let mut text = format!(
@@ -108,12 +106,12 @@ impl Reporter {
         say(ERROR, "error", &text);
     }
 
-    /// Says why the command failed.
+    /// Prints why the command failed.
     pub(crate) fn failure(self, failure: &Failure) {
         match failure {
             Failure::Different => {}
             Failure::Interrupted { .. } => {
-                self.warn("interrupted; the report and the files are of the input before that");
+                self.warn("interrupted; the report and the files cover the input up to that point");
             }
             Failure::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
             Failure::Output(error) => say(ERROR, "error", &format!("standard output: {error}")),
@@ -139,9 +137,9 @@ impl Reporter {
                 }
                 let help = match error {
                     ReadError::SeveralTables { .. } | ReadError::NoSuchTable { .. } => {
-                        "--table N reads the flows of table N and leaves the others out"
+                        "--table N reads only the flows of table N"
                     }
-                    ReadError::NoTables { .. } => "--table is for flows of Open vSwitch only",
+                    ReadError::NoTables { .. } => "--table applies to flows of Open vSwitch only",
                     _ => return,
                 };
                 say(NOTE, "help", help);
@@ -149,7 +147,7 @@ impl Reporter {
         }
     }
 
-    /// A progress bar for work that begins now.
+    /// Returns a progress bar for work that begins now.
     pub(crate) fn progress(self) -> Progress {
         Progress {
             shown: !self.quiet && io::stderr().is_terminal(),
@@ -170,7 +168,7 @@ fn write(text: &str) {
     let _ = anstream::AutoStream::auto(io::stderr().lock()).write_all(text.as_bytes());
 }
 
-/// A progress bar that shows up only when the work takes long.
+/// A progress bar that appears only if the work takes long.
 pub(crate) struct Progress {
     shown: bool,
     began: Instant,
@@ -188,7 +186,7 @@ impl classyard::Progress for Progress {
             self.stage = stage;
             self.stage_began = Instant::now();
         }
-        if self.began.elapsed() < PATIENCE {
+        if self.began.elapsed() < MIN_TIME_FOR_BAR {
             return ControlFlow::Continue(());
         }
         let bar = self.bar.get_or_insert_with(|| {
@@ -204,16 +202,16 @@ impl classyard::Progress for Progress {
     }
 }
 
-/// How long a stage will still take if it goes on as it did.
+/// Estimates the remaining time of a stage from its speed so far.
 #[allow(clippy::cast_precision_loss)] // an estimate
 fn to_go(so_far: Duration, done: usize, total: usize) -> String {
     if done == 0 || done > total {
         return String::new();
     }
-    let left = so_far.as_secs_f64() * (total - done) as f64 / done as f64;
-    match left {
-        left if left >= 90.0 => format!("about {:.0} min to go", left / 60.0),
-        left => format!("about {:.0} s to go", left.ceil()),
+    let remaining_seconds = so_far.as_secs_f64() * (total - done) as f64 / done as f64;
+    match remaining_seconds {
+        seconds if seconds >= 90.0 => format!("about {:.0} min to go", seconds / 60.0),
+        seconds => format!("about {:.0} s to go", seconds.ceil()),
     }
 }
 

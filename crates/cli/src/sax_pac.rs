@@ -1,21 +1,22 @@
-//! SAX-PAC's measure of a rule set: how few sets of rules there are of which no
-//! two match the same header.
+//! SAX-PAC's measure of a rule set: the number of sets without overlaps that its
+//! rules need.
 //!
-//! Of rules without overlaps at most one matches, so their order does not
-//! matter and any one of them may be looked for. [TM19] §IV.E holds the tables
-//! of TupleMerge against the number of such sets: over all fields, which is the
-//! least that any method can do that looks for one rule in each set, and where
-//! a set may be told apart by two fields only, which can be searched quickly.
+//! At most one rule of a set without overlaps matches a header, so the order of its
+//! rules does not matter and finding any match is enough. [TM19] §IV.E compares
+//! TupleMerge's number of tables with the number of such sets, counted in two ways.
+//! Over all fields: a lower bound for any method that finds one rule in each set.
+//! Over two fields: each set's rules must already differ in two fields, which can
+//! be searched quickly.
 //!
 //! # Method
-//! Sets are chosen greedily, as SAX-PAC does: best rule first, a rule joins the
-//! first set of which it overlaps no rule. For two fields, all pairs of fields
-//! are tried for each next set, and the pair that gets most rules is kept. Both
-//! numbers are bounds from above; the least numbers are hard to find.
+//! Sets are chosen greedily, as SAX-PAC does: in order of priority, a rule joins
+//! the first set in which it overlaps no rule. For two fields, each next set tries
+//! all pairs of fields and keeps the pair that covers most rules. Both numbers are
+//! upper bounds; the minimum is hard to find.
 //!
-//! For each distinct match of a field there is a bit for each rule: whether the
-//! rule admits a value in common with it. Two rules overlap where the bits of
-//! all fields agree, so a rule is compared with a set 64 rules at a time.
+//! Each distinct match of a field has a bit vector with a bit per rule, set if that
+//! rule's match of the field overlaps it. Two rules overlap if their bits are set
+//! in all fields, so a rule is compared with 64 rules of a set at a time.
 //!
 //! [TM19]: classyard::papers#tm19
 
@@ -24,52 +25,53 @@ use std::collections::HashMap;
 use classyard::{ActionId, FieldId, FieldMatch, Priority, Progress, Rule, RuleId, RuleSet, Schema};
 use serde::{Deserialize, Serialize};
 
-/// Rule sets with more rules are not measured unless asked for: the work grows
-/// with the square of the number.
+/// Larger rule sets are measured only on request: the work grows with the square of
+/// the number of rules.
 pub(crate) const MOST_RULES: usize = 4_000;
 
-/// Bytes of bits, at most.
+/// The maximum number of bytes of bit vectors.
 const MOST_BYTES: usize = 1 << 29;
 
 /// Rules between two reports of progress.
 const REPORT_EVERY: usize = 64;
 
-/// What was found.
+/// The numbers of sets, and their largest sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Partitions {
-    /// Sets of rules that overlap in no header.
+    /// The number of sets whose rules do not overlap.
     pub(crate) over_all_fields: usize,
-    /// The rules of the largest of them.
+    /// The number of rules in the largest of these sets.
     pub(crate) largest_over_all_fields: usize,
-    /// Sets of rules that differ in at most two fields of each set's own.
+    /// The number of sets whose rules do not overlap in two fields, chosen for each
+    /// set.
     pub(crate) over_two_fields: usize,
-    /// The rules of the largest of them.
+    /// The number of rules in the largest of these sets.
     pub(crate) largest_over_two_fields: usize,
 }
 
-/// Counts the sets; `None` where the bits of the rules would take more than half
-/// a gigabyte.
+/// Counts the sets. Returns `None` if the bit vectors would take more than half a
+/// gigabyte.
 pub(crate) fn partitions(rules: &RuleSet, progress: &mut dyn Progress) -> Option<Partitions> {
     let overlaps = Overlaps::of(rules, progress)?;
-    let all = overlaps.over_all_fields(progress);
+    let over_all = overlaps.over_all_fields(progress);
     let two = overlaps.over_two_fields(progress);
-    let most = |sets: &[usize]| sets.iter().copied().max().unwrap_or(0);
+    let largest = |sets: &[usize]| sets.iter().copied().max().unwrap_or(0);
     Some(Partitions {
-        over_all_fields: all.len(),
-        largest_over_all_fields: most(&all),
+        over_all_fields: over_all.len(),
+        largest_over_all_fields: largest(&over_all),
         over_two_fields: two.len(),
-        largest_over_two_fields: most(&two),
+        largest_over_two_fields: largest(&two),
     })
 }
 
-/// A bit for each rule, best first.
+/// A bit for each rule, highest priority first.
 type Bits = Vec<u64>;
 
-/// Which rules overlap in one field.
+/// The overlaps of rules in one field.
 struct Column {
-    /// Of each rule, which of the distinct matches it has.
+    /// For each rule, the index of its match among the distinct matches.
     of_rule: Vec<u32>,
-    /// Of each distinct match, the rules that overlap it.
+    /// For each distinct match, the rules that overlap it.
     rows: Vec<Bits>,
 }
 
@@ -79,7 +81,7 @@ impl Column {
     }
 }
 
-/// Which rules overlap, field by field; fields where all rules do are left out.
+/// The overlaps of rules by field. Leaves out fields that all rules overlap in.
 struct Overlaps {
     rules: usize,
     columns: Vec<Column>,
@@ -100,7 +102,7 @@ impl Overlaps {
                     let demanded = rules.rule(index as usize).field(field);
                     *known.entry(demanded).or_insert_with(|| {
                         distinct.push(demanded);
-                        u32::try_from(distinct.len() - 1).expect("as many as rules, at most")
+                        u32::try_from(distinct.len() - 1).expect("at most one per rule")
                     })
                 })
                 .collect();
@@ -123,7 +125,7 @@ impl Overlaps {
         })
     }
 
-    /// The sizes of sets that are chosen over all fields.
+    /// Returns the sizes of the sets chosen over all fields.
     fn over_all_fields(&self, progress: &mut dyn Progress) -> Vec<usize> {
         let words = self.rules.div_ceil(64);
         let mut sets: Vec<(Bits, usize)> = Vec::new();
@@ -154,38 +156,38 @@ impl Overlaps {
         sets.into_iter().map(|(_, size)| size).collect()
     }
 
-    /// The sizes of sets that are chosen over two fields each.
+    /// Returns the sizes of the sets chosen over two fields each.
     fn over_two_fields(&self, progress: &mut dyn Progress) -> Vec<usize> {
-        let mut left: Vec<usize> = (0..self.rules).collect();
+        let mut unassigned: Vec<usize> = (0..self.rules).collect();
         let mut sets = Vec::new();
-        while !left.is_empty() {
-            let done = self.rules - left.len();
+        while !unassigned.is_empty() {
+            let done = self.rules - unassigned.len();
             let _ = progress.report("sets over two fields", done, self.rules);
             let chosen = self
                 .pairs()
-                .map(|pair| self.greedy(&left, pair))
+                .map(|pair| self.greedy(&unassigned, pair))
                 .max_by_key(Vec::len)
-                // Without a field that tells rules apart, each is alone.
-                .unwrap_or_else(|| vec![left[0]]);
+                // If no field separates the rules, each rule is its own set.
+                .unwrap_or_else(|| vec![unassigned[0]]);
             sets.push(chosen.len());
             let mut chosen = chosen.into_iter().peekable();
-            left.retain(|rule| chosen.next_if_eq(rule).is_none());
+            unassigned.retain(|rule| chosen.next_if_eq(rule).is_none());
         }
         sets
     }
 
-    /// All pairs of fields; a field alone if there is one only.
+    /// Returns all pairs of fields, or a single field paired with itself.
     fn pairs(&self) -> impl Iterator<Item = [&Column; 2]> {
         let columns = &self.columns;
         let alone = columns.first().filter(|_| columns.len() == 1);
         let pairs = columns.iter().enumerate().flat_map(move |(index, one)| {
-            let others = columns[index + 1..].iter();
-            others.map(move |other| [one, other])
+            let later_columns = columns[index + 1..].iter();
+            later_columns.map(move |other| [one, other])
         });
         pairs.chain(alone.map(|one| [one, one]))
     }
 
-    /// The rules of a list, in its order, that overlap none before them.
+    /// Returns the rules of `list`, in order, that overlap no earlier chosen rule.
     fn greedy(&self, list: &[usize], [one, other]: [&Column; 2]) -> Vec<usize> {
         let mut set = vec![0; self.rules.div_ceil(64)];
         let mut chosen = Vec::new();
@@ -207,7 +209,7 @@ fn meet(a: &[u64], b: &[u64]) -> bool {
     a.iter().zip(b).any(|(a, b)| a & b != 0)
 }
 
-/// For each distinct match of a field the rules that overlap it there.
+/// Returns, for each distinct match of a field, the rules that overlap it.
 fn overlapping(
     schema: &std::sync::Arc<Schema>,
     field: FieldId,
@@ -220,7 +222,7 @@ fn overlapping(
     for (rule, &which) in of_rule.iter().enumerate() {
         members[which as usize].push(rule);
     }
-    // Whether two matches overlap is for rules to say.
+    // Rules of one field each decide whether two matches overlap.
     let matches = distinct.iter().map(|&demanded| {
         let mut fields = vec![FieldMatch::Any; schema.fields().len()];
         fields[field.index()] = demanded;
@@ -277,20 +279,21 @@ mod tests {
     fn two_fields_tell_fewer_rules_apart_than_three() {
         let (one, two) = (FieldMatch::Exact(1), FieldMatch::Exact(2));
         let any = FieldMatch::Any;
-        // Any two differ in one field, each pair in another one.
+        // Any two rules differ in one field, and each pair in a different one.
         let apart = [[one, two, any], [any, one, two], [two, any, one]];
-        let found = partitions(&rules(&apart), &mut NoProgress).unwrap();
-        assert_eq!((found.over_all_fields, found.over_two_fields), (1, 2));
-        assert_eq!(found.largest_over_all_fields, 3);
-        // Equal rules, and none that tells any apart.
+        let sets = partitions(&rules(&apart), &mut NoProgress).unwrap();
+        assert_eq!((sets.over_all_fields, sets.over_two_fields), (1, 2));
+        assert_eq!(sets.largest_over_all_fields, 3);
+        // Equal rules, which no field separates.
         let equal = [[any, any, any]; 4];
-        let found = partitions(&rules(&equal), &mut NoProgress).unwrap();
-        assert_eq!((found.over_all_fields, found.over_two_fields), (4, 4));
+        let sets = partitions(&rules(&equal), &mut NoProgress).unwrap();
+        assert_eq!((sets.over_all_fields, sets.over_two_fields), (4, 4));
         let none = partitions(&rules(&[]), &mut NoProgress).unwrap();
         assert_eq!((none.over_all_fields, none.over_two_fields), (0, 0));
     }
 
-    /// First-fit over pairs of rules, without bits.
+    /// Returns the number of first-fit sets, from comparing pairs of rules without
+    /// bits.
     fn plainly(rules: &RuleSet) -> usize {
         let mut sets: Vec<Vec<usize>> = Vec::new();
         for index in rules.by_rank() {
@@ -324,9 +327,9 @@ mod tests {
             recipe.accept_fewer = true;
             let policy = generate(&recipe, &mut NoProgress).unwrap();
             let rules = &policy.parts()[0];
-            let found = partitions(rules, &mut NoProgress).unwrap();
-            assert_eq!(found.over_all_fields, plainly(rules), "seed {seed}");
-            assert!(found.over_two_fields >= 1);
+            let sets = partitions(rules, &mut NoProgress).unwrap();
+            assert_eq!(sets.over_all_fields, plainly(rules), "seed {seed}");
+            assert!(sets.over_two_fields >= 1);
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Links in the project's documents lead somewhere: to a file that is there, and
-//! to a heading in it. Words are the field's, and sources are short.
+//! Links in the project's documents lead to existing files and headings. Words are
+//! the field's, and sources are short.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,7 +9,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The documents of a folder. Links to documents are left out.
+/// Collects the documents of a folder, without symbolic links to documents.
 fn documents(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -24,7 +24,7 @@ fn documents(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// A document without its code blocks.
+/// Returns a document without its code blocks.
 fn prose(text: &str) -> String {
     let mut in_code = false;
     let lines = text.lines().filter(|line| {
@@ -35,7 +35,7 @@ fn prose(text: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// The anchors of a document's headings, as forges make them.
+/// Returns the anchors of a document's headings, as forges generate them.
 fn anchors(text: &str) -> BTreeSet<String> {
     let headings = text.lines().filter(|line| line.starts_with('#'));
     let anchor = |line: &str| -> String {
@@ -48,7 +48,7 @@ fn anchors(text: &str) -> BTreeSet<String> {
     headings.map(anchor).collect()
 }
 
-/// The targets of `[text](target)` and `[key]: target`.
+/// Returns the targets of `[text](target)` and `[key]: target`.
 fn links(text: &str) -> Vec<String> {
     let inline = text
         .split("](")
@@ -98,7 +98,7 @@ fn links_lead_to_files_and_headings() {
     assert!(checked > 60, "only {checked} links were found");
 }
 
-/// Private words for which the field has one, and the one to use.
+/// Private words for which the field has a term, and that term.
 const WORDS: [(&str, &str); 24] = [
     ("rivals", "conflicts"),
     ("relearn", "re-optimise"),
@@ -136,12 +136,12 @@ fn words_are_those_of_the_field() {
     assert!(files.len() > 300);
     let mut found = Vec::new();
     for file in &files {
-        // This list, and what earlier versions were called.
+        // This list itself, and the names of earlier versions.
         if file.ends_with("tests/documents.rs") || file.ends_with("CHANGELOG.md") {
             continue;
         }
         let text = fs::read_to_string(file).unwrap().to_lowercase();
-        // Words of names too.
+        // Checks the words of names too.
         let text = text.replace('_', " ");
         for (line, number) in text.lines().zip(1..) {
             let wrong = WORDS.iter().filter(|(word, _)| line.contains(word));
@@ -184,7 +184,7 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// What stands in backticks in a document, on one line each.
+/// Returns the texts in backticks of a document, each from a single line.
 fn quoted(text: &str) -> Vec<String> {
     let lines = prose(text);
     let spans = lines
@@ -193,7 +193,7 @@ fn quoted(text: &str) -> Vec<String> {
     spans.map(str::to_owned).collect()
 }
 
-/// The file of a path as documents write it: `core/engine/spec.rs`, below a
+/// Returns the file of a path as documents write it: `core/engine/spec.rs`, below a
 /// crate's sources or folder, or the last part of a source's path.
 fn named_file(path: &str, sources: &[PathBuf]) -> Option<PathBuf> {
     if let Some(source) = sources.iter().find(|source| source.ends_with(path)) {
@@ -208,8 +208,8 @@ fn named_file(path: &str, sources: &[PathBuf]) -> Option<PathBuf> {
     candidates.into_iter().find(|candidate| candidate.exists())
 }
 
-/// True if a source defines something of that name: a function, a constant, a
-/// type, a field or a variant.
+/// True if a source defines a function, constant, type, field or variant with this
+/// name.
 fn is_defined(name: &str, source: &str) -> bool {
     let is_word = |c: char| c.is_alphanumeric() || c == '_';
     source.match_indices(name).any(|(at, _)| {
@@ -227,7 +227,7 @@ fn is_defined(name: &str, source: &str) -> bool {
     })
 }
 
-/// `Type::item` in a document.
+/// Splits `Type::item` in a document.
 fn as_qualified(text: &str) -> Option<(&str, &str)> {
     let (owner, item) = text.split_once("::")?;
     let is_name = |name: &str| name.chars().all(|c| c.is_alphanumeric() || c == '_');

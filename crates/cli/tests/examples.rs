@@ -1,4 +1,4 @@
-//! The example programs do what they say.
+//! The example programs do what they promise.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,7 +7,8 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// What an example prints. `cargo test` builds the examples beside the binary.
+/// Returns the output of an example. `cargo test` builds the examples next to the
+/// binary.
 #[track_caller]
 fn example(name: &str, words: &[&str]) -> String {
     let beside = PathBuf::from(env!("CARGO_BIN_EXE_classyard"));
@@ -24,8 +25,8 @@ fn example(name: &str, words: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// The packets that the `classify` command counts for each action, against those
-/// that the example counts.
+/// Compares the packets that the `classify` command counts for each action with the
+/// packets that the example counts.
 #[test]
 fn the_firewall_counts_what_classify_counts() {
     let printed = example("firewall", &[]);
@@ -90,7 +91,7 @@ fn the_custom_schema_finds_its_rules() {
     }
 }
 
-/// The README shows the program that is compiled here, from its first `use` on.
+/// The README shows the program that is compiled here, from its first `use`.
 #[test]
 fn the_readme_has_the_example() {
     let program = std::fs::read_to_string(root().join("crates/cli/examples/readme.rs")).unwrap();

@@ -1,7 +1,7 @@
-//! The drawings of modules in `docs/design.md` say which module imports which,
-//! the lowest first. This test reads all `use` lines and paths of the sources
-//! and fails where a module imports one that stands above it, or where drawing
-//! and sources differ.
+//! The drawings of modules in `docs/design.md` show which module imports which, the
+//! lowest first. This test reads all `use` lines and paths of the sources. It fails
+//! if a module imports one that is drawn above it, or if drawing and sources
+//! differ.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -13,7 +13,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The lines `name -> name, name` of the drawing of that title.
+/// Returns the lines `name -> name, name` of the drawing with this title.
 fn drawing(title: &str) -> Vec<(String, BTreeSet<String>)> {
     let path = root().join("docs/design.md");
     let text = fs::read_to_string(path).unwrap();
@@ -29,7 +29,7 @@ fn drawing(title: &str) -> Vec<(String, BTreeSet<String>)> {
     lines.collect()
 }
 
-/// All source files of a folder, but tests.
+/// Returns all source files of a folder except tests.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).unwrap() {
@@ -47,7 +47,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// A source without comments and without its test module, which comes last.
+/// Returns a source without comments and without its test module, which comes last.
 fn code(path: &Path) -> String {
     let text = fs::read_to_string(path).unwrap();
     let end = text.find("#[cfg(test)]\nmod tests {").unwrap_or(text.len());
@@ -58,7 +58,7 @@ fn code(path: &Path) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// The first names of all paths after a prefix, lists in braces included.
+/// Returns the first names of all paths after a prefix, including lists in braces.
 fn names_after(text: &str, prefix: &str) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     for (at, _) in text.match_indices(prefix) {
@@ -81,8 +81,8 @@ fn names_after(text: &str, prefix: &str) -> BTreeSet<String> {
     names
 }
 
-/// What the modules of a folder import from each other. `prefix` is the path of
-/// the folder; its own files say `super::` instead.
+/// Returns the imports between the modules of a folder. `prefix` is the path of the
+/// folder; its own files use `super::` instead.
 fn imports(folder: &Path, prefix: &str, modules: &BTreeSet<String>) -> Imports {
     let mut all = Imports::new();
     for path in files(folder) {
@@ -95,7 +95,7 @@ fn imports(folder: &Path, prefix: &str, modules: &BTreeSet<String>) -> Imports {
         let text = code(&path);
         let mut names = names_after(&text, prefix);
         let rest: Vec<&str> = parts.collect();
-        // `super` is the folder in its own files and in the `mod.rs` of modules.
+        // `super` is the folder, in its own files and in the `mod.rs` of modules.
         if rest.is_empty() || rest == ["mod.rs"] {
             names.extend(names_after(&text, "super::"));
         }
@@ -153,7 +153,7 @@ fn the_forest_is_as_drawn() {
     );
 }
 
-/// The reader of sources sees what it must and nothing else.
+/// The parser finds exactly the imports of a source.
 #[test]
 fn paths_are_read() {
     let text = "use crate::{one, two::Two};\nlet x = crate::three::f();\nuse other_crate::no;\n\
@@ -167,7 +167,8 @@ fn paths_are_read() {
     );
 }
 
-/// A path without `.` and `..`, by its letters alone: links are not followed.
+/// Returns a path without `.` and `..`, computed from its text: symbolic links are
+/// not followed.
 fn normal(path: &Path) -> PathBuf {
     let mut normal = PathBuf::new();
     for part in path.components() {
@@ -180,7 +181,8 @@ fn normal(path: &Path) -> PathBuf {
     normal
 }
 
-/// A package has the files of its folder only, so its sources include no other.
+/// A package contains only the files of its folder, so its sources include no
+/// others.
 #[test]
 fn sources_include_files_of_their_own_package_only() {
     let mut included = 0;

@@ -1,12 +1,13 @@
-//! An engine that the library does not have, which takes no updates, in every
-//! command: the example program `own_engine` is the command line with it.
+//! An engine that the library does not have and that takes no updates, in every
+//! command. The example program `own_engine` is a command line with this engine.
 
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
 use serde_json::Value;
 
-/// The example's program, which `cargo test` builds beside the other ones.
+/// Returns the example's program, which `cargo test` builds next to the other
+/// programs.
 fn program() -> PathBuf {
     let beside = PathBuf::from(env!("CARGO_BIN_EXE_classyard"));
     let path = beside.with_file_name("examples").join("own_engine");
@@ -42,7 +43,8 @@ fn it_is_listed_as_static() {
     assert_eq!(engines.len(), classyard::engine::ENGINES.len() + 1);
 }
 
-/// Against the oracle. What a static engine cannot do is counted as skipped.
+/// Compares with the oracle. Checks that a static engine does not support are
+/// counted as skipped.
 #[test]
 fn check_compares_it_and_counts_what_it_cannot_do() {
     let report = json(&[

@@ -1,5 +1,5 @@
-//! Names that users meet: the root exports few, each public type is
-//! exported, and documents import by name or from the prelude.
+//! Names that users see: the root exports few, each public type is exported, and
+//! documents import by name or from the prelude.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -23,7 +23,7 @@ fn files(folder: &Path, endings: &[&str], found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The names in a `use` list, without nested braces.
+/// Returns the names in a `use` list, without nested braces.
 fn exported(lib: &str) -> BTreeSet<&str> {
     let mut names = BTreeSet::new();
     for part in lib.split("\npub use ").skip(1) {
@@ -41,18 +41,18 @@ fn exported(lib: &str) -> BTreeSet<&str> {
     names
 }
 
-/// The most names that the root exports.
+/// The maximum number of names that the root exports.
 const MAX_ROOT_NAMES: usize = 50;
 
-/// The modules that `lib.rs` declares with `declaration`, which is `pub mod ` or
-/// `mod `.
+/// Returns the modules that `lib.rs` declares with `declaration`, which is `pub mod
+/// ` or `mod `.
 fn modules<'a>(lib: &'a str, declaration: &str) -> BTreeSet<&'a str> {
     lib.lines()
         .filter_map(|line| line.strip_prefix(declaration)?.split([';', ' ']).next())
         .collect()
 }
 
-/// The file of a module at the top of the library.
+/// Returns the file of a top-level module of the library.
 fn module_file(source: &Path, module: &str) -> PathBuf {
     let folder_file = source.join(module).join("mod.rs");
     if folder_file.exists() {
@@ -61,8 +61,8 @@ fn module_file(source: &Path, module: &str) -> PathBuf {
     source.join(format!("{module}.rs"))
 }
 
-/// Public in a private module, for signatures alone: a trait's bound, and an
-/// argument that only the library makes.
+/// Public in a private module, only for signatures: a trait's bound, and an
+/// argument that only the library creates.
 const IN_SIGNATURES: [&str; 2] = ["Parts", "Cookies"];
 
 #[test]
@@ -81,7 +81,7 @@ fn public_types_are_exported_where_users_find_them() {
     let mut checked = 0;
     for path in &sources {
         let inner = path.strip_prefix(&source).unwrap().to_str().unwrap();
-        // What is below these is private to an engine, or to the library.
+        // Modules below these are private to an engine or to the library.
         let private = ["id_map", "simd", "table/tests", "policy/tests"];
         let is_contract = ["mod.rs", "spec.rs", "options.rs", "adapter.rs"];
         let in_engine = inner.starts_with("engine/")
@@ -113,7 +113,7 @@ fn public_types_are_exported_where_users_find_them() {
     assert!(checked > 80, "only {checked} public types were found");
 }
 
-/// The names of public types and traits that a file defines.
+/// Returns the names of public types and traits that a file defines.
 fn public_types(text: &str) -> impl Iterator<Item = &str> {
     text.lines().filter_map(|line| {
         let item = ["pub struct ", "pub enum ", "pub trait "]
@@ -157,7 +157,7 @@ fn the_list_of_public_names_is_true() {
     assert!(checked > 100, "only {checked} names were checked");
 }
 
-/// `Table`, `Change` and `Field` mean something else in most programs.
+/// `Table`, `Change` and `Field` have other meanings in most programs.
 #[test]
 fn nothing_imports_all_names_of_the_library() {
     let mut documents = Vec::new();

@@ -1,5 +1,6 @@
 //! No map has a hash function that is the same in every process: an attacker who
-//! knows it can choose rules, flows or packets that all fall into one bucket.
+//! knows the function could choose rules, flows or packets that all fall into one
+//! bucket.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,7 +14,7 @@ const FIXED_HASHERS: [&str; 5] = [
     "SipHasher::new(",
 ];
 
-/// All source files of a folder.
+/// Returns all source files of a folder.
 fn sources(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder)
         .unwrap()
@@ -27,7 +28,7 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Lines of a source with a fixed hash function, outside of tests.
+/// Returns the lines of a source that use a fixed hash function, except in tests.
 fn fixed_hashers(text: &str) -> Vec<usize> {
     let product_code = text.split("#[cfg(test)]\nmod tests {").next().unwrap();
     let numbered = product_code.lines().zip(1..);

@@ -1,10 +1,9 @@
-//! Compares the datapath with the reference interpreter until a number of packets has
-//! been: `cargo run --release -p classyard-reference --example equivalence --
-//! --packets 100000000`.
+//! Compares the datapath with the reference interpreter for a number of packets: `cargo
+//! run --release -p classyard-reference --example equivalence -- --packets 100000000`.
 //!
-//! Progress goes to a terminal's standard error, the summary to standard output. Ends
-//! with 1 at the first difference, which is told with the seed that repeats it:
-//! `--seed SEED --packets 1`.
+//! Progress goes to standard error if it is a terminal, the summary to standard output.
+//! The exit code is 1 after the first difference, which is reported with the seed that
+//! repeats it: `--seed SEED --packets 1`.
 
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
@@ -20,7 +19,7 @@ use classyard_reference::equivalence::{Options, Summary, run_seed};
 
 const USAGE: &str = "usage: equivalence [--packets N] [--threads N] [--seed FIRST]";
 
-/// What was asked for.
+/// The command line's options.
 struct Wanted {
     packets: u64,
     threads: u64,
@@ -51,7 +50,7 @@ fn wanted() -> Result<Wanted, String> {
     })
 }
 
-/// What all threads have compared, and the first difference.
+/// The sum of all threads' summaries, and the first difference.
 struct Progress {
     next: AtomicU64,
     ends: AtomicBool,
@@ -61,7 +60,7 @@ struct Progress {
 
 impl Progress {
     fn work(&self, packets: u64) {
-        // Worlds that live for long: more packets for each that is built.
+        // Long-lived worlds: more packets for each world that is built.
         let options = Options {
             steps: 150,
             vectors: 12,
@@ -73,15 +72,15 @@ impl Progress {
             let run = run.unwrap_or_else(|_| Err(format!("seed {seed}: a panic, as said above")));
             match run {
                 Ok(summary) => {
-                    let mut all = self.all.lock().expect("no panic");
-                    all.add(&summary);
-                    if all.packets >= packets {
+                    let mut total = self.all.lock().expect("no panic");
+                    total.add(&summary);
+                    if total.packets >= packets {
                         self.ends.store(true, Ordering::Relaxed);
                     }
                 }
-                Err(found) => {
+                Err(difference) => {
                     let mut first = self.found.lock().expect("no panic");
-                    first.get_or_insert(found);
+                    first.get_or_insert(difference);
                     self.ends.store(true, Ordering::Relaxed);
                 }
             }
@@ -89,11 +88,11 @@ impl Progress {
     }
 
     fn line(&self, begun: Instant) -> String {
-        let all = self.all.lock().expect("no panic");
+        let total = self.all.lock().expect("no panic");
         let seconds = begun.elapsed().as_secs_f64();
         format!(
             "packets={} messages={} seconds={seconds:.1}",
-            all.packets, all.messages
+            total.packets, total.messages
         )
     }
 }
@@ -126,8 +125,8 @@ fn main() -> ExitCode {
             eprintln!();
         }
     });
-    let found = progress.found.lock().expect("no panic").take();
-    let all = progress.all.lock().expect("no panic").clone();
+    let difference = progress.found.lock().expect("no panic").take();
+    let total = progress.all.lock().expect("no panic").clone();
     let codes = |counts: Vec<String>| counts.join(",");
     println!(
         "{} events={} worlds={} entries_most={} limited_actions={} limited_copies={} refused={} \
@@ -136,32 +135,34 @@ fn main() -> ExitCode {
             let seconds = begun.elapsed().as_secs_f64();
             format!(
                 "packets={} messages={} seconds={seconds:.1}",
-                all.packets, all.messages
+                total.packets, total.messages
             )
         },
-        all.events,
+        total.events,
         progress.next.load(Ordering::Relaxed) - wanted.seed,
-        all.entries,
-        all.limited_actions,
-        all.limited_copies,
+        total.entries,
+        total.limited_actions,
+        total.limited_copies,
         codes(
-            all.refused
+            total
+                .refused
                 .iter()
                 .map(|(code, times)| format!("{code}:{times}"))
                 .collect()
         ),
         codes(
-            all.removed
+            total
+                .removed
                 .iter()
                 .map(|(code, times)| format!("{code}:{times}"))
                 .collect()
         ),
-        u8::from(found.is_some()),
+        u8::from(difference.is_some()),
     );
-    match found {
+    match difference {
         None => ExitCode::SUCCESS,
-        Some(found) => {
-            eprintln!("{found}");
+        Some(difference) => {
+            eprintln!("{difference}");
             ExitCode::FAILURE
         }
     }

@@ -3,11 +3,11 @@
 
 use classyard_datapath::{Action, ErrorCode, Field, FieldValue, PortNo};
 
-use crate::fields::{ICMPV6, IPV4, IPV6, MPLS, Needs, PRESENT, all_bits, facts};
+use crate::fields::{ICMPV6, IPV4, IPV6, MPLS, Needs, VLAN_PRESENT, all_bits, facts};
 use crate::groups::MAX_ACTIONS;
 use crate::packet::Packet;
 
-/// What a match says of its packets, as far as actions depend on it.
+/// The properties of a match's packets on which actions depend.
 #[derive(Clone, Copy)]
 struct Known {
     eth_type: Option<u128>,
@@ -20,8 +20,8 @@ impl Known {
     fn of(values: &[FieldValue]) -> Known {
         let exact = |field: Field| {
             let mut values = values.iter();
-            let found = values.find(|v| v.field == field && v.mask == all_bits(field))?;
-            Some(found.value)
+            let value = values.find(|v| v.field == field && v.mask == all_bits(field))?;
+            Some(value.value)
         };
         Known {
             eth_type: exact(Field::EthType),
@@ -29,7 +29,7 @@ impl Known {
             icmpv6_type: exact(Field::Icmpv6Type),
             has_tag: values
                 .iter()
-                .any(|v| v.field == Field::VlanVid && v.value & PRESENT != 0),
+                .any(|v| v.field == Field::VlanVid && v.value & VLAN_PRESENT != 0),
         }
     }
 
@@ -37,7 +37,7 @@ impl Known {
         self.eth_type.is_some_and(|kind| types.contains(&kind))
     }
 
-    /// Whether the packets have a field.
+    /// True if the packets have a field.
     fn has(&self, field: Field) -> bool {
         match facts(field).needs {
             Needs::Nothing => field != Field::VlanVid || self.has_tag,
@@ -55,7 +55,7 @@ impl Known {
         }
     }
 
-    /// Another type is in front: what follows is not known.
+    /// Sets the new outermost EtherType; the headers behind it are unknown.
     fn becomes(&mut self, kind: u16) {
         self.eth_type = Some(kind.into());
         self.protocol = None;
@@ -63,7 +63,7 @@ impl Known {
     }
 }
 
-/// As documented: a list has no more actions than a packet may take.
+/// Checks that a list has no more actions than a packet may execute, as documented.
 pub(crate) fn check_length(actions: &[Action]) -> Result<(), ErrorCode> {
     match actions.len() as u64 > MAX_ACTIONS {
         true => Err(ErrorCode::TooManyActions),
@@ -71,7 +71,7 @@ pub(crate) fn check_length(actions: &[Action]) -> Result<(), ErrorCode> {
     }
 }
 
-/// Checks what an action says by itself.
+/// Checks an action independently of a match.
 pub(crate) fn check_alone(action: &Action) -> Result<(), ErrorCode> {
     match *action {
         Action::Output { port, .. } => {
@@ -91,12 +91,12 @@ pub(crate) fn check_alone(action: &Action) -> Result<(), ErrorCode> {
         Action::PushVlan(kind) if ![0x8100, 0x88a8].contains(&kind) => Err(ErrorCode::BadTag),
         Action::PushMpls(kind) if !Packet::is_mpls(kind) => Err(ErrorCode::BadTag),
         Action::SetField(FieldValue { field, value, mask }) => {
-            let all = all_bits(field);
+            let full_mask = all_bits(field);
             if !facts(field).settable {
                 return Err(ErrorCode::BadSetType);
             }
-            let is_without_tag = field == Field::VlanVid && value & PRESENT == 0;
-            match value > all || mask != all || is_without_tag {
+            let is_without_tag = field == Field::VlanVid && value & VLAN_PRESENT == 0;
+            match value > full_mask || mask != full_mask || is_without_tag {
                 true => Err(ErrorCode::BadSetArgument),
                 false => Ok(()),
             }
@@ -105,8 +105,8 @@ pub(crate) fn check_alone(action: &Action) -> Result<(), ErrorCode> {
     }
 }
 
-/// Checks that the packets of a match have what actions are about, when these are
-/// carried out in this order.
+/// Checks that the packets of a match have the fields and headers that the actions need,
+/// if the actions are executed in this order.
 pub(crate) fn check(actions: &[Action], values: &[FieldValue]) -> Result<(), ErrorCode> {
     let mut known = Known::of(values);
     for action in actions {
@@ -127,7 +127,7 @@ pub(crate) fn check(actions: &[Action], values: &[FieldValue]) -> Result<(), Err
         }
         match *action {
             Action::PushVlan(_) => known.has_tag = true,
-            // Whether there is another one is not known.
+            // A second tag may follow, but the match does not guarantee it.
             Action::PopVlan => known.has_tag = false,
             Action::PushMpls(kind) | Action::PopMpls(kind) => known.becomes(kind),
             Action::SetField(FieldValue {
@@ -141,8 +141,9 @@ pub(crate) fn check(actions: &[Action], values: &[FieldValue]) -> Result<(), Err
     Ok(())
 }
 
-/// Where an action stands in an action set: §5.10, and what docs/datapath.md adds where
-/// that leaves the order open. Two actions with the same place are of the same kind.
+/// Returns the position of an action in an action set: from §5.10, and from
+/// docs/datapath.md where §5.10 leaves the order open. Two actions of the same kind have
+/// the same position.
 fn place(action: &Action) -> (u8, usize) {
     match action {
         Action::CopyTtlIn => (1, 0),
@@ -163,7 +164,7 @@ fn place(action: &Action) -> (u8, usize) {
     }
 }
 
-/// Writes actions into an action set: of each kind the last one stays.
+/// Writes actions into an action set: the last action of each kind stays.
 pub(crate) fn write(set: &mut Vec<Action>, actions: &[Action]) {
     for action in actions {
         set.retain(|other| place(other) != place(action));
@@ -172,7 +173,7 @@ pub(crate) fn write(set: &mut Vec<Action>, actions: &[Action]) {
     set.sort_by_key(place);
 }
 
-/// The actions of a set that are carried out: with a group, no output.
+/// Returns the actions of a set that are executed: if there is a group, no output.
 pub(crate) fn carried_out(set: &[Action]) -> Vec<Action> {
     let has_group = set.iter().any(|action| matches!(action, Action::Group(_)));
     let skipped = |action: &Action| has_group && matches!(action, Action::Output { .. });

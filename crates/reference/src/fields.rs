@@ -1,11 +1,11 @@
-//! What OpenFlow says of each field: Tables 11 and 12 of §7.2.3.7, and what
-//! docs/datapath.md says of registers, of fields that more than OpenFlow can mask, and
-//! of those that no action sets.
+//! OpenFlow's properties of each field: Tables 11 and 12 of §7.2.3.7, and the rules of
+//! docs/datapath.md for registers, for fields that can be masked although OpenFlow does
+//! not allow it, and for fields that no action can set.
 
 use classyard_datapath::Field;
 
-/// The bit of `vlan_vid` that says that there is a tag.
-pub(crate) const PRESENT: u128 = 0x1000;
+/// The bit of `vlan_vid` that is set if there is a tag.
+pub(crate) const VLAN_PRESENT: u128 = 0x1000;
 
 /// EtherTypes.
 pub(crate) const IPV4: u128 = 0x0800;
@@ -21,24 +21,24 @@ pub(crate) const ICMPV6: u128 = 58;
 pub(crate) const SCTP: u128 = 132;
 
 /// Types of neighbour discovery.
-pub(crate) const SOLICITATION: u128 = 135;
-pub(crate) const ADVERTISEMENT: u128 = 136;
+pub(crate) const NEIGHBOUR_SOLICITATION: u128 = 135;
+pub(crate) const NEIGHBOUR_ADVERTISEMENT: u128 = 136;
 
-/// What a match must say of another field.
+/// A condition on another field that a match must contain.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Needs {
     Nothing,
     /// An exact `in_port`.
     InPort,
-    /// That there is a VLAN tag.
+    /// A VLAN tag.
     Tag,
-    /// One of these values, exactly, and what that field needs itself.
+    /// An exact value from this list, and the condition of that field itself.
     OneOf(Field, &'static [u128]),
     /// One of these EtherTypes, and this protocol.
     Protocol(&'static [u128], u128),
 }
 
-/// What OpenFlow says of a field.
+/// OpenFlow's properties of a field.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Facts {
     pub(crate) bits: u32,
@@ -62,10 +62,13 @@ pub(crate) fn facts(field: Field) -> Facts {
         Needs::Protocol(ANY_IP, UDP),
         Needs::Protocol(ANY_IP, SCTP),
     );
-    let solicited = Needs::OneOf(Field::Icmpv6Type, &[SOLICITATION]);
-    let advertised = Needs::OneOf(Field::Icmpv6Type, &[ADVERTISEMENT]);
-    let either = Needs::OneOf(Field::Icmpv6Type, &[SOLICITATION, ADVERTISEMENT]);
-    // Bits, whether a match may mask it, whether an action may set it.
+    let solicited = Needs::OneOf(Field::Icmpv6Type, &[NEIGHBOUR_SOLICITATION]);
+    let advertised = Needs::OneOf(Field::Icmpv6Type, &[NEIGHBOUR_ADVERTISEMENT]);
+    let either = Needs::OneOf(
+        Field::Icmpv6Type,
+        &[NEIGHBOUR_SOLICITATION, NEIGHBOUR_ADVERTISEMENT],
+    );
+    // Bits, then two flags: a match may mask the field, an action may set it.
     let (bits, maskable, settable, needs) = match field {
         Field::InPort => (32, false, false, Needs::Nothing),
         Field::InPhyPort => (32, false, false, Needs::InPort),
@@ -107,7 +110,7 @@ pub(crate) fn facts(field: Field) -> Facts {
     }
 }
 
-/// All bits of a field.
+/// Returns the mask of all bits of a field.
 pub(crate) fn all_bits(field: Field) -> u128 {
     u128::MAX >> (128 - facts(field).bits)
 }

@@ -1,9 +1,9 @@
 //! Messages about flow entries and tables (OpenFlow 1.3.5 §6.4, §7.3.4.1; table
-//! configuration as OpenFlow 1.4 has it).
+//! configuration as in OpenFlow 1.4).
 //!
-//! Where several things are wrong with a message OpenFlow leaves open which of them is
-//! said. Here: what instructions refer to, the table, the instructions themselves,
-//! overlaps, room.
+//! If several things are wrong with a message, OpenFlow does not define which error is
+//! reported. The order here: references of instructions, the table, the instructions
+//! themselves, overlaps, table space.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,19 +20,19 @@ use crate::groups::{MAX_ACTIONS, actions_of};
 use crate::matching::{is_as_specific, overlap};
 use crate::state::{Counted, State};
 
-/// The most entries that a table can be configured to have: as documented, 2^22.
+/// The documented maximum of a table's configured entries: 2^22.
 const MOST_ENTRIES: u32 = 4_194_304;
 
 /// The last table.
-const LAST: u8 = 253;
+const LAST_TABLE: u8 = 253;
 
 pub(crate) fn apply(state: &mut State, message: &FlowMod, now: Duration) -> Result<(), ErrorCode> {
     let is_delete = matches!(message.command, Command::Delete { .. });
-    // The instructions of a deletion say nothing.
+    // The instructions of a deletion are ignored.
     if !is_delete {
         check_references(state, &message.instructions)?;
     }
-    if message.table.0 > LAST && !(is_delete && message.table == TableId::ALL) {
+    if message.table.0 > LAST_TABLE && !(is_delete && message.table == TableId::ALL) {
         return Err(ErrorCode::FlowModBadTable);
     }
     match message.command {
@@ -48,7 +48,7 @@ pub(crate) fn apply(state: &mut State, message: &FlowMod, now: Duration) -> Resu
 }
 
 pub(crate) fn configure(state: &mut State, message: &TableMod) -> Result<(), ErrorCode> {
-    if message.table.0 > LAST {
+    if message.table.0 > LAST_TABLE {
         return Err(ErrorCode::TableModBadTable);
     }
     if message.config.max_entries > MOST_ENTRIES {
@@ -62,7 +62,7 @@ fn all_actions(instructions: &Instructions) -> impl Iterator<Item = &Action> {
     instructions.apply.iter().chain(&instructions.write)
 }
 
-/// Whether instructions have a group process packets.
+/// True if instructions contain an action.
 pub(crate) fn has_action(instructions: &Instructions, wanted: &Action) -> bool {
     all_actions(instructions).any(|action| action == wanted)
 }
@@ -97,7 +97,7 @@ fn check_instructions(
     values: &[FieldValue],
 ) -> Result<(), ErrorCode> {
     if let Some(next) = instructions.goto_table
-        && (next.0 <= table.0 || next.0 > LAST)
+        && (next.0 <= table.0 || next.0 > LAST_TABLE)
     {
         return Err(ErrorCode::BadTable);
     }
@@ -120,11 +120,12 @@ fn check_instructions(
 fn add(state: &mut State, message: &FlowMod, now: Duration) -> Result<(), ErrorCode> {
     let values = message.flow.values();
     check_instructions(&message.instructions, message.table, values)?;
-    let here = |counted: &&Counted| {
+    let shares_priority = |counted: &&Counted| {
         counted.entry.table == message.table && counted.entry.priority == message.priority
     };
-    let overlaps =
-        |counted: &Counted| here(&counted) && overlap(counted.entry.flow.values(), values);
+    let overlaps = |counted: &Counted| {
+        shares_priority(&counted) && overlap(counted.entry.flow.values(), values)
+    };
     if message.flags.check_overlap && state.entries.iter().any(overlaps) {
         return Err(ErrorCode::FlowModOverlap);
     }
@@ -142,10 +143,11 @@ fn add(state: &mut State, message: &FlowMod, now: Duration) -> Result<(), ErrorC
         added: now,
     };
     let mut entries = state.entries.iter_mut();
-    let same = entries.find(|counted| here(&&**counted) && counted.entry.flow.values() == values);
-    if let Some(counted) = same {
-        // It is another entry with the old one's number, and with its counters unless
-        // the message says otherwise.
+    let replaced = entries
+        .find(|counted| shares_priority(&&**counted) && counted.entry.flow.values() == values);
+    if let Some(counted) = replaced {
+        // The new entry takes the old entry's number, and its counters unless the message
+        // resets them.
         new.id = counted.entry.id;
         counted.entry = new;
         if message.flags.reset_counts {
@@ -159,7 +161,7 @@ fn add(state: &mut State, message: &FlowMod, now: Duration) -> Result<(), ErrorC
     Ok(())
 }
 
-/// A full table takes another entry only in place of one of no more importance.
+/// A full table accepts an entry only by evicting an entry that is not more important.
 fn make_room(state: &mut State, message: &FlowMod, now: Duration) -> Result<(), ErrorCode> {
     let default = TableConfig {
         max_entries: 1_000_000,
@@ -198,7 +200,7 @@ fn modify(state: &mut State, message: &FlowMod, strict: bool) -> Result<(), Erro
         }
     }
     if meant == 0 {
-        // Nothing is changed, but wrong instructions are still said to be wrong.
+        // Nothing is changed, but wrong instructions are still an error.
         return check_instructions(&message.instructions, message.table, message.flow.values());
     }
     for counted in &mut state.entries {
@@ -212,7 +214,7 @@ fn modify(state: &mut State, message: &FlowMod, strict: bool) -> Result<(), Erro
     Ok(())
 }
 
-/// Whether a modification or deletion is about an entry.
+/// True if a modification or deletion applies to an entry.
 fn is_meant(message: &FlowMod, strict: bool, entry: &FlowEntry) -> bool {
     let (wanted, has) = (message.flow.values(), entry.flow.values());
     let is_here = message.table == TableId::ALL || message.table == entry.table;
@@ -224,7 +226,7 @@ fn is_meant(message: &FlowMod, strict: bool, entry: &FlowEntry) -> bool {
     is_here && fits && cookie
 }
 
-/// Deletions can be of entries that send packets to a port or group.
+/// True if an entry has the output port and group to which a deletion may be limited.
 fn passes_filters(message: &FlowMod, entry: &FlowEntry) -> bool {
     let sends_to = |wanted: PortNo| {
         all_actions(&entry.instructions)

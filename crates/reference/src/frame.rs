@@ -1,33 +1,41 @@
-//! From the bytes of a frame to the fields that it has, as docs/datapath.md says: as
-//! far as it is whole. What comes after something malformed is unknown.
+//! The parser from the bytes of a frame to its fields, as docs/datapath.md defines it:
+//! fields are present as far as the frame is complete. Everything after a malformed
+//! header is unknown.
 
 use classyard_datapath::Field;
 
 use crate::fields::{
-    ADVERTISEMENT, ARP, ICMP, ICMPV6, IPV4, IPV6, MPLS, PRESENT, SCTP, SOLICITATION, TCP, UDP,
+    ARP, ICMP, ICMPV6, IPV4, IPV6, MPLS, NEIGHBOUR_ADVERTISEMENT, NEIGHBOUR_SOLICITATION, SCTP,
+    TCP, UDP, VLAN_PRESENT,
 };
 
-/// VLAN tags that are read.
+/// The maximum number of VLAN tags that are parsed.
 const MOST_TAGS: usize = 8;
-/// Bytes of IPv6 extension headers that are read.
+/// The maximum number of bytes of IPv6 extension headers that are parsed.
 const MAX_EXTENSION_BYTES: usize = 8192;
-/// Options of neighbour discovery that are read.
+/// The maximum number of neighbour discovery options that are parsed.
 const MOST_OPTIONS: usize = 16;
 
-/// What stands for the EtherType of a frame that has a length there.
+/// The value of `eth_type` for a frame with a length in place of the EtherType.
 const NO_TYPE: u128 = 0x05ff;
 
 const HOP_BY_HOP: u128 = 0;
-const ROUTING: u128 = 43;
-const FRAGMENT: u128 = 44;
+const ROUTING_HEADER: u128 = 43;
+const FRAGMENT_HEADER: u128 = 44;
 const ESP: u128 = 50;
-const AUTHENTICATION: u128 = 51;
+const AUTHENTICATION_HEADER: u128 = 51;
 const NO_NEXT: u128 = 59;
-const DESTINATION: u128 = 60;
-/// Headers of IPv6 that are walked through.
-const EXTENSIONS: [u128; 5] = [HOP_BY_HOP, ROUTING, FRAGMENT, AUTHENTICATION, DESTINATION];
+const DESTINATION_OPTIONS: u128 = 60;
+/// IPv6 extension headers that the parser walks through.
+const EXTENSIONS: [u128; 5] = [
+    HOP_BY_HOP,
+    ROUTING_HEADER,
+    FRAGMENT_HEADER,
+    AUTHENTICATION_HEADER,
+    DESTINATION_OPTIONS,
+];
 
-/// The header fields that a frame has.
+/// The header fields of a frame.
 #[derive(Clone, Debug)]
 pub(crate) struct Fields {
     present: u64,
@@ -46,10 +54,10 @@ impl Fields {
     }
 }
 
-/// The network header that a frame has.
+/// The network header of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Network {
-    /// None that is known, or none that is whole.
+    /// No known network header, or an incomplete one.
     Unknown,
     Arp,
     Mpls,
@@ -57,48 +65,49 @@ pub(crate) enum Network {
     Ipv6,
 }
 
-/// What a frame has, and where.
+/// The headers of a frame and their positions.
 #[derive(Clone, Debug)]
 pub(crate) struct Parsed {
     pub(crate) fields: Fields,
-    /// There is an Ethernet header.
+    /// True if there is an Ethernet header.
     pub(crate) has_ethernet: bool,
-    /// The outermost VLAN tag is whole.
+    /// True if the outermost VLAN tag is complete.
     pub(crate) has_tag: bool,
-    /// What the EtherType announces begins here; `None` where a length is in its place,
-    /// or it is the type of a VLAN tag that is not read.
+    /// The offset of the header that the EtherType announces; `None` if there is a length
+    /// in its place, or if it is the type of a VLAN tag that is not parsed.
     pub(crate) after_type: Option<usize>,
     pub(crate) network: Network,
-    /// Where the network header begins.
+    /// The offset of the network header.
     pub(crate) at: usize,
-    /// Where the packet ends; padding follows.
+    /// The end of the packet; padding follows.
     pub(crate) end: usize,
-    /// Where the transport header begins, if its first fields are there.
+    /// The offset of the transport header, if its first fields are present.
     pub(crate) transport: Option<usize>,
-    /// The frame ends before the packet.
+    /// True if the frame ends before the packet.
     pub(crate) is_cut: bool,
     pub(crate) is_fragment: bool,
-    /// Routing of IPv6 goes on: the destination is not the last one.
+    /// True if an IPv6 routing header has segments left: the destination is not the final
+    /// one.
     pub(crate) is_routed: bool,
-    /// Where the Ethernet address in the option of neighbour discovery is.
+    /// The offset of the Ethernet address in the neighbour discovery option.
     pub(crate) option_address: Option<usize>,
 }
 
-/// Bytes as a number, the first one the highest.
+/// Converts bytes in big-endian order to a number.
 pub(crate) fn number(bytes: &[u8]) -> u128 {
     bytes
         .iter()
         .fold(0, |number, &byte| number << 8 | u128::from(byte))
 }
 
-/// Bytes as a length.
+/// Converts bytes in big-endian order to a length.
 fn length(bytes: &[u8]) -> usize {
     bytes
         .iter()
         .fold(0, |number, &byte| number << 8 | usize::from(byte))
 }
 
-/// 0x9100 stood for tags before IEEE 802.1ad.
+/// 0x9100 was used for tags before IEEE 802.1ad.
 fn is_tag(kind: u128) -> bool {
     [0x8100, 0x88a8, 0x9100].contains(&kind)
 }
@@ -134,7 +143,7 @@ struct Parser<'a> {
 }
 
 impl<'a> Parser<'a> {
-    /// Bytes of the packet, if it has as many.
+    /// Returns `count` bytes of the packet at `at`, if the packet has them.
     fn take(&self, at: usize, count: usize) -> Option<&'a [u8]> {
         let end = self.parsed.end.min(self.bytes.len());
         match at + count <= end {
@@ -148,7 +157,7 @@ impl<'a> Parser<'a> {
     }
 
     fn ethernet(&mut self) {
-        // Every packet has these; in one without an Ethernet header they are 0.
+        // Every packet has these fields; without an Ethernet header they are 0.
         for field in [Field::EthDst, Field::EthSrc, Field::EthType, Field::VlanVid] {
             self.set(field, 0);
         }
@@ -159,54 +168,54 @@ impl<'a> Parser<'a> {
         self.set(Field::EthDst, number(&header[0..6]));
         self.set(Field::EthSrc, number(&header[6..12]));
         let mut kind = number(&header[12..14]);
-        let mut at = 14;
+        let mut offset = 14;
         let mut tags = 0;
         while is_tag(kind) {
             self.set(Field::EthType, kind);
             if tags == MOST_TAGS {
                 return;
             }
-            let Some(tag) = self.take(at, 4) else {
+            let Some(tag) = self.take(offset, 4) else {
                 return;
             };
             if tags == 0 {
                 let control = number(&tag[0..2]);
                 self.set(Field::VlanPcp, control >> 13);
-                self.set(Field::VlanVid, PRESENT | control & 0xfff);
+                self.set(Field::VlanVid, VLAN_PRESENT | control & 0xfff);
                 self.parsed.has_tag = true;
             }
             kind = number(&tag[2..4]);
-            at += 4;
+            offset += 4;
             tags += 1;
         }
         if kind < 0x600 {
-            // A length. Of what follows only SNAP says a type.
-            let count = length(&self.bytes[at - 2..at]);
-            self.parsed.end = self.bytes.len().min(at + count);
+            // A length. Of the headers that may follow, only SNAP has a type.
+            let count = length(&self.bytes[offset - 2..offset]);
+            self.parsed.end = self.bytes.len().min(offset + count);
             kind = NO_TYPE;
-            if let Some(snap) = self.take(at, 8)
+            if let Some(snap) = self.take(offset, 8)
                 && snap[..5] == [0xaa, 0xaa, 3, 0, 0]
                 && [0, 0xf8].contains(&snap[5])
                 && number(&snap[6..8]) >= 0x600
             {
                 kind = number(&snap[6..8]);
-                at += 8;
+                offset += 8;
             }
         } else {
-            self.parsed.after_type = Some(at);
+            self.parsed.after_type = Some(offset);
         }
         self.set(Field::EthType, kind);
-        self.parsed.at = at;
+        self.parsed.at = offset;
         match kind {
-            IPV4 => self.ipv4(at),
-            IPV6 => self.ipv6(at),
-            ARP => self.arp(at),
-            _ if MPLS.contains(&kind) => self.mpls(at),
+            IPV4 => self.ipv4(offset),
+            IPV6 => self.ipv6(offset),
+            ARP => self.arp(offset),
+            _ if MPLS.contains(&kind) => self.mpls(offset),
             _ => {}
         }
     }
 
-    /// The outermost label alone.
+    /// Parses the outermost label only.
     fn mpls(&mut self, at: usize) {
         if let Some(label) = self.take(at, 4) {
             let label = number(label);
@@ -256,7 +265,7 @@ impl<'a> Parser<'a> {
         if self.take(at, header_length).is_none() || (1..header_length).contains(&total) {
             return;
         }
-        // A length of 0 says nothing: segmentation offload leaves it.
+        // A length of 0 is ignored: segmentation offload leaves it.
         if total > 0 {
             self.ends(at + total);
         }
@@ -267,7 +276,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// The packet says where it ends.
+    /// Applies the packet's own length.
     fn ends(&mut self, end: usize) {
         match end <= self.parsed.end {
             true => self.parsed.end = end,
@@ -289,8 +298,8 @@ impl<'a> Parser<'a> {
         self.set(Field::Ipv6Dst, number(&header[24..40]));
         self.parsed.network = Network::Ipv6;
         let (payload, next) = (length(&header[4..6]), u128::from(header[6]));
-        // Where a header must follow, a length of 0 says nothing; a jumbogram has its
-        // length in the hop-by-hop header.
+        // If a header must follow, a length of 0 is ignored; a jumbogram has its length
+        // in the hop-by-hop header.
         let must_follow = EXTENSIONS.contains(&next) || [TCP, UDP, SCTP, ICMPV6].contains(&next);
         if payload > 0 || !must_follow || at + 40 == self.parsed.end {
             self.ends(at + 40 + payload);
@@ -302,8 +311,8 @@ impl<'a> Parser<'a> {
         self.extensions(at + 40, next);
     }
 
-    /// The length in the first jumbo payload option (RFC 2675) of a hop-by-hop header
-    /// that is whole, if it is more than the IPv6 header can say.
+    /// Returns the length in the first jumbo payload option (RFC 2675) of a complete
+    /// hop-by-hop header, if it exceeds the IPv6 header's maximum.
     fn jumbo_length(&self, at: usize) -> Option<usize> {
         let units = self.take(at, 2)?[1];
         let mut options = &self.take(at, (usize::from(units) + 1) * 8)?[2..];
@@ -331,18 +340,18 @@ impl<'a> Parser<'a> {
                 return;
             };
             let count = match next {
-                FRAGMENT => 8,
-                // In units of four bytes, of which two are not counted.
-                AUTHENTICATION => (usize::from(start[1]) + 2) * 4,
+                FRAGMENT_HEADER => 8,
+                // In units of four bytes; the first two units are not counted.
+                AUTHENTICATION_HEADER => (usize::from(start[1]) + 2) * 4,
                 _ => (usize::from(start[1]) + 1) * 8,
             };
             if self.take(at, count).is_none() || at + count > from + MAX_EXTENSION_BYTES {
                 return;
             }
-            if next == ROUTING && start[3] > 0 {
+            if next == ROUTING_HEADER && start[3] > 0 {
                 self.parsed.is_routed = true;
             }
-            if next == FRAGMENT {
+            if next == FRAGMENT_HEADER {
                 let (offset, more) = (length(&start[2..4]) / 8, start[3] % 2 == 1);
                 is_later = offset > 0;
                 self.parsed.is_fragment |= is_later || more;
@@ -361,7 +370,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// A transport header; `icmp` is the protocol that is ICMP here.
+    /// Parses a transport header; `icmp` is the ICMP protocol for this network header.
     fn transport(&mut self, at: usize, protocol: u128, icmp: u128) {
         let ports = match protocol {
             TCP => Some((Field::TcpSrc, Field::TcpDst)),
@@ -387,8 +396,9 @@ impl<'a> Parser<'a> {
             self.set(kind, is);
             self.set(code, says);
             self.parsed.transport = Some(at);
-            let is_discovery = [SOLICITATION, ADVERTISEMENT].contains(&is) && says == 0;
-            // RFC 6980: a fragment is no neighbour discovery.
+            let is_discovery =
+                [NEIGHBOUR_SOLICITATION, NEIGHBOUR_ADVERTISEMENT].contains(&is) && says == 0;
+            // RFC 6980: neighbour discovery in a fragment is ignored.
             if icmp == ICMPV6 && is_discovery && !self.parsed.is_fragment {
                 self.discovery(at, is);
             }
@@ -401,54 +411,54 @@ impl<'a> Parser<'a> {
         };
         self.set(Field::NdTarget, number(&message[8..24]));
         let (wanted, field) = match kind {
-            SOLICITATION => (1, Field::NdSll),
+            NEIGHBOUR_SOLICITATION => (1, Field::NdSll),
             _ => (2, Field::NdTll),
         };
-        let mut at = at + 24;
+        let mut offset = at + 24;
         for _ in 0..MOST_OPTIONS {
-            let Some(option) = self.take(at, 8) else {
+            let Some(option) = self.take(offset, 8) else {
                 return;
             };
             let count = usize::from(option[1]) * 8;
-            if count == 0 || self.take(at, count).is_none() {
+            if count == 0 || self.take(offset, count).is_none() {
                 return;
             }
             if option[0] == wanted && count == 8 {
                 self.set(field, number(&option[2..8]));
-                self.parsed.option_address = Some(at + 2);
+                self.parsed.option_address = Some(offset + 2);
                 return;
             }
-            at += count;
+            offset += count;
         }
     }
 }
 
-/// `ofp_ipv6exthdr_flags` of headers in this order.
+/// Returns the `ofp_ipv6exthdr_flags` of headers in this order.
 fn flags(met: &[u128]) -> u128 {
-    // The order of RFC 2460 §4.1, which has destination options twice.
-    let mut places = Vec::new();
+    // The recommended order of RFC 2460 §4.1, which has destination options twice.
+    let mut ranks = Vec::new();
     let mut flags = 0;
     for (number, &header) in met.iter().enumerate() {
         let is_early = met[..number].iter().all(|&before| before == HOP_BY_HOP);
-        let (bit, place) = match header {
+        let (bit, rank) = match header {
             NO_NEXT => (0, 9),
             ESP => (1, 6),
-            AUTHENTICATION => (2, 5),
-            DESTINATION if is_early => (3, 2),
-            DESTINATION => (3, 7),
-            FRAGMENT => (4, 4),
-            ROUTING => (5, 3),
+            AUTHENTICATION_HEADER => (2, 5),
+            DESTINATION_OPTIONS if is_early => (3, 2),
+            DESTINATION_OPTIONS => (3, 7),
+            FRAGMENT_HEADER => (4, 4),
+            ROUTING_HEADER => (5, 3),
             _ => (6, 1),
         };
         flags |= 1 << bit;
-        places.push(place);
+        ranks.push(rank);
         let times = met[..=number].iter().filter(|&&other| other == header);
-        let most = if header == DESTINATION { 2 } else { 1 };
-        if times.count() > most {
+        let max_times = if header == DESTINATION_OPTIONS { 2 } else { 1 };
+        if times.count() > max_times {
             flags |= 1 << 7;
         }
     }
-    if !places.is_sorted() {
+    if !ranks.is_sorted() {
         flags |= 1 << 8;
     }
     flags

@@ -1,5 +1,5 @@
-//! Messages about groups (OpenFlow 1.3.5 §6.5, §7.3.4.2), and which buckets of a group
-//! are live.
+//! Messages about groups (OpenFlow 1.3.5 §6.5, §7.3.4.2), and the liveness of a group's
+//! buckets.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,13 +14,13 @@ use crate::actions;
 use crate::flows::has_action;
 use crate::state::{CountedGroup, State};
 
-/// As documented: groups that a packet may pass one after the other.
+/// The documented maximum of groups that a packet passes one after the other.
 const MAX_DEPTH: u64 = 32;
 
-/// As documented: actions for one packet, and in one list.
+/// The documented maximum of actions for one packet, and in one list.
 pub(crate) const MAX_ACTIONS: u64 = 4096;
 
-/// As documented: packets that come out of one packet.
+/// The documented maximum of output packets for one input packet.
 pub(crate) const MAX_COPIES: u64 = 4096;
 
 pub(crate) fn apply(state: &mut State, message: &GroupMod, now: Duration) -> Result<(), ErrorCode> {
@@ -30,22 +30,22 @@ pub(crate) fn apply(state: &mut State, message: &GroupMod, now: Duration) -> Res
         GroupCommand::Modify if !state.groups.contains_key(&id) => Err(ErrorCode::UnknownGroup),
         GroupCommand::Add | GroupCommand::Modify => {
             check(state, &message.group)?;
-            let mut with = state.clone();
-            put(&mut with, &message.group);
-            check_limits(&with)?;
+            let mut changed = state.clone();
+            put(&mut changed, &message.group);
+            check_limits(&changed)?;
             put(state, &message.group);
             Ok(())
         }
         GroupCommand::Delete if id == GroupId::ALL => {
-            let all: Vec<GroupId> = state.groups.keys().copied().collect();
-            for id in all {
+            let ids: Vec<GroupId> = state.groups.keys().copied().collect();
+            for id in ids {
                 remove(state, id, now);
             }
             Ok(())
         }
         GroupCommand::Delete => {
-            let mut others = state.groups.values().filter(|other| other.group.id != id);
-            let is_used = others.any(|other| {
+            let mut other_groups = state.groups.values().filter(|other| other.group.id != id);
+            let is_used = other_groups.any(|other| {
                 let mut buckets = other.group.buckets.iter();
                 buckets.any(|bucket| leads(bucket).contains(&id) || bucket.watch_group == Some(id))
             });
@@ -58,7 +58,7 @@ pub(crate) fn apply(state: &mut State, message: &GroupMod, now: Duration) -> Res
     }
 }
 
-/// The groups that a bucket sends packets to.
+/// Returns the groups to which a bucket sends packets.
 fn leads(bucket: &Bucket) -> Vec<GroupId> {
     let group = |action: &Action| match action {
         Action::Group(group) => Some(*group),
@@ -67,8 +67,8 @@ fn leads(bucket: &Bucket) -> Vec<GroupId> {
     bucket.actions.iter().filter_map(group).collect()
 }
 
-/// A group's statistics go on when it is modified; those of its buckets, which are
-/// others, begin at 0.
+/// Adds or replaces a group. A modified group keeps its own statistics; the statistics of
+/// its new buckets begin at 0.
 fn put(state: &mut State, group: &Group) {
     let before = state.groups.get(&group.id);
     let count = GroupCount {
@@ -82,7 +82,7 @@ fn put(state: &mut State, group: &Group) {
     state.groups.insert(group.id, counted);
 }
 
-/// Removes a group, and the entries that have it process packets.
+/// Removes a group and the entries that use it.
 fn remove(state: &mut State, id: GroupId, now: Duration) {
     if state.groups.remove(&id).is_some() {
         state.remove(RemovalReason::GroupDelete, now, |counted| {
@@ -129,7 +129,7 @@ fn check(state: &State, group: &Group) -> Result<(), ErrorCode> {
     Ok(())
 }
 
-/// Whether one gets from a group to another one, or is there.
+/// True if `to` can be reached from `from` by zero or more steps.
 fn reaches(
     state: &State,
     from: GroupId,
@@ -151,17 +151,17 @@ fn reaches(
     reached.contains(&to)
 }
 
-/// What a packet may take in a group: groups one after the other, and actions. As
-/// documented, a bucket counts as an action; the buckets of a group of type `all` are
-/// added up, and of another one the most expensive bucket counts.
+/// The cost of a group for a packet: the longest chain of groups, and the actions. As
+/// documented, a bucket counts as an action; a group of type `all` costs the sum of its
+/// buckets, any other group costs its most expensive bucket.
 #[derive(Clone, Copy)]
 struct Cost {
     depth: u64,
     actions: u64,
 }
 
-/// The costs of all groups. A group is computed when those that it sends packets to are;
-/// there are no circles, so all are in the end.
+/// Returns the costs of all groups. A group is computed after the groups to which it
+/// sends packets; groups have no loops, so all are computed in the end.
 fn costs(state: &State) -> BTreeMap<GroupId, Cost> {
     let mut costs: BTreeMap<GroupId, Cost> = BTreeMap::new();
     while costs.len() < state.groups.len() {
@@ -195,12 +195,12 @@ fn costs(state: &State) -> BTreeMap<GroupId, Cost> {
     costs
 }
 
-/// The actions that a packet may take in a group.
+/// The number of actions that a packet may need in a group.
 pub(crate) fn actions_of(state: &State, id: GroupId) -> u64 {
     costs(state)[&id].actions
 }
 
-/// Checks the limits of all groups: chains first.
+/// Checks the limits of all groups, chain lengths first.
 fn check_limits(state: &State) -> Result<(), ErrorCode> {
     let costs = costs(state);
     if costs.values().any(|cost| cost.depth > MAX_DEPTH) {
@@ -212,8 +212,8 @@ fn check_limits(state: &State) -> Result<(), ErrorCode> {
     }
 }
 
-/// The groups that have a live bucket. None is at first; each group of which a bucket
-/// turns out to be live may make others live.
+/// Returns the groups that have a live bucket. It begins with none and repeats until no
+/// further group becomes live, because a live group may make other groups live.
 pub(crate) fn live_groups(state: &State) -> BTreeSet<GroupId> {
     let mut live = BTreeSet::new();
     loop {
@@ -230,8 +230,8 @@ pub(crate) fn live_groups(state: &State) -> BTreeSet<GroupId> {
     }
 }
 
-/// Whether packets may go to a bucket (§5.6.1, §6.5): it watches nothing, or the port
-/// that it watches has a link, or the group that it watches has a live bucket.
+/// True if packets may go to a bucket (§5.6.1, §6.5): it watches nothing, or its watched
+/// port has a link, or its watched group has a live bucket.
 pub(crate) fn is_live(state: &State, live: &BTreeSet<GroupId>, bucket: &Bucket) -> bool {
     let port = bucket.watch_port.map(|port| {
         let port = state.ports.get(&port);

@@ -1,23 +1,23 @@
 //! A reference interpreter of an OpenFlow 1.3.5 switch: packets in, packets out,
 //! counters, timeouts, errors. It is written from the text of the specification and of
-//! docs/datapath.md, obvious and slow.
+//! docs/datapath.md, as simply as possible and slow.
 //!
-//! It shares no logic with `classyard-datapath`, only the plain data that messages
-//! consist of. So where both agree, two readings of the text agree; [`equivalence`]
+//! It shares no logic with `classyard-datapath`, only the plain data of messages. So if
+//! their results agree, two independent readings of the text agree; [`equivalence`]
 //! compares them packet by packet.
 //!
-//! | module | what it has |
+//! | module | content |
 //! |---|---|
-//! | `fields` | what OpenFlow says of each field |
-//! | `frame` | from the bytes of a frame to the fields that it has |
-//! | `packet` | a packet on its way |
+//! | `fields` | OpenFlow's properties of each field |
+//! | `frame` | parses the bytes of a frame into its fields |
+//! | `packet` | a packet in the pipeline |
 //! | `rewrite`, `sums` | actions that change a packet, and its checksums |
-//! | `matching` | matches: packets, other matches, what may be |
+//! | `matching` | matches: against packets, against other matches, and their validity |
 //! | `actions` | checks of actions, and the order of action sets |
-//! | `state` | all that a switch knows |
-//! | `flows`, `groups`, `meters` | messages about each of these |
-//! | `switch` | bundles, timeouts, and the way of a packet |
-//! | [`equivalence`] | random worlds, through the datapath and the reference |
+//! | `state` | the complete state of a switch |
+//! | `flows`, `groups`, `meters` | messages about flow entries, groups and meters |
+//! | `switch` | bundles, timeouts, and the processing of a packet |
+//! | [`equivalence`] | random traffic through the datapath and the reference |
 
 #![forbid(unsafe_code)]
 

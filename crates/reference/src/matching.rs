@@ -1,12 +1,12 @@
-//! Matches (OpenFlow 1.3.5 §5.3, §6.4, §7.2.3): whether a packet has the values of one,
-//! how two of them relate, and whether one may be at all.
+//! Matches (OpenFlow 1.3.5 §5.3, §6.4, §7.2.3): matching of packets, relations between
+//! two matches, and validity of a match.
 
 use classyard_datapath::{ErrorCode, Field, FieldValue};
 
-use crate::fields::{Needs, PRESENT, all_bits, facts};
+use crate::fields::{Needs, VLAN_PRESENT, all_bits, facts};
 use crate::packet::Packet;
 
-/// Whether a packet has every field of a match, with a value that agrees.
+/// True if a packet has every field of a match, with a matching value.
 pub(crate) fn matches(values: &[FieldValue], packet: &Packet) -> bool {
     values.iter().all(|wanted| match packet.get(wanted.field) {
         Some(value) => value & wanted.mask == wanted.value & wanted.mask,
@@ -14,8 +14,8 @@ pub(crate) fn matches(values: &[FieldValue], packet: &Packet) -> bool {
     })
 }
 
-/// Whether one match says all that another one says, and perhaps more: non-strict
-/// modifications and deletions mean these.
+/// True if the narrow match contains every condition of the wide match. Non-strict
+/// modifications and deletions apply to such entries.
 pub(crate) fn is_as_specific(narrow: &[FieldValue], wide: &[FieldValue]) -> bool {
     wide.iter().all(|wide| {
         narrow.iter().any(|narrow| {
@@ -26,8 +26,8 @@ pub(crate) fn is_as_specific(narrow: &[FieldValue], wide: &[FieldValue]) -> bool
     })
 }
 
-/// Whether one packet may match both: there is no bit of which they say different
-/// things.
+/// True if some packet may match both: the matches do not contradict each other in any
+/// bit.
 pub(crate) fn overlap(one: &[FieldValue], other: &[FieldValue]) -> bool {
     let differ = |a: &FieldValue, b: &FieldValue| {
         a.field == b.field && a.value & b.mask & a.mask != b.value & a.mask & b.mask
@@ -35,10 +35,10 @@ pub(crate) fn overlap(one: &[FieldValue], other: &[FieldValue]) -> bool {
     !one.iter().any(|a| other.iter().any(|b| differ(a, b)))
 }
 
-/// The only value that a match leaves to a field.
+/// Returns the only value that a match allows for a field, if there is only one.
 fn exact(values: &[FieldValue], field: Field) -> Option<u128> {
-    let said = values.iter().find(|value| value.field == field)?;
-    (said.mask == all_bits(field)).then_some(said.value)
+    let entry = values.iter().find(|value| value.field == field)?;
+    (entry.mask == all_bits(field)).then_some(entry.value)
 }
 
 fn is_one(values: &[FieldValue], field: Field, wanted: &[u128]) -> bool {
@@ -51,7 +51,7 @@ fn has_prerequisite(values: &[FieldValue], field: Field) -> bool {
         Needs::InPort => exact(values, Field::InPort).is_some(),
         Needs::Tag => values
             .iter()
-            .any(|value| value.field == Field::VlanVid && value.value & PRESENT != 0),
+            .any(|value| value.field == Field::VlanVid && value.value & VLAN_PRESENT != 0),
         Needs::OneOf(other, wanted) => {
             is_one(values, other, wanted) && has_prerequisite(values, other)
         }
@@ -61,42 +61,43 @@ fn has_prerequisite(values: &[FieldValue], field: Field) -> bool {
     }
 }
 
-/// Checks the values of a match, in any order (§7.2.3.4 to §7.2.3.8). Values without a
-/// bit of their mask say nothing.
+/// Checks the values of a match, in any order (§7.2.3.4 to §7.2.3.8). Values with an
+/// empty mask are ignored.
 ///
 /// # Errors
-/// What is wrong with the first value that is wrong by itself or stands there twice;
-/// prerequisites come after that.
+/// The error of the first value that is invalid by itself or a duplicate; after that,
+/// missing prerequisites.
 pub fn check(values: &[FieldValue]) -> Result<(), ErrorCode> {
-    for (number, said) in values.iter().enumerate() {
-        let FieldValue { field, value, mask } = *said;
-        let (facts, all) = (facts(field), all_bits(field));
-        if value > all {
+    for (number, entry) in values.iter().enumerate() {
+        let FieldValue { field, value, mask } = *entry;
+        let (facts, full_mask) = (facts(field), all_bits(field));
+        if value > full_mask {
             return Err(ErrorCode::BadMatchValue);
         }
-        if mask > all {
+        if mask > full_mask {
             return Err(ErrorCode::BadMatchMask);
         }
         if value & !mask != 0 {
             return Err(ErrorCode::BadMatchWildcards);
         }
-        if !facts.maskable && mask != all && mask != 0 {
+        if !facts.maskable && mask != full_mask && mask != 0 {
             return Err(ErrorCode::BadMatchMask);
         }
-        // Table 13: "no tag" is the value 0 with all bits. Other values without the bit
-        // for a tag, where that is looked at, are those of no packet.
-        let is_no_tag = field == Field::VlanVid && mask & PRESENT != 0 && value & PRESENT == 0;
-        if is_no_tag && (value, mask) != (0, all) {
+        // Table 13: "no tag" is the value 0 with all bits. If the mask has the bit for a
+        // tag and the value does not, no packet has any other value.
+        let is_no_tag =
+            field == Field::VlanVid && mask & VLAN_PRESENT != 0 && value & VLAN_PRESENT == 0;
+        if is_no_tag && (value, mask) != (0, full_mask) {
             return Err(ErrorCode::BadMatchValue);
         }
         if values[..number].iter().any(|other| other.field == field) {
             return Err(ErrorCode::DuplicateMatchField);
         }
     }
-    let saying: Vec<FieldValue> = values.iter().copied().filter(|v| v.mask != 0).collect();
-    match saying
+    let constrained: Vec<FieldValue> = values.iter().copied().filter(|v| v.mask != 0).collect();
+    match constrained
         .iter()
-        .all(|value| has_prerequisite(&saying, value.field))
+        .all(|value| has_prerequisite(&constrained, value.field))
     {
         true => Ok(()),
         false => Err(ErrorCode::BadMatchPrerequisite),

@@ -1,8 +1,8 @@
-//! Messages about meters (OpenFlow 1.3.5 §5.7, §7.3.4.3), and meters at work.
+//! Messages about meters (OpenFlow 1.3.5 §5.7, §7.3.4.3), and the metering of packets.
 //!
-//! A band lets a burst pass, and then its rate. It is written here as a debt: what
-//! passes is owed, and paid back at the band's rate; what would make the debt larger
-//! than the burst exceeds the band, and owes nothing.
+//! A band allows a burst and then its rate. It is implemented as a debt: each conforming
+//! packet adds to the debt, which is paid back at the band's rate. A packet that would
+//! make the debt larger than the burst exceeds the band, and adds nothing.
 
 use std::time::Duration;
 
@@ -13,16 +13,17 @@ use classyard_datapath::{ErrorCode, MeterId};
 
 use crate::state::{CountedMeter, State};
 
-/// In a second, so that what is paid back in some nanoseconds is a whole number.
-const NANOSECONDS: u128 = 1_000_000_000;
+/// The unit of debts is a billionth, so the amount paid back in n nanoseconds is an
+/// integer.
+const NS_PER_SECOND: u128 = 1_000_000_000;
 
 /// A meter and the debts of its bands.
 #[derive(Clone, Debug)]
 pub(crate) struct Running {
     pub(crate) meter: Meter,
-    /// Of each band, in billionths of packets or bits.
+    /// The debt of each band, in billionths of packets or bits.
     debts: Vec<u128>,
-    /// When the debts were what they are.
+    /// The time at which the debts were updated.
     at: Duration,
 }
 
@@ -69,8 +70,8 @@ fn check(meter: &Meter) -> Result<(), ErrorCode> {
     Ok(())
 }
 
-/// A meter's statistics go on when it is modified; those of its bands, which are
-/// others, begin at 0.
+/// Adds or replaces a meter. A modified meter keeps its own statistics; the statistics of
+/// its new bands begin at 0.
 fn put(state: &mut State, meter: &Meter) {
     let before = state.meters.get(&meter.id);
     let count = MeterCount {
@@ -88,7 +89,7 @@ fn put(state: &mut State, meter: &Meter) {
 }
 
 impl Running {
-    /// A packet comes: the band that is applied to it.
+    /// Meters a packet, and returns the band that is applied to it.
     pub(crate) fn pass(&mut self, bytes: usize, now: Duration) -> Option<usize> {
         let bits = bytes as u128 * 8;
         let (unit, cost) = match self.meter.unit {
@@ -100,17 +101,17 @@ impl Running {
         let mut exceeded = Vec::new();
         for (number, band) in self.meter.bands.iter().enumerate() {
             let (rate, burst) = (u128::from(band.rate), u128::from(band.burst));
-            // No burst is said: that of one second.
+            // Without a burst, the burst of one second is used.
             let burst = if burst == 0 { rate } else { burst };
             let debt = &mut self.debts[number];
             *debt = debt.saturating_sub(passed * rate * unit);
-            let owed = *debt + cost * NANOSECONDS;
-            match owed <= burst * unit * NANOSECONDS {
+            let owed = *debt + cost * NS_PER_SECOND;
+            match owed <= burst * unit * NS_PER_SECOND {
                 true => *debt = owed,
                 false => exceeded.push(number),
             }
         }
-        // §5.7.1: the one with the highest rate; of several the first.
+        // §5.7.1: the exceeded band with the highest rate; the first of several.
         let highest = exceeded
             .iter()
             .map(|&number| self.meter.bands[number].rate)
@@ -121,8 +122,8 @@ impl Running {
     }
 }
 
-/// A code point whose drop precedence is raised. Only those of assured forwarding have
-/// one (RFC 2597 §6): classes 1 to 4, precedences 1 to 3.
+/// Returns the code point with a raised drop precedence. Only code points of assured
+/// forwarding have one (RFC 2597 §6): classes 1 to 4, precedences 1 to 3.
 pub(crate) fn remarked(dscp: u128, by: u8) -> u128 {
     for class in 1..=4 {
         for precedence in 1..=3 {

@@ -1,10 +1,10 @@
-//! A packet on its way through the switch.
+//! A packet in the switch's pipeline.
 
 use classyard_datapath::Field;
 
 use crate::frame::{Parsed, parse};
 
-/// A packet: its bytes, what is read from them, and what the switch notes beside them.
+/// A packet: its bytes, the fields parsed from them, and its metadata in the switch.
 #[derive(Clone, Debug)]
 pub struct Packet {
     pub(crate) bytes: Vec<u8>,
@@ -13,7 +13,7 @@ pub struct Packet {
     metadata: u64,
     tunnel: u64,
     registers: [u32; 16],
-    /// The queue that an action has chosen.
+    /// The queue set by an action.
     pub(crate) queue: Option<u32>,
 }
 
@@ -22,7 +22,8 @@ fn register(field: Field) -> Option<usize> {
 }
 
 impl Packet {
-    /// A frame that has come in by a port, by way of a tunnel or of tunnel 0.
+    /// Creates a packet from a frame received by a port and a tunnel; tunnel 0 stands for
+    /// none.
     #[must_use]
     pub fn new(bytes: &[u8], in_port: u32, tunnel: u64) -> Packet {
         Packet {
@@ -36,17 +37,18 @@ impl Packet {
         }
     }
 
-    /// The bytes as they are now.
+    /// Returns the current bytes.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// A field, if the packet has it.
+    /// Returns a field, if the packet has it.
     #[must_use]
     pub fn get(&self, field: Field) -> Option<u128> {
         match field {
-            // §7.2.3.8: a packet that came straight by a physical port has both the same.
+            // §7.2.3.8: both are equal for a packet that was received directly by a
+            // physical port.
             Field::InPort | Field::InPhyPort => Some(self.in_port.into()),
             Field::Metadata => Some(self.metadata.into()),
             Field::TunnelId => Some(self.tunnel.into()),
@@ -61,7 +63,7 @@ impl Packet {
         self.metadata = self.metadata & !mask | value & mask;
     }
 
-    /// Sets what is no field of a header; says whether it is.
+    /// Sets a field that is not in a header; returns false if the field is in a header.
     pub(crate) fn note(&mut self, field: Field, value: u128) -> bool {
         let [.., a, b, c, d, e, f, g, h] = value.to_be_bytes();
         match (field, register(field)) {
@@ -72,7 +74,7 @@ impl Packet {
         true
     }
 
-    /// Reads the bytes again.
+    /// Parses the bytes again.
     pub(crate) fn read(&mut self) {
         self.parsed = parse(&self.bytes);
     }

@@ -1,5 +1,5 @@
-//! Actions that change a packet (OpenFlow 1.3.5 §5.12). A packet that lacks what an
-//! action is about stays as it is.
+//! Actions that change a packet (OpenFlow 1.3.5 §5.12). An action has no effect on a
+//! packet without its field or header.
 
 use std::ops::Range;
 
@@ -10,12 +10,12 @@ use crate::frame::{Network, number};
 use crate::packet::Packet;
 use crate::sums::{self, Sum};
 
-/// A time to live was 0 or 1 and so was not decremented.
+/// The time to live was 0 or 1, so it was not decremented.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct InvalidTtl;
 
-/// The time to live of a first label in front of something that has none.
-const TTL: u128 = 64;
+/// The time to live of a first label in front of a header that has none.
+const DEFAULT_TTL: u128 = 64;
 
 impl Packet {
     /// Writes bytes, and adjusts the checksums that cover them.
@@ -33,7 +33,7 @@ impl Packet {
         self.read();
     }
 
-    /// Writes some bits, counted from the beginning of the frame.
+    /// Writes bits, counted from the beginning of the frame.
     fn write_bits(&mut self, bits: Range<usize>, value: u128) {
         let bytes = bits.start / 8..bits.end.div_ceil(8);
         let mut new = self.bytes[bytes.clone()].to_vec();
@@ -47,8 +47,8 @@ impl Packet {
         self.write(bytes.start, &new);
     }
 
-    /// Where a header field is, in bits from the beginning of the frame; the packet has
-    /// it.
+    /// Returns the position of a header field that the packet has, in bits from the
+    /// beginning of the frame.
     fn bits_of(&self, field: Field) -> Option<Range<usize>> {
         let parsed = &self.parsed;
         let is_ipv4 = parsed.network == Network::Ipv4;
@@ -57,7 +57,7 @@ impl Packet {
         let (first, count) = match field {
             Field::EthDst => Some((0, 48)),
             Field::EthSrc => Some((48, 48)),
-            // Priority 3, whether the frame may be dropped 1, number 12.
+            // Priority (3 bits), drop eligible (1 bit), VLAN number (12 bits).
             Field::VlanPcp => Some((14 * 8, 3)),
             Field::VlanVid => Some((14 * 8 + 4, 12)),
             Field::IpDscp if is_ipv4 => network(8, 6),
@@ -101,7 +101,8 @@ impl Packet {
         }
     }
 
-    /// Pushes a tag with priority and number of the outermost one, or 0.
+    /// Pushes a tag with the outermost tag's priority and number; both are 0 without a
+    /// tag.
     pub(crate) fn push_vlan(&mut self, kind: u16) {
         if !self.parsed.has_ethernet {
             return;
@@ -121,15 +122,21 @@ impl Packet {
         }
     }
 
-    /// Pushes a label behind the VLAN tags: a copy of the outermost one, which is not
-    /// the last one then; or label 0, which is, with the time to live of IP.
+    /// Pushes a label behind the VLAN tags: a copy of the outermost label, not marked as
+    /// the last; or, without labels, label 0, marked as the last, with the time to live
+    /// of IP.
     pub(crate) fn push_mpls(&mut self, kind: u16) {
         let Some(at) = self.parsed.after_type else {
             return;
         };
         let label = match self.parsed.network {
             Network::Mpls => number(&self.bytes[at..at + 4]) & !0x100,
-            _ => 0x100 | self.ttl_at().map_or(TTL, |at| self.bytes[at].into()),
+            _ => {
+                0x100
+                    | self
+                        .ttl_at()
+                        .map_or(DEFAULT_TTL, |at| self.bytes[at].into())
+            }
         };
         let [.., a, b, c, d] = label.to_be_bytes();
         self.bytes.splice(at..at, [a, b, c, d]);
@@ -145,7 +152,7 @@ impl Packet {
         }
     }
 
-    /// Where the time to live of IP is.
+    /// Returns the offset of IP's time to live.
     fn ttl_at(&self) -> Option<usize> {
         match self.parsed.network {
             Network::Ipv4 => Some(self.parsed.at + 8),
@@ -154,7 +161,7 @@ impl Packet {
         }
     }
 
-    /// Where the time to live of the outermost label is.
+    /// Returns the offset of the outermost label's time to live.
     fn mpls_ttl_at(&self) -> Option<usize> {
         (self.parsed.network == Network::Mpls).then_some(self.parsed.at + 3)
     }
@@ -192,20 +199,20 @@ impl Packet {
         }
     }
 
-    /// Where the time to live of what is below the outermost label is, and the checksum
-    /// of that header. Labels do not say what follows the last one: IP, if it begins
-    /// with the version and has a whole header.
+    /// Returns the offset of the time to live below the outermost label, and the checksum
+    /// of its header. Labels have no type for the header after the last one: it is IP if
+    /// it begins with the version and is complete.
     fn inner_ttl(&self) -> Option<(usize, Option<Sum>)> {
         if self.parsed.network != Network::Mpls {
             return None;
         }
-        let below = self.parsed.at + 4;
-        let rest = &self.bytes[below..self.parsed.end];
+        let inner = self.parsed.at + 4;
+        let payload = &self.bytes[inner..self.parsed.end];
         let is_last = self.get(Field::MplsBos) == Some(1);
-        match (is_last, rest.len(), rest.first()? / 16) {
-            (false, 4.., _) => Some((below + 3, None)),
-            (true, 20.., 4) => Some((below + 8, Some(sums::of_ipv4_header(&self.bytes, below)))),
-            (true, 40.., 6) => Some((below + 7, None)),
+        match (is_last, payload.len(), payload.first()? / 16) {
+            (false, 4.., _) => Some((inner + 3, None)),
+            (true, 20.., 4) => Some((inner + 8, Some(sums::of_ipv4_header(&self.bytes, inner)))),
+            (true, 40.., 6) => Some((inner + 7, None)),
             _ => None,
         }
     }
@@ -217,13 +224,13 @@ impl Packet {
     }
 
     pub(crate) fn copy_ttl_in(&mut self) {
-        if let (Some((to, sum)), Some(from)) = (self.inner_ttl(), self.mpls_ttl_at()) {
-            let ttl = self.bytes[from];
-            self.write_within(to, &[ttl], sum.as_slice());
+        if let (Some((inner_at, sum)), Some(label_at)) = (self.inner_ttl(), self.mpls_ttl_at()) {
+            let ttl = self.bytes[label_at];
+            self.write_within(inner_at, &[ttl], sum.as_slice());
         }
     }
 
-    /// Whether a type announces MPLS.
+    /// True if an EtherType announces MPLS.
     pub(crate) fn is_mpls(kind: u16) -> bool {
         MPLS.contains(&kind.into())
     }

@@ -1,5 +1,5 @@
-//! Everything that a switch knows: entries, groups, meters, tables, ports, counters.
-//! A bundle is tried on a copy of it.
+//! The complete state of a switch: entries, groups, meters, tables, ports, counters. A
+//! bundle is applied to a copy of it first.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,38 +15,39 @@ use classyard_datapath::{GroupId, MeterId, PortNo};
 
 use crate::meters::Running;
 
-/// A flow entry with what it has counted.
+/// A flow entry with its counters.
 #[derive(Clone, Debug)]
 pub struct Counted {
     /// The entry.
     pub entry: FlowEntry,
-    /// What it has matched since it was added, or since its counters were reset.
+    /// Packets and bytes that it has matched since it was added, or since its counters
+    /// were reset.
     pub count: Count,
-    /// When its last packet came.
+    /// The time of its last matching packet.
     pub last_match: Option<Duration>,
 }
 
-/// A group with what it has counted.
+/// A group with its counters.
 #[derive(Clone, Debug)]
 pub struct CountedGroup {
     /// The group.
     pub group: Arc<Group>,
-    /// What came to it.
+    /// Packets and bytes that it has processed.
     pub count: GroupCount,
 }
 
-/// A meter with its token buckets and what it has counted.
+/// A meter with its token buckets and counters.
 #[derive(Clone, Debug)]
 pub struct CountedMeter {
-    /// The meter, and how full its buckets are.
+    /// The meter, and the fill levels of its buckets.
     pub(crate) running: Running,
-    /// What came to it.
+    /// Packets and bytes that it has processed.
     pub count: MeterCount,
 }
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct State {
-    /// By their tables, then by their numbers.
+    /// Sorted by table, then by number.
     pub(crate) entries: Vec<Counted>,
     pub(crate) groups: BTreeMap<GroupId, CountedGroup>,
     pub(crate) meters: BTreeMap<MeterId, CountedMeter>,
@@ -55,17 +56,19 @@ pub(crate) struct State {
     pub(crate) ports: BTreeMap<PortNo, PortState>,
     /// Packets that were dropped at a limit.
     pub(crate) limits: LimitCounts,
-    /// Entries that are gone and not collected yet. Their numbers are not given to
-    /// others.
+    /// Removed entries that have not been collected. Their numbers are not reused.
     pub(crate) removed: Vec<RemovedFlow>,
 }
 
 impl State {
-    /// The smallest number that no entry has, and none had that is not collected.
+    /// Returns the smallest number that no entry and no uncollected removed entry has.
     pub(crate) fn free_number(&self) -> u32 {
-        let held = self.entries.iter().map(|counted| &counted.entry);
-        let gone = self.removed.iter().map(|removed| &removed.entry);
-        let used: BTreeSet<u32> = held.chain(gone).map(|entry| entry.id.get()).collect();
+        let current_entries = self.entries.iter().map(|counted| &counted.entry);
+        let removed_entries = self.removed.iter().map(|removed| &removed.entry);
+        let used: BTreeSet<u32> = current_entries
+            .chain(removed_entries)
+            .map(|entry| entry.id.get())
+            .collect();
         let mut numbers = 0..;
         numbers
             .find(|number| !used.contains(number))
@@ -82,20 +85,20 @@ impl State {
             .sort_by_key(|counted| (counted.entry.table, counted.entry.id));
     }
 
-    /// Removes the entries that something holds of.
+    /// Removes the entries for which `is_meant` returns true.
     pub(crate) fn remove(
         &mut self,
         reason: RemovalReason,
         now: Duration,
         is_meant: impl Fn(&Counted) -> bool,
     ) {
-        let (gone, kept) = std::mem::take(&mut self.entries)
+        let (removed_entries, remaining) = std::mem::take(&mut self.entries)
             .into_iter()
             .partition(|counted| is_meant(counted));
-        self.entries = kept;
-        let gone: Vec<Counted> = gone;
+        self.entries = remaining;
+        let removed_entries: Vec<Counted> = removed_entries;
         self.removed
-            .extend(gone.into_iter().map(|counted| RemovedFlow {
+            .extend(removed_entries.into_iter().map(|counted| RemovedFlow {
                 duration: now.saturating_sub(counted.entry.added),
                 count: counted.count,
                 reason,

@@ -1,6 +1,6 @@
-//! Checksums of packets that are changed, from everything that they are of: a
-//! checksum changes by what the sum of all that it covers changes. So a wrong one stays
-//! as wrong as it was.
+//! Checksums of changed packets, computed from all covered bytes: a checksum changes by
+//! the difference of the covered bytes' sums. So a wrong checksum stays wrong by the same
+//! amount.
 
 use std::ops::Range;
 
@@ -9,29 +9,28 @@ use classyard_datapath::Field;
 use crate::fields::{ICMP, ICMPV6, SCTP, TCP, UDP};
 use crate::frame::{Network, Parsed};
 
-/// How a checksum is computed.
+/// The algorithm of a checksum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// The complement of the sum of words of 16 bits, with carries added again
-    /// (RFC 1071).
+    /// The complement of the sum of 16-bit words, with carries added again (RFC 1071).
     Words,
-    /// The same in UDP, where 0 says that there is no checksum.
+    /// Like `Words`, for UDP: 0 stands for a missing checksum.
     OptionalWords,
     /// CRC-32C (RFC 9260, Appendix A).
     Crc,
 }
 
-/// A checksum of a packet: where it is, and what it is of.
+/// A checksum of a packet: its position, and the bytes that it covers.
 #[derive(Clone, Debug)]
 pub(crate) struct Sum {
     kind: Kind,
     place: Range<usize>,
-    /// Only the last of these may have an odd length.
+    /// Covered bytes; only the last range may have an odd length.
     covers: Vec<Range<usize>>,
 }
 
-/// The checksum of an IPv4 header that begins somewhere, with options as far as they
-/// are there.
+/// Returns the checksum of the IPv4 header at `at`, including the options that are
+/// present.
 pub(crate) fn of_ipv4_header(bytes: &[u8], at: usize) -> Sum {
     let length = usize::from(bytes[at] % 16) * 4;
     let header = at..bytes.len().min(at + length.max(20));
@@ -42,7 +41,7 @@ pub(crate) fn of_ipv4_header(bytes: &[u8], at: usize) -> Sum {
     }
 }
 
-/// All checksums of a packet.
+/// Returns all checksums of a packet.
 pub(crate) fn of(bytes: &[u8], parsed: &Parsed) -> Vec<Sum> {
     let mut sums = Vec::new();
     if parsed.network == Network::Ipv4 {
@@ -53,8 +52,8 @@ pub(crate) fn of(bytes: &[u8], parsed: &Parsed) -> Vec<Sum> {
     };
     let addresses = match parsed.network {
         Network::Ipv4 => parsed.at + 12..parsed.at + 20,
-        // The checksum is of the last destination (RFC 8200 §8.1), which is in the
-        // routing header as long as that is not done.
+        // The checksum covers the final destination (RFC 8200 §8.1), which is in the
+        // routing header while segments are left.
         _ if parsed.is_routed => parsed.at + 8..parsed.at + 24,
         _ => parsed.at + 8..parsed.at + 40,
     };
@@ -65,7 +64,7 @@ pub(crate) fn of(bytes: &[u8], parsed: &Parsed) -> Vec<Sum> {
         UDP => (Kind::OptionalWords, 6, 2, vec![addresses, payload]),
         ICMPV6 => (Kind::Words, 2, 2, vec![addresses, payload]),
         ICMP => (Kind::Words, 2, 2, vec![payload]),
-        // It is of the whole packet, which is not there.
+        // It covers the whole packet, which is not available.
         SCTP if parsed.is_fragment || parsed.is_cut => return sums,
         SCTP => (Kind::Crc, 8, 4, vec![payload]),
         _ => return sums,
@@ -82,14 +81,14 @@ pub(crate) fn of(bytes: &[u8], parsed: &Parsed) -> Vec<Sum> {
 }
 
 impl Sum {
-    /// Whether some of these bytes are covered.
+    /// True if some of these bytes are covered.
     pub(crate) fn covers(&self, bytes: &Range<usize>) -> bool {
         self.covers
             .iter()
             .any(|range| range.start < bytes.end && bytes.start < range.end)
     }
 
-    /// What is covered, with 0 in place of the checksum.
+    /// Returns the covered bytes, with 0 in place of the checksum.
     fn covered(&self, bytes: &[u8]) -> Vec<u8> {
         let mut bytes = bytes.to_vec();
         bytes[self.place.clone()].fill(0);
@@ -97,47 +96,47 @@ impl Sum {
         ranges.flat_map(|range| bytes[range].to_vec()).collect()
     }
 
-    /// Gives the changed bytes a checksum that is as right or wrong as that of the old ones.
+    /// Adjusts the checksum of the changed bytes; a wrong checksum stays wrong.
     pub(crate) fn adjust(&self, old: &[u8], new: &mut [u8]) {
         let (before, after) = (self.covered(old), self.covered(new));
-        let place = self.place.clone();
+        let range = self.place.clone();
         match self.kind {
             Kind::Crc => {
                 let change = crc32c::crc32c(&before) ^ crc32c::crc32c(&after);
-                for (byte, change) in new[place].iter_mut().zip(change.to_le_bytes()) {
+                for (byte, change) in new[range].iter_mut().zip(change.to_le_bytes()) {
                     *byte ^= change;
                 }
             }
             Kind::Words | Kind::OptionalWords => {
                 let is_optional = self.kind == Kind::OptionalWords;
-                let stood = u64::from(new[place.start]) << 8 | u64::from(new[place.start + 1]);
-                if is_optional && stood == 0 {
+                let old_sum = u64::from(new[range.start]) << 8 | u64::from(new[range.start + 1]);
+                if is_optional && old_sum == 0 {
                     return;
                 }
-                let now = match changed(stood, words(&before), words(&after)) {
+                let new_sum = match changed(old_sum, words(&before), words(&after)) {
                     0 if is_optional => 0xffff,
-                    now => now,
+                    new_sum => new_sum,
                 };
-                let [.., high, low] = now.to_be_bytes();
-                new[place].copy_from_slice(&[high, low]);
+                let [.., high, low] = new_sum.to_be_bytes();
+                new[range].copy_from_slice(&[high, low]);
             }
         }
     }
 }
 
-/// The sum of words of 16 bits; the last one may lack its second byte.
+/// Returns the sum of 16-bit words; the last word may lack its second byte.
 fn words(bytes: &[u8]) -> u64 {
     let word = |pair: &[u8]| u64::from(pair[0]) << 8 | pair.get(1).map_or(0, |&low| low.into());
     bytes.chunks(2).map(word).sum()
 }
 
-/// The checksum in place of another one when a sum changes. Sums with carries added
-/// again are numbers modulo 65,535, of which 0 has two forms; RFC 1624 takes the one
+/// Returns the checksum after the sum of the covered words has changed. Sums with carries
+/// added again are numbers modulo 65,535, with two forms of 0; RFC 1624 uses the form
 /// whose complement is 0.
 fn changed(checksum: u64, before: u64, after: u64) -> u64 {
-    const MODULUS: u64 = 0xffff;
-    let sum = (0xffff - checksum) + after + (MODULUS - before % MODULUS);
-    match sum % MODULUS {
+    const SUM_MODULUS: u64 = 0xffff;
+    let sum = (0xffff - checksum) + after + (SUM_MODULUS - before % SUM_MODULUS);
+    match sum % SUM_MODULUS {
         0 => 0,
         sum => 0xffff - sum,
     }

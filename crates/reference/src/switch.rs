@@ -1,4 +1,4 @@
-//! The switch: bundles of messages, entries whose time is over, and the way of a packet
+//! The switch: bundles of messages, expired entries, and the processing of packets
 //! (OpenFlow 1.3.5 §5.1, §5.9 to §5.12).
 
 use std::collections::BTreeSet;
@@ -21,44 +21,44 @@ use crate::rewrite::InvalidTtl;
 use crate::state::{Counted, CountedGroup, CountedMeter, State, add};
 use crate::{flows, groups, meters};
 
-/// What comes out of the switch.
+/// An output of the switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A packet goes out.
+    /// A packet is sent.
     Sent {
-        /// By this port.
+        /// The output port.
         port: PortNo,
-        /// From this queue, if one was chosen.
+        /// The queue, if one was chosen.
         queue: Option<u32>,
         /// The packet.
         bytes: Vec<u8>,
     },
-    /// A packet goes to the controller.
+    /// A packet is sent to the controller.
     Controller {
-        /// Why.
+        /// The reason.
         reason: PacketInReason,
-        /// At most so many bytes of it.
+        /// The maximum number of bytes to send.
         max_len: u16,
-        /// From this table.
+        /// The table whose entry sent it.
         table: TableId,
-        /// By an entry with this cookie.
+        /// The cookie of the entry.
         cookie: u64,
         /// The packet.
         bytes: Vec<u8>,
     },
 }
 
-/// A switch that does what the text says, one thing after the other.
+/// A switch that implements the text literally, step by step.
 #[derive(Clone, Debug, Default)]
 pub struct Reference {
     state: State,
-    /// What the choices of select groups depend on.
+    /// The seed of select groups' choices.
     select_seed: u64,
 }
 
 impl Reference {
-    /// A switch without entries, groups, meters and ports, whose select groups choose by
-    /// a seed as the datapath's do.
+    /// Creates a switch without entries, groups, meters and ports. Its select groups
+    /// choose by a seed as the datapath's do.
     #[must_use]
     pub fn new(select_seed: u64) -> Reference {
         Reference {
@@ -67,28 +67,28 @@ impl Reference {
         }
     }
 
-    /// Carries a bundle of messages out: all of them, or none.
+    /// Applies a bundle of messages: all of them, or none.
     ///
     /// # Errors
-    /// The position of the first message that cannot be carried out, and why.
+    /// The position of the first message that cannot be applied, and the reason.
     pub fn apply(&mut self, messages: &[Message], now: Duration) -> Result<(), (usize, ErrorCode)> {
         let mut changed = self.state.clone();
         for (number, message) in messages.iter().enumerate() {
-            let made = match message {
+            let result = match message {
                 Message::Flow(message) => flows::apply(&mut changed, message, now),
                 Message::Group(message) => groups::apply(&mut changed, message, now),
                 Message::Meter(message) => meters::apply(&mut changed, message, now),
                 Message::Table(message) => flows::configure(&mut changed, message),
                 Message::Port(port, state) => set_port(&mut changed, *port, *state),
             };
-            made.map_err(|code| (number, code))?;
+            result.map_err(|code| (number, code))?;
         }
         self.state = changed;
         Ok(())
     }
 
-    /// Removes the entries whose time is over (§5.5); which, and why. A hard timeout
-    /// counts before an idle one.
+    /// Removes the expired entries (§5.5); returns them with the reasons. A hard timeout
+    /// has priority over an idle timeout.
     pub fn expire(&mut self, now: Duration) -> Vec<(FlowEntry, RemovalReason)> {
         let seconds = |seconds: u16| Duration::from_secs(seconds.into());
         let is_hard = |counted: &Counted| {
@@ -106,18 +106,19 @@ impl Reference {
         let state = &mut self.state;
         state.remove(RemovalReason::HardTimeout, now, is_hard);
         state.remove(RemovalReason::IdleTimeout, now, is_idle);
-        let gone = state.removed[before..].iter();
-        gone.map(|removed| (removed.entry.clone(), removed.reason))
+        let expired = state.removed[before..].iter();
+        expired
+            .map(|removed| (removed.entry.clone(), removed.reason))
             .collect()
     }
 
-    /// The entries that are gone. Their numbers are free afterwards.
+    /// Returns the removed entries. Their numbers are free afterwards.
     pub fn collect_removed(&mut self) -> Vec<RemovedFlow> {
         std::mem::take(&mut self.state.removed)
     }
 
-    /// Processes a packet; what comes out of it, in order. The packet is left as it was
-    /// at the end of its way.
+    /// Processes a packet and returns its outputs, in order. The packet keeps its state
+    /// at the end of processing.
     pub fn process(&mut self, packet: &mut Packet, now: Duration) -> Vec<Event> {
         let mut way = Way {
             in_port: in_port(packet),
@@ -136,19 +137,19 @@ impl Reference {
             .get(&way.in_port)
             .is_some_and(|port| port.no_receive);
         if !is_refused {
-            // A packet that is dropped has nothing more to do.
+            // A dropped packet needs no further processing.
             let _: Result<(), Dropped> = way.tables(packet);
         }
         way.events
     }
 
-    /// Carries out the actions of a packet from the controller, which has a port that it
-    /// is said to have come in by (§7.3.7); what comes out. Output to `table` has the
-    /// tables process it, as it is then.
+    /// Executes the actions of a packet from the controller, which specifies the packet's
+    /// input port (§7.3.7), and returns the outputs. Output to `table` sends the packet,
+    /// in its current state, through the tables.
     ///
     /// # Errors
-    /// What is wrong with the first action that cannot be carried out; groups that are
-    /// not there are looked for after that. Nothing is done then.
+    /// The error of the first action that is invalid; missing groups are checked after
+    /// that. Then nothing is executed.
     pub fn execute(
         &mut self,
         wanted: &[Action],
@@ -191,50 +192,50 @@ impl Reference {
                 cookie: u64::MAX,
                 reason: PacketInReason::Action,
             };
-            let made = way.list(&[*action], &mut packet);
+            let result = way.list(&[*action], &mut packet);
             events.extend(way.events);
             spent = way.spent;
-            if let Err(Dropped) = made {
+            if let Err(Dropped) = result {
                 break;
             }
         }
         Ok(events)
     }
 
-    /// The entries with what they have counted, by their tables, then by their numbers.
+    /// Returns the entries with their counters, sorted by table, then by number.
     #[must_use]
     pub fn entries(&self) -> &[Counted] {
         &self.state.entries
     }
 
-    /// The groups with what they have counted, by their numbers.
+    /// Returns the groups with their counters, by number.
     pub fn groups(&self) -> impl Iterator<Item = &CountedGroup> {
         self.state.groups.values()
     }
 
-    /// The meters with what they have counted, by their numbers.
+    /// Returns the meters with their counters, by number.
     pub fn meters(&self) -> impl Iterator<Item = (MeterId, &CountedMeter)> {
         self.state.meters.iter().map(|(&id, meter)| (id, meter))
     }
 
-    /// The ports, by their numbers.
+    /// Returns the ports, by number.
     pub fn ports(&self) -> impl Iterator<Item = (PortNo, PortState)> {
         self.state.ports.iter().map(|(&port, &state)| (port, state))
     }
 
-    /// How a table is configured, if it was.
+    /// Returns the configuration of a table, if it was set.
     #[must_use]
     pub fn config(&self, table: TableId) -> Option<TableConfig> {
         self.state.tables.get(&table).copied()
     }
 
-    /// Packets that were dropped at a limit.
+    /// Returns the numbers of packets dropped at a limit.
     #[must_use]
     pub fn limit_counts(&self) -> LimitCounts {
         self.state.limits
     }
 
-    /// What came to a table.
+    /// Returns the counters of a table.
     #[must_use]
     pub fn table_count(&self, table: TableId) -> TableCount {
         let count = self.state.table_counts.get(&table);
@@ -258,19 +259,19 @@ fn in_port(packet: &Packet) -> PortNo {
     PortNo(u32::try_from(port).expect("thirty-two bits"))
 }
 
-/// The packet's way ends.
+/// The processing of the packet ends.
 struct Dropped;
 
-/// What a packet and its copies have taken so far.
+/// Actions and copies that a packet has used so far.
 #[derive(Clone, Copy, Default)]
 struct Spent {
     actions: u64,
     copies: u64,
-    /// A limit was reached: nothing more is done for it.
+    /// True after a limit was reached: nothing more is done for the packet.
     is_over: bool,
 }
 
-/// The way of one packet: where it is, and what came out so far.
+/// The processing of one packet: its current table, and its outputs so far.
 struct Way<'s> {
     state: &'s mut State,
     select_seed: u64,
@@ -292,8 +293,8 @@ impl Way<'_> {
             // The highest priority, then the lowest number.
             let table = self.table;
             let entries = self.state.entries.iter_mut();
-            let here = entries.filter(|counted| counted.entry.table == table);
-            let matching = here.filter(|counted| matches(counted.entry.flow.values(), packet));
+            let in_table = entries.filter(|counted| counted.entry.table == table);
+            let matching = in_table.filter(|counted| matches(counted.entry.flow.values(), packet));
             let best = matching
                 .min_by_key(|counted| (u16::MAX - counted.entry.priority, counted.entry.id));
             let Some(winner) = best else {
@@ -349,7 +350,7 @@ impl Way<'_> {
         }
     }
 
-    /// An action, or a bucket, which counts as one.
+    /// Counts an action, or a bucket, which counts as an action.
     fn take_action(&mut self) -> Result<(), Dropped> {
         if self.spent.actions == MAX_ACTIONS {
             if !self.spent.is_over {
@@ -362,7 +363,7 @@ impl Way<'_> {
         Ok(())
     }
 
-    /// A packet comes out.
+    /// Records an output.
     fn come_out(&mut self, event: Event) -> Result<(), Dropped> {
         if self.spent.copies == MAX_COPIES {
             if !self.spent.is_over {
@@ -376,11 +377,11 @@ impl Way<'_> {
         Ok(())
     }
 
-    /// Carries actions out, in order.
+    /// Executes actions, in order.
     fn list(&mut self, actions: &[Action], packet: &mut Packet) -> Result<(), Dropped> {
         for action in actions {
             self.take_action()?;
-            let made = match *action {
+            let result = match *action {
                 Action::Output { port, max_len } => {
                     self.output(port, max_len, packet)?;
                     Ok(())
@@ -395,7 +396,7 @@ impl Way<'_> {
                 }
                 _ => change(action, packet),
             };
-            if let Err(InvalidTtl) = made {
+            if let Err(InvalidTtl) = result {
                 self.controller(PacketInReason::InvalidTtl, u16::MAX, packet)?;
                 return Err(Dropped);
             }
@@ -418,7 +419,7 @@ impl Way<'_> {
         })
     }
 
-    /// §4.5, §5.12. Standard ports are all that have a number, and `local`.
+    /// §4.5, §5.12. Standard ports are all ports with a number, and `local`.
     fn output(&mut self, wanted: PortNo, max_len: u16, packet: &Packet) -> Result<(), Dropped> {
         if wanted == PortNo::CONTROLLER {
             return self.controller(self.reason, max_len, packet);
@@ -442,30 +443,31 @@ impl Way<'_> {
         Ok(())
     }
 
-    /// §5.6: buckets process copies of the packet. Groups within groups are no more than
-    /// the limit of chains.
+    /// §5.6: buckets process copies of the packet. The limit of chains also limits the
+    /// recursion.
     fn group(&mut self, id: GroupId, packet: &Packet) -> Result<(), Dropped> {
         let counted = self.state.groups.get_mut(&id).expect("it is there");
         add(&mut counted.count.all, packet.bytes.len());
         let group = Arc::clone(&counted.group);
-        let all = 0..group.buckets.len();
+        let bucket_numbers = 0..group.buckets.len();
         let live_groups = match group.kind {
             GroupType::All | GroupType::Indirect => BTreeSet::new(),
             GroupType::FastFailover | GroupType::Select => groups::live_groups(self.state),
         };
-        let live = all
+        let live = bucket_numbers
             .clone()
             .filter(|&number| groups::is_live(self.state, &live_groups, &group.buckets[number]));
         let chosen: Vec<usize> = match group.kind {
-            GroupType::All | GroupType::Indirect => all.collect(),
+            GroupType::All | GroupType::Indirect => bucket_numbers.collect(),
             GroupType::FastFailover => live.take(1).collect(),
             GroupType::Select => {
-                // Each of them as often as it weighs.
+                // Each live bucket as often as its weight.
                 let shares: Vec<usize> = live
                     .flat_map(|number| vec![number; group.buckets[number].weight.into()])
                     .collect();
-                let at = flow_hash(packet, self.select_seed).checked_rem(shares.len() as u64);
-                at.map(|at| shares[usize::try_from(at).expect("below their number")])
+                let index = flow_hash(packet, self.select_seed).checked_rem(shares.len() as u64);
+                index
+                    .map(|index| shares[usize::try_from(index).expect("below their number")])
                     .into_iter()
                     .collect()
             }
@@ -476,11 +478,10 @@ impl Way<'_> {
             add(&mut counted.count.buckets[number], packet.bytes.len());
             let mut set = Vec::new();
             actions::write(&mut set, &group.buckets[number].actions);
-            // A copy that is dropped is not the packet, unless there is nothing more for
-            // either.
-            let made = self.list(&actions::carried_out(&set), &mut packet.clone());
+            // A dropped copy does not end the packet, unless a limit ends both.
+            let result = self.list(&actions::carried_out(&set), &mut packet.clone());
             if self.spent.is_over {
-                return made;
+                return result;
             }
         }
         Ok(())
@@ -506,8 +507,8 @@ fn change(action: &Action, packet: &mut Packet) -> Result<(), InvalidTtl> {
 }
 
 /// OpenFlow leaves open how a select group chooses. This is the datapath's hash of a
-/// packet's flow, over the fields that are read here: sums and products of 128 bits, of
-/// which both halves are kept, with numbers that SplitMix64 makes of a seed.
+/// packet's flow, over the fields that are listed here: sums and 128-bit products whose
+/// halves are combined, with numbers that SplitMix64 derives from a seed.
 fn flow_hash(packet: &Packet, seed: u64) -> u64 {
     let first = |fields: &[Field]| {
         fields

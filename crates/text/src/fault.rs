@@ -2,9 +2,9 @@
 
 use crate::Problem;
 
-/// A problem with a part of a line, before the line's number is known.
+/// A problem with a part of a line, without a line number.
 ///
-/// The part is a slice of the line, from which column and length follow.
+/// The part is a slice of the line; it gives column and length.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault<'t> {
     part: &'t str,
@@ -14,7 +14,7 @@ pub struct Fault<'t> {
 }
 
 impl<'t> Fault<'t> {
-    /// A part that is not what it should be.
+    /// Returns a fault for a wrong part of a line.
     #[must_use]
     pub fn new(part: &'t str, found: impl Into<String>, expected: impl Into<String>) -> Fault<'t> {
         Fault {
@@ -25,15 +25,15 @@ impl<'t> Fault<'t> {
         }
     }
 
-    /// Something is missing at the end of a line.
+    /// Returns a fault for something missing at the end of a line.
     #[must_use]
     pub fn missing(line: &'t str, expected: impl Into<String>) -> Fault<'t> {
-        let end = line.trim_end().len();
-        Fault::new(&line[end..end], "the line ends here", expected)
+        let line_end = line.trim_end().len();
+        Fault::new(&line[line_end..line_end], "the line ends here", expected)
     }
 
-    /// Something that this program does not support. Such problems are counted by
-    /// `found`, which names the kind of thing and not the value.
+    /// Returns a fault for something that this program does not support. Such problems are
+    /// counted by `found`, which must name the feature, not a value.
     #[must_use]
     pub fn unsupported(
         part: &'t str,
@@ -61,13 +61,14 @@ impl<'t> Fault<'t> {
         &self.found
     }
 
-    /// The kind of thing that is not supported; `None` for a mistake.
+    /// The unsupported feature; `None` for a mistake.
     #[must_use]
     pub fn reason(&self) -> Option<&str> {
         self.reason.as_deref()
     }
 
-    /// The problem, in a line of which the part is a slice. `number` counts from 1.
+    /// Returns the problem with its position. The part must be a slice of `line`, and
+    /// `number` counts from 1.
     #[must_use]
     pub fn at(self, number: usize, line: &str) -> Problem {
         let problem = Problem::at(number, line, self.part, self.found, self.expected);

@@ -8,9 +8,9 @@
 //! | [`ofctl`] | flows, groups and meters as `ovs-ofctl` prints and takes them |
 //! | [`overlap`] | pairs of flows of equal priority that one packet may match |
 //!
-//! Rule files (`classyard-workload`) and pipelines (`classyard-datapath`) are read with
-//! it, so both take the same flows and say the same about the others. Nothing here opens
-//! a file, and no input makes it panic.
+//! The readers of rule files (`classyard-workload`) and of pipelines
+//! (`classyard-datapath`) use this crate, so both accept the same flows and report the
+//! same errors. Nothing here opens a file. No input makes it panic.
 
 #![forbid(unsafe_code)]
 

@@ -1,7 +1,6 @@
-//! The lines of a text, and parts of them in messages.
+//! The lines of a text, and quoted text and counts for messages.
 
-/// The lines of a text, numbered from 1, without their ends and without the byte order
-/// mark.
+/// Returns the lines of a text, numbered from 1, without line ends and byte order mark.
 pub fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> + Clone {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     text.split('\n')
@@ -10,17 +9,17 @@ pub fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> + Clone {
         .map(|(line, number)| (number, line))
 }
 
-/// True if a line has nothing but white space.
+/// True if a line is empty or has only white space.
 #[must_use]
 pub fn is_blank(line: &str) -> bool {
     line.bytes().all(|b| b.is_ascii_whitespace())
 }
 
-/// The most characters of a user's text that a message repeats.
+/// The maximum number of characters of a file that a message quotes.
 const REPEATED_CHARACTERS: usize = 60;
 
-/// A piece of a file as messages show it: in backticks, control characters escaped, and
-/// cut when it is long.
+/// Returns a piece of a file as messages show it: in backticks, with control characters
+/// escaped, and cut after 60 characters.
 #[must_use]
 pub fn quoted(text: &str) -> String {
     let mut shown = String::from("`");
@@ -39,14 +38,14 @@ pub fn quoted(text: &str) -> String {
     shown
 }
 
-/// `1 rule`, `2 rules`.
+/// Returns a count with its noun: `1 rule`, `2 rules`.
 #[must_use]
 pub fn counted(count: usize, noun: &str) -> String {
     let ending = if count == 1 { "" } else { "s" };
     format!("{count} {noun}{ending}")
 }
 
-/// `3 rules match`, `1 rule matches`: a count, a noun and a verb that agree.
+/// Returns a count with its noun and verb: `1 rule matches`, `3 rules match`.
 #[must_use]
 pub fn counted_verb(count: usize, noun: &str, one: &str, many: &str) -> String {
     let verb = if count == 1 { one } else { many };
@@ -59,8 +58,8 @@ mod tests {
 
     #[test]
     fn lines_end_in_any_way_and_start_after_the_mark() {
-        let found: Vec<_> = lines("\u{feff}a\r\nb\n\nc").collect();
-        assert_eq!(found, [(1, "a"), (2, "b"), (3, ""), (4, "c")]);
+        let numbered: Vec<_> = lines("\u{feff}a\r\nb\n\nc").collect();
+        assert_eq!(numbered, [(1, "a"), (2, "b"), (3, ""), (4, "c")]);
     }
 
     #[test]

@@ -1,33 +1,34 @@
-//! Pairs of flows of equal priority that one packet may match. OpenFlow leaves open which
-//! of two such flows wins.
+//! Pairs of flows of equal priority that the same packet may match. OpenFlow does not
+//! define which of two such flows wins.
 //!
 //! # Idea
 //! Flows with the same masks on the same fields overlap only if they are equal. So flows
-//! are sorted by their masks, and two sets of flows are compared by a hash of the values
-//! under the masks that both sets have: work for the number of flows, not of pairs.
+//! are grouped into sets by their masks. Two sets are compared by a hash of the values
+//! under the mask bits that both sets have. The work grows with the number of flows, not
+//! with the number of pairs.
 //!
 //! # Cost
-//! For `n` flows of `m` different masks, at most `n * m` values are hashed. It ends after
-//! [`MAX_COMPARED`] values, and the result says so.
+//! For `n` flows with `m` different masks, at most `n * m` values are hashed. The search
+//! stops after [`MAX_COMPARED`] values; the result is then marked as incomplete.
 
 use std::collections::{BTreeMap, HashMap};
 
 use crate::line::counted_verb;
 
-/// The most flows that are hashed in comparisons: about one second.
+/// The maximum number of flows that are hashed in comparisons. This takes about one second.
 pub const MAX_COMPARED: usize = 1 << 22;
 
-/// Examples that are kept.
+/// The maximum number of example pairs that are kept.
 const MAX_EXAMPLES: usize = 3;
 
-/// A condition of a flow: the bits of a field under a mask.
+/// A condition of a flow: a field's value under a mask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Condition {
     /// The field's number.
     pub field: usize,
     /// The value; bits outside of the mask are 0.
     pub value: u128,
-    /// The bits that count.
+    /// The bits that must match.
     pub mask: u128,
 }
 
@@ -40,13 +41,13 @@ pub struct Overlaps<T> {
 }
 
 impl<T: Copy> Overlaps<T> {
-    /// The number of pairs that were found.
+    /// The number of overlapping pairs found.
     #[must_use]
     pub fn pairs(&self) -> usize {
         self.pairs
     }
 
-    /// The first of them.
+    /// The first pairs found, at most 3.
     #[must_use]
     pub fn examples(&self) -> &[(T, T)] {
         &self.examples
@@ -58,15 +59,16 @@ impl<T: Copy> Overlaps<T> {
         self.is_complete
     }
 
-    /// A sentence about the pairs, if there are any. `line` is the line of a flow.
+    /// Returns a sentence about the pairs, or `None` if there are none. `line` returns the
+    /// line number of a flow.
     #[must_use]
     pub fn note(&self, line: impl Fn(T) -> usize) -> Option<String> {
         if self.pairs == 0 {
             return None;
         }
-        let shown = self.examples.iter().map(|&(one, other)| {
-            let (one, other) = (line(one), line(other));
-            format!("{} and {}", one.min(other), one.max(other))
+        let shown = self.examples.iter().map(|&(first, second)| {
+            let (first, second) = (line(first), line(second));
+            format!("{} and {}", first.min(second), first.max(second))
         });
         let pairs = counted_verb(
             self.pairs,
@@ -83,11 +85,12 @@ impl<T: Copy> Overlaps<T> {
     }
 }
 
-/// The masks of a flow: fields with the bits that count.
+/// The masks of a flow: pairs of a field and the bits that must match.
 type Masks = Vec<(usize, u128)>;
 
-/// Finds pairs of overlapping flows of the same class, such as a table and a priority.
-/// `conditions` adds those of a flow, in the order of their fields, each once.
+/// Finds pairs of overlapping flows within each class. A class is, for example, a table and
+/// a priority. `conditions` appends the conditions of a flow to the vector, in ascending
+/// order of fields, each field once.
 pub fn find<T: Copy>(
     flows: impl Iterator<Item = (u64, T)>,
     conditions: impl Fn(T, &mut Vec<Condition>),
@@ -97,7 +100,7 @@ pub fn find<T: Copy>(
     for (class, flow) in flows {
         read.clear();
         conditions(flow, &mut read);
-        let masks: Masks = read.iter().map(|one| (one.field, one.mask)).collect();
+        let masks: Masks = read.iter().map(|c| (c.field, c.mask)).collect();
         classes
             .entry(class)
             .or_default()
@@ -112,36 +115,36 @@ pub fn find<T: Copy>(
     };
     let mut compared = 0_usize;
     for sets in classes.values().map(Vec::from_iter) {
-        for (at, (masks, flows)) in sets.iter().enumerate() {
-            for (other_masks, others) in &sets[..at] {
-                compared += flows.len() + others.len();
+        for (index, (masks, flows)) in sets.iter().enumerate() {
+            for (earlier_masks, earlier_flows) in &sets[..index] {
+                compared += flows.len() + earlier_flows.len();
                 if compared > MAX_COMPARED {
                     overlaps.is_complete = false;
                     return overlaps;
                 }
-                let common = common(masks, other_masks);
-                compare(&common, others, flows, &conditions, &mut overlaps);
+                let common = common(masks, earlier_masks);
+                compare(&common, earlier_flows, flows, &conditions, &mut overlaps);
             }
         }
     }
     overlaps
 }
 
-/// The bits that both of two masks have.
-fn common(one: &Masks, other: &Masks) -> Masks {
-    let of = |field| other.iter().find(|(other, _)| *other == field);
-    let both = one.iter().filter_map(|&(field, mask)| {
-        let (_, other) = of(field)?;
-        Some((field, mask & other))
+/// Returns the mask bits that two sets have in common.
+fn common(a: &Masks, b: &Masks) -> Masks {
+    let mask_in_b = |field| b.iter().find(|(b_field, _)| *b_field == field);
+    let intersections = a.iter().filter_map(|&(field, mask)| {
+        let (_, b_mask) = mask_in_b(field)?;
+        Some((field, mask & b_mask))
     });
-    both.filter(|(_, mask)| *mask != 0).collect()
+    intersections.filter(|(_, mask)| *mask != 0).collect()
 }
 
-/// Counts the pairs of two sets that agree under common masks.
+/// Counts the pairs, one flow from each set, that have equal values under the common masks.
 fn compare<T: Copy>(
     common: &Masks,
-    ones: &[T],
-    others: &[T],
+    a: &[T],
+    b: &[T],
     conditions: &impl Fn(T, &mut Vec<Condition>),
     overlaps: &mut Overlaps<T>,
 ) {
@@ -155,17 +158,13 @@ fn compare<T: Copy>(
         });
         masked.collect()
     };
-    // By the smaller set, so that large sets are not held twice.
-    let (few, many) = if ones.len() <= others.len() {
-        (ones, others)
-    } else {
-        (others, ones)
-    };
-    let mut index: HashMap<Vec<u128>, (usize, T)> = HashMap::with_capacity(few.len());
-    for &flow in few {
+    // Hashing the smaller set avoids a copy of the larger set in memory.
+    let (smaller, larger) = if a.len() <= b.len() { (a, b) } else { (b, a) };
+    let mut index: HashMap<Vec<u128>, (usize, T)> = HashMap::with_capacity(smaller.len());
+    for &flow in smaller {
         index.entry(values(flow)).or_insert((0, flow)).0 += 1;
     }
-    for &flow in many {
+    for &flow in larger {
         if let Some(&(count, first)) = index.get(&values(flow)) {
             overlaps.pairs += count;
             if overlaps.examples.len() < MAX_EXAMPLES {
@@ -213,7 +212,8 @@ mod tests {
     }
 
     proptest! {
-        /// As many pairs as a comparison of all pairs finds that are not equal.
+        /// The number of pairs equals the result of comparing all pairs, without pairs of
+        /// equal flows.
         #[test]
         fn pairs_are_those_of_a_comparison_of_all(flows in flows()) {
             let mut pairs = 0;
@@ -222,12 +222,12 @@ mod tests {
                     pairs += usize::from(one.1 != other.1 && overlapping(one, other));
                 }
             }
-            let found = find(flows.iter().map(|flow| (flow.0, flow)), |flow, out| {
+            let overlaps = find(flows.iter().map(|flow| (flow.0, flow)), |flow, out| {
                 out.extend_from_slice(&flow.1);
             });
-            prop_assert_eq!(found.pairs(), pairs);
-            prop_assert!(found.is_complete());
-            for (one, other) in found.examples() {
+            prop_assert_eq!(overlaps.pairs(), pairs);
+            prop_assert!(overlaps.is_complete());
+            for (one, other) in overlaps.examples() {
                 prop_assert!(overlapping(one, other));
             }
         }
@@ -235,15 +235,15 @@ mod tests {
 
     #[test]
     fn work_is_bounded() {
-        // A thousand masks, and more than a thousand flows of each.
+        // 1,000 masks, and more than 1,000 flows with each mask.
         let flows = (0..1_200_000_u32).map(|number| (0, number));
-        let found = find(flows, |number, out| {
+        let overlaps = find(flows, |number, out| {
             out.push(Condition {
                 field: 0,
                 value: u128::from(number / 1000) << 64,
                 mask: (u128::from(u64::MAX) << 64) | u128::from(number % 1000),
             });
         });
-        assert!(!found.is_complete());
+        assert!(!overlaps.is_complete());
     }
 }

@@ -1,4 +1,4 @@
-//! Problems of a file: the first of them, and their number by reason.
+//! Problems of a file: the first problems, and the number of problems by reason.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,46 +6,46 @@ use std::fmt;
 use crate::Fault;
 use crate::ofctl::Statement;
 
-/// The most problems that are kept to be shown; the rest are counted.
+/// The maximum number of problems kept for display. Further problems are only counted.
 pub const SHOWN: usize = 20;
 
-/// The most characters of a source line that a problem carries along.
+/// The maximum number of characters of a source line that a problem keeps.
 const EXCERPT_CHARACTERS: usize = 200;
 
-/// The most reasons that are counted apart.
+/// The maximum number of reasons that are counted separately.
 const MAX_REASONS: usize = 64;
 
-/// The reason of a problem that is a mistake in its line.
+/// The reason of a problem that is a mistake in the file.
 const MISTAKE: &str = "mistakes";
 
-/// The reason of problems of more reasons than are counted apart.
+/// The reason under which problems are counted after [`MAX_REASONS`] different reasons.
 const OTHER_REASONS: &str = "other reasons";
 
-/// One thing that is wrong in a file.
+/// A problem in a file, with its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     /// The line, counted from 1.
     pub line: usize,
     /// The column of the first offending character, counted from 1.
     pub column: usize,
-    /// The number of offending characters; 0 where something is missing.
+    /// The number of offending characters; 0 if something is missing.
     pub length: usize,
-    /// The line itself, cut at a reasonable length.
+    /// The text of the line, cut after 200 characters.
     pub excerpt: String,
-    /// What is there, or what is wrong with it.
+    /// The text found, or a description of the problem.
     pub found: String,
-    /// What should be there, or what to do.
+    /// The expected text, or a remedy.
     pub expected: String,
-    /// The kind of thing that is not supported; `None` for a mistake.
+    /// The unsupported feature; `None` for a mistake.
     pub reason: Option<String>,
 }
 
 impl Problem {
-    /// A problem with a part of a line.
+    /// Returns a problem with a part of a line.
     ///
-    /// `line` counts from 1, `text` is the whole line and `part` a slice of it,
-    /// from which column and length follow. (A `part` that is no slice of
-    /// `text` is taken to stand at its end.)
+    /// `line` counts from 1, `text` is the whole line, and `part` is a slice of `text`
+    /// that gives column and length. If `part` is not a slice of `text`, the column is
+    /// after the end of `text`.
     #[must_use]
     pub fn at(line: usize, text: &str, part: &str, found: String, expected: String) -> Problem {
         let offset = (part.as_ptr() as usize).wrapping_sub(text.as_ptr() as usize);
@@ -86,7 +86,7 @@ pub struct Problems {
 }
 
 impl Problems {
-    /// None yet, in a file of that name.
+    /// Returns an empty list for the file named `source`.
     #[must_use]
     pub fn new(source: &str) -> Problems {
         Problems {
@@ -103,13 +103,13 @@ impl Problems {
         self.push_with(problem.reason.clone(), || problem);
     }
 
-    /// Adds a fault of a line. Its problem is made only if it is shown.
+    /// Adds a fault of a line. Builds the problem only if it will be shown.
     pub fn push_fault(&mut self, fault: Fault<'_>, number: usize, line: &str) {
         let reason = fault.reason().map(str::to_owned);
         self.push_with(reason, || fault.at(number, line));
     }
 
-    /// Adds a fault of a statement, which may have several lines.
+    /// Adds a fault of a statement. A statement may have several lines.
     pub fn push_fault_of(&mut self, statement: &Statement<'_>, fault: Fault<'_>) {
         let (number, line) = statement.line_of(fault.part());
         self.push_fault(fault, number, line);
@@ -145,14 +145,15 @@ impl Problems {
         self.total
     }
 
-    /// True if there is none.
+    /// True if the file has no problems.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.total == 0
     }
 
-    /// The number of problems of each reason, the most frequent first: what is not
-    /// supported, such as `` unsupported action `ct` ``, or `mistakes`.
+    /// Returns each reason with its number of problems, the most frequent reason first.
+    /// A reason is an unsupported feature, such as `` unsupported action `ct` ``, or
+    /// `mistakes`.
     #[must_use]
     pub fn by_reason(&self) -> Vec<(&str, usize)> {
         let reasons = self.by_reason.iter();
@@ -163,16 +164,16 @@ impl Problems {
         reasons
     }
 
-    /// Records how many lines of the file are good, where they can be loaded
-    /// without the bad ones.
+    /// Records the number of good lines of the file, if they can be loaded without the
+    /// bad lines.
     #[must_use]
     pub fn beside(mut self, good: usize) -> Problems {
         self.good = good;
         self
     }
 
-    /// True if skipping the bad lines would load something: the reader can
-    /// leave bad lines out, and some lines are good.
+    /// True if skipping the bad lines would load something: the reader can skip bad
+    /// lines, and some lines are good.
     #[must_use]
     pub fn can_be_skipped(&self) -> bool {
         self.good > 0
@@ -184,8 +185,8 @@ impl std::error::Error for Problem {}
 impl std::error::Error for Problems {}
 
 impl fmt::Display for Problems {
-    /// One `file:line:column: found; expected …` for each problem shown, then
-    /// how many more there are.
+    /// Writes a line `file:line:column: found; expected …` for each problem shown, then
+    /// the number of further problems.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, problem) in self.shown.iter().enumerate() {
             let separator = if index == 0 { "" } else { "\n" };
@@ -236,8 +237,8 @@ mod tests {
     fn reasons_are_counted_and_are_not_without_end() {
         let mut problems = Problems::new("f");
         for number in 0..200 {
-            let found = format!("unsupported action `a{number}`");
-            problems.push_fault(Fault::unsupported("x", found, "y"), 1, "x");
+            let message = format!("unsupported action `a{number}`");
+            problems.push_fault(Fault::unsupported("x", message, "y"), 1, "x");
             problems.push_fault(Fault::unsupported("x", "unsupported `b`", "y"), 1, "x");
         }
         let reasons = problems.by_reason();

@@ -1,10 +1,9 @@
-//! What is wrong with an input file, said so that a person can mend it.
+//! Problems of input files, described so that a person can correct them.
 //!
-//! Every reader of this crate works the same way: it reads on after a bad line
-//! to list up to [`SHOWN`] problems, each with line, column, what was found and
-//! what was expected; and it loads nothing unless it is told to keep the good
-//! lines ([`ReadOptions::skip_bad`]), in which case it says how many it left
-//! out and why.
+//! Every reader of this crate works the same way. It continues after a bad line to list
+//! up to [`SHOWN`] problems, each with line, column, the text at fault and the expected
+//! text. It loads nothing if there are problems, unless [`ReadOptions::skip_bad`] keeps
+//! the good lines. In that case it reports how many lines it skipped and why.
 
 use std::fmt;
 use std::io;
@@ -15,25 +14,26 @@ use crate::limits::{self, FileLimit};
 
 pub use classyard_text::{Problem, Problems, SHOWN};
 
-/// How to read.
+/// Options for reading a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ReadOptions {
     /// Load the good lines and report the bad ones, instead of loading nothing.
     pub skip_bad: bool,
-    /// The most rules, or headers, to load; one more is an error.
+    /// The maximum number of rules or headers to load; one more is an error.
     pub limit: usize,
-    /// The most bytes of a file, counted after unpacking; one more is an error.
-    /// Readers that take a text have it in memory already and do not check this.
+    /// The maximum number of bytes of a file, counted after unpacking; one more is an
+    /// error. Readers that take a text have it in memory already and do not check this
+    /// limit.
     pub max_bytes: u64,
-    /// Load only Open vSwitch's flows of this table. Without it, all
-    /// flows of a file must stand in one table. With another format it is an
-    /// error.
+    /// Load only the Open vSwitch flows of this table. If `None`, all flows of a file
+    /// must be in one table. With any format other than Open vSwitch flows, a table is
+    /// an error.
     pub table: Option<u8>,
 }
 
 impl ReadOptions {
-    /// Everything or nothing, within the default [`limits`].
+    /// All lines must be good; the [`limits`] are the defaults.
     pub const DEFAULT: ReadOptions = ReadOptions {
         skip_bad: false,
         limit: limits::MAX_ENTRIES,
@@ -69,11 +69,11 @@ impl ReadOptions {
         self
     }
 
-    /// Ends reading: the value with the problems that were skipped, or, unless
-    /// bad lines may be skipped, the problems as an error.
+    /// Ends reading. Returns the value with the skipped problems, or the problems as an
+    /// error if bad lines must not be skipped.
     ///
     /// # Errors
-    /// [`ReadError::Bad`] when there are problems and bad lines may not be skipped.
+    /// [`ReadError::Bad`] if there are problems and bad lines must not be skipped.
     pub fn finish<T>(&self, problems: Problems, value: T) -> Result<Loaded<T>, ReadError> {
         if problems.is_empty() || self.skip_bad {
             Ok(Loaded {
@@ -95,22 +95,22 @@ impl Default for ReadOptions {
     }
 }
 
-/// What was read, and what was left out.
+/// A value that was read, with reports on skipped content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loaded<T> {
-    /// What was read.
+    /// The value.
     pub value: T,
-    /// The bad lines that were skipped; empty unless skipping was asked for.
+    /// The bad lines that were skipped; empty without [`ReadOptions::skip_bad`].
     pub skipped: Problems,
-    /// What was read but lost some of its meaning, one sentence each: columns
-    /// or attributes that the rules here have no place for.
+    /// One sentence for each kind of content that was read with loss: columns or
+    /// attributes that rules of this crate cannot hold.
     pub notes: Vec<String>,
-    /// Rules that differ from an earlier one only in what was left out, such as the TCP
-    /// flags of ClassBench's files, and so are duplicates here.
+    /// The number of rules that became duplicates of an earlier rule because they
+    /// differ only in dropped content, such as the TCP flags of ClassBench files.
     pub merged_rules: usize,
 }
 
-/// `1 rule`, `2 rules`, of a noun in the plural.
+/// Formats a count with its noun, which is given in the plural: `1 rule`, `2 rules`.
 fn counted(count: &dyn fmt::Display, nouns: &str) -> String {
     let count = count.to_string();
     match nouns.strip_suffix('s') {
@@ -119,7 +119,7 @@ fn counted(count: &dyn fmt::Display, nouns: &str) -> String {
     }
 }
 
-/// A file cannot be read.
+/// A reason why a file cannot be read.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ReadError {
@@ -128,23 +128,23 @@ pub enum ReadError {
     Io {
         /// The file.
         file: String,
-        /// What the system said.
+        /// The error of the operating system.
         error: io::Error,
     },
     /// The file has bad lines. Nothing was loaded.
     #[error("{0}")]
     Bad(Problems),
-    /// The file as a whole is not what it should be.
+    /// The file as a whole has the wrong format.
     #[error("{file}: {found}; expected {expected}")]
     Format {
         /// The file.
         file: String,
-        /// What it is.
+        /// A description of the file.
         found: String,
-        /// What it should be, or what to do.
+        /// The expected format, or advice.
         expected: String,
     },
-    /// More rules or headers than the caller allows. Nothing was loaded.
+    /// There are more rules or headers than the caller allows. Nothing was loaded.
     #[error(
         "{file}:{line}: more than {}; raise the limit or split the file",
         counted(.limit, .what)
@@ -152,15 +152,15 @@ pub enum ReadError {
     Limit {
         /// The file.
         file: String,
-        /// The line of the first one too many.
+        /// The line of the first entry above the limit.
         line: usize,
         /// The limit.
         limit: usize,
-        /// Rules, headers, packets or interfaces.
+        /// The noun: rules, headers, packets or interfaces.
         what: &'static str,
     },
-    /// The flows stand in more than one table, and none was asked for: the best
-    /// flow of all tables is not what a switch would find. Nothing was loaded.
+    /// The flows are in several tables, and the caller selected none. The best flow of
+    /// all tables together is not what a switch would select. Nothing was loaded.
     #[error(
         "{file}:{line}: a second table: {}; read one of them, as jumps between tables are not followed",
         list_tables(.tables)
@@ -170,31 +170,31 @@ pub enum ReadError {
         file: String,
         /// The first line of the second table.
         line: usize,
-        /// The tables' numbers, and how many flows each has.
+        /// Each table's number and its number of flows.
         tables: Vec<(u8, usize)>,
     },
-    /// No flow stands in the table that was asked for.
+    /// No flow is in the table that the caller selected.
     #[error("{file}: no flow is in table {table}; {}", list_tables(.tables))]
     NoSuchTable {
         /// The file.
         file: String,
-        /// What was asked for.
+        /// The selected table.
         table: u8,
-        /// The tables that there are, and how many flows each has.
+        /// Each table of the file and its number of flows.
         tables: Vec<(u8, usize)>,
     },
-    /// A table was named, but the rules of this format have none.
+    /// The caller selected a table, but rules of this format have no tables.
     #[error("{file}: table {table} was asked for, but rules of the format {format} have no tables")]
     NoTables {
         /// The file.
         file: String,
-        /// What was asked for.
+        /// The selected table.
         table: u8,
         /// The format of the rules.
         format: &'static str,
     },
-    /// More bytes than the caller allows, counted after unpacking. Nothing was
-    /// loaded.
+    /// The file has more bytes than the caller allows, counted after unpacking. Nothing
+    /// was loaded.
     #[error("{file}: more than {} bytes, counted after unpacking; no more are read of {}", limit.bytes, limit.what)]
     TooLong {
         /// The file.
@@ -204,7 +204,7 @@ pub enum ReadError {
     },
 }
 
-/// `table 0 has 12 flows, table 5 has 1 flow`
+/// Returns a list such as `table 0 has 12 flows, table 5 has 1 flow`.
 pub(crate) fn list_tables(tables: &[(u8, usize)]) -> String {
     if tables.is_empty() {
         return "there are no flows".to_owned();

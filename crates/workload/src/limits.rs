@@ -1,9 +1,9 @@
-//! How much of an input file is read before it is refused.
+//! Limits on how much of an input file is read.
 //!
-//! A file of a few megabytes can unpack to gigabytes, or claim lengths that it
-//! does not have. Every reader of this crate therefore stops at a limit, while
-//! it unpacks and not after, with an error that names the limit. These are the
-//! defaults; the options of each reader raise and lower them.
+//! A file of a few megabytes can unpack to gigabytes, or claim lengths that it does not
+//! have. Every reader of this crate therefore checks its limits during unpacking, and
+//! stops at a limit with an error that names it. The options of each reader raise or
+//! lower the defaults in this table.
 //!
 //! | limit | default | set by |
 //! |---|---|---|
@@ -17,24 +17,23 @@
 //! | interfaces of a capture | 65,536 ([`MAX_INTERFACES`]) | fixed |
 //! | block types of a capture that are counted one by one | 256 ([`MAX_BLOCK_KINDS`]) | fixed |
 //!
-//! A text is held in memory as a whole while it is read, so reading takes its
-//! unpacked bytes and what is made of them (measured 2026-11-23 with
-//! `classyard convert`): 80 bytes a rule of five fields, 280 bytes a rule of
-//! 1,024 bits, names and actions besides; 16 bytes a header of
-//! `ipv4-5tuple`. At the limit, 16,777,216 rules are 1.3 GB of five fields and
-//! 4.7 GB of 1,024 bits. 1 GiB of text is 10 million rules of 107
-//! characters. A capture that is streamed
-//! ([`CaptureReader`](crate::capture::CaptureReader)) has no limit on bytes or
-//! packets unless one is set.
+//! A text file is held in memory as a whole while it is read, so reading takes the
+//! unpacked bytes plus memory for each entry (measured 2026-11-23 with `classyard
+//! convert`): 80 bytes for a rule of five fields, 280 bytes for a rule of 1,024 bits
+//! (names and actions not counted), and 16 bytes for a header of `ipv4-5tuple`. At the
+//! limit, 16,777,216 rules take 1.3 GB with five fields and 4.7 GB with 1,024 bits. 1
+//! GiB of text holds 10 million rules of 107 characters. A capture that is streamed
+//! ([`CaptureReader`](crate::capture::CaptureReader)) has no limit on bytes or packets
+//! unless the caller sets one.
 
 use crate::diagnostic::ReadError;
 
-/// The most bytes of one file, counted after unpacking.
+/// The maximum number of bytes of one file, counted after unpacking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileLimit {
-    /// Bytes.
+    /// The limit in bytes.
     pub bytes: u64,
-    /// What the file is, with its article, for messages: `a profile`.
+    /// The kind of file with its article, for messages: `a profile`.
     pub what: &'static str,
 }
 
@@ -51,34 +50,32 @@ impl FileLimit {
         what: "a capture",
     };
 
-    /// Schema files. A schema has at most 64 fields, which take less than
-    /// 10 KiB.
+    /// For schema files. A schema has at most 64 fields, which take less than 10 KiB.
     pub const SCHEMA: FileLimit = FileLimit {
         bytes: 1 << 20,
         what: "a schema file",
     };
 
-    /// Profiles of generated rules; those that are built in take less than
-    /// 10 KiB.
+    /// For profiles of generated rules. The built-in profiles take less than 10 KiB
+    /// each.
     pub const PROFILE: FileLimit = FileLimit {
         bytes: 1 << 20,
         what: "a profile",
     };
 
-    /// Parameter files of ClassBench, of which the public ones take less than
-    /// 1 MiB.
+    /// For parameter files of ClassBench. The public files take less than 1 MiB each.
     pub const SEED_FILE: FileLimit = FileLimit {
         bytes: 16 << 20,
         what: "a seed file",
     };
 
-    /// The same for another number of bytes.
+    /// Returns this limit with another number of bytes.
     #[must_use]
     pub const fn with_bytes(self, bytes: u64) -> FileLimit {
         FileLimit { bytes, ..self }
     }
 
-    /// Refuses a text that is too long.
+    /// Returns an error if `text` is longer than the limit.
     pub(crate) fn check(self, source: &str, text: &str) -> Result<(), ReadError> {
         if u64::try_from(text.len()).is_ok_and(|length| length <= self.bytes) {
             return Ok(());
@@ -90,15 +87,15 @@ impl FileLimit {
     }
 }
 
-/// The default for rules, headers and packets of one file.
+/// The default maximum of rules, headers or packets in one file.
 pub const MAX_ENTRIES: usize = 1 << 24;
 
-/// The default for the captured bytes of one packet: 256 KiB, the longest
-/// snap length of libpcap (`MAXIMUM_SNAPLEN`).
+/// The default maximum of captured bytes of one packet: 256 KiB, the longest snap
+/// length of libpcap (`MAXIMUM_SNAPLEN`).
 pub const MAX_RECORD: u32 = 262_144;
 
-/// The most interfaces of a capture, over all its sections.
+/// The maximum number of interfaces of a capture, over all its sections.
 pub const MAX_INTERFACES: usize = 1 << 16;
 
-/// The most types of pcapng blocks that are counted one by one.
+/// The maximum number of pcapng block types that are counted one by one.
 pub const MAX_BLOCK_KINDS: usize = 256;

@@ -1,12 +1,12 @@
-//! How long builds go without a report of their progress, in the time of the
-//! thread's processor. A measurement, so it is not part of the suite:
+//! Measures the longest CPU time of builds without a call of the progress callback. It is a
+//! measurement and not part of the test suite:
 //!
 //! ```text
 //! cargo test --release -p classyard-workload --test build_progress -- --ignored --nocapture
 //! ```
-//! `ENGINES=forest,tss` and `SETS=ipv4-64k,wide-16k` choose some of the rows.
+//! `ENGINES=forest,tss` and `SETS=ipv4-64k,wide-16k` select rows.
 
-// The measurement is printed.
+// Prints the measurement.
 #![allow(clippy::print_stdout)]
 
 use std::ops::ControlFlow;
@@ -20,7 +20,7 @@ use classyard::{
 use classyard_workload::generate::{Family, OpenFlowRules, Profile, Recipe, generate};
 use rustix::time::{ClockId, clock_gettime};
 
-/// The time that this thread has spent on a processor.
+/// Returns the CPU time of this thread.
 fn processor_time() -> Duration {
     let now = clock_gettime(ClockId::ThreadCPUTime);
     let seconds = u64::try_from(now.tv_sec).expect("time goes on");
@@ -28,7 +28,7 @@ fn processor_time() -> Duration {
     Duration::new(seconds, nanoseconds)
 }
 
-/// Remembers the longest time between two reports.
+/// Records the longest time between two calls of the progress callback.
 struct Gaps {
     last: Duration,
     stage: &'static str,
@@ -86,7 +86,8 @@ fn openflow(rules: usize) -> RuleSet {
     )
 }
 
-/// Sixteen fields of 64 bits with random masks, so that no two rules share one.
+/// Returns rules with 16 fields of 64 bits and random masks, so that no two rules share a
+/// mask.
 fn wide(rules: usize) -> RuleSet {
     let fields = (0..16).map(|n| Field::new(&format!("f{n}"), 64, MatchKind::Ternary));
     let schema = Schema::new("wide", fields.collect()).unwrap();
@@ -113,9 +114,10 @@ fn wide(rules: usize) -> RuleSet {
     set
 }
 
-/// The rows of the table, all unless a variable of the environment names some.
+/// True if the row `name` is selected. All rows are selected if the environment variable is
+/// not set.
 fn chosen(variable: &str, name: &str) -> bool {
-    std::env::var(variable).map_or(true, |list| list.split(',').any(|other| other == name))
+    std::env::var(variable).map_or(true, |list| list.split(',').any(|row| row == name))
 }
 
 #[test]

@@ -1,7 +1,7 @@
-//! The office capture, frame by frame against an independent dissection.
+//! Compares the office capture, frame by frame, with an independent dissection.
 //!
-//! `testdata/capture` has the frames as pcap and as pcapng, and what tshark
-//! made of them: a table with one row for each frame, and counts.
+//! `testdata/capture` has the frames as pcap and as pcapng, and tshark's dissection: a table
+//! with one row for each frame, and counts.
 
 use std::fs;
 use std::io::Read;
@@ -30,7 +30,7 @@ fn capture(name: &str) -> Capture {
     capture
 }
 
-/// A text file, or its compressed form.
+/// Reads a text file, or its compressed form.
 fn text(name: &str) -> String {
     if let Ok(text) = fs::read_to_string(file(name)) {
         return text;
@@ -41,7 +41,7 @@ fn text(name: &str) -> String {
     text
 }
 
-/// A frame as the dissection's row has it.
+/// Returns a frame in the format of the dissection's rows.
 fn row(number: usize, parsed: &Parsed) -> String {
     let v4 = |address: u128| Ipv4Addr::from(u32::try_from(address).unwrap()).to_string();
     let v6 = |address: u128| Ipv6Addr::from(address).to_string();
@@ -63,7 +63,7 @@ fn row(number: usize, parsed: &Parsed) -> String {
     format!("{number},{l3},{src},{dst},{proto},{sport},{dport},{vlan}")
 }
 
-/// Addresses in rows are written in one way.
+/// Writes the addresses of a row in a canonical form.
 fn canonical(row: &str) -> String {
     let address = |field: &str| match field.parse::<Ipv6Addr>() {
         Ok(address) => address.to_string(),
@@ -175,15 +175,15 @@ fn pcap_and_pcapng_have_the_same_packets() {
     assert_eq!(one.packets().len(), other.packets().len());
     for ((a, bytes), (b, same_bytes)) in one.frames().zip(other.frames()) {
         assert_eq!(bytes, same_bytes);
-        // The one counts microseconds, the other nanoseconds.
+        // pcap has microseconds, pcapng nanoseconds.
         assert_eq!(
             (a.timestamp_ns / 1000, a.original_length, a.link),
             (b.timestamp_ns / 1000, b.original_length, b.link)
         );
         assert_eq!(a.link, LinkType::Ethernet);
     }
-    // One interface for each of the router's ports; names and statistics are
-    // not packets.
+    // The capture has one interface for each port of the router. Blocks with names and
+    // statistics are not packets.
     let names: Vec<&str> = other
         .interfaces()
         .iter()
@@ -208,7 +208,7 @@ fn all_of_it_can_be_classified() {
     let ip = tuples.counters.kind(Kind::Ipv4) + tuples.counters.kind(Kind::Ipv6);
     assert_eq!(tuples.trace.len() as u64, ip);
     assert_eq!(tuples.left_out_total() + ip, capture.packets().len() as u64);
-    // The snap length leaves all headers whole.
+    // The snap length cuts no headers.
     assert_eq!(tuples.counters.kind(Kind::Ipv4Incomplete), 0);
     assert_eq!(tuples.counters.kind(Kind::Ipv6Incomplete), 0);
     let flows = capture.classify_input(&[Schema::openflow15()]).unwrap();

@@ -1,5 +1,5 @@
-//! Hostile captures and frames: memory follows the bytes that are there and the limits,
-//! never what a file claims.
+//! Tests of hostile captures and frames: memory grows with the real bytes and the limits,
+//! never with the lengths that a file claims.
 
 #[path = "../../core/tests/allocations/mod.rs"]
 mod allocations;
@@ -14,11 +14,11 @@ use classyard_workload::packet::{Anomaly, LinkType, parse};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-/// The most bytes that reading packet by packet may take, beyond the longest record:
-/// the buffer, the decompressor and the warnings.
+/// The maximum memory in bytes for reading packet by packet, without the longest record: the
+/// buffer, the decompressor and the warnings.
 const STREAM_BYTES: usize = 512 << 10;
 
-/// Results of reading a stream.
+/// The result of reading a stream.
 struct Streamed {
     packets: u64,
     interfaces: usize,
@@ -60,7 +60,7 @@ fn pcap_header(snap_length: u32) -> Vec<u8> {
     file
 }
 
-/// A pcapng block whose length may be a lie.
+/// Returns a pcapng block. `claimed` replaces its real length.
 fn block(kind: u32, claimed: Option<u32>, body: &[u8]) -> Vec<u8> {
     let padded = body.len().next_multiple_of(4);
     let length = claimed.unwrap_or(u32::try_from(padded + 12).unwrap());
@@ -82,7 +82,7 @@ fn interface(options: &[u8]) -> Vec<u8> {
     block(1, None, &body)
 }
 
-/// An enhanced packet block that claims `captured` bytes of a packet.
+/// Returns an enhanced packet block that claims `captured` bytes of a packet.
 fn enhanced(captured: u32, rest: &[u8]) -> Vec<u8> {
     let mut body = vec![0; 12];
     body.extend(captured.to_le_bytes());
@@ -93,7 +93,7 @@ fn enhanced(captured: u32, rest: &[u8]) -> Vec<u8> {
 
 #[test]
 fn gzip_bombs_are_streamed_in_a_buffer_and_refused_where_they_are_held() {
-    // 64 MiB of packets without bytes, in 64 KiB.
+    // 64 MiB of empty packets, compressed to 64 KiB.
     let zeros = vec![0; 1 << 20];
     let mut parts: Vec<&[u8]> = vec![&zeros; 64];
     let header = pcap_header(65_535);
@@ -107,10 +107,10 @@ fn gzip_bombs_are_streamed_in_a_buffer_and_refused_where_they_are_held() {
     let options = ReadOptions::DEFAULT.with_max_bytes(4 << 20);
     let (error, bytes) = allocations::bytes(|| read_capture("bomb", &bomb, &options));
     assert!(matches!(error, Err(ReadError::TooLong { .. })));
-    // 32 bytes for each 16 of a packet's header, twice while the list grows.
+    // 32 bytes for each packet header of 16 bytes, doubled while the list grows.
     assert!(bytes.peak < 26 << 20, "{} bytes", bytes.peak);
 
-    // A bomb in one record is skipped, not held.
+    // A large record is skipped, not stored.
     let mut record = pcap_header(u32::MAX);
     for field in [0_u32, 0, 60 << 20, 60 << 20] {
         record.extend(field.to_le_bytes());
@@ -120,7 +120,7 @@ fn gzip_bombs_are_streamed_in_a_buffer_and_refused_where_they_are_held() {
     assert!(matches!(read.troubles[0], Trouble::LongPacket { .. }));
     assert!(read.peak_bytes < STREAM_BYTES, "{} bytes", read.peak_bytes);
 
-    // Many empty members in front of the capture.
+    // Many empty gzip members before the capture.
     let members = gzip(&[]).repeat(20_000);
     let read = streamed(&[members, gzip(&[&header])].concat());
     assert_eq!((read.packets, read.troubles.len()), (0, 0));
@@ -182,7 +182,7 @@ fn options_and_bad_blocks_take_memory_in_proportion() {
         read.peak_bytes
     );
 
-    // Each of these is a warning.
+    // Each bad block causes a warning.
     let bad = enhanced(1_000, &[0; 4]);
     let file = [section(), interface(&[]), bad.repeat(50_000)].concat();
     let read = streamed(&file);
@@ -191,7 +191,7 @@ fn options_and_bad_blocks_take_memory_in_proportion() {
     assert!(read.peak_bytes < STREAM_BYTES, "{} bytes", read.peak_bytes);
 }
 
-/// Frames of 200 KB that consist of tags, labels or headers.
+/// Returns frames of 200 KB that consist of tags, labels or headers.
 fn long_frames() -> Vec<(Vec<u8>, Anomaly)> {
     let start = |kind: u16| [&[2; 12][..], &kind.to_be_bytes()].concat();
     let tags = [start(0x8100), [0, 1, 0x81, 0].repeat(50_000)].concat();
@@ -228,7 +228,7 @@ fn no_frame_makes_the_parser_allocate_or_walk_on() {
                 assert!(is_bounded || link != LinkType::Ethernet, "{parsed:?}");
             });
             assert_eq!(count, 0, "{link}");
-            // A frame that is made up is as long as what it is made of, and its header.
+            // A converted frame has the original bytes and a header.
             let (_, bytes) = allocations::bytes(|| ethernet_frame(&frame, link).is_ok());
             assert!(
                 bytes.peak <= frame.len() + 14,

@@ -1,8 +1,8 @@
-//! ClassBench's own files, where a folder with some is at hand: they are read,
+//! Tests with ClassBench's own files, if a folder with them exists. The files are read,
 //! written and read again, and a scan finds the expected rule for each header.
 //!
-//! The folder is the nearest `shared/classbench` above this crate. The files are packed with xz, which
-//! must be installed. What is missing is printed as skipped, with the reason.
+//! The folder is the nearest `shared/classbench` above this crate. The files are packed
+//! with xz, which must be installed. Missing files are printed as skipped, with the reason.
 
 use std::fs;
 use std::io::Write as _;
@@ -15,7 +15,7 @@ use classyard_workload::formats::{
     RuleFormat, SchemaChoice, read_policy, read_trace, write_policy, write_trace,
 };
 
-/// What was checked and what was not, with the reason.
+/// The number of checked files, and the skipped files with the reasons.
 #[derive(Default)]
 struct Tally {
     checked: usize,
@@ -23,8 +23,8 @@ struct Tally {
 }
 
 impl Drop for Tally {
-    /// Says what was skipped, also when all went well: past the capture of the
-    /// test runner.
+    /// Prints the skipped files, also if all tests pass. Writes to standard error directly,
+    /// because the test runner hides other output.
     fn drop(&mut self) {
         let mut stderr = std::io::stderr();
         let _ = writeln!(
@@ -42,11 +42,11 @@ impl Drop for Tally {
 fn folder() -> PathBuf {
     let above = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
     let mut folders = above.map(|folder| folder.join("shared/classbench"));
-    let found = folders.find(|folder| folder.is_dir());
-    found.unwrap_or_else(|| "shared/classbench".into())
+    let folder = folders.find(|folder| folder.is_dir());
+    folder.unwrap_or_else(|| "shared/classbench".into())
 }
 
-/// The files of a folder with that ending, and their names without it.
+/// Returns the files of a folder whose names end with `ending`, with their names without it.
 fn files(folder: &Path, ending: &str, tally: &mut Tally) -> Vec<(PathBuf, String)> {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
@@ -112,7 +112,7 @@ fn rule_files_survive_the_trip() {
                 assert_eq!(rule.winner(), other.winner(), "{name}");
             }
         }
-        // Our writer and the original one differ in the flags alone.
+        // Our writer and the original writer differ only in the flags.
         let mut written = Vec::new();
         write_policy(&policy, RuleFormat::Classbench, &mut written).unwrap();
         let five = |line: &str| line.split('\t').take(5).collect::<Vec<_>>().join("\t");
@@ -149,7 +149,7 @@ fn expected_files_agree_with_a_scan() {
         let mut written = Vec::new();
         write_trace(&trace.headers, Some(&expected), &mut written).unwrap();
         assert_eq!(String::from_utf8(written).unwrap(), text, "{name}");
-        // Enough of the headers for a scan of that many rules to stay short.
+        // If there are many rules, only some headers are scanned, to limit the time.
         let rules = policy.part(PartId::FIRST);
         let step = 1 + rules.len() / 1000;
         let headers = trace.headers.iter().zip(&expected).step_by(step);

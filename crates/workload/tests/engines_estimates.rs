@@ -1,6 +1,5 @@
-//! What engines say before they are built, held against what they are then:
-//! bytes within a factor, and the same refusals. Times are not measured here,
-//! only what they must always be.
+//! Compares estimates of engines with built classifiers: bytes within a factor, and equal
+//! refusals. Times are not measured; their estimates are only checked for plausibility.
 
 #![allow(clippy::cast_precision_loss)] // ratios
 
@@ -17,28 +16,28 @@ use classyard_workload::generate::{
     Family, GeneratorConfig, Hostile, Profile, RandomRules, Recipe, generate,
 };
 
-/// Estimated bytes are within this factor of those of the built classifier.
+/// The maximum factor between the estimated bytes and the bytes of the built classifier.
 const FACTOR: f64 = 1.5;
 
-/// The same for `decomposition`. How many vectors its fields need among many rules
-/// is extrapolated from a sample, and its memory has as many as fit into a bound.
+/// The factor for `decomposition`. For many rules, the number of vectors of its fields is
+/// extrapolated from a sample, and its memory has as many vectors as fit into a bound.
 const VECTORS_FACTOR: f64 = 4.0;
 
-/// Bytes that may be missing or too many in any case: small sets are mostly
-/// the first allocation of each array.
-const FEW: f64 = 1024.0;
+/// The difference in bytes that is always allowed: small sets consist mostly of the first
+/// allocation of each array.
+const ALLOWED_DIFFERENCE_BYTES: f64 = 1024.0;
 
 fn specs() -> Vec<EngineSpec> {
     let options = ["tss:ports=off", "tuplemerge:c=8", "forest:bucket=8"];
     let options = options.map(|text| EngineSpec::parse(text).unwrap());
     let (alone, mut wrapping): (Vec<_>, Vec<_>) =
         EngineSpec::all().partition(|spec| spec.inner().is_none());
-    // The bytes around an engine are the same around any.
+    // The bytes of a wrapper do not depend on its inner engine.
     wrapping.dedup_by_key(|spec| spec.engine().name);
     alone.into_iter().chain(wrapping).chain(options).collect()
 }
 
-/// Twenty fields of all kinds and widths, 704 bits together.
+/// Returns a schema of 20 fields of all kinds and several widths, 704 bits in total.
 fn wide_schema() -> Arc<Schema> {
     let kinds = [
         MatchKind::Exact,
@@ -66,7 +65,7 @@ fn profile(name: &str) -> Arc<Profile> {
     Arc::new(Profile::built_in(name).unwrap().clone())
 }
 
-/// Panics unless estimated and real bytes of each engine are near each other.
+/// Panics unless the estimated bytes of each engine are near the real bytes.
 fn bytes_are_near(name: &str, rules: &RuleSet, factor: f64) {
     let shape = Shape::of(rules);
     assert_eq!(shape.rules(), rules.len());
@@ -80,7 +79,8 @@ fn bytes_are_near(name: &str, rules: &RuleSet, factor: f64) {
             "decomposition" => factor.max(VECTORS_FACTOR),
             _ => factor,
         };
-        let near = found <= expected * factor + FEW && expected <= found * factor + FEW;
+        let near = found <= expected * factor + ALLOWED_DIFFERENCE_BYTES
+            && expected <= found * factor + ALLOWED_DIFFERENCE_BYTES;
         let count = rules.len();
         assert!(
             near,
@@ -132,7 +132,7 @@ fn bytes_of_many_rules_are_near_as_well() {
     bytes_are_near("openflow15", &openflow, FACTOR);
 }
 
-/// Rules whose values say more than their tuples.
+/// Tests rules whose cost depends more on their values than on their tuples.
 #[test]
 fn bytes_of_hostile_rules_are_near_within_a_larger_factor() {
     for hostile in Hostile::ALL {
@@ -141,7 +141,7 @@ fn bytes_of_hostile_rules_are_near_within_a_larger_factor() {
     }
 }
 
-/// Ids far from each other, one in each of many groups.
+/// Tests ids that are far apart, with one id in each of many groups.
 #[test]
 fn scattered_ids_count() {
     let dense = rules(Family::Ipv4(profile("acl1")), 3000);
@@ -166,7 +166,7 @@ fn more_rules_cost_more() {
             let estimate = spec.estimate(&shape.with_rules(count), &Limits::default());
             let estimate = match estimate {
                 Ok(estimate) => estimate,
-                // An engine with a bound of its own, and so all that is larger.
+                // The engine has its own limit. All larger counts would also exceed it.
                 Err(BuildError::TooManyBytes { needed, limit }) => {
                     assert!(needed > limit && limit >= 1 << 30, "{spec}, {count} rules");
                     assert!(
@@ -203,7 +203,7 @@ fn a_scan_is_slower_than_the_forest_where_rules_are_many() {
     }
 }
 
-/// The error of building and that of estimating.
+/// Returns the errors of building and of estimating.
 fn refusals(spec: &EngineSpec, rules: &RuleSet, limits: &Limits) -> [Option<BuildError>; 2] {
     let built = spec.build(rules, limits, &mut NoProgress);
     let estimated = spec.estimate(&Shape::of(rules), limits);
@@ -219,7 +219,7 @@ fn limits_refuse_as_building_does() {
         assert!(matches!(built, Some(BuildError::TooManyRules { .. })));
         assert_eq!(built, estimated, "{spec}");
 
-        // Above what building checks first, the rules alone.
+        // A limit that is above the size of the rules alone, which building checks first.
         let bytes = spec.build(&rules, &Limits::default(), &mut NoProgress);
         let bytes = bytes.unwrap().stats().bytes();
         let small = Limits::default().with_bytes(bytes / 2);
@@ -238,7 +238,7 @@ fn limits_refuse_as_building_does() {
     }
 }
 
-/// More rules than the forest can address, or any machine can hold.
+/// Tests more rules than the forest can address or any machine can hold.
 #[test]
 fn capacity_refuses() {
     let schema = Schema::ipv4_5tuple();
@@ -255,11 +255,11 @@ fn capacity_refuses() {
         limit: capacity,
     };
     assert_eq!(refused, Err(expected));
-    let most = forest.estimate(&shape.with_rules(capacity), &Limits::default());
-    assert!(most.unwrap().bytes > 40 * capacity);
+    let at_capacity = forest.estimate(&shape.with_rules(capacity), &Limits::default());
+    assert!(at_capacity.unwrap().bytes > 40 * capacity);
 }
 
-/// A registry with a choice that no host has, an engine that serves no ternary
+/// A registry with an option value that no host supports, an engine that refuses ternary
 /// fields, and a wrapper.
 static TOYS: &[Engine] = &[
     Engine {
@@ -363,7 +363,7 @@ fn a_wrapper_asks_the_engine_that_it_wraps() {
     assert_eq!((outer.build, outer.update_ns), (inner.build, None));
 }
 
-/// A shape that was made up is estimated as the rules would be that have it.
+/// The estimate for a shape does not depend on whether it was measured from rules.
 #[test]
 fn shapes_need_no_rules() {
     let measured = Shape::of(&rules(Family::Ipv4(profile("acl1")), 2000));

@@ -1,7 +1,7 @@
-//! The forest with every instruction set, at every batch length, at every key
-//! width: the same answers as the oracle.
+//! Compares the forest with the oracle, for every instruction set, batch length and key
+//! width.
 
-#![allow(clippy::print_stdout)] // what is skipped is said
+#![allow(clippy::print_stdout)] // prints the skipped checks
 
 use std::sync::Arc;
 
@@ -10,7 +10,8 @@ use classyard::{BuildError, EngineSpec, KeyVec, Limits, NoProgress, RuleSet, Scr
 use classyard_workload::generate::{Family, GeneratorConfig, Profile, Recipe, generate};
 use classyard_workload::traffic::{TrafficConfig, TrafficRecipe, traffic};
 
-/// Twice the lanes of the widest vector and one, and around a full batch.
+/// Batch lengths: 0 to 17 (twice the 8 lanes of the widest vector, plus 1), and lengths
+/// around a full batch.
 fn lengths() -> impl Iterator<Item = usize> {
     (0..=2 * 8 + 1).chain([255, 256, 257, 600])
 }
@@ -48,7 +49,7 @@ fn check(spec: &EngineSpec, rules: &RuleSet, keys: &KeyVec, right: &[Winner]) {
                 right[from..from + batch.len()],
                 "{spec}: a batch of {length} from header {from}"
             );
-            // Short batches are many: enough of them is enough.
+            // There are many short batches, so most of them are skipped.
             from = to + if length < 20 { 97 } else { 0 };
         }
     }
@@ -130,7 +131,7 @@ fn predicted_probes_are_those_that_lookups_make() {
             probes += f64::from(u32::try_from(trace.probes.len()).unwrap());
             headers += 1.0;
         }
-        // Nested tables are part of what is counted, not of what is predicted.
+        // Probes of nested tables are counted but not predicted.
         let close = |what: &str, counted: f64| {
             let share = counted / headers / told(what);
             assert!(

@@ -1,7 +1,7 @@
 //! Every registered engine over rule sets and lists of changes that are hard
-//! for classifiers: right answers, and memory in bounds.
+//! for classifiers: right answers, and bounded memory.
 
-// What was checked is printed.
+// Prints the numbers of checks.
 #![allow(clippy::print_stdout)]
 
 use classyard::{
@@ -20,7 +20,7 @@ fn rules(set: Hostile, size: usize, seed: u64) -> RuleSet {
     policy.parts()[0].clone()
 }
 
-/// Streams of updates with rules like those of the set.
+/// Runs streams of updates with rules similar to the rules of each hostile set.
 #[test]
 fn hostile_rules_are_answered_right_while_they_change() {
     let subjects = Subject::engines();
@@ -46,9 +46,9 @@ fn hostile_rules_are_answered_right_while_they_change() {
     }
 }
 
-/// Carries a list out. `look` is shown the classifier and its rules after each
-/// `every` steps and at the end, and may change the classifier without changing
-/// the rules.
+/// Applies a list of updates to a new classifier. Calls `look` with the classifier and its
+/// rules after each `every` steps and at the end. `look` may change the classifier, but not
+/// its rules.
 fn carry_out(
     spec: &EngineSpec,
     list: &UpdateList,
@@ -86,10 +86,10 @@ fn carry_out(
 /// Looks up headers around the rules and compares the answers with a scan.
 fn ask(name: &str, classifier: &dyn Classifier, rules: &RuleSet, seed: u64) -> usize {
     let mut dice = SeededDice::new(seed);
-    let all: Vec<RuleRef<'_>> = rules.iter().collect();
+    let views: Vec<RuleRef<'_>> = rules.iter().collect();
     let mut keys = KeyVec::new(rules.schema());
     for _ in 0..40 {
-        let header = draw_header(rules.schema(), &all, &mut dice);
+        let header = draw_header(rules.schema(), &views, &mut dice);
         keys.push(&header).unwrap();
     }
     let right: Vec<Winner> = keys.as_slice().iter().map(|key| rules.scan(key)).collect();
@@ -114,7 +114,7 @@ fn hostile_changes_are_answered_right() {
         let dynamic = EngineSpec::all().filter(EngineSpec::is_dynamic);
         let (alone, mut wrapping): (Vec<_>, Vec<_>) =
             dynamic.partition(|spec| spec.inner().is_none());
-        // How changes wait in a wrapper does not depend on what it wraps.
+        // Pending changes in a wrapper do not depend on its inner engine.
         wrapping.dedup_by_key(|spec| spec.engine().name);
         for spec in alone.into_iter().chain(wrapping) {
             let name = format!("{} {spec}", kind.name());
@@ -129,8 +129,8 @@ fn hostile_changes_are_answered_right() {
     }
 }
 
-/// What is learned on the way is adopted with the next changes of the list,
-/// and the plan of the last look but one once more.
+/// Re-optimises repeatedly during the updates. Each plan is installed with the next updates;
+/// the previous plan is installed again before it.
 #[test]
 fn a_forest_that_learns_again_is_right_and_holds_little_more() {
     let spec = EngineSpec::parse("forest:seed=0").unwrap();
@@ -171,8 +171,8 @@ fn a_forest_that_learns_again_is_right_and_holds_little_more() {
     assert!(all_half_way > 200, "{all_half_way} looks while adopting");
 }
 
-/// How many times the bytes of a fresh build over the rules a classifier holds;
-/// that must be at most `bound` times, and 64 KB.
+/// Returns the bytes of a classifier divided by the bytes of a new build over its rules.
+/// Panics if it has more than `bound` times the bytes of the new build, plus 64 KiB.
 fn times_fresh(
     spec: &EngineSpec,
     classifier: &dyn Classifier,

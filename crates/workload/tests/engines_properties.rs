@@ -1,5 +1,4 @@
-//! Properties that every registered engine has, on rule sets that proptest
-//! draws and makes small.
+//! Property tests of every registered engine, on rule sets that proptest draws and shrinks.
 
 use std::sync::Arc;
 
@@ -11,7 +10,7 @@ use classyard_workload::kit::Subject;
 use classyard_workload::kit::oracle::Oracle;
 use proptest::prelude::*;
 
-/// A small schema, so that random rules and headers meet.
+/// Returns a small schema, so that random headers often match random rules.
 fn schema() -> Arc<Schema> {
     let fields = vec![
         Field::new("e", 2, MatchKind::Exact),
@@ -22,7 +21,7 @@ fn schema() -> Arc<Schema> {
     Schema::new("small", fields).unwrap()
 }
 
-/// Matches, with the wildcard as the simplest.
+/// Draws matches. Proptest shrinks them to wildcards.
 fn matches() -> impl Strategy<Value = Vec<FieldMatch>> {
     let exact = prop_oneof![
         Just(FieldMatch::Any),
@@ -98,8 +97,8 @@ proptest! {
         }
     }
 
-    /// Any split of the rules, chained over one candidate, gives the winner of
-    /// all.
+    /// Two classifiers over any split of the rules, chained over one candidate, give the
+    /// winner of all rules.
     #[test]
     fn chained_lookups_agree(rules in rule_set(), keys in headers(), cut in 0usize..40) {
         let expected = Oracle::new(&rules, &Limits::default()).winners(&keys);
@@ -119,7 +118,7 @@ proptest! {
         }
     }
 
-    /// Removing rules one by one, in any order, never disturbs the others.
+    /// Removing rules one by one, in any order, never changes the answers for other rules.
     #[test]
     fn removal_uncovers_what_is_left(
         rules in rule_set(),

@@ -1,7 +1,7 @@
-//! What an engine owes besides right answers: a place in the registry that
-//! says everything, in the documentation, and in what is common to all.
+//! Requirements for engines in addition to right answers: a complete entry in the registry,
+//! rows in the documentation, and behaviour that is common to all engines.
 
-// What is skipped is printed.
+// Prints the skipped checks.
 #![allow(clippy::print_stdout)]
 
 use std::fs;
@@ -96,8 +96,8 @@ fn nonsense_in_options_is_refused_with_the_place() {
     }
 }
 
-/// Each choice of each option is tried or skipped with a reason; numbers are
-/// tried at both ends.
+/// Each choice of each option is tried, or skipped with a reason. Numbers are tried at both
+/// ends of their range.
 #[test]
 fn variants_are_what_is_declared_and_skips_are_counted() {
     let Variants { specs, skips } = variants(ENGINES);
@@ -139,7 +139,7 @@ fn variants_are_what_is_declared_and_skips_are_counted() {
     }
 }
 
-/// A registry with a choice that no host has, and a wrapper.
+/// A registry with an option value that no host supports, and a wrapper.
 static TOYS: &[Engine] = &[
     Engine {
         options: &[
@@ -237,7 +237,7 @@ fn limits_are_met_with_an_error() {
     }
 }
 
-/// Cancels at once.
+/// A progress callback that cancels immediately.
 struct Impatient;
 
 impl Progress for Impatient {
@@ -261,15 +261,15 @@ fn a_stopped_rebuild_leaves_the_classifier_as_it_was() {
         let mut built = spec
             .build(&rules, &Limits::default(), &mut NoProgress)
             .unwrap();
-        // Either it stops, or it had nothing to do.
+        // Either the rebuild is cancelled, or it has nothing to do.
         let stopped = built.as_dynamic().unwrap().rebuild(&mut Impatient);
         assert!(
             matches!(stopped, Ok(()) | Err(BuildError::Stopped { .. })),
             "{spec}"
         );
         for key in keys.as_slice().iter() {
-            let found = built.classify_one(key);
-            assert_eq!(found, rules.scan(key), "{spec}");
+            let winner = built.classify_one(key);
+            assert_eq!(winner, rules.scan(key), "{spec}");
         }
         assert_eq!(built.stats().rules, rules.len(), "{spec}");
     }
@@ -317,7 +317,7 @@ fn keys_of_another_width_are_a_mistake_that_panics() {
     }
 }
 
-/// A file of the repository.
+/// Reads a file of the repository.
 fn read(path: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../..")
@@ -325,8 +325,8 @@ fn read(path: &str) -> String {
     fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }
 
-/// The rows of the table with these first columns, by cell, without the line
-/// below the heading.
+/// Returns the rows of the table whose first columns are `columns`, split into cells,
+/// without the heading and the line below it.
 fn table(text: &str, columns: &[&str]) -> Vec<Vec<String>> {
     let cells = |line: &str| -> Option<Vec<String>> {
         let line = line.trim_start_matches("//!").trim();
@@ -342,7 +342,7 @@ fn table(text: &str, columns: &[&str]) -> Vec<Vec<String>> {
     rows
 }
 
-/// The names in backquotes, without what a wrapper's parentheses hold.
+/// Returns the names in backquotes, without the contents of a wrapper's parentheses.
 fn names(cell: &str) -> Vec<&str> {
     let quoted = cell.split('`').skip(1).step_by(2);
     quoted
@@ -350,8 +350,8 @@ fn names(cell: &str) -> Vec<&str> {
         .collect()
 }
 
-/// A table of engines must have a row for each, in the registry's order, whose
-/// cells `fits` says to be right.
+/// Checks a table of engines: it must have a row for each engine, in the registry's order,
+/// and `fits` must accept the cells of each row.
 fn rows_are_the_registrys(
     page: &str,
     columns: &[&str],
@@ -374,7 +374,7 @@ fn rows_are_the_registrys(
     }
 }
 
-/// `dynamic`, `static`, or for wrappers `as inner`.
+/// Returns `dynamic`, `static`, or for wrappers `as inner`.
 fn kind(engine: &'static Engine) -> &'static str {
     let dynamic: Vec<bool> = EngineSpec::defaults(ENGINES, engine)
         .map(|spec| spec.is_dynamic())
@@ -439,7 +439,7 @@ fn the_table_of_options_is_the_registrys() {
     assert_eq!(found, declared, "docs/choosing.md and the registry");
 }
 
-/// Keys of papers in brackets: letters, then the year.
+/// Returns the keys of papers in brackets: letters, then the year.
 fn keys(text: &str) -> impl Iterator<Item = &str> {
     let bracketed = text.split('[').skip(1);
     let bracketed = bracketed.filter_map(|rest| rest.split_once(']').map(|(key, _)| key));
@@ -466,7 +466,7 @@ fn the_page_on_papers_has_the_papers_of_engines_and_their_files() {
         }
     }
     assert!(cited > 0, "no engine cites a paper");
-    // Each file that it names is there.
+    // Each file that the page names exists.
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut named = 0;
     for row in table(&text, &["engine or part", "from", "file", "state"]) {

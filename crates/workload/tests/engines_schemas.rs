@@ -1,9 +1,9 @@
 //! Every registered engine, with its defaults and with each instruction set
-//! that the processor has, over one random schema after the other.
+//! that the processor has, over many random schemas.
 //!
-//! `CLASSYARD_SEEDS=n` runs n times as many rounds, with other seeds.
+//! `CLASSYARD_SEEDS=n` multiplies the number of rounds by n. Each round has another seed.
 
-// What was checked, and what was skipped, is printed.
+// Prints the numbers of checks, and the skipped checks.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 use classyard::{EngineSpec, NoProgress};
@@ -12,10 +12,10 @@ use classyard_workload::kit::differential::Counters;
 use classyard_workload::kit::rounds::Round;
 use classyard_workload::kit::{Subject, isa_specs};
 
-/// Rounds that run by default: a few seconds.
+/// The number of rounds by default. They take a few seconds.
 const ROUNDS: u64 = 25;
 
-/// Changes in each round.
+/// The number of changes in each round.
 const UPDATES: usize = 600;
 
 fn rounds() -> u64 {

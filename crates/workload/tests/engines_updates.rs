@@ -1,11 +1,11 @@
 //! Every registered engine, with its defaults and with each of its options set
 //! to several values, over long random streams of updates.
 //!
-//! `CLASSYARD_SEEDS=n` runs n times as many streams, with other seeds, and
-//! `CLASSYARD_SEEDS=1..n` those that do not run by default; CI does so in a step of
-//! its own.
+//! `CLASSYARD_SEEDS=n` multiplies the number of streams by n. Each stream has another seed.
+//! `CLASSYARD_SEEDS=1..n` runs only the streams that do not run by default; a separate CI
+//! step does this.
 
-// What was checked, and what was skipped, is printed.
+// Prints the numbers of checks, and the skipped checks.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 use std::ops::Range;
@@ -16,7 +16,7 @@ use classyard_workload::kit::Subject;
 use classyard_workload::kit::differential::{Counters, Options, differential};
 use classyard_workload::kit::random::{Dice, RuleMaker, SeededDice, random_schema};
 
-/// Which streams to run for each that runs by default, which is number 0.
+/// Returns the numbers of the streams to run. By default only stream 0 runs.
 fn seeds() -> Range<u64> {
     let Ok(text) = std::env::var("CLASSYARD_SEEDS") else {
         return 0..1;
@@ -31,7 +31,7 @@ fn seeds() -> Range<u64> {
     first..end
 }
 
-/// Runs a stream, and fails with everything that is needed to repeat it.
+/// Runs a stream. A failure message has all data to repeat it.
 fn run(subjects: &[Subject], schema: &Arc<Schema>, options: &Options) -> Counters {
     let mut dice = SeededDice::new(options.seed);
     let rules = match dice.below(3) {
@@ -66,7 +66,7 @@ fn stream(schema: &Arc<Schema>, first: u64) {
             asked += updates;
         }
     }
-    // Some are refused, and are to be. A short stream alone may have many of these.
+    // Some transactions must be refused. A single short stream may have many of them.
     assert!(changes * 3 > asked * 2, "{name}: {changes} of {asked}");
 }
 
@@ -85,7 +85,7 @@ fn fifteen_fields() {
     stream(&Schema::openflow15(), 3000);
 }
 
-/// Many schemas, a short stream for each.
+/// Runs a short stream for each of many schemas.
 #[test]
 fn any_schema() {
     let subjects = Subject::variants();
@@ -107,7 +107,7 @@ fn any_schema() {
     }
 }
 
-/// Large tables: buckets overflow, tables split.
+/// Tests large tables, in which buckets overflow and tables split.
 #[test]
 fn many_rules() {
     let subjects = Subject::engines();

@@ -1,30 +1,30 @@
-//! What takes part in a measurement: an engine of ours, or one algorithm of a
-//! peer.
+//! A candidate in a measurement: one of our engines, or one algorithm of a peer.
 
 use classyard::{PolicyClassifier, PolicyTrace, Scratch, Winner};
 
 use super::measure::{Spread, batch_rate, single_rate};
 use super::verify;
 
-/// Classifies the trace when its turn comes. Errors are reasons for people to
-/// read; a candidate that fails once is excluded.
+/// Classifies the trace in each round. Errors are messages for people; a candidate
+/// that fails once is excluded.
 pub(crate) trait Candidate {
-    /// Headers per second of CPU time in batches of 256.
+    /// Returns the headers per second of CPU time in batches of 256.
     fn batch_rate(&mut self) -> Result<f64, String>;
 
-    /// Headers per second of CPU time, one call for each.
+    /// Returns the headers per second of CPU time in single lookups.
     fn single_rate(&mut self) -> Result<f64, String>;
 
-    /// The answer for each header.
+    /// Returns the answer for each header.
     fn winners(&mut self) -> Result<Vec<Winner>, String>;
 
-    /// How many lookups of other kinds differ from these answers.
+    /// Returns the number of single and masked lookups that differ from these
+    /// answers.
     fn contradictions(&mut self, _winners: &[Winner]) -> usize {
         0
     }
 }
 
-/// An engine of ours.
+/// One of our engines.
 pub(crate) struct Engine<'a> {
     pub(crate) classifier: &'a PolicyClassifier,
     pub(crate) trace: &'a PolicyTrace,
@@ -46,12 +46,12 @@ impl Candidate for Engine<'_> {
 
     fn contradictions(&mut self, winners: &[Winner]) -> usize {
         let part = |part| self.classifier.part(part);
-        let singles = verify::SINGLES;
+        let singles = verify::SINGLE_LOOKUPS;
         verify::contradictions(part, self.trace, winners, singles)
     }
 }
 
-/// A candidate's place in the turns, and what it has shown.
+/// A candidate in the rounds, and its measurements.
 pub(crate) struct Entry<'a> {
     candidate: Box<dyn Candidate + 'a>,
     batch: Vec<f64>,
@@ -59,26 +59,26 @@ pub(crate) struct Entry<'a> {
     trial: Option<[f64; 2]>,
     winners: Vec<Winner>,
     failed: Option<String>,
-    /// Whether a turn begins with a pass that does not count.
+    /// True if each round begins with a pass that does not count.
     warms_up: bool,
 }
 
-/// Traces of at most this many headers are so short that what a turn reads for the
-/// first time would count: engines before it have used the caches since its last
-/// one.
+/// The maximum number of headers of a short trace. In a short trace, the cache
+/// misses at the beginning of a round would matter, because other engines have used
+/// the caches since the candidate's last round. So a warm-up pass comes first.
 const SHORT_TRACE: usize = 256 << 10;
 
-/// What a candidate has shown in the end.
+/// The results of a candidate.
 pub(crate) struct Shown {
     pub(crate) batch: Spread,
     pub(crate) single: Spread,
-    /// Rates of the turn before, in batches and single.
+    /// The rates of the extra runs, in batches and single lookups.
     pub(crate) trial: Option<[f64; 2]>,
     pub(crate) wrong: usize,
 }
 
 impl<'a> Entry<'a> {
-    /// A place for a candidate that classifies a trace of so many headers.
+    /// Creates an entry for a candidate that classifies a trace of `headers` headers.
     pub(crate) fn new(candidate: impl Candidate + 'a, headers: usize) -> Entry<'a> {
         Entry {
             candidate: Box::new(candidate),
@@ -91,18 +91,19 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// Does something, unless an earlier turn failed.
+    /// Runs `turn`, unless an earlier round failed.
     fn attempt(&mut self, turn: impl FnOnce(&mut Entry<'a>) -> Result<(), String>) {
         if self.failed.is_none() {
             self.failed = turn(self).err();
         }
     }
 
-    /// Takes a turn that is not among those that count. Of several the best rates are
-    /// kept: the very first lookups after all builds are slower than any later ones.
+    /// Runs an extra round that does not count in the measurement. Of several extra
+    /// rounds the best rates are kept, because the first lookups after all builds are
+    /// slower than any later ones.
     pub(crate) fn try_out(&mut self) {
         self.attempt(|entry| {
-            // The first lookups warm caches.
+            // The first lookups warm the caches.
             entry.candidate.batch_rate()?;
             let rates = [
                 entry.candidate.batch_rate()?,
@@ -114,7 +115,7 @@ impl<'a> Entry<'a> {
         });
     }
 
-    /// Takes one turn of timing.
+    /// Runs one timed round.
     pub(crate) fn turn(&mut self) {
         self.attempt(|entry| {
             if entry.warms_up {
@@ -135,8 +136,8 @@ impl<'a> Entry<'a> {
     }
 }
 
-/// Checks the answers of all entries and says what each has shown, or why it
-/// failed.
+/// Checks the answers of all entries. Returns the results of each, or the reason
+/// why it failed.
 pub(crate) fn judge(
     entries: Vec<Entry<'_>>,
     wrong_answers: impl FnOnce(&[&[Winner]]) -> Vec<usize>,
@@ -150,7 +151,9 @@ pub(crate) fn judge(
             if let Some(reason) = entry.failed {
                 return Err(reason);
             }
-            let wrong = wrong.next().expect("one number for each that stands");
+            let wrong = wrong
+                .next()
+                .expect("one number for each entry that has not failed");
             Ok(Shown {
                 batch: Spread::of(&entry.batch).expect("at least one repeat"),
                 single: Spread::of(&entry.single).expect("at least one repeat"),
@@ -166,7 +169,7 @@ mod tests {
     use super::*;
     use std::cell::RefCell;
 
-    /// Notes what it is asked for.
+    /// Records the calls that it receives.
     struct Noting<'a>(&'a RefCell<Vec<&'static str>>);
 
     impl Candidate for Noting<'_> {
@@ -185,17 +188,17 @@ mod tests {
         }
     }
 
-    /// With a short trace, what one rate finds in the caches the other finds as well.
+    /// With a short trace, both rates start with the same warm caches.
     #[test]
     fn a_turn_over_a_short_trace_warms_up() {
         for (headers, expected) in [
             (SHORT_TRACE, &["batch", "batch", "single"][..]),
             (SHORT_TRACE + 1, &["batch", "single"][..]),
         ] {
-            let asked = RefCell::new(Vec::new());
-            let mut entry = Entry::new(Noting(&asked), headers);
+            let calls = RefCell::new(Vec::new());
+            let mut entry = Entry::new(Noting(&calls), headers);
             entry.turn();
-            assert_eq!(*asked.borrow(), expected, "{headers} headers");
+            assert_eq!(*calls.borrow(), expected, "{headers} headers");
             assert_eq!((entry.batch.len(), entry.single.len()), (1, 1));
         }
     }

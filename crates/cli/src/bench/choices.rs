@@ -1,8 +1,9 @@
-//! Which engine `auto` takes, beside which one is the fastest.
+//! The engine that `auto` chooses, compared with the fastest one.
 //!
-//! All engines are measured, so what each load takes with each of them is known.
-//! `auto` knows predictions alone, or predictions and the better of two more turns of
-//! each of the first few, which are not among those that are measured.
+//! All engines are measured, so the cost of each load with each engine is known.
+//! `auto` uses either estimates alone, or estimates and the better of two extra
+//! runs of each of its first few engines; these runs are not part of the
+//! measurement.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -16,13 +17,14 @@ use super::run::Finished;
 use crate::estimates::EstimateRow;
 use crate::output::table::{Side, Table};
 
-/// How many engines are tried out.
-const TRIED: usize = 4;
+/// The number of engines with extra runs.
+const TRIED_ENGINES: usize = 4;
 
-/// An engine within this share of the fastest one is as good.
-const GOOD: f64 = 0.85;
+/// A choice is good if its rate is at least this share of the fastest engine's
+/// rate.
+const GOOD_SHARE: f64 = 0.85;
 
-/// The loads, with names.
+/// Returns the loads with their names.
 fn loads() -> [(&'static str, Load); 6] {
     let load = Load::default();
     [
@@ -41,7 +43,7 @@ fn loads() -> [(&'static str, Load); 6] {
     ]
 }
 
-/// A choice, and what it is worth.
+/// A choice and how good it is.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct ChoiceRow {
     /// The rule set.
@@ -52,17 +54,17 @@ pub(crate) struct ChoiceRow {
     pub(crate) load: &'static str,
     /// The engine that is predicted to be the fastest.
     pub(crate) predicted: String,
-    /// Its measured rate over that of the fastest.
+    /// Its measured rate divided by the fastest engine's rate.
     pub(crate) predicted_share: f64,
-    /// The engine that is the fastest of the first few when they are tried out.
+    /// The fastest of the first few engines in their extra runs.
     pub(crate) tried: String,
-    /// Its measured rate over that of the fastest.
+    /// Its measured rate divided by the fastest engine's rate.
     pub(crate) tried_share: f64,
-    /// The engine that is the fastest.
+    /// The fastest engine as measured.
     pub(crate) best: String,
-    /// What a lookup takes with it, in nanoseconds.
+    /// Its time per lookup in nanoseconds.
     pub(crate) best_ns: f64,
-    /// Engines that were measured for the load.
+    /// The number of engines that were measured for the load.
     pub(crate) engines: usize,
 }
 
@@ -85,7 +87,7 @@ impl Finished for ChoiceRow {
     }
 }
 
-/// What an engine takes under a load, in nanoseconds a lookup.
+/// An engine's cost under a load, in nanoseconds per lookup.
 struct Candidate<'a> {
     engine: &'a str,
     predicted: f64,
@@ -93,7 +95,7 @@ struct Candidate<'a> {
     measured: f64,
 }
 
-/// The choices on one rule set, a row for each load.
+/// Returns the choices on one rule set, a row for each load.
 pub(crate) fn choices(rows: &[Row]) -> Vec<ChoiceRow> {
     let measured: Vec<&Measurement> = rows.iter().filter_map(Row::measured).collect();
     let of_loads = loads().into_iter().filter_map(|(name, load)| {
@@ -102,7 +104,9 @@ pub(crate) fn choices(rows: &[Row]) -> Vec<ChoiceRow> {
         candidates.sort_by(|a, b| a.predicted.total_cmp(&b.predicted));
         let best = least(&candidates, |one| one.measured)?;
         let predicted = candidates.first()?;
-        let tried = least(&candidates[..candidates.len().min(TRIED)], |one| one.tried)?;
+        let tried = least(&candidates[..candidates.len().min(TRIED_ENGINES)], |one| {
+            one.tried
+        })?;
         let row = measured.first()?;
         Some(ChoiceRow {
             set: row.set.clone(),
@@ -127,8 +131,9 @@ fn least<'a, 'r>(
     candidates.iter().min_by(|a, b| ns(a).total_cmp(&ns(b)))
 }
 
-/// What an engine takes under a load, unless it is out of question: where rules do
-/// not change, wrappers are, which stand for what they wrap.
+/// Returns an engine's cost under a load, or `None` if the engine is not a
+/// candidate: if rules do not change, wrappers are left out in favour of the
+/// engines that they wrap.
 fn candidate<'a>(row: &'a Measurement, load: &Load) -> Option<Candidate<'a>> {
     let wraps = row.engine.contains('(');
     if load.lookups_per_update().is_none() && wraps {
@@ -136,7 +141,7 @@ fn candidate<'a>(row: &'a Measurement, load: &Load) -> Option<Candidate<'a>> {
     }
     let estimate: &EstimateRow = row.estimate.as_ref()?;
     let update_ns = row.updates_per_second.map(|rate| 1e9 / rate.median);
-    let of = |lookup_ns: f64, single_ns: f64, update_ns: Option<f64>| {
+    let ns_per_lookup = |lookup_ns: f64, single_ns: f64, update_ns: Option<f64>| {
         let estimate = Estimate {
             bytes: 0,
             build: Duration::ZERO,
@@ -151,14 +156,14 @@ fn candidate<'a>(row: &'a Measurement, load: &Load) -> Option<Candidate<'a>> {
     let [tried_batch, tried_single] = row.trial?;
     Some(Candidate {
         engine: &row.engine,
-        predicted: of(estimate.lookup_ns, estimate.single_ns, estimate.update_ns)?,
-        // Updates are not tried out.
-        tried: of(1e9 / tried_batch, 1e9 / tried_single, estimate.update_ns)?,
-        measured: of(1e9 / batch.median, 1e9 / single.median, update_ns)?,
+        predicted: ns_per_lookup(estimate.lookup_ns, estimate.single_ns, estimate.update_ns)?,
+        // The extra runs have no updates.
+        tried: ns_per_lookup(1e9 / tried_batch, 1e9 / tried_single, estimate.update_ns)?,
+        measured: ns_per_lookup(1e9 / batch.median, 1e9 / single.median, update_ns)?,
     })
 }
 
-/// Writes the choices, and how many of them are good.
+/// Writes the choices and the number of good ones.
 pub(crate) fn write_choices(rows: &[ChoiceRow], out: &mut dyn Write) -> io::Result<()> {
     let mut table = Table::new(&[
         ("set", Side::Left),
@@ -190,13 +195,13 @@ pub(crate) fn write_choices(rows: &[ChoiceRow], out: &mut dyn Write) -> io::Resu
     ];
     for (name, share) in kinds {
         let shares: Vec<f64> = rows.iter().map(share).collect();
-        let good = shares.iter().filter(|&&share| share >= GOOD).count();
+        let good = shares.iter().filter(|&&share| share >= GOOD_SHARE).count();
         let mean = geometric_mean(&shares).unwrap_or(1.0);
-        let least = shares.iter().copied().fold(1.0, f64::min);
+        let min = shares.iter().copied().fold(1.0, f64::min);
         writeln!(
             out,
-            "{name}: {good} of {} within 15 % of the best engine's rate; mean {mean:.2}, least \
-             {least:.2} of it",
+            "{name}: {good} of {} within 15 % of the best engine's rate; mean {mean:.2}, min \
+             {min:.2} of it",
             shares.len()
         )?;
     }

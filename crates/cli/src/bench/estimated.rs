@@ -1,4 +1,4 @@
-//! Estimates beside measurements.
+//! Compares estimates with measurements.
 
 use std::io::{self, Write};
 
@@ -8,11 +8,11 @@ use classyard::{BuildError, EngineSpec};
 use super::report::{Measurement, geometric_mean};
 use crate::estimates::{EstimateRow, Shapes};
 
-/// What an engine was estimated to cost on a subject. Updates are measured with
-/// half of the rules in, so that is what they are estimated for.
+/// Estimates the cost of an engine on a subject. Updates are measured with half of
+/// the rules in the table, so they are estimated for half of the rules.
 ///
 /// # Errors
-/// The [`BuildError`] with which building would refuse.
+/// The [`BuildError`] that building would return.
 pub(super) fn estimate(
     shapes: &Shapes,
     engine: &EngineSpec,
@@ -25,7 +25,7 @@ pub(super) fn estimate(
     Ok(estimate)
 }
 
-/// A figure as estimated over the same as measured, where both are known.
+/// An estimated figure divided by the measured one, if both are known.
 type Ratio = fn(&Measurement, &EstimateRow) -> Option<f64>;
 
 #[allow(clippy::cast_precision_loss)] // ratios
@@ -50,8 +50,8 @@ const RATIOS: [(&str, Ratio); 5] = [
     }),
 ];
 
-/// Writes for each engine what was estimated over what was measured: the
-/// geometric mean over sets, and that furthest from 1.
+/// Writes for each engine the ratios of estimated to measured figures: the
+/// geometric mean over sets, and the ratio that is furthest from 1.
 pub(super) fn write(results: &[&Measurement], out: &mut dyn Write) -> io::Result<()> {
     let mut engines: Vec<&str> = Vec::new();
     for row in results {
@@ -70,8 +70,10 @@ pub(super) fn write(results: &[&Measurement], out: &mut dyn Write) -> io::Result
             });
             let ratios: Vec<(f64, &str)> = ratios.collect();
             let values: Vec<f64> = ratios.iter().map(|&(ratio, _)| ratio).collect();
-            let far = |ratio: f64| ratio.ln().abs();
-            let worst = ratios.iter().max_by(|a, b| far(a.0).total_cmp(&far(b.0)));
+            let log_distance = |ratio: f64| ratio.ln().abs();
+            let worst = ratios
+                .iter()
+                .max_by(|a, b| log_distance(a.0).total_cmp(&log_distance(b.0)));
             let (mean, (worst, set)) = (geometric_mean(&values)?, worst?);
             Some(match ratios.len() {
                 1 => format!("{name} {mean:.2}x"),

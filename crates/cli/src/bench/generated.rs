@@ -1,4 +1,4 @@
-//! Rules and headers for benchmarks, generated.
+//! Generated rules and headers for benchmarks.
 
 use classyard::{Policy, PolicyTrace, Progress};
 use classyard_workload::generate::{Family, GeneratorConfig, Recipe, generate};
@@ -6,8 +6,8 @@ use classyard_workload::traffic::{TrafficConfig, TrafficRecipe, traffic};
 
 use crate::failure::Failure;
 
-/// Generates rules with ClassBench's usual adjustments, as the literature's
-/// rule sets are made.
+/// Generates rules with ClassBench's usual adjustments, as the rule sets in the
+/// literature.
 pub(crate) fn generated_policy(
     family: Family,
     rules: usize,
@@ -40,7 +40,7 @@ pub(crate) fn generated_trace(
         .map_err(|error| Failure::usage(error.to_string()))
 }
 
-/// `64000` as `64k`.
+/// Returns a short name of a size: `64k` for 64,000.
 pub(crate) fn size_name(size: usize) -> String {
     match size {
         _ if size >= 1_000_000 && size.is_multiple_of(1_000_000) => {

@@ -1,52 +1,54 @@
-//! How long things take: quantiles of many durations.
+//! Quantiles of many durations.
 
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
-/// The longest duration that is told from longer ones.
-const LONGEST: Duration = Duration::from_secs(3_600);
+/// Longer durations are recorded as this one.
+const LONGEST_DURATION: Duration = Duration::from_secs(3_600);
 
-/// Decimal digits that are kept of a duration.
-const DIGITS: u8 = 3;
+/// The number of significant decimal digits that are kept of a duration.
+const SIGNIFICANT_DIGITS: u8 = 3;
 
-/// A histogram of durations, to the nanosecond or three digits, whichever is
-/// coarser. Takes its memory when it is made; recording allocates nothing.
+/// A histogram of durations, with a precision of a nanosecond or three digits,
+/// whichever is coarser. It allocates all memory when it is created; recording
+/// allocates nothing.
 #[derive(Clone)]
 pub(crate) struct Durations(Histogram<u32>);
 
 impl Durations {
-    /// No durations yet.
+    /// Creates an empty histogram.
     pub(crate) fn new() -> Durations {
-        let histogram = Histogram::new_with_bounds(1, nanoseconds(LONGEST), DIGITS);
+        let histogram =
+            Histogram::new_with_bounds(1, nanoseconds(LONGEST_DURATION), SIGNIFICANT_DIGITS);
         Durations(histogram.expect("the bounds are in order, three digits are allowed"))
     }
 
-    /// Takes one in.
+    /// Records a duration.
     #[inline]
     pub(crate) fn record(&mut self, duration: Duration) {
         self.0.saturating_record(nanoseconds(duration));
     }
 
-    /// Takes in all that another has.
+    /// Adds all durations of another histogram.
     pub(crate) fn add(&mut self, other: &Durations) {
         self.0
             .add(&other.0)
             .expect("all histograms here have the same bounds");
     }
 
-    /// The quantiles; `None` of nothing.
+    /// Returns the quantiles, or `None` if the histogram is empty.
     pub(crate) fn quantiles(&self) -> Option<Quantiles> {
         if self.0.is_empty() {
             return None;
         }
-        let at = |share| seconds(self.0.value_at_quantile(share));
+        let quantile = |share| seconds(self.0.value_at_quantile(share));
         Some(Quantiles {
-            p50: at(0.5),
-            p90: at(0.9),
-            p99: at(0.99),
-            p999: at(0.999),
+            p50: quantile(0.5),
+            p90: quantile(0.9),
+            p99: quantile(0.99),
+            p999: quantile(0.999),
             max: seconds(self.0.max()),
         })
     }
@@ -66,13 +68,13 @@ impl Quantiles {
     /// The names of the quantiles, in order.
     pub(crate) const NAMES: [&str; 5] = ["p50", "p90", "p99", "p999", "max"];
 
-    /// The quantiles, in the order of their names.
+    /// Returns the quantiles, in the order of their names.
     pub(crate) fn values(&self) -> [f64; 5] {
         [self.p50, self.p90, self.p99, self.p999, self.max]
     }
 }
 
-/// Microseconds, for people: three digits.
+/// Formats seconds as microseconds with three digits, for people.
 pub(crate) fn microseconds(seconds: f64) -> String {
     let value = seconds * 1e6;
     match value {
@@ -102,11 +104,11 @@ mod tests {
         for microsecond in 1..=1000 {
             durations.record(Duration::from_micros(microsecond));
         }
-        let mut all = Durations::new();
-        all.record(Duration::from_millis(5));
-        all.add(&durations);
-        let found = all.quantiles().unwrap().values();
-        for (found, right) in found
+        let mut durations_of_both = Durations::new();
+        durations_of_both.record(Duration::from_millis(5));
+        durations_of_both.add(&durations);
+        let quantiles = durations_of_both.quantiles().unwrap().values();
+        for (found, right) in quantiles
             .into_iter()
             .zip([501e-6, 901e-6, 991e-6, 1000e-6, 5e-3])
         {

@@ -1,4 +1,4 @@
-//! Timing lookups: repeats, in turns, in the thread's own CPU time.
+//! Times lookups in the thread's own CPU time.
 
 use std::time::Duration;
 
@@ -7,16 +7,16 @@ use classyard::{PolicyClassifier, PolicyTrace, Scratch, Winner};
 use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 
-/// The CPU time that this thread has used. On shared machines it is steadier
-/// than the time on the wall, because it stops while others run.
+/// Returns the CPU time that this thread has used. On shared machines it is
+/// steadier than elapsed time, because it stops while other processes run.
 pub(crate) fn thread_cpu_time() -> Duration {
-    let now = clock_gettime(ClockId::ThreadCPUTime);
-    let seconds = u64::try_from(now.tv_sec).unwrap_or(0);
-    let nanoseconds = u32::try_from(now.tv_nsec).unwrap_or(0);
+    let cpu_clock = clock_gettime(ClockId::ThreadCPUTime);
+    let seconds = u64::try_from(cpu_clock.tv_sec).unwrap_or(0);
+    let nanoseconds = u32::try_from(cpu_clock.tv_nsec).unwrap_or(0);
     Duration::new(seconds, nanoseconds)
 }
 
-/// Runs something and says how many seconds of CPU time it took.
+/// Runs `work` and returns its result and its CPU time in seconds.
 pub(crate) fn timed<T>(work: impl FnOnce() -> T) -> (T, f64) {
     let before = thread_cpu_time();
     let value = work();
@@ -24,7 +24,7 @@ pub(crate) fn timed<T>(work: impl FnOnce() -> T) -> (T, f64) {
     (value, spent.as_secs_f64().max(1e-9))
 }
 
-/// Least, median and greatest of several measurements.
+/// Minimum, median and maximum of several measurements.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(crate) struct Spread {
     pub(crate) min: f64,
@@ -33,7 +33,7 @@ pub(crate) struct Spread {
 }
 
 impl Spread {
-    /// `None` when nothing was measured.
+    /// Returns `None` without samples.
     pub(crate) fn of(samples: &[f64]) -> Option<Spread> {
         let mut sorted = samples.to_vec();
         sorted.sort_by(f64::total_cmp);
@@ -48,7 +48,7 @@ impl Spread {
     }
 }
 
-/// Headers classified per second of CPU time, in batches of [`BATCH`].
+/// Returns the headers classified per second of CPU time, in batches of [`BATCH`].
 pub(crate) fn batch_rate(
     classifier: &PolicyClassifier,
     trace: &PolicyTrace,
@@ -70,7 +70,7 @@ pub(crate) fn batch_rate(
     as_rate(trace.len(), seconds)
 }
 
-/// Headers classified per second of CPU time, one call for each.
+/// Returns the headers classified per second of CPU time, in single lookups.
 pub(crate) fn single_rate(classifier: &PolicyClassifier, trace: &PolicyTrace) -> f64 {
     let (folded, seconds) = timed(|| {
         let mut folded = 0;
@@ -86,7 +86,7 @@ pub(crate) fn single_rate(classifier: &PolicyClassifier, trace: &PolicyTrace) ->
     as_rate(trace.len(), seconds)
 }
 
-/// A count over seconds.
+/// Returns a count per second.
 #[allow(clippy::cast_precision_loss)] // counts are far below 2^52
 pub(crate) fn as_rate(count: usize, seconds: f64) -> f64 {
     count as f64 / seconds

@@ -1,10 +1,9 @@
-//! `classyard bench`: how fast, how large, and whether right.
+//! `classyard bench`: measures speed, memory and correctness.
 //!
-//! Every engine classifies the same trace over the same rules. Repeats go in
-//! turns (engine a, engine b, engine a, …), so that a machine whose speed
-//! drifts is as unfair to one as to the other. No rate is reported without the
-//! number of wrong answers beside it. Peers, other people's classifiers, take
-//! part in the same turns.
+//! Every engine classifies the same trace with the same rules. Repeats are
+//! interleaved (engine a, engine b, engine a, …), so that a drifting machine speed
+//! affects all engines alike. Every rate is reported with the number of wrong
+//! answers. Peers, which are external classifiers, take part in the same rounds.
 
 use std::time::Duration;
 
@@ -52,40 +51,40 @@ use crate::input::build_limits::BuildLimits;
 /// Rules and traffic to measure with.
 pub(crate) struct Subject {
     pub(crate) name: String,
-    /// What it is averaged with: subjects of the same size.
+    /// The size group that it is averaged with.
     pub(crate) size: String,
     pub(crate) policy: Policy,
     pub(crate) trace: PolicyTrace,
-    /// The right answers, where they are known.
+    /// The right answers, if they are known.
     pub(crate) expected: Option<Vec<Winner>>,
 }
 
-/// Who takes part.
+/// The participants of a measurement.
 pub(crate) struct Field {
     /// Our engines.
     pub(crate) engines: Vec<EngineSpec>,
-    /// What building one of them may take.
+    /// The limits on building an engine.
     pub(crate) limits: BuildLimits,
-    /// What estimates are of.
+    /// The machine that estimates are made for.
     pub(crate) machine: Machine,
-    /// Other people's, found already.
+    /// Peers whose programs have been found.
     pub(crate) peers: Vec<PeerSpec>,
-    /// The longest that a peer may take for building or a pass.
+    /// The time limit for a peer's build and for each pass.
     pub(crate) peer_limit: Duration,
 }
 
-/// What to measure.
+/// The settings of a measurement.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
     /// Repeats of each lookup measurement.
     pub(crate) repeats: usize,
-    /// Repeats of the update protocol; 0 leaves it out.
+    /// Repeats of the update protocol; 0 skips it.
     pub(crate) update_repeats: usize,
-    /// Insertions, and as many deletions, of the update protocol.
+    /// The number of insertions in the update protocol, and of deletions.
     pub(crate) changes: usize,
-    /// Seed of the update list.
+    /// The seed of the update list.
     pub(crate) seed: u64,
-    /// Whether lookups have a few turns more, which [`choices`] takes as a trial.
+    /// True if each candidate has extra runs, which [`choices`] uses as a trial.
     pub(crate) trial: bool,
 }
 
@@ -94,16 +93,16 @@ pub(crate) struct Plan {
 /// [TM19]: classyard::papers#tm19
 pub(crate) const PAPER_CHANGES: usize = 500_000;
 
-/// Turns of a trial.
-const TRIALS: usize = 2;
+/// The number of extra runs in a trial.
+const TRIAL_RUNS: usize = 2;
 
-/// Measures everyone on one subject: a row for each engine, then for each
+/// Measures all participants on one subject: a row for each engine, then for each
 /// algorithm of each peer.
 ///
-/// A peer that fails, or an engine that is refused, is a row that says so.
+/// A peer that fails, or an engine that is refused, gets a row with the reason.
 ///
 /// # Errors
-/// Why the first engine is refused, when all are.
+/// The reason why the first engine is refused, if all are.
 pub(crate) fn measure_subject(
     subject: &Subject,
     field: &Field,
@@ -155,7 +154,7 @@ pub(crate) fn measure_subject(
     }
     let steps = plan.repeats + plan.update_repeats + 1;
     if plan.trial {
-        for _ in 0..TRIALS {
+        for _ in 0..TRIAL_RUNS {
             entries.iter_mut().for_each(Entry::try_out);
         }
     }
@@ -203,7 +202,8 @@ pub(crate) fn measure_subject(
     Ok(rows)
 }
 
-/// A row for each of a peer's algorithms, or one that says why it failed.
+/// Returns a row for each of a peer's algorithms, or a row with the reason of its
+/// failure.
 fn peer_rows(
     subject: &Subject,
     spec: &PeerSpec,
@@ -232,7 +232,7 @@ fn peer_rows(
     rows
 }
 
-/// What an engine did in the update protocol.
+/// An engine's results in the update protocol.
 #[derive(Default)]
 struct Updated {
     alone: Vec<f64>,
@@ -274,7 +274,8 @@ fn measure_updates(
                 let winners = verify::answers(&run.classifier, trace);
                 let wrong = verify::wrong_answers(&last, trace, &[&winners], None, SCANNED_RULES);
                 let part = |part| run.classifier.part(part);
-                let differing = verify::contradictions(part, trace, &winners, verify::SINGLES);
+                let differing =
+                    verify::contradictions(part, trace, &winners, verify::SINGLE_LOOKUPS);
                 updated.wrong += wrong[0] + differing;
             }
         }

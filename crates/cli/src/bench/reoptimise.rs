@@ -1,16 +1,15 @@
-//! `classyard bench --reoptimise`: growth, and what re-optimisation makes of it.
+//! `classyard bench --reoptimise`: growth, and its repair by re-optimisation.
 //!
 //! ```text
-//! build over one rule in a hundred; the others come one by one       grown
-//! look at the drift, take notes, learn                               plan
-//! adopt; rules go and come back, each change timed, until all have
-//!     moved; every eighth of that: lookups, memory                   adopted
-//! reorganise at once                                                 rebuilt
+//! build over one rule in a hundred, insert the others one by one     grown
+//! check the drift, take a snapshot, compute a plan                   plan
+//! adopt: remove and insert rules, each change timed, until all have
+//!     moved; after every eighth: lookups, memory                     adopted
+//! rebuild                                                            rebuilt
 //! ```
 //!
-//! The same is done several times from the beginning; a change counts with the
-//! least of its times. Times are CPU times of one thread. Lookups are those of
-//! one trace over all rules.
+//! Repeated several times from the beginning; a change counts with its minimum
+//! time. Times are CPU times of one thread. Lookups use one trace over all rules.
 
 use classyard::classifier::BATCH;
 use classyard::policy::PartId;
@@ -33,10 +32,10 @@ mod report;
 use report::Updates;
 pub(crate) use report::{ReoptimiseResults, ReoptimiseRow};
 
-/// What to measure.
+/// The settings of a measurement.
 pub(crate) struct ReoptimisePlan {
     pub(crate) engines: Vec<EngineSpec>,
-    /// Names and families of rules.
+    /// The names and families of rules.
     pub(crate) sets: Vec<(String, Family)>,
     pub(crate) sizes: Vec<usize>,
     pub(crate) headers: usize,
@@ -46,17 +45,18 @@ pub(crate) struct ReoptimisePlan {
     pub(crate) update_repeats: usize,
 }
 
-/// One rule in `GROWTH` is there at the beginning.
-const GROWTH: usize = 100;
+/// One rule in `INITIAL_ONE_IN` is in the table at the beginning.
+const INITIAL_ONE_IN: usize = 100;
 
-/// Changes timed between two looks at lookups and memory, at least.
+/// The minimum number of timed changes between two measurements of lookups and
+/// memory.
 const LEAST_STAGE: usize = 100;
 
-/// Changes made while adopting, at most: an engine that does not come to an end
-/// is not waited for.
+/// The maximum number of changes while adopting: an engine that has not finished by
+/// then fails.
 const MOST_CHANGES: usize = 1 << 22;
 
-/// Measures everything; `finished` gets each row as soon as it is measured.
+/// Measures everything; calls `finished` immediately after each row.
 pub(crate) fn measure(
     plan: &ReoptimisePlan,
     progress: &mut dyn Progress,
@@ -95,7 +95,7 @@ struct Bench<'a> {
     trace: &'a PolicyTrace,
 }
 
-/// Everything that happens between growing and reorganising.
+/// The results of adopting a plan.
 struct Adopted {
     classifier: Box<dyn Classifier>,
     changes: Vec<f64>,
@@ -104,7 +104,7 @@ struct Adopted {
 }
 
 impl Bench<'_> {
-    /// A row; `None` for engines that do not learn.
+    /// Returns a row, or `None` for engines that cannot be re-optimised.
     fn run(
         &self,
         name: &str,
@@ -163,13 +163,13 @@ impl Bench<'_> {
         self.policy.part(PartId::FIRST)
     }
 
-    /// A classifier that has grown to all rules, and how long each took to
-    /// come.
+    /// Returns a classifier that has grown to all rules, and the time of each
+    /// insertion.
     fn grow(&self) -> Result<(Box<dyn Classifier>, Vec<f64>), Failure> {
         let rules = self.rules();
         let mut order: Vec<usize> = (0..rules.len()).collect();
         order.shuffle(&mut Xoshiro256PlusPlus::seed_from_u64(self.plan.seed));
-        let (first, coming) = order.split_at(rules.len().div_ceil(GROWTH));
+        let (first, coming) = order.split_at(rules.len().div_ceil(INITIAL_ONE_IN));
         let mut initial = RuleSet::new(rules.schema());
         for &index in first {
             let added = initial.push(rules.rule(index));
@@ -189,7 +189,7 @@ impl Bench<'_> {
         Ok((classifier, times))
     }
 
-    /// Adopts a plan while rules go and come back.
+    /// Adopts a plan while rules are removed and inserted again.
     fn adopt(
         &self,
         mut classifier: Box<dyn Classifier>,
@@ -244,13 +244,13 @@ impl Bench<'_> {
         self.trace.part(PartId::FIRST)
     }
 
-    /// Nanoseconds a header, the least of the repeats.
+    /// Returns nanoseconds per header, the minimum of the repeats.
     fn lookups(&self, classifier: &dyn Classifier) -> f64 {
         let times = (0..self.plan.repeats.max(1)).map(|_| self.pass(classifier));
         times.fold(f64::INFINITY, f64::min)
     }
 
-    /// Nanoseconds a header, once.
+    /// Returns nanoseconds per header in one pass.
     fn pass(&self, classifier: &dyn Classifier) -> f64 {
         let mut winners = [Winner::MISS; BATCH];
         let mut scratch = Scratch::new();
@@ -281,7 +281,7 @@ impl Bench<'_> {
         verify::wrong_answers(self.policy, self.trace, &answers, None, scanned)[0]
     }
 
-    /// The same at less cost, for moments in between.
+    /// Counts wrong answers in a smaller sample, for use between steps.
     fn wrong_sample(&self, classifier: &dyn Classifier) -> usize {
         let winners = self.answers(classifier);
         let answers = [winners.as_slice()];
@@ -289,11 +289,11 @@ impl Bench<'_> {
     }
 }
 
-/// What learning took.
+/// The result and the cost of computing a plan.
 struct Learned {
     plan: LookupPlan,
     seconds: f64,
-    /// The longest look at the classifier.
+    /// The longest time that the classifier was read without interruption.
     longest_look: f64,
 }
 
@@ -316,7 +316,7 @@ fn learn(engine: &dyn Reoptimise) -> Result<Learned, classyard::BuildError> {
     })
 }
 
-/// Makes a change; returns its nanoseconds.
+/// Makes a change. Returns its time in nanoseconds.
 fn apply(engine: &mut dyn DynamicClassifier, transaction: &Transaction<'_>) -> f64 {
     let (outcome, seconds) = timed(|| engine.apply(transaction));
     outcome.expect("the list was made for these rules");
@@ -333,7 +333,7 @@ fn fitted(classifier: &dyn Classifier) -> &dyn Reoptimise {
 
 const DYNAMIC: &str = "the engine takes updates";
 
-const FITTED: &str = "the engine can be fitted again";
+const FITTED: &str = "the engine can be re-optimised";
 
 fn keep_lesser(times: &mut [f64], again: &[f64]) {
     for (time, again) in times.iter_mut().zip(again) {

@@ -26,8 +26,8 @@ pub(crate) struct Measurement {
     pub(crate) rules: usize,
     /// CPU seconds to build over all rules.
     pub(crate) build_seconds: f64,
-    /// Bytes of the built engine, rules included; absent where a peer does not
-    /// know, like the next two.
+    /// Bytes of the built engine, rules included; absent if a peer does not report
+    /// it, like the next two.
     pub(crate) bytes: Option<usize>,
     /// The part of these bytes beyond the packed rules.
     pub(crate) index_bytes: Option<usize>,
@@ -37,31 +37,31 @@ pub(crate) struct Measurement {
     pub(crate) batch_headers_per_second: Spread,
     /// Headers per second, one call for each.
     pub(crate) single_headers_per_second: Spread,
-    /// Rule changes per second; absent unless asked for.
+    /// Rule changes per second; absent unless requested.
     pub(crate) updates_per_second: Option<Spread>,
-    /// Rule changes per second with four lookups after each, their time
-    /// included.
+    /// Rule changes per second with four lookups after each, including the time of
+    /// the lookups.
     pub(crate) updates_with_lookups_per_second: Option<Spread>,
-    /// CPU time of single rule changes; absent unless asked for.
+    /// CPU time of single rule changes; absent unless requested.
     pub(crate) update_seconds: Option<Quantiles>,
-    /// The same on the wall.
+    /// Elapsed time of single rule changes.
     pub(crate) update_wall_seconds: Option<Quantiles>,
-    /// What was estimated before building; absent for peers.
+    /// The estimate before building; absent for peers.
     pub(crate) estimate: Option<EstimateRow>,
-    /// Rates of a turn that is not among those above, in batches and single.
+    /// The rates of the extra runs, in batches and single lookups.
     #[serde(skip)]
     pub(crate) trial: Option<[f64; 2]>,
     /// Headers with a wrong answer, before and after updates.
     pub(crate) wrong: usize,
-    /// Whose it is, if not ours.
+    /// The peer that the row belongs to, absent for our engines.
     pub(crate) peer: Option<Origin>,
-    /// Sets of the same size are averaged.
+    /// The size group; sets of the same size are averaged.
     #[serde(skip)]
     pub(crate) size: String,
 }
 
 impl Measurement {
-    /// What is known of every candidate.
+    /// Creates a row with the data that is known of every candidate.
     pub(super) fn new(
         subject: &Subject,
         engine: String,
@@ -97,19 +97,19 @@ impl Measurement {
 pub(crate) struct Failed {
     /// The rule set.
     pub(crate) set: String,
-    /// The engine, or the peer with its algorithm if it got so far.
+    /// The engine, or the peer with its algorithm if that is known.
     pub(crate) engine: String,
     /// Rules in the set.
     pub(crate) rules: usize,
-    /// Why it failed.
+    /// The reason of the failure.
     pub(crate) failed: String,
-    /// The peer's name; none of an engine.
+    /// The peer's name; empty for an engine.
     #[serde(skip)]
     pub(crate) peer: String,
 }
 
 impl Failed {
-    /// A row that says so.
+    /// Creates a row for a failed peer.
     pub(super) fn row(subject: &Subject, peer: &PeerSpec, engine: String, reason: &str) -> Row {
         Row::Failed(Failed {
             peer: peer.name().to_owned(),
@@ -117,7 +117,7 @@ impl Failed {
         })
     }
 
-    /// Says why an engine was not built.
+    /// Creates the failure of an engine that was not built.
     pub(super) fn of_engine(subject: &Subject, engine: String, reason: String) -> Failed {
         Failed {
             set: subject.name.clone(),
@@ -138,7 +138,7 @@ pub(crate) enum Row {
 }
 
 impl Row {
-    /// The measurement, if there is one.
+    /// Returns the measurement, if there is one.
     pub(crate) fn measured(&self) -> Option<&Measurement> {
         match self {
             Row::Measured(measurement) => Some(measurement),
@@ -146,7 +146,7 @@ impl Row {
         }
     }
 
-    /// The failure, if it is one.
+    /// Returns the failure, if it is one.
     pub(crate) fn failure(&self) -> Option<&Failed> {
         match self {
             Row::Measured(_) => None,
@@ -257,8 +257,8 @@ fn row(out: &mut csv::Writer<'_>, cells: &[String]) -> io::Result<()> {
     out.row(&cells)
 }
 
-/// Writes a table for people, the ratios of the engines to the first one, and
-/// how they stand against peers.
+/// Writes a table for people, the ratios of the engines to the first one, and their
+/// ratios to peers.
 pub(crate) fn write_table(results: &[Row], out: &mut dyn Write) -> io::Result<()> {
     let measured: Vec<&Measurement> = results.iter().filter_map(Row::measured).collect();
     let updates = measured.iter().any(|r| r.updates_per_second.is_some());
@@ -277,7 +277,7 @@ pub(crate) fn write_table(results: &[Row], out: &mut dyn Write) -> io::Result<()
         columns.push(("with lookups", Side::Right));
         columns.push(("one us p99.9", Side::Right));
         columns.push(("max", Side::Right));
-        columns.push(("max on the wall", Side::Right));
+        columns.push(("max elapsed", Side::Right));
     }
     columns.push(("wrong", Side::Right));
     let mut table = Table::new(&columns);
@@ -288,13 +288,13 @@ pub(crate) fn write_table(results: &[Row], out: &mut dyn Write) -> io::Result<()
     writeln!(out)?;
     writeln!(
         out,
-        "rates: median (min-max) of repeats in turns, in the thread's CPU time; batches of 256"
+        "rates: median (min-max) of interleaved repeats, in the thread's CPU time; batches of 256"
     )?;
     if updates {
         writeln!(
             out,
-            "one: a single update, microseconds of CPU time and on the wall, each the least of its \
-             repeats"
+            "one: a single update, microseconds of CPU time and of elapsed time, each the minimum of \
+             its repeats"
         )?;
     }
     let ours: Vec<&Measurement> = measured.into_iter().filter(|r| r.peer.is_none()).collect();
@@ -351,7 +351,7 @@ fn cells(row: &Row, updates: bool, columns: usize) -> Vec<String> {
     cells
 }
 
-/// One of a measurement's rates.
+/// Selects a rate of a measurement.
 type Rate = fn(&Measurement) -> Option<Spread>;
 
 fn write_ratios(results: &[&Measurement], out: &mut dyn Write) -> io::Result<()> {
@@ -363,10 +363,10 @@ fn write_ratios(results: &[&Measurement], out: &mut dyn Write) -> io::Result<()>
         let mean = |rate: Rate| {
             let ratios = sets(results).into_iter().filter_map(|set| {
                 let find = |engine: &str| {
-                    let one = results
+                    let measurement = results
                         .iter()
                         .find(|r| r.set == set && r.engine == engine)?;
-                    rate(one).map(|spread| spread.median)
+                    rate(measurement).map(|spread| spread.median)
                 };
                 Some(find(other)? / find(base)?)
             });
@@ -408,7 +408,7 @@ fn sets<'a>(results: &[&'a Measurement]) -> Vec<&'a str> {
     sets
 }
 
-/// The mean of ratios; `None` for none.
+/// Returns the geometric mean of ratios, or `None` if there are none.
 #[allow(clippy::cast_precision_loss)] // a few dozen ratios
 pub(crate) fn geometric_mean(ratios: &[f64]) -> Option<f64> {
     let sum: f64 = ratios.iter().map(|ratio| ratio.ln()).sum();

@@ -1,4 +1,5 @@
-//! What a run was: enough to repeat it, and to know what its figures are of.
+//! A run's version, processor, seed and command, which are needed to repeat it and
+//! to judge its figures.
 
 use std::fs;
 use std::io::{self, Write};
@@ -12,9 +13,9 @@ use crate::command_line;
 pub(crate) struct Run {
     /// The version of this program.
     version: &'static str,
-    /// The processor's name, as the system has it.
+    /// The processor's name, as the system reports it.
     processor: String,
-    /// Where random numbers began.
+    /// The seed of the random numbers.
     seed: u64,
     /// The command line.
     command: &'static str,
@@ -22,12 +23,12 @@ pub(crate) struct Run {
 
 /// A row that has been measured.
 pub(crate) trait Finished: Serialize {
-    /// What it says in one line.
+    /// Returns a summary in one line.
     fn summary(&self) -> String;
 }
 
 impl Run {
-    /// This run.
+    /// Describes this run.
     pub(crate) fn now(seed: u64) -> Run {
         Run {
             version: env!("CARGO_PKG_VERSION"),
@@ -37,7 +38,7 @@ impl Run {
         }
     }
 
-    /// The run as columns that all rows have.
+    /// Returns the run as columns for all rows.
     pub(crate) fn columns(&self) -> Vec<(&'static str, String)> {
         vec![
             ("version", self.version.to_owned()),
@@ -62,19 +63,19 @@ impl Run {
     }
 }
 
-/// The processor's name, or its architecture where the system has no name.
+/// Returns the processor's name, or its architecture if the system reports no name.
 pub(crate) fn processor() -> String {
     let information = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     named(&information).unwrap_or_else(|| std::env::consts::ARCH.to_owned())
 }
 
-/// The processor's name in what Linux says about processors: x86 has a name,
-/// ARM has numbers for its maker and its part.
+/// Returns the processor's name from Linux's `/proc/cpuinfo`: x86 has a name, ARM
+/// has numbers for its manufacturer and its part.
 fn named(information: &str) -> Option<String> {
     let value = |key: &str| {
         let mut lines = information.lines().filter_map(|line| line.split_once(':'));
-        let found = lines.find(|(name, _)| name.trim() == key);
-        found.map(|(_, value)| value.trim().to_owned())
+        let line = lines.find(|(name, _)| name.trim() == key);
+        line.map(|(_, value)| value.trim().to_owned())
     };
     let numbers = || {
         let (maker, part) = (value("CPU implementer")?, value("CPU part")?);

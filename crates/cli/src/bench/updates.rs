@@ -1,9 +1,9 @@
 //! The update protocol of [TM19] §IV.A.
 //!
-//! Half of the rules, chosen at random, are inserted one by one. Then a
-//! shuffled list of insertions and deletions is carried out: each insertion
-//! brings one of the rules that are out, each deletion takes one of those that
-//! are in. The list is the same for every engine. Only the list is timed.
+//! Half of the rules, chosen at random, are inserted one by one. Then a shuffled
+//! list of insertions and deletions follows: each insertion adds a rule that is not
+//! in the table, each deletion removes a rule that is. The list is the same for
+//! every engine. Only the list is timed.
 //!
 //! [TM19]: classyard::papers#tm19
 
@@ -33,13 +33,14 @@ pub(crate) enum Step {
 pub(crate) struct Protocol {
     pub(crate) initial: Vec<RuleId>,
     pub(crate) steps: Vec<Step>,
-    /// The rules that are in at the end.
+    /// The rules in the table at the end.
     pub(crate) last: Vec<RuleId>,
 }
 
 impl Protocol {
-    /// A list of `changes` insertions and as many deletions. A step that would
-    /// find no rule to take (only for very few rules) becomes its opposite.
+    /// Creates a list of `changes` insertions and as many deletions. If a step has no
+    /// rule to insert or delete, which happens only with very few rules, the opposite
+    /// step is made.
     pub(crate) fn new(ids: &[RuleId], changes: usize, seed: u64) -> Protocol {
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
         let mut order = ids.to_vec();
@@ -63,7 +64,7 @@ impl Protocol {
                 (&mut inside, &mut outside)
             };
             if from.is_empty() {
-                break; // There is no rule at all.
+                break; // The policy has no rules.
             }
             let id = from.swap_remove(rng.random_range(0..from.len()));
             to.push(id);
@@ -81,7 +82,7 @@ impl Protocol {
     }
 }
 
-/// A policy with only some of another's rules, in the order given.
+/// Returns a policy with only some of another's rules, in the given order.
 pub(crate) fn subset(policy: &Policy, ids: &[RuleId]) -> Policy {
     let schemas: Vec<_> = policy.schemas().cloned().collect();
     let mut parts: Vec<RuleSet> = schemas.iter().map(RuleSet::new).collect();
@@ -95,26 +96,26 @@ pub(crate) fn subset(policy: &Policy, ids: &[RuleId]) -> Policy {
     Policy::from_parts(policy.name(), parts)
 }
 
-/// What a run of the list measured.
+/// The results of a run of the list.
 pub(crate) struct UpdateRun {
     /// Changes per second of CPU time.
     pub(crate) updates: f64,
-    /// Changes per second with a batch of lookups after every
-    /// [`LOOKUP_EVERY`] changes, the lookups' time left in.
+    /// Changes per second with a batch of lookups after every [`LOOKUP_EVERY`]
+    /// changes, including the time of the lookups.
     pub(crate) mixed: f64,
     /// The classifier with the last rules.
     pub(crate) classifier: PolicyClassifier,
 }
 
-/// How long each step of the list takes, in nanoseconds.
+/// The duration of each step of the list, in nanoseconds.
 pub(crate) struct EachStep {
     cpu: Vec<u32>,
     wall: Vec<u32>,
 }
 
 impl EachStep {
-    /// Carries the list out on a fresh classifier, with two clocks around each
-    /// step. The least cost of reading the clocks is subtracted.
+    /// Runs the list on a new classifier and times each step with two clocks. The
+    /// minimum cost of reading the clocks is subtracted.
     pub(crate) fn time(
         spec: &EngineSpec,
         policy: &Policy,
@@ -133,18 +134,18 @@ impl EachStep {
             let (cpu, wall) = clocked(|| {
                 make(&mut classifier, policy, step).expect("the list was made for these rules");
             });
-            let rest = |spent: Duration, asking: Duration| {
-                let rest = spent.saturating_sub(asking).as_nanos();
-                u32::try_from(rest).unwrap_or(u32::MAX)
+            let net_nanoseconds = |spent: Duration, asking: Duration| {
+                let net_nanoseconds = spent.saturating_sub(asking).as_nanos();
+                u32::try_from(net_nanoseconds).unwrap_or(u32::MAX)
             };
-            each.cpu.push(rest(cpu, asking.0));
-            each.wall.push(rest(wall, asking.1));
+            each.cpu.push(net_nanoseconds(cpu, asking.0));
+            each.wall.push(net_nanoseconds(wall, asking.1));
         }
         Ok(each)
     }
 
-    /// Keeps the lesser time of each step. The list is the same each time, and
-    /// so is the engine's work: what one run has more is somebody else's.
+    /// Keeps the smaller time of each step. The list and the engine's work are the
+    /// same each time, so additional time is other work of the machine.
     pub(crate) fn keep_lesser(&mut self, other: &EachStep) {
         for (mine, others) in [(&mut self.cpu, &other.cpu), (&mut self.wall, &other.wall)] {
             for (mine, other) in mine.iter_mut().zip(others) {
@@ -153,7 +154,7 @@ impl EachStep {
         }
     }
 
-    /// Quantiles of the CPU times and of the times on the wall.
+    /// Returns the quantiles of the CPU times and of the elapsed times.
     pub(crate) fn quantiles(&self) -> [Option<Quantiles>; 2] {
         [&self.cpu, &self.wall].map(|times| {
             let mut durations = Durations::new();
@@ -165,10 +166,10 @@ impl EachStep {
     }
 }
 
-/// How often the clocks are read with nothing in between, to know what reading costs.
+/// The number of empty clock readings, to measure the cost of reading.
 const CLOCK_TRIALS: usize = 10_000;
 
-/// Runs something and says how much CPU time and how much time it took.
+/// Runs `work` and returns its CPU time and its elapsed time.
 fn clocked(work: impl FnOnce()) -> (Duration, Duration) {
     let cpu = thread_cpu_time();
     let wall = Instant::now();
@@ -177,16 +178,16 @@ fn clocked(work: impl FnOnce()) -> (Duration, Duration) {
     (thread_cpu_time().saturating_sub(cpu), wall)
 }
 
-/// Changes between two batches of lookups in the mixed run: with batches of
-/// 256, four lookups for each change.
+/// Changes between two batches of lookups in the mixed run: with batches of 256,
+/// four lookups per change.
 pub(crate) const LOOKUP_EVERY: usize = 64;
 
-/// The mixed run takes this part of the list: its lookups would take minutes
-/// with the slower engines.
+/// The mixed run makes this fraction (one in `MIXED_SHARE`) of the list: with
+/// slower engines, lookups over the whole list would take minutes.
 const MIXED_SHARE: usize = 10;
 
-/// Carries the list out twice on a fresh classifier: once alone, and, after
-/// starting over, with lookups in between.
+/// Runs the list on a new classifier, then runs a part of it on another new
+/// classifier, with lookups in between.
 pub(crate) fn run(
     spec: &EngineSpec,
     policy: &Policy,
@@ -225,10 +226,10 @@ pub(crate) fn run(
     })
 }
 
-/// An engine over no rules, into which these are inserted one by one.
+/// Builds an engine without rules and inserts these rules one by one.
 ///
 /// # Errors
-/// When the engine cannot be built.
+/// If the engine cannot be built.
 pub(crate) fn inserted(
     spec: &EngineSpec,
     policy: &Policy,
@@ -242,7 +243,7 @@ pub(crate) fn inserted(
     Ok(classifier)
 }
 
-/// Carries a list out and says how many seconds of CPU time that took.
+/// Runs a list and returns its CPU time in seconds.
 pub(crate) fn carry_out(classifier: &mut PolicyClassifier, policy: &Policy, steps: &[Step]) -> f64 {
     let ((), seconds) = timed(|| {
         for &step in steps {

@@ -1,32 +1,33 @@
-//! Counting wrong answers, exactly and in bounded time.
+//! Counts wrong answers exactly and in bounded time.
 //!
-//! Scanning a million rules for a million headers would take hours, so a sample
-//! of headers is scanned, as many as [`SCANNED_RULES`] comparisons allow; and
-//! wherever two engines disagree on any header, sampled or not, that header is
+//! Scanning a million rules for a million headers would take hours, so only a
+//! sample of headers is scanned, limited to [`SCANNED_RULES`] comparisons. In
+//! addition, if two engines disagree on any header, sampled or not, that header is
 //! scanned too. An answer is wrong if it differs from the scan's.
 
 use classyard::classifier::BATCH;
 use classyard::policy::PartId;
 use classyard::{Classifier, Policy, PolicyClassifier, PolicyTrace, Scratch, Winner};
 
-/// Rule comparisons spent on scanning a sample: about two seconds.
+/// The maximum number of rule comparisons for scanning a sample: about two seconds.
 pub(crate) const SCANNED_RULES: usize = 400_000_000;
 
-/// Headers looked up one by one, and with a mask, to compare with the batch.
-pub(crate) const SINGLES: usize = 20_000;
+/// The number of headers looked up singly, and with a mask, to compare with the
+/// batch.
+pub(crate) const SINGLE_LOOKUPS: usize = 20_000;
 
-/// The answers of an engine for a trace.
+/// Returns the answers of an engine for a trace.
 pub(crate) fn answers(classifier: &PolicyClassifier, trace: &PolicyTrace) -> Vec<Winner> {
     let mut winners = vec![Winner::MISS; trace.len()];
     classifier.classify(trace, &mut winners, &mut Scratch::new());
     winners
 }
 
-/// How many answers for a trace are wrong, for each of `answers`. Scans a sample
-/// of the headers, with about `comparisons` rules compared in all, and every
-/// header on which the answers differ.
+/// Returns the number of wrong answers in each of `answers`. Scans a sample of the
+/// headers, with about `comparisons` rule comparisons in all, and every header on
+/// which the answers differ.
 ///
-/// `expected` are answers known from elsewhere; then nothing is scanned.
+/// If `expected` has the right answers, nothing is scanned.
 pub(crate) fn wrong_answers(
     policy: &Policy,
     trace: &PolicyTrace,
@@ -53,8 +54,8 @@ pub(crate) fn wrong_answers(
     wrong
 }
 
-/// How many single or masked lookups of a sample, of about `singles` headers,
-/// differ from these answers.
+/// Returns the number of single or masked lookups that differ from these answers,
+/// for a sample of about `singles` headers.
 pub(crate) fn contradictions<'a>(
     classifier: impl Fn(PartId) -> &'a dyn Classifier,
     trace: &PolicyTrace,

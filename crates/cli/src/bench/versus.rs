@@ -1,12 +1,12 @@
-//! Our engines against each peer's best.
+//! Compares our engines with each peer's best.
 
 use std::io::{self, Write};
 
 use super::report::{Failed, Measurement, Row, geometric_mean};
 use crate::output::table::{Side, Table};
 
-/// Marks the fastest row of each peer on one rule set, whatever its algorithm
-/// and options. Rows with wrong answers do not count.
+/// Marks the fastest row of each peer on one rule set, over all its algorithms and
+/// options. Rows with wrong answers do not count.
 pub(super) fn mark_best(rows: &mut [Row]) {
     let peers = peers(rows.iter().filter_map(Row::measured));
     for peer in peers {
@@ -22,7 +22,7 @@ pub(super) fn mark_best(rows: &mut [Row]) {
     }
 }
 
-/// Writes, for each peer, the ratios of our engines to its best on each rule
+/// Writes, for each peer, the ratios of our engines to its best row on each rule
 /// set, and their means over sets of a size.
 pub(super) fn write(rows: &[Row], out: &mut dyn Write) -> io::Result<()> {
     let measured: Vec<&Measurement> = rows.iter().filter_map(Row::measured).collect();
@@ -45,7 +45,7 @@ pub(super) fn write(rows: &[Row], out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// One of our engines and a peer's best on the same rule set.
+/// One of our engines and a peer's best row on the same rule set.
 struct Pair<'a> {
     ours: &'a Measurement,
     best: &'a Measurement,
@@ -65,8 +65,8 @@ fn pairs<'a>(measured: &[&'a Measurement], peer: &str) -> Vec<Pair<'a>> {
     let mut pairs = Vec::new();
     for &best in measured.iter().filter(is_best) {
         let ours = measured.iter().filter(|row| row.peer.is_none());
-        let same = ours.filter(|row| row.set == best.set);
-        pairs.extend(same.map(|&ours| Pair { ours, best }));
+        let same_set = ours.filter(|row| row.set == best.set);
+        pairs.extend(same_set.map(|&ours| Pair { ours, best }));
     }
     pairs
 }
@@ -86,14 +86,14 @@ fn write_sets(pairs: &[Pair<'_>], peer: &str, out: &mut dyn Write) -> io::Result
     columns.extend(engines.iter().map(|&engine| (engine, Side::Right)));
     let mut table = Table::new(&columns);
     for set in first_seen(pairs.iter().map(|pair| pair.ours.set.as_str())) {
-        let here: Vec<_> = pairs.iter().filter(|pair| pair.ours.set == set).collect();
-        let Some(Pair { best, .. }) = here.first() else {
+        let set_pairs: Vec<_> = pairs.iter().filter(|pair| pair.ours.set == set).collect();
+        let Some(Pair { best, .. }) = set_pairs.first() else {
             continue;
         };
         let rate = format!("{:.2}", batch(best) / 1e6);
         let mut cells = vec![set.to_owned(), best.engine.clone(), rate];
         for engine in &engines {
-            let pair = here.iter().find(|pair| pair.ours.engine == *engine);
+            let pair = set_pairs.iter().find(|pair| pair.ours.engine == *engine);
             cells.push(pair.map_or("-".to_owned(), |pair| format!("{:.2}x", pair.ratio())));
         }
         table.row(cells);
@@ -110,9 +110,9 @@ fn write_means(pairs: &[Pair<'_>], peer: &str, out: &mut dyn Write) -> io::Resul
                 .map(|pair| (pair.ratio(), pair.ours.set.as_str()))
                 .collect();
             ratios.sort_by(|a, b| a.0.total_cmp(&b.0));
-            let all: Vec<f64> = ratios.iter().map(|(ratio, _)| *ratio).collect();
+            let values: Vec<f64> = ratios.iter().map(|(ratio, _)| *ratio).collect();
             let (Some(mean), Some(least), Some(most)) =
-                (geometric_mean(&all), ratios.first(), ratios.last())
+                (geometric_mean(&values), ratios.first(), ratios.last())
             else {
                 continue;
             };
@@ -120,7 +120,7 @@ fn write_means(pairs: &[Pair<'_>], peer: &str, out: &mut dyn Write) -> io::Resul
                 out,
                 "{engine} / best of {peer}, batches, {size}: geometric mean {mean:.2}x of {}, \
                  min {:.2}x ({}), max {:.2}x ({})",
-                match all.len() {
+                match values.len() {
                     1 => "1 set".to_owned(),
                     sets => format!("{sets} sets"),
                 },
@@ -144,7 +144,7 @@ fn peers<'a>(rows: impl Iterator<Item = &'a Measurement>) -> Vec<String> {
     names.into_iter().map(str::to_owned).collect()
 }
 
-/// Each value once, in the order of first appearance.
+/// Returns each value once, in the order of first appearance.
 fn first_seen<'a>(values: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let mut seen = Vec::new();
     for value in values {

@@ -1,13 +1,11 @@
-//! A colour for each name: the same name has the same colour on every picture,
-//! whatever stands beside it.
+//! A colour for each name, which does not change from picture to picture.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use plotters::style::RGBColor;
 
-/// The colours of these engines. The first seven can be told apart by people with
-/// colour-blindness (Okabe and Ito); on most pictures marks tell engines apart
-/// as well.
+/// The colours of known engines. People with colour-blindness can distinguish the
+/// first seven (Okabe and Ito); on most pictures engines also have different marks.
 const KNOWN: [(&str, RGBColor); 13] = [
     ("tuplemerge", RGBColor(0, 114, 178)),
     ("forest", RGBColor(213, 94, 0)),
@@ -36,14 +34,14 @@ const OTHERS: [RGBColor; 8] = [
     RGBColor(255, 152, 150),
 ];
 
-/// The colours of a page's names, no two alike.
+/// The colours of the names on a page, all different.
 pub(super) struct Colours(BTreeMap<String, RGBColor>);
 
 impl Colours {
-    /// Colours for these names. They depend on the names alone, not on their
-    /// order: a known engine has its own, another name the one that its hash
-    /// chooses. Where two names choose the same, the later one in alphabetical
-    /// order takes the next that is free.
+    /// Chooses colours for these names, independently of their order. A known engine
+    /// has its own colour; another name gets a colour by its hash. If two names hash
+    /// to the same colour, the later one in alphabetical order gets the next free
+    /// colour.
     pub(super) fn of<'a>(names: impl Iterator<Item = &'a str>) -> Colours {
         let names: BTreeSet<&str> = names.collect();
         let mut colours = BTreeMap::new();
@@ -67,13 +65,13 @@ impl Colours {
         Colours(colours)
     }
 
-    /// The colour of a name; black for one that it was not made for.
+    /// Returns the colour of a name, or black for an unknown name.
     pub(super) fn get(&self, name: &str) -> RGBColor {
         self.0.get(name).copied().unwrap_or(RGBColor(0, 0, 0))
     }
 }
 
-/// A colour that none of these names has, for pages of very many names.
+/// Returns a colour that is still free, for pages with very many names.
 fn mixed(name: &str, colours: &BTreeMap<String, RGBColor>) -> RGBColor {
     let free = (0..).find_map(|turn| {
         let bits = hash(&format!("{name}{turn}"));
@@ -120,32 +118,32 @@ mod tests {
             "mine",
             "tuplemerge",
         ];
-        let one = Colours::of(names.into_iter());
-        let other = Colours::of(names.into_iter().rev());
-        assert_eq!(one.0, other.0);
-        assert_eq!(distinct(&one), names.len());
+        let forward = Colours::of(names.into_iter());
+        let backward = Colours::of(names.into_iter().rev());
+        assert_eq!(forward.0, backward.0);
+        assert_eq!(distinct(&forward), names.len());
         for (name, colour) in KNOWN {
             assert_eq!(Colours::of([name, "x", "y"].into_iter()).get(name), colour);
         }
-        // Alone, a name has the colour that it has beside known ones.
+        // A name alone on a page has the same colour as next to known engines.
         assert_eq!(
             Colours::of(["mine"].into_iter()).get("mine"),
-            one.get("mine")
+            forward.get("mine")
         );
     }
 
     #[test]
     fn every_registered_engine_and_many_names_are_told_apart() {
         let engines = classyard::engine::ENGINES.iter().map(|engine| engine.name);
-        let all = Colours::of(engines.clone().chain(["rte_acl"]));
-        assert_eq!(distinct(&all), engines.count() + 1);
+        let colours = Colours::of(engines.clone().chain(["rte_acl"]));
+        assert_eq!(distinct(&colours), engines.count() + 1);
         let names: Vec<String> = (0..200).map(|number| format!("engine {number}")).collect();
-        let many = Colours::of(
+        let colours = Colours::of(
             names
                 .iter()
                 .map(String::as_str)
                 .chain(KNOWN.map(|(name, _)| name)),
         );
-        assert_eq!(distinct(&many), names.len() + KNOWN.len());
+        assert_eq!(distinct(&colours), names.len() + KNOWN.len());
     }
 }

@@ -1,16 +1,18 @@
-//! Charts whose x axis has names, such as profiles, in place of numbers.
+//! Charts whose x axis has names, such as profiles, instead of numbers.
 
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::colours::Colours;
-use super::{Area, Axis, Chart, Drawn, Figure, HEIGHT, Picture, Series, WIDTH, draw_mark, short};
+use super::{
+    Area, Axis, Chart, Drawn, Figure, PLOT_HEIGHT, PLOT_WIDTH, Picture, Series, draw_mark, short,
+};
 
-/// Draws a mark for each group and series. The x of a point is the number of its
-/// group, from 0; every second group has a grey background.
+/// Draws a mark for each group and series. A point's x is the index of its group,
+/// from 0. Every second group has a grey background.
 ///
 /// # Errors
-/// When the picture cannot be drawn.
+/// An error if the picture cannot be drawn.
 pub(crate) fn draw_groups(chart: &Chart<'_>, groups: &[String], series: &[Series]) -> Picture {
     let Chart {
         title,
@@ -31,12 +33,12 @@ pub(crate) fn draw_groups(chart: &Chart<'_>, groups: &[String], series: &[Series
         marks: Vec::new(),
         remarks: Vec::new(),
     };
-    let size = (WIDTH + figure.legend_width(), HEIGHT);
+    let size = (PLOT_WIDTH + figure.legend_width(), PLOT_HEIGHT);
     let mut text = String::new();
     let page = SVGBackend::with_string(&mut text, size).into_drawing_area();
     page.fill(&WHITE)?;
     let colours = Colours::of(series.iter().map(|one| one.of.as_str()));
-    let (plot, legend) = page.split_horizontally(WIDTH);
+    let (plot, legend) = page.split_horizontally(PLOT_WIDTH);
     draw_plot(&plot, &figure, groups, &colours)?;
     figure.draw_legend(&legend, &colours)?;
     page.present()?;
@@ -73,23 +75,24 @@ fn draw_plot(plot: &Area<'_>, figure: &Figure<'_>, groups: &[String], colours: &
     }
     let (left, up) = plot.get_base_pixel();
     let area = chart.plotting_area();
-    let at = |x: f64, y: f64| {
+    let to_pixel = |x: f64, y: f64| {
         let (x, y) = area.map_coordinate(&(x, y));
         (x - left, y - up)
     };
     let style = ("sans-serif", 14).into_font().color(&BLACK);
     let style = style.pos(Pos::new(HPos::Center, VPos::Top));
     for (group, name) in (0..count).zip(groups) {
-        let (x, y) = at(f64::from(group) + 0.5, bottom);
+        let (x, y) = to_pixel(f64::from(group) + 0.5, bottom);
         plot.draw(&Text::new(name.clone(), (x, y + 6), style.clone()))?;
     }
-    // Side by side within the group, so that equal values do not hide each other.
+    // Within a group, series are drawn next to each other, so that equal values do
+    // not hide each other.
     let lines = u32::try_from(figure.series.len())?;
     for (line, one) in (0..lines).zip(&figure.series) {
         let aside = f64::from(line + 1) / f64::from(lines + 1);
         for point in &one.points {
-            let place = at(point.x + aside, axis.scaled(point.y));
-            draw_mark(plot, place, point.mark, point.hollow, colours.get(&one.of))?;
+            let pixel = to_pixel(point.x + aside, axis.scaled(point.y));
+            draw_mark(plot, pixel, point.mark, point.hollow, colours.get(&one.of))?;
         }
     }
     Ok(())
@@ -126,7 +129,7 @@ mod tests {
         ] {
             assert_eq!(svg.matches(&format!("\n{text}\n")).count(), 1, "{text}");
         }
-        // A circle for each point and one in the legend, drawn with an edge.
+        // One circle per point and one in the legend, each drawn with an edge.
         assert_eq!(svg.matches("<circle").count(), 2 * (points.len() + 1));
     }
 }

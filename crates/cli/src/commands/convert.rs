@@ -1,4 +1,4 @@
-//! `classyard convert`: files from one format to another.
+//! `classyard convert`: converts files between formats.
 
 use std::path::{Path, PathBuf};
 
@@ -20,14 +20,13 @@ use crate::reporter::Reporter;
 
 /// Convert rules, header traces and captures between formats
 ///
-/// Rules become rules of another format. A capture becomes a trace of headers,
-/// and a trace a capture. What the new format says in another way is noted on
-/// standard error.
+/// Rules become rules of another format. A capture becomes a trace of headers, and
+/// a trace becomes a capture. Standard error notes what the new format expresses
+/// differently.
 ///
-/// A rule that the new format cannot say, or can say for fewer headers only, is
-/// lost. Lost rules are listed on standard error with the reason, the first
-/// twenty of them, with their number in the file they came from. The other
-/// rules are written, and the exit code is 1.
+/// A rule that the new format cannot express, or only for fewer headers, is lost.
+/// Standard error lists the first twenty lost rules with the reason and their
+/// number in the input file. The other rules are written, and the exit code is 1.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -45,15 +44,15 @@ pub(crate) struct Args {
     #[arg(value_name = "OUT")]
     output: PathBuf,
 
-    /// What the file is: classbench, rules, ovs, trace or capture
+    /// The format of IN: classbench, rules, ovs, trace or capture
     ///
-    /// Without it, its contents tell.
+    /// By default, detected from the contents.
     #[arg(long, value_name = "FORMAT", value_parser = kind)]
     from: Option<Kind>,
 
-    /// What to write: classbench, rules, ovs, trace or capture (a pcap file)
+    /// The format of OUT: classbench, rules, ovs, trace or capture (a pcap file)
     ///
-    /// Without it, the ending of OUT tells (.rules, .flows, .pcap, .trace, ...).
+    /// By default, the ending of OUT decides (.rules, .flows, .pcap, .trace, ...).
     #[arg(long, value_name = "FORMAT", value_parser = kind)]
     to: Option<Kind>,
 
@@ -63,17 +62,17 @@ pub(crate) struct Args {
 
     /// The table of Open vSwitch flows to read, 0 to 255
     ///
-    /// A file with flows of several tables is refused without it.
+    /// Required if the file has flows of several tables.
     #[arg(long, value_name = "N")]
     table: Option<u8>,
 
-    /// Leave bad lines out and go on with the good ones
+    /// Skip bad lines and use the good ones
     #[arg(long)]
     skip_bad: bool,
 
-    /// Refuse files with more rules than this (10k, 1M, ...)
+    /// Refuse files with more than N rules (10k, 1M, ...)
     ///
-    /// Without it, 16,777,216.
+    /// The default is 16,777,216.
     #[arg(long, value_name = "N", value_parser = count, help_heading = "Input")]
     limit_rules: Option<usize>,
 
@@ -87,7 +86,7 @@ pub(crate) struct Args {
     record: RecordLimit,
 }
 
-/// What a file is.
+/// The kind of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Rules(RuleFormat),
@@ -116,7 +115,7 @@ fn kind(text: &str) -> Result<Kind, String> {
     known.map(|&(_, kind)| kind).ok_or_else(|| {
         let names = KINDS.map(|(name, _)| name);
         format!(
-            "there is no format `{text}`; there are {}{}",
+            "unknown format `{text}`; expected {}{}",
             names.join(", "),
             did_you_mean(text, names)
         )
@@ -126,25 +125,25 @@ fn kind(text: &str) -> Result<Kind, String> {
 /// Runs the command.
 pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
     let bytes = read_bytes(&args.input, args.bytes.text())?;
-    let from = args.from.unwrap_or_else(|| contents(&bytes));
-    let to = match args.to {
+    let from_kind = args.from.unwrap_or_else(|| contents(&bytes));
+    let to_kind = match args.to {
         Some(to) => to,
-        None => ending(&args.output, from)?,
+        None => ending(&args.output, from_kind)?,
     };
     if is_same_file(&args.input, &args.output) {
         return Err(
             Failure::usage(format!("{} is both read and written", args.input.display()))
-                .with_help("write to another file, and rename it if it is as wanted"),
+                .with_help("write to another file and rename it afterwards"),
         );
     }
-    if let Kind::Rules(format) = from {
-        let Kind::Rules(to) = to else {
-            return Err(mismatch(args, from, to));
+    if let Kind::Rules(format) = from_kind {
+        let Kind::Rules(to_format) = to_kind else {
+            return Err(mismatch(args, from_kind, to_kind));
         };
-        if format == to {
+        if format == to_format {
             keeps_comments(args, &bytes)?;
         }
-        // Read by path, so that schema files beside the rules are found.
+        // Read by path, so that schema files next to the rules are found.
         let reading = RulesArgs {
             rules_format: Some(format),
             table: args.table,
@@ -163,35 +162,35 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
             drop(bytes);
             reading.load(Some(&args.input), reporter)?
         };
-        return write_rules(&rules.policy, to, &args.output, reporter);
+        return write_rules(&rules.policy, to_format, &args.output, reporter);
     }
     if args.table.is_some() {
         return Err(Failure::usage(format!(
-            "--table is for flows of Open vSwitch, and {} is {}",
+            "--table applies to flows of Open vSwitch, but {} is {}",
             source_name(&args.input),
-            from.name()
+            from_kind.name()
         )));
     }
-    match to {
-        Kind::Rules(_) => Err(mismatch(args, from, to)),
+    match to_kind {
+        Kind::Rules(_) => Err(mismatch(args, from_kind, to_kind)),
         Kind::Trace => {
-            let trace = headers(args, from, bytes, reporter)?;
+            let trace = headers(args, from_kind, bytes, reporter)?;
             to_file(&args.output, |out| {
                 write_trace(&trace, None, out).map_err(Trouble::Io)
             })
         }
         Kind::Capture => {
-            if from == Kind::Capture {
+            if from_kind == Kind::Capture {
                 return Err(Failure::usage("both files are captures")
                     .with_help("captures are read only to get headers out of them"));
             }
-            let trace = headers(args, from, bytes, reporter)?;
+            let trace = headers(args, from_kind, bytes, reporter)?;
             write_capture(&trace, &args.output, one_a_microsecond, reporter)
         }
     }
 }
 
-/// True if two paths are one file.
+/// True if two paths are the same file.
 fn is_same_file(one: &Path, other: &Path) -> bool {
     if is_dash(one) || is_dash(other) {
         return false;
@@ -200,10 +199,10 @@ fn is_same_file(one: &Path, other: &Path) -> bool {
     matches!(paths, (Ok(one), Ok(other)) if one == other)
 }
 
-/// Refuses rules whose comments would be lost for nothing, as they would be written in
-/// the format that they are in.
+/// Refuses to rewrite rules in their own format, which would only lose their
+/// comments.
 fn keeps_comments(args: &Args, bytes: &[u8]) -> Result<(), Failure> {
-    // The schema of flows is said in a comment, which is written again.
+    // The schema comment of flows is not lost: it is written again.
     let is_comment =
         |line: &&[u8]| line.trim_ascii_start().starts_with(b"#") && !line.starts_with(b"# schema ");
     let comments = bytes
@@ -218,7 +217,7 @@ fn keeps_comments(args: &Args, bytes: &[u8]) -> Result<(), Failure> {
         source_name(&args.input),
         counted(comments, "comment line")
     ))
-    .with_help("copy the file, or take the comments out first"))
+    .with_help("copy the file, or remove the comments first"))
 }
 
 fn mismatch(args: &Args, from: Kind, to: Kind) -> Failure {
@@ -228,7 +227,10 @@ fn mismatch(args: &Args, from: Kind, to: Kind) -> Failure {
         from.name(),
         to.name()
     ))
-    .with_help("rules become rules; traces and captures become one another; --from and --to say which they are")
+    .with_help(
+        "rules convert only to rules, and traces and captures only to each other; --from and \
+         --to set the formats",
+    )
 }
 
 fn text(path: &Path, bytes: Vec<u8>) -> Result<String, Failure> {
@@ -236,7 +238,7 @@ fn text(path: &Path, bytes: Vec<u8>) -> Result<String, Failure> {
         .map_err(|_| Failure::usage(format!("{} is not UTF-8 text", source_name(path))))
 }
 
-/// What a file's contents look like.
+/// Detects the kind of a file from its contents.
 fn contents(bytes: &[u8]) -> Kind {
     const CAPTURES: [[u8; 4]; 5] = [
         [0xa1, 0xb2, 0xc3, 0xd4],
@@ -248,18 +250,18 @@ fn contents(bytes: &[u8]) -> Kind {
     if CAPTURES.iter().any(|magic| bytes.starts_with(magic)) {
         return Kind::Capture;
     }
-    // Rules show in the first lines; headers are what has no such sign.
+    // Rules are recognised by their first lines; everything else is taken as headers.
     let start = String::from_utf8_lossy(&bytes[..bytes.len().min(1 << 16)]);
     RuleFormat::detect(&start).map_or(Kind::Trace, Kind::Rules)
 }
 
-/// Whether a file's name is that of a capture.
+/// True if a file's name is a capture's name.
 pub(crate) fn is_capture(path: &Path) -> bool {
     let extension = path.extension().and_then(|extension| extension.to_str());
     matches!(extension, Some("pcap" | "cap"))
 }
 
-/// The kind of file that a file's name stands for.
+/// Returns the kind of file that a name's ending stands for.
 fn ending(path: &Path, from: Kind) -> Result<Kind, Failure> {
     let extension = path.extension().and_then(|extension| extension.to_str());
     match extension {
@@ -270,8 +272,8 @@ fn ending(path: &Path, from: Kind) -> Result<Kind, Failure> {
         Some("trace" | "headers") => Ok(Kind::Trace),
         _ if from == Kind::Capture => Ok(Kind::Trace),
         _ => Err(
-            Failure::usage(format!("what should be written to {}?", path.display())).with_help(
-                "say it with --to classbench, rules, ovs, trace or capture, or by the file's \
+            Failure::usage(format!("unknown output format for {}", path.display())).with_help(
+                "choose one with --to classbench, rules, ovs, trace or capture, or by the file's \
                  ending (.classbench, .rules, .flows, .trace, .pcap)",
             ),
         ),
@@ -326,7 +328,7 @@ fn headers(
     Ok(trace)
 }
 
-/// The five-tuples that a capture's packets have.
+/// Returns the five-tuples that a capture's packets have.
 fn families(mut reader: CaptureReader<&[u8]>) -> Result<SchemaChoice, ReadError> {
     use classyard::Schema;
     use classyard_workload::packet::{Kind, parse};
@@ -346,8 +348,8 @@ fn families(mut reader: CaptureReader<&[u8]>) -> Result<SchemaChoice, ReadError>
     })
 }
 
-/// Writes headers as packets, each with its time in nanoseconds, and tells what
-/// packets could not say.
+/// Writes headers as packets, each with its time in nanoseconds, and reports what
+/// packets could not express.
 pub(crate) fn write_capture(
     trace: &PolicyTrace,
     path: &Path,
@@ -374,14 +376,14 @@ pub(crate) fn write_capture(
     Ok(())
 }
 
-/// The time of a packet that has none.
+/// Returns the time of a packet that has none: one packet per microsecond.
 pub(crate) fn one_a_microsecond(index: usize) -> u64 {
     u64::try_from(index)
         .unwrap_or(u64::MAX)
         .saturating_mul(1000)
 }
 
-/// Tells what became of rules on their way into a file.
+/// Reports losses and changes of rules that were written to a file.
 pub(crate) fn tell(report: &WriteReport, reporter: Reporter) {
     if report.rules != report.lines {
         reporter.note(&format!(
@@ -390,7 +392,7 @@ pub(crate) fn tell(report: &WriteReport, reporter: Reporter) {
             counted(report.lines, "line")
         ));
     }
-    // Rules that are lost are named one by one, unless they are too many.
+    // Lost rules are named one by one, unless they are too many.
     let named = report.losses.shown().len() == report.losses.total();
     for note in &report.notes {
         match note.effect {

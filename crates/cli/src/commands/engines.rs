@@ -1,4 +1,4 @@
-//! `classyard engines`: what there is to choose from.
+//! `classyard engines`: lists the engines and their options.
 
 use std::io::{self, Write};
 
@@ -11,7 +11,7 @@ use crate::output::style::{BOLD, DIM, paint};
 use crate::output::{OutputArgs, Report, csv};
 use crate::registry::{self, DEFAULT};
 
-/// List the engines, what each is good for and the options it takes
+/// List the engines, their strengths and their options
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -86,7 +86,7 @@ impl std::fmt::Display for Value {
     }
 }
 
-/// A choice that this host cannot do.
+/// An option value that this host does not support.
 #[derive(Serialize)]
 struct Unavailable {
     choice: &'static str,
@@ -121,7 +121,7 @@ impl Engine {
         }
     }
 
-    /// How it is named on a command line.
+    /// Returns the name as written on a command line.
     fn form(&self) -> String {
         match self.wraps {
             "nothing" => self.name.to_owned(),
@@ -192,7 +192,7 @@ impl Report for Engines {
                 writeln!(out, "        {}", paint(DIM, &option.values))?;
                 for lacking in &option.unavailable {
                     let Unavailable { choice, reason } = lacking;
-                    let line = format!("{choice} is not possible here: {reason}");
+                    let line = format!("{choice} is not supported here: {reason}");
                     writeln!(out, "        {}", paint(DIM, &line))?;
                 }
             }

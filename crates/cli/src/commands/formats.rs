@@ -1,4 +1,4 @@
-//! `classyard formats`: the files that are read and written, field by field.
+//! `classyard formats`: a field-by-field description of the file formats.
 
 use std::io::{self, Write};
 
@@ -9,12 +9,12 @@ use crate::input::did_you_mean;
 use crate::output::table::{Side, Table};
 use crate::output::{OutputArgs, Report, csv};
 
-/// The document that the command prints sections of.
+/// The document whose sections the command prints.
 const DOCUMENT: &str = include_str!("../../embedded/formats.md");
 
 /// Describe the formats of files that are read and written
 ///
-/// Without a name: all formats. With one: what such a file holds, field by
+/// Without a name, lists all formats. With a name, describes such a file field by
 /// field, with an example.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -60,7 +60,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     Ok(out.flush()?)
 }
 
-/// The rows of the document's table of formats.
+/// Returns the rows of the document's table of formats.
 fn rows() -> Vec<Row> {
     let lines = DOCUMENT
         .lines()
@@ -79,13 +79,15 @@ fn rows() -> Vec<Row> {
     .collect()
 }
 
-/// The document's section of a format, from its heading on.
+/// Returns the document's section of a format, including its heading.
 fn section(name: &str) -> Option<&'static str> {
     let heading = format!("\n## {name}\n");
     let start = DOCUMENT.find(&heading)? + 1;
-    let rest = &DOCUMENT[start..];
-    let end = rest[1..].find("\n## ").map_or(rest.len(), |end| end + 2);
-    Some(&rest[..end])
+    let remaining_text = &DOCUMENT[start..];
+    let section_end = remaining_text[1..]
+        .find("\n## ")
+        .map_or(remaining_text.len(), |at| at + 2);
+    Some(&remaining_text[..section_end])
 }
 
 impl Report for Formats {
@@ -115,7 +117,8 @@ mod tests {
 
     use super::*;
 
-    /// The first block of code in a section that is marked with its name.
+    /// Returns the first code block of a section that is marked with the section's
+    /// name.
     fn example(name: &str) -> Option<&'static str> {
         let text = section(name).unwrap();
         let (_, rest) = text.split_once(&format!("```{name}\n"))?;
@@ -145,7 +148,7 @@ mod tests {
         }
     }
 
-    /// Without the format being said, too: it is detected.
+    /// Also tests that the format is detected.
     #[test]
     fn examples_of_rules_are_read() {
         for format in RuleFormat::ALL {
@@ -170,7 +173,7 @@ mod tests {
         }
     }
 
-    /// Binary files, and those that other pages have examples of.
+    /// Binary files, and formats with examples in other documents.
     #[test]
     fn only_these_formats_have_no_example() {
         let without: Vec<&str> = rows()

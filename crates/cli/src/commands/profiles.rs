@@ -1,4 +1,4 @@
-//! `classyard profiles`: what rules can be generated like.
+//! `classyard profiles`: lists the profiles for generated rules.
 
 use std::io::{self, Write};
 
@@ -12,8 +12,8 @@ use crate::output::{OutputArgs, Report, csv};
 
 /// List the built-in profiles that rule sets are generated from
 ///
-/// Those of OpenFlow have fifteen fields; the others are five-tuples of the
-/// family that is asked for.
+/// Profiles of OpenFlow have fifteen fields. The others are five-tuples of the
+/// requested family.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -45,7 +45,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     if let Some(name) = &args.show {
         let text = Profile::built_in_text(name).ok_or_else(|| {
             if openflow_set(name).is_some() {
-                return Failure::usage(format!("`{name}` is made by the program, not from a file"));
+                return Failure::usage(format!(
+                    "`{name}` is built into the program and has no file"
+                ));
             }
             let hint = crate::input::did_you_mean(name, Profile::BUILT_IN);
             Failure::usage(format!("there is no built-in profile `{name}`{hint}"))

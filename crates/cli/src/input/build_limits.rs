@@ -1,4 +1,4 @@
-//! The flags that limit what building an engine may take.
+//! The flags that limit memory and time when engines are built.
 
 use std::fmt;
 use std::ops::ControlFlow;
@@ -13,28 +13,28 @@ use crate::failure::Failure;
 /// The flags of every command that builds engines for its user.
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
 pub(crate) struct BuildLimits {
-    /// Refuse engines that hold more bytes than this (64M, 2G, ...)
+    /// Refuse engines that hold more bytes than SIZE (64M, 2G, ...)
     ///
-    /// Rules and everything made of them count. Some engines have an option for
-    /// a limit of their own; `classyard engines` lists it.
+    /// Counts the rules and all structures built from them. Some engines have an
+    /// option for a limit of their own; `classyard engines` lists it.
     #[arg(long, value_name = "SIZE", value_parser = size, help_heading = "Engine")]
     limit_engine_bytes: Option<u64>,
 
-    /// Refuse engines that take more bytes at once while they are built
+    /// Refuse engines whose memory peak during building exceeds SIZE bytes
     #[arg(long, value_name = "SIZE", value_parser = size, help_heading = "Engine")]
     limit_peak_bytes: Option<u64>,
 
-    /// Give up building an engine after this time (500ms, 60s, 5m)
+    /// Stop building an engine after this time (500ms, 60s, 5m)
     #[arg(long, value_name = "TIME", value_parser = span, help_heading = "Engine")]
     limit_build_time: Option<Duration>,
 }
 
-/// Why an engine is not built.
+/// The reason why an engine is not built.
 #[derive(Debug)]
 pub(crate) enum Refused {
-    /// By the library.
+    /// The library refused.
     Build(BuildError),
-    /// It took too long.
+    /// Building took too long.
     Time {
         limit: Duration,
         stage: &'static str,
@@ -54,7 +54,8 @@ impl fmt::Display for Refused {
                 total,
             } => write!(
                 f,
-                "building takes more than the limit of {} s: it was {stage}, at {done} of {total}",
+                "building took longer than the limit of {} s: stopped while {stage}, at {done} of \
+                 {total}",
                 limit.as_secs_f64()
             ),
         }
@@ -72,7 +73,7 @@ impl From<Refused> for Failure {
 }
 
 impl BuildLimits {
-    /// A limit on time alone.
+    /// Limits the build time only.
     pub(crate) fn of_time(limit: Duration) -> BuildLimits {
         BuildLimits {
             limit_build_time: Some(limit),
@@ -80,7 +81,7 @@ impl BuildLimits {
         }
     }
 
-    /// The same, with a limit on bytes unless there is one.
+    /// Adds a limit on engine bytes unless there is one already.
     pub(crate) fn with_engine_bytes(self, bytes: u64) -> BuildLimits {
         BuildLimits {
             limit_engine_bytes: self.limit_engine_bytes.or(Some(bytes)),
@@ -88,22 +89,22 @@ impl BuildLimits {
         }
     }
 
-    /// Those of them that are no time.
+    /// Returns the limits on bytes.
     pub(crate) fn limits(&self) -> Limits {
-        let most = |bytes: Option<u64>| {
+        let max_bytes = |bytes: Option<u64>| {
             bytes.map_or(usize::MAX, |bytes| {
                 usize::try_from(bytes).unwrap_or(usize::MAX)
             })
         };
         Limits::default()
-            .with_bytes(most(self.limit_engine_bytes))
-            .with_peak_bytes(most(self.limit_peak_bytes))
+            .with_bytes(max_bytes(self.limit_engine_bytes))
+            .with_peak_bytes(max_bytes(self.limit_peak_bytes))
     }
 
     /// Builds within the limits.
     ///
     /// # Errors
-    /// [`Refused`]
+    /// [`Refused`] if the engine exceeds a limit or the library refuses to build it.
     pub(crate) fn build<T>(
         &self,
         progress: &mut dyn Progress,
@@ -130,7 +131,7 @@ impl BuildLimits {
     }
 }
 
-/// Passes progress on, and stops the work at a time.
+/// Passes progress on, and stops the work at the deadline.
 struct Deadline<'a> {
     progress: &'a mut dyn Progress,
     until: Option<Instant>,
@@ -153,7 +154,7 @@ mod tests {
 
     use super::*;
 
-    /// Reports for ever, until it is stopped.
+    /// Reports progress until it is stopped.
     fn endless(_: &Limits, progress: &mut dyn Progress) -> Result<(), BuildError> {
         loop {
             classyard::classifier::report(progress, "sorting rules", 3, 4)?;
@@ -169,11 +170,11 @@ mod tests {
         let refused = limits.build(&mut NoProgress, endless).unwrap_err();
         assert_eq!(
             refused.to_string(),
-            "building takes more than the limit of 0.02 s: it was sorting rules, at 3 of 4"
+            "building took longer than the limit of 0.02 s: stopped while sorting rules, at 3 of 4"
         );
     }
 
-    /// An observer that stops is no limit.
+    /// Stopping by the observer is not reported as a limit.
     #[test]
     fn an_observer_that_stops_earlier_is_named() {
         struct Impatient;

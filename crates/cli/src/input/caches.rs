@@ -1,4 +1,4 @@
-//! Which flow caches workers of a pipeline have.
+//! The flags that choose a pipeline's flow caches.
 
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -13,37 +13,38 @@ use crate::registry;
 /// Flow caches before the tables.
 #[derive(Debug, clap::Args)]
 pub(crate) struct CacheArgs {
-    /// The cache of single flows: adaptive, wef, cuckoo, emc, heavy-hitter, or none
+    /// The microflow cache (single flows): adaptive, wef, cuckoo, emc, heavy-hitter,
+    /// or none
     #[arg(long, default_value = "adaptive", value_name = "KIND", value_parser = kind, help_heading = "Flow caches")]
     cache: Choice,
 
-    /// Flows that it has room for
+    /// Flows in the microflow cache
     #[arg(long, default_value = "128k", value_name = "COUNT", value_parser = flows, help_heading = "Flow caches")]
     cache_flows: usize,
 
-    /// The most megaflows; 0 for no cache of megaflows
+    /// Maximum number of megaflows; 0 for no megaflow cache
     ///
-    /// The cache of single flows leads to megaflows: without a cache of these it has
-    /// as many as it has room for flows.
+    /// The microflow cache points to megaflows. Without a megaflow cache there are as
+    /// many megaflows as --cache-flows.
     #[arg(long, default_value = "128k", value_name = "COUNT", value_parser = megaflows, help_heading = "Flow caches")]
     megaflows: usize,
 
-    /// The most masks that megaflows have
+    /// Maximum number of masks of megaflows
     #[arg(long, default_value = "32", value_name = "COUNT", value_parser = clap::value_parser!(u8).range(2..=128), help_heading = "Flow caches")]
     masks: u8,
 
-    /// What finds the megaflow that covers a packet: sorted (a hash table for each mask,
-    /// those that know most packets first), or an engine that takes updates, as NAME or
-    /// NAME:OPTION=VALUE:... (see `classyard engines`)
+    /// Lookup of megaflows: sorted (a hash table per mask, most hits first), or an
+    /// engine that takes updates, as NAME or NAME:OPTION=VALUE:... (see `classyard
+    /// engines`)
     #[arg(long, default_value = Finder::SORTED, value_name = "SPEC", value_parser = finder, help_heading = "Flow caches")]
     megaflow_engine: Finder,
 
-    /// Ask caches even where they do not pay for themselves
+    /// Use the caches even if they cost more time than they save
     #[arg(long, help_heading = "Flow caches")]
     always_cache: bool,
 }
 
-/// The time since it was first asked for: a clock for caches.
+/// Returns the time since the first call, as a clock for caches.
 pub(crate) fn clock() -> Duration {
     static BEGUN: OnceLock<Instant> = OnceLock::new();
     BEGUN.get_or_init(Instant::now).elapsed()
@@ -57,15 +58,15 @@ fn kind(text: &str) -> Result<Choice, String> {
     if text == "none" {
         return Ok(Choice(None));
     }
-    let found = KINDS.iter().find(|kind| kind.name == text);
+    let cache_kind = KINDS.iter().find(|kind| kind.name == text);
     let names: Vec<&str> = KINDS.iter().map(|kind| kind.name).collect();
-    let found = found.ok_or_else(|| {
+    let cache_kind = cache_kind.ok_or_else(|| {
         format!(
-            "there is no cache `{text}`; expected {}, or none",
+            "unknown cache `{text}`; expected {}, or none",
             names.join(", ")
         )
     });
-    found.map(|kind| Choice(Some(*kind)))
+    cache_kind.map(|kind| Choice(Some(*kind)))
 }
 
 fn flows(text: &str) -> Result<usize, String> {
@@ -91,7 +92,8 @@ fn finder(text: &str) -> Result<Finder, String> {
 }
 
 impl CacheArgs {
-    /// The caches of one worker; `None` where it has none. Seeds differ from run to run.
+    /// Returns the settings of one worker's caches, or `None` without caches. Seeds
+    /// differ from run to run.
     fn settings(&self) -> Option<CacheSettings> {
         let Choice(kind) = self.cache;
         if kind.is_none() && self.megaflows == 0 {
@@ -114,8 +116,8 @@ impl CacheArgs {
         Some(settings.expect("options have the ranges of the settings"))
     }
 
-    /// A worker with these caches, which are asked whether they pay or not: to tell what
-    /// they know.
+    /// Creates a worker that always uses these caches, whether they save time or not,
+    /// so that their contents can be reported.
     pub(crate) fn patient_worker(&self, pipeline: &mut Pipeline) -> Worker {
         match self.settings() {
             Some(settings) => pipeline.cached_worker(settings.clock(None)),
@@ -123,7 +125,7 @@ impl CacheArgs {
         }
     }
 
-    /// A worker with these caches.
+    /// Creates a worker with these caches.
     pub(crate) fn worker(&self, pipeline: &mut Pipeline) -> Worker {
         match self.settings() {
             Some(settings) => pipeline.cached_worker(settings),

@@ -18,7 +18,7 @@ pub(crate) enum FamilyName {
     Ipv4,
     /// IPv6 five-tuples
     Ipv6,
-    /// Both in one priority order
+    /// IPv4 and IPv6 five-tuples in one priority order
     Dual,
     /// The fifteen fields of OpenFlow; profiles of five-tuples do not apply
     #[value(name = "openflow15")]
@@ -26,7 +26,7 @@ pub(crate) enum FamilyName {
 }
 
 impl FamilyName {
-    /// The name on command lines.
+    /// Returns the name used on command lines.
     pub(crate) fn name(self) -> &'static str {
         match self {
             FamilyName::Ipv4 => "ipv4",
@@ -36,7 +36,7 @@ impl FamilyName {
         }
     }
 
-    /// The family with a profile.
+    /// Returns the family with a profile.
     pub(crate) fn with(self, profile: Arc<Profile>, ipv6_share: f64) -> Family {
         match self {
             FamilyName::Ipv4 => Family::Ipv4(profile),
@@ -53,11 +53,11 @@ impl FamilyName {
 /// The set of random values in all fields of OpenFlow.
 pub(crate) const OPENFLOW15: &str = "openflow15";
 
-/// What [`OPENFLOW15`] is like.
+/// A summary of [`OPENFLOW15`].
 pub(crate) const OPENFLOW15_SUMMARY: &str =
     "OpenFlow: random values in all fifteen fields, as in [DEC14] Table III";
 
-/// The set over the fields of OpenFlow that has that name.
+/// Returns the rule set over OpenFlow fields that has this name.
 pub(crate) fn openflow_set(name: &str) -> Option<Family> {
     match name {
         OPENFLOW15 => Some(Family::OpenFlow15(Box::default())),
@@ -65,7 +65,7 @@ pub(crate) fn openflow_set(name: &str) -> Option<Family> {
     }
 }
 
-/// The names of all profiles that apply to a family.
+/// Returns the names of all profiles that apply to a family.
 pub(crate) fn profiles_of(family: FamilyName) -> Vec<&'static str> {
     match family {
         FamilyName::Openflow15 => {
@@ -76,12 +76,12 @@ pub(crate) fn profiles_of(family: FamilyName) -> Vec<&'static str> {
     }
 }
 
-/// The rule sets of a family, by name: one for each profile. Profiles over the
-/// fields of OpenFlow stay what they are in every family; those of five-tuples
-/// say nothing about that family, which has one set for all of them.
+/// Returns the rule sets of a family, one for each profile name. Profiles over
+/// OpenFlow fields ignore the family. Profiles of five-tuples do not apply to
+/// `openflow15`, so that family has one set for all of them.
 ///
 /// # Errors
-/// [`Failure`] when there is no such profile.
+/// [`Failure`] if a profile does not exist.
 pub(crate) fn named_sets(
     family: FamilyName,
     profiles: &[&str],
@@ -102,7 +102,7 @@ pub(crate) fn named_sets(
     Ok(sets)
 }
 
-/// The built-in profile of that name, or the one in that TOML file.
+/// Returns the built-in profile `name`, or the profile in the TOML file `name`.
 pub(crate) fn profile(name: &str) -> Result<Arc<Profile>, Failure> {
     if let Some(profile) = Profile::built_in(name) {
         return Ok(Arc::new(profile.clone()));
@@ -113,21 +113,27 @@ pub(crate) fn profile(name: &str) -> Result<Arc<Profile>, Failure> {
             return Err(Failure::usage(format!(
                 "`{name}` has the fields of OpenFlow; expected a profile of five-tuples"
             ))
-            .with_help(format!("these are {}", Profile::BUILT_IN.join(", "))));
+            .with_help(format!(
+                "profiles of five-tuples are {}",
+                Profile::BUILT_IN.join(", ")
+            )));
         }
         let openflow = profiles_of(FamilyName::Openflow15);
         let hint = did_you_mean(name, Profile::BUILT_IN.into_iter().chain(openflow));
         return Err(Failure::usage(format!(
             "`{name}` is neither a built-in profile nor a file{hint}"
         ))
-        .with_help(format!("built in are {}", Profile::BUILT_IN.join(", "))));
+        .with_help(format!(
+            "built-in profiles are {}",
+            Profile::BUILT_IN.join(", ")
+        )));
     }
     let text = read_text(path, FileLimit::PROFILE)?;
     let profile = Profile::from_toml(&source_name(path), &text)?;
     Ok(Arc::new(profile))
 }
 
-/// The profile that a ClassBench parameter file describes.
+/// Reads the profile in a ClassBench parameter file.
 pub(crate) fn seed_file(
     path: &Path,
     skip_bad: bool,
@@ -146,20 +152,20 @@ pub(crate) fn seed_file(
     Ok(Arc::new(profile))
 }
 
-/// Reads the name of a hostile rule set, for the argument parser.
+/// Parses the name of a hostile rule set, for the argument parser.
 pub(crate) fn hostile(name: &str) -> Result<Hostile, String> {
     let names = || Hostile::ALL.into_iter().map(Hostile::name);
     Hostile::named(name).ok_or_else(|| {
         let hint = did_you_mean(name, names());
         let known: Vec<&str> = names().collect();
         format!(
-            "there is no such hostile rule set{hint}; there are {}",
+            "unknown hostile rule set{hint}; expected {}",
             known.join(", ")
         )
     })
 }
 
-/// The hostile rule sets of these names; `all` for all of them.
+/// Returns the hostile rule sets with these names; `all` names all of them.
 pub(crate) fn hostile_sets(names: &[String]) -> Result<Vec<Hostile>, Failure> {
     let mut sets = Vec::new();
     for name in names {

@@ -1,5 +1,5 @@
-//! Which files a command reads: the rules, with or without their flag, and at
-//! most one file from standard input.
+//! Checks on input files: rules given once, with or without their flag, and at most
+//! one file from standard input.
 
 use std::path::{Path, PathBuf};
 
@@ -20,13 +20,13 @@ pub(crate) struct RulesFile {
 }
 
 impl RulesFile {
-    /// The file, if one was given.
+    /// Returns the file, if one was given.
     pub(crate) fn path(&self) -> Option<&Path> {
         self.rules.as_deref().or(self.rules_file.as_deref())
     }
 }
 
-/// Refuses files of which more than one is standard input.
+/// Returns an error if several files are standard input.
 ///
 /// # Errors
 /// [`Failure::Usage`] with the names of these files.

@@ -14,40 +14,41 @@ use crate::failure::Failure;
 use crate::interrupt;
 use crate::reporter::Reporter;
 
-/// A packet of a capture, as an Ethernet frame also if the capture has another link type.
+/// A packet of a capture as an Ethernet frame, converted if the capture has another
+/// link type.
 #[derive(Clone, Copy)]
 pub(crate) struct Frame<'c> {
     pub(crate) bytes: &'c [u8],
     pub(crate) in_port: u32,
     /// The time since the first packet.
     pub(crate) time: Duration,
-    /// In nanoseconds since 1970.
+    /// The capture time in nanoseconds since 1970.
     pub(crate) stamp: u64,
-    /// Its place in the capture, from 1.
+    /// The packet's position in the capture, from 1.
     pub(crate) number: usize,
 }
 
-/// A capture that is read packet by packet, and the packet that was read last.
+/// A capture that is read packet by packet, with its current packet.
 pub(crate) struct FrameStream {
     capture: OpenCapture,
     in_port: Option<u32>,
-    /// The frame that was read last.
+    /// The current frame.
     bytes: Vec<u8>,
     frame_port: u32,
     stamp: u64,
     first_stamp: Option<u64>,
     packets_read: usize,
     left_out: LeftOut,
-    /// Ports that the pipeline has of the capture's interfaces.
+    /// The number of capture interfaces that have a port in the pipeline.
     ports_added: u32,
 }
 
 impl FrameStream {
-    /// Opens the capture that the arguments name, and gives a pipeline its ports:
-    /// those that it names, and one for each interface that the capture declares
-    /// before its first packet.
+    /// Opens the capture that the arguments name and adds the ports to the pipeline:
+    /// the ports that the pipeline names, and a port for each interface that the
+    /// capture declares before its first packet.
     ///
-    /// # Errors
+    /// [`Failure`] if the capture cannot be read.
     /// [`Failure`] when the capture cannot be read.
     pub(crate) fn open(args: &SwitchArgs, pipeline: &mut Pipeline) -> Result<FrameStream, Failure> {
         add_ports(pipeline, args.in_port.into_iter());
@@ -66,12 +67,12 @@ impl FrameStream {
         Ok(frames)
     }
 
-    /// Reads the next packet that a switch can take; false at the end of the
-    /// capture, or if the command is interrupted. A port that the packet is the
-    /// first to come in by is added to the pipeline.
+    /// Reads the next packet that a switch can process. Returns false at the end of
+    /// the capture or if the command is interrupted. Adds the packet's input port to
+    /// the pipeline if it is new.
     ///
     /// # Errors
-    /// [`ReadError`] when the capture cannot be read.
+    /// [`ReadError`] if the capture cannot be read.
     pub(crate) fn advance(&mut self, pipeline: &mut Pipeline) -> Result<bool, ReadError> {
         while !interrupt::is_requested() {
             let Some(record) = self.capture.reader.next_record()? else {
@@ -95,8 +96,8 @@ impl FrameStream {
         Ok(false)
     }
 
-    /// Adds a port for each interface that the capture has declared so far, unless all
-    /// packets come in by one port.
+    /// Adds a port for each interface that the capture has declared so far, unless
+    /// all packets have the same input port.
     fn add_interfaces(&mut self, pipeline: &mut Pipeline) {
         let declared = self.capture.reader.interfaces().len();
         let declared = u32::try_from(declared).unwrap_or(u32::MAX);
@@ -107,11 +108,11 @@ impl FrameStream {
         let ports = added.map(|port| Message::Port(port, Some(PortState::default())));
         let ports: Vec<Message> = ports.collect();
         let added = pipeline.apply(&ports, self.frame().time);
-        added.expect("numbers of interfaces are numbers of physical ports");
+        added.expect("interface numbers are valid port numbers");
         self.ports_added = declared;
     }
 
-    /// The packet that was read last.
+    /// Returns the current packet.
     pub(crate) fn frame(&self) -> Frame<'_> {
         let since_first = self.stamp.saturating_sub(self.first_stamp.unwrap_or(0));
         Frame {
@@ -123,27 +124,27 @@ impl FrameStream {
         }
     }
 
-    /// The capture's name.
+    /// Returns the capture's name.
     pub(crate) fn source(&self) -> &str {
         self.capture.reader.source()
     }
 
-    /// How far the file has been read, if it is one.
+    /// Returns the amount of the file that was read, if it is a file.
     pub(crate) fn extent(&self) -> Option<&Extent> {
         self.capture.extent.as_ref()
     }
 
-    /// Packets that were read so far.
+    /// Returns the number of packets read so far.
     pub(crate) fn packets_read(&self) -> usize {
         self.packets_read
     }
 
-    /// Packets among them that a switch cannot take.
+    /// Returns the number of these packets that a switch cannot process.
     pub(crate) fn packets_left_out(&self) -> usize {
         self.left_out.total()
     }
 
-    /// Refuses a capture of which all packets were left out.
+    /// Returns an error if all packets of a capture were skipped.
     ///
     /// # Errors
     /// [`Failure::Usage`] with the link types and the counts.
@@ -152,7 +153,7 @@ impl FrameStream {
         self.left_out.check(self.source(), packets_taken)
     }
 
-    /// Warns of damage and of packets that were left out.
+    /// Warns of damage and of skipped packets.
     pub(crate) fn warn(&self, reporter: Reporter) {
         let reader = &self.capture.reader;
         let (warnings, more) = (reader.warnings(), reader.more_warnings());
@@ -161,20 +162,20 @@ impl FrameStream {
     }
 }
 
-/// Packets that are held together: a vector of them is processed at a time.
+/// Packets that are held together and processed as one vector.
 pub(crate) struct HeldVector {
     bytes: Vec<u8>,
-    /// Where each packet ends in `bytes`, and the port that it comes in by.
+    /// The end of each packet in `bytes`, and the packet's input port.
     packets: Vec<(usize, u32)>,
 }
 
 impl HeldVector {
-    /// The number of packets.
+    /// Returns the number of packets.
     pub(crate) fn len(&self) -> usize {
         self.packets.len()
     }
 
-    /// Copies the packets to the places of a vector.
+    /// Copies the packets into a vector.
     pub(crate) fn receive(&self, vector: &mut [Packet]) {
         let mut begin = 0;
         for (packet, &(end, in_port)) in vector.iter_mut().zip(&self.packets) {
@@ -184,7 +185,7 @@ impl HeldVector {
     }
 }
 
-/// The first packets of a capture, in memory, within a number of bytes.
+/// The first packets of a capture, held in memory up to a byte limit.
 pub(crate) struct HeldFrames {
     vectors: Vec<HeldVector>,
     vector_packets: usize,
@@ -194,7 +195,7 @@ pub(crate) struct HeldFrames {
 }
 
 impl HeldFrames {
-    /// Holds packets in vectors of `vector_packets`, of `max_bytes` at most.
+    /// Creates a store for at most `max_bytes` bytes, in vectors of `vector_packets`.
     pub(crate) fn new(vector_packets: usize, max_bytes: u64) -> HeldFrames {
         HeldFrames {
             vectors: Vec::new(),
@@ -205,8 +206,8 @@ impl HeldFrames {
         }
     }
 
-    /// Holds a packet, unless that would exceed the limit; then none is held any
-    /// more.
+    /// Adds a packet. The first packet that would exceed the limit ends the store:
+    /// later packets are ignored.
     pub(crate) fn add(&mut self, frame: &Frame<'_>) {
         let bytes = (frame.bytes.len() + size_of::<(usize, u32)>()) as u64;
         self.held_bytes = self.held_bytes.saturating_add(bytes);
@@ -231,12 +232,12 @@ impl HeldFrames {
         self.packets += 1;
     }
 
-    /// The packets, a vector at a time.
+    /// Returns the packets by vector.
     pub(crate) fn vectors(&self) -> &[HeldVector] {
         &self.vectors
     }
 
-    /// The number of packets.
+    /// Returns the number of packets.
     pub(crate) fn packets(&self) -> usize {
         self.packets
     }

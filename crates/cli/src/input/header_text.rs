@@ -1,4 +1,4 @@
-//! One header, as the user types it: `src=10.0.0.1 dport=443 proto=tcp`.
+//! One header as the user types it: `src=10.0.0.1 dport=443 proto=tcp`.
 
 use classyard::Policy;
 use classyard::error::HeaderTextError;
@@ -7,19 +7,18 @@ use classyard::policy::{HeaderText, PartId};
 use super::did_you_mean;
 use crate::failure::Failure;
 
-/// Reads `field=value` pairs that are parted by spaces or commas. Fields that
-/// are not given are 0. In a policy of several families the addresses tell
-/// which one it is.
+/// Parses `field=value` pairs separated by spaces or commas. Missing fields are 0.
+/// If a policy has several families, the addresses determine the family.
 pub(crate) fn parse(text: &str, policy: &Policy) -> Result<(PartId, HeaderText), Failure> {
     policy.parse_header(text).map_err(failure)
 }
 
-/// Splits an error into a message and help.
+/// Converts an error into a message and help.
 fn failure(error: HeaderTextError) -> Failure {
     match error {
         HeaderTextError::NoPair { text } => {
             let example = crate::embedded::HEADER;
-            Failure::usage(format!("`{text}` is no header"))
+            Failure::usage(format!("`{text}` is not a header"))
                 .with_help(format!("write field=value pairs, such as \"{example}\""))
         }
         HeaderTextError::UnknownField {
@@ -35,7 +34,7 @@ fn failure(error: HeaderTextError) -> Failure {
             name,
             text,
             expected,
-        } => Failure::usage(format!("{name}: `{text}` is no value of the field"))
+        } => Failure::usage(format!("{name}: `{text}` is not a value of the field"))
             .with_help(format!("expected {expected}")),
         other => Failure::usage(other.to_string()),
     }

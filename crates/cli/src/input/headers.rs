@@ -1,5 +1,4 @@
-//! Headers to classify: from a capture, from a trace or from the embedded
-//! example.
+//! Headers to classify: from a capture, a trace or the embedded example.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -40,8 +39,7 @@ pub(crate) struct HeadersArgs {
     )]
     pub(crate) capture: Option<PathBuf>,
 
-    /// Headers as text, one per line as ClassBench writes them; - for standard
-    /// input
+    /// Headers as text, one per line, as ClassBench writes them; - for standard input
     #[arg(short, long, value_name = "FILE", help_heading = "Input")]
     pub(crate) trace: Option<PathBuf>,
 
@@ -56,11 +54,11 @@ pub(crate) struct HeadersArgs {
 pub(crate) struct Headers {
     /// The headers.
     pub(crate) trace: PolicyTrace,
-    /// Where they come from.
+    /// The source of the headers.
     pub(crate) source: String,
-    /// The packets that they come from, if they do.
+    /// The packets that the headers come from, if any.
     pub(crate) packets: Option<Packets>,
-    /// How many bad lines were left out.
+    /// The number of bad lines that were skipped.
     pub(crate) skipped: usize,
 }
 
@@ -68,7 +66,7 @@ pub(crate) struct Headers {
 pub(crate) struct Packets {
     /// The capture.
     pub(crate) capture: Capture,
-    /// Where each header comes from, and the counts. Its trace is empty.
+    /// The packet of each header, and the counts. The trace in it is empty.
     pub(crate) origin: CaptureTrace,
 }
 
@@ -76,11 +74,11 @@ pub(crate) struct Packets {
 pub(crate) struct OpenCapture {
     /// The packets.
     pub(crate) reader: CaptureReader<Box<dyn Read + Send>>,
-    /// How far a file has been read; nothing for other streams.
+    /// The amount of the file that was read; `None` for other streams.
     pub(crate) extent: Option<Extent>,
 }
 
-/// How far a file has been read.
+/// The amount of a file that was read.
 pub(crate) struct Extent {
     read: Arc<AtomicUsize>,
     /// The file's length in bytes.
@@ -88,20 +86,20 @@ pub(crate) struct Extent {
 }
 
 impl Extent {
-    /// The bytes that were read.
+    /// Returns the number of bytes that were read.
     pub(crate) fn read(&self) -> usize {
         self.read.load(Ordering::Relaxed)
     }
 }
 
-/// The longest that an interrupt waits for a pipe that has nothing to read.
+/// The longest time from an interrupt to the end of a read from an idle pipe.
 const POLL_INTERVAL: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 100_000_000,
 };
 
-/// A file that counts what is read of it. A pipe ends when the command is
-/// interrupted, also while it has nothing to read.
+/// A file that counts the bytes read from it. A pipe ends when the command is
+/// interrupted, even while it has no data.
 struct Counting {
     file: File,
     read: Arc<AtomicUsize>,
@@ -109,7 +107,7 @@ struct Counting {
 }
 
 impl Counting {
-    /// Waits until there is something to read; false if an interrupt came first.
+    /// Waits until there is data. Returns false if an interrupt came first.
     fn wait(&self) -> bool {
         loop {
             if interrupt::is_requested() {
@@ -118,7 +116,7 @@ impl Counting {
             let mut polled = [PollFd::new(&self.file, PollFlags::IN)];
             match poll(&mut polled, Some(&POLL_INTERVAL)) {
                 Ok(0) | Err(Errno::INTR) => {}
-                // If polling fails, reading says why.
+                // If polling fails, the read reports the error.
                 Ok(_) | Err(_) => return true,
             }
         }
@@ -137,12 +135,12 @@ impl Read for Counting {
 }
 
 impl HeadersArgs {
-    /// Whether neither a capture nor a trace is given.
+    /// True if neither a capture nor a trace is given.
     pub(crate) fn is_empty(&self) -> bool {
         self.capture.is_none() && self.trace.is_none()
     }
 
-    /// The files, by what they are called in messages.
+    /// Returns the files with their names in messages.
     pub(crate) fn files(&self) -> [(&'static str, Option<&Path>); 2] {
         [
             ("capture", self.capture.as_deref()),
@@ -150,8 +148,8 @@ impl HeadersArgs {
         ]
     }
 
-    /// Reads the headers for a policy into memory; those of the embedded example
-    /// if there is no file. `reading` is how the rules were read.
+    /// Reads the headers for a policy into memory; without a file, the headers of the
+    /// embedded example. `reading` is how the rules were read.
     pub(crate) fn load(
         &self,
         policy: &Policy,
@@ -164,7 +162,7 @@ impl HeadersArgs {
         }
     }
 
-    /// Reads at most `packets` packets of the capture, or of the embedded one.
+    /// Reads at most `packets` packets of the capture or of the embedded example.
     pub(crate) fn load_first(
         &self,
         packets: usize,
@@ -198,8 +196,8 @@ impl HeadersArgs {
         })
     }
 
-    /// Opens the capture, or the embedded one, to read it packet by packet.
-    /// What no flag says of limits is as in `default`.
+    /// Opens the capture or the embedded example for reading packet by packet. Limits
+    /// without a flag are taken from `default`.
     pub(crate) fn open_capture(
         &self,
         bytes: &ByteLimit,
@@ -209,9 +207,9 @@ impl HeadersArgs {
         open_capture(self.capture.as_deref(), &options)
     }
 
-    /// Says what is wrong with a capture that could be read all the same.
+    /// Warns of problems in a capture that could still be read.
     pub(crate) fn warn(source: &str, warnings: &[Warning], more: u64, reporter: Reporter) {
-        // A capture that was interrupted may end within a packet.
+        // An interrupted capture may end in the middle of a packet.
         let is_cut_off = interrupt::is_requested();
         let is_expected = |warning: &&Warning| match warning.trouble {
             Trouble::Stopped => true,
@@ -252,8 +250,8 @@ impl HeadersArgs {
     }
 }
 
-/// Opens a capture to read it packet by packet: a file, standard input for `-`, the
-/// embedded example for none.
+/// Opens a capture for reading packet by packet: a file, standard input for `-`, or
+/// the embedded example for `None`.
 pub(crate) fn open_capture(
     path: Option<&Path>,
     options: &capture::ReadOptions,
@@ -271,7 +269,7 @@ pub(crate) fn open_capture(
                 error,
             };
             let opened = match is_dash(path) {
-                // Without the buffer of `io::stdin`, whose contents cannot be polled.
+                // Not through `io::stdin`: polling does not see the bytes in its buffer.
                 true => io::stdin().as_fd().try_clone_to_owned().map(File::from),
                 false => File::open(path),
             };
@@ -299,8 +297,8 @@ pub(crate) fn open_capture(
     Ok(OpenCapture { reader, extent })
 }
 
-/// Reads a capture as a whole: a file, standard input for `-`, the embedded example for
-/// none. Says what is wrong with one that could be read all the same.
+/// Reads a whole capture: a file, standard input for `-`, or the embedded example
+/// for `None`. Warns of problems in a capture that could still be read.
 fn whole_capture(
     path: Option<&Path>,
     options: &capture::ReadOptions,
@@ -318,7 +316,7 @@ fn whole_capture(
     Ok(capture)
 }
 
-/// The schema or schemas that headers for a policy have.
+/// Returns the schema or schemas of headers for a policy.
 pub(crate) fn choice_of(policy: &Policy) -> Result<SchemaChoice, Failure> {
     SchemaChoice::of(policy).ok_or_else(|| {
         Failure::usage(format!(

@@ -1,4 +1,4 @@
-//! Packets of a capture that a switch cannot take, by link type and reason.
+//! Packets of a capture that a switch cannot process, by link type and reason.
 
 use std::collections::BTreeMap;
 
@@ -10,10 +10,10 @@ use crate::output::join;
 use crate::output::style::counted;
 use crate::reporter::Reporter;
 
-/// Counts of packets that were left out.
+/// Counts of skipped packets.
 #[derive(Default)]
 pub(crate) struct LeftOut {
-    /// By number of the link type and reason: at most three for each number.
+    /// By link type number and reason: at most three reasons per number.
     counts: BTreeMap<(u16, NoEthernetFrame), usize>,
 }
 
@@ -23,7 +23,7 @@ impl LeftOut {
         *self.counts.entry((link.number(), reason)).or_default() += 1;
     }
 
-    /// The number of packets.
+    /// Returns the number of packets.
     pub(crate) fn total(&self) -> usize {
         self.counts.values().sum()
     }
@@ -36,7 +36,7 @@ impl LeftOut {
         }
     }
 
-    /// Refuses a capture of which all packets were left out.
+    /// Returns an error if all packets of a capture were skipped.
     ///
     /// # Errors
     /// [`Failure::Usage`] with the link types and the counts.
@@ -59,11 +59,11 @@ impl std::fmt::Display for LeftOut {
     }
 }
 
-/// Names the link types that are read.
+/// Returns a help text with the supported link types.
 pub(crate) fn link_help() -> String {
     let links = LinkType::PARSED.iter().map(ToString::to_string);
     format!(
-        "packets of these link types are read: {}; `classyard formats capture` has more",
+        "supported link types: {}; `classyard formats capture` has more",
         join(links, ", ")
     )
 }

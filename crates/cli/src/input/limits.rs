@@ -9,18 +9,17 @@ use super::count;
 /// The flag of every command that reads rules, headers or captures.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct ByteLimit {
-    /// Refuse files with more bytes than this, counted after unpacking (64M,
-    /// 2G, ...)
+    /// Refuse files with more bytes than SIZE after unpacking (64M, 2G, ...)
     ///
-    /// K, M and G stand for 1,024 bytes, 1,024 K and 1,024 M. Without it, 1 GiB;
-    /// captures that are read packet by packet have no limit then. Schema files
-    /// and profiles may have 1 MiB, seed files 16 MiB, always.
+    /// K, M and G mean 1,024 bytes, 1,024 K and 1,024 M. The default is 1 GiB;
+    /// captures that are read packet by packet then have no limit. Schema files and
+    /// profiles are always limited to 1 MiB, seed files to 16 MiB.
     #[arg(long, value_name = "SIZE", value_parser = size, help_heading = "Input")]
     pub(crate) limit_bytes: Option<u64>,
 }
 
 impl ByteLimit {
-    /// For a text.
+    /// Returns the limit for a text file.
     pub(crate) fn text(&self) -> FileLimit {
         let bytes = self.limit_bytes.unwrap_or(FileLimit::TEXT.bytes);
         FileLimit::TEXT.with_bytes(bytes)
@@ -30,11 +29,10 @@ impl ByteLimit {
 /// The flag of every command that reads headers.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct HeaderLimit {
-    /// Refuse traces and captures with more headers or packets than this (10k,
-    /// 1M, ...)
+    /// Refuse traces and captures with more than N headers or packets (10k, 1M, ...)
     ///
-    /// Without it, 16,777,216; captures that are read packet by packet have no
-    /// limit then.
+    /// The default is 16,777,216; captures that are read packet by packet then have
+    /// no limit.
     #[arg(long, value_name = "N", value_parser = count, help_heading = "Input")]
     pub(crate) limit_headers: Option<usize>,
 }
@@ -42,21 +40,21 @@ pub(crate) struct HeaderLimit {
 /// The flag of every command that reads captures.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct RecordLimit {
-    /// Skip packets of captures that have more captured bytes than this (64K,
-    /// 1M, ...)
+    /// Skip packets with more captured bytes than SIZE (64K, 1M, ...)
     ///
-    /// Without it, 256K. How many were skipped is said on standard error.
+    /// The default is 256K. Standard error has the number of skipped packets.
     #[arg(long, value_name = "SIZE", value_parser = record, help_heading = "Input")]
     pub(crate) limit_record: Option<u32>,
 }
 
 impl HeaderLimit {
-    /// How to read a trace, where rules are read in this way.
+    /// Returns the options for a trace, given the options for its rules.
     pub(crate) fn trace(&self, rules: ReadOptions) -> ReadOptions {
         rules.with_limit(self.limit_headers.unwrap_or(ReadOptions::DEFAULT.limit))
     }
 
-    /// How to read a capture; what no flag says stays as in `default`.
+    /// Returns the options for a capture; limits without a flag are taken from
+    /// `default`.
     pub(crate) fn capture(
         &self,
         bytes: &ByteLimit,
@@ -70,7 +68,7 @@ impl HeaderLimit {
     }
 }
 
-/// What to do about a file that goes beyond a limit.
+/// Returns the help for a file that exceeds a limit.
 pub(crate) fn advice(error: &ReadError) -> Option<&'static str> {
     match error {
         ReadError::Limit { what: "rules", .. } => Some("--limit-rules raises the limit"),
@@ -87,8 +85,7 @@ pub(crate) fn advice(error: &ReadError) -> Option<&'static str> {
     }
 }
 
-/// Reads a number of bytes such as `500`, `64K` or `2G`, for the argument
-/// parser.
+/// Parses a number of bytes such as `500`, `64K` or `2G`, for the argument parser.
 pub(crate) fn size(text: &str) -> Result<u64, String> {
     let scales = [("K", 10), ("M", 20), ("G", 30), ("T", 40)];
     let upper = text.to_ascii_uppercase();
@@ -100,13 +97,13 @@ pub(crate) fn size(text: &str) -> Result<u64, String> {
     number
         .and_then(|number| number.checked_mul(1 << shift))
         .ok_or_else(|| {
-            format!("`{text}` is no size; expected a number of bytes such as 500, 64K, 512M or 2G")
+            format!("`{text}` is not a size; expected bytes such as 500, 64K, 512M or 2G")
         })
 }
 
-/// The same where sizes must fit into 32 bits.
+/// Parses a number of bytes that fits into 32 bits.
 fn record(text: &str) -> Result<u32, String> {
-    u32::try_from(size(text)?).map_err(|_| format!("`{text}` is too much; expected less than 4G"))
+    u32::try_from(size(text)?).map_err(|_| format!("`{text}` is too large; expected less than 4G"))
 }
 
 #[cfg(test)]

@@ -5,24 +5,24 @@ use classyard::engine::auto::Load;
 
 use super::count;
 
-/// What a classifier is to be used for.
+/// The expected use of a classifier.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(crate) struct LoadArgs {
-    /// Lookups for each rule inserted or removed; without it, rules do not change
+    /// Lookups per rule that is inserted or removed; without it, rules do not change
     #[arg(long, value_name = "N", value_parser = positive, help_heading = "Load")]
     lookups_per_update: Option<usize>,
 
-    /// Headers that are looked up together; 1 for one by one
+    /// Headers per batch of lookups; 1 for single lookups
     #[arg(long, value_name = "N", value_parser = positive, default_value_t = BATCH, help_heading = "Load")]
     batch: usize,
 
-    /// Cores; of several, one makes the updates and the others look up
+    /// Cores; with several, one makes the updates and the others look up
     #[arg(long, value_name = "N", value_parser = positive, default_value_t = 1, help_heading = "Load")]
     cores: usize,
 }
 
 impl LoadArgs {
-    /// The load.
+    /// Returns the load.
     pub(crate) fn load(self) -> Load {
         let load = Load::default()
             .with_batch(self.batch)
@@ -35,7 +35,7 @@ impl LoadArgs {
     }
 }
 
-/// A count that is not 0.
+/// Parses a count of at least 1.
 fn positive(text: &str) -> Result<usize, String> {
     match count(text)? {
         0 => Err("expected a number of at least 1".to_owned()),

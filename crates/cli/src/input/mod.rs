@@ -1,4 +1,4 @@
-//! What commands read: rules, headers, packets, and the words that name them.
+//! The input of commands: rules, headers, packets, and parsers for arguments.
 
 use std::fs::{self, File};
 use std::io;
@@ -25,12 +25,12 @@ pub(crate) mod load;
 pub(crate) mod rules;
 pub(crate) mod switch;
 
-/// Whether a path stands for standard input or output.
+/// True if a path stands for standard input or output.
 pub(crate) fn is_dash(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
-/// What a path is called in messages.
+/// Returns the name of a path in messages.
 pub(crate) fn source_name(path: &Path) -> String {
     if is_dash(path) {
         "standard input".to_owned()
@@ -54,7 +54,7 @@ pub(crate) fn read_bytes(path: &Path, limit: FileLimit) -> Result<Vec<u8>, ReadE
     }
 }
 
-/// Reads a time, for argument parsers.
+/// Parses a time, for the argument parser.
 pub(crate) fn span(text: &str) -> Result<Duration, String> {
     let units = [("ms", 1e-3), ("s", 1.0), ("m", 60.0)];
     let seconds = units.iter().find_map(|(unit, seconds)| {
@@ -66,7 +66,7 @@ pub(crate) fn span(text: &str) -> Result<Duration, String> {
             Ok(Duration::from_secs_f64(seconds))
         }
         _ => Err(format!(
-            "`{text}` is no time; expected a number with its unit such as 500ms, 5s or 1m, from \
+            "`{text}` is not a time; expected a number with its unit such as 500ms, 5s or 1m, from \
              10ms to a day"
         )),
     }
@@ -80,7 +80,8 @@ pub(crate) fn read_text(path: &Path, limit: FileLimit) -> Result<String, ReadErr
     read_text_file(path, limit)
 }
 
-/// The word of a list that is most like another, if one is much like it.
+/// Returns the word of a list that is most similar to `word`, if any is similar
+/// enough.
 pub(crate) fn similar<'a>(word: &str, words: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let scored = words
         .into_iter()
@@ -89,7 +90,8 @@ pub(crate) fn similar<'a>(word: &str, words: impl IntoIterator<Item = &'a str>) 
     (score > 0.8).then_some(best)
 }
 
-/// The file beside a missing one whose name is most like it.
+/// Returns the file in the same folder whose name is most similar to a missing
+/// file's.
 pub(crate) fn similar_file(missing: &str) -> Option<String> {
     let missing = Path::new(missing);
     let folder = match missing.parent() {
@@ -101,12 +103,12 @@ pub(crate) fn similar_file(missing: &str) -> Option<String> {
         .ok()?
         .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
         .collect();
-    let wanted = missing.file_name()?.to_str()?;
-    let near = similar(wanted, names.iter().map(String::as_str))?;
-    Some(missing.with_file_name(near).display().to_string())
+    let missing_name = missing.file_name()?.to_str()?;
+    let similar_name = similar(missing_name, names.iter().map(String::as_str))?;
+    Some(missing.with_file_name(similar_name).display().to_string())
 }
 
-/// `; did you mean …?`, or nothing.
+/// Returns `; did you mean …?`, or an empty text.
 pub(crate) fn did_you_mean<'a>(word: &str, words: impl IntoIterator<Item = &'a str>) -> String {
     match similar(word, words) {
         Some(near) => format!("; did you mean `{near}`?"),
@@ -114,20 +116,20 @@ pub(crate) fn did_you_mean<'a>(word: &str, words: impl IntoIterator<Item = &'a s
     }
 }
 
-/// Reads an engine's specification, for the argument parser.
+/// Parses an engine's specification, for the argument parser.
 pub(crate) fn engine(text: &str) -> Result<EngineSpec, String> {
     registry::parse(text).map_err(|error| error.to_string())
 }
 
-/// What one word names: an engine, or all.
+/// The engines that one argument names: a single engine, or all.
 #[derive(Clone, Debug)]
 pub(crate) struct Engines(Vec<EngineSpec>);
 
 impl Engines {
-    /// The word for every registered engine.
+    /// The word for all registered engines.
     const ALL: &str = "all";
 
-    /// Reads a specification or `all`, for the argument parser.
+    /// Parses a specification or `all`, for the argument parser.
     pub(crate) fn parse(text: &str) -> Result<Engines, String> {
         if text == Engines::ALL {
             return Ok(Engines(registry::all().collect()));
@@ -135,7 +137,7 @@ impl Engines {
         Ok(Engines(vec![engine(text)?]))
     }
 
-    /// What some words name, in their order, each engine once.
+    /// Returns the engines that `words` name, in order, without duplicates.
     pub(crate) fn join(words: &[Engines]) -> Vec<EngineSpec> {
         let mut specs: Vec<EngineSpec> = Vec::new();
         for spec in words.iter().flat_map(|word| &word.0) {
@@ -147,9 +149,9 @@ impl Engines {
     }
 }
 
-/// Reads a count such as `500`, `10k` or `1M`, for the argument parser.
+/// Parses a count such as `500`, `10k` or `1M`, for the argument parser.
 pub(crate) fn count(text: &str) -> Result<usize, String> {
-    let expected = || format!("`{text}` is no count; expected a number such as 500, 10k or 1M");
+    let expected = || format!("`{text}` is not a count; expected a number such as 500, 10k or 1M");
     let (digits, scale) = match text.as_bytes().last() {
         Some(b'k' | b'K') => (&text[..text.len() - 1], 1_000),
         Some(b'm' | b'M') => (&text[..text.len() - 1], 1_000_000),
@@ -214,9 +216,9 @@ mod tests {
             Engines::join(&words.collect::<Vec<_>>())
         };
         assert_eq!(read(&["all"]), EngineSpec::all().collect::<Vec<_>>());
-        let some = read(&["tss", "all", "tss:ports=off", "tss"]);
-        assert_eq!(some.len(), EngineSpec::all().count() + 1);
-        assert_eq!(some[0].to_string(), "tss");
+        let engines = read(&["tss", "all", "tss:ports=off", "tss"]);
+        assert_eq!(engines.len(), EngineSpec::all().count() + 1);
+        assert_eq!(engines[0].to_string(), "tss");
         assert!(Engines::parse("every").is_err());
     }
 }

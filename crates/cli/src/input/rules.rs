@@ -18,7 +18,7 @@ use crate::reporter::Reporter;
 /// The flags of every command that reads rules, except the file itself.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct RulesArgs {
-    /// The format of the rules; without it, their first line tells
+    /// The format of the rules; by default, detected from their first line
     ///
     /// classbench, rules (our own) or ovs (as ovs-ofctl prints flows).
     #[arg(long, value_name = "FORMAT", value_parser = rule_format, help_heading = "Input")]
@@ -26,28 +26,29 @@ pub(crate) struct RulesArgs {
 
     /// The table of Open vSwitch flows to read, 0 to 255
     ///
-    /// A file with flows of several tables is refused without it. Jumps from
-    /// table to table are not followed.
+    /// Required if the file has flows of several tables. Jumps from table to table
+    /// are not followed.
     #[arg(long, value_name = "N", help_heading = "Input")]
     pub(crate) table: Option<u8>,
 
     /// The schema of the rules: a built-in name or a TOML file
     ///
-    /// Built in are ipv4-5tuple, ipv6-5tuple, openflow15 and dual-5tuple (IPv4
-    /// and IPv6 in one order). Without it, the rules tell.
+    /// Built-in schemas are ipv4-5tuple, ipv6-5tuple, openflow15 and dual-5tuple
+    /// (IPv4 and IPv6 in one order). By default the schema is detected from the
+    /// rules.
     #[arg(long, value_name = "SCHEMA", help_heading = "Input")]
     pub(crate) schema: Option<String>,
 
-    /// Leave bad lines out and go on with the good ones
+    /// Skip bad lines and use the good ones
     ///
-    /// How many were left out and why is said on standard error. Without it, a
-    /// single bad line means that nothing is loaded.
+    /// Standard error has the number of skipped lines and the reasons. Without the
+    /// flag, a single bad line is an error and nothing is loaded.
     #[arg(long, help_heading = "Input")]
     pub(crate) skip_bad: bool,
 
-    /// Refuse files with more rules than this (10k, 1M, ...)
+    /// Refuse files with more than N rules (10k, 1M, ...)
     ///
-    /// Without it, 16,777,216.
+    /// The default is 16,777,216.
     #[arg(long, value_name = "N", value_parser = count, help_heading = "Input")]
     pub(crate) limit_rules: Option<usize>,
 
@@ -59,18 +60,18 @@ pub(crate) struct RulesArgs {
 pub(crate) struct LoadedRules {
     /// The rules.
     pub(crate) policy: Policy,
-    /// Where they come from.
+    /// The source of the rules.
     pub(crate) source: String,
-    /// Whether they are the embedded example.
+    /// True if the rules are the embedded example.
     pub(crate) embedded: bool,
-    /// How many bad lines were left out.
+    /// The number of bad lines that were skipped.
     pub(crate) skipped: usize,
-    /// Rules that differ from an earlier one only in what was left out of the file.
+    /// Rules that differ from an earlier one only in columns that were not read.
     pub(crate) merged: usize,
 }
 
 impl RulesArgs {
-    /// How to read.
+    /// Returns the options for reading rules.
     pub(crate) fn options(&self) -> ReadOptions {
         ReadOptions::DEFAULT
             .with_skip_bad(self.skip_bad)
@@ -79,12 +80,12 @@ impl RulesArgs {
             .with_table(self.table)
     }
 
-    /// The schema that was asked for.
+    /// Returns the requested schema.
     pub(crate) fn schema(&self) -> Result<Option<SchemaChoice>, Failure> {
         self.schema.as_deref().map(schema_choice).transpose()
     }
 
-    /// Reads a file of rules, or the embedded example if there is no file.
+    /// Reads a file of rules; without a file, the embedded example.
     pub(crate) fn load(
         &self,
         file: Option<&Path>,
@@ -119,7 +120,8 @@ impl RulesArgs {
         reporter: Reporter,
     ) -> Result<LoadedRules, Failure> {
         let schema = self.schema()?;
-        // A schema file that is named on standard input is sought here.
+        // A schema file named by rules from standard input is relative to the current
+        // folder.
         let mut loader = |name: &str| read_schema_file(Path::new(name));
         let loaded = read_policy_with(
             source,
@@ -152,7 +154,7 @@ fn finish(
     }
 }
 
-/// The schema of that name, or from that file.
+/// Returns the built-in schema `text`, or the schema in the file `text`.
 pub(crate) fn schema_choice(text: &str) -> Result<SchemaChoice, Failure> {
     if let Some(choice) = SchemaChoice::named(text) {
         return Ok(choice);
@@ -166,18 +168,18 @@ pub(crate) fn schema_choice(text: &str) -> Result<SchemaChoice, Failure> {
             Err(Failure::usage(format!(
                 "`{text}` is neither a built-in schema nor a file{hint}"
             ))
-            .with_help(format!("built in are {}", names.join(", "))))
+            .with_help(format!("built-in schemas are {}", names.join(", "))))
         }
         Err(error) => Err(error.into()),
     }
 }
 
-/// Reads a rule format's name, for the argument parser.
+/// Parses the name of a rule format, for the argument parser.
 pub(crate) fn rule_format(text: &str) -> Result<RuleFormat, String> {
     RuleFormat::from_name(text).ok_or_else(|| {
         let names = RuleFormat::ALL.map(RuleFormat::name);
         format!(
-            "there is no rule format `{text}`; there are {}{}",
+            "unknown rule format `{text}`; expected {}{}",
             names.join(", "),
             did_you_mean(text, names)
         )

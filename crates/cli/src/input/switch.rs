@@ -1,4 +1,4 @@
-//! What `replay` and `trace` run: a pipeline, and the packets of a capture.
+//! The input of `replay` and `trace`: a pipeline, and the packets of a capture.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -20,13 +20,13 @@ use crate::embedded;
 use crate::failure::Failure;
 use crate::reporter::Reporter;
 
-/// Rules of a table for which an engine is built anew when a flow brings a new field.
+/// When a flow brings a new field, engines of tables with fewer rules are rebuilt.
 const REBUILD_BELOW: usize = 1_000;
 
-/// Where a pipeline and its packets come from.
+/// The flags that name a pipeline and its packets.
 #[derive(Debug, clap::Args)]
 pub(crate) struct SwitchArgs {
-    /// The pipeline: flows, groups and meters as ovs-ofctl takes them, one on each line
+    /// The pipeline: flows, groups and meters as ovs-ofctl accepts them, one per line
     #[arg(short, long, value_name = "FILE", help_heading = "Input")]
     pipeline: Option<PathBuf>,
 
@@ -34,15 +34,15 @@ pub(crate) struct SwitchArgs {
     #[arg(short, long, value_name = "FILE", help_heading = "Input")]
     pub(crate) capture: Option<PathBuf>,
 
-    /// The port that all packets come in by; without it, 1, or the number of a
-    /// pcapng file's interface, from 1
+    /// The input port of all packets; without it, 1, or the interface number in a
+    /// pcapng file, from 1
     #[arg(long, value_name = "PORT", help_heading = "Input", value_parser = clap::value_parser!(u32).range(1..=0xffff_ff00))]
     pub(crate) in_port: Option<u32>,
 
-    /// Leave bad lines of the pipeline out and go on with the good ones
+    /// Skip bad lines of the pipeline and use the good ones
     ///
-    /// How many were left out and why is said on standard error. Without it, a
-    /// single bad line means that nothing is loaded.
+    /// Standard error has the number of skipped lines and the reasons. Without the
+    /// flag, a single bad line is an error and nothing is loaded.
     #[arg(long, help_heading = "Input")]
     skip_bad: bool,
 
@@ -58,7 +58,7 @@ pub(crate) struct SwitchArgs {
     engine: EngineSpec,
 
     /// The seed of the hash that spreads packets over the buckets of select groups;
-    /// with the same seed each run chooses the same buckets
+    /// runs with the same seed choose the same buckets
     #[arg(long, value_name = "N", default_value_t = 0)]
     select_seed: u64,
 }
@@ -79,7 +79,7 @@ impl SwitchArgs {
         }
     }
 
-    /// Loads the pipeline, and where each part of it stands.
+    /// Loads the pipeline and the line number of each of its parts.
     pub(crate) fn load(&self, reporter: Reporter) -> Result<(Pipeline, Lines), Failure> {
         let (name, content) = match &self.pipeline {
             Some(path) => (source_name(path), read_text(path, self.bytes.text())?),
@@ -109,7 +109,7 @@ impl SwitchArgs {
         Ok((pipeline, lines))
     }
 
-    /// Opens the capture, or the embedded one, to read it packet by packet.
+    /// Opens the capture or the embedded example for reading packet by packet.
     pub(crate) fn open_capture(&self) -> Result<OpenCapture, Failure> {
         let default = capture::ReadOptions::STREAMED;
         let options = default
@@ -119,7 +119,8 @@ impl SwitchArgs {
     }
 }
 
-/// The lines of the parts of a pipeline in its file. The last line about one counts.
+/// The line numbers of a pipeline's parts in its file. If several lines define a
+/// part, the last one counts.
 pub(crate) struct Lines {
     /// The file's name.
     pub(crate) source: String,
@@ -127,23 +128,23 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
-    /// The line of a flow.
+    /// Returns the line of a flow.
     pub(crate) fn flow(&self, entry: &FlowEntry) -> Option<usize> {
         self.lines.flow(entry.id)
     }
 
-    /// The line of a group.
+    /// Returns the line of a group.
     pub(crate) fn group(&self, group: GroupId) -> Option<usize> {
         self.lines.group(group)
     }
 
-    /// The line of a meter.
+    /// Returns the line of a meter.
     pub(crate) fn meter(&self, meter: MeterId) -> Option<usize> {
         self.lines.meter(meter)
     }
 }
 
-/// Adds the ports that packets come in by, and all that the pipeline names; all are up.
+/// Adds the input ports and all ports that the pipeline names, all of them up.
 pub(crate) fn add_ports(pipeline: &mut Pipeline, in_ports: impl Iterator<Item = u32>) {
     let mut ports: BTreeSet<PortNo> = in_ports.map(PortNo).collect();
     for entry in pipeline.flows().iter() {

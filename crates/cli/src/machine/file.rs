@@ -1,4 +1,4 @@
-//! The file of a machine.
+//! The file format of a calibrated machine.
 //!
 //! ```toml
 //! form = 1
@@ -26,19 +26,19 @@ use classyard_workload::diagnostic::{Problem, Problems, ReadError};
 use serde::Deserialize;
 use toml::Spanned;
 
-/// The form of files that this version writes, and the only one that it reads.
-const FORM: u32 = 1;
+/// The version of the file format; other versions are rejected.
+const FORMAT_VERSION: u32 = 1;
 
-/// A machine, and of what and when it is.
+/// A calibrated machine, with the processor and date of the calibration.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Calibration {
-    /// The version of the program that measured it.
+    /// The version of the program that measured the machine.
     pub(crate) version: String,
     /// The processor's name.
     pub(crate) processor: String,
     /// The day, as in `2026-11-24`.
     pub(crate) date: String,
-    /// What work costs.
+    /// The prices of the machine's work.
     pub(crate) machine: Machine,
 }
 
@@ -73,7 +73,7 @@ struct Factors {
     build: Option<Spanned<f64>>,
 }
 
-/// What is wrong with a file, and where.
+/// An error in a file, and its position.
 struct Wrong {
     place: Range<usize>,
     found: String,
@@ -82,9 +82,9 @@ struct Wrong {
 
 impl Wrong {
     fn at<T>(value: &Spanned<T>) -> impl FnOnce(MachineError) -> Wrong + use<T> {
-        let place = value.span();
+        let bytes_range = value.span();
         move |error| Wrong {
-            place,
+            place: bytes_range,
             found: error.to_string(),
             expected: "what `classyard calibrate` writes".to_owned(),
         }
@@ -92,7 +92,7 @@ impl Wrong {
 }
 
 impl Calibration {
-    /// Reads a file's text; `source` names the file in errors.
+    /// Parses a file's text; `source` names the file in errors.
     ///
     /// # Errors
     /// [`ReadError::Bad`] with line and column.
@@ -101,9 +101,9 @@ impl Calibration {
             let before = text.get(..wrong.place.start).unwrap_or(text);
             let line_start = before.rfind('\n').map_or(0, |at| at + 1);
             let line = text[line_start..].lines().next().unwrap_or("");
-            let from = (before.len() - line_start).min(line.len());
-            let to = (from + wrong.place.len()).clamp(from, line.len());
-            let part = line.get(from..to).unwrap_or("");
+            let start_column = (before.len() - line_start).min(line.len());
+            let end_column = (start_column + wrong.place.len()).clamp(start_column, line.len());
+            let part = line.get(start_column..end_column).unwrap_or("");
             let number = before.matches('\n').count() + 1;
             let mut problems = Problems::new(source);
             problems.push(Problem::at(number, line, part, wrong.found, wrong.expected));
@@ -111,7 +111,7 @@ impl Calibration {
         })
     }
 
-    /// The file's text, which [`from_toml`](Self::from_toml) reads back.
+    /// Returns the file's text, which [`from_toml`](Self::from_toml) reads back.
     pub(crate) fn to_toml(&self) -> String {
         let word = |text: &str| toml::Value::String(text.to_owned()).to_string();
         let mut out = String::new();
@@ -120,9 +120,9 @@ impl Calibration {
         // Writing to a string cannot fail.
         let _ = writeln!(
             out,
-            "# What work costs on a machine, as `classyard calibrate` measured it: nanoseconds\n\
-             # for instructions, mispredicted branches and cache lines of so many bytes in use.\n\
-             form = {FORM}\n\
+            "# Prices of a machine's work, measured by `classyard calibrate`: nanoseconds for\n\
+             # instructions, mispredicted branches and cache lines, by bytes of the working set.\n\
+             form = {FORMAT_VERSION}\n\
              classyard = {}\n\
              processor = {}\n\
              date = {}\n\
@@ -166,11 +166,11 @@ fn parse(text: &str) -> Result<Calibration, Wrong> {
         found: error.message().to_owned(),
         expected: "what `classyard calibrate` writes".to_owned(),
     })?;
-    if *file.form.get_ref() != FORM {
+    if *file.form.get_ref() != FORMAT_VERSION {
         return Err(Wrong {
             place: file.form.span(),
             found: format!("a file of form {}", file.form.get_ref()),
-            expected: format!("form {FORM}: calibrate again with this version"),
+            expected: format!("form {FORMAT_VERSION}: calibrate again with this version"),
         });
     }
     let prices = file.prices;
@@ -216,15 +216,15 @@ fn parse(text: &str) -> Result<Calibration, Wrong> {
     })
 }
 
-/// Today in UTC, as in `2026-11-24`.
+/// Returns today's date in UTC, such as `2026-11-24`.
 pub(crate) fn today() -> String {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     date_of(since.map_or(0, |since| since.as_secs() / 86_400))
 }
 
-/// A day by how many came since 1970, in the Gregorian calendar.
+/// Returns the Gregorian date `days` days after 1970-01-01.
 fn date_of(days: u64) -> String {
-    // Years begin in March, so that the day that may be missing is their last.
+    // Count years from March, so that a leap day is the last day of its year.
     let days = days + 719_468;
     let (era, of_era) = (days / 146_097, days % 146_097);
     let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
@@ -269,7 +269,7 @@ mod tests {
         assert_eq!(read, calibration(), "{text}");
     }
 
-    /// Each fault is found where it is.
+    /// Reports each fault at its position.
     #[test]
     fn faults_have_line_and_column() {
         let text = calibration().to_toml();

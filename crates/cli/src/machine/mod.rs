@@ -1,5 +1,5 @@
-//! What work costs on this machine: the flag and the default file of commands that
-//! estimate.
+//! The prices of work on this machine: the `--machine` flag and its default file,
+//! for commands that estimate.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,37 +21,36 @@ use crate::reporter::Reporter;
 /// The flag of commands that estimate.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct MachineArgs {
-    /// What work costs here: a file that `classyard calibrate` wrote, or `default`
-    /// for what is built in
+    /// Use the prices in this file, which `classyard calibrate` wrote, or `default`
+    /// for the built-in ones
     ///
-    /// Without it, the file in the default place is taken if there is one:
-    /// $XDG_CONFIG_HOME/classyard/machine.toml, or
-    /// ~/.config/classyard/machine.toml.
+    /// Without the flag, commands read $XDG_CONFIG_HOME/classyard/machine.toml or
+    /// ~/.config/classyard/machine.toml, if it exists.
     #[arg(long, value_name = "FILE", help_heading = "Estimates")]
     machine: Option<PathBuf>,
 }
 
-/// The word for what is built in.
+/// The word for the built-in prices.
 const DEFAULT: &str = "default";
 
-/// A machine, and where it is from.
+/// A machine and its source.
 pub(crate) struct KnownMachine {
     pub(crate) machine: Machine,
-    /// The processor that was calibrated; `None` of what is built in.
+    /// The calibrated processor; `None` for the built-in prices.
     pub(crate) processor: Option<String>,
-    /// The file, or `default`.
+    /// The file's path, or `default`.
     pub(crate) source: String,
 }
 
 impl MachineArgs {
-    /// The machine that is asked for, or that of the default place.
+    /// Returns the requested machine, or the machine in the default file.
     ///
-    /// A file of another processor is taken with a warning if it was asked for. In
-    /// the default place it is not taken, with a warning as well.
+    /// Warns if the file describes another processor. A requested file is used even
+    /// so; the default file is not.
     ///
     /// # Errors
-    /// [`Failure`] with line and column for a file that says no machine, and for
-    /// one that was asked for and is not there.
+    /// [`Failure`] with line and column if a file is invalid, and if a requested file
+    /// does not exist.
     pub(crate) fn load(&self, reporter: Reporter) -> Result<KnownMachine, Failure> {
         let built_in = || KnownMachine {
             machine: Machine::default(),
@@ -67,24 +66,24 @@ impl MachineArgs {
             },
         };
         let calibration = read(&path)?;
-        let here = processor();
-        if calibration.processor != here {
-            let found = format!(
-                "{} was calibrated on another processor, {}; this one is {here}",
+        let this_processor = processor();
+        if calibration.processor != this_processor {
+            let mismatch = format!(
+                "{} was calibrated on another processor, {}; this one is {this_processor}",
                 path.display(),
                 calibration.processor
             );
             if self.machine.is_none() {
                 reporter.warn(&format!(
-                    "{found}. Estimates take what is built in instead; `classyard calibrate` \
-                     measures this machine, and --machine {} takes the file all the same",
+                    "{mismatch}. Estimates use the built-in prices instead; `classyard calibrate` \
+                     measures this machine, and --machine {} uses the file anyway",
                     path.display()
                 ));
                 return Ok(built_in());
             }
             reporter.warn(&format!(
-                "{found}, so estimates are of that one; `classyard calibrate` measures this \
-                 machine"
+                "{mismatch}, so estimates describe that processor; `classyard calibrate` \
+                 measures this machine"
             ));
         }
         Ok(KnownMachine {
@@ -101,7 +100,7 @@ fn read(path: &Path) -> Result<Calibration, ReadError> {
     Calibration::from_toml(&path.display().to_string(), &text)
 }
 
-/// Writes a file, its folder included.
+/// Writes a file and creates its folder if needed.
 ///
 /// # Errors
 /// [`Failure`] names the file.
@@ -116,7 +115,8 @@ pub(crate) fn write(path: &Path, calibration: &Calibration) -> Result<(), Failur
     to_file(path, |out| Ok(out.write_all(text.as_bytes())?))
 }
 
-/// Where the machine is looked for; nothing where there is no home.
+/// Returns the default path of the machine file, or `None` if there is no home
+/// directory.
 pub(crate) fn default_place() -> Option<PathBuf> {
     let folder = |name: &str| {
         let path = PathBuf::from(std::env::var_os(name)?);

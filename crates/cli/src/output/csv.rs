@@ -6,13 +6,13 @@ use std::io::{self, Write};
 /// Writes rows.
 pub(crate) struct Writer<'a> {
     out: &'a mut dyn Write,
-    /// Columns that every row ends with, and whether the heading is written.
+    /// Columns appended to every row, and whether the heading was written.
     columns: Vec<(&'static str, String)>,
     begun: bool,
 }
 
 impl<'a> Writer<'a> {
-    /// Rows go to `out`.
+    /// Creates a writer to `out`.
     pub(crate) fn new(out: &'a mut dyn Write) -> Writer<'a> {
         Writer {
             out,
@@ -21,8 +21,8 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Every row ends with these: names in the first row, the heading, and
-    /// values in all others.
+    /// Appends these columns to every row: their names in the first row, which is the
+    /// heading, and their values in all other rows.
     pub(crate) fn with_columns(mut self, columns: Vec<(&'static str, String)>) -> Self {
         self.columns = columns;
         self
@@ -31,11 +31,11 @@ impl<'a> Writer<'a> {
     /// Writes one row.
     pub(crate) fn row(&mut self, cells: &[&dyn Display]) -> io::Result<()> {
         let begun = std::mem::replace(&mut self.begun, true);
-        let more = self.columns.iter().map(|(name, value)| match begun {
+        let appended_cells = self.columns.iter().map(|(name, value)| match begun {
             true => value.clone(),
             false => (*name).to_owned(),
         });
-        let cells = cells.iter().map(ToString::to_string).chain(more);
+        let cells = cells.iter().map(ToString::to_string).chain(appended_cells);
         for (index, cell) in cells.enumerate() {
             if index > 0 {
                 self.out.write_all(b",")?;
@@ -50,7 +50,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// An optional cell: nothing for nothing.
+/// Returns the text of an optional cell, empty for `None`.
 pub(crate) fn optional<T: Display>(value: Option<&T>) -> String {
     value.map(ToString::to_string).unwrap_or_default()
 }

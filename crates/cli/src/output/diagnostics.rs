@@ -1,4 +1,4 @@
-//! Bad lines of a file, drawn with what is wrong in them.
+//! Bad lines of a file, shown with the errors in them.
 
 use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
@@ -6,7 +6,7 @@ use classyard_workload::diagnostic::{Problem, Problems};
 
 use super::style::counted;
 
-/// Draws the problems of a file that was not loaded, and says what to do.
+/// Draws the problems of a file that was not loaded, with help.
 pub(crate) fn render(problems: &Problems) -> String {
     let renderer = Renderer::styled().decor_style(DecorStyle::Ascii);
     let mut text = String::new();
@@ -25,12 +25,12 @@ pub(crate) fn render(problems: &Problems) -> String {
         problems.source(),
         counted(problems.total(), "bad line")
     );
-    let mut end = vec![Group::with_title(Level::ERROR.primary_title(title))];
+    let mut closing = vec![Group::with_title(Level::ERROR.primary_title(title))];
     if problems.can_be_skipped() {
         let help = "use --skip-bad to leave the bad lines out and keep the good ones";
-        end.push(Group::with_title(Level::HELP.secondary_title(help)));
+        closing.push(Group::with_title(Level::HELP.secondary_title(help)));
     }
-    text.push_str(&renderer.render(&end));
+    text.push_str(&renderer.render(&closing));
     text.push('\n');
     text
 }
@@ -55,7 +55,7 @@ fn group<'a>(source: &'a str, problem: &'a Problem) -> Group<'a> {
     }
 }
 
-/// The offending bytes of the excerpt, unless they were cut off.
+/// Returns the offending bytes of the excerpt, unless they were cut off.
 fn span(problem: &Problem) -> Option<std::ops::Range<usize>> {
     let text = &problem.excerpt;
     let offset = |chars: usize| {
@@ -63,6 +63,6 @@ fn span(problem: &Problem) -> Option<std::ops::Range<usize>> {
         ends.nth(chars)
     };
     let start = offset(problem.column.checked_sub(1)?)?;
-    let end = offset(problem.column - 1 + problem.length).unwrap_or(text.len());
-    Some(start..end)
+    let end_offset = offset(problem.column - 1 + problem.length).unwrap_or(text.len());
+    Some(start..end_offset)
 }

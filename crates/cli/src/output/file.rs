@@ -1,9 +1,9 @@
-//! Files that are there as a whole or not at all.
+//! Files that are written completely or not at all.
 //!
-//! A file is written under another name beside its target, flushed to the disk,
-//! and only then renamed, so the target is either what it was before or complete.
-//! Targets that are no regular files (`-`, `/dev/stdout`, pipes, `/dev/null`)
-//! are written directly.
+//! A file is written under another name next to its target, flushed to the disk,
+//! and only then renamed. So the target either keeps its old contents or has the
+//! complete new ones. Targets that are not regular files (`-`, `/dev/stdout`,
+//! pipes, `/dev/null`) are written directly.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, ErrorKind, Write};
@@ -14,20 +14,21 @@ use super::raw_stdout;
 use crate::failure::Failure;
 use crate::input::is_dash;
 
-/// Bytes that are collected before they are written.
+/// The size of the write buffer.
 const BUFFER_BYTES: usize = 1 << 16;
 
-/// Symbolic links that are followed to a target, as many as Linux follows.
+/// The maximum number of symbolic links on the way to a target, the same as in
+/// Linux.
 const MAX_LINKS: usize = 40;
 
-/// Files that are being written under their other name.
+/// The temporary names of files that are being written.
 static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
-/// Why something was not written.
+/// A reason why a file was not written.
 pub(crate) enum Trouble {
     /// The stream failed.
     Io(io::Error),
-    /// Something else.
+    /// Any other failure.
     Other(Failure),
 }
 
@@ -37,7 +38,7 @@ impl From<io::Error> for Trouble {
     }
 }
 
-/// Writes a file as a whole, or to standard output for `-`.
+/// Writes a complete file, or standard output for `-`.
 pub(crate) fn to_file<T>(
     path: &Path,
     write: impl FnOnce(&mut dyn Write) -> Result<T, Trouble>,
@@ -60,13 +61,12 @@ pub(crate) fn to_file<T>(
     }
 }
 
-/// A file that replaces its target when it is finished. Dropped before that, it
-/// leaves nothing behind.
+/// A file that replaces its target when it is finished. Dropping it earlier removes
+/// the temporary file.
 pub(crate) struct WholeFile {
     path: PathBuf,
     out: BufWriter<File>,
-    /// Where it stands until it is finished; `None` for targets that are
-    /// written directly.
+    /// The temporary file; `None` for targets that are written directly.
     unfinished: Option<Unfinished>,
 }
 
@@ -74,7 +74,7 @@ impl WholeFile {
     /// Begins a file.
     ///
     /// # Errors
-    /// [`Failure`] names the file and why it cannot be written there.
+    /// [`Failure`] with the file and the reason why it cannot be written.
     pub(crate) fn create(path: &Path) -> Result<WholeFile, Failure> {
         let failed = |error| Failure::file(path, error);
         let (file, unfinished) = match regular_target(path).map_err(failed)? {
@@ -91,15 +91,15 @@ impl WholeFile {
         })
     }
 
-    /// Where the contents are written.
+    /// Returns the writer for the contents.
     pub(crate) fn out(&mut self) -> &mut dyn Write {
         &mut self.out
     }
 
-    /// Writes what is buffered and puts the file in its place.
+    /// Flushes the buffer and renames the file to its target.
     ///
     /// # Errors
-    /// [`Failure`] names the file; the target is then as it was before.
+    /// [`Failure`] with the file's name; the target keeps its old contents.
     pub(crate) fn finish(mut self) -> Result<(), Failure> {
         let done = self
             .out
@@ -116,7 +116,7 @@ impl WholeFile {
 }
 
 /// Waits until a file is on its disk: some file systems report a full disk only
-/// then. Others cannot do so, which is no error.
+/// then. A file system that cannot sync is not an error.
 fn synced(file: &File) -> io::Result<()> {
     match file.sync_all() {
         Err(error)
@@ -131,8 +131,8 @@ fn synced(file: &File) -> io::Result<()> {
     }
 }
 
-/// The regular file that a path leads to, there or not yet; `None` for devices,
-/// pipes, and the names of open files.
+/// Returns the regular file that a path leads to, existing or not; `None` for
+/// devices, pipes, and the names of open files.
 pub(super) fn regular_target(path: &Path) -> io::Result<Option<PathBuf>> {
     let mut target = path.to_owned();
     for _ in 0..MAX_LINKS {
@@ -154,7 +154,7 @@ pub(super) fn regular_target(path: &Path) -> io::Result<Option<PathBuf>> {
     Err(io::Error::other("too many symbolic links"))
 }
 
-/// A file under its other name, removed unless it is renamed.
+/// A file under its temporary name, removed unless it is renamed.
 struct Unfinished {
     place: PathBuf,
     target: PathBuf,
@@ -164,18 +164,26 @@ impl Unfinished {
     fn create(target: PathBuf) -> io::Result<(File, Unfinished)> {
         let mut name = target.file_name().unwrap_or_default().to_owned();
         name.push(format!(".{}.partial", std::process::id()));
-        let place = target.with_file_name(name);
-        let create = || OpenOptions::new().write(true).create_new(true).open(&place);
+        let temporary_path = target.with_file_name(name);
+        let create = || {
+            OpenOptions::new()
+                .write(true)
+                .create_new(true)
+                .open(&temporary_path)
+        };
         let file = match create() {
-            // Of an earlier process with the same number, which was killed.
+            // Left by a killed process that had the same process id.
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-                fs::remove_file(&place)?;
+                fs::remove_file(&temporary_path)?;
                 create()?
             }
             other => other?,
         };
-        all_unfinished().push(place.clone());
-        let unfinished = Unfinished { place, target };
+        all_unfinished().push(temporary_path.clone());
+        let unfinished = Unfinished {
+            place: temporary_path,
+            target,
+        };
         if let Ok(before) = fs::metadata(&unfinished.target) {
             file.set_permissions(before.permissions())?;
         }
@@ -189,7 +197,7 @@ impl Unfinished {
 
 impl Drop for Unfinished {
     fn drop(&mut self) {
-        // There is none after it was renamed.
+        // After the rename the temporary name no longer exists.
         let _ = fs::remove_file(&self.place);
         all_unfinished().retain(|place| *place != self.place);
     }
@@ -199,7 +207,7 @@ fn all_unfinished() -> std::sync::MutexGuard<'static, Vec<PathBuf>> {
     UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Removes all files that are not finished; for a program that ends now.
+/// Removes all unfinished files before the program exits.
 pub(crate) fn remove_unfinished() {
     for place in all_unfinished().drain(..) {
         let _ = fs::remove_file(place);
@@ -210,7 +218,7 @@ pub(crate) fn remove_unfinished() {
 mod tests {
     use super::*;
 
-    /// An empty folder of its own.
+    /// Creates an empty folder for one test.
     fn folder(name: &str) -> PathBuf {
         let name = format!("classyard-whole-file-{}-{name}", std::process::id());
         let folder = std::env::temp_dir().join(name);

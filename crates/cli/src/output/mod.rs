@@ -1,6 +1,6 @@
-//! Reports on standard output: one file for each form.
+//! Reports on standard output, with a module for each format.
 //!
-//! This is the only place that opens standard output.
+//! Only this module opens standard output.
 
 use std::fmt;
 use std::io::{self, BufWriter, Write};
@@ -20,15 +20,15 @@ pub(crate) mod style;
 pub(crate) mod svg;
 pub(crate) mod table;
 
-/// The form of a report.
+/// The format of a report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Format {
     /// For people
     #[default]
     Table,
-    /// One object with all figures, its keys stable
+    /// One object with all figures; its keys are stable
     Json,
-    /// The same object on one line, for files of several reports
+    /// The JSON object on one line, for files of several reports
     Ndjson,
     /// Comma-separated values with a heading
     Csv,
@@ -37,7 +37,7 @@ pub(crate) enum Format {
 /// The flags of every command that reports.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct OutputArgs {
-    /// The form of the report on standard output
+    /// The format of the report on standard output
     #[arg(
         long,
         value_enum,
@@ -48,13 +48,12 @@ pub(crate) struct OutputArgs {
     pub(crate) format: Format,
 }
 
-/// Something that can be reported in every form. As JSON it is what it
-/// serializes to.
+/// A report that can be written in every format. Its JSON is its serialized form.
 pub(crate) trait Report: Serialize {
-    /// Writes the form for people.
+    /// Writes the table for people.
     fn table(&self, out: &mut dyn Write) -> io::Result<()>;
 
-    /// Writes the form for spreadsheets: the list that the report is about.
+    /// Writes the report's main list for spreadsheets.
     fn csv(&self, out: &mut csv::Writer<'_>) -> io::Result<()>;
 }
 
@@ -73,37 +72,36 @@ impl OutputArgs {
     }
 }
 
-/// Standard output, locked and buffered; colours are taken out where they do
-/// not belong.
+/// Returns standard output, locked and buffered, without colours if it is not a
+/// terminal.
 pub(crate) fn stdout() -> impl Write {
     BufWriter::with_capacity(1 << 16, anstream::AutoStream::auto(io::stdout().lock()))
 }
 
-/// Standard output for data that is not text for people: byte by byte as
-/// written.
+/// Returns standard output for binary data, written unchanged.
 pub(crate) fn raw_stdout() -> impl Write {
     BufWriter::with_capacity(1 << 16, io::stdout().lock())
 }
 
-/// Whether the report goes elsewhere than to standard output.
+/// True if the report does not go to standard output.
 static ELSEWHERE: AtomicBool = AtomicBool::new(false);
 
-/// Whether people read the report on a terminal.
+/// True if the report is shown on a terminal.
 pub(crate) fn to_people() -> bool {
     use std::io::IsTerminal as _;
     io::stdout().is_terminal() && !ELSEWHERE.load(Ordering::Relaxed)
 }
 
-/// From now on the report goes to a file, so that no terminal limits its width.
+/// Marks the report as going to a file, so that no terminal limits its width.
 pub(crate) fn leave_terminal() {
     ELSEWHERE.store(true, Ordering::Relaxed);
 }
 
-/// The columns of a terminal that does not know how many it has.
+/// The columns of a terminal that does not report its width.
 const USUAL_WIDTH: u16 = 80;
 
-/// The columns of the terminal that shows standard output; `None` where it goes
-/// elsewhere.
+/// Returns the columns of the terminal that shows standard output, or `None` if it
+/// is not a terminal.
 pub(crate) fn width() -> Option<u16> {
     let known = |columns: u16| if columns == 0 { USUAL_WIDTH } else { columns };
     to_people().then(|| {
@@ -112,7 +110,7 @@ pub(crate) fn width() -> Option<u16> {
     })
 }
 
-/// Prints an iterator's items with something between them.
+/// Joins the items of an iterator with `between` as the separator.
 pub(crate) fn join<T: fmt::Display>(items: impl IntoIterator<Item = T>, between: &str) -> String {
     let items: Vec<String> = items.into_iter().map(|item| item.to_string()).collect();
     items.join(between)

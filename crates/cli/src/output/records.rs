@@ -1,7 +1,7 @@
-//! Files that grow record by record and may be read while they grow.
+//! Files that grow record by record and can be read while they grow.
 //!
-//! Records are lines or captured packets. A file ends after a whole record at
-//! any time: after a failed write it is cut back to its last one.
+//! A record is a line or a captured packet. The file always ends after a complete
+//! record: after a failed write it is truncated to its last one.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Write};
@@ -10,35 +10,35 @@ use std::path::{Path, PathBuf};
 use super::file::regular_target;
 use crate::failure::Failure;
 
-/// Bytes of records that are collected before they are written.
+/// The size of the write buffer.
 const BUFFER_BYTES: usize = 1 << 16;
 
-/// A file of records. Each call of [`write`](Write::write) is one record, which
-/// it takes as a whole; dropped, it writes what is buffered.
+/// A file of records. Each call of [`write`](Write::write) must pass exactly one
+/// record and writes all of it. Dropping the file flushes the buffer.
 pub(crate) struct RecordFile {
     path: PathBuf,
     file: File,
-    /// False for devices and pipes, which cannot be cut back.
+    /// False for devices and pipes, which cannot be truncated.
     is_regular: bool,
-    /// Records that are not in the file yet, and where each of them ends.
+    /// Buffered records, and the end of each of them in the buffer.
     buffer: Vec<u8>,
     ends: Vec<usize>,
-    /// Bytes of records in the file.
+    /// Bytes of complete records in the file.
     written_bytes: u64,
     has_failed: bool,
 }
 
 impl RecordFile {
-    /// Begins a file in place of one that is there.
+    /// Creates a file, or truncates an existing one.
     ///
     /// # Errors
-    /// [`Failure`] names the file.
+    /// [`Failure`] with the file's name.
     pub(crate) fn create(path: &Path) -> Result<RecordFile, Failure> {
         let file = File::create(path).map_err(|error| Failure::file(path, error))?;
         Ok(RecordFile::after(path, file, 0))
     }
 
-    /// Goes on after the `written_bytes` bytes of whole records that a file has.
+    /// Continues a file after its `written_bytes` bytes of complete records.
     pub(crate) fn after(path: &Path, file: File, written_bytes: u64) -> RecordFile {
         RecordFile {
             path: path.to_owned(),
@@ -51,14 +51,15 @@ impl RecordFile {
         }
     }
 
-    /// The failure for an error of this file: it says what the file holds.
+    /// Returns the failure for an error of this file, with help on what the file
+    /// holds.
     pub(crate) fn failure(&self, error: io::Error) -> Failure {
         let failure = Failure::file(&self.path, error);
         match (self.is_regular, self.written_bytes) {
             (false, _) => failure,
             (true, 0) => failure.with_help("nothing was written, so the file was removed"),
             (true, _) => {
-                failure.with_help("the file is incomplete, but each record in it is whole")
+                failure.with_help("the file is incomplete, but each record in it is complete")
             }
         }
     }
@@ -87,8 +88,8 @@ impl RecordFile {
         result
     }
 
-    /// Takes the part of a record out of the file; a file without records is
-    /// removed. The error that led here is the one that is reported.
+    /// Truncates the file to its last complete record, and removes a file without
+    /// records. Ignores errors: the write error that came before is the one reported.
     fn cut_back(&self) {
         if !self.is_regular {
             return;
@@ -124,7 +125,7 @@ impl Write for RecordFile {
 impl Drop for RecordFile {
     fn drop(&mut self) {
         if !self.has_failed {
-            // A caller that has to report errors has called `flush`.
+            // A caller that has to report errors calls `flush` first.
             let _ = self.write_out();
         }
     }

@@ -6,23 +6,23 @@ use serde::Serialize;
 /// A rule as reports show it.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct RuleView {
-    /// The number in file order, from 0.
+    /// The rule's number in file order, from 0.
     pub(crate) rule: usize,
     /// The id, which decides among equal priorities.
     pub(crate) id: u32,
-    /// The name, if it has one.
+    /// The name, if any.
     pub(crate) name: Option<String>,
-    /// The action's name, if it has one.
+    /// The action's name, if any.
     pub(crate) action: Option<String>,
     /// The priority.
     pub(crate) priority: u32,
-    /// What it demands.
+    /// The match, in the notation of rule files.
     #[serde(rename = "match")]
     pub(crate) matches: String,
 }
 
 impl RuleView {
-    /// The rule at a position in file order.
+    /// Returns the rule at a position in file order.
     pub(crate) fn at(policy: &Policy, position: usize) -> RuleView {
         let id = policy.ids()[position];
         let first = policy.rule(id).next();
@@ -38,21 +38,21 @@ impl RuleView {
         }
     }
 
-    /// The rule with an id.
+    /// Returns the rule with an id.
     pub(crate) fn of(policy: &Policy, id: RuleId) -> Option<RuleView> {
         policy.position(id).map(|at| RuleView::at(policy, at))
     }
 }
 
-/// What a rule demands, as rule files say it: `src=10.0.0.0/8 dport=80`.
+/// Returns a rule's match in the notation of rule files: `src=10.0.0.0/8 dport=80`.
 pub(crate) fn describe(policy: &Policy, id: RuleId) -> String {
     let parts = policy.parts().len();
     let standing: Vec<_> = policy.rule(id).collect();
     let Some((part, rule)) = standing.first() else {
         return String::new();
     };
-    // One that stands in some of the families only, and whose fields do not
-    // show in which, has to say so.
+    // A rule that is in only some families must name them, if its fields do not show
+    // them.
     if standing.len() < parts && !shows_family(rule) {
         let family = policy.part(*part).schema().name();
         let family = family.strip_suffix("-5tuple").unwrap_or(family);

@@ -1,29 +1,29 @@
-//! Colours, and numbers as people read them.
+//! Colours, and numbers formatted for people.
 //!
-//! Colours are escape sequences in the text; the streams take them out again
-//! when they do not go to a terminal or `NO_COLOR` is set.
+//! Colours are escape sequences in the text. The streams remove them if the output
+//! is not a terminal or `NO_COLOR` is set.
 
 use anstyle::{AnsiColor, Style};
 
 /// For headings and names.
 pub(crate) const BOLD: Style = Style::new().bold();
 
-/// For what is there to complete the picture.
+/// For secondary details.
 pub(crate) const DIM: Style = Style::new().dimmed();
 
 /// For bars.
 pub(crate) const BAR: Style = AnsiColor::Cyan.on_default();
 
-/// For winners, and for what is allowed.
+/// For winners and permitted traffic.
 pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
 
-/// For what is wrong, and for what is dropped.
+/// For errors and dropped traffic.
 pub(crate) const BAD: Style = AnsiColor::Red.on_default();
 
-/// For what is noteworthy.
+/// For notable values.
 pub(crate) const NOTABLE: Style = AnsiColor::Yellow.on_default();
 
-/// A text in a style.
+/// Returns a text in a style.
 pub(crate) fn paint(style: Style, text: &str) -> String {
     if style == Style::new() || text.is_empty() {
         return text.to_owned();
@@ -31,7 +31,7 @@ pub(crate) fn paint(style: Style, text: &str) -> String {
     format!("{style}{text}{style:#}")
 }
 
-/// The colour of an action, where its name says what it does.
+/// Returns the colour of an action if its name implies one.
 pub(crate) fn action_style(name: &str) -> Style {
     let word = name.split([':', ',', '(']).next().unwrap_or(name);
     match word.to_ascii_lowercase().as_str() {
@@ -42,7 +42,7 @@ pub(crate) fn action_style(name: &str) -> Style {
     }
 }
 
-/// `1,234,567`
+/// Returns a number with grouped digits: `1,234,567`.
 pub(crate) fn grouped(number: impl TryInto<u128>) -> String {
     let number: u128 = number.try_into().unwrap_or(u128::MAX);
     let digits = number.to_string();
@@ -56,7 +56,7 @@ pub(crate) fn grouped(number: impl TryInto<u128>) -> String {
     text
 }
 
-/// `1 rule`, `2,000 rules`
+/// Returns a number with its noun: `1 rule`, `2,000 rules`.
 pub(crate) fn counted(count: impl TryInto<u128> + Copy, noun: &str) -> String {
     let number = grouped(count);
     match (number.as_str(), noun.strip_suffix("y")) {
@@ -67,7 +67,7 @@ pub(crate) fn counted(count: impl TryInto<u128> + Copy, noun: &str) -> String {
     }
 }
 
-/// `38.2 %`; `<0.1 %` for what would look like nothing.
+/// Returns a percentage: `38.2 %`, or `<0.1 %` if it would round to zero.
 pub(crate) fn percent(share: f64) -> String {
     if share > 0.0 && share < 0.000_5 {
         "<0.1 %".to_owned()
@@ -76,14 +76,16 @@ pub(crate) fn percent(share: f64) -> String {
     }
 }
 
-/// Items with commas between them, in lines that fit on the terminal behind
-/// their label, of at most [`LINE`] characters as far as the items allow.
+/// Joins items with commas, in lines that fit on the terminal next to their label.
+/// Lines have at most [`LINE_LENGTH`] characters unless a single item is longer.
 pub(crate) fn listed(items: impl IntoIterator<Item = String>) -> String {
-    let room = super::width().map_or(LINE, |width| usize::from(width).saturating_sub(LABEL));
-    listed_within(items, room.clamp(SHORT_LINE, LINE))
+    let room = super::width().map_or(LINE_LENGTH, |width| {
+        usize::from(width).saturating_sub(LABEL_WIDTH)
+    });
+    listed_within(items, room.clamp(MIN_LINE_LENGTH, LINE_LENGTH))
 }
 
-/// The same in lines of at most `line` characters.
+/// Joins items in lines of at most `line` characters.
 fn listed_within(items: impl IntoIterator<Item = String>, line: usize) -> String {
     let mut text = String::new();
     let mut room = line;
@@ -102,14 +104,14 @@ fn listed_within(items: impl IntoIterator<Item = String>, line: usize) -> String
     text
 }
 
-/// The longest line of a list, and the shortest that one is broken to.
-const LINE: usize = 84;
-const SHORT_LINE: usize = 20;
+/// The maximum line length of a list, and the minimum on narrow terminals.
+const LINE_LENGTH: usize = 84;
+const MIN_LINE_LENGTH: usize = 20;
 
-/// The room of a label in front of a list, and of a comma behind it.
-const LABEL: usize = 13;
+/// The width of a list's label, plus one for the comma at the end of a line.
+const LABEL_WIDTH: usize = 13;
 
-/// A bar of `width` characters, filled to `share` in eighths.
+/// Returns a bar of `width` characters, filled to `share` in eighths.
 pub(crate) fn bar(share: f64, width: u32) -> String {
     const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
     let eighths = (share.clamp(0.0, 1.0) * f64::from(width) * 8.0).round();
@@ -121,7 +123,7 @@ pub(crate) fn bar(share: f64, width: u32) -> String {
     format!("{}{}", "█".repeat(eighths / 8), EIGHTHS[eighths % 8])
 }
 
-/// A number with three significant digits: `0.123`, `1.23`, `12.3`, `123`.
+/// Returns a number with three significant digits: `0.123`, `1.23`, `12.3`, `123`.
 pub(crate) fn three_digits(number: f64) -> String {
     match number.abs() {
         n if n >= 99.95 => format!("{number:.0}"),
@@ -131,7 +133,7 @@ pub(crate) fn three_digits(number: f64) -> String {
     }
 }
 
-/// `21.3 KiB`
+/// Returns a size in bytes: `21.3 KiB`.
 #[allow(clippy::cast_precision_loss)] // shown with three digits
 pub(crate) fn bytes(count: usize) -> String {
     let mut number = count as f64;
@@ -149,7 +151,7 @@ pub(crate) fn bytes(count: usize) -> String {
     format!("{} {unit}", three_digits(number))
 }
 
-/// `1.23 ms`
+/// Returns a duration in seconds: `1.23 ms`.
 pub(crate) fn seconds(duration: f64) -> String {
     let (number, unit) = match duration {
         d if d >= 1.0 => (d, "s"),
@@ -160,7 +162,7 @@ pub(crate) fn seconds(duration: f64) -> String {
     format!("{} {unit}", three_digits(number))
 }
 
-/// `21.3 million`, `4.2 thousand`
+/// Returns a large number: `21.3 million`, `4.2 thousand`.
 pub(crate) fn large(number: f64) -> String {
     match number {
         n if n >= 1e9 => format!("{} billion", three_digits(n / 1e9)),
@@ -193,7 +195,7 @@ mod tests {
 
     #[test]
     fn long_lists_are_broken_between_items() {
-        for line in [SHORT_LINE, LINE] {
+        for line in [MIN_LINE_LENGTH, LINE_LENGTH] {
             let text = listed_within((0..40).map(|number| format!("number {number}")), line);
             assert!(text.lines().count() > 3);
             assert!(

@@ -1,14 +1,14 @@
-//! Pictures: a small writer of SVG, with the colours and letters that all
-//! pictures share.
+//! Pictures: a small SVG writer, with the colours and fonts that all pictures
+//! share.
 //!
-//! Pictures are self-contained: no scripts, no fonts or styles from elsewhere.
+//! Pictures are self-contained: no scripts, and no external fonts or styles.
 
 use std::fmt::Write as _;
 
 /// The colour of text.
 pub(crate) const INK: &str = "#1f2933";
 
-/// The colour of what is there to complete the picture.
+/// The colour of secondary text.
 pub(crate) const FAINT: &str = "#7b8794";
 
 /// The colour of lines and of empty cells.
@@ -17,10 +17,10 @@ pub(crate) const PALE: &str = "#eef2f6";
 /// The colour of bars and points.
 pub(crate) const BLUE: &str = "#2b6cb0";
 
-/// A second colour beside [`BLUE`].
+/// A second colour next to [`BLUE`].
 pub(crate) const ORANGE: &str = "#dd6b20";
 
-/// Colours from little to much.
+/// Colours from low to high shares.
 const RAMP: [(f64, [f64; 3]); 5] = [
     (0.0, [205.0, 223.0, 241.0]),
     (0.3, [158.0, 202.0, 225.0]),
@@ -29,7 +29,7 @@ const RAMP: [(f64, [f64; 3]); 5] = [
     (1.0, [8.0, 38.0, 84.0]),
 ];
 
-/// Where a text stands relative to its point.
+/// The position of a text relative to its point.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Anchor {
     /// The point is at its start.
@@ -48,7 +48,7 @@ pub(crate) struct Svg {
 }
 
 impl Svg {
-    /// An empty picture of that size.
+    /// Creates an empty picture of this size.
     pub(crate) fn new(width: f64, height: f64) -> Svg {
         Svg {
             body: String::new(),
@@ -57,7 +57,7 @@ impl Svg {
         }
     }
 
-    /// A filled rectangle. With a `tip`, that text shows when pointed at.
+    /// Draws a filled rectangle. A `tip` is shown when the pointer is on it.
     pub(crate) fn rect(&mut self, at: (f64, f64), size: (f64, f64), fill: &str, tip: &str) {
         let (x, y) = at;
         let (width, height) = size;
@@ -73,7 +73,7 @@ impl Svg {
         }
     }
 
-    /// A thin line.
+    /// Draws a thin line.
     pub(crate) fn line(&mut self, from: (f64, f64), to: (f64, f64), colour: &str) {
         self.push(format_args!(
             "<line x1=\"{:.2}\" y1=\"{:.2}\" x2=\"{:.2}\" y2=\"{:.2}\" stroke=\"{colour}\"/>\n",
@@ -81,7 +81,7 @@ impl Svg {
         ));
     }
 
-    /// A line through points.
+    /// Draws a line through points.
     pub(crate) fn path(&mut self, points: &[(f64, f64)], colour: &str) {
         let mut text = String::new();
         for (x, y) in points {
@@ -95,7 +95,7 @@ impl Svg {
         ));
     }
 
-    /// A text of a size in pixels.
+    /// Draws a text of `size` pixels.
     pub(crate) fn text(
         &mut self,
         at: (f64, f64),
@@ -118,7 +118,7 @@ impl Svg {
         ));
     }
 
-    /// A bold text that starts at a point.
+    /// Draws a bold text that starts at a point.
     pub(crate) fn title(&mut self, at: (f64, f64), size: f64, text: &str) {
         self.push(format_args!(
             "<text x=\"{:.2}\" y=\"{:.2}\" font-size=\"{size}\" font-weight=\"600\" \
@@ -129,7 +129,7 @@ impl Svg {
         ));
     }
 
-    /// A text that runs upwards and has its middle at a point.
+    /// Draws a text that runs upwards, centred on a point.
     pub(crate) fn upward(&mut self, at: (f64, f64), size: f64, colour: &str, text: &str) {
         self.push(format_args!(
             "<text transform=\"translate({:.2} {:.2}) rotate(-90)\" font-size=\"{size}\" \
@@ -140,7 +140,7 @@ impl Svg {
         ));
     }
 
-    /// The picture as a file.
+    /// Returns the picture as an SVG file.
     pub(crate) fn finish(self) -> String {
         let Svg {
             body,
@@ -161,7 +161,7 @@ impl Svg {
     }
 }
 
-/// The colour of a share between little (0) and much (1).
+/// Returns the colour of a share from 0 to 1.
 pub(crate) fn ramp(share: f64) -> String {
     let share = share.clamp(0.0, 1.0);
     let upper = RAMP
@@ -175,7 +175,7 @@ pub(crate) fn ramp(share: f64) -> String {
     format!("rgb({:.0},{:.0},{:.0})", mix(0), mix(1), mix(2))
 }
 
-/// Whether text on that colour of the ramp has to be light.
+/// True if text on this colour of the ramp has to be light.
 pub(crate) fn is_dark(share: f64) -> bool {
     share > 0.55
 }

@@ -8,34 +8,34 @@ use comfy_table::{Cell, CellAlignment, ColumnConstraint, ContentArrangement, Lin
 
 use super::style::{BOLD, DIM, paint};
 
-/// A table under construction: light lines, room to breathe.
+/// A table under construction, drawn with light lines.
 pub(crate) struct Table {
     columns: Vec<(String, Side)>,
     rows: Vec<Vec<String>>,
 }
 
-/// What a column holds: its side, and what becomes of it on a narrow terminal.
+/// The kind of a column: its alignment and how it shrinks on a narrow terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
     /// Words, on the left.
     Left,
     /// Numbers, on the right.
     Right,
-    /// Bars that show what a number beside them says, on the left. Left out
-    /// where the table would be too wide with them.
+    /// Bars that draw the number next to them, left-aligned. Left out if the table is
+    /// too wide.
     Bar,
 }
 
-/// Letters of the longest words that stay whole in columns of words: the first
-/// of these numbers with which the table fits, else the last.
+/// The longest word that stays unbroken in columns of words, in letters. The first
+/// of these limits with which the table fits is used, or the last.
 const WHOLE_WORDS: [usize; 4] = [24, 16, 12, 8];
 
-/// Letters of the longest cells that stay whole in columns of numbers; longer
-/// ones may be broken between words.
+/// The longest cell that stays unbroken in columns of numbers, in letters. Longer
+/// cells may be broken between words.
 const WHOLE_NUMBER: usize = 12;
 
 impl Table {
-    /// A table with these columns.
+    /// Creates a table with these columns.
     pub(crate) fn new(columns: &[(&str, Side)]) -> Table {
         let columns = columns.iter().map(|&(name, side)| (name.to_owned(), side));
         Table {
@@ -44,17 +44,17 @@ impl Table {
         }
     }
 
-    /// Appends a row: a cell for each column.
+    /// Appends a row with one cell per column.
     pub(crate) fn row(&mut self, cells: Vec<String>) {
         self.rows.push(cells);
     }
 
-    /// Whether there is no row.
+    /// True if the table has no row.
     pub(crate) fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
-    /// Writes the table, as wide as the terminal allows.
+    /// Writes the table at the width of the terminal.
     pub(crate) fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         for line in self.lines(super::width()) {
             writeln!(out, "{line}")?;
@@ -62,13 +62,13 @@ impl Table {
         Ok(())
     }
 
-    /// The lines of the table. With a `width`, bars are left out, then cells
-    /// broken between words, then long words, as far as needed; a table that
-    /// needs more room even so is wider.
+    /// Returns the lines of the table. To fit into `width` columns, first bars are
+    /// left out, then cells are broken between words, then long words are broken. If
+    /// that is not enough, the table is wider.
     fn lines(&self, width: Option<u16>) -> Vec<String> {
         let whole = self.arranged(true, None);
         let natural = whole.column_max_content_widths().into_iter();
-        let natural: usize = natural.map(|width| usize::from(width) + PADDING).sum();
+        let natural: usize = natural.map(|width| usize::from(width) + CELL_PADDING).sum();
         let table = match width {
             Some(width) if natural > usize::from(width) => self.arranged(false, Some(width)),
             _ => whole,
@@ -77,7 +77,7 @@ impl Table {
         lines.map(|line| line.trim_end().to_owned()).collect()
     }
 
-    /// The table of a width, with or without its bars.
+    /// Returns the table at a width, with or without bars.
     fn arranged(&self, bars: bool, width: Option<u16>) -> comfy_table::Table {
         let columns = || {
             let columns = self.columns.iter().enumerate();
@@ -97,20 +97,20 @@ impl Table {
         for row in &self.rows {
             table.add_row(columns().map(|(at, _)| row.get(at).map_or("", String::as_str)));
         }
-        let least = |whole: usize| -> Vec<usize> {
+        let min_widths = |whole: usize| -> Vec<usize> {
             let widths = columns().map(|(at, _)| self.least_width(at, whole));
             widths.collect()
         };
         let fits = |whole: &usize| {
-            let all: usize = least(*whole).iter().sum();
-            width.is_none_or(|width| all <= usize::from(width))
+            let total_width: usize = min_widths(*whole).iter().sum();
+            width.is_none_or(|width| total_width <= usize::from(width))
         };
         let whole = WHOLE_WORDS.into_iter().find(fits);
-        let least = least(whole.unwrap_or(WHOLE_WORDS[WHOLE_WORDS.len() - 1]));
-        for (place, ((_, (_, side)), word)) in columns().zip(least).enumerate() {
+        let min_widths = min_widths(whole.unwrap_or(WHOLE_WORDS[WHOLE_WORDS.len() - 1]));
+        for (place, ((_, (_, side)), word)) in columns().zip(min_widths).enumerate() {
             let column = table
                 .column_mut(place)
-                .expect("the heading made the columns");
+                .expect("the heading created the columns");
             column.set_cell_alignment(match side {
                 Side::Left | Side::Bar => CellAlignment::Left,
                 Side::Right => CellAlignment::Right,
@@ -121,8 +121,8 @@ impl Table {
         table
     }
 
-    /// The least width of a column in which words of `whole` letters stay
-    /// whole, and numbers do.
+    /// Returns the minimum width of a column whose words of up to `whole` letters and
+    /// whose numbers stay unbroken.
     fn least_width(&self, at: usize, whole: usize) -> usize {
         let (name, side) = &self.columns[at];
         let cells = self.rows.iter().filter_map(|row| row.get(at));
@@ -134,27 +134,27 @@ impl Table {
             },
         });
         let heading = longest_word(name).min(whole);
-        widths.fold(heading, usize::max) + PADDING
+        widths.fold(heading, usize::max) + CELL_PADDING
     }
 }
 
-/// The spaces around a cell.
-const PADDING: usize = 2;
+/// The number of spaces around a cell.
+const CELL_PADDING: usize = 2;
 
-/// The letters of a cell, spaces included.
+/// Returns the number of letters of a cell, including spaces.
 fn letters(cell: &str) -> usize {
     let plain = anstream::adapter::strip_str(cell).to_string();
     plain.chars().count()
 }
 
-/// The letters of a cell's longest word.
+/// Returns the number of letters in a cell's longest word.
 fn longest_word(cell: &str) -> usize {
     let plain = anstream::adapter::strip_str(cell).to_string();
     let words = plain.split_whitespace();
     words.map(|word| word.chars().count()).max().unwrap_or(0)
 }
 
-/// The column in which a fact's text begins.
+/// The column where a fact's text begins.
 const FACT_INDENT: usize = 12;
 
 /// Writes a heading.
@@ -162,7 +162,7 @@ pub(crate) fn heading(out: &mut dyn Write, text: &str) -> io::Result<()> {
     writeln!(out, "{}", paint(BOLD, text))
 }
 
-/// Writes `label   text`; further lines of the text stand under the first.
+/// Writes `label   text`, with further lines of the text indented below the first.
 pub(crate) fn fact(out: &mut dyn Write, label: &str, text: impl Display) -> io::Result<()> {
     let text = text.to_string();
     let mut lines = text.lines();
@@ -180,7 +180,7 @@ pub(crate) fn fact(out: &mut dyn Write, label: &str, text: impl Display) -> io::
     Ok(())
 }
 
-/// Writes a remark that completes the picture.
+/// Writes a remark in a dim style.
 pub(crate) fn remark(out: &mut dyn Write, text: &str) -> io::Result<()> {
     writeln!(out, " {}", paint(DIM, text))
 }
@@ -222,7 +222,7 @@ mod tests {
         let wide = lines(None);
         assert!(wide.iter().any(|line| line.contains('█')));
         assert_eq!(wide.len(), 5);
-        // Room for all but the bars: no cell is broken.
+        // Room for everything except the bars: no cell is broken.
         let width = u16::try_from(widest(&wide) - 5).unwrap();
         let without = lines(Some(width));
         assert!(!without.iter().any(|line| line.contains('█')));

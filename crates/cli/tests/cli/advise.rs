@@ -1,4 +1,4 @@
-//! `advise` ranks engines and says why.
+//! `advise` ranks engines and gives reasons.
 
 use serde_json::Value;
 
@@ -53,7 +53,7 @@ fn engines_are_ranked_with_reasons() {
         .prints("ipv4-5tuple,forest,");
 }
 
-/// Engines that take no updates come as `sfl`, and cost what they cost.
+/// Engines that take no updates are ranked as `sfl`, with its cost.
 #[test]
 fn updates_count() {
     let command = "advise --lookups-per-update 2k --batch 1 --cores 2 --format json";
@@ -133,11 +133,11 @@ fn loads_are_checked() {
     }
 }
 
-/// `auto` takes the engine that `advise` ranks first, over both parts together,
-/// and the next where that meets a limit.
+/// `auto` chooses the engine that `advise` ranks first over both parts together, or
+/// the next one if that exceeds a limit.
 #[test]
 fn auto_takes_what_is_advised() {
-    let note = "note: auto takes ";
+    let note = "note: auto chooses ";
     let chosen = |arguments: &str| {
         let run = run(&format!("classify --engine auto {arguments} --format json")).exits(0);
         let report = run.json();

@@ -1,5 +1,5 @@
-//! What is wrong with a file is said with line and column, and nothing is
-//! loaded unless asked for.
+//! Errors in files are reported with line and column, and nothing is loaded unless
+//! requested.
 
 use crate::support::{Folder, RULES, TRACE, example, run};
 
@@ -43,7 +43,7 @@ fn bad_lines_can_be_skipped_and_are_counted() {
     let report = kept.json();
     assert_eq!(report["rules"]["count"], 1);
     assert_eq!(report["rules"]["skipped"], 3);
-    // Quiet is quiet about that too, but not about errors.
+    // `--quiet` suppresses this message too, but not errors.
     run(&format!("{arguments} --quiet")).exits(0).silent();
     run(&format!("classify -q -r {rules} -t {trace}"))
         .exits(2)
@@ -194,7 +194,7 @@ fn skipping_is_suggested_only_where_it_loads_something() {
     let no_header = folder.file("no-header", "1 2 3 80 600\n");
     suggested(format!("inspect {all_bad}"), false);
     suggested(format!("classify {rules} -t {no_header}"), false);
-    // Nothing in these is a line that could be left out.
+    // These files have no line that could be skipped.
     let schema = folder.file(
         "own.toml",
         "name = \"own\"\n[[field]]\nname = \"a\"\nwidth = 900\n",
@@ -216,7 +216,7 @@ fn skipping_is_suggested_only_where_it_loads_something() {
     suggested(format!("inspect {rules} --limit-rules 1"), false);
 }
 
-/// A pipeline with actions that are not supported runs without the flows that have them.
+/// A pipeline with unsupported actions runs without the flows that have them.
 #[test]
 fn flows_that_are_not_supported_are_skipped_by_reason() {
     let folder = Folder::new();

@@ -1,6 +1,6 @@
-//! `bench` with updates, and with peers. A small script stands in for other people's
-//! classifiers, so that nothing needs to be installed; where the real one is
-//! built, it is run as well.
+//! `bench` with updates, and with peers. A small script replaces an external
+//! classifier, so that nothing needs to be installed; if the real one is built, it
+//! is tested as well.
 
 use std::process::{Command, Stdio};
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::support::{Folder, RULES, Run, TRACE, program, run, run_with, words};
 
-/// Answers rightly for the rules and the trace of the support module.
+/// Answers correctly for the rules and the trace of the support module.
 const FAKE: &str = r#"#!/bin/sh
 echo "$@" > "$0.arguments"
 echo '{"peer": "fake", "version": "fake 1", "protocol": 1, "algorithms": ["one", "two"]}'
@@ -35,13 +35,13 @@ struct Scene {
 }
 
 impl Scene {
-    /// With the fake peer, some of its text replaced.
+    /// Creates a scene with the fake peer, after replacing some of its text.
     fn new(change: (&str, &str)) -> Scene {
         assert!(FAKE.contains(change.0));
         let folder = Folder::new();
         let (rules, trace) = (folder.file("rules", RULES), folder.file("trace", TRACE));
-        // Another process writes the script: while one of ours has it open for
-        // writing, no process can start it.
+        // Another process writes the script: no process can start it while this one has
+        // it open for writing.
         let script = FAKE.replacen(change.0, change.1, 1);
         let written = Command::new("sh")
             .args(["-c", r#"printf %s "$2" > "$1" && chmod 755 "$1""#, "sh"])
@@ -57,14 +57,14 @@ impl Scene {
         run(&format!("{} --peer fake={fake} {more}", self.arguments))
     }
 
-    /// The JSON rows, when all went well.
+    /// Returns the JSON rows; the run has to succeed.
     fn rows(&self, more: &str) -> Vec<Value> {
         let report = self.run(&format!("{more} --format json")).exits(0).json();
         report.as_array().unwrap().clone()
     }
 }
 
-/// A scene with the fake peer as it is.
+/// Returns a scene with the unchanged fake peer.
 fn scene() -> Scene {
     Scene::new(("", ""))
 }
@@ -175,7 +175,7 @@ fn options_are_handed_on() {
 
 #[test]
 fn wrong_answers_are_found() {
-    // The third rule where none matches.
+    // Reports the third rule for a header that no rule matches.
     let scene = Scene::new((r"\000\000\000\000\003", r"\003\000\000\000\003"));
     let run = scene.run("--format json").exits(1);
     let rows = run.json();
@@ -189,8 +189,8 @@ fn wrong_answers_are_found() {
     );
 }
 
-/// The reason that the peer's first row gives for failing, and the number of
-/// rows of engines beside it.
+/// Returns the reason for the failure of the peer's first row, and the number of
+/// engine rows.
 fn reason(scene: &Scene, more: &str) -> String {
     let rows = scene.rows(more);
     assert!(rows.iter().filter(|row| row["wrong"] == 0).count() >= 2);
@@ -223,7 +223,7 @@ fn a_program_that_ends_is_reported() {
         r#"two) echo "the roof fell in" >&2; exit 3"#,
     ));
     let rows = scene.rows("");
-    // One failure is everybody's: the program is gone.
+    // The program has ended, so all its rows fail.
     for row in &rows[2..] {
         let reason = row["failed"].as_str().unwrap();
         assert!(reason.contains("during `pass two 256`"), "{reason}");
@@ -279,7 +279,8 @@ fn what_is_not_there_is_explained() {
     run("bench --peer mine=/no/such/program")
         .exits(2)
         .complains("no program /no/such/program");
-    // Another place for the program: beside its usual one a peer may be built.
+    // Searches another place for the program: a peer may be built next to its usual
+    // folder.
     let folder = Folder::new();
     std::fs::create_dir_all(folder.path("target/release")).unwrap();
     let copy = folder.path("target/release/classyard");
@@ -301,7 +302,8 @@ fn what_is_not_there_is_explained() {
     assert!(message.contains("bench/peers/build rte_acl"), "{message}");
 }
 
-/// Vector instructions of this processor that rte_acl has an algorithm for.
+/// Returns the vector instructions of this processor for which rte_acl has an
+/// algorithm.
 fn expected_algorithms() -> Vec<&'static str> {
     #[cfg(not(target_arch = "x86_64"))]
     let algorithms = vec!["scalar"];
@@ -366,7 +368,7 @@ fn the_real_rte_acl_answers_as_we_do() {
 fn reoptimisation_makes_lookups_as_fast_as_rebuilding() {
     let arguments = "bench --reoptimise --profiles acl1 --sizes 2k --quick -e tss,forest";
     let report = run(&format!("{arguments} --format json")).exits(0).json();
-    // Only one of the two learns.
+    // Only one of the two engines can be re-optimised.
     let [row] = report.as_array().unwrap().as_slice() else {
         panic!("{report}");
     };

@@ -1,4 +1,5 @@
-//! Reports of `bench`: forms, files, what run they are of, rows one by one.
+//! Reports of `bench`: formats, files, the run that they describe, and rows written
+//! one by one.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
@@ -9,7 +10,7 @@ use crate::support::{Folder, RULES, program, run, words};
 
 const QUICK: &str = "bench --quick --profiles acl1,fw1 --sizes 60 -e linear,forest --headers 300";
 
-/// Checks what a report says about its run.
+/// Checks the description of the run in a report.
 #[track_caller]
 fn check_run(run: &Value, part_of_command: &str) {
     assert_eq!(run["version"], env!("CARGO_PKG_VERSION"));
@@ -105,7 +106,7 @@ fn rows_are_written_one_by_one() {
             check_run(&row["run"], more);
             assert!(row["set"].is_string() && row["engine"].is_string());
         });
-        // Standard error is no terminal here.
+        // Standard error is not a terminal in this test.
         assert_eq!(run.stderr.matches("measured: ").count(), rows.len());
     }
     run(&format!("{QUICK} -q --format ndjson"))
@@ -130,7 +131,7 @@ fn reports_go_to_files_and_can_be_plotted() {
     }
     let nowhere = folder.path("no/such/folder");
     for format in ["table", "ndjson"] {
-        // Said before anything is measured.
+        // The error comes before any measurement.
         let refused = run(&format!("{QUICK} --format {format} -o {nowhere}")).exits(2);
         let refused = refused.complains("no/such/folder");
         assert!(!refused.stderr.contains("measured"), "{}", refused.stderr);
@@ -160,7 +161,7 @@ fn an_interrupted_run_keeps_what_it_has_measured() {
         .take(2)
         .count();
     assert_eq!(measured, 2, "the run ended early");
-    // As Ctrl-C does, which a shell may keep from what runs in the background.
+    // SIGTERM acts like Ctrl-C, which a shell may block for background processes.
     let killed = Command::new("sh")
         .args(["-c", "kill -TERM $0", &child.id().to_string()])
         .status();

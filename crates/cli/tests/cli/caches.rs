@@ -1,4 +1,5 @@
-//! Flow caches of `replay` and `trace`: they change nothing, and tell what they did.
+//! Flow caches of `replay` and `trace`: they do not change results, and their work
+//! is reported.
 
 use serde_json::Value;
 
@@ -41,11 +42,11 @@ fn what_caches_did_is_told() {
     assert_eq!(rate("--cache none --megaflows 0"), Value::Null);
     run("replay --seconds 0.1")
         .exits(0)
-        .prints("Single flows")
+        .prints("Microflows")
         .prints("Megaflows");
     run("replay --cache best")
         .exits(2)
-        .complains("there is no cache `best`; expected");
+        .complains("unknown cache `best`; expected");
     run("replay --megaflow-engine fastest")
         .exits(2)
         .complains("there is no engine `fastest`")
@@ -63,7 +64,7 @@ fn what_caches_did_is_told() {
 
 #[test]
 fn a_trace_tells_what_caches_know() {
-    // Of each flow only the first packet is unknown.
+    // Only the first packet of each flow misses the caches.
     let known = |arguments: &str| {
         let report = run(&format!("trace {arguments} --format json"))
             .exits(0)

@@ -1,10 +1,11 @@
-//! `calibrate` writes a machine, and commands that estimate read it.
+//! `calibrate` writes a machine file, and commands that estimate read it.
 
 use std::fs;
 
 use crate::support::{Folder, program, run, words};
 
-/// A calibration of this processor, quick and without engines, and its text.
+/// Returns a quick calibration of this processor without engines: its path and its
+/// text.
 fn calibrated(folder: &Folder) -> (String, String) {
     let file = folder.path("machine.toml");
     run(&format!("calibrate --quick --no-engines -o {file}"))
@@ -48,7 +49,7 @@ fn what_is_measured_is_what_is_estimated_with() {
     }
 }
 
-/// The default place is read where there is one, unless another file is named.
+/// The default file is read if it exists, unless another file is named.
 #[test]
 fn the_default_place_is_read() {
     let folder = Folder::new();
@@ -71,7 +72,7 @@ fn the_default_place_is_read() {
     let (found, _) = configured("advise --machine default --format json");
     assert!(!found.contains("machine.toml"), "{found}");
 
-    // Of another processor: not taken, unless it is asked for.
+    // A file of another processor is used only if requested.
     let line = text
         .lines()
         .find(|line| line.starts_with("processor"))

@@ -1,4 +1,4 @@
-//! `check` finds engines equal, and finds wrong answers.
+//! `check` finds that engines are equal, and finds wrong answers.
 
 use std::process::Command;
 
@@ -13,7 +13,7 @@ fn all_engines_agree_on_the_example() {
     let report = run(&arguments).exits(0).silent().json();
     let compared = report["cases"][0]["engines"].as_array().unwrap().len();
     assert_eq!(compared, classyard::EngineSpec::all().count());
-    // Engines that take no updates would be told apart from the others.
+    // Engines without updates would be reported separately.
     let dynamic = EngineSpec::all().filter(EngineSpec::is_dynamic);
     let dynamic: Vec<String> = dynamic.map(|spec| spec.to_string()).collect();
     let arguments = format!(
@@ -136,10 +136,10 @@ fn engines_are_chosen_and_checked_by_name() {
         .complains("did you mean `linear`?");
     run("check --profiles acl9")
         .exits(2)
-        .complains("built in are acl1");
+        .complains("built-in profiles are acl1");
     run("check --profiles acl1 --sizes ten")
         .exits(2)
-        .complains("is no count");
+        .complains("is not a count");
 }
 
 #[test]
@@ -170,7 +170,7 @@ fn random_schemas_are_checked_by_their_seeds() {
     ] {
         assert!(report["compared"][key].as_u64().unwrap() > 0, "no {key}");
     }
-    // The third round is the first one of its seed.
+    // The third round equals the first round with its seed.
     let again = run(&format!("{arguments} 13 --format json"))
         .exits(0)
         .json();

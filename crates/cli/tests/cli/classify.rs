@@ -10,7 +10,7 @@ use classyard_workload::formats::{read_policy_file, read_trace_file};
 
 use crate::support::{Folder, RULES, TRACE, example, program, run, run_with, words};
 
-/// Winners as a scan of all rules finds them.
+/// Returns the winners that a scan of all rules finds.
 fn scanned(policy: &Policy, trace: &PolicyTrace) -> Vec<String> {
     let winner = |(part, key): (_, &[u64])| {
         let winner = policy.part(part).scan(key);
@@ -27,7 +27,8 @@ fn policy(path: &str) -> Policy {
         .value
 }
 
-/// Replaces what differs from run to run, and what a better engine changes.
+/// Replaces figures that differ from run to run, or that a better engine would
+/// change.
 fn masked(report: &str) -> String {
     let mut text = String::new();
     let mut masking = false;
@@ -57,7 +58,7 @@ fn the_embedded_example_has_the_known_report() {
     assert!(run.stdout.contains(" headers/s, "));
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cli/golden/classify.txt");
     let found = masked(&run.stdout);
-    // CLASSYARD_GOLDEN=write takes a new report for the right one.
+    // CLASSYARD_GOLDEN=write accepts the new report as the expected one.
     if std::env::var_os("CLASSYARD_GOLDEN").is_some_and(|word| word == "write") {
         fs::write(path, &found).unwrap();
     }
@@ -86,7 +87,7 @@ fn the_json_report_has_its_keys_and_the_figures_of_the_example() {
             "no {key} in {keys:?}"
         );
     }
-    // As the example's own description has it.
+    // The figures are from the example's own description.
     let action = |name: &str| {
         let actions = report["actions"].as_array().unwrap();
         let row = actions.iter().find(|row| row["action"] == name).unwrap();
@@ -301,7 +302,7 @@ fn a_cut_off_capture_gives_what_was_readable_and_a_warning() {
     assert!((10..1988).contains(&packets), "{packets}");
 }
 
-/// A capture of these Ethernet frames.
+/// Returns a capture of these Ethernet frames.
 fn pcap(frames: &[Vec<u8>]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for word in [0xa1b2_c3d4_u32, 0x0004_0002, 0, 0, 65_535, 1] {

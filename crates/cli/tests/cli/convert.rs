@@ -2,7 +2,7 @@
 
 use crate::support::{Folder, RULES, TRACE, example, run, run_with};
 
-/// Which rule wins for each header of a trace.
+/// Returns the winning rule for each header of a trace.
 fn winners(rules: &str, trace: &str) -> String {
     run(&format!("classify -r {rules} -t {trace} --winners - -q"))
         .exits(0)
@@ -40,7 +40,8 @@ fn losses_are_told_on_standard_error() {
     assert!(run.stderr.contains("note:") || run.stderr.contains("warning:"));
 }
 
-/// Rules of `openflow15`, the given ones after one that every format can say.
+/// Writes rules of `openflow15`: a rule that every format can express, then the
+/// given ones.
 fn openflow(folder: &Folder, rules: &str) -> String {
     let text = format!("schema openflow15\nallow eth_type=0x800\n{rules}");
     folder.file("lossy.rules", text)
@@ -139,7 +140,7 @@ fn flows_of_one_table_are_read_by_every_command() {
         run(command)
             .exits(2)
             .complains("dump.flows:2: a second table: table 0 has 1 flow, table 1 has 1 flow")
-            .complains("--table N reads the flows of table N");
+            .complains("--table N reads only the flows of table N");
         run(&format!("{command} --table 7"))
             .exits(2)
             .complains("no flow is in table 7; table 0 has 1 flow, table 1 has 1 flow");
@@ -158,11 +159,11 @@ fn flows_of_one_table_are_read_by_every_command() {
     run(&format!("convert {rules} - --to ovs --table 0"))
         .exits(2)
         .complains("table 0 was asked for, but rules of the format rules have no tables")
-        .complains("--table is for flows of Open vSwitch only");
+        .complains("--table applies to flows of Open vSwitch only");
     let trace = folder.file("trace", TRACE);
     run(&format!("convert {trace} - --to trace --table 0"))
         .exits(2)
-        .complains("--table is for flows of Open vSwitch, and");
+        .complains("--table applies to flows of Open vSwitch, but");
 }
 
 #[test]
@@ -204,7 +205,7 @@ fn what_makes_no_sense_is_refused() {
     assert!(!folder.has("out.pcap"));
     run(&format!("convert {trace} -"))
         .exits(2)
-        .complains("what should be written to -?");
+        .complains("unknown output format for -");
     run(&format!("convert {trace} - --to rulse"))
         .exits(2)
         .complains("did you mean `rules`?");
@@ -227,7 +228,7 @@ fn what_makes_no_sense_is_refused() {
     assert_eq!(folder.read("out.classbench").lines().count(), 1);
 }
 
-/// The file that is written says its schema, whatever the family of the rules.
+/// The written file has its schema, whatever the family of the rules.
 #[test]
 fn converted_flows_are_classified_without_a_schema() {
     let folder = Folder::new();
@@ -258,7 +259,8 @@ fn comments_are_not_lost_and_the_input_is_not_overwritten() {
         .complains("1 comment line");
     assert!(!folder.has("b.rules"));
     assert_eq!(folder.read("a.rules"), text);
-    // Without comments it is written; to another format, too.
+    // Without comments, it is written in its own format; with comments, in another
+    // format.
     let plain = folder.file("c.rules", text.replace("# web\n", ""));
     run(&format!("convert {plain} {other}")).exits(0);
     let flows = folder.path("a.flows");

@@ -1,4 +1,4 @@
-//! `explain` says why.
+//! `explain` gives the reasons for an answer.
 
 use crate::support::{Folder, RULES, TRACE, example, run, run_with};
 
@@ -91,7 +91,7 @@ fn a_miss_is_explained_as_well() {
     let run = run
         .prints("none: no rule matches")
         .prints("src 11.0.0.1 is not 10.0.0.0/8");
-    run.complains("not given, so taken for 0: dst, sport");
+    run.complains("fields not given, assumed to be 0: dst, sport");
 }
 
 #[test]
@@ -133,8 +133,8 @@ fn bad_headers_are_refused() {
     for (header, message) in [
         ("srx=1", "did you mean `src`?"),
         ("dport=70000", "does not fit in 16 bits"),
-        ("src=10.0.0.300", "no value of the field"),
-        ("dport", "is no header"),
+        ("src=10.0.0.300", "not a value of the field"),
+        ("dport", "is not a header"),
         ("dport=1 dport=2", "says `dport` twice"),
     ] {
         run_with(&["explain", "--header", header], &[])

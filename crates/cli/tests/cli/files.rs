@@ -1,4 +1,4 @@
-//! Where rules and headers come from, the same for every command.
+//! The sources of rules and headers, the same for every command.
 
 use crate::support::{Folder, RULES, TRACE, run, run_with, words};
 

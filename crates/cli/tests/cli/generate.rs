@@ -80,7 +80,7 @@ fn bad_settings_are_refused() {
         .complains("did you mean");
     run("generate --profile acl1 -n 1x")
         .exits(2)
-        .complains("is no count");
+        .complains("is not a count");
     run("generate --profile acl1 --smoothing 65")
         .exits(2)
         .complains("0 to 64");

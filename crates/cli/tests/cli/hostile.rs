@@ -69,7 +69,8 @@ fn the_worst_cases_stand_beside_the_friendly_one() {
         --headers 300 --changes 100 -e linear,forest";
     let report = run(&format!("{arguments} --format json")).exits(0).json();
     let lookups = report["lookups"].as_array().unwrap();
-    // Friendly rules with one kind of headers, two sets with five; two engines.
+    // Friendly rules with one kind of headers, two hostile sets with five kinds; two
+    // engines.
     assert_eq!(lookups.len(), 2 * (1 + 2 * 5));
     for row in lookups {
         assert_eq!(row["wrong"], 0, "{row}");

@@ -1,8 +1,8 @@
-//! Files that are small on disk and huge in memory: each is refused, or read,
+//! Files that are small on disk and huge in memory: each is either refused or read
 //! within a bound on memory.
 //!
-//! The program runs under a limit on its address space, so going beyond it is
-//! an abort and not a matter of what the machine has.
+//! The program runs with a limited address space, so exceeding the bound aborts it
+//! on any machine.
 
 use std::fs::File;
 use std::io::{BufWriter, Write as _};
@@ -38,8 +38,8 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
     packer.finish().expect("memory takes everything")
 }
 
-/// A gzip file: `start`, then `mebibytes` MiB of `pattern` again and again.
-/// Members in a row make one file, so that one MiB is packed once.
+/// Writes a gzip file: `start`, then `mebibytes` MiB of repeated `pattern`.
+/// Concatenated gzip members are one valid file, so only one MiB is packed.
 fn bomb(folder: &Folder, name: &str, start: &[u8], pattern: &[u8], mebibytes: usize) -> String {
     let mut bytes = pattern.repeat((1 << 20) / pattern.len() + 1);
     bytes.truncate((1 << 20) / pattern.len() * pattern.len());
@@ -54,7 +54,7 @@ fn bomb(folder: &Folder, name: &str, start: &[u8], pattern: &[u8], mebibytes: us
     path
 }
 
-/// The header of a little-endian pcap file of Ethernet frames.
+/// Returns the header of a little-endian pcap file of Ethernet frames.
 fn pcap_header(snap_length: u32) -> Vec<u8> {
     let mut header = vec![0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0];
     header.extend(snap_length.to_le_bytes());
@@ -79,7 +79,7 @@ fn rules_that_unpack_to_more_than_the_limit_are_refused() {
     run_within(100, &format!("inspect {rules} --limit-bytes 16M"))
         .exits(2)
         .complains("more than 16777216 bytes");
-    // The limit can be raised, and is no obstacle to what it allows.
+    // The limit can be raised, and a file of exactly the limit is accepted.
     let small = folder.file("small.rules", RULES);
     let size = RULES.len();
     run_within(100, &format!("inspect {small} --limit-bytes {size}")).exits(0);
@@ -135,7 +135,7 @@ fn the_length_that_a_record_claims_is_not_believed() {
                 &format!("{command} -r {rules} -c {capture} --limit-headers 500k"),
             );
             let run = match length {
-                // What follows the long packet are millions of empty ones.
+                // Millions of empty packets follow the long packet.
                 400_000_000 => run.exits(2).complains("more than 500000 packets"),
                 _ if command == "classify" => run.exits(0),
                 _ => run.exits(2).complains("has no packet"),
@@ -145,7 +145,7 @@ fn the_length_that_a_record_claims_is_not_believed() {
             }
         }
     }
-    // The same in pcapng: a section, an interface, a packet block.
+    // A pcapng file with such a length: a section, an interface, a packet block.
     let mut start = vec![
         0x0a, 0x0d, 0x0d, 0x0a, 28, 0, 0, 0, 0x4d, 0x3c, 0x2b, 0x1a, 1, 0, 0, 0,
     ];
@@ -182,7 +182,7 @@ fn captures_that_are_held_in_memory_are_bounded() {
     run_within(200, &format!("{arguments} --limit-bytes 10M"))
         .exits(2)
         .complains("more than 10485760 bytes");
-    // What comes after the requested packet is not read.
+    // Packets after the requested one are not read.
     let office = example("office.pcap");
     run_within(
         100,
@@ -190,7 +190,7 @@ fn captures_that_are_held_in_memory_are_bounded() {
     )
     .exits(0)
     .silent();
-    // `classify` holds none of them.
+    // `classify` does not hold the packets in memory.
     run_within(
         100,
         &format!("classify -r {rules} -c {capture} --format json"),
@@ -218,7 +218,7 @@ fn schemas_profiles_and_seed_files_are_bounded() {
         .exits(2)
         .complains("schema.toml: more than 1048576 bytes")
         .complains("a profile");
-    // As many fields as fit are too many all the same.
+    // A file within the limit is still refused if it has too many fields.
     let many = [b"name = \"wide\"\n".to_vec(), field.repeat(20_000)].concat();
     let many = folder.file("many.toml", many);
     run_within(100, &format!("inspect {rules} --schema {many}")).exits(2);
@@ -228,7 +228,7 @@ fn schemas_profiles_and_seed_files_are_bounded() {
         .complains("acl_seed: more than 16777216 bytes");
 }
 
-/// In each command that builds an engine for its user.
+/// Tests each command that builds an engine for its user.
 #[test]
 fn what_engines_may_take_is_limited() {
     for (command, limit, reason) in [
@@ -255,9 +255,9 @@ fn what_engines_may_take_is_limited() {
     }
     run("classify --limit-build-time 3")
         .exits(2)
-        .complains("`3` is no time");
+        .complains("`3` is not a time");
     run("classify --limit-engine-bytes 1G --limit-peak-bytes 1G --limit-build-time 5m").exits(0);
-    // Other engines are counted all the same.
+    // Other engines are still counted.
     let built = run("inspect --limit-engine-bytes 20K --format json").exits(0);
     let rows = built.json()["engines"].as_array().unwrap().len();
     assert!((1..classyard::EngineSpec::all().count()).contains(&rows));

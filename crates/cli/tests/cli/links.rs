@@ -1,5 +1,6 @@
-//! Captures of links other than Ethernet: what they hold is classified and replayed as
-//! if it had come by Ethernet, and a capture that nothing can be done with is an error.
+//! Captures of links other than Ethernet: their contents are classified and
+//! replayed as if they had come over Ethernet. A capture without usable packets is
+//! an error.
 
 use classyard_workload::capture::{PcapWriter, ReadOptions, read_capture_file};
 use classyard_workload::packet::LinkType;
@@ -19,7 +20,7 @@ priority=7,ipv6 actions=output:4
 priority=0 actions=drop
 ";
 
-/// A frame of another link with the packet of an Ethernet frame.
+/// Returns a frame of another link with the packet of an Ethernet frame.
 fn relinked(link: LinkType, frame: &[u8]) -> Option<Vec<u8>> {
     let (kind, packet) = (&frame[12..14], &frame[14..]);
     let is_ipv6 = match kind {
@@ -44,7 +45,8 @@ fn relinked(link: LinkType, frame: &[u8]) -> Option<Vec<u8>> {
     Some([&header, packet].concat())
 }
 
-/// The IP packets of the example as a capture of another link, and their number.
+/// Writes the IP packets of the example as a capture of another link. Returns its
+/// path and their number.
 fn capture(folder: &Folder, link: LinkType) -> (String, u64) {
     let office = read_capture_file(example("office.pcap"), &ReadOptions::default()).unwrap();
     let mut writer = PcapWriter::new(Vec::new(), link).unwrap();
@@ -60,7 +62,7 @@ fn capture(folder: &Folder, link: LinkType) -> (String, u64) {
     (folder.file(&name, writer.finish().unwrap()), packets)
 }
 
-/// A key of each element of a list.
+/// Returns the values of a key in all elements of a list.
 fn column(rows: &Value, key: &str) -> Vec<u64> {
     let rows = rows.as_array().unwrap().iter();
     rows.map(|row| row[key].as_u64().unwrap()).collect()
@@ -86,7 +88,7 @@ fn every_link_is_replayed_as_ethernet_is() {
         if both(link) {
             assert_eq!(*expected.get_or_insert(counts.clone()), counts, "{link}");
         }
-        // What goes out is a capture of Ethernet frames.
+        // The output is a capture of Ethernet frames.
         let sent = column(&report["ports"], "sent_packets").iter().sum::<u64>();
         let mut written = 0;
         for port in 2..=4 {
@@ -141,7 +143,7 @@ fn a_packet_of_another_link_is_traced() {
         .prints("table 0");
 }
 
-/// A capture of frames of one link that nothing can read.
+/// Writes a capture of frames of an unsupported link type.
 fn unreadable(folder: &Folder, packets: u64) -> String {
     let mut writer = PcapWriter::new(Vec::new(), LinkType::Other(127)).unwrap();
     for number in 0..packets {
@@ -160,21 +162,21 @@ fn a_capture_of_which_no_packet_can_be_used_is_an_error() {
         let run = run(&format!("{command} -p {flows} -c {radio}")).exits(2);
         run.complains("no packet of ")
             .complains("3 of link type 127 (the link type is not supported)")
-            .complains("packets of these link types are read: ethernet, raw-ip,");
+            .complains("supported link types: ethernet, raw-ip,");
     }
     let by_winner = folder.path("winners");
     for output in ["", "--format json", "--winners -"] {
         let run = run(&format!("classify {rules} -c {radio} {output}")).exits(2);
         run.complains("has a header for these rules: 3 unknown-link")
             .complains("by link type: 3 of link type 127")
-            .complains("packets of these link types are read");
+            .complains("supported link types");
     }
     let run_to_file = run(&format!(
         "classify {rules} -c {radio} --winners {by_winner}"
     ));
     run_to_file.exits(2).prints("3 unknown-link");
     assert_eq!(folder.read("winners"), "x\nx\nx\n");
-    // A capture without a packet is no error.
+    // A capture without packets is not an error.
     let empty = unreadable(&folder, 0);
     run(&format!("classify {rules} -c {empty}")).exits(0);
     run(&format!("replay -p {flows} -c {empty}")).exits(0);

@@ -1,4 +1,4 @@
-//! The command line from end to end: the program is run as a user runs it.
+//! End-to-end tests of the command line: they run the program as a user does.
 
 #![allow(clippy::print_stderr)] // skipped tests say so
 

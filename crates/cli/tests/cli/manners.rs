@@ -1,4 +1,4 @@
-//! Data on standard output, reporter on standard error, colours only for people.
+//! Data on standard output, messages on standard error, colours only on terminals.
 
 use std::fs::File;
 
@@ -81,7 +81,7 @@ fn engines_and_profiles_are_listed_in_every_form() {
     let lines = run("engines --format csv").exits(0);
     assert_eq!(lines.lines().len(), engines.len() + 1);
     let report = run("profiles --format json").exits(0).json();
-    // Twelve of five-tuples, five with the fields of OpenFlow.
+    // Twelve profiles of five-tuples, five with the fields of OpenFlow.
     assert_eq!(report["profiles"].as_array().unwrap().len(), 12 + 5);
     let report = run("formats --format json").exits(0).json();
     let formats = report["formats"].as_array().unwrap();
@@ -195,7 +195,7 @@ fn nothing_asks_for_input_that_it_does_not_read() {
     }
 }
 
-/// A trace of one header, and rules of which there is one.
+/// A trace of one header, and rules with a single rule.
 const ONE_RULE: &str = "schema ipv4-5tuple\nallow dport=80\n";
 const ONE_HEADER: &str = "1 2 3 80 6\n";
 
@@ -254,7 +254,7 @@ fn a_full_device_is_an_error_whatever_is_written() {
     }
 }
 
-/// `1 rules` and the like in a text.
+/// Returns the places in a text with `1 rules` and similar errors.
 fn disagreements(text: &str) -> Vec<String> {
     const FINE: [&str; 6] = ["has", "is", "was", "matches", "this", "ns"];
     let mut found = Vec::new();

@@ -1,16 +1,16 @@
-//! `bench --mixed`: answers and shape; how fast it is says nothing here.
+//! `bench --mixed`: answers and the form of the report, but not speed.
 
 use serde_json::Value;
 
 use crate::support::{Folder, RULES, TRACE, run};
 
-/// Rows of a tiny measurement.
+/// Returns the rows of a tiny measurement.
 fn rows(more: &str) -> Vec<Value> {
     let report = run(&format!("bench --quick --format json {more}"));
     report.exits(0).json().as_array().unwrap().clone()
 }
 
-/// Says that quantiles are there and in order.
+/// Checks that all quantiles exist and are in order.
 fn in_order(quantiles: &Value) {
     let names = ["p50", "p90", "p99", "p999", "max"];
     let values = names.map(|name| quantiles[name].as_f64().unwrap());
@@ -19,7 +19,7 @@ fn in_order(quantiles: &Value) {
 
 #[test]
 fn each_engine_has_a_row_for_each_rate() {
-    // Long enough that a machine with other work starts both threads in time.
+    // Long enough that both threads start in time on a busy machine.
     let report = run(
         "bench --profiles acl1 --sizes 300 --headers 2k --changes 2k --repeat 1 --seconds 0.3 \
          -e forest,tuplemerge --mixed 0,1k,max --format json",
@@ -41,7 +41,7 @@ fn each_engine_has_a_row_for_each_rate() {
         assert_eq!(row["wrong"], 0, "{row}");
         assert!(row["checked_batches"].as_u64() > Some(0), "{row}");
         assert_eq!(row["set"], "acl1 300");
-        // A sixteenth is out.
+        // A sixteenth of the rules is outside.
         assert_eq!(row["rules"], 300 - 300 / 16);
         assert!(row["lookups_per_second"]["median"].as_f64() > Some(0.0));
         assert!(row["lookups_per_cpu_second"]["median"].as_f64() > Some(0.0));
@@ -98,8 +98,9 @@ fn tables_are_reoptimised_beside_readers_and_updates() {
     }
 }
 
-/// With a publish interval, what is accepted at once is seen when it is over.
-/// The writer polls, so only a machine that stops it makes that longer.
+/// With a publish interval, updates are accepted immediately and become visible
+/// when the interval is over. The writer polls, so the delay is longer only if the
+/// machine stops the writer.
 #[test]
 fn updates_are_published_together() {
     let rows = |interval: &str| {
@@ -118,7 +119,7 @@ fn updates_are_published_together() {
         );
     }
     for row in &together[1..] {
-        // Half of them wait for more than a tenth of the interval.
+        // Half of the updates wait for more than a tenth of the interval.
         assert!(visible(row, "p50") > 0.002, "{row}");
         assert!(visible(row, "max") >= 0.015, "{row}");
         in_order(&row["apply_seconds"]);
@@ -176,7 +177,7 @@ fn the_other_forms_say_the_same() {
     assert!(table.lines()[2].contains("100%"), "{}", table.stdout);
     let table = table.prints("visible: from the call of apply");
     assert!(!table.stdout.contains("publish interval"), "there is none");
-    // The option's former name still works, and is not shown.
+    // The option's former name still works, but is hidden.
     for option in ["--publish-interval", "--hold"] {
         let together = run(&format!("{measure} {option} 500us")).exits(0);
         together.prints("publish interval: 0.5 ms at least from one publication");
@@ -206,8 +207,8 @@ fn the_other_forms_say_the_same() {
     assert!(lines[2].starts_with("acl1 100,tuplemerge,94,max,,100,"));
 }
 
-/// As on a machine with a single processor: both threads are kept on one, so
-/// that they cannot both have it for nine tenths of the time.
+/// Simulates a machine with a single processor: both threads are pinned to one
+/// processor, so they cannot both have it for nine tenths of the time.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_processor_for_two_is_warned_of() {
@@ -236,17 +237,17 @@ fn a_processor_for_two_is_warned_of() {
 #[test]
 fn what_cannot_be_measured_is_refused() {
     for (arguments, complaint) in [
-        ("--mixed fast", "`fast` is no rate"),
-        ("--mixed 10k,,max", "`` is no rate"),
+        ("--mixed fast", "`fast` is not a rate"),
+        ("--mixed 10k,,max", "`` is not a rate"),
         ("--mixed -1", "unexpected argument"),
         ("--mixed 1k --updates", "cannot be used with '--updates'"),
         ("--mixed 1k --peer rte_acl", "cannot be used with '--peer"),
         ("--mixed 1k --transaction 0", "expected 1 to 65536"),
-        ("--mixed 1k --seconds 0", "`0` is no time"),
+        ("--mixed 1k --seconds 0", "`0` is not a time"),
         ("--mixed 1k --processors 1", "names no processors"),
         ("--mixed 1k --processors 1,1", "a processor each"),
-        ("--mixed 1k --processors 0,999", "is not to be had"),
-        ("--mixed 1k --publish-interval 10", "`10` is no time"),
+        ("--mixed 1k --processors 0,999", "is not available"),
+        ("--mixed 1k --publish-interval 10", "`10` is not a time"),
         (
             "--mixed 1k --publish-interval 2h",
             "such as 500us, 10ms or 1s",

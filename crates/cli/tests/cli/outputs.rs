@@ -1,5 +1,5 @@
-//! Files that commands write: whole or not there at all, or whole record by record,
-//! whatever stops the command.
+//! Files that commands write: complete or absent, or ending after a complete
+//! record, whatever stops the command.
 
 use std::fs;
 use std::io::Write as _;
@@ -18,11 +18,11 @@ use crate::support::{Folder, example, program, run, words};
 /// A short benchmark.
 const BENCH: &str = "bench --quick --sizes 20 --profiles acl1 --headers 50";
 
-/// Commands that write a file as a whole, to `OUT`, from files of a folder.
+/// Returns commands that write a complete file to `OUT`, from files of a folder.
 fn whole_writers(folder: &Folder) -> Vec<String> {
     let results = folder.path("bench.json");
     run(&format!("{BENCH} --format json -o {results}")).exits(0);
-    // Within its own format a file with comments is not written.
+    // A file with comments is not rewritten in its own format.
     let text = fs::read_to_string(example("office.rules")).unwrap();
     let plain_lines = text.lines().filter(|line| !line.starts_with('#'));
     let plain_text = plain_lines.collect::<Vec<_>>().join("\n");
@@ -42,7 +42,7 @@ fn whole_writers(folder: &Folder) -> Vec<String> {
     commands
 }
 
-/// Commands that write a file record by record, to `OUT`.
+/// Returns commands that write a file record by record to `OUT`.
 fn record_writers() -> [String; 2] {
     [
         "classify --winners OUT".to_owned(),
@@ -59,7 +59,7 @@ fn a_full_disk_is_an_error_of_every_file() {
     let folder = Folder::new();
     let mut commands = whole_writers(&folder);
     commands.extend(record_writers());
-    // The name says that packets are written.
+    // The file's name selects packets as the format.
     let capture = folder.path("full.pcap");
     symlink("/dev/full", &capture).unwrap();
     commands.push(format!("generate trace -n 500 -o {capture}"));
@@ -84,8 +84,8 @@ fn a_full_disk_is_an_error_of_every_file() {
     whole_captures(&ports, &["port-3.pcap"]);
 }
 
-/// Fails the test unless all captures of a folder end after a whole packet; the
-/// number of packets of each.
+/// Fails the test unless all captures of a folder end after a complete packet.
+/// Returns the number of packets in each.
 fn whole_captures(folder: &Path, but: &[&str]) -> Vec<(String, usize)> {
     let mut counts = Vec::new();
     for entry in fs::read_dir(folder).unwrap() {
@@ -102,7 +102,8 @@ fn whole_captures(folder: &Path, but: &[&str]) -> Vec<(String, usize)> {
     counts
 }
 
-/// A command that may write files of 512 or 1,024 bytes only, as shells count.
+/// Returns a command whose files are limited to 512 or 1,024 bytes, depending on
+/// the shell.
 fn limited(arguments: &str) -> Command {
     let program = env!("CARGO_BIN_EXE_classyard");
     let mut command = Command::new("sh");
@@ -112,7 +113,7 @@ fn limited(arguments: &str) -> Command {
     command
 }
 
-/// The names in a folder.
+/// Returns the names in a folder.
 fn names(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).unwrap();
     let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
@@ -140,7 +141,7 @@ fn a_file_that_does_not_fit_leaves_the_one_before() {
     assert_eq!(output.unwrap().status.code(), Some(2));
     for name in names(Path::new(&reproduced)) {
         assert!(!name.contains("partial"), "{name}");
-        // Measurements are lines, of which each is whole.
+        // Measurements are lines, and each line is complete.
         let text = folder.read(&format!("reproduced/{name}"));
         assert!(text.ends_with('\n'), "{name}: {text}");
     }
@@ -181,7 +182,7 @@ fn interrupt(child: &Child) {
     kill_process(process, Signal::INT).unwrap();
 }
 
-/// Waits for something to be so, but no longer than a minute.
+/// Waits up to a minute for a condition.
 #[track_caller]
 fn wait_for(mut is_so: impl FnMut() -> bool) {
     let begin = Instant::now();
@@ -195,7 +196,7 @@ fn wait_for(mut is_so: impl FnMut() -> bool) {
 }
 
 /// Runs a command on a pipe with the office capture and a part of one more packet,
-/// interrupts it while the pipe is open, and takes its report.
+/// and interrupts it while the pipe is open. Returns its report.
 fn interrupted(arguments: &str, is_ready: impl Fn() -> bool) -> Value {
     let bytes = fs::read(example("office.pcap")).unwrap();
     let mut child = program()
@@ -209,7 +210,7 @@ fn interrupted(arguments: &str, is_ready: impl Fn() -> bool) -> Value {
     stdin.write_all(&bytes).unwrap();
     stdin.write_all(&bytes[24..60]).unwrap();
     wait_for(is_ready);
-    // What is in the pipe is read by then.
+    // By then the command has read the contents of the pipe.
     std::thread::sleep(Duration::from_millis(500));
     interrupt(&child);
     let output = child.wait_with_output().unwrap();

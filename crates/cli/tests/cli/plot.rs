@@ -1,8 +1,8 @@
-//! `plot`: what is drawn from what `bench` wrote.
+//! `plot`: draws the results of `bench`.
 
 use crate::support::{Folder, run, run_with, words};
 
-/// Rows as bench writes them, with what differs.
+/// Returns a row as bench writes it, with additional keys.
 fn row(set: &str, engine: &str, rules: u32, lookups: f64, more: &str) -> String {
     format!(
         r#"{{"set": "{set}", "engine": "{engine}", "rules": {rules}, "wrong": 0,
@@ -17,7 +17,7 @@ fn json(rows: &[String]) -> String {
 const UPDATES: &str = r#", "updates_per_second": {"min": 1.0, "median": 2e6, "max": 3e6}"#;
 const PEER: &str = r#", "peer": {"name": "rte_acl"}"#;
 
-/// The texts of a picture, in order.
+/// Returns the texts of a picture, in order.
 fn texts(svg: &str) -> Vec<String> {
     let mut texts = Vec::new();
     for text in svg.split("<text").skip(1) {
@@ -45,9 +45,9 @@ fn what_bench_measured_is_drawn() {
     let texts = texts(&folder.read("bench.svg"));
     for text in [
         "Lookups against rules",
-        "Lookups against updates, each alone",
-        "Lookups beside updates (mixed load)",
-        "Latency of batches beside updates (mixed load)",
+        "Lookups against updates, measured separately",
+        "Lookups with concurrent updates (mixed load)",
+        "Latency of batches with concurrent updates (mixed load)",
         "forest",
         "tuplemerge",
         "forest, 1k",
@@ -141,11 +141,11 @@ fn what_cannot_be_drawn_is_explained() {
             lacking.to_owned(),
             "forest on a has no rate of lookups",
         ),
-        ("object", "{}".to_owned(), "these are no results of bench"),
+        ("object", "{}".to_owned(), "not a result of bench"),
         (
             "rules",
             "allow src=10.0.0.0/8\nx,y\n".to_owned(),
-            "these are no results of bench",
+            "not a result of bench",
         ),
         ("none", "[]".to_owned(), "there are no results to draw"),
     ] {
@@ -165,7 +165,7 @@ fn what_cannot_be_drawn_is_explained() {
         .complains("did you mean");
 }
 
-/// The names of the legends with their colours, in order.
+/// Returns the names in the legends with their colours, in order.
 fn legend(svg: &str) -> Vec<(String, String)> {
     let lines = svg.split("<polyline ").skip(1);
     let entries = lines.filter_map(|line| {
@@ -195,7 +195,7 @@ fn an_engine_has_its_colour_whatever_stands_beside_it() {
     let mut seen: Vec<(String, String)> = Vec::new();
     for turn in 0..engines.len() {
         engines.rotate_left(1);
-        // Fewer and fewer, so that names come to stand beside others.
+        // With fewer and fewer engines, so that names appear next to different names.
         let chosen = &engines[..engines.len() - turn];
         let rows = chosen.iter().flat_map(|&(engine, more)| {
             [1_000, 2_000].map(|rules| row("acl1", engine, rules, 1e7, more))
@@ -208,7 +208,7 @@ fn an_engine_has_its_colour_whatever_stands_beside_it() {
     }
     seen.sort();
     seen.dedup();
-    // One colour for each name, one name for each colour.
+    // Each name has one colour, and each colour one name.
     assert_eq!(seen.len(), engines.len(), "{seen:?}");
     let mut colours: Vec<_> = seen.iter().map(|(_, colour)| colour).collect();
     colours.sort();

@@ -13,7 +13,7 @@ fn sum(rows: &Value, key: &str) -> u64 {
     rows.iter().map(|row| row[key].as_u64().unwrap()).sum()
 }
 
-/// The row of a list in which a key has a value.
+/// Returns the list's row with this value for a key.
 fn row<'v>(rows: &'v Value, key: &str, value: &str) -> &'v Value {
     let rows = rows.as_array().unwrap();
     let is_it = |row: &&Value| row[key].to_string().trim_matches('"') == value;
@@ -44,7 +44,7 @@ fn the_example_is_replayed_and_every_packet_is_accounted_for() {
         row(&report["ports"], "port", "1")["received_packets"],
         packets
     );
-    // Select: each packet goes to one bucket. All: to both.
+    // A select group sends each packet to one bucket, an all group to both.
     let meter = row(&report["meters"], "meter", "1");
     let metered = meter["packets"].as_u64().unwrap();
     let dropped = sum(&meter["bands"], "packets");
@@ -57,7 +57,7 @@ fn the_example_is_replayed_and_every_packet_is_accounted_for() {
     }
     assert!(sum(&report["controller"], "packets") > 0);
     assert!(report["rate"]["packets_per_second"].as_f64().unwrap() > 0.0);
-    // Lines are those of the file.
+    // Lines are numbered as in the file.
     let text = fs::read_to_string(example("office.flows")).unwrap();
     let lines: Vec<&str> = text.lines().collect();
     for flow in report["flows"].as_array().unwrap() {
@@ -85,8 +85,9 @@ fn capture(folder: &Folder, name: &str) -> Capture {
     read_capture_file(folder.path(name), &ReadOptions::default()).unwrap()
 }
 
-/// The captures in `testdata/capture/expected` are those of the switch that the reference
-/// interpreter's tests compare with the specification, frame by frame.
+/// The captures in `testdata/capture/expected` are the output of the switch that
+/// the reference interpreter's tests compare with the specification, frame by
+/// frame.
 #[test]
 fn what_goes_out_is_what_is_expected() {
     let folder = Folder::new();
@@ -134,7 +135,7 @@ fn flows_go_when_their_time_is_over_and_are_reported() {
     assert!(before > 0 && after > 0);
     assert_eq!(report["capture"]["packets"], before + after);
     assert_eq!(report["rate"], Value::Null);
-    run(&arguments).exits(0).prints("Flows whose time was over");
+    run(&arguments).exits(0).prints("Expired and evicted flows");
 }
 
 #[test]
@@ -190,7 +191,7 @@ fn what_goes_out_is_written_packet_by_packet() {
         let bytes: usize = written.frames().map(|(_, frame)| frame.len()).sum();
         assert_eq!(count["sent_bytes"], bytes);
     }
-    // The listener has every question for a name, unchanged, at its time.
+    // The listener receives every DNS query, unchanged, at its time.
     let asks = |frame: &[u8]| {
         let parsed = parse(frame, LinkType::Ethernet);
         parsed.proto == Some(17) && parsed.ports.is_some_and(|(_, port)| port == 53)
@@ -212,7 +213,7 @@ fn what_goes_out_is_written_packet_by_packet() {
         asked.len()
     );
     assert!(heard.iter().all(|one| asked.contains(one)));
-    // What staff asks of the web has another address and one hop less.
+    // Staff's web requests have another address and a TTL reduced by 1.
     let rewritten = capture(&folder, "out/port-2.pcap");
     let ours = |frame: &[u8]| parse(frame, LinkType::Ethernet).src == 0xc633_6401;
     let rewritten: Vec<&[u8]> = rewritten.frames().map(|(_, frame)| frame).collect();

@@ -1,4 +1,4 @@
-//! The page on reports names every key that there is.
+//! The page on reports names every key.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::support::{Folder, program, run, words};
 
-/// The cells of a file, without the heading, which is returned beside them.
+/// Returns the heading of a file and the cells of its rows.
 fn csv(path: &Path) -> (Vec<String>, Vec<Vec<String>>) {
     let text = fs::read_to_string(path).unwrap();
     let cells = |line: &str| -> Vec<String> { line.split(',').map(str::to_owned).collect() };
@@ -66,8 +66,8 @@ fn a_reproduction_goes_on_where_it_was() {
     let page = fs::read_to_string(&report).unwrap();
     assert_eq!(whole.lines().count(), 1 + 4, "{whole}");
 
-    // Interrupted in the middle of the third measurement, whose first two then
-    // say something that nobody would measure.
+    // Simulates an interrupt in the middle of the third measurement. A kept
+    // measurement gets a value that no run would measure.
     let lines: Vec<&str> = whole.lines().collect();
     let known = lines[1].replacen("\"measured\":[", "\"measured\":[777", 1);
     fs::write(
@@ -107,7 +107,7 @@ fn an_unfinished_reproduction_has_no_report() {
     run(&command).exits(0);
     let report = Path::new(&out).join("report.html");
     assert!(report.exists());
-    // A measurement that cannot be read ends it before its report.
+    // A measurement that cannot be read ends the command before its report.
     let points = Path::new(&out).join("points.ndjson");
     let text = fs::read_to_string(&points).unwrap();
     fs::write(
@@ -150,7 +150,7 @@ fn sfl17_counts_headers_and_changes() {
     ] {
         assert!(out.join(format!("{name}.svg")).exists(), "{name}");
     }
-    // As many pictures as there are in the folder, inside the page.
+    // The page contains all pictures of the folder.
     let pictures = fs::read_dir(out).unwrap().filter(|file| {
         let path = file.as_ref().unwrap().path();
         path.extension().is_some_and(|extension| extension == "svg")
@@ -164,7 +164,7 @@ fn sfl17_counts_headers_and_changes() {
         .complains("from 10ms");
 }
 
-/// The points that a file has, in their order.
+/// Returns the points of a file, in order.
 fn points(text: &str) -> Vec<String> {
     let lines = text.lines().skip(1);
     let point = |line: &str| -> String {
@@ -174,9 +174,9 @@ fn points(text: &str) -> Vec<String> {
     lines.map(point).collect()
 }
 
-/// Ended in the middle, by a signal that shells never ignore for their background
-/// jobs: what was measured is kept, nothing is called done, and
-/// the same command measures the rest only.
+/// Ends a run by a signal that shells never ignore for their background jobs. The
+/// measurements so far are kept, the reproduction is not reported as complete, and
+/// the same command measures only the rest.
 #[test]
 fn an_interrupted_reproduction_goes_on_and_repeats_nothing() {
     let folder = Folder::new();
@@ -306,8 +306,8 @@ fn tm19_times_updates_and_lookups_of_all_engines() {
     }
 }
 
-/// An engine that is not built in time is left out and named, and no claim is
-/// made about it.
+/// An engine that is not built in time is left out and named, and no claim is made
+/// about it.
 #[test]
 fn tm19_says_what_was_not_built_in_time() {
     let folder = Folder::new();
@@ -329,7 +329,7 @@ fn tm19_says_what_was_not_built_in_time() {
     );
     let page = fs::read_to_string(Path::new(&out).join("report.html")).unwrap();
     assert!(page.contains("Not built, and left out of means: "));
-    assert!(page.contains("smart-split over fw1 8k: building takes more than the limit"));
+    assert!(page.contains("smart-split over fw1 8k: building took longer than the limit"));
     assert!(!page.contains("NaN"));
 }
 
@@ -348,7 +348,7 @@ fn dec14_predicts_what_it_measures() {
     let (heading, latency) = csv(&out.join("latency.csv"));
     assert_eq!(heading[..3], ["rules", "fitted", "single_ns"]);
     assert_eq!(latency.len(), 3);
-    // The two smallest are fitted to; every time is a number above 0.
+    // The model is fitted to the two smallest sizes; every time is a positive number.
     assert_eq!(
         [0, 1, 2].map(|row| latency[row][1].as_str()),
         ["true", "true", "false"]
@@ -366,7 +366,7 @@ fn dec14_predicts_what_it_measures() {
     assert!(!page.contains("WRONG"));
     assert_eq!(page.matches("<svg").count(), 4);
 
-    // Nothing is measured again.
+    // Measures nothing again.
     let points = fs::read_to_string(out.join("points.ndjson")).unwrap();
     run(&command).exits(0).complains("going on after");
     assert_eq!(
@@ -379,7 +379,8 @@ fn dec14_predicts_what_it_measures() {
         .complains("rule sets of its own");
 }
 
-/// Formulas as printed, caches beside each other, and search lengths; on short traces.
+/// Formulas as printed, caches compared with each other, and search lengths; on
+/// short traces.
 #[test]
 fn fts25_compares_caches_and_formulas() {
     let folder = Folder::new();
@@ -412,7 +413,8 @@ fn fts25_compares_caches_and_formulas() {
     }
     let (heading, lengths) = csv(&out.join("search-length.csv"));
     let place = |name: &str| heading.iter().position(|one| one == name).unwrap();
-    // Nine schemes on two traces; sorted tuples fail fewer lookups than unsorted ones.
+    // Nine schemes on two traces; sorted tuples fail fewer lookups than unsorted
+    // ones.
     assert_eq!(lengths.len(), 2 * 9);
     let failed = |scheme: &str| -> f64 {
         let row = lengths
@@ -429,7 +431,7 @@ fn fts25_compares_caches_and_formulas() {
     // One for Fig. 9, three for Figs. 10 to 12, four of all caches, Figs. 13 and 14.
     assert_eq!(page.matches("<svg").count(), 1 + 3 + 4 + 2);
 
-    // Nothing is measured again.
+    // Measures nothing again.
     let points = fs::read_to_string(out.join("points.ndjson")).unwrap();
     run(&command).exits(0).complains("going on after");
     let again = fs::read_to_string(out.join("points.ndjson")).unwrap();
@@ -440,8 +442,8 @@ fn fts25_compares_caches_and_formulas() {
         .complains("traffic of its own");
 }
 
-/// The access list of a pipeline: every engine decides alike, with caches as without, and
-/// all figures are there.
+/// The access list of a pipeline: every engine decides alike, with and without
+/// caches, and all figures exist.
 #[test]
 fn tm19_measures_engines_in_a_pipeline() {
     let folder = Folder::new();
@@ -464,7 +466,7 @@ fn tm19_measures_engines_in_a_pipeline() {
     }
     let out = Path::new(&out);
     let (heading, rates) = csv(&out.join("pipeline-throughput.csv"));
-    // Two profiles, sizes and kinds of traffic, and seven contenders.
+    // Two profiles, sizes and kinds of traffic, and seven candidates.
     assert_eq!(rates.len(), 2 * 2 * 2 * 7);
     let place = |name: &str| heading.iter().position(|one| one == name).unwrap();
     for row in &rates {
@@ -482,14 +484,15 @@ fn tm19_measures_engines_in_a_pipeline() {
     }
     let page = fs::read_to_string(out.join("report.html")).unwrap();
     assert!(!page.contains("WRONG") && !page.contains("NaN") && !page.contains("inf"));
-    // Linear search up to 8k rules and all else is judged.
+    // Every claim is judged; linear search is measured up to 8k rules.
     assert!(!page.contains("not measured"));
-    // One for Figs. 10, 11 and 13, four for Fig. 12, two for Table V, and Figs. 14 and 15.
+    // One for Figs. 10, 11 and 13, four for Fig. 12, two for Table V, and Figs. 14
+    // and 15.
     assert_eq!(page.matches("<svg").count(), 3 + 4 + 2 + 2);
     check_caches(&out.join("pipeline-cache.csv"));
     let points = fs::read_to_string(out.join("points.ndjson")).unwrap();
-    // Of each rule set its rates, those with caches, and what its traffic matches, and for
-    // Fig. 12 two sizes.
+    // Each rule set has its rates, its rates with caches, and the rules that its
+    // traffic matches; Fig. 12 has two sizes.
     assert_eq!(points.lines().count(), 1 + 3 * 4 + 2);
 
     // Another figure needs no other measurements.
@@ -500,9 +503,9 @@ fn tm19_measures_engines_in_a_pipeline() {
     assert_eq!(again, points);
 }
 
-/// Table V: each engine with each kind of traffic, without a cache, with the paper's and
-/// with ours. The command ends with WRONG where an entry counts other packets with a
-/// cache; here it is held against that something was compared.
+/// Table V: each engine with each kind of traffic, without a cache, with the
+/// paper's caches and with ours. The command reports WRONG if an entry counts
+/// different packets with a cache; this test checks that something was compared.
 fn check_caches(path: &Path) {
     let (heading, rows) = csv(path);
     // Two profiles, sizes and kinds of traffic, three engines, three workers each.
@@ -519,8 +522,8 @@ fn check_caches(path: &Path) {
         assert!(plain > 0.0, "{workers:?}");
         assert_eq!(number(&workers[0], "known"), 0.0, "{workers:?}");
         assert_eq!(number(&workers[0], "gain"), 1.0, "{workers:?}");
-        // 600 packets are of fewer flows than the caches have room for; ours may be passed
-        // by where it does not pay.
+        // 600 packets have fewer flows than fit into the caches. Our caches may be
+        // bypassed if they cost more time than they save.
         assert!(number(&workers[1], "known") > 0.5, "{workers:?}");
         for row in workers {
             let gain = number(row, "packets_per_second") / plain;
@@ -571,7 +574,7 @@ fn fch14_counts_flows_and_masks() {
     assert!(!page.contains("WRONG") && !page.contains("NaN") && !page.contains("inf "));
     assert_eq!(page.matches("<svg").count(), 4);
 
-    // Nothing is measured again.
+    // Measures nothing again.
     let points = fs::read_to_string(out.join("points.ndjson")).unwrap();
     run(&command).exits(0).complains("going on after");
     let again = fs::read_to_string(out.join("points.ndjson")).unwrap();

@@ -1,5 +1,5 @@
-//! `classify` on captures that are longer than what is held in memory, and on
-//! pipes that stay open.
+//! `classify` with captures that are longer than the packets held in memory, and
+//! with pipes that stay open.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -9,18 +9,18 @@ use serde_json::Value;
 
 use crate::support::{Folder, example, program, run, words};
 
-/// Packets of the office capture.
+/// The number of packets in the office capture.
 const OFFICE: u64 = 1988;
 
-/// The office capture's file header and its records.
+/// Returns the office capture's file header and its records.
 fn office() -> (Vec<u8>, Vec<u8>) {
     let mut header = fs::read(example("office.pcap")).unwrap();
     let records = header.split_off(24);
     (header, records)
 }
 
-/// The office capture's packets, `times` times in a row, packed. Members in a
-/// row make one file.
+/// Packs the office capture's packets, repeated `times` times. Concatenated gzip
+/// members are one valid file.
 fn repeated(folder: &Folder, times: usize) -> String {
     let pack = |bytes: &[u8]| {
         let compression = flate2::Compression::fast();
@@ -33,7 +33,7 @@ fn repeated(folder: &Folder, times: usize) -> String {
     folder.file("repeated.pcap.gz", packed)
 }
 
-/// A report without what differs from run to run.
+/// Removes from a report what differs from run to run.
 fn counts(mut report: Value) -> Value {
     let object = report.as_object_mut().unwrap();
     object.remove("rate");
@@ -49,7 +49,7 @@ fn a_long_capture_has_the_counts_of_one_that_is_held() {
     let times = 160;
     let capture = repeated(&folder, times);
     let winners = folder.path("winners");
-    // With a seed, as the report says how large the engine's index is.
+    // With a seed, because the report includes the size of the engine's index.
     let arguments = format!("classify -r {rules} -c {capture} -e forest:seed=1 --format json");
     let streamed = run(&format!("{arguments} --winners {winners}"))
         .exits(0)
@@ -100,7 +100,7 @@ fn a_long_capture_has_the_counts_of_one_that_is_held() {
     assert!(to_stdout.exits(0).stdout == expected, "winners differ");
 }
 
-/// The most memory that a process has held, in KiB.
+/// Returns the peak memory of a process in KiB.
 #[cfg(target_os = "linux")]
 fn peak_memory(child: &Child) -> u64 {
     let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
@@ -128,7 +128,7 @@ fn a_gigabyte_from_a_pipe_takes_little_memory() {
             .spawn()
             .unwrap();
         let mut stdout = child.stdout.take().unwrap();
-        // Somebody has to take the output away.
+        // A thread has to read the output, or the program would block.
         let reader = std::thread::spawn(move || std::io::read_to_string(&mut stdout).unwrap());
         let mut stdin = child.stdin.take().unwrap();
         stdin.write_all(&header).unwrap();
@@ -152,7 +152,7 @@ fn a_gigabyte_from_a_pipe_takes_little_memory() {
     }
 }
 
-/// The program on a pipe that stays open.
+/// The program with a pipe that stays open.
 struct Live {
     child: Child,
     stdin: Option<ChildStdin>,
@@ -181,7 +181,7 @@ impl Live {
         stdin.flush().unwrap();
     }
 
-    /// Reads on until a line that is wanted.
+    /// Reads lines until one satisfies `wanted`.
     fn until(&mut self, wanted: impl Fn(&str) -> bool) -> String {
         loop {
             let line = self.lines.next().expect("more lines").unwrap();
@@ -207,11 +207,11 @@ fn a_pipe_that_stays_open_is_reported_once_in_a_while() {
         report["packets"].as_u64().unwrap()
     };
     live.write(&header);
-    // Reports come though there is nothing to report.
+    // Reports come even if no packet has arrived.
     live.until(|line| packets(line) == 0);
     live.write(&records);
-    // All packets that have arrived are counted, the last one too, and half of
-    // the next one does no harm.
+    // All packets that have arrived are counted, including the last one, and half of
+    // a further packet does no harm.
     let line = live.until(|line| packets(line) == OFFICE);
     live.write(&records[..40]);
     let report: Value = serde_json::from_str(&line).unwrap();
@@ -262,14 +262,14 @@ fn reports_once_in_a_while_are_for_captures() {
     with("--every 0s").exits(2).complains("10ms to a day");
     with("--every 1h").exits(2);
     run(&format!("classify -r {rules} --every 1s")).exits(2);
-    // A file ends; its report is the last line.
+    // The end of a file ends the command; its report is the last line.
     let report = with("--every 1m --format json").exits(0).json();
     assert_eq!(report["input"]["packets"]["count"], OFFICE);
     assert!(report.get("interim").is_none());
 }
 
-/// Runs a command on a pipe with the office capture `times` times, and measures the most
-/// memory that it has held when all is written.
+/// Runs a command on a pipe with the office capture repeated `times` times. Returns
+/// its peak memory once everything is written, and its report.
 #[cfg(target_os = "linux")]
 fn peak_of(arguments: &str, times: usize) -> (u64, Value) {
     let (header, records) = office();

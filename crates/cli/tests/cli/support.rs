@@ -1,4 +1,4 @@
-//! Running the program, and files for it.
+//! Runs the program, and makes files for it.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::Value;
 
-/// What a run produced.
+/// The exit code and the output of a run.
 pub(crate) struct Run {
     pub(crate) code: i32,
     pub(crate) stdout: String,
@@ -16,7 +16,7 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// Fails the test unless the exit code is this one.
+    /// Fails the test unless the exit code is `code`.
     #[track_caller]
     pub(crate) fn exits(self, code: i32) -> Run {
         assert_eq!(
@@ -27,7 +27,7 @@ impl Run {
         self
     }
 
-    /// Fails the test unless standard error has this text.
+    /// Fails the test unless standard error contains `text`.
     #[track_caller]
     pub(crate) fn complains(self, text: &str) -> Run {
         assert!(
@@ -38,7 +38,7 @@ impl Run {
         self
     }
 
-    /// Fails the test unless standard output has this text.
+    /// Fails the test unless standard output contains `text`.
     #[track_caller]
     pub(crate) fn prints(self, text: &str) -> Run {
         assert!(
@@ -49,14 +49,14 @@ impl Run {
         self
     }
 
-    /// Fails the test if anything was said on standard error.
+    /// Fails the test if standard error is not empty.
     #[track_caller]
     pub(crate) fn silent(self) -> Run {
         assert_eq!(self.stderr, "");
         self
     }
 
-    /// Standard output as JSON.
+    /// Returns standard output as JSON.
     #[track_caller]
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| {
@@ -64,8 +64,8 @@ impl Run {
         })
     }
 
-    /// Standard output as comma-separated values: the heading, then the rows,
-    /// all of the same number of cells.
+    /// Returns standard output as comma-separated values: the heading, then the rows.
+    /// All rows must have the same number of cells.
     #[track_caller]
     pub(crate) fn csv(&self) -> Vec<Vec<String>> {
         let mut reader = csv::ReaderBuilder::new()
@@ -78,19 +78,19 @@ impl Run {
         rows.collect()
     }
 
-    /// The lines of standard output.
+    /// Returns the lines of standard output.
     pub(crate) fn lines(&self) -> Vec<&str> {
         self.stdout.lines().collect()
     }
 }
 
-/// The program, ready for arguments.
+/// Returns the program, ready for arguments.
 pub(crate) fn program() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_classyard"));
     command
         .env_remove("CLICOLOR_FORCE")
         .env_remove("NO_COLOR")
-        // Estimates are those of the built-in machine, also where somebody calibrated.
+        // Estimates use the built-in machine, even if the user has calibrated another.
         .env(
             "XDG_CONFIG_HOME",
             concat!(env!("CARGO_TARGET_TMPDIR"), "/no-config"),
@@ -99,7 +99,7 @@ pub(crate) fn program() -> Command {
     command
 }
 
-/// Runs the program with arguments that are parted by spaces.
+/// Runs the program with arguments separated by spaces.
 pub(crate) fn run(arguments: &str) -> Run {
     run_with(&words(arguments), &[])
 }
@@ -128,8 +128,8 @@ pub(crate) fn run_with(arguments: &[&str], input: &[u8]) -> Run {
     }
 }
 
-/// Standard output of a run whose standard output is a terminal of that size,
-/// without colours. The run has to succeed.
+/// Runs the program with standard output on a terminal of this size. Returns the
+/// output without colours. The run has to succeed.
 pub(crate) fn run_on_terminal(arguments: &str, columns: u16, rows: u16) -> String {
     use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
     let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("there is a terminal");
@@ -156,10 +156,10 @@ pub(crate) fn run_on_terminal(arguments: &str, columns: u16, rows: u16) -> Strin
         .stdout(program_side)
         .stderr(Stdio::null());
     let mut child = command.spawn().expect("the program starts");
-    // The command has the program's side of the terminal open as well.
+    // The command still holds the program's side of the terminal open.
     drop(command);
     let mut output = Vec::new();
-    // Reading ends with an error when the program has closed its side.
+    // Reading ends with an error once the program has closed its side.
     let _ = fs::File::from(terminal).read_to_end(&mut output);
     assert!(
         child.wait().expect("the program ends").success(),
@@ -169,16 +169,16 @@ pub(crate) fn run_on_terminal(arguments: &str, columns: u16, rows: u16) -> Strin
     output.replace("\r\n", "\n")
 }
 
-/// Arguments that are parted by spaces.
+/// Splits arguments at spaces.
 pub(crate) fn words(arguments: &str) -> Vec<&str> {
     arguments.split_ascii_whitespace().collect()
 }
 
-/// A folder of its own for each test, removed in the end.
+/// A temporary folder for one test, removed when dropped.
 pub(crate) struct Folder(PathBuf);
 
 impl Folder {
-    /// An empty folder.
+    /// Creates an empty folder.
     pub(crate) fn new() -> Folder {
         static NUMBER: AtomicUsize = AtomicUsize::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -188,13 +188,13 @@ impl Folder {
         Folder(path)
     }
 
-    /// Writes a file; its path as text without spaces.
+    /// Writes a file. Returns its path as text without spaces.
     pub(crate) fn file(&self, name: &str, contents: impl AsRef<[u8]>) -> String {
         fs::write(self.0.join(name), contents).expect("the file can be written");
         self.path(name)
     }
 
-    /// The path of a file.
+    /// Returns the path of a file.
     pub(crate) fn path(&self, name: &str) -> String {
         let path = self.0.join(name);
         path.to_str().expect("the path is text").to_owned()
@@ -205,7 +205,7 @@ impl Folder {
         fs::read_to_string(self.0.join(name)).expect("the file was written")
     }
 
-    /// Whether there is a file.
+    /// True if a file exists.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.0.join(name).exists()
     }
@@ -213,12 +213,12 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // Left-overs in a folder for them do no harm.
+        // If this fails, the files are left in the temporary folder.
         let _ = fs::remove_dir_all(&self.0);
     }
 }
 
-/// A file of the example.
+/// Returns the path of a file of the example.
 pub(crate) fn example(name: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/capture");
     path.join(name)
@@ -227,8 +227,8 @@ pub(crate) fn example(name: &str) -> String {
         .to_owned()
 }
 
-/// ClassBench's files that may be at hand: the nearest `shared/classbench`
-/// above this crate.
+/// Returns the folder of ClassBench's files, if available: the nearest
+/// `shared/classbench` above this crate.
 pub(crate) fn classbench() -> Option<PathBuf> {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .ancestors()
@@ -244,7 +244,7 @@ drop src=10.1.0.0/16
 log dport=1000-2000
 ";
 
-/// Headers for [`RULES`]; rule 0, rule 1, none, rule 2 win.
+/// Headers for [`RULES`]. The winners are rule 0, rule 1, none and rule 2.
 pub(crate) const TRACE: &str = "\
 167837697 1 5 80 6
 167837697 1 5 81 6

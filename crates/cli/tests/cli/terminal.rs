@@ -1,4 +1,4 @@
-//! What people see on a terminal of some width.
+//! Output on terminals of different widths.
 
 use crate::support::run_on_terminal;
 
@@ -19,7 +19,7 @@ fn a_terminal_that_does_not_know_its_width_has_80_columns() {
         assert_eq!(unknown, run_on_terminal(arguments, 80, 24), "{arguments}");
         assert!(unknown.lines().any(|line| line.chars().count() > 40));
     }
-    // Wider ones are used.
+    // Wider terminals are used fully.
     for arguments in ["--help", "bench --help"] {
         let wide = run_on_terminal(arguments, 200, 24);
         assert_ne!(run_on_terminal(arguments, 80, 24), wide, "{arguments}");
@@ -36,7 +36,7 @@ fn a_narrow_terminal_loses_the_bars_before_rules_are_broken() {
     let wide = rows(400);
     assert!(wide.iter().any(|line| line.contains('█')), "{wide:#?}");
     let widest = |rows: &[String]| rows.iter().map(|row| row.chars().count()).max().unwrap();
-    // Too narrow for the bars by a little.
+    // Slightly too narrow for the bars.
     let columns = u16::try_from(widest(&wide) - 4).unwrap();
     let narrow = rows(columns);
     assert!(widest(&narrow) <= usize::from(columns));

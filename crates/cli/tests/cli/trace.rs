@@ -1,10 +1,10 @@
-//! `trace`: one packet's way through a pipeline.
+//! `trace`: the path of one packet through a pipeline.
 
 use serde_json::Value;
 
 use crate::support::{Folder, run};
 
-/// The steps of a kind.
+/// Returns the steps of a kind.
 fn steps<'v>(report: &'v Value, kind: &str) -> Vec<&'v Value> {
     let steps = report["steps"].as_array().unwrap().iter();
     steps.filter(|step| step["step"] == kind).collect()
@@ -30,7 +30,7 @@ fn a_packet_is_told_table_by_table() {
         .map(|step| step["table"]["table"].as_u64().unwrap())
         .collect();
     assert_eq!(numbers, [0, 1, 2, 3]);
-    // Rewritten on the way, and one hop less.
+    // The packet is rewritten on the way, and its TTL is reduced by 1.
     let changes: Vec<String> = steps(&report, "action")
         .iter()
         .flat_map(|step| step["changes"].as_array())
@@ -38,7 +38,7 @@ fn a_packet_is_told_table_by_table() {
         .map(|change| format!("{} {} {}", change["field"], change["old"], change["new"]))
         .collect();
     assert_eq!(changes, ["\"ipv4_src\" \"10.20.1.11\" \"198.51.100.1\""]);
-    // To one bucket of the group, and out.
+    // The packet goes to one bucket of the group, and out.
     let buckets = steps(&report, "bucket");
     assert_eq!(buckets.len(), 1);
     let sent = steps(&report, "sent");
@@ -51,7 +51,7 @@ fn a_packet_is_told_table_by_table() {
             .contains("c6336401")
     );
     assert_eq!(report["dropped"], false);
-    // What nearly won, and why not.
+    // The flows that nearly won, and the reason why they did not.
     let near = &tables[1]["table"]["near"][0];
     assert_eq!(near["refused_by"].as_array().unwrap().len(), 1, "{near}");
     run(&format!("trace --frame {}", FRAME.replace(' ', "")))
@@ -100,6 +100,6 @@ fn bad_packets_are_refused() {
         .complains("two for each byte");
     run("trace --frame xyz").exits(2).complains("hexadecimal");
     run("trace --frame 00 --packet 3").exits(2);
-    // As short as a frame can be.
+    // The shortest possible frame.
     run("trace --frame 00").exits(0).prints("Malformed");
 }

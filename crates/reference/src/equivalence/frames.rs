@@ -1,16 +1,17 @@
-//! Random frames: whole ones with right checksums, and damaged, tiny and lying ones.
+//! Random frames: complete frames with right checksums, damaged and tiny frames, and
+//! wrong lengths.
 
 use classyard_workload::kit::random::Dice;
 
-/// A frame in the making.
+/// A frame under construction.
 struct Builder<'d> {
     dice: &'d mut dyn Dice,
     bytes: Vec<u8>,
-    /// Whether some lengths are wrong.
+    /// True if some lengths are wrong.
     lies: bool,
 }
 
-/// A random frame.
+/// Creates a random frame.
 pub(crate) fn frame(dice: &mut dyn Dice) -> Vec<u8> {
     let shape = dice.below(16);
     if shape == 0 {
@@ -31,14 +32,14 @@ pub(crate) fn frame(dice: &mut dyn Dice) -> Vec<u8> {
     bytes
 }
 
-/// Changes some bytes, or cuts a frame off, or both.
+/// Changes some bytes, or truncates a frame, or both.
 fn damage(bytes: &mut Vec<u8>, dice: &mut dyn Dice) {
     for _ in 0..dice.below(4) {
-        let at = dice.below(bytes.len());
-        bytes[at] = match dice.below(4) {
+        let index = dice.below(bytes.len());
+        bytes[index] = match dice.below(4) {
             0 => random(dice, 1)[0],
             1 => 0,
-            _ => bytes[at] ^ 1 << dice.below(8),
+            _ => bytes[index] ^ 1 << dice.below(8),
         };
     }
     if dice.one_in(2) {
@@ -47,7 +48,8 @@ fn damage(bytes: &mut Vec<u8>, dice: &mut dyn Dice) {
     }
 }
 
-/// Random bytes, from one choice (splitmix64): a fuzzer's bytes are for better things.
+/// Returns random bytes from one choice (splitmix64), to save a fuzzer's bytes for more
+/// useful choices.
 fn random(dice: &mut dyn Dice, count: usize) -> Vec<u8> {
     let mut state = dice.below(1 << 16) as u64;
     let mut bytes = Vec::new();
@@ -62,7 +64,7 @@ fn random(dice: &mut dyn Dice, count: usize) -> Vec<u8> {
     bytes
 }
 
-/// A length in two bytes.
+/// Returns a length in two bytes.
 fn short(length: usize) -> [u8; 2] {
     u16::try_from(length).expect("a short frame").to_be_bytes()
 }
@@ -81,9 +83,9 @@ impl Builder<'_> {
         *self.dice.pick(among)
     }
 
-    /// Writes a length, or something else.
+    /// Writes a length, or a wrong one.
     fn length(&mut self, at: usize, length: usize) {
-        let said = match self.lies && self.dice.one_in(2) {
+        let written = match self.lies && self.dice.one_in(2) {
             true => match self.dice.below(4) {
                 0 => 0,
                 1 => length + 1 + self.dice.below(9),
@@ -92,7 +94,7 @@ impl Builder<'_> {
             },
             false => length,
         };
-        self.bytes[at..at + 2].copy_from_slice(&short(said));
+        self.bytes[at..at + 2].copy_from_slice(&short(written));
     }
 
     fn ethernet(&mut self) {
@@ -159,7 +161,7 @@ impl Builder<'_> {
         }
     }
 
-    /// A session's data, whose content a switch does not look at.
+    /// A PPPoE session's data; a switch does not parse its content.
     fn pppoe(&mut self) {
         self.put(&[0x11, 0]);
         self.random(2);
@@ -174,10 +176,11 @@ impl Builder<'_> {
         let labels = 1 + self.dice.below(3);
         for label in 1..=labels {
             self.random(4);
-            let at = self.bytes.len();
-            self.bytes[at - 2] = self.bytes[at - 2] & 0xfe | u8::from(label == labels);
+            let label_end = self.bytes.len();
+            self.bytes[label_end - 2] =
+                self.bytes[label_end - 2] & 0xfe | u8::from(label == labels);
             if self.dice.one_in(6) {
-                self.bytes[at - 1] = 1;
+                self.bytes[label_end - 1] = 1;
             }
         }
         match self.dice.below(3) {
@@ -195,7 +198,7 @@ impl Builder<'_> {
         let start = self.bytes.len();
         let options = self.pick(&[0, 0, 0, 0, 1, 10]);
         self.put(&[0x45 + options]);
-        // Code points of assured forwarding among others.
+        // Includes code points of assured forwarding.
         let class = self.pick(&[0, 0x28, 0x48, 0x8c, 0xb8, 0x2b]);
         self.put(&[class, 0, 0]);
         self.random(2);
@@ -237,8 +240,8 @@ impl Builder<'_> {
         let mut next_at = start + 6;
         let (mut is_later, mut is_routed) = (false, false);
         if self.dice.one_in(3) {
-            let most = self.pick(&[10, 10, 10, 60]);
-            let count = self.dice.below(most);
+            let max_headers = self.pick(&[10, 10, 10, 60]);
+            let count = self.dice.below(max_headers);
             for _ in 0..count {
                 let kind = self.pick(&[0, 43, 44, 51, 60]);
                 self.bytes[next_at] = kind;
@@ -263,10 +266,10 @@ impl Builder<'_> {
                     }
                     _ => {
                         let units = self.pick(&[0, 0, 1, 2]);
-                        let left = self.pick(&[0, 1]);
-                        self.put(&[0, units, 0, left]);
+                        let segments_left = self.pick(&[0, 1]);
+                        self.put(&[0, units, 0, segments_left]);
                         self.random(4 + usize::from(units) * 8);
-                        is_routed |= kind == 43 && left > 0;
+                        is_routed |= kind == 43 && segments_left > 0;
                     }
                 }
                 if is_later {
@@ -288,7 +291,7 @@ impl Builder<'_> {
         self.length(start + 4, length);
     }
 
-    /// Two ports. 0 and 65,535 are the same number in checksums.
+    /// Writes two ports. 0 and 65,535 are equivalent in checksums.
     fn ports(&mut self) {
         for _ in 0..2 {
             match self.dice.below(5) {
@@ -299,7 +302,7 @@ impl Builder<'_> {
         }
     }
 
-    /// A transport header and what it carries, with 0 in place of the checksum.
+    /// Writes a transport header and its payload, with 0 in place of the checksum.
     fn transport(&mut self, protocol: u8, icmp: u8) {
         let start = self.bytes.len();
         match protocol {
@@ -341,12 +344,12 @@ impl Builder<'_> {
         }
     }
 
-    /// Sets a transport checksum; now and then a wrong one, or none in UDP.
+    /// Sets a transport checksum; sometimes a wrong one, or none in UDP.
     fn sum(&mut self, start: usize, protocol: u8, icmp: u8, addresses: &[u8]) {
         let payload = &self.bytes[start..];
         let length = short(payload.len());
         let pseudo = [addresses, &[0, 0], &length, &[0, 0, 0, protocol]].concat();
-        let (place, sum) = match protocol {
+        let (offset, sum) = match protocol {
             6 => (16, checksum(&[&pseudo, payload])),
             17 => (6, checksum(&[&pseudo, payload])),
             58 if icmp == 58 => (2, checksum(&[&pseudo, payload])),
@@ -363,11 +366,12 @@ impl Builder<'_> {
             1 => [0xff, 0xff],
             _ => sum,
         };
-        self.bytes[start + place..start + place + 2].copy_from_slice(&sum);
+        self.bytes[start + offset..start + offset + 2].copy_from_slice(&sum);
     }
 }
 
-/// The checksum of RFC 1071 over pieces, of which only the last has an odd length.
+/// Returns the checksum of RFC 1071 over pieces; only the last piece may have an odd
+/// length.
 fn checksum(pieces: &[&[u8]]) -> [u8; 2] {
     let mut sum = 0_u64;
     for pair in pieces.iter().flat_map(|piece| piece.chunks(2)) {

@@ -11,8 +11,8 @@ use classyard_workload::kit::random::Dice;
 
 use super::messages::Held;
 
-/// The numbers of groups of ladders; other messages have lower ones.
-const FIRST: u32 = 100;
+/// The first number of ladders' groups; other messages use lower numbers.
+const FIRST_GROUP: u32 = 100;
 
 fn output(port: PortNo) -> Action {
     Action::Output { port, max_len: 0 }
@@ -23,7 +23,7 @@ fn some_output(dice: &mut dyn Dice) -> Action {
     output(*dice.pick(&ports))
 }
 
-/// A message that adds a group, or modifies it if it is there.
+/// Returns a message that adds a group, or modifies it if it exists.
 fn group(held: &Held, id: u32, kind: GroupType, buckets: Vec<Bucket>) -> Message {
     let id = GroupId(id);
     let command = match held.groups.contains(&id) {
@@ -43,7 +43,7 @@ fn acting(actions: Vec<Action>) -> Bucket {
     }
 }
 
-/// An entry for all packets of the first table.
+/// Returns an entry for all packets of the first table.
 fn entry(apply: Vec<Action>, write: Vec<Action>, goto_table: Option<TableId>) -> Message {
     let mut message = FlowMod::new(Command::Add, FlowMatch::default());
     message.priority = 4;
@@ -56,13 +56,13 @@ fn entry(apply: Vec<Action>, write: Vec<Action>, goto_table: Option<TableId>) ->
     Message::Flow(message)
 }
 
-/// A chain of groups with one bucket each, about as long as chains may be.
+/// Returns a chain of groups with one bucket each, about as long as the limit of chains.
 fn chain(held: &Held, dice: &mut dyn Dice) -> Vec<Message> {
     let length = 29 + count(dice.below(6));
     let groups = (0..length).map(|step| {
         let mut actions = vec![output(PortNo(1 + step % 3))];
         if step > 0 {
-            actions.push(Action::Group(GroupId(FIRST + step - 1)));
+            actions.push(Action::Group(GroupId(FIRST_GROUP + step - 1)));
         }
         let mut bucket = acting(actions);
         let kind = *dice.pick(&[
@@ -76,29 +76,31 @@ fn chain(held: &Held, dice: &mut dyn Dice) -> Vec<Message> {
             GroupType::FastFailover => bucket.watch_port = Some(PortNo(1)),
             _ => {}
         }
-        group(held, FIRST + step, kind, vec![bucket])
+        group(held, FIRST_GROUP + step, kind, vec![bucket])
     });
     let mut messages: Vec<Message> = groups.collect();
-    let last = GroupId(FIRST + length - 1);
+    let last = GroupId(FIRST_GROUP + length - 1);
     messages.push(entry(vec![Action::Group(last)], Vec::new(), None));
     messages
 }
 
-/// Groups that double the packets of the one before: ten of them take 4,092 actions.
+/// Returns groups that double the packets of the previous group: ten of them need 4,092
+/// actions.
 fn fan_out(held: &Held, dice: &mut dyn Dice) -> Vec<Message> {
     let length = 8 + count(dice.below(4));
     let ends = [some_output(dice), some_output(dice)];
     let groups = (0..length).map(|step| {
         let bucket = |end| match step {
             0 => acting(vec![end]),
-            _ => acting(vec![Action::Group(GroupId(FIRST + step - 1))]),
+            _ => acting(vec![Action::Group(GroupId(FIRST_GROUP + step - 1))]),
         };
         let buckets = ends.map(bucket).to_vec();
-        group(held, FIRST + step, GroupType::All, buckets)
+        group(held, FIRST_GROUP + step, GroupType::All, buckets)
     });
     let mut messages: Vec<Message> = groups.collect();
-    let last = Action::Group(GroupId(FIRST + length - 1));
-    // One of 4,096 actions, and one more; or some more in the action set.
+    let last = Action::Group(GroupId(FIRST_GROUP + length - 1));
+    // With ten groups, these actions come near the limit of 4,096 from either side; the
+    // action set adds more.
     let mut apply = vec![some_output(dice); dice.below(6)];
     apply.push(last);
     let write = match dice.one_in(2) {
@@ -109,7 +111,8 @@ fn fan_out(held: &Held, dice: &mut dyn Dice) -> Vec<Message> {
     messages
 }
 
-/// Groups that watch the one before twice, and a port: each is as live as that.
+/// Returns groups that watch the previous group twice, and a port: each is live if the
+/// previous group is.
 fn watching(held: &Held, dice: &mut dyn Dice) -> Vec<Message> {
     let length = 10 + count(dice.below(30));
     let port = PortNo(1 + count(dice.below(4)));
@@ -117,22 +120,22 @@ fn watching(held: &Held, dice: &mut dyn Dice) -> Vec<Message> {
         let mut bucket = acting(vec![output(PortNo(1 + step % 3))]);
         match step {
             0 => bucket.watch_port = Some(port),
-            _ => bucket.watch_group = Some(GroupId(FIRST + step - 1)),
+            _ => bucket.watch_group = Some(GroupId(FIRST_GROUP + step - 1)),
         }
         let mut buckets = vec![bucket.clone(), bucket];
         if dice.one_in(12) {
             buckets[1].watch_port = Some(PortNo(2));
         }
-        group(held, FIRST + step, GroupType::FastFailover, buckets)
+        group(held, FIRST_GROUP + step, GroupType::FastFailover, buckets)
     });
     let mut messages: Vec<Message> = groups.collect();
-    let last = Action::Group(GroupId(FIRST + length - 1));
+    let last = Action::Group(GroupId(FIRST_GROUP + length - 1));
     messages.push(entry(vec![last], Vec::new(), None));
     messages
 }
 
-/// A list of actions about as long as lists may be, or one that floods more packets than
-/// may come out.
+/// Returns a list of actions about as long as the limit of lists, or a list that floods
+/// more packets than the limit of copies.
 fn list(later: Option<TableId>, dice: &mut dyn Dice) -> Vec<Message> {
     let apply = match dice.below(3) {
         0 => vec![some_output(dice); 4090 + dice.below(9)],
@@ -142,10 +145,10 @@ fn list(later: Option<TableId>, dice: &mut dyn Dice) -> Vec<Message> {
     vec![entry(apply, vec![some_output(dice)], later)]
 }
 
-/// Groups of ladders that go, from the last one to the first.
+/// Returns messages that delete the groups of ladders, from the last one to the first.
 fn removal(held: &Held) -> Vec<Message> {
     let groups = held.groups.iter().rev();
-    let ladder = groups.filter(|group| group.0 >= FIRST);
+    let ladder = groups.filter(|group| group.0 >= FIRST_GROUP);
     let delete = |group: &GroupId| Message::Group(GroupMod::delete(*group));
     ladder.map(delete).collect()
 }
@@ -154,7 +157,7 @@ fn count(small: usize) -> u32 {
     u32::try_from(small).expect("a small number")
 }
 
-/// Messages that build something near a limit, to be carried out one by one.
+/// Returns messages that build something near a limit, to be applied one by one.
 pub(crate) fn messages(held: &Held, later: Option<TableId>, dice: &mut dyn Dice) -> Vec<Message> {
     match dice.below(9) {
         0..2 => chain(held, dice),

@@ -1,5 +1,5 @@
-//! Random messages: matches from packets, so that they are met; actions that mostly fit;
-//! and now and then something that must be refused.
+//! Random messages: matches derived from packets, so that packets match them; actions
+//! that mostly fit; and sometimes a message that must be refused.
 
 use std::sync::Arc;
 
@@ -15,33 +15,35 @@ use classyard_datapath::{
 use classyard_workload::kit::random::Dice;
 
 use crate::actions;
-use crate::fields::{Needs, PRESENT, all_bits, facts};
+use crate::fields::{Needs, VLAN_PRESENT, all_bits, facts};
 use crate::matching;
 use crate::packet::Packet;
 
-/// The first register that neither matches nor actions have. All fields together must
-/// fit the longest key of an engine; and the last register is the comparison's.
-const REGISTERS: usize = 4;
+/// The number of registers that matches and actions use. All fields together must fit
+/// into the longest key of an engine, and the last register is reserved for the
+/// comparison.
+const USED_REGISTERS: usize = 4;
 
-/// What all messages of a world have in common.
+/// Parameters of all messages of a world.
 #[derive(Clone, Debug)]
 pub(crate) struct Shape {
-    /// Tables that entries are in.
+    /// Tables that have entries.
     pub(crate) tables: Vec<TableId>,
-    /// About so many entries at most.
+    /// The approximate maximum number of entries.
     pub(crate) most: usize,
-    /// Meters are used by entries of all tables. Packets of a vector come to later
-    /// tables in another order than one by one; to the first table they do not.
+    /// True if entries of all tables use meters. Packets of a vector reach later tables
+    /// in another order than single packets; the first table they reach in the same
+    /// order.
     pub(crate) meters_everywhere: bool,
-    /// One in so many messages, or parts of them, is meant to be refused.
+    /// One in `wrong` messages, or parts of messages, is meant to be refused.
     pub(crate) wrong: usize,
-    /// Entries have timeouts, one in so many.
+    /// One in `timed` entries has timeouts.
     pub(crate) timed: usize,
-    /// Tables are configured to hold few entries, one message in so many.
+    /// One in 20 × `tight` messages configures a table, mostly to hold few entries.
     pub(crate) tight: usize,
 }
 
-/// What a switch has when a message is made.
+/// The contents of a switch at the time when a message is made.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Held {
     pub(crate) entries: usize,
@@ -49,12 +51,12 @@ pub(crate) struct Held {
     pub(crate) meters: Vec<MeterId>,
 }
 
-/// The numbers of groups and meters that messages are about.
+/// The numbers of groups and meters in messages.
 const GROUPS: std::ops::RangeInclusive<u32> = 1..=6;
 const METERS: std::ops::RangeInclusive<u32> = 1..=4;
 
 impl Held {
-    /// A group that is there, mostly.
+    /// Picks a group, usually an existing one.
     fn group(&self, dice: &mut dyn Dice) -> GroupId {
         match self.groups.is_empty() || dice.one_in(30) {
             true => GroupId(*dice.pick(&GROUPS.collect::<Vec<u32>>())),
@@ -62,17 +64,17 @@ impl Held {
         }
     }
 
-    /// A group that is not there, mostly.
+    /// Picks a group, usually a missing one.
     fn new_group(&self, dice: &mut dyn Dice) -> GroupId {
-        let mut others = GROUPS.map(GroupId).collect::<Vec<_>>();
-        others.retain(|group| !self.groups.contains(group));
-        match others.is_empty() || dice.one_in(12) {
+        let mut unused = GROUPS.map(GroupId).collect::<Vec<_>>();
+        unused.retain(|group| !self.groups.contains(group));
+        match unused.is_empty() || dice.one_in(12) {
             true => GroupId(*dice.pick(&GROUPS.collect::<Vec<u32>>())),
-            false => *dice.pick(&others),
+            false => *dice.pick(&unused),
         }
     }
 
-    /// A meter that is there, mostly.
+    /// Picks a meter, usually an existing one.
     fn meter(&self, dice: &mut dyn Dice) -> Option<MeterId> {
         match self.meters.is_empty() {
             true => dice.one_in(30).then_some(MeterId(1)),
@@ -80,36 +82,36 @@ impl Held {
         }
     }
 
-    /// A meter that is not there, mostly.
+    /// Picks a meter, usually a missing one.
     fn new_meter(&self, dice: &mut dyn Dice) -> MeterId {
-        let mut others = METERS.map(MeterId).collect::<Vec<_>>();
-        others.retain(|meter| !self.meters.contains(meter));
-        match others.is_empty() || dice.one_in(12) {
+        let mut unused = METERS.map(MeterId).collect::<Vec<_>>();
+        unused.retain(|meter| !self.meters.contains(meter));
+        match unused.is_empty() || dice.one_in(12) {
             true => MeterId(*dice.pick(&METERS.collect::<Vec<u32>>())),
-            false => *dice.pick(&others),
+            false => *dice.pick(&unused),
         }
     }
 }
 
-/// Fields that matches of worlds have.
+/// Returns the fields that matches of worlds use.
 fn matched() -> impl Iterator<Item = Field> {
-    let last = Field::Reg0.index() + REGISTERS;
+    let last = Field::Reg0.index() + USED_REGISTERS;
     Field::all().filter(move |field| field.index() < last)
 }
 
-/// A random value of a field.
+/// Returns a random value of a field.
 fn value(field: Field, dice: &mut dyn Dice) -> u128 {
-    let all = all_bits(field);
+    let full_mask = all_bits(field);
     match dice.below(4) {
         0 => 0,
-        1 => all,
+        1 => full_mask,
         2 => dice.below(4) as u128,
         _ => dice.bits(facts(field).bits),
     }
-    .min(all)
+    .min(full_mask)
 }
 
-/// Adds a field and what it needs, with the values that a packet has, or could have.
+/// Adds a field and its prerequisites, with values that the packet has or could have.
 fn add(field: Field, packet: &Packet, values: &mut Vec<FieldValue>, dice: &mut dyn Dice) {
     if values.iter().any(|value| value.field == field) {
         return;
@@ -119,11 +121,11 @@ fn add(field: Field, packet: &Packet, values: &mut Vec<FieldValue>, dice: &mut d
         value,
         mask: all_bits(field),
     };
-    let own = match packet.get(field) {
-        Some(own) => own,
+    let packet_value = match packet.get(field) {
+        Some(packet_value) => packet_value,
         None => value(field, dice),
     };
-    let said = match facts(field).maskable && dice.one_in(3) {
+    let entry = match facts(field).maskable && dice.one_in(3) {
         true => {
             let mask = match dice.below(3) {
                 0 => 0xff << dice.below(8) & all_bits(field),
@@ -133,17 +135,17 @@ fn add(field: Field, packet: &Packet, values: &mut Vec<FieldValue>, dice: &mut d
             };
             FieldValue {
                 field,
-                value: own & mask,
+                value: packet_value & mask,
                 mask,
             }
         }
         false if dice.one_in(10) => exact(value(field, dice)),
-        false => exact(own),
+        false => exact(packet_value),
     };
-    values.push(said);
+    values.push(entry);
     let needs = |field, value, values: &mut Vec<FieldValue>| {
         let mask = all_bits(field);
-        if values.iter().all(|said: &FieldValue| said.field != field) {
+        if values.iter().all(|entry: &FieldValue| entry.field != field) {
             values.push(FieldValue { field, value, mask });
         }
     };
@@ -151,18 +153,20 @@ fn add(field: Field, packet: &Packet, values: &mut Vec<FieldValue>, dice: &mut d
         Needs::Nothing => {}
         Needs::InPort => add(Field::InPort, packet, values, dice),
         Needs::Tag => match dice.one_in(2) {
-            true if values.iter().all(|said| said.field != Field::VlanVid) => {
+            true if values.iter().all(|entry| entry.field != Field::VlanVid) => {
                 values.push(FieldValue {
                     field: Field::VlanVid,
-                    value: PRESENT,
-                    mask: PRESENT,
+                    value: VLAN_PRESENT,
+                    mask: VLAN_PRESENT,
                 });
             }
             _ => add(Field::VlanVid, packet, values, dice),
         },
         Needs::OneOf(other, wanted) => {
-            let own = packet.get(other).filter(|own| wanted.contains(own));
-            let kind = own.unwrap_or_else(|| *dice.pick(wanted));
+            let packet_kind = packet
+                .get(other)
+                .filter(|packet_kind| wanted.contains(packet_kind));
+            let kind = packet_kind.unwrap_or_else(|| *dice.pick(wanted));
             needs(other, kind, values);
             if other == Field::Icmpv6Type {
                 needs(Field::EthType, 0x86dd, values);
@@ -170,40 +174,41 @@ fn add(field: Field, packet: &Packet, values: &mut Vec<FieldValue>, dice: &mut d
             }
         }
         Needs::Protocol(types, protocol) => {
-            let own = packet.get(Field::EthType);
-            let own = own.filter(|own| types.contains(own));
-            needs(Field::EthType, own.unwrap_or(types[0]), values);
+            let packet_type = packet.get(Field::EthType);
+            let packet_type = packet_type.filter(|packet_type| types.contains(packet_type));
+            needs(Field::EthType, packet_type.unwrap_or(types[0]), values);
             needs(Field::IpProto, protocol, values);
         }
     }
 }
 
-/// Values for a match that a packet may meet, in any order; perhaps not allowed.
+/// Returns values of a match that the packet may match, in any order; they may be
+/// invalid.
 pub(crate) fn values(shape: &Shape, packet: &Packet, dice: &mut dyn Dice) -> Vec<FieldValue> {
     let mut values = Vec::new();
     let present: Vec<Field> = matched()
         .filter(|&field| packet.get(field).is_some())
         .collect();
-    let all: Vec<Field> = matched().collect();
+    let fields: Vec<Field> = matched().collect();
     for _ in 0..dice.below(4) {
         let field = match dice.one_in(6) {
-            true => *dice.pick(&all),
+            true => *dice.pick(&fields),
             false => *dice.pick(&present),
         };
         add(field, packet, &mut values, dice);
     }
     if dice.one_in(shape.wrong) {
-        let field = *dice.pick(&all);
+        let field = *dice.pick(&fields);
         match dice.below(5) {
             0 => drop(values.pop()),
             1 if !values.is_empty() => values.push(values[0]),
             2 if !values.is_empty() => {
-                let at = dice.below(values.len());
-                values[at].mask ^= 1 << dice.below(20);
+                let index = dice.below(values.len());
+                values[index].mask ^= 1 << dice.below(20);
             }
             3 if !values.is_empty() => {
-                let at = dice.below(values.len());
-                values[at].value ^= 1 << dice.below(20);
+                let index = dice.below(values.len());
+                values[index].value ^= 1 << dice.below(20);
             }
             _ => values.push(FieldValue {
                 field,
@@ -216,17 +221,18 @@ pub(crate) fn values(shape: &Shape, packet: &Packet, dice: &mut dyn Dice) -> Vec
     values
 }
 
-/// A match of these values, and whether the reference takes them as the datapath does.
+/// Returns a match with these values, after checking that the reference and the datapath
+/// agree on its validity.
 pub(crate) fn flow_match(values: &[FieldValue]) -> Result<Option<FlowMatch>, String> {
-    let found = FlowMatch::new(values.iter().copied());
-    let code = found.as_ref().map(drop).map_err(OpenFlowError::code);
+    let result = FlowMatch::new(values.iter().copied());
+    let code = result.as_ref().map(drop).map_err(OpenFlowError::code);
     let expected = matching::check(values);
     if code != expected {
         return Err(format!(
             "the match {values:x?}: the datapath says {code:?}, the reference {expected:?}"
         ));
     }
-    Ok(found.ok())
+    Ok(result.ok())
 }
 
 fn port(shape: &Shape, dice: &mut dyn Dice) -> PortNo {
@@ -256,7 +262,7 @@ fn half(small: usize) -> u16 {
 }
 
 fn action(shape: &Shape, held: &Held, packet: &Packet, dice: &mut dyn Dice) -> Action {
-    let last = Field::Reg0.index() + REGISTERS;
+    let last = Field::Reg0.index() + USED_REGISTERS;
     match dice.below(24) {
         0..5 => Action::Output {
             port: port(shape, dice),
@@ -280,13 +286,13 @@ fn action(shape: &Shape, held: &Held, packet: &Packet, dice: &mut dyn Dice) -> A
             let fields: Vec<Field> = matched().filter(settable).collect();
             let field = *dice.pick(&fields);
             let mut value = match packet.get(field) {
-                // A checksum may change where its field does not.
+                // Setting the same value may still change a checksum.
                 Some(own) if dice.one_in(4) => own,
                 _ => value(field, dice),
             };
             let mut mask = all_bits(field);
             if field == Field::VlanVid && !dice.one_in(shape.wrong) {
-                value |= PRESENT;
+                value |= VLAN_PRESENT;
             }
             if dice.one_in(shape.wrong * 4) {
                 mask >>= 1;
@@ -296,7 +302,7 @@ fn action(shape: &Shape, held: &Held, packet: &Packet, dice: &mut dyn Dice) -> A
     }
 }
 
-/// Actions of which most fit the packets of a match.
+/// Returns actions that mostly fit the packets of a match.
 fn fitting(
     shape: &Shape,
     held: &Held,
@@ -329,7 +335,7 @@ fn instructions(
     let mut write = Vec::new();
     if dice.one_in(2) {
         write = fitting(shape, held, packet, values, dice);
-        // An action set is checked in the order in which it is carried out.
+        // An action set is checked in its order of execution.
         let mut set = Vec::new();
         actions::write(&mut set, &write);
         if actions::check(&set, values).is_err() && !dice.one_in(shape.wrong) {
@@ -418,7 +424,7 @@ fn flow_message(
     if dice.one_in(6) {
         message.out_group = Some(held.group(dice));
     }
-    // A deletion that leaves nothing is for now and then.
+    // A deletion of all entries is rare.
     if is_delete && !strict && message.flow.values().is_empty() && !dice.one_in(8) {
         message.cookie_mask = u64::MAX;
         message.table = table;
@@ -530,7 +536,7 @@ fn table_message(shape: &Shape, dice: &mut dyn Dice) -> TableMod {
     }
 }
 
-/// A port comes, changes or goes.
+/// Returns a message that adds, changes or removes a port.
 pub(crate) fn port_message(shape: &Shape, dice: &mut dyn Dice) -> Message {
     let mut port = match dice.below(7) {
         0 => PortNo::LOCAL,
@@ -548,7 +554,7 @@ pub(crate) fn port_message(shape: &Shape, dice: &mut dyn Dice) -> Message {
     Message::Port(port, (!dice.one_in(10)).then_some(state))
 }
 
-/// Actions of a packet from the controller.
+/// Returns actions of a packet from the controller.
 pub(crate) fn controller_actions(
     shape: &Shape,
     held: &Held,
@@ -567,7 +573,7 @@ pub(crate) fn controller_actions(
         .collect()
 }
 
-/// A random message, in a switch that has a number of entries.
+/// Returns a random message for a switch with the contents `held`.
 pub(crate) fn message(
     shape: &Shape,
     packet: &Packet,

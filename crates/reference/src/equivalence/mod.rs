@@ -1,11 +1,11 @@
-//! The datapath and the reference side by side, in random worlds: the same bundles, the
-//! same packets, the same clock. Everything that can be asked of both is compared.
+//! The datapath and the reference in the same random worlds: the same bundles, packets
+//! and clock. Everything that can be queried from both is compared.
 //!
 //! All choices of a world come from [`Dice`]: from a seed, or from a fuzzer's bytes.
 //!
-//! One thing is left to the datapath: it takes the packets of a vector table by table,
-//! so meters meet them in another order than one packet at a time would. In worlds whose
-//! vectors have several packets only the first table uses meters.
+//! One difference is allowed: the datapath processes the packets of a vector table by
+//! table, so they reach meters in another order than single packets. In worlds whose
+//! vectors have several packets, only the first table uses meters.
 
 mod frames;
 mod ladders;
@@ -18,16 +18,16 @@ use classyard_workload::kit::random::{Dice, SeededDice};
 
 use world::World;
 
-/// How much happens in a world.
+/// The size of a world.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Steps: each a bundle or two, the clock, packets.
+    /// Steps: each has a bundle or two, a change of the clock, and packets.
     pub steps: usize,
     /// Frames to choose packets from.
     pub frames: usize,
-    /// The most vectors of packets after each bundle.
+    /// The maximum number of vectors of packets after each bundle.
     pub vectors: usize,
-    /// The most entries.
+    /// The maximum number of entries.
     pub entries: usize,
 }
 
@@ -43,8 +43,8 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Little, for worlds of a fuzzer's bytes: frames are drawn first, and bytes must be
-    /// left for what happens to them.
+    /// Small sizes, for worlds from a fuzzer's bytes: frames are drawn first, and enough
+    /// bytes must remain for messages and packets.
     #[must_use]
     pub fn small() -> Options {
         Options {
@@ -56,31 +56,31 @@ impl Options {
     }
 }
 
-/// What was compared.
+/// Counts of the compared messages, packets and events.
 #[derive(Clone, Debug, Default)]
 pub struct Summary {
     /// Packets.
     pub packets: u64,
-    /// Packets that went out, or to the controller.
+    /// Packets sent out or to the controller.
     pub events: u64,
     /// Messages.
     pub messages: u64,
-    /// Bundles that were refused, by the code.
+    /// Refused bundles, by error code.
     pub refused: BTreeMap<&'static str, u64>,
-    /// Entries that went, by the reason.
+    /// Removed entries, by reason.
     pub removed: BTreeMap<String, u64>,
-    /// Packets that a band of a meter was applied to.
+    /// Packets to which a meter band was applied.
     pub banded: u64,
-    /// The most entries at once.
+    /// The greatest number of entries at one time.
     pub entries: usize,
-    /// Packets that were dropped at the limit of actions.
+    /// Packets dropped at the limit of actions.
     pub limited_actions: u64,
-    /// Packets that were dropped at the limit of copies.
+    /// Packets dropped at the limit of copies.
     pub limited_copies: u64,
 }
 
 impl Summary {
-    /// Adds what was compared elsewhere.
+    /// Adds the counts of another summary.
     pub fn add(&mut self, other: &Summary) {
         self.packets += other.packets;
         self.events += other.events;
@@ -108,7 +108,7 @@ pub fn run(dice: &mut dyn Dice, options: &Options) -> Result<Summary, String> {
     while step < options.steps && !dice.spent() {
         world
             .step(dice)
-            .map_err(|found| format!("step {step}, {world}: {found}"))?;
+            .map_err(|difference| format!("step {step}, {world}: {difference}"))?;
         step += 1;
     }
     Ok(world.summary())
@@ -120,5 +120,5 @@ pub fn run(dice: &mut dyn Dice, options: &Options) -> Result<Summary, String> {
 /// The first difference, with the seed.
 pub fn run_seed(seed: u64, options: &Options) -> Result<Summary, String> {
     let mut dice = SeededDice::new(seed);
-    run(&mut dice, options).map_err(|found| format!("seed {seed}, {found}"))
+    run(&mut dice, options).map_err(|difference| format!("seed {seed}, {difference}"))
 }

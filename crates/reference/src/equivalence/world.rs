@@ -1,4 +1,4 @@
-//! A world: both switches, and comparisons of all that they say.
+//! A world: both switches, and comparisons of all their observable state.
 
 use std::cell::Cell;
 use std::fmt;
@@ -20,21 +20,21 @@ use super::{Options, Summary, frames, ladders};
 use crate::switch::{Event, Reference};
 use crate::{Packet as ReferencePacket, state};
 
-/// The register that has a packet's place in its vector.
+/// The register with a packet's place in its vector.
 const TAG: Field = Field::Reg15;
 
-/// One in this many worlds has groups and lists near the limits of one packet's work.
-const STEEP: usize = 40;
+/// One in `STEEP_WORLD_ODDS` worlds has groups and lists near the limits of one packet's work.
+const STEEP_WORLD_ODDS: usize = 40;
 
 /// Both switches.
 pub(crate) struct World {
     shape: Shape,
     options: Options,
     engine: String,
-    /// The most packets in a vector.
+    /// The maximum number of packets in a vector.
     vector: usize,
-    /// Groups and lists come near the limits of one packet's work. Thousands of packets
-    /// come out of one, so there are few packets.
+    /// True if groups and lists come near the limits of one packet's work. Then one
+    /// packet produces thousands of packets, so there are few packets.
     is_steep: bool,
     frames: Vec<Vec<u8>>,
     pipeline: Pipeline,
@@ -42,11 +42,11 @@ pub(crate) struct World {
     reference: Reference,
     now: Duration,
     summary: Summary,
-    /// Packets of a vector, filled again and again.
+    /// Packets of a vector, reused.
     buffer: Vec<Packet>,
 }
 
-/// A clock by which everything takes the same time.
+/// A clock on which every measured interval has the same length.
 fn clock() -> Duration {
     thread_local! {
         static NOW: Cell<Duration> = const { Cell::new(Duration::ZERO) };
@@ -55,7 +55,8 @@ fn clock() -> Duration {
     NOW.get()
 }
 
-/// A worker, with caches of any kind or without. They are small, so that they run full.
+/// Creates a worker, with caches of any kind or without. The caches are small, so that
+/// they become full.
 fn worker(pipeline: &mut Pipeline, dice: &mut dyn Dice) -> Worker {
     if dice.one_in(4) {
         return pipeline.worker();
@@ -73,13 +74,13 @@ fn worker(pipeline: &mut Pipeline, dice: &mut dyn Dice) -> Worker {
         .expect("counts in their ranges");
     let settings = settings
         .finder(finder(dice))
-        // Caches that are judged are not asked now and then.
+        // Caches that are measured by the clock are sometimes bypassed.
         .clock(dice.one_in(8).then_some(clock as Clock))
         .seed(dice.below(1000) as u64);
     pipeline.cached_worker(settings)
 }
 
-/// What finds megaflows: the tables of their masks, or an engine.
+/// Returns the finder of megaflows: the tables of their masks, or an engine.
 fn finder(dice: &mut dyn Dice) -> Finder {
     let engine = *dice.pick(&[
         None,
@@ -94,7 +95,7 @@ fn finder(dice: &mut dyn Dice) -> Finder {
     })
 }
 
-/// What came out of the datapath, by the packets' places.
+/// Outputs of the datapath, by the packets' places.
 struct Recorder(Vec<Vec<Event>>);
 
 impl Recorder {
@@ -128,7 +129,7 @@ impl Sink for Recorder {
     }
 }
 
-/// Says what differs, if it does.
+/// Returns an error with both values if they differ.
 fn same<T: PartialEq + fmt::Debug>(
     datapath: &T,
     reference: &T,
@@ -159,13 +160,13 @@ impl World {
     pub(crate) fn new(dice: &mut dyn Dice, options: &Options) -> Result<World, String> {
         let engine = *dice.pick(&["forest", "forest", "tuplemerge", "tss", "linear"]);
         let spec = EngineSpec::parse(engine).map_err(|error| error.to_string())?;
-        // What is found must be found again in another process.
+        // A fixed seed makes differences reproducible in another process.
         let tables = TableSettings::new(spec.seeded(0)).map_err(|error| error.to_string())?;
         let tables = tables.rebuild_below(*dice.pick(&[0, 1, 4, 15, 100]));
         let select_seed = dice.below(1000) as u64;
         let settings = PipelineSettings::new(tables).select_seed(select_seed);
         let mut pipeline = Pipeline::new(settings);
-        let is_steep = dice.one_in(STEEP);
+        let is_steep = dice.one_in(STEEP_WORLD_ODDS);
         let vector = match is_steep {
             true => *dice.pick(&[1, 2]),
             false => *dice.pick(&[1, 1, 3, 8, 20]),
@@ -209,7 +210,7 @@ impl World {
         self.summary
     }
 
-    /// The clock, bundles, and packets.
+    /// Advances the clock and sends bundles and packets.
     pub(crate) fn step(&mut self, dice: &mut dyn Dice) -> Result<(), String> {
         self.now += match dice.below(7) {
             0 => Duration::from_secs(dice.below(4) as u64),
@@ -222,8 +223,8 @@ impl World {
             self.expire()?;
         }
         if dice.one_in(8) {
-            let at = dice.below(self.frames.len());
-            self.frames[at] = frames::frame(dice);
+            let index = dice.below(self.frames.len());
+            self.frames[index] = frames::frame(dice);
         }
         for _ in 0..1 + dice.below(3) {
             let bundle = self.draw_bundle(dice)?;
@@ -258,7 +259,7 @@ impl World {
         Ok(())
     }
 
-    /// Work that changes no answer, and workers that come and go.
+    /// Does maintenance, which must not change results, and adds or removes workers.
     fn maintain(&mut self, dice: &mut dyn Dice) {
         match dice.below(12) {
             0 => drop(self.pipeline.rebuild()),
@@ -270,8 +271,8 @@ impl World {
             }
             5 if self.workers.len() < 3 => self.workers.push(worker(&mut self.pipeline, dice)),
             6 if self.workers.len() > 1 => {
-                let at = dice.below(self.workers.len());
-                self.workers.remove(at);
+                let index = dice.below(self.workers.len());
+                self.workers.remove(index);
             }
             7 => {
                 self.workers.clear();
@@ -295,12 +296,16 @@ impl World {
     fn held(&self) -> Held {
         Held {
             entries: self.reference.entries().len(),
-            groups: self.reference.groups().map(|it| it.group.id).collect(),
+            groups: self
+                .reference
+                .groups()
+                .map(|counted| counted.group.id)
+                .collect(),
             meters: self.reference.meters().map(|(id, _)| id).collect(),
         }
     }
 
-    /// Has both carry out the actions of a packet from the controller.
+    /// Executes the actions of a packet from the controller in both switches.
     fn execute(&mut self, dice: &mut dyn Dice) -> Result<(), String> {
         let packet = self.packet(dice);
         let actions = messages::controller_actions(&self.shape, &self.held(), &packet, dice);
@@ -310,12 +315,12 @@ impl World {
         let packet = ReferencePacket::new(packet.bytes(), in_port, 0);
         let mut recorder = Recorder(vec![Vec::new()]);
         let worker = &mut self.workers[0];
-        let made = worker.execute(&actions, &given, self.now, &mut recorder);
-        let found = made
+        let executed = worker.execute(&actions, &given, self.now, &mut recorder);
+        let result = executed
             .map(|()| recorder.0.remove(0))
             .map_err(|error| error.code());
         let expected = self.reference.execute(&actions, &packet, self.now);
-        same(&found, &expected, || {
+        same(&result, &expected, || {
             format!(
                 "what {actions:?} of the controller make of {:02x?} by port {in_port}",
                 packet.bytes()
@@ -336,43 +341,43 @@ impl World {
         Ok(bundle)
     }
 
-    /// Carries a bundle out, and compares all that the switches are told by it.
+    /// Applies a bundle to both switches, and compares the results and contents.
     fn bundle(&mut self, bundle: &[Message], submit: bool) -> Result<(), String> {
-        let made = match submit {
+        let outcome = match submit {
             true => self.pipeline.submit(bundle, self.now),
             false => self.pipeline.apply(bundle, self.now),
         };
-        let made = made.map(drop);
-        let made = made.map_err(|refused| (refused.index(), refused.error().code()));
+        let outcome = outcome.map(drop);
+        let outcome = outcome.map_err(|refused| (refused.index(), refused.error().code()));
         let expected = self.reference.apply(bundle, self.now);
-        same(&made, &expected, || listed(bundle))?;
+        same(&outcome, &expected, || listed(bundle))?;
         self.summary.messages += bundle.len() as u64;
-        if let Err((_, code)) = made {
+        if let Err((_, code)) = outcome {
             *self.summary.refused.entry(code.name()).or_default() += 1;
         }
         let entries = self.reference.entries().len();
         self.summary.entries = self.summary.entries.max(entries);
         self.stores()
-            .map_err(|found| format!("{found}\nafter {}", listed(bundle)))
+            .map_err(|difference| format!("{difference}\nafter {}", listed(bundle)))
     }
 
-    /// What the switches have been told.
+    /// Compares the contents that messages have created.
     fn stores(&self) -> Result<(), String> {
         let (pipeline, reference) = (&self.pipeline, &self.reference);
-        let found: Vec<&FlowEntry> = pipeline.flows().iter().collect();
+        let actual: Vec<&FlowEntry> = pipeline.flows().iter().collect();
         let entries = reference.entries().iter();
         let expected = entries.map(|counted| &counted.entry).collect();
-        same(&found, &expected, || "the entries".to_owned())?;
-        let found: Vec<_> = pipeline.groups().iter().collect();
+        same(&actual, &expected, || "the entries".to_owned())?;
+        let actual: Vec<_> = pipeline.groups().iter().collect();
         let expected = reference.groups().map(|counted| &*counted.group).collect();
-        same(&found, &expected, || "the groups".to_owned())?;
-        let found: Vec<_> = pipeline.meters().iter().collect();
+        same(&actual, &expected, || "the groups".to_owned())?;
+        let actual: Vec<_> = pipeline.meters().iter().collect();
         let meters = reference.meters();
         let expected = meters.map(|(_, meter)| &meter.running.meter).collect();
-        same(&found, &expected, || "the meters".to_owned())?;
-        let found: Vec<_> = pipeline.ports().iter().collect();
+        same(&actual, &expected, || "the meters".to_owned())?;
+        let actual: Vec<_> = pipeline.ports().iter().collect();
         let expected = reference.ports().collect();
-        same(&found, &expected, || "the ports".to_owned())?;
+        same(&actual, &expected, || "the ports".to_owned())?;
         for &table in &self.shape.tables {
             let expected = reference.config(table).unwrap_or(TableConfig {
                 max_entries: 1_000_000,
@@ -391,12 +396,12 @@ impl World {
             _ => None,
         };
         let changes = self.pipeline.expire(self.now).into_iter();
-        let mut found: Vec<(FlowEntry, RemovalReason)> = changes.filter_map(removed).collect();
+        let mut actual: Vec<(FlowEntry, RemovalReason)> = changes.filter_map(removed).collect();
         let mut expected = self.reference.expire(self.now);
-        // Which of them goes first is not said.
-        found.sort_by_key(|(entry, _)| entry.id);
+        // The order of expired entries is not defined.
+        actual.sort_by_key(|(entry, _)| entry.id);
         expected.sort_by_key(|(entry, _)| entry.id);
-        same(&found, &expected, || {
+        same(&actual, &expected, || {
             format!("the entries whose time is over at {:?}", self.now)
         })
     }
@@ -407,20 +412,22 @@ impl World {
             removed.sort_by_key(|removed| removed.entry.id);
             removed
         };
-        let found = sorted(self.pipeline.collect_removed());
+        let actual = sorted(self.pipeline.collect_removed());
         let expected = sorted(self.reference.collect_removed());
-        same(&found, &expected, || "the entries that are gone".to_owned())?;
-        for removed in found {
+        same(&actual, &expected, || {
+            "the entries that are gone".to_owned()
+        })?;
+        for removed in actual {
             let reason = format!("{:?}", removed.reason);
             *self.summary.removed.entry(reason).or_default() += 1;
         }
         Ok(())
     }
 
-    /// Has both process some packets, and compares what comes out.
+    /// Processes some packets in both switches, and compares the outputs.
     fn vector(&mut self, dice: &mut dyn Dice) -> Result<(), String> {
         if dice.one_in(4) {
-            // Time passes between vectors as well.
+            // Time also passes between vectors.
             self.now += Duration::from_millis(dice.below(400) as u64);
         }
         let count = 1 + dice.below(self.vector);
@@ -441,7 +448,7 @@ impl World {
             expected.push((events, packet));
         }
         let mut recorder = Recorder(vec![Vec::new(); count]);
-        // Workers share a vector, one after the other.
+        // The workers process parts of the vector, one after the other.
         let piece = count.div_ceil(self.workers.len());
         for (worker, packets) in self.workers.iter_mut().zip(self.buffer.chunks_mut(piece)) {
             worker.process(packets, self.now, &mut recorder);
@@ -452,12 +459,12 @@ impl World {
                 let groups: Vec<_> = self
                     .reference
                     .groups()
-                    .map(|it| it.group.to_string())
+                    .map(|counted| counted.group.to_string())
                     .collect();
                 let meters: Vec<_> = self
                     .reference
                     .meters()
-                    .map(|(_, it)| it.running.meter.to_string())
+                    .map(|(_, meter)| meter.running.meter.to_string())
                     .collect();
                 format!(
                     "{what} packet {tag} of a vector at {:?}: {:02x?} by port {:?} and tunnel {:?}, with\n{}\n{}\n{}\n",
@@ -473,21 +480,22 @@ impl World {
             same(&recorder.0[tag], events, || about("what comes out for"))?;
             let given = &self.buffer[tag];
             same(&given.bytes(), &packet.bytes(), || about("what is left of"))?;
-            compare_fields(given, packet).map_err(|found| format!("{}: {found}", about("")))?;
+            compare_fields(given, packet)
+                .map_err(|difference| format!("{}: {difference}", about("")))?;
             self.summary.events += events.len() as u64;
         }
         self.summary.packets += count as u64;
         Ok(())
     }
 
-    /// All that is counted.
+    /// Compares all counters.
     fn counters(&mut self) -> Result<(), String> {
         let (pipeline, reference) = (&self.pipeline, &self.reference);
         for counted in reference.entries() {
             let id = counted.entry.id;
-            let found = (pipeline.flow_count(id), pipeline.last_match(id));
+            let actual = (pipeline.flow_count(id), pipeline.last_match(id));
             let expected = (counted.count, counted.last_match);
-            same(&found, &expected, || {
+            same(&actual, &expected, || {
                 format!("the counters of {}", told(counted))
             })?;
         }
@@ -498,18 +506,18 @@ impl World {
             })?;
         }
         for counted in reference.groups() {
-            let found = pipeline.group_count(counted.group.id);
-            same(&found, &counted.count, || {
+            let actual = pipeline.group_count(counted.group.id);
+            same(&actual, &counted.count, || {
                 format!("the counters of {}", counted.group)
             })?;
         }
         let mut banded = 0;
         for (id, meter) in reference.meters() {
-            let found = pipeline.meter_count(id);
-            same(&found, &meter.count, || {
+            let actual = pipeline.meter_count(id);
+            same(&actual, &meter.count, || {
                 format!("the counters of {}", meter.running.meter)
             })?;
-            banded += found.bands.iter().map(|band| band.packets).sum::<u64>();
+            banded += actual.bands.iter().map(|band| band.packets).sum::<u64>();
         }
         self.summary.banded = self.summary.banded.max(banded);
         let limits = pipeline.limit_counts();
@@ -522,7 +530,7 @@ impl World {
     }
 }
 
-/// The messages of a bundle, a line each.
+/// Returns the messages of a bundle, one per line.
 fn listed(bundle: &[Message]) -> String {
     let lines = bundle.iter().map(|message| match message {
         Message::Flow(flow) => format!("{:?} {flow}", flow.command),
@@ -542,10 +550,10 @@ fn told(counted: &state::Counted) -> String {
     )
 }
 
-/// Both know the same of a packet.
-fn compare_fields(found: &Packet, expected: &ReferencePacket) -> Result<(), String> {
+/// Compares all fields of a packet.
+fn compare_fields(packet: &Packet, expected: &ReferencePacket) -> Result<(), String> {
     for field in Field::all().filter(|&field| field != TAG) {
-        let key = found.key();
+        let key = packet.key();
         let has = key.has(field).then(|| key.get(field));
         let expected_value = expected.get(field);
         if has != expected_value {

@@ -1,10 +1,10 @@
-//! The datapath against the reference interpreter, in random worlds.
+//! The datapath compared with the reference interpreter, in random worlds.
 //!
-//! `CLASSYARD_SEEDS=n` runs n times as many worlds, with other seeds, and
-//! `CLASSYARD_SEEDS=1..n` those that do not run by default. For as many packets as one
-//! has time for: `cargo run --release -p classyard-reference --example equivalence`.
+//! `CLASSYARD_SEEDS=n` runs n times as many worlds, with further seeds, and
+//! `CLASSYARD_SEEDS=1..n` only the further ones. To compare more packets: `cargo run
+//! --release -p classyard-reference --example equivalence`.
 
-// What was compared is printed.
+// The summary is printed.
 #![allow(clippy::print_stdout)]
 
 use std::ops::Range;
@@ -12,7 +12,7 @@ use std::ops::Range;
 use classyard_reference::equivalence::{Options, Summary, run, run_seed};
 use classyard_workload::kit::random::{ByteDice, Dice, SeededDice};
 
-/// Worlds of each run of these tests.
+/// The number of worlds in each run of these tests.
 const WORLDS: u64 = 1500;
 
 fn seeds() -> Range<u64> {
@@ -31,47 +31,47 @@ fn seeds() -> Range<u64> {
 
 #[test]
 fn the_datapath_does_what_the_reference_does() {
-    let mut all = Summary::default();
+    let mut total = Summary::default();
     for number in seeds() {
         for world in 0..WORLDS {
             match run_seed(number * WORLDS + world, &Options::default()) {
-                Ok(summary) => all.add(&summary),
-                Err(found) => panic!("{found}"),
+                Ok(summary) => total.add(&summary),
+                Err(difference) => panic!("{difference}"),
             }
         }
     }
-    println!("{all:#?}");
-    // Worlds in which little happens would agree as well.
-    assert!(all.events > all.packets / 3, "packets come out");
-    assert!(all.refused.len() >= 20, "messages are refused");
-    assert_eq!(all.removed.len(), 6, "entries go for every reason");
-    assert!(all.entries > 50 && all.banded > 5);
+    println!("{total:#?}");
+    // Worlds with little activity would agree, too.
+    assert!(total.events > total.packets / 3, "packets come out");
+    assert!(total.refused.len() >= 20, "messages are refused");
+    assert_eq!(total.removed.len(), 6, "entries go for every reason");
+    assert!(total.entries > 50 && total.banded > 5);
     // Groups and lists reach the limits of one packet's work.
     for code in [
         "GMFC_CHAINING_UNSUPPORTED",
         "GMFC_OUT_OF_BUCKETS",
         "BAC_TOO_MANY",
     ] {
-        assert!(all.refused.contains_key(code), "{code}");
+        assert!(total.refused.contains_key(code), "{code}");
     }
-    assert!(all.limited_actions > 50 && all.limited_copies > 50);
+    assert!(total.limited_actions > 50 && total.limited_copies > 50);
 }
 
 /// The worlds of the fuzz target `changes`, from random bytes.
 #[test]
 fn bytes_make_worlds() {
     let mut dice = SeededDice::new(1);
-    let mut all = Summary::default();
+    let mut total = Summary::default();
     for _ in 0..400 {
         let bytes: Vec<u8> = (0..200).flat_map(|_| dice.word().to_le_bytes()).collect();
         match run(&mut ByteDice::new(&bytes), &Options::small()) {
-            Ok(summary) => all.add(&summary),
-            Err(found) => panic!("{found}"),
+            Ok(summary) => total.add(&summary),
+            Err(difference) => panic!("{difference}"),
         }
     }
-    println!("{all:#?}");
+    println!("{total:#?}");
     assert!(
-        all.packets > 4_000 && all.messages > 4_000,
+        total.packets > 4_000 && total.messages > 4_000,
         "bytes are left for them"
     );
 }

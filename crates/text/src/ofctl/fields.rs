@@ -35,12 +35,12 @@ pub(super) mod ip_proto {
     pub(crate) const SCTP: u8 = 132;
 }
 
-/// The kind of packets that a line speaks of.
+/// The kind of packets that a line matches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Kind {
-    /// The Ethernet type, if the line has it.
+    /// The Ethernet type, if the line gives one.
     pub eth_type: Option<u16>,
-    /// The protocol above IP, if the line has it.
+    /// The protocol above IP, if the line gives one.
     pub ip_proto: Option<u8>,
 }
 
@@ -68,7 +68,7 @@ impl Kind {
     }
 }
 
-/// Words for kinds of packets.
+/// Words for kinds of packets, with their Ethernet type and their protocol above IP.
 pub const SHORTHANDS: [(&str, u16, Option<u8>); 14] = [
     ("ip", eth_type::IPV4, None),
     ("icmp", eth_type::IPV4, Some(ip_proto::ICMP)),
@@ -86,7 +86,7 @@ pub const SHORTHANDS: [(&str, u16, Option<u8>); 14] = [
     ("mplsm", eth_type::MPLS_UPSTREAM, None),
 ];
 
-/// The kind of packets that a field needs on its line.
+/// The kind of packets that a line must match to use a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Needs {
     /// Any packets.
@@ -110,7 +110,7 @@ pub enum Needs {
 }
 
 impl Needs {
-    /// True if packets of a kind have the field.
+    /// True if packets of `kind` have the field.
     #[must_use]
     pub fn are_met(self, kind: Kind) -> bool {
         match self {
@@ -129,7 +129,7 @@ impl Needs {
         }
     }
 
-    /// The words that a line lacks.
+    /// Returns the words to add to the line, for a message.
     #[must_use]
     pub fn expectation(self) -> &'static str {
         match self {
@@ -149,15 +149,15 @@ impl Needs {
 /// A field.
 #[derive(Debug, PartialEq, Eq)]
 pub struct FieldSpec {
-    /// Its name in OpenFlow 1.3, as `ovs-ofctl` takes it.
+    /// Its name in OpenFlow 1.3, as `ovs-ofctl` reads it.
     pub name: &'static str,
-    /// In bits.
+    /// Its width in bits.
     pub width: u32,
     /// The form of its values.
     pub format: ValueFormat,
-    /// True if a match may leave some of its bits open.
+    /// True if a match may have a mask that wildcards some of its bits.
     pub maskable: bool,
-    /// The kind of packets that have it.
+    /// The kind of packets that have the field.
     pub needs: Needs,
 }
 
@@ -168,7 +168,7 @@ impl FieldSpec {
         u128::MAX >> (u128::BITS - self.width)
     }
 
-    /// True if its values are ports, which may have names.
+    /// True if its values are ports. Ports may have names.
     #[must_use]
     pub fn is_port(&self) -> bool {
         matches!(self.name, "in_port" | "in_phy_port")
@@ -201,7 +201,7 @@ const SCTP: Needs = Needs::Protocol(ip_proto::SCTP);
 use Needs as N;
 use ValueFormat as V;
 
-/// All fields but registers, whose names end with a number.
+/// All fields except the registers `reg0` to `reg15`.
 #[rustfmt::skip]
 pub const FIELDS: &[FieldSpec] = &[
     spec("in_port", 32, V::Decimal, EXACT, N::Nothing),
@@ -258,14 +258,14 @@ const REGISTERS: [FieldSpec; 16] = [
     spec("reg14", 32, V::Hex, MASK, N::Nothing), spec("reg15", 32, V::Hex, MASK, N::Nothing),
 ];
 
-/// The field of a name of OpenFlow 1.3.
+/// Returns the field with an OpenFlow 1.3 name.
 fn by_name(name: &str) -> Option<&'static FieldSpec> {
-    let mut all = FIELDS.iter().chain(&REGISTERS);
-    all.find(|spec| spec.name == name)
+    let mut specs = FIELDS.iter().chain(&REGISTERS);
+    specs.find(|spec| spec.name == name)
 }
 
-/// The field of a name, old or new; that of an old name may depend on the kind of
-/// packets.
+/// Returns the field with an old or new name. The field of an old name may depend on the
+/// kind of packets.
 ///
 /// # Errors
 /// A [`Fault`] about the name.
@@ -305,14 +305,14 @@ pub fn field(name: &str, kind: Kind) -> Result<&'static FieldSpec, Fault<'_>> {
     })
 }
 
-/// The field of a port without a protocol in its name.
+/// Returns the field's name for `tp_src` or `tp_dst`, which depends on the protocol.
 fn transport(kind: Kind, is_source: bool) -> &'static str {
     let [source, destination] = match (kind.is_icmp(), kind.ip_proto) {
         (true, Some(ip_proto::ICMPV6)) => ["icmpv6_type", "icmpv6_code"],
         (true, _) => ["icmp_type", "icmp_code"],
         (false, Some(ip_proto::UDP)) => ["udp_src", "udp_dst"],
         (false, Some(ip_proto::SCTP)) => ["sctp_src", "sctp_dst"],
-        // Without a protocol it is a fault that `Needs` describes.
+        // Without a protocol, `check_needs` reports the missing word.
         _ => ["tcp_src", "tcp_dst"],
     };
     if is_source { source } else { destination }

@@ -1,4 +1,4 @@
-//! Lines of flows.
+//! Flows: one per line, with attributes, a match and actions.
 
 use super::fields::{FieldSpec, Kind, SHORTHANDS, field};
 use super::ports::PortNames;
@@ -7,15 +7,15 @@ use super::value::{FieldText, TAG_BIT, plain, value};
 use crate::Fault;
 use crate::line::quoted;
 
-/// The priority of a flow that has none on its line.
+/// The priority of a flow whose line gives none.
 const DEFAULT_PRIORITY: u16 = 32768;
 
-/// Attributes of flows that a switch counts or measures.
+/// Statistics that a switch prints with its flows. They are ignored.
 const STATISTICS: [&str; 5] = ["duration", "n_packets", "n_bytes", "idle_age", "hard_age"];
 
 /// Flags of a flow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[allow(clippy::struct_excessive_bools)] // they are bits of the protocol
+#[allow(clippy::struct_excessive_bools)] // flags of the OpenFlow protocol
 pub struct FlowFlags {
     /// `send_flow_rem`
     pub send_flow_rem: bool,
@@ -32,50 +32,50 @@ pub struct FlowFlags {
 /// A flow to add: attributes, a match, and actions as text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlowLine<'t> {
-    /// The table; 0 if the line names none.
+    /// The table; 0 if the line gives none.
     pub table: u8,
-    /// The priority; 32768 if the line has none.
+    /// The priority; 32768 if the line gives none.
     pub priority: u16,
     /// The cookie.
     pub cookie: u64,
-    /// Seconds without a packet until it goes.
+    /// Seconds without a packet until the flow expires.
     pub idle_timeout: u16,
-    /// Seconds until it goes.
+    /// Seconds until the flow expires.
     pub hard_timeout: u16,
     /// Its importance.
     pub importance: u16,
     /// Its flags.
     pub flags: FlowFlags,
-    /// The text behind `actions=`.
+    /// The text after `actions=`.
     pub actions: &'t str,
     /// The kind of its packets.
     pub kind: Kind,
     demands: Vec<Demand<'t>>,
 }
 
-/// A demand of a flow on a field.
+/// A condition of a flow on a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Demand<'t> {
     /// The field.
     pub field: &'static FieldSpec,
     /// The value; bits outside of the mask are 0.
     pub value: u128,
-    /// The bits that count, at least one.
+    /// The bits that must match, at least one.
     pub mask: u128,
-    /// True if the text had bits outside of its mask, or of the field.
+    /// True if the text had bits outside of its mask or outside of the field.
     pub has_stray_bits: bool,
-    /// True if it says that the packet has a VLAN tag without `vlan_vid` saying so.
+    /// True if the condition requires a VLAN tag, though it is not on `vlan_vid`.
     pub needs_tag: bool,
     /// The part of the line: `tp_dst=0x10/0xf0`, `tcp`.
     pub text: &'t str,
-    /// The field's name on the line; the word of a kind of packets.
+    /// The field's name on the line, or the word for a kind of packets.
     pub key: &'t str,
-    /// The value on the line; that of `vlan_tci` and of words is all of the part.
+    /// The value on the line; for `vlan_tci` and words, the whole part of the line.
     pub value_text: &'t str,
 }
 
 impl Demand<'_> {
-    /// True if all bits count.
+    /// True if all bits of the field must match.
     #[must_use]
     pub fn is_exact(&self) -> bool {
         self.mask == self.field.max_value()
@@ -83,7 +83,7 @@ impl Demand<'_> {
 }
 
 impl<'t> FlowLine<'t> {
-    /// Reads a flow. Comments and the words `flow add` are cut off already.
+    /// Reads a flow. Comments and the words `flow add` must have been removed.
     ///
     /// # Errors
     /// A [`Fault`] about a part of the line.
@@ -101,10 +101,10 @@ impl<'t> FlowLine<'t> {
             kind: Kind::default(),
             demands: Vec::new(),
         };
-        // Types first, as old names of fields depend on them.
-        let mut rest = before;
+        // Types are read first because the meaning of old field names depends on them.
+        let mut unread = before;
         let mut is_first = true;
-        while let Some(part) = next_part(&mut rest) {
+        while let Some(part) = next_part(&mut unread) {
             if is_first && is_other_command(part) {
                 return Err(Fault::new(
                     part,
@@ -119,16 +119,16 @@ impl<'t> FlowLine<'t> {
                 None => flow.word(part)?,
             }
         }
-        let mut rest = before;
-        while let Some(part) = next_part(&mut rest) {
+        let mut unread = before;
+        while let Some(part) = next_part(&mut unread) {
             if let Some(("nw_proto" | "ip_proto", value)) = part.split_once('=')
                 && !flow.kind.is_arp()
             {
                 flow.protocol(part, value)?;
             }
         }
-        let mut rest = before;
-        while let Some(part) = next_part(&mut rest) {
+        let mut unread = before;
+        while let Some(part) = next_part(&mut unread) {
             if let Some((key, value)) = part.split_once('=') {
                 flow.attribute(part, key, value, ports)?;
             }
@@ -141,20 +141,20 @@ impl<'t> FlowLine<'t> {
         }
     }
 
-    /// The demands of the flow, each field once.
+    /// Returns the conditions of the flow, at most one per field.
     #[must_use]
     pub fn demands(&self) -> &[Demand<'t>] {
         &self.demands
     }
 
-    /// The table of a line's flow, 0 if it names none; `None` if its table is no number
-    /// or it is no flow.
+    /// Returns the table of a line's flow, 0 if the line gives none. Returns `None` if the
+    /// table is not a number or the line is not a flow.
     #[must_use]
     pub fn table_of(line: &str) -> Option<u8> {
         let (before, actions) = split(line);
-        let mut rest = before;
+        let mut unread = before;
         let mut table = None;
-        while let Some(part) = next_part(&mut rest) {
+        while let Some(part) = next_part(&mut unread) {
             if let Some(value) = part.strip_prefix("table=") {
                 table = Some(number(value, "table").ok()?);
             }
@@ -231,7 +231,7 @@ impl<'t> FlowLine<'t> {
         self.demand(field, read, (part, key, text))
     }
 
-    /// Adds a demand; `text` is the part of the line, its key and its value.
+    /// Adds a condition. `text` has the part of the line, its key and its value.
     fn demand(
         &mut self,
         field: &'static FieldSpec,
@@ -242,11 +242,11 @@ impl<'t> FlowLine<'t> {
         if read.mask == 0 {
             return Ok(());
         }
-        if let Some(other) = self.demands.iter().find(|other| other.field == field) {
+        if let Some(earlier) = self.demands.iter().find(|earlier| earlier.field == field) {
             if matches!(field.name, "eth_type" | "ip_proto" | "arp_op") {
-                return match other.value == read.value {
+                return match earlier.value == read.value {
                     true => Ok(()),
-                    false => Err(contradiction(text, other.text)),
+                    false => Err(contradiction(text, earlier.text)),
                 };
             }
             return Err(Fault::new(
@@ -254,7 +254,7 @@ impl<'t> FlowLine<'t> {
                 format!(
                     "{} after {}: one field twice",
                     quoted(text),
-                    quoted(other.text)
+                    quoted(earlier.text)
                 ),
                 "each field at most once",
             ));
@@ -316,8 +316,8 @@ impl<'t> FlowLine<'t> {
         )
     }
 
-    /// The whole tag: priority in the upper three bits, a one if there is a tag, the
-    /// number of the VLAN.
+    /// Reads a whole VLAN tag: the priority in the upper 3 bits, a bit that is 1 if there
+    /// is a tag, and the VLAN number.
     fn vlan_tci(&mut self, part: &'t str, text: &'t str) -> Result<(), Fault<'t>> {
         if text == "*" {
             return Ok(());
@@ -362,14 +362,14 @@ impl<'t> FlowLine<'t> {
         Ok(())
     }
 
-    /// Every field must have what it needs on the line.
+    /// Checks that the line has the kind of packets that each of its fields requires.
     fn check_needs(&self) -> Result<(), Fault<'t>> {
         for demand in &self.demands {
             let needs = demand.field.needs;
             if needs.are_met(self.kind) {
                 continue;
             }
-            let (found, expected) = match (demand.field.name, demand.key) {
+            let (message, expected) = match (demand.field.name, demand.key) {
                 ("ip_proto", _) => (
                     "a protocol without `ip` or `ipv6`".to_owned(),
                     needs.expectation(),
@@ -388,13 +388,13 @@ impl<'t> FlowLine<'t> {
                 ),
                 _ => (lacks(demand.text), needs.expectation()),
             };
-            return Err(Fault::new(demand.text, found, expected));
+            return Err(Fault::new(demand.text, message, expected));
         }
         Ok(())
     }
 }
 
-/// A value of all bits.
+/// Returns an exact value: all bits of the field must match.
 fn whole(field: &FieldSpec, value: u128) -> FieldText {
     FieldText {
         value,
@@ -403,7 +403,7 @@ fn whole(field: &FieldSpec, value: u128) -> FieldText {
     }
 }
 
-/// The name before `=`, or the whole word.
+/// Returns the name before `=`, or the whole word if there is no `=`.
 fn key_of(part: &str) -> &str {
     part.split_once('=').map_or(part, |(key, _)| key)
 }
@@ -419,18 +419,21 @@ fn is_other_command(part: &str) -> bool {
     )
 }
 
-/// The text before `actions=`, and the text behind it if there is such a word.
+/// Returns the text before `actions=`, and the text after it if the line has `actions=`.
 fn split(line: &str) -> (&str, Option<&str>) {
-    let mut rest = line;
+    let mut unread = line;
     loop {
-        let before = rest;
-        let Some(part) = next_part(&mut rest) else {
+        let before = unread;
+        let Some(part) = next_part(&mut unread) else {
             return (line, None);
         };
         let mut keys = ["actions=", "action="].into_iter();
         if let Some(key) = keys.find(|key| part.starts_with(key)) {
-            let at = line.len() - before.len() + before.find(key).unwrap_or(0);
-            return (&line[..at], Some(line[at + key.len()..].trim()));
+            let key_start = line.len() - before.len() + before.find(key).unwrap_or(0);
+            return (
+                &line[..key_start],
+                Some(line[key_start + key.len()..].trim()),
+            );
         }
     }
 }

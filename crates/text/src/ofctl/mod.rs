@@ -1,5 +1,5 @@
-//! The syntax of `ovs-ofctl`: flows, groups and meters, one a line, as it prints and
-//! takes them.
+//! The syntax of `ovs-ofctl`: flows, groups and meters, one per line, as `ovs-ofctl`
+//! prints and reads them.
 //!
 //! ```text
 //! OFPST_FLOW reply (OF1.3) (xid=0x2):
@@ -10,12 +10,12 @@
 //! type=drop rate=100 burst_size=10
 //! ```
 //!
-//! [`statements`] takes a text apart, [`FlowLine`] a flow, up to its actions, which are
-//! text here. Names and meanings are those of ovs-fields(7): old names (`nw_src`,
-//! `dl_vlan`) and new ones (`ipv4_src`, `vlan_vid`), words for kinds of packets (`tcp6`,
-//! `rarp`), `vlan_tci`, values under masks. A field must have what it needs on its line,
-//! such as `tcp` for `tcp_dst`; the order on the line does not matter. Counters and ages
-//! are passed over. Ports may have names, which [`PortNames`] gives numbers to.
+//! [`statements`] splits a text into statements. [`FlowLine`] parses a flow, but keeps its
+//! actions as text. Names and meanings follow ovs-fields(7): old names (`nw_src`,
+//! `dl_vlan`), new names (`ipv4_src`, `vlan_vid`), words for kinds of packets (`tcp6`,
+//! `rarp`), `vlan_tci`, values with masks. A field requires its protocol on the line, such
+//! as `tcp` for `tcp_dst`, before or after the field. Counters and ages are ignored.
+//! Ports may have names; [`PortNames`] assigns numbers to them.
 
 mod fields;
 mod flow;

@@ -1,4 +1,4 @@
-//! Ports by name.
+//! Port names, and the numbers assigned to them.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -19,13 +19,13 @@ pub const RESERVED_PORTS: [(&str, u32); 9] = [
     ("ANY", 0xffff_ffff),
 ];
 
-/// Names that a note lists.
+/// The maximum number of names that a note lists.
 const NAMES_SHOWN: usize = 8;
 
-/// Numbers of the ports that a file calls by name.
+/// Numbers of the ports that a file gives by name.
 ///
-/// A dump has the names of ports and not their numbers, so names get numbers in the
-/// order in which they first stand: the lowest that no port of the file has.
+/// A dump has the names of ports, not their numbers. In order of first use, each name
+/// gets the lowest number that no port of the file has.
 #[derive(Clone, Debug, Default)]
 pub struct PortNames<'t> {
     text: &'t str,
@@ -35,7 +35,7 @@ pub struct PortNames<'t> {
 }
 
 impl<'t> PortNames<'t> {
-    /// No names yet, in a text whose numbered ports keep their numbers.
+    /// Returns a table without names. Numbers of ports in `text` are never assigned to names.
     #[must_use]
     pub fn of(text: &'t str) -> PortNames<'t> {
         PortNames {
@@ -44,8 +44,8 @@ impl<'t> PortNames<'t> {
         }
     }
 
-    /// The number of a port: a number, a reserved name, or a name, perhaps in quotes.
-    /// `field` is what it is the value of.
+    /// Returns the number of a port, given as a number, a reserved name or a name, which
+    /// may be quoted. Messages name `field`.
     ///
     /// # Errors
     /// A [`Fault`] about the text.
@@ -67,8 +67,8 @@ impl<'t> PortNames<'t> {
             return Ok(self.number_of(name));
         }
         if text.starts_with('"') {
-            let found = format!("{} is no name of a port", quoted(text));
-            return Err(Fault::new(text, found, "a name in quotes, or a number"));
+            let message = format!("{} is no name of a port", quoted(text));
+            return Err(Fault::new(text, message, "a name in quotes, or a number"));
         }
         number(text, field)
     }
@@ -88,7 +88,7 @@ impl<'t> PortNames<'t> {
         self.last
     }
 
-    /// A sentence about the names, if there are any.
+    /// Returns a sentence about the names, or `None` if there are none.
     #[must_use]
     pub fn note(&self) -> Option<String> {
         if self.numbers.is_empty() {
@@ -104,22 +104,22 @@ impl<'t> PortNames<'t> {
         let shown: Vec<String> = shown
             .map(|(name, number)| format!("{name} = {number}"))
             .collect();
-        let more = if named.len() > NAMES_SHOWN {
+        let ellipsis = if named.len() > NAMES_SHOWN {
             ", …"
         } else {
             ""
         };
         Some(format!(
-            "{} by name and got numbers: {}{more}",
+            "{} by name and got numbers: {}{ellipsis}",
             counted_verb(named.len(), "port", "is called", "are called"),
             shown.join(", ")
         ))
     }
 }
 
-/// The ports that a text has by number.
+/// Returns the numbers of the ports that a text gives by number.
 fn numbered_ports(text: &str) -> HashSet<u32> {
-    const BEFORE: [&str; 3] = ["port", "output", "enqueue"];
+    const PORT_KEYS: [&str; 3] = ["port", "output", "enqueue"];
     let mut used = HashSet::new();
     for line in text.lines() {
         let actions = line.find("actions=").unwrap_or(line.len());
@@ -128,7 +128,7 @@ fn numbered_ports(text: &str) -> HashSet<u32> {
                 Some((key, value)) => (key, value),
                 None => ("", part),
             };
-            let names_port = BEFORE.iter().any(|name| key.ends_with(name))
+            let names_port = PORT_KEYS.iter().any(|name| key.ends_with(name))
                 || (at >= actions && (key.is_empty() || key.ends_with("actions")));
             if let Some(number) = value.parse().ok().filter(|_| names_port) {
                 used.insert(number);
@@ -138,7 +138,7 @@ fn numbered_ports(text: &str) -> HashSet<u32> {
     used
 }
 
-/// The parts of a line and of its parentheses, with their offsets.
+/// Returns the parts of a line with their offsets, also the parts within parentheses.
 fn parts_within(line: &str) -> impl Iterator<Item = (usize, &str)> {
     let separates = |c: char| matches!(c, ',' | '(' | ')') || c.is_whitespace();
     let offset = move |part: &str| (part.as_ptr() as usize) - (line.as_ptr() as usize);

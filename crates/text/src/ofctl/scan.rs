@@ -5,57 +5,57 @@ use classyard::value::ValueFormat;
 use crate::Fault;
 use crate::line::quoted;
 
-/// The first word of a text, and what follows it.
+/// Returns the first word of a text, and the text after it.
 #[must_use]
 pub fn first_word(text: &str) -> (&str, &str) {
     let text = text.trim_start();
-    let end = text.find(char::is_whitespace).unwrap_or(text.len());
-    (&text[..end], text[end..].trim_start())
+    let word_end = text.find(char::is_whitespace).unwrap_or(text.len());
+    (&text[..word_end], text[word_end..].trim_start())
 }
 
-/// True for what stands between the parts of a list.
+/// True if `byte` separates the parts of a list.
 fn separates(byte: u8) -> bool {
     byte == b',' || byte.is_ascii_whitespace() || byte == b'\x0b'
 }
 
-/// The parts of a list between commas and white space. Those within parentheses or
-/// quotes do not count; empty parts are left out.
+/// Splits a list at commas and white space, except within parentheses or quotes. Empty
+/// parts are skipped.
 #[must_use]
 pub fn parts(text: &str) -> Vec<&str> {
     let mut list = Vec::new();
-    let mut rest = text;
-    while let Some(part) = next_part(&mut rest) {
+    let mut unread = text;
+    while let Some(part) = next_part(&mut unread) {
         list.push(part);
     }
     list
 }
 
-/// Takes the next part of a list.
-pub(super) fn next_part<'t>(rest: &mut &'t str) -> Option<&'t str> {
-    let start = rest.trim_start_matches(|c: char| u8::try_from(c).is_ok_and(separates));
+/// Removes the next part of a list from the start of `unread` and returns it.
+pub(super) fn next_part<'t>(unread: &mut &'t str) -> Option<&'t str> {
+    let start = unread.trim_start_matches(|c: char| u8::try_from(c).is_ok_and(separates));
     let (mut depth, mut in_quotes) = (0_usize, false);
-    let mut end = start.len();
-    for (at, byte) in start.bytes().enumerate() {
+    let mut part_end = start.len();
+    for (offset, byte) in start.bytes().enumerate() {
         match byte {
             b'"' => in_quotes = !in_quotes,
             _ if in_quotes => {}
             b'(' => depth += 1,
             b')' => depth = depth.saturating_sub(1),
             _ if depth == 0 && separates(byte) => {
-                end = at;
+                part_end = offset;
                 break;
             }
             _ => {}
         }
     }
-    let (part, tail) = start.split_at(end);
-    *rest = tail;
+    let (part, tail) = start.split_at(part_end);
+    *unread = tail;
     (!part.is_empty()).then_some(part)
 }
 
-/// An unsigned type of a number of bits.
+/// An unsigned integer type.
 pub trait Bits: TryFrom<u128> {
-    /// The bits.
+    /// The width of the type in bits.
     const BITS: u32;
 }
 
@@ -64,19 +64,19 @@ macro_rules! bits {
 }
 bits!(u8, u16, u32, u64);
 
-/// A decimal or hexadecimal number that fits a type. `name` is what it is the value of.
+/// Reads a decimal or hexadecimal number that fits a type. Messages name `name`.
 ///
 /// # Errors
 /// A [`Fault`] about the text.
 pub fn number<'t, T: Bits>(text: &'t str, name: &str) -> Result<T, Fault<'t>> {
     let value = ValueFormat::Decimal.parse(text).ok_or_else(|| {
-        let found = format!("{} is no value of `{name}`", quoted(text));
-        Fault::new(text, found, ValueFormat::Decimal.expectation())
+        let message = format!("{} is no value of `{name}`", quoted(text));
+        Fault::new(text, message, ValueFormat::Decimal.expectation())
     })?;
     T::try_from(value).map_err(|_| too_large(text, name, T::BITS))
 }
 
-/// The fault of a number that does not fit in `width` bits.
+/// Returns the fault for a number that does not fit in `width` bits.
 #[must_use]
 pub fn too_large<'t>(text: &'t str, name: &str, width: u32) -> Fault<'t> {
     let largest = u128::MAX >> (128 - width.clamp(1, 128));

@@ -10,28 +10,28 @@ pub enum StatementKind {
     Flow,
     /// A group: `group_id=…`.
     Group,
-    /// A meter: `meter=…`, and on the lines that follow its bands.
+    /// A meter: `meter=…`, with its bands on the next lines.
     Meter,
-    /// How a table is configured: `table_id=…`.
+    /// A table's configuration: `table_id=…`.
     Table,
 }
 
-/// A line that is a flow, a group, a meter or a table's configuration; a meter may take
-/// several lines.
+/// A flow, a group, a meter or a table's configuration. It is one line, but a meter may
+/// have several lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Statement<'t> {
     /// The kind.
     pub kind: StatementKind,
-    /// The number of its first line, from 1.
+    /// The number of its first line, counted from 1.
     pub number: usize,
     /// Its lines.
     pub lines: &'t str,
-    /// Its text, without a comment, the words `flow add` and white space at the ends.
+    /// Its text, without comment, the words `flow add`, and white space at the ends.
     pub text: &'t str,
 }
 
 impl<'t> Statement<'t> {
-    /// The line with a part of the statement.
+    /// Returns the number and the text of the line that has `part` of the statement.
     #[must_use]
     pub fn line_of(&self, part: &str) -> (usize, &'t str) {
         let offset = (part.as_ptr() as usize).wrapping_sub(self.lines.as_ptr() as usize);
@@ -57,52 +57,52 @@ pub fn is_heading(line: &str) -> bool {
     words.next().is_some_and(is_reply) && words.next() == Some("reply")
 }
 
-/// The statements of a text. Comments, empty lines and headings of replies are left out.
+/// Returns the statements of a text. Comments, empty lines and reply headings are skipped.
 pub fn statements(text: &str) -> impl Iterator<Item = Statement<'_>> + Clone {
-    let mut rest = lines(text).peekable();
+    let mut numbered_lines = lines(text).peekable();
     std::iter::from_fn(move || {
         loop {
-            let (number, line) = rest.next()?;
-            let said = line.split('#').next().unwrap_or(line).trim();
-            if said.is_empty() || is_heading(said) {
+            let (number, line) = numbered_lines.next()?;
+            let content = line.split('#').next().unwrap_or(line).trim();
+            if content.is_empty() || is_heading(content) {
                 continue;
             }
-            let (kind, said) = classify(said);
+            let (kind, content) = classify(content);
             if kind != StatementKind::Meter
-                || said.len() < line.trim_end().len() - offset(line, said)
+                || content.len() < line.trim_end().len() - offset(line, content)
             {
                 return Some(Statement {
                     kind,
                     number,
                     lines: line,
-                    text: said,
+                    text: content,
                 });
             }
-            // The bands of a meter stand on lines of their own.
-            let mut end = offset(text, line) + line.len();
-            while let Some(&(_, band)) = rest.peek() {
+            // Each band of a meter is on its own line.
+            let mut meter_end = offset(text, line) + line.len();
+            while let Some(&(_, band)) = numbered_lines.peek() {
                 if !band.trim_start().starts_with("type=") || band.contains('#') {
                     break;
                 }
-                end = offset(text, band) + band.len();
-                rest.next();
+                meter_end = offset(text, band) + band.len();
+                numbered_lines.next();
             }
             return Some(Statement {
                 kind,
                 number,
-                lines: &text[offset(text, line)..end],
-                text: text[offset(text, said)..end].trim_end(),
+                lines: &text[offset(text, line)..meter_end],
+                text: text[offset(text, content)..meter_end].trim_end(),
             });
         }
     })
 }
 
-/// The offset of a part in the text that it is a slice of.
+/// Returns the offset of `part`, which must be a slice of `text`, in `text`.
 fn offset(text: &str, part: &str) -> usize {
     (part.as_ptr() as usize).wrapping_sub(text.as_ptr() as usize)
 }
 
-/// The kind of a line, and the line without the words that say it.
+/// Returns the kind of a line, and the line without the words that name the kind.
 fn classify(line: &str) -> (StatementKind, &str) {
     let (word, rest) = first_word(line);
     let kind = match word {
@@ -134,12 +134,12 @@ mod tests {
         let text = "OFPST_FLOW reply (OF1.3) (xid=0x2):\n a # b\r\n\n# c\nflow add d\n\
             OFPST_METER_CONFIG reply (OF1.3) (xid=0x2):\nmeter=1 kbps bands=\ntype=drop rate=1\n\
             type=drop rate=x\n\nmeter=2 kbps bands=type=drop,rate=1 # no\ntable_id=1\ngroup_id=7";
-        let found: Vec<_> = statements(text)
+        let statements_read: Vec<_> = statements(text)
             .map(|one| (one.kind, one.number, one.text))
             .collect();
         use StatementKind::{Flow, Group, Meter, Table};
         assert_eq!(
-            found,
+            statements_read,
             [
                 (Flow, 2, "a"),
                 (Flow, 5, "d"),

@@ -10,24 +10,24 @@ use super::scan::too_large;
 use crate::Fault;
 use crate::line::quoted;
 
-/// The bit of `vlan_vid` and `vlan_tci` that packets with a VLAN tag have.
+/// The bit of `vlan_vid` and `vlan_tci` that is set in packets with a VLAN tag.
 pub(super) const TAG_BIT: u128 = 0x1000;
 
-/// A value of a field under a mask. Bits outside of the mask are 0.
+/// A value of a field and its mask. Bits outside of the mask are 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FieldText {
     /// The value.
     pub value: u128,
-    /// The bits that count; none if every value matches.
+    /// The bits that must match; 0 if every value matches.
     pub mask: u128,
-    /// True if the text had bits outside of its mask, or of the field.
+    /// True if the text had bits outside of its mask or outside of the field.
     pub has_stray_bits: bool,
 }
 
-/// Reads a value of a field under one of its names, with a mask or without.
+/// Reads a value of a field, with or without a mask. `name` is the field's name on the line.
 ///
 /// # Errors
-/// A [`Fault`] about the text, or about its mask.
+/// A [`Fault`] about the value or its mask.
 pub fn value<'t>(
     name: &str,
     field: &FieldSpec,
@@ -62,7 +62,7 @@ pub fn value<'t>(
     })
 }
 
-/// The fault of a mask that leaves bits of a field open that takes one value.
+/// Returns the fault for a mask of a field that requires an exact value.
 pub(super) fn takes_no_mask<'t>(text: &'t str, name: &str) -> Fault<'t> {
     Fault::new(
         text,
@@ -71,7 +71,7 @@ pub(super) fn takes_no_mask<'t>(text: &'t str, name: &str) -> Fault<'t> {
     )
 }
 
-/// The number of a VLAN, which packets with a tag have; 0xffff for packets without.
+/// Reads a VLAN number, which matches tagged packets only; 0xffff matches untagged packets.
 fn vlan_number(text: &str) -> Result<FieldText, Fault<'_>> {
     let (value, mask) = match text.split_once('/') {
         None => (plain(text, "dl_vlan", 16)?, 0xfff),
@@ -95,7 +95,7 @@ fn vlan_number(text: &str) -> Result<FieldText, Fault<'_>> {
     })
 }
 
-/// The byte of which DSCP is the upper part.
+/// Reads a type-of-service byte. Its upper 6 bits are the DSCP.
 fn type_of_service(text: &str) -> Result<FieldText, Fault<'_>> {
     let value = plain(text, "nw_tos", 8)?;
     Ok(FieldText {
@@ -105,11 +105,11 @@ fn type_of_service(text: &str) -> Result<FieldText, Fault<'_>> {
     })
 }
 
-/// A number of at most `width` bits.
+/// Reads a number of at most `width` bits.
 pub(super) fn plain<'t>(text: &'t str, name: &str, width: u32) -> Result<u128, Fault<'t>> {
     let value = ValueFormat::Decimal.parse(text).ok_or_else(|| {
-        let found = format!("{} is no value of `{name}`", quoted(text));
-        Fault::new(text, found, ValueFormat::Decimal.expectation())
+        let message = format!("{} is no value of `{name}`", quoted(text));
+        Fault::new(text, message, ValueFormat::Decimal.expectation())
     })?;
     if value > u128::MAX >> (128 - width) {
         return Err(too_large(text, name, width));
@@ -117,7 +117,7 @@ pub(super) fn plain<'t>(text: &'t str, name: &str, width: u32) -> Result<u128, F
     Ok(value)
 }
 
-/// One value, without a mask.
+/// Reads a value without a mask.
 fn one<'t>(name: &str, field: &FieldSpec, text: &'t str) -> Result<u128, Fault<'t>> {
     let address = match field.format {
         ValueFormat::Ipv4 => text.parse::<Ipv4Addr>().ok().map(|a| a.to_bits().into()),
@@ -127,16 +127,16 @@ fn one<'t>(name: &str, field: &FieldSpec, text: &'t str) -> Result<u128, Fault<'
         _ => return plain(text, name, field.width),
     };
     address.ok_or_else(|| {
-        let what = match field.format {
+        let noun = match field.format {
             ValueFormat::Mac => "Ethernet address",
             _ => "address",
         };
-        let found = format!("{} is no {what}", quoted(text));
-        Fault::new(text, found, field.format.expectation())
+        let message = format!("{} is no {noun}", quoted(text));
+        Fault::new(text, message, field.format.expectation())
     })
 }
 
-/// A mask: as a value is written, or the number of upper bits of an IP address.
+/// Reads a mask, written like a value or, for an IP address, as a prefix length.
 fn read_mask<'t>(name: &str, field: &FieldSpec, text: &'t str) -> Result<u128, Fault<'t>> {
     let is_length = !text.contains(['.', ':']);
     match field.format {
@@ -151,8 +151,8 @@ fn prefix_mask<'t>(text: &'t str, field: &FieldSpec) -> Result<u128, Fault<'t>> 
     let length = text.parse::<u32>().ok().filter(|_| is_number);
     match length {
         Some(length) if length <= width => {
-            let open = width - length;
-            Ok(field.max_value() & u128::MAX.checked_shl(open).unwrap_or(0))
+            let wildcard_bits = width - length;
+            Ok(field.max_value() & u128::MAX.checked_shl(wildcard_bits).unwrap_or(0))
         }
         Some(length) => Err(Fault::new(
             text,

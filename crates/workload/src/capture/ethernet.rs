@@ -1,5 +1,5 @@
-//! Frames of other links as Ethernet frames, for programs that take Ethernet alone,
-//! such as a datapath.
+//! Conversion of frames of other link types to Ethernet frames, for programs that
+//! accept only Ethernet, such as a datapath.
 //!
 //! | link type | destination | source | type |
 //! |---|---|---|---|
@@ -7,10 +7,10 @@
 //! | raw IP | 0 | 0 | IPv4 or IPv6, by the version |
 //! | raw IPv4, raw IPv6 | 0 | 0 | IPv4, IPv6 |
 //! | BSD and OpenBSD loopback | 0 | 0 | IPv4 or IPv6, by the address family |
-//! | Linux cooked, versions 1 and 2 | 0 | the sender's, 0 unless it is of Ethernet | the protocol; of an IEEE 802.3 frame its captured length |
+//! | Linux cooked, versions 1 and 2 | 0 | the sender's if it is an Ethernet address, else 0 | the protocol; for an IEEE 802.3 frame its captured length |
 //!
-//! A frame so made gives [`parse`](crate::packet::parse) the same fields as the frame
-//! of the other link.
+//! [`parse`](crate::packet::parse) returns the same fields for the converted frame as
+//! for the original frame.
 
 use std::borrow::Cow;
 
@@ -19,24 +19,24 @@ use thiserror::Error;
 use crate::packet::cooked::Cooked;
 use crate::packet::{LinkType, ethernet, loopback};
 
-/// Why a frame of another link cannot be given an Ethernet header.
+/// A reason why a frame of another link type cannot get an Ethernet header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Error)]
 #[non_exhaustive]
 pub enum NoEthernetFrame {
-    /// Frames of this link type are not read.
+    /// Frames of this link type are not supported.
     #[error("the link type is not supported")]
     UnknownLink,
     /// The frame ends inside its link header, or is empty.
     #[error("the frame ends inside its link header")]
     Truncated,
-    /// The link header, or the version of IP, says that something else than a packet
+    /// According to the link header or the IP version, something other than a packet
     /// with an Ethernet type follows.
     #[error("what follows the link header has no Ethernet type")]
     NoType,
 }
 
-/// A captured frame as an Ethernet frame: itself if it is one, else what follows its
-/// link header behind an Ethernet header that is made up.
+/// Returns a captured frame as an Ethernet frame. An Ethernet frame is returned
+/// unchanged. In any other frame, a synthetic Ethernet header replaces the link header.
 ///
 /// ```
 /// use classyard_workload::capture::ethernet_frame;
@@ -69,12 +69,12 @@ pub fn ethernet_frame(frame: &[u8], link: LinkType) -> Result<Cow<'_, [u8]>, NoE
         LinkType::LinuxCooked2 => cooked(Cooked::split_v2(frame))?,
         LinkType::Other(_) => return Err(NoEthernetFrame::UnknownLink),
     };
-    let mut made = Vec::with_capacity(ethernet::LENGTH + packet.len());
-    made.extend([0; 6]);
-    made.extend(&u64::to_be_bytes(source)[2..]);
-    made.extend(kind.to_be_bytes());
-    made.extend(packet);
-    Ok(Cow::Owned(made))
+    let mut new_frame = Vec::with_capacity(ethernet::LENGTH + packet.len());
+    new_frame.extend([0; 6]);
+    new_frame.extend(&u64::to_be_bytes(source)[2..]);
+    new_frame.extend(kind.to_be_bytes());
+    new_frame.extend(packet);
+    Ok(Cow::Owned(new_frame))
 }
 
 fn version(frame: &[u8]) -> Result<u16, NoEthernetFrame> {
@@ -94,11 +94,12 @@ fn family_type(family: u32) -> Result<u16, NoEthernetFrame> {
     }
 }
 
-/// Source address, type and packet of a cooked frame.
+/// Returns source address, type and packet of a cooked frame.
 fn cooked(header: Option<(Cooked, &[u8])>) -> Result<(u64, u16, &[u8]), NoEthernetFrame> {
     let (header, packet) = header.ok_or(NoEthernetFrame::Truncated)?;
     let kind = match header.protocol {
-        // An IEEE 802.3 frame without LLC begins so; LLC would be read in any other.
+        // An IEEE 802.3 frame without LLC starts with these bytes. Any other content
+        // would be parsed as LLC.
         Some(1) if !packet.starts_with(&[0xff, 0xff]) => None,
         // IEEE 802.3 frames have their length in place of a type.
         Some(1 | 4) => {

@@ -1,7 +1,7 @@
-//! The smallest frames that have a given five-tuple.
+//! Builders of the smallest frames with a given five-tuple.
 //!
-//! [`ipv4_frame`] and [`ipv6_frame`] build an Ethernet frame around an IP
-//! packet, with right lengths and checksums:
+//! [`ipv4_frame`] and [`ipv6_frame`] build an Ethernet frame around an IP packet, with
+//! correct lengths and checksums:
 //!
 //! * TCP, UDP and SCTP carry the ports: a segment without data, an empty
 //!   datagram, a lone COOKIE ACK.
@@ -11,24 +11,24 @@
 //! * IPv6 cannot carry the numbers of extension headers as a protocol. Such a
 //!   header is followed by "no next header", which parses as protocol 59.
 //!
-//! Frames are padded to 60 bytes, the least that Ethernet carries (its own
-//! checksum not counted).
+//! Frames are padded to 60 bytes, the minimum of Ethernet (its own checksum not
+//! counted).
 
 use crate::packet::{ethernet, extension, icmp, sctp, tcp, udp};
 
-/// The least length of an Ethernet frame without its checksum.
+/// The minimum length of an Ethernet frame without its checksum, in bytes.
 pub const SHORTEST: usize = 60;
 
-/// Where frames come from: a locally administered address.
+/// The source address of all frames: a locally administered address.
 const SOURCE: [u8; 6] = [2, 0, 0, 0, 0, 1];
 
-/// Where frames go to: another one.
+/// The destination address of all frames: another locally administered address.
 const DESTINATION: [u8; 6] = [2, 0, 0, 0, 0, 2];
 
-/// Hop limit, or time to live.
-const HOPS: u8 = 64;
+/// The hop limit of IPv6 and the time to live of IPv4.
+const HOP_LIMIT: u8 = 64;
 
-/// What became of a header that was made a frame.
+/// The parts of a header that a frame cannot carry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lost {
     /// A port was not 0, and the protocol cannot carry ports.
@@ -48,15 +48,15 @@ pub fn ipv4_frame(header: &[u128; 5], frame: &mut Vec<u8>) -> Lost {
     let payload = payload(addresses, protocol, low(sport), low(dport), &mut lost);
 
     start(frame, ethernet::IPV4);
-    let at = frame.len();
+    let header_start = frame.len();
     let total = to_u16(20 + payload.len()).to_be_bytes();
     frame.extend([
-        0x45, 0, total[0], total[1], 0, 0, 0, 0, HOPS, protocol, 0, 0,
+        0x45, 0, total[0], total[1], 0, 0, 0, 0, HOP_LIMIT, protocol, 0, 0,
     ]);
     frame.extend(low4(src));
     frame.extend(low4(dst));
-    let checksum = Sum::new().add(&frame[at..]).finish();
-    frame[at + 10..at + 12].copy_from_slice(&checksum);
+    let checksum = Sum::new().add(&frame[header_start..]).finish();
+    frame[header_start + 10..header_start + 12].copy_from_slice(&checksum);
     finish(frame, &payload);
     lost
 }
@@ -72,7 +72,7 @@ pub fn ipv6_frame(header: &[u128; 5], frame: &mut Vec<u8>) -> Lost {
 
     start(frame, ethernet::IPV6);
     let length = to_u16(payload.len()).to_be_bytes();
-    frame.extend([0x60, 0, 0, 0, length[0], length[1], protocol, HOPS]);
+    frame.extend([0x60, 0, 0, 0, length[0], length[1], protocol, HOP_LIMIT]);
     frame.extend(src.to_be_bytes());
     frame.extend(dst.to_be_bytes());
     finish(frame, &payload);
@@ -99,7 +99,7 @@ enum Addresses {
     V6([u8; 16], [u8; 16]),
 }
 
-/// What follows the IP header.
+/// Returns the bytes after the IP header.
 fn payload(
     addresses: Addresses,
     protocol: u8,
@@ -113,7 +113,7 @@ fn payload(
         tcp::PROTOCOL => {
             let mut header = [0; tcp::LENGTH];
             header[..4].copy_from_slice(&[a, b, c, d]);
-            // No options; an acknowledgement; a window.
+            // Data offset 5 (no options), the ACK flag, and the window.
             header[12..16].copy_from_slice(&[0x50, 0x10, 0xff, 0xff]);
             let checksum = transport_checksum(addresses, protocol, &header);
             header[16..18].copy_from_slice(&checksum);
@@ -122,7 +122,7 @@ fn payload(
         udp::PROTOCOL => {
             let mut header = [a, b, c, d, 0, 8, 0, 0];
             let checksum = transport_checksum(addresses, protocol, &header);
-            // 0 would mean that there is no checksum.
+            // 0 would mean "no checksum".
             let checksum = if checksum == [0, 0] {
                 [0xff; 2]
             } else {
@@ -171,7 +171,7 @@ fn payload(
     }
 }
 
-/// The checksum over pseudo header and payload.
+/// Returns the checksum over pseudo header and payload.
 fn transport_checksum(addresses: Addresses, protocol: u8, payload: &[u8]) -> [u8; 2] {
     let sum = match addresses {
         Addresses::V4(src, dst) => Sum::new().add(&src).add(&dst),
@@ -193,7 +193,7 @@ impl Sum {
     fn add(self, bytes: &[u8]) -> Sum {
         debug_assert!(bytes.len().is_multiple_of(2));
         let (words, _) = bytes.as_chunks();
-        // At most some hundred bytes, so this cannot overflow.
+        // A message has at most a few hundred bytes, so this cannot overflow.
         Sum(words.iter().fold(self.0, |sum, &word| {
             sum + u32::from(u16::from_be_bytes(word))
         }))
@@ -209,7 +209,7 @@ impl Sum {
     }
 }
 
-/// The checksum of SCTP (RFC 9260, appendix A).
+/// Returns the checksum of SCTP (RFC 9260, appendix A).
 fn crc32c(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(u32::MAX, |crc, &byte| {
         (0..8).fold(crc ^ u32::from(byte), |crc, _| {
@@ -218,7 +218,7 @@ fn crc32c(bytes: &[u8]) -> u32 {
     })
 }
 
-/// The low `N` bytes of a value, most significant first.
+/// Returns the low `N` bytes of a value, most significant first.
 fn low<const N: usize>(value: u128) -> [u8; N] {
     value.to_be_bytes().last_chunk().copied().unwrap_or([0; N])
 }
@@ -227,7 +227,7 @@ fn low4(value: u128) -> [u8; 4] {
     low(value)
 }
 
-/// Lengths here are below 100 bytes.
+/// Converts a length; lengths in this file are below 100 bytes.
 fn to_u16(length: usize) -> u16 {
     u16::try_from(length).unwrap_or(u16::MAX)
 }

@@ -1,4 +1,4 @@
-//! From packets to the headers that a policy classifies.
+//! Conversion of packets to the headers that a policy classifies.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,45 +10,45 @@ use thiserror::Error;
 use super::{Capture, Packet};
 use crate::packet::{Counters, Kind, LinkType, Parsed, parse};
 
-/// The headers of a capture's packets, and where each came from.
+/// The headers of a capture's packets, and the packet that each header came from.
 ///
-/// The vectors run side by side with the headers of the trace.
+/// Index `i` of each vector belongs to header `i` of the trace.
 #[derive(Clone, Debug)]
 pub struct CaptureTrace {
-    /// The headers, each of one part of the policy.
+    /// The headers, each for one part of the policy.
     pub trace: PolicyTrace,
     /// The position of each header's packet in [`Capture::packets`].
     pub packet_of: Vec<u32>,
-    /// When each packet was captured, in nanoseconds since 1970.
+    /// The capture time of each packet, in nanoseconds since 1970.
     pub timestamps_ns: Vec<u64>,
-    /// How long each packet was on the wire.
+    /// The length of each packet on the wire, in bytes.
     pub lengths: Vec<u32>,
-    /// All packets of the capture, those without a header too.
+    /// Counts of all packets of the capture, including packets without a header.
     pub counters: Counters,
     left_out: [u64; Kind::ALL.len()],
 }
 
 impl CaptureTrace {
-    /// How many packets have no header because the policy has no part for
-    /// them, or too little of them is known, by kind; only kinds with such
-    /// packets.
+    /// Returns the number of packets without a header for each kind that has any. A
+    /// packet has no header if the policy has no part for it, or if too little of the
+    /// packet is known.
     #[must_use]
     pub fn left_out(&self) -> Vec<(Kind, u64)> {
         listed(self.left_out)
     }
 
-    /// How many packets have no header.
+    /// Returns the number of packets without a header.
     #[must_use]
     pub fn left_out_total(&self) -> u64 {
         self.left_out.iter().sum()
     }
 }
 
-/// A policy whose headers packets cannot give.
+/// A reason why packets cannot be converted to headers for a policy.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum HeadersError {
-    /// The schema is not one of the built-in ones.
+    /// The schema is not built in.
     #[error(
         "packets cannot be parsed into headers of the schema `{schema}`: captures give headers \
          of {known} only; use rules of one of these schemas, or give headers of `{schema}` as \
@@ -61,7 +61,7 @@ pub enum HeadersError {
     },
 }
 
-/// The parts of a policy, by what packets go there.
+/// The parts of a policy for each kind of packet.
 #[derive(Debug)]
 struct Parts {
     ipv4: Option<PartId>,
@@ -93,7 +93,7 @@ impl Parts {
         Ok(parts)
     }
 
-    /// The packet's part and whether it was added there.
+    /// Adds the packet's header to its part of the trace. Returns true if it was added.
     fn push(&self, trace: &mut PolicyTrace, parsed: &Parsed, in_port: u32) -> bool {
         let five_tuple = match parsed.kind {
             Kind::Ipv4 => self.ipv4.zip(parsed.ipv4_5tuple()),
@@ -107,7 +107,7 @@ impl Parts {
         } else {
             return false;
         };
-        // The parser's fields are no wider than the schema's.
+        // The parser's fields fit the widths in the schema.
         debug_assert!(pushed.is_ok(), "{pushed:?}");
         pushed.is_ok()
     }
@@ -115,23 +115,23 @@ impl Parts {
 
 /// Parses packets into headers for a policy, one by one, and counts them.
 ///
-/// A packet goes to the five-tuple part of its IP version if its five-tuple is
-/// known, else to the `openflow15` part, with the position of its interface + 1
-/// as `in_port`. Packets that fit no part are left out and counted.
+/// A packet goes to the five-tuple part of its IP version if its five-tuple is known.
+/// Otherwise it goes to the `openflow15` part, with the position of its interface + 1
+/// as `in_port`. Packets that fit no part are counted and get no header.
 #[derive(Debug)]
 pub struct PacketHeaders {
     parts: Parts,
     counters: Counters,
     left_out: [u64; Kind::ALL.len()],
-    /// By the number of the link type: at most 65,536.
+    /// Packets without a header by number of the link type: at most 65,536 entries.
     left_out_by_link: BTreeMap<u16, u64>,
 }
 
 impl PacketHeaders {
-    /// For a policy over these schemas.
+    /// Creates a converter for a policy over `schemas`.
     ///
     /// # Errors
-    /// [`HeadersError::Schema`] when one of the schemas is not built in.
+    /// [`HeadersError::Schema`] if a schema is not built in.
     pub fn new<'a>(
         schemas: impl IntoIterator<Item = &'a Arc<Schema>>,
     ) -> Result<PacketHeaders, HeadersError> {
@@ -144,8 +144,8 @@ impl PacketHeaders {
         })
     }
 
-    /// Counts a packet and adds its header to a trace over the same schemas;
-    /// whether it has one.
+    /// Counts a packet and adds its header to a trace over the same schemas. Returns
+    /// true if the packet has a header.
     pub fn add(&mut self, packet: &Packet, frame: &[u8], trace: &mut PolicyTrace) -> bool {
         let parsed = parse(frame, packet.link);
         self.counters.add(&parsed);
@@ -161,22 +161,22 @@ impl PacketHeaders {
         added
     }
 
-    /// All packets so far, those without a header too.
+    /// Returns the counts of all packets so far, including packets without a header.
     #[must_use]
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// How many packets so far have no header because the policy has no part
-    /// for them, or too little of them is known, by kind; only kinds with such
-    /// packets.
+    /// Returns the number of packets so far without a header for each kind that has
+    /// any. A packet has no header if the policy has no part for it, or if too little
+    /// of the packet is known.
     #[must_use]
     pub fn left_out(&self) -> Vec<(Kind, u64)> {
         listed(self.left_out)
     }
 
-    /// How many packets so far have no header, by link type, in the order of the link
-    /// types' numbers.
+    /// Returns the number of packets so far without a header by link type, in the order
+    /// of the link types' numbers.
     #[must_use]
     pub fn left_out_by_link(&self) -> Vec<(LinkType, u64)> {
         let counts = self.left_out_by_link.iter();
@@ -185,18 +185,18 @@ impl PacketHeaders {
     }
 }
 
-/// The kinds that have packets.
+/// Returns the kinds whose count is not 0.
 fn listed(counts: [u64; Kind::ALL.len()]) -> Vec<(Kind, u64)> {
     let counts = Kind::ALL.into_iter().zip(counts);
     counts.filter(|&(_, count)| count > 0).collect()
 }
 
 impl Capture {
-    /// Parses all packets into headers for a policy over these schemas, in
-    /// capture order; [`PacketHeaders`] says how.
+    /// Parses all packets into headers for a policy over `schemas`, in capture order.
+    /// [`PacketHeaders`] describes the part that each packet goes to.
     ///
     /// # Errors
-    /// [`HeadersError::Schema`] when one of the schemas is not built in.
+    /// [`HeadersError::Schema`] if a schema is not built in.
     pub fn classify_input<'a>(
         &self,
         schemas: impl IntoIterator<Item = &'a Arc<Schema>>,
@@ -205,7 +205,7 @@ impl Capture {
         let mut headers = PacketHeaders::new(schemas.iter().copied())?;
         let mut trace = PolicyTrace::new(schemas.iter().copied());
         let (mut packet_of, mut timestamps_ns, mut lengths) = (Vec::new(), Vec::new(), Vec::new());
-        // The reader allows no more packets than positions.
+        // The reader's limit ensures that positions fit 32 bits.
         for (position, (packet, frame)) in (0_u32..).zip(self.frames()) {
             if headers.add(packet, frame, &mut trace) {
                 packet_of.push(position);

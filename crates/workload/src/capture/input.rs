@@ -1,4 +1,4 @@
-//! A stream of bytes, unpacked if it is gzip, seen through a bounded buffer.
+//! A byte stream with a bounded buffer, decompressed if it is gzip.
 
 use std::io::{self, Chain, Cursor, Read};
 use std::ops::Range;
@@ -9,14 +9,14 @@ use crate::diagnostic::ReadError;
 use crate::limits::FileLimit;
 
 /// The first bytes of a gzip file.
-const GZIP: [u8; 2] = [0x1f, 0x8b];
+const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 
-/// The buffer's first length, which is enough for most records. It grows to
-/// the longest record that is really there.
-const BUFFER: usize = 1 << 16;
+/// The initial length of the buffer, which is enough for most records. The buffer grows
+/// to the longest record that really arrives.
+const INITIAL_BUFFER_LENGTH: usize = 1 << 16;
 
-/// A stream that remembers whether it failed, which tells an error of the
-/// stream from an error of the decompressor above it.
+/// A stream that records if it failed. This distinguishes an error of the stream from
+/// an error of the decompressor above it.
 #[derive(Debug)]
 struct Watched<R> {
     stream: R,
@@ -33,7 +33,7 @@ impl<R: Read> Read for Watched<R> {
     }
 }
 
-/// The first bytes, which were read to see what they are, and the rest.
+/// The first bytes, which were read to detect gzip, and the rest of the stream.
 type Whole<R> = Chain<Cursor<Vec<u8>>, Watched<R>>;
 
 #[derive(Debug)]
@@ -48,33 +48,33 @@ pub(super) struct Input<R> {
     source: String,
     stream: Unpacked<R>,
     buffer: Vec<u8>,
-    /// What is in memory and not consumed.
+    /// The range of the buffer with bytes that are not yet consumed.
     filled: Range<usize>,
-    /// Bytes that were consumed.
+    /// The number of bytes consumed.
     offset: u64,
-    /// Bytes that were read.
+    /// The number of bytes read.
     total: u64,
     limit: FileLimit,
     ended: bool,
-    /// What the decompressor said when it gave up.
+    /// The decompressor's error, if it failed.
     damage: Option<String>,
 }
 
 impl<R: Read> Input<R> {
-    /// Reads the first two bytes.
+    /// Opens a stream and reads its first two bytes.
     pub(super) fn new(source: &str, stream: R, max_bytes: u64) -> Result<Input<R>, ReadError> {
         let mut watched = Watched {
             stream,
             failed: false,
         };
-        let mut start = Vec::with_capacity(GZIP.len());
-        let magic = GZIP.len() as u64;
+        let mut start = Vec::with_capacity(GZIP_MAGIC.len());
+        let magic = GZIP_MAGIC.len() as u64;
         let read = watched.by_ref().take(magic).read_to_end(&mut start);
         read.map_err(|error| ReadError::Io {
             file: source.to_owned(),
             error,
         })?;
-        let packed = start == GZIP;
+        let packed = start == GZIP_MAGIC;
         let whole = Cursor::new(start).chain(watched);
         Ok(Input {
             source: source.to_owned(),
@@ -83,7 +83,7 @@ impl<R: Read> Input<R> {
             } else {
                 Unpacked::Plain(whole)
             },
-            buffer: vec![0; BUFFER],
+            buffer: vec![0; INITIAL_BUFFER_LENGTH],
             filled: 0..0,
             offset: 0,
             total: 0,
@@ -93,33 +93,35 @@ impl<R: Read> Input<R> {
         })
     }
 
-    /// The file's name.
+    /// Returns the file's name.
     pub(super) fn source(&self) -> &str {
         &self.source
     }
 
-    /// Bytes that were consumed.
+    /// Returns the number of bytes consumed.
     pub(super) fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// Bytes that were read: where a stream that has ended ended.
+    /// Returns the number of bytes read; after the end of the stream, the stream's
+    /// length.
     pub(super) fn total(&self) -> u64 {
         self.total
     }
 
-    /// What the decompressor said when it gave up.
+    /// Returns the decompressor's error, if it failed.
     pub(super) fn damage(&self) -> Option<&str> {
         self.damage.as_deref()
     }
 
-    /// What is in memory and not consumed.
+    /// Returns the bytes in memory that are not yet consumed.
     pub(super) fn buffered(&self) -> &[u8] {
         &self.buffer[self.filled.clone()]
     }
 
-    /// The next bytes: at least `wanted` of them, fewer only at the end of the
-    /// stream. The caller bounds `wanted`; memory grows with what arrives.
+    /// Returns the bytes that are not yet consumed: at least `wanted` bytes, fewer only
+    /// at the end of the stream. The caller bounds `wanted`; memory grows with the
+    /// bytes that arrive.
     ///
     /// Never waits for more than `wanted` bytes.
     pub(super) fn fill(&mut self, wanted: usize) -> Result<&[u8], ReadError> {
@@ -135,14 +137,14 @@ impl<R: Read> Input<R> {
                     self.buffer.resize(grown, 0);
                 }
             }
-            let end = self.filled.end;
-            self.filled.end += self.read(end)?;
+            let filled_end = self.filled.end;
+            self.filled.end += self.read(filled_end)?;
         }
         Ok(self.buffered())
     }
 
-    /// Consumes at most `count` bytes that are in memory. Returns where they are
-    /// in the buffer, for as long as nothing else is read.
+    /// Consumes at most `count` bytes that are in memory. Returns their range in the
+    /// buffer, which is valid until the next read.
     pub(super) fn take(&mut self, count: usize) -> Range<usize> {
         let start = self.filled.start;
         let end = (start + count).min(self.filled.end);
@@ -151,16 +153,16 @@ impl<R: Read> Input<R> {
         start..end
     }
 
-    /// Bytes that [`take`](Input::take) consumed.
+    /// Returns the bytes that [`take`](Input::take) consumed.
     pub(super) fn taken(&self, range: Range<usize>) -> &[u8] {
         self.buffer.get(range).unwrap_or(&[])
     }
 
-    /// Consumes `count` bytes without keeping them, or as many as there are, and
-    /// returns their number.
+    /// Consumes `count` bytes, or all bytes if there are fewer, without keeping them.
+    /// Returns their number.
     pub(super) fn skip(&mut self, count: u64) -> Result<u64, ReadError> {
-        let mut left = count;
-        while left > 0 {
+        let mut remaining = count;
+        while remaining > 0 {
             if self.filled.is_empty() {
                 if self.ended {
                     break;
@@ -168,21 +170,22 @@ impl<R: Read> Input<R> {
                 self.filled = 0..0;
                 self.filled.end = self.read(0)?;
             }
-            let step = usize::try_from(left).unwrap_or(usize::MAX);
-            left -= self.take(step).len() as u64;
+            let step = usize::try_from(remaining).unwrap_or(usize::MAX);
+            remaining -= self.take(step).len() as u64;
         }
-        Ok(count - left)
+        Ok(count - remaining)
     }
 
-    /// The buffer's length.
+    /// Returns the buffer's length.
     #[cfg(test)]
     pub(super) fn capacity(&self) -> usize {
         self.buffer.len()
     }
 
-    /// Reads into the buffer from a position on; how many bytes came.
-    fn read(&mut self, at: usize) -> Result<usize, ReadError> {
-        let room = &mut self.buffer[at..];
+    /// Reads into the buffer from position `start` on. Returns the number of bytes
+    /// read.
+    fn read(&mut self, start: usize) -> Result<usize, ReadError> {
+        let room = &mut self.buffer[start..];
         let result = match &mut self.stream {
             Unpacked::Plain(stream) => stream.read(room),
             Unpacked::Gzip(stream) => stream.read(room),
@@ -211,7 +214,7 @@ impl<R: Read> Input<R> {
                 file: self.source.clone(),
                 error,
             }),
-            // Bytes that come before the damage are kept.
+            // Bytes before the damage are kept.
             Err(error) => {
                 self.damage = Some(error.to_string());
                 self.ended = true;

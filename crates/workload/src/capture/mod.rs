@@ -1,47 +1,45 @@
-//! Captures: packets out of pcap and pcapng files, and into pcap files.
+//! Captures: reads packets from pcap and pcapng files, and writes pcap files.
 //!
 //! [`read_capture_file`], [`read_capture_from`] and [`read_capture`] read
 //!
 //! * pcap in either byte order, with micro- or nanosecond timestamps;
-//! * pcapng, with sections of either byte order, several interfaces, each with
-//!   its own link type and timestamp resolution, and enhanced, simple and
-//!   obsolete packet blocks; other blocks are skipped and counted;
+//! * pcapng, with sections of either byte order, several interfaces, each with its own
+//!   link type and timestamp resolution, and enhanced, simple and obsolete packet
+//!   blocks; other blocks are skipped and counted;
 //! * each of these compressed with gzip.
 //!
-//! What a file is follows from its first bytes, never from its name.
+//! The first bytes of a file determine its format; its name does not matter.
 //!
 //! # Damaged files
 //!
-//! Captures are often cut off: a disk was full, a program was killed. A file is
-//! refused only if not even its header can be read. Otherwise the [`Capture`]
-//! has every packet before the damage, and its [`Warning`]s say at which byte
-//! reading ended, after how many packets, and what was missing. A pcapng block
-//! that is malformed inside is skipped with a warning; reading goes on behind
-//! it.
-//!
+//! Captures are often cut off because a disk was full or a program was killed. A file
+//! is rejected only if not even its header can be read. Otherwise the [`Capture`] has
+//! every packet before the damage, and its [`Warning`]s report the byte at which
+//! reading ended, the number of packets before it, and the missing item. A pcapng block
+//! with malformed content is skipped with a warning, and reading continues after it.
 //! # Memory
 //!
-//! A [`CaptureReader`] gives one packet after the other and holds a buffer of
-//! 64 KiB, or as much as the longest packet takes; it reads streams of any
-//! length, also such that never end. A [`Capture`] holds all packets: their
-//! captured bytes and 32 bytes for each.
+//! A [`CaptureReader`] returns one packet after the other and holds a buffer of 64 KiB,
+//! or as much as the longest packet needs. It reads streams of any length, including
+//! endless streams. A [`Capture`] holds all packets: their captured bytes plus 32 bytes
+//! for each packet.
 //!
-//! Lengths that a file claims never cause an allocation: memory grows with the
-//! bytes that arrive. [`ReadOptions`] bound the bytes, the packets and the
-//! length of a packet; a packet that is longer is skipped with a warning.
-//! [`crate::limits`] has the defaults.
+//! The lengths in a file never cause an allocation by themselves: memory grows with the
+//! bytes that arrive. [`ReadOptions`] limit the bytes, the packets and the length of a
+//! packet; a longer packet is skipped with a warning. [`crate::limits`] has the
+//! defaults.
 //!
 //! # Other links
 //!
-//! [`ethernet_frame`] gives a packet of another link, such as `tcpdump -i any` captures
-//! it, an Ethernet header, for programs that take Ethernet alone.
+//! [`ethernet_frame`] adds an Ethernet header to a packet of another link type, such as
+//! packets of `tcpdump -i any`, for programs that accept only Ethernet.
 //!
 //! # Headers
 //!
-//! [`Capture::classify_input`] parses all packets into the headers that a policy
-//! needs and counts those that the policy has no part for; [`PacketHeaders`]
-//! does so packet by packet. The rules for what
-//! becomes of fragments, ICMP and the like are those of [`packet`](crate::packet).
+//! [`Capture::classify_input`] parses all packets into the headers that a policy needs,
+//! and counts packets that fit no part of the policy. [`PacketHeaders`] does this
+//! packet by packet. The module [`packet`](crate::packet) describes the headers of
+//! fragments, ICMP and the like.
 
 use std::collections::BTreeMap;
 
@@ -68,17 +66,17 @@ pub use read::{CaptureReader, Record, read_capture, read_capture_file, read_capt
 pub use warning::{Trouble, Warning};
 pub use write::{PcapWriter, TraceReport, WriteError, write_trace};
 
-/// How to read a capture.
+/// Options for reading a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ReadOptions {
-    /// The most packets; one more is an error.
+    /// The maximum number of packets; one more is an error.
     pub limit: usize,
-    /// Read this number of packets and leave the rest, with a warning.
+    /// Read this number of packets and ignore the rest, with a warning.
     pub first: Option<usize>,
-    /// The most bytes, counted after decompression; one more is an error.
+    /// The maximum number of bytes, counted after decompression; one more is an error.
     pub max_bytes: u64,
-    /// The most captured bytes of a packet; one that has more is skipped with a
+    /// The maximum captured bytes of a packet; a longer packet is skipped with a
     /// warning.
     pub max_record: u32,
 }
@@ -93,8 +91,8 @@ impl ReadOptions {
         max_record: limits::MAX_RECORD,
     };
 
-    /// For captures that are streamed ([`CaptureReader`]): all packets, however
-    /// many there are, of at most [`limits::MAX_RECORD`] bytes.
+    /// For captures that are streamed ([`CaptureReader`]): any number of packets, each
+    /// of at most [`limits::MAX_RECORD`] bytes.
     pub const STREAMED: ReadOptions = ReadOptions {
         limit: usize::MAX,
         max_bytes: u64::MAX,
@@ -138,7 +136,7 @@ impl Default for ReadOptions {
 }
 
 impl From<&crate::diagnostic::ReadOptions> for ReadOptions {
-    /// The same limits.
+    /// Takes over the limits.
     fn from(options: &crate::diagnostic::ReadOptions) -> ReadOptions {
         ReadOptions {
             limit: options.limit,
@@ -157,12 +155,12 @@ pub enum Format {
     Pcapng,
 }
 
-/// Where packets were captured.
+/// An interface that packets were captured on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interface {
-    /// What the frames start with.
+    /// The kind of header that frames start with.
     pub link: LinkType,
-    /// The most bytes kept of each packet; 0 for no limit.
+    /// The maximum number of bytes kept of each packet; 0 for no limit.
     pub snap_length: u32,
     /// The interface's name, if the file has it: its first 255 bytes.
     pub name: Option<String>,
@@ -173,19 +171,19 @@ pub struct Interface {
 pub struct Packet {
     offset: u64,
     captured: u32,
-    /// How long the packet was on the wire.
+    /// The packet's length on the wire in bytes.
     pub original_length: u32,
-    /// When it was captured, in nanoseconds since 1970; 0 where the file does
-    /// not say (simple packet blocks).
+    /// The capture time in nanoseconds since 1970; 0 if the file does not have it
+    /// (simple packet blocks).
     pub timestamp_ns: u64,
-    /// What its first bytes are.
+    /// The kind of header that the frame starts with.
     pub link: LinkType,
     /// Its interface, as a position in [`Capture::interfaces`].
     pub interface: u32,
 }
 
 impl Packet {
-    /// How many bytes of the packet the capture has.
+    /// Returns the number of bytes of the packet in the capture.
     #[must_use]
     pub fn captured_length(&self) -> u32 {
         self.captured
@@ -207,81 +205,81 @@ pub struct Capture {
 }
 
 impl Capture {
-    /// The file's name.
+    /// Returns the file's name.
     #[must_use]
     pub fn source(&self) -> &str {
         &self.source
     }
 
-    /// The file's format.
+    /// Returns the file's format.
     #[must_use]
     pub fn format(&self) -> Format {
         self.format
     }
 
-    /// All interfaces, in file order and across sections.
+    /// Returns all interfaces, in file order and across sections.
     #[must_use]
     pub fn interfaces(&self) -> &[Interface] {
         &self.interfaces
     }
 
-    /// All packets, in file order.
+    /// Returns all packets, in file order.
     #[must_use]
     pub fn packets(&self) -> &[Packet] {
         &self.packets
     }
 
-    /// What is wrong with the file: the first
-    /// [`SHOWN`](crate::diagnostic::SHOWN) of its problems.
+    /// Returns the first [`SHOWN`](crate::diagnostic::SHOWN) problems of the file.
     #[must_use]
     pub fn warnings(&self) -> &[Warning] {
         &self.warnings
     }
 
-    /// The number of problems beyond those.
+    /// Returns the number of problems that [`warnings`](Self::warnings) omits.
     #[must_use]
     pub fn more_warnings(&self) -> u64 {
         self.more_warnings
     }
 
-    /// The pcapng block types that carry no packets or are not known, each with
-    /// the number of such blocks; the first 256 of them.
+    /// Returns the pcapng block types that have no packets or are not supported, each
+    /// with its number of blocks. The list has the first 256 such types.
     pub fn skipped_blocks(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
         self.skipped_blocks
             .iter()
             .map(|(&kind, &count)| (kind, count))
     }
 
-    /// The number of blocks of other such types.
+    /// Returns the number of blocks of types that
+    /// [`skipped_blocks`](Self::skipped_blocks) omits.
     #[must_use]
     pub fn more_skipped_blocks(&self) -> u64 {
         self.more_skipped_blocks
     }
 
-    /// The captured bytes of the packet at a position.
+    /// Returns the captured bytes of the packet at position `index`.
     ///
     /// # Panics
-    /// When there is no such packet.
+    /// If `index` is out of range.
     #[must_use]
     pub fn frame(&self, index: usize) -> &[u8] {
         self.bytes_of(&self.packets[index])
     }
 
-    /// All packets with their captured bytes, in file order.
+    /// Iterates over all packets with their captured bytes, in file order.
     pub fn frames(&self) -> impl ExactSizeIterator<Item = (&Packet, &[u8])> {
         self.packets
             .iter()
             .map(|packet| (packet, self.bytes_of(packet)))
     }
 
-    /// All packets, parsed, in file order.
+    /// Iterates over all packets, parsed, in file order.
     pub fn parsed(&self) -> impl ExactSizeIterator<Item = Parsed> + '_ {
         self.frames()
             .map(|(packet, frame)| parse(frame, packet.link))
     }
 
     fn bytes_of(&self, packet: &Packet) -> &[u8] {
-        // The readers made sure that the bytes are there.
+        // The readers have checked that the bytes are present.
         usize::try_from(packet.offset)
             .ok()
             .and_then(|start| self.bytes.get(start..)?.get(..packet.captured as usize))

@@ -15,23 +15,22 @@ use super::{Interface, Packet, Trouble};
 use crate::diagnostic::ReadError;
 use crate::packet::LinkType;
 
-/// The length of the file header.
-const HEADER: usize = 24;
+/// The length of the file header in bytes.
+const FILE_HEADER_LENGTH: usize = 24;
 
-/// The length of a record's header.
-const RECORD: usize = 16;
+/// The length of a record's header in bytes.
+const RECORD_HEADER_LENGTH: usize = 16;
 
-/// The length of a record's header in the format that some old Linux systems
-/// wrote.
-const MODIFIED_RECORD: usize = 24;
+/// The length of a record's header in the format of some old Linux systems.
+const MODIFIED_RECORD_HEADER_LENGTH: usize = 24;
 
-/// Records longer than this and than the file's snap length are taken for
-/// damage; libpcap draws the line at the same length (`MAXIMUM_SNAPLEN`).
-const LONGEST: u32 = 262_144;
+/// A record longer than both this and the file's snap length is treated as damage, as
+/// in libpcap (`MAXIMUM_SNAPLEN`).
+const MAX_CAPTURED_LENGTH: u32 = 262_144;
 
 const NANOS_PER_SECOND: u64 = 1_000_000_000;
 
-/// Whether a file that starts like this is a pcap file.
+/// True if `magic` begins a pcap file.
 pub(super) fn is_magic(magic: [u8; 4]) -> bool {
     matches!(
         u32::from_le_bytes(magic),
@@ -39,8 +38,8 @@ pub(super) fn is_magic(magic: [u8; 4]) -> bool {
     )
 }
 
-/// The link type; the upper 16 bits of the field say whether frames end with a
-/// checksum, which does not matter here.
+/// Returns the link type. The upper 16 bits of the field, which say if frames end with
+/// a checksum, are ignored.
 fn link_type(header: &PcapHeader) -> LinkType {
     let [_, _, high, low] = header.network.0.to_be_bytes();
     LinkType::from_number(u16::from_be_bytes([high, low]))
@@ -49,7 +48,7 @@ fn link_type(header: &PcapHeader) -> LinkType {
 type ParseRecord =
     for<'a> fn(&'a [u8]) -> IResult<&'a [u8], LegacyPcapBlock<'a>, PcapError<&'a [u8]>>;
 
-/// How the records of one file are written.
+/// The record format of one file.
 #[derive(Debug)]
 pub(super) struct Records {
     parse: ParseRecord,
@@ -67,23 +66,23 @@ impl Records {
         input: &mut Input<R>,
         state: &mut State,
     ) -> Result<Records, ReadError> {
-        let bytes = input.fill(HEADER)?;
+        let bytes = input.fill(FILE_HEADER_LENGTH)?;
         let parsed = parse_pcap_header(bytes).map(|(_, header)| header);
         let Ok(header) = parsed else {
-            let found = format!(
-                "only {} of the {HEADER} bytes of a pcap header",
+            let description = format!(
+                "only {} of the {FILE_HEADER_LENGTH} bytes of a pcap header",
                 bytes.len()
             );
-            return Err(format_error(input, found));
+            return Err(format_error(input, description));
         };
         if header.version_major != 2 {
-            let found = format!(
+            let description = format!(
                 "version {}.{} of the pcap format",
                 header.version_major, header.version_minor
             );
-            return Err(format_error(input, found));
+            return Err(format_error(input, description));
         }
-        input.take(HEADER);
+        input.take(FILE_HEADER_LENGTH);
         let link = link_type(&header);
         let interface = Interface {
             link,
@@ -93,11 +92,11 @@ impl Records {
         let interface = state.interface(input.source(), 0, interface)?;
         let big_endian = header.is_bigendian();
         let (parse, length): (ParseRecord, usize) = if header.is_modified_format() {
-            (parse_pcap_frame_modified, MODIFIED_RECORD)
+            (parse_pcap_frame_modified, MODIFIED_RECORD_HEADER_LENGTH)
         } else if big_endian {
-            (parse_pcap_frame_be, RECORD)
+            (parse_pcap_frame_be, RECORD_HEADER_LENGTH)
         } else {
-            (parse_pcap_frame, RECORD)
+            (parse_pcap_frame, RECORD_HEADER_LENGTH)
         };
         Ok(Records {
             parse,
@@ -114,46 +113,52 @@ impl Records {
         })
     }
 
-    /// The next packet. One that is longer than the options allow is skipped.
+    /// Returns the next packet. Packets longer than the options allow are skipped.
     pub(super) fn next<R: Read>(&self, input: &mut Input<R>, state: &mut State) -> Next {
         loop {
-            let at = input.offset();
-            let rest = input.fill(self.header)?;
-            if rest.is_empty() {
+            let record_offset = input.offset();
+            let header_bytes = input.fill(self.header)?;
+            if header_bytes.is_empty() {
                 return Ok(None);
             }
-            let Some(captured) = self.captured_length(rest) else {
-                let left = count(rest.len());
-                state.truncated(at, "the header of a packet", count(self.header), left);
+            let Some(captured) = self.captured_length(header_bytes) else {
+                let available = count(header_bytes.len());
+                state.truncated(
+                    record_offset,
+                    "the header of a packet",
+                    count(self.header),
+                    available,
+                );
                 return Ok(None);
             };
-            let longest = self.snap_length.max(LONGEST);
+            let longest = self.snap_length.max(MAX_CAPTURED_LENGTH);
             if captured > longest {
                 let trouble = Trouble::Corrupt {
                     found: format!("a packet of {captured} bytes"),
                     expected: format!("at most {longest}"),
                 };
-                state.warn(at, trouble);
+                state.warn(record_offset, trouble);
                 return Ok(None);
             }
             let needed = count(self.header) + u64::from(captured);
             let limit = state.options.max_record;
             if captured > limit {
-                let left = input.skip(needed)?;
-                if left < needed {
-                    state.truncated(at, "a packet", needed, left);
+                let available = input.skip(needed)?;
+                if available < needed {
+                    state.truncated(record_offset, "a packet", needed, available);
                     return Ok(None);
                 }
                 let length = captured;
-                state.warn(at, Trouble::LongPacket { length, limit });
+                state.warn(record_offset, Trouble::LongPacket { length, limit });
                 continue;
             }
-            // At most the limit and a header.
+            // At most the limit plus a header.
             let length = self.header + captured as usize;
-            let rest = input.fill(length)?;
-            let Ok((_, record)) = (self.parse)(&rest[..rest.len().min(length)]) else {
-                let left = count(rest.len());
-                state.truncated(at, "a packet", needed, left);
+            let record_bytes = input.fill(length)?;
+            let Ok((_, record)) = (self.parse)(&record_bytes[..record_bytes.len().min(length)])
+            else {
+                let available = count(record_bytes.len());
+                state.truncated(record_offset, "a packet", needed, available);
                 return Ok(None);
             };
             let packet = Packet {
@@ -164,23 +169,23 @@ impl Records {
                 link: self.link,
                 interface: self.interface,
             };
-            if !state.packet(input.source(), at)? {
+            if !state.packet(input.source(), record_offset)? {
                 return Ok(None);
             }
-            let place = input.take(length);
-            return Ok(Some((packet, place.start + self.header..place.end)));
+            let range = input.take(length);
+            return Ok(Some((packet, range.start + self.header..range.end)));
         }
     }
 
-    /// The length of the record that starts here, if it is known.
-    pub(super) fn length(&self, rest: &[u8]) -> Option<u64> {
-        Some(count(self.header) + u64::from(self.captured_length(rest)?))
+    /// Returns the length of the record at the start of `bytes`, if it is known.
+    pub(super) fn length(&self, bytes: &[u8]) -> Option<u64> {
+        Some(count(self.header) + u64::from(self.captured_length(bytes)?))
     }
 
-    /// The captured length in the header of the next record; `None` when the
-    /// header is not there as a whole.
-    fn captured_length(&self, rest: &[u8]) -> Option<u32> {
-        let header = rest.get(..self.header)?;
+    /// Returns the captured length in the record header at the start of `bytes`; `None`
+    /// if the header is incomplete.
+    fn captured_length(&self, bytes: &[u8]) -> Option<u32> {
+        let header = bytes.get(..self.header)?;
         let &field = header.get(8..)?.first_chunk()?;
         Some(if self.big_endian {
             u32::from_be_bytes(field)

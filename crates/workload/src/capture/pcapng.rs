@@ -1,7 +1,7 @@
 //! The block format: sections of blocks, each with a type and a length.
 //!
-//! This file finds the blocks and bounds them; what is inside the common ones
-//! is left to `pcap-parser`, which never sees more than one whole block.
+//! This file finds the blocks and limits their lengths. `pcap-parser` parses the
+//! content of the common blocks, and receives only one whole block at a time.
 
 use std::io::Read;
 
@@ -18,33 +18,33 @@ use super::{Interface, Packet, Trouble};
 use crate::diagnostic::ReadError;
 use crate::packet::LinkType;
 
-/// The packet block that enhanced packet blocks have replaced.
+/// The old packet block, replaced by enhanced packet blocks.
 const OBSOLETE_PACKET: u32 = 2;
 
-/// Type, length and the length again.
-const SHORTEST: u32 = 12;
+/// The shortest block in bytes: type, length and the length again.
+const MIN_BLOCK_LENGTH: u32 = 12;
 
-/// The most bytes that a packet block takes besides the packet: its fixed part
-/// and its options, each of which takes at most 64 KiB.
+/// The maximum bytes of a packet block in addition to the packet: its fixed part and
+/// its options, each of at most 64 KiB.
 const AROUND_PACKET: u32 = 1 << 17;
 
-/// The longest section header and interface description that are looked at.
+/// The longest section header or interface description that is parsed, in bytes.
 const LONGEST_OTHER: u32 = 1 << 20;
 
-/// The bytes that are kept of an interface's name.
+/// The maximum number of bytes kept of an interface's name.
 const LONGEST_NAME: usize = 255;
 
-/// Where the packet starts in an enhanced and in an obsolete packet block.
+/// The offset of the packet in an enhanced or obsolete packet block, in bytes.
 const PACKET_DATA: usize = 28;
 
-/// Where the packet starts in a simple packet block.
+/// The offset of the packet in a simple packet block, in bytes.
 const SIMPLE_DATA: usize = 12;
 
-/// Microseconds, unless the interface says otherwise.
+/// The timestamp resolution without an option of the interface: microseconds.
 const DEFAULT_RESOLUTION: u8 = 6;
 
-/// Whether a file that starts like this is a pcapng file. (The type of the
-/// section header reads the same in either byte order.)
+/// True if `magic` begins a pcapng file. (The type of the section header is the same in
+/// either byte order.)
 pub(super) fn is_magic(magic: [u8; 4]) -> bool {
     u32::from_le_bytes(magic) == SHB_MAGIC
 }
@@ -56,8 +56,7 @@ enum ByteOrder {
 }
 
 impl ByteOrder {
-    /// The byte order that a section header announces; `None` when it is cut
-    /// off.
+    /// Returns the byte order in a section header; `None` if the header is cut off.
     fn of_section(block: &[u8]) -> Option<Result<ByteOrder, String>> {
         let mark = block.get(8..)?.first_chunk()?;
         Some(match mark {
@@ -85,13 +84,13 @@ impl ByteOrder {
         })
     }
 
-    /// Type and length of the block that starts here.
-    fn block_header(self, rest: &[u8]) -> Option<(u32, u32)> {
-        Some((self.u32_at(rest, 0)?, self.u32_at(rest, 4)?))
+    /// Returns type and length of the block at the start of `bytes`.
+    fn block_header(self, bytes: &[u8]) -> Option<(u32, u32)> {
+        Some((self.u32_at(bytes, 0)?, self.u32_at(bytes, 4)?))
     }
 }
 
-/// How an interface counts time.
+/// The timestamp resolution and offset of an interface.
 #[derive(Clone, Copy, Debug)]
 struct Clock {
     resolution: u8,
@@ -99,8 +98,8 @@ struct Clock {
 }
 
 impl Clock {
-    /// Nanoseconds since 1970, from the two halves of a timestamp. Times before
-    /// 1970 and after 2554 end up at the nearest of these.
+    /// Converts the two halves of a timestamp to nanoseconds since 1970. Times before
+    /// 1970 or after 2554 become the nearest time in that range.
     fn nanos(self, high: u32, low: u32) -> u64 {
         let units = (u128::from(high) << 32) | u128::from(low);
         // At most 2^64 * 10^9 < 2^94.
@@ -117,17 +116,17 @@ impl Clock {
     }
 }
 
-/// The section that is being read.
+/// The current section.
 #[derive(Debug)]
 pub(super) struct Section {
     order: ByteOrder,
-    /// Interfaces are numbered anew in each section; this is where this
-    /// section's begin among all.
+    /// Interface numbers start at 0 in each section. This is the position of the
+    /// section's interface 0 in the list of all interfaces.
     first_interface: usize,
     clocks: Vec<Clock>,
 }
 
-/// What the fixed part of a packet block says.
+/// The fixed part of a packet block.
 struct Fixed {
     interface: u32,
     ticks: Option<(u32, u32)>,
@@ -137,25 +136,25 @@ struct Fixed {
 }
 
 impl Section {
-    /// The first section header must be whole, or this is no capture. It is
-    /// not consumed.
+    /// Reads the first section header without consuming it. If it is incomplete, the
+    /// file is not a capture.
     pub(super) fn first<R: Read>(input: &mut Input<R>) -> Result<Section, ReadError> {
-        let start = input.fill(SHORTEST as usize)?;
+        let start = input.fill(MIN_BLOCK_LENGTH as usize)?;
         let order = match ByteOrder::of_section(start) {
             Some(Ok(order)) => order,
-            Some(Err(found)) => return Err(format_error(input, found)),
+            Some(Err(description)) => return Err(format_error(input, description)),
             None => {
-                let found = format!("only {} bytes of a pcapng section header", start.len());
-                return Err(format_error(input, found));
+                let description = format!("only {} bytes of a pcapng section header", start.len());
+                return Err(format_error(input, description));
             }
         };
         let length = order.block_header(start).map_or(0, |(_, length)| length);
         if length > LONGEST_OTHER {
-            let found = format!("a pcapng section header of {length} bytes");
-            return Err(format_error(input, found));
+            let description = format!("a pcapng section header of {length} bytes");
+            return Err(format_error(input, description));
         }
         let header = input.fill(length as usize)?;
-        let found = match parse_sectionheaderblock(header) {
+        let description = match parse_sectionheaderblock(header) {
             Ok((_, header)) if header.major_version == 1 => {
                 return Ok(Section {
                     order,
@@ -169,21 +168,24 @@ impl Section {
             ),
             Err(_) => "a pcapng section header that is cut off or malformed".to_owned(),
         };
-        Err(format_error(input, found))
+        Err(format_error(input, description))
     }
 
-    /// The next packet; blocks without one are taken in.
+    /// Returns the next packet, and processes the blocks before it.
     pub(super) fn next<R: Read>(&mut self, input: &mut Input<R>, state: &mut State) -> Next {
         loop {
-            let at = input.offset();
-            let rest = input.fill(8)?;
-            if rest.is_empty() {
+            let block_offset = input.offset();
+            let header_bytes = input.fill(8)?;
+            if header_bytes.is_empty() {
                 return Ok(None);
             }
             // A section header has its own byte order.
-            if rest.first_chunk().is_some_and(|&magic| is_magic(magic)) {
-                let rest = input.fill(SHORTEST as usize)?;
-                match ByteOrder::of_section(rest) {
+            if header_bytes
+                .first_chunk()
+                .is_some_and(|&magic| is_magic(magic))
+            {
+                let header_bytes = input.fill(MIN_BLOCK_LENGTH as usize)?;
+                match ByteOrder::of_section(header_bytes) {
                     Some(Ok(order)) => {
                         self.order = order;
                         self.first_interface = state.interfaces.len();
@@ -191,27 +193,37 @@ impl Section {
                     }
                     Some(Err(found)) => {
                         let expected = "a section header".into();
-                        state.warn(at, Trouble::Corrupt { found, expected });
+                        state.warn(block_offset, Trouble::Corrupt { found, expected });
                         return Ok(None);
                     }
                     None => {
-                        let left = count(rest.len());
-                        state.truncated(at, "a section header", u64::from(SHORTEST), left);
+                        let available = count(header_bytes.len());
+                        state.truncated(
+                            block_offset,
+                            "a section header",
+                            u64::from(MIN_BLOCK_LENGTH),
+                            available,
+                        );
                         return Ok(None);
                     }
                 }
             }
-            let rest = input.buffered();
-            let Some((kind, length)) = self.order.block_header(rest) else {
-                state.truncated(at, "the header of a block", 8, count(rest.len()));
+            let header_bytes = input.buffered();
+            let Some((kind, length)) = self.order.block_header(header_bytes) else {
+                state.truncated(
+                    block_offset,
+                    "the header of a block",
+                    8,
+                    count(header_bytes.len()),
+                );
                 return Ok(None);
             };
-            if length < SHORTEST {
+            if length < MIN_BLOCK_LENGTH {
                 let trouble = Trouble::Corrupt {
                     found: format!("a block of {length} bytes"),
-                    expected: format!("at least {SHORTEST}"),
+                    expected: format!("at least {MIN_BLOCK_LENGTH}"),
                 };
-                state.warn(at, trouble);
+                state.warn(block_offset, trouble);
                 return Ok(None);
             }
             let longest = match kind {
@@ -219,41 +231,46 @@ impl Section {
                     state.options.max_record.saturating_add(AROUND_PACKET)
                 }
                 IDB_MAGIC => LONGEST_OTHER,
-                // Nothing in them is looked at.
+                // The content of other blocks is not parsed.
                 _ => 0,
             };
             if length > longest {
-                let left = self.skip(input, state, at, kind, length)?;
-                if left < u64::from(length) {
+                let available = self.skip(input, state, block_offset, kind, length)?;
+                if available < u64::from(length) {
                     return Ok(None);
                 }
                 continue;
             }
-            // At most the limit and what stands around a packet.
+            // At most the limit plus the overhead of a packet block.
             let length = length as usize;
-            let rest = input.fill(length)?;
-            let Some(block) = rest.get(..length) else {
-                state.truncated(at, "a block", count(length), count(rest.len()));
+            let block_bytes = input.fill(length)?;
+            let Some(block) = block_bytes.get(..length) else {
+                state.truncated(
+                    block_offset,
+                    "a block",
+                    count(length),
+                    count(block_bytes.len()),
+                );
                 return Ok(None);
             };
             if kind == IDB_MAGIC {
                 let described = self.interface(block);
                 input.take(length);
-                self.add_interface(input, state, at, described)?;
+                self.add_interface(input, state, block_offset, described)?;
                 continue;
             }
-            let Some((packet, data)) = self.packet(state, at, kind, block) else {
+            let Some((packet, data)) = self.packet(state, block_offset, kind, block) else {
                 input.take(length);
                 continue;
             };
             if packet.captured > state.options.max_record {
                 let (taken, limit) = (length, state.options.max_record);
                 let length = packet.captured;
-                state.warn(at, Trouble::LongPacket { length, limit });
+                state.warn(block_offset, Trouble::LongPacket { length, limit });
                 input.take(taken);
                 continue;
             }
-            if !state.packet(input.source(), at)? {
+            if !state.packet(input.source(), block_offset)? {
                 return Ok(None);
             }
             let start = input.take(length).start + data;
@@ -261,54 +278,54 @@ impl Section {
         }
     }
 
-    /// The length of the block that starts here, if it is known.
-    pub(super) fn length(&self, rest: &[u8]) -> Option<u64> {
-        let order = match ByteOrder::of_section(rest) {
-            Some(Ok(order)) if rest.first_chunk().is_some_and(|&magic| is_magic(magic)) => order,
+    /// Returns the length of the block at the start of `bytes`, if it is known.
+    pub(super) fn length(&self, bytes: &[u8]) -> Option<u64> {
+        let order = match ByteOrder::of_section(bytes) {
+            Some(Ok(order)) if bytes.first_chunk().is_some_and(|&magic| is_magic(magic)) => order,
             _ => self.order,
         };
-        order.block_header(rest).map(|(_, length)| length.into())
+        order.block_header(bytes).map(|(_, length)| length.into())
     }
 
-    /// Skips a block that is too long to be held, or of which nothing is looked
-    /// at; how many of its bytes are there.
+    /// Skips a block that is too long to hold or whose content is not parsed. Returns
+    /// how many of its bytes are present.
     fn skip<R: Read>(
         &mut self,
         input: &mut Input<R>,
         state: &mut State,
-        at: u64,
+        block_offset: u64,
         kind: u32,
         length: u32,
     ) -> Result<u64, ReadError> {
-        // The lengths of packets stand at the same place in these two.
+        // The captured length is at the same offset in both block types.
         let captured = match kind {
             EPB_MAGIC | OBSOLETE_PACKET => self.order.u32_at(input.fill(24)?, 20),
             _ => None,
         };
-        let left = input.skip(length.into())?;
-        if left < u64::from(length) {
-            state.truncated(at, "a block", length.into(), left);
-            return Ok(left);
+        let available = input.skip(length.into())?;
+        if available < u64::from(length) {
+            state.truncated(block_offset, "a block", length.into(), available);
+            return Ok(available);
         }
         match kind {
             SHB_MAGIC => {}
             EPB_MAGIC | SPB_MAGIC | OBSOLETE_PACKET => {
                 let limit = state.options.max_record;
                 let length = captured.unwrap_or(length);
-                state.warn(at, Trouble::LongPacket { length, limit });
+                state.warn(block_offset, Trouble::LongPacket { length, limit });
             }
-            IDB_MAGIC => self.add_interface(input, state, at, None)?,
+            IDB_MAGIC => self.add_interface(input, state, block_offset, None)?,
             other => state.skipped_block(other),
         }
-        Ok(left)
+        Ok(available)
     }
 
-    /// The packet of a block, and where in the block its bytes start; a warning
-    /// and nothing if the block is malformed.
+    /// Returns the packet of a block and the offset of its bytes in the block. If the
+    /// block is malformed, warns and returns `None`.
     fn packet(
         &self,
         state: &mut State,
-        at: u64,
+        block_offset: u64,
         kind: u32,
         block: &[u8],
     ) -> Option<(Packet, usize)> {
@@ -343,7 +360,7 @@ impl Section {
             }
         };
         state.warn(
-            at,
+            block_offset,
             Trouble::BadBlock {
                 block: kind,
                 reason,
@@ -352,7 +369,7 @@ impl Section {
         None
     }
 
-    /// An interface description; `None` when it is malformed.
+    /// Parses an interface description; `None` if it is malformed.
     fn interface(&self, block: &[u8]) -> Option<(Interface, Clock)> {
         let (_, description) = match self.order {
             ByteOrder::Little => parse_interfacedescriptionblock_le(block),
@@ -365,19 +382,19 @@ impl Section {
         ))
     }
 
-    /// Adds an interface. One that is malformed still counts, so that those
-    /// after it keep their numbers.
+    /// Adds an interface. A malformed one counts too, so that later interfaces keep
+    /// their numbers.
     fn add_interface<R: Read>(
         &mut self,
         input: &Input<R>,
         state: &mut State,
-        at: u64,
+        block_offset: u64,
         described: Option<(Interface, Clock)>,
     ) -> Result<(), ReadError> {
         let (interface, clock) = described.unwrap_or_else(|| {
             let reason = "an interface description that is malformed".to_owned();
             state.warn(
-                at,
+                block_offset,
                 Trouble::BadBlock {
                     block: IDB_MAGIC,
                     reason,
@@ -390,7 +407,7 @@ impl Section {
             };
             (interface, self.clock(&[]))
         });
-        state.interface(input.source(), at, interface)?;
+        state.interface(input.source(), block_offset, interface)?;
         self.clocks.push(clock);
         Ok(())
     }
@@ -435,8 +452,9 @@ impl Section {
         })
     }
 
-    /// A simple packet has no captured length: it is the original one unless
-    /// the snap length of the section's first interface is less.
+    /// Reads a simple packet block. It has no captured length: the captured length is
+    /// the smaller of the original length and the snap length of the section's first
+    /// interface.
     fn simple(&self, state: &State, block: &[u8]) -> Option<Fixed> {
         let (_, packet) = match self.order {
             ByteOrder::Little => parse_simplepacketblock_le(block),
@@ -447,7 +465,7 @@ impl Section {
             .interfaces
             .get(self.first_interface)
             .map_or(0, |interface| interface.snap_length);
-        let kept = if snap == 0 {
+        let captured = if snap == 0 {
             packet.origlen
         } else {
             packet.origlen.min(snap)
@@ -455,7 +473,7 @@ impl Section {
         Some(Fixed {
             interface: 0,
             ticks: None,
-            captured: kept.min(u32::try_from(packet.data.len()).ok()?),
+            captured: captured.min(u32::try_from(packet.data.len()).ok()?),
             original: packet.origlen,
             data: SIMPLE_DATA,
         })
@@ -464,8 +482,8 @@ impl Section {
     fn obsolete(&self, block: &[u8]) -> Option<Fixed> {
         let order = self.order;
         let captured = order.u32_at(block, 20)?;
-        let end = count(PACKET_DATA) + u64::from(captured) + 4;
-        if end > count(block.len()) {
+        let min_length = count(PACKET_DATA) + u64::from(captured) + 4;
+        if min_length > count(block.len()) {
             return None;
         }
         Some(Fixed {
@@ -478,7 +496,7 @@ impl Section {
     }
 }
 
-/// The value of the first option with that code.
+/// Returns the value of the first option with `code`.
 fn option<'a>(options: &'a [PcapNGOption<'_>], code: OptionCode) -> Option<&'a [u8]> {
     options
         .iter()

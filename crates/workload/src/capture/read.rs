@@ -1,4 +1,4 @@
-//! Finds out what a stream is and reads its packets one by one.
+//! The capture reader: detects the format of a stream and reads its packets one by one.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -12,17 +12,17 @@ use crate::diagnostic::{ReadError, SHOWN};
 use crate::limits::{MAX_BLOCK_KINDS, MAX_INTERFACES};
 use crate::packet::LinkType;
 
-/// What files are welcome, for error messages.
+/// The supported files, for error messages.
 const EXPECTED: &str = "a pcap or pcapng capture, plain or gzip'd (one that starts with \
     a1b2c3d4, a1b23c4d or 0a0d0d0a, in either byte order)";
 
 /// Reads a capture that is in memory already. `source` names it in messages.
 ///
 /// # Errors
-/// [`ReadError::Format`] when this is no capture, or not even its header is
-/// there; [`ReadError::Limit`] when it has more packets than the options allow,
-/// or more than 65,536 interfaces; [`ReadError::TooLong`] when it has more bytes
-/// than the options allow.
+/// [`ReadError::Format`] if this is not a capture, or its header is incomplete;
+/// [`ReadError::Limit`] if it has more packets than the options allow, or more than
+/// 65,536 interfaces; [`ReadError::TooLong`] if it has more bytes than the options
+/// allow.
 pub fn read_capture(
     source: &str,
     bytes: &[u8],
@@ -34,7 +34,7 @@ pub fn read_capture(
 /// Reads a capture from a stream, to its end. `source` names it in messages.
 ///
 /// # Errors
-/// As [`read_capture`], and [`ReadError::Io`] when the stream fails.
+/// As [`read_capture`], and [`ReadError::Io`] if the stream fails.
 pub fn read_capture_from(
     source: &str,
     stream: impl Read,
@@ -78,7 +78,7 @@ pub fn read_capture_from(
 /// Reads a capture file.
 ///
 /// # Errors
-/// As [`read_capture`], and [`ReadError::Io`] when the file cannot be read.
+/// As [`read_capture`], and [`ReadError::Io`] if the file cannot be read.
 pub fn read_capture_file(
     path: impl AsRef<Path>,
     options: &ReadOptions,
@@ -95,10 +95,10 @@ pub fn read_capture_file(
 
 /// Reads the packets of a capture one by one, from a stream of any length.
 ///
-/// Only a buffer is held in memory: 64 KiB, or as much as the longest record
-/// takes that [`ReadOptions::max_record`] allows. A stream that never ends, such
-/// as a pipe from a program that captures, is read as it comes: the reader never
-/// waits for more than the next record.
+/// Only a buffer is held in memory: 64 KiB, or as much as the longest record needs
+/// within [`ReadOptions::max_record`]. An endless stream, such as a pipe from a
+/// capturing program, is read as it arrives: the reader never waits for more than the
+/// next record.
 ///
 /// ```
 /// use classyard_workload::capture::{CaptureReader, PcapWriter, ReadOptions};
@@ -129,9 +129,9 @@ pub struct CaptureReader<R> {
 /// A packet of a stream.
 #[derive(Clone, Copy, Debug)]
 pub struct Record<'a> {
-    /// When and where it was captured, and how long it was.
+    /// The packet's time, interface and length.
     pub packet: Packet,
-    /// Its captured bytes.
+    /// The packet's captured bytes.
     pub frame: &'a [u8],
 }
 
@@ -145,8 +145,8 @@ impl<R: Read> CaptureReader<R> {
     /// Reads a capture's header. `source` names the capture in messages.
     ///
     /// # Errors
-    /// [`ReadError::Format`] when this is no capture, or not even its header is
-    /// there; [`ReadError::Io`] when the stream fails.
+    /// [`ReadError::Format`] if this is not a capture, or its header is incomplete;
+    /// [`ReadError::Io`] if the stream fails.
     pub fn new(
         source: &str,
         stream: R,
@@ -179,24 +179,23 @@ impl<R: Read> CaptureReader<R> {
         })
     }
 
-    /// The next packet; `None` at the end of the stream, where it is damaged
-    /// beyond repair, or after [`ReadOptions::first`] packets.
+    /// Returns the next packet. Returns `None` at the end of the stream, at damage that
+    /// reading cannot continue after, or after [`ReadOptions::first`] packets.
     ///
     /// # Errors
-    /// [`ReadError::Limit`] when there are more packets than the options allow,
-    /// or more than 65,536 interfaces; [`ReadError::TooLong`] when there are
-    /// more bytes than the options allow; [`ReadError::Io`] when the stream
-    /// fails.
+    /// [`ReadError::Limit`] if there are more packets than the options allow, or more
+    /// than 65,536 interfaces; [`ReadError::TooLong`] if there are more bytes than the
+    /// options allow; [`ReadError::Io`] if the stream fails.
     pub fn next_record(&mut self) -> Result<Option<Record<'_>>, ReadError> {
         if self.ended {
             return Ok(None);
         }
         let (input, state) = (&mut self.input, &mut self.state);
-        let found = match &mut self.decoder {
+        let next_packet = match &mut self.decoder {
             Decoder::Pcap(records) => records.next(input, state)?,
             Decoder::Pcapng(section) => section.next(input, state)?,
         };
-        let Some((packet, place)) = found else {
+        let Some((packet, range)) = next_packet else {
             self.ended = true;
             if let Some(reason) = self.input.damage() {
                 let reason = reason.to_owned();
@@ -205,13 +204,12 @@ impl<R: Read> CaptureReader<R> {
             }
             return Ok(None);
         };
-        let frame = self.input.taken(place);
+        let frame = self.input.taken(range);
         Ok(Some(Record { packet, frame }))
     }
 
-    /// Whether the next record is in memory as a whole, so that
-    /// [`next_record`](CaptureReader::next_record) will not wait for the
-    /// stream.
+    /// True if the whole next record is in memory, so that
+    /// [`next_record`](CaptureReader::next_record) will not wait for the stream.
     #[must_use]
     pub fn is_buffered(&self) -> bool {
         let buffered = self.input.buffered();
@@ -222,13 +220,13 @@ impl<R: Read> CaptureReader<R> {
         self.ended || length.is_some_and(|length| length <= count(buffered.len()))
     }
 
-    /// The capture's name.
+    /// Returns the capture's name.
     #[must_use]
     pub fn source(&self) -> &str {
         self.input.source()
     }
 
-    /// The capture's format.
+    /// Returns the capture's format.
     #[must_use]
     pub fn format(&self) -> Format {
         match self.decoder {
@@ -237,38 +235,39 @@ impl<R: Read> CaptureReader<R> {
         }
     }
 
-    /// The interfaces so far, in file order and across sections.
+    /// Returns the interfaces so far, in file order and across sections.
     #[must_use]
     pub fn interfaces(&self) -> &[Interface] {
         &self.state.interfaces
     }
 
-    /// The number of packets so far.
+    /// Returns the number of packets so far.
     #[must_use]
     pub fn packets(&self) -> u64 {
         self.state.packets
     }
 
-    /// What is wrong with what was read so far: the first [`SHOWN`] problems.
+    /// Returns the first [`SHOWN`] problems so far.
     #[must_use]
     pub fn warnings(&self) -> &[Warning] {
         &self.state.warnings
     }
 
-    /// The number of problems beyond those.
+    /// Returns the number of problems that [`warnings`](Self::warnings) omits.
     #[must_use]
     pub fn more_warnings(&self) -> u64 {
         self.state.more_warnings
     }
 
-    /// The pcapng block types so far that carry no packets or are not known,
-    /// each with the number of such blocks; the first 256 of them.
+    /// Returns the pcapng block types so far that have no packets or are not supported,
+    /// each with its number of blocks. The list has the first 256 such types.
     pub fn skipped_blocks(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
         let blocks = self.state.skipped_blocks.iter();
         blocks.map(|(&kind, &count)| (kind, count))
     }
 
-    /// The number of blocks of other such types.
+    /// Returns the number of blocks of types that
+    /// [`skipped_blocks`](Self::skipped_blocks) omits.
     #[must_use]
     pub fn more_skipped_blocks(&self) -> u64 {
         self.state.more_skipped_blocks
@@ -286,7 +285,7 @@ fn not_a_capture<R: Read>(input: &mut Input<R>) -> Result<ReadError, ReadError> 
         .take(4)
         .map(|byte| format!("{byte:02x}"))
         .collect();
-    let found = if !bytes.is_empty() {
+    let description = if !bytes.is_empty() {
         let kind = if text { "a text file" } else { "a file" };
         format!("{kind} that starts with {hex}")
     } else if let Some(reason) = input.damage() {
@@ -294,23 +293,22 @@ fn not_a_capture<R: Read>(input: &mut Input<R>) -> Result<ReadError, ReadError> 
     } else {
         "an empty file".to_owned()
     };
-    Ok(format_error(input, found))
+    Ok(format_error(input, description))
 }
 
-/// The error for a file whose header cannot be read.
-pub(super) fn format_error<R: Read>(input: &Input<R>, found: String) -> ReadError {
+/// Returns the error for a file whose header cannot be read.
+pub(super) fn format_error<R: Read>(input: &Input<R>, description: String) -> ReadError {
     ReadError::Format {
         file: input.source().to_owned(),
-        found,
+        found: description,
         expected: EXPECTED.to_owned(),
     }
 }
 
-/// A packet, and where its bytes are in the buffer; `None` when reading has
-/// ended.
+/// A packet and the range of its bytes in the buffer; `None` when reading has ended.
 pub(super) type Next = Result<Option<(Packet, Range<usize>)>, ReadError>;
 
-/// What is collected while reading.
+/// Interfaces, counts and warnings collected while reading.
 #[derive(Debug)]
 pub(super) struct State {
     pub(super) options: ReadOptions,
@@ -323,7 +321,7 @@ pub(super) struct State {
 }
 
 impl State {
-    /// Adds an interface; its position is the answer.
+    /// Adds an interface and returns its position.
     pub(super) fn interface(
         &mut self,
         source: &str,
@@ -353,8 +351,8 @@ impl State {
         Ok(position)
     }
 
-    /// Counts a packet whose record begins at `offset`; false when there are
-    /// enough.
+    /// Counts a packet whose record begins at `offset`. Returns false if
+    /// [`ReadOptions::first`] packets have been read already.
     pub(super) fn packet(&mut self, source: &str, offset: u64) -> Result<bool, ReadError> {
         let first = self.options.first;
         if first.is_some_and(|first| self.packets >= count(first)) {
@@ -374,8 +372,8 @@ impl State {
         Ok(true)
     }
 
-    /// Counts a block that has no packet. Types are counted one by one as long
-    /// as there are few, so that a hostile file cannot make the list long.
+    /// Counts a block without a packet. Only a limited number of types are counted one
+    /// by one, so that a hostile file cannot make the list long.
     pub(super) fn skipped_block(&mut self, kind: u32) {
         if self.skipped_blocks.len() < MAX_BLOCK_KINDS || self.skipped_blocks.contains_key(&kind) {
             *self.skipped_blocks.entry(kind).or_insert(0) += 1;
@@ -396,13 +394,13 @@ impl State {
         }
     }
 
-    /// The file ends, `left` bytes after the start of something at `offset`.
+    /// Warns that the file ends `left` bytes after the start of the item at `offset`.
     pub(super) fn truncated(&mut self, offset: u64, what: &'static str, needed: u64, left: u64) {
         self.warn(offset, Trouble::Truncated { what, needed, left });
     }
 }
 
-/// A length as it is reported.
+/// Converts a length to `u64`.
 pub(super) fn count(length: usize) -> u64 {
     u64::try_from(length).unwrap_or(u64::MAX)
 }

@@ -223,14 +223,15 @@ fn gzip_is_recognised_by_its_first_bytes() {
         let stream = Cursor::new(gzip(&file));
         let streamed = read_capture_from("test", stream, &ReadOptions::default()).unwrap();
         assert_eq!(contents(&plain), contents(&streamed));
-        // Several members one after the other.
+        // Several gzip members, one after the other.
         let (start, end) = file.split_at(70);
         let members = [gzip(start), gzip(end)].concat();
         assert_eq!(contents(&plain), contents(&read(&members).unwrap()));
     }
 }
 
-/// What was read of a part of the file is the start of what is in it.
+/// Checks that the packets read from a part of the file are the first packets of the
+/// whole file.
 fn assert_start(part: &Capture, whole: &Capture) {
     let (part, whole) = (contents(part), contents(whole));
     assert!(part.len() <= whole.len());
@@ -269,7 +270,7 @@ fn a_file_cut_anywhere_gives_what_comes_before() {
                 }
             }
         }
-        // Every number of packets came up, in order.
+        // Every number of packets occurred, in ascending order.
         assert!(counts.is_sorted());
         counts.dedup();
         let last = whole.packets().len();
@@ -283,7 +284,7 @@ fn damaged_gzip_gives_what_could_be_decompressed() {
     let order = Order::Little;
     let mut file = order.pcap_header(MICROS, 65_535, 1);
     for port in 0..500_u16 {
-        // Bytes that do not compress to nothing.
+        // Bytes that hardly compress.
         let noise = u32::from(port).wrapping_mul(2_654_435_761);
         file.extend(order.pcap_record(noise, port.into(), &udp4(port)));
     }
@@ -379,7 +380,7 @@ fn absurd_lengths_end_reading_with_a_warning() {
             warning.to_string(),
             format!(
                 "byte {good}, after 3 packets: a packet of 4294967280 bytes; expected at most \
-                 262144; the rest was left"
+                 262144; the rest was not read"
             )
         );
 
@@ -402,7 +403,7 @@ fn absurd_lengths_end_reading_with_a_warning() {
 fn malformed_blocks_are_skipped_with_a_warning() {
     for order in ORDERS {
         let mut too_long = order.enhanced(0, 1, &udp4(1));
-        // A captured length beyond the block's end.
+        // The captured length is beyond the block's end.
         too_long[20..24].copy_from_slice(&order.u32(5000));
         let mut obsolete = order.obsolete(0, 1, &udp4(1));
         obsolete[20..24].copy_from_slice(&order.u32(5000));
@@ -496,7 +497,7 @@ fn limits_are_met_with_an_error_and_first_with_a_warning() {
 
 #[test]
 fn a_bomb_is_defused() {
-    // 64 MiB of zeros behind a header, in some 64 KiB.
+    // 64 MiB of zeros after a header, compressed to about 64 KiB.
     let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
     encoder
         .write_all(&Order::Little.pcap_header(MICROS, 0, 1))
@@ -527,7 +528,7 @@ fn unknown_link_types_are_warned_of_and_counted() {
         .unwrap();
     assert!(headers.trace.is_empty());
     assert_eq!(headers.left_out(), [(Kind::UnknownLink, 1)]);
-    // The upper bits say that frames end with a checksum of 4 bytes.
+    // The upper bits mean that frames end with a checksum of 4 bytes.
     let mut file = order.pcap_header(MICROS, 65_535, 0x2400_0001);
     file.extend(order.pcap_record(1, 1, &udp4(1)));
     assert_eq!(read(&file).unwrap().packets()[0].link, LinkType::Ethernet);

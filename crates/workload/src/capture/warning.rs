@@ -1,53 +1,52 @@
-//! What is wrong with a capture that can be read all the same.
+//! Warnings about a capture that can be read in spite of problems.
 
 use std::fmt;
 
 use super::LinkType;
 
-/// One problem of a capture file, and where it is.
+/// One problem of a capture file, and its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Warning {
-    /// The byte, counted from 0 and after decompression, where the trouble
-    /// starts.
+    /// The byte at which the problem starts, counted from 0 after decompression.
     pub offset: u64,
-    /// How many packets had been read by then.
+    /// The number of packets read before the problem.
     pub packets: u64,
-    /// What the trouble is.
+    /// The problem.
     pub trouble: Trouble,
 }
 
-/// What is wrong.
+/// A problem of a capture file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Trouble {
-    /// The file ends too early. Reading ended here.
+    /// The file ends too early. Reading ended at this position.
     Truncated {
-        /// What the file ends in.
+        /// The item that the file ends in.
         what: &'static str,
-        /// How many bytes it takes.
+        /// The length of the item in bytes.
         needed: u64,
-        /// How many bytes are left.
+        /// The number of bytes available.
         left: u64,
     },
-    /// What is here makes no sense, so that what follows cannot be found.
-    /// Reading ended here.
+    /// The data is invalid, so the position of the next packet is unknown. Reading
+    /// ended at this position.
     Corrupt {
-        /// What is here.
+        /// The data at this position.
         found: String,
-        /// What should be here.
+        /// The expected data.
         expected: String,
     },
-    /// A block that makes no sense was skipped.
+    /// An invalid block was skipped.
     BadBlock {
         /// The block's type.
         block: u32,
-        /// What is wrong with it.
+        /// The reason why it is invalid.
         reason: String,
     },
-    /// The compressed data is damaged or ends too early; this is where the
-    /// bytes that could be decompressed end.
+    /// The compressed data is damaged or ends too early. The position is the end of the
+    /// bytes that could be decompressed.
     Gzip {
-        /// What the decompressor said.
+        /// The decompressor's error.
         reason: String,
     },
     /// The frames of an interface cannot be parsed.
@@ -65,12 +64,12 @@ pub enum Trouble {
         /// The limit.
         limit: u32,
     },
-    /// As many packets as were asked for have been read; the rest was left.
+    /// The requested number of packets has been read; the rest was ignored.
     Stopped,
 }
 
 impl fmt::Display for Warning {
-    /// One line: where, then what.
+    /// Writes one line: the position, then the problem.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
@@ -88,7 +87,7 @@ impl fmt::Display for Trouble {
                 "the file ends inside {what}, which takes {needed} bytes; {left} are left"
             ),
             Trouble::Corrupt { found, expected } => {
-                write!(f, "{found}; expected {expected}; the rest was left")
+                write!(f, "{found}; expected {expected}; the rest was not read")
             }
             Trouble::BadBlock { block, reason } => {
                 write!(f, "skipped a block of type {block:#x}: {reason}")
@@ -105,7 +104,7 @@ impl fmt::Display for Trouble {
                 "skipped a packet of {length} bytes; at most {limit} are read"
             ),
             Trouble::Stopped => {
-                f.write_str("as many packets as were asked for; the rest was left unread")
+                f.write_str("stopped after the requested number of packets; the rest was not read")
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Writing pcap files.
+//! The writer of pcap files.
 
 use std::io::{self, Write};
 
@@ -12,20 +12,20 @@ use crate::packet::LinkType;
 /// The magic number of a file with nanosecond timestamps.
 const MAGIC_NANOS: u32 = 0xa1b2_3c4d;
 
-/// What the header gives as the most bytes kept of each packet.
+/// The snap length in the file header, in bytes.
 const SNAP_LENGTH: u32 = 262_144;
 
 const NANOS_PER_SECOND: u64 = 1_000_000_000;
 
 /// Writes a little-endian pcap file with nanosecond timestamps.
 ///
-/// The file header is one call of [`Write::write_all`], and so is each packet. A
-/// stream that never takes a part of such a call is a valid file at any time. Wrap
-/// files in a [`BufWriter`](io::BufWriter): packets are small.
+/// The file header is one call of [`Write::write_all`], and so is each packet. If the
+/// stream never splits such a call, its content is a valid file at any time. Wrap files
+/// in a [`BufWriter`](io::BufWriter): packets are small.
 #[derive(Debug)]
 pub struct PcapWriter<W: Write> {
     out: W,
-    /// The packet that is being written.
+    /// The record of the current packet.
     record: Vec<u8>,
 }
 
@@ -33,7 +33,7 @@ impl<W: Write> PcapWriter<W> {
     /// Writes the file header.
     ///
     /// # Errors
-    /// What the stream says.
+    /// The error of the stream.
     pub fn new(mut out: W, link: LinkType) -> io::Result<PcapWriter<W>> {
         let mut header = [0; 24];
         header[..4].copy_from_slice(&MAGIC_NANOS.to_le_bytes());
@@ -48,13 +48,13 @@ impl<W: Write> PcapWriter<W> {
         })
     }
 
-    /// Writes a packet: when it was captured, in nanoseconds since 1970, how
-    /// long it was, and what was captured of it.
+    /// Writes a packet with its capture time in nanoseconds since 1970, its original
+    /// length and its captured bytes.
     ///
     /// # Errors
-    /// What the stream says; [`io::ErrorKind::InvalidInput`] when the time is
-    /// after 2106 or the frame is longer than 262,144 bytes, which the format
-    /// cannot hold; nothing is written then.
+    /// The error of the stream. [`io::ErrorKind::InvalidInput`] if the time is after
+    /// 2106 or the frame is longer than 262,144 bytes, which the format cannot hold; in
+    /// this case nothing is written.
     pub fn packet(
         &mut self,
         timestamp_ns: u64,
@@ -80,40 +80,40 @@ impl<W: Write> PcapWriter<W> {
     /// Flushes the stream; more packets may follow.
     ///
     /// # Errors
-    /// What the stream says.
+    /// The error of the stream.
     pub fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
     }
 
-    /// The stream, to inspect it.
+    /// Returns the stream, to inspect it.
     pub fn get_ref(&self) -> &W {
         &self.out
     }
 
-    /// Flushes the stream and gives it back.
+    /// Flushes the stream and returns it.
     ///
     /// # Errors
-    /// What the stream says.
+    /// The error of the stream.
     pub fn finish(mut self) -> io::Result<W> {
         self.out.flush()?;
         Ok(self.out)
     }
 }
 
-/// What [`write_trace`] wrote, and what packets could not carry.
+/// Counts of what [`write_trace`] wrote and what packets could not carry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TraceReport {
     /// Packets written: one for each header.
     pub packets: u64,
-    /// Headers with a port other than 0 and a protocol without ports; they read
-    /// back with ports 0.
+    /// Headers with a port other than 0 and a protocol without ports. Reading the file
+    /// gives port 0 for both ports.
     pub ports_lost: u64,
-    /// IPv6 headers with the protocol number of an extension header; they read
-    /// back with protocol 59.
+    /// IPv6 headers with the protocol number of an extension header. Reading the file
+    /// gives protocol 59.
     pub protocols_lost: u64,
 }
 
-/// A trace cannot be written.
+/// A reason why a trace cannot be written.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum WriteError {
@@ -131,11 +131,11 @@ pub enum WriteError {
     },
 }
 
-/// Writes a packet for each header of a trace; [`frame`](super::frame) says
-/// what packets. `timestamp_ns` gives the time of each, by position.
+/// Writes a packet for each header of a trace; [`frame`](super::frame) describes the
+/// packets. `timestamp_ns` returns the time of the packet at a position.
 ///
-/// Reading the file back gives the same five-tuples, except what the report
-/// counts as lost.
+/// Reading the file back gives the same five-tuples, except for the losses that the
+/// report counts.
 ///
 /// # Errors
 /// [`WriteError::Schema`] before anything is written; [`WriteError::Io`].

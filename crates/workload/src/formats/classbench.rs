@@ -1,6 +1,6 @@
 //! ClassBench filter sets.
 //!
-//! One rule a line, the first line wins:
+//! One rule per line; the first line wins:
 //!
 //! ```text
 //! @SRC/LEN <tab> DST/LEN <tab> LO : HI <tab> LO : HI <tab> 0xPROTO/0xMASK [<tab> 0xFLAGS/0xMASK [more]]
@@ -8,18 +8,17 @@
 //! @2001:db8::/32     ::/0            0 : 65535   53 : 53     0x11/0xFF   0x0000/0x0000
 //! ```
 //!
-//! Reading takes any run of spaces and tabs between columns. Addresses with a
-//! colon are IPv6; both addresses of a line are of one family. A file of IPv4
-//! alone becomes a policy over `ipv4-5tuple`, one of IPv6 alone over
-//! `ipv6-5tuple`, a mixed one a dual-stack policy. The mask of a protocol is
-//! 0x00 (any) or 0xFF. TCP flags are no part of the five fields: lines that
-//! demand some are loaded without that demand, and counted in a note. Columns
-//! beyond the flags are ignored and counted. Rules have no action in this
-//! format; they get the one called [`NO_ACTION`].
+//! The reader accepts any run of spaces and tabs between columns. Addresses with a colon
+//! are IPv6; both addresses of a line must have the same family. A file of IPv4 rules
+//! becomes a policy over `ipv4-5tuple`, a file of IPv6 rules a policy over `ipv6-5tuple`,
+//! a file with both families a dual-stack policy. The mask of a protocol is 0x00 (any) or
+//! 0xFF. TCP flags are not part of the five fields: the reader ignores them, and a note
+//! counts such lines. Columns after the flags are also ignored and counted. Rules have no
+//! action in this format; they get the action [`NO_ACTION`].
 //!
-//! Writing puts the rules in the order in which they win. The format has no
-//! non-contiguous masks: a rule with one is left out, and counted. IPv6 addresses are
-//! written with all their eight groups, as some readers of this format know no
+//! The writer sorts the rules by rank, the winning rules first. The format has no
+//! non-contiguous masks: a rule with such a mask is left out, and counted. IPv6 addresses
+//! are written with all eight groups, because some readers of this format do not support
 //! `::`.
 
 use std::collections::HashMap;
@@ -37,10 +36,10 @@ use super::{
 };
 use crate::diagnostic::{Loaded, Problems, ReadError, ReadOptions};
 
-/// The action of rules from formats that have none.
+/// The action of rules from formats without actions.
 pub const NO_ACTION: &str = "match";
 
-/// One line, understood.
+/// The contents of a line.
 #[derive(Debug, PartialEq, Eq)]
 struct Filter {
     v6: bool,
@@ -49,9 +48,9 @@ struct Filter {
     sport: (u32, u32),
     dport: (u32, u32),
     protocol: Option<u32>,
-    /// Whether TCP flags are demanded.
+    /// True if the line has a condition on TCP flags.
     flags: bool,
-    /// Whether there are columns beyond the flags.
+    /// True if there are columns after the flags.
     extra: bool,
 }
 
@@ -78,8 +77,8 @@ impl Filter {
 /// Reads a filter set; see the [module](self) for the format.
 ///
 /// # Errors
-/// [`ReadError`]: the bad lines, more rules than `options` allow, or a `schema`
-/// that is no five-tuple.
+/// [`ReadError`]: the bad lines, more rules than `options` allow, or a `schema` that is
+/// not a five-tuple.
 pub fn read(
     source: &str,
     text: &str,
@@ -167,10 +166,10 @@ pub fn read(
     Ok(loaded)
 }
 
-/// The columns of a rule up to the protocol: true for IPv6, prefixes, ports, protocol.
+/// The columns of a rule up to the protocol: true for IPv6, then prefixes, ports, protocol.
 type FiveTuple = (bool, [u128; 4], [u32; 4], Option<u32>);
 
-/// Rules that are equal to an earlier one except for the columns behind the protocol.
+/// Counts rules that are equal to an earlier rule except for the columns after the protocol.
 fn merged_rules(text: &str) -> usize {
     let mut firsts: HashMap<FiveTuple, &str> = HashMap::new();
     let mut merged = 0;
@@ -181,8 +180,8 @@ fn merged_rules(text: &str) -> usize {
         };
         let width = if filter.v6 { 128 } else { 32 };
         let prefix = |(value, length): (u128, u32)| {
-            let open = width - length.min(width);
-            value & u128::MAX.checked_shl(open).unwrap_or(0)
+            let wildcard_bits = width - length.min(width);
+            value & u128::MAX.checked_shl(wildcard_bits).unwrap_or(0)
         };
         let addresses = [
             prefix(filter.src),
@@ -205,11 +204,11 @@ fn merged_rules(text: &str) -> usize {
     merged
 }
 
-/// The columns of a line behind the protocol; nothing for flags that demand nothing.
+/// Returns the columns of a line after the protocol. Omits flags that match everything.
 fn left_out(line: &str) -> &str {
-    let behind = line.split_once("0x").map_or("", |(_, behind)| behind);
-    let end = behind.find(|c: char| c.is_ascii_whitespace());
-    let columns = end.map_or("", |end| behind[end..].trim());
+    let protocol = line.split_once("0x").map_or("", |(_, tail)| tail);
+    let protocol_end = protocol.find(|c: char| c.is_ascii_whitespace());
+    let columns = protocol_end.map_or("", |end| protocol[end..].trim());
     let mask = columns.split_once('/').map_or("", |(_, mask)| mask);
     let no_demand = mask
         .strip_prefix("0x")
@@ -221,7 +220,7 @@ fn left_out(line: &str) -> &str {
     no_demand.trim()
 }
 
-/// The parts for IPv4 and for IPv6, or `None` if the choice has other schemas.
+/// Returns the parts for IPv4 and for IPv6, or `None` if the choice has other schemas.
 fn parts(choice: &SchemaChoice) -> Option<[Option<PartId>; 2]> {
     match choice {
         SchemaChoice::DualStack => Some([Some(PartId::FIRST), Some(PartId::from_index(1))]),
@@ -248,7 +247,7 @@ fn wrong_family<'t>(line: &'t str, filter: &Filter, choice: &SchemaChoice) -> Fa
     )
 }
 
-/// What has to be known before the first line is read.
+/// Facts about the whole text, collected before the first line is parsed.
 struct Survey {
     rules: usize,
     v4: bool,
@@ -276,21 +275,21 @@ impl Survey {
 
 // ---------------------------------------------------------------- quick path
 
-/// Reads a well-formed IPv4 line; `None` for anything else, which
-/// [`parse_carefully`] then judges.
+/// Reads a well-formed IPv4 line. Returns `None` for any other line; the caller then uses
+/// [`parse_carefully`].
 fn parse_quickly(line: &[u8]) -> Option<Filter> {
-    let mut rest = line;
-    skip_blanks(&mut rest);
-    take(&mut rest, b'@')?;
-    let src = quick_prefix(&mut rest)?;
-    skip_some_blanks(&mut rest)?;
-    let dst = quick_prefix(&mut rest)?;
-    skip_some_blanks(&mut rest)?;
-    let sport = quick_range(&mut rest)?;
-    skip_some_blanks(&mut rest)?;
-    let dport = quick_range(&mut rest)?;
-    skip_some_blanks(&mut rest)?;
-    let (number, mask) = quick_masked(&mut rest, 2)?;
+    let mut unread = line;
+    skip_blanks(&mut unread);
+    take(&mut unread, b'@')?;
+    let src = quick_prefix(&mut unread)?;
+    skip_some_blanks(&mut unread)?;
+    let dst = quick_prefix(&mut unread)?;
+    skip_some_blanks(&mut unread)?;
+    let sport = quick_range(&mut unread)?;
+    skip_some_blanks(&mut unread)?;
+    let dport = quick_range(&mut unread)?;
+    skip_some_blanks(&mut unread)?;
+    let (number, mask) = quick_masked(&mut unread, 2)?;
     let protocol = match mask {
         0 => None,
         0xff => Some(number),
@@ -306,44 +305,44 @@ fn parse_quickly(line: &[u8]) -> Option<Filter> {
         flags: false,
         extra: false,
     };
-    if !rest.is_empty() {
-        skip_some_blanks(&mut rest)?;
+    if !unread.is_empty() {
+        skip_some_blanks(&mut unread)?;
     }
-    if !rest.is_empty() {
-        filter.flags = quick_masked(&mut rest, 4)?.1 != 0;
-        if !rest.is_empty() {
-            skip_some_blanks(&mut rest)?;
-            filter.extra = !rest.is_empty();
+    if !unread.is_empty() {
+        filter.flags = quick_masked(&mut unread, 4)?.1 != 0;
+        if !unread.is_empty() {
+            skip_some_blanks(&mut unread)?;
+            filter.extra = !unread.is_empty();
         }
     }
     Some(filter)
 }
 
-fn take(rest: &mut &[u8], wanted: u8) -> Option<()> {
-    let (&first, tail) = rest.split_first()?;
-    *rest = tail;
+fn take(unread: &mut &[u8], wanted: u8) -> Option<()> {
+    let (&first, tail) = unread.split_first()?;
+    *unread = tail;
     (first == wanted).then_some(())
 }
 
-fn skip_blanks(rest: &mut &[u8]) {
-    while let [b' ' | b'\t', tail @ ..] = *rest {
-        *rest = tail;
+fn skip_blanks(unread: &mut &[u8]) {
+    while let [b' ' | b'\t', tail @ ..] = *unread {
+        *unread = tail;
     }
 }
 
-fn skip_some_blanks(rest: &mut &[u8]) -> Option<()> {
-    let before = rest.len();
-    skip_blanks(rest);
-    (rest.len() < before).then_some(())
+fn skip_some_blanks(unread: &mut &[u8]) -> Option<()> {
+    let before = unread.len();
+    skip_blanks(unread);
+    (unread.len() < before).then_some(())
 }
 
-/// A decimal number of at most 5 digits, not above `limit`.
-fn quick_decimal(rest: &mut &[u8], limit: u32) -> Option<u32> {
+/// Reads a decimal number of at most 5 digits and at most `limit`.
+fn quick_decimal(unread: &mut &[u8], limit: u32) -> Option<u32> {
     let mut value = 0;
     let mut digits = 0;
-    while let [digit @ b'0'..=b'9', tail @ ..] = *rest {
+    while let [digit @ b'0'..=b'9', tail @ ..] = *unread {
         value = value * 10 + u32::from(digit - b'0');
-        *rest = tail;
+        *unread = tail;
         digits += 1;
         if digits > 5 {
             return None;
@@ -352,50 +351,49 @@ fn quick_decimal(rest: &mut &[u8], limit: u32) -> Option<u32> {
     (digits > 0 && value <= limit).then_some(value)
 }
 
-fn quick_prefix(rest: &mut &[u8]) -> Option<(u128, u32)> {
+fn quick_prefix(unread: &mut &[u8]) -> Option<(u128, u32)> {
     let mut address = 0;
     for end in *b".../" {
-        // A leading zero may mean an octal number elsewhere; leave it to the
-        // careful path, which refuses it.
-        let padded = matches!(*rest, [b'0', b'0'..=b'9', ..]);
-        address = (address << 8) | quick_decimal(rest, 255)?;
-        take(rest, end)?;
+        // Other programs may read a leading zero as octal. The careful path refuses it.
+        let padded = matches!(*unread, [b'0', b'0'..=b'9', ..]);
+        address = (address << 8) | quick_decimal(unread, 255)?;
+        take(unread, end)?;
         if padded {
             return None;
         }
     }
-    let length = quick_decimal(rest, 32)?;
+    let length = quick_decimal(unread, 32)?;
     Some((address.into(), length))
 }
 
-fn quick_range(rest: &mut &[u8]) -> Option<(u32, u32)> {
-    let low = quick_decimal(rest, 0xffff)?;
-    skip_blanks(rest);
-    take(rest, b':')?;
-    skip_blanks(rest);
-    let high = quick_decimal(rest, 0xffff)?;
+fn quick_range(unread: &mut &[u8]) -> Option<(u32, u32)> {
+    let low = quick_decimal(unread, 0xffff)?;
+    skip_blanks(unread);
+    take(unread, b':')?;
+    skip_blanks(unread);
+    let high = quick_decimal(unread, 0xffff)?;
     (low <= high).then_some((low, high))
 }
 
-fn quick_masked(rest: &mut &[u8], digits: usize) -> Option<(u32, u32)> {
-    let value = quick_hex(rest, digits)?;
-    take(rest, b'/')?;
-    Some((value, quick_hex(rest, digits)?))
+fn quick_masked(unread: &mut &[u8], digits: usize) -> Option<(u32, u32)> {
+    let value = quick_hex(unread, digits)?;
+    take(unread, b'/')?;
+    Some((value, quick_hex(unread, digits)?))
 }
 
-fn quick_hex(rest: &mut &[u8], most: usize) -> Option<u32> {
-    take(rest, b'0')?;
-    take(rest, b'x')?;
+fn quick_hex(unread: &mut &[u8], max_digits: usize) -> Option<u32> {
+    take(unread, b'0')?;
+    take(unread, b'x')?;
     let mut value = 0;
     let mut digits = 0;
-    while let Some((digit, tail)) = rest.split_first() {
+    while let Some((digit, tail)) = unread.split_first() {
         let Some(digit) = char::from(*digit).to_digit(16) else {
             break;
         };
         value = value << 4 | digit;
-        *rest = tail;
+        *unread = tail;
         digits += 1;
-        if digits > most {
+        if digits > max_digits {
             return None;
         }
     }
@@ -404,10 +402,10 @@ fn quick_hex(rest: &mut &[u8], most: usize) -> Option<u32> {
 
 // -------------------------------------------------------------- careful path
 
-/// Reads any line, or says what is wrong with it.
+/// Reads any line, or returns its first fault.
 fn parse_carefully(line: &str) -> Result<Filter, Fault<'_>> {
-    let mut rest = line;
-    let first = next_word(&mut rest, line, "a rule that starts with `@`")?;
+    let mut unread = line;
+    let first = next_word(&mut unread, line, "a rule that starts with `@`")?;
     let Some(src_text) = first.strip_prefix('@') else {
         return Err(Fault::new(
             first,
@@ -416,7 +414,7 @@ fn parse_carefully(line: &str) -> Result<Filter, Fault<'_>> {
         ));
     };
     let (src_v6, src) = prefix(src_text)?;
-    let dst_text = next_word(&mut rest, line, "the destination prefix")?;
+    let dst_text = next_word(&mut unread, line, "the destination prefix")?;
     let (dst_v6, dst) = prefix(dst_text)?;
     if src_v6 != dst_v6 {
         return Err(Fault::new(
@@ -429,9 +427,9 @@ fn parse_carefully(line: &str) -> Result<Filter, Fault<'_>> {
             },
         ));
     }
-    let sport = range(&mut rest, line, "the source ports as LOW : HIGH")?;
-    let dport = range(&mut rest, line, "the destination ports as LOW : HIGH")?;
-    let text = next_word(&mut rest, line, "the protocol as 0xNUMBER/0xMASK")?;
+    let sport = range(&mut unread, line, "the source ports as LOW : HIGH")?;
+    let dport = range(&mut unread, line, "the destination ports as LOW : HIGH")?;
+    let text = next_word(&mut unread, line, "the protocol as 0xNUMBER/0xMASK")?;
     let (number, mask) = masked(text, 0xff, "the protocol as 0xNUMBER/0xMASK")?;
     let protocol = match mask.1 {
         0 => None,
@@ -444,10 +442,10 @@ fn parse_carefully(line: &str) -> Result<Filter, Fault<'_>> {
             ));
         }
     };
-    let flags = match words(rest).next() {
+    let flags = match words(unread).next() {
         None => false,
         Some(_) => {
-            let text = next_word(&mut rest, line, "")?;
+            let text = next_word(&mut unread, line, "")?;
             let (_, mask) = masked(text, 0xffff, "flags as 0xFLAGS/0xMASK, or the line's end")?;
             mask.1 != 0
         }
@@ -460,19 +458,23 @@ fn parse_carefully(line: &str) -> Result<Filter, Fault<'_>> {
         dport,
         protocol,
         flags,
-        extra: words(rest).next().is_some(),
+        extra: words(unread).next().is_some(),
     })
 }
 
-/// Takes the next word of what is left of a line.
-fn next_word<'t>(rest: &mut &'t str, line: &'t str, expected: &str) -> Result<&'t str, Fault<'t>> {
-    let text = rest.trim_ascii_start();
-    let end = text
+/// Removes the next word from the unread part of a line, and returns it.
+fn next_word<'t>(
+    unread: &mut &'t str,
+    line: &'t str,
+    expected: &str,
+) -> Result<&'t str, Fault<'t>> {
+    let text = unread.trim_ascii_start();
+    let word_end = text
         .bytes()
         .position(|b| b.is_ascii_whitespace())
         .unwrap_or(text.len());
-    let (word, tail) = text.split_at(end);
-    *rest = tail;
+    let (word, tail) = text.split_at(word_end);
+    *unread = tail;
     if word.is_empty() {
         return Err(Fault::missing(line, expected));
     }
@@ -504,47 +506,46 @@ fn prefix(text: &str) -> Result<(bool, (u128, u32)), Fault<'_>> {
     Ok((v6, (bits, value::parse_length(length, width)?)))
 }
 
-/// Two ports around a colon, with or without blanks.
-fn range<'t>(rest: &mut &'t str, line: &'t str, expected: &str) -> Result<(u32, u32), Fault<'t>> {
-    let text = rest.trim_ascii_start();
+/// Reads two ports with a colon between them, with or without blanks.
+fn range<'t>(unread: &mut &'t str, line: &'t str, expected: &str) -> Result<(u32, u32), Fault<'t>> {
+    let text = unread.trim_ascii_start();
     let low = port(text, line, expected)?;
     let after = text[low.0.len()..].trim_ascii_start();
     let Some(after) = after.strip_prefix(':') else {
-        let found = words(after).next();
-        return Err(match found {
-            Some(found) => Fault::new(found, quoted(found), format!("`:` ({expected})")),
+        return Err(match words(after).next() {
+            Some(word) => Fault::new(word, quoted(word), format!("`:` ({expected})")),
             None => Fault::missing(line, expected),
         });
     };
     let after = after.trim_ascii_start();
     let high = port(after, line, expected)?;
-    *rest = &after[high.0.len()..];
-    if rest
+    *unread = &after[high.0.len()..];
+    if unread
         .bytes()
         .next()
         .is_some_and(|b| !b.is_ascii_whitespace())
     {
-        let found = words(rest).next().unwrap_or(rest);
-        return Err(Fault::new(found, quoted(found), "a tab after the ports"));
+        let word = words(unread).next().unwrap_or(unread);
+        return Err(Fault::new(word, quoted(word), "a tab after the ports"));
     }
     if low.1 > high.1 {
-        let length = text.len() - rest.len();
+        let length = text.len() - unread.len();
         return Err(value::inverted(&text[..length]));
     }
     Ok((low.1, high.1))
 }
 
-/// A port at the start of a text: its digits and its value.
+/// Reads a port at the start of a text. Returns its digits and its value.
 fn port<'t>(text: &'t str, line: &'t str, expected: &str) -> Result<(&'t str, u32), Fault<'t>> {
-    let end = text
+    let digits_end = text
         .bytes()
         .position(|b| !b.is_ascii_digit())
         .unwrap_or(text.len());
-    let digits = &text[..end];
+    let digits = &text[..digits_end];
     match decimal::<u16>(digits) {
         Some(port) => Ok((digits, port.into())),
         None if digits.is_empty() => Err(match words(text).next() {
-            Some(found) => Fault::new(found, quoted(found), expected),
+            Some(word) => Fault::new(word, quoted(word), expected),
             None => Fault::missing(line, expected),
         }),
         None => Err(Fault::new(
@@ -555,7 +556,7 @@ fn port<'t>(text: &'t str, line: &'t str, expected: &str) -> Result<(&'t str, u3
     }
 }
 
-/// `0xVALUE/0xMASK`: the value, and the mask with its text.
+/// Reads `0xVALUE/0xMASK`. Returns the value, and the mask with its text.
 fn masked<'t>(
     text: &'t str,
     largest: u32,
@@ -582,10 +583,10 @@ fn masked<'t>(
 
 // ------------------------------------------------------------------- writing
 
-/// Writes the rules of a policy over five-tuples, the winning ones first.
+/// Writes the rules of a policy over five-tuples, the winning rules first.
 ///
 /// # Errors
-/// [`WriteError`] for other schemas, or when writing fails.
+/// [`WriteError`] for other schemas, or if writing fails.
 pub fn write(policy: &Policy, out: &mut dyn io::Write) -> Result<WriteReport, WriteError> {
     let choice = SchemaChoice::of(policy);
     let [v4, v6] = choice.as_ref().and_then(parts).ok_or(WriteError::Schema {
@@ -703,10 +704,10 @@ pub fn write(policy: &Policy, out: &mut dyn io::Write) -> Result<WriteReport, Wr
     Ok(report)
 }
 
-/// Why rules are left out.
+/// The reason for which rules are left out.
 const MASKS: &str = "the format has no masks but those of prefixes";
 
-/// Whether a field has a value under a mask that is no prefix.
+/// True if a field has a mask that is not a prefix mask.
 fn has_mask(rule: &RuleRef<'_>) -> bool {
     let mut fields = rule.schema().field_ids().map(|field| rule.field(field));
     fields.any(|wanted| matches!(wanted, FieldMatch::Ternary { .. }))
@@ -750,7 +751,7 @@ fn write_prefix(out: &mut String, (low, high): (u128, u128), v6: bool) {
     }
 }
 
-/// An IPv6 address with all its groups.
+/// Writes an IPv6 address with all eight groups.
 pub(super) fn write_full_ipv6(out: &mut String, address: Ipv6Addr) {
     for (index, group) in address.segments().iter().enumerate() {
         let separator = if index == 0 { "" } else { ":" };
@@ -762,14 +763,14 @@ pub(super) fn write_full_ipv6(out: &mut String, address: Ipv6Addr) {
 mod tests {
     use super::*;
 
-    /// The quick path may give up but must never read what the careful one
-    /// reads differently.
+    /// The quick path may return `None`, but must never read a line differently than the
+    /// careful path.
     #[test]
     fn both_paths_agree() {
         let good = "@10.0.0.0/8\t192.0.2.1/32\t0 : 65535\t80 : 80\t0x06/0xFF\t0x0000/0x0200\t";
         assert_eq!(parse_quickly(good.as_bytes()), parse_carefully(good).ok());
         assert!(parse_quickly(good.as_bytes()).is_some());
-        // Every line that differs from it in one byte, or lacks one.
+        // Every line that differs in one byte, lacks one byte, or ends early.
         for position in 0..good.len() {
             for byte in 0..128u8 {
                 let mut changed = good.as_bytes().to_vec();

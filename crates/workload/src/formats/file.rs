@@ -1,4 +1,4 @@
-//! Opening a file, and nothing else.
+//! Reading whole files and streams, with a limit in bytes.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -13,24 +13,23 @@ use crate::limits::FileLimit;
 /// The first bytes of gzip.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
-/// The first bytes of packed files that are not read, with the programs that
-/// unpack them.
+/// The first bytes of compressed files that are refused, with the programs that unpack
+/// them.
 const UNREAD: [(&[u8], &str); 3] = [
     (&[0xfd, b'7', b'z', b'X', b'Z', 0], "xz"),
     (&[0x28, 0xb5, 0x2f, 0xfd], "zstd"),
     (b"BZh", "bzip2"),
 ];
 
-/// The most bytes that are read at a time.
-const CHUNK: usize = 1 << 16;
+/// The maximum number of bytes that are read at a time.
+const CHUNK_BYTES: usize = 1 << 16;
 
-/// Reads a text file; one that is gzip is unpacked, whatever its name.
+/// Reads a text file. A gzip file is unpacked, whatever its name.
 ///
 /// # Errors
-/// [`ReadError::Io`] when it cannot be read or unpacked, [`ReadError::TooLong`]
-/// when it has more bytes than the limit allows, [`ReadError::Bad`] with line
-/// and column when it is not UTF-8, [`ReadError::Format`] when it is packed in
-/// another way.
+/// [`ReadError::Io`] if the file cannot be read or unpacked, [`ReadError::TooLong`] if it
+/// has more bytes than the limit, [`ReadError::Bad`] with line and column if it is not
+/// UTF-8, [`ReadError::Format`] if it is compressed with another program.
 pub fn read_text_file(path: &Path, limit: FileLimit) -> Result<String, ReadError> {
     let source = path.display().to_string();
     match File::open(path) {
@@ -62,14 +61,13 @@ pub fn read_text_from(
     into_text(source, bytes)
 }
 
-/// Reads a stream to its end; gzip is unpacked. `source` names it in messages.
+/// Reads a stream to its end. A gzip stream is unpacked. `source` names it in messages.
 ///
-/// Never holds more than the limit and 64 KiB, whatever the stream would unpack
-/// to.
+/// Holds at most the limit and 64 KiB, even if the stream would unpack to more.
 ///
 /// # Errors
-/// [`ReadError::Io`] when it cannot be read or unpacked, [`ReadError::TooLong`]
-/// when it has more bytes than the limit allows.
+/// [`ReadError::Io`] if the stream cannot be read or unpacked, [`ReadError::TooLong`] if
+/// it has more bytes than the limit.
 pub fn read_bytes_from(
     source: &str,
     mut stream: impl Read,
@@ -99,21 +97,21 @@ pub fn read_bytes_from(
     })
 }
 
-/// All bytes of a stream, or nothing when there are more than `most`.
-fn read_up_to(mut stream: impl Read, most: u64) -> io::Result<Option<Vec<u8>>> {
-    let room = usize::try_from(most).unwrap_or(usize::MAX);
+/// Returns all bytes of a stream, or `None` if there are more than `max_bytes`.
+fn read_up_to(mut stream: impl Read, max_bytes: u64) -> io::Result<Option<Vec<u8>>> {
+    let limit = usize::try_from(max_bytes).unwrap_or(usize::MAX);
     let mut bytes = Vec::new();
     loop {
         let length = bytes.len();
-        if length > room {
+        if length > limit {
             return Ok(None);
         }
-        if bytes.capacity() - length < CHUNK {
-            // Twice as much, but no more than the limit needs.
-            let more = length.max(CHUNK).min((room - length).saturating_add(CHUNK));
-            bytes.try_reserve_exact(more)?;
+        if bytes.capacity() - length < CHUNK_BYTES {
+            // Doubles the buffer, up to the limit and one chunk.
+            let max_growth = (limit - length).saturating_add(CHUNK_BYTES);
+            bytes.try_reserve_exact(length.max(CHUNK_BYTES).min(max_growth))?;
         }
-        bytes.resize(length + CHUNK, 0);
+        bytes.resize(length + CHUNK_BYTES, 0);
         let read = match stream.read(&mut bytes[length..]) {
             Ok(0) => {
                 bytes.truncate(length);
@@ -127,7 +125,7 @@ fn read_up_to(mut stream: impl Read, most: u64) -> io::Result<Option<Vec<u8>>> {
     }
 }
 
-/// Bytes as text, or where they stop to be.
+/// Converts bytes to text. The error has the position of the first byte that is not UTF-8.
 fn into_text(source: &str, bytes: Vec<u8>) -> Result<String, ReadError> {
     String::from_utf8(bytes).map_err(|error| {
         let valid = error.utf8_error().valid_up_to();
@@ -136,8 +134,9 @@ fn into_text(source: &str, bytes: Vec<u8>) -> Result<String, ReadError> {
         let before = String::from_utf8_lossy(before);
         let mut problems = Problems::new(source);
         if let Some((number, line)) = text::lines(&before).last() {
-            let end = &line[line.len()..];
-            let fault = Fault::new(end, format!("byte {byte:#04x} is not UTF-8"), "UTF-8 text");
+            let line_end = &line[line.len()..];
+            let message = format!("byte {byte:#04x} is not UTF-8");
+            let fault = Fault::new(line_end, message, "UTF-8 text");
             problems.push(fault.at(number, line));
         }
         ReadError::Bad(problems)
@@ -173,7 +172,7 @@ mod tests {
         let packed = packer.finish().unwrap();
         fs::write(&path, &packed).unwrap();
         assert_eq!(read_text_file(&path, LIMIT).unwrap(), "hello\n");
-        // Two members in a row, as parallel packers write them.
+        // Two gzip members in a row, as parallel packers write them.
         fs::write(&path, [packed.as_slice(), &packed].concat()).unwrap();
         assert_eq!(read_text_file(&path, LIMIT).unwrap(), "hello\nhello\n");
         fs::write(&path, &packed[..packed.len() - 4]).unwrap();
@@ -191,7 +190,7 @@ mod tests {
         assert!(missing.contains("rules: "), "{missing}");
     }
 
-    /// A stream that counts what is taken from it.
+    /// An endless stream that counts the bytes read from it.
     struct Endless {
         taken: u64,
     }

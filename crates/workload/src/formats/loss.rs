@@ -1,4 +1,4 @@
-//! Rules that do not survive being written.
+//! Rules that a written file lacks or has only in part.
 
 use std::fmt;
 
@@ -7,39 +7,39 @@ use classyard::RuleId;
 use super::text::quoted;
 use crate::diagnostic::SHOWN;
 
-/// A rule that a file does not say, or says for fewer headers.
+/// A rule that a file lacks, or that matches fewer headers in the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loss {
-    /// The rule: its number in the file that it was read from, unless it had an
-    /// id of its own there.
+    /// The rule's id. If the rule was read from a file without ids, this is its number in
+    /// that file.
     pub id: RuleId,
     /// The rule's name, if it has one.
     pub name: Option<String>,
-    /// Whether the file says nothing of it. Otherwise the file has it, and it
-    /// matches fewer headers there.
+    /// True if the file lacks the rule. False if the file has the rule, but matching fewer
+    /// headers.
     pub left_out: bool,
-    /// Why.
+    /// The reason.
     pub why: String,
 }
 
 impl fmt::Display for Loss {
-    /// `` rule 4 `ping`: left out: … ``
+    /// Writes, for example, `` rule 4 `ping`: left out: … ``.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "rule {}", self.id)?;
         if let Some(name) = &self.name {
             write!(f, " {}", quoted(name))?;
         }
-        let what = if self.left_out {
+        let effect = if self.left_out {
             "left out"
         } else {
             "matches fewer headers"
         };
-        write!(f, ": {what}: {}", self.why)
+        write!(f, ": {effect}: {}", self.why)
     }
 }
 
-/// The rules that do not survive being written: the first [`SHOWN`] of them and
-/// their number.
+/// The rules that a written file lacks or has only in part: the first [`SHOWN`] of them,
+/// and their number.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Losses {
     shown: Vec<Loss>,
@@ -55,19 +55,19 @@ impl Losses {
         }
     }
 
-    /// The first of them, in the order of writing.
+    /// The first lost rules, in the order of writing.
     #[must_use]
     pub fn shown(&self) -> &[Loss] {
         &self.shown
     }
 
-    /// How many there are.
+    /// The number of lost rules.
     #[must_use]
     pub fn total(&self) -> usize {
         self.total
     }
 
-    /// Whether there is none.
+    /// True if no rule was lost.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.total == 0

@@ -1,35 +1,32 @@
-//! Files of rules, of headers and of schemas.
+//! Reading and writing files of rules, headers and schemas.
 //!
 //! | format | reads | writes | made for |
 //! |---|---|---|---|
 //! | [`classbench`] | five-tuple rules, IPv4 and IPv6 | the same | exchange with the tools of the literature |
 //! | [`rules`] | rules of any schema, names, actions | everything a [`Policy`] holds | people |
-//! | [`ovs`] | flows as `ovs-ofctl` prints and takes them | the same | switches |
+//! | [`ovs`] | flows as `ovs-ofctl` prints and reads them | the same | switches |
 //! | [`trace`] | headers, with expected rules if there are any | the same | classifying and checking |
 //! | [`schema_file`] | schemas in TOML | the same | headers that are not built in |
 //!
 //! # What a reader promises
 //!
-//! A reader takes a text that is in memory and does no input of its own; the
-//! functions that end in `_file` open the file, unpack it if it is gzip, and
-//! check that it is UTF-8. A bad line never stops a reader: it lists the
-//! [problems](crate::diagnostic::Problem) of the file, one for each bad line,
-//! and loads nothing, unless it is told to keep the good lines. No input makes
-//! a reader panic, and none makes it take more memory than
-//! [`limits`](crate::limits) allow. Line ends may be `\n` or `\r\n`, the last one may be
-//! missing, and a byte order mark at the start is skipped.
+//! A reader parses a text in memory and does no input. The functions that end in `_file`
+//! open the file, unpack it if it is gzip, and check that it is UTF-8. A bad line never
+//! stops a reader: it lists the [problems](crate::diagnostic::Problem) of the file, one
+//! for each bad line. It then loads nothing, unless [`ReadOptions::skip_bad`] is set: then
+//! it keeps the good lines. No input makes a reader panic or use more memory than
+//! [`limits`](crate::limits) allow. Line ends may be `\n` or `\r\n`, the last line end may
+//! be missing, and a byte order mark at the start is skipped.
 //!
-//! A rule's number in its file counts from 0 over all lines that are rules,
-//! bad ones that are skipped included, so a number in a report always means the
-//! same line. Where a format has no priorities the first line wins: rule `i` of
-//! `n` has priority `n - i`.
+//! A rule's number in its file counts from 0 over all lines that are rules, including
+//! skipped bad lines. So a number in a report always means the same line. If a format has
+//! no priorities, the first line wins: rule `i` of `n` has priority `n - i`.
 //!
 //! # What a writer promises
 //!
-//! Whatever a format cannot say is either said another way or left out, and
-//! both are listed and counted in the [`WriteReport`]. Rules that are lost, so
-//! that some headers are decided otherwise, are named one by one, with the
-//! reason: [`WriteReport::losses`].
+//! A writer rewrites or leaves out whatever a format cannot express. The [`WriteReport`]
+//! lists and counts both. [`WriteReport::losses`] names the lost rules one by one, with
+//! the reason; without them, some headers get another decision.
 
 use std::fmt;
 use std::io;
@@ -65,7 +62,7 @@ pub use trace::{Trace, read_trace, read_trace_file, write_trace};
 pub enum RuleFormat {
     /// ClassBench filter sets: [`classbench`].
     Classbench,
-    /// Our own, for people: [`rules`].
+    /// The format of this project, for people: [`rules`].
     Rules,
     /// Flows of Open vSwitch: [`ovs`].
     Ovs,
@@ -85,18 +82,19 @@ impl RuleFormat {
         }
     }
 
-    /// The format of that name, if there is one.
+    /// Returns the format with that name, if there is one.
     #[must_use]
     pub fn from_name(name: &str) -> Option<RuleFormat> {
         RuleFormat::ALL.into_iter().find(|f| f.name() == name)
     }
 
-    /// The format that a text is in, judged by its first lines; `None` when
-    /// they look like none.
+    /// Detects the format of a text by its first line; `None` if the line fits no format.
     ///
-    /// Lines that are empty or start with `#` are passed over. Then a line that
-    /// starts with `@` is ClassBench; one with `actions=`, or a reply's heading,
-    /// is a flow; one that starts with `schema` or `actions` or has a `field=value` is ours.
+    /// Empty lines and lines that start with `#` are skipped. If the next line starts with
+    /// `@`, the format is [`Classbench`](RuleFormat::Classbench). If it starts with
+    /// `schema` or `actions`, the format is [`Rules`](RuleFormat::Rules). If it has
+    /// `actions=` or is a reply's heading, the format is [`Ovs`](RuleFormat::Ovs). If it
+    /// has another `field=value`, the format is [`Rules`](RuleFormat::Rules).
     #[must_use]
     pub fn detect(text: &str) -> Option<RuleFormat> {
         let (_, line) = text::lines(text)
@@ -134,7 +132,7 @@ pub enum SchemaChoice {
 }
 
 impl SchemaChoice {
-    /// The choice of that name: a built-in schema or `dual-5tuple`.
+    /// Returns the choice with that name: a built-in schema or `dual-5tuple`.
     #[must_use]
     pub fn named(name: &str) -> Option<SchemaChoice> {
         if name == Policy::DUAL_STACK {
@@ -143,7 +141,7 @@ impl SchemaChoice {
         Schema::built_in(name).map(SchemaChoice::Single)
     }
 
-    /// The names that [`named`](SchemaChoice::named) knows.
+    /// Returns the names that [`named`](SchemaChoice::named) accepts.
     #[must_use]
     pub fn names() -> Vec<&'static str> {
         let mut names = Schema::BUILT_IN.to_vec();
@@ -151,18 +149,18 @@ impl SchemaChoice {
         names
     }
 
-    /// The choice that a policy was made with, if it is one.
+    /// Returns the choice that gives a policy's schemas, or `None` if no choice does.
     #[must_use]
     pub fn of(policy: &Policy) -> Option<SchemaChoice> {
         let schemas: Vec<_> = policy.schemas().cloned().collect();
         match schemas.as_slice() {
             [only] => Some(SchemaChoice::Single(Arc::clone(only))),
-            both if both == SchemaChoice::DualStack.schemas() => Some(SchemaChoice::DualStack),
+            pair if pair == SchemaChoice::DualStack.schemas() => Some(SchemaChoice::DualStack),
             _ => None,
         }
     }
 
-    /// The schema's name, or that of the combination.
+    /// The name of the schema, or of the pair of schemas.
     #[must_use]
     pub fn name(&self) -> &str {
         match self {
@@ -171,7 +169,7 @@ impl SchemaChoice {
         }
     }
 
-    /// The schemas, one for each part of a policy.
+    /// Returns the schemas, one for each part of a policy.
     #[must_use]
     pub fn schemas(&self) -> Vec<Arc<Schema>> {
         match self {
@@ -180,7 +178,7 @@ impl SchemaChoice {
         }
     }
 
-    /// A policy over these schemas, without rules.
+    /// Returns a policy over these schemas, without rules.
     #[must_use]
     pub fn policy(&self) -> Policy {
         match self {
@@ -190,20 +188,19 @@ impl SchemaChoice {
     }
 }
 
-/// Gets the schema that a rule file names by a path, such as
-/// `schema "my.toml"`. The path is as it stands in the file; it is relative to
-/// the file.
+/// Loads the schema that a rule file names by a path, such as `schema "my.toml"`. The
+/// argument is the path as written in the file, relative to the file.
 pub type SchemaLoader<'a> = dyn FnMut(&str) -> Result<Arc<Schema>, ReadError> + 'a;
 
 /// Reads rules from a text.
 ///
-/// `source` is the file's name in messages. Without a `format` it is
-/// [detected](RuleFormat::detect), without a `schema` it follows from the text.
-/// A file that names a schema file is refused here, as this function opens
-/// nothing: see [`read_policy_with`] and [`read_policy_file`].
+/// `source` is the file's name in messages. Without a `format` the format is
+/// [detected](RuleFormat::detect). Without a `schema` the text gives the schema. A text
+/// that names a schema file is refused, because this function opens no files: see
+/// [`read_policy_with`] and [`read_policy_file`].
 ///
 /// # Errors
-/// [`ReadError`]: the problems of the text, or what it is as a whole.
+/// [`ReadError`]: the problems of the text, or the reason to refuse the text as a whole.
 pub fn read_policy(
     source: &str,
     text: &str,
@@ -223,11 +220,11 @@ pub fn read_policy(
     read_policy_with(source, text, format, schema, options, &mut loader)
 }
 
-/// Reads rules from a text, with a way to get the schema files that it names.
+/// Reads rules from a text. `loader` loads the schema files that the text names.
 ///
 /// # Errors
-/// [`ReadError`]: the problems of the text or of a schema file, or what the
-/// text is as a whole.
+/// [`ReadError`]: the problems of the text or of a schema file, or the reason to refuse
+/// the text as a whole.
 pub fn read_policy_with(
     source: &str,
     text: &str,
@@ -254,7 +251,7 @@ pub fn read_policy_with(
     }
 }
 
-/// Reads rules from a file; one that is gzip is unpacked.
+/// Reads rules from a file. A gzip file is unpacked.
 ///
 /// # Errors
 /// [`ReadError`]: the file cannot be read, is not UTF-8, or has problems.
@@ -274,7 +271,7 @@ pub fn read_policy_file(
 
 fn unknown_format(source: &str, text: &str) -> ReadError {
     let first = text::lines(text).find(|(_, line)| !text::is_blank(line));
-    let found = match first {
+    let message = match first {
         None => "there is no rule, so the format cannot be told".to_owned(),
         Some((number, line)) => format!(
             "line {number} is of no known format: {}",
@@ -283,18 +280,17 @@ fn unknown_format(source: &str, text: &str) -> ReadError {
     };
     ReadError::Format {
         file: source.to_owned(),
-        found,
+        found: message,
         expected: "a file of the format classbench, rules or ovs, or to be told which it is"
             .to_owned(),
     }
 }
 
-/// Writes a policy.
+/// Writes a policy in a format.
 ///
 /// # Errors
-/// [`WriteError`] when the format has no way to say rules of this schema, or
-/// writing fails. What it can say only in part is no error but stands in the
-/// report.
+/// [`WriteError`] if the format cannot express rules of this schema, or if writing fails.
+/// A rule that the format can express only in part is not an error; the report lists it.
 pub fn write_policy(
     policy: &Policy,
     format: RuleFormat,
@@ -307,22 +303,22 @@ pub fn write_policy(
     }
 }
 
-/// What became of a policy on its way into a file.
+/// A report of the differences between a policy and its file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WriteReport {
-    /// The rules that were to be written.
+    /// The number of rules in the policy.
     pub rules: usize,
-    /// The lines that hold them now.
+    /// The number of lines with rules in the file.
     pub lines: usize,
-    /// What does not stand in the file as it stood in the policy.
+    /// The differences between the policy and the file.
     pub notes: Vec<WriteNote>,
-    /// The rules that the file does not say, or says for fewer headers. The
-    /// notes with [`Effect::Changed`] count the same rules by reason.
+    /// The rules that the file lacks, or that match fewer headers in the file. The notes
+    /// with [`Effect::Changed`] count the same rules by reason.
     pub losses: Losses,
 }
 
 impl WriteReport {
-    /// Whether reading the file gives the same policy again.
+    /// True if reading the file gives the same policy again.
     #[must_use]
     pub fn is_exact(&self) -> bool {
         self.notes.iter().all(|note| note.effect == Effect::Exact)
@@ -349,7 +345,7 @@ impl WriteReport {
 }
 
 impl fmt::Display for WriteReport {
-    /// One sentence a line.
+    /// Writes one sentence per line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
@@ -364,51 +360,51 @@ impl fmt::Display for WriteReport {
     }
 }
 
-/// One thing that does not stand in a file as it stood in the policy.
+/// A difference between a policy and its file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WriteNote {
-    /// What it means for a reader of the file.
+    /// The effect of the difference for a reader of the file.
     pub effect: Effect,
-    /// How many rules, or names, it happened to.
+    /// The number of rules or names concerned.
     pub count: usize,
-    /// A sentence that says it.
+    /// A sentence that describes the difference.
     pub text: String,
 }
 
-/// What a [`WriteNote`] means for a reader of the file.
+/// The effect of a [`WriteNote`] for a reader of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Effect {
-    /// Nothing: a remark on how it is said there.
+    /// No effect: a remark on the notation in the file.
     Exact,
-    /// The same decisions by other means: more lines, other priorities or
-    /// numbers, or without what the decisions are called.
+    /// Equal decisions, expressed differently: more lines, other priorities or numbers, or
+    /// without names of rules or actions.
     Restated,
-    /// Other decisions for some headers.
+    /// Different decisions for some headers.
     Changed,
 }
 
-/// A policy cannot be written in a format.
+/// The reason for which a policy cannot be written in a format.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum WriteError {
-    /// The format has no way to say rules of that schema.
+    /// The format cannot express rules of that schema.
     #[error("rules of schema `{schema}` cannot be written as {format}; it takes {takes}")]
     Schema {
         /// The format.
         format: RuleFormat,
         /// The policy's schema.
         schema: String,
-        /// The schemas that the format can say.
+        /// The schemas that the format supports.
         takes: &'static str,
     },
-    /// There are more different priorities than the format has numbers for.
+    /// The policy has more different priorities than the format supports.
     #[error("{found} different priorities; {format} has only {limit}")]
     TooManyPriorities {
         /// The format.
         format: RuleFormat,
-        /// How many there are.
+        /// The number of different priorities in the policy.
         found: usize,
-        /// How many there may be.
+        /// The maximum number of different priorities.
         limit: usize,
     },
     /// Writing failed.
@@ -416,7 +412,7 @@ pub enum WriteError {
     Io(#[from] io::Error),
 }
 
-/// The number that rules have by their position, unless they say otherwise.
+/// Returns the id that a rule has by its position in the file, unless its line gives an id.
 fn rule_number(source: &str, index: usize, line: usize) -> Result<RuleId, ReadError> {
     u32::try_from(index)
         .ok()
@@ -429,7 +425,7 @@ fn rule_number(source: &str, index: usize, line: usize) -> Result<RuleId, ReadEr
         })
 }
 
-/// One rule or header more than the caller allows.
+/// Returns the error for more rules or headers than the caller allows.
 fn limit_reached(
     source: &str,
     line: usize,
@@ -444,8 +440,8 @@ fn limit_reached(
     }
 }
 
-/// An error if there are so many lines of rules that one of them must be bad or
-/// one too many. Found before anything is held in memory.
+/// Returns an error if there are more lines of rules than the limit and bad lines are not
+/// skipped. This check needs no memory, as no rule has been loaded yet.
 fn check_count<'t>(
     source: &str,
     count: usize,

@@ -1,5 +1,4 @@
-//! Flows of Open vSwitch, as `ovs-ofctl dump-flows` prints and `add-flows`
-//! takes them.
+//! Flows of Open vSwitch, as `ovs-ofctl dump-flows` prints them and `add-flows` reads them.
 //!
 //! ```text
 //! priority=200,tcp,in_port=3,nw_src=10.0.0.0/8,tp_dst=443 actions=output:2
@@ -9,33 +8,33 @@
 //!
 //! # Meaning
 //!
-//! The highest priority wins; a flow without one has 32768. OpenFlow leaves
-//! open which of two overlapping flows of equal priority wins; here it is the
-//! first line. A rule's id is its number in the file, its action the text behind
-//! `actions=`.
+//! The highest priority wins; a flow without a priority has 32768. OpenFlow does not
+//! define which of two overlapping flows of equal priority wins; this reader lets the
+//! first line win. A rule's id is its number in the file, and its action is the text
+//! after `actions=`.
 //!
-//! Rules are those of one table: a switch looks for the best flow of one table,
-//! then of the one that this flow jumps to. So a file with flows of several
-//! tables is refused, unless [`ReadOptions::table`] says which one to load. A
-//! flow that names no table is in table 0. Lines of other tables are not looked
-//! at beyond their table and are counted in a note; they keep their numbers. A
-//! line whose table cannot be told is a bad line. Jumps (`resubmit`,
-//! `goto_table`) are not followed; they are counted in a note, too.
+//! All rules are of one table: a switch finds the best flow of a table, then the best
+//! flow of the table to which that flow jumps. So a file with flows of several tables is
+//! refused, unless [`ReadOptions::table`] selects a table. A flow without a table is in
+//! table 0. Of a line of another table, only the table is read. Such lines are counted in
+//! a note and keep their numbers. A line with an unreadable table is a bad line. Jumps
+//! (`resubmit`, `goto_table`) are not followed; a note counts them.
 //!
-//! Fields go where the schema has one for them: that of a comment `# schema NAME`
-//! over the first flow, else `dual-5tuple` if a flow has addresses of IPv6, else
-//! `openflow15`, unless another is asked for; for five-tuples the Ethernet type picks the family and there is no
-//! place for the fields below IP. A flow that demands a field for which the
-//! schema has no place is an error, as is a mask where the schema takes one
-//! value (`dl_src` in `openflow15`): dropping it would change decisions. Ports
-//! and addresses take any mask, such as `tp_dst=0x1/0x11`. So is a field without what it
-//! needs (`tp_dst` without `tcp`, `udp` or `sctp`; `nw_src` without `ip`), which
-//! switches ignore or refuse.
+//! The caller may give the schema. Otherwise a comment `# schema NAME` above the first
+//! flow gives it. Without such a comment, the schema is `dual-5tuple` if a flow has IPv6
+//! addresses and no flow has a field that five-tuples lack, otherwise `openflow15`. For
+//! five-tuples the Ethernet type selects the family, and fields below IP do not exist.
 //!
-//! The type and the code of ICMP stand in `sport` and `dport` of schemas with a
-//! field for the Ethernet type. For five-tuples, packets of ICMP have the ports
-//! 0, so flows that demand a type or code are refused. No schema has a field for
-//! `arp_sha`, `arp_tha` or the fields of neighbour discovery.
+//! These are errors, because ignoring them would change decisions: a flow with a field
+//! that the schema lacks, and a mask where the schema requires an exact value (`dl_src` in
+//! `openflow15`). Ports and addresses may have any mask, such as `tp_dst=0x1/0x11`. A
+//! field without its protocol (`tp_dst` without `tcp`, `udp` or `sctp`; `nw_src` without
+//! `ip`) is also an error; switches ignore or refuse it.
+//!
+//! In schemas with a field for the Ethernet type, the type and code of ICMP are in
+//! `sport` and `dport`. For five-tuples, ICMP packets have ports 0, so flows that match a
+//! type or code are refused. No schema has a field for `arp_sha`, `arp_tha` or the fields
+//! of neighbour discovery.
 //!
 //! | in flows | in schemas |
 //! |---|---|
@@ -55,31 +54,31 @@
 //! | `tp_src`, `tp_dst`, `tcp_src`, `udp_dst`, …, with a mask | `sport`, `dport` |
 //! | `icmp_type`, `icmp_code`, `icmpv6_type`, `icmpv6_code`, also as `tp_src`, `tp_dst` | `sport`, `dport` |
 //!
-//! Fields of the VLAN tag are 0 in packets without one, so schemas cannot tell
-//! them from packets with a tag of zeros. A flow that can is refused: `dl_vlan=0`,
-//! `dl_vlan_pcp=0` without a number, `vlan_tci=0`. `vlan_tci=0/0x0fff`, the number
-//! 0 with a tag or without, is what `vlan_vid=0` is written as.
+//! In packets without a VLAN tag, the fields of the tag are 0. So schemas cannot
+//! distinguish such packets from packets with a tag of zeros. A flow that does is
+//! refused: `dl_vlan=0`, `dl_vlan_pcp=0` without a number, `vlan_tci=0`. A rule with
+//! `vlan_vid=0` is written as `vlan_tci=0/0x0fff`: the number 0, with or without a tag.
 //!
-//! Counters and ages are passed over; cookies, timeouts and flags are passed
-//! over and counted in a note. So are groups, meters and tables, for which rules have
-//! no place. Ports by name get numbers, which a note lists. `#` starts a comment
-//! anywhere. The syntax is that of [`classyard_text::ofctl`], as it is for pipelines.
+//! Counters and ages are ignored. Cookies, timeouts and flags are ignored and counted in a
+//! note. So are groups, meters and tables, which rules cannot express. Named ports get
+//! numbers, which a note lists. `#` starts a comment anywhere. The syntax is
+//! [`classyard_text::ofctl`], as for pipelines.
 //!
 //! # Writing
 //!
-//! OpenFlow has no ranges: each is written as the few masked values that cover
-//! it, so a rule may become many flows. The type and code of ICMP take no mask
-//! and are written value by value. A demand that all packets of a kind meet is
-//! not written: `sport` of 0 to 1023 for ICMP, or a port of 0 for a protocol
-//! without ports, as fields that packets lack are 0.
+//! OpenFlow has no ranges. A range is written as the fewest masked values that cover it, so
+//! a rule may become many flows. The type and code of ICMP cannot have a mask and are
+//! written value by value. Fields that packets lack are 0. So a condition that all packets
+//! of a kind meet is not written: `sport` of 0 to 1023 for ICMP, or a port of 0 for a
+//! protocol without ports.
 //!
-//! A rule that needs an Ethernet type or a protocol by OpenFlow's rules but has
-//! none becomes a flow for each that fits. What flows cannot say is lost, and
-//! stands in the report rule by rule: masks on fields that take one value,
-//! fields of IP behind MPLS labels, rules that match no packet, rules that would
-//! become more than 65,536 flows. A rule without an Ethernet type is said only
-//! in part where it matches packets with IP behind labels, or packets of other
-//! types by the zeros of the fields that they lack.
+//! If OpenFlow requires an Ethernet type or protocol and the rule has none, the rule
+//! becomes one flow for each type or protocol that fits. Rules that flows cannot express
+//! are lost, and the report lists each of them: masks on fields that require an exact
+//! value, IP fields behind MPLS labels, rules that match no packet, rules that would
+//! become more than 65,536 flows. A rule without an Ethernet type is written only in part
+//! in two cases: if it matches packets with IP behind labels, or if it matches packets of
+//! other types because the fields that they lack are 0.
 
 use std::collections::BTreeMap;
 
@@ -104,18 +103,18 @@ pub use write::write;
 
 use place::place;
 
-const IPV4: u16 = 0x0800;
-const IPV6: u16 = 0x86dd;
-const ARP: u16 = 0x0806;
-const RARP: u16 = 0x8035;
-const MPLS: u16 = 0x8847;
-const MPLS_MULTICAST: u16 = 0x8848;
+const ETH_IPV4: u16 = 0x0800;
+const ETH_IPV6: u16 = 0x86dd;
+const ETH_ARP: u16 = 0x0806;
+const ETH_RARP: u16 = 0x8035;
+const ETH_MPLS: u16 = 0x8847;
+const ETH_MPLS_MULTICAST: u16 = 0x8848;
 
-const ICMP: u8 = 1;
-const TCP: u8 = 6;
-const UDP: u8 = 17;
-const ICMPV6: u8 = 58;
-const SCTP: u8 = 132;
+const PROTO_ICMP: u8 = 1;
+const PROTO_TCP: u8 = 6;
+const PROTO_UDP: u8 = 17;
+const PROTO_ICMPV6: u8 = 58;
+const PROTO_SCTP: u8 = 132;
 
 /// True if a line is a flow, a group, a meter or a table's configuration, or the
 /// heading of a reply.
@@ -132,8 +131,8 @@ pub(super) fn looks_like_flow(line: &str) -> bool {
 /// Reads flows; see the [module](self) for the format.
 ///
 /// # Errors
-/// [`ReadError`]: the bad lines, flows of several tables or none of the table
-/// that is asked for, or more flows than `options` allow.
+/// [`ReadError`]: the bad lines, flows of several tables, no flow of the requested table,
+/// or more flows than `options` allow.
 pub fn read(
     source: &str,
     text: &str,
@@ -148,7 +147,7 @@ pub fn read(
             &implied
         }
     };
-    let flows = statements(text).filter(|one| one.kind == StatementKind::Flow);
+    let flows = statements(text).filter(|s| s.kind == StatementKind::Flow);
     let tables = Tables::of(flows.clone());
     tables.check(source, options.table)?;
     let mut reader = Reader {
@@ -162,9 +161,9 @@ pub fn read(
     let mut problems = Problems::new(source);
     for (index, statement) in flows.enumerate() {
         let id = rule_number(source, index, statement.number)?;
-        let asked = options.table;
-        let table = asked.and_then(|_| FlowLine::table_of(statement.text));
-        if table.is_some_and(|table| Some(table) != asked) {
+        let requested = options.table;
+        let table = requested.and_then(|_| FlowLine::table_of(statement.text));
+        if table.is_some_and(|table| Some(table) != requested) {
             continue;
         }
         let flow = match reader.flow(&statement) {
@@ -191,18 +190,18 @@ pub fn read(
     Ok(loaded)
 }
 
-/// A flow, and its matches in each part where it stands.
+/// A flow, and its matches in each part of the policy that it belongs to.
 struct Placed<'t> {
     flow: FlowLine<'t>,
     parts: Vec<(PartId, Vec<FieldMatch>)>,
 }
 
-/// What is read, line by line.
+/// The state of reading a file.
 struct Reader<'t> {
     schemas: Vec<Arc<Schema>>,
     name: &'t str,
     policy: Policy,
-    /// The line of each rule.
+    /// The line number of each rule.
     lines: Vec<(RuleId, usize)>,
     ports: PortNames<'t>,
     ignored: Ignored,
@@ -242,7 +241,7 @@ impl<'t> Reader<'t> {
         Ok(())
     }
 
-    /// A note on flows of equal priority that overlap.
+    /// Returns a note on overlapping flows of equal priority.
     fn overlaps(&self) -> Option<String> {
         let policy = &self.policy;
         let ids = policy.ids().iter().flat_map(|&id| {
@@ -251,9 +250,9 @@ impl<'t> Reader<'t> {
                 (part << 32 | u64::from(rule.priority().0), (id, part))
             })
         });
-        let found = overlap::find(ids, |(id, wanted), conditions| {
+        let overlaps = overlap::find(ids, |(id, part_number), conditions| {
             for (part, rule) in policy.rule(id) {
-                if u64::try_from(part.index()) != Ok(wanted) {
+                if u64::try_from(part.index()) != Ok(part_number) {
                     continue;
                 }
                 let words = rule.value().iter().zip(rule.mask()).enumerate();
@@ -266,19 +265,19 @@ impl<'t> Reader<'t> {
                 ));
             }
         });
-        found.note(|(id, _)| {
-            let at = self.lines.partition_point(|&(other, _)| other < id);
-            self.lines.get(at).map_or(0, |&(_, line)| line)
+        overlaps.note(|(id, _)| {
+            let index = self.lines.partition_point(|&(line_id, _)| line_id < id);
+            self.lines.get(index).map_or(0, |&(_, line)| line)
         })
     }
 }
 
-/// The tables in which flows stand: how many flows, and the first one's line.
+/// The tables of a file, each with its number of flows and the line of its first flow.
 struct Tables(BTreeMap<u8, (usize, usize)>);
 
 impl Tables {
-    /// Counts. Lines whose table cannot be told are left to the reader of
-    /// flows, which finds what is wrong with them.
+    /// Counts the flows of each table. Lines with an unreadable table are not counted; the
+    /// reader of flows reports them.
     fn of<'t>(flows: impl Iterator<Item = Statement<'t>>) -> Tables {
         let mut tables = BTreeMap::new();
         for statement in flows {
@@ -294,10 +293,10 @@ impl Tables {
         tables.map(|(table, (count, _))| (*table, *count)).collect()
     }
 
-    /// That there is one table to read.
-    fn check(&self, source: &str, asked: Option<u8>) -> Result<(), ReadError> {
+    /// Checks that the requested table exists or, without a request, that there is only one.
+    fn check(&self, source: &str, requested: Option<u8>) -> Result<(), ReadError> {
         let file = source.to_owned();
-        match asked {
+        match requested {
             Some(table) if !self.0.contains_key(&table) => Err(ReadError::NoSuchTable {
                 file,
                 table,
@@ -316,31 +315,31 @@ impl Tables {
         }
     }
 
-    fn notes(&self, asked: Option<u8>) -> Vec<String> {
-        let others = self.counts(asked);
-        let flows: usize = others.iter().map(|(_, count)| count).sum();
-        let left_out = (asked.is_some() && flows > 0).then(|| {
+    fn notes(&self, requested: Option<u8>) -> Vec<String> {
+        let other_tables = self.counts(requested);
+        let flows: usize = other_tables.iter().map(|(_, count)| count).sum();
+        let left_out = (requested.is_some() && flows > 0).then(|| {
             let flows = if flows == 1 {
                 "1 flow of another table was".to_owned()
             } else {
                 format!("{flows} flows of other tables were")
             };
-            format!("{flows} left out: {}", list_tables(&others))
+            format!("{flows} left out: {}", list_tables(&other_tables))
         });
         left_out.into_iter().collect()
     }
 }
 
-/// Actions of flows that are only a part of a match, and so decide nothing.
+/// Actions that are only a part of a match. A flow with such an action makes no decision.
 const PARTS_OF_MATCHES: [&str; 1] = ["conjunction"];
 
-/// True if a list of actions has one of some names.
+/// True if a list of actions has an action whose name is in `names`.
 fn has_action(actions: &str, names: &[&str]) -> bool {
     let mut words = actions.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
     words.any(|word| names.iter().any(|name| word.eq_ignore_ascii_case(name)))
 }
 
-/// Counts of what flows have and rules do not.
+/// The numbers of flows and statements with properties that rules do not have.
 #[derive(Default)]
 struct Ignored {
     statements: BTreeMap<&'static str, usize>,
@@ -353,7 +352,7 @@ struct Ignored {
 }
 
 impl Ignored {
-    /// Counts the statements that are no flows.
+    /// Counts the statements that are not flows.
     fn of(text: &str) -> Ignored {
         let mut ignored = Ignored::default();
         for statement in statements(text) {
@@ -398,10 +397,10 @@ impl Ignored {
             (self.low_tos_bits, "a nw_tos with bits below the DSCP"),
             (self.stray_bits, "a value with bits outside of its mask"),
         ];
-        for (count, what) in counts {
+        for (count, property) in counts {
             if count > 0 {
                 let flows = counted_verb(count, "flow", "has", "have");
-                notes.push(format!("{flows} {what}; ignored"));
+                notes.push(format!("{flows} {property}; ignored"));
             }
         }
         for (noun, count) in &self.statements {

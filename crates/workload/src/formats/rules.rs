@@ -8,25 +8,24 @@
 //! drop            name=default
 //! ```
 //!
-//! UTF-8, one rule a line. `#` starts a comment anywhere outside of quotes.
-//! Comments are no part of a [`Policy`]: a file that is read and written again
-//! has lost them.
+//! The file is UTF-8 with one rule per line. `#` starts a comment anywhere outside of
+//! quotes. A [`Policy`] has no comments, so reading and writing a file again removes them.
 //!
-//! The first line that says anything is `schema NAME`, one of `ipv4-5tuple`,
-//! `ipv6-5tuple`, `openflow15`, `dual-5tuple` or, in quotes, the path of a
-//! [schema file](super::schema_file) beside the rule file. It may be missing if
-//! the caller says which schema it is.
+//! The first line that is not blank or a comment is `schema NAME`. `NAME` is
+//! `ipv4-5tuple`, `ipv6-5tuple`, `openflow15`, `dual-5tuple` or, in quotes, the path of a
+//! [schema file](super::schema_file), relative to the rule file. The line may be missing
+//! if the caller gives the schema.
 //!
-//! Lines `actions WORD …` over the first rule declare actions. Built in are `accept`,
-//! `allow`, `deny`, `drop`, `match`, `permit` and `reject`. Another word is an action,
-//! too, and a note lists such words; but one that differs from a known action by one
-//! character or by capitals is a bad line, as it is probably misspelt. In quotes it is
-//! taken as it stands.
+//! Lines `actions WORD …` above the first rule declare actions. Built in are `accept`,
+//! `allow`, `deny`, `drop`, `log`, `match`, `permit` and `reject`. Any other word is also
+//! an action, and a note lists such words. But a word that differs from a known action
+//! only by one character or by capitals is a bad line, because it is probably misspelt. A word
+//! in quotes is accepted without this check.
 //!
-//! A rule is `ACTION field=value …`, then or in between, as wanted, `name=NAME`,
-//! `id=N` and `priority=N`. Actions and names are words; in quotes they may hold
-//! anything, with `\"`, `\\`, `\n`, `\r`, `\t` and `\u{…}`. A field that is left
-//! out, or is `*`, may have any value. Values:
+//! A rule is `ACTION field=value …`, with optional `name=NAME`, `id=N` and `priority=N`
+//! anywhere after the action. Actions and names are words. In quotes they may have any
+//! characters, with `\"`, `\\`, `\n`, `\r`, `\t` and `\u{…}`. A field that is left out, or
+//! is `*`, may have any value. Values:
 //!
 //! | form | means | for fields of kind |
 //! |---|---|---|
@@ -35,15 +34,15 @@
 //! | `80-89` | the values from the first to the last | range; others if it is a prefix |
 //! | `0x1&0x3` | the values that agree on the mask's bits | prefix, range, ternary |
 //!
-//! Numbers may be decimal or hexadecimal everywhere. In `dual-5tuple` a rule is
-//! of the family of its addresses; one without addresses holds for both, unless
-//! it says `family=ipv4` or `family=ipv6`. An address that is a bare number
-//! needs one of these.
+//! All numbers may be decimal or hexadecimal. In `dual-5tuple` the addresses of a rule
+//! give its family. A rule without addresses matches both families, unless it has
+//! `family=ipv4` or `family=ipv6`. A rule with an address that is a plain number must have
+//! a `family`.
 //!
-//! The first line wins: rule `i` of `n` has priority `n - i`. Or else all rules
-//! say `priority=N` and the highest wins, at equal priority the lowest id; a
-//! file in which only some rules say it is an error. A rule without `id=N` has
-//! its number in the file, from 0, as its id.
+//! Without priorities, the first line wins: rule `i` of `n` has priority `n - i`. If the
+//! rules have `priority=N`, the highest priority wins, and at equal priority the lowest
+//! id. Either all rules must have a priority, or none. A rule without `id=N` has its
+//! number in the file, from 0, as its id.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -71,8 +70,8 @@ use token::{Token, next_token, unquote};
 /// Reads rules; see the [module](self) for the format.
 ///
 /// # Errors
-/// [`ReadError`]: the bad lines, more rules than `options` allow, or what is
-/// wrong with a schema file.
+/// [`ReadError`]: the bad lines, more rules than `options` allow, or the problems of a
+/// schema file.
 pub fn read(
     source: &str,
     text: &str,
@@ -95,7 +94,7 @@ pub fn read(
             Ok(None) => {}
             Err(SchemaTrouble::Read(error)) => return Err(error),
             Err(SchemaTrouble::Fault(fault)) => {
-                // Every later line would be judged by the wrong schema.
+                // Without the schema, the reader cannot check the next lines.
                 problems.push_fault(fault, number, line);
                 return Err(ReadError::Bad(problems));
             }
@@ -110,8 +109,8 @@ pub fn read(
             });
         };
         let first = line.split_ascii_whitespace().next().unwrap_or(line);
-        let found = format!("{} before any `schema` line", quoted(first));
-        problems.push(Fault::new(first, found, schema_expectation()).at(number, line));
+        let message = format!("{} before any `schema` line", quoted(first));
+        problems.push(Fault::new(first, message, schema_expectation()).at(number, line));
         return Err(ReadError::Bad(problems));
     };
 
@@ -174,18 +173,18 @@ impl<'t> From<Fault<'t>> for SchemaTrouble<'t> {
     }
 }
 
-/// The schema that a line names, or `None` if it is no schema line.
+/// Returns the schema that a line names, or `None` if it is not a `schema` line.
 fn schema_line<'t>(
     line: &'t str,
-    asked: Option<&SchemaChoice>,
+    requested: Option<&SchemaChoice>,
     loader: &mut SchemaLoader<'_>,
 ) -> Result<Option<SchemaChoice>, SchemaTrouble<'t>> {
-    let mut rest = line;
-    match next_token(&mut rest) {
+    let mut unread = line;
+    match next_token(&mut unread) {
         Ok(Some(token)) if token.text == "schema" => {}
         _ => return Ok(None),
     }
-    let Some(name) = next_token(&mut rest)? else {
+    let Some(name) = next_token(&mut unread)? else {
         return Err(Fault::missing(line, schema_expectation()).into());
     };
     let unknown = |found| Fault::new(name.text, found, schema_expectation());
@@ -204,62 +203,63 @@ fn schema_line<'t>(
             None => return Err(unknown(format!("unknown schema {}", quoted(name.text))).into()),
         }
     };
-    if let Some(asked) = asked.filter(|asked| **asked != choice) {
+    if let Some(requested) = requested.filter(|requested| **requested != choice) {
         return Err(Fault::new(
             name.text,
             format!("the file is for schema `{}`", choice.name()),
-            format!("schema `{}`, which was asked for", asked.name()),
+            format!("schema `{}`, which was asked for", requested.name()),
         )
         .into());
     }
-    if let Some(more) = next_token(&mut rest)? {
-        return Err(Fault::new(more.text, quoted(more.text), "nothing after the schema").into());
+    if let Some(extra) = next_token(&mut unread)? {
+        let fault = Fault::new(extra.text, quoted(extra.text), "nothing after the schema");
+        return Err(fault.into());
     }
     Ok(Some(choice))
 }
 
-/// True if a prefix or mask leaves bits of its value open that are not 0.
+/// True if a value has bits set that its prefix or mask ignores.
 fn has_stray_bits(field: &Field, wanted: &FieldMatch) -> bool {
     match *wanted {
         FieldMatch::Prefix { value, length } => {
-            let open = field.width().saturating_sub(length);
-            value & !u128::MAX.checked_shl(open).unwrap_or(0) != 0
+            let wildcard_bits = field.width().saturating_sub(length);
+            value & !u128::MAX.checked_shl(wildcard_bits).unwrap_or(0) != 0
         }
         FieldMatch::Ternary { value, mask } => value & !mask != 0,
         _ => false,
     }
 }
 
-/// The words that are no fields.
+/// The keys of a rule that are not fields.
 const RESERVED: [&str; 4] = classyard::schema::RESERVED_NAMES;
 
-/// What a line says of a rule; kept from line to line for its memory.
+/// The parsed parts of a line, and the policy. Lines share it, so its memory is reused.
 struct Reader<'t> {
     policy: Policy,
     actions: Actions,
-    /// A prefix or mask of the line with bits beyond it.
+    /// The first field of the line whose value has bits outside of its prefix or mask.
     stray_bits: Option<&'t str>,
-    /// Rules with such a prefix, and the first of them with its line.
+    /// The number of rules with such a field, and the first such field with its line.
     stray_rules: usize,
     first_stray: Option<(usize, &'t str)>,
     dual: bool,
     schemas: Vec<Arc<Schema>>,
     /// For each part, a match for each field.
     matches: Vec<Vec<FieldMatch>>,
-    /// For each part, whether the rule may stand there.
+    /// For each part, true if the rule may belong to it.
     open: Vec<bool>,
-    /// For each field, the text that set it.
+    /// For each field, the text that set it on this line.
     set: Vec<Option<&'t str>>,
     action: Cow<'t, str>,
     name: Option<Cow<'t, str>>,
     id: Option<(RuleId, &'t str)>,
     priority: Option<(Priority, &'t str)>,
     family: Option<&'t str>,
-    /// An address that reads as one of either family, such as `10`.
+    /// An address that is valid in both families, such as `10`.
     undecided: Option<&'t str>,
-    /// The lines of the rules that were loaded.
+    /// The line numbers of the loaded rules.
     lines: Vec<usize>,
-    /// The first line with, and the first without a priority.
+    /// The first line with a priority, and the first line without a priority.
     with_priority: Option<usize>,
     without_priority: Option<usize>,
 }
@@ -314,7 +314,7 @@ impl<'t> Reader<'t> {
         self.stray_bits = None;
     }
 
-    /// Remarks on what was read, one sentence each.
+    /// Returns notes about the file, one sentence each.
     fn notes(&self) -> Vec<String> {
         let mut notes: Vec<String> = self.actions.note().into_iter().collect();
         if let Some((line, text)) = self.first_stray {
@@ -327,11 +327,11 @@ impl<'t> Reader<'t> {
         notes
     }
 
-    /// Takes a line apart.
+    /// Parses a line into the fields of the reader.
     fn parse(&mut self, line: &'t str) -> Result<(), Fault<'t>> {
         self.clear();
-        let mut rest = line;
-        let Some(first) = next_token(&mut rest)? else {
+        let mut unread = line;
+        let Some(first) = next_token(&mut unread)? else {
             return Err(Fault::missing(line, "a rule"));
         };
         if first.key.is_some() {
@@ -357,11 +357,11 @@ impl<'t> Reader<'t> {
         }
         self.action = unquote(first.text)?;
         self.actions.take(&self.action, first.text)?;
-        while let Some(token) = next_token(&mut rest)? {
+        while let Some(token) = next_token(&mut unread)? {
             self.attribute(&token)?;
         }
         match self.undecided {
-            // As one rule it would demand unrelated things of the families.
+            // A rule for both families would have two unrelated conditions.
             Some(text) if !self.open.contains(&false) => Err(Fault::new(
                 text,
                 format!("{} could be an address of either family", quoted(text)),
@@ -447,7 +447,7 @@ impl<'t> Reader<'t> {
         self.close(1 - index, token)
     }
 
-    /// Rules a part out; the rule must keep one.
+    /// Excludes the rule from a part. The rule must remain in at least one part.
     fn close(&mut self, part: usize, token: &Token<'t>) -> Result<(), Fault<'t>> {
         self.open[part] = false;
         if self.open.contains(&true) {
@@ -470,16 +470,16 @@ impl<'t> Reader<'t> {
         let text = token.value;
         let parse = |schema: &Arc<Schema>| {
             let field = &schema.fields()[index];
-            let wanted = parse_match(text, field)?;
-            if kind_takes(field, &wanted) {
-                Ok((wanted, has_stray_bits(field, &wanted)))
+            let field_match = parse_match(text, field)?;
+            if kind_takes(field, &field_match) {
+                Ok((field_match, has_stray_bits(field, &field_match)))
             } else {
                 Err(wrong_kind(text, field))
             }
         };
         if !self.dual {
-            let (wanted, is_stray) = parse(&self.schemas[0])?;
-            self.matches[0][index] = wanted;
+            let (field_match, is_stray) = parse(&self.schemas[0])?;
+            self.matches[0][index] = field_match;
             self.stray_bits = self.stray_bits.or(is_stray.then_some(token.text));
             return Ok(());
         }
@@ -522,7 +522,7 @@ impl<'t> Reader<'t> {
         )
     }
 
-    /// Adds the rule that was taken apart.
+    /// Adds the rule that [`parse`](Reader::parse) has read.
     fn add(
         &mut self,
         number: RuleId,

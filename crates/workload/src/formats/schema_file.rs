@@ -17,9 +17,9 @@
 //! format = "ipv4"            # decimal, hex, ipv4, ipv6, mac or ip-protocol
 //! ```
 //!
-//! `role` and `format` may be left out; they are `plain` and `decimal` then.
-//! There are no other keys: one that is misspelt is an error, not a default.
-//! The name of a built-in schema is taken, unless the fields are the same too.
+//! `role` and `format` are optional. Their defaults are `plain` and `decimal`. A file with
+//! any other key, such as a misspelt key, is refused. A schema must not have the name of a
+//! built-in schema, unless it has the same fields.
 
 use std::fmt::Write as _;
 use std::io;
@@ -43,9 +43,8 @@ use crate::limits::FileLimit;
 /// Reads a schema from a text; see the [module](self) for the format.
 ///
 /// # Errors
-/// [`ReadError`]: everything that is wrong with the text, with line and column;
-/// [`ReadError::TooLong`] when it is longer than [`FileLimit::SCHEMA`], before
-/// anything is parsed.
+/// [`ReadError`]: all problems of the text, with line and column. [`ReadError::TooLong`] if
+/// the text is longer than [`FileLimit::SCHEMA`]; then nothing is parsed.
 pub fn read_schema(source: &str, text: &str) -> Result<Arc<Schema>, ReadError> {
     FileLimit::SCHEMA.check(source, text)?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -72,7 +71,7 @@ pub fn read_schema(source: &str, text: &str) -> Result<Arc<Schema>, ReadError> {
 /// Reads a schema from a file.
 ///
 /// # Errors
-/// [`ReadError`]: the file cannot be read, is not UTF-8, or is no schema.
+/// [`ReadError`]: the file cannot be read, is not UTF-8, or is not a schema.
 pub fn read_schema_file(path: &Path) -> Result<Arc<Schema>, ReadError> {
     let text = read_text_file(path, FileLimit::SCHEMA)?;
     read_schema(&path.display().to_string(), &text)
@@ -118,7 +117,7 @@ fn toml_string(text: &str) -> String {
     out
 }
 
-/// What is wrong, each with its place in bytes.
+/// Problems, each with its span in bytes, the text found and the text expected.
 struct Faults(Vec<(Range<usize>, String, String)>);
 
 impl Faults {
@@ -126,29 +125,32 @@ impl Faults {
         self.0.push((span, found.into(), expected.into()));
     }
 
-    /// The faults as problems, in file order.
+    /// Converts the faults to problems, in file order.
     fn locate(mut self, source: &str, text: &str) -> Problems {
         self.0.sort_by_key(|(span, ..)| span.start);
         let mut problems = Problems::new(source);
         let offset = |line: &str| line.as_ptr() as usize - text.as_ptr() as usize;
         let mut lines = lines(text).peekable();
-        let mut place = (1, text);
+        let mut current = (1, text);
         for (span, found, expected) in self.0 {
             while let Some(next) = lines.next_if(|(_, line)| offset(line) <= span.start) {
-                place = next;
+                current = next;
             }
-            let (number, line) = place;
-            let start = offset(line);
-            let from = (span.start - start).min(line.len());
-            let to = (span.end.max(span.start) - start).clamp(from, line.len());
-            let part = line.get(from..to).unwrap_or(&line[line.len()..]);
+            let (number, line) = current;
+            let line_start = offset(line);
+            let part_start = (span.start - line_start).min(line.len());
+            let part_end = span.end.max(span.start) - line_start;
+            let part_end = part_end.clamp(part_start, line.len());
+            let part = line
+                .get(part_start..part_end)
+                .unwrap_or(&line[line.len()..]);
             problems.push(Problem::at(number, line, part, found, expected));
         }
         problems
     }
 }
 
-/// A value and its place.
+/// A value and its span in the text.
 struct At<T> {
     value: T,
     span: Range<usize>,
@@ -193,7 +195,7 @@ impl Draft {
         })
     }
 
-    /// Checks what concerns more than one value and makes the schema.
+    /// Checks conditions that involve more than one value, and builds the schema.
     fn freeze(self, source: &str, faults: &mut Faults) -> Result<Option<Arc<Schema>>, ReadError> {
         let make = |field: &DraftField| {
             let role = field.role.as_ref().map(|role| role.value);
@@ -232,7 +234,7 @@ impl Draft {
         Ok(Some(schema))
     }
 
-    /// The place that an error is about, and what should stand there.
+    /// Returns the span that an error refers to, and the expected text there.
     fn blame(&self, error: &SchemaError) -> Option<(Range<usize>, &'static str)> {
         let named = |name: &str| self.fields.iter().rfind(|f| f.name.value == name);
         match error {
@@ -268,20 +270,20 @@ fn read_fields(value: &Spanned<DeValue<'_>>, faults: &mut Faults) -> Option<Vec<
         return None;
     };
     let mut fields = Vec::new();
-    let mut whole = true;
+    let mut is_complete = true;
     for entry in array {
         match entry.get_ref().as_table() {
             Some(table) => match read_field(table, entry.span(), faults) {
                 Some(field) => fields.push(field),
-                None => whole = false,
+                None => is_complete = false,
             },
             None => {
                 faults.push(entry.span(), found(entry), "a `[[field]]` table");
-                whole = false;
+                is_complete = false;
             }
         }
     }
-    whole.then_some(fields)
+    is_complete.then_some(fields)
 }
 
 fn read_field(table: &DeTable<'_>, place: Range<usize>, faults: &mut Faults) -> Option<DraftField> {
@@ -321,7 +323,7 @@ fn read_field(table: &DeTable<'_>, place: Range<usize>, faults: &mut Faults) -> 
     })
 }
 
-/// The value of a key that has to be there.
+/// Reads the value of a required key.
 fn required<T>(
     table: &DeTable<'_>,
     place: Range<usize>,
@@ -383,7 +385,7 @@ fn word<T>(
     })
 }
 
-/// A value as messages show it.
+/// Returns a value as messages show it.
 fn found(value: &Spanned<DeValue<'_>>) -> String {
     match value.get_ref() {
         DeValue::String(text) => quoted(text),
@@ -411,10 +413,10 @@ mod tests {
     }
 
     fn assert_problems(text: &str, expected: &[&str]) {
-        let found = problems(text);
-        assert_eq!(found.len(), expected.len(), "{found:#?}");
-        for (found, expected) in found.iter().zip(expected) {
-            assert!(found.contains(expected), "{found:?} lacks {expected:?}");
+        let problems = problems(text);
+        assert_eq!(problems.len(), expected.len(), "{problems:#?}");
+        for (problem, expected) in problems.iter().zip(expected) {
+            assert!(problem.contains(expected), "{problem:?} lacks {expected:?}");
         }
     }
 
@@ -519,7 +521,7 @@ mod tests {
             &format!("name = \"ipv4-5tuple\"\n{field}"),
             &["1:8: `ipv4-5tuple` is built in"],
         );
-        // Nothing too deep, and quickly enough when everything is wrong.
+        // Deep nesting is refused, and a text with 100,000 errors is read quickly.
         assert!(read_schema("s", &format!("x = {}", "[".repeat(100_000))).is_err());
         assert!(read_schema("s", &"=\n".repeat(100_000)).is_err());
         assert_problems(

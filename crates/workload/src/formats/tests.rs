@@ -1,4 +1,4 @@
-//! Mistakes in every format, where they are found and how they are told.
+//! Tests of all formats: mistakes and their positions, meanings, and writing and reading back.
 
 use super::*;
 

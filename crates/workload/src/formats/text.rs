@@ -1,14 +1,14 @@
-//! Lines, words and numbers.
+//! Words and decimal numbers of a line.
 
 pub(super) use classyard_text::line::{counted, counted_verb, is_blank, lines, quoted};
 
-/// The words of a line; each is a slice of it.
+/// Returns the words of a line, as slices of the line.
 pub(super) fn words(line: &str) -> impl Iterator<Item = &str> {
     line.split_ascii_whitespace()
 }
 
-/// The value of decimal digits; `None` for anything else, a sign included, and
-/// for numbers that are too large.
+/// Reads a number of decimal digits only. Returns `None` for other text, such as a number
+/// with a sign, and for numbers that are too large.
 pub(super) fn decimal<T: std::str::FromStr>(text: &str) -> Option<T> {
     if text.is_empty() || !text.bytes().all(|b| b.is_ascii_digit()) {
         return None;

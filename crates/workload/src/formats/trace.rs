@@ -1,4 +1,4 @@
-//! Headers as text, one a line, and what a classifier should find for them.
+//! Headers as text, one per line, with the expected rules.
 //!
 //! ```text
 //! SRC <tab> DST <tab> SPORT <tab> DPORT <tab> PROTO [<tab> RULE] [more]
@@ -6,18 +6,17 @@
 //! 2001:db8:0:0:0:0:0:1   2001:db8:0:0:0:0:0:2   40000   53   17   -1
 //! ```
 //!
-//! That is what ClassBench's trace generator writes for IPv4: decimal numbers,
-//! one for each field. IPv6 addresses stand as text, as public tools that read
-//! ClassBench traces of IPv6 want them, and are written with all eight groups.
-//! For other schemas there is a column for each field, in the schema's order; a
-//! value may always be a decimal or `0x` number, or be written as its field's
-//! [format](classyard::value::ValueFormat) says. Columns are parted by tabs or spaces.
-//! In a dual-stack trace each line is of the family of its first column.
+//! For IPv4 this is the output of ClassBench's trace generator: decimal numbers, one for
+//! each field. IPv6 addresses are written as text with all eight groups, because public
+//! tools that read ClassBench IPv6 traces require it. Other schemas have a column for
+//! each field, in the schema's order. A value may always be a decimal or `0x` number, or
+//! have its field's [format](classyard::value::ValueFormat). Tabs or spaces separate the
+//! columns. In a dual-stack trace the first column of a line gives its family.
 //!
-//! The column after the fields is, if the caller says so, the number of the
-//! rule that wins: a rule's id, or `-1` for none. ClassBench's own generator
-//! writes there the rule that it drew the header from, which another rule may
-//! beat; so such a column is not to be taken for the expected one.
+//! If the caller passes `expected`, the column after the fields is the number of the
+//! winning rule: a rule's id, or `-1` for none. ClassBench's own generator writes into
+//! this column the rule that it used to generate the header. Another rule may have a higher
+//! priority, so do not pass `expected` for such a trace.
 
 use std::fmt::Write as _;
 use std::io;
@@ -36,22 +35,22 @@ use super::{Fault, SchemaChoice, limit_reached, read_text_file, value};
 use crate::diagnostic::{Loaded, Problems, ReadError, ReadOptions};
 use crate::limits::FileLimit;
 
-/// Headers, and what is expected for each.
+/// Headers, with the expected rule of each.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trace {
     /// The headers, in file order.
     pub headers: PolicyTrace,
-    /// For each header the rule that wins, `None` for a miss; if the file has
-    /// such a column and the caller asked for it.
+    /// For each header the rule that wins, or `None` for a miss. Present only if the
+    /// caller requested the column.
     pub expected: Option<Vec<Option<RuleId>>>,
 }
 
 /// Reads headers; see the [module](self) for the format.
 ///
-/// Without a `schema` they are five-tuples of the family that the addresses
-/// show, or dual-stack. A policy's trace must have the policy's parts, so for a
-/// policy that is there already pass [`SchemaChoice::of`] it. With `expected`
-/// each line must have a rule's number after the fields.
+/// Without a `schema` the headers are five-tuples; their addresses select IPv4, IPv6 or
+/// dual-stack. A policy's trace must have the policy's parts. So if the policy exists
+/// already, pass its [`SchemaChoice::of`]. With `expected` each line must have a rule's
+/// number after the fields.
 ///
 /// # Errors
 /// [`ReadError`]: the bad lines, or more headers than `options` allow.
@@ -93,7 +92,7 @@ pub fn read_trace(
     options.finish(problems.beside(headers.len()), Trace { headers, expected })
 }
 
-/// Reads headers from a file; one that is gzip is unpacked.
+/// Reads headers from a file. A gzip file is unpacked.
 ///
 /// # Errors
 /// [`ReadError`]: the file cannot be read, is not UTF-8, or has bad lines.
@@ -114,7 +113,7 @@ pub fn read_trace_file(
     )
 }
 
-/// The five-tuples that the first columns show.
+/// Returns the five-tuple schema or schemas that the first columns require.
 fn families(text: &str) -> SchemaChoice {
     let (mut v4, mut v6) = (false, false);
     for (_, line) in lines(text).filter(|(_, line)| !is_blank(line)) {
@@ -136,7 +135,7 @@ fn has_colon_first(line: &str) -> bool {
     words(line).next().is_some_and(|word| word.contains(':'))
 }
 
-/// Fills `values` with a line's fields; the winner, if one is expected.
+/// Reads a line's fields into `values`. Returns the winner if `expected` is true.
 fn parse_line<'t>(
     line: &'t str,
     schema: &Arc<Schema>,
@@ -162,22 +161,22 @@ fn parse_line<'t>(
     if !expected {
         return Ok(None);
     }
-    let what = "the number of the rule that wins, or -1 for none";
+    let expectation = "the number of the rule that wins, or -1 for none";
     match columns.next() {
-        None => Err(Fault::missing(line, what)),
+        None => Err(Fault::missing(line, expectation)),
         Some("-1") => Ok(Some(None)),
         Some(text) => match decimal(text).map(RuleId::new) {
             Some(Ok(id)) => Ok(Some(Some(id))),
             _ => Err(Fault::new(
                 text,
                 format!("{} is no rule's number", quoted(text)),
-                what,
+                expectation,
             )),
         },
     }
 }
 
-/// As [`value::parse_value`], with a short way for what is almost always there.
+/// As [`value::parse_value`], with a fast path for decimal numbers, the usual case.
 fn parse_value<'t>(text: &'t str, field: &Field) -> Result<u128, Fault<'t>> {
     match decimal::<u64>(text) {
         Some(number) if u128::from(number) <= field.max_value() => Ok(number.into()),
@@ -185,13 +184,13 @@ fn parse_value<'t>(text: &'t str, field: &Field) -> Result<u128, Fault<'t>> {
     }
 }
 
-/// Writes headers, with the rules that should win if they are known.
+/// Writes headers, with their expected rules if `expected` is given.
 ///
 /// # Errors
 /// Writing failed.
 ///
 /// # Panics
-/// When there is not one expected outcome for each header.
+/// If `expected` does not have one entry for each header.
 pub fn write_trace(
     headers: &PolicyTrace,
     expected: Option<&[Option<RuleId>]>,

@@ -1,5 +1,4 @@
-//! What a rule demands of one field, as text: `*`, a value, `v/len`, `lo-hi`,
-//! `value&mask`.
+//! Field matches as text: `*`, a value, `v/len`, `lo-hi`, `value&mask`.
 
 use std::fmt::Write as _;
 
@@ -10,12 +9,12 @@ use classyard::{FieldMatch, MatchKind};
 use super::Fault;
 use super::text::{counted, decimal, quoted};
 
-/// Reads what a rule demands of a field.
+/// Reads the match of a field.
 ///
-/// The form is recognised by its sign: `&` a mask, `/` a prefix, `-` a range.
-/// No value is written with one of these. Whether the field's kind takes the
-/// form is for the caller to find out by adding the rule; but numbers that do
-/// not fit are found here, where their place in the line is known.
+/// A sign gives the form: `&` a mask, `/` a prefix, `-` a range. No value contains one
+/// of these signs. The caller checks that the field's kind supports the form, when it
+/// adds the rule. This function reports numbers that do not fit, because it has their
+/// position in the line.
 pub(super) fn parse_match<'t>(text: &'t str, field: &Field) -> Result<FieldMatch, Fault<'t>> {
     if text == "*" {
         return Ok(FieldMatch::Any);
@@ -33,19 +32,16 @@ pub(super) fn parse_match<'t>(text: &'t str, field: &Field) -> Result<FieldMatch
         });
     }
     if let Some((low, high)) = text.split_once('-') {
-        let ends = (parse_value(low, field)?, parse_value(high, field)?);
-        if ends.0 > ends.1 {
+        let (low, high) = (parse_value(low, field)?, parse_value(high, field)?);
+        if low > high {
             return Err(inverted(text));
         }
-        return Ok(FieldMatch::Range {
-            low: ends.0,
-            high: ends.1,
-        });
+        return Ok(FieldMatch::Range { low, high });
     }
     parse_value(text, field).map(FieldMatch::Exact)
 }
 
-/// The fault of a range that ends before it begins.
+/// Returns the fault for a range whose first value is larger than its last value.
 pub(super) fn inverted(range: &str) -> Fault<'_> {
     Fault::new(
         range,
@@ -92,7 +88,7 @@ pub(super) fn parse_value<'t>(text: &'t str, field: &Field) -> Result<u128, Faul
     }
 }
 
-/// The fault of a number that its field cannot hold.
+/// Returns the fault for a number with more bits than its field.
 pub(super) fn too_large<'t>(text: &'t str, field: &str, width: u32) -> Fault<'t> {
     let largest = u128::MAX >> (128 - width.clamp(1, 128));
     Fault::new(
@@ -106,7 +102,7 @@ pub(super) fn too_large<'t>(text: &'t str, field: &str, width: u32) -> Fault<'t>
     )
 }
 
-/// Writes what a rule demands of a field, so that [`parse_match`] reads it back.
+/// Writes the match of a field, so that [`parse_match`] reads it back.
 pub(super) fn write_match(out: &mut String, field: &Field, wanted: &FieldMatch) {
     let format = field.format();
     // Writing to a String cannot fail.
@@ -138,15 +134,16 @@ fn is_address(format: ValueFormat) -> bool {
     )
 }
 
-/// The number of leading ones of a mask that has no other ones.
+/// Returns the prefix length of a mask, or `None` if the mask is not a prefix mask.
 pub(super) fn prefix_length(mask: u128, width: u32) -> Option<u32> {
     let full = u128::MAX >> (128 - width.clamp(1, 128));
-    let free = full & !mask;
-    (mask <= full && free & free.wrapping_add(1) == 0).then(|| mask.count_ones())
+    let wildcard_bits = full & !mask;
+    let is_prefix = mask <= full && wildcard_bits & wildcard_bits.wrapping_add(1) == 0;
+    is_prefix.then(|| mask.count_ones())
 }
 
-/// Whether a field's kind has room for a match; the same judgement that adding
-/// the rule makes.
+/// True if a field's kind supports a match. This is the same check as when the rule is
+/// added.
 pub(super) fn kind_takes(field: &Field, wanted: &FieldMatch) -> bool {
     let full = field.max_value();
     match (field.kind(), *wanted) {
@@ -165,7 +162,7 @@ pub(super) fn kind_takes(field: &Field, wanted: &FieldMatch) -> bool {
     }
 }
 
-/// Whether every value matches, as long as it is written without a range.
+/// True if every value matches. Ranges are not considered.
 pub(super) fn takes_all(wanted: &FieldMatch) -> bool {
     matches!(
         wanted,
@@ -176,11 +173,11 @@ pub(super) fn takes_all(wanted: &FieldMatch) -> bool {
 }
 
 fn range_is_prefix(low: u128, high: u128) -> bool {
-    let free = low ^ high;
-    free & free.wrapping_add(1) == 0 && low & free == 0
+    let differing_bits = low ^ high;
+    differing_bits & differing_bits.wrapping_add(1) == 0 && low & differing_bits == 0
 }
 
-/// The fault of a form that the field's kind does not take.
+/// Returns the fault for a form that the field's kind does not support.
 pub(super) fn wrong_kind<'t>(text: &'t str, field: &Field) -> Fault<'t> {
     let expected = match field.kind() {
         MatchKind::Exact => "one value or `*`",
@@ -241,8 +238,8 @@ mod tests {
         for (format, width, text, expected) in cases {
             let field = Field::new("f", width, MatchKind::Ternary).with_format(format);
             let mut written = String::new();
-            let wanted = parse_match(text, &field).unwrap_or_else(|f| panic!("{text}: {f:?}"));
-            write_match(&mut written, &field, &wanted);
+            let field_match = parse_match(text, &field).unwrap_or_else(|f| panic!("{text}: {f:?}"));
+            write_match(&mut written, &field, &field_match);
             assert_eq!(written, expected);
             assert!(parse_match(&written, &field).is_ok());
         }
@@ -273,7 +270,7 @@ mod tests {
         }
     }
 
-    /// The judgement made here, to point at the right column, is the core's.
+    /// [`kind_takes`] exists to report the right column. It must agree with the core.
     #[test]
     fn kinds_are_judged_as_the_core_judges() {
         let kinds = [

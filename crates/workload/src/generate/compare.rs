@@ -1,9 +1,9 @@
-//! How much alike two rule sets are.
+//! Comparison of two rule sets.
 //!
-//! [`Summary::of`] measures what decides how hard a set is for the engines;
-//! [`Comparison`] puts two summaries side by side. Distances between
-//! distributions are total variation distances: 0 when they are the same, 1
-//! when they have nothing in common.
+//! [`Summary::of`] measures the properties that make a set easy or hard for the
+//! engines; [`Comparison`] shows two summaries next to each other. Distances between
+//! distributions are total variation distances: 0 if they are equal, 1 if they have
+//! nothing in common.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,25 +15,25 @@ use super::draw::Draw;
 use super::five_tuple::Seen;
 use super::profile::{PortClass, PortSide};
 
-/// Shares that sum to 1.
+/// Shares that add up to 1.
 pub type Distribution<K> = BTreeMap<K, f64>;
 
-/// What a rule set is like.
+/// The measured properties of a rule set.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Summary {
     /// The number of rules.
     pub rules: usize,
-    /// The number of distinct masks, ranges counted as the prefix that contains
-    /// them: the tables of tuple space search.
+    /// The number of distinct masks: the tables of tuple space search. A range counts
+    /// as the prefix that contains it.
     pub tuples: usize,
     /// The number of distinct source prefixes.
     pub sources: usize,
     /// The number of distinct destination prefixes.
     pub destinations: usize,
-    /// The number of distinct pairs of them.
+    /// The number of distinct pairs of source and destination prefix.
     pub address_pairs: usize,
-    /// How many rules match a header, on average over headers that are corners
-    /// of rules, all rules being equally likely.
+    /// The number of rules that match a header, averaged over headers that are corners
+    /// of random rules, all rules equally likely.
     pub matches: f64,
     /// Lengths of source and destination prefix.
     pub lengths: Distribution<(u32, u32)>,
@@ -44,9 +44,9 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Measures a rule set; `headers` are looked up by scanning, so the time is
-    /// their number times that of the rules. Fields that the schema lacks
-    /// leave their distributions empty.
+    /// Measures a rule set. `headers` headers are looked up by scanning the rules, so
+    /// the time is proportional to the number of headers times the number of rules.
+    /// Fields that the schema lacks leave their distributions empty.
     #[must_use]
     pub fn of(rules: &RuleSet, headers: usize, seed: u64) -> Summary {
         let schema = rules.schema();
@@ -75,30 +75,30 @@ impl Summary {
             ports: BTreeMap::new(),
             protocols: BTreeMap::new(),
         };
-        let one = 1.0 / rules.len().max(1) as f64;
+        let rule_share = 1.0 / rules.len().max(1) as f64;
         for rule in rules.iter() {
             if let (Some(source), Some(destination)) = (source, destination) {
                 let lengths = (length(&rule, source), length(&rule, destination));
-                *summary.lengths.entry(lengths).or_default() += one;
+                *summary.lengths.entry(lengths).or_default() += rule_share;
             }
             if let Some((source, destination)) = ports {
                 let class = PortClass {
                     source: side(&rule, source),
                     destination: side(&rule, destination),
                 };
-                *summary.ports.entry(class).or_default() += one;
+                *summary.ports.entry(class).or_default() += rule_share;
             }
             if let Some(protocol) = protocol {
                 let (low, high) = rule.ends(protocol);
                 let number = (low == high).then(|| u8::try_from(low).unwrap_or(u8::MAX));
-                *summary.protocols.entry(number).or_default() += one;
+                *summary.protocols.entry(number).or_default() += rule_share;
             }
         }
         summary
     }
 }
 
-/// A field's value and mask.
+/// Returns a field's value and mask.
 fn prefix(rule: &RuleRef<'_>, field: Option<FieldId>) -> Option<(u128, u128)> {
     let placement = rule.schema().placement(field?);
     Some((placement.get(rule.value()), placement.get(rule.mask())))
@@ -123,7 +123,7 @@ fn side(rule: &RuleRef<'_>, field: FieldId) -> PortSide {
     }
 }
 
-/// A random corner of a rule, as values of its fields.
+/// Draws a random corner of a rule, as values of its fields.
 pub(crate) fn corner(schema: &Schema, rule: &RuleRef<'_>, draw: &mut Draw, values: &mut Vec<u128>) {
     values.clear();
     values.extend(schema.field_ids().map(|id| {
@@ -153,27 +153,27 @@ fn matches(rules: &RuleSet, headers: usize, seed: u64) -> f64 {
     count as f64 / headers as f64
 }
 
-/// The total variation distance: half the sum of the differences.
+/// Returns the total variation distance: half the sum of the differences.
 #[must_use]
 pub fn distance<K: Ord>(a: &Distribution<K>, b: &Distribution<K>) -> f64 {
-    let here = a
+    let a_differences = a
         .iter()
         .map(|(key, share)| (share - b.get(key).unwrap_or(&0.0)).abs());
-    let there = b.iter().filter(|(key, _)| !a.contains_key(key));
-    (here.sum::<f64>() + there.map(|(_, share)| share).sum::<f64>()) / 2.0
+    let only_in_b = b.iter().filter(|(key, _)| !a.contains_key(key));
+    (a_differences.sum::<f64>() + only_in_b.map(|(_, share)| share).sum::<f64>()) / 2.0
 }
 
-/// Two rule sets side by side. Prints as a table.
+/// Two rule sets compared; prints as a table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
-    /// What the sets are called.
+    /// The names of the sets.
     pub names: [String; 2],
-    /// What they are like.
+    /// The summaries of the sets.
     pub summaries: [Summary; 2],
 }
 
 impl Comparison {
-    /// The distances between the distributions of prefix lengths, port classes
+    /// Returns the distances between the distributions of prefix lengths, port classes
     /// and protocols.
     #[must_use]
     pub fn distances(&self) -> [(&'static str, f64); 3] {
@@ -247,7 +247,7 @@ mod tests {
     #[test]
     fn a_summary_counts_what_is_there() {
         let summary = Summary::of(&sample(), 10_000, 1);
-        // The high ports share no bit, so rules 0 and 1 are of one tuple.
+        // The high ports share no bit, so rules 0 and 1 have the same tuple.
         assert_eq!((summary.rules, summary.tuples), (4, 3));
         assert_eq!((summary.sources, summary.destinations), (3, 1));
         assert_eq!(summary.address_pairs, 3);
@@ -255,8 +255,8 @@ mod tests {
         assert!((summary.protocols[&Some(6)] - 0.5).abs() < 1e-12);
         let class = PortClass::from_name("high-exact").unwrap();
         assert!((summary.ports[&class] - 0.25).abs() < 1e-12);
-        // 2.5 (the corner's source port is high half of the time), 3, 2 and 1
-        // (a corner of everything is in neither network).
+        // 2.5 (the corner's source port is high half of the time), 3, 2 and 1 (a corner
+        // of the rule for everything is in neither network).
         assert!(
             (summary.matches - 2.125).abs() < 0.05,
             "{}",

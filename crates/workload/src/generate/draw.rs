@@ -1,14 +1,13 @@
 //! Random numbers that are the same on every machine.
 //!
 //! # Value stability
-//! The generator's output is part of its interface: the same recipe gives the
-//! same rules, byte for byte, on every machine and after every update of a
-//! library. So nothing here uses the distributions of `rand` or `rand_distr`,
-//! whose results may change from version to version. The bits come from
-//! xoshiro256++, which is fixed by its publication; everything above them is
-//! written out here in integer and basic floating-point operations, which IEEE
-//! 754 fixes, and logarithms and powers come from `libm`, which is the same
-//! software on every machine.
+//! The generator's output is part of its interface: the same recipe gives the same
+//! rules, byte for byte, on every machine and after every update of a library. So
+//! nothing here uses the distributions of `rand` or `rand_distr`, whose results may
+//! change from version to version. The bits come from xoshiro256++, which its
+//! publication fixes. All functions on top of it are written out here in integer and
+//! basic floating-point operations, which IEEE 754 fixes. Logarithms and powers come
+//! from `libm`, which is the same software on every machine.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
@@ -20,11 +19,11 @@ pub(crate) struct Draw {
 }
 
 impl Draw {
-    /// The stream of that name under a seed. Streams of different names are
-    /// independent, so one part of a generator can change without the others'
-    /// numbers changing.
+    /// Creates the stream with the name `stream` for a seed. Streams of different names
+    /// are independent, so one part of a generator can change without changing the
+    /// numbers of the other parts.
     pub(crate) fn new(seed: u64, stream: &str) -> Draw {
-        // FNV-1a of the name, spread over the state together with the seed.
+        // FNV-1a of the name, mixed into the state together with the seed.
         let name = stream
             .bytes()
             .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
@@ -40,32 +39,32 @@ impl Draw {
         }
     }
 
-    /// 64 random bits.
+    /// Returns 64 random bits.
     pub(crate) fn bits(&mut self) -> u64 {
         self.rng.next_u64()
     }
 
-    /// 128 random bits.
+    /// Returns 128 random bits.
     pub(crate) fn bits128(&mut self) -> u128 {
         (u128::from(self.bits()) << 64) | u128::from(self.bits())
     }
 
-    /// A number from 0 (included) to 1 (excluded), in steps of 2^-53.
+    /// Returns a number from 0 (included) to 1 (excluded), in steps of 2^-53.
     pub(crate) fn unit(&mut self) -> f64 {
         (self.bits() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
     }
 
-    /// True with that probability.
+    /// Returns true with the given probability.
     pub(crate) fn chance(&mut self, probability: f64) -> bool {
         self.unit() < probability
     }
 
-    /// True half of the time.
+    /// Returns true half of the time.
     pub(crate) fn coin(&mut self) -> bool {
         self.bits() >> 63 == 1
     }
 
-    /// A number below `bound`, all equally likely; `bound` is at least 1.
+    /// Returns a number below `bound`, all equally likely; `bound` is at least 1.
     pub(crate) fn below(&mut self, bound: usize) -> usize {
         let bound = bound as u64;
         // Lemire's method: a 64 × 64-bit product, redrawn where it would favour
@@ -80,7 +79,7 @@ impl Draw {
         usize::try_from(product >> 64).expect("below a usize")
     }
 
-    /// A number from 0 to `max`, both included, all equally likely.
+    /// Returns a number from 0 to `max`, both included, all equally likely.
     pub(crate) fn up_to(&mut self, max: u128) -> u128 {
         if max == 0 {
             return 0;
@@ -98,35 +97,35 @@ impl Draw {
         }
     }
 
-    /// A number from `low` to `high`, both included, all equally likely.
+    /// Returns a number from `low` to `high`, both included, all equally likely.
     pub(crate) fn between(&mut self, low: u128, high: u128) -> u128 {
         low + self.up_to(high - low)
     }
 
-    /// One of the items, all equally likely; there is at least one.
+    /// Returns a random item, all equally likely; there must be at least one.
     pub(crate) fn of<'a, T>(&mut self, items: &'a [T]) -> &'a T {
         &items[self.below(items.len())]
     }
 
-    /// An exponentially distributed number with mean 1.
+    /// Returns an exponentially distributed number with mean 1.
     pub(crate) fn exponential(&mut self) -> f64 {
         -libm::log(1.0 - self.unit())
     }
 
-    /// A normally distributed number with mean 0 and variance 1.
+    /// Returns a normally distributed number with mean 0 and variance 1.
     pub(crate) fn normal(&mut self) -> f64 {
-        // Box and Muller; the second of the two numbers is not used.
+        // The Box–Muller method; its second number is not used.
         let radius = libm::sqrt(2.0 * self.exponential());
         radius * libm::cos(2.0 * std::f64::consts::PI * self.unit())
     }
 
-    /// A Pareto distributed number: at least `scale`, with tail index `shape`.
+    /// Returns a Pareto distributed number: at least `scale`, with tail index `shape`.
     pub(crate) fn pareto(&mut self, shape: f64, scale: f64) -> f64 {
         scale / libm::pow(1.0 - self.unit(), 1.0 / shape)
     }
 }
 
-/// SplitMix64, the seeding that xoshiro's authors recommend; a good mixer too.
+/// SplitMix64, the seeding that xoshiro's authors recommend; also a good mixer.
 pub(crate) fn split_mix(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mut z = *state;
@@ -139,13 +138,13 @@ fn low_half(product: u128) -> u64 {
     u64::try_from(product & u128::from(u64::MAX)).expect("masked to 64 bits")
 }
 
-/// A whole number from a float: truncated, 0 for what is negative or no
-/// number, and at most `limit`.
+/// Converts a float to a whole number: truncated, 0 for negative values and NaN, and at
+/// most `limit`.
 pub(crate) fn whole(value: f64, limit: usize) -> usize {
     usize::try_from(whole_u64(value, limit as u64)).expect("at most the limit")
 }
 
-/// The same for numbers that may exceed a 32-bit machine's addresses.
+/// As [`whole`], for numbers that may exceed a 32-bit machine's addresses.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // clamped before
 pub(crate) fn whole_u64(value: f64, limit: u64) -> u64 {
     if value.is_nan() || value < 0.0 {
@@ -157,15 +156,15 @@ pub(crate) fn whole_u64(value: f64, limit: u64) -> u64 {
     }
 }
 
-/// A choice among weighted items, as cumulated shares of 1.
+/// A random choice among weighted items, stored as cumulative shares of 1.
 #[derive(Clone, Debug)]
 pub(crate) struct Choice {
     ends: Vec<f64>,
 }
 
 impl Choice {
-    /// A choice by these weights, or `None` when none is above 0. Weights below
-    /// 0 and those that are no numbers count as 0.
+    /// Creates a choice with these weights; `None` if no weight is above 0. Weights
+    /// that are negative, infinite or NaN count as 0.
     pub(crate) fn new(weights: impl IntoIterator<Item = f64>) -> Option<Choice> {
         let mut total = 0.0;
         let mut ends: Vec<f64> = weights
@@ -186,19 +185,19 @@ impl Choice {
         Some(Choice { ends })
     }
 
-    /// The item at a point from 0 to 1 of the cumulated shares.
+    /// Returns the item at a point from 0 to 1 of the cumulative shares.
     pub(crate) fn at(&self, point: f64) -> usize {
-        let found = self.ends.partition_point(|&end| end <= point);
-        if found < self.ends.len() {
-            return found;
+        let index = self.ends.partition_point(|&end| end <= point);
+        if index < self.ends.len() {
+            return index;
         }
-        // The point is 1, or rounding left the last end a little below it: the
-        // last item that has a share.
+        // The point is 1, or rounding left the last end slightly below the point:
+        // returns the last item with a share.
         let last = self.ends[self.ends.len() - 1];
         self.ends.partition_point(|&end| end < last)
     }
 
-    /// A random item.
+    /// Returns a random item.
     pub(crate) fn draw(&self, draw: &mut Draw) -> usize {
         self.at(draw.unit())
     }
@@ -225,7 +224,7 @@ mod tests {
         for _ in 0..70_000 {
             counts[draw.below(7)] += 1;
         }
-        // Chi-square with 6 degrees of freedom: 22.5 is passed once in 1,000.
+        // Chi-square with 6 degrees of freedom: it exceeds 22.5 once in 1,000 tests.
         let chi: f64 = counts
             .iter()
             .map(|&n| (f64::from(n) - 10_000.0).powi(2) / 10_000.0)

@@ -1,25 +1,23 @@
-//! Five-tuple rules from a profile.
+//! The generator of five-tuple rules from a profile.
 //!
 //! # Idea
-//! 1. For each rule draw the protocol, the port class given the protocol, the
-//!    ports given the class, and the two prefix lengths given the class.
+//! 1. For each rule, draw the protocol, the port class given the protocol, the ports
+//!    given the class, and the two prefix lengths given the class.
 //! 2. Grow source and destination addresses over all rules together ([`trie`]).
-//! 3. Drop rules that repeat another; when fewer than wanted are left, start
-//!    again from step 1 with more, when more are left, drop some at random.
-//!    Where that would take too many, because the profile's prefixes are short
-//!    for so large a set, grow further tries beside the first and join what is
-//!    new.
-//! 4. Order by *scope*, the number of bits that a rule leaves open, so that a
-//!    rule never stands behind one that covers it. Rules of one tuple stay
-//!    together.
+//! 3. Drop duplicate rules. If too few rules remain, start again from step 1 with more
+//!    rules; if too many remain, drop random ones. If the profile's prefixes are too
+//!    short for a large set, this would draw too many rules; in that case, grow further
+//!    tries in addition to the first and add their new rules.
+//! 4. Order by *scope*, the number of bits that a rule leaves open, so that a rule
+//!    never follows a rule that covers it. Rules with the same tuple stay together.
 //!
 //! # Where we differ from ClassBench's generator, and why
-//! * It writes fewer rules than requested when some repeat each other; we write
-//!   as many as requested.
-//! * It takes rules that differ only in their TCP flags for different. The five
-//!   fields have no flags, so for us they are the same.
-//! * It counts scope in whole bits, so if one port range contains another, either
-//!   may come first. We count fractions too.
+//! * It writes fewer rules than requested if some are duplicates; we write as many as
+//!   requested.
+//! * It treats rules that differ only in their TCP flags as distinct. The five fields
+//!   have no flags, so for us they are duplicates.
+//! * It counts scope in whole bits, so if one port range contains another, either may
+//!   come first. We count fractions too.
 //!
 //! # References
 //! D. E. Taylor and J. S. Turner, ClassBench, 2007, §V; [TM19] §IV.A.
@@ -37,7 +35,7 @@ use super::{GenerateError, GeneratorConfig, Steps};
 
 pub(super) type Seen<T> = HashSet<T, foldhash::fast::RandomState>;
 
-/// A rule over five fields. Addresses stand at the top of their 128 bits.
+/// A rule over five fields. Addresses are in the top bits of their 128 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct FiveTuple {
     pub(super) source: u128,
@@ -50,13 +48,13 @@ pub(super) struct FiveTuple {
 }
 
 impl FiveTuple {
-    /// Whether the rule says nothing about addresses.
+    /// True if the rule matches all addresses.
     pub(super) fn is_address_free(&self) -> bool {
         self.source_length == 0 && self.destination_length == 0
     }
 
-    /// The bits that the rule leaves open, in millionths or so. A rule that
-    /// covers another has a larger scope.
+    /// Returns the number of bits that the rule leaves open, in units of 2^-20 bit. A
+    /// rule that covers another rule has a larger scope.
     fn scope(&self, family: Family) -> usize {
         let width = family.width();
         let open = |length: u8| f64::from(width - u32::from(length));
@@ -67,7 +65,7 @@ impl FiveTuple {
         whole(bits * f64::from(1 << 20), usize::MAX)
     }
 
-    /// What decides which rules look at the same bits.
+    /// Returns a key that is equal for rules that test the same bits.
     fn tuple(&self) -> (u8, u8, u16, u16, bool) {
         (
             self.source_length,
@@ -78,7 +76,7 @@ impl FiveTuple {
         )
     }
 
-    /// The matches, in the order of the five-tuple schemas.
+    /// Returns the matches, in the order of the five-tuple schemas.
     pub(super) fn matches(&self, family: Family) -> [FieldMatch; 5] {
         [
             prefix(self.source, self.source_length, family),
@@ -112,20 +110,21 @@ fn ports((low, high): (u16, u16)) -> FieldMatch {
     }
 }
 
-/// The most times that all rules are drawn anew to reach the wanted number.
-const ATTEMPTS: u32 = 8;
+/// The maximum number of times that all rules are drawn again to reach the requested
+/// number.
+const MAX_ATTEMPTS: u32 = 8;
 
-/// The most tries grown beside each other.
-const TRIES: u32 = 64;
+/// The maximum number of further pairs of tries.
+const MAX_EXTRA_TRIES: u32 = 64;
 
-/// The most rules that are drawn in one go, for each one wanted; for small sets
-/// more, up to [`CHEAP`] in all.
-const MOST_DRAWN: f64 = 2.5;
+/// The maximum number of rules drawn at one time, as a multiple of the requested
+/// number. For small sets [`MIN_DRAW_LIMIT`] is the limit instead.
+const MAX_DRAWN_RATIO: f64 = 2.5;
 
-/// Drawing that many rules takes about a second.
-const CHEAP: f64 = 1_000_000.0;
+/// The draw limit of small sets. Drawing this number of rules takes about a second.
+const MIN_DRAW_LIMIT: f64 = 1_000_000.0;
 
-/// What rules are made of: a profile's distributions, ready to be drawn from.
+/// The distributions of a profile, prepared for drawing.
 struct Sampler<'a> {
     profile: &'a Profile,
     config: &'a GeneratorConfig,
@@ -196,7 +195,7 @@ impl<'a> Sampler<'a> {
         }
     }
 
-    /// All of a rule but its addresses.
+    /// Draws a rule without its addresses.
     fn skeleton(&self, draw: &mut Draw) -> FiveTuple {
         let index = self.protocols.draw(draw);
         let classes = self.classes[index].as_ref();
@@ -224,7 +223,7 @@ impl<'a> Sampler<'a> {
         }
     }
 
-    /// That many rules, some of which may repeat each other.
+    /// Draws `count` rules, which may include duplicates.
     fn rules(
         &self,
         count: usize,
@@ -271,7 +270,7 @@ impl<'a> Sampler<'a> {
     }
 }
 
-/// ICMP has a number of its own in IPv6.
+/// ICMP has a different protocol number in IPv6.
 fn in_family(protocol: u8, family: Family) -> u8 {
     match (family, protocol) {
         (Family::Ipv6, 1) => 58,
@@ -279,8 +278,8 @@ fn in_family(protocol: u8, family: Family) -> u8 {
     }
 }
 
-/// Distinct rules in order, none of them among `taken`. Fewer than the config
-/// wants only when the profile does not have as many.
+/// Returns distinct rules in order, without the rules in `taken`. Returns fewer rules
+/// than requested only if the profile does not have enough.
 pub(super) fn rules(
     profile: &Profile,
     config: &GeneratorConfig,
@@ -288,87 +287,94 @@ pub(super) fn rules(
     taken: &Seen<FiveTuple>,
     progress: &mut dyn Progress,
 ) -> Result<Vec<FiveTuple>, GenerateError> {
-    let wanted = config.rules;
-    if wanted == 0 {
+    let target = config.rules;
+    if target == 0 {
         return Ok(Vec::new());
     }
     let sampler = Sampler::new(profile, config, family);
-    let mut found = in_one_trie(&sampler, wanted, taken, progress)?;
+    let mut distinct_rules = in_one_trie(&sampler, target, taken, progress)?;
     let mut seen: Seen<FiveTuple> = Seen::default();
-    let mut yielded = found.len() as f64 / wanted as f64;
-    for batch in 0..TRIES {
-        if found.len() >= wanted {
+    let mut yielded = distinct_rules.len() as f64 / target as f64;
+    for batch in 0..MAX_EXTRA_TRIES {
+        if distinct_rules.len() >= target {
             break;
         }
         if batch == 0 {
-            seen.extend(taken.iter().chain(&found).copied());
+            seen.extend(taken.iter().chain(&distinct_rules).copied());
         }
-        let missing = (wanted - found.len()) as f64;
-        let count = whole(missing / yielded.max(0.05) * 1.05, wanted).max(64);
-        let before = found.len();
-        let more = sampler.rules(count, ATTEMPTS + batch, progress)?;
-        found.extend(more.into_iter().filter(|rule| seen.insert(*rule)));
-        yielded = (found.len() - before) as f64 / count as f64;
+        let missing = (target - distinct_rules.len()) as f64;
+        let count = whole(missing / yielded.max(0.05) * 1.05, target).max(64);
+        let before = distinct_rules.len();
+        let batch_rules = sampler.rules(count, MAX_ATTEMPTS + batch, progress)?;
+        distinct_rules.extend(batch_rules.into_iter().filter(|rule| seen.insert(*rule)));
+        yielded = (distinct_rules.len() - before) as f64 / count as f64;
         if yielded < 0.002 {
             break;
         }
     }
-    if found.len() > wanted {
-        found = thin_out(found, wanted, &mut Draw::new(config.seed, "thinning"));
+    if distinct_rules.len() > target {
+        distinct_rules = thin_out(
+            distinct_rules,
+            target,
+            &mut Draw::new(config.seed, "thinning"),
+        );
     }
-    order(&mut found, family);
-    Ok(found)
+    order(&mut distinct_rules, family);
+    Ok(distinct_rules)
 }
 
-/// Distinct rules from one pair of tries: at least as many as wanted, unless
-/// that takes too many.
+/// Draws distinct rules from one pair of tries: at least `target` rules, unless that
+/// requires drawing too many.
 fn in_one_trie(
     sampler: &Sampler<'_>,
-    wanted: usize,
+    target: usize,
     taken: &Seen<FiveTuple>,
     progress: &mut dyn Progress,
 ) -> Result<Vec<FiveTuple>, GenerateError> {
-    let most = whole((wanted as f64 * MOST_DRAWN).max(CHEAP), usize::MAX);
-    // A few more than wanted, for some will repeat others.
-    let mut count = wanted + wanted / 128 + 1;
+    let max_drawn = whole(
+        (target as f64 * MAX_DRAWN_RATIO).max(MIN_DRAW_LIMIT),
+        usize::MAX,
+    );
+    // Draw a few rules more than needed, because some will be duplicates.
+    let mut count = target + target / 128 + 1;
     let (mut count_before, mut distinct_before) = (0, 0);
     for attempt in 0.. {
-        let mut found = sampler.rules(count, attempt, progress)?;
-        let mut seen = Seen::with_capacity_and_hasher(found.len(), Default::default());
-        found.retain(|rule| !taken.contains(rule) && seen.insert(*rule));
-        let distinct = found.len();
-        // As many more as should do by the yield of the last ones, and a few on
-        // top. Not many: the tries widen with the number of rules drawn.
+        let mut drawn = sampler.rules(count, attempt, progress)?;
+        let mut seen = Seen::with_capacity_and_hasher(drawn.len(), Default::default());
+        drawn.retain(|rule| !taken.contains(rule) && seen.insert(*rule));
+        let distinct = drawn.len();
+        // Estimate the missing draws from the yield of the last draws, and add a few.
+        // Few only, because the tries widen with the number of rules drawn.
         let gained = distinct.saturating_sub(distinct_before);
         let yielded = gained as f64 / (count - count_before) as f64;
-        let missing = wanted.saturating_sub(distinct) as f64;
-        let more = whole(missing / yielded.max(0.05) * 1.05, usize::MAX / 2);
+        let missing = target.saturating_sub(distinct) as f64;
+        let extra = whole(missing / yielded.max(0.05) * 1.05, usize::MAX / 2);
         (count_before, distinct_before) = (count, distinct);
-        count += more + count / 256 + 1;
-        if distinct >= wanted || count > most || attempt + 1 == ATTEMPTS {
-            return Ok(found);
+        count += extra + count / 256 + 1;
+        if distinct >= target || count > max_drawn || attempt + 1 == MAX_ATTEMPTS {
+            return Ok(drawn);
         }
     }
     unreachable!("the last attempt returns")
 }
 
-/// Keeps `wanted` of the items, all equally likely, in their order.
-fn thin_out(items: Vec<FiveTuple>, wanted: usize, draw: &mut Draw) -> Vec<FiveTuple> {
-    let mut left = items.len();
-    let mut missing = wanted;
-    let mut kept = Vec::with_capacity(wanted);
+/// Keeps `target` of the items, all equally likely, in their order.
+fn thin_out(items: Vec<FiveTuple>, target: usize, draw: &mut Draw) -> Vec<FiveTuple> {
+    let mut remaining = items.len();
+    let mut missing = target;
+    let mut chosen = Vec::with_capacity(target);
     for item in items {
-        if draw.below(left) < missing {
-            kept.push(item);
+        if draw.below(remaining) < missing {
+            chosen.push(item);
             missing -= 1;
         }
-        left -= 1;
+        remaining -= 1;
     }
-    kept
+    chosen
 }
 
-/// Sorts by scope, then by tuple in the order in which tuples first come, then
-/// by the order of drawing.
+/// Sorts by scope, then by tuple in the order of the tuples' first occurrences, then in
+/// the order of drawing.
 pub(super) fn order(rules: &mut [FiveTuple], family: Family) {
     let mut tuples: HashMap<_, usize, foldhash::fast::RandomState> = HashMap::default();
     rules.sort_by_cached_key(|rule| {
@@ -396,10 +402,13 @@ mod tests {
             protocol: None,
         };
         let items: Vec<FiveTuple> = (0..1000).map(rule).collect();
-        let kept = thin_out(items.clone(), 100, &mut Draw::new(1, "thin"));
-        assert_eq!(kept.len(), 100);
-        assert!(kept.is_sorted_by_key(|rule| rule.source_port.0));
-        let last = kept.iter().filter(|rule| rule.source_port.0 >= 500).count();
+        let chosen = thin_out(items.clone(), 100, &mut Draw::new(1, "thin"));
+        assert_eq!(chosen.len(), 100);
+        assert!(chosen.is_sorted_by_key(|rule| rule.source_port.0));
+        let last = chosen
+            .iter()
+            .filter(|rule| rule.source_port.0 >= 500)
+            .count();
         assert!((30..70).contains(&last), "{last}");
         assert_eq!(
             thin_out(items.clone(), 1000, &mut Draw::new(1, "thin")),

@@ -1,35 +1,34 @@
-//! Rules over the fifteen fields of OpenFlow that are like those of real flow
-//! tables.
+//! Generated rules over the fifteen fields of OpenFlow that resemble real flow tables.
 //!
 //! # Idea
-//! [`OpenFlowRules`](super::OpenFlowRules) fills fifteen fields at random, as
-//! [DEC14] does. Rules of real flow tables use two to six fields, and most rules
-//! of a table use the same ones, because one application writes them: a switch
-//! that learns addresses, a router, a firewall. These tables are made here.
+//! [`OpenFlowRules`](super::OpenFlowRules) fills fifteen fields at random, as [DEC14]
+//! does. Rules of real flow tables use two to six fields, and most rules of a table use
+//! the same fields, because one application writes them: a switch that learns
+//! addresses, a router, a firewall. This module generates such tables.
 //!
 //! | table | rules | fields of a rule |
 //! |---|---|---|
-//! | [`FlowTable::L2`] | forwarding to learned addresses: `vlan_vid`, `eth_dst`; every fifth: `in_port`, `vlan_vid`, `eth_src`; what is flooded | 2 or 3 |
+//! | [`FlowTable::L2`] | forwarding to learned addresses: `vlan_vid`, `eth_dst`; one rule in five: `in_port`, `vlan_vid`, `eth_src`; flooding rules | 2 or 3 |
 //! | [`FlowTable::L3`] | routes of virtual routers: `metadata` (the router), `eth_type`, `dst` | 2 or 3 |
-//! | [`FlowTable::Acl`] | an access list: `eth_type`, `src`, `dst`, `proto`, `sport`, `dport`, of which most have four or five | 3 to 6 |
-//! | [`FlowTable::Mixed`] | the single table of a switch that does all of that: access list, routed and switched traffic, MPLS, ARP, reactive flows of six fields | 2 to 6 |
+//! | [`FlowTable::Acl`] | an access list: `eth_type`, `src`, `dst`, `proto`, `sport`, `dport`; most rules have four or five of them | 3 to 6 |
+//! | [`FlowTable::Mixed`] | the single table of a switch with all these functions: access list, routed and switched traffic, MPLS, ARP, reactive flows of six fields | 2 to 6 |
 //!
-//! # What the figures are like
-//! They are ours, in the style of public descriptions; no operator's table was
+//! # Sizes and distributions
+//! The figures are our own and follow public descriptions; no operator's table was
 //! measured.
-//! * Ethernet addresses have one of 24 vendors' prefixes, hosts of a vendor
-//!   follow each other with gaps. About 250 hosts share a VLAN.
-//! * Route lengths are spread as in the Internet's routing table: three in five
-//!   are /24, most others /16 to /23; in a virtual router every fifth is a host's
-//!   /32. There are 1 to 64 virtual routers, the first has half of the routes.
-//! * An access list is between groups: networks of /16 to /28 and hosts, a
-//!   thirtieth as many as rules, times a few dozen services of which HTTPS is the
-//!   most common. Every eighth port is a range.
+//! * Ethernet addresses have one of 24 vendors' prefixes; the hosts of a vendor have
+//!   ascending numbers with gaps. About 250 hosts share a VLAN.
+//! * Route lengths are distributed as in the Internet's routing table: three in five
+//!   are /24, most others /16 to /23. In a virtual router, one in five routes is a
+//!   host's /32. There are 1 to 64 virtual routers; the first has half of the routes.
+//! * An access list connects groups, which are networks of /16 to /28 and hosts. There
+//!   is one group for 30 rules, and two dozen services, most often HTTPS. One port in
+//!   eight is a range.
 //!
-//! # What is promised
-//! Rules keep OpenFlow's prerequisites: IP fields come with `eth_type` 0x0800,
-//! ports with TCP or UDP, labels with `eth_type` 0x8847. No rule stands behind
-//! one that covers it: rules that name more bits come first.
+//! # Guarantees
+//! Rules satisfy OpenFlow's prerequisites: IP fields come with `eth_type` 0x0800, ports
+//! with TCP or UDP, labels with `eth_type` 0x8847. No rule follows a rule that covers
+//! it: rules with more exact bits come first.
 //!
 //! # References
 //! OpenFlow Switch Specification 1.5.1, §7.2.3.8 (prerequisites); [DEC14] Table I
@@ -55,12 +54,12 @@ pub enum FlowTable {
     L3,
     /// An access list over addresses, protocols and ports.
     Acl,
-    /// All of these and more in one table.
+    /// The rules of all other tables and more, in one table.
     Mixed,
 }
 
 impl FlowTable {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [FlowTable; 4] = [
         FlowTable::L2,
         FlowTable::L3,
@@ -68,7 +67,7 @@ impl FlowTable {
         FlowTable::Mixed,
     ];
 
-    /// The name on command lines, which list it among the profiles.
+    /// Returns the name on command lines, which list it among the profiles.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -79,7 +78,7 @@ impl FlowTable {
         }
     }
 
-    /// What the rules are like, in a few words.
+    /// Returns a short description of the rules.
     #[must_use]
     pub fn summary(self) -> &'static str {
         match self {
@@ -92,7 +91,7 @@ impl FlowTable {
         }
     }
 
-    /// The table of that name.
+    /// Returns the table with the name `name`.
     #[must_use]
     pub fn named(name: &str) -> Option<FlowTable> {
         FlowTable::ALL
@@ -100,8 +99,8 @@ impl FlowTable {
             .find(|table| table.name() == name)
     }
 
-    /// Distinct rules, fewer than wanted when there are no more, from specific to
-    /// general.
+    /// Returns distinct rules from specific to general; fewer than requested if there
+    /// are not enough.
     pub(super) fn generate(
         self,
         config: &GeneratorConfig,
@@ -111,7 +110,7 @@ impl FlowTable {
         let mut steps = Steps::new("drawing rules", config.rules, progress);
         let mut seen: Seen<Flow> = Seen::default();
         let mut flows: Vec<Flow> = Vec::with_capacity(config.rules);
-        let mut tries = config.rules.saturating_mul(TRIES);
+        let mut tries = config.rules.saturating_mul(TRIES_PER_RULE);
         while flows.len() < config.rules && tries > 0 {
             tries -= 1;
             let flow = maker.flow(self);
@@ -120,40 +119,41 @@ impl FlowTable {
                 steps.advance(1)?;
             }
         }
-        // Stable: rules of as many bits keep the order in which they came.
+        // The sort is stable: rules with equally many bits keep their order.
         flows.sort_by_key(|flow| Reverse(flow.bits()));
         Ok(flows.into_iter().map(|flow| flow.matches()))
     }
 }
 
-/// The most rules that are drawn for each one wanted.
-const TRIES: usize = 50;
+/// The maximum number of rules drawn for each requested rule.
+const TRIES_PER_RULE: usize = 50;
 
-const IPV4: u16 = 0x0800;
-const ARP: u16 = 0x0806;
-const MPLS: u16 = 0x8847;
-const TCP: u8 = 6;
-const UDP: u8 = 17;
-const ICMP: u8 = 1;
-const BROADCAST: u64 = (1 << 48) - 1;
+const ETH_TYPE_IPV4: u16 = 0x0800;
+const ETH_TYPE_ARP: u16 = 0x0806;
+const ETH_TYPE_MPLS: u16 = 0x8847;
+const PROTO_TCP: u8 = 6;
+const PROTO_UDP: u8 = 17;
+const PROTO_ICMP: u8 = 1;
+const BROADCAST_MAC: u64 = (1 << 48) - 1;
 
-/// The usual VLAN numbers: 1 to this.
-const VLANS: usize = 4094;
-/// Hosts of a VLAN, on average.
+/// The largest usual VLAN number; the smallest is 1.
+const MAX_VLANS: usize = 4094;
+/// The mean number of hosts of a VLAN.
 const VLAN_HOSTS: usize = 250;
-/// Access ports of a switch at most.
-const PORTS: usize = 48;
-/// Vendors' prefixes of Ethernet addresses.
-const VENDORS: usize = 24;
-/// Routes for each virtual router, and the most of these.
+/// The maximum number of access ports of a switch.
+const MAX_PORTS: usize = 48;
+/// The number of vendors' prefixes of Ethernet addresses.
+const VENDOR_COUNT: usize = 24;
+/// The number of routes for each virtual router, and the maximum number of these
+/// routers.
 const ROUTER_ROUTES: usize = 250;
-const ROUTERS: usize = 64;
-/// Rules of an access list for each group of addresses.
+const MAX_ROUTERS: usize = 64;
+/// The number of rules of an access list for each group of addresses.
 const GROUP_RULES: usize = 30;
 
-/// The share of routes of each prefix length, in thousandths: those of the
-/// Internet's table, rounded.
-const LENGTHS: [(u8, u32); 17] = [
+/// The share of routes of each prefix length in thousandths, rounded from the
+/// Internet's routing table.
+const ROUTE_LENGTHS: [(u8, u32); 17] = [
     (8, 1),
     (9, 1),
     (10, 1),
@@ -173,36 +173,37 @@ const LENGTHS: [(u8, u32); 17] = [
     (24, 600),
 ];
 
-/// Services of an access list with their weights.
+/// The services of an access list: protocol, lowest port, highest port, weight.
 const SERVICES: [(u8, u16, u16, u32); 24] = [
-    (TCP, 443, 443, 30),
-    (TCP, 80, 80, 15),
-    (TCP, 22, 22, 10),
-    (UDP, 53, 53, 8),
-    (TCP, 53, 53, 3),
-    (TCP, 25, 25, 3),
-    (TCP, 3306, 3306, 4),
-    (TCP, 5432, 5432, 4),
-    (TCP, 6379, 6379, 3),
-    (TCP, 8080, 8080, 4),
-    (TCP, 8443, 8443, 3),
-    (TCP, 3389, 3389, 3),
-    (TCP, 1433, 1433, 2),
-    (TCP, 389, 389, 2),
-    (TCP, 636, 636, 2),
-    (UDP, 123, 123, 3),
-    (UDP, 161, 162, 2),
-    (UDP, 514, 514, 2),
-    (TCP, 137, 139, 2),
-    (TCP, 8000, 8099, 2),
-    (TCP, 1024, 65_535, 3),
-    (UDP, 1024, 65_535, 2),
-    (TCP, 30_000, 32_767, 2),
-    (UDP, 33_434, 33_534, 1),
+    (PROTO_TCP, 443, 443, 30),
+    (PROTO_TCP, 80, 80, 15),
+    (PROTO_TCP, 22, 22, 10),
+    (PROTO_UDP, 53, 53, 8),
+    (PROTO_TCP, 53, 53, 3),
+    (PROTO_TCP, 25, 25, 3),
+    (PROTO_TCP, 3306, 3306, 4),
+    (PROTO_TCP, 5432, 5432, 4),
+    (PROTO_TCP, 6379, 6379, 3),
+    (PROTO_TCP, 8080, 8080, 4),
+    (PROTO_TCP, 8443, 8443, 3),
+    (PROTO_TCP, 3389, 3389, 3),
+    (PROTO_TCP, 1433, 1433, 2),
+    (PROTO_TCP, 389, 389, 2),
+    (PROTO_TCP, 636, 636, 2),
+    (PROTO_UDP, 123, 123, 3),
+    (PROTO_UDP, 161, 162, 2),
+    (PROTO_UDP, 514, 514, 2),
+    (PROTO_TCP, 137, 139, 2),
+    (PROTO_TCP, 8000, 8099, 2),
+    (PROTO_TCP, 1024, 65_535, 3),
+    (PROTO_UDP, 1024, 65_535, 2),
+    (PROTO_TCP, 30_000, 32_767, 2),
+    (PROTO_UDP, 33_434, 33_534, 1),
 ];
 
-/// A rule. What is 0 is a wildcard, and so are addresses of length 0 and all
-/// ports. A million of them are 64 MB; the matches of fifteen fields are 700.
+/// A rule. A field that is 0 is a wildcard, and so are addresses of length 0 and all
+/// ports. A million of these take 64 MB; as matches of fifteen fields they would take
+/// 700 MB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Flow {
     metadata: u64,
@@ -221,7 +222,7 @@ struct Flow {
 
 const ANY_PORT: (u16, u16) = (0, u16::MAX);
 
-/// A rule for everything.
+/// The rule that matches everything.
 const ANY: Flow = Flow {
     metadata: 0,
     eth_src: 0,
@@ -278,13 +279,13 @@ impl Flow {
         ]
     }
 
-    /// Less than that of a rule that it covers and is not: the bits that it
-    /// names, of ranges by their size.
+    /// Returns a sort key, the weighted number of exact bits; ranges count by their
+    /// size. A rule that covers another rule has the smaller key.
     fn bits(&self) -> u32 {
         let exact = |value: u64, width: u32| if value == 0 { 0 } else { width };
         let port = |(low, high): (u16, u16)| u32::from(u16::MAX - (high - low));
-        // A port's bits are a logarithm; the size itself tells more ranges
-        // apart. So all other bits weigh more than both ranges can.
+        // A port's bits would be a logarithm, but the size distinguishes more ranges.
+        // So the weight of every other bit exceeds the weight of both ranges.
         let whole = exact(self.in_port.into(), 32)
             + exact(self.metadata, 64)
             + exact(self.eth_src, 48)
@@ -299,14 +300,14 @@ impl Flow {
     }
 }
 
-/// The first bits of an address.
+/// Returns the first `length` bits of an address.
 fn network(address: u32, length: u8) -> (u32, u8) {
     let shift = 32 - u32::from(length);
     let mask = u32::MAX.checked_shl(shift).unwrap_or(0);
     (address & mask, length)
 }
 
-/// A host that a switch has seen.
+/// A host behind a switch.
 #[derive(Clone, Copy)]
 struct Host {
     mac: u64,
@@ -332,9 +333,9 @@ impl Maker {
     fn new(table: FlowTable, config: &GeneratorConfig) -> Maker {
         let mut draw = Draw::new(config.seed, table.name());
         // Individual, universally administered addresses.
-        let vendors = (0..VENDORS).map(|_| (draw.bits() & 0xfc_ffff).max(1) << 24);
+        let vendors = (0..VENDOR_COUNT).map(|_| (draw.bits() & 0xfc_ffff).max(1) << 24);
         let vendors = vendors.collect();
-        let routers = (config.rules / ROUTER_ROUTES).clamp(1, ROUTERS);
+        let routers = (config.rules / ROUTER_ROUTES).clamp(1, MAX_ROUTERS);
         let numbers = 1..=u64::try_from(routers).expect("a few");
         let weight = |router: usize| if router == 0 { routers as f64 } else { 1.0 };
         let groups = (config.rules / GROUP_RULES).max(4);
@@ -344,10 +345,10 @@ impl Maker {
         };
         Maker {
             vendors,
-            vlans: (config.rules / VLAN_HOSTS).clamp(1, VLANS),
+            vlans: (config.rules / VLAN_HOSTS).clamp(1, MAX_VLANS),
             routers: numbers.collect(),
             router: Choice::new((0..routers).map(weight)).expect("all are above 0"),
-            lengths: shares(&LENGTHS.map(|(_, share)| share)),
+            lengths: shares(&ROUTE_LENGTHS.map(|(_, share)| share)),
             services: shares(&SERVICES.map(|(_, _, _, share)| share)),
             groups,
             next_host: draw.bits() & 0xff_ffff,
@@ -371,7 +372,7 @@ impl Maker {
         }
     }
 
-    /// The next host of some vendor.
+    /// Draws the next host of a random vendor.
     fn host(&mut self) -> Host {
         self.next_host = (self.next_host + 1 + self.draw.bits() % 7) & 0xff_ffff;
         let vendor = *self.draw.of(&self.vendors);
@@ -387,21 +388,22 @@ impl Maker {
     }
 
     fn port(&mut self) -> u32 {
-        u32::try_from(1 + self.draw.below(PORTS)).expect("a few")
+        u32::try_from(1 + self.draw.below(MAX_PORTS)).expect("a few")
     }
 
-    /// What a learning switch writes for a host, and a few rules for a VLAN.
+    /// Draws a rule that a learning switch writes for a host; a few rules are for a
+    /// VLAN.
     fn learned(&mut self) -> Flow {
         let host = self.host();
-        let to = Flow {
+        let to_host = Flow {
             vlan: host.vlan,
             eth_dst: host.mac,
             ..ANY
         };
         match self.draw.below(100) {
             0 => Flow {
-                eth_dst: BROADCAST,
-                ..to
+                eth_dst: BROADCAST_MAC,
+                ..to_host
             },
             1 => Flow {
                 in_port: host.port,
@@ -414,54 +416,55 @@ impl Maker {
                 eth_src: host.mac,
                 ..ANY
             },
-            _ => to,
+            _ => to_host,
         }
     }
 
-    /// A route of a virtual router.
+    /// Draws a route of a virtual router.
     fn route(&mut self) -> Flow {
         let metadata = self.routers[self.router.draw(&mut self.draw)];
         let dst = self.prefix();
         Flow {
             metadata,
-            eth_type: IPV4,
+            eth_type: ETH_TYPE_IPV4,
             dst,
             ..ANY
         }
     }
 
-    /// The prefix of a route, sometimes that for everything.
+    /// Draws the prefix of a route, sometimes the prefix of length 0.
     fn prefix(&mut self) -> (u32, u8) {
         let address = low(self.draw.bits());
         match self.draw.below(1000) {
             0 => (0, 0),
             1..200 => network(10 << 24 | address >> 8, 32),
             _ => {
-                let (length, _) = LENGTHS[self.lengths.draw(&mut self.draw)];
+                let (length, _) = ROUTE_LENGTHS[self.lengths.draw(&mut self.draw)];
                 network(unicast(address), length)
             }
         }
     }
 
-    /// A route of a switch that is a router too: for frames to its own address.
+    /// Draws a route of a switch that also routes: for frames to the switch's own
+    /// address.
     fn routed(&mut self) -> Flow {
         let vlan = 1 + self.draw.below(self.vlans);
         Flow {
             vlan: u16::try_from(vlan).expect("twelve bits"),
             eth_dst: self.vendors[0] | 1 << 23,
-            eth_type: IPV4,
+            eth_type: ETH_TYPE_IPV4,
             dst: self.prefix(),
             ..ANY
         }
     }
 
-    /// A rule of an access list.
+    /// Draws a rule of an access list.
     fn access(&mut self) -> Flow {
         let src = *self.draw.of(&self.groups);
         let dst = *self.draw.of(&self.groups);
         let (proto, low, high, _) = SERVICES[self.services.draw(&mut self.draw)];
         let between = Flow {
-            eth_type: IPV4,
+            eth_type: ETH_TYPE_IPV4,
             src,
             dst,
             ..ANY
@@ -473,7 +476,7 @@ impl Maker {
         };
         match self.draw.below(100) {
             0..55 => to_service,
-            // From anywhere to a service, and answers of one.
+            // From anywhere to a service; below, the replies of a service.
             55..70 => Flow {
                 src: (0, 0),
                 ..to_service
@@ -488,7 +491,7 @@ impl Maker {
                 ..to_service
             },
             84..90 => Flow {
-                proto: ICMP,
+                proto: PROTO_ICMP,
                 ..between
             },
             90..95 => Flow { proto, ..between },
@@ -496,7 +499,7 @@ impl Maker {
         }
     }
 
-    /// A flow that a controller added for the first packet of a connection.
+    /// Draws a flow that a controller added for the first packet of a connection.
     fn reactive(&mut self) -> Flow {
         let (from, to) = (self.host(), self.host());
         match self.draw.coin() {
@@ -511,7 +514,7 @@ impl Maker {
                 let (proto, port, _, _) = SERVICES[self.services.draw(&mut self.draw)];
                 Flow {
                     in_port: from.port,
-                    eth_type: IPV4,
+                    eth_type: ETH_TYPE_IPV4,
                     src: network(from.address, 32),
                     dst: network(to.address, 32),
                     proto,
@@ -522,21 +525,21 @@ impl Maker {
         }
     }
 
-    /// A label that is switched. The first sixteen are reserved.
+    /// Draws a rule for a switched label. The first sixteen labels are reserved.
     fn label(&mut self) -> Flow {
         let label = 16 + self.draw.below((1 << 20) - 16);
         Flow {
-            eth_type: MPLS,
+            eth_type: ETH_TYPE_MPLS,
             mpls_label: u32::try_from(label).expect("twenty bits"),
             ..ANY
         }
     }
 
-    /// Requests for a host's Ethernet address, or all from a port.
+    /// Draws a rule for ARP packets of a host, or for all ARP packets from a port.
     fn arp(&mut self) -> Flow {
         let host = self.host();
         let arp = Flow {
-            eth_type: ARP,
+            eth_type: ETH_TYPE_ARP,
             vlan: host.vlan,
             ..ANY
         };
@@ -553,7 +556,7 @@ impl Maker {
     }
 }
 
-/// A group of an access list: a network or a host, of which half are in private
+/// Draws a group of an access list: a network or a host, half of them in private
 /// networks.
 fn group(draw: &mut Draw) -> (u32, u8) {
     let address = low(draw.bits());
@@ -564,13 +567,13 @@ fn group(draw: &mut Draw) -> (u32, u8) {
     }
 }
 
-/// An address of classes A to C, not in 0.0.0.0/8.
+/// Returns an address of classes A to C outside of 0.0.0.0/8.
 fn unicast(address: u32) -> u32 {
     let first = 1 + (address >> 24) % 223;
     first << 24 | address & 0xff_ffff
 }
 
-/// The low half of random bits.
+/// Returns the low half of random bits.
 #[allow(clippy::cast_possible_truncation)] // that is what it is for
 fn low(bits: u64) -> u32 {
     bits as u32

@@ -1,9 +1,9 @@
-//! Prefix lengths: how long a rule's source and destination prefixes are.
+//! The distribution of source and destination prefix lengths.
 //!
-//! The length of both together is drawn first, from few bits to many; the
-//! address scope moves that draw towards one end. Then the source's share of it
-//! is drawn. *Smoothing* by `r` bits spreads both distributions beforehand, so
-//! that sets get prefixes of lengths next to those that were measured.
+//! The total length of both prefixes is drawn first; the address scope biases this draw
+//! towards short or long totals. Then the source's part of the total is drawn.
+//! *Smoothing* by `r` bits spreads both distributions before drawing, so that sets also
+//! get prefix lengths next to the measured lengths.
 //!
 //! # References
 //! D. E. Taylor and J. S. Turner, ClassBench, 2007, §V.A.
@@ -11,25 +11,25 @@
 use super::draw::{Choice, Draw};
 use super::profile::PairShare;
 
-/// The longest IPv4 prefix; profiles speak of IPv4 lengths.
-const LONGEST: usize = 32;
+/// The longest IPv4 prefix in bits; profiles have IPv4 lengths.
+const MAX_LENGTH: usize = 32;
 
-/// Total lengths, 0 to 64.
-const TOTALS: usize = 2 * LONGEST + 1;
+/// The number of total lengths, 0 to 64.
+const TOTAL_LENGTHS: usize = 2 * MAX_LENGTH + 1;
 
-/// How total and source lengths are distributed: for each total its share, and
-/// the shares of source lengths given that total.
+/// The distributions of total and source lengths: the share of each total, and for each
+/// total the shares of source lengths.
 #[derive(Clone, Debug, PartialEq)]
 struct Shares {
-    total: [f64; TOTALS],
-    source: Vec<[f64; LONGEST + 1]>,
+    total: [f64; TOTAL_LENGTHS],
+    source: Vec<[f64; MAX_LENGTH + 1]>,
 }
 
 impl Shares {
     fn none() -> Shares {
         Shares {
-            total: [0.0; TOTALS],
-            source: vec![[0.0; LONGEST + 1]; TOTALS],
+            total: [0.0; TOTAL_LENGTHS],
+            source: vec![[0.0; MAX_LENGTH + 1]; TOTAL_LENGTHS],
         }
     }
 
@@ -49,7 +49,7 @@ impl Shares {
     fn normalise(&mut self) {
         for (total, sources) in self.source.iter_mut().enumerate() {
             for (source, share) in sources.iter_mut().enumerate() {
-                if source > total || total - source > LONGEST {
+                if source > total || total - source > MAX_LENGTH {
                     *share = 0.0;
                 }
             }
@@ -68,21 +68,24 @@ impl Shares {
 
     /// Spreads every total binomially over the `radius` totals on either side.
     ///
-    /// A total at distance `d` gets its source lengths from the spike's: the
-    /// `d` bits of difference may be the source's or the destination's, and
-    /// what is left of the radius may move bits from one to the other. A spike
-    /// keeps the say over the source lengths of its own total: neighbours count
-    /// there, as anywhere, by their share, the spike itself as a whole.
+    /// A total at distance `d` gets its source lengths from the source lengths of the
+    /// original total: the `d` bits of difference may belong to the source or the
+    /// destination, and the rest of the radius may move bits from one to the other. At
+    /// its own total, the original counts with its full weight; at other totals, it
+    /// counts in proportion to its share.
     fn smoothed(&self, radius: usize) -> Shares {
         let mut result = Shares::none();
         let spread = binomial(2 * radius);
-        for total in 0..TOTALS {
+        for total in 0..TOTAL_LENGTHS {
             let share = self.total[total];
             if share <= 0.0 {
                 continue;
             }
             for (step, weight) in spread.iter().enumerate() {
-                if let Some(target) = (total + step).checked_sub(radius).filter(|t| *t < TOTALS) {
+                if let Some(target) = (total + step)
+                    .checked_sub(radius)
+                    .filter(|t| *t < TOTAL_LENGTHS)
+                {
                     result.total[target] += weight * share;
                 }
             }
@@ -107,9 +110,10 @@ impl Shares {
     }
 }
 
-/// Adds a share, spread binomially from `below` under to `above` over a length.
+/// Adds a share, spread binomially over the lengths from `below` less to `above` more
+/// than `length`.
 fn spread_source(
-    sources: &mut [f64; LONGEST + 1],
+    sources: &mut [f64; MAX_LENGTH + 1],
     length: usize,
     below: usize,
     above: usize,
@@ -123,7 +127,7 @@ fn spread_source(
     }
 }
 
-/// The binomial distribution of `n` fair coins.
+/// Returns the binomial distribution of `n` fair coins.
 fn binomial(n: usize) -> Vec<f64> {
     let mut row = vec![1.0];
     for _ in 0..n {
@@ -145,7 +149,7 @@ pub(super) struct Lengths {
 }
 
 impl Lengths {
-    /// The lengths that these pairs describe, smoothed; `None` without pairs.
+    /// Returns the smoothed distribution of these pairs; `None` without pairs.
     pub(super) fn new(pairs: &[PairShare], smoothing: u32) -> Option<Lengths> {
         let radius = smoothing as usize;
         let shares = Shares::new(pairs);
@@ -160,7 +164,7 @@ impl Lengths {
         })
     }
 
-    /// Source and destination length; the scope is that of the addresses.
+    /// Draws source and destination length; `scope` is the address scope.
     pub(super) fn draw(&self, draw: &mut Draw, scope: f64) -> (u8, u8) {
         let total = self.total.at(biased(draw.unit(), scope));
         let source = match &self.source[total] {
@@ -172,9 +176,9 @@ impl Lengths {
     }
 }
 
-/// Bends a uniform number towards 0 (positive scope) or 1 (negative): a
-/// quadratic that keeps 0 and 1 where they are. Lists run from general to
-/// specific, so a positive scope makes rules more general.
+/// Bends a uniform number towards 0 (positive scope) or 1 (negative scope) with a
+/// quadratic that maps 0 to 0 and 1 to 1. Lists run from general to specific, so a
+/// positive scope makes rules more general.
 pub(super) fn biased(uniform: f64, scope: f64) -> f64 {
     uniform * (1.0 - scope * (1.0 - uniform))
 }
@@ -213,7 +217,7 @@ mod tests {
             assert!(distance <= 2, "{source} {destination}");
             counts[usize::from(source + destination - 30)] += 1;
         }
-        // 1 4 6 4 1 sixteenths.
+        // The expected shares are 1, 4, 6, 4 and 1 sixteenths.
         let expected = [1000.0, 4000.0, 6000.0, 4000.0, 1000.0];
         for (count, expected) in counts.iter().zip(expected) {
             assert!((f64::from(*count) - expected).abs() < 200.0, "{counts:?}");

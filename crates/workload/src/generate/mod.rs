@@ -1,18 +1,18 @@
-//! Rule sets made up, as many and as hard as wanted.
+//! Generated rule sets of any size and many degrees of difficulty.
 //!
 //! | family | rules over | made from |
 //! |---|---|---|
 //! | [`Family::Ipv4`] | `ipv4-5tuple` | a [`Profile`], as ClassBench does |
-//! | [`Family::Ipv6`] | `ipv6-5tuple` | the same profile, moved to IPv6 |
-//! | [`Family::Dual`] | both in one policy | the same, mixed by a share |
+//! | [`Family::Ipv6`] | `ipv6-5tuple` | the same profile, mapped to IPv6 |
+//! | [`Family::Dual`] | both in one policy | the same profile, mixed by a share |
 //! | [`Family::OpenFlow15`] | `openflow15` | ratios of distinct values, [DEC14] Table III |
-//! | [`Family::FlowTable`] | `openflow15` | what applications write, see [`flow_table`] |
+//! | [`Family::FlowTable`] | `openflow15` | typical flow tables of applications, see [`flow_table`] |
 //! | [`Family::Schema`] | any schema | wildcards and overlap by probability |
-//! | [`Family::Hostile`] | `ipv4-5tuple` | what is hard for classifiers, see [`hostile`] |
+//! | [`Family::Hostile`] | `ipv4-5tuple` | rules that are hard for classifiers, see [`hostile`] |
 //!
-//! Profiles come from three places: twelve are built in ([`Profile::BUILT_IN`]),
-//! others are read from TOML ([`Profile::from_toml`]) or from ClassBench's
-//! parameter files ([`SeedFile`], [`Profile::from_seed_file`]).
+//! Profiles come from three places: twelve are built in ([`Profile::BUILT_IN`]), others
+//! are read from TOML ([`Profile::from_toml`]) or from ClassBench's parameter files
+//! ([`SeedFile`], [`Profile::from_seed_file`]).
 //!
 //! ```
 //! use classyard::NoProgress;
@@ -25,17 +25,15 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! # What is promised
+//! # Guarantees
 //! * The same recipe gives the same policy on every machine.
-//! * No two rules match the same headers field by field, except for
-//!   [`Hostile::Alike`].
-//! * The policy has exactly the number of rules that was asked for. When the
-//!   family does not have as many distinct rules, that is an error which says
-//!   how many there are ([`GenerateError::TooFew`]), unless the recipe accepts
-//!   fewer.
-//! * Rule `i` has id `i` and priority `n - i`: the first rule wins. Rules made
-//!   from profiles and those of flow tables are ordered from specific to general,
-//!   so that none hides another.
+//! * No two rules match the same headers field by field, except for [`Hostile::Alike`].
+//! * The policy has exactly the requested number of rules. If the family has too few
+//!   distinct rules, an error reports their number ([`GenerateError::TooFew`]), unless
+//!   the recipe accepts fewer.
+//! * Rule `i` has id `i` and priority `n - i`: the first rule wins. Rules from profiles
+//!   and of flow tables are ordered from specific to general, so that no rule hides
+//!   another.
 //!
 //! [DEC14]: classyard::papers#dec14
 
@@ -70,23 +68,23 @@ pub use seed_file::SeedFile;
 use draw::Draw;
 use five_tuple::{FiveTuple, Seen};
 
-/// What to generate.
+/// The specification of a rule set to generate.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Recipe {
-    /// Which kind of rules.
+    /// The kind of rules.
     pub family: Family,
-    /// How many, from which seed, with which adjustments.
+    /// The number of rules, the seed, and adjustments.
     pub config: GeneratorConfig,
     /// The actions' names; each rule gets one, all equally likely.
     pub actions: Vec<String>,
-    /// Return fewer rules rather than an error when the family does not have
-    /// enough distinct ones.
+    /// If true, returns fewer rules instead of an error if the family does not have
+    /// enough distinct rules.
     pub accept_fewer: bool,
 }
 
 impl Recipe {
-    /// That many rules of a family, without adjustments, with the actions
-    /// `allow` and `deny`.
+    /// Returns a recipe for `rules` rules of a family, without adjustments, with the
+    /// actions `allow` and `deny`.
     #[must_use]
     pub fn new(family: Family, rules: usize, seed: u64) -> Recipe {
         Recipe {
@@ -110,17 +108,16 @@ pub enum Family {
     Ipv4(Arc<Profile>),
     /// IPv6 five-tuples.
     Ipv6(Arc<Profile>),
-    /// A policy over both; a rule that says nothing about addresses stands in
-    /// both parts.
+    /// A policy over both; a rule without addresses is in both parts.
     Dual {
-        /// What the rules are like.
+        /// The profile of the rules.
         profile: Arc<Profile>,
         /// The share of IPv6 rules, 0 to 1.
         ipv6_share: f64,
     },
     /// Fifteen fields.
     OpenFlow15(Box<OpenFlowRules>),
-    /// Fifteen fields, of which each rule uses few, as in real flow tables.
+    /// Fifteen fields; each rule uses few of them, as in real flow tables.
     FlowTable(FlowTable),
     /// Any schema.
     Schema(Arc<Schema>, RandomRules),
@@ -128,21 +125,21 @@ pub enum Family {
     Hostile(Hostile),
 }
 
-/// How many rules and which; ClassBench's parameters.
+/// The number of rules and the adjustments: ClassBench's parameters.
 ///
-/// The last three adjust profiles and do nothing to the other families.
+/// The last three fields adjust profiles and have no effect on the other families.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct GeneratorConfig {
     /// The number of rules.
     pub rules: usize,
-    /// Where the random numbers begin.
+    /// The seed of the random numbers.
     pub seed: u64,
-    /// The number of bits by which prefix lengths are spread, 0 to 64.
+    /// The spread of prefix lengths in bits, 0 to 64.
     pub smoothing: u32,
-    /// Above 0: shorter prefixes, below 0: longer ones; -1 to 1.
+    /// Above 0: shorter prefixes; below 0: longer prefixes; -1 to 1.
     pub address_scope: f64,
-    /// Above 0: more general ports, below 0: more specific ones; -1 to 1.
+    /// Above 0: more general ports; below 0: more specific ports; -1 to 1.
     pub port_scope: f64,
 }
 
@@ -178,9 +175,9 @@ impl GeneratorConfig {
         self
     }
 
-    /// The adjustments that benchmarks in the literature are made with:
-    /// smoothing 2, address scope 0.5, port scope -0.1. They spread prefix
-    /// lengths over several times as many tuples and make rules overlap more.
+    /// Returns the adjustments of benchmarks in the literature: smoothing 2, address
+    /// scope 0.5, port scope -0.1. They spread prefix lengths over several times as
+    /// many tuples and make rules overlap more.
     #[must_use]
     pub fn benchmark(rules: usize, seed: u64) -> GeneratorConfig {
         GeneratorConfig {
@@ -194,7 +191,7 @@ impl GeneratorConfig {
 }
 
 impl Default for GeneratorConfig {
-    /// A thousand rules, as the profile says.
+    /// A thousand rules without adjustments.
     fn default() -> GeneratorConfig {
         GeneratorConfig {
             rules: 1000,
@@ -206,44 +203,44 @@ impl Default for GeneratorConfig {
     }
 }
 
-/// Rules cannot be generated.
+/// A reason why rules cannot be generated.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[non_exhaustive]
 pub enum GenerateError {
     /// A parameter is out of its bounds.
     #[error("{parameter} is {found}; expected {expected}")]
     BadParameter {
-        /// Which one.
+        /// The parameter's name.
         parameter: &'static str,
         /// Its value.
         found: String,
-        /// What it may be.
+        /// The allowed values.
         expected: String,
     },
-    /// The family does not have as many distinct rules.
+    /// The family has too few distinct rules.
     #[error(
-        "only {found} distinct rules of the {wanted} wanted came up; ask for fewer, accept \
+        "found only {found} of {wanted} distinct rules; request fewer, accept \
          fewer, or choose a profile with more variety"
     )]
     TooFew {
-        /// How many there are.
+        /// The number of distinct rules generated.
         found: usize,
-        /// How many were asked for.
+        /// The number of rules requested.
         wanted: usize,
     },
     /// The progress observer cancelled the work.
     #[error("stopped while {stage}, at {done} of {total}")]
     Stopped {
-        /// What was going on.
+        /// The current stage.
         stage: &'static str,
-        /// How far it was.
+        /// The number of steps done.
         done: usize,
-        /// How far it had to go.
+        /// The total number of steps.
         total: usize,
     },
 }
 
-/// Counts steps of a stage and reports now and then.
+/// Counts the steps of a stage and reports progress periodically.
 pub(crate) struct Steps<'a> {
     stage: &'static str,
     done: usize,
@@ -252,7 +249,7 @@ pub(crate) struct Steps<'a> {
     progress: &'a mut dyn Progress,
 }
 
-/// Steps between two reports.
+/// The number of steps between two reports.
 const REPORT_EVERY: usize = 1 << 14;
 
 impl<'a> Steps<'a> {
@@ -270,7 +267,7 @@ impl<'a> Steps<'a> {
         }
     }
 
-    /// That many more steps are done.
+    /// Adds `steps` to the number of steps done.
     pub(crate) fn advance(&mut self, steps: usize) -> Result<(), GenerateError> {
         self.done += steps;
         if self.done < self.due {
@@ -287,11 +284,11 @@ impl<'a> Steps<'a> {
     }
 }
 
-/// Makes a policy.
+/// Generates a policy.
 ///
 /// # Errors
-/// [`GenerateError`] when a parameter is out of bounds, the family does not
-/// have enough distinct rules, or the observer cancels.
+/// [`GenerateError`] if a parameter is out of bounds, the family does not have enough
+/// distinct rules, or the observer cancels.
 pub fn generate(recipe: &Recipe, progress: &mut dyn Progress) -> Result<Policy, GenerateError> {
     check(recipe)?;
     let config = &recipe.config;
@@ -371,7 +368,7 @@ fn check(recipe: &Recipe) -> Result<(), GenerateError> {
     Ok(())
 }
 
-/// A policy over one five-tuple schema.
+/// Generates a policy over one five-tuple schema.
 fn single(
     recipe: &Recipe,
     profile: &Profile,
@@ -387,7 +384,7 @@ fn single(
     pack(recipe, &schema, matches, progress)
 }
 
-/// The ids, priorities and actions of a policy's rules.
+/// Returns the ids, priorities and actions of a policy's rules.
 fn identities(recipe: &Recipe, count: usize) -> impl Iterator<Item = (RuleId, Priority, ActionId)> {
     let mut draw = Draw::new(recipe.config.seed, "actions");
     let actions = recipe.actions.len();
@@ -402,7 +399,7 @@ fn identities(recipe: &Recipe, count: usize) -> impl Iterator<Item = (RuleId, Pr
     })
 }
 
-/// A policy with one part.
+/// Builds a policy with one part.
 fn pack<M: AsRef<[FieldMatch]>>(
     recipe: &Recipe,
     schema: &Arc<Schema>,
@@ -431,7 +428,7 @@ fn name_actions(policy: &mut Policy, recipe: &Recipe) {
     }
 }
 
-/// A policy over IPv4 and IPv6.
+/// Generates a policy over IPv4 and IPv6.
 fn dual(
     recipe: &Recipe,
     profile: &Profile,
@@ -445,7 +442,7 @@ fn dual(
     let part = |rules: usize| GeneratorConfig { rules, ..*config };
     let none = Seen::default();
     let first = five_tuple::rules(profile, &part(total - ipv6), four, &none, progress)?;
-    // A rule without addresses stands in both parts, so it must not come twice.
+    // A rule without addresses is in both parts, so it must not occur twice.
     let taken: Seen<FiveTuple> = first
         .iter()
         .filter(|rule| rule.is_address_free())
@@ -453,8 +450,8 @@ fn dual(
         .collect();
     let second = five_tuple::rules(profile, &part(ipv6), six, &taken, progress)?;
 
-    // Mix the two lists at random; each keeps its order. Rules without addresses
-    // go last, or one of them might hide rules of the other list.
+    // Mix the two lists at random; each keeps its order. Rules without addresses go
+    // last, because such a rule might hide rules of the other list.
     let mut free = Vec::new();
     let mut lists = [(four, first), (six, second)].map(|(family, rules)| {
         let (without, with): (Vec<_>, Vec<_>) =
@@ -465,11 +462,11 @@ fn dual(
     let mut draw = Draw::new(config.seed, "mixing");
     let mut mixed: Vec<(trie::Family, FiveTuple)> = Vec::with_capacity(total);
     loop {
-        let left = lists.each_ref().map(|(_, rules)| rules.len());
-        if left == [0, 0] {
+        let remaining = lists.each_ref().map(|(_, rules)| rules.len());
+        if remaining == [0, 0] {
             break;
         }
-        let pick = usize::from(draw.below(left[0] + left[1]) >= left[0]);
+        let pick = usize::from(draw.below(remaining[0] + remaining[1]) >= remaining[0]);
         let (family, rules) = &mut lists[pick];
         mixed.extend(rules.next().map(|rule| (*family, rule)));
     }
@@ -486,13 +483,13 @@ fn dual(
     let identities = identities(recipe, mixed.len());
     for ((id, priority, action), (family, rule)) in identities.zip(mixed) {
         let matches = rule.matches(family);
-        let both = parts.map(|part| (part, matches.as_slice()));
-        let own = usize::from(family == six);
-        // ICMP belongs to one family even without addresses.
+        let both_parts = parts.map(|part| (part, matches.as_slice()));
+        let own_part = usize::from(family == six);
+        // ICMP belongs to one family even in a rule without addresses.
         let stands = if rule.is_address_free() && !matches!(rule.protocol, Some(1 | 58)) {
-            &both[..]
+            &both_parts[..]
         } else {
-            &both[own..=own]
+            &both_parts[own_part..=own_part]
         };
         policy
             .add(id, priority, action, stands)

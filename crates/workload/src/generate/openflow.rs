@@ -1,22 +1,21 @@
-//! Rules over the fifteen fields of [DEC14].
+//! Generated rules over the fifteen fields of [DEC14].
 //!
 //! # Idea
-//! The paper says how many distinct values each field has, as a ratio to the
-//! number of rules (Table III): projecting the rules onto a field leaves that
-//! many, the wildcard counted as one. So each field gets a pool of that many
-//! matches, as far as its width has room for them, and each rule takes one match
-//! from each pool. Every pool is used up before a match comes twice, so that the
-//! ratios are met.
+//! For each field, the paper gives the number of distinct values as a ratio to the
+//! number of rules (Table III), counting the wildcard as one value. So each field gets
+//! a pool with that number of matches, as far as its width allows, and each rule takes
+//! one match from each pool. Every match of a pool is used once before a match is used
+//! again, so that the ratios are met.
 //!
-//! The paper does not say how often a field is a wildcard; our figures are in
+//! The paper does not give the frequency of wildcards; our figures are in
 //! [`OpenFlowRules::default`].
 //!
 //! # Consistent rules
-//! OpenFlow allows a match on a field of a protocol only along with a match that
-//! makes sure of that protocol. With [`OpenFlowRules::consistent`], rules get
-//! the matches that they lack, which lowers the ratios of the fields between: IP
-//! fields need `eth_type` 0x0800, MPLS fields 0x8847 and no IP fields, ports
-//! TCP, UDP or SCTP, a VLAN priority a VLAN.
+//! OpenFlow allows a match on a field of a protocol only together with a match that
+//! selects the protocol. With [`OpenFlowRules::consistent`], rules get the matches that
+//! they lack, which lowers the ratios of the fields in question: IP fields need
+//! `eth_type` 0x0800; MPLS fields need `eth_type` 0x8847 and no IP fields; ports need
+//! TCP, UDP or SCTP; a VLAN priority needs a VLAN.
 //!
 //! # References
 //! [DEC14] §V.A, Tables I and III; OpenFlow Switch Specification 1.5.1, §7.2.3.8.
@@ -31,22 +30,22 @@ use super::five_tuple::Seen;
 use super::random::check_probability;
 use super::{GenerateError, GeneratorConfig, Steps};
 
-/// How the fifteen fields are filled. Arrays are in the schema's order: in_port,
-/// metadata, eth_src, eth_dst, eth_type, vlan_vid, vlan_pcp, mpls_label,
+/// The parameters of rules over the fifteen fields. Arrays are in the schema's order:
+/// in_port, metadata, eth_src, eth_dst, eth_type, vlan_vid, vlan_pcp, mpls_label,
 /// mpls_tc, src, dst, proto, ip_dscp, sport, dport.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct OpenFlowRules {
-    /// For each field, distinct values per rule, 0 to 1.
+    /// For each field, the number of distinct values per rule, 0 to 1.
     pub ratios: [f64; 15],
     /// For each field, the probability of a wildcard.
     pub wildcards: [f64; 15],
-    /// Whether rules keep to OpenFlow's prerequisites.
+    /// True if rules satisfy OpenFlow's prerequisites.
     pub consistent: bool,
 }
 
 impl Default for OpenFlowRules {
-    /// The ratios of [DEC14] Table III, and wildcards as in a switch that does
-    /// a bit of everything. Not consistent, as in the paper.
+    /// The ratios of [DEC14] Table III, and wildcards as in a switch that does a bit of
+    /// everything. Without prerequisites, as in the paper.
     ///
     /// [DEC14]: classyard::papers#dec14
     fn default() -> OpenFlowRules {
@@ -65,55 +64,56 @@ impl Default for OpenFlowRules {
 const ETH_TYPE: usize = 4;
 const VLAN_VID: usize = 5;
 const VLAN_PCP: usize = 6;
-const MPLS: std::ops::Range<usize> = 7..9;
-const IP: std::ops::Range<usize> = 9..15;
-const PROTO: usize = 11;
-const PORTS: std::ops::Range<usize> = 13..15;
+const MPLS_FIELDS: std::ops::Range<usize> = 7..9;
+const IP_FIELDS: std::ops::Range<usize> = 9..15;
+const IP_PROTO: usize = 11;
+const PORT_FIELDS: std::ops::Range<usize> = 13..15;
 
-/// The most rules that are drawn for each one wanted.
-const TRIES: usize = 50;
+/// The maximum number of rules drawn for each requested rule.
+const TRIES_PER_RULE: usize = 50;
 
-/// A field's matches, the wildcard first, and how far they are used.
+/// The matches of a field, the wildcard first, and the number of matches already used.
 struct Pool {
     matches: Vec<FieldMatch>,
     used: usize,
 }
 
-/// The wildcard's place in every pool.
-const ANY: u32 = 0;
+/// The wildcard's index in every pool.
+const WILDCARD_INDEX: u32 = 0;
 
-/// What rules are made of before they are packed: for each field, the place of
-/// its match in the field's pool. A million rules are 60 MB then, not 700.
+/// A rule before packing: for each field, the index of its match in the field's pool.
+/// In this form a million rules take 60 MB instead of 700 MB.
 type Places = [u32; 15];
 
 impl Pool {
-    /// As many distinct matches as the ratio requires and the width has.
+    /// Creates a pool with as many distinct matches as the ratio requires and the width
+    /// allows.
     fn new(field: &Field, ratio: f64, wildcard: f64, rules: usize, draw: &mut Draw) -> Pool {
-        let wanted = whole((rules as f64 * ratio).ceil(), rules);
-        // The wildcard is one of them.
-        let wanted = wanted.saturating_sub(usize::from(wildcard > 0.0)).max(1);
+        let target = whole((rules as f64 * ratio).ceil(), rules);
+        // The wildcard counts as one value.
+        let target = target.saturating_sub(usize::from(wildcard > 0.0)).max(1);
         let values = usize::try_from(field.max_value()).unwrap_or(usize::MAX);
-        let wanted = match field.kind() {
-            MatchKind::Exact => wanted.min(values.saturating_add(1)),
-            _ => wanted,
+        let target = match field.kind() {
+            MatchKind::Exact => target.min(values.saturating_add(1)),
+            _ => target,
         };
         let mut pool = Pool {
             matches: vec![FieldMatch::Any],
             used: 0,
         };
         let mut seen: Seen<FieldMatch> = Seen::default();
-        let mut tries = wanted * TRIES;
-        while pool.matches.len() <= wanted && tries > 0 {
+        let mut tries = target * TRIES_PER_RULE;
+        while pool.matches.len() <= target && tries > 0 {
             tries -= 1;
-            let found = one_match(field, &pool.matches[1..], draw);
-            if seen.insert(found) {
-                pool.matches.push(found);
+            let field_match = one_match(field, &pool.matches[1..], draw);
+            if seen.insert(field_match) {
+                pool.matches.push(field_match);
             }
         }
-        // Small fields are filled up in order.
+        // Small fields are filled up in ascending order.
         if field.kind() == MatchKind::Exact && field.width() <= 16 {
             for value in 0..=field.max_value() {
-                if pool.matches.len() > wanted {
+                if pool.matches.len() > target {
                     break;
                 }
                 if seen.insert(FieldMatch::Exact(value)) {
@@ -125,33 +125,34 @@ impl Pool {
     }
 
     fn draw(&mut self, draw: &mut Draw) -> u32 {
-        let place = if self.used + 1 < self.matches.len() {
+        let index = if self.used + 1 < self.matches.len() {
             self.used += 1;
             self.used
         } else {
             1 + draw.below(self.matches.len() - 1)
         };
-        u32::try_from(place).expect("fewer matches than rules")
+        u32::try_from(index).expect("fewer matches than rules")
     }
 
-    /// The place of a value, which joins the pool if it is not there.
+    /// Returns the index of a value, and adds the value to the pool if it is missing.
     fn place(&mut self, value: u128) -> u32 {
-        let wanted = FieldMatch::Exact(value);
-        let known = self.matches.iter().position(|found| *found == wanted);
-        let place = known.unwrap_or_else(|| {
-            self.matches.push(wanted);
+        let field_match = FieldMatch::Exact(value);
+        let known = self.matches.iter().position(|entry| *entry == field_match);
+        let index = known.unwrap_or_else(|| {
+            self.matches.push(field_match);
             self.matches.len() - 1
         });
-        u32::try_from(place).expect("fewer matches than rules")
+        u32::try_from(index).expect("fewer matches than rules")
     }
 }
 
-/// A match for a field's pool, given those that are in it.
+/// Draws a match for a field's pool, which already has the matches in `pool`.
 fn one_match(field: &Field, pool: &[FieldMatch], draw: &mut Draw) -> FieldMatch {
     let full = field.max_value();
     match (field.kind(), field.role()) {
         (MatchKind::Prefix, _) => {
-            // Networks within networks: half of the prefixes start in another.
+            // Half of the prefixes start inside another prefix of the pool, so that
+            // networks nest.
             let base = match pool {
                 [_, ..] if draw.coin() => match *draw.of(pool) {
                     FieldMatch::Exact(value) | FieldMatch::Prefix { value, .. } => value,
@@ -161,8 +162,8 @@ fn one_match(field: &Field, pool: &[FieldMatch], draw: &mut Draw) -> FieldMatch 
             };
             let length = *draw.of(&[32, 32, 32, 32, 28, 24, 24, 24, 20, 16, 16, 8]);
             let keep = length.min(*draw.of(&[8, 12, 16, 20, 24]));
-            let own = draw.up_to(full);
-            let value = (base & !(full >> keep)) | (own & (full >> keep));
+            let own_bits = draw.up_to(full);
+            let value = (base & !(full >> keep)) | (own_bits & (full >> keep));
             match length {
                 32 => FieldMatch::Exact(value),
                 length => FieldMatch::Prefix {
@@ -172,7 +173,7 @@ fn one_match(field: &Field, pool: &[FieldMatch], draw: &mut Draw) -> FieldMatch 
             }
         }
         (MatchKind::Range, FieldRole::SourcePort | FieldRole::DestinationPort) => {
-            // Most ports are single ones.
+            // Most ports are single ports.
             if draw.below(10) < 7 {
                 return FieldMatch::Exact(draw.up_to(full));
             }
@@ -185,7 +186,7 @@ fn one_match(field: &Field, pool: &[FieldMatch], draw: &mut Draw) -> FieldMatch 
             }
         }
         _ => match field.name() {
-            // What is common comes first into the pools.
+            // The common values come first into the pools.
             "eth_type" if pool.is_empty() => FieldMatch::Exact(0x0800),
             "proto" if pool.len() < 3 => FieldMatch::Exact([6, 17, 1][pool.len()]),
             // Switches have few ports.
@@ -198,7 +199,7 @@ fn one_match(field: &Field, pool: &[FieldMatch], draw: &mut Draw) -> FieldMatch 
 }
 
 impl OpenFlowRules {
-    /// The default with OpenFlow's prerequisites kept.
+    /// Returns the default parameters with OpenFlow's prerequisites.
     #[must_use]
     pub fn consistent() -> OpenFlowRules {
         OpenFlowRules {
@@ -207,7 +208,7 @@ impl OpenFlowRules {
         }
     }
 
-    /// Distinct rules in random order.
+    /// Returns distinct rules in random order.
     pub(super) fn generate(
         &self,
         config: &GeneratorConfig,
@@ -233,12 +234,12 @@ impl OpenFlowRules {
         let mut steps = Steps::new("drawing rules", config.rules, progress);
         let mut seen: Seen<Places> = Seen::default();
         let mut rules: Vec<Places> = Vec::with_capacity(config.rules);
-        let mut tries = config.rules.saturating_mul(TRIES);
+        let mut tries = config.rules.saturating_mul(TRIES_PER_RULE);
         while rules.len() < config.rules && tries > 0 {
             tries -= 1;
             let mut rule: Places = std::array::from_fn(|field| {
                 if draw.chance(self.wildcards[field]) {
-                    ANY
+                    WILDCARD_INDEX
                 } else {
                     pools[field].draw(&mut draw)
                 }
@@ -251,9 +252,9 @@ impl OpenFlowRules {
                 steps.advance(1)?;
             }
         }
-        // The first rules have the values that come once.
-        for left in (1..rules.len()).rev() {
-            rules.swap(left, draw.below(left + 1));
+        // The values that occur once are in the first rules, so shuffle the rules.
+        for index in (1..rules.len()).rev() {
+            rules.swap(index, draw.below(index + 1));
         }
         Ok(rules.into_iter().map(move |rule| {
             std::array::from_fn(|field| pools[field].matches[rule[field] as usize])
@@ -261,7 +262,7 @@ impl OpenFlowRules {
     }
 }
 
-/// The places of the matches that others need.
+/// The pool indices of the matches that other matches require.
 struct Needs {
     ipv4: u32,
     mpls: u32,
@@ -274,29 +275,33 @@ impl Needs {
         Needs {
             ipv4: pools[ETH_TYPE].place(0x0800),
             mpls: pools[ETH_TYPE].place(0x8847),
-            with_ports: [6, 17, 132].map(|number| pools[PROTO].place(number)),
+            with_ports: [6, 17, 132].map(|number| pools[IP_PROTO].place(number)),
         }
     }
 
-    /// Adds the matches that a rule's other matches need.
+    /// Adds the matches that a rule's other matches require.
     fn add_to(&self, rule: &mut Places, pools: &mut [Pool], draw: &mut Draw) {
-        let set = |fields: &[u32]| fields.iter().any(|&place| place != ANY);
-        if set(&rule[MPLS]) && set(&rule[IP]) {
-            // A packet shows one or the other.
-            let drop = if draw.below(10) == 0 { IP } else { MPLS };
-            rule[drop].fill(ANY);
+        let set = |fields: &[u32]| fields.iter().any(|&place| place != WILDCARD_INDEX);
+        if set(&rule[MPLS_FIELDS]) && set(&rule[IP_FIELDS]) {
+            // A packet has either MPLS fields or IP fields.
+            let drop = if draw.below(10) == 0 {
+                IP_FIELDS
+            } else {
+                MPLS_FIELDS
+            };
+            rule[drop].fill(WILDCARD_INDEX);
         }
-        if set(&rule[MPLS]) {
+        if set(&rule[MPLS_FIELDS]) {
             rule[ETH_TYPE] = self.mpls;
         }
-        if set(&rule[IP]) {
+        if set(&rule[IP_FIELDS]) {
             rule[ETH_TYPE] = self.ipv4;
         }
-        if set(&rule[PORTS]) && !self.with_ports.contains(&rule[PROTO]) {
+        if set(&rule[PORT_FIELDS]) && !self.with_ports.contains(&rule[IP_PROTO]) {
             let [tcp, udp, sctp] = self.with_ports;
-            rule[PROTO] = *draw.of(&[tcp, tcp, tcp, udp, udp, sctp]);
+            rule[IP_PROTO] = *draw.of(&[tcp, tcp, tcp, udp, udp, sctp]);
         }
-        if rule[VLAN_PCP] != ANY && rule[VLAN_VID] == ANY {
+        if rule[VLAN_PCP] != WILDCARD_INDEX && rule[VLAN_VID] == WILDCARD_INDEX {
             rule[VLAN_VID] = pools[VLAN_VID].draw(draw);
         }
     }

@@ -1,16 +1,16 @@
-//! Profiles: what a family of rule sets has in common, as distributions.
+//! Profiles: distributions that describe a family of rule sets.
 //!
-//! A profile describes five-tuple rules in the terms of ClassBench: a mix of
-//! protocols, each with a mix of *port classes*; the port values that each side
-//! uses; for each port class, how long source and destination prefixes are; and
-//! the shape of the two address tries: how often a node has two children, how
-//! unevenly these share the rules, how deeply prefixes nest and how long source
-//! and destination agree. The generator knows nothing else.
+//! A profile describes five-tuple rules in the terms of ClassBench: a mix of protocols,
+//! each with a mix of *port classes*; the port values of each side; the lengths of
+//! source and destination prefixes for each port class; and the shape of the two
+//! address tries. A shape has the frequency of nodes with two children, the skew of
+//! their shares of the rules, the depth of nested prefixes, and the length over which
+//! source and destination agree. The generator has no other input.
 //!
-//! Twelve profiles are built in ([`Profile::BUILT_IN`]), with figures of our
-//! own: five like access control lists, five like firewalls, two like Linux's IP
-//! chains. Others come from TOML files ([`Profile::from_toml`]) and from
-//! ClassBench's parameter files ([`Profile::from_seed_file`]).
+//! Twelve profiles are built in ([`Profile::BUILT_IN`]). Their figures are our own:
+//! five resemble access control lists, five firewalls, two Linux's IP chains. Others
+//! come from TOML files ([`Profile::from_toml`]) and from ClassBench's parameter files
+//! ([`Profile::from_seed_file`]).
 
 use std::sync::OnceLock;
 
@@ -20,7 +20,7 @@ use super::seed_file::SeedFile;
 
 mod text;
 
-/// What one side of a port class admits.
+/// The ports that one side of a port class admits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum PortSide {
     /// Any port.
@@ -36,7 +36,7 @@ pub enum PortSide {
 }
 
 impl PortSide {
-    /// The name in profile files.
+    /// Returns the name in profile files.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -48,7 +48,7 @@ impl PortSide {
         }
     }
 
-    /// The name in ClassBench's parameter files.
+    /// Returns the name in ClassBench's parameter files.
     #[must_use]
     pub fn seed_name(self) -> &'static str {
         match self {
@@ -60,7 +60,7 @@ impl PortSide {
         }
     }
 
-    /// What a pair of ends counts as.
+    /// Returns the side of a port range.
     #[must_use]
     pub fn of(low: u16, high: u16) -> PortSide {
         match (low, high) {
@@ -73,7 +73,7 @@ impl PortSide {
     }
 }
 
-/// What a rule says about its two ports: one of 25 classes.
+/// A class of a rule's two ports; there are 25 classes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PortClass {
     /// The source port.
@@ -87,7 +87,7 @@ pub const PORT_CLASSES: usize = 25;
 
 impl PortClass {
     /// All classes, from the most general to the most specific: the order in
-    /// which ClassBench's files list them and in which the port scope moves.
+    /// ClassBench's files and along the port scope.
     pub const ALL: [PortClass; PORT_CLASSES] = {
         use PortSide::{Any, Exact, High, Low, Range};
         const fn class(source: PortSide, destination: PortSide) -> PortClass {
@@ -125,7 +125,7 @@ impl PortClass {
         ]
     };
 
-    /// The position in [`PortClass::ALL`].
+    /// Returns the position in [`PortClass::ALL`].
     ///
     /// # Panics
     /// Never: every pair of sides is in the list.
@@ -137,13 +137,13 @@ impl PortClass {
             .expect("all pairs are listed")
     }
 
-    /// `any-exact`: the name in profile files.
+    /// Returns the name in profile files: `any-exact`.
     #[must_use]
     pub fn name(self) -> String {
         format!("{}-{}", self.source.name(), self.destination.name())
     }
 
-    /// `wc_em`: the name in ClassBench's parameter files.
+    /// Returns the name in ClassBench's parameter files: `wc_em`.
     #[must_use]
     pub fn seed_name(self) -> String {
         format!(
@@ -153,7 +153,7 @@ impl PortClass {
         )
     }
 
-    /// The class of that name in profile files.
+    /// Returns the class with a name of profile files.
     #[must_use]
     pub fn from_name(name: &str) -> Option<PortClass> {
         PortClass::ALL
@@ -161,7 +161,7 @@ impl PortClass {
             .find(|class| class.name() == name)
     }
 
-    /// The class of that name in ClassBench's parameter files.
+    /// Returns the class with a name of ClassBench's parameter files.
     #[must_use]
     pub fn from_seed_name(name: &str) -> Option<PortClass> {
         PortClass::ALL
@@ -170,30 +170,30 @@ impl PortClass {
     }
 }
 
-/// A protocol and what its rules say about ports.
+/// A protocol with the port classes of its rules.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProtocolShare {
     /// The protocol's number; `None` for rules that admit every protocol.
     pub protocol: Option<u8>,
-    /// How many rules have it, relative to the others.
+    /// The share of rules with this protocol, relative to the other protocols.
     pub share: f64,
-    /// How many of these are of each port class, relative to each other, in the
-    /// order of [`PortClass::ALL`].
+    /// The shares of port classes in these rules, relative to each other, in the order
+    /// of [`PortClass::ALL`].
     pub classes: [f64; PORT_CLASSES],
 }
 
-/// A range of ports and how often it occurs.
+/// A range of ports with its frequency.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PortShare {
     /// The lowest port.
     pub low: u16,
     /// The highest port.
     pub high: u16,
-    /// How often it occurs, relative to the others.
+    /// The frequency, relative to the other ranges.
     pub share: f64,
 }
 
-/// The ports that one side's rules name.
+/// The ports in the rules, for one side.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct PortPool {
     /// Ranges.
@@ -202,14 +202,14 @@ pub struct PortPool {
     pub exact: Vec<PortShare>,
 }
 
-/// A pair of prefix lengths and how often it occurs.
+/// A pair of prefix lengths with its frequency.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PairShare {
     /// The source prefix's length, 0 to 32.
     pub source: u8,
     /// The destination prefix's length, 0 to 32.
     pub destination: u8,
-    /// How often the pair occurs, relative to the others.
+    /// The frequency, relative to the other pairs.
     pub share: f64,
 }
 
@@ -218,36 +218,36 @@ pub struct PairShare {
 pub struct Level {
     /// The probability that a node has two children rather than one.
     pub two_children: f64,
-    /// How unevenly two children share the rules: 0 when each gets half, near 1
-    /// when nearly all go one way.
+    /// The imbalance of the rules of two children: 0 if each gets half, near 1 if one
+    /// child gets nearly all.
     pub skew: f64,
 }
 
-/// The number of levels of an address trie, the root's included. The last can
-/// have no children and counts for nothing.
+/// The number of levels of an address trie, including the root. The last level has no
+/// children, so its figures are ignored.
 pub const LEVELS: usize = 33;
 
 /// The shape of an address trie.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TrieShape {
-    /// The most prefixes along a path from the root to a leaf. A target, not
-    /// a bound: short prefixes and many rules leave no room to keep it.
+    /// The target for the maximum number of prefixes along a path from the root to a
+    /// leaf. Not a strict bound: short prefixes and many rules can make it impossible.
     pub nesting: u32,
     /// The levels, from the root.
     pub levels: [Level; LEVELS],
 }
 
-/// The figures of a profile, to be frozen by [`Profile::new`].
+/// The figures of a profile; [`Profile::new`] checks them.
 ///
 /// Shares are relative to each other: they need not sum to 1.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProfileParts {
     /// The profile's name.
     pub name: String,
-    /// One line about what it describes.
+    /// A one-line description.
     pub summary: String,
-    /// The size of rule set that the tries describe. Larger sets get wider
-    /// tries, see [`GeneratorConfig`](super::GeneratorConfig).
+    /// The size of the rule sets that the tries describe. Larger sets get wider tries,
+    /// see [`GeneratorConfig`](super::GeneratorConfig).
     pub reference_rules: u32,
     /// The protocols.
     pub protocols: Vec<ProtocolShare>,
@@ -255,32 +255,30 @@ pub struct ProfileParts {
     pub source_ports: PortPool,
     /// Destination ports.
     pub destination_ports: PortPool,
-    /// For each port class, in the order of [`PortClass::ALL`], the lengths of
-    /// prefixes.
+    /// The prefix lengths for each port class, in the order of [`PortClass::ALL`].
     pub pairs: [Vec<PairShare>; PORT_CLASSES],
     /// The trie of source addresses.
     pub source: TrieShape,
     /// The trie of destination addresses.
     pub destination: TrieShape,
-    /// The probability that source and destination that agree on their first
-    /// `i - 1` bits agree on bit `i` too, at position `i`; position 0 counts
-    /// for nothing.
+    /// At position `i`, the probability that source and destination agree on bit `i` if
+    /// they agree on the first `i - 1` bits; position 0 is ignored.
     pub correlation: [f64; LEVELS],
 }
 
-/// A checked profile. See the [module](self) for what it describes.
+/// A checked profile. See the [module](self) for its content.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Profile(ProfileParts);
 
-/// Figures are no profile.
+/// An error in the figures of a profile.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{place}: {found}; expected {expected}")]
 pub struct ProfileError {
-    /// Where in the profile.
+    /// The position in the profile.
     pub place: String,
-    /// What is there.
+    /// The invalid content.
     pub found: String,
-    /// What should be there.
+    /// The expected content.
     pub expected: String,
 }
 
@@ -290,7 +288,7 @@ impl Profile {
         "acl1", "acl2", "acl3", "acl4", "acl5", "fw1", "fw2", "fw3", "fw4", "fw5", "ipc1", "ipc2",
     ];
 
-    /// The built-in profile of that name, if there is one.
+    /// Returns the built-in profile with the name `name`, if there is one.
     ///
     /// # Panics
     /// Never: the built-in profiles are valid, which a test checks.
@@ -305,51 +303,51 @@ impl Profile {
         Some(PROFILES[index].get_or_init(read))
     }
 
-    /// The text of a built-in profile, a starting point for one's own.
+    /// Returns the text of a built-in profile, as a starting point for a new profile.
     #[must_use]
     pub fn built_in_text(name: &str) -> Option<&'static str> {
         let index = Profile::BUILT_IN.iter().position(|&known| known == name)?;
         Some(BUILT_IN_TEXT[index])
     }
 
-    /// Checks and freezes figures.
+    /// Checks figures and makes a profile of them.
     ///
     /// # Errors
-    /// [`ProfileError`] when a share, probability or skew is no number from 0
-    /// up (or 0 to 1), a list that is needed is empty, or a prefix or port
-    /// range cannot be.
+    /// [`ProfileError`] if a share is not a number of at least 0, a probability or skew
+    /// is not between 0 and 1, a required list is empty, or a prefix or port range is
+    /// invalid.
     pub fn new(parts: ProfileParts) -> Result<Profile, ProfileError> {
         check(&parts)?;
         Ok(Profile(parts))
     }
 
-    /// The profile that a ClassBench parameter file describes.
+    /// Creates the profile that a ClassBench parameter file describes.
     ///
     /// # Errors
-    /// [`ProfileError`] when the file's figures do not go together.
+    /// [`ProfileError`] if the file's figures are inconsistent.
     pub fn from_seed_file(name: &str, seed: &SeedFile) -> Result<Profile, ProfileError> {
         Profile::new(seed.to_parts(name))
     }
 
-    /// The name.
+    /// Returns the name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.0.name
     }
 
-    /// One line about what it describes.
+    /// Returns the one-line description.
     #[must_use]
     pub fn summary(&self) -> &str {
         &self.0.summary
     }
 
-    /// The figures.
+    /// Returns the figures.
     #[must_use]
     pub fn parts(&self) -> &ProfileParts {
         &self.0
     }
 
-    /// The figures, to change and to freeze again.
+    /// Returns the figures by value, to change them and make a new profile.
     #[must_use]
     pub fn into_parts(self) -> ProfileParts {
         self.0
@@ -382,11 +380,11 @@ fn check(parts: &ProfileParts) -> Result<(), ProfileError> {
         ("destination ports", &parts.destination_ports),
     ] {
         for (kind, list) in [("ranges", &pool.ranges), ("exact", &pool.exact)] {
-            let place = format!("{side}, {kind}");
-            check_shares(&place, list.iter().map(|port| port.share), false)?;
+            let location = format!("{side}, {kind}");
+            check_shares(&location, list.iter().map(|port| port.share), false)?;
             if let Some(port) = list.iter().find(|port| port.low > port.high) {
                 return Err(error(
-                    place,
+                    location,
                     format!("{}-{}", port.low, port.high),
                     "the lower port first",
                 ));
@@ -394,12 +392,12 @@ fn check(parts: &ProfileParts) -> Result<(), ProfileError> {
         }
     }
     for (class, pairs) in PortClass::ALL.iter().zip(&parts.pairs) {
-        let place = format!("prefix lengths of {}", class.name());
-        check_shares(&place, pairs.iter().map(|pair| pair.share), false)?;
+        let location = format!("prefix lengths of {}", class.name());
+        check_shares(&location, pairs.iter().map(|pair| pair.share), false)?;
         let long = |pair: &&PairShare| pair.source > 32 || pair.destination > 32;
         if let Some(pair) = pairs.iter().find(long) {
             return Err(error(
-                place,
+                location,
                 format!("/{} and /{}", pair.source, pair.destination),
                 "lengths of at most 32",
             ));
@@ -435,14 +433,14 @@ fn check(parts: &ProfileParts) -> Result<(), ProfileError> {
     Ok(())
 }
 
-/// What a protocol's port classes need must be there.
+/// Checks that the profile has the lists that a protocol's port classes require.
 fn check_protocol(parts: &ProfileParts, protocol: &ProtocolShare) -> Result<(), ProfileError> {
     let name = match protocol.protocol {
         Some(number) => format!("protocol {number}"),
         None => "protocol any".to_owned(),
     };
-    let place = format!("port classes of {name}");
-    check_shares(&place, protocol.classes.iter().copied(), true)?;
+    let location = format!("port classes of {name}");
+    check_shares(&location, protocol.classes.iter().copied(), true)?;
     let used = PortClass::ALL
         .iter()
         .zip(&protocol.classes)
@@ -480,7 +478,7 @@ fn check_protocol(parts: &ProfileParts, protocol: &ProtocolShare) -> Result<(), 
     Ok(())
 }
 
-/// Shares are numbers from 0 up, and one is above 0 where that is needed.
+/// Checks that shares are finite and at least 0 and, if `needed`, that one is above 0.
 fn check_shares(
     place: &str,
     shares: impl Iterator<Item = f64>,

@@ -1,14 +1,14 @@
 //! Random rules for any schema.
 //!
 //! # Idea
-//! A few random headers are the *anchors*. Each rule belongs to one. A field of
-//! a rule is a wildcard with the wildcard share's probability; otherwise it
-//! admits its anchor's value with the overlap's probability, and a random value
-//! else. So rules of one anchor overlap each other the more, the higher the two
-//! numbers are; at an overlap of 1 all rules of an anchor match its header.
+//! A few random headers are the *anchors*, and each rule belongs to one anchor. A field
+//! of a rule is a wildcard with probability `wildcard_share`. Otherwise it admits its
+//! anchor's value with probability `overlap`, and else a random value. So the higher
+//! the two numbers, the more the rules of an anchor overlap each other. At an overlap
+//! of 1, all rules of an anchor match the anchor's header.
 //!
-//! Rules come in the order of drawing: general ones may hide specific ones, as
-//! is good for tests.
+//! Rules keep the order of drawing: general rules may hide specific rules, which is
+//! useful for tests.
 
 use std::sync::Arc;
 
@@ -20,20 +20,20 @@ use super::draw::{Draw, split_mix};
 use super::five_tuple::Seen;
 use super::{GenerateError, GeneratorConfig, Steps};
 
-/// How random rules are.
+/// The parameters of random rules.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RandomRules {
     /// The probability that a field is a wildcard.
     pub wildcard_share: f64,
-    /// The probability that a field that is none admits the anchor's value.
+    /// The probability that a field without a wildcard admits the anchor's value.
     pub overlap: f64,
     /// The number of anchors, at least 1.
     pub anchors: usize,
 }
 
 impl Default for RandomRules {
-    /// Half of the fields are wildcards, most of the others fit one of sixteen
-    /// anchors.
+    /// Half of the fields are wildcards; most of the other fields admit the value of an
+    /// anchor; there are sixteen anchors.
     fn default() -> RandomRules {
         RandomRules {
             wildcard_share: 0.5,
@@ -43,8 +43,8 @@ impl Default for RandomRules {
     }
 }
 
-/// The most rules that are drawn for each one wanted.
-const TRIES: usize = 50;
+/// The maximum number of rules drawn for each requested rule.
+const TRIES_PER_RULE: usize = 50;
 
 impl RandomRules {
     fn check(&self) -> Result<(), GenerateError> {
@@ -64,8 +64,8 @@ impl RandomRules {
         Ok(())
     }
 
-    /// Distinct rules, fewer than wanted when the schema has no more. Their
-    /// priorities and actions mean nothing yet.
+    /// Returns distinct rules, fewer than requested if the schema has no more. Their
+    /// priorities and actions have no meaning yet.
     pub(super) fn generate(
         &self,
         schema: &Arc<Schema>,
@@ -81,12 +81,12 @@ impl RandomRules {
             })
             .collect();
         let mut steps = Steps::new("drawing rules", config.rules, progress);
-        // A rule whose mixed bits are those of another is drawn again, so no
-        // two are the same; that two others are mistaken for it once in a blue
-        // moon does no harm.
+        // A rule with the same mixed bits as an earlier rule is drawn again, so no two
+        // rules are equal. In very rare cases this also drops a distinct rule, which
+        // does no harm.
         let mut seen: Seen<u64> = Seen::default();
         let mut rules = RuleSet::new(schema);
-        let mut tries = config.rules.saturating_mul(TRIES);
+        let mut tries = config.rules.saturating_mul(TRIES_PER_RULE);
         let mut rule = Vec::new();
         while rules.len() < config.rules && tries > 0 {
             tries -= 1;
@@ -129,8 +129,7 @@ pub(super) fn check_probability(parameter: &'static str, value: f64) -> Result<(
     })
 }
 
-/// A number that equal rules share and others hardly ever do; the same on every
-/// machine.
+/// Returns a hash of a rule that is the same on every machine.
 fn mixed(rule: &[FieldMatch]) -> u64 {
     let mut state = 0;
     let mut mix = |number: u128| {
@@ -156,7 +155,7 @@ fn mixed(rule: &[FieldMatch]) -> u64 {
     state
 }
 
-/// A match of the field's kind that admits a value; never a wildcard.
+/// Returns a match of the field's kind that admits `value`; never a wildcard.
 fn around(field: &Field, value: u128, draw: &mut Draw) -> FieldMatch {
     let width = field.width();
     let full = field.max_value();
@@ -174,7 +173,8 @@ fn around(field: &Field, value: u128, draw: &mut Draw) -> FieldMatch {
             }
         }
         MatchKind::Range => {
-            // As often narrow as wide: the reach is a random power of two.
+            // The reach is a random power of two, so narrow and wide ranges are equally
+            // frequent.
             let reach = full >> draw.below(width as usize);
             let low = value - draw.up_to(reach.min(value));
             let high = value + draw.up_to(reach.min(full - value));
@@ -185,8 +185,7 @@ fn around(field: &Field, value: u128, draw: &mut Draw) -> FieldMatch {
             }
         }
         MatchKind::Ternary => {
-            // One of the three masks looks at a quarter of the bits, one at
-            // half and one at three quarters.
+            // The three masks have a quarter, half and three quarters of the bits.
             let (a, b) = (draw.bits128() & full, draw.bits128() & full);
             let mask = *draw.of(&[a & b, a, a | b]);
             match mask {

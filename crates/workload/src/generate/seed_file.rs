@@ -1,4 +1,4 @@
-//! ClassBench's parameter files ("seeds").
+//! Reader of ClassBench's parameter files ("seeds").
 //!
 //! # Format
 //! Lines of text in sections. A section begins with a line `-NAME` and ends with
@@ -6,18 +6,18 @@
 //!
 //! | section | lines |
 //! |---|---|
-//! | `-scale` | the number of rules of the set that was measured |
+//! | `-scale` | the number of rules of the measured set |
 //! | `-prots` | protocol (0 for any), its probability, and the probabilities of the 25 port classes |
 //! | `-flags` | protocol, then `flags/mask,probability` … |
 //! | `-extra` | the number of extra fields; then protocol and `values,probability` for each |
 //! | `-spar` `-spem` `-dpar` `-dpem` | probability, `low:high`: ranges and single ports of source and destination |
-//! | `-wc_wc` … `-em_em` | `total,probability` of both prefix lengths together, then `length,probability` … of the source's |
-//! | `-snest` `-dnest` | the most nested prefixes |
+//! | `-wc_wc` … `-em_em` | `total,probability` of the total length of both prefixes, then `length,probability` … of the source prefix |
+//! | `-snest` `-dnest` | the maximum number of nested prefixes |
 //! | `-sskew` `-dskew` | level, probability of one child, of two, skew |
-//! | `-pcorr` | level, probability that source and destination go on agreeing |
+//! | `-pcorr` | level, probability that source and destination continue to agree |
 //!
-//! Flags and extra fields are read and kept, but rules of the five fields have
-//! no place for them, so the generator does not use them.
+//! Flags and extra fields are read and kept, but rules of five fields cannot hold them,
+//! so the generator does not use them.
 //!
 //! # References
 //! D. E. Taylor and J. S. Turner, ClassBench: a packet classification benchmark,
@@ -35,7 +35,7 @@ use crate::diagnostic::{Loaded, Problem, Problems, ReadError, ReadOptions};
 use crate::formats::read_text_file;
 use crate::limits::FileLimit;
 
-/// What a parameter file says.
+/// The content of a parameter file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SeedFile {
     scale: u32,
@@ -51,23 +51,23 @@ pub struct SeedFile {
     correlation: [f64; LEVELS],
 }
 
-/// A match on TCP flags, or what a file calls so, and how often it occurs.
+/// A match on TCP flags (as the file calls it) with its frequency.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FlagShare {
     /// The flags' values.
     pub value: u16,
-    /// The flags that are looked at.
+    /// The mask of the flags that are tested.
     pub mask: u16,
-    /// How often it occurs.
+    /// The share of rules with this match.
     pub share: f64,
 }
 
 /// A field beyond the five.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ExtraField {
-    /// How many values it takes in a set of the file's scale.
+    /// The number of values in a set of the file's scale.
     pub values: u32,
-    /// The probability that it is no wildcard.
+    /// The probability that the field is not a wildcard.
     pub share: f64,
 }
 
@@ -75,7 +75,7 @@ impl SeedFile {
     /// Reads the text of a parameter file; `source` is its name for messages.
     ///
     /// # Errors
-    /// [`ReadError::Bad`] lists the lines that are wrong and what is missing.
+    /// [`ReadError::Bad`] lists the bad lines and the missing items.
     pub fn parse(
         source: &str,
         text: &str,
@@ -88,37 +88,37 @@ impl SeedFile {
         reader.finish(options)
     }
 
-    /// Reads a parameter file of at most [`FileLimit::SEED_FILE`]; one that is
-    /// gzip is unpacked.
+    /// Reads a parameter file of at most [`FileLimit::SEED_FILE`]; a gzip file is
+    /// unpacked.
     ///
     /// # Errors
-    /// [`ReadError`] when the file cannot be read, is too long, is no text or is
-    /// no parameter file.
+    /// [`ReadError`] if the file cannot be read, is too long, or is not a text or not a
+    /// parameter file.
     pub fn read(path: &Path, options: &ReadOptions) -> Result<Loaded<SeedFile>, ReadError> {
         let text = read_text_file(path, FileLimit::SEED_FILE)?;
         SeedFile::parse(&path.display().to_string(), &text, options)
     }
 
-    /// The number of rules of the set that was measured.
+    /// Returns the number of rules of the measured set.
     #[must_use]
     pub fn scale(&self) -> u32 {
         self.scale
     }
 
-    /// For each protocol, the flags that its rules look at. Not used by the
-    /// generator.
+    /// Returns the flags that the rules of each protocol test. The generator does not
+    /// use them.
     #[must_use]
     pub fn flags(&self) -> &[(u8, Vec<FlagShare>)] {
         &self.flags
     }
 
-    /// For each protocol, its extra fields. Not used by the generator.
+    /// Returns the extra fields of each protocol. The generator does not use them.
     #[must_use]
     pub fn extra(&self) -> &[(u8, Vec<ExtraField>)] {
         &self.extra
     }
 
-    /// The figures as those of a profile.
+    /// Returns the figures in the form of a profile.
     #[must_use]
     pub fn to_parts(&self, name: &str) -> ProfileParts {
         ProfileParts {
@@ -136,7 +136,7 @@ impl SeedFile {
     }
 }
 
-/// The sections; `bool`s are true for the destination's.
+/// The sections; a `bool` is true for the destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Section {
     Scale,
@@ -149,7 +149,7 @@ enum Section {
     Nesting(bool),
     Skew(bool),
     Correlation,
-    /// A name that we do not know; its lines are skipped.
+    /// An unknown name; the section's lines are skipped.
     Unknown,
 }
 
@@ -178,7 +178,7 @@ impl Section {
     }
 }
 
-/// A part of a line that is wrong: the part, what it is, what it should be.
+/// A bad part of a line: the part, its description, the expected content.
 type Fault<'a> = (&'a str, String, String);
 
 struct Reader<'a> {
@@ -186,9 +186,9 @@ struct Reader<'a> {
     problems: Problems,
     section: Option<Section>,
     seen: Vec<(Section, usize)>,
-    /// The last line, where missing things are reported.
+    /// The last line; missing items are reported there.
     last: (usize, &'a str),
-    /// For each protocol, its line and the part of it for each port class.
+    /// For each protocol, its line and the line's part for each port class.
     class_parts: Vec<(usize, &'a str, Vec<&'a str>)>,
 }
 
@@ -310,7 +310,7 @@ impl<'a> Reader<'a> {
                 let form = "a level, the probabilities of one and two children, and the skew";
                 let [level, one, two, skew] = exactly(&fields, trimmed, form)?;
                 let index = level_index(level)?;
-                // What is not one child is two: the second number is redundant.
+                // A node has one child or two, so the second number is redundant.
                 probability(two)?;
                 self.shape(destination).levels[index] = Level {
                     two_children: 1.0 - probability(one)?,
@@ -437,7 +437,10 @@ impl<'a> Reader<'a> {
             return Err((
                 fields[1],
                 format!("{} extra fields", list.len()),
-                format!("{}, as many as the section says", self.file.extra_fields),
+                format!(
+                    "{}, the number that the section declares",
+                    self.file.extra_fields
+                ),
             ));
         }
         self.file.extra.push((protocol, list));
@@ -470,7 +473,7 @@ impl<'a> Reader<'a> {
                 share: probability(share)?,
             });
         }
-        // The second number is relative to the first.
+        // The file's source shares are relative to the total's share.
         let sum: f64 = list.iter().map(|pair| pair.share).sum();
         if sum > 0.0 {
             for pair in &mut list {
@@ -524,15 +527,16 @@ impl<'a> Reader<'a> {
         }
         fatal |= self.check_uses();
         if fatal || self.file.scale == 0 || self.file.protocols.is_empty() {
-            // There is nothing to go on with, whatever may be skipped.
+            // Without these sections there is no profile, even if bad lines may be
+            // skipped.
             return Err(ReadError::Bad(self.problems));
         }
-        // It has all that it takes, so its good lines will do.
+        // All required sections are present, so the good lines are enough.
         options.finish(self.problems.beside(1), self.file)
     }
 
-    /// Port classes that a protocol uses need prefix lengths and ports. True
-    /// when they lack some.
+    /// Checks that every port class in use has prefix lengths and ports. Returns true
+    /// if some are missing.
     fn check_uses(&mut self) -> bool {
         let mut lacking = false;
         let file = &self.file;
@@ -574,8 +578,12 @@ impl<'a> Reader<'a> {
     }
 }
 
-fn wrong_count<'a>(part: &'a str, found: usize, wanted: usize, form: &str) -> Fault<'a> {
-    (part, format!("{found} fields"), format!("{wanted}: {form}"))
+fn wrong_count<'a>(part: &'a str, actual: usize, required: usize, form: &str) -> Fault<'a> {
+    (
+        part,
+        format!("{actual} fields"),
+        format!("{required}: {form}"),
+    )
 }
 
 fn exactly<'a, const N: usize>(
@@ -599,7 +607,7 @@ fn whole<'a, T: TryFrom<u32>>(
         .ok_or_else(|| (part, format!("`{part}`"), what.to_owned()))
 }
 
-/// Probabilities in these files are rounded, so a hair more than 1 is 1.
+/// Probabilities in these files are rounded, so slightly more than 1 is read as 1.
 fn probability(part: &str) -> Result<f64, Fault<'_>> {
     let number = part.parse::<f64>().ok();
     match number.filter(|n| (0.0..=1.000_01).contains(n)) {

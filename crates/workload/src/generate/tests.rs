@@ -23,7 +23,7 @@ fn made(recipe: &Recipe) -> Policy {
     generate(recipe, &mut NoProgress).unwrap()
 }
 
-/// A number that depends on every bit of every rule.
+/// Returns a number that depends on every bit of every rule.
 fn fingerprint(policy: &Policy) -> u64 {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     let mut mix = |number: u64| {
@@ -48,7 +48,7 @@ fn dual(name: &str, ipv6_share: f64) -> Family {
     }
 }
 
-/// Forty fields, 1,024 bits.
+/// A schema of forty fields, 1,024 bits.
 fn wide_schema() -> Arc<Schema> {
     let kinds = [
         MatchKind::Exact,
@@ -89,7 +89,7 @@ fn recipes(rules: usize, seed: u64) -> Vec<Recipe> {
 
 #[test]
 fn the_same_recipe_gives_the_same_rules_everywhere() {
-    // Other numbers here mean that everybody's generated sets change.
+    // If these numbers change, the generated sets of all users change.
     let golden = [
         0x316f_b8c0_ae79_e5f2_u64,
         0x7fc9_798b_5437_db0e,
@@ -99,7 +99,7 @@ fn the_same_recipe_gives_the_same_rules_everywhere() {
         0x15cb_67dc_9645_75c5,
         0xf86f_7904_db53_af7a,
     ];
-    // Flow tables come after them: see `flow_tables`.
+    // Flow tables have their own test in `flow_tables`.
     let found: Vec<u64> = recipes(1000, 42)
         .iter()
         .take(golden.len())
@@ -169,7 +169,8 @@ fn five_tuple_rules_never_stand_behind_one_that_covers_them() {
     }
 }
 
-/// What the profile says: the shares of protocols, port classes and lengths.
+/// The generated shares of protocols, port classes and lengths are those of the
+/// profile.
 #[test]
 fn shares_are_those_of_the_profile() {
     let profile = built_in("acl5");
@@ -180,8 +181,8 @@ fn shares_are_those_of_the_profile() {
     let total: f64 = parts.protocols.iter().map(|p| p.share).sum();
     let protocols = parts.protocols.iter();
     let protocols = protocols.map(|p| (p.protocol, p.share / total)).collect();
-    // Duplicates that are dropped are more often of short prefixes, so the
-    // shares are not met to the last rule.
+    // Dropped duplicates more often have short prefixes, so the shares are not met
+    // exactly.
     let off = distance(&summary.protocols, &protocols);
     assert!(off < 0.01, "{off}");
     let mut ports = std::collections::BTreeMap::new();
@@ -191,7 +192,7 @@ fn shares_are_those_of_the_profile() {
             *ports.entry(class).or_insert(0.0) += share / sum * protocol.share / total;
         }
     }
-    // A range that ends at the last port looks like another class.
+    // A range that ends at the last port counts as another class.
     let off = distance(&summary.ports, &ports);
     assert!(off < 0.02, "{off}");
     let mut lengths = std::collections::BTreeMap::new();
@@ -257,11 +258,11 @@ fn dual_policies_share_what_says_nothing_about_addresses() {
     let both = both.count();
     assert!(both > 10, "{both}");
     assert_eq!(four.len() + six.len(), 4000 + both);
-    // Rules without addresses count for either side.
+    // Rules without addresses count for both families.
     assert!((900..1100 + both).contains(&six.len()), "{}", six.len());
 }
 
-/// [DEC14] Table III.
+/// The ratios of [DEC14] Table III are met.
 ///
 /// [DEC14]: classyard::papers#dec14
 #[test]
@@ -333,7 +334,7 @@ fn random_rules_overlap_as_much_as_asked() {
         });
         pairs.count()
     };
-    // Two anchors: about half of the pairs share one.
+    // With two anchors, about half of the pairs of rules have one anchor in common.
     assert!(overlapping(1.0, 0.5) > 9_000);
     assert!(overlapping(0.0, 0.2) < 100);
     assert!(overlapping(0.0, 0.97) > 9_000);

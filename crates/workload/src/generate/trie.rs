@@ -1,35 +1,35 @@
-//! Addresses: two binary tries are grown over the rules' prefix lengths.
+//! Address generation: grows two binary tries over the rules' prefix lengths.
 //!
 //! # Idea
-//! All rules start at the root of the source trie. A rule whose prefix is as
-//! long as a node is deep gets the node's address. The others go on: all to one
-//! child, or in two groups whose sizes follow the level's skew. Prefixes that
-//! would nest too deeply are sent to a branch of their own where there is room.
+//! All rules start at the root of the source trie. A rule whose prefix is as long as a
+//! node is deep gets the node's address. The other rules continue: all to one child, or
+//! in two groups whose sizes follow the level's skew. Prefixes that would nest too
+//! deeply get a separate branch if there is room.
 //!
-//! The destination trie grows the same way, with one thing on top: a rule walks
-//! along its own source address as long as the two *correlate*, bit by bit; then
-//! it steps aside and goes on with the rules that are at that node. It never
-//! walks down to the end of its source prefix, so that the two prefixes do not
-//! nest in each other.
+//! The destination trie grows in the same way, with one addition: a rule follows its
+//! own source address as long as the two addresses *correlate*, bit by bit. Then it
+//! leaves the source address and joins the other rules at that node. It never follows
+//! its source prefix to the end, so that the two prefixes do not nest in each other.
 //!
-//! Groups are cut from the list in the order in which the rules were drawn, in
-//! both tries. So rules that were drawn one after the other share source *and*
-//! destination networks, as related rules in real policies do.
+//! In both tries, groups are cut from the list in the order of drawing. So rules that
+//! were drawn consecutively share source *and* destination networks, as related rules
+//! in real policies do.
 //!
 //! # Larger sets
-//! A trie that was measured on a few hundred rules cannot spread a million. For
-//! a set `f` times as large, levels from the root down are made to branch fully
-//! and evenly, at a price of their one-sidedness each (2 for a level that never
-//! branches, 0 for one that splits evenly), until `f` is spent.
+//! A trie that was measured on a few hundred rules cannot spread a million. For a set
+//! `f` times as large, levels are changed to branch fully and evenly, from the root
+//! down. Each level has a cost, its one-sidedness: 2 if the level never branches, 0 if
+//! it splits evenly. The change stops when the costs add up to `f`.
 //!
 //! # IPv6
-//! Profiles speak of IPv4. A prefix length maps to one that plays the same part
-//! in IPv6 ([`ipv6_length`]); a level that branches in IPv4 branches where its
-//! step begins, and the bits between are the same for a whole subtree.
+//! Profiles have IPv4 lengths. Each prefix length maps to an IPv6 length with the same
+//! role ([`ipv6_length`]). A level that branches in IPv4 branches in IPv6 at the start
+//! of the step between two mapped lengths, and the remaining bits of the step are the
+//! same for a whole subtree.
 //!
 //! # Cost
-//! Time O(rules × levels where they share a path); a rule alone draws the rest
-//! of its address at once. Memory: one number per rule and list.
+//! Time O(rules × levels with a shared path): when a rule is alone at a node, the rest
+//! of its address is drawn immediately. Memory: one number per rule and list.
 //!
 //! # References
 //! D. E. Taylor and J. S. Turner, ClassBench, 2007, §IV.C, §V.
@@ -38,15 +38,15 @@ use super::draw::{Draw, whole};
 use super::profile::{LEVELS, Level, TrieShape};
 use super::{GenerateError, Steps};
 
-/// Addresses are built from the top bit of 128 down, whatever their width.
-const TOP: u32 = 127;
+/// The top bit. Addresses of any width are built from bit 127 down.
+const TOP_BIT: u32 = 127;
 
-/// The bit that decides at a level.
+/// Returns the bit that decides at a level.
 fn bit_at(level: u32) -> u128 {
-    1 << (TOP - level)
+    1 << (TOP_BIT - level)
 }
 
-/// The first `length` bits.
+/// Returns a mask of the first `length` bits.
 pub(super) fn leading(length: u32) -> u128 {
     if length == 0 {
         0
@@ -63,7 +63,7 @@ pub(super) enum Family {
 }
 
 impl Family {
-    /// Bits of an address.
+    /// Returns the number of bits of an address.
     pub(super) fn width(self) -> u32 {
         match self {
             Family::Ipv4 => 32,
@@ -71,7 +71,7 @@ impl Family {
         }
     }
 
-    /// The prefix length that plays the part of an IPv4 one.
+    /// Returns the prefix length with the same role as an IPv4 length.
     pub(super) fn length(self, ipv4: u8) -> u8 {
         match self {
             Family::Ipv4 => ipv4,
@@ -80,11 +80,11 @@ impl Family {
     }
 }
 
-/// The IPv6 prefix length that plays the part of an IPv4 one.
+/// Returns the IPv6 prefix length with the same role as an IPv4 length.
 ///
-/// A registry's block, /8, is a /24; a provider's, /16, a /32; a site's, /24, a
-/// /48; a subnet, /28 to /31, a /56 to /64; a host, /32, a /128. Nothing is
-/// between /0 and /16.
+/// A registry's block: /8 to /24. A provider: /16 to /32. A site: /24 to /48. A subnet:
+/// /28 to /31 become /56 to /64. A host: /32 to /128. No length maps to between /0 and
+/// /16.
 pub(super) fn ipv6_length(ipv4: u8) -> u8 {
     match ipv4 {
         0 => 0,
@@ -96,7 +96,7 @@ pub(super) fn ipv6_length(ipv4: u8) -> u8 {
     }
 }
 
-/// How a trie branches, level by level.
+/// The branching of a trie, level by level.
 pub(super) struct Branching {
     family: Family,
     nesting: u32,
@@ -104,8 +104,8 @@ pub(super) struct Branching {
 }
 
 impl Branching {
-    /// A trie of that shape for sets `growth` times as large as those that it
-    /// describes.
+    /// Returns the branching of a trie with this shape, for sets `growth` times as
+    /// large as the sets that the shape describes.
     pub(super) fn new(shape: &TrieShape, growth: f64, family: Family) -> Branching {
         let measured = widened(&shape.levels, growth);
         let levels = match family {
@@ -129,17 +129,17 @@ impl Branching {
         }
     }
 
-    /// The level, where there is one below the last bit.
+    /// Returns the parameters of a level above the last bit.
     fn level(&self, level: u32) -> Level {
         self.levels[level as usize]
     }
 
-    /// Whether prefixes that end at the next level must be set apart.
+    /// True if prefixes that end at the next level need a separate branch.
     fn nests_too_deep(&self, level: u32, nested: u32) -> bool {
         nested.saturating_add(1) >= self.nesting && level + 1 < self.family.width()
     }
 
-    /// The rest of an address that a rule has for itself.
+    /// Draws the bits from `level` to `length` of an address.
     fn rest(&self, draw: &mut Draw, level: u32, length: u32) -> u128 {
         let random = match self.family {
             Family::Ipv4 => u128::from(draw.bits()) << 64,
@@ -150,8 +150,8 @@ impl Branching {
     }
 }
 
-/// Where the IPv4 level branches in IPv6: where the step to the next length
-/// begins, behind the three bits that all global addresses share.
+/// Returns the IPv6 level at which an IPv4 level branches: the start of the step to the
+/// next length, after the three bits that all global addresses share.
 fn ipv6_branch(ipv4: u8) -> usize {
     usize::from(ipv6_length(ipv4).max(GLOBAL_BITS))
 }
@@ -159,8 +159,8 @@ fn ipv6_branch(ipv4: u8) -> usize {
 /// All global unicast addresses begin with the bits 001 (RFC 4291).
 const GLOBAL_BITS: u8 = 3;
 
-/// A random network with one of the three usual kinds of interface
-/// identifiers: counted by hand, made from an Ethernet address, random.
+/// Draws a network with an interface identifier of a usual kind: assigned by hand, made
+/// from an Ethernet address, or random.
 fn host(draw: &mut Draw) -> u128 {
     let network = u128::from(draw.bits()) << 64;
     let random = draw.bits();
@@ -172,20 +172,20 @@ fn host(draw: &mut Draw) -> u128 {
     network | u128::from(identifier)
 }
 
-/// The levels of a trie for sets `growth` times as large.
+/// Returns the levels of a trie for sets `growth` times as large.
 fn widened(levels: &[Level; LEVELS], growth: f64) -> [Level; LEVELS] {
     let mut levels = *levels;
     if growth.is_nan() || growth <= 1.0 {
         return levels;
     }
-    let mut left = growth;
+    let mut budget = growth;
     for level in &mut levels[..LEVELS - 1] {
         let Level { two_children, skew } = *level;
-        // What the level costs: 2 for each node that does not branch, twice the
-        // skew for one that does.
+        // The cost of the level: 2 for each node that does not branch, twice the skew
+        // for each node that does.
         let cost = 2.0 * (1.0 - two_children + skew * two_children);
-        if cost <= left {
-            left -= cost;
+        if cost <= budget {
+            budget -= cost;
             *level = Level {
                 two_children: 1.0,
                 skew: 0.0,
@@ -193,15 +193,15 @@ fn widened(levels: &[Level; LEVELS], growth: f64) -> [Level; LEVELS] {
             continue;
         }
         let branching = cost - 2.0 * skew;
-        *level = if branching > left {
+        *level = if branching > budget {
             Level {
-                two_children: (1.0 - (cost - left) / 2.0) / (1.0 - skew),
+                two_children: (1.0 - (cost - budget) / 2.0) / (1.0 - skew),
                 skew,
             }
         } else {
             Level {
                 two_children: 1.0,
-                skew: (skew - left / 2.0).max(0.0),
+                skew: (skew - budget / 2.0).max(0.0),
             }
         };
         break;
@@ -209,12 +209,12 @@ fn widened(levels: &[Level; LEVELS], growth: f64) -> [Level; LEVELS] {
     levels
 }
 
-/// How many of `count` rules go the heavy way at a skew.
+/// Returns how many of `count` rules take the heavy side at a skew.
 fn heavy_part(count: usize, skew: f64) -> usize {
     whole(count as f64 / (2.0 - skew), count)
 }
 
-/// Grows the source trie: an address for each rule, from the top bit down.
+/// Grows the source trie. Returns an address for each rule, from the top bit down.
 pub(super) fn sources(
     branching: &Branching,
     lengths: &[u8],
@@ -235,7 +235,7 @@ pub(super) fn sources(
     Ok(global(branching.family, trie.addresses, lengths))
 }
 
-/// Puts IPv6 addresses into global unicast space.
+/// Moves IPv6 addresses into global unicast space.
 fn global(family: Family, mut addresses: Vec<u128>, lengths: &[u8]) -> Vec<u128> {
     if family == Family::Ipv6 {
         for (address, &length) in addresses.iter_mut().zip(lengths) {
@@ -272,18 +272,18 @@ impl SourceTrie<'_, '_> {
         let lengths = self.lengths;
         let ends_at = |end: u32| move |rule: u32| u32::from(lengths[rule as usize]) == end;
         let ended = stable_partition(members, &mut self.scratch, ends_at(level));
-        let (here, rest) = members.split_at_mut(ended);
-        for &rule in here.iter() {
+        let (ended_rules, rest) = members.split_at_mut(ended);
+        for &rule in ended_rules.iter() {
             self.addresses[rule as usize] = prefix;
         }
-        self.steps.advance(here.len())?;
-        let nested = nested + u32::from(!here.is_empty());
+        self.steps.advance(ended_rules.len())?;
+        let nested = nested + u32::from(!ended_rules.is_empty());
         match rest {
             [] => return Ok(()),
             &mut [rule] => {
                 let length = self.length(rule);
-                let own = self.branching.rest(self.draw, level, length);
-                self.addresses[rule as usize] = prefix | own;
+                let suffix = self.branching.rest(self.draw, level, length);
+                self.addresses[rule as usize] = prefix | suffix;
                 return self.steps.advance(1);
             }
             _ => {}
@@ -313,8 +313,8 @@ impl SourceTrie<'_, '_> {
     }
 }
 
-/// Moves the members that pass to the front; both groups keep their order.
-/// Returns how many passed.
+/// Moves the members that pass to the front; both groups keep their order. Returns how
+/// many members passed.
 fn stable_partition(
     members: &mut [u32],
     scratch: &mut Vec<u32>,
@@ -335,8 +335,8 @@ fn stable_partition(
     passed
 }
 
-/// The probability, at each bit counted from 1, that source and destination go
-/// on agreeing.
+/// Returns the probability, at each bit counted from 1, that source and destination
+/// continue to agree.
 pub(super) fn correlation(measured: &[f64; LEVELS], family: Family) -> Vec<f64> {
     match family {
         Family::Ipv4 => measured.to_vec(),
@@ -350,7 +350,7 @@ pub(super) fn correlation(measured: &[f64; LEVELS], family: Family) -> Vec<f64> 
     }
 }
 
-/// Grows the destination trie beside the sources.
+/// Grows the destination trie for the given sources. Returns an address for each rule.
 pub(super) fn destinations(
     branching: &Branching,
     correlation: &[f64],
@@ -392,11 +392,11 @@ struct DestinationTrie<'a, 'b> {
 /// The rules that reach a node.
 #[derive(Default)]
 struct Arriving {
-    /// Those that walk along their source address.
+    /// The rules that follow their source address.
     walking: Vec<u32>,
-    /// Those that have stepped aside from their source address at the parent.
+    /// The rules that left their source address at the parent.
     aside: Vec<u32>,
-    /// Those that the parent sent down with its branching.
+    /// The rules that the parent sent down by its branching.
     sent: Vec<u32>,
 }
 
@@ -406,7 +406,7 @@ impl Arriving {
     }
 }
 
-/// Prefixes above a node: those of walking rules, and all.
+/// The number of prefixes above a node: of walking rules, and of all rules.
 #[derive(Clone, Copy, Default)]
 struct Nested {
     walking: u32,
@@ -456,8 +456,8 @@ impl DestinationTrie<'_, '_> {
         Ok(())
     }
 
-    /// Gives the node's address to the rules whose prefix ends here, and takes
-    /// them off the list. Whether there were any.
+    /// Gives the node's address to the rules whose prefix ends at the node, and removes
+    /// them from the list. Returns true if there were any.
     fn settle(
         &mut self,
         list: &mut Vec<u32>,
@@ -477,9 +477,8 @@ impl DestinationTrie<'_, '_> {
         Ok(list.len() < before)
     }
 
-    /// The way of a walking rule from a level: the next bit, and whether it is
-    /// still that of the source. `None` where the source prefix is too short to
-    /// be followed.
+    /// Draws the next bit of a walking rule, and whether it still agrees with the
+    /// source. Returns `None` if the source prefix is too short to follow.
     fn next_bit(&mut self, rule: u32, level: u32) -> Option<(bool, bool)> {
         let source_length = u32::from(self.source_lengths[rule as usize]);
         if source_length <= level {
@@ -491,7 +490,8 @@ impl DestinationTrie<'_, '_> {
         Some((bit == follows, follows))
     }
 
-    /// Moves walking rules on; returns those that stay for the branching here.
+    /// Moves walking rules to the children. Returns the rules that remain for the
+    /// node's own branching.
     fn walk(
         &mut self,
         walking: &[u32],
@@ -515,7 +515,8 @@ impl DestinationTrie<'_, '_> {
         parked
     }
 
-    /// Sends rules down by the level's branching, given what is down there.
+    /// Sends rules down by the level's branching, considering the rules already sent
+    /// down.
     fn branch(
         &mut self,
         mut list: Vec<u32>,
@@ -523,8 +524,8 @@ impl DestinationTrie<'_, '_> {
         nested: u32,
         children: &mut [Arriving; 2],
     ) {
-        let below = [children[0].len(), children[1].len()];
-        let heavy = match below[0].cmp(&below[1]) {
+        let child_sizes = [children[0].len(), children[1].len()];
+        let heavy = match child_sizes[0].cmp(&child_sizes[1]) {
             std::cmp::Ordering::Greater => 0,
             std::cmp::Ordering::Less => 1,
             std::cmp::Ordering::Equal => usize::from(self.draw.coin()),
@@ -547,16 +548,16 @@ impl DestinationTrie<'_, '_> {
         }
         let shape = self.branching.level(level);
         let single = !self.draw.chance(shape.two_children);
-        if single && (below[0] == 0 || below[1] == 0) {
-            // An only child takes everything; `heavy` is that child if there is
-            // one already.
+        if single && (child_sizes[0] == 0 || child_sizes[1] == 0) {
+            // An only child receives all rules; if there is a child already, `heavy` is
+            // that child.
             children[heavy].sent = list;
             return;
         }
-        let total = list.len() + below[0] + below[1];
-        let wanted = heavy_part(total, shape.skew);
-        let lite_room = (total - wanted).saturating_sub(below[1 - heavy]);
-        let heavy_room = wanted.saturating_sub(below[heavy]);
+        let total = list.len() + child_sizes[0] + child_sizes[1];
+        let heavy_target = heavy_part(total, shape.skew);
+        let lite_room = (total - heavy_target).saturating_sub(child_sizes[1 - heavy]);
+        let heavy_room = heavy_target.saturating_sub(child_sizes[heavy]);
         let lite = if lite_room == 0 {
             0
         } else if heavy_room == 0 {
@@ -564,12 +565,12 @@ impl DestinationTrie<'_, '_> {
         } else {
             lite_room
         };
-        let rest = list.split_off(lite.min(list.len()));
+        let heavy_list = list.split_off(lite.min(list.len()));
         children[1 - heavy].sent = list;
-        children[heavy].sent = rest;
+        children[heavy].sent = heavy_list;
     }
 
-    /// The way of a rule that shares its node with no other.
+    /// Completes the address of the only rule at a node.
     fn alone(
         &mut self,
         arriving: &Arriving,
@@ -598,8 +599,8 @@ impl DestinationTrie<'_, '_> {
             _ => return Ok(()),
         };
         let length = self.length(rule);
-        let rest = self.branching.rest(self.draw, level.min(length), length);
-        self.addresses[rule as usize] = address | rest;
+        let suffix = self.branching.rest(self.draw, level.min(length), length);
+        self.addresses[rule as usize] = address | suffix;
         self.steps.advance(1)
     }
 }
@@ -637,10 +638,10 @@ mod tests {
         assert_eq!(wide[3], narrow[3]);
         let partly = widened(&narrow, 3.4);
         assert!((partly[2].two_children - 0.9).abs() < 1e-9, "{partly:?}");
-        let more = widened(&narrow, 3.6);
-        assert!((more[2].two_children - 1.0).abs() < 1e-9);
-        assert!((more[2].skew - 0.2).abs() < 1e-9);
-        let all = widened(&narrow, 1e6);
-        assert!(all[..32].iter().all(|level| level.skew.abs() < 1e-9));
+        let skewed = widened(&narrow, 3.6);
+        assert!((skewed[2].two_children - 1.0).abs() < 1e-9);
+        assert!((skewed[2].skew - 0.2).abs() < 1e-9);
+        let even = widened(&narrow, 1e6);
+        assert!(even[..32].iter().all(|level| level.skew.abs() < 1e-9));
     }
 }

@@ -1,14 +1,13 @@
-//! Several engines against each other, over a trace of headers.
+//! Comparing several engines with each other, over a trace of headers.
 //!
-//! All engines look the whole trace up in batches and must agree; some headers
-//! are looked up singly and with a mask as well. Where there is a list of
-//! expected answers, the first is held against it too. Then, if requested,
-//! rules are removed, replaced and put back at random, and the engines must
-//! agree after each transaction. Now and then those that can re-optimise from
-//! their rules, and adopt what they learn with the transactions that follow.
+//! All engines look up the whole trace in batches and must agree. Some headers are also
+//! looked up one at a time and with a mask. If there is a list of expected answers, the
+//! first engine is compared with it. Then, if requested, rules are removed, replaced and
+//! restored at random, and the engines must agree after each transaction. Sometimes the
+//! engines are re-optimised, and install their plans with the next transactions.
 //!
-//! Agreement is cheap: a million headers take as long as looking them up. Only
-//! when two answers differ are all rules scanned, to say which is right.
+//! Comparing costs little more than the lookups. All rules are scanned only when two
+//! answers differ, to determine which is right.
 
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
@@ -33,32 +32,32 @@ pub use report::{Collision, CollisionReport, Counters, EngineReport, Lookup};
 
 use overlay::Overlay;
 
-/// What to do, and how much of it.
+/// Options of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Random updates follow from it.
+    /// The seed of the random updates.
     pub seed: u64,
-    /// Headers looked up together.
+    /// The number of headers in a batch.
     pub batch: usize,
-    /// One header in `single_every` is looked up singly; 0 for none.
+    /// One header in `single_every` is looked up alone; 0 for none.
     pub single_every: usize,
     /// One header in `masked_every` is looked up with a mask; 0 for none.
     pub masked_every: usize,
-    /// The most masks that are proved right against all rules, one by one;
-    /// fewer when there are many rules.
+    /// The maximum number of masks that are proved right against all rules. If there are
+    /// many rules, fewer masks are proved.
     pub proofs: usize,
-    /// Whether every answer is held against the engine `linear`. Slow.
+    /// True to compare every answer with the engine `linear`. Slow.
     pub oracle: bool,
-    /// Random changes to make, in transactions, with checks in between.
+    /// The number of random changes, in transactions, with checks after each transaction.
     pub updates: usize,
-    /// The most headers that are looked up after each transaction.
+    /// The maximum number of headers that are looked up after each transaction.
     pub headers_per_update: usize,
-    /// Limits for the engines.
+    /// The limits of the engines.
     pub limits: Limits,
 }
 
 impl Default for Options {
-    /// Everything but the oracle and updates.
+    /// Returns options for all checks except the oracle and updates.
     fn default() -> Options {
         Options {
             seed: 1,
@@ -76,15 +75,14 @@ impl Default for Options {
 
 /// Compares engines over a trace.
 ///
-/// `expected` is for each header the winning rule's position in file order
-/// ([`Policy::ids`]), or `None` for a miss. The first engine that builds is the
-/// one that the others are held against, or `linear` with
-/// [`Options::oracle`]; when answers differ, a scan of all rules says who is
-/// wrong.
+/// `expected` has for each header the winning rule's position in file order
+/// ([`Policy::ids`]), or `None` for a miss. The other engines are compared with the first
+/// engine that builds, or with `linear` if [`Options::oracle`] is set. When answers differ,
+/// a scan of all rules determines which engine is wrong.
 ///
 /// # Panics
-/// When the trace has other parts than the policy, or there is not one
-/// expected answer for each header.
+/// If the trace has other parts than the policy, or `expected` does not have one answer for
+/// each header.
 pub fn collide(
     policy: &Policy,
     trace: &PolicyTrace,
@@ -97,7 +95,7 @@ pub fn collide(
         assert_eq!(expected.len(), trace.len(), "one answer for each header");
     }
     let oracle = options.oracle.then(|| {
-        let spec = EngineSpec::parse(ORACLE).expect("the oracle is registered");
+        let spec = EngineSpec::parse(ORACLE_ENGINE).expect("the oracle is registered");
         Subject::from(spec)
     });
     let subjects: Vec<&Subject> = oracle.iter().chain(subjects).collect();
@@ -119,16 +117,17 @@ pub fn collide(
     collider.report
 }
 
-/// The engine that every answer is held against when the oracle is requested.
-const ORACLE: &str = "linear";
+/// The engine with which every answer is compared if the oracle is requested.
+const ORACLE_ENGINE: &str = "linear";
 
-/// Transactions from one learning to the next, in the mean.
-const REOPTIMISED: usize = 64;
+/// The average number of transactions between two re-optimisations.
+const TRANSACTIONS_PER_REOPTIMISATION: usize = 64;
 
-/// Steps of adopting done at once, one of these; the others come with updates.
-const REOPTIMISED_AT_ONCE: [usize; 3] = [0, 100, usize::MAX];
+/// The possible numbers of steps of installing a plan that are done immediately. Later
+/// updates do the other steps.
+const IMMEDIATE_STEPS: [usize; 3] = [0, 100, usize::MAX];
 
-/// For each part, where its headers stand in the trace.
+/// Returns for each part the positions of its headers in the trace.
 fn indices(policy: &Policy, trace: &PolicyTrace) -> Vec<Vec<usize>> {
     if policy.parts().len() == 1 {
         return Vec::new();
@@ -149,8 +148,8 @@ struct Collider<'a> {
     policy: &'a Policy,
     trace: &'a PolicyTrace,
     options: &'a Options,
-    /// For each part, where its headers stand in the trace; empty while there
-    /// is one part only.
+    /// For each part, the positions of its headers in the trace; empty if the policy has
+    /// only one part.
     indices: Vec<Vec<usize>>,
     seats: Vec<Seat<'a>>,
     overlay: Overlay<'a>,
@@ -163,15 +162,15 @@ enum Stop {
     Found(Box<Collision>),
 }
 
-/// The header at a row of a part's keys.
+/// The position of a header: a part, and a row of the part's keys.
 #[derive(Clone, Copy)]
 struct Place {
     part: PartId,
     row: usize,
 }
 
-/// Headers between two reports of progress.
-const CHUNK: usize = 16_384;
+/// The number of headers between two calls of the progress callback.
+const HEADERS_PER_REPORT: usize = 16_384;
 
 impl<'a> Collider<'a> {
     fn run(
@@ -243,7 +242,7 @@ impl<'a> Collider<'a> {
         let (mut done, total) = (0, self.trace.len());
         for part in self.policy.part_ids() {
             let keys = self.trace.part(part).len();
-            let chunk = (CHUNK / self.batch()).max(1) * self.batch();
+            let chunk = (HEADERS_PER_REPORT / self.batch()).max(1) * self.batch();
             for start in (0..keys).step_by(chunk) {
                 if let ControlFlow::Break(()) = progress.report("comparing", done, total) {
                     return Err(Stop::Asked);
@@ -274,10 +273,10 @@ impl<'a> Collider<'a> {
         self.options.batch.max(1)
     }
 
-    /// Looks rows of some keys up with every engine, or every one that takes
-    /// updates, and returns the winners on which all agree. The rows begin
-    /// with a batch and end with one or with the keys, which begin at row
-    /// `offset` of the part's.
+    /// Looks up `rows` of `keys` with every engine or, if `dynamic`, with every engine that
+    /// supports updates. Returns the winners on which all agree. `rows` must begin at the
+    /// start of a batch, and end at the end of a batch or of `keys`. `keys` begin at row
+    /// `offset` of the part's keys.
     fn compare_batches(
         &mut self,
         part: PartId,
@@ -292,9 +291,9 @@ impl<'a> Collider<'a> {
             if dynamic && !seat.subject.is_dynamic() {
                 continue;
             }
-            let mut found = vec![Winner::MISS; rows.len()];
+            let mut answers = vec![Winner::MISS; rows.len()];
             let batches = keys.batches(batch).skip(rows.start / batch);
-            for (number, (slice, winners)) in batches.zip(found.chunks_mut(batch)).enumerate() {
+            for (number, (slice, winners)) in batches.zip(answers.chunks_mut(batch)).enumerate() {
                 let classifier = seat.parts[part.index()].as_ref();
                 let scratch = &mut self.scratch;
                 if let Err(message) = guarded(|| classifier.classify_batch(slice, winners, scratch))
@@ -307,22 +306,23 @@ impl<'a> Collider<'a> {
                     return Err(self.found(lookup, place, seat.subject, None, question));
                 }
             }
-            self.report.counters.batch_lookups += found.len();
+            self.report.counters.batch_lookups += answers.len();
             let Some((first, winners)) = &reference else {
-                reference = Some((seat.subject, found));
+                reference = Some((seat.subject, answers));
                 continue;
             };
-            if let Some(at) = winners.iter().zip(&found).position(|(a, b)| a != b) {
-                let truth = self.overlay.winner(part, keys.key(rows.start + at));
-                let row = offset + rows.start + at;
+            if let Some(index) = winners.iter().zip(&answers).position(|(a, b)| a != b) {
+                let truth = self.overlay.winner(part, keys.key(rows.start + index));
+                let row = offset + rows.start + index;
                 let place = Place { part, row };
-                let wrong = if winners[at] == truth {
+                let wrong = if winners[index] == truth {
                     seat.subject
                 } else {
                     first
                 };
-                let from = rows.start + at / batch * batch;
-                let question = batch_question(keys, from, batch.min(rows.end - from));
+                let batch_start = rows.start + index / batch * batch;
+                let length = batch.min(rows.end - batch_start);
+                let question = batch_question(keys, batch_start, length);
                 return Err(self.found(Lookup::Batch, place, wrong, None, question));
             }
         }
@@ -339,9 +339,9 @@ impl<'a> Collider<'a> {
         for (row, winner) in rows.zip(winners) {
             let position = winner.rule().and_then(|id| self.policy.position(id));
             let place = Place { part, row };
-            let wanted = expected[self.index(place)];
+            let expected_position = expected[self.index(place)];
             self.report.counters.expected += 1;
-            if wanted != position {
+            if expected_position != position {
                 let keys = self.trace.part(part);
                 let truth = self.overlay.winner(part, keys.key(row));
                 let lookup = if truth == *winner {
@@ -349,16 +349,16 @@ impl<'a> Collider<'a> {
                 } else {
                     Lookup::Batch
                 };
-                let wanted = Some(self.winner_at(wanted));
+                let expected_winner = Some(self.winner_at(expected_position));
                 let subject = self.seats[0].subject;
                 let question = batch_question(keys, row, 1);
-                return Err(self.found(lookup, place, subject, wanted, question));
+                return Err(self.found(lookup, place, subject, expected_winner, question));
             }
         }
         Ok(())
     }
 
-    /// The outcome in which the rule at a position of the file wins.
+    /// Returns the winner for a position in file order, or a miss for `None`.
     fn winner_at(&self, position: Option<usize>) -> Winner {
         let id = position.and_then(|position| self.policy.ids().get(position));
         let rule = id.and_then(|&id| self.policy.rule(id).next());
@@ -400,8 +400,8 @@ impl<'a> Collider<'a> {
                 preset: mask.clone(),
                 flips: None,
             };
-            let found = guarded(|| classifier.classify_masked(key, &mut mask));
-            let lookup = match found {
+            let answer = guarded(|| classifier.classify_masked(key, &mut mask));
+            let lookup = match answer {
                 Err(message) => Some(Lookup::Panic(message)),
                 Ok(found) if found != winner => Some(Lookup::Masked),
                 Ok(_) if self.report.counters.proofs >= self.proofs() => None,
@@ -417,13 +417,13 @@ impl<'a> Collider<'a> {
         Ok(())
     }
 
-    /// How many masks to prove right.
+    /// The maximum number of masks to prove right.
     fn proofs(&self) -> usize {
         let affordable = PROOF_WORK / self.policy.len().max(1);
         self.options.proofs.min(affordable.max(10))
     }
 
-    /// Tries to prove a masked lookup wrong, by all rules.
+    /// Tries to prove a masked lookup wrong, by scanning all rules.
     fn refute(&self, place: Place, winner: Winner, mask: &[u64]) -> Option<Lookup> {
         let keys = self.trace.part(place.part);
         let key = keys.key(place.row);
@@ -431,16 +431,18 @@ impl<'a> Collider<'a> {
             return Some(Lookup::Masked);
         }
         let escape = self.overlay.escape(place.part, key, mask)?;
-        let mut other = KeyVec::new(keys.schema());
-        other.push(&escape).expect("made of the schema's values");
+        let mut escape_key = KeyVec::new(keys.schema());
+        escape_key
+            .push(&escape)
+            .expect("made of the schema's values");
         Some(Lookup::Mask {
             mask: unpack(keys.schema(), mask),
-            winner: self.overlay.winner(place.part, other.key(0)),
+            winner: self.overlay.winner(place.part, escape_key.key(0)),
             escape,
         })
     }
 
-    /// Removes, replaces and puts back rules at random, in transactions.
+    /// Removes, replaces and restores rules at random, in transactions.
     fn update(&mut self, progress: &mut dyn Progress) -> Result<(), Stop> {
         if self.options.updates == 0 || self.policy.is_empty() {
             return Ok(());
@@ -452,20 +454,20 @@ impl<'a> Collider<'a> {
             }
         }
         let mut dice = SeededDice::new(self.options.seed);
-        // A second source of random numbers, so that the updates of a seed stay
-        // the same.
+        // Separate random numbers for re-optimisation, so that the updates of a seed do not
+        // depend on it.
         let mut moments = SeededDice::new(!self.options.seed);
-        let mut made = 0;
-        while made < self.options.updates {
-            let step = progress.report("updating", made, self.options.updates);
+        let mut changes_made = 0;
+        while changes_made < self.options.updates {
+            let step = progress.report("updating", changes_made, self.options.updates);
             if let ControlFlow::Break(()) = step {
                 return Err(Stop::Asked);
             }
             let changes = self.overlay.draw(&mut dice);
-            made += changes.iter().map(Vec::len).sum::<usize>().max(1);
+            changes_made += changes.iter().map(Vec::len).sum::<usize>().max(1);
             self.apply(&changes)?;
-            if moments.below(REOPTIMISED) == 0 {
-                let steps = REOPTIMISED_AT_ONCE[moments.below(REOPTIMISED_AT_ONCE.len())];
+            if moments.below(TRANSACTIONS_PER_REOPTIMISATION) == 0 {
+                let steps = IMMEDIATE_STEPS[moments.below(IMMEDIATE_STEPS.len())];
                 self.reoptimise(steps)?;
             }
             self.compare_some()?;
@@ -475,8 +477,7 @@ impl<'a> Collider<'a> {
         self.compare_some()
     }
 
-    /// Has engines re-optimise, and do `steps` steps of installing the plan at
-    /// once.
+    /// Re-optimises all engines, and immediately does `steps` steps of installing the plan.
     fn reoptimise(&mut self, steps: usize) -> Result<(), Stop> {
         for seat in 0..self.seats.len() {
             let subject = self.seats[seat].subject;
@@ -499,7 +500,7 @@ impl<'a> Collider<'a> {
         Ok(())
     }
 
-    /// Makes changes, a list for each part, in every engine that takes them.
+    /// Applies changes, one list for each part, to every engine that supports updates.
     fn apply(&mut self, changes: &[Vec<OwnedChange>]) -> Result<(), Stop> {
         self.report.counters.transactions += 1;
         self.report.counters.changes += changes.iter().map(Vec::len).sum::<usize>();
@@ -510,11 +511,11 @@ impl<'a> Collider<'a> {
             }
             for (part, changes) in self.policy.part_ids().zip(changes) {
                 let classifier = &mut self.seats[seat].parts[part.index()];
-                let made = guarded(|| {
+                let result = guarded(|| {
                     let dynamic = classifier.as_dynamic();
                     dynamic.map_or(Ok(()), |d| d.apply(&transaction(changes)))
                 });
-                let lookup = match made {
+                let lookup = match result {
                     Ok(Ok(())) => continue,
                     Ok(Err(error)) => Lookup::Refused(error),
                     Err(message) => Lookup::Panic(message),
@@ -527,8 +528,8 @@ impl<'a> Collider<'a> {
         Ok(())
     }
 
-    /// Looks some headers up in every engine that takes updates, beginning
-    /// somewhere else each time, and proves a few answers by all rules.
+    /// Looks up some headers in every engine that supports updates, at another position of
+    /// the trace in each call, and checks a few answers by scanning all rules.
     fn compare_some(&mut self) -> Result<(), Stop> {
         for part in self.policy.part_ids() {
             let keys = self.trace.part(part);
@@ -538,9 +539,9 @@ impl<'a> Collider<'a> {
             let count = keys.len().min(self.options.headers_per_update.max(1));
             let latest = keys.len() - count;
             let start = self.report.counters.transactions * count % (latest + 1);
-            let some = ring(keys, start, count);
-            let winners = self.compare_batches(part, &some, 0..count, start, true)?;
-            let stride = (count / SCANS).max(1);
+            let sample = ring(keys, start, count);
+            let winners = self.compare_batches(part, &sample, 0..count, start, true)?;
+            let stride = (count / SCANS_PER_TRANSACTION).max(1);
             for (row, &winner) in (start..).zip(&winners).step_by(stride) {
                 if self.overlay.winner(part, keys.key(row)) != winner {
                     let dynamic = self.seats.iter().find(|seat| seat.subject.is_dynamic());
@@ -554,7 +555,7 @@ impl<'a> Collider<'a> {
         Ok(())
     }
 
-    /// The position of a header in the trace.
+    /// Returns the position of a header in the trace.
     fn index(&self, place: Place) -> usize {
         match self.indices.get(place.part.index()) {
             Some(indices) => indices.get(place.row).copied().unwrap_or(0),
@@ -562,7 +563,7 @@ impl<'a> Collider<'a> {
         }
     }
 
-    /// Gathers everything that is needed to repeat a disagreement.
+    /// Collects all data to repeat a disagreement.
     fn found(
         &self,
         lookup: Lookup,
@@ -579,11 +580,11 @@ impl<'a> Collider<'a> {
             header = keys.header(place.row);
             truth = self.overlay.winner(place.part, keys.key(place.row));
             let key = keys.key(place.row);
-            let one = KeySlice::new(key, key.len());
+            let slice = KeySlice::new(key, key.len());
             for seat in &self.seats {
                 let answer = guarded(|| {
                     let mut winners = [Winner::MISS];
-                    seat.parts[part].classify_batch(one, &mut winners, &mut Scratch::new());
+                    seat.parts[part].classify_batch(slice, &mut winners, &mut Scratch::new());
                     winners[0]
                 });
                 answers.push((seat.subject.name().to_owned(), answer));
@@ -642,14 +643,14 @@ impl<'a> Collider<'a> {
     }
 }
 
-/// The most rules that all proofs of masks look at together: about a second's
-/// work.
+/// The maximum number of rules that all proofs of masks scan together. This takes about one
+/// second.
 const PROOF_WORK: usize = 50_000_000;
 
-/// Answers that are held against a scan of all rules after each transaction.
-const SCANS: usize = 4;
+/// The number of answers that are compared with a scan of all rules after each transaction.
+const SCANS_PER_TRANSACTION: usize = 4;
 
-/// Whether it is a row's turn.
+/// True for every `step`-th row; never if `step` is 0.
 fn every(step: usize, row: usize) -> bool {
     step > 0 && row.is_multiple_of(step)
 }

@@ -1,26 +1,25 @@
-//! Any engines against the oracle, over a stream of updates.
+//! Comparing any engines with the oracle, over a stream of updates.
 //!
-//! # What happens
+//! # Steps
 //!
 //! ```text
 //! build every subject over the same rules
 //! repeat:
-//!     draw a transaction; the oracle and every subject take or refuse it,
+//!     draw a transaction; the oracle and every subject apply or refuse it,
 //!         with the same error
-//!     now and then: have the subjects reorganise themselves, or re-optimise
-//!         and adopt a part of that at once and the rest with later updates
+//!     sometimes: let the subjects reorganise; or re-optimise them, and install
+//!         a part of the plan immediately and the rest with later updates
 //!     every few transactions: draw headers, and check for every subject
 //!         batches of many lengths, with candidates    the right outcome
-//!         single lookups                              the same
-//!         masked lookups, alone and in batches        the same, a right mask
-//!         traces, statistics, which ids are there     in accord with the rules
-//!     every few of these: the same questions to classifiers built afresh
-//!         over the rules as they are now, and to chains of two halves
+//!         single lookups                              the right outcome
+//!         masked lookups, single and in batches       the right outcome and mask
+//!         traces, statistics, rule ids                consistent with the rules
+//!     every few checks: check newly built classifiers over the current rules
+//!         likewise, and chains of two classifiers with half the rules each
 //! ```
 //!
-//! One scratch serves all subjects in turn. The first wrong answer ends the
-//! run: it is made small ([`minimise`]) and handed back as a
-//! [`Disagreement`].
+//! All subjects share one [`Scratch`]. The first wrong answer ends the run. Its scenario is
+//! made small ([`minimise`]), and the outcome has it as a [`Disagreement`].
 
 use std::fmt;
 use std::ops::ControlFlow;
@@ -45,36 +44,36 @@ pub use scenario::{Action, Scenario, minimise};
 
 use question::{apply, ask, chain, rebuild, reoptimise};
 
-/// What to do, and how much of it.
+/// Options of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Everything random follows from it.
+    /// The seed of all random choices.
     pub seed: u64,
-    /// How many changes to make at least.
+    /// The minimum number of changes.
     pub updates: usize,
-    /// About how many rules to have most of the time.
+    /// The usual number of rules, approximately.
     pub rules: usize,
-    /// The most rules that there may be; some transactions try to exceed it.
+    /// The maximum number of rules. Some transactions try to exceed it.
     pub limit: usize,
-    /// Transactions from one check to the next.
+    /// The number of transactions between two checks.
     pub check_every: usize,
-    /// Headers for each check.
+    /// The number of headers of a check.
     pub headers: usize,
-    /// Batches of them for each check, 45 headers long in the mean.
+    /// The number of batches of a check, with 45 headers on average.
     pub batches: usize,
-    /// Masked lookups for each check.
+    /// The number of masked lookups of a check.
     pub masked: usize,
-    /// How many of them are followed by lookups of headers that differ in bits
-    /// outside of the mask. (All masks are proved right by other means.)
+    /// The number of masked lookups that are followed by lookups of headers with other bits
+    /// outside of the mask. (All masks are also proved right for all headers.)
     pub flips: usize,
-    /// Checks from one fresh build to the next.
+    /// The number of checks between two new builds.
     pub build_every: usize,
-    /// Whether to make what is found small.
+    /// True to make the scenario of a wrong answer small.
     pub minimise: bool,
 }
 
 impl Default for Options {
-    /// A few seconds' work.
+    /// Returns options for a run of a few seconds.
     fn default() -> Options {
         Options {
             seed: 1,
@@ -92,41 +91,41 @@ impl Default for Options {
     }
 }
 
-/// How much was done and checked, over all subjects.
+/// The numbers of steps and checks, summed over all subjects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Counters {
     /// Classifiers built.
     pub builds: usize,
-    /// Transactions that were made.
+    /// Transactions that were applied.
     pub transactions: usize,
     /// Transactions that were refused.
     pub refused: usize,
-    /// Changes in transactions that were made.
+    /// Changes in applied transactions.
     pub changes: usize,
     /// Reorganisations.
     pub rebuilds: usize,
-    /// Times that something was re-optimised.
+    /// Re-optimisations.
     pub reoptimisations: usize,
     /// Batches looked up.
     pub batches: usize,
-    /// Headers in them.
+    /// Headers in batches.
     pub batch_keys: usize,
     /// Single lookups.
     pub singles: usize,
     /// Masked lookups; each mask was proved right for all headers.
     pub masked: usize,
-    /// Headers that differ outside of a mask and were looked up.
+    /// Lookups of headers that differ outside of a mask.
     pub flips: usize,
-    /// Headers looked up in two halves of the rules.
+    /// Headers looked up in two chained classifiers, each with half of the rules.
     pub chains: usize,
     /// Traces.
     pub traces: usize,
-    /// Times that statistics and ids were compared with the rules.
+    /// Comparisons of statistics and ids with the rules.
     pub inspections: usize,
 }
 
 impl Counters {
-    /// Each count with its name.
+    /// Returns each count with its name.
     #[must_use]
     pub fn list(&self) -> [(&'static str, usize); 14] {
         [
@@ -147,14 +146,14 @@ impl Counters {
         ]
     }
 
-    /// Lookups whose outcome was compared: in batches, single, masked, chained
+    /// The number of lookups whose outcome was compared: in batches, single, masked, chained
     /// over two classifiers, and of headers that differ outside of a mask.
     #[must_use]
     pub fn lookups(&self) -> usize {
         self.batch_keys + self.singles + self.masked + self.chains + self.flips
     }
 
-    /// Adds another run's counts.
+    /// Adds the counts of another run.
     pub fn add(&mut self, other: &Counters) {
         self.builds += other.builds;
         self.transactions += other.transactions;
@@ -184,21 +183,20 @@ impl fmt::Display for Counters {
     }
 }
 
-/// What came of a run.
+/// The result of a run.
 #[derive(Debug, Default)]
 pub struct Outcome {
-    /// How much was done.
+    /// The numbers of steps and checks.
     pub counters: Counters,
-    /// What could not be checked.
+    /// The omitted checks.
     pub skips: Vec<Skip>,
     /// The first wrong answer, if there was one.
     pub disagreement: Option<Box<Disagreement>>,
-    /// Whether the observer ended the run early.
+    /// True if the progress callback cancelled the run.
     pub stopped: bool,
 }
 
-/// Runs all subjects over a random stream of updates that begins with some
-/// rules.
+/// Runs all subjects over a random stream of updates, beginning with the rules `start`.
 pub fn differential(
     subjects: &[Subject],
     start: &RuleSet,
@@ -209,7 +207,7 @@ pub fn differential(
     differential_with(subjects, start, options, &mut dice, progress)
 }
 
-/// The same with choices from anywhere; ends when they run out.
+/// As [`differential`], with choices from `dice`. Ends when the dice are exhausted.
 pub fn differential_with(
     subjects: &[Subject],
     start: &RuleSet,
@@ -236,16 +234,16 @@ pub fn differential_with(
     match run.run(&mut churn, dice, progress) {
         Ok(()) => {}
         Err(Stop::Asked) => run.outcome.stopped = true,
-        Err(Stop::Found(found)) => {
-            let disagreement = run.disagreement(*found, progress);
+        Err(Stop::Found(wrong)) => {
+            let disagreement = run.disagreement(*wrong, progress);
             run.outcome.disagreement = Some(Box::new(disagreement));
         }
     }
     run.outcome
 }
 
-/// The batch lengths that are checked in turn: all up to twice a vector of
-/// eight, and those around longer vectors and the preferred batch.
+/// The batch lengths to check, one after another: all lengths up to 17 (twice a vector of 8,
+/// plus 1), and lengths around longer vectors and around the preferred batch.
 pub const BATCH_LENGTHS: [usize; 27] = [
     0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 31, 32, 33, 63, 64, 65, 255, 256,
     257,
@@ -260,7 +258,7 @@ struct Seat<'a> {
 struct Run<'a> {
     subjects: &'a [Subject],
     options: &'a Options,
-    /// The subjects that take updates.
+    /// The subjects that support updates.
     seats: Vec<Seat<'a>>,
     oracle: Oracle,
     initial: Vec<Arc<Rule>>,
@@ -269,21 +267,21 @@ struct Run<'a> {
     outcome: Outcome,
     next_length: usize,
     next_rule: usize,
-    /// Headers of the last check, to be looked up again: what an engine
-    /// remembers of them may be out of date.
+    /// Headers of the last check. They are looked up again, because an engine's cached
+    /// results for them may be out of date.
     recent: Vec<Vec<u128>>,
 }
 
-/// How many headers of a check are looked up again in the next.
-const RECENT: usize = 8;
+/// The number of headers that the next check looks up again.
+const RECENT_HEADERS: usize = 8;
 
 /// A wrong answer.
 struct Found<'a> {
     subject: &'a Subject,
     question: Question,
     finding: Finding,
-    /// The rules that the classifier was built over if it was not updated to
-    /// them.
+    /// The rules of a newly built classifier; `None` if the classifier reached its rules by
+    /// updates.
     built_over: Option<Vec<Arc<Rule>>>,
 }
 
@@ -292,7 +290,7 @@ enum Stop<'a> {
     Found(Box<Found<'a>>),
 }
 
-/// Questions, each with the right outcomes.
+/// Questions with their right outcomes.
 type Questions = Vec<(Question, Vec<Winner>)>;
 
 impl<'a> Run<'a> {
@@ -461,8 +459,8 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// The same questions to classifiers that are built over the rules as they
-    /// are, in a random order.
+    /// Asks the questions to classifiers that are newly built over the current rules, in a
+    /// random order.
     fn check_fresh(&mut self, questions: &Questions, dice: &mut dyn Dice) -> Result<(), Stop<'a>> {
         let mut rules: Vec<Arc<Rule>> = self.oracle.rules().cloned().collect();
         dice.shuffle(&mut rules);
@@ -475,24 +473,24 @@ impl<'a> Run<'a> {
                 continue;
             };
             let (scratch, counters) = (&mut self.scratch, &mut self.outcome.counters);
-            let mut asked = ask_all(
+            let mut answer = ask_all(
                 questions,
                 classifier.as_ref(),
                 &self.oracle,
                 scratch,
                 counters,
             );
-            if let (Ok(()), Some(keys)) = (&asked, &headers) {
+            if let (Ok(()), Some(keys)) = (&answer, &headers) {
                 let expected = self.oracle.winners(keys);
                 let oracle =
                     Oracle::of_rules(self.oracle.schema(), rules.clone(), self.oracle.limits());
                 let chained = chain(subject, keys, &expected, &oracle, scratch, counters);
-                asked = chained.map_err(|finding| {
+                answer = chained.map_err(|finding| {
                     let keys = keys.clone();
                     Box::new((Question::Chain { keys }, finding))
                 });
             }
-            if let Err(wrong) = asked {
+            if let Err(wrong) = answer {
                 let (question, finding) = *wrong;
                 return Err(Stop::Found(Box::new(Found {
                     subject,
@@ -505,14 +503,14 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Draws questions about the rules as they are.
+    /// Draws questions about the current rules.
     fn questions(&mut self, dice: &mut dyn Dice) -> Questions {
         let schema = Arc::clone(self.oracle.schema());
         let views = self.oracle.views();
         let mut keys = KeyVec::new(&schema);
         let mut winners = Vec::new();
         for index in 0..self.options.headers.max(1) {
-            // Half of the headers go round the rules, so that each is visited.
+            // Half of the headers iterate over the rules, so that each rule gets a header.
             let turn = (index % 2 == 0 && !views.is_empty()).then(|| {
                 self.next_rule += 1;
                 views[self.next_rule % views.len()]
@@ -525,7 +523,7 @@ impl<'a> Run<'a> {
             keys.push(&header).expect("a header of the schema");
             winners.push(self.oracle.winner(keys.key(index)));
         }
-        let recent = (0..RECENT).map(|_| keys.header(dice.below(keys.len())));
+        let recent = (0..RECENT_HEADERS).map(|_| keys.header(dice.below(keys.len())));
         self.recent = recent.collect();
         let winner = |row: usize| winners[row % keys.len()];
         let mut questions: Questions = vec![(Question::Held, Vec::new())];
@@ -583,8 +581,8 @@ impl<'a> Run<'a> {
         questions
     }
 
-    /// A header that matches the rule and, if a few tries find one, no better
-    /// rule.
+    /// Returns a header that matches the rule. Tries up to five headers to find one for
+    /// which the rule wins.
     fn won_by(&self, rule: RuleRef<'_>, dice: &mut dyn Dice) -> Vec<u128> {
         let mut header = draw_member(self.oracle.schema(), rule, dice);
         for _ in 0..4 {
@@ -598,9 +596,10 @@ impl<'a> Run<'a> {
         header
     }
 
-    /// Makes a wrong answer repeatable and small.
-    fn disagreement(&self, found: Found<'_>, progress: &mut dyn Progress) -> Disagreement {
-        let (initial, history) = match found.built_over {
+    /// Builds the report of a wrong answer, with a scenario that repeats it. Makes the
+    /// scenario small if requested.
+    fn disagreement(&self, wrong: Found<'_>, progress: &mut dyn Progress) -> Disagreement {
+        let (initial, history) = match wrong.built_over {
             Some(rules) => (rules, Vec::new()),
             None => (self.initial.clone(), self.history.clone()),
         };
@@ -609,18 +608,18 @@ impl<'a> Run<'a> {
             limits: *self.oracle.limits(),
             initial,
             history,
-            question: found.question,
+            question: wrong.question,
         };
         let disagreement = Disagreement {
-            subject: found.subject.name().to_owned(),
+            subject: wrong.subject.name().to_owned(),
             seed: self.options.seed,
             step: self.history.len(),
-            finding: found.finding,
+            finding: wrong.finding,
             scenario,
             minimal: false,
         };
         if self.options.minimise {
-            disagreement.minimised(found.subject, progress)
+            disagreement.minimised(wrong.subject, progress)
         } else {
             disagreement
         }
@@ -641,8 +640,8 @@ fn ask_all(
     Ok(())
 }
 
-/// A candidate: none, the winner itself, a hair better or worse, another rule,
-/// the best and the worst that there are.
+/// Returns a random candidate: none, the winner, a minimally better or worse candidate, the
+/// best or worst possible candidate, or another rule.
 fn candidate(winner: Winner, rules: &[RuleRef<'_>], dice: &mut dyn Dice) -> Winner {
     let (priority, id) = match (winner.priority(), winner.rule()) {
         (Some(priority), Some(id)) => (priority.0, id.get()),
@@ -666,10 +665,12 @@ fn candidate(winner: Winner, rules: &[RuleRef<'_>], dice: &mut dyn Dice) -> Winn
     }
 }
 
-/// Bits that are set in a mask before the lookup: mostly none.
+/// Returns the bits to set in a mask before a lookup: usually none.
 fn preset_mask(words: usize, dice: &mut dyn Dice) -> Vec<u64> {
-    let none = !dice.one_in(4);
-    (0..words)
-        .map(|_| if none { 0 } else { dice.word() & dice.word() })
-        .collect()
+    let is_clear = !dice.one_in(4);
+    let word = |dice: &mut dyn Dice| match is_clear {
+        true => 0,
+        false => dice.word() & dice.word(),
+    };
+    (0..words).map(|_| word(dice)).collect()
 }

@@ -1,23 +1,22 @@
-//! The test kit: everything needed to hold a classifier against the
-//! definition of its answers.
+//! The test kit: checks that the answers of a classifier are right by definition.
 //!
-//! It is a product: `classyard check` runs it on users' rules and traffic, and
-//! authors of engines can run it on their own. So it reports what it finds
-//! instead of asserting, it says what it checked, and what could not be
-//! checked is a [`Skip`] with a reason.
+//! The kit is a product: `classyard check` runs it on users' rules and traffic, and
+//! authors of engines can run it on their own engines. So the kit does not assert. It
+//! reports its findings and counts its checks. Each omitted check is a [`Skip`] with a
+//! reason.
 //!
-//! | part | what it is for |
+//! | part | purpose |
 //! |---|---|
-//! | [`random`] | nasty rules, headers, schemas and updates, from a seed or from a fuzzer's bytes |
-//! | [`oracle`] | the definition: a plain list of rules that changes |
-//! | [`differential`] | any engines against the oracle, over a stream of updates |
-//! | [`rounds`] | such runs over one random schema after the other |
-//! | [`collider`] | several engines against each other, over a trace of headers |
+//! | [`random`] | difficult rules, headers, schemas and updates, from a seed or from a fuzzer's bytes |
+//! | [`oracle`] | the definition of right answers: a plain list of rules with updates |
+//! | [`differential`] | compares any engines with the oracle, over a stream of updates |
+//! | [`rounds`] | differential runs over many random schemas |
+//! | [`collider`] | compares several engines with each other, over a trace of headers |
 //! | [`vectors`] | cases written by hand, with their answers, in files |
 //!
-//! An answer is held against more than the right winner. A masked lookup's
-//! mask is checked *exactly*: no header that agrees with the looked-up one on
-//! the mask may have another outcome ([`oracle::Oracle::escape`]).
+//! Not only the winner is checked. The mask of a masked lookup is checked *exactly*: no
+//! header that is equal to the looked-up header on the mask's bits may have another
+//! outcome ([`oracle::Oracle::escape`]).
 
 use std::any::Any;
 use std::cell::Cell;
@@ -42,26 +41,26 @@ pub mod rounds;
 pub mod text;
 pub mod vectors;
 
-/// How a subject builds a classifier.
+/// A function with which a subject builds a classifier.
 pub type BuildFn = dyn Fn(&RuleSet, &Limits, &mut dyn Progress) -> Result<Box<dyn Classifier>, BuildError>
     + Send
     + Sync;
 
-/// What is tested: a way to build a classifier, with a name.
+/// A classifier under test: a function that builds it, with a name.
 ///
-/// Made from an [`EngineSpec`], or from a function for a classifier that is in
-/// no registry.
+/// A subject is created from an [`EngineSpec`] or, for a classifier that is not in a
+/// registry, from a function.
 pub struct Subject {
     name: String,
     dynamic: bool,
-    /// Unless it is in no registry.
+    /// The specification; `None` for a classifier that is not in a registry.
     spec: Option<EngineSpec>,
     build: Box<BuildFn>,
 }
 
 impl Subject {
-    /// A classifier that is in no registry. `dynamic` says whether it takes
-    /// updates.
+    /// Returns a subject for a classifier that is not in a registry. `dynamic` is true if
+    /// the classifier supports updates.
     pub fn new(
         name: &str,
         dynamic: bool,
@@ -78,36 +77,36 @@ impl Subject {
         }
     }
 
-    /// Every registered engine with its defaults.
+    /// Returns every registered engine with its defaults.
     #[must_use]
     pub fn engines() -> Vec<Subject> {
         EngineSpec::all().map(Subject::from).collect()
     }
 
-    /// Every registered engine with its defaults, and with each option set to
-    /// each of the values that [`variants`] tries and this host can do.
+    /// Returns every registered engine with its defaults, and with each option set to each
+    /// value of [`variants`] that this host supports.
     #[must_use]
     pub fn variants() -> Vec<Subject> {
         variant_specs().into_iter().map(Subject::from).collect()
     }
 
-    /// The name: an engine's specification.
+    /// The name. For registered engines it is the engine's specification.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Whether classifiers built by it take updates.
+    /// True if its classifiers support updates.
     #[must_use]
     pub fn is_dynamic(&self) -> bool {
         self.dynamic
     }
 
-    /// Whether it can be built over rules of a schema.
+    /// Checks that it can be built over rules of a schema.
     ///
     /// # Errors
-    /// [`Refusal`] of the engine's specification; none for a classifier that is
-    /// in no registry.
+    /// [`Refusal`] of the engine's specification. A classifier that is not in a registry
+    /// never refuses.
     pub fn accepts(&self, schema: &Schema) -> Result<(), Refusal> {
         self.spec
             .as_ref()
@@ -117,7 +116,7 @@ impl Subject {
     /// Builds a classifier over a copy of the rules.
     ///
     /// # Errors
-    /// Whatever the engine says.
+    /// The engine's error.
     pub fn build(
         &self,
         rules: &RuleSet,
@@ -129,8 +128,8 @@ impl Subject {
 }
 
 impl From<EngineSpec> for Subject {
-    /// Seeds that the specification leaves to the process are set, so that what
-    /// is found can be repeated by the subject's name in another process.
+    /// Creates a subject from a specification. Seeds that the specification leaves to the
+    /// process are set, so that the subject's name repeats a finding in another process.
     fn from(spec: EngineSpec) -> Subject {
         let spec = spec.seeded(subject_seed());
         Subject {
@@ -142,9 +141,9 @@ impl From<EngineSpec> for Subject {
     }
 }
 
-/// The seed of subjects that are given none: one for each process, so that all
-/// runs together try many. It is printed, so it is not that of the process,
-/// which must stay secret; and it is short, for people read it.
+/// Returns the seed of subjects without a given seed: a random seed for each process, so
+/// that all runs together try many seeds. It is printed, so it differs from the seed of
+/// the process, which must stay secret. It has only 32 bits, because people read it.
 fn subject_seed() -> u64 {
     static DRAWN: OnceLock<u64> = OnceLock::new();
     *DRAWN.get_or_init(|| RandomState::new().hash_one(0_u64) >> 32)
@@ -156,18 +155,18 @@ impl fmt::Debug for Subject {
     }
 }
 
-/// Specifications to test, and those that this host cannot build.
+/// Specifications to test, and specifications that this host cannot build.
 #[derive(Clone, Debug)]
 pub struct Variants {
-    /// What can be built.
+    /// The specifications that can be built.
     pub specs: Vec<EngineSpec>,
-    /// What cannot, and what the host lacks: one for each such specification.
+    /// The specifications that cannot be built, each with the feature that the host lacks.
     pub skips: Vec<Skip>,
 }
 
-/// Every engine of a registry with its defaults, and with each option set to
-/// each of [a few values](classyard::engine::EngineOption::samples) that it
-/// declares: bounds, default and small numbers, or all words.
+/// Returns every engine of a registry with its defaults, and with each option set to each
+/// of [a few values](classyard::engine::EngineOption::samples) that it declares: bounds,
+/// default and small numbers, or all words.
 #[must_use]
 pub fn variants(registry: &'static [Engine]) -> Variants {
     let mut variants = Variants {
@@ -175,7 +174,7 @@ pub fn variants(registry: &'static [Engine]) -> Variants {
         skips: Vec::new(),
     };
     for engine in registry {
-        // Around one engine, if it wraps one: options are the wrapper's own.
+        // A wrapper is tested around one engine only, as the options are the wrapper's own.
         let Some(plain) = EngineSpec::defaults(registry, engine).next() else {
             continue;
         };
@@ -197,14 +196,14 @@ pub fn variants(registry: &'static [Engine]) -> Variants {
     variants
 }
 
-/// Those [`variants`] of the registered engines that this host can build.
+/// Returns the [`variants`] of the registered engines that this host can build.
 #[must_use]
 pub fn variant_specs() -> Vec<EngineSpec> {
     variants(ENGINES).specs
 }
 
-/// Specifications of the engines that have code for several instruction sets:
-/// with each one that this processor has.
+/// Returns specifications of the engines with code for several instruction sets, one for
+/// each instruction set that this processor has.
 #[must_use]
 pub fn isa_specs() -> Vec<EngineSpec> {
     let forced = |spec: &EngineSpec| {
@@ -214,14 +213,14 @@ pub fn isa_specs() -> Vec<EngineSpec> {
     variant_specs().into_iter().filter(forced).collect()
 }
 
-/// Something that was not checked, and why.
+/// A check that was omitted, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Skip {
     /// The engine.
     pub subject: String,
-    /// What was not checked.
+    /// The omitted check.
     pub what: String,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
@@ -236,8 +235,8 @@ impl fmt::Display for Skip {
     }
 }
 
-/// Re-optimises a classifier, and does `steps` steps of installing the plan at
-/// once; `false` for classifiers that cannot be re-optimised.
+/// Re-optimises a classifier, and immediately does `steps` steps of installing the plan.
+/// Returns `false` for classifiers that cannot be re-optimised.
 fn reoptimise(classifier: &mut dyn Classifier, steps: usize) -> Result<bool, BuildError> {
     let dynamic = classifier.as_dynamic();
     let Some(engine) = dynamic.and_then(|dynamic| dynamic.reoptimise_mut()) else {
@@ -250,7 +249,7 @@ fn reoptimise(classifier: &mut dyn Classifier, steps: usize) -> Result<bool, Bui
     Ok(true)
 }
 
-/// Calls a classifier, and turns a panic into its message.
+/// Calls a classifier. Returns the message of a panic as an error.
 pub(crate) fn guarded<T>(call: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(call)).map_err(|payload| panic_message(payload.as_ref()))
 }
@@ -267,8 +266,8 @@ thread_local! {
     static QUIET: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs something that may panic thousands of times, on purpose, without
-/// telling the user each time. Other threads' panics print as ever.
+/// Runs a function that may panic thousands of times on purpose, without printing these
+/// panics. Panics of other threads are still printed.
 pub(crate) fn quietly<T>(call: impl FnOnce() -> T) -> T {
     static INSTALL: Once = Once::new();
     INSTALL.call_once(|| {
@@ -287,7 +286,7 @@ pub(crate) fn quietly<T>(call: impl FnOnce() -> T) -> T {
     result
 }
 
-/// `length` keys from `start` on, going round.
+/// Returns `length` keys, beginning at row `start` and continuing at row 0 after the last.
 pub(crate) fn ring(keys: &KeyVec, start: usize, length: usize) -> KeyVec {
     let mut ring = KeyVec::new(keys.schema());
     for row in start..start + length {

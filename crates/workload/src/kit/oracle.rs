@@ -1,9 +1,9 @@
-//! The definition of right answers: a plain list of rules that changes.
+//! The definition of right answers: a plain list of rules with updates.
 //!
-//! Nothing here is clever. A rule is kept as what it demands of each field,
-//! a header is compared value by value, and a transaction is made on a copy
-//! that is kept only if every change went well. It shares no code with any
-//! engine, nor with the packed form in which engines compare.
+//! The code is deliberately simple. A rule is stored as one match per field, and a header
+//! is compared value by value. A transaction changes a copy, which replaces the list only
+//! if every change succeeds. The oracle shares no code with any engine, nor with the
+//! comparison of packed keys that engines use.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use classyard::{
 /// A change that owns its rule.
 #[derive(Clone, Debug, PartialEq)]
 pub enum OwnedChange {
-    /// Adds a rule with an id that is not there.
+    /// Adds a rule with an unused id.
     Insert(Arc<Rule>),
     /// Removes the rule with an id.
     Remove(RuleId),
@@ -25,7 +25,7 @@ pub enum OwnedChange {
 }
 
 impl OwnedChange {
-    /// The change as classifiers take it.
+    /// Returns the change in the form that classifiers accept.
     #[must_use]
     pub fn view(&self) -> Change<'_> {
         match self {
@@ -36,7 +36,7 @@ impl OwnedChange {
     }
 }
 
-/// Changes as the transaction that classifiers take.
+/// Returns changes as a transaction for classifiers.
 #[must_use]
 pub fn transaction(changes: &[OwnedChange]) -> Transaction<'_> {
     let mut transaction = Transaction::new();
@@ -46,7 +46,7 @@ pub fn transaction(changes: &[OwnedChange]) -> Transaction<'_> {
     transaction
 }
 
-/// A rule as its demands.
+/// A rule with its matches, unpacked.
 #[derive(Debug)]
 struct Entry {
     rule: Arc<Rule>,
@@ -71,7 +71,7 @@ impl Entry {
     }
 }
 
-/// Whether a value is one that a match admits.
+/// True if a match accepts the value `found`.
 fn admits(wanted: FieldMatch, width: u32, found: u128) -> bool {
     match wanted {
         FieldMatch::Any => true,
@@ -85,7 +85,7 @@ fn admits(wanted: FieldMatch, width: u32, found: u128) -> bool {
     }
 }
 
-/// A list of rules that changes.
+/// A list of rules with updates.
 #[derive(Clone, Debug)]
 pub struct Oracle {
     schema: Arc<Schema>,
@@ -94,14 +94,14 @@ pub struct Oracle {
 }
 
 impl Oracle {
-    /// The oracle of a rule set.
+    /// Returns the oracle of a rule set.
     #[must_use]
     pub fn new(rules: &RuleSet, limits: &Limits) -> Oracle {
         let owned = rules.iter().map(|rule| Arc::new(rule.to_rule()));
         Oracle::of_rules(rules.schema(), owned, limits)
     }
 
-    /// The oracle of rules of one schema, whose ids must differ.
+    /// Returns the oracle of rules of a schema. Their ids must differ.
     #[must_use]
     pub fn of_rules(
         schema: &Arc<Schema>,
@@ -121,7 +121,7 @@ impl Oracle {
         &self.schema
     }
 
-    /// The limits that updates keep to.
+    /// The limits of updates.
     #[must_use]
     pub fn limits(&self) -> &Limits {
         &self.limits
@@ -133,39 +133,39 @@ impl Oracle {
         self.entries.len()
     }
 
-    /// Whether there is no rule.
+    /// True if the oracle has no rules.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// The rules, in no particular order.
+    /// Returns the rules, in no particular order.
     pub fn rules(&self) -> impl ExactSizeIterator<Item = &Arc<Rule>> {
         self.entries.iter().map(|entry| &entry.rule)
     }
 
-    /// The rules as views.
+    /// Returns views of the rules.
     #[must_use]
     pub fn views(&self) -> Vec<RuleRef<'_>> {
         self.rules().map(|rule| rule.view()).collect()
     }
 
-    /// The rule with that id, if there is one.
+    /// Returns the rule with that id, if there is one.
     #[must_use]
     pub fn get(&self, id: RuleId) -> Option<&Arc<Rule>> {
         self.rules().find(|rule| rule.view().id() == id)
     }
 
-    /// Whether a rule has that id.
+    /// True if a rule has that id.
     #[must_use]
     pub fn contains(&self, id: RuleId) -> bool {
         self.get(id).is_some()
     }
 
-    /// A copy of the rules, as engines are built from.
+    /// Returns a copy of the rules, for building engines.
     ///
     /// # Panics
-    /// When two rules share an id, which the constructors forbid.
+    /// If two rules share an id, which the constructors forbid.
     #[must_use]
     pub fn to_rule_set(&self) -> RuleSet {
         let mut rules = RuleSet::new(&self.schema);
@@ -179,9 +179,8 @@ impl Oracle {
     /// Makes all changes, in order, or none.
     ///
     /// # Errors
-    /// [`UpdateError`] names the first change that cannot be made: a rule of
-    /// another schema, then an id that is there or is not, then one rule too
-    /// many.
+    /// [`UpdateError`] names the first change that cannot be made. A change is checked for
+    /// a rule of another schema, then for a used or unknown id, then for too many rules.
     pub fn apply(&mut self, changes: &[OwnedChange]) -> Result<(), UpdateError> {
         let mut entries = self.entries.clone();
         for (change, wanted) in changes.iter().enumerate() {
@@ -243,7 +242,7 @@ impl Oracle {
         Ok(())
     }
 
-    /// The better of a candidate and the best rule that matches a key.
+    /// Returns the better of a candidate and the best rule that matches a key.
     #[must_use]
     pub fn improve(&self, key: &[u64], best: Winner) -> Winner {
         let header = unpack(&self.schema, key);
@@ -254,32 +253,32 @@ impl Oracle {
         self.entries.iter().fold(best, better)
     }
 
-    /// The best rule that matches a key.
+    /// Returns the best rule that matches a key.
     #[must_use]
     pub fn winner(&self, key: &[u64]) -> Winner {
         self.improve(key, Winner::MISS)
     }
 
-    /// The best rule for each key of a batch.
+    /// Returns the best rule for each key of a batch.
     #[must_use]
     pub fn winners(&self, keys: &KeyVec) -> Vec<Winner> {
         keys.as_slice().iter().map(|key| self.winner(key)).collect()
     }
 
-    /// All rules that match a key, best first.
+    /// Returns all rules that match a key, best first.
     #[must_use]
     pub fn all_matches(&self, key: &[u64]) -> Vec<Winner> {
         let header = unpack(&self.schema, key);
         let matching = self.entries.iter();
-        let mut found: Vec<Winner> = matching
+        let mut winners: Vec<Winner> = matching
             .filter(|entry| entry.matches(&self.schema, &header))
             .map(|entry| entry.winner)
             .collect();
-        found.sort_by_key(|winner| winner.rank());
-        found
+        winners.sort_by_key(|winner| winner.rank());
+        winners
     }
 
-    /// Whether the rule with an id matches a key.
+    /// True if the rule with an id matches a key.
     #[must_use]
     pub fn matches(&self, id: RuleId, key: &[u64]) -> bool {
         let header = unpack(&self.schema, key);
@@ -287,13 +286,13 @@ impl Oracle {
         entry.is_some_and(|entry| entry.matches(&self.schema, &header))
     }
 
-    /// A header that proves a mask wrong: it agrees with the key on the mask's
-    /// bits, and yet the candidate `best` improves to something else. `None`
-    /// if there is no such header at all, so that the mask is right.
+    /// Returns a header that proves a mask wrong: it equals the key on the mask's bits, but
+    /// the candidate `best` improves to another winner. Returns `None` if no such header
+    /// exists; then the mask is right.
     ///
-    /// This is exact, not a matter of samples: the headers that agree on a mask
-    /// are a box of fields, and for each rule it is decided whether it meets
-    /// that box, and whether the winner fills it.
+    /// The check is exact and needs no samples. The headers that equal the key on the
+    /// mask's bits form a block, field by field. For each better rule, this function
+    /// checks that it does not overlap the block; for the winner, that it covers the block.
     #[must_use]
     pub fn escape(&self, key: &[u64], mask: &[u64], best: Winner) -> Option<Vec<u128>> {
         let rules = self.entries.iter();
@@ -303,8 +302,8 @@ impl Oracle {
     }
 }
 
-/// [`Oracle::escape`] over any rules, each its rank and what it demands of a
-/// field, with the right outcome known.
+/// [`Oracle::escape`] for any rules, each given by its rank and a function that returns its
+/// match of a field. `outcome` is the right outcome for the key.
 pub(crate) fn escape<M: Fn(FieldId) -> FieldMatch>(
     schema: &Schema,
     rules: impl Iterator<Item = (Winner, M)>,
@@ -335,7 +334,7 @@ pub(crate) fn escape<M: Fn(FieldId) -> FieldMatch>(
     None
 }
 
-/// All headers that agree with one on the known bits.
+/// The block of all headers that equal `header` on the bits of `known`.
 struct Block<'a> {
     schema: &'a Schema,
     header: Vec<u128>,
@@ -343,7 +342,7 @@ struct Block<'a> {
 }
 
 impl Block<'_> {
-    /// One of them that matches the rule.
+    /// Returns a header of the block that matches the rule, if there is one.
     fn meeting(&self, matches: impl Fn(FieldId) -> FieldMatch) -> Option<Vec<u128>> {
         self.schema
             .field_ids()
@@ -365,20 +364,21 @@ impl Block<'_> {
             .collect()
     }
 
-    /// One of them that does not match the rule, which the first one does.
+    /// Returns a header of the block that does not match the rule, if there is one. The
+    /// block's own `header` must match the rule.
     fn leaving(&self, matches: impl Fn(FieldId) -> FieldMatch) -> Option<Vec<u128>> {
         self.schema.field_ids().find_map(|id| {
             let (value, known) = (self.header[id.index()], self.known[id.index()]);
-            let free = self.schema.field(id).max_value() & !known;
+            let open_bits = self.schema.field(id).max_value() & !known;
             let outside = match matches(id) {
                 FieldMatch::Any => None,
                 FieldMatch::Range { low, high } => {
-                    let ends = [value & known, (value & known) | free];
+                    let ends = [value & known, (value & known) | open_bits];
                     ends.into_iter().find(|&end| end < low || end > high)
                 }
                 other => {
                     let (_, mask) = self.as_bits(id, other);
-                    (mask & free != 0).then_some(value ^ (mask & free))
+                    (mask & open_bits != 0).then_some(value ^ (mask & open_bits))
                 }
             };
             let mut changed = self.header.clone();
@@ -387,7 +387,7 @@ impl Block<'_> {
         })
     }
 
-    /// A match that is no range, as value and mask.
+    /// Returns value and mask of a match other than a range.
     fn as_bits(&self, id: FieldId, wanted: FieldMatch) -> (u128, u128) {
         let field = self.schema.field(id);
         let full = field.max_value();
@@ -404,15 +404,13 @@ impl Block<'_> {
     }
 }
 
-/// The smallest value from `low` up to `full` that has `fixed` on the bits of
-/// `mask`.
+/// Returns the smallest value from `low` to `full` whose bits under `mask` equal `fixed`.
 fn smallest_from(low: u128, fixed: u128, mask: u128, full: u128) -> Option<u128> {
     if low & mask == fixed {
         return Some(low);
     }
-    // A larger value agrees with `low` above some bit, has a one there where
-    // `low` has a zero, and is as small as may be below. The lower the bit,
-    // the smaller the value.
+    // A larger value equals `low` above some bit, has a 1 at this bit where `low` has a 0,
+    // and is minimal below it. The lower the bit, the smaller the value.
     (0..128 - full.leading_zeros())
         .map(|bit| (1u128 << bit, (1u128 << bit) - 1))
         .find(|(one, below)| {
@@ -443,12 +441,13 @@ mod tests {
             }
             for key in keys.as_slice().iter() {
                 assert_eq!(oracle.winner(key), rules.scan(key));
-                let all = oracle.all_matches(key);
+                let matches = oracle.all_matches(key);
                 assert_eq!(
-                    all.first().copied().unwrap_or(Winner::MISS),
+                    matches.first().copied().unwrap_or(Winner::MISS),
                     rules.scan(key)
                 );
-                assert_eq!(all.len(), rules.iter().filter(|r| r.matches(key)).count());
+                let count = rules.iter().filter(|r| r.matches(key)).count();
+                assert_eq!(matches.len(), count);
             }
         }
     }
@@ -465,10 +464,10 @@ mod tests {
             ],
         )
         .unwrap();
-        let mut all = KeyVec::new(&schema);
+        let mut every_key = KeyVec::new(&schema);
         for header in 0u128..1 << 10 {
             let values = [header & 15, header >> 4 & 7, header >> 7 & 3, header >> 9];
-            all.push(&values).unwrap();
+            every_key.push(&values).unwrap();
         }
         let mut dice = SeededDice::new(13);
         let dice: &mut dyn Dice = &mut dice;
@@ -477,15 +476,15 @@ mod tests {
             let rules = RuleMaker::new(&schema, dice).rule_set(6, dice);
             let oracle = Oracle::new(&rules, &Limits::default());
             for _ in 0..20 {
-                let key = all.key(dice.below(all.len()));
-                let mask = all.key(dice.below(all.len()));
-                let mask = [mask[0] | all.key(dice.below(all.len()))[0]];
+                let key = every_key.key(dice.below(every_key.len()));
+                let mask = every_key.key(dice.below(every_key.len()));
+                let mask = [mask[0] | every_key.key(dice.below(every_key.len()))[0]];
                 let best = match dice.below(3) {
                     0 => Winner::MISS,
                     _ => Winner::new(Priority(2), RuleId::from_index(500)),
                 };
                 let outcome = oracle.improve(key, best);
-                let agreeing = all.as_slice().iter();
+                let agreeing = every_key.as_slice().iter();
                 let differs = agreeing
                     .filter(|other| (other[0] ^ key[0]) & mask[0] == 0)
                     .any(|other| oracle.improve(other, best) != outcome);

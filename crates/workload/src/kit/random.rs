@@ -1,14 +1,13 @@
-//! Random schemas, rules, headers and updates that are made to be nasty.
+//! Random schemas, rules, headers and updates that are difficult for engines.
 //!
-//! Uniformly random rules hardly ever overlap, and uniformly random headers
-//! hardly ever match. So rules draw their values from small pools, in which
-//! prefixes nest, ranges share ends, touch, and cross the borders of bytes, lanes
-//! and words, and masks have holes; they repeat each other with other priorities;
-//! and headers come from the corners of rules, from both sides of such borders,
-//! from one step outside, and from where two rules overlap.
+//! Uniformly random rules rarely overlap, and uniformly random headers rarely match. So
+//! rules draw their values from small pools: prefixes nest, masks have holes, and ranges
+//! share ends, touch, and cross the borders of bytes, lanes and words. Rules repeat each
+//! other with other priorities. Headers are corners of rules, values on both sides of such
+//! borders, values one step outside of a rule, and points where two rules overlap.
 //!
-//! All choices come from [`Dice`]: from a seed, or from a fuzzer's bytes, so
-//! that the same generators serve both.
+//! All choices come from [`Dice`]: from a seed or from a fuzzer's bytes. So the same
+//! generators serve tests and fuzzing.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
@@ -24,40 +23,40 @@ pub use rules::RuleMaker;
 pub use schemas::random_schema;
 pub use updates::Churn;
 
-/// A source of choices.
+/// A source of random choices.
 pub trait Dice {
-    /// A number below `bound`, all about equally likely; 0 when `bound` is 0.
+    /// Returns a number below `bound`, approximately uniform; 0 if `bound` is 0.
     fn below(&mut self, bound: usize) -> usize;
 
-    /// 64 random bits.
+    /// Returns 64 random bits.
     fn word(&mut self) -> u64;
 
-    /// Whether there is nothing left to draw from; zeros follow then.
+    /// True if the source is exhausted. All further draws are 0.
     fn spent(&self) -> bool {
         false
     }
 }
 
 impl dyn Dice + '_ {
-    /// True once in `n` times.
+    /// True with probability `1 / n`.
     pub fn one_in(&mut self, n: usize) -> bool {
         self.below(n) == 0
     }
 
-    /// True `percent` times of a hundred.
+    /// True with a probability of `percent` %.
     pub fn percent(&mut self, percent: usize) -> bool {
         self.below(100) < percent
     }
 
-    /// One of some things.
+    /// Returns a random element of `things`.
     ///
     /// # Panics
-    /// When there is none.
+    /// If `things` is empty.
     pub fn pick<'t, T>(&mut self, things: &'t [T]) -> &'t T {
         &things[self.below(things.len())]
     }
 
-    /// A number of at most `width` bits, `width` being at most 128.
+    /// Returns a number of at most `width` bits. `width` must be at most 128.
     pub fn bits(&mut self, width: u32) -> u128 {
         if width == 0 {
             return 0;
@@ -71,7 +70,7 @@ impl dyn Dice + '_ {
         (high << 64 | low) & (u128::MAX >> (128 - width))
     }
 
-    /// A number from `low` to `high`, both included.
+    /// Returns a number from `low` to `high`, inclusive.
     pub fn between(&mut self, low: u128, high: u128) -> u128 {
         match high - low {
             u128::MAX => self.bits(128),
@@ -83,7 +82,7 @@ impl dyn Dice + '_ {
         }
     }
 
-    /// Brings things into a random order.
+    /// Puts `things` into a random order.
     pub fn shuffle<T>(&mut self, things: &mut [T]) {
         for last in (1..things.len()).rev() {
             things.swap(last, self.below(last + 1));
@@ -91,12 +90,12 @@ impl dyn Dice + '_ {
     }
 }
 
-/// Choices that follow from a seed.
+/// Random choices from a seed.
 #[derive(Clone, Debug)]
 pub struct SeededDice(Xoshiro256PlusPlus);
 
 impl SeededDice {
-    /// The dice of that seed.
+    /// Returns dice with that seed.
     #[must_use]
     pub fn new(seed: u64) -> SeededDice {
         SeededDice(Xoshiro256PlusPlus::seed_from_u64(seed))
@@ -105,7 +104,7 @@ impl SeededDice {
 
 impl Dice for SeededDice {
     fn below(&mut self, bound: usize) -> usize {
-        // The upper half of a product; the bias is below bound / 2^64.
+        // The upper half of a product. Its bias is below bound / 2^64.
         let product = u128::from(self.0.next_u64()) * bound as u128;
         usize::try_from(product >> 64).expect("below bound")
     }
@@ -115,15 +114,15 @@ impl Dice for SeededDice {
     }
 }
 
-/// Choices that are read from bytes, as few as each choice needs, so that a
-/// fuzzer's changes to the bytes change single choices.
+/// Choices from bytes. Each choice reads as few bytes as possible, so that a fuzzer's
+/// change of a byte changes a single choice.
 #[derive(Clone, Debug)]
 pub struct ByteDice<'a> {
     left: &'a [u8],
 }
 
 impl<'a> ByteDice<'a> {
-    /// Choices from these bytes; zeros when they have run out.
+    /// Returns dice that read `bytes`, then zeros.
     #[must_use]
     pub fn new(bytes: &'a [u8]) -> ByteDice<'a> {
         ByteDice { left: bytes }

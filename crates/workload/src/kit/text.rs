@@ -1,18 +1,18 @@
-//! Rules, headers and changes as single lines of text, for cases in files and
-//! for reports that can be pasted into one.
+//! Rules, headers and changes as single lines of text, for case files and for reports that
+//! can be pasted into a case file.
 //!
 //! ```text
 //! schema field  src 32 prefix ipv4 source-address
 //! rule          3 @ 10: src=10.0.0.0/8 dport=80-89
 //! header        src=10.1.2.3 dport=80
 //! change        insert 3 @ 10: src=10.0.0.0/8     modify 3 @ 9: *     remove 3
-//!               insert foreign      a rule of another schema, which is refused
+//!               insert foreign      a rule of another schema; engines must refuse it
 //! probe         src=10.1.2.3 dport=80 -> 3, 7     proto=udp -> miss
 //! ```
 //!
-//! A rule's `@` is followed by its priority. Fields that are left out are
-//! wildcards in rules and zeros in headers; `*` stands for a rule or header
-//! that leaves all out. A probe lists all rules that match, best first.
+//! A rule's priority follows its `@`. Missing fields are wildcards in rules and zeros in
+//! headers. `*` is a rule or header without any field. A probe lists all rules that match,
+//! best first.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ use super::oracle::OwnedChange;
 /// Reads a schema's field: name, width and kind, then a format and a role.
 ///
 /// # Errors
-/// What is wrong, in words.
+/// A description of the problem.
 pub fn parse_field(text: &str) -> Result<Field, String> {
     let mut words = text.split_whitespace();
     let mut next = |what: &str| words.next().ok_or(format!("`{text}` has no {what}"));
@@ -64,7 +64,7 @@ pub fn write_field(field: &Field) -> String {
 /// Reads a match: `*`, `80`, `10.0.0.0/8`, `80-89`, `0x10&0xf0`.
 ///
 /// # Errors
-/// What is wrong, in words.
+/// A description of the problem.
 pub fn parse_match(field: &Field, text: &str) -> Result<FieldMatch, String> {
     let value = |part: &str| parse_value(field, part);
     if text == "*" {
@@ -93,12 +93,12 @@ fn parse_value(field: &Field, text: &str) -> Result<u128, String> {
     })
 }
 
-/// Splits `name=text name=text` and finds each field's position.
+/// Splits `name=text name=text` and looks up each field's position.
 fn assignments<'t>(schema: &Schema, text: &'t str) -> Result<Vec<(usize, &'t str)>, String> {
     if text.trim() == "*" {
         return Ok(Vec::new());
     }
-    let mut found: Vec<(usize, &str)> = Vec::new();
+    let mut assigned: Vec<(usize, &str)> = Vec::new();
     for word in text.split_whitespace() {
         let (name, value) = word
             .split_once('=')
@@ -106,21 +106,21 @@ fn assignments<'t>(schema: &Schema, text: &'t str) -> Result<Vec<(usize, &'t str
         let id = schema
             .field_named(name)
             .ok_or(format!("schema `{}` has no field `{name}`", schema.name()))?;
-        if found.iter().any(|&(index, _)| index == id.index()) {
+        if assigned.iter().any(|&(index, _)| index == id.index()) {
             return Err(format!("`{name}` is there twice in `{text}`"));
         }
-        found.push((id.index(), value));
+        assigned.push((id.index(), value));
     }
-    if found.is_empty() {
+    if assigned.is_empty() {
         return Err("nothing is written here; `*` stands for nothing".to_owned());
     }
-    Ok(found)
+    Ok(assigned)
 }
 
 /// Reads a rule: `ID @ PRIORITY: FIELD=MATCH …`.
 ///
 /// # Errors
-/// What is wrong, in words.
+/// A description of the problem.
 pub fn parse_rule(schema: &Arc<Schema>, text: &str) -> Result<Rule, String> {
     let form = || format!("`{text}` has not the form ID @ PRIORITY: FIELD=MATCH …");
     let (head, body) = text.split_once(": ").ok_or_else(form)?;
@@ -146,7 +146,7 @@ fn parse_id(text: &str) -> Result<RuleId, String> {
     RuleId::new(number).map_err(|error| error.to_string())
 }
 
-/// Writes a rule so that [`parse_rule`] reads the same one, except for its action.
+/// Writes a rule so that [`parse_rule`] reads an equal rule, except for its action.
 #[must_use]
 pub fn write_rule(rule: RuleRef<'_>) -> String {
     let body = rule.to_string();
@@ -157,7 +157,7 @@ pub fn write_rule(rule: RuleRef<'_>) -> String {
 /// Reads a header: one value for each field.
 ///
 /// # Errors
-/// What is wrong, in words.
+/// A description of the problem.
 pub fn parse_header(schema: &Schema, text: &str) -> Result<Vec<u128>, String> {
     let mut header = vec![0; schema.fields().len()];
     for (index, value) in assignments(schema, text)? {
@@ -166,7 +166,7 @@ pub fn parse_header(schema: &Schema, text: &str) -> Result<Vec<u128>, String> {
     Ok(header)
 }
 
-/// Writes a header so that [`parse_header`] reads the same one.
+/// Writes a header so that [`parse_header`] reads an equal header.
 #[must_use]
 pub fn write_header(schema: &Schema, header: &[u128]) -> String {
     let fields = schema.fields().iter().zip(header);
@@ -181,10 +181,10 @@ pub fn write_header(schema: &Schema, header: &[u128]) -> String {
     }
 }
 
-/// A rule of a schema that is like no other; to be refused.
+/// Returns a rule of a schema that differs from all others. Every engine must refuse it.
 ///
 /// # Panics
-/// Never: it is a rule.
+/// Never: the rule is valid.
 #[must_use]
 pub fn foreign_rule() -> Arc<Rule> {
     let field = Field::new("foreign", 9, MatchKind::Exact);
@@ -194,31 +194,31 @@ pub fn foreign_rule() -> Arc<Rule> {
     Arc::new(rule.expect("a rule"))
 }
 
-/// What stands for that rule, and the name of its schema.
+/// The word for [`foreign_rule`] in texts, and the name of its schema.
 const FOREIGN: &str = "foreign";
 
-/// Reads a change: `insert RULE`, `modify RULE` or `remove ID`. The rule
-/// `foreign` is one of another schema.
+/// Reads a change: `insert RULE`, `modify RULE` or `remove ID`. The rule `foreign` is
+/// [`foreign_rule`].
 ///
 /// # Errors
-/// What is wrong, in words.
+/// A description of the problem.
 pub fn parse_change(schema: &Arc<Schema>, text: &str) -> Result<OwnedChange, String> {
-    let rule = |rest| match rest {
+    let rule = |rule_text| match rule_text {
         FOREIGN => Ok(foreign_rule()),
-        rest => parse_rule(schema, rest).map(Arc::new),
+        rule_text => parse_rule(schema, rule_text).map(Arc::new),
     };
     match text.trim().split_once(' ') {
-        Some(("insert", rest)) => rule(rest).map(OwnedChange::Insert),
-        Some(("modify", rest)) => rule(rest).map(OwnedChange::Modify),
-        Some(("remove", rest)) => parse_id(rest).map(OwnedChange::Remove),
+        Some(("insert", rule_text)) => rule(rule_text).map(OwnedChange::Insert),
+        Some(("modify", rule_text)) => rule(rule_text).map(OwnedChange::Modify),
+        Some(("remove", id)) => parse_id(id).map(OwnedChange::Remove),
         _ => Err(format!(
             "`{text}` begins with none of `insert`, `modify` and `remove`"
         )),
     }
 }
 
-/// Writes a change so that [`parse_change`] reads the same one, except for its
-/// rule's action.
+/// Writes a change so that [`parse_change`] reads an equal change, except for its rule's
+/// action.
 #[must_use]
 pub fn write_change(change: &OwnedChange) -> String {
     let show = |rule: &Rule| match rule.view().schema().name() {
@@ -235,7 +235,7 @@ pub fn write_change(change: &OwnedChange) -> String {
 /// Reads a probe: `HEADER -> ID, ID, …` or `HEADER -> miss`.
 ///
 /// # Errors
-/// What is wrong, in words.
+/// A description of the problem.
 pub fn parse_probe(schema: &Schema, text: &str) -> Result<(Vec<u128>, Vec<RuleId>), String> {
     let (header, ids) = text
         .split_once("->")

@@ -1,28 +1,28 @@
-//! Cases with their answers, in files that people write and read.
+//! Test cases with their answers, in files that people write and read.
 //!
-//! A case is engine-neutral: rules, headers and the rules that match each, best
-//! first. Every engine runs every case, built in every way in which a rule set
-//! can come about, looked up in every way in which a header can be. Where an
-//! engine does not run a case, a [`Skip`](super::Skip) says why.
+//! A case does not depend on an engine: it has rules, headers and, for each header, the
+//! matching rules, best first. Every engine runs every case, with each [`Way`] to create
+//! the rule set and each kind of lookup. If an engine does not run a case, a
+//! [`Skip`](super::Skip) has the reason.
 //!
 //! # Format
 //! ```toml
 //! [[case]]
 //! name = "of equal priorities the lower id wins"
 //! schema = "ipv4-5tuple"                  # or: fields = ["a 8 range", …]
-//! limit = 3                               # the most rules; optional
+//! limit = 3                               # the maximum number of rules; optional
 //! rules = ["7 @ 10: dport=80", "3 @ 10: proto=tcp"]
 //! probes = ["dport=80 proto=tcp -> 3, 7", "dport=80 -> 7", "* -> miss"]
 //! skip = [{ engine = "name", reason = "why" }]
 //!
-//! [[case.step]]                           # any number of them, in order
+//! [[case.step]]                           # any number of steps, in order
 //! changes = ["remove 3", "insert 4 @ 11: *"]
-//! refused = "change 1: cannot insert"     # how the error begins; optional
-//! rebuild = true                          # reorganise afterwards; optional
-//! reoptimise = 3                             # then re-optimise, and adopt that so far
+//! refused = "change 1: cannot insert"     # the start of the error; optional
+//! rebuild = true                          # reorganise after the changes; optional
+//! reoptimise = 3                          # then re-optimise, and do 3 steps; optional
 //! probes = ["dport=80 proto=tcp -> 4, 7"]
 //! ```
-//! [`super::text`] says how lines are written.
+//! [`super::text`] describes the syntax of the lines.
 
 use std::fmt;
 use std::fs;
@@ -50,43 +50,43 @@ pub struct Probe {
     pub matches: Vec<RuleId>,
 }
 
-/// A transaction, and what is there after it.
+/// A transaction, and the probes after it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Step {
-    /// The transaction; none if there is no change.
+    /// The changes of the transaction. An empty list means no transaction.
     pub changes: Vec<OwnedChange>,
-    /// How the error begins with which the transaction is refused.
+    /// The start of the error with which the transaction must be refused.
     pub refused: Option<String>,
-    /// Whether to reorganise afterwards.
+    /// True to reorganise the classifier after the transaction.
     pub rebuild: bool,
-    /// Whether to re-optimise after that, and how many steps to adopt it at
-    /// once.
+    /// The number of steps to install immediately after re-optimising; `None` to not
+    /// re-optimise.
     pub reoptimise: Option<usize>,
-    /// What is looked up then.
+    /// The headers to look up at the end of the step.
     pub probes: Vec<Probe>,
 }
 
-/// A case.
+/// A test case.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Case {
-    /// What it is about.
+    /// The name, which describes the case.
     pub name: String,
     /// The schema.
     pub schema: Arc<Schema>,
-    /// The most rules that there may be.
+    /// The maximum number of rules.
     pub limit: Option<usize>,
-    /// The rules to begin with.
+    /// The initial rules.
     pub rules: Vec<Arc<Rule>>,
-    /// What is looked up in them.
+    /// The headers to look up in the initial rules.
     pub probes: Vec<Probe>,
-    /// What happens then.
+    /// The steps after that, in order.
     pub steps: Vec<Step>,
     /// Engines that do not run this case, each with the reason.
     pub skips: Vec<(String, String)>,
 }
 
 impl Case {
-    /// A case without rules.
+    /// Returns a case without rules.
     #[must_use]
     pub fn new(name: &str, schema: &Arc<Schema>) -> Case {
         Case {
@@ -100,21 +100,21 @@ impl Case {
         }
     }
 
-    /// The limits that the case sets.
+    /// Returns the limits of the case.
     #[must_use]
     pub fn limits(&self) -> Limits {
         let default = Limits::default();
         default.with_rules(self.limit.unwrap_or(default.rules))
     }
 
-    /// The number of probes, in all steps together.
+    /// Returns the number of probes of the case and all its steps.
     #[must_use]
     pub fn probe_count(&self) -> usize {
         let later = self.steps.iter().map(|step| step.probes.len());
         self.probes.len() + later.sum::<usize>()
     }
 
-    /// The case in the files' format, from which [`parse`] reads the same.
+    /// Writes the case in the file format, so that [`parse`] reads an equal case.
     #[must_use]
     pub fn to_toml(&self) -> String {
         let mut out = format!("[[case]]\nname = {}\n", quoted(&self.name));
@@ -159,12 +159,12 @@ impl Case {
     }
 }
 
-/// A text as TOML writes it.
+/// Returns a text as a TOML string.
 fn quoted(text: &str) -> String {
     toml::Value::String(text.to_owned()).to_string()
 }
 
-/// A list of texts, one a line; nothing for an empty one.
+/// Returns a TOML list with one text per line, or an empty text for no items.
 fn list(name: &str, items: impl Iterator<Item = String>) -> String {
     let lines: Vec<String> = items
         .map(|item| format!("    {},\n", quoted(&item)))
@@ -176,7 +176,7 @@ fn list(name: &str, items: impl Iterator<Item = String>) -> String {
     }
 }
 
-/// A file of cases cannot be read.
+/// The reason for which a file of cases cannot be read.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum VectorError {
@@ -185,25 +185,25 @@ pub enum VectorError {
     Io {
         /// The path.
         path: String,
-        /// What the system said.
+        /// The error of the operating system.
         error: std::io::Error,
     },
-    /// The file is not TOML, or not of this form.
+    /// The file is not TOML, or does not have the format of a case file.
     #[error("{path}: {error}")]
     Toml {
         /// The file.
         path: String,
-        /// Where and what.
+        /// The error, with its position.
         error: Box<toml::de::Error>,
     },
-    /// A line of a case means nothing.
+    /// A line of a case is not valid.
     #[error("{path}: case `{case}`: {what}")]
     Line {
         /// The file.
         path: String,
         /// The case.
         case: String,
-        /// What is wrong.
+        /// The problem.
         what: String,
     },
 }
@@ -252,7 +252,7 @@ struct RawStep {
     probes: Vec<String>,
 }
 
-/// Reads cases from a text; `path` is for messages.
+/// Reads cases from a text. `path` names it in messages.
 ///
 /// # Errors
 /// [`VectorError`]
@@ -334,8 +334,7 @@ fn parse_probe(schema: &Schema, line: &str) -> Result<Probe, String> {
     Ok(Probe { header, matches })
 }
 
-/// Reads all cases of a folder's `.toml` files, in the order of their names;
-/// each file's cases under its path.
+/// Reads all cases of a folder's `.toml` files, in the order of the files' names.
 ///
 /// # Errors
 /// [`VectorError`]

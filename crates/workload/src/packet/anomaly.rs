@@ -1,15 +1,14 @@
-//! What is odd about a packet.
+//! Anomalies of packets.
 //!
-//! An anomaly never stops the parser from answering. Some leave the five-tuple
-//! unknown (a header that is cut short, an impossible header length); others
-//! are only worth counting (a payload that the capture cut off). A packet may
-//! have several.
+//! The parser returns a result in spite of any anomaly. Some anomalies leave the
+//! five-tuple unknown (a header that is cut short, an impossible header length); others
+//! are only counted (a payload that the capture cut off). A packet may have several.
 
 use std::fmt;
 
 macro_rules! anomalies {
     ($($(#[$doc:meta])* $variant:ident $name:literal,)*) => {
-        /// One thing that is odd about a packet.
+        /// One anomaly of a packet.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[non_exhaustive]
         pub enum Anomaly {
@@ -20,7 +19,7 @@ macro_rules! anomalies {
             /// Every anomaly, in the order of the layers.
             pub const ALL: &[Anomaly] = &[$(Anomaly::$variant,)*];
 
-            /// A short name, as in reports: `truncated-ipv4`.
+            /// Returns a short name, as in reports: `truncated-ipv4`.
             #[must_use]
             pub fn name(self) -> &'static str {
                 match self {
@@ -69,7 +68,8 @@ anomalies! {
     TruncatedSctp "truncated-sctp",
     /// The packet ends before type and code of ICMP or ICMPv6.
     TruncatedIcmp "truncated-icmp",
-    /// An IP packet is longer than what was captured: most often a snap length.
+    /// An IP packet is longer than its captured part: most often because of a snap
+    /// length.
     PayloadCut "payload-cut",
     /// More VLAN tags than the parser follows.
     TooManyVlanTags "too-many-vlan-tags",
@@ -77,32 +77,32 @@ anomalies! {
     TooManyMplsLabels "too-many-mpls-labels",
     /// More bytes of IPv6 extension headers than the parser follows.
     TooManyExtensions "too-many-ipv6-extensions",
-    /// A link type whose frames the parser does not know.
+    /// A link type whose frames the parser does not support.
     UnknownLinkType "unknown-link-type",
-    /// An EtherType that the parser does not know.
+    /// An EtherType that the parser does not support.
     UnknownEthertype "unknown-ethertype",
     /// An address family of a loopback capture that is neither IPv4 nor IPv6.
     UnknownFamily "unknown-address-family",
-    /// What follows the MPLS labels does not look like IPv4 or IPv6.
+    /// The bytes after the MPLS labels do not look like IPv4 or IPv6.
     UnknownMplsPayload "unknown-mpls-payload",
     /// A PPPoE header of another version, type or code than a session's data has.
     BadPppoe "bad-pppoe",
     /// A PPP protocol other than IPv4 and IPv6, such as the link control protocol.
     UnknownPppProtocol "unknown-ppp-protocol",
-    /// ARP for something else than IPv4 over Ethernet.
+    /// ARP for anything other than IPv4 over Ethernet.
     UnknownArp "unknown-arp",
-    /// The version is not 4 where IPv4 was announced.
+    /// The version is not 4 although the layer below announced IPv4.
     BadIpv4Version "bad-ipv4-version",
     /// The IPv4 header length is below 20 bytes.
     BadIhl "bad-ihl",
     /// The IPv4 total length is shorter than the header.
     BadTotalLength "bad-total-length",
-    /// The total or payload length is 0 although more must follow: a segment that
-    /// the network card was still to cut up. The packet is taken to fill the frame.
+    /// The total or payload length is 0 although more must follow: a segment that the
+    /// network card would have split. The packet is assumed to fill the frame.
     ZeroLength "zero-length",
-    /// The version is not 6 where IPv6 was announced.
+    /// The version is not 6 although the layer below announced IPv6.
     BadIpv6Version "bad-ipv6-version",
-    /// A version that is neither 4 nor 6 where raw IP was announced.
+    /// A version that is neither 4 nor 6 although the link type announced raw IP.
     BadIpVersion "bad-ip-version",
     /// A hop-by-hop header that is not the first extension header.
     MisplacedHopByHop "misplaced-hop-by-hop",
@@ -122,33 +122,33 @@ impl Anomalies {
     /// No anomaly.
     pub const NONE: Anomalies = Anomalies(0);
 
-    /// Adds one.
+    /// Adds an anomaly.
     #[inline]
     pub fn insert(&mut self, anomaly: Anomaly) {
         self.0 |= bit(anomaly);
     }
 
-    /// Whether one is there.
+    /// True if the set has `anomaly`.
     #[inline]
     #[must_use]
     pub fn contains(self, anomaly: Anomaly) -> bool {
         self.0 & bit(anomaly) != 0
     }
 
-    /// Whether there is none.
+    /// True if the set is empty.
     #[inline]
     #[must_use]
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// How many there are.
+    /// Returns the number of anomalies.
     #[must_use]
     pub fn len(self) -> u32 {
         self.0.count_ones()
     }
 
-    /// All of them, in the order of [`Anomaly::ALL`].
+    /// Iterates over the anomalies of the set in the order of [`Anomaly::ALL`].
     pub fn iter(self) -> impl Iterator<Item = Anomaly> {
         Anomaly::ALL
             .iter()
@@ -161,7 +161,7 @@ fn bit(anomaly: Anomaly) -> u64 {
     1 << (anomaly as u32)
 }
 
-// One bit each must fit.
+// There must be a bit of the `u64` for each anomaly.
 const _: () = assert!(Anomaly::ALL.len() <= 64);
 
 impl fmt::Display for Anomaly {

@@ -13,11 +13,11 @@ pub const LENGTH: usize = 28;
 pub struct Arp<'a>(&'a [u8; LENGTH]);
 
 impl<'a> Arp<'a> {
-    /// The packet at the start of these bytes.
+    /// Reads the packet at the start of `bytes`.
     ///
     /// # Errors
-    /// [`Anomaly::TruncatedArp`], or [`Anomaly::UnknownArp`] when it is not
-    /// about IPv4 over Ethernet.
+    /// [`Anomaly::TruncatedArp`], or [`Anomaly::UnknownArp`] if the packet is not for
+    /// IPv4 over Ethernet.
     #[inline]
     pub fn new(bytes: &'a [u8]) -> Result<Arp<'a>, Anomaly> {
         let Some(kind) = bytes.first_chunk::<6>() else {
@@ -30,21 +30,21 @@ impl<'a> Arp<'a> {
         bytes.first_chunk().map(Arp).ok_or(Anomaly::TruncatedArp)
     }
 
-    /// The operation: 1 for a request, 2 for a reply.
+    /// Returns the operation: 1 for a request, 2 for a reply.
     #[inline]
     #[must_use]
     pub fn operation(self) -> u16 {
         u16::from_be_bytes([self.0[6], self.0[7]])
     }
 
-    /// The sender's IPv4 address.
+    /// Returns the sender's IPv4 address.
     #[inline]
     #[must_use]
     pub fn sender(self) -> u32 {
         u32::from_be_bytes([self.0[14], self.0[15], self.0[16], self.0[17]])
     }
 
-    /// The target's IPv4 address.
+    /// Returns the target's IPv4 address.
     #[inline]
     #[must_use]
     pub fn target(self) -> u32 {

@@ -1,29 +1,29 @@
-//! Linux cooked captures (SLL and SLL2): what libpcap writes when it captures
-//! on all interfaces at once, or where there is no link header.
+//! Linux cooked captures (SLL and SLL2), which libpcap writes when it captures on all
+//! interfaces together or on links without a link header.
 //!
-//! [`Cooked::split_v1`] and [`Cooked::split_v2`] are the only checks; the
-//! values they return are plain.
+//! [`Cooked::split_v1`] and [`Cooked::split_v2`] are the only checks; the values they
+//! return are plain.
 
 /// The length of a version 1 header.
 pub const LENGTH_V1: usize = 16;
 /// The length of a version 2 header.
 pub const LENGTH_V2: usize = 20;
 
-/// Netlink messages have their own protocol numbers.
+/// The device type of netlink messages, which have their own protocol numbers.
 const ARPHRD_NETLINK: u16 = 824;
 
-/// What a cooked header says.
+/// The fields of a cooked header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cooked {
-    /// The sender's link address where it is an Ethernet address.
+    /// The sender's link address, if it is an Ethernet address.
     pub source: Option<u64>,
-    /// The EtherType; 1 and 4 stand for IEEE 802.3 frames without one. `None`
-    /// where the protocol numbers are not EtherTypes.
+    /// The EtherType; 1 and 4 stand for IEEE 802.3 frames without an EtherType. `None`
+    /// if the protocol numbers are not EtherTypes.
     pub protocol: Option<u16>,
 }
 
 impl Cooked {
-    /// A version 1 header, and what follows it.
+    /// Splits off a version 1 header and returns it with the bytes after it.
     #[inline]
     #[must_use]
     pub fn split_v1(frame: &[u8]) -> Option<(Cooked, &[u8])> {
@@ -35,7 +35,7 @@ impl Cooked {
         Some((Cooked::new(device, address_length, address, protocol), rest))
     }
 
-    /// A version 2 header, and what follows it.
+    /// Splits off a version 2 header and returns it with the bytes after it.
     #[inline]
     #[must_use]
     pub fn split_v2(frame: &[u8]) -> Option<(Cooked, &[u8])> {

@@ -1,10 +1,10 @@
-//! Counting packets by what they are.
+//! Counters of packets by kind, protocol, property and anomaly.
 
 use std::collections::BTreeMap;
 
 use super::{Anomaly, Family, Fragment, Kind, Parsed, Transport};
 
-/// How many packets are what, and what is odd about them.
+/// Numbers of packets by kind, protocol, property and anomaly.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Counters {
     packets: u64,
@@ -12,12 +12,12 @@ pub struct Counters {
     transports: [u64; Transport::ALL.len()],
     properties: [u64; Property::ALL.len()],
     anomalies: [u64; Anomaly::ALL.len()],
-    /// Packets of EtherTypes that the parser does not know. There are 64,000 such types
-    /// at most, which take some 2 MB.
+    /// Packets of each EtherType that the parser does not support. There are at most
+    /// 64,000 such types, which take about 2 MB.
     unknown_ethertypes: BTreeMap<u16, u64>,
 }
 
-/// What a packet may have besides its kind and its protocol.
+/// A property of a packet in addition to its kind and its protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Property {
@@ -61,7 +61,7 @@ impl Property {
         Property::Ipv6LaterFragment,
     ];
 
-    /// A short name, as in reports.
+    /// Returns a short name, as in reports.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -79,7 +79,7 @@ impl Property {
         }
     }
 
-    /// Whether a packet has it.
+    /// True if a packet has the property.
     #[must_use]
     pub fn holds(self, parsed: &Parsed) -> bool {
         let is = |family, fragment| parsed.family == Some(family) && parsed.fragment == fragment;
@@ -106,7 +106,7 @@ impl Default for Counters {
 }
 
 impl Counters {
-    /// No packet yet.
+    /// Creates counters that are all 0.
     #[must_use]
     pub fn new() -> Counters {
         Counters {
@@ -141,7 +141,7 @@ impl Counters {
         }
     }
 
-    /// Adds what others counted.
+    /// Adds the counts of `other`.
     pub fn merge(&mut self, other: &Counters) {
         self.packets += other.packets;
         let mine = [
@@ -166,38 +166,39 @@ impl Counters {
         }
     }
 
-    /// The number of packets.
+    /// Returns the number of packets.
     #[must_use]
     pub fn packets(&self) -> u64 {
         self.packets
     }
 
-    /// The number of packets of a kind.
+    /// Returns the number of packets of a kind.
     #[must_use]
     pub fn kind(&self, kind: Kind) -> u64 {
         self.kinds[kind as usize]
     }
 
-    /// The number of IP packets of a protocol.
+    /// Returns the number of IP packets of a protocol.
     #[must_use]
     pub fn transport(&self, transport: Transport) -> u64 {
         self.transports[transport as usize]
     }
 
-    /// The number of packets with a property.
+    /// Returns the number of packets with a property.
     #[must_use]
     pub fn property(&self, property: Property) -> u64 {
         self.properties[property as usize]
     }
 
-    /// The number of packets with an anomaly.
+    /// Returns the number of packets with an anomaly.
     #[must_use]
     pub fn anomaly(&self, anomaly: Anomaly) -> u64 {
         self.anomalies[anomaly as usize]
     }
 
-    /// The EtherTypes that the parser does not know, with the number of their packets:
-    /// the most frequent first, of equals the smallest type first.
+    /// Returns the EtherTypes that the parser does not support, with their numbers of
+    /// packets. The most frequent types come first; types with equal counts are in
+    /// ascending order.
     #[must_use]
     pub fn unknown_ethertypes(&self) -> Vec<(u16, u64)> {
         let counts = self.unknown_ethertypes.iter();
@@ -206,9 +207,9 @@ impl Counters {
         counts
     }
 
-    /// Name and number, for each number that is not 0, the number of packets
-    /// first: kinds, protocols, properties, anomalies. The kinds add up to the
-    /// number of packets; the others overlap.
+    /// Returns name and count for each count that is not 0: the number of packets, then
+    /// kinds, protocols, properties and anomalies. The kinds add up to the number of
+    /// packets; the other groups overlap.
     #[must_use]
     pub fn rows(&self) -> Vec<(&'static str, u64)> {
         let mut rows = vec![("packets", self.packets)];

@@ -7,7 +7,7 @@
 pub const IPV4: u16 = 0x0800;
 /// The EtherType of ARP.
 pub const ARP: u16 = 0x0806;
-/// The EtherType of RARP, whose packets look like those of ARP.
+/// The EtherType of RARP, whose packets have the format of ARP.
 pub const RARP: u16 = 0x8035;
 /// The EtherType of IPv6.
 pub const IPV6: u16 = 0x86dd;
@@ -17,9 +17,9 @@ pub const MPLS: u16 = 0x8847;
 pub const PPPOE_SESSION: u16 = 0x8864;
 /// The EtherType of MPLS with an upstream-assigned label.
 pub const MPLS_UPSTREAM: u16 = 0x8848;
-/// The least EtherType; smaller values are IEEE 802.3 frame lengths.
+/// The smallest EtherType; smaller values are IEEE 802.3 frame lengths.
 pub const LEAST: u16 = 0x0600;
-/// What OpenFlow calls the type of an IEEE 802.3 frame that has none.
+/// The type that OpenFlow uses for an IEEE 802.3 frame without a type.
 pub const NO_TYPE: u16 = 0x05ff;
 
 /// The length of an Ethernet header.
@@ -30,7 +30,8 @@ pub const LENGTH: usize = 14;
 pub struct Ethernet<'a>(&'a [u8; LENGTH]);
 
 impl<'a> Ethernet<'a> {
-    /// The header, and what follows it; `None` when the frame is too short.
+    /// Splits off the header and returns it with the bytes after it; `None` if the
+    /// frame is too short.
     #[inline]
     #[must_use]
     pub fn split(frame: &'a [u8]) -> Option<(Ethernet<'a>, &'a [u8])> {
@@ -38,7 +39,7 @@ impl<'a> Ethernet<'a> {
         Some((Ethernet(header), rest))
     }
 
-    /// The destination address, in the low 48 bits.
+    /// Returns the destination address, in the low 48 bits.
     #[inline]
     #[must_use]
     pub fn destination(self) -> u64 {
@@ -46,7 +47,7 @@ impl<'a> Ethernet<'a> {
         mac([a, b, c, d, e, f])
     }
 
-    /// The source address, in the low 48 bits.
+    /// Returns the source address, in the low 48 bits.
     #[inline]
     #[must_use]
     pub fn source(self) -> u64 {
@@ -54,7 +55,7 @@ impl<'a> Ethernet<'a> {
         mac([a, b, c, d, e, f])
     }
 
-    /// The type; below [`LEAST`] it is the frame's length instead.
+    /// Returns the type; below [`LEAST`] it is the frame's length instead.
     #[inline]
     #[must_use]
     pub fn ethertype(self) -> u16 {
@@ -62,7 +63,7 @@ impl<'a> Ethernet<'a> {
     }
 }
 
-/// An Ethernet address as a number.
+/// Returns an Ethernet address as a number.
 #[inline]
 #[must_use]
 pub fn mac(bytes: [u8; 6]) -> u64 {

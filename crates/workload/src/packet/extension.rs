@@ -1,13 +1,12 @@
 //! IPv6 extension headers (RFC 8200 section 4, RFC 4302).
 //!
-//! [`Extension::split`] is the only check: it answers whether a protocol
-//! number is an extension header at all, and if so takes it off. The values it
-//! returns are plain.
+//! [`Extension::split`] is the only check: it splits off one extension header. The
+//! values it returns are plain.
 //!
-//! Hop-by-hop options, routing, destination options, fragment and
-//! authentication headers are walked through. ESP is where every reader must
-//! stop. Mobility, HIP and Shim6 are not walked through: they are protocols of
-//! their own to rules.
+//! Hop-by-hop options, routing, destination options, fragment and authentication
+//! headers are walked through. The walk stops at ESP, whose content is encrypted.
+//! Mobility, HIP and Shim6 are not walked through: to rules they are protocols of their
+//! own.
 
 use super::{Anomaly, Fragment};
 
@@ -24,7 +23,7 @@ pub const NO_NEXT: u8 = 59;
 /// Destination options.
 pub const DESTINATION: u8 = 60;
 
-/// Whether the parser walks through headers of that protocol number.
+/// True if the parser walks through headers of this protocol number.
 #[inline]
 #[must_use]
 pub fn is_extension(protocol: u8) -> bool {
@@ -34,14 +33,15 @@ pub fn is_extension(protocol: u8) -> bool {
     )
 }
 
-/// The option with the length of a jumbogram (RFC 2675), and the length of its value.
+/// The type of the option with the length of a jumbogram (RFC 2675), and the length of
+/// its value.
 const JUMBO_PAYLOAD: [u8; 2] = [0xc2, 4];
 
-/// The option of one byte without a length.
+/// The padding option of one byte, which has no length field.
 const PAD_1: u8 = 0;
 
-/// The payload length that the jumbo payload option gives in the hop-by-hop header
-/// at the start of these bytes; `None` if the header is cut off, has no such option,
+/// Returns the payload length in the jumbo payload option of the hop-by-hop header at
+/// the start of `bytes`. Returns `None` if the header is cut off, has no such option,
 /// or the length would fit the IPv6 header. The first such option counts.
 #[must_use]
 pub fn jumbo_length(bytes: &[u8]) -> Option<usize> {
@@ -65,18 +65,19 @@ pub fn jumbo_length(bytes: &[u8]) -> Option<usize> {
     }
 }
 
-/// What an extension header says.
+/// The fields of an extension header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extension {
     /// The protocol of what follows.
     pub next: u8,
-    /// Offset in units of 8 bytes, and whether more fragments follow; for
-    /// fragment headers only.
+    /// The offset in units of 8 bytes, and the more-fragments flag; for fragment
+    /// headers only.
     pub fragment: Option<(u16, bool)>,
 }
 
 impl Extension {
-    /// Which part of a packet this is, if the header says so.
+    /// Returns the part of a packet that this packet carries, if the header has that
+    /// information.
     #[inline]
     #[must_use]
     pub fn fragment_kind(self) -> Option<Fragment> {
@@ -84,8 +85,8 @@ impl Extension {
             .map(|(offset, more)| Fragment::new(offset, more))
     }
 
-    /// The extension header of that protocol number at the start of these
-    /// bytes, and what follows it.
+    /// Splits off the extension header of the given protocol number at the start of
+    /// `bytes`. Returns it with the bytes after it.
     ///
     /// # Errors
     /// [`Anomaly::TruncatedExtension`].
@@ -154,7 +155,7 @@ mod tests {
         assert_eq!(jumbo_length(&header(&[&[0xc2, 5, 0, 1, 0, 0, 0]])), None);
         assert_eq!(jumbo_length(&header(&[&[5, 200], &jumbo])), None);
         assert_eq!(jumbo_length(&[6, 0, 0, 0, 0, 0, 0, 0]), None);
-        // An option that begins in the header and ends behind it.
+        // The option begins in the header and ends behind it.
         let late = [6, 0, 0, 0, 0xc2, 4, 0, 1, 0, 0, 9, 9, 9, 9, 9, 9];
         assert_eq!(jumbo_length(&late), None);
         assert_eq!(jumbo_length(&[]), None);

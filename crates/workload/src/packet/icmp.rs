@@ -7,7 +7,7 @@ pub const PROTOCOL: u8 = 1;
 /// The protocol number of ICMPv6.
 pub const PROTOCOL_V6: u8 = 58;
 
-/// Type and code; `None` when the packet ends before.
+/// Returns type and code; `None` if the packet ends before them.
 #[inline]
 #[must_use]
 pub fn type_and_code(payload: &[u8]) -> Option<(u8, u8)> {

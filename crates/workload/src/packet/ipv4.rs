@@ -1,9 +1,9 @@
 //! IPv4 headers (RFC 791).
 //!
-//! [`Ipv4::split`] checks that the 20 fixed bytes are there, that the version
-//! is 4 and that the header length is possible; the view it returns holds
-//! exactly these bytes, so none of its getters can fail. [`Ipv4::payload`]
-//! checks the rest: options and total length.
+//! [`Ipv4::split`] checks that the 20 fixed bytes are present, that the version is 4
+//! and that the header length is possible. The view it returns holds exactly these
+//! bytes, so none of its getters can fail. [`Ipv4::payload`] checks the rest: options
+//! and total length.
 
 use super::{Anomaly, Fragment};
 
@@ -15,7 +15,7 @@ pub const LENGTH: usize = 20;
 pub struct Ipv4<'a>(&'a [u8; LENGTH]);
 
 impl<'a> Ipv4<'a> {
-    /// The fixed part of the header, and what follows it.
+    /// Splits off the fixed part of the header and returns it with the bytes after it.
     ///
     /// # Errors
     /// [`Anomaly::TruncatedIpv4`], [`Anomaly::BadIpv4Version`] or
@@ -39,72 +39,72 @@ impl<'a> Ipv4<'a> {
         self.0[0] >> 4
     }
 
-    /// The length of the header with its options, 20 to 60 bytes.
+    /// Returns the length of the header with its options, 20 to 60 bytes.
     #[inline]
     #[must_use]
     pub fn header_length(self) -> usize {
         usize::from(self.0[0] & 0x0f) * 4
     }
 
-    /// The differentiated services code point, 6 bits.
+    /// Returns the differentiated services code point, 6 bits.
     #[inline]
     #[must_use]
     pub fn dscp(self) -> u8 {
         self.0[1] >> 2
     }
 
-    /// The length of header and payload together, as the header says.
+    /// Returns the total length field: the bytes of header and payload together.
     #[inline]
     #[must_use]
     pub fn total_length(self) -> u16 {
         u16::from_be_bytes([self.0[2], self.0[3]])
     }
 
-    /// Whether more fragments follow.
+    /// True if more fragments follow.
     #[inline]
     #[must_use]
     pub fn more_fragments(self) -> bool {
         self.0[6] & 0x20 != 0
     }
 
-    /// Where the fragment's payload starts in the whole packet's, in units of
-    /// 8 bytes; 13 bits.
+    /// Returns the offset of the fragment's payload in the payload of the whole packet,
+    /// in units of 8 bytes; 13 bits.
     #[inline]
     #[must_use]
     pub fn fragment_offset(self) -> u16 {
         u16::from_be_bytes([self.0[6] & 0x1f, self.0[7]])
     }
 
-    /// Which part of a packet this is.
+    /// Returns the part of a packet that this packet carries.
     #[inline]
     #[must_use]
     pub fn fragment(self) -> Fragment {
         Fragment::new(self.fragment_offset(), self.more_fragments())
     }
 
-    /// The protocol of the payload.
+    /// Returns the protocol of the payload.
     #[inline]
     #[must_use]
     pub fn protocol(self) -> u8 {
         self.0[9]
     }
 
-    /// The source address.
+    /// Returns the source address.
     #[inline]
     #[must_use]
     pub fn source(self) -> u32 {
         u32::from_be_bytes([self.0[12], self.0[13], self.0[14], self.0[15]])
     }
 
-    /// The destination address.
+    /// Returns the destination address.
     #[inline]
     #[must_use]
     pub fn destination(self) -> u32 {
         u32::from_be_bytes([self.0[16], self.0[17], self.0[18], self.0[19]])
     }
 
-    /// The payload as far as it was captured, without what the link added
-    /// behind it, and what is odd but leaves the payload known. `rest` is what
+    /// Returns the captured part of the payload without link padding, and an anomaly
+    /// that leaves the payload known, if any. `rest` is the remainder that
     /// [`Ipv4::split`] returned.
     ///
     /// # Errors

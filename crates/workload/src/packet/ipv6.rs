@@ -13,7 +13,7 @@ pub const LENGTH: usize = 40;
 pub struct Ipv6<'a>(&'a [u8; LENGTH]);
 
 impl<'a> Ipv6<'a> {
-    /// The header, and what follows it.
+    /// Splits off the header and returns it with the bytes after it.
     ///
     /// # Errors
     /// [`Anomaly::TruncatedIpv6`] or [`Anomaly::BadIpv6Version`].
@@ -29,28 +29,28 @@ impl<'a> Ipv6<'a> {
         }
     }
 
-    /// The differentiated services code point, 6 bits.
+    /// Returns the differentiated services code point, 6 bits.
     #[inline]
     #[must_use]
     pub fn dscp(self) -> u8 {
         ((self.0[0] & 0x0f) << 2) | (self.0[1] >> 6)
     }
 
-    /// The length of all that follows the header, as the header says.
+    /// Returns the payload length field: the bytes after this header.
     #[inline]
     #[must_use]
     pub fn payload_length(self) -> u16 {
         u16::from_be_bytes([self.0[4], self.0[5]])
     }
 
-    /// The protocol of what follows the header.
+    /// Returns the protocol of what follows the header.
     #[inline]
     #[must_use]
     pub fn next_header(self) -> u8 {
         self.0[6]
     }
 
-    /// The source address.
+    /// Returns the source address.
     #[inline]
     #[must_use]
     pub fn source(self) -> u128 {
@@ -58,20 +58,19 @@ impl<'a> Ipv6<'a> {
         from.first_chunk().map_or(0, |&b| u128::from_be_bytes(b))
     }
 
-    /// The destination address.
+    /// Returns the destination address.
     #[inline]
     #[must_use]
     pub fn destination(self) -> u128 {
         self.0.last_chunk().map_or(0, |&b| u128::from_be_bytes(b))
     }
 
-    /// What follows the header as far as it was captured, without what the
-    /// link added behind it, and what is odd about its length. `rest` is what
-    /// [`Ipv6::split`] returned.
+    /// Returns the captured part of the payload without link padding, and the anomaly
+    /// of its length, if any. `rest` is the remainder that [`Ipv6::split`] returned.
     ///
-    /// The option of a jumbogram (RFC 2675) gives its length. Any other length of 0
-    /// in front of a header that cannot be empty stands for a segment too long
-    /// for the field: all of `rest` is its payload.
+    /// The option of a jumbogram (RFC 2675) gives its length. Any other length of 0 in
+    /// front of a header that cannot be empty stands for a segment too long for the
+    /// field: all of `rest` is its payload.
     #[inline]
     #[must_use]
     pub fn payload(self, rest: &'a [u8]) -> (&'a [u8], Option<Anomaly>) {
@@ -88,7 +87,7 @@ impl<'a> Ipv6<'a> {
         }
     }
 
-    /// The length of a jumbogram; `None` if the packet is none.
+    /// Returns the length of a jumbogram; `None` if the packet is not a jumbogram.
     fn jumbo_length(self, rest: &[u8]) -> Option<usize> {
         match self.next_header() {
             extension::HOP_BY_HOP => extension::jumbo_length(rest),

@@ -1,31 +1,30 @@
-//! Link types: what the first bytes of a captured frame are.
+//! Link types: the kinds of header that a captured frame starts with.
 
 use std::fmt;
 
-/// What kind of header a captured frame starts with.
+/// The kind of header that a captured frame starts with.
 ///
-/// The numbers are those of capture files (`LINKTYPE_…`).
+/// The numbers are the numbers in capture files (`LINKTYPE_…`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LinkType {
     /// Ethernet (1).
     Ethernet,
-    /// No link header: IPv4 or IPv6, told apart by the version (101, and the
+    /// No link header: IPv4 or IPv6, distinguished by the version field (101, and the
     /// older 12 and 14).
     RawIp,
     /// No link header, IPv4 only (228).
     Ipv4,
     /// No link header, IPv6 only (229).
     Ipv6,
-    /// Linux cooked capture, version 1: what `-i any` used to write (113).
+    /// Linux cooked capture, version 1: the former format of `-i any` (113).
     LinuxCooked,
     /// Linux cooked capture, version 2 (276).
     LinuxCooked2,
-    /// BSD loopback: an address family in the byte order of the machine that
-    /// captured (0).
+    /// BSD loopback: an address family in the byte order of the capturing machine (0).
     Null,
     /// OpenBSD loopback: an address family in network byte order (108).
     Loopback,
-    /// Any other: its frames are counted and not parsed.
+    /// Any other link type: its frames are counted and not parsed.
     Other(u16),
 }
 
@@ -42,7 +41,7 @@ impl LinkType {
         LinkType::Loopback,
     ];
 
-    /// The link type of a number in a capture file.
+    /// Returns the link type of a number in a capture file.
     #[must_use]
     pub fn from_number(number: u16) -> LinkType {
         match number {
@@ -58,7 +57,7 @@ impl LinkType {
         }
     }
 
-    /// The number that stands for the link type in a capture file.
+    /// Returns the number of the link type in a capture file.
     #[must_use]
     pub fn number(self) -> u16 {
         match self {

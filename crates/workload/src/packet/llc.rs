@@ -1,6 +1,6 @@
-//! IEEE 802.2 LLC, and the SNAP header that brings EtherTypes back.
+//! IEEE 802.2 LLC headers, and SNAP headers, which contain an EtherType.
 //!
-//! [`split`] is the only check; what it returns is plain.
+//! [`split`] is the only check; the values it returns are plain.
 
 /// The length of a SNAP header with its EtherType.
 pub const SNAP_LENGTH: usize = 8;
@@ -8,18 +8,17 @@ pub const SNAP_LENGTH: usize = 8;
 /// The shortest LLC header: two service access points and a control byte.
 pub const LLC_LENGTH: usize = 3;
 
-/// What follows the length field of an IEEE 802.3 frame.
+/// The content after the length field of an IEEE 802.3 frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Llc<'a> {
-    /// SNAP with the OUI of encapsulated Ethernet: an EtherType, and what
-    /// follows it.
+    /// SNAP with the OUI of encapsulated Ethernet: an EtherType, and the bytes after
+    /// it.
     Snap(u16, &'a [u8]),
     /// Anything else: spanning tree, IS-IS, IPX, …
     Other,
 }
 
-/// Looks at what follows the length field; `None` when the frame is too short
-/// to tell.
+/// Reads the bytes after the length field; `None` if the frame is too short.
 #[must_use]
 pub fn split(bytes: &[u8]) -> Option<Llc<'_>> {
     let (&[dsap, ssap, control], after) = bytes.split_first_chunk::<LLC_LENGTH>()?;
@@ -27,7 +26,7 @@ pub fn split(bytes: &[u8]) -> Option<Llc<'_>> {
         return Some(Llc::Other);
     }
     let (&[a, b, c, high, low], rest) = after.split_first_chunk()?;
-    // RFC 1042, and bridge tunnel encapsulation.
+    // The OUIs of RFC 1042 and of bridge tunnel encapsulation.
     if matches!([a, b, c], [0, 0, 0] | [0, 0, 0xf8]) {
         Some(Llc::Snap(u16::from_be_bytes([high, low]), rest))
     } else {

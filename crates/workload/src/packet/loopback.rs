@@ -8,11 +8,11 @@ use super::LinkType;
 /// The length of the header.
 pub const LENGTH: usize = 4;
 
-/// The address family, and what follows it.
+/// Splits off the address family and returns it with the bytes after it.
 ///
-/// The family of [`LinkType::Null`] is in the byte order of the machine that
-/// captured, which the file does not tell; no family needs more than 16 bits,
-/// so the order that makes it small is the right one.
+/// The family of [`LinkType::Null`] is in the byte order of the capturing machine,
+/// which the file does not record. No family needs more than 16 bits, so the byte order
+/// that makes the number small is the right one.
 #[inline]
 #[must_use]
 pub fn split(frame: &[u8], link: LinkType) -> Option<(u32, &[u8])> {
@@ -25,15 +25,15 @@ pub fn split(frame: &[u8], link: LinkType) -> Option<(u32, &[u8])> {
     }
 }
 
-/// Whether the family is IPv4's; all systems agree on it.
+/// True if the family is IPv4; all systems use the same number.
 #[inline]
 #[must_use]
 pub fn is_ipv4(family: u32) -> bool {
     family == 2
 }
 
-/// Whether the family is IPv6's: Linux 10, Windows 23, NetBSD and OpenBSD 24,
-/// FreeBSD 28, macOS 30.
+/// True if the family is IPv6: Linux 10, Windows 23, NetBSD and OpenBSD 24, FreeBSD 28,
+/// macOS 30.
 #[inline]
 #[must_use]
 pub fn is_ipv6(family: u32) -> bool {

@@ -11,7 +11,8 @@ pub const LENGTH: usize = 4;
 pub struct Label<'a>(&'a [u8; LENGTH]);
 
 impl<'a> Label<'a> {
-    /// The entry, and what follows it; `None` when the frame is too short.
+    /// Splits off the entry and returns it with the bytes after it; `None` if the frame
+    /// is too short.
     #[inline]
     #[must_use]
     pub fn split(bytes: &'a [u8]) -> Option<(Label<'a>, &'a [u8])> {
@@ -19,21 +20,21 @@ impl<'a> Label<'a> {
         Some((Label(label), rest))
     }
 
-    /// The label, 20 bits.
+    /// Returns the label, 20 bits.
     #[inline]
     #[must_use]
     pub fn label(self) -> u32 {
         u32::from_be_bytes(*self.0) >> 12
     }
 
-    /// The traffic class, 3 bits.
+    /// Returns the traffic class, 3 bits.
     #[inline]
     #[must_use]
     pub fn traffic_class(self) -> u8 {
         (self.0[2] >> 1) & 7
     }
 
-    /// Whether this is the last entry of the stack.
+    /// True if this is the last entry of the stack.
     #[inline]
     #[must_use]
     pub fn is_bottom(self) -> bool {

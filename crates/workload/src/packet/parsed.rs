@@ -1,4 +1,4 @@
-//! What the parser found out about a packet, and the headers it makes.
+//! The result of parsing a packet, and the headers made from it.
 
 use std::fmt;
 
@@ -6,17 +6,17 @@ use classyard::{PacketHeader, Schema};
 
 use super::{Anomalies, icmp, sctp, tcp, udp};
 
-/// What a packet is. Every packet is exactly one of these.
+/// The kind of a packet. Every packet has exactly one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Kind {
-    /// IPv4, and all of its five-tuple is known.
+    /// IPv4 with a complete five-tuple.
     Ipv4,
-    /// IPv6, and all of its five-tuple is known.
+    /// IPv6 with a complete five-tuple.
     Ipv6,
-    /// IPv4 whose five-tuple is not known: cut short or malformed.
+    /// IPv4 without a complete five-tuple: cut short or malformed.
     Ipv4Incomplete,
-    /// IPv6 whose five-tuple is not known: cut short or malformed.
+    /// IPv6 without a complete five-tuple: cut short or malformed.
     Ipv6Incomplete,
     /// ARP, or RARP.
     Arp,
@@ -26,9 +26,9 @@ pub enum Kind {
     Llc,
     /// Another EtherType or address family, or PPPoE around something that is not IP.
     OtherNetwork,
-    /// Cut short or malformed before it says what it is.
+    /// Cut short or malformed before the kind of packet can be read.
     Unreadable,
-    /// A frame of a link type that the parser does not know.
+    /// A frame of a link type that the parser does not support.
     UnknownLink,
 }
 
@@ -47,7 +47,7 @@ impl Kind {
         Kind::UnknownLink,
     ];
 
-    /// A short name, as in reports: `ipv4-incomplete`.
+    /// Returns a short name, as in reports: `ipv4-incomplete`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -80,20 +80,21 @@ pub enum Family {
     V6,
 }
 
-/// Which part of a packet an IP packet carries.
+/// The part of a packet that an IP packet carries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Fragment {
-    /// All of it. (A fragment that is first and last at once counts as none.)
+    /// The whole packet. (A fragment that is both first and last counts as a whole
+    /// packet.)
     #[default]
     Whole,
-    /// The first fragment of several: it has the transport header.
+    /// The first of several fragments: it has the transport header.
     First,
-    /// A later one: it has no transport header.
+    /// A later fragment: it has no transport header.
     Later,
 }
 
 impl Fragment {
-    /// From the offset (in whatever unit) and the more-fragments flag.
+    /// Returns the part for an offset (in any unit) and the more-fragments flag.
     #[inline]
     #[must_use]
     pub fn new(offset: u16, more: bool) -> Fragment {
@@ -105,7 +106,7 @@ impl Fragment {
     }
 }
 
-/// The protocols above IP that the parser tells apart.
+/// The protocols above IP that the parser distinguishes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Transport {
     /// TCP, with ports.
@@ -123,7 +124,7 @@ pub enum Transport {
 }
 
 impl Transport {
-    /// All of them.
+    /// All transports.
     pub const ALL: [Transport; 6] = [
         Transport::Tcp,
         Transport::Udp,
@@ -133,8 +134,8 @@ impl Transport {
         Transport::Other,
     ];
 
-    /// The transport of a protocol number; ICMP counts as such only in its own
-    /// version of IP.
+    /// Returns the transport of a protocol number. ICMP and ICMPv6 count as such only
+    /// in their own version of IP.
     #[inline]
     #[must_use]
     pub fn of(family: Family, protocol: u8) -> Transport {
@@ -148,13 +149,13 @@ impl Transport {
         }
     }
 
-    /// Whether its header begins with two ports.
+    /// True if the transport's header begins with two ports.
     #[must_use]
     pub fn has_ports(self) -> bool {
         matches!(self, Transport::Tcp | Transport::Udp | Transport::Sctp)
     }
 
-    /// A short name, as in reports.
+    /// Returns a short name, as in reports.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -168,25 +169,25 @@ impl Transport {
     }
 }
 
-/// What the parser found out about one packet.
+/// The result of parsing one packet.
 ///
-/// Fields that the packet does not have, or that were cut off, are 0 or
-/// `None`. [`Parsed::kind`] says whether the five-tuple is complete; use
-/// [`Parsed::ipv4_5tuple`] and its siblings, which check that.
+/// Fields that the packet does not have, or that were cut off, are 0 or `None`.
+/// [`Parsed::kind`] shows if the five-tuple is complete; [`Parsed::ipv4_5tuple`] and
+/// its siblings check that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Parsed {
-    /// What the packet is.
+    /// The packet's kind.
     pub kind: Kind,
-    /// What is odd about it.
+    /// The packet's anomalies.
     pub anomalies: Anomalies,
     /// Source address of the Ethernet header.
     pub eth_src: u64,
     /// Destination address of the Ethernet header.
     pub eth_dst: u64,
-    /// The EtherType after all VLAN tags; that of the IP version on links
-    /// without one; [`NO_TYPE`](super::ethernet::NO_TYPE) for IEEE 802.3
-    /// frames. `None` when it is not known.
+    /// The EtherType after all VLAN tags. On links without an EtherType, the EtherType
+    /// of the IP version; for IEEE 802.3 frames, [`NO_TYPE`](super::ethernet::NO_TYPE).
+    /// `None` if unknown.
     pub eth_type: Option<u16>,
     /// The number of VLAN tags.
     pub vlan_tags: u8,
@@ -202,21 +203,21 @@ pub struct Parsed {
     pub mpls_tc: u8,
     /// The session's number in the header of a PPPoE session.
     pub pppoe_session: Option<u16>,
-    /// The version of the IP header, if there is one that can be read.
+    /// The version of the IP header, if a header can be read.
     pub family: Option<Family>,
-    /// Source address of the IP header, or the sender's of ARP. An IPv4
-    /// address is in the low 32 bits.
+    /// Source address of the IP header, or the sender's address of ARP. An IPv4 address
+    /// is in the low 32 bits.
     pub src: u128,
-    /// Destination address of the IP header, or the target's of ARP.
+    /// Destination address of the IP header, or the target's address of ARP.
     pub dst: u128,
-    /// The protocol after all extension headers that could be walked; `None`
-    /// when the walk did not reach its end.
+    /// The protocol after all extension headers; `None` if an extension header could
+    /// not be read.
     pub proto: Option<u8>,
     /// The differentiated services code point.
     pub dscp: u8,
-    /// Whether there are IPv4 options or IPv6 extension headers.
+    /// True if there are IPv4 options or IPv6 extension headers.
     pub options: bool,
-    /// Which part of a packet this is.
+    /// The part of a packet that this packet carries.
     pub fragment: Fragment,
     /// The ports of TCP, UDP and SCTP.
     pub ports: Option<(u16, u16)>,
@@ -252,18 +253,18 @@ impl Parsed {
         arp_operation: None,
     };
 
-    /// The header for the `ipv4-5tuple` schema: source, destination, source
-    /// port, destination port, protocol. `None` unless the packet is IPv4 with
-    /// a five-tuple that is known as a whole.
+    /// Returns the header for the `ipv4-5tuple` schema: source, destination, source
+    /// port, destination port, protocol. `None` unless the packet is IPv4 with a
+    /// complete five-tuple.
     ///
-    /// Packets without ports have 0 for both: see the [module](super) docs.
+    /// Packets without ports have 0 for both ports: see the [module](super) docs.
     #[inline]
     #[must_use]
     pub fn ipv4_5tuple(&self) -> Option<[u128; 5]> {
         (self.kind == Kind::Ipv4).then(|| self.five_tuple())
     }
 
-    /// The header for the `ipv6-5tuple` schema; like [`Parsed::ipv4_5tuple`].
+    /// Returns the header for the `ipv6-5tuple` schema; like [`Parsed::ipv4_5tuple`].
     #[inline]
     #[must_use]
     pub fn ipv6_5tuple(&self) -> Option<[u128; 5]> {
@@ -281,10 +282,10 @@ impl Parsed {
         ]
     }
 
-    /// The header for the `openflow15` schema; `in_port` is the port that the
-    /// packet came in by. `None` only when not even the EtherType is known.
+    /// Returns the header for the `openflow15` schema; `in_port` is the port that
+    /// received the packet. `None` only if not even the EtherType is known.
     ///
-    /// What the packet lacks is 0. See the [module](super) docs for ICMP, ARP,
+    /// Fields that the packet lacks are 0. See the [module](super) docs for ICMP, ARP,
     /// IPv6 and links without an Ethernet header.
     #[inline]
     #[must_use]
@@ -322,7 +323,7 @@ impl Parsed {
         ])
     }
 
-    /// The packet with the port that it came in by, for `openflow15` schemas.
+    /// Returns the packet with the port that received it, for `openflow15` schemas.
     #[must_use]
     pub fn received_by(&self, in_port: u32) -> Received<'_> {
         Received {
@@ -331,7 +332,7 @@ impl Parsed {
         }
     }
 
-    /// The protocol above IP, if it is known.
+    /// Returns the protocol above IP, if it is known.
     #[inline]
     #[must_use]
     pub fn transport(&self) -> Option<Transport> {
@@ -339,7 +340,7 @@ impl Parsed {
     }
 }
 
-/// A packet and the port that it came in by: see [`Parsed::received_by`].
+/// A packet and the port that received it: see [`Parsed::received_by`].
 #[derive(Clone, Copy, Debug)]
 pub struct Received<'p> {
     packet: &'p Parsed,
@@ -347,8 +348,8 @@ pub struct Received<'p> {
 }
 
 impl PacketHeader for Parsed {
-    /// Has values for the built-in schemas, as [`Parsed::ipv4_5tuple`] and its
-    /// siblings say. The `in_port` of `openflow15` is 0:
+    /// Fills in values for the built-in schemas, as [`Parsed::ipv4_5tuple`] and its
+    /// siblings do. The `in_port` of `openflow15` is 0;
     /// [`received_by`](Parsed::received_by) sets it.
     fn values(&self, schema: &Schema, values: &mut [u128]) -> bool {
         self.received_by(0).values(schema, values)
@@ -370,7 +371,7 @@ impl PacketHeader for Received<'_> {
     }
 }
 
-/// Copies a header, if there is one; says whether there is.
+/// Copies a header, if there is one. Returns true if there is.
 fn copy<const N: usize>(header: Option<[u128; N]>, values: &mut [u128]) -> bool {
     header.is_some_and(|header| {
         values.copy_from_slice(&header);

@@ -1,6 +1,6 @@
-//! The four bytes with which TCP, UDP and SCTP all begin: two ports.
+//! The two ports that TCP, UDP and SCTP all begin with, four bytes.
 
-/// Source and destination port; `None` when the packet ends before.
+/// Returns source and destination port; `None` if the packet ends before them.
 #[inline]
 #[must_use]
 pub fn ports(payload: &[u8]) -> Option<(u16, u16)> {

@@ -25,8 +25,8 @@ pub struct Pppoe {
 }
 
 impl Pppoe {
-    /// The header at the start of these bytes, and the payload that follows it, which
-    /// ends where the header says or where the captured bytes end.
+    /// Splits off the header. Returns it with the payload after it, which ends where
+    /// the header says or where the captured bytes end.
     ///
     /// # Errors
     /// [`Anomaly::TruncatedPppoe`] or [`Anomaly::BadPppoe`].
@@ -36,7 +36,7 @@ impl Pppoe {
             return Err(Anomaly::TruncatedPppoe);
         };
         let [version, code, s0, s1, l0, l1, p0, p1] = *header;
-        // The length counts the protocol.
+        // The length includes the protocol field.
         let length = usize::from(u16::from_be_bytes([l0, l1]));
         let (true, Some(length)) = ([version, code] == SESSION_DATA, length.checked_sub(2)) else {
             return Err(Anomaly::BadPppoe);
@@ -59,7 +59,7 @@ mod tests {
         let (header, rest) = Pppoe::split(&bytes).unwrap();
         assert_eq!((header.session, header.protocol), (0x1234, IPV4));
         assert_eq!(rest, [0x45, 0]);
-        // A length beyond the frame.
+        // The length is beyond the end of the frame.
         let (_, rest) = Pppoe::split(&bytes[..9]).unwrap();
         assert_eq!(rest, [0x45]);
         let truncated = Pppoe::split(&bytes[..7]);

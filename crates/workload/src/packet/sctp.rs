@@ -9,8 +9,8 @@ pub const PROTOCOL: u8 = 132;
 /// The length of the common header.
 pub const LENGTH: usize = 12;
 
-/// What is odd about the header at the start of these bytes, of which the
-/// ports are known to be there.
+/// Returns the anomaly of the SCTP header at the start of `payload`, if any. The caller
+/// has checked that the ports are present.
 #[inline]
 #[must_use]
 pub fn check(payload: &[u8]) -> Option<Anomaly> {

@@ -1,5 +1,5 @@
-//! TCP headers (RFC 9293). Only what the header's length says is checked here;
-//! the ports are read by [`ports`](super::ports::ports).
+//! TCP headers (RFC 9293). Only the header's length is checked here; the ports are read
+//! by [`ports`](super::ports::ports).
 
 use super::Anomaly;
 
@@ -9,8 +9,8 @@ pub const PROTOCOL: u8 = 6;
 /// The length of a header without options.
 pub const LENGTH: usize = 20;
 
-/// What is odd about the header at the start of these bytes, of which the
-/// ports are known to be there.
+/// Returns the anomaly of the TCP header at the start of `payload`, if any. The caller
+/// has checked that the ports are present.
 #[inline]
 #[must_use]
 pub fn check(payload: &[u8]) -> Option<Anomaly> {

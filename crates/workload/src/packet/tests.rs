@@ -1,4 +1,4 @@
-//! Tests of the whole way through a packet.
+//! Tests of the whole parser.
 
 mod random;
 pub(crate) mod stack;
@@ -6,7 +6,7 @@ pub(crate) mod stack;
 use super::*;
 use stack::{Extension, Net, Stack, Upper};
 
-/// Every link type that is parsed, and one that is not.
+/// All link types that are parsed, and an unsupported one.
 fn links() -> impl Iterator<Item = LinkType> {
     LinkType::PARSED.into_iter().chain([LinkType::Other(127)])
 }
@@ -45,7 +45,7 @@ fn v4_with(options: u8, fragment: (u16, bool), upper: Upper) -> Net {
     }
 }
 
-/// One frame for everything that the parser knows.
+/// One frame for each kind of packet that the parser supports.
 pub(crate) fn every_stack() -> Vec<Stack> {
     use Extension::{Authentication, Destination, Fragment, HopByHop, Routing};
     let tcp = || Upper::Tcp(40_000, 443, 3);
@@ -181,20 +181,20 @@ fn check(stack: &Stack) {
     );
 }
 
-/// What holds for a frame that was cut off somewhere.
+/// Checks the result for a frame that was cut off after `length` bytes.
 fn check_cut(stack: &Stack, frame: &[u8], length: usize) {
     let whole = parse(frame, stack.link);
     let cut = parse(&frame[..length], stack.link);
     let context = || format!("{length} of {} bytes of {stack:?}: {cut:?}", frame.len());
-    // A five-tuple that is known is the right one.
+    // If a five-tuple is complete, it is the right one.
     for (cut, whole) in [
         (cut.ipv4_5tuple(), whole.ipv4_5tuple()),
         (cut.ipv6_5tuple(), whole.ipv6_5tuple()),
     ] {
         assert!(cut.is_none() || cut == whole, "{}", context());
     }
-    // What openflow15 sees is right or 0; only the EtherType of a tag stands in
-    // for what the tag hides.
+    // Each field of `openflow15` is right or 0, except that the EtherType may be that
+    // of a tag which was cut off.
     if let Some(header) = cut.openflow15(1) {
         let right = whole.openflow15(1).unwrap();
         for (field, (&value, &right)) in header.iter().zip(&right).enumerate() {
@@ -206,7 +206,7 @@ fn check_cut(stack: &Stack, frame: &[u8], length: usize) {
             );
         }
     }
-    // What is missing is said.
+    // A missing part is reported.
     if cut.kind != whole.kind {
         let truncations = [
             Anomaly::TruncatedEthernet,
@@ -527,7 +527,7 @@ fn ipv6_without_a_length_fills_the_frame_where_something_must_follow() {
         let frame = without_length(vec![], Upper::Other(protocol, vec![0; 6]));
         assert_eq!(anomalies_of(&frame), (Kind::Ipv6, vec![]), "{protocol}");
     }
-    // Nothing is there at all.
+    // The payload is empty.
     let frame = without_length(vec![], Upper::Udp(1, 2));
     assert_eq!(
         anomalies_of(&frame[..54]),
@@ -540,10 +540,10 @@ fn a_jumbogram_has_the_length_of_its_option() {
     let payload = 70_000_usize;
     let jumbogram = |length: usize, option: u32| {
         let mut frame = without_length(vec![Extension::HopByHop(0)], Upper::Udp(7, 8));
-        // In place of the padding options.
+        // Replace the padding options.
         frame[56..58].copy_from_slice(&[0xc2, 4]);
         frame[58..62].copy_from_slice(&option.to_be_bytes());
-        // A UDP length of 0: as long as IP says.
+        // The UDP length is 0: the datagram ends where IP says.
         frame[66..68].fill(0);
         frame.resize(54 + length, 0);
         frame
@@ -558,7 +558,7 @@ fn a_jumbogram_has_the_length_of_its_option() {
     assert_eq!(odd(&jumbogram(payload + 9, option)), []);
     assert_eq!(odd(&jumbogram(payload - 1, option)), [Anomaly::PayloadCut]);
     assert_eq!(odd(&jumbogram(500, u32::MAX)), [Anomaly::PayloadCut]);
-    // No jumbogram: the length would have fitted.
+    // Not a jumbogram: the length would have fitted into the IPv6 header.
     assert_eq!(odd(&jumbogram(500, 0xffff)), [Anomaly::ZeroLength]);
 }
 
@@ -590,7 +590,7 @@ fn pppoe_that_is_no_ip_or_malformed_is_named() {
         assert_eq!(found, kind, "byte {at} is {value}");
         assert!(odd.contains(&anomaly), "byte {at} is {value}: {odd:?}");
     }
-    // A length that is too long bounds nothing.
+    // A PPPoE length beyond the frame has no effect.
     let mut frame = whole;
     frame[18] = 0xff;
     assert_eq!(anomalies_of(&frame), (Kind::Ipv4, vec![]));

@@ -9,10 +9,10 @@ pub const PROTOCOL: u8 = 17;
 /// The length of the header.
 pub const LENGTH: usize = 8;
 
-/// What is odd about the header at the start of these bytes, of which the
-/// ports are known to be there. `whole` says that all of the packet is there,
-/// so that the datagram must not be longer. (A length of 0 stands for a
-/// datagram too long for the field, RFC 2675.)
+/// Returns the anomaly of the UDP header at the start of `payload`, if any. The caller
+/// has checked that the ports are present. If `whole`, the payload was captured
+/// completely, so the datagram must not be longer. (A length of 0 stands for a datagram
+/// too long for the field, RFC 2675.)
 #[inline]
 #[must_use]
 pub fn check(payload: &[u8], whole: bool) -> Option<Anomaly> {

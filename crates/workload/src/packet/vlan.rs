@@ -1,4 +1,4 @@
-//! VLAN tags: 802.1Q, 802.1ad (QinQ) and the 0x9100 that came before it.
+//! VLAN tags: 802.1Q, 802.1ad (QinQ) and its predecessor 0x9100.
 //!
 //! [`Tag::split`] is the only check. The view it returns holds exactly the 4
 //! bytes after the EtherType, so none of its methods can fail.
@@ -10,10 +10,10 @@ pub const SERVICE: u16 = 0x88a8;
 /// The EtherType of stacked tags before 802.1ad.
 pub const OLD_SERVICE: u16 = 0x9100;
 
-/// The length of a tag, its own EtherType not counted.
+/// The length of a tag without its own EtherType.
 pub const LENGTH: usize = 4;
 
-/// Whether a tag follows that EtherType.
+/// True if a tag follows this EtherType.
 #[inline]
 #[must_use]
 pub fn is_tag(ethertype: u16) -> bool {
@@ -25,7 +25,8 @@ pub fn is_tag(ethertype: u16) -> bool {
 pub struct Tag<'a>(&'a [u8; LENGTH]);
 
 impl<'a> Tag<'a> {
-    /// The tag, and what follows it; `None` when the frame is too short.
+    /// Splits off the tag and returns it with the bytes after it; `None` if the frame
+    /// is too short.
     #[inline]
     #[must_use]
     pub fn split(bytes: &'a [u8]) -> Option<(Tag<'a>, &'a [u8])> {
@@ -33,21 +34,21 @@ impl<'a> Tag<'a> {
         Some((Tag(tag), rest))
     }
 
-    /// The VLAN's number, 12 bits.
+    /// Returns the VLAN's number, 12 bits.
     #[inline]
     #[must_use]
     pub fn vid(self) -> u16 {
         u16::from_be_bytes([self.0[0] & 0x0f, self.0[1]])
     }
 
-    /// The priority, 3 bits.
+    /// Returns the priority, 3 bits.
     #[inline]
     #[must_use]
     pub fn pcp(self) -> u8 {
         self.0[0] >> 5
     }
 
-    /// The EtherType of what follows the tag.
+    /// Returns the EtherType of what follows the tag.
     #[inline]
     #[must_use]
     pub fn ethertype(self) -> u16 {

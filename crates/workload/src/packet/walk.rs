@@ -1,7 +1,7 @@
-//! The way through a packet, layer by layer.
+//! The packet parser's walk through the layers.
 //!
-//! Each function takes the bytes that are left, notes what it learns and goes
-//! on with what follows. Loops are bounded by the constants below; nothing
+//! Each function takes the remaining bytes, records the fields of its layer and
+//! continues with the next layer. The constants below bound the loops; nothing
 //! recurses.
 
 use super::arp::Arp;
@@ -18,26 +18,25 @@ use super::vlan::{self, Tag};
 use super::{Anomaly, Family, Fragment, Kind, LinkType, Parsed, Transport};
 use super::{icmp, loopback, sctp, tcp, udp};
 
-/// The most VLAN tags that are walked through: as many as Linux does
+/// The maximum number of VLAN tags that are walked through: as many as in Linux
 /// (`VLAN_MAX_DEPTH`).
 pub const MAX_VLAN_TAGS: u8 = 8;
 
-/// The most MPLS labels that are walked through. Networks use up to four or
-/// five.
+/// The maximum number of MPLS labels that are walked through. Networks use up to four
+/// or five.
 pub const MAX_MPLS_LABELS: u8 = 16;
 
-/// The most bytes of IPv6 extension headers that are walked through: 1,024 of the
-/// smallest ones. RFC 8200 section 4.1 has a use for at most seven headers in one
+/// The maximum bytes of IPv6 extension headers that are walked through: 1,024 headers
+/// of the smallest size. RFC 8200 section 4.1 recommends at most seven headers in one
 /// packet.
 pub const MAX_EXTENSION_BYTES: usize = 8_192;
 
-/// The largest payload of an IP packet, all fragments together.
+/// The largest payload of an IP packet in bytes, all fragments together.
 const LARGEST_PACKET: usize = 65_535;
 
-/// Parses a captured frame that starts with a header of that link type.
+/// Parses a captured frame that starts with a header of `link`.
 ///
-/// Never fails: what the packet is, and what is odd about it, are in the
-/// answer.
+/// Never fails: the result has the packet's kind and its anomalies.
 #[inline]
 #[must_use]
 pub fn parse(frame: &[u8], link: LinkType) -> Parsed {
@@ -89,7 +88,7 @@ fn on_raw_ip(p: &mut Parsed, frame: &[u8]) {
     }
 }
 
-/// A frame without a link header whose content the link type tells.
+/// Parses a frame without a link header; the link type implies `ethertype`.
 fn on_bare(p: &mut Parsed, ethertype: u16, frame: &[u8]) {
     if frame.is_empty() {
         return p.stop(Kind::Unreadable, Anomaly::EmptyFrame);
@@ -105,7 +104,7 @@ fn on_cooked(p: &mut Parsed, header: Option<(Cooked, &[u8])>) {
     p.eth_src = header.source.unwrap_or(0);
     match header.protocol {
         None => p.stop(Kind::OtherNetwork, Anomaly::UnknownEthertype),
-        // IEEE 802.3: without an LLC header, and with one.
+        // IEEE 802.3 frames: 1 without an LLC header, 4 with an LLC header.
         Some(1) => {
             p.eth_type = Some(ethernet::NO_TYPE);
             p.kind = Kind::Llc;
@@ -134,12 +133,12 @@ fn on_loopback(p: &mut Parsed, frame: &[u8], link: LinkType) {
     }
 }
 
-/// Walks through VLAN tags: the EtherType after them and what follows it;
-/// `None` where there is nothing to go on with, which is noted.
+/// Walks through VLAN tags. Returns the EtherType after them and the bytes after it. If
+/// a tag is cut off or there are too many tags, records that and returns `None`.
 fn on_tags<'a>(p: &mut Parsed, ethertype: u16, bytes: &'a [u8]) -> Option<(u16, &'a [u8])> {
     let (mut ethertype, mut rest) = (ethertype, bytes);
     while vlan::is_tag(ethertype) {
-        // Should the tag be cut off, its own EtherType is all that is known.
+        // If the tag is cut off, its own EtherType is all that is known.
         p.eth_type = Some(ethertype);
         if p.vlan_tags == MAX_VLAN_TAGS {
             p.stop(Kind::Unreadable, Anomaly::TooManyVlanTags);
@@ -164,7 +163,7 @@ fn on_ethertype(p: &mut Parsed, ethertype: u16, bytes: &[u8]) {
         return;
     };
     if ethertype < ethernet::LEAST {
-        // The length of an IEEE 802.3 frame: what follows it is padding.
+        // The type field is the length of an IEEE 802.3 frame: what follows is padding.
         return on_llc(p, rest.get(..usize::from(ethertype)).unwrap_or(rest));
     }
     p.eth_type = Some(ethertype);
@@ -274,8 +273,8 @@ fn on_ipv4(p: &mut Parsed, bytes: &[u8]) {
         }
         Err(anomaly) => return p.anomalies.insert(anomaly),
     };
-    let end = usize::from(header.fragment_offset()) * 8 + payload.len();
-    if end + header.header_length() > LARGEST_PACKET && p.fragment != Fragment::Whole {
+    let end_offset = usize::from(header.fragment_offset()) * 8 + payload.len();
+    if end_offset + header.header_length() > LARGEST_PACKET && p.fragment != Fragment::Whole {
         p.anomalies.insert(Anomaly::OversizedFragment);
     }
     if on_transport(p, Family::V4, header.protocol(), payload) {
@@ -330,7 +329,7 @@ fn on_ipv6(p: &mut Parsed, bytes: &[u8]) {
 
 // ---- transport layer
 
-/// Whether the five-tuple is known as a whole.
+/// Parses the transport header. Returns true if the five-tuple is complete.
 fn on_transport(p: &mut Parsed, family: Family, protocol: u8, payload: &[u8]) -> bool {
     if p.fragment == Fragment::Later {
         return true;

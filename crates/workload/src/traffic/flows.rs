@@ -1,11 +1,11 @@
-//! Flows over time.
+//! The generator of flows over time.
 //!
 //! # Idea
-//! Flows begin at random moments, at a given rate. Each has one header, a point
-//! inside a random rule, and sends a random number of packets: most flows are
-//! short, most packets are in long ones. Its packets come in *trains*, close
-//! after each other, with pauses between (on and off). A queue ordered by time
-//! merges all flows that are under way.
+//! Flows begin at random times, at a given rate. Each flow has one header, a point
+//! inside a random rule, and sends a random number of packets: most flows are short,
+//! most packets are in long flows. The packets of a flow come in *trains*, close
+//! together, with pauses between trains (on and off). A queue ordered by time merges
+//! all active flows.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -14,21 +14,21 @@ use super::{Maker, TrafficError, check};
 use crate::generate::Steps;
 use crate::generate::draw::{Draw, whole, whole_u64};
 
-/// How flows come and go. Times are in nanoseconds.
+/// The distributions of flows over time. Times are in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FlowModel {
-    /// Flows that begin in a second, on average.
+    /// The mean number of flows that begin in a second.
     pub flows_per_second: f64,
-    /// How many packets a flow has.
+    /// The number of packets of a flow.
     pub size: Size,
     /// The time between packets of a train.
     pub gap: Gap,
-    /// How packets form trains; `None` for one train per flow.
+    /// The distribution of packets into trains; `None` for one train per flow.
     pub trains: Option<Train>,
 }
 
 impl Default for FlowModel {
-    /// 10,000 flows a second of 1 packet and up with a heavy tail; packets 50 µs
+    /// 10,000 flows a second with at least 1 packet and a heavy tail; packets 50 µs
     /// apart in trains of 8 on average, with pauses of 20 ms.
     fn default() -> FlowModel {
         FlowModel {
@@ -50,11 +50,11 @@ impl Default for FlowModel {
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Size {
-    /// Heavy-tailed: the smaller the shape, the heavier.
+    /// Heavy-tailed: the smaller the shape, the heavier the tail.
     Pareto {
         /// The tail index.
         shape: f64,
-        /// The least number.
+        /// The smallest number.
         least: f64,
     },
     /// The logarithm is normally distributed.
@@ -70,7 +70,7 @@ pub enum Size {
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Gap {
-    /// Exponentially distributed: packets come at random.
+    /// Exponentially distributed: packets arrive independently of each other.
     Exponential {
         /// The mean, in nanoseconds.
         mean: f64,
@@ -94,11 +94,11 @@ pub struct Train {
     pub pause: Gap,
 }
 
-/// The most packets of a flow; there is no trace as long.
-const MOST: usize = u32::MAX as usize;
+/// The maximum number of packets of a flow; no trace is longer.
+const MAX_FLOW_PACKETS: usize = u32::MAX as usize;
 
-/// The longest time, about three years.
-const LONGEST: u64 = 100_000_000_000_000_000;
+/// The longest time in nanoseconds, about three years.
+const MAX_TIME_NS: u64 = 100_000_000_000_000_000;
 
 impl Size {
     fn check(&self) -> Result<(), TrafficError> {
@@ -119,7 +119,7 @@ impl Size {
             Size::Pareto { shape, least } => draw.pareto(shape, least),
             Size::LogNormal { median, sigma } => median * libm::exp(sigma * draw.normal()),
         };
-        whole(size, MOST).max(1)
+        whole(size, MAX_FLOW_PACKETS).max(1)
     }
 }
 
@@ -139,7 +139,7 @@ impl Gap {
             Gap::Exponential { mean } => mean * draw.exponential(),
             Gap::LogNormal { median, sigma } => median * libm::exp(sigma * draw.normal()),
         };
-        whole_u64(time, LONGEST)
+        whole_u64(time, MAX_TIME_NS)
     }
 }
 
@@ -156,7 +156,7 @@ impl FlowModel {
         Ok(())
     }
 
-    /// The time to a flow's next packet.
+    /// Returns the time to a flow's next packet.
     fn wait(&self, draw: &mut Draw) -> u64 {
         match &self.trains {
             Some(train) if draw.chance(1.0 / train.packets) => train.pause.draw(draw),
@@ -177,7 +177,8 @@ pub(super) fn make(
         mean: 1e9 / model.flows_per_second,
     };
     let mut flows = Vec::new();
-    // Time of the next packet, flow, packets that are left with it.
+    // Each entry has the time of the flow's next packet, the flow, and its remaining
+    // packets.
     let mut under_way: BinaryHeap<Reverse<(u64, usize, usize)>> = BinaryHeap::new();
     let mut next_flow = between.draw(&mut maker.draw);
     while maker.made.trace.len() < headers {
@@ -189,15 +190,15 @@ pub(super) fn make(
             next_flow = next_flow.saturating_add(between.draw(&mut maker.draw));
             continue;
         }
-        let Some(Reverse((time, flow, left))) = under_way.pop() else {
+        let Some(Reverse((time, flow, packets_left))) = under_way.pop() else {
             continue;
         };
         maker.push_flow(&flows, flow);
         maker.made.timestamps.push(time);
         steps.advance(1)?;
-        if left > 1 {
+        if packets_left > 1 {
             let next = time.saturating_add(model.wait(&mut maker.draw));
-            under_way.push(Reverse((next, flow, left - 1)));
+            under_way.push(Reverse((next, flow, packets_left - 1)));
         }
     }
     Ok(())

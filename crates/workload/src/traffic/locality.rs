@@ -1,13 +1,13 @@
-//! Traffic with locality: a stream of packets like those of a backbone, for caches.
+//! Traffic with locality: a stream of packets as on a backbone link, to measure caches.
 //!
 //! # Idea
-//! [FTS25] §4.2.1 describes its traces: packets of a flow come in batches, with idle times
-//! between them, and most packets are of few flows. So here flows begin at random moments
-//! (Poisson). A flow has a number of batches, and a batch a number of packets, both
-//! heavy-tailed (Pareto): some batches are scattered single packets. Within a batch
-//! packets follow each other by the flow's own pace, which is log-normal among flows;
-//! between batches the flow is idle for a log-normal time. A queue by time merges all
-//! flows that are under way.
+//! [FTS25] §4.2.1 describes its traces: the packets of a flow come in batches with idle
+//! times between them, and few flows have most of the packets. In this model, flows
+//! begin at random times (Poisson). The number of batches of a flow and the number of
+//! packets of a batch are heavy-tailed (Pareto); some batches are scattered single
+//! packets. Within a batch, packets follow each other at the flow's own pace, which is
+//! log-normal over flows. Between batches, the flow is idle for a log-normal time. A
+//! queue ordered by time merges all active flows.
 //!
 //! ```text
 //! flow 1  ··· ··     idle            ·· · ···           │ pace: time within a batch
@@ -18,20 +18,20 @@
 //! Networks are drawn by class (A, B, C, and D with E), then by popularity (Zipf), so
 //! that flows share the entries of a table that matches networks: *wildcarding flows*.
 //!
-//! The stream is in its steady state from the first packet: the generator runs for
-//! [`LocalityModel::warm_up`] seconds first. Memory grows with the flows that are under
-//! way, and not with the packets.
+//! The stream is in its steady state from the first packet, because the generator first
+//! runs for [`LocalityModel::warm_up`] seconds. Memory grows with the number of active
+//! flows, not with the number of packets.
 //!
 //! # Cost
-//! About 0.2 µs a packet; 80 bytes a flow that is under way.
+//! About 0.2 µs a packet; 80 bytes for each active flow.
 //!
-//! # How it is fitted
-//! The paper's traces are not public. What it says of them is met by [`TRACE1`] and
-//! [`TRACE2`] as measured in `classyard reproduce fts25`: packets a second, wildcarding
+//! # Fit to the paper
+//! The paper's traces are not public. [`TRACE1`] and [`TRACE2`] match the figures in
+//! the paper, as measured in `classyard reproduce fts25`: packets a second, wildcarding
 //! flows within 10 s, active flows with a threshold of 256 ms, and the hit rate of an
 //! 8k-entry `wef`. Everything else, such as the tail of flow sizes, is an assumption. A
-//! flow has at most 30 batches, some two minutes: with more, the steady state would take
-//! longer than a trace.
+//! flow has at most 30 batches, about two minutes: with more batches, the stream would
+//! take longer than a trace to reach the steady state.
 //!
 //! # References
 //! [FTS25] §4.2.1, §6.1.
@@ -60,7 +60,7 @@ pub struct FiveTuple {
 }
 
 impl FiveTuple {
-    /// As two words: addresses; protocol and ports.
+    /// Returns the tuple as two words: the addresses, then protocol and ports.
     #[must_use]
     pub fn words(&self) -> [u64; 2] {
         [
@@ -71,8 +71,9 @@ impl FiveTuple {
         ]
     }
 
-    /// The mask of [FTS25] §6.1: default masks of both addresses' classes, the highest
-    /// bit of ports, and the protocol, as [`words`](Self::words). There are 16.
+    /// Returns the mask of [FTS25] §6.1 in the layout of [`words`](Self::words): the
+    /// default masks of both addresses' classes, the highest bit of each port, and the
+    /// protocol. There are 16 such masks.
     ///
     /// [FTS25]: classyard::papers#fts25
     #[must_use]
@@ -85,7 +86,7 @@ impl FiveTuple {
     }
 }
 
-/// The default mask of an address's class.
+/// Returns the default mask of an address's class.
 fn class_mask(address: u32) -> u32 {
     match address >> 28 {
         0..8 => 0xff00_0000,
@@ -98,59 +99,59 @@ fn class_mask(address: u32) -> u32 {
 /// A packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LocalityPacket {
-    /// When it comes, in nanoseconds from the start; never decreasing.
+    /// The arrival time, in nanoseconds from the start; never decreasing.
     pub time: u64,
-    /// The flow, counted from 0 in the order in which flows began.
+    /// The flow's number, counted from 0 in the order of their starts.
     pub flow: u64,
-    /// Its header.
+    /// The packet's header.
     pub header: FiveTuple,
 }
 
-/// Addresses of a class.
+/// The shares and the number of networks of an address class.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct NetworkClass {
-    /// Its share of source addresses, next to those of other classes.
+    /// The share of the class in source addresses, relative to the other classes.
     pub sources: f64,
-    /// Its share of destination addresses.
+    /// The share of the class in destination addresses, relative to the other classes.
     pub destinations: f64,
-    /// Networks in use.
+    /// The number of networks in use.
     pub networks: usize,
 }
 
-/// How flows come and go. Times are in seconds.
+/// The distributions of flows over time. Times are in seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LocalityModel {
-    /// Flows that begin in a second, on average.
+    /// The mean number of flows that begin in a second.
     pub flows_per_second: f64,
     /// The tail index of the number of batches of a flow, at least 1 batch.
     pub batches_shape: f64,
-    /// The most batches of a flow.
+    /// The maximum number of batches of a flow.
     pub most_batches: usize,
-    /// The share of batches that are one packet.
+    /// The share of batches that have one packet.
     pub scattered: f64,
     /// The tail index of the number of packets of other batches.
     pub packets_shape: f64,
-    /// The least number of packets of other batches.
+    /// The minimum number of packets of other batches.
     pub least_packets: f64,
-    /// The most packets of a batch.
+    /// The maximum number of packets of a batch.
     pub most_packets: usize,
-    /// The median over flows of the time between packets of a batch.
+    /// The median over flows of the mean time between packets of a batch.
     pub pace: f64,
-    /// The standard deviation of its natural logarithm, over flows.
+    /// The standard deviation of the natural logarithm of that mean time, over flows.
     pub pace_sigma: f64,
     /// The median time between batches.
     pub idle: f64,
-    /// The standard deviation of its natural logarithm.
+    /// The standard deviation of the natural logarithm of the idle time.
     pub idle_sigma: f64,
-    /// Classes A, B, C, and D with E.
+    /// The classes A, B, C, and D with E.
     pub classes: [NetworkClass; 4],
-    /// The network of rank `k` is as popular as `1 / k^alpha`.
+    /// The popularity of the network with rank `k` is proportional to `1 / k^alpha`.
     pub alpha: f64,
-    /// How long the model runs before the first packet of the stream.
+    /// The time that the model runs before the first packet of the stream.
     pub warm_up: f64,
 }
 
-/// Like TRACE1 of [FTS25]: 15,420,235 packets in 122 s.
+/// A model of TRACE1 of [FTS25]: 15,420,235 packets in 122 s.
 ///
 /// [FTS25]: classyard::papers#fts25
 pub const TRACE1: LocalityModel = LocalityModel {
@@ -191,7 +192,7 @@ pub const TRACE1: LocalityModel = LocalityModel {
     warm_up: 60.0,
 };
 
-/// Like TRACE2 of [FTS25]: 15,420,235 packets in 100 s.
+/// A model of TRACE2 of [FTS25]: 15,420,235 packets in 100 s.
 ///
 /// [FTS25]: classyard::papers#fts25
 pub const TRACE2: LocalityModel = LocalityModel {
@@ -217,16 +218,16 @@ pub const TRACE2: LocalityModel = LocalityModel {
     ..TRACE1
 };
 
-/// The longest time, about three years.
-const LONGEST: u64 = 100_000_000_000_000_000;
+/// The longest time in nanoseconds, about three years.
+const MAX_TIME_NS: u64 = 100_000_000_000_000_000;
 
-const SECOND: f64 = 1e9;
+const NS_PER_SECOND: f64 = 1e9;
 
 impl LocalityModel {
-    /// The packets, without end.
+    /// Returns an endless stream of packets.
     ///
     /// # Errors
-    /// [`TrafficError::BadParameter`] when a parameter is out of its bounds.
+    /// [`TrafficError::BadParameter`] if a parameter is out of its bounds.
     pub fn packets(&self, seed: u64) -> Result<Locality, TrafficError> {
         check(
             "the rate of flows",
@@ -264,7 +265,7 @@ impl LocalityModel {
             let weights = ranks.map(|rank| libm::pow(rank, -self.alpha));
             Choice::new(weights).expect("ranks have weights above 0")
         });
-        let start = whole_u64(self.warm_up * SECOND, LONGEST);
+        let start = whole_u64(self.warm_up * NS_PER_SECOND, MAX_TIME_NS);
         Ok(Locality {
             model: *self,
             sources: Choice::new(sources).ok_or_else(|| no_class("the sources"))?,
@@ -282,20 +283,20 @@ impl LocalityModel {
     }
 }
 
-/// A flow that is under way.
+/// An active flow.
 #[derive(Clone, Debug)]
 struct Flow {
     number: u64,
     header: FiveTuple,
-    /// Batches after this one.
+    /// The number of batches after the current batch.
     batches: usize,
-    /// Packets of this batch.
+    /// The number of packets left in the current batch.
     packets: usize,
     /// The mean time between packets of a batch, in nanoseconds.
     pace: f64,
 }
 
-/// A stream of packets without end.
+/// An endless stream of packets.
 #[derive(Clone, Debug)]
 pub struct Locality {
     model: LocalityModel,
@@ -303,14 +304,14 @@ pub struct Locality {
     sources: Choice,
     destinations: Choice,
     networks: [Choice; 4],
-    /// Decides which addresses networks have.
+    /// A random number that determines the addresses of networks.
     places: u64,
-    /// When the next flow begins.
+    /// The time at which the next flow begins.
     next_flow: u64,
     flows: Vec<Flow>,
-    /// Places of `flows` whose flow has ended.
+    /// The free slots of `flows`, whose flows have ended.
     ended: Vec<usize>,
-    /// Time of the next packet, and place of the flow.
+    /// The time of the next packet, and the flow's slot in `flows`.
     under_way: BinaryHeap<Reverse<(u64, usize)>>,
     begun: u64,
     /// The time of the stream's start.
@@ -318,13 +319,13 @@ pub struct Locality {
 }
 
 impl Locality {
-    /// Flows that are under way.
+    /// Returns the number of active flows.
     #[must_use]
     pub fn under_way(&self) -> usize {
         self.under_way.len()
     }
 
-    /// The next packet, of the warm-up too.
+    /// Returns the next packet, including the packets of the warm-up.
     fn step(&mut self) -> LocalityPacket {
         loop {
             let due = self.under_way.peek().map(|Reverse((time, _))| *time);
@@ -332,16 +333,16 @@ impl Locality {
                 self.begin();
                 continue;
             }
-            let Some(Reverse((time, place))) = self.under_way.pop() else {
+            let Some(Reverse((time, slot))) = self.under_way.pop() else {
                 continue;
             };
-            let (number, header) = (self.flows[place].number, self.flows[place].header);
-            match self.wait(place) {
+            let (number, header) = (self.flows[slot].number, self.flows[slot].header);
+            match self.wait(slot) {
                 Some(wait) => {
                     let next = time.saturating_add(wait);
-                    self.under_way.push(Reverse((next, place)));
+                    self.under_way.push(Reverse((next, slot)));
                 }
-                None => self.ended.push(place),
+                None => self.ended.push(slot),
             }
             return LocalityPacket {
                 time,
@@ -364,25 +365,27 @@ impl Locality {
             header: self.header(),
             batches: batches.saturating_sub(1),
             packets: self.batch(),
-            pace: pace * SECOND,
+            pace: pace * NS_PER_SECOND,
         };
         self.begun += 1;
-        let place = match self.ended.pop() {
-            Some(place) => {
-                self.flows[place] = flow;
-                place
+        let slot = match self.ended.pop() {
+            Some(slot) => {
+                self.flows[slot] = flow;
+                slot
             }
             None => {
                 self.flows.push(flow);
                 self.flows.len() - 1
             }
         };
-        self.under_way.push(Reverse((self.next_flow, place)));
-        let between = self.draw.exponential() * SECOND / model.flows_per_second;
-        self.next_flow = self.next_flow.saturating_add(whole_u64(between, LONGEST));
+        self.under_way.push(Reverse((self.next_flow, slot)));
+        let between = self.draw.exponential() * NS_PER_SECOND / model.flows_per_second;
+        self.next_flow = self
+            .next_flow
+            .saturating_add(whole_u64(between, MAX_TIME_NS));
     }
 
-    /// The number of packets of a batch.
+    /// Draws the number of packets of a batch.
     fn batch(&mut self) -> usize {
         let model = &self.model;
         if self.draw.chance(model.scattered) {
@@ -392,19 +395,19 @@ impl Locality {
         whole(packets, model.most_packets).max(1)
     }
 
-    /// The time to a flow's next packet, if there is one.
-    fn wait(&mut self, place: usize) -> Option<u64> {
-        let flow = &mut self.flows[place];
+    /// Draws the time to a flow's next packet; `None` after its last packet.
+    fn wait(&mut self, slot: usize) -> Option<u64> {
+        let flow = &mut self.flows[slot];
         flow.packets -= 1;
         let wait = if flow.packets > 0 {
             flow.pace * self.draw.exponential()
         } else {
             flow.batches = flow.batches.checked_sub(1)?;
             let spread = libm::exp(self.model.idle_sigma * self.draw.normal());
-            self.flows[place].packets = self.batch();
-            self.model.idle * SECOND * spread
+            self.flows[slot].packets = self.batch();
+            self.model.idle * NS_PER_SECOND * spread
         };
-        Some(whole_u64(wait, LONGEST))
+        Some(whole_u64(wait, MAX_TIME_NS))
     }
 
     fn header(&mut self) -> FiveTuple {
@@ -420,7 +423,7 @@ impl Locality {
         }
     }
 
-    /// A well-known port and an ephemeral one, either way round.
+    /// Draws a well-known port and an ephemeral port, in either order.
     fn ports(&mut self) -> [u16; 2] {
         let known = *self.draw.of(&[80, 443, 53, 8_080, 25, 22]);
         let ephemeral = self.draw.between(1_024, 65_535);
@@ -431,10 +434,10 @@ impl Locality {
         }
     }
 
-    /// A random host of a network of a class.
+    /// Draws a random host in a network of a class.
     fn address(&mut self, class: usize) -> u32 {
         let rank = self.networks[class].draw(&mut self.draw) as u64;
-        // The network of a rank is anywhere in its class.
+        // The network of a rank has a random address in its class.
         let mut state = self.places ^ (rank << 2 | class as u64);
         let [a, b, c, d, ..] = crate::generate::draw::split_mix(&mut state).to_le_bytes();
         let network = u32::from_be_bytes([a, b, c, d]);
@@ -483,7 +486,7 @@ mod tests {
         assert!(packets(1).is_sorted_by_key(|packet| packet.time));
     }
 
-    /// The packets a second are those of the paper's traces, and flows of all masks come.
+    /// The packet rates are those of the paper's traces, and flows of all masks occur.
     #[test]
     fn rates_are_those_of_the_traces() {
         for (model, rate) in [
@@ -497,14 +500,17 @@ mod tests {
                 last = packet.time;
                 *masks.entry(packet.header.class_mask()).or_default() += 1;
             }
-            let found = count / (last as f64 / 1e9);
-            assert!((found / rate - 1.0).abs() < 0.1, "{found} of {rate}");
+            let packet_rate = count / (last as f64 / 1e9);
+            assert!(
+                (packet_rate / rate - 1.0).abs() < 0.1,
+                "{packet_rate} of {rate}"
+            );
             assert_eq!(masks.len(), 16);
         }
     }
 
-    /// A flow has one header, and its packets come in batches: most follow the previous
-    /// one within 256 ms.
+    /// All packets of a flow have one header. Packets come in batches: most follow the
+    /// previous packet within 256 ms.
     #[test]
     fn packets_come_in_batches() {
         let mut flows: HashMap<u64, (u64, FiveTuple)> = HashMap::new();

@@ -1,9 +1,9 @@
-//! Headers that no rule matches.
+//! The search for headers that no rule matches.
 //!
 //! # Idea
-//! Candidates are random headers, and points of rules with one field moved just
-//! outside or anywhere: the latter go far into an engine before they miss.
-//! Candidates are looked up in batches; those that hit are thrown away.
+//! Candidates are random headers, and points of rules with one field moved just outside
+//! or to any value. Points of rules go far into an engine before they miss. Candidates
+//! are looked up in batches; candidates that hit are dropped.
 
 use classyard::classifier::BATCH;
 use classyard::policy::PartId;
@@ -31,8 +31,8 @@ pub(super) fn make(
     let mut scratch = Scratch::new();
     let mut hits_in_a_row = 0;
     while maker.made.trace.len() < headers {
-        // Only as many candidates as headers are missing: nearly all of them
-        // miss in most sets.
+        // In most rule sets nearly all candidates miss, so a batch has at most one
+        // candidate for each missing header.
         let size = BATCH.min(headers - maker.made.trace.len());
         let part = *maker.draw.of(&parts);
         let rules = maker.policy.part(part);
@@ -74,7 +74,7 @@ pub(super) fn make(
     Ok(())
 }
 
-/// The parts where no single rule matches everything.
+/// Returns the parts without a rule that matches everything.
 fn open_parts(policy: &Policy) -> Result<Vec<PartId>, TrafficError> {
     let mut covering = 0;
     let open: Vec<PartId> = policy
@@ -93,14 +93,14 @@ fn open_parts(policy: &Policy) -> Result<Vec<PartId>, TrafficError> {
     Ok(open)
 }
 
-/// A rule that matches every header.
+/// Returns a rule that matches every header, if there is one.
 fn covers_all(rules: &RuleSet) -> Option<u32> {
     let any = |field: FieldMatch| field == FieldMatch::Any;
     let covering = rules.iter().find(|rule| rule.fields().into_iter().all(any));
     covering.map(|rule| rule.id().get())
 }
 
-/// Sets the header to one that may miss.
+/// Sets the header to a candidate that may miss.
 fn candidate(maker: &mut Maker<'_>, part: PartId) {
     let rules = maker.policy.part(part);
     if rules.is_empty() || maker.draw.below(4) == 0 {

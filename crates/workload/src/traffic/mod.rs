@@ -1,17 +1,17 @@
-//! Header traces made up for a policy.
+//! Generated header traces for a policy.
 //!
 //! | recipe | headers | times and flows |
 //! |---|---|---|
-//! | [`TrafficRecipe::Rules`] | corners of rules, all rules equally likely, in bursts, as ClassBench does | – |
-//! | [`TrafficRecipe::Zipf`] | a number of flows, few of them heavy | flows |
+//! | [`TrafficRecipe::Rules`] | corners of rules, all rules equally likely, in bursts, as in ClassBench | – |
+//! | [`TrafficRecipe::Zipf`] | a fixed number of flows, few of them heavy | flows |
 //! | [`TrafficRecipe::Flows`] | flows that begin, send trains of packets and end | both |
 //! | [`TrafficRecipe::Corners`] | each field at its ends and one step outside | – |
 //! | [`TrafficRecipe::Misses`] | headers that no rule matches | – |
 //! | [`TrafficRecipe::Random`] | any header, all equally likely | – |
-//! | [`TrafficRecipe::OneBucket`] | points of the rule whose lookup is the most work | – |
-//! | [`TrafficRecipe::Worst`] | headers whose lookup is the most work | – |
+//! | [`TrafficRecipe::OneBucket`] | points of the rule with the most expensive lookup | – |
+//! | [`TrafficRecipe::Worst`] | headers with the most expensive lookups | – |
 //!
-//! Caches are measured with [`locality`], a stream of packets that needs no policy.
+//! To measure caches, use [`locality`], a stream of packets that needs no policy.
 //!
 //! ```
 //! use classyard::NoProgress;
@@ -27,8 +27,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The same recipe for the same policy gives the same trace on every machine; the
-//! last two, for the same engine.
+//! The same recipe for the same policy gives the same trace on every machine. The last
+//! two recipes depend on the engine as well.
 //!
 //! # References
 //! [TM19] §IV.A and §V.A; D. E. Taylor and J. S. Turner, ClassBench, 2007, §VI.
@@ -52,57 +52,58 @@ pub use flows::{FlowModel, Gap, Size, Train};
 use crate::generate::draw::{Choice, Draw, whole};
 use crate::generate::{GenerateError, Steps};
 
-/// Which headers.
+/// The kind of headers to generate.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum TrafficRecipe {
-    /// A random corner of a random rule, sent several times in a row. How many
-    /// times is Pareto distributed: the smallest whole number above
-    /// `scale / u^(1 / shape)` for a uniform `u`; once when the scale is 0.
+    /// A random corner of a random rule, sent several times in a row. The number of
+    /// copies is Pareto distributed: the smallest whole number above `scale / u^(1 /
+    /// shape)` for a uniform `u`. If the scale is 0, each corner is sent once.
     Rules {
-        /// The tail index of bursts: the smaller, the longer the longest ones.
+        /// The tail index of bursts: the smaller, the longer the longest bursts.
         shape: f64,
         /// The scale of bursts.
         scale: f64,
     },
-    /// Flows that are points inside rules; the one of rank `k` is as frequent as
-    /// `1 / k^alpha`.
+    /// Flows that are points inside rules; the frequency of the flow with rank `k` is
+    /// proportional to `1 / k^alpha`.
     Zipf {
         /// The number of flows.
         flows: usize,
-        /// 0: all alike; 1: as on the Internet; more: fewer flows count.
+        /// 0: all flows are equally frequent; 1: as on the Internet; above 1: fewer
+        /// flows make up most packets.
         alpha: f64,
     },
     /// Flows over time.
     Flows(FlowModel),
-    /// For each rule and each of its fields in turn, the field's lowest and
-    /// highest value and one step outside of both, at a corner of the others.
+    /// For each rule and each of its fields: the field's lowest and highest value and
+    /// one step outside of each, at a random corner of the other fields.
     Corners,
     /// Headers that no rule matches.
     Misses {
-        /// The most candidates that are looked at for each header.
+        /// The maximum number of candidates in a row without a miss.
         tries: usize,
     },
     /// Uniformly random headers.
     Random,
-    /// All headers go where a lookup is the most work for an engine: points of
-    /// the one rule whose lookup is the costliest. Needs the classifier.
+    /// Points of the one rule whose lookup is the most expensive for an engine. Needs
+    /// the classifier.
     OneBucket {
-        /// Headers among which the costliest is looked for.
+        /// The number of candidate headers in the search.
         candidates: usize,
     },
-    /// Headers that are the most work for an engine. Needs the classifier.
+    /// The headers that are the most expensive for an engine. Needs the classifier.
     Worst {
-        /// Headers of which the costliest are kept, one in 64.
+        /// The number of candidate headers; the most expensive 64th of them is kept.
         candidates: usize,
     },
 }
 
-/// Candidates for the costliest headers, by default.
+/// The default number of candidates in the search for expensive headers.
 pub const CANDIDATES: usize = 20_000;
 
 impl TrafficRecipe {
-    /// ClassBench's traces: corners of rules in short bursts.
+    /// Returns the recipe of ClassBench's traces: corners of rules in short bursts.
     #[must_use]
     pub fn classbench() -> TrafficRecipe {
         TrafficRecipe::Rules {
@@ -111,7 +112,7 @@ impl TrafficRecipe {
         }
     }
 
-    /// Corners of rules, one after the other, without bursts.
+    /// Returns a recipe of corners of rules without bursts.
     #[must_use]
     pub fn uniform() -> TrafficRecipe {
         TrafficRecipe::Rules {
@@ -121,13 +122,13 @@ impl TrafficRecipe {
     }
 }
 
-/// How many headers, and where the random numbers begin.
+/// The number of headers and the seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TrafficConfig {
     /// The number of headers.
     pub headers: usize,
-    /// The seed.
+    /// The seed of the random numbers.
     pub seed: u64,
 }
 
@@ -139,74 +140,73 @@ impl TrafficConfig {
     }
 }
 
-/// A trace and what is known of its packets.
+/// A trace with times and flows of its packets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Traffic {
     /// The headers.
     pub trace: PolicyTrace,
-    /// When each was sent, in nanoseconds from the start, never decreasing;
-    /// empty when the recipe has no times.
+    /// The send time of each header, in nanoseconds from the start, never decreasing;
+    /// empty if the recipe has no times.
     pub timestamps: Vec<u64>,
-    /// The flow of each; empty when the recipe has no flows.
+    /// The flow of each header; empty if the recipe has no flows.
     pub flows: Vec<u32>,
 }
 
-/// Traffic cannot be generated.
+/// A reason why traffic cannot be generated.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[non_exhaustive]
 pub enum TrafficError {
     /// A parameter is out of its bounds.
     #[error("{parameter} is {found}; expected {expected}")]
     BadParameter {
-        /// Which one.
+        /// The parameter's name.
         parameter: &'static str,
         /// Its value.
         found: String,
-        /// What it may be.
+        /// The allowed values.
         expected: &'static str,
     },
-    /// The recipe is about rules, and there are none.
+    /// The recipe needs rules, and the policy has none.
     #[error("the policy has no rules to make headers from; random headers need none")]
     NoRules,
-    /// The recipe is about an engine, and there is no classifier.
+    /// The recipe needs a classifier, and there is none.
     #[error("headers that are hard for an engine need a classifier of that engine")]
     NoClassifier,
-    /// Misses are wanted where every header matches.
+    /// The recipe asks for misses, but every header matches.
     #[error(
-        "rule {rule} matches every header, so there is none that no rule matches; take it out to \
-         get misses"
+        "rule {rule} matches every header, so no header can miss; remove the rule to get misses"
     )]
     NoMisses {
-        /// A rule that does.
+        /// The id of a rule that matches every header.
         rule: u32,
     },
-    /// No miss was found for a header.
+    /// No miss was found within the number of tries.
     #[error(
-        "only {found} of {wanted} headers that no rule matches were found, for {tries} tries in a \
-         row hit a rule; the rules cover nearly everything"
+        "found only {found} of {wanted} headers that no rule matches: {tries} tries in a row hit a \
+         rule; the rules cover nearly everything"
     )]
     RareMisses {
-        /// How many were found.
+        /// The number of misses found.
         found: usize,
-        /// How many were wanted.
+        /// The number of misses requested.
         wanted: usize,
-        /// The tries without success.
+        /// The number of tries without success.
         tries: usize,
     },
     /// The progress observer cancelled the work.
     #[error("stopped while {stage}, at {done} of {total}")]
     Stopped {
-        /// What was going on.
+        /// The current stage.
         stage: &'static str,
-        /// How far it was.
+        /// The number of steps done.
         done: usize,
-        /// How far it had to go.
+        /// The total number of steps.
         total: usize,
     },
 }
 
 impl From<GenerateError> for TrafficError {
-    /// Only stops come from there.
+    /// Only [`GenerateError::Stopped`] is expected here.
     fn from(error: GenerateError) -> TrafficError {
         match error {
             GenerateError::Stopped { stage, done, total } => {
@@ -221,23 +221,23 @@ impl From<GenerateError> for TrafficError {
     }
 }
 
-/// What the progress observer is told.
+/// The stage's name for the progress observer.
 const STAGE: &str = "making headers";
 
-/// Makes headers for a policy.
+/// Generates headers for a policy.
 ///
-/// A classifier of the same policy makes the search for misses fast; without
-/// one the rules are scanned. [`TrafficRecipe::OneBucket`] and
-/// [`TrafficRecipe::Worst`] look for what is hard for it. The other recipes do
-/// not need it.
+/// A classifier of the same policy makes the search for misses fast; without a
+/// classifier the rules are scanned. [`TrafficRecipe::OneBucket`] and
+/// [`TrafficRecipe::Worst`] search for headers that are expensive for the classifier.
+/// The other recipes do not need it.
 ///
 /// # Errors
-/// [`TrafficError`] when a parameter is out of bounds, the policy has no rules
-/// that the recipe could start from, there are no misses, there is no
-/// classifier where one is needed, or the observer cancels.
+/// [`TrafficError`] if a parameter is out of bounds, the policy has no rules that the
+/// recipe could start from, there are no misses, a required classifier is missing, or
+/// the observer cancels.
 ///
 /// # Panics
-/// When the classifier has not the policy's parts.
+/// If the classifier's parts are not the parts of the policy.
 pub fn traffic(
     policy: &Policy,
     recipe: &TrafficRecipe,
@@ -256,14 +256,14 @@ pub fn traffic(
             check("the shape of bursts", shape, f64::MIN_POSITIVE)?;
             check("the scale of bursts", scale, 0.0)?;
             while maker.made.trace.len() < config.headers {
-                let left = config.headers - maker.made.trace.len();
+                let missing_headers = config.headers - maker.made.trace.len();
                 let (part, rule) = maker.rule();
                 maker.corner(&rule);
                 let copies = match scale > 0.0 {
-                    true => whole(maker.draw.pareto(shape, scale).ceil(), left),
+                    true => whole(maker.draw.pareto(shape, scale).ceil(), missing_headers),
                     false => 1,
                 };
-                let copies = copies.clamp(1, left);
+                let copies = copies.clamp(1, missing_headers);
                 for _ in 0..copies {
                     maker.push(part);
                 }
@@ -326,14 +326,14 @@ pub fn traffic(
     Ok(maker.made)
 }
 
-fn check(parameter: &'static str, value: f64, least: f64) -> Result<(), TrafficError> {
-    if value.is_finite() && value >= least {
+fn check(parameter: &'static str, value: f64, minimum: f64) -> Result<(), TrafficError> {
+    if value.is_finite() && value >= minimum {
         return Ok(());
     }
     Err(TrafficError::BadParameter {
         parameter,
         found: value.to_string(),
-        expected: if least > 0.0 {
+        expected: if minimum > 0.0 {
             "a number above 0"
         } else {
             "a number of at least 0"
@@ -341,16 +341,16 @@ fn check(parameter: &'static str, value: f64, least: f64) -> Result<(), TrafficE
     })
 }
 
-/// Headers in the making.
+/// The generator's state.
 struct Maker<'a> {
     policy: &'a Policy,
     draw: Draw,
-    /// The values of the header at hand.
+    /// The values of the current header.
     values: Vec<u128>,
     made: Traffic,
 }
 
-/// Headers of flows: part and key.
+/// The headers of flows: part and key.
 type FlowHeaders = Vec<(PartId, Box<[u64]>)>;
 
 impl<'a> Maker<'a> {
@@ -367,13 +367,13 @@ impl<'a> Maker<'a> {
         }
     }
 
-    /// A random rule, in one of the parts where it stands.
+    /// Returns a random rule, in a random part among its parts.
     fn rule(&mut self) -> (PartId, RuleRef<'a>) {
         let position = self.draw.below(self.policy.len());
         self.rule_at(position)
     }
 
-    /// The rule at a position, in one of the parts where it stands.
+    /// Returns the rule at a position, in a random part among its parts.
     fn rule_at(&mut self, position: usize) -> (PartId, RuleRef<'a>) {
         let id = self.policy.ids()[position];
         let count = self.policy.rule(id).count();
@@ -398,8 +398,8 @@ impl<'a> Maker<'a> {
             let value = if field.kind() == MatchKind::Range && !masked {
                 self.draw.between(low, high)
             } else {
-                // Prefixes are masks too: what `high` has more is free. So it is
-                // of a range field with a mask.
+                // In a prefix or mask, bits that differ between `low` and `high` are
+                // free. This holds for a range field with a mask, too.
                 let free = low ^ high;
                 low | (self.draw.up_to(field.max_value()) & free)
             };
@@ -407,7 +407,7 @@ impl<'a> Maker<'a> {
         }
     }
 
-    /// Sets the header to a random one.
+    /// Sets the header to random values.
     fn random(&mut self, part: PartId) {
         self.values.clear();
         for field in self.policy.part(part).schema().fields() {
@@ -415,15 +415,15 @@ impl<'a> Maker<'a> {
         }
     }
 
-    /// Moves one field of the header just out of a rule, below or above; stays
-    /// where there is nothing outside on that side.
+    /// Moves one field of the header just outside of a rule, below or above it. If
+    /// there is no value outside on that side, the field stays at the end of the range.
     fn step_out(&mut self, rule: &RuleRef<'_>, id: FieldId, up: bool) {
         let field = rule.schema().field(id);
         let (low, high) = rule.ends(id);
         let value = &mut self.values[id.index()];
         let masked = matches!(rule.field(id), FieldMatch::Ternary { .. });
         if masked || field.kind() == MatchKind::Ternary {
-            // Its neighbours are those that differ in one bit of the mask.
+            // The neighbours of a mask differ in one bit of the mask.
             let mask = rule.schema().placement(id).get(rule.mask());
             if mask != 0 {
                 let lowest = 1 << mask.trailing_zeros();
@@ -439,12 +439,13 @@ impl<'a> Maker<'a> {
         }
     }
 
-    /// Adds a header around a rule: the turn says which field stands where.
+    /// Adds a header around a rule; `turn` selects the field and its position.
     fn step_around(&mut self, position: usize, turn: usize) {
         let (part, rule) = self.rule_at(position);
         self.corner(&rule);
         let ids = rule.schema().field_ids();
-        // Rules begin with different fields, so that few headers see them all.
+        // Each rule begins with a different field, so that a small number of headers
+        // covers all fields.
         let turn = (turn + position) % (4 * ids.len());
         let id = rule.schema().field_ids().nth(turn / 4).expect("within");
         let (low, high) = rule.ends(id);
@@ -457,7 +458,7 @@ impl<'a> Maker<'a> {
         self.push(part);
     }
 
-    /// Adds the header at hand to the trace.
+    /// Adds the current header to the trace.
     fn push(&mut self, part: PartId) {
         self.made
             .trace
@@ -465,16 +466,16 @@ impl<'a> Maker<'a> {
             .expect("values are drawn within their fields");
     }
 
-    /// All positions of rules, shuffled.
+    /// Returns all positions of rules, shuffled.
     fn shuffled(&mut self) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.policy.len()).collect();
-        for left in (1..order.len()).rev() {
-            order.swap(left, self.draw.below(left + 1));
+        for index in (1..order.len()).rev() {
+            order.swap(index, self.draw.below(index + 1));
         }
         order
     }
 
-    /// A header for each of that many flows: points inside random rules.
+    /// Returns a header for each of `flows` flows: points inside random rules.
     fn flow_headers(&mut self, flows: usize) -> Result<FlowHeaders, TrafficError> {
         if flows == 0 || u32::try_from(flows).is_err() {
             return Err(TrafficError::BadParameter {
@@ -492,7 +493,7 @@ impl<'a> Maker<'a> {
         (part, self.key(rule.schema()))
     }
 
-    /// The header at hand as a key.
+    /// Returns the current header as a key.
     fn key(&self, schema: &Schema) -> Box<[u64]> {
         let mut key = vec![0; schema.key_words()];
         for (id, &value) in schema.field_ids().zip(&self.values) {

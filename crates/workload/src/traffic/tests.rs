@@ -79,7 +79,7 @@ fn every_recipe_makes_as_many_headers_as_asked_the_same_each_time() {
 
 #[test]
 fn the_same_recipe_gives_the_same_headers_everywhere() {
-    // Other numbers here mean that everybody's generated traces change.
+    // If these numbers change, the generated traces of all users change.
     let golden = [
         0x59d1_0c99_a4d0_e1c9_u64,
         0x7118_95b0_07a1_caf0,
@@ -136,7 +136,7 @@ fn bursts_repeat_headers_and_without_scale_there_are_none() {
     };
     assert!(repeats(&make(&policy, &TrafficRecipe::uniform(), 5000)) < 30);
     let bursts = repeats(&make(&policy, &TrafficRecipe::classbench(), 5000));
-    // One header in ten is sent more than once; a few are sent very often.
+    // One header in ten is sent more than once; few are sent very often.
     assert!((500..4000).contains(&bursts), "{bursts}");
 }
 
@@ -301,7 +301,8 @@ fn corners_stand_inside_and_just_outside() {
             inside[index] += usize::from(rule.matches(key));
         }
     }
-    // Ten headers are in each rule, and those beside fields that are full.
+    // Ten headers are in each rule, plus headers next to fields that have no value
+    // outside.
     assert!(
         inside.iter().all(|&count| (10..=20).contains(&count)),
         "{inside:?}"
@@ -319,7 +320,7 @@ fn the_worst_headers_are_more_work_than_others() {
         seed: 4,
     };
     for engine in classyard::EngineSpec::all() {
-        // Where a hash puts rules is part of what a lookup costs.
+        // The lookup cost depends on the hash positions of rules, so the seed is fixed.
         let engine = engine.seeded(0);
         let limits = classyard::Limits::default();
         let classifier = policy.build(&engine, &limits, &mut NoProgress).unwrap();
@@ -333,8 +334,8 @@ fn the_worst_headers_are_more_work_than_others() {
         let sum = |recipe: &TrafficRecipe| costs(recipe).iter().sum::<usize>();
         let inner = engine.inner().unwrap_or(&engine);
         if ["rfc", "decomposition"].contains(&inner.engine().name) {
-            // A hit takes one read for each table or field and, where vectors were
-            // joined, the comparison with the rule that wins, wherever it is.
+            // A hit takes one read for each table or field. If vectors were joined, it
+            // also takes the comparison with the winning rule, at any position.
             let usual = costs(&TrafficRecipe::uniform());
             let worst = costs(&TrafficRecipe::Worst { candidates: 1000 });
             let most = *usual.iter().max().unwrap();

@@ -1,13 +1,13 @@
-//! Headers that are the most work for one engine.
+//! The search for headers that are the most expensive for one engine.
 //!
 //! # Idea
-//! The work of a lookup is what the engine's trace shows: tables looked at and
-//! rules compared. Candidates are corners of rules, points inside them, and
-//! these with one field just outside, where lookups go far and find nothing.
-//! The costliest are kept, or all headers are points of the rule whose lookups
-//! are the costliest. Traces are slow, so the search ends after a number of
-//! candidates or of steps, whichever comes first; it finds hard headers, not
-//! the hardest there can be.
+//! The cost of a lookup is taken from the engine's trace: the number of tables probed
+//! plus the number of rules compared. Candidates are corners of rules, points inside
+//! them, and corners with one field just outside, where lookups go far and find
+//! nothing. Either the most expensive candidates are kept, or all headers are points of
+//! the rule whose lookup is the most expensive. Tracing is slow, so the search ends
+//! after a number of candidates or a total cost, whichever comes first. It finds
+//! expensive headers, not the most expensive possible.
 
 use classyard::policy::PartId;
 use classyard::{LookupTrace, PolicyClassifier, RuleId};
@@ -15,23 +15,23 @@ use classyard::{LookupTrace, PolicyClassifier, RuleId};
 use super::{Maker, TrafficError};
 use crate::generate::Steps;
 
-/// Tables and rules looked at while searching: a few seconds.
-const WORK: usize = 8_000_000;
+/// The limit on the total cost of the search: a few seconds.
+const MAX_SEARCH_COST: usize = 8_000_000;
 
-/// One candidate in `KEPT` is kept.
-const KEPT: usize = 64;
+/// One candidate in `CANDIDATES_PER_KEPT` is kept.
+const CANDIDATES_PER_KEPT: usize = 64;
 
-/// Headers are not fewer than this, if there are as many candidates.
-const LEAST: usize = 16;
+/// The minimum number of candidates kept, if there are enough candidates.
+const MIN_KEPT: usize = 16;
 
-/// The work of a lookup: tables looked at and rules compared.
+/// Returns the cost of a lookup: tables probed plus rules compared.
 #[must_use]
 pub fn cost(trace: &LookupTrace) -> usize {
     let compared = trace.probes.iter().map(|probe| probe.compared.len());
     trace.probes.len() + compared.sum::<usize>()
 }
 
-/// A candidate with its work and the rule that wins.
+/// A candidate with its cost and the winning rule.
 struct Candidate {
     cost: usize,
     part: PartId,
@@ -39,7 +39,7 @@ struct Candidate {
     winner: Option<RuleId>,
 }
 
-/// Candidates, the most work first.
+/// Returns candidates, the most expensive first.
 fn candidates(
     maker: &mut Maker<'_>,
     count: usize,
@@ -52,9 +52,9 @@ fn candidates(
             expected: "at least 1",
         });
     }
-    let mut found = Vec::new();
+    let mut drawn = Vec::new();
     let mut spent = 0;
-    while found.len() < count && spent < WORK {
+    while drawn.len() < count && spent < MAX_SEARCH_COST {
         let (part, rule) = maker.rule();
         match maker.draw.below(3) {
             0 => maker.corner(&rule),
@@ -71,18 +71,18 @@ fn candidates(
         let trace = classifier.part(part).trace(&key);
         let cost = cost(&trace);
         spent += cost;
-        found.push(Candidate {
+        drawn.push(Candidate {
             cost,
             part,
             key,
             winner: trace.winner.rule(),
         });
     }
-    found.sort_by(|a, b| b.cost.cmp(&a.cost).then_with(|| a.key.cmp(&b.key)));
-    Ok(found)
+    drawn.sort_by(|a, b| b.cost.cmp(&a.cost).then_with(|| a.key.cmp(&b.key)));
+    Ok(drawn)
 }
 
-/// Adds the costliest candidates, in random order, again and again.
+/// Adds `headers` headers, each a random choice among the most expensive candidates.
 pub(super) fn make(
     maker: &mut Maker<'_>,
     count: usize,
@@ -91,7 +91,7 @@ pub(super) fn make(
     steps: &mut Steps<'_>,
 ) -> Result<(), TrafficError> {
     let mut worst = candidates(maker, count, classifier)?;
-    worst.truncate((worst.len() / KEPT).max(LEAST));
+    worst.truncate((worst.len() / CANDIDATES_PER_KEPT).max(MIN_KEPT));
     for _ in 0..headers {
         let candidate = &worst[maker.draw.below(worst.len())];
         maker.made.trace.push_key(candidate.part, &candidate.key);
@@ -100,8 +100,8 @@ pub(super) fn make(
     Ok(())
 }
 
-/// Adds points of the rule whose lookup is the costliest; where all rules win
-/// elsewhere in it, the costliest header itself.
+/// Adds points of the rule whose lookup is the most expensive. If another rule wins at a
+/// point, or no candidate matches a rule, adds the most expensive header instead.
 pub(super) fn one_bucket(
     maker: &mut Maker<'_>,
     count: usize,
@@ -130,7 +130,7 @@ pub(super) fn one_bucket(
     for _ in 0..headers {
         maker.point(&rule);
         let key = maker.key(rule.schema());
-        // A better rule may cover a part of this one.
+        // A better rule may cover a part of this rule.
         let winner = engine.classify_one(&key);
         let key = match winner.rule() == costliest.winner {
             true => &key,

@@ -1,5 +1,5 @@
-//! Classifiers that are wrong on purpose, each in one way. All but their fault
-//! is `linear`'s and the oracle's.
+//! Classifiers with one deliberate fault each. Apart from the fault they use `linear` and
+//! the oracle.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,16 +12,16 @@ use classyard::{
 use classyard_workload::kit::Subject;
 use classyard_workload::kit::oracle::{Oracle, OwnedChange, transaction};
 
-/// What is wrong.
+/// The fault of a classifier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// Returns the second best rule, now and then.
+    /// Sometimes returns the second best rule.
     SecondBest,
     /// Among equal priorities the higher id wins.
     HigherIdOnTie,
-    /// Some removed rules go on matching.
+    /// Some removed rules still match.
     ForgetsRemoval,
-    /// A rule with the matches of a better one is dropped, for good.
+    /// A rule with the matches of a better rule is dropped permanently.
     DropsShadowedDuplicate,
     /// The last value of a range does not match.
     RangeEndOpen,
@@ -31,51 +31,51 @@ pub(crate) enum Fault {
     PanicsAt33,
     /// Batch lookups overwrite the candidate.
     IgnoresCandidate,
-    /// Batch lookups count what was in the buffer before.
+    /// Batch lookups use the previous contents of the buffer as candidates.
     KeepsBuffer,
     /// Masked lookups overwrite the candidate.
     MaskedIgnoresCandidate,
     /// A lookup whose winner ties with the candidate's priority loses.
     TieWithCandidate,
-    /// Some masks miss a bit.
+    /// Some masks lack a bit.
     MaskMissesBit,
-    /// Masks are written, not added to.
+    /// Masks are overwritten instead of extended.
     MaskForgetsPreset,
-    /// Single lookups miss when the winner's priority is the largest.
+    /// Single lookups miss if the winner has the largest possible priority.
     SingleMissesTop,
-    /// An insert of an id that is there replaces the rule.
+    /// Inserting a used id replaces the rule.
     TakesDuplicates,
-    /// A refused transaction's good changes are made.
+    /// The valid changes before the first bad change of a refused transaction are made.
     HalfTransactions,
     /// The limit on rules is one too low.
     LimitOffByOne,
-    /// An error names the first change instead of the bad one.
+    /// An error names the first change instead of the bad change.
     BlamesFirstChange,
-    /// `check` takes everything.
+    /// `check` accepts everything.
     CheckTakesAll,
     /// A modification keeps the old priority.
     ModifyKeepsPriority,
     /// Reorganising loses the worst rule.
     RebuildLosesWorst,
-    /// Building keeps a rule only if no equal one came before.
+    /// Building drops a rule if an earlier rule has equal matches.
     BuildLosesDuplicates,
-    /// Answers of earlier batches are kept in the scratch.
+    /// Old answers remain in the scratch and are used for later batches.
     StaleScratch,
-    /// The trace names a rule that is not there.
+    /// The trace names a rule that does not exist.
     TraceNamesStranger,
     /// The statistics count a rule too many.
     CountOffByOne,
-    /// A removed rule is still said to be there.
+    /// `contains` is still true for a removed rule.
     ContainsRemoved,
     /// The thirteenth rule of a tuple is lost.
     ThirteenthOfTuple,
     /// A rule is read back with ranges one value too short.
     CopyCutsRanges,
-    /// A rule that was modified is read back as it was put in first.
+    /// A modified rule is read back in its original form.
     CopyIsStale,
     /// A removed rule can still be read back.
     CopyFindsRemoved,
-    /// A rule that was modified has the action with which it was put in first.
+    /// A modified rule still has its original action.
     ActionIsStale,
     /// A removed rule still has an action.
     ActionOfRemoved,
@@ -83,11 +83,11 @@ pub(crate) enum Fault {
     ListLacksWorst,
     /// The best rule is listed twice.
     ListsBestTwice,
-    /// The list has the priorities with which rules were put in first.
+    /// The list has the original priorities of rules.
     ListIsStale,
 }
 
-/// All of them.
+/// All faults.
 pub(crate) const FAULTS: [Fault; 35] = [
     Fault::SecondBest,
     Fault::HigherIdOnTie,
@@ -127,7 +127,7 @@ pub(crate) const FAULTS: [Fault; 35] = [
 ];
 
 impl Fault {
-    /// The subject that has it.
+    /// Returns a subject with the fault.
     pub(crate) fn subject(self) -> Subject {
         Subject::new(&format!("{self:?}"), true, move |rules, limits, _| {
             Ok(Box::new(Broken::new(self, rules, limits)))
@@ -137,12 +137,12 @@ impl Fault {
 
 struct Broken {
     fault: Fault,
-    /// What it says it holds.
+    /// The rules that it reports.
     oracle: Oracle,
-    /// What it looks up in.
+    /// The classifier for its lookups.
     inner: Box<dyn Classifier>,
     removed: Vec<RuleId>,
-    /// Each rule as it was when its id was put in first.
+    /// The original form of each rule.
     first: HashMap<RuleId, Arc<Rule>>,
 }
 
@@ -193,7 +193,7 @@ impl Broken {
         }
     }
 
-    /// The best of the rules, as the fault has it.
+    /// Returns the best rule, changed by the fault.
     fn best(&self, key: &[u64], right: Winner) -> Winner {
         let Some(id) = right.rule() else {
             return right;
@@ -288,7 +288,7 @@ impl Broken {
         }
     }
 
-    /// The outcome of the transaction.
+    /// Returns the rules after a transaction, and its result, both changed by the fault.
     fn verdict(&self, changes: &[OwnedChange]) -> (Oracle, Result<(), UpdateError>) {
         let mut after = self.oracle.clone();
         let mut result = after.apply(changes);
@@ -323,7 +323,7 @@ fn owned(changes: &Transaction<'_>) -> Vec<OwnedChange> {
         .collect()
 }
 
-/// What [`Fault::StaleScratch`] remembers.
+/// The old answers of [`Fault::StaleScratch`].
 #[derive(Default)]
 struct Stale {
     winners: HashMap<Vec<u64>, Winner>,
@@ -500,7 +500,7 @@ impl DynamicClassifier for Broken {
         if result.is_ok() {
             for change in &changes {
                 self.make(change);
-                // What later changes are held against.
+                // `make` reads the oracle, so the oracle must have the changes so far.
                 let _ = self.oracle.apply(std::slice::from_ref(change));
             }
             self.oracle = after;
@@ -536,7 +536,7 @@ impl DynamicClassifier for Broken {
 }
 
 impl Broken {
-    /// The verdict of one that takes inserts of ids that are there.
+    /// As `verdict`, but accepts inserts of used ids.
     fn tolerant(&self, changes: &[OwnedChange]) -> (Oracle, Result<(), UpdateError>) {
         let mut after = self.oracle.clone();
         for (index, change) in changes.iter().enumerate() {
@@ -551,7 +551,7 @@ impl Broken {
             let (schema, limits) = (after.schema(), after.limits());
             let checked = transaction.validate(schema, limits, after.len(), &|| 0, &there);
             if checked.is_err() {
-                // Let the definition say which change it is.
+                // The oracle determines which change is wrong.
                 let right = self.oracle.clone().apply(changes);
                 let found = right.err().unwrap_or(UpdateError::UnknownId {
                     change: index,

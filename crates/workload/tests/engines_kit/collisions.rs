@@ -1,4 +1,4 @@
-//! The collider.
+//! Tests of the collider.
 
 use classyard::policy::PartId;
 use classyard::{
@@ -34,7 +34,7 @@ fn options() -> Options {
     }
 }
 
-/// The engines and a broken one.
+/// Returns all engines, and one with a fault.
 fn with(fault: Fault) -> Vec<Subject> {
     let mut subjects = Subject::engines();
     subjects.push(fault.subject());
@@ -43,7 +43,7 @@ fn with(fault: Fault) -> Vec<Subject> {
 
 #[test]
 fn engines_that_agree_make_a_clean_report() {
-    // Some sets of random rules match every header; here one is to miss.
+    // Some sets of random rules match every header. This test requires a miss.
     let (rules, keys) = (1..20)
         .map(|seed| workload(seed, 100, 3000))
         .find(|(rules, keys)| keys.as_slice().iter().any(|key| rules.scan(key).is_miss()))
@@ -95,7 +95,7 @@ fn faults_are_found_and_the_right_engine_is_blamed() {
     ] {
         let (rules, keys) = workload(2, 60, 3000);
         let (policy, trace) = (Policy::from(rules), PolicyTrace::from(keys));
-        // Whether it comes first or last.
+        // The engine with the fault comes first or last.
         for reverse in [false, true] {
             let mut subjects = with(fault);
             if reverse {
@@ -161,7 +161,7 @@ fn masks_and_panics_are_found() {
 
 #[test]
 fn a_fault_that_all_share_is_found_by_proofs() {
-    // Only one header in many is looked up with a mask, so a seed may miss it.
+    // Only few headers are looked up with a mask, so a seed may not reveal the fault.
     let found = (1..=8).filter(|&seed| {
         let (rules, keys) = workload(seed, 60, 3000);
         let (policy, trace) = (Policy::from(rules), PolicyTrace::from(keys));

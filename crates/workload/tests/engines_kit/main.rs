@@ -1,5 +1,5 @@
-//! Tests of the test kit: classifiers that are wrong in one way must be found
-//! out, and the report must be small and repeatable.
+//! Tests of the test kit: it must detect classifiers with one fault each, and its report
+//! must be small and repeatable.
 
 use classyard::{Field, Limits, MatchKind, NoProgress, RuleSet, Schema};
 use classyard_workload::kit::Subject;
@@ -52,7 +52,7 @@ fn what_is_found_is_made_small_and_repeats() {
             .disagreement
             .unwrap_or_else(|| panic!("{fault:?} survives"));
         if fault == Fault::StaleScratch {
-            // The fault needs a scratch with a past, which no scenario has.
+            // The fault requires a used scratch, but scenarios start with a new scratch.
             assert!(!found.minimal);
             continue;
         }
@@ -68,7 +68,7 @@ fn what_is_found_is_made_small_and_repeats() {
         assert!(size <= most, "{fault:?} has size {size}:\n{found}");
         let again = found.scenario.replay(&subject).unwrap();
         assert_eq!(again.as_ref(), Some(&found.finding));
-        // The right engines pass the scenario, and its text is a case.
+        // Right engines pass the scenario, and its text is a case.
         let linear = &Subject::engines()[0];
         assert_eq!(found.scenario.replay(linear).unwrap(), None);
         let cases = parse("t", &found.to_case()).unwrap_or_else(|e| panic!("{e}\n{found}"));

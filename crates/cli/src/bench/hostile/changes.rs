@@ -13,12 +13,13 @@ use super::report::Changes;
 use super::{Plan, only, per_rule};
 use crate::failure::Failure;
 
-/// Headers for checking answers at the end, and for how lookups have suffered.
-const HEADERS: usize = 20_000;
+/// Headers for checking answers at the end, and for timing lookups after the
+/// changes.
+const CHECKED_HEADERS: usize = 20_000;
 
-/// Carries a list out, several times from the beginning. A change counts with
-/// the least of its times: what the machine did meanwhile is no fault of the
-/// engine's. `None` for engines without updates.
+/// Runs a list several times from the beginning. Each change counts with its
+/// minimum time, to exclude other work on the machine. Returns `None` for engines
+/// without updates.
 pub(super) fn measure(
     plan: &Plan,
     engine: &EngineSpec,
@@ -31,14 +32,14 @@ pub(super) fn measure(
     let fail = |error: &dyn std::fmt::Display| Failure::usage(error.to_string());
     let initial = list.subset(&list.initial);
     let build = |rules: &RuleSet| engine.build(rules, &Limits::default(), &mut NoProgress);
-    let mut least: Vec<f64> = vec![f64::INFINITY; list.steps.len()];
+    let mut min_seconds: Vec<f64> = vec![f64::INFINITY; list.steps.len()];
     let mut changed = build(&initial).map_err(|error| fail(&error))?;
     let clock = clock_cost();
     for repeat in 0..plan.update_repeats {
         classyard::classifier::report(progress, "timing updates", repeat, plan.update_repeats)
             .map_err(|error| fail(&error))?;
         changed = build(&initial).map_err(|error| fail(&error))?;
-        for (step, least) in list.steps.iter().zip(&mut least) {
+        for (step, min_seconds) in list.steps.iter().zip(&mut min_seconds) {
             let mut transaction = Transaction::new();
             match step {
                 UpdateStep::Insert(id) => transaction.insert(list.rules.rule(id.index())),
@@ -47,10 +48,12 @@ pub(super) fn measure(
             let engine = changed.as_dynamic().expect("the engine takes updates");
             let (outcome, seconds) = timed(|| engine.apply(&transaction));
             outcome.expect("the list was made for these rules");
-            *least = least.min(seconds);
+            *min_seconds = min_seconds.min(seconds);
         }
     }
-    let nanoseconds = least.iter().map(|seconds| (seconds - clock).max(0.0) * 1e9);
+    let nanoseconds = min_seconds
+        .iter()
+        .map(|seconds| (seconds - clock).max(0.0) * 1e9);
     let mut sorted: Vec<f64> = nanoseconds.collect();
     sorted.sort_by(f64::total_cmp);
 
@@ -69,7 +72,7 @@ pub(super) fn measure(
         return Ok(Some(row));
     }
     let policy = Policy::from(last);
-    let trace = generated_trace(&policy, HEADERS, plan.seed, progress)?;
+    let trace = generated_trace(&policy, CHECKED_HEADERS, plan.seed, progress)?;
     let mut scratch = Scratch::new();
     let mut spent = (f64::INFINITY, f64::INFINITY);
     for _ in 0..plan.repeats {
@@ -98,7 +101,7 @@ fn pass(
     (winners, seconds)
 }
 
-/// What reading the clock adds to a time.
+/// Returns the time that reading the clock adds.
 fn clock_cost() -> f64 {
     let times = (0..1000).map(|_| timed(|| ()).1);
     times.fold(f64::INFINITY, f64::min)

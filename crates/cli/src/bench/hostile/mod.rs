@@ -1,10 +1,11 @@
-//! `classyard bench --hostile`: how much worse it gets.
+//! `classyard bench --hostile`: hostile rules, traffic and updates compared with
+//! friendly ones.
 //!
-//! Lookups: each engine over each hostile rule set, with traffic of each kind.
-//! Updates: single changes, each timed alone, over the hostile sets (half of
-//! the rules in, then a shuffled list) and over the hostile lists. The same is
-//! done with friendly rules of equal size; every figure stands beside its ratio
-//! to the geometric mean of these.
+//! Lookups: each engine on each hostile rule set, with traffic of each kind.
+//! Updates: single changes, each timed alone, on the hostile sets (half of the
+//! rules inserted, then a shuffled list) and on the hostile lists. Friendly rules
+//! of equal size are measured in the same way. Every figure is shown with its ratio
+//! to the geometric mean of the friendly figures.
 
 use classyard::policy::PartId;
 use classyard::{EngineSpec, Limits, Policy, PolicyClassifier, PolicyTrace, Progress, Scratch};
@@ -34,7 +35,7 @@ pub(crate) enum Kind {
     Corners,
     /// Headers that no rule matches
     Miss,
-    /// Points of the one rule whose lookup is the most work
+    /// Points of the single rule whose lookup is the most work
     OneBucket,
     /// Headers whose lookup is the most work
     Worst,
@@ -63,7 +64,7 @@ impl Kind {
     }
 }
 
-/// What to measure.
+/// The settings of a measurement.
 pub(crate) struct Plan {
     pub(crate) engines: Vec<EngineSpec>,
     pub(crate) sets: Vec<Hostile>,
@@ -74,21 +75,21 @@ pub(crate) struct Plan {
     pub(crate) headers: usize,
     pub(crate) seed: u64,
     pub(crate) repeats: usize,
-    /// Repeats of each list of changes; each change counts with its least time.
+    /// Repeats of each list of changes; each change counts with its minimum time.
     pub(crate) update_repeats: usize,
-    /// Insertions, and as many removals, of the shuffled list; without it, as
-    /// many as rules.
+    /// Insertions, and as many removals, in the shuffled list; by default, the number
+    /// of rules.
     pub(crate) changes: Option<usize>,
 }
 
-/// Headers whose traces are counted.
-const TRACED: usize = 1000;
+/// The number of headers whose traces are counted.
+const TRACED_HEADERS: usize = 1000;
 
-/// Tables and rules looked at while counting: a few seconds.
+/// The maximum number of tables and rules visited while counting: a few seconds.
 const TRACED_WORK: usize = 4_000_000;
 
 /// Single and masked lookups that are compared with batches.
-const SINGLES: usize = 500;
+const SINGLE_LOOKUPS: usize = 500;
 
 /// Rules with a name.
 struct Subject {
@@ -98,7 +99,7 @@ struct Subject {
     policy: Policy,
 }
 
-/// Measures everything; `finished` gets each row as soon as it is measured.
+/// Measures everything; calls `finished` immediately after each row.
 pub(crate) fn measure(
     plan: &Plan,
     progress: &mut dyn Progress,
@@ -110,7 +111,7 @@ pub(crate) fn measure(
         for subject in subjects(plan, size, progress)? {
             let before = results.lookups.len();
             lookups(plan, &subject, &mut results, progress)?;
-            // Friendly rules come first, so ratios are known by now.
+            // Friendly rules come first, so the ratios are known now.
             results.compare();
             for row in &results.lookups[before..] {
                 finished(HostileRow::Lookups(row))?;
@@ -181,7 +182,8 @@ fn subjects(
     Ok(subjects)
 }
 
-/// Half of the rules in, then insertions and removals in random order.
+/// Returns a list that begins with half of the rules, then has insertions and
+/// removals in random order.
 fn shuffled(policy: &Policy, plan: &Plan) -> UpdateList {
     let changes = plan.changes.unwrap_or(policy.len());
     let protocol = Protocol::new(policy.ids(), changes, plan.seed);
@@ -196,7 +198,7 @@ fn shuffled(policy: &Policy, plan: &Plan) -> UpdateList {
     }
 }
 
-/// Lookups of every engine with every traffic.
+/// Measures lookups of every engine with every kind of traffic.
 fn lookups(
     plan: &Plan,
     subject: &Subject,
@@ -211,7 +213,7 @@ fn lookups(
         let classifier = classifier.map_err(|error| Failure::usage(error.to_string()))?;
         built.push((engine, classifier, seconds));
     }
-    // Friendly figures are the usual ones.
+    // Friendly rules are measured with the usual traffic only.
     let kinds = match subject.friendly {
         true => &[Kind::Classbench][..],
         false => &plan.kinds,
@@ -263,8 +265,8 @@ fn lookups(
     Ok(())
 }
 
-/// Headers of a kind; `None` where there are none, such as misses where a rule
-/// matches everything.
+/// Returns headers of a kind, or `None` if there are none, such as misses of rules
+/// that match everything.
 fn headers(
     plan: &Plan,
     policy: &Policy,
@@ -280,17 +282,17 @@ fn headers(
     }
 }
 
-/// Answers of a trace that are wrong.
+/// Returns the number of wrong answers for a trace.
 fn wrong(policy: &Policy, classifier: &PolicyClassifier, trace: &PolicyTrace) -> usize {
     let winners = verify::answers(classifier, trace);
     let wrong = verify::wrong_answers(policy, trace, &[&winners], None, verify::SCANNED_RULES);
     let part = |part| classifier.part(part);
-    wrong[0] + verify::contradictions(part, trace, &winners, SINGLES)
+    wrong[0] + verify::contradictions(part, trace, &winners, SINGLE_LOOKUPS)
 }
 
-/// Tables looked at and rules compared for a header.
+/// Counts the tables visited and the rules compared per header.
 fn work(classifier: &PolicyClassifier, trace: &PolicyTrace) -> (Work, Work) {
-    let stride = (trace.len() / TRACED).max(1);
+    let stride = (trace.len() / TRACED_HEADERS).max(1);
     let (mut tables, mut compared) = (Vec::new(), Vec::new());
     let mut spent = 0;
     for (part, key) in trace.iter().step_by(stride) {
@@ -311,7 +313,7 @@ fn per_rule(bytes: usize, rules: usize) -> f64 {
     bytes as f64 / rules.max(1) as f64
 }
 
-/// The only part of policies here.
+/// Returns the only part of the policies in this module.
 fn only() -> PartId {
     PartId::from_index(0)
 }

@@ -12,7 +12,7 @@ use crate::output::style::counted;
 use crate::output::table::{Side, Table};
 use crate::output::{Report, csv};
 
-/// Tables or rules a header.
+/// Tables or rules per header.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub(crate) struct Work {
     pub(crate) mean: f64,
@@ -42,14 +42,14 @@ pub(crate) struct LookupRow {
     pub(crate) rules: usize,
     pub(crate) build_seconds: f64,
     pub(crate) bytes_per_rule: f64,
-    /// Nanoseconds a header, in batches of 256.
+    /// Nanoseconds per header, in batches of 256.
     pub(crate) batch_ns: f64,
-    /// Nanoseconds a header, one call for each.
+    /// Nanoseconds per header, in single lookups.
     pub(crate) single_ns: f64,
     pub(crate) tables: Work,
     pub(crate) compared: Work,
     pub(crate) wrong: usize,
-    /// Divided by the geometric mean of the friendly rows; absent for these.
+    /// Ratios to the geometric mean of the friendly rows; absent for friendly rows.
     pub(crate) ratios: Option<LookupRatios>,
 }
 
@@ -64,25 +64,25 @@ pub(crate) struct LookupRatios {
     pub(crate) build: f64,
 }
 
-/// What single changes cost, and what remains.
+/// The cost of single changes, and the engine's state after them.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub(crate) struct Changes {
-    /// Rules at the end.
+    /// The number of rules at the end.
     pub(crate) rules: usize,
     pub(crate) steps: usize,
     pub(crate) mean_ns: f64,
     pub(crate) p999_ns: f64,
     pub(crate) max_ns: f64,
     pub(crate) bytes_per_rule: f64,
-    /// Against an engine built over the rules of the end.
+    /// Bytes divided by the bytes of an engine newly built over the last rules.
     pub(crate) bytes_over_fresh: f64,
-    /// Time of batches, the same.
+    /// Time of batches, divided by the time with the newly built engine.
     pub(crate) batch_over_fresh: f64,
     pub(crate) wrong: usize,
 }
 
 impl Changes {
-    /// Takes nanoseconds, in order.
+    /// Sets the times from nanoseconds in increasing order.
     #[allow(clippy::cast_precision_loss)] // for people
     pub(super) fn times(&mut self, sorted: &[f64]) {
         let Some(&last) = sorted.last() else { return };
@@ -104,7 +104,7 @@ pub(crate) struct UpdateRow {
     pub(crate) friendly: bool,
     #[serde(flatten)]
     pub(crate) measured: Changes,
-    /// Divided by the geometric mean of the friendly rows; absent for these.
+    /// Ratios to the geometric mean of the friendly rows; absent for friendly rows.
     pub(crate) ratios: Option<UpdateRatios>,
 }
 
@@ -129,7 +129,7 @@ impl Finished for HostileRow<'_> {
     fn summary(&self) -> String {
         match self {
             HostileRow::Lookups(row) => format!(
-                "{} {}, {}, headers {}: {:.1} ns a header in batches, {}",
+                "{} {}, {}, headers {}: {:.1} ns per header in batches, {}",
                 row.set,
                 size_name(row.size),
                 row.engine,
@@ -158,14 +158,14 @@ pub(crate) struct Results {
 }
 
 impl Results {
-    /// Whether any answer was wrong.
+    /// True if any answer was wrong.
     pub(crate) fn any_wrong(&self) -> bool {
         let lookups = self.lookups.iter().map(|row| row.wrong);
         let updates = self.updates.iter().map(|row| row.measured.wrong);
         lookups.chain(updates).any(|wrong| wrong > 0)
     }
 
-    /// Adds a row, if there is one, with its ratios, and hands it on.
+    /// Adds a row, if there is one, with its ratios, and passes it to `finished`.
     pub(super) fn push(
         &mut self,
         row: Option<UpdateRow>,
@@ -178,7 +178,7 @@ impl Results {
         finished(HostileRow::Updates(row))
     }
 
-    /// Fills in the ratios to the friendly rows.
+    /// Sets the ratios to the friendly rows.
     pub(super) fn compare(&mut self) {
         let friendly: Vec<LookupRow> = self
             .lookups
@@ -187,9 +187,9 @@ impl Results {
             .cloned()
             .collect();
         for row in self.lookups.iter_mut().filter(|row| !row.friendly) {
-            let same = |f: &&LookupRow| f.size == row.size && f.engine == row.engine;
+            let is_same_case = |f: &&LookupRow| f.size == row.size && f.engine == row.engine;
             let ratio = |of: fn(&LookupRow) -> f64| {
-                let base = friendly.iter().filter(same).map(of);
+                let base = friendly.iter().filter(is_same_case).map(of);
                 geometric_mean(&base.collect::<Vec<_>>()).map(|base| of(row) / base)
             };
             row.ratios = (|| {
@@ -210,9 +210,12 @@ impl Results {
             .cloned()
             .collect();
         for row in self.updates.iter_mut().filter(|row| !row.friendly) {
-            let same = |f: &&UpdateRow| f.size == row.size && f.engine == row.engine;
+            let is_same_case = |f: &&UpdateRow| f.size == row.size && f.engine == row.engine;
             let ratio = |of: fn(&Changes) -> f64| {
-                let base = friendly.iter().filter(same).map(|row| of(&row.measured));
+                let base = friendly
+                    .iter()
+                    .filter(is_same_case)
+                    .map(|row| of(&row.measured));
                 geometric_mean(&base.collect::<Vec<_>>()).map(|base| of(&row.measured) / base)
             };
             row.ratios = (|| {
@@ -227,7 +230,7 @@ impl Results {
     }
 }
 
-/// A figure with its ratio to the friendly case.
+/// Returns a figure with its ratio to the friendly case.
 fn with(figure: String, ratio: Option<f64>) -> String {
     match ratio {
         Some(ratio) if ratio >= 100.0 => format!("{figure} ({ratio:.0}x)"),
@@ -314,7 +317,7 @@ impl Report for Results {
         )?;
         writeln!(
             out,
-            "CPU time of one thread; lookups: median of repeats; a change: the least of its \
+            "CPU time of one thread; lookups: median of repeats; a change: the minimum of its \
              repeats"
         )
     }

@@ -1,27 +1,27 @@
-//! The updates of the mixed load: rules that go, come back and change, while
-//! their number stays about the same.
+//! The updates of the mixed load: rules are removed, inserted again and modified,
+//! while their number stays about the same.
 //!
-//! One rule in [`OUTSIDE`], chosen at random, begins outside. A shuffled list of
-//! as many insertions as removals and modifications follows: an insertion brings
-//! a rule that is out, a removal takes one that is in, and a modification gives
-//! one that is in its *other form* or its own back. The other form matches the
-//! same headers with another action, and with the priority of the rule that
-//! stands beside it in file order: lookups stay about as hard, and an update
-//! that was lost shows in the answers.
+//! One rule in [`OUTSIDE_ONE_IN`], chosen at random, begins outside the table. A
+//! shuffled list of equally many insertions, removals and modifications follows. An
+//! insertion adds a rule that is outside; a removal takes out a rule that is
+//! inside; a modification switches a rule that is inside to its *other form* or
+//! back. The other form matches the same headers with a different action, and with
+//! the priority of its neighbour in file order. So lookups stay about as hard, and
+//! a lost update shows in the answers.
 //!
-//! A writer that comes to the end of the list undoes it step by step, from the
-//! last to the first, and begins again. So it may run for as long as it likes,
-//! and the number of steps made says which rules there are.
+//! At the end of the list the writer undoes it step by step, from the last to the
+//! first, and begins again. So it can run for any time, and the number of steps
+//! determines which rules are in the table.
 
 use classyard::{ActionId, Policy, Rule, RuleId, RuleSet};
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-/// One rule in `OUTSIDE` begins outside.
-const OUTSIDE: usize = 16;
+/// One rule in `OUTSIDE_ONE_IN` begins outside.
+const OUTSIDE_ONE_IN: usize = 16;
 
-/// Which of a rule's two forms.
+/// One of a rule's two forms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     Own,
@@ -44,8 +44,8 @@ pub(crate) enum Kind {
     Modify,
 }
 
-/// One update: what becomes of a rule, and in which form it comes or goes, or
-/// which it gets.
+/// One update: its kind, its rule, and the form that the rule is inserted, removed
+/// or modified to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Step {
     pub(crate) kind: Kind,
@@ -54,7 +54,7 @@ pub(crate) struct Step {
 }
 
 impl Step {
-    /// The step that undoes this one.
+    /// Returns the step that undoes this one.
     fn undone(self) -> Step {
         let Step { kind, id, form } = self;
         let (kind, form) = match kind {
@@ -83,11 +83,11 @@ impl<'a> Forms<'a> {
                 let schema = rule.schema();
                 let priority = priority.unwrap_or(rule.priority());
                 let action = ActionId(rule.action().0.wrapping_add(1));
-                let other = Rule::new(schema, id, priority, action, &rule.fields())
-                    .expect("a rule's fields make a rule")
+                let other_form = Rule::new(schema, id, priority, action, &rule.fields())
+                    .expect("the fields come from a rule")
                     .with_cookie(rule.cookie());
                 parts[part.index()]
-                    .push(other.view())
+                    .push(other_form.view())
                     .expect("ids are unique in the policy");
             }
         }
@@ -97,7 +97,7 @@ impl<'a> Forms<'a> {
         }
     }
 
-    /// All rules in that form.
+    /// Returns all rules in this form.
     pub(crate) fn all(&self, form: Form) -> &Policy {
         match form {
             Form::Own => self.own,
@@ -105,7 +105,7 @@ impl<'a> Forms<'a> {
         }
     }
 
-    /// The policy of these rules.
+    /// Returns a policy of these rules.
     pub(crate) fn policy(&self, rules: &[(RuleId, Form)]) -> Policy {
         let mut parts: Vec<RuleSet> = self.own.schemas().map(RuleSet::new).collect();
         for &(id, form) in rules {
@@ -119,22 +119,22 @@ impl<'a> Forms<'a> {
     }
 }
 
-/// The rules that begin inside, and the list.
+/// The rules that begin inside, and the list of steps.
 pub(crate) struct Churn {
     initial: Vec<RuleId>,
     steps: Vec<Step>,
 }
 
 impl Churn {
-    /// A list of at most `changes` insertions, and as many removals and as many
-    /// modifications. Where no rule is out to be inserted, one is removed, and
-    /// the other way round. There must be a rule.
+    /// Creates a list of at most `changes` insertions, and as many removals and
+    /// modifications. If no rule is outside to be inserted, one is removed instead,
+    /// and vice versa. There must be a rule.
     pub(crate) fn new(ids: &[RuleId], changes: usize, seed: u64) -> Churn {
         assert!(!ids.is_empty(), "updates need rules");
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
         let mut order: Vec<usize> = (0..ids.len()).collect();
         order.shuffle(&mut rng);
-        let mut outside = order.split_off(ids.len() - ids.len() / OUTSIDE);
+        let mut outside = order.split_off(ids.len() - ids.len() / OUTSIDE_ONE_IN);
         let mut inside = order;
         let mut initial = inside.clone();
         initial.sort_unstable(); // file order
@@ -150,15 +150,15 @@ impl Churn {
                 Kind::Remove | Kind::Modify if inside.is_empty() => Kind::Insert,
                 kind => kind,
             };
-            let from = match kind {
+            let rule_list = match kind {
                 Kind::Insert => &mut outside,
                 Kind::Remove | Kind::Modify => &mut inside,
             };
-            let place = rng.random_range(0..from.len());
-            let rule = from[place];
+            let index = rng.random_range(0..rule_list.len());
+            let rule = rule_list[index];
             match kind {
-                Kind::Insert => inside.push(outside.swap_remove(place)),
-                Kind::Remove => outside.push(inside.swap_remove(place)),
+                Kind::Insert => inside.push(outside.swap_remove(index)),
+                Kind::Remove => outside.push(inside.swap_remove(index)),
                 Kind::Modify => forms[rule] = forms[rule].opposite(),
             }
             steps.push(Step {
@@ -173,31 +173,31 @@ impl Churn {
         }
     }
 
-    /// Rules at the beginning.
+    /// Returns the number of rules at the start.
     pub(crate) fn initial_len(&self) -> usize {
         self.initial.len()
     }
 
-    /// The step after `made` others; there is always one.
+    /// Returns the step after `made` steps; there always is one.
     pub(crate) fn step(&self, made: usize) -> Step {
-        let made = made % (2 * self.steps.len());
-        match self.steps.get(made) {
+        let step_index = made % (2 * self.steps.len());
+        match self.steps.get(step_index) {
             Some(&step) => step,
-            None => self.steps[2 * self.steps.len() - 1 - made].undone(),
+            None => self.steps[2 * self.steps.len() - 1 - step_index].undone(),
         }
     }
 
-    /// The rules after `made` steps, in the order of `policy`, from whose ids the
-    /// list was made.
+    /// Returns the rules after `made` steps, in the order of `policy`, which must be
+    /// the policy whose ids the list was made from.
     pub(crate) fn rules_after(&self, made: usize, policy: &Policy) -> Vec<(RuleId, Form)> {
-        let made = made % (2 * self.steps.len());
-        let made = made.min(2 * self.steps.len() - made);
+        let step_count = made % (2 * self.steps.len());
+        let step_count = step_count.min(2 * self.steps.len() - step_count);
         let position = |id| policy.position(id).expect("an id of the policy");
         let mut standing = vec![None; policy.len()];
         for &id in &self.initial {
             standing[position(id)] = Some(Form::Own);
         }
-        for step in &self.steps[..made] {
+        for step in &self.steps[..step_count] {
             standing[position(step.id)] = match step.kind {
                 Kind::Insert | Kind::Modify => Some(step.form),
                 Kind::Remove => None,
@@ -219,14 +219,14 @@ mod tests {
 
     use super::*;
 
-    /// Rules for IPv4, every third one for IPv6 as well.
+    /// Returns rules for IPv4, every third one for IPv6 as well.
     fn dual(rules: usize) -> Policy {
         let mut policy = Policy::dual_stack();
         for index in 0..rules {
             let id = RuleId::from_index(index);
             let any = [FieldMatch::Any; 5];
-            let both = [(PartId::FIRST, &any[..]), (PartId::from_index(1), &any[..])];
-            let matches = &both[..if index.is_multiple_of(3) { 2 } else { 1 }];
+            let both_matches = [(PartId::FIRST, &any[..]), (PartId::from_index(1), &any[..])];
+            let matches = &both_matches[..if index.is_multiple_of(3) { 2 } else { 1 }];
             let priority = Priority(u32::try_from(rules - index).unwrap());
             policy.add(id, priority, ActionId(7), matches).unwrap();
         }
@@ -241,16 +241,16 @@ mod tests {
             let first = churn.rules_after(0, &policy);
             assert_eq!(first.len(), churn.initial_len());
             assert_eq!(first.len(), rules - rules / 16);
-            let mut now: BTreeMap<u32, Form> =
+            let mut forms: BTreeMap<u32, Form> =
                 first.iter().map(|(id, form)| (id.get(), *form)).collect();
             for made in 0..2_500 {
                 let rules = churn.rules_after(made, &policy);
                 let rules = rules.into_iter().map(|(id, form)| (id.get(), form));
-                assert_eq!(now, rules.collect(), "after {made} steps");
+                assert_eq!(forms, rules.collect(), "after {made} steps");
                 let Step { kind, id, form } = churn.step(made);
                 let before = match kind {
-                    Kind::Insert | Kind::Modify => now.insert(id.get(), form),
-                    Kind::Remove => now.remove(&id.get()),
+                    Kind::Insert | Kind::Modify => forms.insert(id.get(), form),
+                    Kind::Remove => forms.remove(&id.get()),
                 };
                 let expected = match kind {
                     Kind::Insert => None,
@@ -287,9 +287,9 @@ mod tests {
             for ((part, own), (other_part, other)) in own.iter().zip(&other) {
                 assert_eq!((part, own.words()), (other_part, other.words()));
                 assert_eq!(other.action(), ActionId(8));
-                // The last one stands alone.
-                let same = own.priority() == other.priority();
-                assert_eq!(same, position == 4);
+                // The last rule has no neighbour.
+                let has_same_priority = own.priority() == other.priority();
+                assert_eq!(has_same_priority, position == 4);
             }
         }
         let second = PartId::from_index(1);

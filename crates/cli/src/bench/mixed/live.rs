@@ -1,5 +1,5 @@
-//! The two kinds of live table, driven the same way: that of one engine, and that
-//! of a policy with several parts, where a rule has a form for each.
+//! The two kinds of live table behind one interface: the table of one engine, and
+//! the table of a policy with several parts, where a rule has a form for each part.
 
 use classyard::policy::PartId;
 use classyard::reoptimise::{Drift, LookupPlan};
@@ -12,20 +12,20 @@ use classyard::{
 
 use super::churn::{Form, Forms, Kind, Step};
 
-/// A table with its writer, and the transaction that it makes next.
+/// A table with its writer and its next transaction.
 pub(super) trait Live: Send {
     type Side: RuleReplica;
 
-    /// The writer.
+    /// Returns the writer.
     fn writer(&mut self) -> &mut Writer<Self::Side>;
 
-    /// Begins a transaction of these steps.
+    /// Prepares a transaction of these steps.
     fn prepare(&mut self, steps: impl Iterator<Item = Step>);
 
-    /// Has the transaction accepted.
+    /// Submits the transaction; returns once it is accepted.
     fn apply(&mut self) -> Result<Version, UpdateError>;
 
-    /// How far a part has drifted; `None` where its engine cannot be re-optimised.
+    /// Returns the drift of a part, or `None` if its engine cannot be re-optimised.
     fn drift(reader: &mut Reader<Self::Side>, part: PartId) -> Option<Drift>;
 
     /// Computes a plan for a part.
@@ -43,7 +43,7 @@ pub(super) struct Single<'a> {
 }
 
 impl<'a> Single<'a> {
-    /// A table of the first part's rules.
+    /// Builds a table of the first part's rules.
     pub(super) fn build(
         rules: &Policy,
         forms: &'a Forms<'a>,
@@ -92,7 +92,7 @@ impl Live for Single<'_> {
 
     fn plan(reader: &mut Reader, _: PartId) -> Option<LookupPlan> {
         let plan = reader.plan(&mut NoProgress);
-        plan.expect("nobody cancels, and memory is not limited")
+        plan.expect("it is not cancelled, and memory is not limited")
     }
 
     fn install(&mut self, _: PartId, plan: &LookupPlan) -> bool {
@@ -108,7 +108,7 @@ pub(super) struct Several<'a> {
 }
 
 impl<'a> Several<'a> {
-    /// A table of all parts.
+    /// Builds a table of all parts.
     pub(super) fn build(
         rules: &Policy,
         forms: &'a Forms<'a>,
@@ -155,7 +155,7 @@ impl Live for Several<'_> {
 
     fn plan(reader: &mut Reader<PolicyReplica>, part: PartId) -> Option<LookupPlan> {
         let plan = reader.plan(part, &mut NoProgress);
-        plan.expect("nobody cancels, and memory is not limited")
+        plan.expect("it is not cancelled, and memory is not limited")
     }
 
     fn install(&mut self, part: PartId, plan: &LookupPlan) -> bool {

@@ -1,4 +1,4 @@
-//! One run: a reader at full speed and a writer at a rate, for some time.
+//! One run: a reader at full speed and a writer at a rate, for a fixed time.
 //!
 //! ```text
 //! reader                                 writer
@@ -13,12 +13,12 @@
 //!   ──────────────── time is up ────────────────
 //! ```
 //!
-//! Where the table is re-optimised, a third thread computes plans, which the writer
-//! installs as they come.
+//! If the table is re-optimised, a third thread computes plans, which the writer
+//! installs as they arrive.
 //!
-//! The writer never sleeps, so that its share of CPU time says whether it had a
-//! processor to itself. Transactions are due at fixed times; a writer that is
-//! late makes them one after the other until it is on time again.
+//! The writer never sleeps, so its share of CPU time shows if it had a processor to
+//! itself. Transactions are due at fixed times. A late writer makes transactions
+//! without pauses until it is on time again.
 
 use std::collections::VecDeque;
 use std::sync::Barrier;
@@ -39,68 +39,70 @@ use super::live::Live;
 use super::optimiser::{PartPlan, optimise};
 use super::processors::{CpuPair, stay_on};
 
-/// Batches whose answers are kept in each run.
-pub(super) const KEPT: u32 = 16;
+/// The number of batches per run whose answers are kept.
+pub(super) const KEPT_BATCHES: u32 = 16;
 
-/// Updates per second that the writer aims at.
+/// The writer's target rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rate {
-    /// A fixed number of updates per second; with 0 there is no writer.
+    /// A fixed number of updates per second; 0 means no writer.
     Of(usize),
-    /// As many as it can.
+    /// The maximum rate that the writer reaches.
     Max,
 }
 
 impl Rate {
-    /// Reads `0`, `10k` or `max`, for the argument parser.
+    /// Parses `0`, `10k` or `max`, for the argument parser.
     pub(crate) fn parse(text: &str) -> Result<Rate, String> {
         if text == "max" {
             return Ok(Rate::Max);
         }
         crate::input::count(text).map(Rate::Of).map_err(|_| {
-            format!("`{text}` is no rate; expected updates per second such as 0, 10k or 1M, or max")
+            format!(
+                "`{text}` is not a rate; expected updates per second such as 0, 10k or 1M, or max"
+            )
         })
     }
 }
 
-/// How a run goes.
+/// The rate and duration of a run.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pace {
     pub(super) rate: Rate,
-    /// Updates in a transaction.
+    /// Updates per transaction.
     pub(super) transaction: usize,
     pub(super) duration: Duration,
     pub(super) publish_interval: Duration,
     pub(super) processors: Option<CpuPair>,
-    /// Whether a third thread re-optimises the table.
+    /// True if a third thread re-optimises the table.
     pub(super) reoptimise: bool,
 }
 
-/// What the reader has measured.
+/// The reader's measurements.
 pub(super) struct Read {
     pub(super) spent: Spent,
     pub(super) batches: Durations,
     pub(super) kept: Vec<Kept>,
 }
 
-/// What the writer has measured.
+/// The writer's measurements.
 pub(super) struct Written {
     pub(super) spent: Spent,
-    /// Steps of the list made.
+    /// The number of steps made.
     pub(super) steps: usize,
-    /// How long each transaction took to be accepted.
+    /// The time until each transaction was accepted.
     pub(super) applied: Durations,
-    /// How long the calls took that published what was pending meanwhile.
+    /// The duration of calls that published pending updates.
     pub(super) published: Durations,
-    /// How long from a transaction's start until readers could see it.
+    /// The time from a transaction's start until it was visible to readers.
     pub(super) visible: Durations,
-    /// The share of the time that went into the table's calls.
+    /// The share of the time spent in calls of the table.
     pub(super) busy: f64,
-    /// Plans installed.
+    /// The number of plans installed.
     pub(super) plans: usize,
 }
 
-/// What a thread did, in which time.
+/// The work of a thread, and its time.
 pub(super) struct Spent {
     done: usize,
     wall: Duration,
@@ -108,27 +110,27 @@ pub(super) struct Spent {
 }
 
 impl Spent {
-    /// Things done per second on the wall.
+    /// Returns the rate per second of elapsed time.
     pub(super) fn rate(&self) -> f64 {
         as_rate(self.done, self.wall.as_secs_f64().max(1e-9))
     }
 
-    /// Things done per second that the thread ran.
+    /// Returns the rate per second of CPU time.
     pub(super) fn cpu_rate(&self) -> f64 {
         as_rate(self.done, self.cpu.as_secs_f64().max(1e-9))
     }
 
-    /// The share of the time in which the thread ran.
+    /// Returns CPU time divided by elapsed time.
     pub(super) fn cpu_share(&self) -> f64 {
         share(self.cpu, self.wall).min(1.0)
     }
 }
 
-/// A batch's answers, and when they were given.
+/// A batch's answers, and the version that gave them.
 pub(super) struct Kept {
     pub(super) version: Version,
     pub(super) part: PartId,
-    /// The batch's first header, counted within the part.
+    /// The index of the batch's first header within its part.
     pub(super) first: usize,
     pub(super) winners: Vec<Winner>,
 }
@@ -140,7 +142,7 @@ struct Batch<'a> {
     keys: KeySlice<'a>,
 }
 
-/// Runs both threads for the time given.
+/// Runs both threads for the given time.
 pub(super) fn run<L: Live>(
     live: &mut L,
     table: &Table<L::Side>,
@@ -188,8 +190,8 @@ fn read<S: RuleReplica>(
         winners: vec![Winner::MISS; BATCH],
     };
     let mut latencies = Durations::new();
-    let mut kept = blank(&batches);
-    let (mut next_kept, mut taken) = (pace.duration / (2 * KEPT), 0);
+    let mut kept_batches = blank(&batches);
+    let (mut next_kept, mut taken) = (pace.duration / (2 * KEPT_BATCHES), 0);
 
     let warming = Instant::now();
     for batch in &batches {
@@ -201,19 +203,19 @@ fn read<S: RuleReplica>(
     ready.wait();
     let watch = Watch::start();
     let (mut next, mut done) = (0, 0);
-    // At least one batch, however late the thread began; a trace without headers
-    // has none.
+    // Looks up at least one batch, however late the thread began. A trace without
+    // headers has no batch.
     while done == 0 || !over.load(Ordering::Relaxed) {
         let Some(batch) = batches.get(next) else {
             break;
         };
         let start = Instant::now();
         let version = looker.look(batch);
-        let end = Instant::now();
-        latencies.record(end - start);
+        let batch_end = Instant::now();
+        latencies.record(batch_end - start);
         done += batch.keys.len();
-        if end - watch.wall >= next_kept
-            && let Some(keep) = kept.get_mut(taken)
+        if batch_end - watch.wall >= next_kept
+            && let Some(keep) = kept_batches.get_mut(taken)
         {
             keep.version = version;
             keep.part = batch.part;
@@ -222,18 +224,18 @@ fn read<S: RuleReplica>(
             let winners = &looker.winners[..batch.keys.len()];
             keep.winners.extend_from_slice(winners);
             taken += 1;
-            next_kept += pace.duration / KEPT;
+            next_kept += pace.duration / KEPT_BATCHES;
         }
         next += 1;
         if next == batches.len() {
             next = 0;
         }
     }
-    kept.truncate(taken);
+    kept_batches.truncate(taken);
     Read {
         spent: watch.stop(done),
         batches: latencies,
-        kept,
+        kept: kept_batches,
     }
 }
 
@@ -249,21 +251,21 @@ fn batches_of(trace: &PolicyTrace) -> Vec<Batch<'_>> {
     parts.collect()
 }
 
-/// Room for the answers that are kept, so that nothing is allocated later.
+/// Allocates space for the kept answers, so that nothing is allocated later.
 fn blank(batches: &[Batch<'_>]) -> Vec<Kept> {
     let Some(first) = batches.first() else {
         return Vec::new();
     };
-    let kept = (0..KEPT).map(|_| Kept {
+    let kept_batches = (0..KEPT_BATCHES).map(|_| Kept {
         version: Version::default(),
         part: first.part,
         first: 0,
         winners: Vec::with_capacity(BATCH),
     });
-    kept.collect()
+    kept_batches.collect()
 }
 
-/// A reader and what it needs for a batch.
+/// A reader with the buffers for a batch.
 struct Looker<S: RuleReplica> {
     reader: Reader<S>,
     scratch: Scratch,
@@ -271,7 +273,7 @@ struct Looker<S: RuleReplica> {
 }
 
 impl<S: RuleReplica> Looker<S> {
-    /// Looks a batch up under a pin of its own.
+    /// Looks up a batch with a new pin.
     #[inline]
     fn look(&mut self, batch: &Batch<'_>) -> Version {
         let winners = &mut self.winners[..batch.keys.len()];
@@ -316,7 +318,7 @@ fn write<L: Live>(
         let first = transactions * transaction;
         live.prepare((first..first + transaction).map(|made| churn.step(made)));
         loop {
-            // At least one transaction, however late the thread began.
+            // Makes at least one transaction, however late the thread began.
             if transactions > 0 && over.load(Ordering::Relaxed) {
                 break 'run;
             }
@@ -338,22 +340,32 @@ fn write<L: Live>(
             }
             live.writer().set_now(now - watch.wall);
             let done = live.writer().publish_if_due();
-            let end = Instant::now();
-            busy += end - now;
+            let published_at = Instant::now();
+            busy += published_at - now;
             if done {
-                published.record(end - now);
+                published.record(published_at - now);
             }
-            seen(&mut waiting, live.writer().visible(), end, &mut visible);
+            seen(
+                &mut waiting,
+                live.writer().visible(),
+                published_at,
+                &mut visible,
+            );
         }
         let start = Instant::now();
         live.writer().set_now(start - watch.wall);
         let accepted = live.apply();
-        let end = Instant::now();
+        let accepted_at = Instant::now();
         let version = accepted.expect("the list was made for these rules");
-        busy += end - start;
-        applied.record(end - start);
+        busy += accepted_at - start;
+        applied.record(accepted_at - start);
         waiting.push_back((version, start));
-        seen(&mut waiting, live.writer().visible(), end, &mut visible);
+        seen(
+            &mut waiting,
+            live.writer().visible(),
+            accepted_at,
+            &mut visible,
+        );
         transactions += 1;
     }
     let spent = watch.stop(transactions * transaction);
@@ -375,7 +387,7 @@ fn write<L: Live>(
     }
 }
 
-/// Records how long the transactions waited that can be seen by now.
+/// Records the delay of the transactions that have become visible.
 fn seen(
     waiting: &mut VecDeque<(Version, Instant)>,
     visible: Version,
@@ -432,7 +444,7 @@ mod tests {
         assert_eq!(Rate::parse("10k"), Ok(Rate::Of(10_000)));
         assert_eq!(Rate::parse("max"), Ok(Rate::Max));
         for bad in ["", "fast", "-1", "Max"] {
-            assert!(Rate::parse(bad).unwrap_err().contains("is no rate"));
+            assert!(Rate::parse(bad).unwrap_err().contains("is not a rate"));
         }
     }
 }

@@ -1,14 +1,13 @@
-//! The mixed load: lookups and updates at the same time, through the live
-//! table.
+//! The mixed load: concurrent lookups and updates through the live table.
 //!
-//! One reader looks headers up in batches, as fast as it can, each batch under
-//! a pin of its own; one writer beside it makes the updates of [`churn`] at a
-//! rate. Runs go in turns over the engines, and each begins with a table just
-//! built: what an engine has gone through before is the same for all.
+//! One reader looks up headers in batches, as fast as it can, with a new pin for
+//! each batch. Next to it, one writer makes the updates of [`churn`] at a fixed
+//! rate. Runs are interleaved over the engines, and each run begins with a newly
+//! built table, so that all engines start in the same state.
 //!
-//! Each run is verified. Some batches keep their answers and the version that
-//! they were given at; afterwards they are compared with a scan of the rules of
-//! that version, and the table's last answers with a scan of the last rules.
+//! Each run is verified. Some batches keep their answers and the version that gave
+//! them. After the run these answers are compared with a scan of that version's
+//! rules, and the table's last answers with a scan of the last rules.
 
 use std::time::Duration;
 
@@ -38,49 +37,49 @@ use churn::{Churn, Forms};
 use live::{Live, Several, Single};
 use load::{Kept, Pace, Read, Written};
 
-/// Transactions per second that a writer makes by default, at most: faster ones
-/// carry more updates each.
+/// The default maximum of transactions per second; at higher rates each transaction
+/// has more updates.
 const TRANSACTIONS_PER_SECOND: usize = 10_000;
 
-/// Updates in a transaction of a writer that goes as fast as it can.
+/// Updates per transaction of a writer that runs as fast as it can.
 const MOST_IN_TRANSACTION: usize = 100;
 
-/// Rule comparisons spent on the last answers of a run, and as many on those
-/// kept on the way: a fifth of a second each.
-const COMPARISONS: usize = verify::SCANNED_RULES / 10;
+/// The maximum number of rule comparisons to check the last answers of a run, and
+/// the same for the kept answers: a fifth of a second each.
+const MAX_COMPARISONS: usize = verify::SCANNED_RULES / 10;
 
-/// Rules that may be copied to have the versions of the answers that were kept.
+/// The maximum number of rules copied to rebuild the versions of kept answers.
 const COPIED_RULES: usize = 2_000_000;
 
-/// What to measure.
+/// The settings of a measurement.
 #[derive(Clone, Debug)]
 pub(crate) struct MixedPlan {
     pub(crate) rates: Vec<Rate>,
-    /// Updates in a transaction, if it is to be the same at all rates.
+    /// Updates per transaction, if it is the same at all rates.
     pub(crate) transaction: Option<usize>,
-    /// How long a run takes.
+    /// The duration of a run.
     pub(crate) duration: Duration,
-    /// The least time from one publication to the next.
+    /// The minimum time from one publication to the next.
     pub(crate) publish_interval: Duration,
     pub(crate) repeats: usize,
-    /// Insertions, and as many removals and as many modifications, in the list.
+    /// The number of insertions in the list, and of removals, and of modifications.
     pub(crate) changes: usize,
     /// Seed of the list.
     pub(crate) seed: u64,
     pub(crate) processors: Option<CpuPair>,
-    /// Whether a third thread re-optimises the tables.
+    /// True if a third thread re-optimises the tables.
     pub(crate) reoptimise: bool,
 }
 
 impl MixedPlan {
-    /// How many updates make a transaction at a rate.
+    /// Returns the number of updates per transaction at a rate.
     ///
-    /// A transaction costs something of its own, about as much as an update, so
-    /// that a writer that makes one for each update reaches half the rate; and
-    /// at a million a second there is no time to wait for each one's turn. Few
-    /// updates come alone, as a controller's or an operator's do; where there
-    /// are many they come together. So there are at most
-    /// [`TRANSACTIONS_PER_SECOND`], of up to [`MOST_IN_TRANSACTION`] updates.
+    /// A transaction itself costs about as much as an update, so a writer with one
+    /// update per transaction reaches half the rate, and at a million updates a
+    /// second it could not pace each one. Realistic updates come singly if they are
+    /// few, from a controller or an operator, and in groups if they are many. So
+    /// there are at most [`TRANSACTIONS_PER_SECOND`], of up to
+    /// [`MOST_IN_TRANSACTION`] updates.
     fn transaction(&self, rate: Rate) -> usize {
         self.transaction.unwrap_or(match rate {
             Rate::Of(rate) => rate
@@ -94,11 +93,11 @@ impl MixedPlan {
 /// Measures the engines on one subject: a row for each engine and rate.
 ///
 /// # Errors
-/// The [`BuildError`] of the first engine that cannot be built; an engine that
-/// takes no updates is one.
+/// The [`BuildError`] of the first engine that cannot be built, for example because
+/// it takes no updates.
 ///
 /// # Panics
-/// When the subject has no rules.
+/// If the subject has no rules.
 pub(crate) fn measure_mixed(
     subject: &Subject,
     engines: &[EngineSpec],
@@ -120,7 +119,7 @@ pub(crate) fn measure_mixed(
     }
     let steps = plan.repeats * all_series.len();
     for repeat in 0..plan.repeats {
-        // In turns over the engines at each rate.
+        // Interleave the engines at each rate.
         for turn in 0..all_series.len() {
             let done = repeat * all_series.len() + turn;
             classyard::classifier::report(progress, "mixed load", done, steps)?;
@@ -180,10 +179,10 @@ fn least(samples: &[f64]) -> Option<f64> {
     samples.iter().copied().reduce(f64::min)
 }
 
-/// What all runs on a subject have in common.
+/// The data shared by all runs on a subject.
 struct Bench<'a> {
     forms: &'a Forms<'a>,
-    /// The rules that a run begins with.
+    /// The rules at the start of a run.
     initial: &'a Policy,
     churn: &'a Churn,
     trace: &'a PolicyTrace,
@@ -198,7 +197,7 @@ struct Run {
 }
 
 impl Bench<'_> {
-    /// Builds a table, runs reader and writer, and verifies what they did.
+    /// Builds a table, runs reader and writer, and verifies their results.
     fn run(&self, spec: &EngineSpec, pace: Pace) -> Result<Run, BuildError> {
         if self.initial.parts().len() == 1 {
             let (live, table) = Single::build(self.initial, self.forms, spec)?;
@@ -223,19 +222,19 @@ impl Bench<'_> {
         }
     }
 
-    /// The rules after `steps` steps.
+    /// Returns the rules after `steps` steps.
     fn rules_after(&self, steps: usize) -> Policy {
-        let all = self.forms.all(churn::Form::Own);
-        self.forms.policy(&self.churn.rules_after(steps, all))
+        let own_rules = self.forms.all(churn::Form::Own);
+        self.forms.policy(&self.churn.rules_after(steps, own_rules))
     }
 
-    /// How many answers that were kept are wrong at their version, of how many
-    /// batches.
+    /// Returns the number of kept answers that are wrong at their version, and the
+    /// number of checked batches.
     fn check_kept(&self, kept: &[Kept], transaction: usize) -> (usize, usize) {
         let rules = self.initial.len().max(1);
         let versions = (COPIED_RULES / rules).clamp(2, kept.len().max(2));
         let stride = kept.len().div_ceil(versions).max(1);
-        let headers = (COMPARISONS / rules / versions).clamp(8, BATCH);
+        let headers = (MAX_COMPARISONS / rules / versions).clamp(8, BATCH);
         let (mut batches, mut wrong) = (0, 0);
         let mut last: Option<(Version, Policy)> = None;
         for kept in kept.iter().step_by(stride) {
@@ -244,7 +243,7 @@ impl Bench<'_> {
                 Some((same, rules)) if same == version => last.insert((same, rules)),
                 _ => {
                     let transactions = usize::try_from(version.transactions())
-                        .expect("as many as steps, which are counted in usize");
+                        .expect("at most the number of steps, a usize");
                     last.insert((version, self.rules_after(transactions * transaction)))
                 }
             };
@@ -259,7 +258,7 @@ impl Bench<'_> {
         (batches, wrong)
     }
 
-    /// How many of the table's answers are wrong after `steps` steps.
+    /// Returns the number of the table's answers that are wrong after `steps` steps.
     fn check_last<S: RuleReplica>(&self, reader: &mut Reader<S>, steps: usize) -> usize {
         let rules = self.rules_after(steps);
         let guard = reader.pin();
@@ -279,13 +278,13 @@ impl Bench<'_> {
             row.next().expect("as many answers as headers")
         });
         let winners: Vec<Winner> = winners.collect();
-        let wrong = verify::wrong_answers(&rules, self.trace, &[&winners], None, COMPARISONS);
+        let wrong = verify::wrong_answers(&rules, self.trace, &[&winners], None, MAX_COMPARISONS);
         let part = |part| guard.part(part);
-        wrong[0] + verify::contradictions(part, self.trace, &winners, verify::SINGLES)
+        wrong[0] + verify::contradictions(part, self.trace, &winners, verify::SINGLE_LOOKUPS)
     }
 }
 
-/// An engine at a rate, and what it has shown.
+/// An engine at a rate, and its measurements.
 struct Series<'a> {
     engine: &'a EngineSpec,
     rate: Rate,
@@ -336,7 +335,7 @@ impl<'a> Series<'a> {
         if let Some(written) = &run.written {
             self.updates.push(written.spent.rate());
             if self.rate == Rate::Max {
-                // Otherwise its CPU time is mostly that of waiting.
+                // Otherwise most of its CPU time is waiting.
                 self.cpu_updates.push(written.spent.cpu_rate());
             }
             self.writer_shares.push(written.spent.cpu_share());
@@ -386,29 +385,32 @@ mod tests {
                 winners,
             }
         };
-        let mut kept = vec![keep(&reader.pin())];
+        let mut kept_batches = vec![keep(&reader.pin())];
         for transaction in 0..30 {
             live.prepare((0..10).map(|step| churn.step(10 * transaction + step)));
             live.apply().unwrap();
         }
         live.writer().synchronize();
-        kept.push(keep(&reader.pin()));
-        assert_eq!(kept[1].version.transactions(), 30);
+        kept_batches.push(keep(&reader.pin()));
+        assert_eq!(kept_batches[1].version.transactions(), 30);
 
-        assert_eq!(bench.check_kept(&kept, 10), (2, 0));
+        assert_eq!(bench.check_kept(&kept_batches, 10), (2, 0));
         assert_eq!(bench.check_last(&mut reader, 300), 0);
-        // A transaction was lost, or its updates were.
+        // A transaction or its updates were lost.
         assert!(bench.check_last(&mut reader, 100) > 0);
-        assert!(bench.check_kept(&kept, 3).1 > 0);
-        // One answer is wrong; one is of another version.
-        let right = std::mem::replace(&mut kept[0].winners[0], Winner::new(Priority(0), spare()));
-        assert_eq!(bench.check_kept(&kept, 10), (2, 1));
-        kept[0].winners[0] = right;
-        kept[0].version = kept[1].version;
-        assert!(bench.check_kept(&kept, 10).1 > 0);
+        assert!(bench.check_kept(&kept_batches, 3).1 > 0);
+        // One answer is wrong, and one belongs to another version.
+        let right = std::mem::replace(
+            &mut kept_batches[0].winners[0],
+            Winner::new(Priority(0), spare()),
+        );
+        assert_eq!(bench.check_kept(&kept_batches, 10), (2, 1));
+        kept_batches[0].winners[0] = right;
+        kept_batches[0].version = kept_batches[1].version;
+        assert!(bench.check_kept(&kept_batches, 10).1 > 0);
     }
 
-    /// An id that no rule has.
+    /// Returns an id that no rule has.
     fn spare() -> classyard::RuleId {
         classyard::RuleId::from_index(1 << 20)
     }

@@ -1,4 +1,4 @@
-//! A third thread, which re-optimises the table whenever that is due, as a program
+//! A third thread that re-optimises the table whenever that is due, as a program
 //! with a live table does. It shares the writer's processor.
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,13 +14,13 @@ use classyard::table::RuleReplica;
 use super::live::Live;
 use super::processors::{CpuPair, stay_on};
 
-/// How long the thread sleeps before it looks again.
-const NAP: Duration = Duration::from_millis(1);
+/// The time between two checks for drift.
+const CHECK_INTERVAL: Duration = Duration::from_millis(1);
 
 /// A plan for a part of the table.
 pub(super) type PartPlan = (PartId, LookupPlan);
 
-/// Computes plans until the time is up, and gives them to the writer.
+/// Computes plans until the time is up, and sends them to the writer.
 pub(super) fn optimise<L: Live>(
     mut reader: Reader<L::Side>,
     parts: &[PartId],
@@ -42,6 +42,6 @@ pub(super) fn optimise<L: Live>(
                 return;
             }
         }
-        std::thread::sleep(NAP);
+        std::thread::sleep(CHECK_INTERVAL);
     }
 }

@@ -1,7 +1,8 @@
-//! Which processors the two threads run on.
+//! Chooses the processors of the two threads.
 //!
-//! Left alone, a scheduler may move both to one processor or onto two threads
-//! of one core. Where the system lets programs choose, each gets one of its own.
+//! Without pinning, a scheduler may move both threads to one processor or onto two
+//! hardware threads of one core. If the system lets programs choose, each thread
+//! gets its own processor.
 
 use std::fmt;
 
@@ -12,20 +13,20 @@ pub(crate) struct CpuPair {
     pub(crate) writer: usize,
 }
 
-/// What the user wants.
+/// The user's choice of processors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum CpuPinning {
     /// A good pair, if there is one.
     #[default]
     Automatic,
-    /// Wherever the system puts them.
+    /// Any processors that the system chooses.
     Any,
-    /// These.
+    /// This pair.
     These(CpuPair),
 }
 
 impl CpuPinning {
-    /// Reads `auto`, `any` or two numbers, for the argument parser.
+    /// Parses `auto`, `any` or two numbers, for the argument parser.
     pub(crate) fn parse(text: &str) -> Result<CpuPinning, String> {
         let expected = || {
             format!(
@@ -50,10 +51,10 @@ impl CpuPinning {
         Ok(CpuPinning::These(pair))
     }
 
-    /// The pair to use; `None` leaves it to the system.
+    /// Returns the pair to use, or `None` to leave the choice to the system.
     ///
     /// # Errors
-    /// When the pair that is wanted cannot be had, in words.
+    /// A message if the requested pair is not available.
     pub(crate) fn choose(self) -> Result<Option<CpuPair>, String> {
         let allowed = system::allowed();
         let pair = match self {
@@ -69,7 +70,7 @@ impl CpuPinning {
         for wanted in [pair.reader, pair.writer] {
             if !allowed.contains(&wanted) {
                 return Err(format!(
-                    "processor {wanted} is not to be had; there are {}",
+                    "processor {wanted} is not available; available are {}",
                     crate::output::join(&allowed, ", ")
                 ));
             }
@@ -79,7 +80,7 @@ impl CpuPinning {
 }
 
 impl CpuPair {
-    /// Whether both are threads of one core, if that is known.
+    /// True if both are known to be hardware threads of one core.
     pub(crate) fn share_a_core(self) -> bool {
         let cores = (system::core(self.reader), system::core(self.writer));
         matches!(cores, (Some(one), Some(other)) if one == other)
@@ -92,17 +93,17 @@ impl fmt::Display for CpuPair {
     }
 }
 
-/// The last processor (interrupts tend to go to the first), and the last one
-/// before it on another core, if any is.
+/// Chooses the last processor for the reader (interrupts tend to go to the first),
+/// and for the writer the last one before it on another core, if any.
 fn choose_of(allowed: &[usize], core: impl Fn(usize) -> Option<String>) -> Option<CpuPair> {
     let (&reader, others) = allowed.split_last()?;
     let elsewhere = |other: &&usize| core(**other) != core(reader);
-    let other = others.iter().rev().find(elsewhere).or(others.last());
-    other.map(|&writer| CpuPair { reader, writer })
+    let writer_cpu = others.iter().rev().find(elsewhere).or(others.last());
+    writer_cpu.map(|&writer| CpuPair { reader, writer })
 }
 
-/// Keeps the calling thread on a processor. Where that is refused the thread
-/// runs wherever it may: its share of CPU time is measured in any case.
+/// Pins the calling thread to a processor. If the system refuses, the thread runs
+/// anywhere; its share of CPU time is measured in any case.
 pub(crate) fn stay_on(processor: usize) {
     system::stay_on(processor);
 }
@@ -111,7 +112,7 @@ pub(crate) fn stay_on(processor: usize) {
 mod system {
     use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-    /// The processors that this thread may run on, in order.
+    /// Returns the processors that this thread may run on, in order.
     pub(super) fn allowed() -> Option<Vec<usize>> {
         let set = sched_getaffinity(None).ok()?;
         Some(
@@ -121,7 +122,7 @@ mod system {
         )
     }
 
-    /// A name of the core that a processor is a thread of.
+    /// Returns a name of the core that a processor belongs to.
     pub(super) fn core(processor: usize) -> Option<String> {
         let path = format!("/sys/devices/system/cpu/cpu{processor}/topology/thread_siblings_list");
         std::fs::read_to_string(path).ok()
@@ -130,7 +131,7 @@ mod system {
     pub(super) fn stay_on(processor: usize) {
         let mut set = CpuSet::new();
         set.set(processor);
-        // Refused, the thread runs wherever it may.
+        // If pinning is refused, the thread runs on any processor.
         let _ = sched_setaffinity(None, &set);
     }
 }

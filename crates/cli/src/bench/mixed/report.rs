@@ -18,59 +18,59 @@ pub(crate) struct MixedRow {
     pub(crate) set: String,
     /// The engine with its options.
     pub(crate) engine: String,
-    /// Rules in the table at the beginning; about as many throughout.
+    /// Rules in the table at the start; the number stays about the same.
     pub(crate) rules: usize,
     /// The rate as a word.
     pub(crate) target: String,
-    /// Updates per second that were aimed at; absent for as many as possible.
+    /// The target rate in updates per second; absent for the maximum rate.
     pub(crate) target_updates_per_second: Option<usize>,
     /// Updates in a transaction.
     pub(crate) transaction: usize,
-    /// The least time from one publication to the next.
+    /// The minimum time from one publication to the next.
     pub(crate) publish_interval_seconds: f64,
-    /// Updates accepted per second; absent, like all of the writer's figures,
-    /// where there was no writer.
+    /// Updates accepted per second; absent, like all of the writer's figures, if
+    /// there was no writer.
     pub(crate) updates_per_second: Option<Spread>,
-    /// The same for each second that the writer ran; only where it never waited
-    /// for a transaction's turn.
+    /// Updates per second of the writer's CPU time; only if the writer never waited
+    /// for a transaction's due time.
     pub(crate) updates_per_cpu_second: Option<Spread>,
     /// Headers looked up per second.
     pub(crate) lookups_per_second: Spread,
-    /// The same for each second that the reader ran.
+    /// Headers looked up per second of the reader's CPU time.
     pub(crate) lookups_per_cpu_second: Spread,
-    /// From before a batch's pin to after its answers.
+    /// The time from before a batch's pin until after its answers.
     pub(crate) batch_seconds: Option<Quantiles>,
-    /// How long it took to have a transaction accepted.
+    /// The time until a transaction was accepted.
     pub(crate) apply_seconds: Option<Quantiles>,
-    /// How long it took to publish what was pending, between transactions.
+    /// The time to publish pending updates, between transactions.
     pub(crate) publish_seconds: Option<Quantiles>,
-    /// From a transaction's start until readers could see it.
+    /// The time from a transaction's start until it was visible to readers.
     pub(crate) visible_seconds: Option<Quantiles>,
-    /// CPU time over time on the wall, the least of the repeats.
+    /// CPU time divided by elapsed time, the minimum of the repeats.
     pub(crate) reader_cpu_share: f64,
     pub(crate) writer_cpu_share: Option<f64>,
-    /// The share of its time that the writer spent in the table's calls.
+    /// The share of its time that the writer spent in calls of the table.
     pub(crate) writer_busy_share: Option<f64>,
-    /// The processors that the threads were kept on, if they were.
+    /// The processors that the threads were pinned to, if any.
     pub(crate) reader_processor: Option<usize>,
     pub(crate) writer_processor: Option<usize>,
-    /// Plans installed in all repeats; absent where nothing re-optimised the table.
+    /// Plans installed in all repeats; absent if nothing re-optimised the table.
     pub(crate) plans_installed: Option<usize>,
-    /// Batches whose answers were compared with a scan of the version that they
-    /// were given at.
+    /// The number of batches whose answers were compared with a scan of their
+    /// version.
     pub(crate) checked_batches: usize,
-    /// Wrong answers among these, and after the run.
+    /// Wrong answers in these batches and after the run.
     pub(crate) wrong: usize,
 }
 
 impl MixedRow {
-    /// The least share of CPU time that one of the two threads got.
+    /// Returns the smaller share of CPU time of the two threads.
     pub(crate) fn least_cpu_share(&self) -> f64 {
         let writer = self.writer_cpu_share.unwrap_or(1.0);
         self.reader_cpu_share.min(writer)
     }
 
-    /// The longest that the writer was in a call of the table's.
+    /// Returns the duration of the writer's longest call of the table.
     fn longest_call(&self) -> Option<f64> {
         let calls = [self.apply_seconds, self.publish_seconds];
         let longest = calls.into_iter().flatten().map(|calls| calls.max);
@@ -251,7 +251,7 @@ pub(crate) fn write_table(rows: &[MixedRow], out: &mut dyn Write) -> io::Result<
     table.write(out)?;
     let interval = match rows.first() {
         Some(row) if row.publish_interval_seconds > 0.0 => format!(
-            "; asking whether the publish interval is over counts\npublish interval: {} ms at \
+            "; includes checks of the publish interval\npublish interval: {} ms at \
              least from one publication of accepted updates to the next",
             1e3 * row.publish_interval_seconds
         ),
@@ -260,33 +260,33 @@ pub(crate) fn write_table(rows: &[MixedRow], out: &mut dyn Write) -> io::Result<
     write!(
         out,
         "
-target/s, updates/s: updates aimed at and made; each: updates in a transaction
-lookups: median (min-max) of repeats in turns, on the wall; M/CPU s: for each second that the
-  reader ran; against 0: the wall's median over that without a writer
+target/s, updates/s: target and actual rate of updates; each: updates per transaction
+lookups: median (min-max) of interleaved repeats, per second of elapsed time; M/CPU s: per second
+  of the reader's CPU time; against 0: the median divided by the median without a writer
 batch: 256 headers, from before the pin to after the answers; visible: from the call of apply
-  until readers can see it; apply: until it is accepted; longest call: of apply, or of publishing
-  in between; microseconds on the wall, all repeats
-CPU r/w: reader's and writer's CPU time over time on the wall, the least of the repeats; busy:
-  the writer's time in apply and publish{interval}
-plans: re-optimisations that were installed, all repeats; the thread that computes them shares
-  the writer's processor
-wrong: answers that differ from a scan, of batches kept during the runs and after them
+  until readers can see the update; apply: until it is accepted; longest call: of apply, or of
+  publishing in between; elapsed microseconds, all repeats
+CPU r/w: reader's and writer's CPU time divided by elapsed time, the minimum of the repeats; busy:
+  share of the writer's time in apply and publish{interval}
+plans: re-optimisations installed in all repeats; the thread that computes them shares the
+  writer's processor
+wrong: answers that differ from a scan, in batches kept during the runs and after them
 "
     )
 }
 
-/// The same engine's lookups on the same set without a writer.
+/// Returns the same engine's lookup rate on the same set without a writer.
 fn still(rows: &[MixedRow], row: &MixedRow) -> Option<f64> {
-    let same = |other: &&MixedRow| {
+    let is_without_writer = |other: &&MixedRow| {
         other.set == row.set
             && other.engine == row.engine
             && other.target_updates_per_second == Some(0)
     };
-    let still = rows.iter().find(same)?;
+    let still = rows.iter().find(is_without_writer)?;
     Some(still.lookups_per_second.median)
 }
 
-/// `12.3k`, `1.23M`: three digits are enough for people.
+/// Formats a rate with three digits, for people: `12.3k`, `1.23M`.
 fn rounded(rate: f64) -> String {
     match rate {
         r if r >= 999_500.0 => format!("{:.2}M", r / 1e6),

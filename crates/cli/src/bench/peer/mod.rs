@@ -1,8 +1,8 @@
-//! Peers: other people's classifiers, measured in turns with our engines.
+//! Peers: external classifiers, measured interleaved with our engines.
 //!
-//! A peer is a program of its own that stays alive through a measurement. It
-//! reads rules and headers from a file ([`subject`]) and obeys commands
-//! ([`process`]). `bench/peers` has the programs and says how they reporter.
+//! A peer is a separate program that runs for the whole measurement. It reads rules
+//! and headers from a file ([`subject`]) and executes commands ([`process`]).
+//! `bench/peers` has the programs and documents the protocol.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -21,10 +21,10 @@ mod subject;
 
 pub(crate) use spec::PeerSpec;
 
-/// The version of the way that peers reporter.
-const PROTOCOL: u32 = 1;
+/// The version of the protocol between this program and peers.
+const PROTOCOL_VERSION: u32 = 1;
 
-/// What a peer says of itself.
+/// A peer's description of itself.
 #[derive(Deserialize)]
 struct Hello {
     version: String,
@@ -32,7 +32,7 @@ struct Hello {
     algorithms: Vec<String>,
 }
 
-/// The time that something took.
+/// The CPU time of an operation.
 #[derive(Deserialize)]
 struct Times {
     cpu_seconds: f64,
@@ -44,7 +44,7 @@ struct Done {
     headers: usize,
 }
 
-/// What a built peer holds; what it does not know is absent.
+/// The memory of a built peer; unknown values are absent.
 #[derive(Clone, Copy, Debug, Deserialize)]
 pub(crate) struct Sizes {
     pub(crate) bytes: Option<usize>,
@@ -54,36 +54,36 @@ pub(crate) struct Sizes {
     huge_page_bytes: Option<usize>,
 }
 
-/// The peer behind a row of results.
+/// The peer of a result row.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Origin {
-    /// Its name without algorithm and options.
+    /// The name without algorithm and options.
     pub(crate) name: String,
     pub(crate) version: String,
     pub(crate) algorithm: String,
-    /// Options that it was started with, `key=value`.
+    /// The options that it was started with, as `key=value`.
     pub(crate) options: Vec<String>,
-    /// Whether nothing of this peer classified batches of this set faster.
+    /// True if no other row of this peer classified batches of this set faster.
     pub(crate) best: bool,
-    /// The most memory that its program ever held: building, headers and all.
+    /// The peak memory of its program, including building and headers.
     pub(crate) peak_rss_bytes: Option<usize>,
     /// Memory in huge pages after building.
     pub(crate) huge_page_bytes: Option<usize>,
 }
 
-/// A peer with rules built, ready for passes.
+/// A peer with its rules built, ready for passes.
 pub(crate) struct Peer {
     spec: PeerSpec,
     hello: Hello,
     process: Rc<RefCell<Process>>,
-    /// Our names for its winners.
+    /// The winners by the peer's rule numbers.
     ranked: Rc<[Winner]>,
     pub(crate) build_seconds: f64,
     pub(crate) sizes: Sizes,
 }
 
 impl Peer {
-    /// Starts the program and builds. No answer may take longer than `limit`.
+    /// Starts the program and builds. Each reply may take up to `limit`.
     pub(crate) fn build(
         spec: &PeerSpec,
         policy: &Policy,
@@ -103,9 +103,9 @@ impl Peer {
         let mut process = Process::start(spec, write, limit)?;
         let hello: Hello = process.reply("starting")?;
         process.forget_subject();
-        if hello.protocol != PROTOCOL {
+        if hello.protocol != PROTOCOL_VERSION {
             return Err(format!(
-                "it talks protocol {}, not {PROTOCOL}",
+                "it uses protocol {}, not {PROTOCOL_VERSION}",
                 hello.protocol
             ));
         }
@@ -123,14 +123,14 @@ impl Peer {
         })
     }
 
-    /// How many algorithms it has.
+    /// Returns the number of algorithms.
     pub(crate) fn algorithm_count(&self) -> usize {
         self.hello.algorithms.len()
     }
 
-    /// One candidate for each algorithm, with its name and origin.
+    /// Returns a candidate for each algorithm, with its name and origin.
     pub(crate) fn algorithms(&self) -> Vec<(Algorithm, Origin)> {
-        let one = |name: &String| {
+        let candidate = |name: &String| {
             let algorithm = Algorithm {
                 process: Rc::clone(&self.process),
                 ranked: Rc::clone(&self.ranked),
@@ -147,11 +147,11 @@ impl Peer {
             };
             (algorithm, origin)
         };
-        self.hello.algorithms.iter().map(one).collect()
+        self.hello.algorithms.iter().map(candidate).collect()
     }
 }
 
-/// One of a peer's ways to look up in what it has built.
+/// One of a peer's lookup algorithms on its built rules.
 pub(crate) struct Algorithm {
     process: Rc<RefCell<Process>>,
     ranked: Rc<[Winner]>,

@@ -1,4 +1,4 @@
-//! A peer's program: started, given commands, stopped.
+//! Starts a peer's program, sends it commands, and stops it.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
@@ -14,23 +14,23 @@ use serde_json::Value;
 
 use super::PeerSpec;
 
-/// How long a program that has closed its output may take to end.
-const ENDING: Duration = Duration::from_secs(2);
+/// The time that a program which has closed its output may take to exit.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// A running program. Dropping it stops it and removes its files.
+/// A running program. Dropping it stops the program and removes its files.
 pub(super) struct Process {
     child: Child,
     commands: ChildStdin,
     replies: Receiver<io::Result<String>>,
     limit: Duration,
-    /// Why it takes no more commands.
+    /// The reason why it accepts no more commands.
     gone: Option<String>,
-    // Removed after the program has been stopped.
+    // Dropped last, after the program has been stopped.
     folder: Folder,
 }
 
 impl Process {
-    /// Starts a peer's program on what `subject` writes.
+    /// Starts a peer's program with the input that `subject` writes.
     pub(super) fn start(
         spec: &PeerSpec,
         subject: impl FnOnce(&mut dyn Write) -> io::Result<()>,
@@ -48,10 +48,10 @@ impl Process {
             .stderr(complaints)
             .spawn()
             .map_err(|error| format!("{} does not start: {error}", spec.program().display()))?;
-        let commands = child.stdin.take().expect("it was asked for");
-        let output = BufReader::new(child.stdout.take().expect("it was asked for"));
+        let commands = child.stdin.take().expect("it is piped");
+        let output = BufReader::new(child.stdout.take().expect("it is piped"));
         let (sender, replies) = mpsc::channel();
-        // Ends with the program, or when the receiver is dropped.
+        // This thread ends with the program, or when the receiver is dropped.
         thread::spawn(move || {
             let mut lines = output.lines();
             while lines.next().is_some_and(|line| sender.send(line).is_ok()) {}
@@ -66,27 +66,27 @@ impl Process {
         })
     }
 
-    /// A file of this name for the program.
+    /// Returns the path of a file for the program.
     pub(super) fn file(&self, name: &str) -> PathBuf {
         self.folder.0.join(name)
     }
 
-    /// Removes rules and headers: the program has read them.
+    /// Removes the file of rules and headers, which the program has read.
     pub(super) fn forget_subject(&self) {
-        // It goes with the folder at the latest.
+        // If this fails, the file is removed with the folder.
         let _ = fs::remove_file(self.file("subject"));
     }
 
-    /// Gives a command and waits for the reply.
+    /// Sends a command and waits for the reply.
     pub(super) fn ask<T: DeserializeOwned>(&mut self, command: &str) -> Result<T, String> {
         if self.gone.is_none() {
-            // A program that is gone closes its output, too.
+            // If the program has exited, reading the reply reports it.
             let _ = writeln!(self.commands, "{command}");
         }
         self.reply(command)
     }
 
-    /// Waits for the reply to what the program is doing.
+    /// Waits for the reply to the current command.
     pub(super) fn reply<T: DeserializeOwned>(&mut self, doing: &str) -> Result<T, String> {
         if let Some(reason) = &self.gone {
             return Err(reason.clone());
@@ -99,12 +99,12 @@ impl Process {
                 return Err(self.lose(format!("`{doing}` took more than {seconds} s")));
             }
             Err(RecvTimeoutError::Disconnected) => {
-                let end = self.last_words();
-                return Err(self.lose(format!("the program ended during `{doing}`: {end}")));
+                let exit_reason = self.last_words();
+                return Err(self.lose(format!("the program ended during `{doing}`: {exit_reason}")));
             }
         };
         let value: Value = serde_json::from_str(&line)
-            .map_err(|error| self.lose(format!("a reply that is no JSON, {error}: {line}")))?;
+            .map_err(|error| self.lose(format!("a reply that is not JSON, {error}: {line}")))?;
         if let Some(reason) = value.get("error") {
             return Err(reason.as_str().unwrap_or(&line).to_owned());
         }
@@ -112,7 +112,7 @@ impl Process {
             .map_err(|error| self.lose(format!("a reply to `{doing}` with {error}: {line}")))
     }
 
-    /// Gives the program up.
+    /// Stops the program and stores the reason.
     fn lose(&mut self, reason: String) -> String {
         self.stop();
         self.gone = Some(reason.clone());
@@ -120,18 +120,20 @@ impl Process {
     }
 
     fn stop(&mut self) {
-        // It may have ended by itself.
+        // The program may have exited already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 
-    /// How the program ended and what it complained about last.
+    /// Returns the program's exit status and its last error output.
     fn last_words(&mut self) -> String {
         let began = Instant::now();
         let status = loop {
             match self.child.try_wait() {
                 Ok(Some(status)) => break status.to_string(),
-                Ok(None) if began.elapsed() < ENDING => thread::sleep(Duration::from_millis(5)),
+                Ok(None) if began.elapsed() < EXIT_TIMEOUT => {
+                    thread::sleep(Duration::from_millis(5))
+                }
                 _ => break "its output is closed".to_owned(),
             }
         };
@@ -154,7 +156,7 @@ impl Drop for Process {
     }
 }
 
-/// A folder of its own, removed in the end.
+/// A temporary folder, removed when dropped.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -170,7 +172,7 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // Left-overs in a folder for them do no harm.
+        // If this fails, the files are left in the temporary folder.
         let _ = fs::remove_dir_all(&self.0);
     }
 }

@@ -1,4 +1,4 @@
-//! Naming a peer, and finding its program.
+//! Names of peers, and the search for their programs.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::failure::Failure;
 use crate::input::did_you_mean;
 
-/// The peers that `bench/peers/build` knows.
+/// The peers that `bench/peers/build` can build.
 const KNOWN: [&str; 1] = ["rte_acl"];
 
 /// `NAME[=PROGRAM][:OPTION=VALUE,...]`.
@@ -18,7 +18,7 @@ pub(crate) struct PeerSpec {
 }
 
 impl PeerSpec {
-    /// Reads a specification, for the argument parser.
+    /// Parses a specification, for the argument parser.
     pub(crate) fn parse(text: &str) -> Result<PeerSpec, String> {
         let (who, options) = text.split_once(':').unwrap_or((text, ""));
         let (name, program) = match who.split_once('=') {
@@ -28,7 +28,7 @@ impl PeerSpec {
         if program.is_none() && !KNOWN.contains(&name) {
             let hint = did_you_mean(name, KNOWN);
             return Err(format!(
-                "there is no peer `{name}`, only {}; another program can be named with {name}=PROGRAM{hint}",
+                "unknown peer `{name}`; expected {}, or {name}=PROGRAM for another program{hint}",
                 KNOWN.join(", ")
             ));
         }
@@ -44,17 +44,17 @@ impl PeerSpec {
         }
     }
 
-    /// The peer's name.
+    /// Returns the peer's name.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    /// Its options, `key=value`.
+    /// Returns its options, as `key=value`.
     pub(crate) fn options(&self) -> &[String] {
         &self.options
     }
 
-    /// What a row of results is called.
+    /// Returns the name of a result row.
     pub(crate) fn label(&self, algorithm: &str) -> String {
         let mut label = format!("{}:{algorithm}", self.name);
         for option in &self.options {
@@ -63,10 +63,10 @@ impl PeerSpec {
         label
     }
 
-    /// The same with the path of its program, if it has been built.
+    /// Returns this specification with the path of its program, if it has been built.
     ///
     /// # Errors
-    /// How to build it.
+    /// A message that says how to build it.
     pub(crate) fn find(&self) -> Result<PeerSpec, Failure> {
         let program = match &self.program {
             Some(program) => Some(program.clone()).filter(|path| path.is_file()),
@@ -95,7 +95,7 @@ impl PeerSpec {
         }
     }
 
-    /// The program that [`PeerSpec::find`] found.
+    /// Returns the program that [`PeerSpec::find`] found.
     pub(super) fn program(&self) -> &Path {
         self.program.as_deref().unwrap_or(Path::new(&self.name))
     }
@@ -111,8 +111,9 @@ impl fmt::Display for PeerSpec {
     }
 }
 
-/// Where programs of peers may be: beside the folder of this program, which is
-/// `target/release` or the like; and in `target` of this folder and those above.
+/// Returns the folders where peers' programs may be: next to the folder of this
+/// program (`target/release` or similar), and in `target` of the current folder and
+/// its parents.
 fn places() -> impl Iterator<Item = PathBuf> {
     let this = std::env::current_exe().unwrap_or_default();
     let beside: Vec<_> = this
@@ -121,8 +122,8 @@ fn places() -> impl Iterator<Item = PathBuf> {
         .take(1)
         .map(Path::to_owned)
         .collect();
-    let here = std::env::current_dir().unwrap_or_default();
-    let above: Vec<_> = here
+    let current_folder = std::env::current_dir().unwrap_or_default();
+    let above: Vec<_> = current_folder
         .ancestors()
         .map(|folder| folder.join("target"))
         .collect();
@@ -145,10 +146,10 @@ mod tests {
             PeerSpec::parse("rte_acl").unwrap().label("sse"),
             "rte_acl:sse"
         );
-        let other = PeerSpec::parse("mine=/bin/mine:a=b").unwrap();
-        assert_eq!(other.program(), Path::new("/bin/mine"));
+        let with_program = PeerSpec::parse("mine=/bin/mine:a=b").unwrap();
+        assert_eq!(with_program.program(), Path::new("/bin/mine"));
         assert_eq!(
-            (other.name(), other.options()),
+            (with_program.name(), with_program.options()),
             ("mine", &["a=b".to_owned()][..])
         );
         assert!(

@@ -1,4 +1,5 @@
-//! Rules and headers as a peer reads them, and winners as it writes them.
+//! The file of rules and headers that a peer reads, and the file of winners that it
+//! writes.
 //!
 //! `bench/peers/common/subject.h` describes the file.
 
@@ -7,8 +8,8 @@ use std::io::{self, Write};
 use classyard::schema::{Field, MatchKind};
 use classyard::{FieldMatch, KeyVec, RuleSet, Winner};
 
-/// Says why a peer cannot be given the rules, if so: a subject has no masks but
-/// those of prefixes for prefix and range fields.
+/// Returns an error if a peer cannot use the rules: the file format has only prefix
+/// masks, on prefix and range fields.
 pub(super) fn check(rules: &RuleSet) -> Result<(), String> {
     let schema = rules.schema();
     for rule in rules.iter() {
@@ -67,14 +68,15 @@ pub(super) fn write(rules: &RuleSet, headers: &KeyVec, out: &mut dyn Write) -> i
     Ok(())
 }
 
-/// A number in as many bytes as its field needs, highest first.
+/// Writes a number in the bytes that its field needs, most significant first.
 fn number(out: &mut dyn Write, field: &Field, value: u128) -> io::Result<()> {
     let bytes = value.to_be_bytes();
     let count = field.width().div_ceil(8) as usize;
     out.write_all(&bytes[bytes.len() - count..])
 }
 
-/// Winners: four bytes each, the place in `ranked` plus one, or 0 for a miss.
+/// Reads winners of four bytes each: the position in `ranked` plus one, or 0 for a
+/// miss.
 pub(super) fn read_winners(bytes: &[u8], ranked: &[Winner]) -> Result<Vec<Winner>, String> {
     let (numbers, rest) = bytes.as_chunks::<4>();
     if !rest.is_empty() {

@@ -10,7 +10,7 @@ use crate::output::style::counted;
 use crate::output::table::{Side, Table};
 use crate::output::{Report, csv};
 
-/// How long single changes took.
+/// The durations of single changes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub(crate) struct Updates {
     pub(crate) count: usize,
@@ -44,18 +44,19 @@ pub(crate) struct ReoptimiseRow {
     pub(crate) size: usize,
     pub(crate) engine: String,
     pub(crate) rules: usize,
-    /// What a lookup costs by the engine's own count: built over the first
-    /// rules, grown, and after adopting.
+    /// The cost of a lookup by the engine's own count: right after building over the
+    /// first rules, grown, and after adopting.
     pub(crate) counted_first: f64,
     pub(crate) counted_grown: f64,
     pub(crate) counted_adopted: f64,
-    /// Nanoseconds a header, in batches of 256: grown, the worst while adopting,
-    /// adopted, reorganised.
+    /// Nanoseconds per header, in batches of 256: grown, the maximum while adopting,
+    /// adopted, rebuilt.
     pub(crate) grown_ns: f64,
     pub(crate) adopting_ns: f64,
     pub(crate) adopted_ns: f64,
     pub(crate) rebuilt_ns: f64,
-    /// Notes and learning together, and the longest look at the classifier.
+    /// The time to take the snapshot and compute the plan, and the longest time that
+    /// the classifier was read without interruption.
     pub(crate) learn_seconds: f64,
     pub(crate) look_seconds: f64,
     pub(crate) adopt_seconds: f64,
@@ -63,8 +64,8 @@ pub(crate) struct ReoptimiseRow {
     /// Changes while growing and while adopting.
     pub(crate) growing: Updates,
     pub(crate) adopting: Updates,
-    /// The most bytes while adopting and those afterwards, in bytes when
-    /// reorganised.
+    /// The peak memory while adopting, and the memory afterwards, both divided by the
+    /// memory when rebuilt.
     pub(crate) adopting_bytes: f64,
     pub(crate) adopted_bytes: f64,
     pub(crate) wrong: usize,
@@ -73,7 +74,7 @@ pub(crate) struct ReoptimiseRow {
 impl Finished for ReoptimiseRow {
     fn summary(&self) -> String {
         format!(
-            "{} {}, {}: {:.1} ns a header grown, {:.1} adopted, {}",
+            "{} {}, {}: {:.1} ns per header grown, {:.1} adopted, {}",
             self.set,
             size_name(self.size),
             self.engine,
@@ -90,7 +91,7 @@ impl Finished for ReoptimiseRow {
 pub(crate) struct ReoptimiseResults(pub(crate) Vec<ReoptimiseRow>);
 
 impl ReoptimiseResults {
-    /// Whether any answer was wrong.
+    /// True if any answer was wrong.
     pub(crate) fn any_wrong(&self) -> bool {
         self.0.iter().any(|row| row.wrong > 0)
     }
@@ -150,10 +151,10 @@ impl Report for ReoptimiseResults {
         writeln!(out)?;
         writeln!(
             out,
-            "grown from one rule in a hundred; counted: the engine's own count of what a lookup \
-             costs, of the first rules, grown, adopted; lookups: nanoseconds a header, the least of \
-             repeats, while adopting the worst; changes: the least of repeats for each; bytes: \
-             divided by those when rebuilt; CPU time of one thread"
+            "grown from 1 % of the rules; counted: the cost of a lookup by the engine's own count, \
+             for the first rules, grown, adopted; lookups: nanoseconds per header, minimum of \
+             repeats, while adopting the maximum; changes: minimum of repeats for each; bytes: \
+             divided by the bytes when rebuilt; CPU time of one thread"
         )
     }
 

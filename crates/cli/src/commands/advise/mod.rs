@@ -1,4 +1,4 @@
-//! `classyard advise`: which engine to take for rules and a load.
+//! `classyard advise`: recommends an engine for rules and a load.
 
 use std::io::{self, Write};
 
@@ -19,12 +19,12 @@ use crate::output::{OutputArgs, Report, csv};
 use crate::registry;
 use crate::reporter::Reporter;
 
-/// Say which engine to take for rules and a load, and why
+/// Recommend an engine for rules and a load, and say why
 ///
-/// Every engine says what it would cost over the rules; they are ranked by what a
-/// lookup takes with its share of updates. Engines that take no updates come into
-/// question as they are where rules do not change, and as sfl(ENGINE) otherwise.
-/// Without a file it advises on the embedded example.
+/// Estimates the cost of every engine over the rules and ranks the engines by the
+/// time of a lookup plus its share of updates. Engines that take no updates are
+/// ranked as they are if rules do not change, and as sfl(ENGINE) otherwise. Without
+/// a file, advises on the embedded example.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -50,7 +50,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     load: LoadArgs,
 
-    /// Build this many of the best engines and time them, and advise the fastest
+    /// Build and time the N best engines, and recommend the fastest
     #[arg(long = "try", value_name = "N", value_parser = count, default_value = "0")]
     trials: usize,
 
@@ -64,11 +64,11 @@ pub(crate) struct Args {
     output: OutputArgs,
 }
 
-/// Headers that engines are tried out with.
-const HEADERS: usize = 20_000;
+/// The number of headers for timing engines.
+const TIMED_HEADERS: usize = 20_000;
 
-/// How often each looks them up.
-const ROUNDS: usize = 5;
+/// The number of passes of each engine over the headers.
+const TIMED_ROUNDS: usize = 5;
 
 #[derive(Serialize)]
 struct Advice {
@@ -166,14 +166,14 @@ fn advise(
     reporter: Reporter,
 ) -> Result<PartAdvice, Failure> {
     let (ranking, trials, tried, refused);
-    let keys = headers_of(rules, HEADERS);
+    let keys = headers_of(rules, TIMED_HEADERS);
     if args.trials > 0 && !keys.is_empty() {
         let mut progress = reporter.progress();
         let choice = args.limits.build(&mut progress, |_, progress| {
             let mut how = TryOut {
                 keys: keys.as_slice(),
                 candidates: args.trials,
-                rounds: ROUNDS,
+                rounds: TIMED_ROUNDS,
                 clock: &mut thread_cpu_time,
             };
             auto.try_out(rules, &mut how, progress)
@@ -272,14 +272,14 @@ impl Report for Advice {
         for part in &self.parts {
             heading(out, &format!("{}, {} rules", part.schema, part.rules))?;
             match &part.advice {
-                Some(engine) => fact(out, "take", engine)?,
-                None => fact(out, "take", "none: no engine is within the limits")?,
+                Some(engine) => fact(out, "use", engine)?,
+                None => fact(out, "use", "none: no engine is within the limits")?,
             }
             let tried = part.candidates.iter().any(|row| row.tried_ns.is_some());
             let mut columns = vec![
                 ("engine", Side::Left),
                 ("ns/lookup", Side::Right),
-                ("of it updates", Side::Right),
+                ("updates ns", Side::Right),
             ];
             if tried {
                 columns.push(("tried out", Side::Right));
@@ -287,7 +287,7 @@ impl Report for Advice {
             columns.extend([
                 ("KiB", Side::Right),
                 ("build ms", Side::Right),
-                ("a lookup is", Side::Left),
+                ("lookup work", Side::Left),
             ]);
             let mut table = Table::new(&columns);
             for row in &part.candidates {

@@ -1,4 +1,4 @@
-//! `bench --hostile`: worst cases beside friendly ones.
+//! `bench --hostile`: worst cases compared with friendly ones.
 
 use std::io::{self, Write};
 
@@ -10,9 +10,9 @@ use crate::input::family::{hostile_sets, profile};
 use crate::output::json;
 use crate::reporter::Reporter;
 
-/// Headers of a measurement, fewer than elsewhere because lookups may take
+/// The default number of headers, smaller than elsewhere because lookups may take
 /// microseconds.
-const HEADERS: usize = 20_000;
+const DEFAULT_HEADERS: usize = 20_000;
 
 impl BenchReport for hostile::Results {
     fn json(&self, run: &Run, out: &mut dyn Write) -> io::Result<()> {
@@ -31,7 +31,7 @@ pub(super) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
         friendly: friendly?,
         sizes: args.sizes.clone(),
         kinds: args.traffic.clone(),
-        headers: args.limited(args.headers.unwrap_or(HEADERS)),
+        headers: args.limited(args.headers.unwrap_or(DEFAULT_HEADERS)),
         seed: args.seed,
         repeats: args.repeats(),
         update_repeats: args.repeats().min(3),

@@ -1,5 +1,5 @@
-//! Warnings of updates that take long, such as those of a static engine in `sfl` that
-//! is slow to build.
+//! Warnings of updates that take long, such as updates of a static engine in `sfl`
+//! that is slow to build.
 
 use std::time::Duration;
 
@@ -9,35 +9,36 @@ use crate::bench::{Field, Plan, Subject};
 use crate::estimates::Shapes;
 use crate::reporter::Reporter;
 
-/// Longer than this is long.
-const LONG: Duration = Duration::from_secs(120);
+/// Longer estimates cause a warning.
+const MIN_WARNED_TIME: Duration = Duration::from_secs(120);
 
-/// How often the list of updates is made in each repeat: without lookups, with
-/// lookups, and with a clock around each.
-const LISTS: usize = 3;
+/// The number of times that each repeat runs the list of updates: without lookups,
+/// with lookups, and with each update timed.
+const LISTS_PER_REPEAT: usize = 3;
 
-/// Says which engines' updates are estimated to take long on a subject.
+/// Warns of engines whose updates on a subject are estimated to take long.
 pub(super) fn warn(subject: &Subject, field: &Field, plan: &Plan, reporter: Reporter) {
     for (spec, time) in long(subject, field, plan) {
         reporter.warn(&format!(
             "{}: the updates of {spec} are estimated to take {:.0} minutes; with fewer --changes \
-             they take less",
+             they take less time",
             subject.name,
             time.as_secs_f64() / 60.0
         ));
     }
 }
 
-/// Engines whose updates are estimated to take long, and how long.
+/// Returns the engines whose updates are estimated to take long, and their
+/// estimates.
 #[allow(clippy::cast_precision_loss)] // an estimate
 fn long<'f>(subject: &Subject, field: &'f Field, plan: &Plan) -> Vec<(&'f EngineSpec, Duration)> {
-    let updates = plan.update_repeats * LISTS * 2 * plan.changes;
+    let updates = plan.update_repeats * LISTS_PER_REPEAT * 2 * plan.changes;
     let mut dynamic = field.engines.iter().filter(|spec| spec.is_dynamic());
     if updates == 0 || dynamic.clone().next().is_none() {
         return Vec::new();
     }
     let halves = Shapes::of(&subject.policy).halves();
-    let mut found = Vec::new();
+    let mut slow_engines = Vec::new();
     for spec in &mut dynamic {
         let estimate = halves.estimate(spec, &field.machine).ok();
         let Some(update_ns) = estimate.and_then(|estimate| estimate.update_ns) else {
@@ -45,11 +46,11 @@ fn long<'f>(subject: &Subject, field: &'f Field, plan: &Plan) -> Vec<(&'f Engine
         };
         let time = Duration::try_from_secs_f64(update_ns * 1e-9 * updates as f64);
         let time = time.unwrap_or(Duration::MAX);
-        if time > LONG {
-            found.push((spec, time));
+        if time > MIN_WARNED_TIME {
+            slow_engines.push((spec, time));
         }
     }
-    found
+    slow_engines
 }
 
 #[cfg(test)]
@@ -89,9 +90,9 @@ mod tests {
             seed: 1,
             trial: false,
         };
-        let found = long(&subject, &field, &plan);
-        let [(spec, time)] = found[..] else {
-            panic!("{found:?}");
+        let slow_engines = long(&subject, &field, &plan);
+        let [(spec, time)] = slow_engines[..] else {
+            panic!("{slow_engines:?}");
         };
         assert_eq!(spec.to_string(), engines[2]);
         assert!(time > Duration::from_secs(300), "{time:?}");

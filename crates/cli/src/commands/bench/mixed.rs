@@ -1,4 +1,4 @@
-//! `classyard bench --mixed`: lookups and updates at the same time.
+//! `classyard bench --mixed`: concurrent lookups and updates.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -19,12 +19,12 @@ use crate::reporter::Reporter;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct MixedArgs {
-    /// Measure one reader and one writer at the same time instead, for each of
-    /// these rates: updates per second, or max
+    /// Measure one reader and one writer at the same time instead, for each of these
+    /// rates: updates per second, or max
     ///
-    /// The reader looks headers up in batches of 256 as fast as it can, through
-    /// the live table; the writer removes, inserts and modifies rules, about a
-    /// sixteenth of which is out at any time. Needs two idle processors.
+    /// The reader looks up headers in batches of 256 as fast as it can, through the
+    /// live table. The writer removes, inserts and modifies rules; about a sixteenth
+    /// of the rules is removed at any time. Needs two idle processors.
     #[arg(
         long,
         num_args = 0..=1,
@@ -37,8 +37,8 @@ pub(super) struct MixedArgs {
     )]
     pub(super) mixed: Option<Vec<Rate>>,
 
-    /// Updates in a transaction at all rates; without it 1 up to 10k updates a
-    /// second, else as many as make 10k transactions, 100 at most
+    /// Updates per transaction at all rates. By default 1 up to 10k updates a second;
+    /// above, enough for 10k transactions a second, at most 100
     #[arg(
         long,
         value_parser = transaction,
@@ -48,7 +48,7 @@ pub(super) struct MixedArgs {
     )]
     transaction: Option<usize>,
 
-    /// How long each run takes
+    /// Duration of each run in seconds
     #[arg(
         long,
         default_value = "1",
@@ -59,11 +59,11 @@ pub(super) struct MixedArgs {
     )]
     seconds: Duration,
 
-    /// The least time from one publication of accepted updates to the next: 0,
-    /// or a number with its unit, such as 500us, 10ms or 1s
+    /// The publish interval: minimum time between publications of accepted updates.
+    /// 0, or a number with its unit, such as 500us, 10ms or 1s
     ///
-    /// After each publication the reader's caches are cold. With 0 every
-    /// transaction is published as soon as no reader is in the way.
+    /// After each publication the reader's caches are cold. With 0, every transaction
+    /// is published as soon as no reader uses the old version.
     #[arg(
         long,
         // Its former name.
@@ -77,7 +77,7 @@ pub(super) struct MixedArgs {
     publish_interval: Duration,
 
     /// The processors of reader and writer, such as 2,3; auto chooses two of
-    /// different cores, any leaves it to the system
+    /// different cores, any leaves the choice to the system
     #[arg(
         long,
         default_value = "auto",
@@ -89,39 +89,39 @@ pub(super) struct MixedArgs {
     processors: CpuPinning,
 }
 
-/// A run of a smoke test.
+/// The duration of a run in a smoke test.
 const QUICK_RUN: Duration = Duration::from_millis(50);
 
 /// The shortest and the longest run, in seconds.
 const SHORTEST_RUN: f64 = 0.001;
 const LONGEST_RUN: f64 = 3_600.0;
 
-/// Below this share of CPU time a thread had no processor of its own.
+/// A thread with a smaller share of CPU time had to share its processor.
 const FULL_SHARE: f64 = 0.9;
 
-/// Reads a transaction's size, for the argument parser.
+/// Parses a transaction's size, for the argument parser.
 fn transaction(text: &str) -> Result<usize, String> {
     match crate::input::count(text)? {
         size if (1..=MAX_PENDING).contains(&size) => Ok(size),
         size => Err(format!(
-            "{size} updates are no transaction; expected 1 to {MAX_PENDING}"
+            "{size} updates are not a valid transaction; expected 1 to {MAX_PENDING}"
         )),
     }
 }
 
-/// Reads a time, for the argument parser.
+/// Parses a time, for the argument parser.
 fn seconds(text: &str) -> Result<Duration, String> {
     match text.parse::<f64>() {
         Ok(seconds) if (SHORTEST_RUN..=LONGEST_RUN).contains(&seconds) => {
             Ok(Duration::from_secs_f64(seconds))
         }
         _ => Err(format!(
-            "`{text}` is no time; expected seconds from {SHORTEST_RUN} to {LONGEST_RUN}"
+            "`{text}` is not a time; expected seconds from {SHORTEST_RUN} to {LONGEST_RUN}"
         )),
     }
 }
 
-/// Reads a publish interval, for the argument parser.
+/// Parses a publish interval, for the argument parser.
 fn publish_interval(text: &str) -> Result<Duration, String> {
     if text == "0" {
         return Ok(Duration::ZERO);
@@ -136,7 +136,7 @@ fn publish_interval(text: &str) -> Result<Duration, String> {
             Ok(Duration::from_secs_f64(seconds))
         }
         _ => Err(format!(
-            "`{text}` is no time; expected 0 or a number with its unit such as 500us, 10ms or \
+            "`{text}` is not a time; expected 0 or a number with its unit such as 500us, 10ms or \
              1s, up to {LONGEST_RUN}s"
         )),
     }
@@ -209,7 +209,7 @@ pub(super) fn run(args: &Args, rates: &[Rate], reporter: Reporter) -> Result<(),
     Ok(())
 }
 
-/// Says which processors the threads run on.
+/// Notes the processors that the threads run on.
 fn announce(plan: &MixedPlan, args: &Args, reporter: Reporter) {
     match plan.processors {
         Some(pair) if CpuPair::share_a_core(pair) => reporter.warn(&format!(
@@ -226,21 +226,21 @@ fn announce(plan: &MixedPlan, args: &Args, reporter: Reporter) {
     }
 }
 
-/// Warns where a thread had to share its processor.
+/// Warns if a thread had to share its processor.
 fn warn_of_shared_processors(rows: &[MixedRow], reporter: Reporter) {
     let shared: Vec<&MixedRow> = rows
         .iter()
         .filter(|row| row.least_cpu_share() < FULL_SHARE)
         .collect();
-    let least = |one: &&&MixedRow, other: &&&MixedRow| {
+    let by_cpu_share = |one: &&&MixedRow, other: &&&MixedRow| {
         one.least_cpu_share().total_cmp(&other.least_cpu_share())
     };
-    let Some(worst) = shared.iter().min_by(least) else {
+    let Some(worst) = shared.iter().min_by(by_cpu_share) else {
         return;
     };
     reporter.warn(&format!(
-        "in {} of {} a thread had a processor for less than {:.0}% of the time \
-         (worst: {:.0}%, {} on {} at {}): rates and latencies on the wall mean little there; \
+        "in {} of {} a thread ran for less than {:.0}% of the time \
+         (worst: {:.0}%, {} on {} at {}): these rates and latencies are unreliable; \
          they need two idle processors",
         shared.len(),
         counted(rows.len(), "measurement"),
@@ -260,7 +260,7 @@ mod tests {
     fn times_and_transactions_are_read() {
         assert_eq!(seconds("0.05"), Ok(Duration::from_millis(50)));
         for bad in ["", "0", "-1", "nan", "inf", "3601", "1s"] {
-            assert!(seconds(bad).unwrap_err().contains("is no time"), "{bad}");
+            assert!(seconds(bad).unwrap_err().contains("is not a time"), "{bad}");
         }
         assert_eq!(publish_interval("0"), Ok(Duration::ZERO));
         assert_eq!(publish_interval("0.5us"), Ok(Duration::from_nanos(500)));
@@ -268,13 +268,13 @@ mod tests {
         assert_eq!(publish_interval("2s"), Ok(Duration::from_secs(2)));
         for bad in ["", "10", "ms", "-1ms", "nans", "10 m", "3601s"] {
             assert!(
-                publish_interval(bad).unwrap_err().contains("is no time"),
+                publish_interval(bad).unwrap_err().contains("is not a time"),
                 "{bad}"
             );
         }
         assert_eq!(transaction("10k"), Ok(10_000));
         assert!(transaction("0").unwrap_err().contains("1 to 65536"));
         assert!(transaction("65537").unwrap_err().contains("1 to 65536"));
-        assert!(transaction("x").unwrap_err().contains("is no count"));
+        assert!(transaction("x").unwrap_err().contains("is not a count"));
     }
 }

@@ -1,4 +1,4 @@
-//! `classyard bench`: how fast, how large, and whether right.
+//! `classyard bench`: measures speed, memory and correctness of engines.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -38,9 +38,10 @@ use output::{BenchOutput, BenchReport, write_rows};
 
 /// Measure engines side by side: lookups, updates, memory, build
 ///
-/// Without rules, they are generated. Every engine gets the same rules, the
-/// same headers and the same list of updates. Repeats go in turns, times are CPU times of one thread, and every
-/// rate stands beside the number of wrong answers, which must be 0.
+/// Without rules, generates them. Every engine gets the same rules, the same
+/// headers and the same list of updates. Repeats are interleaved over the engines.
+/// Times are CPU times of one thread. Every rate is shown with the number of wrong
+/// answers, which must be 0.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -99,7 +100,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     rules: RulesFile,
 
-    /// Headers to measure with; without them, drawn from the rules
+    /// Headers to measure with; by default, drawn from the rules
     #[arg(
         short,
         long,
@@ -109,8 +110,8 @@ pub(crate) struct Args {
     )]
     trace: Option<PathBuf>,
 
-    /// The trace's sixth column is the right answer: the winner's number in
-    /// file order, or -1
+    /// The sixth column of the trace is the right answer: the winner's number in file
+    /// order, or -1
     #[arg(
         long = "with-expected",
         alias = "expected",
@@ -148,7 +149,7 @@ pub(crate) struct Args {
     )]
     sizes: Vec<usize>,
 
-    /// The kind of rules to generate
+    /// The family of rules to generate
     #[arg(
         long,
         value_enum,
@@ -159,8 +160,8 @@ pub(crate) struct Args {
     family: FamilyName,
 
     /// Measure the worst cases instead: hostile rules (overlapping, ranges,
-    /// wildcards, nested-prefixes, alike, one-bucket, corners, or all), hostile traffic
-    /// and single updates, each beside the friendly case, the profiles
+    /// wildcards, nested-prefixes, alike, one-bucket, corners, or all), hostile
+    /// traffic and single updates, each compared with the friendly case, the profiles
     #[arg(
         long,
         value_delimiter = ',',
@@ -170,7 +171,7 @@ pub(crate) struct Args {
     )]
     hostile: Vec<String>,
 
-    /// The headers for hostile rules
+    /// The kinds of headers for hostile rules
     #[arg(
         long,
         value_enum,
@@ -182,11 +183,11 @@ pub(crate) struct Args {
     )]
     traffic: Vec<HostileTraffic>,
 
-    /// Measure re-optimisation instead: engines grow from one rule in a hundred,
-    /// learn, and adopt what they have learned while rules change
+    /// Measure re-optimisation instead: engines grow from 1 % of the rules, compute a
+    /// lookup plan, and adopt it while rules change
     ///
-    /// With --mixed a third thread re-optimises the live table whenever that is
-    /// due, beside reader and writer.
+    /// With --mixed, a third thread re-optimises the live table whenever that is due,
+    /// next to reader and writer.
     #[arg(
         long,
         conflicts_with_all = ["peers", "updates", "hostile"],
@@ -194,11 +195,12 @@ pub(crate) struct Args {
     )]
     reoptimise: bool,
 
-    /// Report which engine `auto` takes under some loads, beside the fastest one
+    /// Report which engine `auto` chooses under some loads, compared with the fastest
+    /// one
     ///
-    /// All engines of -e are measured, updates as well. `auto` is told what engines
-    /// are estimated to cost; or that, and the better of two more
-    /// turns of the first four.
+    /// Measures all engines of -e, including updates. `auto` chooses by estimates
+    /// alone, or by estimates and the better of two extra runs of each of its first
+    /// four engines.
     #[arg(
         long,
         conflicts_with_all = ["peers", "hostile", "mixed", "reoptimise"],
@@ -206,16 +208,16 @@ pub(crate) struct Args {
     )]
     auto: bool,
 
-    /// Headers to draw from the rules (default 1M, 20k with --hostile, 100k
+    /// Number of headers to draw from the rules (default 1M, 20k with --hostile, 100k
     /// with --reoptimise)
     #[arg(long, value_parser = count, value_name = "COUNT")]
     headers: Option<usize>,
 
-    /// Where random numbers begin
+    /// The seed of the random numbers
     #[arg(short, long, default_value_t = 1, value_name = "N")]
     seed: u64,
 
-    /// The engines to compare, or all, the base of ratios first
+    /// The engines to compare, or all; ratios are relative to the first
     #[arg(
         short,
         long,
@@ -226,9 +228,9 @@ pub(crate) struct Args {
     )]
     engines: Vec<Engines>,
 
-    /// Measure a classifier of somebody else's in the same turns; may be
-    /// repeated. bench/peers/README.md says which there are, how to build them,
-    /// and their options
+    /// Measure an external classifier, interleaved with the engines; may be repeated.
+    /// bench/peers/README.md lists the supported ones, how to build them, and their
+    /// options
     #[arg(
         long = "peer",
         value_parser = PeerSpec::parse,
@@ -237,8 +239,8 @@ pub(crate) struct Args {
     )]
     peers: Vec<PeerSpec>,
 
-    /// The longest that a peer may take to build, or for one pass; it fails
-    /// then
+    /// Time limit in seconds for a peer's build and for each of its passes; a peer
+    /// that exceeds it fails
     #[arg(
         long,
         default_value_t = 300,
@@ -248,23 +250,24 @@ pub(crate) struct Args {
     )]
     peer_limit: u64,
 
-    /// How often each lookup measurement is repeated, in turns
+    /// The number of repeats of each lookup measurement, interleaved
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..), value_name = "N")]
     repeat: u16,
 
-    /// Measure updates as well: half of the rules in, then a shuffled list of
-    /// insertions and deletions, without and with lookups in between, and with
-    /// a clock around each
+    /// Measure updates as well: insert half of the rules, then run a shuffled list of
+    /// insertions and deletions, without lookups, with lookups in between, and with
+    /// each update timed
     #[arg(long)]
     updates: bool,
 
-    /// Insertions, and as many deletions, in the list (default 500k, as many
-    /// as rules with --hostile); with --mixed as many modifications as well, and
-    /// the list is undone and done again
+    /// Insertions, and as many deletions, in the list (default 500k; with --hostile,
+    /// the number of rules). With --mixed, as many modifications as well, and the
+    /// list is undone and repeated
     #[arg(long, value_parser = count, value_name = "COUNT")]
     changes: Option<usize>,
 
-    /// A smoke test: few headers and repeats; rates mean nothing, answers do
+    /// A smoke test with few headers and repeats: rates are meaningless, but answers
+    /// are checked
     #[arg(long)]
     quick: bool,
 
@@ -281,8 +284,8 @@ pub(crate) struct Args {
     output: BenchOutput,
 }
 
-/// Headers and changes of a smoke test.
-const QUICK: usize = 5_000;
+/// The maximum number of headers and of changes in a smoke test.
+const QUICK_COUNT: usize = 5_000;
 
 impl Args {
     fn repeats(&self) -> usize {
@@ -297,9 +300,13 @@ impl Args {
         Engines::join(&self.engines)
     }
 
-    /// As many as requested, in a smoke test no more than it needs.
+    /// Returns `count`, limited in a smoke test.
     fn limited(&self, count: usize) -> usize {
-        if self.quick { count.min(QUICK) } else { count }
+        if self.quick {
+            count.min(QUICK_COUNT)
+        } else {
+            count
+        }
     }
 
     fn changes(&self) -> usize {
@@ -307,7 +314,7 @@ impl Args {
     }
 
     fn headers(&self) -> usize {
-        self.limited(self.headers.unwrap_or(HEADERS))
+        self.limited(self.headers.unwrap_or(DEFAULT_HEADERS))
     }
 }
 
@@ -331,7 +338,7 @@ impl BenchReport for Results {
     }
 }
 
-/// Choices of `auto`.
+/// The choices of `auto`.
 #[derive(Serialize)]
 #[serde(transparent)]
 struct Choices(Vec<ChoiceRow>);
@@ -376,8 +383,8 @@ impl BenchReport for Choices {
     }
 }
 
-/// Headers of a measurement.
-const HEADERS: usize = 1_000_000;
+/// The default number of headers.
+const DEFAULT_HEADERS: usize = 1_000_000;
 
 /// Runs the command.
 pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
@@ -449,7 +456,7 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The outcomes in which these rules win.
+/// Returns the winners of lookups that hit these rules.
 fn winners(policy: &Policy, rules: &[Option<RuleId>]) -> Vec<Winner> {
     let winner = |id| policy.rule(id).next().map(|(_, rule)| rule.winner());
     rules
@@ -458,8 +465,8 @@ fn winners(policy: &Policy, rules: &[Option<RuleId>]) -> Vec<Winner> {
         .collect()
 }
 
-/// What is going to be measured, not loaded yet: a million rules at a time are
-/// enough in memory.
+/// A rule set that is not loaded yet. Sets are loaded one at a time, to hold at
+/// most one set of a million rules in memory.
 enum Source {
     File(PathBuf),
     Generated(Family, String, usize),

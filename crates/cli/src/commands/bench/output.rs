@@ -1,5 +1,5 @@
-//! Reports of benchmarks: row by row as they finish, or all at the end, each
-//! with what it takes to repeat the run.
+//! Reports of benchmarks, written row by row or all at the end, each with the data
+//! that is needed to repeat the run.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -14,25 +14,25 @@ use crate::output::records::RecordFile;
 use crate::output::{self, Report, csv, stdout};
 use crate::reporter::Reporter;
 
-/// The form of a report.
+/// The format of a report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Format {
     /// For people
     #[default]
     Table,
-    /// A list of objects with all figures, their keys stable
+    /// A list of objects with all figures; their keys are stable
     Json,
-    /// The same objects, one a line, each as soon as it is measured; what an
-    /// interrupted run has measured is kept
+    /// Objects as in JSON, one per line. Each is written immediately after its measurement,
+    /// so that an interrupted run keeps its measurements
     Ndjson,
     /// Comma-separated values with a heading
     Csv,
 }
 
-/// The flags that say what is reported where.
+/// The flags that choose the format and the file of the report.
 #[derive(Debug, Default, clap::Args)]
 pub(super) struct BenchOutput {
-    /// The form of the report
+    /// The format of the report
     #[arg(
         long,
         value_enum,
@@ -42,7 +42,7 @@ pub(super) struct BenchOutput {
     )]
     format: Format,
 
-    /// Where to write the report; - for standard output
+    /// The file for the report; - for standard output
     #[arg(
         short,
         long,
@@ -53,13 +53,13 @@ pub(super) struct BenchOutput {
     output: PathBuf,
 }
 
-/// A report that has a run.
+/// A report that includes its run.
 pub(super) trait BenchReport: Report {
-    /// Writes the report as JSON, with the run.
+    /// Writes the report as JSON, with its run.
     fn json(&self, run: &Run, out: &mut dyn Write) -> io::Result<()>;
 }
 
-/// Anything with the run that it comes from.
+/// Any value with the run that it comes from.
 #[derive(Serialize)]
 pub(super) struct WithRun<'a, T> {
     #[serde(flatten)]
@@ -77,7 +77,7 @@ pub(super) fn write_rows<T: Serialize>(
     output::json::write(&rows.collect::<Vec<_>>(), out)
 }
 
-/// Where a run's rows and its report go.
+/// The destination of a run's rows and report.
 pub(super) struct Sink<'a> {
     flags: &'a BenchOutput,
     run: Run,
@@ -98,13 +98,13 @@ enum Target {
 }
 
 impl BenchOutput {
-    /// A place for the rows of a run that begins now.
+    /// Prepares the output of a run that begins now.
     ///
     /// # Errors
-    /// [`Failure`] when the file cannot be written.
+    /// [`Failure`] if the file cannot be written.
     pub(super) fn begin(&self, seed: u64, reporter: Reporter) -> Result<Sink<'_>, Failure> {
         let path = &self.output;
-        // A file that cannot be written fails now, not after an hour of measuring.
+        // Create the file before measuring, so that an unwritable file fails now.
         let target = match (self.format, is_dash(path)) {
             (Format::Ndjson, true) => Target::Rows,
             (Format::Ndjson, false) => Target::RowFile(RecordFile::create(path)?),
@@ -121,11 +121,11 @@ impl BenchOutput {
 }
 
 impl Sink<'_> {
-    /// Takes a row that has been measured: writes it where rows are written one
-    /// by one, and says so where no progress bar does.
+    /// Handles a measured row: writes it if rows are written one by one, and notes it
+    /// if no progress bar is shown.
     ///
     /// # Errors
-    /// [`Failure`] when it cannot be written.
+    /// [`Failure`] if it cannot be written.
     pub(super) fn row(&mut self, row: &impl Finished) -> Result<(), Failure> {
         let run = &self.run;
         let line = || -> Result<Vec<u8>, Failure> {
@@ -152,7 +152,7 @@ impl Sink<'_> {
     /// Writes the report on all rows, unless they were written one by one.
     ///
     /// # Errors
-    /// [`Failure`] when it cannot be written.
+    /// [`Failure`] if it cannot be written.
     pub(super) fn end(self, report: &impl BenchReport) -> Result<(), Failure> {
         let Sink {
             flags, run, target, ..
@@ -165,7 +165,7 @@ impl Sink<'_> {
                 Ok(out.flush()?)
             }
             Target::ReportFile(mut file) => {
-                // No terminal limits the width of a report in a file.
+                // A report in a file is not limited to the width of a terminal.
                 output::leave_terminal();
                 let mut plain = Vec::new();
                 let mut stripped = anstream::StripStream::new(&mut plain);

@@ -1,4 +1,4 @@
-//! `bench --reoptimise`: growth, re-optimisation in place, and reorganising.
+//! `bench --reoptimise`: growth, re-optimisation in place, and a full rebuild.
 
 use std::io::{self, Write};
 
@@ -9,8 +9,8 @@ use crate::failure::Failure;
 use crate::input::family::named_sets;
 use crate::reporter::Reporter;
 
-/// Headers of a measurement.
-const HEADERS: usize = 100_000;
+/// The default number of headers.
+const DEFAULT_HEADERS: usize = 100_000;
 
 impl BenchReport for ReoptimiseResults {
     fn json(&self, run: &Run, out: &mut dyn Write) -> io::Result<()> {
@@ -29,7 +29,7 @@ pub(super) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
         engines: args.engines(),
         sets: named_sets(args.family, &profile_names(args))?,
         sizes: args.sizes.clone(),
-        headers: args.limited(args.headers.unwrap_or(HEADERS)),
+        headers: args.limited(args.headers.unwrap_or(DEFAULT_HEADERS)),
         seed: args.seed,
         repeats: args.repeats(),
         update_repeats: args.repeats().min(3),

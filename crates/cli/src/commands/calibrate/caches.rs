@@ -1,10 +1,10 @@
-//! How large the caches are, as Linux says.
+//! The sizes of the processor's caches, read from Linux.
 
 use std::fs;
 use std::path::Path;
 
-/// Bytes of the first data cache and of the second and third cache of the first
-/// processor; nothing where the system does not say.
+/// Returns the bytes of the first processor's L1 data cache and of its L2 and L3
+/// caches, or `None` if the system does not report them.
 pub(super) fn sizes() -> Option<[usize; 3]> {
     let folder = Path::new("/sys/devices/system/cpu/cpu0/cache");
     let mut sizes = [None; 3];
@@ -24,11 +24,11 @@ pub(super) fn sizes() -> Option<[usize; 3]> {
     }
     let [first, second, third] = sizes;
     let second = second?;
-    // Some processors have no third cache.
+    // Some processors have no L3 cache.
     Some([first?, second, third.unwrap_or(second)])
 }
 
-/// `48K` as a number.
+/// Parses a size such as `48K`.
 fn bytes(text: &str) -> Option<usize> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let times = match &text[digits.len()..] {

@@ -1,4 +1,4 @@
-//! By how much engines take longer here than their work says.
+//! Measures the ratio of the engines' time on this machine to the predicted time.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::input::build_limits::BuildLimits;
 use crate::input::family::{FamilyName, profile};
 use crate::registry;
 
-/// What engines are measured with.
+/// The rule sets and headers for measuring engines.
 pub(super) struct Plan {
     profiles: &'static [&'static str],
     sizes: &'static [usize],
@@ -27,7 +27,7 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// One profile of each kind, few rules and many.
+    /// One profile of each kind, with few rules and with many.
     pub(super) fn full(seed: u64) -> Plan {
         Plan {
             profiles: &["acl2", "fw3", "ipc1"],
@@ -39,7 +39,7 @@ impl Plan {
         }
     }
 
-    /// As little as shows that it works.
+    /// The minimum for a smoke test.
     pub(super) fn quick(seed: u64) -> Plan {
         Plan {
             profiles: &["acl2"],
@@ -52,24 +52,24 @@ impl Plan {
     }
 }
 
-/// A factor, and of what it is the mean.
+/// A factor, with the number and the range of the ratios that it averages.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Factor {
     pub(super) engine: String,
     pub(super) operation: &'static str,
-    /// Measured over predicted, the geometric mean over sets.
+    /// Measured over predicted time, the geometric mean over sets.
     pub(super) factor: f64,
-    /// How many sets there were.
+    /// The number of sets.
     pub(super) sets: usize,
-    /// The least and the greatest ratio of a set.
+    /// The smallest and the largest ratio of a set.
     pub(super) least: f64,
     pub(super) greatest: f64,
 }
 
-/// Measures the engines that wrap no other.
+/// Measures the engines that do not wrap another engine.
 ///
 /// # Errors
-/// [`Failure`] when nothing can be built.
+/// [`Failure`] if nothing can be built.
 pub(super) fn measure(
     plan: &Plan,
     machine: &Machine,
@@ -138,7 +138,7 @@ pub(super) fn measure(
     Ok(factors)
 }
 
-/// Measured over predicted, within what a factor may be.
+/// Returns measured over predicted time, limited to the valid range of a factor.
 fn ratio(row: &Measurement, estimate: &EstimateRow, operation: Operation) -> Option<f64> {
     let ratio = match operation {
         Operation::Batch => 1e9 / row.batch_headers_per_second.median / estimate.lookup_ns,

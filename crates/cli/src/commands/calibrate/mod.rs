@@ -1,4 +1,4 @@
-//! `classyard calibrate`: what work costs on this machine.
+//! `classyard calibrate`: measures the prices of work on this machine.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -21,12 +21,12 @@ mod prices;
 use factors::{Factor, Plan};
 use prices::Effort;
 
-/// Measure what work costs on this machine, so that estimates are of it
+/// Calibrate the cost model for this machine, which estimates use
 ///
-/// Instructions, mispredicted branches and cache lines are measured, then each engine
-/// over a few generated rule sets, which says by how much it takes longer here than
-/// its work says. That takes about a minute on an idle machine. `inspect`, `bench`
-/// and `advise` read the file.
+/// Measures instructions, mispredicted branches and cache lines, then each engine
+/// over a few generated rule sets, to find by which factor it takes longer here
+/// than the model predicts. Takes about a minute on an idle machine. `inspect`,
+/// `bench` and `advise` read the file.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -40,9 +40,9 @@ JSON: file, processor, date, instruction_ns, misprediction_ns, caches, dependent
 (lists of [bytes, ns]), and factors, a list of engine, operation (batch, single, update or build),
 factor, sets, and least and greatest of the ratios that it is the mean of.")]
 pub(crate) struct Args {
-    /// Write this file, not the one that commands read by default
+    /// Write this file instead of the default one
     ///
-    /// By default $XDG_CONFIG_HOME/classyard/machine.toml, or
+    /// The default is $XDG_CONFIG_HOME/classyard/machine.toml, or
     /// ~/.config/classyard/machine.toml.
     #[arg(
         short = 'o',
@@ -56,11 +56,11 @@ pub(crate) struct Args {
     #[arg(long)]
     no_engines: bool,
 
-    /// A smoke test: so little is measured that the file is of no use
+    /// A smoke test: measures so little that the file is useless
     #[arg(long)]
     quick: bool,
 
-    /// Where random numbers begin
+    /// The seed of the random numbers
     #[arg(short, long, default_value_t = 1, value_name = "N")]
     seed: u64,
 
@@ -68,7 +68,7 @@ pub(crate) struct Args {
     output: OutputArgs,
 }
 
-/// What was measured.
+/// The results of a calibration.
 #[derive(Serialize)]
 struct Calibrated {
     file: String,
@@ -88,7 +88,7 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
         Some(path) => path.clone(),
         None => default_place().ok_or_else(|| {
             Failure::usage("there is no home directory to write machine.toml to")
-                .with_help("-o FILE says where to write it")
+                .with_help("use -o FILE to write it elsewhere")
         })?,
     };
     let effort = match args.quick {
@@ -138,10 +138,10 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
 /// Measures prices.
 fn prices(effort: Effort, progress: &mut crate::reporter::Progress) -> Result<Machine, Failure> {
     let steps = effort.steps() + 1;
-    let mut at = 0;
+    let mut steps_done = 0;
     let mut step = || {
-        let _ = progress.report("measuring prices", at, steps);
-        at += 1;
+        let _ = progress.report("measuring prices", steps_done, steps);
+        steps_done += 1;
     };
     step();
     let instruction_ns = prices::instruction_ns(effort);
@@ -154,7 +154,7 @@ fn prices(effort: Effort, progress: &mut crate::reporter::Progress) -> Result<Ma
         curves.overlapped,
         caches::sizes().unwrap_or(Machine::default().caches()),
     );
-    machine.map_err(|error| Failure::usage(format!("what was measured is no machine: {error}")))
+    machine.map_err(|error| Failure::usage(format!("the measured prices are invalid: {error}")))
 }
 
 impl Report for Calibrated {

@@ -1,7 +1,7 @@
-//! What instructions, mispredicted branches and cache lines cost here.
+//! Measures the prices of instructions, mispredicted branches and cache lines.
 //!
-//! Each is the least CPU time of several runs: what a run has more is the
-//! machine's other work.
+//! Each price is the minimum CPU time of several runs: other work on the machine
+//! only adds time.
 
 #![allow(clippy::cast_precision_loss)] // counts
 
@@ -14,7 +14,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::bench::timed;
 
-/// Working sets of the curves, in bytes: from the first cache to memory.
+/// Working sets of the curves, in bytes: from the L1 cache to memory.
 const SETS: [usize; 13] = [
     8 << 10,
     32 << 10,
@@ -31,20 +31,20 @@ const SETS: [usize; 13] = [
     256 << 20,
 ];
 
-/// A cache line, which says where to go next.
+/// A cache line that holds the index of the next line.
 #[repr(align(64))]
 #[derive(Clone, Copy)]
 struct Line {
     next: u32,
 }
 
-/// The two curves.
+/// The curves of dependent and overlapped reads.
 pub(super) struct Curves {
     pub(super) dependent: Curve,
     pub(super) overlapped: Curve,
 }
 
-/// How much is measured.
+/// The amount of measuring.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Effort {
     /// Lines read in a run.
@@ -56,14 +56,14 @@ pub(super) struct Effort {
 }
 
 impl Effort {
-    /// Seconds.
+    /// A full calibration, which takes seconds.
     pub(super) const FULL: Effort = Effort {
         reads: 400_000,
         runs: 5,
         largest: 256 << 20,
     };
 
-    /// As little as shows that it works.
+    /// The minimum for a smoke test.
     pub(super) const QUICK: Effort = Effort {
         reads: 5_000,
         runs: 2,
@@ -74,13 +74,13 @@ impl Effort {
         SETS.into_iter().filter(move |&bytes| bytes <= self.largest)
     }
 
-    /// How many steps [`curves`] has.
+    /// Returns the number of steps of [`curves`].
     pub(super) fn steps(self) -> usize {
         self.sets().count()
     }
 }
 
-/// Nanoseconds of a unit of work: the least of some runs.
+/// Returns the nanoseconds per unit of work, the minimum over the runs.
 fn least(effort: Effort, units: usize, mut run: impl FnMut() -> u64) -> f64 {
     let runs = (0..effort.runs).map(|_| {
         let (value, seconds) = timed(&mut run);
@@ -90,7 +90,7 @@ fn least(effort: Effort, units: usize, mut run: impl FnMut() -> u64) -> f64 {
     runs.fold(f64::INFINITY, f64::min)
 }
 
-/// Lines in a random cycle, each of which names the next.
+/// Returns lines in a random cycle, each with the index of the next.
 fn cycle(lines: usize) -> Vec<Line> {
     let number = |at: usize| u32::try_from(at).expect("at most 2^32 lines");
     let mut order: Vec<u32> = (0..lines).map(number).collect();
@@ -102,30 +102,30 @@ fn cycle(lines: usize) -> Vec<Line> {
     cycle
 }
 
-/// Measures both curves; `done` hears of each working set.
+/// Measures both curves; calls `done` after each working set.
 pub(super) fn curves(effort: Effort, mut done: impl FnMut(usize)) -> Curves {
     let (mut dependent, mut overlapped) = (Vec::new(), Vec::new());
     for bytes in effort.sets() {
         let lines = cycle(bytes / size_of::<Line>());
-        let mut at = 0_u32;
-        // Also brings all lines into the caches that have room for them.
+        let mut line_index = 0_u32;
+        // Also loads all lines into the caches that have room for them.
         let warm = effort.reads.max(lines.len());
         for _ in 0..warm.min(lines.len()) {
-            at = lines[at as usize].next;
+            line_index = lines[line_index as usize].next;
         }
         let chased = least(effort, effort.reads, || {
             for _ in 0..effort.reads {
-                at = lines[at as usize].next;
+                line_index = lines[line_index as usize].next;
             }
-            u64::from(at)
+            u64::from(line_index)
         });
-        // A power of two, so that masking a random number is an index.
+        // The number of lines is a power of two, so a masked random number is an index.
         let mask = lines.len() - 1;
-        let mut number = u64::from(at);
+        let mut number = u64::from(line_index);
         let together = least(effort, effort.reads, || {
             let mut sum = 0;
             for _ in 0..effort.reads {
-                // Of the number alone, so that the next read waits for none.
+                // Computed from the counter alone, so that no read waits for another.
                 number += 1;
                 let random = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
                 let random = (random ^ random >> 29).wrapping_mul(0xff51_afd7_ed55_8ccd);
@@ -145,56 +145,57 @@ pub(super) fn curves(effort: Effort, mut done: impl FnMut(usize)) -> Curves {
     }
 }
 
-/// A curve through measured points. Where a larger set seems to be faster, that is
-/// noise.
+/// Returns a curve through measured points. A larger set that seems faster is noise
+/// and is raised to the time of the smaller set.
 fn rising(points: &[(f64, f64)]) -> Curve {
-    let mut least = 0.01;
+    let mut max_ns = 0.01;
     let points: Vec<(f64, f64)> = points
         .iter()
         .map(|&(bytes, ns)| {
-            least = ns.max(least);
-            (bytes, least)
+            max_ns = ns.max(max_ns);
+            (bytes, max_ns)
         })
         .collect();
     Curve::new(&points).expect("increasing sizes, and times that do not decrease")
 }
 
-/// Instructions of a round of [`instruction_ns`], as a compiler makes them for
-/// x86-64: seven for each of four numbers, and three for the loop.
-const ROUND: usize = 31;
+/// Instructions per round of [`instruction_ns`], as compiled for x86-64: seven for
+/// each of four numbers, and three for the loop.
+const ROUND_INSTRUCTIONS: usize = 31;
 
-/// Nanoseconds for an instruction of code that mixes as hashing and comparing do:
-/// four numbers are worked on at once, so several instructions run at once.
+/// Measures the nanoseconds per instruction of code that mixes bits like hashing
+/// and comparing. Four independent numbers let several instructions run in
+/// parallel.
 pub(super) fn instruction_ns(effort: Effort) -> f64 {
     let rounds = effort.reads / 4;
-    let each = least(effort, rounds * ROUND, || {
+    let each = least(effort, rounds * ROUND_INSTRUCTIONS, || {
         let mut numbers = black_box([1_u64, 2, 3, 4]);
-        let mut found = 0;
+        let mut checksum = 0;
         for _ in 0..rounds {
             for number in &mut numbers {
                 *number = number.wrapping_mul(0xff51_afd7_ed55_8ccd);
                 *number ^= *number >> 29;
                 *number = number.rotate_left(13) ^ 0x5555;
-                found += u64::from(*number & 7 == 3);
+                checksum += u64::from(*number & 7 == 3);
             }
         }
-        found ^ numbers[0] ^ numbers[1] ^ numbers[2] ^ numbers[3]
+        checksum ^ numbers[0] ^ numbers[1] ^ numbers[2] ^ numbers[3]
     });
     each.max(1e-3)
 }
 
-/// Nanoseconds for a branch that is not foreseen: what random branches take more
-/// than such as are always taken, half of which are wrong.
+/// Measures the nanoseconds of a mispredicted branch: the extra time of random
+/// branches over always-taken ones. Half of the random branches are mispredicted.
 pub(super) fn misprediction_ns(effort: Effort) -> f64 {
-    const BRANCHES: usize = 1 << 16;
+    const BRANCH_COUNT: usize = 1 << 16;
     let mut dice = Xoshiro256PlusPlus::seed_from_u64(1);
-    let random: Vec<bool> = (0..BRANCHES).map(|_| dice.random_bool(0.5)).collect();
-    let always = vec![true; BRANCHES];
+    let random: Vec<bool> = (0..BRANCH_COUNT).map(|_| dice.random_bool(0.5)).collect();
+    let always = vec![true; BRANCH_COUNT];
     let [random, always] = [random, always].map(|branches| {
-        least(effort, BRANCHES, || {
+        least(effort, BRANCH_COUNT, || {
             let (mut taken, mut not_taken) = (0_u64, 0_u64);
             for &branch in &branches {
-                // Neither side can be computed before the branch is known.
+                // Neither side can be computed before the branch is resolved.
                 if branch {
                     taken = black_box(taken + 1);
                 } else {
@@ -215,10 +216,10 @@ mod tests {
     fn a_cycle_goes_through_all_lines() {
         for lines in [1, 2, 64, 1000] {
             let cycle = cycle(lines);
-            let mut at = 0;
+            let mut line_index = 0;
             for step in 1..=lines {
-                at = cycle[at].next as usize;
-                assert_eq!(at == 0, step == lines, "{lines} lines, step {step}");
+                line_index = cycle[line_index].next as usize;
+                assert_eq!(line_index == 0, step == lines, "{lines} lines, step {step}");
             }
         }
     }

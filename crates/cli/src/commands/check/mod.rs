@@ -29,16 +29,16 @@ use report::{CaseReport, CheckReport};
 
 /// Check engines against each other, or against expected answers
 ///
-/// All engines look the same headers up: in batches, one by one and with masks,
-/// which must say every bit that the answer depends on. With --changes they do
-/// so after random changes too. The first disagreement is reported with
-/// everything needed to repeat it, and the exit code is 1.
+/// All engines look up the same headers in batches, one by one, and with masks,
+/// which must include every bit that the answer depends on. With --changes they do
+/// so after random changes too. The first disagreement is reported with everything
+/// needed to repeat it, and the exit code is 1.
 ///
-/// Without files it checks the embedded example and every built-in profile at
-/// 1,000 rules.
+/// Without files, checks the embedded example and every built-in profile at 1,000
+/// rules.
 ///
-/// With --schemas it draws schemas, rules and headers at random, over and over,
-/// and compares every answer with a plain scan of the rules.
+/// With --schemas, draws random schemas, rules and headers in each round and
+/// compares every answer with a plain scan of the rules.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -61,8 +61,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     headers: HeadersArgs,
 
-    /// Headers with the right answers: the fields as in a trace, then the
-    /// number of the rule that wins, from 0, or -1 for none
+    /// Headers with the right answers: the fields as in a trace, then the number of
+    /// the winning rule, from 0, or -1 for none
     #[arg(
         short = 'x',
         long,
@@ -97,13 +97,11 @@ pub(crate) struct Args {
     )]
     hostile: Vec<String>,
 
-    /// Check so many random schemas instead: 1 to 64 fields of 1 to 128 bits, of
-    /// all kinds
+    /// Check N random schemas instead: 1 to 64 fields of 1 to 128 bits, of all kinds
     ///
-    /// Each round draws a schema and from 3 to 2,500 rules. Then rules are
-    /// changed, removed until there is none, and added again, and engines
-    /// rebuild and re-optimise in between. The first round takes the random
-    /// numbers of --seed, the next those of the number above.
+    /// Each round draws a schema and from 3 to 2,500 rules. Then rules are changed,
+    /// all of them removed, and added again, while engines rebuild and re-optimise in
+    /// between. The first round uses --seed, and each further round the next number.
     #[arg(
         long,
         value_name = "N",
@@ -138,30 +136,30 @@ pub(crate) struct Args {
 
     /// The engines: NAME or NAME:OPTION=VALUE:..., or `all` with their defaults
     ///
-    /// Without it, all. With --schemas those that have code for several
-    /// instruction sets run with each that the processor has, too.
+    /// The default is all. With --schemas, engines that have code for several
+    /// instruction sets run with each set that the processor supports.
     #[arg(short, long, value_name = "SPECS", value_delimiter = ',')]
     engines: Vec<String>,
 
-    /// How many headers to draw, from where answers change: corners of rules,
+    /// The number of headers to draw from where answers change: corners of rules,
     /// overlaps, one step outside
     ///
-    /// Without it, 20k where no headers are given, none where they are.
+    /// The default is 20k if no headers are given, else none.
     #[arg(short = 'n', long = "count", alias = "headers-drawn", value_name = "N", value_parser = count)]
     headers_drawn: Option<usize>,
 
-    /// How many random changes to make, with checks in between
+    /// The number of random changes to make, with checks in between
     ///
-    /// Without it none; with --schemas as many in each round as it takes to
-    /// remove all rules and add them again.
+    /// The default is none. With --schemas, the default is as many as it takes in
+    /// each round to remove all rules and add them again.
     #[arg(long, alias = "updates", short_alias = 'u', value_name = "N", value_parser = count)]
     changes: Option<usize>,
 
-    /// How many headers to look up after each transaction
+    /// The number of headers to look up after each transaction
     #[arg(long, value_name = "N", value_parser = count, default_value = "16")]
     headers_per_update: usize,
 
-    /// Where the random numbers begin
+    /// The seed of the random numbers
     #[arg(short, long, value_name = "N", default_value_t = 1)]
     seed: u64,
 
@@ -170,7 +168,7 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// The engines that were asked for.
+    /// Returns the requested engines.
     fn engine_words(&self) -> Vec<String> {
         match self.engines.as_slice() {
             [] => vec!["all".to_owned()],
@@ -179,11 +177,11 @@ impl Args {
     }
 }
 
-/// Headers that are looked up again and again while rules change.
-const SAMPLE: usize = 4096;
+/// The number of headers that are looked up repeatedly while rules change.
+const SAMPLE_HEADERS: usize = 4096;
 
-/// Headers drawn where none are given.
-const HEADERS: usize = 20_000;
+/// The number of headers drawn if none are given.
+const DEFAULT_HEADERS: usize = 20_000;
 
 /// Rules and headers to check.
 struct Case {
@@ -191,7 +189,7 @@ struct Case {
     policy: Policy,
     trace: PolicyTrace,
     expected: Option<Vec<Option<usize>>>,
-    /// The flags that bring this case back.
+    /// The flags that reproduce this case.
     flags: String,
 }
 
@@ -251,15 +249,15 @@ fn check(args: &Args, case: &Case, subjects: &[Subject], reporter: Reporter) -> 
     )];
     let updates = args.changes.unwrap_or(0);
     if updates > 0 && reports[0].collision.is_none() {
-        // After each change, a few headers in smaller batches, since a slow
-        // engine would take all the time otherwise.
+        // After each change, batches are smaller, since a slow engine would otherwise
+        // take all the time.
         let options = collider::Options {
             batch: args.headers_per_update.clamp(1, BATCH),
             updates,
             headers_per_update: args.headers_per_update,
             ..options
         };
-        let sample = sample(&case.policy, &case.trace, SAMPLE);
+        let sample = sample(&case.policy, &case.trace, SAMPLE_HEADERS);
         let mut progress = reporter.progress();
         let updated = collide(
             &case.policy,
@@ -289,7 +287,7 @@ fn check(args: &Args, case: &Case, subjects: &[Subject], reporter: Reporter) -> 
     CaseReport::new(case, &reports, began.elapsed(), repeat)
 }
 
-/// Headers from all over a trace, at most `most`.
+/// Returns at most `most` headers, spread evenly over a trace.
 fn sample(policy: &Policy, trace: &PolicyTrace, most: usize) -> PolicyTrace {
     let stride = trace.len().div_ceil(most).max(1);
     let mut sample = PolicyTrace::new(policy.schemas());
@@ -299,7 +297,7 @@ fn sample(policy: &Policy, trace: &PolicyTrace, most: usize) -> PolicyTrace {
     sample
 }
 
-/// The engines by their specifications.
+/// Parses the engines' specifications.
 fn engines(words: &[String]) -> Result<Vec<EngineSpec>, Failure> {
     let mut specs: Vec<EngineSpec> = Vec::new();
     for word in words {
@@ -318,7 +316,7 @@ fn engines(words: &[String]) -> Result<Vec<EngineSpec>, Failure> {
     Ok(specs)
 }
 
-/// The rules and headers that were given, or the embedded example.
+/// Reads the given rules and headers, or the embedded example.
 fn given(args: &Args, reporter: Reporter) -> Result<Case, Failure> {
     let rules = args.reading.load(args.rules.path(), reporter)?;
     let policy = rules.policy;
@@ -341,7 +339,7 @@ fn given(args: &Args, reporter: Reporter) -> Result<Case, Failure> {
     flags.extend(args.reading.skip_bad.then(|| "--skip-bad".to_owned()));
     let drawn = |given: bool| {
         args.headers_drawn
-            .unwrap_or(if given { 0 } else { HEADERS })
+            .unwrap_or(if given { 0 } else { DEFAULT_HEADERS })
     };
     let (mut trace, expected, given, name) = if let Some(path) = &args.expected {
         let (trace, expected) = read_expected(args, path, &policy, reporter)?;
@@ -370,7 +368,7 @@ fn given(args: &Args, reporter: Reporter) -> Result<Case, Failure> {
     let mut expected = expected;
     let count = if expected.is_some() { 0 } else { drawn(given) };
     if expected.is_some() && args.headers_drawn.is_some_and(|count| count > 0) {
-        reporter.warn("headers are not drawn where answers are expected");
+        reporter.warn("no headers are drawn, since answers are expected");
     }
     draw(&mut trace, &policy, count, args.seed);
     if count > 0 {
@@ -392,7 +390,7 @@ fn given(args: &Args, reporter: Reporter) -> Result<Case, Failure> {
     })
 }
 
-/// Headers and the positions of the rules that should win.
+/// Reads headers and the positions of their winning rules.
 fn read_expected(
     args: &Args,
     path: &std::path::Path,
@@ -406,8 +404,7 @@ fn read_expected(
     let loaded = read_trace(&source, &text, Some(&choice), true, &options)?;
     reporter.skipped(&loaded.skipped);
     let trace = loaded.value;
-    // The numbers in the file are positions: the first rule is 0 whatever ids
-    // the rules have.
+    // The numbers in the file are positions, independent of ids: the first rule is 0.
     let expected = trace.expected.unwrap_or_default().into_iter();
     let expected: Vec<Option<usize>> = expected.map(|id| id.map(RuleId::index)).collect();
     if let Some(number) = expected.iter().flatten().find(|&&at| at >= policy.len()) {
@@ -419,7 +416,7 @@ fn read_expected(
     Ok((trace.headers, expected))
 }
 
-/// Adds headers from where answers change, spread over the parts by their
+/// Adds headers from where answers change, spread over the parts by their number of
 /// rules.
 fn draw(trace: &mut PolicyTrace, policy: &Policy, count: usize, seed: u64) {
     let mut dice = SeededDice::new(seed);
@@ -431,10 +428,10 @@ fn draw(trace: &mut PolicyTrace, policy: &Policy, count: usize, seed: u64) {
     let weights: Vec<usize> = rules.iter().map(|rules| rules.len() + 1).collect();
     let total: usize = weights.iter().sum();
     for _ in 0..count {
-        let mut at = dice.below(total);
+        let mut offset = dice.below(total);
         let mut part = 0;
-        while at >= weights[part] {
-            at -= weights[part];
+        while offset >= weights[part] {
+            offset -= weights[part];
             part += 1;
         }
         let id = PartId::from_index(part);
@@ -452,13 +449,13 @@ struct Wanted {
     recipe: Recipe,
 }
 
-/// The sets of rules that were asked for.
+/// Returns the requested sets of rules.
 fn recipes(args: &Args) -> Result<Vec<Wanted>, Failure> {
     if !args.hostile.is_empty() {
         return hostile_recipes(args);
     }
     let given: Vec<&str> = args.profiles.iter().map(String::as_str).collect();
-    let mut wanted: Vec<Wanted> = Vec::new();
+    let mut recipes: Vec<Wanted> = Vec::new();
     for &family in &args.families {
         let mut names = given.clone();
         if names.is_empty() || names.contains(&"all") {
@@ -475,11 +472,11 @@ fn recipes(args: &Args) -> Result<Vec<Wanted>, Failure> {
                     None => format!("{set} {}", family.name()),
                 };
                 let name = format!("{shown} {size}");
-                // Sets with OpenFlow's fields are the same in each family.
-                if wanted.iter().any(|known| known.name == name) {
+                // Sets with OpenFlow fields are the same in each family.
+                if recipes.iter().any(|known| known.name == name) {
                     continue;
                 }
-                wanted.push(Wanted {
+                recipes.push(Wanted {
                     name,
                     flags: format!(
                         "--profiles {set} --families {} --sizes {size}",
@@ -490,30 +487,30 @@ fn recipes(args: &Args) -> Result<Vec<Wanted>, Failure> {
             }
         }
     }
-    Ok(wanted)
+    Ok(recipes)
 }
 
-/// The hostile sets that were asked for.
+/// Returns the requested hostile sets.
 fn hostile_recipes(args: &Args) -> Result<Vec<Wanted>, Failure> {
-    let mut wanted = Vec::new();
+    let mut recipes = Vec::new();
     for &size in &args.sizes {
         for set in hostile_sets(&args.hostile)? {
             let mut recipe = Recipe::new(Family::Hostile(set), size, args.seed);
             recipe.accept_fewer = true;
-            wanted.push(Wanted {
+            recipes.push(Wanted {
                 name: format!("hostile {} {size}", set.name()),
                 flags: format!("--hostile {} --sizes {size}", set.name()),
                 recipe,
             });
         }
     }
-    Ok(wanted)
+    Ok(recipes)
 }
 
 fn generated(args: &Args, wanted: &Wanted, reporter: Reporter) -> Result<Case, Failure> {
     let policy = super::generate::make(&wanted.recipe, reporter)?;
     let mut trace = PolicyTrace::new(policy.schemas());
-    let count = args.headers_drawn.unwrap_or(HEADERS);
+    let count = args.headers_drawn.unwrap_or(DEFAULT_HEADERS);
     draw(&mut trace, &policy, count, args.seed);
     Ok(Case {
         name: wanted.name.clone(),

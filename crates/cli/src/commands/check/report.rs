@@ -1,4 +1,4 @@
-//! What `check` reports.
+//! The report of `check`.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::output::style::{BAD, BOLD, GOOD, NOTABLE, counted, grouped, paint, se
 use crate::output::table::{Side, Table, fact};
 use crate::output::{Report, csv, join};
 
-/// Everything that `check` found out. Keys are stable.
+/// The report of `check`. Keys are stable.
 #[derive(Serialize)]
 pub(super) struct CheckReport {
     equal: bool,
@@ -37,7 +37,7 @@ pub(super) struct CaseReport {
     skipped: Vec<Skipped>,
     /// The first disagreement as text, if there was one.
     disagreement: Option<String>,
-    /// The command that does this case again.
+    /// The command that repeats this case.
     repeat: String,
 }
 
@@ -48,7 +48,7 @@ struct EngineReport {
     bytes: usize,
 }
 
-/// How much was compared, over all engines.
+/// The number of comparisons, over all engines.
 #[derive(Clone, Copy, Default, Serialize)]
 struct Compared {
     batch_lookups: usize,
@@ -70,7 +70,7 @@ struct Skipped {
 }
 
 impl CheckReport {
-    /// Nothing checked yet.
+    /// Creates a report without cases.
     pub(super) fn new(specs: &[EngineSpec], seed: u64, updates: usize) -> CheckReport {
         CheckReport {
             equal: true,
@@ -81,7 +81,7 @@ impl CheckReport {
         }
     }
 
-    /// Adds a case; whether all engines agreed in it.
+    /// Adds a case. Returns true if all engines agreed in it.
     pub(super) fn push(&mut self, case: CaseReport) -> bool {
         let equal = case.equal;
         self.equal &= equal;
@@ -89,7 +89,7 @@ impl CheckReport {
         equal
     }
 
-    /// Whether all engines agreed in every case.
+    /// True if all engines agreed in every case.
     pub(super) fn is_clean(&self) -> bool {
         self.equal
     }
@@ -101,8 +101,8 @@ impl CheckReport {
 }
 
 impl CaseReport {
-    /// What came of a case: of comparing headers and, if there are two reports,
-    /// of changing rules.
+    /// Creates the report on a case, from comparing headers and, if there is a second
+    /// report, from changing rules.
     pub(super) fn new(
         case: &Case,
         reports: &[CollisionReport],

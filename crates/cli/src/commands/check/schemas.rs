@@ -63,8 +63,8 @@ pub(super) fn run(
     }
 }
 
-/// Parts of a round that progress is told in.
-const STEPS: usize = 100;
+/// The number of progress steps per round.
+const ROUND_STEPS: usize = 100;
 
 /// The progress of all rounds together.
 struct Overall<'a> {
@@ -76,24 +76,29 @@ struct Overall<'a> {
 impl classyard::Progress for Overall<'_> {
     fn report(&mut self, stage: &'static str, done: usize, total: usize) -> ControlFlow<()> {
         if stage != "checking" {
-            // To make a disagreement small takes a while, too.
+            // Reducing a disagreement takes a while as well, so it shows its own
+            // progress.
             return self.progress.report(stage, done, total);
         }
-        let within = (done * STEPS).checked_div(total).unwrap_or(0).min(STEPS);
-        let done = self.before * STEPS + within;
-        self.progress.report("checking", done, self.count * STEPS)
+        let within = (done * ROUND_STEPS)
+            .checked_div(total)
+            .unwrap_or(0)
+            .min(ROUND_STEPS);
+        let done = self.before * ROUND_STEPS + within;
+        self.progress
+            .report("checking", done, self.count * ROUND_STEPS)
     }
 }
 
-/// Everything that `check --schemas` found out. Keys are stable.
+/// The report of `check --schemas`. Keys are stable.
 #[derive(Serialize)]
 struct SchemasReport {
     equal: bool,
     engines: Vec<String>,
     seed: u64,
-    /// Changes in each round, if they were asked for.
+    /// Changes in each round, if requested.
     updates: Option<usize>,
-    /// How many rounds were asked for.
+    /// The requested number of rounds.
     schemas: usize,
     /// Lookups whose outcome was compared, over all engines.
     lookups: usize,
@@ -104,7 +109,7 @@ struct SchemasReport {
     rounds: Vec<RoundReport>,
     skipped: Vec<Skipped>,
     disagreement: Option<Different>,
-    /// What was asked for, for the command that repeats a round.
+    /// The requested flags, for the command that repeats a round.
     #[serde(skip)]
     flags: String,
 }
@@ -117,7 +122,7 @@ struct RoundReport {
     range_fields: usize,
     bits: u32,
     key_words: usize,
-    /// Most of the time.
+    /// The number of rules during most of the round.
     rules: usize,
     changes: usize,
     lookups: usize,
@@ -125,23 +130,23 @@ struct RoundReport {
     equal: bool,
 }
 
-/// The first wrong answer, with all that is needed to repeat it.
+/// The first wrong answer, with everything that is needed to repeat it.
 #[derive(Serialize)]
 struct Different {
-    /// The round's.
+    /// The round's seed.
     seed: u64,
     engine: String,
-    /// What is wrong, and the smallest case that shows it.
+    /// The error, and the smallest case that shows it.
     text: String,
     /// The round's schema as a file.
     schema: String,
-    /// The schema of the smallest case, which may have fewer fields, as a file.
+    /// The schema of the smallest case as a file; it may have fewer fields.
     case_schema: String,
-    /// The command that does this round again.
+    /// The command that repeats this round.
     repeat: String,
 }
 
-/// Something that was not checked, the first of several times.
+/// A check that was skipped; the first of `times` equal ones.
 struct Skipped {
     skip: Skip,
     times: usize,
@@ -159,7 +164,7 @@ impl Serialize for Skipped {
     }
 }
 
-/// Counts by their names, with `_` for spaces.
+/// Serializes counts by their names, with `_` for spaces.
 fn counts<S: Serializer>(counters: &Counters, serializer: S) -> Result<S::Ok, S::Error> {
     let list = counters.list().into_iter();
     serializer.collect_map(list.map(|(name, count)| (name.replace(' ', "_"), count)))
@@ -191,15 +196,15 @@ impl SchemasReport {
         }
     }
 
-    /// Adds a round; whether all engines agreed in it.
+    /// Adds a round. Returns true if all engines agreed in it.
     fn push(&mut self, round: &Round, outcome: Outcome, took: f64) -> io::Result<bool> {
         self.compared.add(&outcome.counters);
         for skip in outcome.skips {
             // One line for each engine and reason.
-            let same = |known: &&mut Skipped| {
+            let is_same_skip = |known: &&mut Skipped| {
                 known.skip.subject == skip.subject && known.skip.reason == skip.reason
             };
-            match self.skipped.iter_mut().find(same) {
+            match self.skipped.iter_mut().find(is_same_skip) {
                 Some(known) => known.times += 1,
                 None => self.skipped.push(Skipped { skip, times: 1 }),
             }
@@ -247,25 +252,25 @@ impl SchemasReport {
         self.lookups_per_second = self.lookups as f64 / took.max(f64::MIN_POSITIVE);
     }
 
-    /// The smallest and the largest of the rounds' figures.
+    /// Returns the smallest and the largest of the rounds' figures.
     fn spread<T: Ord + Copy + TryInto<u128>>(&self, figure: impl Fn(&RoundReport) -> T) -> String {
-        let least = self.rounds.iter().map(&figure).min();
-        let most = self.rounds.iter().map(&figure).max();
-        match (least, most) {
-            (Some(least), Some(most)) if least == most => grouped(most),
-            (Some(least), Some(most)) => format!("{} to {}", grouped(least), grouped(most)),
+        let min = self.rounds.iter().map(&figure).min();
+        let max = self.rounds.iter().map(&figure).max();
+        match (min, max) {
+            (Some(min), Some(max)) if min == max => grouped(max),
+            (Some(min), Some(max)) => format!("{} to {}", grouped(min), grouped(max)),
             _ => "none".to_owned(),
         }
     }
 }
 
-/// A number and what it counts, which is given in the plural.
+/// Returns a number with its noun, which is passed in the plural.
 fn agreeing(number: &str, nouns: &str) -> String {
-    let one = match nouns.strip_suffix("ches") {
+    let singular = match nouns.strip_suffix("ches") {
         Some(stem) => format!("{stem}ch"),
         None => nouns.strip_suffix('s').unwrap_or(nouns).to_owned(),
     };
-    format!("{number} {}", if number == "1" { &one } else { nouns })
+    format!("{number} {}", if number == "1" { &singular } else { nouns })
 }
 
 impl Report for SchemasReport {

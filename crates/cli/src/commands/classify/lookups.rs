@@ -1,4 +1,4 @@
-//! Looking headers up in batches, and the time it takes.
+//! Lookups in batches, and their timing.
 
 use std::time::Instant;
 
@@ -6,39 +6,39 @@ use classyard::classifier::BATCH;
 use classyard::{KeyVec, PolicyClassifier, PolicyTrace, Progress, Scratch, Winner};
 use serde::Serialize;
 
-/// Passes are added until they have taken this long together, in seconds.
-const ENOUGH: f64 = 0.25;
+/// Timed passes stop once they have taken this long together, in seconds.
+const MIN_TIMED_SECONDS: f64 = 0.25;
 
-/// Passes that are made even so, unless the first takes longer than
-/// [`LONG`].
-const LEAST: usize = 3;
+/// The minimum number of passes, unless the first takes longer than
+/// [`MAX_FIRST_PASS_SECONDS`].
+const MIN_PASSES: usize = 3;
 
-/// The most passes: enough even for a short trace, whose passes are quick.
-const MOST: usize = 1000;
+/// The maximum number of passes, reached by short traces whose passes are quick.
+const MAX_PASSES: usize = 1000;
 
 /// A first pass that took this long, in seconds, is not repeated.
-const LONG: f64 = 2.0;
+const MAX_FIRST_PASS_SECONDS: f64 = 2.0;
 
 /// Batches between two reports of progress.
 const BATCHES_PER_REPORT: usize = 256;
 
-/// The winners of a trace and the time that each pass took.
+/// The winners of a trace and the duration of each pass.
 pub(super) struct Lookups {
     /// For each part of the policy, the winners of its headers in order.
     winners: Vec<Vec<Winner>>,
     seconds: Vec<f64>,
 }
 
-/// How fast headers were looked up.
+/// The lookup rate.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct Rate {
-    /// Timed passes over all headers.
+    /// The number of timed passes over all headers.
     pub(super) passes: usize,
-    /// Headers in a batch.
+    /// The number of headers per batch.
     pub(super) batch: usize,
-    /// Rates of the passes.
+    /// The rates of the passes.
     pub(super) headers_per_second: Spread,
-    /// The time for a header in the median pass.
+    /// The time per header in the median pass.
     pub(super) nanoseconds_per_header: f64,
 }
 
@@ -74,7 +74,7 @@ impl Lookups {
         lookups
     }
 
-    /// Looks a trace up, several times for the timing.
+    /// Looks a trace up several times for timing.
     pub(super) fn run(
         classifier: &PolicyClassifier,
         trace: &PolicyTrace,
@@ -87,8 +87,9 @@ impl Lookups {
         };
         let mut scratch = Scratch::new();
         let total = trace.len();
-        // The first pass warms the caches up, makes the buffers and is what is
-        // reported, so it may show its progress. It is timed only if it is all.
+        // The first pass warms the caches, allocates the buffers and provides the
+        // reported winners, so it may show its progress. It is timed only if it is the
+        // only pass.
         let began = Instant::now();
         let mut done = 0;
         for (part, classifier) in classifier.parts().iter().enumerate() {
@@ -105,29 +106,35 @@ impl Lookups {
             lookups.winners.push(winners);
         }
         let first = began.elapsed().as_secs_f64();
-        if first >= LONG && repeat.is_none() {
+        if first >= MAX_FIRST_PASS_SECONDS && repeat.is_none() {
             lookups.seconds.push(first);
             return lookups;
         }
         let mut winners: Vec<Vec<Winner>> = lookups
             .winners
             .iter()
-            .map(|found| vec![Winner::MISS; found.len()])
+            .map(|part_winners| vec![Winner::MISS; part_winners.len()])
             .collect();
-        let wanted = repeat.map(|repeat| repeat as usize);
+        let requested_passes = repeat.map(|repeat| repeat as usize);
         let mut spent = 0.0;
         loop {
             let passes = lookups.seconds.len();
-            let enough = match wanted {
-                Some(wanted) => passes >= wanted,
-                None => passes >= MOST || (passes >= LEAST && spent >= ENOUGH),
+            let enough = match requested_passes {
+                Some(requested_passes) => passes >= requested_passes,
+                None => {
+                    passes >= MAX_PASSES || (passes >= MIN_PASSES && spent >= MIN_TIMED_SECONDS)
+                }
             };
             if enough || total == 0 {
                 return lookups;
             }
-            let _ = progress.report("timing", passes, wanted.unwrap_or(LEAST).max(passes));
-            for found in &mut winners {
-                found.fill(Winner::MISS);
+            let _ = progress.report(
+                "timing",
+                passes,
+                requested_passes.unwrap_or(MIN_PASSES).max(passes),
+            );
+            for part_winners in &mut winners {
+                part_winners.fill(Winner::MISS);
             }
             let began = Instant::now();
             for (part, classifier) in classifier.parts().iter().enumerate() {
@@ -143,7 +150,7 @@ impl Lookups {
         }
     }
 
-    /// The winners in the order of the trace.
+    /// Returns the winners in the order of the trace.
     pub(super) fn in_order<'a>(
         &'a self,
         trace: &'a PolicyTrace,
@@ -157,15 +164,14 @@ impl Lookups {
         })
     }
 
-    /// The duration of each pass.
+    /// Returns the duration of each pass.
     pub(super) fn seconds(&self) -> &[f64] {
         &self.seconds
     }
 }
 
 impl Rate {
-    /// How fast `headers` headers were looked up, from the duration of each
-    /// pass.
+    /// Computes the rate of `headers` lookups from the duration of each pass.
     #[allow(clippy::cast_precision_loss)] // rates are shown with few digits
     pub(super) fn new(seconds: &[f64], headers: usize) -> Rate {
         let mut sorted = seconds.to_vec();

@@ -1,7 +1,7 @@
-//! `classyard classify`: which rule each header hits, how often, how fast.
+//! `classyard classify`: which rule each header hits, how often and how fast.
 
-//!
-//! A capture is read packet by packet and never held as a whole, unless it has
+//! A capture is read packet by packet. It is held in memory only if it has few
+//! packets or `--repeat` requires passes over all headers.
 //! few packets or `--repeat` requires passes over all headers.
 
 use std::io::{self, Write};
@@ -30,13 +30,13 @@ mod report;
 mod tally;
 
 use lookups::{Lookups, Rate};
-use packets::{Chunk, HELD, Message, Packets};
+use packets::{Chunk, MAX_HELD_PACKETS, Message, Packets};
 use report::{ClassifyReport, InputReport};
 use tally::Tally;
 
 /// Classify packets or headers: which rule each one hits, how often, how fast
 ///
-/// Without files it classifies the embedded example.
+/// Without files, classifies the embedded example.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -60,38 +60,37 @@ pub(crate) struct Args {
     #[command(flatten)]
     reading: RulesArgs,
 
-    /// The engine to look up with: NAME or NAME:OPTION=VALUE:... (see
-    /// `classyard engines`), or auto for the fastest by prediction (see `classyard
-    /// advise`)
+    /// The engine for the lookups: NAME or NAME:OPTION=VALUE:... (see `classyard
+    /// engines`), or auto for the fastest by prediction (see `classyard advise`)
     #[arg(short, long, value_name = "SPEC", value_parser = EngineChoice::parse)]
     engine: Option<EngineChoice>,
 
     #[command(flatten)]
     limits: BuildLimits,
 
-    /// Time exactly this many passes over the headers, which are held in memory
+    /// Time exactly N passes over the headers, which are held in memory
     ///
-    /// Without it, as many as take a quarter of a second, but at least three
-    /// unless they take long. Captures of more than 262,144 packets are not held
-    /// in memory without it: their headers are looked up once, as they are read.
+    /// By default, passes are repeated for a quarter of a second, at least three
+    /// times unless they take long. Captures of more than 262,144 packets are then
+    /// not held in memory: their headers are looked up once, while they are read.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     repeat: Option<u32>,
 
     /// Write the winner of each header to a file, - for standard output
     ///
-    /// One line per header, in order: the winning rule's number in file order,
-    /// from 0, or `-` if no rule matches. For a capture one line per packet, with
-    /// `x` for a packet that has no header for these rules (ARP against
-    /// five-tuples, say). With - the report is left out.
+    /// One line per header, in order: the winning rule's number in file order, from
+    /// 0, or `-` if no rule matches. For a capture, one line per packet, with `x` for
+    /// a packet that has no header for these rules (such as ARP with five-tuples).
+    /// With - no report is printed.
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     winners: Option<PathBuf>,
 
-    /// While a capture is read, report the counts so far once in this time (5s,
-    /// 500ms, ...)
+    /// While a capture is read, report the counts so far at this interval (5s, 500ms,
+    /// ...)
     ///
-    /// For captures that take long or come from a pipe that stays open:
-    /// `tcpdump -w - | classyard classify -r fw.rules -c - --every 5s`. With
-    /// --format json each report is one line, the last one too.
+    /// For captures that take long or come from a pipe that stays open: `tcpdump -w -
+    /// | classyard classify -r fw.rules -c - --every 5s`. With --format json each
+    /// report is one line, including the last.
     #[arg(
         long,
         value_name = "TIME",
@@ -102,9 +101,9 @@ pub(crate) struct Args {
     )]
     every: Option<Duration>,
 
-    /// List this many rules, those with most hits; 0 for none
+    /// List the N rules with the most hits; 0 for none
     ///
-    /// Without it, 20 in a table and in reports of --every, else all in JSON and
+    /// The default is 20 in a table and in reports of --every, and all in JSON and
     /// CSV.
     #[arg(
         long,
@@ -122,8 +121,8 @@ pub(crate) struct Args {
     output: OutputArgs,
 }
 
-/// Rules in a table unless told otherwise.
-const TOP: usize = 20;
+/// The default number of rules in a table.
+const DEFAULT_TOP_RULES: usize = 20;
 
 /// Runs the command.
 pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
@@ -176,13 +175,13 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
         usable,
         ..
     } = counting;
-    // If only the winners are wanted there is no report.
+    // If only the winners are requested, nothing is reported.
     let Some(input) = input else {
         return interrupt::outcome().and(usable);
     };
     let top = match (args.top, args.all, args.output.format) {
         (Some(top), _, _) => top,
-        (None, false, Format::Table) => TOP,
+        (None, false, Format::Table) => DEFAULT_TOP_RULES,
         _ => usize::MAX,
     };
     let headers = input.headers;
@@ -206,9 +205,9 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
     interrupt::outcome().and(usable)
 }
 
-/// What is to be classified.
+/// The input to classify.
 enum Input {
-    /// Headers that are in memory.
+    /// Headers in memory.
     Trace(Headers),
     /// Packets that are still to be read.
     Capture(Packets),
@@ -222,17 +221,17 @@ impl Input {
                 .load_trace(path, policy, &args.reading, reporter)?;
             return Ok(Input::Trace(headers));
         }
-        // Passes that are counted need all headers.
+        // Repeated passes need all headers in memory.
         let (default, held) = match args.repeat {
             Some(_) => (capture::ReadOptions::DEFAULT, usize::MAX),
-            None => (capture::ReadOptions::STREAMED, HELD),
+            None => (capture::ReadOptions::STREAMED, MAX_HELD_PACKETS),
         };
         let capture = args.headers.open_capture(&args.reading.bytes, default)?;
         Ok(Input::Capture(Packets::new(capture, policy, held)?))
     }
 }
 
-/// Looks headers up as they are read and counts the winners.
+/// Looks up headers while reading them, and counts the winners.
 struct Counting<'a> {
     args: &'a Args,
     rules: &'a LoadedRules,
@@ -243,7 +242,7 @@ struct Counting<'a> {
     winners: Option<WinnersFile>,
     /// The duration of each pass over all headers.
     seconds: Vec<f64>,
-    /// The time that lookups took, timed passes or not.
+    /// The total time of lookups in seconds, timed passes or not.
     spent: f64,
     /// An error if no packet of the capture has a header for the rules.
     usable: Result<(), Failure>,
@@ -271,12 +270,13 @@ impl<'a> Counting<'a> {
         })
     }
 
-    /// Whether the winners are all that is wanted.
+    /// True if only the winners are requested.
     fn only_winners(&self) -> bool {
         self.args.winners.as_deref().is_some_and(is_dash)
     }
 
-    /// Looks all headers up. What was read, unless only the winners are wanted.
+    /// Looks all headers up. Returns a description of the input, unless only the
+    /// winners are requested.
     fn run(&mut self, input: Input) -> Result<Option<InputReport>, Failure> {
         let report = match input {
             Input::Trace(mut headers) => {
@@ -290,7 +290,7 @@ impl<'a> Counting<'a> {
                 report
             }
             Input::Capture(packets) => {
-                // Ctrl-C ends the capture, and the command reports what it has.
+                // Ctrl-C ends the capture; the command then reports the counts so far.
                 let soft_stop = SoftStop::new();
                 let packets = match self.args.every {
                     Some(every) => self.live(packets, every)?,
@@ -308,7 +308,7 @@ impl<'a> Counting<'a> {
         Ok((!self.only_winners()).then_some(report))
     }
 
-    /// Reads chunk by chunk.
+    /// Reads and looks up chunk by chunk.
     fn stream(&mut self, mut packets: Packets) -> Result<Packets, Failure> {
         let (chunk, last) = packets.next_chunk()?;
         if last {
@@ -319,7 +319,7 @@ impl<'a> Counting<'a> {
         let mut next = Some((chunk, last));
         while let Some((chunk, last)) = next.take() {
             self.more(&chunk)?;
-            // Before the next one is made.
+            // Free the chunk before the next one is read.
             drop(chunk);
             if let Some(extent) = packets.extent() {
                 let _ = progress.report("classifying", extent.read(), extent.length);
@@ -331,7 +331,7 @@ impl<'a> Counting<'a> {
         Ok(packets)
     }
 
-    /// Reads in another thread and reports once in a while.
+    /// Reads in another thread and reports at each interval.
     fn live(&mut self, packets: Packets, every: Duration) -> Result<Packets, Failure> {
         let began = Instant::now();
         let mut next = began + every;
@@ -362,7 +362,7 @@ impl<'a> Counting<'a> {
                 let headers = usize::try_from(self.tally.total.headers).unwrap_or(usize::MAX);
                 let input = InputReport::so_far(count, bytes, headers);
                 self.interim(input, began.elapsed().as_secs_f64())?;
-                // Reports that were missed are not made up for.
+                // Missed reports are skipped.
                 while next <= Instant::now() {
                     next += every;
                 }
@@ -377,7 +377,7 @@ impl<'a> Counting<'a> {
         }
         let top = match (self.args.top, self.args.all) {
             (Some(top), _) => top,
-            (None, false) => TOP,
+            (None, false) => DEFAULT_TOP_RULES,
             (None, true) => usize::MAX,
         };
         let report = ClassifyReport::new(self.rules, input, &self.tally, top, false);
@@ -387,9 +387,9 @@ impl<'a> Counting<'a> {
         Ok(out.flush()?)
     }
 
-    /// Looks up all headers there are, several times for the timing.
+    /// Looks up all headers, several times for timing.
     fn all(&mut self, chunk: &Chunk) -> Result<(), Failure> {
-        // Where only the winners are wanted, nothing is timed.
+        // Nothing is timed if only the winners are requested.
         let repeat = match self.only_winners() {
             true => Some(0),
             false => self.args.repeat,
@@ -403,7 +403,7 @@ impl<'a> Counting<'a> {
         self.take(chunk, &lookups)
     }
 
-    /// Looks up some of the headers, once.
+    /// Looks up the headers of one chunk, once.
     fn more(&mut self, chunk: &Chunk) -> Result<(), Failure> {
         let lookups = Lookups::once(self.classifier, &chunk.trace, &mut self.scratch);
         let seconds: f64 = lookups.seconds().iter().sum();
@@ -426,7 +426,7 @@ impl<'a> Counting<'a> {
     }
 }
 
-/// One line per header, or per packet of a capture.
+/// The file of winners: one line per header, or per packet of a capture.
 enum WinnersFile {
     Stdout(Box<dyn Write>),
     File(RecordFile),

@@ -16,26 +16,26 @@ use crate::interrupt;
 use crate::output::join;
 use crate::reporter::Reporter;
 
-/// Packets that are held in memory together: at most 14 MiB with headers of
+/// The number of packets held in memory together: at most 14 MiB with headers of
 /// five words.
-pub(super) const HELD: usize = 1 << 18;
+pub(super) const MAX_HELD_PACKETS: usize = 1 << 18;
 
 /// Headers that are looked up together.
 pub(super) struct Chunk {
     /// The headers.
     pub(super) trace: PolicyTrace,
-    /// Where the headers come from, if they come from packets.
+    /// The packets of the headers, if they come from packets.
     pub(super) packets: Option<Column>,
 }
 
-/// What a chunk holds of its packets.
+/// The packets of a chunk.
 #[derive(Default)]
 pub(super) struct Column {
     /// For each packet, whether it has a header.
     pub(super) with_header: Vec<bool>,
-    /// For each header, how long its packet was on the wire.
+    /// For each header, the length of its packet on the wire.
     pub(super) lengths: Vec<u32>,
-    /// How long all packets were on the wire.
+    /// The length of all packets on the wire.
     pub(super) bytes: u64,
 }
 
@@ -44,26 +44,26 @@ pub(super) struct Packets {
     capture: OpenCapture,
     headers: PacketHeaders,
     schemas: Vec<Arc<Schema>>,
-    /// Packets of a chunk.
+    /// The maximum number of packets in a chunk.
     most: usize,
-    /// Hand on what there is before waiting for more.
+    /// If set, hand on the available packets before waiting for more.
     eager: bool,
     bytes: u64,
     with_header: usize,
 }
 
-/// What the thread that reads has to say.
+/// A message of the reading thread.
 pub(super) enum Message {
-    /// More will come.
+    /// A chunk that is not the last.
     More(Chunk),
-    /// All packets have been read.
+    /// The last chunk: all packets have been read.
     Last(Chunk, Box<Packets>),
     /// The capture cannot be read.
     Failed(ReadError),
 }
 
 impl Packets {
-    /// Packets for a policy, `most` to a chunk.
+    /// Creates packets for a policy, with at most `most` in a chunk.
     pub(super) fn new(
         capture: OpenCapture,
         policy: &Policy,
@@ -83,12 +83,12 @@ impl Packets {
         })
     }
 
-    /// How far the file has been read, if it is one.
+    /// Returns the amount of the file that was read, if it is a file.
     pub(super) fn extent(&self) -> Option<&Extent> {
         self.capture.extent.as_ref()
     }
 
-    /// The next packets, and whether they are the last ones.
+    /// Reads the next packets. Returns true with the last ones.
     pub(super) fn next_chunk(&mut self) -> Result<(Chunk, bool), ReadError> {
         let mut trace = PolicyTrace::new(self.schemas.iter());
         let mut column = Column::default();
@@ -118,8 +118,8 @@ impl Packets {
         Ok((Chunk { trace, packets }, last))
     }
 
-    /// Reads on in a thread of its own, which hands packets on as they come.
-    /// Two chunks wait at most; then the thread does.
+    /// Continues reading in a new thread, which sends packets as they arrive. The
+    /// thread waits while two chunks are unread.
     pub(super) fn in_background(mut self) -> Receiver<Message> {
         self.eager = true;
         let (sender, receiver) = sync_channel(2);
@@ -128,7 +128,7 @@ impl Packets {
                 let message = match self.next_chunk() {
                     Ok((chunk, false)) => Message::More(chunk),
                     Ok((chunk, true)) => {
-                        // If the receiver is gone, no result is needed.
+                        // If the receiver has been dropped, no result is needed.
                         let _ = sender.send(Message::Last(chunk, Box::new(self)));
                         return;
                     }
@@ -143,14 +143,14 @@ impl Packets {
         receiver
     }
 
-    /// Says what is wrong with the capture.
+    /// Warns of problems in the capture.
     pub(super) fn warn(&self, reporter: Reporter) {
         let reader = &self.capture.reader;
         let (warnings, more) = (reader.warnings(), reader.more_warnings());
         HeadersArgs::warn(reader.source(), warnings, more, reporter);
     }
 
-    /// Refuses a capture of which no packet has a header for the rules.
+    /// Returns an error if no packet of a capture has a header for the rules.
     ///
     /// # Errors
     /// [`Failure::Usage`] with the link types, the kinds and their counts.
@@ -172,7 +172,7 @@ impl Packets {
         Err(Failure::usage(message).with_help(link_help()))
     }
 
-    /// What was read.
+    /// Reports the packets that were read.
     pub(super) fn report(&self) -> InputReport {
         let source = self.capture.reader.source();
         InputReport::capture(source, self.with_header, &self.headers, self.bytes)

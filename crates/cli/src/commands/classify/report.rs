@@ -1,4 +1,4 @@
-//! What `classify` reports.
+//! The report of `classify`.
 
 use std::io::{self, Write};
 
@@ -21,11 +21,11 @@ use crate::output::{Report, csv, join};
 /// The width of the bars that show shares.
 const BAR_WIDTH: u32 = 14;
 
-/// Rules without a hit that a table names unless all are requested.
+/// The number of rules without a hit that a table names by default.
 const NEVER_HIT_SHOWN: usize = 8;
 
-/// Everything that `classify` found out. Keys are stable: they may grow in
-/// number but do not change.
+/// The report of `classify`. Keys are stable: new ones may be added, existing ones
+/// do not change.
 #[derive(Serialize)]
 pub(super) struct ClassifyReport {
     rules: RulesReport,
@@ -37,7 +37,7 @@ pub(super) struct ClassifyReport {
     misses: Share,
     actions: Vec<ActionReport>,
     never_hit: NeverHit,
-    /// Rules that were hit, listed in `hits` or not.
+    /// The number of rules that were hit, whether or not `hits` lists them.
     rules_hit: usize,
     #[serde(skip)]
     list_all: bool,
@@ -59,7 +59,7 @@ struct PartReport {
     rules: usize,
 }
 
-/// What was classified.
+/// The input that was classified.
 #[derive(Serialize)]
 pub(super) struct InputReport {
     source: String,
@@ -74,9 +74,10 @@ pub(super) struct InputReport {
 struct PacketsReport {
     count: u64,
     bytes: u64,
-    /// Packets by kind, protocol, property and anomaly, as the parser names them.
+    /// Packets by kind, protocol, property and anomaly, with the parser's names.
     counters: Vec<Named>,
-    /// Packets of Ethernet types that the parser does not know, the most frequent first.
+    /// Packets of Ethernet types that the parser does not support, the most frequent
+    /// first.
     unknown_ethertypes: Vec<EthertypeCount>,
     /// Packets that have no header for these rules, by kind.
     without_header: Vec<Named>,
@@ -90,12 +91,12 @@ struct PacketsReport {
     anomalies: Vec<Named>,
 }
 
-/// Ethernet types that a report names.
+/// The number of Ethernet types that a report names.
 const ETHERTYPES_SHOWN: usize = 8;
 
 #[derive(Clone, Serialize)]
 struct EthertypeCount {
-    /// Such as `0x88cc`.
+    /// The number in hexadecimal, such as `0x88cc`.
     ethertype: String,
     packets: u64,
 }
@@ -106,11 +107,11 @@ struct Named {
     packets: u64,
 }
 
-/// The engine and what became of it.
+/// The engine and its build.
 #[derive(Default, Serialize)]
 pub(super) struct EngineReport {
     spec: String,
-    /// Whether the user asked for it, or it is the default.
+    /// True if the user named it, false for the default.
     asked_for: bool,
     summary: &'static str,
     tables: usize,
@@ -127,7 +128,7 @@ struct EnginePart {
     bytes: usize,
 }
 
-/// Where the time went.
+/// The duration of each stage.
 #[derive(Default, Serialize)]
 pub(super) struct Seconds {
     pub(super) read_rules: f64,
@@ -148,7 +149,7 @@ struct Hit {
 #[derive(Clone, Copy, Serialize)]
 struct Share {
     headers: u64,
-    /// Bytes on the wire; only if the headers come from packets.
+    /// Bytes on the wire, if the headers come from packets.
     #[serde(skip_serializing_if = "Option::is_none")]
     bytes: Option<u64>,
     /// The share of all headers.
@@ -173,7 +174,7 @@ struct NeverHit {
 }
 
 impl ClassifyReport {
-    /// The counts; engine, rate and seconds are still to be filled in.
+    /// Creates a report with the counts; engine, rate and seconds are added later.
     pub(super) fn new(
         rules: &LoadedRules,
         input: InputReport,
@@ -262,7 +263,7 @@ impl RulesReport {
 }
 
 impl InputReport {
-    /// Headers that were given as text.
+    /// Describes headers that were given as text.
     pub(super) fn trace(headers: &Headers) -> InputReport {
         InputReport {
             source: headers.source.clone(),
@@ -273,8 +274,8 @@ impl InputReport {
         }
     }
 
-    /// A capture: its packets, of which `with_header` have a header, and their
-    /// bytes.
+    /// Describes a capture: its number of packets, the number `with_header` that have
+    /// a header, and their bytes.
     pub(super) fn capture(
         source: &str,
         with_header: usize,
@@ -290,8 +291,8 @@ impl InputReport {
         }
     }
 
-    /// The packets of a capture so far: their number, their bytes, and how many
-    /// of them have a header.
+    /// Describes the packets of a capture so far: their number, their bytes, and how
+    /// many of them have a header.
     pub(super) fn so_far(count: u64, bytes: u64, with_header: usize) -> InputReport {
         InputReport {
             source: String::new(),
@@ -356,7 +357,7 @@ impl PacketsReport {
 }
 
 impl EngineReport {
-    /// What was built.
+    /// Describes a built engine.
     pub(super) fn new(
         spec: &EngineSpec,
         asked_for: bool,
@@ -385,12 +386,12 @@ impl EngineReport {
     }
 }
 
-/// The counts of a capture so far; the keys are those of [`ClassifyReport`].
+/// The counts of a capture so far, with the keys of [`ClassifyReport`].
 #[derive(Serialize)]
 struct Interim<'a> {
-    /// Always true: the final report has no such key.
+    /// Always true; the final report does not have this key.
     interim: bool,
-    /// Since reading began.
+    /// The time since reading began.
     seconds: f64,
     packets: u64,
     bytes: u64,
@@ -402,8 +403,8 @@ struct Interim<'a> {
 }
 
 impl ClassifyReport {
-    /// Writes the counts so far, some seconds after reading began: as one line
-    /// of JSON, or for people.
+    /// Writes the counts `seconds` after reading began, as one line of JSON or for
+    /// people.
     pub(super) fn interim(
         &self,
         seconds_so_far: f64,
@@ -482,7 +483,7 @@ impl Report for ClassifyReport {
 }
 
 impl ClassifyReport {
-    /// What headers are called: packets if they come from some.
+    /// Returns `packets` if the headers come from packets, else `headers`.
     fn noun(&self) -> &'static str {
         match self.input.packets {
             Some(_) => "packet",
@@ -543,7 +544,7 @@ impl ClassifyReport {
         } = rate;
         if rate.passes > 0 {
             let text = format!(
-                "{} headers/s, {} ns a header\nmedian of {} ({} to {}) in batches of {}, one thread",
+                "{} headers/s, {} ns per header\nmedian of {} ({} to {}) in batches of {}, one thread",
                 paint(BOLD, &large(spread.median)),
                 three_digits(rate.nanoseconds_per_header),
                 passes(rate.passes),
@@ -595,16 +596,16 @@ impl ClassifyReport {
         fact(out, "Packets", text)?;
         let total = packets.count;
         let headers = grouped(input.headers);
-        let left = total - input.headers as u64;
-        let text = match left {
+        let unclassified = total - input.headers as u64;
+        let text = match unclassified {
             0 if total == 1 => "the packet".to_owned(),
             0 => format!("all {headers} packets"),
-            left => format!(
+            unclassified => format!(
                 "{headers} of them; {} no header for these rules: {}",
-                if left == 1 {
+                if unclassified == 1 {
                     "1 has".to_owned()
                 } else {
-                    format!("{} have", grouped(left))
+                    format!("{} have", grouped(unclassified))
                 },
                 listed(&packets.without_header)
             ),
@@ -739,18 +740,18 @@ impl ClassifyReport {
                 Some(name) => format!("{} {name}", rule.rule),
                 None => rule.rule.to_string(),
             });
-        let more = if *count > NEVER_HIT_SHOWN {
-            paint(DIM, ", the first of them here; --all lists all")
+        let list_hint = if *count > NEVER_HIT_SHOWN {
+            paint(DIM, "; the first of them follow, --all lists all")
         } else {
             String::new()
         };
-        let text = format!("{summary}{more}\n{}", style::listed(shown));
+        let text = format!("{summary}{list_hint}\n{}", style::listed(shown));
         fact(out, "Never hit", text)
     }
 }
 
 impl Share {
-    /// Number, share, bar and bytes.
+    /// Appends the cells for number, share, bar and bytes.
     fn push_cells(&self, row: &mut Vec<String>, largest: f64) {
         row.push(grouped(self.headers));
         row.push(percent(self.share));
@@ -770,7 +771,7 @@ fn passes(count: usize) -> String {
     counted(count, "pass")
 }
 
-/// `12 arp, 3 llc`
+/// Joins counts with their names: `12 arp, 3 llc`.
 fn listed(rows: &[Named]) -> String {
     let mut rows = rows.to_vec();
     rows.sort_by_key(|row| std::cmp::Reverse(row.packets));
@@ -778,7 +779,7 @@ fn listed(rows: &[Named]) -> String {
     style::listed(rows.map(|row| format!("{} {}", grouped(row.packets), row.name)))
 }
 
-/// What people call the headers of a schema.
+/// Returns the common name of a schema's headers.
 fn family(schema: &str) -> &str {
     match schema {
         "ipv4-5tuple" => "IPv4",

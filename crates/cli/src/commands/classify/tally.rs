@@ -1,4 +1,4 @@
-//! Counting: how many headers hit which rule.
+//! Counts of headers by the rule that they hit.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use classyard::{Policy, RuleId};
 use super::Lookups;
 use super::packets::Chunk;
 
-/// Headers, and the bytes of their packets if they come from packets.
+/// A number of headers, and the bytes of their packets if they come from packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Count {
     pub(super) headers: u64,
@@ -26,18 +26,18 @@ impl Count {
     }
 }
 
-/// How many headers hit which rule.
+/// Counts of headers by the rule that they hit.
 pub(super) struct Tally<'a> {
     positions: Positions<'a>,
     /// The counts of rules, by position in file order.
     pub(super) rules: Vec<Count>,
-    /// Headers that no rule matches.
+    /// The headers that match no rule.
     pub(super) misses: Count,
     /// All headers.
     pub(super) total: Count,
 }
 
-/// What the rules of one action have together.
+/// The totals over the rules with one action.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ActionTally {
     pub(super) rules: u64,
@@ -46,7 +46,7 @@ pub(super) struct ActionTally {
 }
 
 impl<'a> Tally<'a> {
-    /// No header yet.
+    /// Creates counts of zero.
     pub(super) fn new(policy: &'a Policy) -> Tally<'a> {
         Tally {
             positions: Positions::new(policy),
@@ -69,7 +69,7 @@ impl<'a> Tally<'a> {
         }
     }
 
-    /// The positions of the rules that were hit, most hits first.
+    /// Returns the positions of the rules that were hit, most hits first.
     pub(super) fn ranking(&self) -> Vec<usize> {
         let mut hit: Vec<usize> = (0..self.rules.len())
             .filter(|&at| self.rules[at].headers > 0)
@@ -78,14 +78,15 @@ impl<'a> Tally<'a> {
         hit
     }
 
-    /// The positions of the rules that were never hit, in file order.
+    /// Returns the positions of the rules that were never hit, in file order.
     pub(super) fn never_hit(&self) -> Vec<usize> {
         (0..self.rules.len())
             .filter(|&at| self.rules[at].headers == 0)
             .collect()
     }
 
-    /// The actions by name, most hits first; `None` for rules without one.
+    /// Returns the actions by name, most hits first; `None` for rules without an
+    /// action name.
     pub(super) fn actions(&self, policy: &Policy) -> Vec<(Option<String>, ActionTally)> {
         let mut actions: BTreeMap<Option<&str>, ActionTally> = BTreeMap::new();
         for (&id, &count) in policy.ids().iter().zip(&self.rules) {
@@ -105,7 +106,7 @@ impl<'a> Tally<'a> {
     }
 }
 
-/// From ids to positions, without hashing where ids are small.
+/// Maps ids to positions, without hashing if the ids are small.
 struct Positions<'a> {
     policy: &'a Policy,
     dense: Option<Vec<u32>>,

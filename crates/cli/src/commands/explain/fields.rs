@@ -1,21 +1,21 @@
-//! One header's fields against one rule's demands, and masks in words.
+//! Compares a header's fields with a rule's, and describes masks in words.
 
 use classyard::schema::MatchKind;
 use classyard::{Field, FieldId, FieldMatch, RuleRef, Schema};
 use serde::Serialize;
 
-/// A field, the header's value and what a rule demands of it.
+/// A field with the header's value and the rule's match.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Compared {
     pub(crate) field: String,
     pub(crate) value: String,
     #[serde(rename = "match")]
     pub(crate) wanted: String,
-    /// How the rule constrains it: exact, prefix, range, ternary.
+    /// The kind of match: exact, prefix, range, ternary.
     pub(crate) kind: &'static str,
 }
 
-/// The fields that a rule constrains.
+/// Returns the fields that a rule constrains.
 pub(crate) fn decided(rule: &RuleRef<'_>, header: &[u128]) -> Vec<Compared> {
     let schema = rule.schema();
     let constrained = schema
@@ -24,7 +24,7 @@ pub(crate) fn decided(rule: &RuleRef<'_>, header: &[u128]) -> Vec<Compared> {
     constrained.map(|id| compare(rule, id, header)).collect()
 }
 
-/// The fields whose values a rule does not admit.
+/// Returns the fields that do not match the header.
 pub(crate) fn refused(rule: &RuleRef<'_>, header: &[u128]) -> Vec<FieldId> {
     let schema = rule.schema();
     let admits = |id: &FieldId| {
@@ -34,27 +34,27 @@ pub(crate) fn refused(rule: &RuleRef<'_>, header: &[u128]) -> Vec<FieldId> {
     schema.field_ids().filter(|id| !admits(id)).collect()
 }
 
-/// How far the header's value is from what a rule admits: the bits from the
-/// first that differs on.
+/// Returns the distance of the header's value from the values that a rule matches:
+/// the number of bits from the first differing one to the lowest.
 pub(crate) fn distance(rule: &RuleRef<'_>, id: FieldId, header: &[u128]) -> u32 {
     let (low, high) = rule.ends(id);
-    let found = header[id.index()];
+    let header_value = header[id.index()];
     if let FieldMatch::Ternary { value, mask } = rule.field(id) {
-        return 128 - ((found ^ value) & mask).leading_zeros();
+        return 128 - ((header_value ^ value) & mask).leading_zeros();
     }
-    let bits = |end: u128| 128 - (found ^ end).leading_zeros();
+    let bits = |end: u128| 128 - (header_value ^ end).leading_zeros();
     bits(low).min(bits(high))
 }
 
-/// A field of the header beside the rule's demand.
+/// Compares a field of the header with the rule's match.
 pub(crate) fn compare(rule: &RuleRef<'_>, id: FieldId, header: &[u128]) -> Compared {
     let field = rule.schema().field(id);
-    let wanted = rule.field(id);
+    let demand = rule.field(id);
     Compared {
         field: field.name().to_owned(),
         value: field.format().display(header[id.index()]).to_string(),
-        wanted: wanted.describe(field),
-        kind: match wanted {
+        wanted: demand.describe(field),
+        kind: match demand {
             FieldMatch::Any => "any",
             FieldMatch::Exact(_) => MatchKind::Exact.name(),
             FieldMatch::Prefix { .. } => MatchKind::Prefix.name(),
@@ -76,19 +76,19 @@ fn admits(wanted: FieldMatch, field: &Field, found: u128) -> bool {
     }
 }
 
-/// The part of a mask that is in one field.
+/// The part of a mask in one field.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct MaskField {
     pub(crate) field: String,
-    /// How many bits the mask has there.
+    /// The number of bits in the mask.
     pub(crate) bits: u32,
-    /// How many bits the field has.
+    /// The number of bits in the field.
     pub(crate) width: u32,
     /// `/24` for leading bits, `all`, or the bits in hexadecimal.
     pub(crate) mask: String,
 }
 
-/// A mask field by field; fields without a bit are left out.
+/// Returns a mask by field, without the fields that have no bit in it.
 pub(crate) fn mask_fields(schema: &Schema, mask: &[u64]) -> Vec<MaskField> {
     let fields = schema.field_ids().filter_map(|id| {
         let field = schema.field(id);
@@ -107,7 +107,7 @@ pub(crate) fn mask_fields(schema: &Schema, mask: &[u64]) -> Vec<MaskField> {
     fields.collect()
 }
 
-/// `src/16 dst proto`: a mask in words.
+/// Describes a mask in words: `src/16 dst proto`.
 pub(crate) fn mask_words(fields: &[MaskField]) -> String {
     let words = fields.iter().map(|field| match field.mask.as_str() {
         "all" => field.field.clone(),
@@ -117,8 +117,7 @@ pub(crate) fn mask_words(fields: &[MaskField]) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// What a key's bits under a mask say of a field: `10.20.1.0/24`, `443`,
-/// `any`.
+/// Describes the bits of a field under a mask: `10.20.1.0/24`, `443`, `any`.
 pub(crate) fn masked_value(field: &Field, value: u128, mask: u128) -> String {
     let show = |value| field.format().display(value);
     match leading(field, mask) {
@@ -129,7 +128,7 @@ pub(crate) fn masked_value(field: &Field, value: u128, mask: u128) -> String {
     }
 }
 
-/// The number of leading bits that a mask is, if it is that.
+/// Returns the length of a mask that consists of leading bits, else `None`.
 fn leading(field: &Field, mask: u128) -> Option<u32> {
     let free = field.max_value() & !mask;
     (free & free.wrapping_add(1) == 0).then(|| mask.count_ones())

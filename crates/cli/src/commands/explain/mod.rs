@@ -1,4 +1,4 @@
-//! `classyard explain`: why a header hits the rule that it hits.
+//! `classyard explain`: why a header hits its rule.
 
 use std::cmp::Reverse;
 
@@ -25,10 +25,10 @@ use report::{ExplainReport, HeaderReport};
 
 /// Explain one header: the rules that match, the winner, and how it was found
 ///
-/// Shows every matching rule in order, the fields that decided, better rules
-/// that only just failed, the tables that the engine looked at, and the bits of
-/// the header that the answer depends on. Without files it explains a header of
-/// the embedded example.
+/// Shows every matching rule in order, the fields that decided, better rules that
+/// almost matched, the tables that the engine probed, and the bits of the header
+/// that the answer depends on. Without files, explains a header of the embedded
+/// example.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -40,7 +40,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     rules: RulesFile,
 
-    /// The header, as field=value pairs; fields that are left out are 0
+    /// The header, as field=value pairs; missing fields are 0
     #[arg(
         long,
         value_name = "FIELDS",
@@ -62,7 +62,7 @@ pub(crate) struct Args {
     )]
     packet: Option<u32>,
 
-    /// The header of the trace, counted from 1; lines without one do not count
+    /// The header of the trace, counted from 1; lines without a header do not count
     #[arg(
         long,
         value_name = "N",
@@ -75,15 +75,15 @@ pub(crate) struct Args {
     #[command(flatten)]
     reading: RulesArgs,
 
-    /// The engine to look up with: NAME or NAME:OPTION=VALUE:... (see
-    /// `classyard engines`), or auto for the fastest by prediction
+    /// The engine for the lookup: NAME or NAME:OPTION=VALUE:... (see `classyard
+    /// engines`), or auto for the fastest by prediction
     #[arg(short, long, value_name = "SPEC", value_parser = EngineChoice::parse)]
     engine: Option<EngineChoice>,
 
     #[command(flatten)]
     limits: BuildLimits,
 
-    /// Show this many rules that would have won if a few fields were different
+    /// Show K rules that would have won if a few fields were different
     #[arg(long, value_name = "K", default_value_t = 3)]
     near: usize,
 
@@ -91,7 +91,7 @@ pub(crate) struct Args {
     output: OutputArgs,
 }
 
-/// A header, and where it comes from.
+/// The header to explain, and its source.
 struct Asked {
     part: PartId,
     values: Vec<u128>,
@@ -104,10 +104,10 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
     only_one_from_stdin(&[("rules", args.rules.path()), capture, trace])?;
     let rules = args.reading.load(args.rules.path(), reporter)?;
     let policy = &rules.policy;
-    let asked = asked(args, policy, rules.embedded, reporter)?;
-    let part = policy.part(asked.part);
+    let header = asked(args, policy, rules.embedded, reporter)?;
+    let part = policy.part(header.part);
     let mut keys = KeyVec::new(part.schema());
-    keys.push(&asked.values)
+    keys.push(&header.values)
         .map_err(|error| Failure::usage(error.to_string()))?;
     let key = keys.key(0);
 
@@ -125,14 +125,14 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
     let matching = matching(part, key);
     let winner = matching.first().copied();
     let wins = winner.map_or(Winner::MISS, |rule| rule.winner());
-    let near = near_misses(part, &asked.values, wins, args.near);
+    let near_rules = near_misses(part, &header.values, wins, args.near);
 
-    let mut report = ExplainReport::new(&rules, asked.report);
+    let mut report = ExplainReport::new(&rules, header.report);
     report.set_matches(policy, &matching);
     if let Some(winner) = winner {
-        report.decided = fields::decided(&winner, &asked.values);
+        report.decided = fields::decided(&winner, &header.values);
     }
-    report.set_near(policy, &near, &asked.values);
+    report.set_near(policy, &near_rules, &header.values);
     report.set_lookup(policy, &spec, &lookup, part.schema());
     report.set_mask(part.schema(), key, &mask);
     args.output.report(&report)?;
@@ -146,7 +146,7 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The header to explain.
+/// Returns the header to explain.
 fn asked(
     args: &Args,
     policy: &Policy,
@@ -175,7 +175,7 @@ fn asked(
     if !header.missing.is_empty() {
         let names = header.missing.iter().map(|&id| schema.field(id).name());
         reporter.note(&format!(
-            "not given, so taken for 0: {}",
+            "fields not given, assumed to be 0: {}",
             names.collect::<Vec<_>>().join(", ")
         ));
     }
@@ -189,8 +189,8 @@ fn asked(
 fn from_trace(args: &Args, policy: &Policy, reporter: Reporter) -> Result<Asked, Failure> {
     let headers = args.headers.load(policy, &args.reading, reporter)?;
     let line = args.line.unwrap_or(1);
-    let found = headers.trace.iter().nth(line as usize - 1);
-    let Some((part, key)) = found else {
+    let header = headers.trace.iter().nth(line as usize - 1);
+    let Some((part, key)) = header else {
         return Err(Failure::usage(format!(
             "{} has no header {line}; it has {}",
             headers.source,
@@ -209,24 +209,24 @@ fn from_trace(args: &Args, policy: &Policy, reporter: Reporter) -> Result<Asked,
 
 fn from_capture(args: &Args, policy: &Policy, reporter: Reporter) -> Result<Asked, Failure> {
     let number = args.packet.unwrap_or(1);
-    // What comes after the packet is not read.
+    // Packets after this one are not read.
     let headers = args
         .headers
         .load_first(number as usize, policy, &args.reading, reporter)?;
     let Some(packets) = &headers.packets else {
         return Err(Failure::usage("there is no capture"));
     };
-    let all = packets.capture.packets();
-    let Some(packet) = all.get(number as usize - 1) else {
+    let packet_list = packets.capture.packets();
+    let Some(packet) = packet_list.get(number as usize - 1) else {
         return Err(Failure::usage(format!(
             "{} has no packet {number}; it has {}",
             headers.source,
-            all.len()
+            packet_list.len()
         )));
     };
     let row = packets.origin.packet_of.binary_search(&(number - 1));
-    let found = row.ok().and_then(|row| headers.trace.iter().nth(row));
-    let Some((part, key)) = found else {
+    let header = row.ok().and_then(|row| headers.trace.iter().nth(row));
+    let Some((part, key)) = header else {
         let parsed = packets.capture.parsed().nth(number as usize - 1);
         let kind = parsed.map_or("unreadable", |parsed| parsed.kind.name());
         return Err(Failure::usage(format!(
@@ -249,16 +249,17 @@ fn from_capture(args: &Args, policy: &Policy, reporter: Reporter) -> Result<Aske
     })
 }
 
-/// All rules that match, best first.
+/// Returns all rules that match, best first.
 fn matching<'a>(part: &'a RuleSet, key: &[u64]) -> Vec<RuleRef<'a>> {
     let mut matching: Vec<_> = part.iter().filter(|rule| rule.matches(key)).collect();
     matching.sort_unstable_by_key(|rule| rule.winner().rank());
     matching
 }
 
-/// Rules that would have won if a few fields were different: those that fewest fields
-/// refuse first; among them those that most fields agree with, then those whose
-/// values are nearest, then the best.
+/// Returns rules that would have won if a few fields were different. They are
+/// sorted by the number of fields that do not match (fewest first), then by the
+/// number of fields that agree (most first), then by the distance of the values,
+/// then by priority.
 fn near_misses<'a>(
     part: &'a RuleSet,
     header: &[u128],

@@ -1,4 +1,4 @@
-//! What `explain` reports.
+//! The report of `explain`.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -13,13 +13,13 @@ use crate::output::style::{BOLD, DIM, GOOD, NOTABLE, action_style, counted, grou
 use crate::output::table::{Side, Table, fact, heading, remark};
 use crate::output::{Report, csv, join};
 
-/// Compared rules that a table names one by one.
+/// The number of compared rules that a table names one by one.
 const COMPARED_SHOWN: usize = 6;
 
-/// Matching rules in a table unless it is JSON.
+/// The number of matching rules in a table; JSON has all.
 const MATCHES_SHOWN: usize = 30;
 
-/// Everything that `explain` found out. Keys are stable.
+/// The report of `explain`. Keys are stable.
 #[derive(Serialize)]
 pub(super) struct ExplainReport {
     rules: RulesReport,
@@ -29,7 +29,7 @@ pub(super) struct ExplainReport {
     pub(super) decided: Vec<Compared>,
     /// Every matching rule, best first; the first is the winner.
     matches: Vec<RuleView>,
-    /// Better rules that only just failed.
+    /// Better rules that almost matched.
     near: Vec<Near>,
     lookup: LookupReport,
     depends_on: DependsOn,
@@ -43,7 +43,7 @@ struct RulesReport {
     count: usize,
 }
 
-/// The header, and where it comes from.
+/// The header and its source.
 #[derive(Serialize)]
 pub(super) struct HeaderReport {
     schema: String,
@@ -69,7 +69,8 @@ struct LookupReport {
     engine: String,
     tables: usize,
     tables_looked_at: usize,
-    /// Whether later tables were left out because nothing better can be there.
+    /// True if the search skipped later tables because they cannot hold a better
+    /// rule.
     stopped_early: bool,
     rules_compared: usize,
     probes: Vec<ProbeReport>,
@@ -80,9 +81,9 @@ struct ProbeReport {
     table: usize,
     mask: Vec<MaskField>,
     rules: usize,
-    /// Numbers in file order.
+    /// The compared rules' numbers in file order.
     compared: Vec<usize>,
-    /// The number of the best one that matched.
+    /// The number of the best matching rule.
     found: Option<usize>,
 }
 
@@ -96,14 +97,14 @@ struct DependsOn {
 #[derive(Serialize)]
 struct DependsField {
     field: String,
-    /// The values that get the same answer, other fields being equal.
+    /// The values that get the same answer, if other fields are unchanged.
     values: String,
     bits: u32,
     width: u32,
 }
 
 impl HeaderReport {
-    /// A header of a schema.
+    /// Describes a header of a schema.
     pub(super) fn new(schema: &Schema, values: &[u128], source: String) -> HeaderReport {
         let fields = schema.fields().iter().zip(values);
         HeaderReport {
@@ -120,7 +121,7 @@ impl HeaderReport {
 }
 
 impl ExplainReport {
-    /// A report on a header, still to be filled in.
+    /// Creates a report on a header; the other parts are added later.
     pub(super) fn new(rules: &LoadedRules, header: HeaderReport) -> ExplainReport {
         ExplainReport {
             rules: RulesReport {
@@ -139,26 +140,26 @@ impl ExplainReport {
         }
     }
 
-    /// The rules that match, best first.
+    /// Sets the matching rules, best first.
     pub(super) fn set_matches(&mut self, policy: &Policy, matching: &[RuleRef<'_>]) {
         let views = matching.iter().map(|rule| RuleView::of(policy, rule.id()));
         self.matches = views.flatten().collect();
         self.winner = self.matches.first().cloned();
     }
 
-    /// Better rules that only just failed, nearest first.
+    /// Sets the better rules that almost matched, nearest first.
     pub(super) fn set_near(&mut self, policy: &Policy, near: &[RuleRef<'_>], header: &[u128]) {
-        let near = near.iter().filter_map(|rule| {
+        let near_rules = near.iter().filter_map(|rule| {
             let refused = refused(rule, header).into_iter();
             Some(Near {
                 rule: RuleView::of(policy, rule.id())?,
                 refused: refused.map(|id| compare(rule, id, header)).collect(),
             })
         });
-        self.near = near.collect();
+        self.near = near_rules.collect();
     }
 
-    /// What the engine did.
+    /// Sets the engine's lookup steps.
     pub(super) fn set_lookup(
         &mut self,
         policy: &Policy,
@@ -187,7 +188,7 @@ impl ExplainReport {
         };
     }
 
-    /// The bits that the answer depends on.
+    /// Sets the bits that the answer depends on.
     pub(super) fn set_mask(&mut self, schema: &Arc<Schema>, key: &[u64], mask: &[u64]) {
         let fields = schema.field_ids().map(|id| {
             let field = schema.field(id);
@@ -360,7 +361,7 @@ impl ExplainReport {
             let action = rule.action.as_deref().unwrap_or_default();
             let refused = refused
                 .iter()
-                .map(|it| format!("{} {} is not {}", it.field, it.value, it.wanted));
+                .map(|field| format!("{} {} is not {}", field.field, field.value, field.wanted));
             table.row(vec![
                 rule.rule.to_string(),
                 rule.name.clone().unwrap_or_default(),
@@ -424,10 +425,10 @@ impl ExplainReport {
             table.write(out)?;
         }
         if *stopped_early {
-            let left = counted(tables - looked_at, "other table");
+            let other_tables = counted(tables - looked_at, "other table");
             remark(
                 out,
-                &format!("the search stopped: no rule of the {left} can be better"),
+                &format!("the search stopped: no rule of the {other_tables} can be better"),
             )?;
         }
         writeln!(out)

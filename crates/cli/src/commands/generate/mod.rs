@@ -1,4 +1,4 @@
-//! `classyard generate`: rule sets and header traces made up.
+//! `classyard generate`: random rule sets and header traces.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -23,12 +23,12 @@ pub(crate) use crate::output::file::{Trouble, to_file};
 
 /// Generate a rule set, or with `trace` headers for one
 ///
-/// Rules come from a built-in profile, from a profile in TOML or from the
-/// parameter file ("seed file") of ClassBench. The same flags give the same
-/// rules on every machine.
+/// Rules come from a built-in profile, from a profile in TOML or from a ClassBench
+/// parameter file ("seed file"). The same flags give the same rules on every
+/// machine.
 ///
-/// A rule that the format cannot say, or can say for fewer headers only, is
-/// listed on standard error; the rest is written, and the exit code is 1.
+/// A rule that the format cannot express, or only for fewer headers, is listed on
+/// standard error; the rest is written, and the exit code is 1.
 #[derive(Debug, clap::Args)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -63,8 +63,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SCHEMA", conflicts_with_all = ["profile", "seed_file", "family"])]
     schema: Option<String>,
 
-    /// Rules that are hard for classifiers instead: overlapping, ranges,
-    /// wildcards, nested-prefixes, alike, one-bucket or corners
+    /// Rules that are hard for classifiers instead: overlapping, ranges, wildcards,
+    /// nested-prefixes, alike, one-bucket or corners
     #[arg(
         long,
         value_name = "NAME",
@@ -77,7 +77,7 @@ pub(crate) struct Args {
     #[arg(short = 'n', long, alias = "rules", value_name = "N", value_parser = count, default_value = "1k")]
     count: usize,
 
-    /// Which headers the rules are for
+    /// The family of headers that the rules match
     #[arg(long, value_enum, default_value = "ipv4")]
     family: FamilyName,
 
@@ -89,15 +89,15 @@ pub(crate) struct Args {
     #[arg(long)]
     consistent: bool,
 
-    /// Where the random numbers begin
+    /// The seed of the random numbers
     #[arg(short, long, value_name = "N", default_value_t = 1)]
     seed: u64,
 
-    /// Spread prefix lengths by this many bits, 0 to 64
+    /// Spread prefix lengths by up to BITS bits, 0 to 64
     #[arg(long, value_name = "BITS", default_value_t = 0)]
     smoothing: u32,
 
-    /// Shorter prefixes above 0, longer ones below; -1 to 1
+    /// Shift of prefix lengths, -1 to 1: above 0 shorter, below 0 longer
     #[arg(
         long,
         value_name = "X",
@@ -106,7 +106,7 @@ pub(crate) struct Args {
     )]
     address_scope: f64,
 
-    /// More general ports above 0, more specific ones below; -1 to 1
+    /// Shift of port ranges, -1 to 1: above 0 more general, below 0 more specific
     #[arg(
         long,
         value_name = "X",
@@ -115,16 +115,15 @@ pub(crate) struct Args {
     )]
     port_scope: f64,
 
-    /// Write fewer rules, if there are not as many distinct ones, instead of
-    /// failing
+    /// If there are not enough distinct rules, write fewer instead of failing
     #[arg(long)]
     accept_fewer: bool,
 
-    /// Leave bad lines of a parameter file out
+    /// Skip bad lines of a parameter file
     #[arg(long)]
     skip_bad: bool,
 
-    /// Where to write the rules; - for standard output
+    /// The file for the rules; - for standard output
     #[arg(
         short,
         long,
@@ -136,8 +135,8 @@ pub(crate) struct Args {
 
     /// The format of the rules: classbench, rules or ovs
     ///
-    /// Without it, classbench for five-tuples of one family and our own for the
-    /// rest.
+    /// The default is classbench for five-tuples of one family, and our own format
+    /// for the rest.
     #[arg(long, value_name = "FORMAT", value_parser = rule_format, help_heading = "Output")]
     to: Option<RuleFormat>,
 
@@ -187,7 +186,7 @@ fn family(args: &Args, reporter: Reporter) -> Result<Family, Failure> {
         return match schema_choice(schema)? {
             SchemaChoice::Single(schema) => Ok(Family::Schema(schema, RandomRules::default())),
             SchemaChoice::DualStack => Err(Failure::usage(
-                "random rules are of one schema; use --family dual with a profile",
+                "random rules have one schema; use --family dual with a profile",
             )),
         };
     }
@@ -200,7 +199,7 @@ fn family(args: &Args, reporter: Reporter) -> Result<Family, Failure> {
     }
     if args.family == FamilyName::Openflow15 || openflow.is_some() {
         if openflow.is_none() && (args.profile.is_some() || args.seed_file.is_some()) {
-            reporter.warn("profiles describe five-tuples; openflow15 goes without");
+            reporter.warn("profiles describe five-tuples and do not apply to openflow15");
         }
         return Ok(Family::OpenFlow15(if args.consistent {
             Box::new(OpenFlowRules::consistent())
@@ -240,7 +239,8 @@ pub(crate) fn make(recipe: &Recipe, reporter: Reporter) -> Result<Policy, Failur
     })
 }
 
-/// The format that says everything about a policy with the least surprise.
+/// Returns the format that stores everything of a policy, preferring the common
+/// one.
 fn default_format(policy: &Policy) -> RuleFormat {
     match policy.name() {
         "ipv4-5tuple" | "ipv6-5tuple" => RuleFormat::Classbench,
@@ -248,12 +248,11 @@ fn default_format(policy: &Policy) -> RuleFormat {
     }
 }
 
-/// Writes rules to a file or to standard output and tells what a format could
-/// not say.
+/// Writes rules to a file or to standard output and reports what the format could
+/// not express.
 ///
 /// # Errors
-/// [`Failure::Different`] if a rule was lost or says something else; the file
-/// has the rest.
+/// [`Failure::Different`] if a rule was lost or changed; the file has the rest.
 pub(crate) fn write_rules(
     policy: &Policy,
     format: RuleFormat,
@@ -275,7 +274,7 @@ pub(crate) fn write_rules(
     Err(Failure::Different)
 }
 
-/// Sorts out whether a writer failed or the format cannot say it.
+/// Distinguishes a failed write from rules that the format cannot express.
 fn written(error: WriteError) -> Trouble {
     match error {
         WriteError::Io(error) => Trouble::Io(error),

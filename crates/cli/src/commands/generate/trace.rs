@@ -1,4 +1,4 @@
-//! `classyard generate trace`: headers made up for a set of rules.
+//! `classyard generate trace`: random headers for a set of rules.
 
 use std::path::PathBuf;
 
@@ -20,8 +20,8 @@ use crate::reporter::Reporter;
 
 /// Generate headers for a set of rules
 ///
-/// Without rules, for those of the embedded example.
-/// The same flags and rules give the same headers on every machine.
+/// Without rules, generates headers for the embedded example. The same flags and
+/// rules give the same headers on every machine.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -41,7 +41,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     reading: RulesArgs,
 
-    /// Which headers
+    /// The kind of headers
     #[arg(short, long, value_enum, default_value = "classbench")]
     kind: Kind,
 
@@ -49,11 +49,11 @@ pub(crate) struct Args {
     #[arg(short = 'n', long = "count", alias = "headers", value_name = "N", value_parser = count, default_value = "10k")]
     headers: usize,
 
-    /// Where the random numbers begin
+    /// The seed of the random numbers
     #[arg(short, long, value_name = "N", default_value_t = 1)]
     seed: u64,
 
-    /// classbench: the tail index of bursts; the smaller, the longer they get
+    /// classbench: the tail index of bursts; smaller values give longer bursts
     #[arg(long, value_name = "X", default_value_t = 1.0)]
     burst_shape: f64,
 
@@ -69,7 +69,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "ALPHA", default_value_t = 1.0)]
     alpha: f64,
 
-    /// flows: flows that begin in a second, on average
+    /// flows: average number of flows that begin per second
     #[arg(long, value_name = "N", default_value_t = 10_000.0)]
     flows_per_second: f64,
 
@@ -77,23 +77,24 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", value_parser = count, default_value = "10k")]
     tries: usize,
 
-    /// one-bucket, worst: the engine that the headers are hard for; its hash
-    /// functions begin at the number of --seed unless it names another, as in
-    /// forest:seed=7. They are as hard as that where the engine has that seed.
+    /// one-bucket, worst: the engine that the headers are hard for. Its hash
+    /// functions are seeded with --seed unless it names a seed, as in forest:seed=7.
+    /// The headers are as hard only if the engine has that seed.
     #[arg(short, long, value_name = "SPEC", value_parser = engine, default_value = DEFAULT)]
     engine: EngineSpec,
 
-    /// one-bucket, worst: headers among which the hardest are looked for
+    /// one-bucket, worst: the number of candidates that the hardest headers are
+    /// chosen from
     #[arg(long, value_name = "N", value_parser = count, default_value_t = CANDIDATES)]
     candidates: usize,
 
-    /// Add the number of the rule that wins to each line, -1 for none
+    /// Add the number of the winning rule to each line, -1 for none
     #[arg(long = "with-expected", alias = "expected", help_heading = "Output")]
     expected: bool,
 
-    /// Where to write the headers; - for standard output
+    /// The file for the headers; - for standard output
     ///
-    /// With the ending .pcap they are written as packets.
+    /// Files whose names end in .pcap are written as packets.
     #[arg(
         short,
         long,
@@ -109,7 +110,7 @@ pub(crate) struct Args {
 enum Kind {
     /// Corners of rules, all rules equally likely, in bursts, as ClassBench does
     Classbench,
-    /// The same without bursts
+    /// As classbench, without bursts
     Uniform,
     /// A number of flows, few of them heavy
     Zipf,
@@ -121,7 +122,7 @@ enum Kind {
     Miss,
     /// Any header, all equally likely
     Random,
-    /// Points of the one rule whose lookup is the most work for an engine
+    /// Points of the single rule whose lookup is the most work for an engine
     OneBucket,
     /// Headers whose lookup is the most work for an engine
     Worst,
@@ -159,9 +160,9 @@ pub(super) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
     let mut progress = reporter.progress();
     let engine = args.engine.clone().seeded(args.seed);
     let classifier = policy.build(&engine, &Limits::default(), &mut progress)?;
-    let made = traffic(policy, &recipe, &config, Some(&classifier), &mut progress);
+    let generated = traffic(policy, &recipe, &config, Some(&classifier), &mut progress);
     drop(progress);
-    let made = made.map_err(|error| {
+    let generated = generated.map_err(|error| {
         let failure = Failure::usage(error.to_string());
         match error {
             TrafficError::RareMisses { .. } => failure.with_help("raise --tries or ask for fewer"),
@@ -170,11 +171,11 @@ pub(super) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
     })?;
     if convert::is_capture(&args.output) {
         if args.expected {
-            return Err(Failure::usage("packets have no room for expected answers"));
+            return Err(Failure::usage("packets cannot store expected answers"));
         }
         let Traffic {
             trace, timestamps, ..
-        } = &made;
+        } = &generated;
         let time = |index: usize| match timestamps.get(index) {
             Some(&time) => time,
             None => convert::one_a_microsecond(index),
@@ -182,22 +183,29 @@ pub(super) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
         convert::write_capture(trace, &args.output, time, reporter)?;
     } else {
         let mut scratch = Scratch::new();
-        let mut winners = vec![Winner::MISS; if args.expected { made.trace.len() } else { 0 }];
+        let mut winners = vec![
+            Winner::MISS;
+            if args.expected {
+                generated.trace.len()
+            } else {
+                0
+            }
+        ];
         let expected = args.expected.then(|| {
-            classifier.classify(&made.trace, &mut winners, &mut scratch);
+            classifier.classify(&generated.trace, &mut winners, &mut scratch);
             numbers(policy, &winners)
         });
         to_file(&args.output, |out| {
-            Ok(write_trace(&made.trace, expected.as_deref(), out)?)
+            Ok(write_trace(&generated.trace, expected.as_deref(), out)?)
         })?;
-        if !made.timestamps.is_empty() {
-            reporter.note("a trace has no room for times; write a .pcap file to keep them");
+        if !generated.timestamps.is_empty() {
+            reporter.note("a trace cannot store times; write a .pcap file to keep them");
         }
     }
     if matches!(args.kind, Kind::OneBucket | Kind::Worst) {
         reporter.note(&format!("the headers are hard for `{engine}`"));
     }
-    reporter.note(&format!("{} written", summary(&made.trace)));
+    reporter.note(&format!("{} written", summary(&generated.trace)));
     Ok(())
 }
 
@@ -205,7 +213,7 @@ fn summary(trace: &PolicyTrace) -> String {
     counted(trace.len(), "header")
 }
 
-/// The winners by their numbers in file order.
+/// Returns the winners by their numbers in file order.
 fn numbers(policy: &Policy, winners: &[Winner]) -> Vec<Option<RuleId>> {
     let number = |winner: &Winner| {
         let position = policy.position(winner.rule()?)?;

@@ -1,4 +1,4 @@
-//! Two rule sets side by side.
+//! The comparison of two rule sets.
 
 use std::io::{self, Write};
 
@@ -12,16 +12,16 @@ use crate::output::style::{grouped, three_digits};
 use crate::output::table::{Side, Table, remark};
 use crate::output::{Report, csv};
 
-/// The parts of two policies that can be compared.
+/// Returns the pairs of parts of two policies that can be compared.
 pub(super) fn pairs(a: &Policy, b: &Policy) -> Result<Vec<[PartId; 2]>, Failure> {
     let mut pairs = Vec::new();
     for one in a.part_ids() {
-        let same = |other: &PartId| b.part(*other).schema() == a.part(one).schema();
-        pairs.extend(b.part_ids().find(same).map(|other| [one, other]));
+        let same_schema = |other: &PartId| b.part(*other).schema() == a.part(one).schema();
+        pairs.extend(b.part_ids().find(same_schema).map(|other| [one, other]));
     }
     if pairs.is_empty() {
         return Err(Failure::usage(format!(
-            "rules of {} and of {} have nothing to compare",
+            "rules of {} and of {} have no schema in common to compare",
             a.name(),
             b.name()
         )));
@@ -29,7 +29,7 @@ pub(super) fn pairs(a: &Policy, b: &Policy) -> Result<Vec<[PartId; 2]>, Failure>
     Ok(pairs)
 }
 
-/// Two rule sets side by side, part by part.
+/// The comparison of two rule sets, by part.
 #[derive(Serialize)]
 pub(super) struct AgainstReport {
     parts: Vec<PartComparison>,
@@ -52,12 +52,12 @@ struct Measure {
 #[derive(Serialize)]
 struct Distance {
     distribution: &'static str,
-    /// Total variation: 0 for the same, 1 for nothing in common.
+    /// Total variation: 0 for the same distribution, 1 for nothing in common.
     distance: f64,
 }
 
 impl AgainstReport {
-    /// The comparisons of the parts.
+    /// Creates a report from the comparisons of the parts.
     #[allow(clippy::cast_precision_loss)] // ratios are shown with few digits
     pub(super) fn new(comparisons: impl Iterator<Item = Comparison>) -> AgainstReport {
         type Measured = (&'static str, fn(&Summary) -> f64);

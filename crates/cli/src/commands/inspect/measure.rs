@@ -1,4 +1,4 @@
-//! Measures of one rule set that the comparison of sets does not need.
+//! Measures of one rule set that the comparison of sets does not use.
 
 use std::collections::HashSet;
 
@@ -7,32 +7,32 @@ use classyard::{FieldId, FieldMatch, Progress, RuleSet};
 use classyard_workload::kit::random::{Dice, SeededDice};
 use serde::Serialize;
 
-/// Sets up to this size have every pair of rules compared.
+/// Up to this number of rules, every pair of rules is compared.
 const ALL_PAIRS: usize = 5000;
 
-/// Pairs that are compared in larger ones.
+/// The number of compared pairs in larger sets.
 const SAMPLED_PAIRS: usize = 4_000_000;
 
-/// Pairs of rules with a header in common.
+/// Pairs of rules that match a common header.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(super) struct Overlaps {
-    /// Pairs that were compared.
+    /// The number of compared pairs.
     pub(super) compared: usize,
-    /// Those of them that overlap.
+    /// The number of compared pairs that overlap.
     pub(super) overlapping: usize,
-    /// Whether these are all pairs, or a random sample.
+    /// True if all pairs were compared, false for a random sample.
     pub(super) exact: bool,
     /// The share of overlapping pairs.
     pub(super) share: f64,
-    /// How many overlapping pairs there are, or are estimated.
+    /// The number of overlapping pairs, exact or estimated.
     pub(super) pairs: f64,
 }
 
-/// Compares pairs of rules: all of them, or as many as are affordable.
+/// Compares all pairs of rules, or a sample if there are too many.
 #[allow(clippy::cast_precision_loss)] // estimates
 pub(super) fn overlaps(rules: &RuleSet, seed: u64, progress: &mut dyn Progress) -> Overlaps {
     let count = rules.len();
-    let all = count as f64 * (count as f64 - 1.0).max(0.0) / 2.0;
+    let pair_count = count as f64 * (count as f64 - 1.0).max(0.0) / 2.0;
     let exact = count <= ALL_PAIRS;
     let (mut compared, mut overlapping) = (0, 0);
     if exact {
@@ -64,30 +64,30 @@ pub(super) fn overlaps(rules: &RuleSet, seed: u64, progress: &mut dyn Progress) 
         overlapping,
         exact,
         share,
-        pairs: share * all,
+        pairs: share * pair_count,
     }
 }
 
-/// What the rules demand of one field.
+/// The rules' matches of one field.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct FieldUse {
     pub(super) field: String,
     pub(super) kind: &'static str,
-    /// Rules that take any value.
+    /// Rules that match any value.
     pub(super) any: usize,
-    /// Rules that want one value.
+    /// Rules that match one value.
     pub(super) exact: usize,
-    /// Rules that want a prefix.
+    /// Rules that match a prefix.
     pub(super) prefix: usize,
-    /// Rules that want a range that is no prefix.
+    /// Rules that match a range that is not a prefix.
     pub(super) range: usize,
-    /// Rules that want other bits.
+    /// Rules that match other bits.
     pub(super) ternary: usize,
-    /// Different demands, `any` included.
+    /// Distinct matches, including `any`.
     pub(super) distinct: usize,
 }
 
-/// What the rules demand of each field.
+/// Returns the rules' matches of each field.
 pub(super) fn fields(rules: &RuleSet) -> Vec<FieldUse> {
     let ids = rules.schema().field_ids();
     ids.map(|id| field(rules, id)).collect()
@@ -107,8 +107,8 @@ fn field(rules: &RuleSet, id: FieldId) -> FieldUse {
     };
     let mut distinct = HashSet::new();
     for rule in rules.iter() {
-        let wanted = rule.field(id);
-        let count = match wanted {
+        let demand = rule.field(id);
+        let count = match demand {
             FieldMatch::Any => &mut row.any,
             FieldMatch::Exact(_) => &mut row.exact,
             FieldMatch::Prefix { .. } => &mut row.prefix,
@@ -117,7 +117,7 @@ fn field(rules: &RuleSet, id: FieldId) -> FieldUse {
             FieldMatch::Ternary { .. } => &mut row.ternary,
         };
         *count += 1;
-        distinct.insert(wanted);
+        distinct.insert(demand);
     }
     row.distinct = distinct.len();
     debug_assert!(field.kind() != MatchKind::Exact || row.range == 0);

@@ -1,4 +1,4 @@
-//! `classyard inspect`: what a rule set is like, and what makes it hard.
+//! `classyard inspect`: the properties of a rule set that make it easy or hard.
 
 use std::path::PathBuf;
 
@@ -26,11 +26,12 @@ mod shadows;
 
 use report::{EngineEstimate, EngineTables, InspectReport, MetricRow, PartReport};
 
-/// Inspect a rule set: counts, tuples, overlaps, shadowed rules, distributions, and what engines
-/// would cost
+/// Inspect a rule set: counts, tuples, overlaps, shadowed rules, distributions, and
+/// estimated costs of engines
 ///
-/// Without a file it inspects the embedded example. What engines would cost is estimated without
-/// building them: for ordering them and for sizing, no promise.
+/// Without a file, inspects the embedded example. The costs of engines are
+/// estimated without building them; they are good for ranking and sizing, not
+/// guarantees.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -60,21 +61,21 @@ pub(crate) struct Args {
     #[arg(long, value_name = "OTHER", conflicts_with = "picture")]
     against: Option<PathBuf>,
 
-    /// How many headers to look up for the mean number of matching rules
+    /// The number of headers to look up for the mean number of matching rules
     ///
-    /// Without it, as many as take about a second, up to 2000.
+    /// The default takes about a second, up to 2000 headers.
     #[arg(long, value_name = "N", value_parser = count)]
     headers: Option<usize>,
 
-    /// Where the random numbers begin
+    /// The seed of the random numbers
     #[arg(short, long, value_name = "N", default_value_t = 1)]
     seed: u64,
 
     /// Count the sets of rules without overlaps, however many rules there are
     ///
-    /// Without it, up to 4,000 rules: the work grows with the square of their
-    /// number. They are chosen greedily, as SAX-PAC does: over all fields, and
-    /// over two fields of each set's own.
+    /// The default is to count them for up to 4,000 rules: the work grows with the
+    /// square of their number. The sets are chosen greedily, as SAX-PAC does: over
+    /// all fields, and over two fields chosen for each set.
     #[arg(long)]
     partitions: bool,
 
@@ -82,7 +83,7 @@ pub(crate) struct Args {
     #[arg(long)]
     no_engines: bool,
 
-    /// Engines of more than 1 GiB are not built unless a flag says otherwise.
+    /// Engines of more than 1 GiB are built only if a flag allows it.
     #[command(flatten)]
     limits: BuildLimits,
 
@@ -94,7 +95,8 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// The most rules of a part whose sets without overlaps are counted.
+    /// Returns the maximum number of rules of a part whose sets without overlaps are
+    /// counted.
     fn partitioned(&self) -> usize {
         match self.partitions {
             true => usize::MAX,
@@ -103,23 +105,23 @@ impl Args {
     }
 }
 
-/// Rules times headers that are compared for the mean number of matches.
-const MATCHES: usize = 100_000_000;
+/// The budget of comparisons (rules times headers) for the mean number of matches.
+const MAX_COMPARISONS: usize = 100_000_000;
 
 /// Runs the command.
 pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
-    let others = ("the other rules", args.against.as_deref());
-    only_one_from_stdin(&[("rules", args.rules.path()), others])?;
+    let other_file = ("the other rules", args.against.as_deref());
+    only_one_from_stdin(&[("rules", args.rules.path()), other_file])?;
     let rules = args.reading.load(args.rules.path(), reporter)?;
     if let Some(other) = &args.against {
-        let other = args.reading.load(Some(other), reporter)?;
-        let pairs = against::pairs(&rules.policy, &other.policy)?;
-        let names = [rules.source, other.source];
+        let other_rules = args.reading.load(Some(other), reporter)?;
+        let pairs = against::pairs(&rules.policy, &other_rules.policy)?;
+        let names = [rules.source, other_rules.source];
         let comparisons = pairs.into_iter().map(|[a, b]| Comparison {
             names: names.clone(),
             summaries: [
                 summary(args, rules.policy.part(a)),
-                summary(args, other.policy.part(b)),
+                summary(args, other_rules.policy.part(b)),
             ],
         });
         return args
@@ -156,15 +158,15 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
     args.output.report(&report)
 }
 
-/// Engines that hold more are left out, unless a flag says otherwise.
+/// The default limit on the bytes of an engine; larger ones are left out.
 const MOST_BYTES: u64 = 1 << 30;
 
 fn summary(args: &Args, part: &classyard::RuleSet) -> Summary {
-    let affordable = (MATCHES / part.len().max(1)).clamp(20, 2000);
+    let affordable = (MAX_COMPARISONS / part.len().max(1)).clamp(20, 2000);
     Summary::of(part, args.headers.unwrap_or(affordable), args.seed)
 }
 
-/// The tables that each engine makes of the rules.
+/// Returns the tables that each engine builds for the rules.
 fn tables(args: &Args, policy: &Policy, reporter: Reporter) -> Vec<EngineTables> {
     let mut rows = Vec::new();
     for spec in registry::all() {

@@ -6,36 +6,36 @@ use super::report::{InspectReport, PartReport};
 use crate::output::style::{counted, grouped, percent, three_digits};
 use crate::output::svg::{Anchor, BLUE, FAINT, INK, ORANGE, PALE, Svg, is_dark, ramp};
 
-const WIDTH: f64 = 1180.0;
-const MARGIN: f64 = 40.0;
-const HEAD: f64 = 84.0;
+const PAGE_WIDTH: f64 = 1180.0;
+const PAGE_MARGIN: f64 = 40.0;
+const HEADING_HEIGHT: f64 = 84.0;
 
-/// The height of one part's panels, with room below.
-const PART: f64 = 592.0;
+/// The height of one part's panels, including the space below them.
+const PART_HEIGHT: f64 = 592.0;
 
 /// The side of the heat map of prefix lengths.
-const HEAT: f64 = 396.0;
+const HEAT_MAP_SIDE: f64 = 396.0;
 
-/// The left edge of the panels beside the heat map.
-const RIGHT: f64 = MARGIN + HEAT + 130.0;
+/// The left edge of the panels next to the heat map.
+const RIGHT_PANELS_X: f64 = PAGE_MARGIN + HEAT_MAP_SIDE + 130.0;
 
-/// Sides of port classes, from general to specific.
+/// Names of port classes, from general to specific.
 const SIDES: [&str; 5] = ["any", "high", "low", "range", "exact"];
 
-/// Bars in a list of shares.
-const BARS: usize = 7;
+/// Maximum number of bars in a list of shares.
+const MAX_BARS: usize = 7;
 
 /// Draws a rule set.
 pub(super) fn draw(report: &InspectReport) -> String {
     #[allow(clippy::cast_precision_loss)] // at most eight
     let parts = report.parts.len() as f64;
-    let mut svg = Svg::new(WIDTH, HEAD + parts * PART);
+    let mut svg = Svg::new(PAGE_WIDTH, HEADING_HEIGHT + parts * PART_HEIGHT);
     let name = Path::new(&report.source).file_name();
     let name = name.map_or_else(
         || report.source.clone(),
         |name| name.to_string_lossy().into(),
     );
-    svg.title((MARGIN, 42.0), 22.0, &name);
+    svg.title((PAGE_MARGIN, 42.0), 22.0, &name);
     let mut facts = vec![
         counted(report.rules, "rule"),
         format!("of {}", report.schema),
@@ -48,56 +48,56 @@ pub(super) fn draw(report: &InspectReport) -> String {
             .map(|row| format!("{}: {}", row.engine, counted(row.tables, "table"))),
     );
     svg.text(
-        (MARGIN, 64.0),
+        (PAGE_MARGIN, 64.0),
         13.0,
         Anchor::Start,
         FAINT,
         &facts.join("   ·   "),
     );
-    let mut top = HEAD;
+    let mut top = HEADING_HEIGHT;
     for part in &report.parts {
         draw_part(&mut svg, part, top, report.parts.len() > 1);
-        top += PART;
+        top += PART_HEIGHT;
     }
     svg.finish()
 }
 
 fn draw_part(svg: &mut Svg, part: &PartReport, top: f64, several: bool) {
-    svg.line((MARGIN, top), (WIDTH - MARGIN, top), PALE);
+    svg.line((PAGE_MARGIN, top), (PAGE_WIDTH - PAGE_MARGIN, top), PALE);
     let mut top = top + 34.0;
     if several {
         let title = format!("{}: {}", part.schema, counted(part.rules, "rule"));
-        svg.title((MARGIN, top), 16.0, &title);
+        svg.title((PAGE_MARGIN, top), 16.0, &title);
     } else {
         top -= 10.0;
     }
     top += 42.0;
     if part.prefix_lengths.is_empty() {
         svg.text(
-            (MARGIN, top),
+            (PAGE_MARGIN, top),
             13.0,
             Anchor::Start,
             FAINT,
             "no addresses, so no prefix lengths",
         );
     } else {
-        lengths(svg, part, (MARGIN + 40.0, top));
+        lengths(svg, part, (PAGE_MARGIN + 40.0, top));
     }
-    ports(svg, part, (RIGHT + 44.0, top));
-    protocols(svg, part, (RIGHT + 330.0, top));
-    tuples(svg, part, (RIGHT + 20.0, top + 286.0));
+    ports(svg, part, (RIGHT_PANELS_X + 44.0, top));
+    protocols(svg, part, (RIGHT_PANELS_X + 330.0, top));
+    tuples(svg, part, (RIGHT_PANELS_X + 20.0, top + 286.0));
 }
 
-/// A heat map: source length to the right, destination length upwards.
+/// Draws a heat map: source length to the right, destination length upwards.
 #[allow(clippy::cast_precision_loss)] // lengths are small
 fn lengths(svg: &mut Svg, part: &PartReport, at: (f64, f64)) {
     let (left, top) = at;
     svg.title((left, top - 12.0), 14.0, "Prefix lengths");
-    // Lengths of 128-bit addresses are gathered by fours.
+    // Lengths of 128-bit addresses are grouped by four.
     let step = (part.address_bits / 32).max(1);
     let cells = part.address_bits / step + 1;
-    let side = HEAT / f64::from(cells);
-    svg.rect((left, top), (HEAT, HEAT), PALE, "");
+    let side = HEAT_MAP_SIDE / f64::from(cells);
+    svg.rect((left, top), (HEAT_MAP_SIDE, HEAT_MAP_SIDE), PALE, "");
     let mut shares = vec![0.0; (cells * cells) as usize];
     for row in &part.prefix_lengths {
         let cell = (row.destination / step) * cells + row.source / step;
@@ -107,11 +107,11 @@ fn lengths(svg: &mut Svg, part: &PartReport, at: (f64, f64)) {
     let smallest = 1.0 / part.rules.max(1) as f64;
     for (index, &share) in (0_u32..).zip(&shares).filter(|(_, share)| **share > 0.0) {
         let (source, destination) = (index % cells, index / cells);
-        // Logarithmic: single rules still show beside a thousand.
+        // Logarithmic, so that single rules stay visible next to thousands.
         let depth = (share / smallest).ln() / (largest / smallest).ln().max(1e-9);
         let corner = (
             left + f64::from(source) * side,
-            top + HEAT - f64::from(destination + 1) * side,
+            top + HEAT_MAP_SIDE - f64::from(destination + 1) * side,
         );
         let tip = format!(
             "source {}, destination {}: {}",
@@ -125,14 +125,14 @@ fn lengths(svg: &mut Svg, part: &PartReport, at: (f64, f64)) {
         let length = part.address_bits * mark / 4;
         let offset = (f64::from(length / step) + 0.5) * side;
         svg.text(
-            (left + offset, top + HEAT + 16.0),
+            (left + offset, top + HEAT_MAP_SIDE + 16.0),
             11.0,
             Anchor::Middle,
             FAINT,
             &format!("/{length}"),
         );
         svg.text(
-            (left - 6.0, top + HEAT - offset + 4.0),
+            (left - 6.0, top + HEAT_MAP_SIDE - offset + 4.0),
             11.0,
             Anchor::End,
             FAINT,
@@ -140,15 +140,20 @@ fn lengths(svg: &mut Svg, part: &PartReport, at: (f64, f64)) {
         );
     }
     svg.text(
-        (left + HEAT / 2.0, top + HEAT + 34.0),
+        (left + HEAT_MAP_SIDE / 2.0, top + HEAT_MAP_SIDE + 34.0),
         12.0,
         Anchor::Middle,
         INK,
         "source",
     );
-    svg.upward((left - 38.0, top + HEAT / 2.0), 12.0, INK, "destination");
-    // The scale, in rules.
-    let scale = top + HEAT + 48.0;
+    svg.upward(
+        (left - 38.0, top + HEAT_MAP_SIDE / 2.0),
+        12.0,
+        INK,
+        "destination",
+    );
+    // The colour scale, in rules.
+    let scale = top + HEAT_MAP_SIDE + 48.0;
     for step in 0..60 {
         let share = f64::from(step) / 59.0;
         let corner = (left + 130.0 + f64::from(step) * 2.4, scale);
@@ -161,13 +166,13 @@ fn lengths(svg: &mut Svg, part: &PartReport, at: (f64, f64)) {
         FAINT,
         "1 rule",
     );
-    let most = format!("{} of the rules", percent(largest));
+    let largest_label = format!("{} of the rules", percent(largest));
     svg.text(
         (left + 282.0, scale + 9.0),
         11.0,
         Anchor::Start,
         FAINT,
-        &most,
+        &largest_label,
     );
 }
 
@@ -180,7 +185,7 @@ fn span(first: u32, step: u32, bits: u32) -> String {
     }
 }
 
-/// The 25 port classes as a table of coloured cells.
+/// Draws the 25 port classes as a table of coloured cells.
 fn ports(svg: &mut Svg, part: &PartReport, at: (f64, f64)) {
     if part.port_classes.is_empty() {
         return;
@@ -233,8 +238,8 @@ fn ports(svg: &mut Svg, part: &PartReport, at: (f64, f64)) {
             FAINT,
             name,
         );
-        let below = top + 5.0 * side + 14.0;
-        svg.text((left + middle, below), 11.0, Anchor::Middle, FAINT, name);
+        let label_y = top + 5.0 * side + 14.0;
+        svg.text((left + middle, label_y), 11.0, Anchor::Middle, FAINT, name);
     }
     svg.text(
         (left + 2.5 * side, top + 5.0 * side + 31.0),
@@ -251,17 +256,17 @@ fn ports(svg: &mut Svg, part: &PartReport, at: (f64, f64)) {
     );
 }
 
-/// Shares of the protocols as bars.
+/// Draws the shares of the protocols as bars.
 fn protocols(svg: &mut Svg, part: &PartReport, at: (f64, f64)) {
     if part.protocols.is_empty() {
         return;
     }
     let (left, top) = at;
-    let width = WIDTH - MARGIN - left - 100.0;
+    let width = PAGE_WIDTH - PAGE_MARGIN - left - 100.0;
     svg.title((left, top - 12.0), 14.0, "Protocols");
     let largest = part.protocols[0].share.max(1e-9);
-    for (index, row) in part.protocols.iter().take(BARS).enumerate() {
-        #[allow(clippy::cast_precision_loss)] // below BARS
+    for (index, row) in part.protocols.iter().take(MAX_BARS).enumerate() {
+        #[allow(clippy::cast_precision_loss)] // below MAX_BARS
         let y = top + index as f64 * 25.0;
         svg.text(
             (left + 50.0, y + 14.0),
@@ -272,18 +277,24 @@ fn protocols(svg: &mut Svg, part: &PartReport, at: (f64, f64)) {
         );
         let length = row.share / largest * width;
         svg.rect((left + 58.0, y + 2.0), (length, 16.0), BLUE, "");
-        let end = (left + 64.0 + length, y + 14.0);
-        svg.text(end, 11.0, Anchor::Start, FAINT, &percent(row.share));
+        let label_position = (left + 64.0 + length, y + 14.0);
+        svg.text(
+            label_position,
+            11.0,
+            Anchor::Start,
+            FAINT,
+            &percent(row.share),
+        );
     }
-    if part.protocols.len() > BARS {
-        let more = format!("and {} more", part.protocols.len() - BARS);
+    if part.protocols.len() > MAX_BARS {
+        let bars_left = format!("and {} more", part.protocols.len() - MAX_BARS);
         #[allow(clippy::cast_precision_loss)] // small
-        let y = top + BARS as f64 * 25.0 + 12.0;
-        svg.text((left + 58.0, y), 11.0, Anchor::Start, FAINT, &more);
+        let y = top + MAX_BARS as f64 * 25.0 + 12.0;
+        svg.text((left + 58.0, y), 11.0, Anchor::Start, FAINT, &bars_left);
     }
 }
 
-/// How the rules spread over the tuples: rules in the k largest tuples.
+/// Draws the distribution of rules over tuples: the rules in the k largest tuples.
 #[allow(clippy::cast_precision_loss)] // a plot
 fn tuples(svg: &mut Svg, part: &PartReport, at: (f64, f64)) {
     let sizes = &part.tuple_sizes;
@@ -291,12 +302,12 @@ fn tuples(svg: &mut Svg, part: &PartReport, at: (f64, f64)) {
         return;
     }
     let (left, top) = (at.0 + 24.0, at.1);
-    let (width, height) = (WIDTH - MARGIN - left - 12.0, 156.0);
+    let (width, height) = (PAGE_WIDTH - PAGE_MARGIN - left - 12.0, 156.0);
     let title = format!("Rules per tuple: {}", counted(sizes.len(), "tuple"));
     svg.title((at.0 - 20.0, top - 14.0), 14.0, &title);
-    let most = sizes[0].max(1) as f64;
-    let decades = most.log10().ceil().max(1.0);
-    // A tuple of a single rule has a bar too.
+    let largest_tuple = sizes[0].max(1) as f64;
+    let decades = largest_tuple.log10().ceil().max(1.0);
+    // A tuple of a single rule has a visible bar too.
     let floor = 0.6_f64.log10();
     let y_of =
         |count: f64| top + height - (count.max(1.0).log10() - floor) / (decades - floor) * height;
@@ -332,7 +343,7 @@ fn tuples(svg: &mut Svg, part: &PartReport, at: (f64, f64)) {
             .collect();
         svg.path(&points, BLUE);
     }
-    // The share of the rules that the largest tuples hold together.
+    // The share of the rules in the k largest tuples together.
     let total: usize = sizes.iter().sum();
     let mut held = 0;
     let shares: Vec<(f64, f64)> = sizes
@@ -348,11 +359,17 @@ fn tuples(svg: &mut Svg, part: &PartReport, at: (f64, f64)) {
         })
         .collect();
     svg.path(&shares, ORANGE);
-    let below = top + height + 16.0;
-    svg.text((left, below), 11.0, Anchor::Start, FAINT, "largest tuple");
-    svg.text((left + width, below), 11.0, Anchor::End, FAINT, "smallest");
+    let label_y = top + height + 16.0;
+    svg.text((left, label_y), 11.0, Anchor::Start, FAINT, "largest tuple");
     svg.text(
-        (left + width / 2.0, below + 18.0),
+        (left + width, label_y),
+        11.0,
+        Anchor::End,
+        FAINT,
+        "smallest",
+    );
+    svg.text(
+        (left + width / 2.0, label_y + 18.0),
         12.0,
         Anchor::Middle,
         ORANGE,
@@ -372,7 +389,7 @@ fn tuples(svg: &mut Svg, part: &PartReport, at: (f64, f64)) {
         three_digits(total as f64 / bars as f64)
     );
     svg.text(
-        (left + width / 2.0, below),
+        (left + width / 2.0, label_y),
         11.0,
         Anchor::Middle,
         FAINT,

@@ -1,4 +1,4 @@
-//! What `inspect` reports.
+//! The report of `inspect`.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -26,15 +26,15 @@ use crate::output::{Report, csv, join};
 use crate::sax_pac::{self, Partitions};
 
 /// Rows of a distribution in a table.
-const ROWS: usize = 8;
+const DISTRIBUTION_ROWS: usize = 8;
 
 /// Shadowed rules in a table.
-const SHADOWS: usize = 10;
+const SHADOWS_SHOWN: usize = 10;
 
 /// The width of the bars that show shares.
 const BAR_WIDTH: u32 = 20;
 
-/// Everything that `inspect` found out. Keys are stable.
+/// The report of `inspect`. Keys are stable.
 #[derive(Serialize)]
 pub(super) struct InspectReport {
     pub(super) source: String,
@@ -57,16 +57,16 @@ struct ActionCount {
 /// The rules that can never win.
 #[derive(Serialize)]
 struct ShadowReport {
-    /// Rules that were looked at; all of them unless there are very many.
+    /// The number of examined rules: all of them, unless there are very many.
     examined: usize,
-    /// Rules that one better rule covers.
+    /// Rules that a single better rule covers.
     shadowed: usize,
-    /// Those of them that match exactly what the better rule matches.
+    /// Shadowed rules with exactly the same match as the better rule.
     duplicates: usize,
-    /// Those of them whose action is another than the better rule's.
+    /// Shadowed rules with a different action than the better rule.
     other_action: usize,
     rules: Vec<ShadowRow>,
-    /// Rules that differ from another only in what was left out of the file.
+    /// Rules that differ from another only in columns that were not read.
     #[serde(skip)]
     merged: usize,
 }
@@ -92,13 +92,13 @@ pub(super) struct EngineTables {
     pub(super) metrics: Vec<MetricRow>,
 }
 
-/// A number that an engine knows about itself, in one part.
+/// A metric that an engine reports about itself, for one part.
 #[derive(Serialize)]
 pub(super) struct MetricRow {
     schema: String,
     name: &'static str,
     value: MetricNumber,
-    /// `B`, `ns` or nothing.
+    /// `B`, `ns` or empty.
     unit: &'static str,
     /// The value as text.
     #[serde(skip)]
@@ -114,7 +114,7 @@ enum MetricNumber {
 }
 
 impl MetricRow {
-    /// What an engine knows about itself.
+    /// Returns the metrics that an engine reports about itself.
     pub(super) fn of(built: &dyn Classifier) -> Vec<MetricRow> {
         let metrics = built.stats().metrics.into_iter();
         let row = |metric: Metric| MetricRow {
@@ -139,7 +139,7 @@ impl MetricRow {
     }
 }
 
-/// What an engine would cost, or why it would refuse the rules.
+/// The estimated cost of an engine, or the reason why it would refuse the rules.
 #[derive(Serialize)]
 pub(super) struct EngineEstimate {
     engine: String,
@@ -148,7 +148,7 @@ pub(super) struct EngineEstimate {
 }
 
 impl EngineEstimate {
-    /// An engine's estimate.
+    /// Estimates the cost of an engine.
     pub(super) fn new(spec: &EngineSpec, shapes: &Shapes, machine: &Machine) -> EngineEstimate {
         let answer = shapes.estimate(spec, machine);
         EngineEstimate {
@@ -168,19 +168,19 @@ pub(super) struct PartReport {
     sources: usize,
     destinations: usize,
     address_pairs: usize,
-    /// Mean number of rules that match a header.
+    /// The mean number of rules that match a header.
     matches: f64,
     overlaps: Overlaps,
-    /// Absent where there are too many rules.
+    /// Absent if there are too many rules.
     partitions: Option<Partitions>,
     fields: Vec<FieldUse>,
     largest_tuples: Vec<TupleRow>,
-    /// Rules per tuple, most first.
+    /// The number of rules in each tuple, largest first.
     pub(super) tuple_sizes: Vec<usize>,
     pub(super) prefix_lengths: Vec<LengthRow>,
     pub(super) port_classes: Vec<PortRow>,
     pub(super) protocols: Vec<ProtocolRow>,
-    /// The widths of the two addresses.
+    /// The width of the two addresses in bits.
     #[serde(skip)]
     pub(super) address_bits: u32,
 }
@@ -242,7 +242,7 @@ impl PartReport {
             fields: measure::fields(rules),
             largest_tuples: tuples
                 .iter()
-                .take(ROWS)
+                .take(DISTRIBUTION_ROWS)
                 .map(|tuple| TupleRow {
                     mask: mask_words(&mask_fields(schema, &tuple.mask)),
                     rules: tuple.rules,
@@ -296,7 +296,7 @@ fn sorted<K: Copy + Ord>(distribution: &BTreeMap<K, f64>) -> Vec<(K, f64)> {
 }
 
 impl InspectReport {
-    /// The counts; the engines are still to be filled in.
+    /// Creates a report with the counts; the engines are added later.
     pub(super) fn new(
         rules: &LoadedRules,
         parts: Vec<PartReport>,
@@ -327,11 +327,11 @@ impl InspectReport {
                 by_name: policy.rule_name(shadow.by).map(str::to_owned),
                 duplicate: shadow.duplicate,
                 same_action: shadow.same_action,
-                views: (index < SHADOWS)
+                views: (index < SHADOWS_SHOWN)
                     .then(|| Box::new((RuleView::at(policy, rule), RuleView::at(policy, by)))),
             }
         };
-        let found = &shadows.shadows;
+        let shadow_list = &shadows.shadows;
         InspectReport {
             source: rules.source.clone(),
             embedded: rules.embedded,
@@ -340,10 +340,13 @@ impl InspectReport {
             actions,
             shadowed: ShadowReport {
                 examined: shadows.examined,
-                shadowed: found.len(),
-                duplicates: found.iter().filter(|shadow| shadow.duplicate).count(),
-                other_action: found.iter().filter(|shadow| !shadow.same_action).count(),
-                rules: found.iter().enumerate().map(row).collect(),
+                shadowed: shadow_list.len(),
+                duplicates: shadow_list.iter().filter(|shadow| shadow.duplicate).count(),
+                other_action: shadow_list
+                    .iter()
+                    .filter(|shadow| !shadow.same_action)
+                    .count(),
+                rules: shadow_list.iter().enumerate().map(row).collect(),
                 merged: rules.merged,
             },
             engines: Vec::new(),
@@ -523,13 +526,13 @@ impl InspectReport {
         }
         remark(
             out,
-            "estimated without building, for sizing; times are those of one core of one machine",
+            "estimated without building, for sizing; times are for one core of one machine",
         )?;
         writeln!(out)
     }
 }
 
-/// `1 has`, `3 have`
+/// Returns `1 has`, `3 have`.
 fn has(count: usize) -> String {
     format!(
         "{} {}",
@@ -577,9 +580,9 @@ impl ShadowReport {
             ]);
         }
         table.write(out)?;
-        if self.shadowed > SHADOWS {
-            let more = counted(self.shadowed - SHADOWS, "more rule");
-            remark(out, &format!("and {more}; --format json lists all"))?;
+        if self.shadowed > SHADOWS_SHOWN {
+            let rules_left = counted(self.shadowed - SHADOWS_SHOWN, "more rule");
+            remark(out, &format!("and {rules_left}; --format json lists all"))?;
         }
         writeln!(out)
     }
@@ -660,7 +663,7 @@ impl PartReport {
         shares(
             out,
             "prefix lengths (source destination)",
-            rows.take(ROWS).collect(),
+            rows.take(DISTRIBUTION_ROWS).collect(),
             total,
         )?;
         let rows = self.port_classes.iter();
@@ -669,7 +672,7 @@ impl PartReport {
         shares(
             out,
             "port classes (source destination)",
-            rows.take(ROWS).collect(),
+            rows.take(DISTRIBUTION_ROWS).collect(),
             total,
         )?;
         let rows = self.protocols.iter();
@@ -677,7 +680,7 @@ impl PartReport {
         shares(
             out,
             "protocols",
-            rows.take(ROWS).collect(),
+            rows.take(DISTRIBUTION_ROWS).collect(),
             self.protocols.len(),
         )
     }
@@ -714,7 +717,7 @@ impl PartReport {
     }
 }
 
-/// Writes shares with bars; `total` is how many there are.
+/// Writes shares with bars; `total` is the number of rows.
 fn shares(
     out: &mut dyn Write,
     title: &str,

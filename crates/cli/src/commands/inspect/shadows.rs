@@ -1,10 +1,10 @@
-//! Rules that can never win, because a better one matches all that they match.
+//! Rules that can never win, because a better rule matches everything that they
+//! match.
 //!
-//! A rule that covers another has a mask with no bit beyond the other's, and
-//! agrees with it on these bits. So for each rule it is enough to look, for
-//! each distinct mask that is a part of its own, at the rules with this mask
-//! that agree: a few look-ups in a hash map instead of a comparison with every
-//! rule.
+//! If a rule covers another, its mask is a subset of the other's mask, and both
+//! agree on these bits. So for each rule, look up its masked value in the tuple of
+//! each distinct mask that is a subset of its own. That takes a few hash lookups
+//! instead of a comparison with every rule.
 
 use std::collections::HashMap;
 
@@ -12,61 +12,63 @@ use classyard::policy::PartId;
 use classyard::{Policy, Progress, RuleId, RuleRef, RuleSet};
 use classyard_workload::kit::random::{Dice, SeededDice};
 
-/// Look-ups and comparisons that are made at most; beyond that, the rest of
-/// the rules is left out.
-const BUDGET: usize = 40_000_000;
+/// The maximum number of lookups and comparisons. Rules that are left when it is
+/// reached are not examined.
+const MAX_STEPS: usize = 40_000_000;
 
-/// Sets with more rules than this are looked at in random order, so that the
-/// budget leaves a fair sample.
-const SMALL: usize = 10_000;
+/// Larger sets are examined in random order, so that the budget covers a fair
+/// sample.
+const MAX_ORDERED_RULES: usize = 10_000;
 
 /// Rules between two reports of progress.
 const REPORT_EVERY: usize = 1024;
 
-/// A rule that cannot win, and a better one that covers it.
+/// A rule that cannot win, and a better rule that covers it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Shadow {
     pub(super) rule: RuleId,
     pub(super) by: RuleId,
-    /// Whether both match exactly the same headers.
+    /// True if both match exactly the same headers.
     pub(super) duplicate: bool,
-    /// Whether both have the same action.
+    /// True if both have the same action.
     pub(super) same_action: bool,
 }
 
 /// The rules that cannot win.
 #[derive(Debug, Default)]
 pub(super) struct Shadows {
-    /// In file order.
+    /// The shadows in file order.
     pub(super) shadows: Vec<Shadow>,
-    /// How many rules were looked at; all of them, or a sample.
+    /// The number of examined rules: all of them, or a sample.
     pub(super) examined: usize,
 }
 
-/// Finds the rules that a single better rule hides in every part where they
-/// stand. (What several rules hide together is not found.)
+/// Finds the rules that a single better rule hides in every part where they occur.
+/// Rules that only several better rules hide together are not found.
 pub(super) fn find(policy: &Policy, seed: u64, progress: &mut dyn Progress) -> Shadows {
     let parts: Vec<Part<'_>> = policy.parts().iter().map(Part::new).collect();
     let mut ids: Vec<RuleId> = policy.ids().to_vec();
-    if ids.len() > SMALL {
+    if ids.len() > MAX_ORDERED_RULES {
         SeededDice::new(seed).shuffle_ids(&mut ids);
     }
-    let mut found = Shadows::default();
+    let mut shadows = Shadows::default();
     let mut steps = 0;
     for &id in &ids {
-        if steps > BUDGET {
+        if steps > MAX_STEPS {
             break;
         }
-        if found.examined % REPORT_EVERY == 0 {
-            let _ = progress.report("looking for shadows", found.examined, ids.len());
+        if shadows.examined % REPORT_EVERY == 0 {
+            let _ = progress.report("looking for shadows", shadows.examined, ids.len());
         }
-        found.examined += 1;
-        found.shadows.extend(shadow(policy, &parts, id, &mut steps));
+        shadows.examined += 1;
+        shadows
+            .shadows
+            .extend(shadow(policy, &parts, id, &mut steps));
     }
-    found
+    shadows
         .shadows
         .sort_unstable_by_key(|shadow| policy.position(shadow.rule));
-    found
+    shadows
 }
 
 trait ShuffleIds {
@@ -81,14 +83,14 @@ impl ShuffleIds for SeededDice {
     }
 }
 
-/// Who hides a rule, if it is hidden wherever it stands.
+/// Returns the rule that hides a rule, if it is hidden in every part.
 fn shadow(policy: &Policy, parts: &[Part<'_>], id: RuleId, steps: &mut usize) -> Option<Shadow> {
-    let mut found: Option<Shadow> = None;
+    let mut result: Option<Shadow> = None;
     for (part, rule) in policy.rule(id) {
         let by = parts[part.index()].cover(&rule, steps)?;
         let duplicate = rule.covers(&by) && stands(policy, id) == stands(policy, by.id());
         let same_action = by.action() == rule.action();
-        let shadow = found.get_or_insert(Shadow {
+        let shadow = result.get_or_insert(Shadow {
             rule: id,
             by: by.id(),
             duplicate,
@@ -97,15 +99,15 @@ fn shadow(policy: &Policy, parts: &[Part<'_>], id: RuleId, steps: &mut usize) ->
         shadow.duplicate &= duplicate;
         shadow.same_action &= same_action;
     }
-    found
+    result
 }
 
-/// The parts where a rule stands.
+/// Returns the parts where a rule occurs.
 fn stands(policy: &Policy, id: RuleId) -> Vec<PartId> {
     policy.rule(id).map(|(part, _)| part).collect()
 }
 
-/// One part's rules by mask and by their values under it.
+/// One part's rules by mask and by their values under the mask.
 struct Part<'a> {
     rules: &'a RuleSet,
     tuples: Vec<Tuple<'a>>,
@@ -138,7 +140,7 @@ impl<'a> Part<'a> {
         Part { rules, tuples }
     }
 
-    /// A better rule that matches all that a rule matches.
+    /// Returns a better rule that matches everything that `rule` matches.
     fn cover(&self, rule: &RuleRef<'_>, steps: &mut usize) -> Option<RuleRef<'a>> {
         for Tuple { mask, by_value } in &self.tuples {
             *steps += 1;
@@ -152,12 +154,12 @@ impl<'a> Part<'a> {
                 .flatten()
             {
                 *steps += 1;
-                let other = self.rules.rule(position as usize);
-                if !other.winner().beats(rule.winner()) {
+                let better_rule = self.rules.rule(position as usize);
+                if !better_rule.winner().beats(rule.winner()) {
                     break;
                 }
-                if other.covers(rule) {
-                    return Some(other);
+                if better_rule.covers(rule) {
+                    return Some(better_rule);
                 }
             }
         }
@@ -176,7 +178,7 @@ mod tests {
 
     use super::*;
 
-    /// The same by comparing every pair.
+    /// Finds the same shadows by comparing every pair.
     fn slow(policy: &Policy) -> Vec<RuleId> {
         let hidden = |id: &RuleId| {
             policy.rule(*id).all(|(part, rule)| {
@@ -213,17 +215,17 @@ mod tests {
                     port(&mut dice),
                     FieldMatch::Any,
                 ];
-                let both: Vec<PartId> = policy.part_ids().collect();
-                let stands = [&both[..1], &both[1..], &both[..]][dice.below(3)];
+                let all_parts: Vec<PartId> = policy.part_ids().collect();
+                let stands = [&all_parts[..1], &all_parts[1..], &all_parts[..]][dice.below(3)];
                 let stands: Vec<_> = stands.iter().map(|&part| (part, &matches[..])).collect();
                 let id = RuleId::from_index(index);
                 let priority = Priority(u32::try_from(dice.below(50)).unwrap());
                 policy.add(id, priority, ActionId(0), &stands).unwrap();
             }
-            let found = find(&policy, 1, &mut NoProgress);
-            let ids: Vec<RuleId> = found.shadows.iter().map(|shadow| shadow.rule).collect();
+            let shadows = find(&policy, 1, &mut NoProgress);
+            let ids: Vec<RuleId> = shadows.shadows.iter().map(|shadow| shadow.rule).collect();
             assert_eq!(ids, slow(&policy), "round {round}");
-            assert_eq!(found.examined, 60);
+            assert_eq!(shadows.examined, 60);
         }
     }
 }

@@ -3,21 +3,21 @@
 use super::read::{Pair, Results, Times};
 use crate::chart::{Chart, Figure, Mark, Point, Series};
 
-/// Estimates within this share of what was measured are in the band.
-const NEAR: f64 = 0.3;
+/// Estimates within this share of the measured time are in the band.
+const BAND_SHARE: f64 = 0.3;
 
-/// A figure for each operation of which there is anything.
+/// Returns a figure for each operation that has estimates.
 pub(super) fn figures(results: &Results) -> Vec<Figure<'static>> {
     type Of = fn(&Times) -> Pair;
     let kinds: [(&str, &str, Of); 3] = [
         (
             "Lookups in batches: estimated against measured",
-            "measured, ns a header",
+            "measured, ns per header",
             |times| times.batch,
         ),
         (
             "Single lookups: estimated against measured",
-            "measured, ns a header",
+            "measured, ns per header",
             |times| times.single,
         ),
         (
@@ -46,7 +46,7 @@ fn figure(
         let points = rows.filter_map(|row| {
             let (estimated, measured) = of(&row.times)?;
             all += 1;
-            near += usize::from((estimated / measured - 1.0).abs() <= NEAR);
+            near += usize::from((estimated / measured - 1.0).abs() <= BAND_SHARE);
             (least, most) = (least.min(measured), most.max(measured));
             Some(Point {
                 x: measured,
@@ -69,7 +69,7 @@ fn figure(
     if all == 0 {
         return None;
     }
-    let band = [least, most].map(|x| (x, x * (1.0 - NEAR), x * (1.0 + NEAR)));
+    let band = [least, most].map(|x| (x, x * (1.0 - BAND_SHARE), x * (1.0 + BAND_SHARE)));
     series.push(Series {
         name: "within 30 %".to_owned(),
         of: "within 30 %".to_owned(),
@@ -88,7 +88,7 @@ fn figure(
         series,
         marks: Vec::new(),
         remarks: vec![
-            "a mark: an engine on a set".to_owned(),
+            "each mark: an engine on a set".to_owned(),
             format!("{near} of {all} within 30 % ({share:.0} %)"),
         ],
     })

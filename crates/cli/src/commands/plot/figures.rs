@@ -1,25 +1,25 @@
-//! The figures: which points there are, and what they mean.
+//! The figures: their points, labels and remarks.
 
 use super::read::{Kind, Results, Row};
 use crate::bench::{geometric_mean, size_name};
 use crate::chart::{Chart, Figure, Mark, Point, Series};
 
-/// Lookup rate against the number of rules: a line for each engine through its
-/// geometric means, a band from its slowest to its fastest set.
+/// Draws the lookup rate against the number of rules: a line for each engine
+/// through its geometric means, and a band from its slowest to its fastest set.
 pub(super) fn lookups_against_rules(results: &Results) -> Figure<'static> {
     let rows = || results.rows.iter().filter(|row| row.kind == Kind::Alone);
     let sizes = sizes(rows());
     let mut series = Vec::new();
     let mut fewer = false;
     for engine in results.engines() {
-        let mut one = Series {
+        let mut line = Series {
             name: engine.clone(),
             of: engine.clone(),
             ..Series::default()
         };
         for &size in &sizes {
-            let here = || rows().filter(move |row| row.size == size);
-            let rates: Vec<f64> = here()
+            let rows_of_size = || rows().filter(move |row| row.size == size);
+            let rates: Vec<f64> = rows_of_size()
                 .filter(|row| row.engine == engine)
                 .map(|row| row.lookups)
                 .collect();
@@ -27,9 +27,9 @@ pub(super) fn lookups_against_rules(results: &Results) -> Figure<'static> {
                 continue;
             };
             let x = coordinate(size);
-            let hollow = rates.len() < sets(here()).len();
+            let hollow = rates.len() < sets(rows_of_size()).len();
             fewer |= hollow;
-            one.points.push(Point {
+            line.points.push(Point {
                 x,
                 y: mean,
                 mark: Mark::Circle,
@@ -37,10 +37,10 @@ pub(super) fn lookups_against_rules(results: &Results) -> Figure<'static> {
                 apart: false,
             });
             let (least, most) = extremes(&rates);
-            one.band.push((x, least, most));
+            line.band.push((x, least, most));
         }
-        if !one.points.is_empty() {
-            series.push(one);
+        if !line.points.is_empty() {
+            series.push(line);
         }
     }
     let mut remarks = vec![
@@ -65,8 +65,8 @@ pub(super) fn lookups_against_rules(results: &Results) -> Figure<'static> {
     }
 }
 
-/// Lookup rate against update rate: a mark for each engine and size. `None`
-/// where no updates were measured.
+/// Draws the lookup rate against the update rate: a mark for each engine and size.
+/// Returns `None` if no updates were measured.
 pub(super) fn lookups_against_updates(results: &Results) -> Option<Figure<'static>> {
     let measured = |row: &&Row| row.kind == Kind::Alone && row.updates.is_some();
     let rows = || results.rows.iter().filter(measured);
@@ -102,7 +102,7 @@ pub(super) fn lookups_against_updates(results: &Results) -> Option<Figure<'stati
     remarks.extend(counts(rows, &sizes));
     Some(Figure {
         chart: Chart {
-            title: "Lookups against updates, each alone",
+            title: "Lookups against updates, measured separately",
             x_label: "updates a second",
             y_label: "headers a second, in batches of 256",
             log_x: true,
@@ -114,19 +114,19 @@ pub(super) fn lookups_against_updates(results: &Results) -> Option<Figure<'stati
     })
 }
 
-/// The mixed load: lookups, and the latency of batches, against the updates
-/// that the writer made meanwhile.
+/// Draws the mixed load: lookups, and the latency of batches, against the update
+/// rate of the concurrent writer.
 pub(super) fn mixed_load(results: &Results) -> Vec<Figure<'static>> {
     let figures = [
         mixed(
             results,
-            "Lookups beside updates (mixed load)",
+            "Lookups with concurrent updates (mixed load)",
             "headers a second",
             |row| Some(row.lookups),
         ),
         mixed(
             results,
-            "Latency of batches beside updates (mixed load)",
+            "Latency of batches with concurrent updates (mixed load)",
             "microseconds for a batch of 256, p99.9",
             |row| row.batch_p999.map(|seconds| seconds * 1e6),
         ),
@@ -134,8 +134,8 @@ pub(super) fn mixed_load(results: &Results) -> Vec<Figure<'static>> {
     figures.into_iter().flatten().collect()
 }
 
-/// A figure of the mixed load: a line for each engine and size. What happens
-/// without a writer stands at the left end, hollow, and no line leads there.
+/// Draws a figure of the mixed load: a line for each engine and size. Points
+/// without a writer are hollow, at the left end and not connected.
 fn mixed(
     results: &Results,
     title: &'static str,
@@ -145,8 +145,8 @@ fn mixed(
     let rows = || results.rows.iter().filter(|row| row.kind == Kind::Mixed);
     let sizes = sizes(rows());
     let updates = rows().filter_map(|row| row.updates);
-    // A decade below the slowest writer; without writers anywhere will do.
-    let left = updates.reduce(f64::min).map_or(1.0, |least| least / 10.0);
+    // A decade left of the slowest writer; any value without writers.
+    let no_writer_x = updates.reduce(f64::min).map_or(1.0, |least| least / 10.0);
     let mut series = Vec::new();
     let mut still = false;
     for engine in results.engines() {
@@ -154,13 +154,13 @@ fn mixed(
             let its = || rows().filter(|row| row.engine == engine && row.size == size);
             let mut points = Vec::new();
             for target in targets(its()) {
-                let at = || its().filter(|row| row.target() == target);
-                let values: Vec<f64> = at().filter_map(value).collect();
-                let updates: Vec<f64> = at().filter_map(|row| row.updates).collect();
+                let rows_at_target = || its().filter(|row| row.target() == target);
+                let values: Vec<f64> = rows_at_target().filter_map(value).collect();
+                let updates: Vec<f64> = rows_at_target().filter_map(|row| row.updates).collect();
                 let x = geometric_mean(&updates);
                 still |= x.is_none();
                 points.extend(geometric_mean(&values).map(|y| Point {
-                    x: x.unwrap_or(left),
+                    x: x.unwrap_or(no_writer_x),
                     y,
                     mark: Mark::ALL[index % Mark::ALL.len()],
                     hollow: x.is_none(),
@@ -215,7 +215,7 @@ fn marks_of(sizes: &[usize]) -> Vec<(Mark, String)> {
     marks.zip(meanings).collect()
 }
 
-/// The sizes of some rows, in order.
+/// Returns the sizes of some rows, in order.
 fn sizes<'a>(rows: impl Iterator<Item = &'a Row>) -> Vec<usize> {
     let mut sizes: Vec<usize> = rows.map(|row| row.size).collect();
     sizes.sort_unstable();
@@ -223,7 +223,7 @@ fn sizes<'a>(rows: impl Iterator<Item = &'a Row>) -> Vec<usize> {
     sizes
 }
 
-/// The sets of some rows.
+/// Returns the sets of some rows.
 fn sets<'a>(rows: impl Iterator<Item = &'a Row>) -> Vec<&'a str> {
     let mut sets: Vec<&str> = rows.map(|row| row.set.as_str()).collect();
     sets.sort_unstable();
@@ -231,7 +231,7 @@ fn sets<'a>(rows: impl Iterator<Item = &'a Row>) -> Vec<&'a str> {
     sets
 }
 
-/// The rates that the writers of some rows aimed at.
+/// Returns the update rates that the writers of some rows were set to.
 fn targets<'a>(rows: impl Iterator<Item = &'a Row>) -> Vec<&'a str> {
     let mut targets: Vec<&str> = rows.map(Row::target).collect();
     targets.sort_unstable();
@@ -239,7 +239,7 @@ fn targets<'a>(rows: impl Iterator<Item = &'a Row>) -> Vec<&'a str> {
     targets
 }
 
-/// `1k: 12 sets`, in a few lines.
+/// Returns remarks such as `1k: 12 sets`, in a few lines.
 fn counts<'a, R: Iterator<Item = &'a Row>>(rows: impl Fn() -> R, sizes: &[usize]) -> Vec<String> {
     let number = |size| sets(rows().filter(|row| row.size == size)).len();
     let numbers: Vec<usize> = sizes.iter().map(|&size| number(size)).collect();
@@ -261,12 +261,12 @@ fn counts<'a, R: Iterator<Item = &'a Row>>(rows: impl Fn() -> R, sizes: &[usize]
 }
 
 fn extremes(values: &[f64]) -> (f64, f64) {
-    let least = values.iter().copied().fold(f64::INFINITY, f64::min);
-    let most = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    (least, most)
+    let min = values.iter().copied().fold(f64::INFINITY, f64::min);
+    let max = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    (min, max)
 }
 
-/// A count as a coordinate.
+/// Converts a count to a coordinate.
 #[allow(clippy::cast_precision_loss)] // far below 2^52
 fn coordinate(count: usize) -> f64 {
     count as f64

@@ -1,4 +1,4 @@
-//! `classyard plot`: pictures of what `bench` measured.
+//! `classyard plot`: draws the results of `bench`.
 
 use std::path::PathBuf;
 
@@ -16,14 +16,14 @@ mod read;
 
 use read::{Kind, Results};
 
-/// Draw what bench measured: lookups against rules, and against updates
+/// Draw the results of bench: lookups against rules, and against updates
 ///
-/// Reads one or more files of `classyard bench --format json`, ndjson or csv,
-/// plain or gzip'd, and draws one SVG page: the lookup rate against the number of rules;
-/// the lookup rate against the update rate, where updates were measured; and
-/// for the mixed load (`--mixed`) lookups beside updates and the latency of
-/// batches. Where files have a set and an engine in common, the last one
-/// counts. The fastest of a peer's algorithms stands for the peer on each set.
+/// Reads one or more files of `classyard bench --format json`, ndjson or csv, plain
+/// or gzip'd, and draws one SVG page: the lookup rate against the number of rules;
+/// the lookup rate against the update rate, if updates were measured; and for the
+/// mixed load (`--mixed`) lookups with concurrent updates and the latency of
+/// batches. If files have the same engine on the same set, the last one counts. On
+/// each set a peer is represented by its fastest algorithm.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -47,8 +47,8 @@ pub(crate) struct Args {
     )]
     output: PathBuf,
 
-    /// Draw what was estimated against what was measured instead: batches, single
-    /// lookups and updates, a mark for each engine and set
+    /// Draw estimated against measured times instead: batches, single lookups and
+    /// updates, with a mark for each engine and set
     #[arg(long)]
     estimates: bool,
 

@@ -1,4 +1,4 @@
-//! Results of `bench`, read back from JSON or CSV.
+//! Results of `bench`, read from JSON or CSV.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use serde::Deserialize;
 use crate::failure::Failure;
 use crate::input::{count, read_text, source_name};
 
-/// Alone, or with a writer beside it: two measurements that are not compared.
+/// Lookups alone or next to a writer: two measurements that are not compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Alone,
@@ -19,30 +19,30 @@ pub(super) enum Kind {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Row {
     pub(super) kind: Kind,
-    /// The rule set, without its size.
+    /// The rule set's name, without its size.
     pub(super) set: String,
-    /// The number of rules that was asked for, or that there are.
+    /// The requested number of rules, or the actual one.
     pub(super) size: usize,
     /// The engine with its options, or the peer's name.
     pub(super) engine: String,
-    /// Whether it is a peer's.
+    /// True for a peer's row.
     pub(super) peer: bool,
     /// Headers per second.
     pub(super) lookups: f64,
-    /// Updates per second, where they were measured.
+    /// Updates per second, if they were measured.
     pub(super) updates: Option<f64>,
-    /// The rate that the writer of the mixed load aimed at.
+    /// The update rate that the writer of the mixed load was set to.
     target: Option<String>,
-    /// The 99.9% quantile of the batches of the mixed load, in seconds.
+    /// The 99.9% quantile of batch times in the mixed load, in seconds.
     pub(super) batch_p999: Option<f64>,
-    /// What was estimated beside what was measured, where both are known.
+    /// Estimated and measured times, if both are known.
     pub(super) times: Times,
 }
 
-/// Nanoseconds: estimated, and measured.
+/// Estimated and measured nanoseconds.
 pub(super) type Pair = Option<(f64, f64)>;
 
-/// What operations were estimated to take, and took.
+/// Estimated and measured times of operations.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Times {
     pub(super) batch: Pair,
@@ -51,7 +51,7 @@ pub(super) struct Times {
 }
 
 impl Row {
-    /// The rate that the writer of the mixed load aimed at, as a word.
+    /// Returns the writer's update rate in the mixed load, as a word.
     pub(super) fn target(&self) -> &str {
         self.target.as_deref().unwrap_or_default()
     }
@@ -63,22 +63,22 @@ const RESULTS: FileLimit = FileLimit {
     what: "a file of results",
 };
 
-/// What the files say.
+/// The contents of the files.
 #[derive(Debug, Default)]
 pub(super) struct Results {
     pub(super) rows: Vec<Row>,
-    /// What cannot be drawn: engines on sets.
+    /// Engines and sets that are not drawn: with wrong answers, or failed.
     pub(super) wrong: Vec<String>,
     pub(super) failed: Vec<String>,
 }
 
 impl Results {
-    /// Takes in a file.
+    /// Adds the rows of a file.
     pub(super) fn read(&mut self, path: &Path) -> Result<(), Failure> {
         let text = read_text(path, RESULTS)?;
         let source = source_name(path);
         let refuse = |reason: String| {
-            Failure::usage(format!("{source}: these are no results of bench: {reason}"))
+            Failure::usage(format!("{source}: not a result of bench: {reason}"))
                 .with_help("`classyard bench --format json` makes them")
         };
         let records: Vec<Record> = if text.trim_start().starts_with('[') {
@@ -86,7 +86,7 @@ impl Results {
                 serde_json::from_str(&text).map_err(|error| refuse(error.to_string()))?;
             rows.into_iter().map(Record::from).collect()
         } else if text.trim_start().starts_with('{') {
-            // An object a line.
+            // One object per line.
             let lines = text.lines().filter(|line| !line.trim().is_empty());
             let rows = lines.map(|line| serde_json::from_str::<Json>(line).map(Record::from));
             let rows: Result<_, _> = rows.collect();
@@ -121,7 +121,7 @@ impl Results {
             (None, None) => return Err("has no rate of lookups".to_owned()),
         };
         if !(lookups > 0.0 && lookups.is_finite()) {
-            // Nothing was looked up: a run too short for one batch.
+            // No header was looked up: the run was too short for one batch.
             self.failed.push(what);
             return Ok(());
         }
@@ -141,42 +141,42 @@ impl Results {
             batch_p999: record.batch_p999,
             times: record.times,
         };
-        let same = |other: &Row| {
+        let is_same_point = |other: &Row| {
             other.kind == row.kind
                 && other.set == row.set
                 && other.size == row.size
                 && other.engine == row.engine
                 && other.target == row.target
         };
-        match self.rows.iter_mut().find(|other| same(other)) {
+        match self.rows.iter_mut().find(|other| is_same_point(other)) {
             Some(place) => *place = row,
             None => self.rows.push(row),
         }
         Ok(())
     }
 
-    /// Keeps the fastest of each peer's rows on a set, under the peer's name.
+    /// Keeps the fastest row of each peer on a set, under the peer's name.
     pub(super) fn keep_best_of_peers(&mut self) {
-        let mut kept: Vec<Row> = Vec::new();
+        let mut best_rows: Vec<Row> = Vec::new();
         for mut row in self.rows.drain(..) {
             if let Some((peer, _)) = row.engine.split_once(PEER_MARK) {
                 row.engine = peer.to_owned();
             }
-            let same = |other: &&mut Row| {
+            let is_same_peer = |other: &&mut Row| {
                 row.peer
                     && other.peer
                     && (&other.engine, &other.set, other.size) == (&row.engine, &row.set, row.size)
             };
-            match kept.iter_mut().find(same) {
+            match best_rows.iter_mut().find(is_same_peer) {
                 Some(best) if best.lookups >= row.lookups => {}
                 Some(best) => *best = row,
-                None => kept.push(row),
+                None => best_rows.push(row),
             }
         }
-        self.rows = kept;
+        self.rows = best_rows;
     }
 
-    /// The engines and peers, in the order of first appearance.
+    /// Returns the engines and peers, in the order of first appearance.
     pub(super) fn engines(&self) -> Vec<String> {
         let mut engines: Vec<String> = Vec::new();
         for row in &self.rows {
@@ -188,11 +188,11 @@ impl Results {
     }
 }
 
-/// Stands between a peer's name and what its row is called, in no name.
+/// Separates a peer's name from the row's engine; no name contains it.
 const PEER_MARK: char = '\0';
 
-/// `acl1 64k` is the set `acl1` of 64,000 rules, even if the generator found a
-/// few less; other names say nothing about the size.
+/// Splits a name: `acl1 64k` is the set `acl1` of 64,000 rules, even if the
+/// generator found a few less. Other names have no size.
 fn set_and_size(name: &str, rules: usize) -> (String, usize) {
     if let Some((set, size)) = name.rsplit_once(' ')
         && let Ok(size) = count(size)
@@ -204,7 +204,7 @@ fn set_and_size(name: &str, rules: usize) -> (String, usize) {
     (name.to_owned(), rules)
 }
 
-/// A row of either form.
+/// A row of a JSON or CSV file.
 struct Record {
     set: String,
     engine: String,
@@ -368,8 +368,8 @@ mod tests {
         assert_eq!(results.rows.len(), 3);
         results.keep_best_of_peers();
         let rows = results.rows.iter();
-        let found = rows.map(|row| (row.engine.as_str(), row.lookups));
-        assert_eq!(found.collect::<Vec<_>>(), [("forest", 4.0), ("p", 8.0)]);
+        let rates = rows.map(|row| (row.engine.as_str(), row.lookups));
+        assert_eq!(rates.collect::<Vec<_>>(), [("forest", 4.0), ("p", 8.0)]);
     }
 
     #[test]

@@ -1,24 +1,24 @@
-//! What flow caches did, as it is reported.
+//! The report on flow caches.
 
 use classyard_datapath::pipeline::CacheStatus;
 use serde::Serialize;
 
-/// What the caches of all workers did together.
+/// The totals of all workers' caches.
 #[derive(Serialize)]
 pub(super) struct CacheReport {
-    /// Packets that the cache of single flows was asked about.
+    /// Packets looked up in the microflow cache.
     microflow_lookups: u64,
     microflow_hits: u64,
-    /// Answers that did not cover the packet.
+    /// Hits that did not cover the packet.
     microflow_wrong: u64,
     microflow_capacity: usize,
     microflows: usize,
     microflow_bytes: usize,
-    /// Vectors that passed it by.
+    /// Vectors that bypassed the microflow cache.
     microflow_by_passed: u64,
     megaflow_lookups: u64,
     megaflow_hits: u64,
-    /// Masks that were tried.
+    /// Masks that were probed.
     megaflow_probes: u64,
     megaflow_by_passed: u64,
     megaflows: usize,
@@ -27,13 +27,13 @@ pub(super) struct CacheReport {
     megaflow_bytes: usize,
     added: u64,
     evicted: u64,
-    /// Those from which new flows took packets.
+    /// Megaflows that lost packets to new flows.
     outdated: u64,
     narrowed: u64,
     revalidations: u64,
     stale: u64,
     learned: u64,
-    /// Packets that passed the tables from the first one on.
+    /// Packets that passed the tables, from the first on.
     by_tables: u64,
 }
 
@@ -68,11 +68,11 @@ impl CacheReport {
         }
     }
 
-    /// Facts for people: names and values.
+    /// Returns facts for people: names and values.
     pub(super) fn facts(&self) -> Vec<(&'static str, String)> {
         let mut facts = Vec::new();
         if self.microflow_capacity > 0 {
-            facts.push(("Single flows", self.microflow_text()));
+            facts.push(("Microflows", self.microflow_text()));
         }
         facts.push(("Megaflows", self.megaflow_text()));
         facts
@@ -80,19 +80,19 @@ impl CacheReport {
 
     fn microflow_text(&self) -> String {
         let mut text = format!(
-            "{} known, of {} flows",
+            "{}, {} flows",
             share(self.microflow_hits, self.microflow_lookups),
             self.microflows,
         );
         if self.microflow_by_passed > 0 {
-            text += &format!("; {} vectors passed it by", self.microflow_by_passed);
+            text += &format!("; bypassed by {} vectors", self.microflow_by_passed);
         }
         text
     }
 
     fn megaflow_text(&self) -> String {
         let mut text = format!(
-            "{} known, {:.1} masks tried for each; {} with {} masks and {} paths",
+            "{}, {:.1} masks probed per lookup; {} megaflows with {} masks and {} paths",
             share(self.megaflow_hits, self.megaflow_lookups),
             ratio(self.megaflow_probes, self.megaflow_lookups),
             self.megaflows,
@@ -100,7 +100,7 @@ impl CacheReport {
             self.paths,
         );
         if self.megaflow_by_passed > 0 {
-            text += &format!("; {} vectors passed them by", self.megaflow_by_passed);
+            text += &format!("; bypassed by {} vectors", self.megaflow_by_passed);
         }
         text
     }
@@ -111,7 +111,7 @@ fn ratio(part: u64, all: u64) -> f64 {
     part as f64 / all.max(1) as f64
 }
 
-/// A share in per cent, of a number of packets.
+/// Formats hits as a percentage of packets.
 fn share(part: u64, all: u64) -> String {
-    format!("{:.1} % of {all} packets", 100.0 * ratio(part, all))
+    format!("{:.1} % hits of {all} packets", 100.0 * ratio(part, all))
 }

@@ -24,14 +24,15 @@ use ports::OutPorts;
 use rate::RateArgs;
 use report::{CaptureRow, ReplayReport};
 
-/// Run a capture through a pipeline of OpenFlow tables: what goes where, and by which flow
+/// Run a capture through a pipeline of OpenFlow tables: what goes where, and by
+/// which flow
 ///
-/// The pipeline is a file of flows, groups and meters as ovs-ofctl takes them. Every
-/// packet of the capture comes in by port 1, or those of a pcapng file by one port for
-/// each interface, at its own time. All ports that the pipeline names are up, and those of
-/// interfaces are from where the capture declares them. The capture is read packet by
-/// packet and not held in memory, except the packets that the rate is measured with. Without
-/// files, the embedded example is run.
+/// The pipeline is a file of flows, groups and meters as ovs-ofctl accepts them.
+/// Every packet is processed at its capture time. Its input port is port 1, or in a
+/// pcapng file the port of its interface. All ports that the pipeline names are up;
+/// the port of an interface is up once the capture has declared it. The capture is
+/// read packet by packet and not held in memory, except the packets for measuring
+/// the rate. Without files, runs the embedded example.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -54,16 +55,16 @@ pub(crate) struct Args {
     #[command(flatten)]
     switch: SwitchArgs,
 
-    /// Replay at N times the captured speed; without it, without waiting
+    /// Replay at N times the captured speed; by default, without waiting
     ///
     /// Timeouts and meters use the capture's time in either case.
     #[arg(long, value_name = "N", value_parser = pace, help_heading = "Input")]
     pace: Option<f64>,
 
-    /// Write what goes out by each port to DIR/port-N.pcap, and what goes to the
+    /// Write the output of each port to DIR/port-N.pcap, and packets to the
     /// controller to DIR/controller.pcap
     ///
-    /// Each file ends after a whole packet at any time, also if the command is
+    /// Each file always ends after a complete packet, even if the command is
     /// interrupted or the disk is full.
     #[arg(
         short,
@@ -76,8 +77,8 @@ pub(crate) struct Args {
 
     /// List the N flows with the most packets; 0 lists none
     ///
-    /// Without it, all flows by table and priority; in a table for people the 1,000 with
-    /// the most packets, if there are more.
+    /// By default, lists all flows by table and priority. A table for people has only
+    /// the 1,000 flows with the most packets.
     #[arg(long, value_name = "N", help_heading = "Output")]
     top: Option<usize>,
 
@@ -100,7 +101,7 @@ fn pace(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Flows that a table for people lists, at most, unless the user says how many.
+/// The maximum number of flows in a table for people, unless the user chooses one.
 const TABLE_FLOWS: usize = 1_000;
 
 impl Args {
@@ -112,8 +113,8 @@ impl Args {
     }
 }
 
-/// Packets of a vector.
-const VECTOR: usize = 256;
+/// Packets per vector.
+const VECTOR_PACKETS: usize = 256;
 
 /// Runs the command.
 pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
@@ -137,17 +138,17 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
         left_out: frames.packets_left_out(),
         malformed: report::malformed(&replayed.malformed),
     };
-    let now = frames.frame().time;
+    let end_time = frames.frame().time;
     let top = args.listed_flows(pipeline.flows().len());
     let mut report = ReplayReport::new(&pipeline, &lines, &replayed, capture, top);
-    // A user who interrupts the command waits for its report.
+    // After an interrupt the user waits for the report, so nothing is measured.
     if interrupt::outcome().is_ok() {
         let workers = (0..args.rate.workers).map(|_| args.caches.worker(&mut pipeline));
         let workers = workers.collect();
         report.rate = rate::measure(
             &args.rate,
             (&mut pipeline, workers),
-            (&replayed.held, now),
+            (&replayed.held, end_time),
             reporter.progress(),
         );
     }
@@ -156,14 +157,14 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
     interrupt::outcome()
 }
 
-/// What became of the packets.
+/// The results for the packets.
 struct Replayed {
     ports: OutPorts,
-    /// Packets by what is malformed about them.
+    /// Packet counts by kind of malformation.
     malformed: Vec<u64>,
-    /// Flows whose time was over.
+    /// Flows that expired or were evicted.
     removed: Vec<RemovedFlow>,
-    /// Packets to measure the rate with.
+    /// Packets for measuring the rate.
     held: HeldFrames,
 }
 
@@ -171,7 +172,7 @@ struct Replayed {
 const PACKETS_PER_REPORT: usize = 1 << 14;
 
 impl Replayed {
-    /// Takes one packet after the other, at its time.
+    /// Processes one packet after the other, at its time.
     fn run(
         &mut self,
         pipeline: &mut Pipeline,
@@ -179,7 +180,7 @@ impl Replayed {
         args: &Args,
         reporter: Reporter,
     ) -> Result<(), Failure> {
-        // Ctrl-C ends the capture, and the command reports what it has.
+        // Ctrl-C ends the capture; the command then reports the packets so far.
         let _soft_stop = SoftStop::new();
         let mut worker = args.caches.worker(pipeline);
         let (mut progress, begin) = (reporter.progress(), Instant::now());
@@ -211,7 +212,7 @@ impl Replayed {
     }
 }
 
-/// Sleeps until a time after `begin`, or until the command is interrupted.
+/// Sleeps until `due` after `begin`, or until the command is interrupted.
 fn wait_until(begin: Instant, due: Duration) {
     while let Some(left) = due.checked_sub(begin.elapsed()) {
         if interrupt::is_requested() {
@@ -221,12 +222,12 @@ fn wait_until(begin: Instant, due: Duration) {
     }
 }
 
-/// The folder for what goes out.
+/// Creates the folder for output packets.
 fn make_folder(folder: &Path) -> Result<(), Failure> {
     std::fs::create_dir_all(folder).map_err(|error| Failure::file(folder, error))
 }
 
-/// The port that a packet came in by.
+/// Returns the input port of a packet.
 fn in_port(key: &PacketKey) -> PortNo {
     PortNo(u32::try_from(key.get(Field::InPort)).expect("thirty-two bits"))
 }

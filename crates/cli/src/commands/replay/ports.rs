@@ -1,4 +1,4 @@
-//! What goes out: counted, and written to captures.
+//! Counts of output packets, and captures of them.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::input::frames::Frame;
 use crate::output::records::RecordFile;
 
-/// What came in and went out by a port.
+/// The packets received and sent by a port.
 #[derive(Clone, Copy, Default)]
 pub(super) struct PortCount {
     pub(super) received: Count,
@@ -28,7 +28,7 @@ type Written = PcapWriter<RecordFile>;
 pub(super) struct OutPorts {
     folder: Option<PathBuf>,
     pub(super) ports: BTreeMap<PortNo, PortCount>,
-    /// By the reasons, in their order.
+    /// Counts by reason, sorted by its name.
     pub(super) controller: BTreeMap<&'static str, u64>,
     files: BTreeMap<String, Written>,
     /// The time of the packet that is being processed.
@@ -42,7 +42,7 @@ fn add(count: &mut Count, bytes: usize) {
 }
 
 impl OutPorts {
-    /// Ports whose packets are written to a folder, if there is one.
+    /// Creates the ports. Their packets are written to `folder`, if there is one.
     pub(super) fn new(folder: Option<&Path>) -> Result<OutPorts, Failure> {
         if let Some(folder) = folder {
             make_folder(folder)?;
@@ -57,7 +57,7 @@ impl OutPorts {
         })
     }
 
-    /// Notes a packet that comes in.
+    /// Counts a received packet.
     pub(super) fn received(&mut self, port: PortNo, frame: &Frame<'_>) {
         self.stamp = frame.stamp;
         add(
@@ -66,12 +66,12 @@ impl OutPorts {
         );
     }
 
-    /// Says whether writing has failed.
+    /// Returns the error of an earlier write, if one failed.
     pub(super) fn check(&mut self) -> Result<(), Failure> {
         self.failed.take().map_or(Ok(()), Err)
     }
 
-    /// Writes what is buffered of all captures.
+    /// Flushes the buffers of all captures.
     pub(super) fn flush(&mut self) -> Result<(), Failure> {
         for file in self.files.values_mut() {
             let flushed = file.flush();
@@ -98,8 +98,8 @@ impl OutPorts {
     }
 }
 
-/// The capture of a name, which is begun if it is not there. Its header is in the file
-/// from the start, so that the file is a capture at any time.
+/// Returns the capture with this name and creates it if needed. Its file header is
+/// written immediately, so that the file is always a valid capture.
 fn file_of<'f>(
     files: &'f mut BTreeMap<String, Written>,
     name: &str,
@@ -131,17 +131,17 @@ impl Sink for OutPorts {
     ) {
         *self.controller.entry(reason.name()).or_default() += 1;
         let bytes = packet.bytes();
-        // 0xffff: all of it.
-        let most = match max_len {
+        // The length 0xffff means the whole packet.
+        let max_bytes = match max_len {
             u16::MAX => bytes.len(),
-            most => bytes.len().min(usize::from(most)),
+            length => bytes.len().min(usize::from(length)),
         };
         self.ports.entry(in_port(packet.key())).or_default();
-        self.write("controller.pcap", &bytes[..most]);
+        self.write("controller.pcap", &bytes[..max_bytes]);
     }
 }
 
-/// Where packets go when only time counts.
+/// Discards packets when only the time is measured.
 pub(super) struct Nowhere;
 
 impl Sink for Nowhere {

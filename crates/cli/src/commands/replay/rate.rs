@@ -1,8 +1,9 @@
-//! How fast a pipeline is: passes over all packets in vectors, flat out.
+//! The packet rate of a pipeline: repeated passes over all packets in vectors,
+//! without pauses.
 //!
-//! Each worker has a thread of its own and takes the same packets from memory, from
+//! Each worker has its own thread and processes the same packets from memory, from
 //! the bytes of the capture to the calls that would send them. Another thread may
-//! remove and add flow entries meanwhile.
+//! remove and add flow entries during the measurement.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,7 +16,7 @@ use classyard_datapath::flow::{Command, FlowEntry, FlowMod, TableId};
 use classyard_datapath::pipeline::{CacheStatus, Message, Node, Pipeline, Worker};
 use serde::Serialize;
 
-use super::VECTOR;
+use super::VECTOR_PACKETS;
 use super::caches::CacheReport;
 use super::ports::Nowhere;
 use crate::bench::thread_cpu_time;
@@ -33,7 +34,8 @@ pub(super) struct RateArgs {
     #[arg(long, default_value = "1", value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=256), help_heading = "Rate")]
     pub(super) workers: u32,
 
-    /// Flow changes per second during the measurement: a flow is removed, or added again
+    /// Flow changes per second during the measurement: a flow is removed, or added
+    /// again
     ///
     /// Each change is a message by itself; changes are published every millisecond.
     #[arg(
@@ -46,7 +48,7 @@ pub(super) struct RateArgs {
     )]
     changes: usize,
 
-    /// Change flows of this table alone; without it, of all tables in turn
+    /// Change flows of this table only; by default, flows of all tables
     ///
     /// A change of a flow that every packet passes invalidates all cached flows.
     #[arg(
@@ -57,11 +59,11 @@ pub(super) struct RateArgs {
     )]
     changes_in: Option<u8>,
 
-    /// Measure with the first packets of the capture that fit into this much memory
-    /// (32M, 1G, ...)
+    /// Measure with the first packets of the capture that fit into SIZE bytes of
+    /// memory (32M, 1G, ...)
     ///
-    /// K, M and G stand for 1,024 bytes, 1,024 K and 1,024 M. The other packets are
-    /// replayed, but not held; the report says how many packets were measured.
+    /// K, M and G mean 1,024 bytes, 1,024 K and 1,024 M. The other packets are
+    /// replayed, but not held; the report has the number of measured packets.
     #[arg(long, default_value = "32M", value_name = "SIZE", value_parser = size, help_heading = "Rate")]
     rate_memory: u64,
 
@@ -71,8 +73,8 @@ pub(super) struct RateArgs {
 }
 
 impl RateArgs {
-    /// Flows that are changed, of those of a pipeline. Table-miss flows stay: without them
-    /// all packets would be gone.
+    /// Returns the flows of a pipeline that are changed. Table-miss flows are not:
+    /// without them the table would drop all packets.
     fn changed<'p>(&self, pipeline: &'p Pipeline) -> impl Iterator<Item = &'p FlowEntry> {
         let table = self.changes_in.map(TableId);
         let flows = pipeline.flows().iter();
@@ -80,7 +82,7 @@ impl RateArgs {
         flows.filter(|flow| !flow.is_table_miss())
     }
 
-    /// Messages that remove each of them, and that add it again.
+    /// Returns a pair of messages per flow: one removes it, one adds it again.
     fn messages(&self, pipeline: &Pipeline) -> Vec<[Message; 2]> {
         match self.changes {
             0 => Vec::new(),
@@ -88,26 +90,29 @@ impl RateArgs {
         }
     }
 
-    /// A place for the packets to measure with.
+    /// Returns a store for the packets to measure with.
     pub(super) fn held_frames(&self) -> HeldFrames {
         let max_bytes = match self.seconds.is_zero() {
             true => 0,
             false => self.rate_memory,
         };
-        HeldFrames::new(VECTOR, max_bytes)
+        HeldFrames::new(VECTOR_PACKETS, max_bytes)
     }
 
-    /// Whether there are flows to change where some are to be changed.
+    /// Returns an error if changes are requested but no flow can be changed.
     pub(super) fn check(&self, pipeline: &Pipeline) -> Result<(), Failure> {
         if self.changes == 0 || self.changed(pipeline).next().is_some() {
             return Ok(());
         }
-        let place = match self.changes_in {
+        let location = match self.changes_in {
             Some(table) => format!("table {table}"),
             None => "the pipeline".to_owned(),
         };
-        let message = format!("{place} has no flow to change but those for table misses");
-        Err(Failure::usage(message).with_help("these stay, since packets need them; leave --change-rate out, or name a table with others with --changes-in"))
+        let message = format!("{location} has no flow to change except table-miss flows");
+        Err(Failure::usage(message).with_help(
+            "table-miss flows are not changed, since packets need them; omit --change-rate, or \
+             name another table with --changes-in",
+        ))
     }
 }
 
@@ -115,41 +120,42 @@ fn seconds(text: &str) -> Result<Duration, String> {
     match text.parse::<f64>() {
         Ok(seconds) if (0.0..=3600.0).contains(&seconds) => Ok(Duration::from_secs_f64(seconds)),
         _ => Err(format!(
-            "`{text}` is no time; expected seconds from 0 to 3600"
+            "`{text}` is not a time; expected seconds from 0 to 3600"
         )),
     }
 }
 
-/// How fast it went in vectors, flat out.
+/// The rate of repeated passes in vectors.
 #[derive(Serialize)]
 pub(super) struct Rate {
     workers: u32,
-    /// Packets of the capture that were processed again and again.
+    /// Packets of the capture that were processed repeatedly.
     pub(super) held_packets: usize,
     packets: u64,
     cpu_seconds: f64,
     /// The sum over workers, each by its own CPU time.
     pub(super) packets_per_second: f64,
-    /// Changes that were made meanwhile, each second.
+    /// Changes per second that were made during the measurement.
     changes_per_second: Option<f64>,
     nodes: Vec<NodeRow>,
-    /// What the caches of all workers did.
+    /// The totals of all workers' caches.
     caches: Option<CacheReport>,
 }
 
 #[derive(Serialize)]
 pub(super) struct NodeRow {
     pub(super) node: &'static str,
-    /// Packets that came there: for tables and actions once for each table.
+    /// Packets processed by this stage. For tables and actions, a packet counts once
+    /// per table.
     pub(super) packets: u64,
     pub(super) ns_per_packet: f64,
 }
 
 impl Rate {
-    /// A line for people.
+    /// Returns a line for people.
     pub(super) fn text(&self) -> String {
         let mut text = format!(
-            "{:.2} million packets/s of CPU time, flat out, {VECTOR} at a time",
+            "{:.2} million packets/s of CPU time, flat out, {VECTOR_PACKETS} at a time",
             self.packets_per_second / 1e6
         );
         if self.workers > 1 {
@@ -161,22 +167,22 @@ impl Rate {
         text
     }
 
-    /// What the flow caches did, if there are some.
+    /// Returns the report on the flow caches, if there are any.
     pub(super) fn caches(&self) -> Option<&CacheReport> {
         self.caches.as_ref()
     }
 
-    /// The parts of the way, where they were timed.
+    /// Returns the stages, if they were timed.
     pub(super) fn nodes(&self) -> &[NodeRow] {
         &self.nodes
     }
 }
 
-/// Times the parts of the way.
+/// Times the stages.
 struct Timer {
     is_on: bool,
     since: Instant,
-    /// Packets and time of each.
+    /// Packets and time of each stage.
     nodes: [(u64, Duration); Node::ALL.len()],
 }
 
@@ -195,34 +201,34 @@ impl Timer {
         }
     }
 
-    /// Notes that a node has processed packets just now.
+    /// Records that a stage has just processed packets.
     fn end(&mut self, node: Node, packets: usize) {
         if self.is_on {
-            let now = Instant::now();
+            let stage_end = Instant::now();
             let (all, time) = &mut self.nodes[node as usize];
             *all += packets as u64;
-            *time += now - self.since;
-            self.since = now;
+            *time += stage_end - self.since;
+            self.since = stage_end;
         }
     }
 }
 
-/// What one worker did.
+/// The results of one worker.
 struct Done {
     packets: u64,
     cpu_seconds: f64,
     timer: Timer,
 }
 
-/// Passes over all packets until time is over. Says when the first one is, which does not
-/// count.
+/// Runs passes over all packets until the time is over. A first pass, which does
+/// not count, warms the caches; its end is sent to `warm`.
 fn run(
     worker: &mut Worker,
     (frames, now): (&HeldFrames, Duration),
     (warm, stop): (Sender<()>, &AtomicBool),
     nodes: bool,
 ) -> Done {
-    let mut vector = vec![Packet::default(); VECTOR];
+    let mut vector = vec![Packet::default(); VECTOR_PACKETS];
     let mut timer = Timer::new(nodes);
     let mut pass = |timer: &mut Timer, stop: Option<&AtomicBool>| {
         let mut packets = 0;
@@ -244,9 +250,9 @@ fn run(
         }
         packets
     };
-    // Caches are warm after a pass that does not count.
+    // Warms the caches; this pass does not count.
     pass(&mut Timer::new(false), None);
-    // Nobody waits any more if another worker has panicked.
+    // The receiver may be gone if another worker has panicked.
     let _ = warm.send(());
     let (before, mut packets) = (thread_cpu_time(), 0);
     while !stop.load(Ordering::Relaxed) {
@@ -260,8 +266,8 @@ fn run(
     }
 }
 
-/// Measures, for as long as the arguments say, at the time `now` of the capture. `None`
-/// if there is nothing to measure.
+/// Measures for the time that the arguments give, at the time `now` of the capture.
+/// Returns `None` if there is nothing to measure.
 pub(super) fn measure(
     args: &RateArgs,
     (pipeline, mut workers): (&mut Pipeline, Vec<Worker>),
@@ -317,7 +323,7 @@ pub(super) fn measure(
 
 fn tell(progress: &mut impl Progress, passed: Duration, all: Duration) {
     let part = |time: Duration| usize::try_from(time.as_millis()).unwrap_or(usize::MAX);
-    // Nobody stops it.
+    // This progress cannot be cancelled.
     let _ = progress.report("flat out", part(passed), part(all));
 }
 
@@ -349,11 +355,11 @@ fn summary(workers: u32, done: &[Done], changes: Option<f64>) -> Rate {
     }
 }
 
-/// The time from one publication of changes to the next.
-const PUBLISHED: Duration = Duration::from_millis(1);
+/// The interval between publications of changes.
+const PUBLISH_INTERVAL: Duration = Duration::from_millis(1);
 
-/// Removes and adds entries at a rate, for a time; how many each second it was. Some are
-/// out in the end.
+/// Removes and adds entries at a rate, for a time. Returns the changes per second.
+/// Some entries are still removed at the end.
 #[allow(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
@@ -372,31 +378,31 @@ fn change(
     let begin = Instant::now();
     let (mut made, mut published) = (0_usize, Duration::ZERO);
     loop {
-        let now = begin.elapsed();
-        if now >= time {
+        let elapsed = begin.elapsed();
+        if elapsed >= time {
             break;
         }
-        let due = (now.as_secs_f64() * rate as f64) as usize;
+        let due = (elapsed.as_secs_f64() * rate as f64) as usize;
         while made < due {
-            // A sixteenth of the entries is out at any time.
+            // A sixteenth of the entries is removed at any time.
             let window = messages.len().div_ceil(16);
-            let at = made / 2;
+            let change_index = made / 2;
             let message = match made % 2 {
-                0 => &messages[at % messages.len()][0],
-                _ => &messages[(at + messages.len() - window) % messages.len()][1],
+                0 => &messages[change_index % messages.len()][0],
+                _ => &messages[(change_index + messages.len() - window) % messages.len()][1],
             };
-            let made_one = pipeline.submit(std::slice::from_ref(message), now);
+            let made_one = pipeline.submit(std::slice::from_ref(message), elapsed);
             made_one.expect("entries that were there");
             made += 1;
             if made % 256 == 0 {
                 break;
             }
         }
-        if now - published >= PUBLISHED {
-            published = now;
+        if elapsed - published >= PUBLISH_INTERVAL {
+            published = elapsed;
             pipeline.publish();
             pipeline.collect_removed();
-            tell(progress, now, time);
+            tell(progress, elapsed, time);
         } else if made >= due {
             std::thread::sleep(Duration::from_micros(50));
         }
@@ -404,7 +410,7 @@ fn change(
     made as f64 / begin.elapsed().as_secs_f64()
 }
 
-/// Adds all entries again that are out. After the measurement: it takes long.
+/// Adds all removed entries again. Runs after the measurement, since it takes long.
 fn restore(pipeline: &mut Pipeline, messages: &[[Message; 2]], now: Duration) {
     if messages.is_empty() {
         return;
@@ -417,7 +423,7 @@ fn restore(pipeline: &mut Pipeline, messages: &[[Message; 2]], now: Duration) {
     pipeline.collect_removed();
 }
 
-/// Messages that remove an entry, and that add it again.
+/// Returns the messages that remove an entry and that add it again.
 fn out_and_in(entry: &FlowEntry) -> [Message; 2] {
     [Command::Delete { strict: true }, Command::Add].map(|command| {
         Message::Flow(FlowMod {

@@ -1,4 +1,4 @@
-//! What a replay reports.
+//! The report of a replay.
 
 use std::io::{self, Write};
 
@@ -19,25 +19,25 @@ use crate::output::table::{Side, Table, fact, heading, remark};
 use crate::output::{Report, csv};
 use crate::reporter::Reporter;
 
-/// What a replay reports.
+/// The report of a replay.
 #[derive(Serialize)]
 pub(super) struct ReplayReport {
     capture: CaptureRow,
     pub(super) rate: Option<Rate>,
     tables: Vec<TableRow>,
     flows: Vec<FlowRow>,
-    /// Flows that are not listed.
+    /// The number of flows that are not listed.
     flows_not_listed: usize,
     removed: Vec<RemovedRow>,
     groups: Vec<GroupRow>,
     meters: Vec<MeterRow>,
     ports: Vec<PortRow>,
     controller: Vec<ReasonRow>,
-    /// Packets that were dropped at a limit, by the limit.
+    /// Packets that were dropped because of a limit, by limit.
     limits: Vec<ReasonRow>,
 }
 
-/// What was replayed.
+/// The capture that was replayed.
 #[derive(Serialize)]
 pub(super) struct CaptureRow {
     pub(super) source: String,
@@ -127,14 +127,15 @@ struct PortRow {
     sent_bytes: u64,
 }
 
-/// Packets by why something is so.
+/// A number of packets and their reason.
 #[derive(Serialize)]
 pub(super) struct ReasonRow {
     reason: &'static str,
     packets: u64,
 }
 
-/// The flows of a pipeline by table and priority, or the `top` flows with most packets.
+/// Returns the flows of a pipeline by table and priority, or the `top` flows with
+/// the most packets.
 fn flow_rows(pipeline: &Pipeline, lines: &Lines, top: Option<usize>) -> Vec<FlowRow> {
     let mut entries: Vec<(&FlowEntry, Option<usize>, Count)> = pipeline
         .flows()
@@ -159,7 +160,7 @@ fn flow_rows(pipeline: &Pipeline, lines: &Lines, top: Option<usize>) -> Vec<Flow
     rows.collect()
 }
 
-/// Packets by what is malformed, where there are some.
+/// Returns the non-zero packet counts by kind of malformation.
 pub(super) fn malformed(packets: &[u64]) -> Vec<ReasonRow> {
     let rows = Flaw::ALL.iter().zip(packets);
     let rows = rows.filter(|(_, packets)| **packets > 0);
@@ -170,7 +171,7 @@ pub(super) fn malformed(packets: &[u64]) -> Vec<ReasonRow> {
     .collect()
 }
 
-/// Packets that were dropped at a limit, by the limit, if there are some.
+/// Returns the non-zero counts of packets that were dropped because of a limit.
 fn limits(pipeline: &Pipeline) -> Vec<ReasonRow> {
     let counts = pipeline.limit_counts();
     let rows = PacketLimit::ALL.iter().map(|limit| ReasonRow {
@@ -288,12 +289,12 @@ impl ReplayReport {
         }
     }
 
-    /// Notes that the rate is of a part of the capture only.
+    /// Notes if the rate was measured with only a part of the capture.
     pub(super) fn note_held_packets(&self, reporter: Reporter) {
         let Some(rate) = &self.rate else { return };
         if rate.held_packets < self.capture.packets {
             reporter.note(&format!(
-                "the rate is of the first {} of {}; --rate-memory sets how many are held",
+                "the rate was measured with the first {} of {}; --rate-memory sets the limit",
                 grouped(rate.held_packets),
                 counted(self.capture.packets, "packet")
             ));
@@ -330,10 +331,10 @@ impl ReplayReport {
         match self.flows_not_listed {
             0 => Ok(()),
             count => {
-                let more = counted(count, "more flow");
+                let flows_left = counted(count, "more flow");
                 remark(
                     out,
-                    &format!("and {more} (--top N lists N, --format csv all)"),
+                    &format!("and {flows_left} (--top N lists N, --format csv all)"),
                 )
             }
         }
@@ -341,7 +342,7 @@ impl ReplayReport {
 
     fn write_removed(&self, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out)?;
-        heading(out, "Flows whose time was over, or that made room")?;
+        heading(out, "Expired and evicted flows")?;
         let mut table = Table::new(&[
             ("line", Side::Right),
             ("table", Side::Right),
@@ -482,7 +483,7 @@ impl Report for ReplayReport {
                 out,
                 "Left out",
                 format!(
-                    "{} that cannot be Ethernet frames",
+                    "{} that cannot be converted to Ethernet frames",
                     counted(*left_out, "packet")
                 ),
             )?;
@@ -496,7 +497,7 @@ impl Report for ReplayReport {
         }
         for row in &self.limits {
             let text = format!("{} {}", grouped(row.packets), row.reason);
-            fact(out, "Dropped at a limit", text)?;
+            fact(out, "Dropped by limit", text)?;
         }
         if let Some(rate) = &self.rate {
             let mut text = rate.text();
@@ -547,7 +548,7 @@ impl Report for ReplayReport {
         self.write_ports(out)
     }
 
-    /// The flows.
+    /// Writes the flows.
     fn csv(&self, out: &mut csv::Writer<'_>) -> io::Result<()> {
         out.row(&[
             &"line",

@@ -1,19 +1,19 @@
-//! What a paper claims, what was measured, and whether it holds.
+//! Claims of papers, their measured values and verdicts.
 
-/// Whether a claim holds here.
+/// The verdict on a claim on this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     Holds,
-    /// And what does not.
+    /// With the part that does not hold.
     InPart(String),
-    /// And why, if that is known.
+    /// With the reason, if known.
     Fails(String),
-    /// And what is missing for it.
+    /// With the missing measurement.
     NotMeasured(String),
 }
 
 impl Verdict {
-    /// It holds, or else does not, and why.
+    /// Returns [`Verdict::Holds`] or [`Verdict::Fails`] with the reason.
     pub(super) fn of(holds: bool, why: &str) -> Verdict {
         match holds {
             true => Verdict::Holds,
@@ -21,8 +21,7 @@ impl Verdict {
         }
     }
 
-    /// It holds for all, for some or for none; `which` names those for which it
-    /// does not.
+    /// The verdict on `all` cases if `holding` of them hold; `which` names the others.
     pub(super) fn for_most(holding: usize, all: usize, which: &str) -> Verdict {
         match holding {
             _ if holding == all => Verdict::Holds,
@@ -31,7 +30,7 @@ impl Verdict {
         }
     }
 
-    /// In a word or three.
+    /// The verdict in one to four words.
     pub(super) fn word(&self) -> &'static str {
         match self {
             Verdict::Holds => "holds",
@@ -41,7 +40,7 @@ impl Verdict {
         }
     }
 
-    /// With the reason.
+    /// The verdict with the reason.
     pub(super) fn text(&self) -> String {
         match self {
             Verdict::Holds => self.word().to_owned(),
@@ -52,31 +51,31 @@ impl Verdict {
     }
 }
 
-/// A claim of a paper, and what was found.
+/// A claim of a paper, with its measured value and verdict.
 #[derive(Clone, Debug)]
 pub(super) struct Claim {
-    /// Where the paper says it: `Fig. 5a`.
+    /// The place in the paper: `Fig. 5a`.
     pub(super) place: &'static str,
     pub(super) paper: &'static str,
     pub(super) measured: String,
     pub(super) verdict: Verdict,
 }
 
-/// Rows of figures for people.
+/// A table of measured values for readers.
 #[derive(Clone, Debug)]
 pub(super) struct Grid {
     pub(super) title: String,
     pub(super) columns: Vec<String>,
-    /// Columns of words before those of numbers.
+    /// The number of leading text columns; the others have numbers.
     pub(super) words: usize,
     pub(super) rows: Vec<Vec<String>>,
 }
 
-/// A figure or table of a paper, drawn anew.
+/// A reproduced figure or table of a paper.
 #[derive(Clone, Debug)]
 pub(super) struct Section {
     pub(super) title: String,
-    /// How it was measured, and what differs from the paper.
+    /// The method of measurement, and its differences from the paper.
     pub(super) method: String,
     pub(super) claims: Vec<Claim>,
     pub(super) grids: Vec<Grid>,

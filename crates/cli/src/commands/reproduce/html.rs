@@ -4,12 +4,12 @@ use std::fmt::Write as _;
 
 use super::claims::{Grid, Section, Verdict};
 
-/// What stands above the sections.
+/// The content above the sections.
 pub(super) struct Heading<'a> {
     pub(super) title: &'a str,
     /// Name and value: the machine, the version, the command line.
     pub(super) facts: &'a [(&'a str, String)],
-    /// What limits the whole reproduction.
+    /// Limits of the whole reproduction.
     pub(super) remarks: &'a [String],
 }
 
@@ -29,10 +29,10 @@ figure{margin:.5rem 0}figure svg{max-width:100%;height:auto}dl{display:grid;\
 grid-template-columns:max-content 1fr;gap:.1rem 1rem;font-size:.9rem}dt{color:#666}\
 dd{margin:0;overflow-wrap:anywhere}";
 
-/// Tables of more rows than this are closed until the reader opens them.
-const LONG: usize = 16;
+/// Tables with more rows are collapsed until the reader opens them.
+const LONG_GRID_ROWS: usize = 16;
 
-/// Writes the report. `picture` gives the SVG of a name.
+/// Writes the report. `picture` returns the SVG with a given name.
 pub(super) fn report<E>(
     heading: &Heading<'_>,
     sections: &[Section],
@@ -83,7 +83,7 @@ pub(super) fn report<E>(
     Ok(page)
 }
 
-/// How many claims hold.
+/// Returns the numbers of claims by verdict, as HTML.
 fn summary(sections: &[Section]) -> String {
     let verdicts = || {
         let claims = sections.iter().flat_map(|section| &section.claims);
@@ -142,7 +142,7 @@ fn claims(page: &mut String, sections: &[Section]) {
 
 fn grid(page: &mut String, grid: &Grid) {
     let title = escaped(&grid.title);
-    let long = grid.rows.len() > LONG;
+    let long = grid.rows.len() > LONG_GRID_ROWS;
     let _ = match long {
         true => writeln!(
             page,
@@ -174,7 +174,7 @@ fn grid(page: &mut String, grid: &Grid) {
     }
 }
 
-/// A picture's text from its element on.
+/// Returns the text of a picture from its `svg` element to the end.
 fn inline(svg: &str) -> &str {
     svg.find("<svg")
         .map_or(svg, |start| &svg[start..])

@@ -2,8 +2,7 @@
 
 use std::fs;
 
-/// Name and value of what is known: processors, caches, memory, system. What the
-/// system does not tell is left out.
+/// Returns names and values that the system reports: processors, caches, memory, system.
 pub(super) fn facts() -> Vec<(&'static str, String)> {
     let mut facts = Vec::new();
     if let Ok(count) = std::thread::available_parallelism() {
@@ -35,9 +34,10 @@ pub(super) fn facts() -> Vec<(&'static str, String)> {
     facts
 }
 
-/// The caches of the first processor, from the nearest to the farthest.
+/// Returns the data and unified caches of the first processor, from the nearest to the
+/// farthest.
 fn caches() -> Vec<String> {
-    let of = |index: usize| {
+    let cache = |index: usize| {
         let value = |name: &str| {
             let path = format!("/sys/devices/system/cpu/cpu0/cache/index{index}/{name}");
             let text = fs::read_to_string(path).ok()?;
@@ -54,10 +54,10 @@ fn caches() -> Vec<String> {
             value("size")?
         )))
     };
-    (0..).map_while(of).flatten().collect()
+    (0..).map_while(cache).flatten().collect()
 }
 
-/// The memory in all, as Linux tells it.
+/// Returns the total memory that Linux reports, in GiB.
 fn memory(information: &str) -> Option<String> {
     let line = information
         .lines()

@@ -1,4 +1,4 @@
-//! `classyard reproduce`: a paper's figures and tables, measured anew.
+//! `classyard reproduce`: measures the figures and tables of papers again.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -22,13 +22,12 @@ mod tm19;
 use claims::Section;
 use study::Study;
 
-/// Measure the figures and tables of a paper anew
+/// Measure the figures and tables of a paper again
 ///
-/// Each figure is an SVG picture with its data beside it as CSV. At the end
-/// report.html has all pictures and tables, and says of each claim of the
-/// paper what was measured and whether it holds. Every measurement is kept in
-/// points.ndjson: an interrupted reproduction goes on where it was when the same
-/// command is given again.
+/// Each figure is an SVG picture and a CSV file with its data. At the end report.html has
+/// all pictures and tables, and lists for each claim of the paper what was measured and
+/// whether the claim holds. Every measurement is kept in points.ndjson: to continue an
+/// interrupted reproduction, give the same command again.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Figures of tm19 (TupleMerge, ToN 2019):
@@ -85,12 +84,12 @@ pub(crate) struct Args {
     #[arg(value_enum)]
     paper: Paper,
 
-    /// The section of tm19: 4, the simulation of algorithms, or 5, engines as the
-    /// access list of a virtual switch [default: 4]
+    /// The section of tm19: 4, the simulation of algorithms, or 5, engines as the access
+    /// list of a virtual switch [default: 4]
     #[arg(long, value_enum, value_name = "NUMBER")]
     section: Option<PaperSection>,
 
-    /// The folder to write to; it is made if it is not there
+    /// The folder to write to; it is created if missing
     #[arg(
         short,
         long,
@@ -101,7 +100,7 @@ pub(crate) struct Args {
     )]
     output: PathBuf,
 
-    /// The figures to draw, all of the paper unless given
+    /// The figures to draw [default: all of the paper]
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     figures: Vec<String>,
 
@@ -109,24 +108,23 @@ pub(crate) struct Args {
     #[arg(long)]
     quick: bool,
 
-    /// Measure everything again, whatever the folder holds
+    /// Measure everything again and discard the measurements in the folder
     #[arg(long)]
     restart: bool,
 
     /// Numbers of rules, of every figure
     ///
-    /// tm19: without them, tables and online have 1k, 2k, 4k, ... 256k, offline
-    /// those up to 64k, partitions those up to 16k, collision-limit 1k, 8k and
-    /// 64k, growth 10k, 20k, 50k, ... 1M; greater ones are left out of offline,
-    /// partitions and collision-limit. tm19 --section 5: 2, 16, 128, 500, 1k, 2k, ...
-    /// 64k; at most 65,535. sfl17: the first, 2k as in the paper unless
-    /// given. dec14: 1k, 2k, ... 32k; the model is fitted to the first two. fch14: ACLs,
-    /// 10, 100, 1k, 5k and 10k; at most 65,536.
+    /// Defaults: tm19's tables and online 1k, 2k, 4k, ... 256k; offline up to 64k;
+    /// partitions up to 16k; collision-limit 1k, 8k and 64k; growth 10k, 20k, 50k, ...
+    /// 1M. Greater sizes are left out of offline, partitions and collision-limit. tm19
+    /// --section 5: 2, 16, 128, 500, 1k, 2k, ... 64k; at most 65,535. sfl17: 2k, as in
+    /// the paper; only the first size counts. dec14: 1k, 2k, ... 32k; the model is fitted
+    /// to the first two. fch14's ACLs: 10, 100, 1k, 5k and 10k; at most 65,536.
     #[arg(long, value_delimiter = ',', value_parser = sizes, value_name = "COUNTS")]
     sizes: Vec<usize>,
 
-    /// Profiles: built-in names or TOML files; all built-in ones unless given.
-    /// dec14 and fch14 have rule sets of their own
+    /// Profiles: built-in names or TOML files [default: all built-in ones]. dec14 and
+    /// fch14 have rule sets of their own
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     profiles: Vec<String>,
 
@@ -135,15 +133,15 @@ pub(crate) struct Args {
     #[arg(long, value_parser = some, value_name = "COUNT")]
     headers: Option<usize>,
 
-    /// Rule sets for each point of sfl17, from the profiles in turn [default:
-    /// 10, quick 2], and for each profile and size of tm19's online and offline
-    /// [default: 5, quick 1] and of its section 5 [default: 1], and lists of ports of
-    /// fch14's acls [default: 5, quick 1]
+    /// Rule sets for each point of sfl17, taken from the profiles in rotation [default:
+    /// 10, quick 2], for each profile and size of tm19's online and offline [default: 5,
+    /// quick 1] and of its section 5 [default: 1], and lists of ports of fch14's acls
+    /// [default: 5, quick 1]
     #[arg(long, value_parser = some, value_name = "COUNT")]
     sets: Option<usize>,
 
-    /// Insertions, and as many deletions, of tm19's updates [default: 500k, quick
-    /// 20k]
+    /// Insertions of tm19's updates, and the same number of deletions [default: 500k,
+    /// quick 20k]
     #[arg(long, value_parser = some, value_name = "COUNT")]
     changes: Option<usize>,
 
@@ -152,12 +150,12 @@ pub(crate) struct Args {
     #[arg(long, value_parser = span, value_name = "TIME")]
     build_time: Option<Duration>,
 
-    /// How long a run of sfl17's simulator lasts that lasts 10 seconds in the
-    /// paper; there are as many changes a second [default: 10s, quick 600ms]
+    /// Length of a run of sfl17's simulator, 10 seconds in the paper; the rate of changes
+    /// is the paper's [default: 10s, quick 600ms]
     #[arg(long, value_parser = run_time, value_name = "TIME")]
     run: Option<Duration>,
 
-    /// Where random numbers begin
+    /// Seed of the random numbers
     #[arg(short, long, default_value_t = 1, value_name = "N")]
     seed: u64,
 }
@@ -383,23 +381,23 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
     study.end(&sections)
 }
 
-/// Checks that lists of ports can be as asked for.
+/// Checks that lists of ports can have the given sizes.
 fn check_ports(args: &Args) -> Result<(), Failure> {
     if !args.profiles.is_empty() {
         return Err(Failure::usage("fch14 has lists of ports, and no profiles")
             .with_help("leave --profiles out; --sizes and --seed make other lists"));
     }
-    match args.sizes.iter().find(|&&size| size > fch14::PORTS) {
+    match args.sizes.iter().find(|&&size| size > fch14::PORT_COUNT) {
         Some(size) => Err(Failure::usage(format!(
             "--sizes {size}: there are {} ports",
-            fch14::PORTS
+            fch14::PORT_COUNT
         ))
         .with_help("the paper has at most 10k ACLs")),
         None => Ok(()),
     }
 }
 
-/// Checks that the section is one of the paper, and that the options are of the section.
+/// Checks that the paper has the section, and that the options apply to it.
 fn check_section(args: &Args) -> Result<(), Failure> {
     let Some(section) = args.section else {
         return Ok(());
@@ -414,7 +412,7 @@ fn check_section(args: &Args) -> Result<(), Failure> {
     if section == PaperSection::Simulation {
         return Ok(());
     }
-    let others = [
+    let foreign_options = [
         ("--changes", "section 4 of tm19", args.changes.is_some()),
         (
             "--build-time",
@@ -423,28 +421,28 @@ fn check_section(args: &Args) -> Result<(), Failure> {
         ),
         ("--run", "sfl17", args.run.is_some()),
     ];
-    if let Some((option, of, _)) = others.iter().find(|(.., is_given)| *is_given) {
+    if let Some((option, owner, _)) = foreign_options.iter().find(|(.., is_given)| *is_given) {
         return Err(Failure::usage(format!(
-            "{option} is for {of}; nothing in section 5 depends on it"
+            "{option} is for {owner}; nothing in section 5 depends on it"
         ))
         .with_help(format!("leave {option} out")));
     }
-    let most = tm19::section5::MOST_RULES;
-    match args.sizes.iter().find(|&&size| size > most) {
+    let max_rules = tm19::section5::MOST_RULES;
+    match args.sizes.iter().find(|&&size| size > max_rules) {
         Some(size) => Err(Failure::usage(format!(
-            "--sizes {size}: a flow table has priorities for at most {most} rules"
+            "--sizes {size}: a flow table has priorities for at most {max_rules} rules"
         ))
         .with_help("the paper's greatest size in section 5 is 64k")),
         None => Ok(()),
     }
 }
 
-/// The figures that were asked for, in the order of the paper.
+/// Returns the figures of `--figures`, in the order of the paper.
 fn chosen(args: &Args) -> Result<Vec<&'static Figure>, Failure> {
-    let all = args.paper.figures(args.section);
-    let known = |name: &&String| !all.iter().any(|figure| figure.name == name.as_str());
-    if let Some(name) = args.figures.iter().find(known) {
-        let names: Vec<&str> = all.iter().map(|figure| figure.name).collect();
+    let figures = args.paper.figures(args.section);
+    let is_unknown = |name: &&String| !figures.iter().any(|figure| figure.name == name.as_str());
+    if let Some(name) = args.figures.iter().find(is_unknown) {
+        let names: Vec<&str> = figures.iter().map(|figure| figure.name).collect();
         return Err(Failure::usage(format!(
             "{}{} has no figure `{name}`; expected some of {}",
             args.paper.key(),
@@ -455,11 +453,11 @@ fn chosen(args: &Args) -> Result<Vec<&'static Figure>, Failure> {
             names.join(", ")
         )));
     }
-    let wanted = |figure: &&Figure| {
+    let is_chosen = |figure: &&Figure| {
         let names = args.figures.iter();
         args.figures.is_empty() || names.into_iter().any(|name| name == figure.name)
     };
-    Ok(all.iter().filter(wanted).collect())
+    Ok(figures.iter().filter(is_chosen).collect())
 }
 
 /// Reads a number of rules, for the argument parser.
@@ -470,7 +468,7 @@ fn sizes(text: &str) -> Result<usize, String> {
     }
 }
 
-/// Reads how many there are of something, for the argument parser.
+/// Reads a count of at least 1, for the argument parser.
 fn some(text: &str) -> Result<usize, String> {
     match count(text)? {
         0 => Err("expected at least 1".to_owned()),

@@ -1,9 +1,8 @@
-//! Measurements that are done, kept in a file, so that an interrupted
-//! reproduction goes on where it was.
+//! Finished measurements, kept in a file, so that an interrupted reproduction continues.
 //!
-//! The file's first line says what was asked for; every other line is one
-//! measurement, written as soon as it is finished. A last line that was cut
-//! short is dropped.
+//! The file's first line records the [`Circumstances`]; every other line is one
+//! measurement, written as soon as it is finished. A last line that was cut short is
+//! dropped.
 
 use std::collections::HashMap;
 use std::fs::{self, OpenOptions};
@@ -20,8 +19,8 @@ use crate::output::records::RecordFile;
 /// The name of the file.
 pub(super) const FILE: &str = "points.ndjson";
 
-/// What measurements depend on: the paper, the program, the machine, and what
-/// was asked for.
+/// Everything that measurements depend on: the paper, the program, the machine and the
+/// options.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Circumstances {
     pub(super) paper: String,
@@ -32,15 +31,15 @@ pub(super) struct Circumstances {
 }
 
 impl Circumstances {
-    /// What another run had instead, in words; `None` if it had the same.
+    /// Returns the first value of `other` that differs, as text; `None` if all are equal.
     fn difference(&self, other: &Circumstances) -> Option<String> {
-        let named = |all: &Circumstances| -> Vec<(String, String)> {
+        let named = |circumstances: &Circumstances| -> Vec<(String, String)> {
             let mut named = vec![
-                ("paper".to_owned(), all.paper.clone()),
-                ("version".to_owned(), all.version.clone()),
-                ("processor".to_owned(), all.processor.clone()),
+                ("paper".to_owned(), circumstances.paper.clone()),
+                ("version".to_owned(), circumstances.version.clone()),
+                ("processor".to_owned(), circumstances.processor.clone()),
             ];
-            named.extend(all.options.iter().cloned());
+            named.extend(circumstances.options.iter().cloned());
             named
         };
         let (own, others) = (named(self), named(other));
@@ -56,7 +55,7 @@ struct Line {
     measured: Value,
 }
 
-/// The measurements that are done.
+/// The finished measurements.
 pub(super) struct Points {
     path: PathBuf,
     file: RecordFile,
@@ -64,11 +63,11 @@ pub(super) struct Points {
 }
 
 impl Points {
-    /// Opens the file in a folder, or begins it.
+    /// Opens the file in a folder, or creates it.
     ///
     /// # Errors
-    /// When it holds measurements made under other circumstances, cannot be read
-    /// as one, or cannot be written.
+    /// If the file has measurements of other circumstances, cannot be parsed, or cannot
+    /// be written.
     pub(super) fn open(
         folder: &Path,
         circumstances: &Circumstances,
@@ -83,7 +82,7 @@ impl Points {
             }
             _ => String::new(),
         };
-        // A line that the program did not finish has no end.
+        // An interrupted write leaves a last line without a newline.
         let whole = text.rfind('\n').map_or("", |end| &text[..=end]);
         let done = read(&path, whole, circumstances)?;
         let mut file = OpenOptions::new()
@@ -103,15 +102,15 @@ impl Points {
         Ok(points)
     }
 
-    /// How many there are.
+    /// The number of measurements.
     pub(super) fn len(&self) -> usize {
         self.done.len()
     }
 
-    /// The measurement of a point, if it is done.
+    /// Returns the measurement of a point if it is finished.
     ///
     /// # Errors
-    /// When the file holds something else for the point.
+    /// If the file's value for the point has another type.
     pub(super) fn get<T: DeserializeOwned>(&self, point: &str) -> Result<Option<T>, Failure> {
         let Some(value) = self.done.get(point) else {
             return Ok(None);
@@ -123,10 +122,10 @@ impl Points {
         known.map(Some)
     }
 
-    /// Keeps a measurement.
+    /// Stores a measurement.
     ///
     /// # Errors
-    /// When the file cannot be written.
+    /// If the file cannot be written.
     pub(super) fn keep(&mut self, point: &str, measured: &impl Serialize) -> Result<(), Failure> {
         let value = serde_json::to_value(measured)?;
         self.write(&Line {
@@ -145,7 +144,7 @@ impl Points {
     }
 }
 
-/// What helps against a file that does not fit.
+/// The help for a file that cannot be used.
 const RESTART: &str = "--output names another folder; --restart measures everything again";
 
 fn read(
@@ -211,7 +210,7 @@ mod tests {
         points.keep("b", &vec![1, 2]).unwrap();
         drop(points);
 
-        // The last line was cut short.
+        // Cuts the last line short.
         let path = folder.join(FILE);
         let mut text = fs::read_to_string(&path).unwrap();
         text.push_str("{\"point\":\"c\",\"meas");
@@ -226,10 +225,10 @@ mod tests {
         assert_eq!(points.get("c").unwrap(), Some(3));
         drop(points);
 
-        let other = refused(Points::open(&folder, &circumstances("2"), false));
+        let refusal = refused(Points::open(&folder, &circumstances("2"), false));
         assert!(
-            other.contains("another reproduction: --seed 1; --output"),
-            "{other}"
+            refusal.contains("another reproduction: --seed 1; --output"),
+            "{refusal}"
         );
         fs::write(&path, "nonsense\n").unwrap();
         let bad = refused(Points::open(&folder, &circumstances("1"), false));

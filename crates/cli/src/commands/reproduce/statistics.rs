@@ -1,4 +1,4 @@
-//! Means of a few measurements, with what may be said about them.
+//! Means of a few measurements, with their confidence intervals.
 
 use std::fmt;
 
@@ -10,20 +10,20 @@ const STUDENT_90: [f64; 30] = [
     1.703, 1.701, 1.699, 1.697,
 ];
 
-/// The same of the normal distribution.
+/// The two-sided 90 % quantile of the normal distribution.
 const NORMAL_90: f64 = 1.645;
 
 /// The mean of several measurements with its 90 % confidence interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Mean {
     pub(super) mean: f64,
-    /// Half the width of the interval; absent with a single measurement.
+    /// Half the width of the interval; `None` for a single measurement.
     pub(super) half_width: Option<f64>,
 }
 
 impl Mean {
-    /// The mean of measurements, which are taken to be normally distributed; 0
-    /// of none.
+    /// Returns the mean and its interval, for normally distributed measurements. The mean
+    /// is 0 without samples.
     pub(super) fn of(samples: &[f64]) -> Mean {
         let count = coordinate(samples.len());
         let mean = mean(samples);
@@ -41,7 +41,8 @@ impl Mean {
         }
     }
 
-    /// Both ends of the interval; twice the mean with a single measurement.
+    /// Returns the ends of the interval; both are the mean if there is a single
+    /// measurement.
     pub(super) fn interval(self) -> (f64, f64) {
         let half = self.half_width.unwrap_or(0.0);
         (self.mean - half, self.mean + half)
@@ -58,22 +59,22 @@ impl fmt::Display for Mean {
     }
 }
 
-/// The arithmetic mean; 0 of nothing.
+/// Returns the arithmetic mean; 0 without values.
 pub(super) fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / coordinate(values.len().max(1))
 }
 
-/// The value that a share of sorted values does not exceed: the nearest rank, so it is
-/// one of them; 0 of nothing.
+/// Returns the value that a `share` of the sorted values does not exceed, by nearest
+/// rank, so the result is an element; 0 without values.
 pub(super) fn quantile(sorted: &[f64], share: f64) -> f64 {
     let rank = (share * coordinate(sorted.len())).ceil();
     // Shares are between 0 and 1, so ranks are below the number of values.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-    let place = (rank as usize).clamp(1, sorted.len().max(1)) - 1;
-    sorted.get(place).copied().unwrap_or(0.0)
+    let index = (rank as usize).clamp(1, sorted.len().max(1)) - 1;
+    sorted.get(index).copied().unwrap_or(0.0)
 }
 
-/// A count as a coordinate.
+/// Converts a count to a coordinate.
 #[allow(clippy::cast_precision_loss)] // far below 2^52
 pub(super) fn coordinate(count: usize) -> f64 {
     count as f64
@@ -94,8 +95,8 @@ mod tests {
         assert_eq!(Mean::of(&[7.0]).to_string(), "7.00");
         assert_eq!(Mean::of(&[7.0]).interval(), (7.0, 7.0));
         assert_eq!(Mean::of(&[]), Mean::default());
-        let same = Mean::of(&[2.0; 100]);
-        assert_eq!(same.interval(), (2.0, 2.0));
+        let equal_samples = Mean::of(&[2.0; 100]);
+        assert_eq!(equal_samples.interval(), (2.0, 2.0));
     }
 
     #[test]

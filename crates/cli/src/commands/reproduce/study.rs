@@ -1,4 +1,4 @@
-//! What the figures of a paper are drawn from, and where they go.
+//! The source of a reproduction's data, and the writer of its files.
 
 use std::fs;
 use std::io::Write as _;
@@ -28,57 +28,57 @@ use crate::reporter::{Progress, Reporter};
 /// The name of the report in the folder.
 const REPORT: &str = "report.html";
 
-/// Headers in a trace unless asked for otherwise; few in a quick run.
-const HEADERS: usize = 200_000;
-const PAPER_HEADERS: usize = 100_000;
-const FEW_HEADERS: usize = 20_000;
+/// Default headers of a trace: of tm19, of the other papers, and of a quick run.
+const TM19_HEADERS: usize = 200_000;
+const DEFAULT_HEADERS: usize = 100_000;
+const QUICK_HEADERS: usize = 20_000;
 
-/// Packets that fch14 classifies, as many as the paper.
-const CLASSIFICATIONS: usize = 10_000_000;
+/// Packets that fch14 classifies, as in the paper.
+const FCH14_HEADERS: usize = 10_000_000;
 
 /// Rule sets for a point of sfl17, in the paper and in a quick run.
-const SETS: usize = 10;
+const SETS_PER_POINT: usize = 10;
 const FEW_SETS: usize = 2;
 
 /// Rule sets for each profile and size of tm19, in the paper and in a quick run.
-const LISTS: usize = 5;
+const LISTS_PER_PROFILE: usize = 5;
 const FEW_LISTS: usize = 1;
 
-/// Insertions, and as many deletions, of a quick run.
+/// Insertions of a quick run, and the same number of deletions.
 const FEW_CHANGES: usize = 20_000;
 
-/// How long an offline engine may be built, and in a quick run.
+/// The longest time to build an offline engine; a shorter one for quick runs.
 const BUILD_TIME: Duration = Duration::from_secs(300);
 const SHORT_BUILD_TIME: Duration = Duration::from_secs(10);
 
 /// Headers whose answers are compared after updates.
 const CHECKED_HEADERS: usize = 5_000;
 
-/// Seconds of a run of the simulator, in the paper and in a quick run.
+/// Seconds of a simulator run: of the paper, and of a quick run.
 const RUN_SECONDS: f64 = 10.0;
 const QUICK_SECONDS: f64 = 0.6;
 
-/// A reproduction that is under way.
+/// A reproduction in progress.
 pub(super) struct Study<'a> {
     pub(super) args: &'a Args,
     pub(super) profiles: Vec<(String, Arc<Profile>)>,
-    /// For threads that need a processor of their own.
+    /// Processors for threads that must not share theirs.
     pub(super) processors: Option<CpuPair>,
     reporter: Reporter,
     points: Points,
     progress: Progress,
     /// The figure that is being measured.
     figure: &'static str,
-    /// Measurements that it needs, and those it has.
+    /// Measurements of the figure: their number, and how many are done.
     expected: usize,
     had: usize,
-    /// Files written, for the user to know.
+    /// Names of the files written, for the final note.
     written: Vec<String>,
 }
 
 impl<'a> Study<'a> {
-    /// Opens the folder. A report of an earlier run is removed: the one at the
-    /// end is about everything.
+    /// Opens the folder and removes an earlier report: a report exists only for a
+    /// finished run.
     pub(super) fn new(args: &'a Args, reporter: Reporter) -> Result<Study<'a>, Failure> {
         fs::create_dir_all(&args.output).map_err(|error| Failure::file(&args.output, error))?;
         let names: Vec<&str> = match args.profiles.as_slice() {
@@ -125,69 +125,79 @@ impl<'a> Study<'a> {
         Ok(study)
     }
 
-    /// The numbers of rules that were asked for, else a figure's own.
-    pub(super) fn sizes(&self, own: &[usize]) -> Vec<usize> {
+    /// Returns the sizes of `--sizes`, or else `default_sizes`.
+    pub(super) fn sizes(&self, default_sizes: &[usize]) -> Vec<usize> {
         match self.args.sizes.as_slice() {
-            [] => own.to_vec(),
+            [] => default_sizes.to_vec(),
             given => given.to_vec(),
         }
     }
 
-    /// Headers in a trace.
+    /// The number of headers in a trace.
     pub(super) fn headers(&self) -> usize {
         self.args.headers.unwrap_or(match self.args.paper {
-            _ if self.args.quick => FEW_HEADERS,
-            Paper::Tm19 => HEADERS,
-            Paper::Sfl17 | Paper::Dec14 | Paper::Fts25 => PAPER_HEADERS,
-            Paper::Fch14 => CLASSIFICATIONS,
+            _ if self.args.quick => QUICK_HEADERS,
+            Paper::Tm19 => TM19_HEADERS,
+            Paper::Sfl17 | Paper::Dec14 | Paper::Fts25 => DEFAULT_HEADERS,
+            Paper::Fch14 => FCH14_HEADERS,
         })
     }
 
-    /// Rule sets for a point.
+    /// The number of rule sets for a point.
     pub(super) fn sets(&self) -> usize {
-        let own = if self.args.quick { FEW_SETS } else { SETS };
-        self.args.sets.unwrap_or(own)
+        let default_sets = if self.args.quick {
+            FEW_SETS
+        } else {
+            SETS_PER_POINT
+        };
+        self.args.sets.unwrap_or(default_sets)
     }
 
-    /// Rule sets for each profile and size.
+    /// The number of rule sets for each profile and size.
     pub(super) fn lists(&self) -> usize {
-        let own = if self.args.quick { FEW_LISTS } else { LISTS };
-        self.args.sets.unwrap_or(own)
+        let default_lists = if self.args.quick {
+            FEW_LISTS
+        } else {
+            LISTS_PER_PROFILE
+        };
+        self.args.sets.unwrap_or(default_lists)
     }
 
-    /// Insertions, and as many deletions, whose time is taken.
+    /// The number of timed insertions, and of timed deletions.
     pub(super) fn changes(&self) -> usize {
-        let own = match self.args.quick {
+        let default_changes = match self.args.quick {
             true => FEW_CHANGES,
             false => PAPER_CHANGES,
         };
-        self.args.changes.unwrap_or(own)
+        self.args.changes.unwrap_or(default_changes)
     }
 
-    /// How long building an offline engine may take.
+    /// The longest time to build an offline engine.
     pub(super) fn build_time(&self) -> Duration {
-        let own = match self.args.quick {
+        let default_time = match self.args.quick {
             true => SHORT_BUILD_TIME,
             false => BUILD_TIME,
         };
-        self.args.build_time.unwrap_or(own)
+        self.args.build_time.unwrap_or(default_time)
     }
 
-    /// Where random numbers of one of several rule sets begin.
+    /// The seed of rule set number `list`.
     pub(super) fn list_seed(&self, list: usize) -> u64 {
         self.args.seed.wrapping_add(list as u64)
     }
 
-    /// Seconds of a run of the simulator that lasts 10 in the paper.
+    /// Seconds of a simulator run, 10 in the paper.
     pub(super) fn run_seconds(&self) -> f64 {
-        let own = match self.args.quick {
+        let default_seconds = match self.args.quick {
             true => QUICK_SECONDS,
             false => RUN_SECONDS,
         };
-        self.args.run.map_or(own, |run| run.as_secs_f64())
+        self.args
+            .run
+            .map_or(default_seconds, |run| run.as_secs_f64())
     }
 
-    /// Says that runs are shorter than the paper's, if they are.
+    /// Returns a note for the report if runs are shorter than the paper's.
     pub(super) fn shortened(&self, paper_seconds: f64) -> &'static str {
         match self.run_seconds() < paper_seconds {
             true => ", less than in the paper, with as many changes a second",
@@ -195,12 +205,12 @@ impl<'a> Study<'a> {
         }
     }
 
-    /// Rules of a profile.
+    /// Generates rules of a profile.
     pub(super) fn policy(&self, profile: &Arc<Profile>, rules: usize) -> Result<Policy, Failure> {
         self.policy_of(profile, rules, 0)
     }
 
-    /// The rules of one of several rule sets of a profile.
+    /// Generates rule set number `list` of a profile.
     pub(super) fn policy_of(
         &self,
         profile: &Arc<Profile>,
@@ -212,43 +222,42 @@ impl<'a> Study<'a> {
         generated_policy(family, rules, self.list_seed(list), &mut silent)
     }
 
-    /// Headers for rules.
+    /// Generates headers for rules.
     pub(super) fn trace(&self, policy: &Policy) -> Result<PolicyTrace, Failure> {
         self.trace_of(policy, 0)
     }
 
-    /// Headers for one of several rule sets.
+    /// Generates headers for rule set number `list`.
     pub(super) fn trace_of(&self, policy: &Policy, list: usize) -> Result<PolicyTrace, Failure> {
         let mut silent = classyard::NoProgress;
         generated_trace(policy, self.headers(), self.list_seed(list), &mut silent)
     }
 
-    /// A few headers, to compare answers.
+    /// Generates a few headers, to compare answers.
     pub(super) fn few_headers(&self, policy: &Policy, list: usize) -> Result<PolicyTrace, Failure> {
         let mut silent = classyard::NoProgress;
         let headers = self.headers().min(CHECKED_HEADERS);
         generated_trace(policy, headers, self.list_seed(list), &mut silent)
     }
 
-    /// Says which figure comes next, for the progress bar.
+    /// Sets the next figure, for the progress bar.
     pub(super) fn begin(&mut self, figure: &'static str) {
         (self.figure, self.expected, self.had) = (figure, 0, 0);
     }
 
-    /// Says how many measurements come next, for the progress bar.
+    /// Adds `points` measurements to the progress bar.
     pub(super) fn expect_points(&mut self, points: usize) {
         self.expected += points;
     }
 
-    /// A measurement: the one that is kept in the folder, or a new one, which is
-    /// kept there.
+    /// Returns a measurement from the folder, or else measures it and stores it there.
     pub(super) fn point<T: Serialize + DeserializeOwned>(
         &mut self,
         point: &str,
         measure: impl FnOnce(&Study<'_>) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
         let done = self.had.min(self.expected);
-        // A bar that does not stop anything.
+        // This progress bar never cancels.
         let _ = self.progress.report(self.figure, done, self.expected);
         self.had += 1;
         if let Some(known) = self.points.get(point)? {
@@ -284,7 +293,7 @@ impl<'a> Study<'a> {
         self.write_picture(name, chart.draw(series))
     }
 
-    /// Draws a figure whose x axis has names.
+    /// Draws a figure whose x axis has named groups.
     pub(super) fn draw_groups(
         &mut self,
         name: &str,
@@ -301,7 +310,7 @@ impl<'a> Study<'a> {
         self.write(name, &picture)
     }
 
-    /// Writes a file, which is there in full or not at all.
+    /// Writes a file completely or not at all.
     fn write(&mut self, name: &str, text: &str) -> Result<(), Failure> {
         let path = self.args.output.join(name);
         to_file(&path, |out| Ok(out.write_all(text.as_bytes())?))?;
@@ -309,7 +318,7 @@ impl<'a> Study<'a> {
         Ok(())
     }
 
-    /// Writes the report and says what was found.
+    /// Writes the report and prints the results.
     pub(super) fn end(mut self, sections: &[Section]) -> Result<(), Failure> {
         let run = Run::now(self.args.seed);
         let columns = run.columns();
@@ -318,8 +327,8 @@ impl<'a> Study<'a> {
             .map(|(name, value)| (*name, value.clone()))
             .collect();
         let known = facts.iter().position(|(name, _)| *name == "processor");
-        let place = known.map_or(facts.len(), |place| place + 1);
-        facts.splice(place..place, super::machine::facts());
+        let index = known.map_or(facts.len(), |index| index + 1);
+        facts.splice(index..index, super::machine::facts());
         let mut remarks = Vec::new();
         if self.args.quick {
             remarks.push(
@@ -394,8 +403,8 @@ impl<'a> Study<'a> {
     }
 }
 
-/// What makes a reproduction smaller than the paper's, besides `--quick`; `None`
-/// if nothing does.
+/// Returns the options, except `--quick`, that make a reproduction smaller than the
+/// paper's; `None` if no option does.
 fn limited(args: &Args) -> Option<String> {
     let mut limits = Vec::new();
     let names = |names: &[String]| names.join(", ");
@@ -427,14 +436,14 @@ fn limited(args: &Args) -> Option<String> {
     (!limits.is_empty()).then(|| limits.join("; "))
 }
 
-/// Everything that a measurement depends on.
+/// Collects everything that a measurement depends on.
 fn circumstances(args: &Args, run: &Run) -> Circumstances {
     let join = |names: &[String]| names.join(",");
     let sizes: Vec<String> = args.sizes.iter().map(usize::to_string).collect();
-    // The measurements of tm19 are known by profile and size.
-    let known = args.paper == Paper::Tm19;
-    let sizes = if known { Vec::new() } else { sizes };
-    let own_profile = |name: &&String| known && Profile::BUILT_IN.contains(&name.as_str());
+    // The measurements of tm19 are stored by profile and size.
+    let is_tm19 = args.paper == Paper::Tm19;
+    let sizes = if is_tm19 { Vec::new() } else { sizes };
+    let own_profile = |name: &&String| is_tm19 && Profile::BUILT_IN.contains(&name.as_str());
     let profiles = args.profiles.iter().filter(|name| !own_profile(name));
     let profiles: Vec<String> = profiles.cloned().collect();
     let or_own = |value: Option<String>| value.unwrap_or_else(|| "of the paper".to_owned());
@@ -452,8 +461,8 @@ fn circumstances(args: &Args, run: &Run) -> Circumstances {
     ];
     let of_run = run.columns();
     let column = |wanted: &str| {
-        let found = of_run.iter().find(|(name, _)| *name == wanted);
-        found.map_or(String::new(), |(_, value)| value.clone())
+        let entry = of_run.iter().find(|(name, _)| *name == wanted);
+        entry.map_or(String::new(), |(_, value)| value.clone())
     };
     Circumstances {
         paper: args.paper.key().to_owned(),

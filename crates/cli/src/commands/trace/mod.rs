@@ -1,4 +1,4 @@
-//! `classyard trace`: one packet's way through a pipeline.
+//! `classyard trace`: the path of one packet through a pipeline.
 
 use std::time::Duration;
 
@@ -18,14 +18,15 @@ mod report;
 
 use report::{TraceReport, Traced};
 
-/// Trace one packet through a pipeline of OpenFlow tables: which flows it meets, and why
+/// Trace one packet through a pipeline of OpenFlow tables: the flows that it hits,
+/// and why
 ///
-/// Reports each table that the packet passes: the flow that wins with its line, flows
-/// that nearly won and the field that did not match, and the fields that mattered. Then
-/// meters, groups, rewritten fields, output ports, and the entry in the flow caches. The
-/// packets before it in the capture are processed first, so meters, timeouts and caches
-/// have the state that they had then. The capture is not held in memory. Without files, a
-/// packet of the embedded example is traced.
+/// Reports each table on the packet's path: the winning flow with its line number,
+/// flows that nearly won with the field that did not match, and the fields that
+/// mattered. Then come meters, groups, rewritten fields, output ports, and the
+/// entry in the flow caches. Earlier packets of the capture are processed first, so
+/// meters, timeouts and caches have the state that they had then. The capture is
+/// not held in memory. Without files, traces a packet of the embedded example.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -38,7 +39,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     switch: SwitchArgs,
 
-    /// Which packet of the capture, from 1
+    /// The packet's number in the capture, from 1
     #[arg(
         long,
         default_value = "1",
@@ -47,8 +48,8 @@ pub(crate) struct Args {
     )]
     packet: usize,
 
-    /// The packet itself, an Ethernet frame in hexadecimal digits, instead of one of a
-    /// capture
+    /// The packet itself, an Ethernet frame in hexadecimal digits, instead of a
+    /// packet of a capture
     #[arg(long, value_name = "HEX", value_parser = frame, conflicts_with_all = ["capture", "packet"], help_heading = "Input")]
     frame: Option<FrameBytes>,
 
@@ -67,7 +68,8 @@ pub(crate) struct Args {
 #[derive(Clone, Debug)]
 struct FrameBytes(Vec<u8>);
 
-/// Reads hexadecimal digits, with or without spaces and colons, for the argument parser.
+/// Parses hexadecimal digits, with or without spaces and colons, for the argument
+/// parser.
 fn frame(text: &str) -> Result<FrameBytes, String> {
     let digits = text
         .chars()
@@ -130,7 +132,7 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
         .report(&TraceReport::new(&lines, &traced, &story))
 }
 
-/// Reads a capture up to a packet, and processes those before it.
+/// Reads a capture up to a packet and processes the packets before it.
 fn seek(
     frames: &mut FrameStream,
     number: usize,
@@ -167,8 +169,9 @@ fn seek(
     }))
 }
 
-/// What the caches of a worker know of a packet, and what they know after it: its story
-/// is told already, so it may be counted.
+/// Returns what a worker's caches hold for a packet, before and after it is
+/// counted. The packet's trace must be complete: counting it changes the pipeline's
+/// state.
 fn ask(worker: &mut Worker, packet: &Packet, now: Duration) -> Option<(CacheAnswer, CacheAnswer)> {
     let before = worker.ask_caches(packet, now)?;
     worker.process(&mut [packet.clone()], now, &mut Discard);

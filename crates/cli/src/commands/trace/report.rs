@@ -1,4 +1,4 @@
-//! What a trace reports.
+//! The report of a trace.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -15,48 +15,49 @@ use crate::output::style::{BOLD, DIM, GOOD, NOTABLE, counted, paint};
 use crate::output::table::fact;
 use crate::output::{Report, csv};
 
-/// The packet, and where it is from.
+/// The packet and its source.
 pub(super) struct Traced<'t> {
     pub(super) source: String,
-    /// Its place in the capture, from 1.
+    /// The packet's number in the capture, from 1.
     pub(super) number: Option<usize>,
     pub(super) in_port: u32,
     pub(super) time: Duration,
     pub(super) packet: &'t Packet,
-    /// What caches knew before the packet, and after it.
+    /// The cache answers before and after the packet.
     pub(super) caches: Option<(CacheAnswer, CacheAnswer)>,
 }
 
-/// What a trace reports. Keys are stable.
+/// The report of a trace. Keys are stable.
 #[derive(Serialize)]
 pub(super) struct TraceReport {
     pipeline: String,
     packet: PacketRow,
     steps: Vec<StepRow>,
     dropped: bool,
-    /// None without caches.
+    /// `None` without caches.
     caches: Option<CacheRow>,
 }
 
-/// What flow caches know of the packet.
+/// The contents of the flow caches for the packet.
 #[derive(Serialize)]
 struct CacheRow {
-    /// Whether the cache of single flows knew it; none without such a cache.
+    /// True if the microflow cache had the packet's flow; `None` without such a
+    /// cache.
     microflow_hit: Option<bool>,
     megaflow_hit: bool,
-    /// The megaflow that covers it; none where none is kept.
+    /// The megaflow that covers the packet; `None` if none was added.
     megaflow: Option<MegaflowRow>,
 }
 
 #[derive(Serialize)]
 struct MegaflowRow {
-    /// What packets have in common that it covers.
+    /// The fields and bits that the covered packets share.
     covers: String,
-    /// Bits of a packet's key that are looked at.
+    /// The number of bits of a packet's key that are compared.
     bits: u32,
-    /// The tables that these packets need not pass.
+    /// The tables that these packets skip.
     tables: Vec<u8>,
-    /// The table at which they go on.
+    /// The table at which they continue.
     goes_on: Option<u8>,
 }
 
@@ -75,17 +76,17 @@ impl CacheRow {
     }
 
     fn write(&self, out: &mut dyn Write) -> io::Result<()> {
-        let told = |hit| if hit { "known" } else { "not known" };
-        let mut text = format!("megaflows: {}", told(self.megaflow_hit));
+        let hit_text = |hit| if hit { "hit" } else { "miss" };
+        let mut text = format!("megaflow cache: {}", hit_text(self.megaflow_hit));
         if let Some(hit) = self.microflow_hit {
-            text = format!("single flows: {}, {text}", told(hit));
+            text = format!("microflow cache: {}, {text}", hit_text(hit));
         }
         fact(out, "Caches", text)?;
         let Some(megaflow) = &self.megaflow else {
             return fact(
                 out,
                 "Megaflow",
-                "none is kept: the first table is not skipped",
+                "none was added: the first table is not skipped",
             );
         };
         let tables: Vec<String> = megaflow.tables.iter().map(u8::to_string).collect();
@@ -96,7 +97,7 @@ impl CacheRow {
             tables.join(", ")
         );
         if let Some(table) = megaflow.goes_on {
-            text += &format!(", goes on at table {table}");
+            text += &format!(", continues at table {table}");
         }
         fact(out, "Megaflow", text)
     }
@@ -119,11 +120,11 @@ struct FieldRow {
     value: String,
 }
 
-/// A step, for programs: what kind of step it is, and what there is to tell of it.
+/// A step as JSON: its kind, and the values that this kind has.
 #[derive(Default, Serialize)]
 struct StepRow {
     step: &'static str,
-    /// Buckets that the packet is in.
+    /// The depth of nested buckets around the packet.
     depth: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     table: Option<TableRow>,
@@ -175,9 +176,9 @@ struct RefusedRow {
 struct MeterRow {
     meter: u32,
     line: Option<usize>,
-    /// The band that was applied, from 0.
+    /// The index of the applied band, from 0.
     band: Option<usize>,
-    /// What it did.
+    /// The effect of the band.
     did: &'static str,
 }
 
@@ -185,7 +186,7 @@ struct MeterRow {
 struct GroupRow {
     group: u32,
     line: Option<usize>,
-    /// From 0; none where no bucket is live.
+    /// The bucket's index, from 0; `None` if no bucket is live.
     bucket: Option<usize>,
 }
 
@@ -200,7 +201,7 @@ struct ChangeRow {
 struct SentRow {
     port: String,
     queue: Option<u32>,
-    /// Why it went to the controller.
+    /// The reason for sending it to the controller.
     reason: Option<&'static str>,
     max_len: Option<u16>,
     bytes: String,
@@ -214,7 +215,7 @@ fn shown(field: Field, value: u128) -> String {
     field.format().display(value).to_string()
 }
 
-/// A value that a flow wants, with its mask.
+/// Returns the value that a flow matches, with its mask.
 fn wanted(value: &FieldValue) -> String {
     let text = value.to_string();
     match text.split_once('=') {
@@ -224,10 +225,10 @@ fn wanted(value: &FieldValue) -> String {
 }
 
 fn fields(key: &PacketKey) -> Vec<FieldRow> {
-    let there = Field::all().filter(|&field| key.has(field));
-    // Registers, metadata and tunnel of a packet that has just come are 0, and without a
-    // tag the VLAN's number is.
-    let told = there.filter(|&field| {
+    let present_fields = Field::all().filter(|&field| key.has(field));
+    // Leaves out zero values of registers, metadata and tunnel fields, which a new
+    // packet does not have, and the VLAN field of an untagged packet.
+    let shown_fields = present_fields.filter(|&field| {
         let is_header = match field.info().prerequisite {
             Prerequisite::None => matches!(field, Field::EthDst | Field::EthSrc | Field::EthType),
             Prerequisite::InPort => false,
@@ -235,11 +236,12 @@ fn fields(key: &PacketKey) -> Vec<FieldRow> {
         };
         is_header || key.get(field) != 0
     });
-    told.map(|field| FieldRow {
-        field: field.name(),
-        value: shown(field, key.get(field)),
-    })
-    .collect()
+    shown_fields
+        .map(|field| FieldRow {
+            field: field.name(),
+            value: shown(field, key.get(field)),
+        })
+        .collect()
 }
 
 fn changes(changes: &[FieldChange]) -> Vec<ChangeRow> {
@@ -261,7 +263,7 @@ fn flow(entry: &FlowEntry, lines: &Lines) -> FlowRow {
 }
 
 fn table(lookup: &Lookup, lines: &Lines) -> TableRow {
-    let near = lookup.near.iter().map(|miss| NearRow {
+    let near_rows = lookup.near.iter().map(|miss| NearRow {
         flow: flow(&miss.entry, lines),
         refused_by: miss
             .differences
@@ -277,7 +279,7 @@ fn table(lookup: &Lookup, lines: &Lines) -> TableRow {
         table: lookup.table.0,
         flows: lookup.entries,
         winner: lookup.winner.as_ref().map(|winner| flow(winner, lines)),
-        near: near.collect(),
+        near: near_rows.collect(),
         mattered: lookup.mattered.iter().map(|field| field.name()).collect(),
     }
 }
@@ -384,12 +386,12 @@ impl TraceReport {
 
     fn write_packet(&self, out: &mut dyn Write) -> io::Result<()> {
         let packet = &self.packet;
-        let from = match packet.number {
+        let source_text = match packet.number {
             Some(number) => format!("packet {number} of {}", packet.source),
             None => format!("from {}", packet.source),
         };
         let text = format!(
-            "{from}, {}, by port {} after {:.3} s",
+            "{source_text}, {}, by port {} after {:.3} s",
             counted(packet.bytes.len() / 2, "byte"),
             packet.in_port,
             packet.seconds
@@ -483,7 +485,7 @@ impl StepRow {
             return writeln!(out, "{indent}meter {}: {}{band}", meter.meter, meter.did);
         }
         if let Some(action) = &self.action {
-            // Where it goes is the next step.
+            // The next step shows the destination.
             return match changes.is_empty() {
                 true => writeln!(out, "{indent}{action}"),
                 false => writeln!(out, "{indent}{action}   {}", paint(DIM, &changes)),
@@ -530,7 +532,7 @@ fn port_text(port: &str) -> String {
     }
 }
 
-/// Hexadecimal digits, 32 bytes a line.
+/// Splits hexadecimal digits into lines of 32 bytes.
 fn lines_of(digits: &str) -> Vec<String> {
     let bytes: Vec<char> = digits.chars().collect();
     let lines = bytes.chunks(64).map(|line| {
@@ -557,7 +559,7 @@ impl Report for TraceReport {
         Ok(())
     }
 
-    /// The steps, without what belongs to some of them alone.
+    /// Writes the steps, without the fields that only some kinds have.
     fn csv(&self, out: &mut csv::Writer<'_>) -> io::Result<()> {
         out.row(&[&"step", &"depth", &"table", &"line", &"action", &"port"])?;
         for step in &self.steps {

@@ -1,4 +1,4 @@
-//! Capture files by hand, in either byte order.
+//! Builders of capture files, in either byte order.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order {
@@ -130,7 +130,8 @@ impl Order {
         self.block(2, &body)
     }
 
-    /// `frame` is what was kept of a packet of `original` bytes.
+    /// Adds a simple packet block; `frame` is the captured part of a packet of
+    /// `original` bytes.
     pub(super) fn simple(self, original: u32, frame: &[u8]) -> Vec<u8> {
         let mut body = self.u32(original).to_vec();
         body.extend(frame);

@@ -1,4 +1,4 @@
-//! Frames of all link types as Ethernet frames.
+//! Tests of the conversion of frames of all link types to Ethernet frames.
 
 use std::borrow::Cow;
 
@@ -6,7 +6,7 @@ use super::*;
 use crate::packet::tests::every_stack;
 use crate::packet::{Anomaly, ethernet};
 
-/// The Ethernet frame has the same fields as the frame that it was made of.
+/// Checks that the Ethernet frame has the same fields as the original frame.
 fn check(frame: &[u8], link: LinkType) -> bool {
     let parsed = parse(frame, link);
     let context = || format!("{link}: {frame:02x?}: {parsed:?}");
@@ -54,7 +54,7 @@ fn every_frame_of_every_link_has_the_same_fields_as_an_ethernet_frame() {
                 *made.entry(stack.link.number()).or_insert(0) += 1;
             }
         }
-        // Frames of one link that another one is taken for.
+        // Convert the frame as if it had any other link type.
         for link in LinkType::PARSED.into_iter().chain([LinkType::Other(127)]) {
             check(&frame, link);
         }
@@ -75,8 +75,8 @@ fn frames_without_a_type_are_refused() {
     };
     let outcome = |frame: &[u8], link| ethernet_frame(frame, link).map(Cow::into_owned);
     let no_type = Err(NoEthernetFrame::NoType);
-    // Netlink, a protocol that is no type, an IEEE 802.3 frame too long for a length,
-    // and one that would be read as SNAP.
+    // Netlink, a protocol that is not a type, an IEEE 802.3 frame too long for a length
+    // field, and a frame that would be parsed as SNAP.
     for frame in [
         cooked(824, 0x0800, &[0x45]),
         cooked(1, 0x000c, &[0x45]),
@@ -93,7 +93,7 @@ fn frames_without_a_type_are_refused() {
     }
     let unknown = Err(NoEthernetFrame::UnknownLink);
     assert_eq!(outcome(&[0x45], LinkType::Other(127)), unknown);
-    // Spanning tree keeps its length.
+    // A spanning tree frame keeps its length.
     let frame = cooked(1, 4, &[0x42, 0x42, 3, 9]);
     let made = outcome(&frame, LinkType::LinuxCooked).unwrap();
     assert_eq!(made[12..], [0, 4, 0x42, 0x42, 3, 9]);

@@ -1,13 +1,14 @@
-//! Reading packet by packet: the same packets and warnings as reading all at
-//! once, however the bytes arrive, with bounded memory.
+//! Tests of reading packet by packet: the packets and warnings are the same as when
+//! reading the whole capture, memory is bounded, and it does not matter how the bytes
+//! arrive.
 
 use std::io::{self, Read};
 
 use super::*;
 use crate::limits::{MAX_BLOCK_KINDS, MAX_INTERFACES};
 
-/// A stream that hands out at most `size` bytes at a time, and with every other
-/// call says that it was interrupted.
+/// A stream that returns at most `size` bytes per call, and the error "interrupted" on
+/// every second call.
 struct Drops<'a> {
     bytes: &'a [u8],
     size: usize,
@@ -38,7 +39,7 @@ impl Read for Drops<'_> {
     }
 }
 
-/// Packets and warnings, as text.
+/// Returns packets and warnings as text.
 fn streamed(stream: impl Read, options: &ReadOptions) -> Result<Vec<String>, ReadError> {
     let mut reader = CaptureReader::new("test", stream, options)?;
     let mut found = Vec::new();
@@ -50,7 +51,7 @@ fn streamed(stream: impl Read, options: &ReadOptions) -> Result<Vec<String>, Rea
         ));
     }
     assert_eq!(reader.packets(), found.len() as u64);
-    // The end is the end.
+    // The reader stays at the end.
     assert!(reader.next_record()?.is_none());
     found.extend(reader.warnings().iter().map(ToString::to_string));
     found.extend(reader.interfaces().iter().map(|it| format!("{it:?}")));
@@ -58,7 +59,7 @@ fn streamed(stream: impl Read, options: &ReadOptions) -> Result<Vec<String>, Rea
     Ok(found)
 }
 
-/// The same of a capture that is held in memory.
+/// As `streamed`, but for a capture that is held in memory.
 fn held(bytes: &[u8], options: &ReadOptions) -> Result<Vec<String>, ReadError> {
     let capture = read_capture("test", bytes, options)?;
     let mut found: Vec<String> = capture
@@ -130,7 +131,7 @@ fn records_that_straddle_the_buffer_are_whole() {
     }
 }
 
-/// Zeros without an end, behind some bytes.
+/// A stream of some bytes followed by endless zeros.
 fn endless(start: Vec<u8>) -> impl Read {
     Cursor::new(start).chain(io::repeat(0))
 }
@@ -138,7 +139,7 @@ fn endless(start: Vec<u8>) -> impl Read {
 #[test]
 fn a_claimed_length_is_no_allocation() {
     for order in ORDERS {
-        // A packet that is really there, but longer than what may be read.
+        // The packet is complete, but longer than the limit.
         let mut old = order.pcap_header(MICROS, u32::MAX, 1);
         old.extend(order.pcap_record(1, 1, &vec![7; 300_000]));
         old.extend(order.pcap_record(1, 2, &udp4(2)));
@@ -172,7 +173,7 @@ fn a_claimed_length_is_no_allocation() {
             assert_eq!(whole.packets().len(), 1);
         }
     }
-    // With a larger `max_record` it is read.
+    // With a larger `max_record` the packet is read.
     let order = Order::Little;
     let mut file = order.pcap_header(MICROS, 1 << 20, 1);
     file.extend(order.pcap_record(1, 1, &vec![7; 300_000]));
@@ -184,7 +185,7 @@ fn a_claimed_length_is_no_allocation() {
     let record = reader.next_record().unwrap().unwrap();
     assert_eq!(record.frame.len(), 300_000);
 
-    // Memory follows what arrives, not what is allowed.
+    // Memory grows with the bytes that arrive, not with the limit.
     let mut file = order.pcap_header(MICROS, u32::MAX, 1);
     for field in [1, 1, u32::MAX - 1, u32::MAX - 1] {
         file.extend(order.u32(field));
@@ -205,7 +206,7 @@ fn a_claimed_length_is_no_allocation() {
 
 #[test]
 fn a_stream_without_an_end_is_read_in_bounded_memory() {
-    // Empty packets, without an end.
+    // An endless stream of empty packets.
     let start = Order::Little.pcap_header(MICROS, 65_535, 1);
     let mut reader = CaptureReader::new("test", endless(start), &ReadOptions::STREAMED).unwrap();
     for _ in 0..1_000_000 {
@@ -214,7 +215,7 @@ fn a_stream_without_an_end_is_read_in_bounded_memory() {
     assert_eq!(reader.packets(), 1_000_000);
     assert!(reader.input.capacity() <= 1 << 16);
 
-    // A limit ends it.
+    // The packet limit ends reading.
     let start = Order::Little.pcap_header(MICROS, 65_535, 1);
     let options = ReadOptions {
         limit: 1000,
@@ -230,7 +231,7 @@ fn a_stream_without_an_end_is_read_in_bounded_memory() {
     assert!(matches!(error, ReadError::TooLong { .. }));
 }
 
-/// Repeats bytes without an end.
+/// Repeats bytes endlessly.
 struct Again(Vec<u8>, usize);
 
 impl Read for Again {

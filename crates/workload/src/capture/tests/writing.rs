@@ -1,4 +1,4 @@
-//! Captures written, and read back.
+//! Tests of writing captures and reading them back.
 
 use super::*;
 
@@ -78,14 +78,15 @@ fn frames_have_right_lengths_and_checksums() {
         if matches!(protocol, 6 | 17 | 58) {
             assert!(checksum_holds(&pseudo), "{protocol}");
         }
-        // An independent opinion; it takes these for other protocols in IPv6 too.
+        // etherparse is an independent check. It reads protocols 1 and 2 as ICMP and
+        // IGMP in IPv6 too.
         if !matches!(protocol, 1 | 2) {
             etherparse::SlicedPacket::from_ethernet(&frame).unwrap();
         }
     }
 }
 
-/// A header as it reads back from a frame, and what was lost on the way.
+/// Returns the header read back from a frame, and the losses.
 fn survives(v6: bool, header: [u128; 5]) -> ([u128; 5], bool, bool) {
     let [src, dst, sport, dport, protocol] = header;
     let ports = matches!(protocol, 6 | 17 | 132);

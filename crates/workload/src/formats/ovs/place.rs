@@ -1,4 +1,4 @@
-//! The places of a flow's demands among the fields of schemas.
+//! The translation of a flow's conditions to matches on a schema's fields.
 
 use std::sync::Arc;
 
@@ -6,21 +6,22 @@ use classyard::policy::PartId;
 use classyard::{FieldMatch, Schema};
 use classyard_text::ofctl::{Demand, FlowLine, too_large};
 
-use super::{Fault, IPV4, IPV6, quoted};
+use super::{ETH_IPV4, ETH_IPV6, Fault, quoted};
 use crate::formats::value::kind_takes;
 
-/// The bit of `vlan_vid` that packets with a VLAN tag have.
+/// The bit of `vlan_vid` that is set in packets with a VLAN tag.
 const TAG_BIT: u128 = 0x1000;
 
-/// The number of a VLAN.
+/// The bits of `vlan_vid` that hold the VLAN number.
 const VLAN_NUMBER: u128 = 0x0fff;
 
-/// A flow may demand this instead of a tag.
+/// The conditions that a flow may use instead of the presence of a tag, for messages.
 const TAG_WORDS: &str = "a VLAN's number or priority that is not 0, such as dl_vlan=5, or \
     vlan_tci=0x0000/0x0fff for 0 with a tag or without; schemas have no field for the presence \
     of a tag";
 
-/// The matches of a flow in each part where it stands; at least one.
+/// Returns the matches of a flow in each part of the policy that it belongs to. There is
+/// at least one such part.
 pub(super) fn place<'t>(
     flow: &FlowLine<'t>,
     schemas: &[Arc<Schema>],
@@ -49,17 +50,19 @@ pub(super) fn place<'t>(
     Ok(parts)
 }
 
-/// The family of a schema that has no Ethernet type, by its addresses.
+/// Returns the family of a schema without a field for the Ethernet type, by the width of
+/// its addresses.
 pub(super) fn family(schema: &Schema) -> Option<u16> {
     let source = schema.field_named("src").map(|id| schema.field(id).width());
     match source {
-        Some(32) => Some(IPV4),
-        Some(128) => Some(IPV6),
+        Some(32) => Some(ETH_IPV4),
+        Some(128) => Some(ETH_IPV6),
         _ => None,
     }
 }
 
-/// The schema's name of a field, and the width that it must have, if it matters.
+/// Returns the schema's name for a field, and the width that the schema's field must
+/// have, if several widths exist.
 fn schema_field(name: &str) -> Option<(&'static str, Option<u32>)> {
     Some(match name {
         "in_port" => ("in_port", None),
@@ -83,14 +86,14 @@ fn schema_field(name: &str) -> Option<(&'static str, Option<u32>)> {
     })
 }
 
-/// The matches for one schema, or `None` if none of its packets can match.
+/// Returns the matches for a schema, or `None` if none of the schema's packets can match.
 fn place_in<'t>(
     flow: &FlowLine<'t>,
     schema: &Arc<Schema>,
 ) -> Result<Option<Vec<FieldMatch>>, Fault<'t>> {
     let typed = schema.field_named("eth_type").is_some();
     let mut matches = vec![FieldMatch::Any; schema.fields().len()];
-    // Types first: flows of another family are none of this schema's concern.
+    // The type is checked first. This schema ignores flows of another family.
     if let Some(eth_type) = flow.kind.eth_type.filter(|_| !typed)
         && family(schema) != Some(eth_type)
     {
@@ -114,10 +117,10 @@ fn place_in<'t>(
         let Some((name, width)) = schema_field(demand.field.name) else {
             return Err(unsupported(demand));
         };
-        let place = schema
+        let field_id = schema
             .field_named(name)
-            .filter(|&id| width.is_none_or(|wanted| wanted == schema.field(id).width()));
-        let Some(id) = place else {
+            .filter(|&id| width.is_none_or(|width| width == schema.field(id).width()));
+        let Some(id) = field_id else {
             return Err(Fault::unsupported(
                 demand.text,
                 format!(
@@ -128,15 +131,15 @@ fn place_in<'t>(
                 "a flow without it, or another schema",
             ));
         };
-        if let Some(wanted) = wanted(flow, demand)? {
-            check(schema, schema.field(id), demand, &wanted)?;
-            matches[id.index()] = wanted;
+        if let Some(field_match) = wanted(flow, demand)? {
+            check(schema, schema.field(id), demand, &field_match)?;
+            matches[id.index()] = field_match;
         }
     }
     Ok(Some(matches))
 }
 
-/// That a field has room for a match.
+/// Checks that a schema's field can express a match.
 fn check<'t>(
     schema: &Schema,
     field: &classyard::schema::Field,
@@ -167,7 +170,7 @@ fn check<'t>(
     ))
 }
 
-/// The match of a demand; `None` if other demands of the flow say it.
+/// Returns the match of a condition, or `None` if other conditions of the flow imply it.
 fn wanted<'t>(flow: &FlowLine<'t>, demand: &Demand<'t>) -> Result<Option<FieldMatch>, Fault<'t>> {
     match demand.field.name {
         "vlan_vid" => vlan_number(flow, demand),
@@ -182,29 +185,29 @@ fn wanted<'t>(flow: &FlowLine<'t>, demand: &Demand<'t>) -> Result<Option<FieldMa
     }
 }
 
-/// The number of a VLAN. That there is a tag cannot be said but by a number or a
-/// priority that is not 0, as packets without a tag have 0.
+/// Returns the match of a VLAN number. In packets without a tag, number and priority are
+/// 0. So only a number or priority other than 0 can require a tag.
 fn vlan_number<'t>(
     flow: &FlowLine<'t>,
     demand: &Demand<'t>,
 ) -> Result<Option<FieldMatch>, Fault<'t>> {
-    let asks = demand.mask & TAG_BIT != 0;
-    if asks && demand.value & TAG_BIT == 0 {
+    let tests_tag = demand.mask & TAG_BIT != 0;
+    if tests_tag && demand.value & TAG_BIT == 0 {
         return Err(needs_tag(demand.value_text, demand.value_text));
     }
     let mask = demand.mask & VLAN_NUMBER;
-    if asks && !shows_tag(flow) {
+    if tests_tag && !shows_tag(flow) {
         return Err(match mask {
             0 => needs_tag(demand.value_text, demand.value_text),
             _ => needs_tag(demand.text, demand.text),
         });
     }
-    let wanted = masked(demand.value & mask, mask, VLAN_NUMBER);
-    Ok((mask != 0).then_some(wanted))
+    let field_match = masked(demand.value & mask, mask, VLAN_NUMBER);
+    Ok((mask != 0).then_some(field_match))
 }
 
-/// True if the flow demands a VLAN's number or priority that packets without a tag,
-/// whose fields are 0, do not have.
+/// True if the flow requires a VLAN number or priority other than 0. Packets without a
+/// tag have 0 there.
 fn shows_tag(flow: &FlowLine<'_>) -> bool {
     flow.demands().iter().any(|demand| match demand.field.name {
         "vlan_vid" => demand.value & demand.mask & VLAN_NUMBER != 0,
@@ -221,7 +224,7 @@ fn needs_tag<'t>(part: &'t str, text: &str) -> Fault<'t> {
     )
 }
 
-/// The simplest match that says a value under a mask.
+/// Returns the simplest match for a value under a mask.
 fn masked(value: u128, mask: u128, all: u128) -> FieldMatch {
     match mask {
         mask if mask == all => FieldMatch::Exact(value),
@@ -230,13 +233,13 @@ fn masked(value: u128, mask: u128, all: u128) -> FieldMatch {
 }
 
 fn is_port(demand: &Demand<'_>) -> bool {
-    let place = schema_field(demand.field.name);
-    place.is_some_and(|(name, _)| matches!(name, "sport" | "dport"))
+    let schema_name = schema_field(demand.field.name);
+    schema_name.is_some_and(|(name, _)| matches!(name, "sport" | "dport"))
 }
 
-/// The fault of a field that no schema has.
+/// Returns the fault for a field that no schema has.
 fn unsupported<'t>(demand: &Demand<'t>) -> Fault<'t> {
-    let found = match demand.field.name {
+    let message = match demand.field.name {
         "arp_sha" | "arp_tha" | "nd_target" | "nd_sll" | "nd_tll" => {
             format!("no schema has a field for {}", quoted(demand.key))
         }
@@ -244,7 +247,7 @@ fn unsupported<'t>(demand: &Demand<'t>) -> Fault<'t> {
     };
     Fault::unsupported(
         demand.text,
-        found,
+        message,
         "a field that schemas have, or a flow without it (dropping it would change what matches)",
     )
 }

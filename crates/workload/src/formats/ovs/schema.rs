@@ -1,4 +1,4 @@
-//! The schema of a file of flows.
+//! The schema of a file of flows: from a comment, or from the fields of the flows.
 
 use classyard::Schema;
 use classyard::policy::Policy;
@@ -7,10 +7,10 @@ use classyard_text::ofctl::{StatementKind, statements};
 
 use crate::formats::SchemaChoice;
 
-/// Words before the name of a schema, in a comment over the first flow.
+/// The start of the comment that names a schema. It must be above the first flow.
 const SCHEMA_COMMENT: &str = "# schema ";
 
-/// Parts of names of fields that five-tuples do not have.
+/// Texts that occur in the names of fields that five-tuples lack.
 const ABOVE_FIVE_TUPLES: [&str; 9] = [
     "in_port=",
     "metadata=",
@@ -23,10 +23,10 @@ const ABOVE_FIVE_TUPLES: [&str; 9] = [
     "ip_dscp",
 ];
 
-/// The comment that says which schema the flows of a file are for; nothing if they would
-/// be read with it anyway, or if it has no name.
+/// Returns the comment that names the schema of a file. Returns `None` if the schema is the
+/// reader's default or has no built-in name.
 pub(super) fn comment(choice: &SchemaChoice, policy: &Policy) -> Option<String> {
-    // Names of rules are written as comments, too.
+    // Names of rules are also written as comments.
     let mut names = policy.ids().iter().filter_map(|&id| policy.rule_name(id));
     let is_default = *choice == SchemaChoice::Single(Schema::openflow15())
         && !names.any(|name| name.trim_start().starts_with("schema "));
@@ -34,8 +34,9 @@ pub(super) fn comment(choice: &SchemaChoice, policy: &Policy) -> Option<String> 
     (is_named && !is_default).then(|| format!("{SCHEMA_COMMENT}{}\n", choice.name()))
 }
 
-/// The schema that a file's comment says; or `openflow15`, unless the file has addresses
-/// of IPv6, for which only five-tuples have room, and no field that these lack.
+/// Returns the schema that a file's comment names. Without a comment, returns
+/// `dual-5tuple` if the file has IPv6 addresses and no field that five-tuples lack,
+/// otherwise `openflow15`. Only five-tuples have IPv6 addresses.
 pub(super) fn of(text: &str) -> SchemaChoice {
     let comments = lines(text).take_while(|(_, line)| {
         let line = line.trim();
@@ -48,8 +49,8 @@ pub(super) fn of(text: &str) -> SchemaChoice {
     if let Some(choice) = named.next() {
         return choice;
     }
-    let flows = || statements(text).filter(|one| one.kind == StatementKind::Flow);
-    let has = |names: &[&str]| flows().any(|one| names.iter().any(|name| one.text.contains(name)));
+    let flows = || statements(text).filter(|s| s.kind == StatementKind::Flow);
+    let has = |names: &[&str]| flows().any(|flow| names.iter().any(|n| flow.text.contains(n)));
     match has(&["ipv6_src=", "ipv6_dst="]) && !has(&ABOVE_FIVE_TUPLES) {
         true => SchemaChoice::DualStack,
         false => SchemaChoice::Single(Schema::openflow15()),

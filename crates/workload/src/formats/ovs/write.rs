@@ -1,4 +1,5 @@
-//! Rules as flows: ranges become masks, gaps in the protocol stack are filled.
+//! Writing rules as flows: ranges become masks, and missing Ethernet types and protocols
+//! are added.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -14,13 +15,13 @@ use super::schema;
 
 mod expand;
 
-use expand::{Expansion, Hindrance, MOST_FLOWS, Missed};
+use expand::{Expansion, Hindrance, MAX_FLOWS, Missed};
 
-/// The number of priorities of a flow.
-const PRIORITIES: usize = 1 << 16;
+/// The number of different priorities that flows can have.
+const MAX_PRIORITIES: usize = 1 << 16;
 
-/// The fields that flows can say, with their widths, and whether they take a
-/// mask.
+/// The schema fields that flows can match: name, possible widths in bits, and true if the
+/// field may have a mask.
 const FIELDS: [(&str, &[u32], bool); 15] = [
     ("in_port", &[32], false),
     ("metadata", &[64], true),
@@ -39,7 +40,7 @@ const FIELDS: [(&str, &[u32], bool); 15] = [
     ("dport", &[16], true),
 ];
 
-/// Words with which an action of Open vSwitch starts.
+/// The first words of Open vSwitch actions.
 const ACTIONS: [&str; 48] = [
     "drop",
     "output",
@@ -91,12 +92,12 @@ const ACTIONS: [&str; 48] = [
     "bundle",
 ];
 
-/// Writes a policy over schemas whose fields flows have, such as `openflow15`
-/// and the five-tuples.
+/// Writes a policy as flows. Flows must have all fields of the policy's schemas, as for
+/// `openflow15` and the five-tuples.
 ///
 /// # Errors
-/// [`WriteError`] for other schemas, for more than 65,536 different
-/// priorities, or when writing fails.
+/// [`WriteError`] for other schemas, for more than 65,536 different priorities, or if
+/// writing fails.
 pub fn write(policy: &Policy, out: &mut dyn io::Write) -> Result<WriteReport, WriteError> {
     if !policy.schemas().all(|schema| is_sayable(schema)) {
         return Err(WriteError::Schema {
@@ -143,8 +144,8 @@ fn address_widths(schema: &Schema) -> BTreeSet<u32> {
     addresses.map(|id| schema.field(id).width()).collect()
 }
 
-/// The rules in file order; in the order of winning if that is not the order of
-/// ids, as equal priorities are decided by the line.
+/// Returns the rules in file order. If the ids are not consecutive from 0, this is the order
+/// of rank, because at equal priority the first line wins.
 fn order(policy: &Policy, counts: &mut Counts) -> Vec<RuleId> {
     let mut order = policy.ids().to_vec();
     counts.renumbered = order
@@ -164,11 +165,11 @@ fn order(policy: &Policy, counts: &mut Counts) -> Vec<RuleId> {
     order
 }
 
-/// Priorities in the 16 bits that flows have for them.
+/// The priorities of a policy, reduced to 16 bits.
 struct Priorities {
-    /// The new number of each, if they do not fit as they are.
+    /// The new number of each priority; `None` if all priorities fit in 16 bits.
     renumbered: Option<BTreeMap<Priority, usize>>,
-    /// The rules that share theirs with another.
+    /// The number of rules that share their priority with another rule.
     shared: usize,
 }
 
@@ -182,17 +183,17 @@ impl Priorities {
         }
         let shared = rules.values().filter(|&&count| count > 1).sum();
         let fits = |priority: &Priority| u16::try_from(priority.0).is_ok();
-        let found = rules.len();
+        let distinct_priorities = rules.len();
         let renumbered = if rules.keys().all(fits) {
             None
-        } else if found > PRIORITIES {
+        } else if distinct_priorities > MAX_PRIORITIES {
             return Err(WriteError::TooManyPriorities {
                 format: RuleFormat::Ovs,
-                found,
-                limit: PRIORITIES,
+                found: distinct_priorities,
+                limit: MAX_PRIORITIES,
             });
         } else {
-            let first = usize::from(found < PRIORITIES);
+            let first = usize::from(distinct_priorities < MAX_PRIORITIES);
             Some(rules.into_keys().zip(first..).collect())
         };
         Ok(Priorities { renumbered, shared })
@@ -204,7 +205,7 @@ impl Priorities {
     }
 }
 
-/// What became of how many rules.
+/// Numbers of changed and lost rules for the report, by reason.
 #[derive(Default)]
 struct Counts {
     renumbered: usize,
@@ -248,7 +249,7 @@ impl Writer {
                     missed = missed.or(Some(expansion.missed).filter(|missed| missed.any()));
                     expansion.write(&mut flows);
                 }
-                Err(found) => hindrance = Some(found),
+                Err(reason) => hindrance = Some(reason),
             }
         }
         let why = match (hindrance, missed) {
@@ -294,7 +295,7 @@ impl Writer {
         self.report.lines += flows.len();
     }
 
-    /// An action as a flow can hold it.
+    /// Returns an action's name, changed where a flow could not hold it.
     fn action(&mut self, name: &str) -> String {
         let mut action: String = name
             .trim()
@@ -305,7 +306,7 @@ impl Writer {
             "drop".clone_into(&mut action);
         }
         if super::has_action(&action, &super::PARTS_OF_MATCHES) {
-            // Read again it would be no decision.
+            // The reader refuses flows with the action `conjunction`.
             action = action.to_lowercase().replace("conjunction", "conjunction_");
         }
         self.counts.mended += usize::from(action != name);
@@ -348,7 +349,7 @@ impl Writer {
             ),
             (
                 counts.large,
-                format!("each would become more than {MOST_FLOWS} flows"),
+                format!("each would become more than {MAX_FLOWS} flows"),
             ),
         ];
         for (count, why) in left_out_counts {

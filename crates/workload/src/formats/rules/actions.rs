@@ -1,7 +1,7 @@
-//! Which words are actions: built-in ones, and those that a file declares.
+//! The words that name actions: built-in words, and words that a file declares.
 //!
-//! An unknown word that is nearly a known one is taken for a mistake. Other unknown words
-//! are actions too, and a note lists them.
+//! An unknown word that is almost equal to a known word is reported as a mistake. Other
+//! unknown words are actions, and a note lists them.
 
 use std::collections::BTreeSet;
 
@@ -18,13 +18,14 @@ pub(super) const BUILT_IN: [&str; 8] = [
 /// The word that a declaration begins with.
 pub(super) const DECLARATION: &str = "actions";
 
-/// Shorter words are near too many others.
+/// The minimum length of a word that is checked for misspelling. Shorter words resemble
+/// too many other words.
 const MIN_CHECKED_CHARACTERS: usize = 3;
 
-/// Characters by which a misspelt word differs.
+/// The maximum edit distance, in characters, between a misspelt word and a known word.
 const MAX_DIFFERENCES: usize = 1;
 
-/// Unknown words that a note lists.
+/// The maximum number of unknown words that a note lists.
 const WORDS_SHOWN: usize = 8;
 
 /// The actions of a file.
@@ -36,14 +37,14 @@ pub(super) struct Actions {
 }
 
 impl Actions {
-    /// Reads a line such as `actions allow log`; false if it is none.
+    /// Reads a line such as `actions allow log`. Returns false if `line` declares no actions.
     pub(super) fn declare<'t>(&mut self, line: &'t str) -> Result<bool, Fault<'t>> {
-        let mut rest = line;
-        match next_token(&mut rest) {
+        let mut unread = line;
+        match next_token(&mut unread) {
             Ok(Some(token)) if token.text == DECLARATION => {}
             _ => return Ok(false),
         }
-        while let Some(word) = next_token(&mut rest)? {
+        while let Some(word) = next_token(&mut unread)? {
             if word.key.is_some() {
                 return Err(Fault::new(
                     word.text,
@@ -56,7 +57,8 @@ impl Actions {
         Ok(true)
     }
 
-    /// Takes the action of a rule; `part` is its text. In quotes it is taken as it stands.
+    /// Checks the action of a rule, and records it if it is unknown. `part` is its text; an
+    /// action in quotes is accepted without a check.
     pub(super) fn take<'t>(&mut self, action: &str, part: &'t str) -> Result<(), Fault<'t>> {
         let is_quoted = part.starts_with('"');
         if is_quoted || self.is_known(action) || self.unknown.contains(action) {
@@ -77,7 +79,7 @@ impl Actions {
         Ok(())
     }
 
-    /// A sentence about words that are neither built in nor declared.
+    /// Returns a sentence about words that are neither built in nor declared.
     pub(super) fn note(&self) -> Option<String> {
         if self.unknown.is_empty() {
             return None;
@@ -87,7 +89,7 @@ impl Actions {
             .iter()
             .take(WORDS_SHOWN)
             .map(|word| quoted(word));
-        let more = if self.unknown.len() > WORDS_SHOWN {
+        let ellipsis = if self.unknown.len() > WORDS_SHOWN {
             ", …"
         } else {
             ""
@@ -98,7 +100,7 @@ impl Actions {
             ("actions", "are")
         };
         Some(format!(
-            "{} {noun} {verb} neither built in nor declared: {}{more}; a line `{DECLARATION} …` \
+            "{} {noun} {verb} neither built in nor declared: {}{ellipsis}; a line `{DECLARATION} …` \
              over the first rule declares actions",
             self.unknown.len(),
             shown.collect::<Vec<_>>().join(", ")
@@ -109,7 +111,7 @@ impl Actions {
         BUILT_IN.contains(&action) || self.declared.contains(action)
     }
 
-    /// A known word that another one is nearly.
+    /// Returns a known word that `action` probably misspells.
     fn near(&self, action: &str) -> Option<&str> {
         let mut known = BUILT_IN
             .into_iter()
@@ -118,7 +120,7 @@ impl Actions {
     }
 }
 
-/// True if a word is probably another one misspelt. Words that differ by their digits
+/// True if `word` is probably a misspelling of `known`. Words that differ only in digits
 /// are different on purpose: `output:1`, `output:2`.
 fn is_near(word: &str, known: &str) -> bool {
     let letters = |text: &str| -> String { text.chars().filter(|c| !c.is_ascii_digit()).collect() };
@@ -132,7 +134,8 @@ fn is_near(word: &str, known: &str) -> bool {
             && strsim::osa_distance(&word, &known) <= MAX_DIFFERENCES)
 }
 
-/// The line that declares a policy's actions, if reading would refuse one without it.
+/// Returns the line that declares a policy's actions. Returns `None` if the reader accepts
+/// all of them without a declaration.
 pub(super) fn declaration(policy: &Policy) -> Option<String> {
     let mut words = BTreeSet::new();
     for &id in policy.ids() {

@@ -1,34 +1,35 @@
-//! Words of a rule line: bare or in quotes, `key=value`, comments.
+//! The words of a rule line, with or without quotes: words, `key=value`, comments.
 
 use std::borrow::Cow;
 
 use super::Fault;
 use crate::formats::text::quoted;
 
-/// One word of a line.
+/// A word of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Token<'t> {
-    /// All of it, quotes included.
+    /// The whole word, with its quotes.
     pub(super) text: &'t str,
-    /// What stands before the first `=`, if there is one outside of quotes.
+    /// The text before the first `=` outside of quotes, if there is one.
     pub(super) key: Option<&'t str>,
-    /// What stands behind it; all of the word if there is none.
+    /// The text after the `=`; the whole word if `key` is `None`.
     pub(super) value: &'t str,
 }
 
-/// Takes the next word of a line; `None` at its end or at a comment.
-pub(super) fn next_token<'t>(rest: &mut &'t str) -> Result<Option<Token<'t>>, Fault<'t>> {
-    let text = rest.trim_ascii_start();
+/// Removes the next word of a line and returns it. Returns `None` at the end of the line
+/// or at a comment.
+pub(super) fn next_token<'t>(unread: &mut &'t str) -> Result<Option<Token<'t>>, Fault<'t>> {
+    let text = unread.trim_ascii_start();
     if text.is_empty() || text.starts_with('#') {
-        *rest = "";
+        *unread = "";
         return Ok(None);
     }
     let mut equals = None;
-    let mut end = text.len();
+    let mut word_end = text.len();
     for (index, byte) in text.bytes().enumerate() {
         match byte {
             b if b.is_ascii_whitespace() || b == b'#' => {
-                end = index;
+                word_end = index;
                 break;
             }
             b'=' if equals.is_none() => equals = Some(index),
@@ -56,14 +57,14 @@ pub(super) fn next_token<'t>(rest: &mut &'t str) -> Result<Option<Token<'t>>, Fa
                         "a blank behind the closing quote",
                     ));
                 }
-                end = close + 1;
+                word_end = close + 1;
                 break;
             }
             _ => {}
         }
     }
-    let (word, tail) = text.split_at(end);
-    *rest = tail;
+    let (word, tail) = text.split_at(word_end);
+    *unread = tail;
     let (key, value) = match equals {
         Some(at) => (Some(&word[..at]), &word[at + 1..]),
         None => (None, word),
@@ -75,7 +76,7 @@ pub(super) fn next_token<'t>(rest: &mut &'t str) -> Result<Option<Token<'t>>, Fa
     }))
 }
 
-/// The position of the quote that closes the one at `open`.
+/// Returns the position of the quote that closes the quote at `open`.
 fn closing_quote(text: &str, open: usize) -> Option<usize> {
     let mut escaped = false;
     for (index, byte) in text.bytes().enumerate().skip(open + 1) {
@@ -89,7 +90,7 @@ fn closing_quote(text: &str, open: usize) -> Option<usize> {
     None
 }
 
-/// What a word means: itself, or what its quotes enclose.
+/// Returns the text of a word: the word itself, or the text within its quotes.
 pub(super) fn unquote(word: &str) -> Result<Cow<'_, str>, Fault<'_>> {
     let inner = word.strip_prefix('"').and_then(|w| w.strip_suffix('"'));
     let Some(inner) = inner else {
@@ -99,10 +100,10 @@ pub(super) fn unquote(word: &str) -> Result<Cow<'_, str>, Fault<'_>> {
         return Ok(Cow::Borrowed(inner));
     }
     let mut out = String::with_capacity(inner.len());
-    let mut rest = inner;
-    while let Some(at) = rest.find('\\') {
-        out.push_str(&rest[..at]);
-        let escape = &rest[at..];
+    let mut unread = inner;
+    while let Some(at) = unread.find('\\') {
+        out.push_str(&unread[..at]);
+        let escape = &unread[at..];
         let (c, length) = escaped_char(escape).ok_or_else(|| {
             let length = escape.chars().take(2).map(char::len_utf8).sum();
             Fault::new(
@@ -112,13 +113,13 @@ pub(super) fn unquote(word: &str) -> Result<Cow<'_, str>, Fault<'_>> {
             )
         })?;
         out.push(c);
-        rest = &escape[length..];
+        unread = &escape[length..];
     }
-    out.push_str(rest);
+    out.push_str(unread);
     Ok(Cow::Owned(out))
 }
 
-/// The character that an escape at the start of a text means, and its length.
+/// Returns the character of the escape at the start of a text, and the escape's length.
 fn escaped_char(text: &str) -> Option<(char, usize)> {
     match text.as_bytes().get(1)? {
         b'"' => Some(('"', 2)),
@@ -138,8 +139,8 @@ fn escaped_char(text: &str) -> Option<(char, usize)> {
     }
 }
 
-/// A text as one word, in quotes where it needs them. `key` says whether the
-/// word stands behind a `=`, where another `=` does no harm.
+/// Writes a text as one word, in quotes if necessary. `key` is true if the word is written
+/// after a `=`; then it needs no quotes for another `=`.
 pub(super) fn write_word(out: &mut String, text: &str, key: bool) {
     let plain = |c: char| {
         c.is_alphanumeric() || (c.is_ascii_graphic() && c != '"' && c != '#' && (key || c != '='))
@@ -168,19 +169,19 @@ pub(super) fn write_word(out: &mut String, text: &str, key: bool) {
 mod tests {
     use super::*;
 
-    fn all(line: &str) -> Vec<(&str, Option<&str>, &str)> {
-        let mut rest = line;
-        let mut found = Vec::new();
-        while let Some(token) = next_token(&mut rest).unwrap() {
-            found.push((token.text, token.key, token.value));
+    fn tokens(line: &str) -> Vec<(&str, Option<&str>, &str)> {
+        let mut unread = line;
+        let mut tokens = Vec::new();
+        while let Some(token) = next_token(&mut unread).unwrap() {
+            tokens.push((token.text, token.key, token.value));
         }
-        found
+        tokens
     }
 
     #[test]
     fn lines_fall_into_words() {
         assert_eq!(
-            all("  allow\ta=1  \"x y#=\" n=\"b=c\"# d"),
+            tokens("  allow\ta=1  \"x y#=\" n=\"b=c\"# d"),
             [
                 ("allow", None, "allow"),
                 ("a=1", Some("a"), "1"),
@@ -188,9 +189,9 @@ mod tests {
                 ("n=\"b=c\"", Some("n"), "\"b=c\""),
             ]
         );
-        assert_eq!(all("a#b"), [("a", None, "a")]);
-        assert_eq!(all("# all"), []);
-        assert_eq!(all("a=b=c"), [("a=b=c", Some("a"), "b=c")]);
+        assert_eq!(tokens("a#b"), [("a", None, "a")]);
+        assert_eq!(tokens("# all"), []);
+        assert_eq!(tokens("a=b=c"), [("a=b=c", Some("a"), "b=c")]);
     }
 
     #[test]
@@ -217,9 +218,9 @@ mod tests {
                 let mut line = if key { "k=".to_owned() } else { String::new() };
                 write_word(&mut line, text, key);
                 assert!(!line.contains('\n'));
-                let mut rest = line.as_str();
-                let token = next_token(&mut rest).unwrap().unwrap();
-                assert_eq!((rest, token.key.is_some()), ("", key), "{line}");
+                let mut unread = line.as_str();
+                let token = next_token(&mut unread).unwrap().unwrap();
+                assert_eq!((unread, token.key.is_some()), ("", key), "{line}");
                 assert_eq!(unquote(token.value).unwrap(), text);
             }
         }
@@ -228,8 +229,8 @@ mod tests {
     #[test]
     fn bad_quotes_are_found() {
         for (line, part) in [("a\"b\"", "\""), ("\"ab", "\""), ("\"ab\"c", "\"")] {
-            let mut rest = line;
-            assert_eq!(next_token(&mut rest).unwrap_err().part(), part, "{line}");
+            let mut unread = line;
+            assert_eq!(next_token(&mut unread).unwrap_err().part(), part, "{line}");
         }
         for (word, part) in [
             ("\"a\\x\"", "\\x"),

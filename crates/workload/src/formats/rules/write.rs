@@ -1,4 +1,4 @@
-//! Writing our own format, in columns.
+//! Writing the rule format for people, in aligned columns.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -12,28 +12,28 @@ use crate::formats::text::counted_verb;
 use crate::formats::value::write_match;
 use crate::formats::{Effect, RuleFormat, SchemaChoice, WriteError, WriteReport};
 
-/// The widest line that is still filled up to columns.
-const ALIGNED: usize = 160;
+/// The maximum line width, in characters, up to which columns are aligned.
+const MAX_ALIGNED_WIDTH: usize = 160;
 
-/// One line to be.
+/// A line to write.
 struct Row {
     /// The rule in the policy.
     source: RuleId,
-    /// The id that it gets.
+    /// The rule's id in the file.
     id: RuleId,
     priority: Priority,
-    /// The part that the line speaks of; `None` if of all.
+    /// The part that the line is for; `None` for all parts.
     part: Option<PartId>,
 }
 
 /// Writes a policy over one schema or over both five-tuples.
 ///
-/// A schema that is not built in is named by the path of its file: `path`, or
-/// else the schema's name with `.toml`. The file itself is not written here;
-/// see [`write_schema`](super::super::write_schema).
+/// A schema that is not built in is named by the path of its file: `path`, or by default
+/// the schema's name with `.toml`. This function does not write that file; see
+/// [`write_schema`](super::super::write_schema).
 ///
 /// # Errors
-/// [`WriteError`] when the policy has other parts, or writing fails.
+/// [`WriteError`] if the policy has other parts, or if writing fails.
 pub fn write(
     policy: &Policy,
     path: Option<&str>,
@@ -99,7 +99,7 @@ pub fn write(
         .filter(|&&width| width > 0)
         .map(|w| w + 1)
         .sum();
-    if total > ALIGNED {
+    if total > MAX_ALIGNED_WIDTH {
         widths.fill(0);
     }
     let mut buffer = String::new();
@@ -152,7 +152,8 @@ pub fn write(
     Ok(report)
 }
 
-/// The lines, and how many rules take two because one cannot say both halves.
+/// Returns the lines, and the number of rules that require two lines because their IPv4 and
+/// IPv6 halves differ.
 fn rows(policy: &Policy, dual: bool) -> (Vec<Row>, usize) {
     let mut fresh = policy.ids().iter().map(|id| id.get()).max().unwrap_or(0);
     let mut rows = Vec::with_capacity(policy.len());
@@ -171,8 +172,8 @@ fn rows(policy: &Policy, dual: bool) -> (Vec<Row>, usize) {
         match parts.as_slice() {
             [_, (second, other)] if dual && !says_the_same(rule, other) => {
                 rows.push(row(id, Some(*first)));
-                let other = next_free(policy, &mut fresh);
-                rows.push(row(other, Some(*second)));
+                let second_id = next_free(policy, &mut fresh);
+                rows.push(row(second_id, Some(*second)));
                 split += 1;
             }
             [_, _] | [_] if dual => {
@@ -182,8 +183,8 @@ fn rows(policy: &Policy, dual: bool) -> (Vec<Row>, usize) {
         }
     }
     if split > 0 {
-        // Lines by number no longer carry the priorities of a plain list, and
-        // an id of its own ranks a half behind other rules of its priority.
+        // With split rules, line numbers no longer give the priorities of a plain list. And
+        // a half with a new id would rank behind other rules of equal priority.
         let plain = policy.ids().iter().zip(0..).all(|(&id, position)| {
             let rule = policy.rule(id).next();
             rule.is_some_and(|(_, rule)| {
@@ -196,20 +197,20 @@ fn rows(policy: &Policy, dual: bool) -> (Vec<Row>, usize) {
         if plain || different.len() < sources.len() {
             let count = rows.len();
             let mut order: Vec<usize> = (0..count).collect();
-            order.sort_by_key(|&at| (std::cmp::Reverse(rows[at].priority), rows[at].source));
-            for (rank, at) in order.into_iter().enumerate() {
-                rows[at].priority = Priority(u32::try_from(count - rank).unwrap_or(u32::MAX));
+            order.sort_by_key(|&row| (std::cmp::Reverse(rows[row].priority), rows[row].source));
+            for (rank, row) in order.into_iter().enumerate() {
+                rows[row].priority = Priority(u32::try_from(count - rank).unwrap_or(u32::MAX));
             }
         }
     }
     (rows, split)
 }
 
-/// An id that no rule has.
-fn next_free(policy: &Policy, above: &mut u32) -> RuleId {
+/// Returns the next id after `last_id` that no rule has.
+fn next_free(policy: &Policy, last_id: &mut u32) -> RuleId {
     loop {
-        *above = above.wrapping_add(1);
-        if let Ok(id) = RuleId::new(*above)
+        *last_id = last_id.wrapping_add(1);
+        if let Ok(id) = RuleId::new(*last_id)
             && policy.position(id).is_none()
         {
             return id;
@@ -217,7 +218,8 @@ fn next_free(policy: &Policy, above: &mut u32) -> RuleId {
     }
 }
 
-/// Whether the halves of a rule read alike: no addresses, and the same rest.
+/// True if one line can express both halves of a rule: it has no addresses, and the other
+/// fields are equal.
 fn says_the_same(v4: &RuleRef<'_>, v6: &RuleRef<'_>) -> bool {
     v4.fields()
         .iter()
@@ -226,7 +228,7 @@ fn says_the_same(v4: &RuleRef<'_>, v6: &RuleRef<'_>) -> bool {
         .all(|(index, (a, b))| *a == b && (index > 1 || *a == FieldMatch::Any))
 }
 
-/// How lines are made of cells: action, family, fields, name, id, priority.
+/// The columns of the lines: action, family, fields, name, id, priority.
 struct Table<'a> {
     policy: &'a Policy,
     dual: bool,
@@ -244,7 +246,7 @@ impl Table<'_> {
         cells.iter_mut().for_each(String::clear);
         let mut rules = self.policy.rule(row.source);
         let chosen = match row.part {
-            Some(part) => rules.find(|(other, _)| *other == part),
+            Some(part) => rules.find(|(rule_part, _)| *rule_part == part),
             None => rules.next(),
         };
         let Some((_, rule)) = chosen else { return };
@@ -258,13 +260,13 @@ impl Table<'_> {
         let schema: &Arc<Schema> = rule.schema();
         let mut addressed = false;
         for (id, cell) in schema.field_ids().zip(&mut *rest) {
-            let wanted = rule.field(id);
-            if wanted != FieldMatch::Any {
+            let field_match = rule.field(id);
+            if field_match != FieldMatch::Any {
                 addressed |= id.index() < 2;
                 let field = schema.field(id);
                 cell.push_str(field.name());
                 cell.push('=');
-                write_match(cell, field, &wanted);
+                write_match(cell, field, &field_match);
             }
         }
         if let Some(part) = row.part.filter(|_| self.dual && !addressed) {

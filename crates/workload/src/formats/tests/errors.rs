@@ -1,4 +1,4 @@
-//! Every mistake: its line, its column, its words.
+//! Tests of mistakes: line, column and message of each.
 
 use super::*;
 use crate::diagnostic::SHOWN;
@@ -13,7 +13,7 @@ const SKIP: ReadOptions = ReadOptions {
     ..ReadOptions::DEFAULT
 };
 
-/// Reads a text and gives the problems as `line:column: words`.
+/// Reads a text and returns its problems as `line:column: message`.
 fn problems(text: &str, format: RuleFormat, schema: Option<&SchemaChoice>) -> Vec<String> {
     match read_policy("f", text, Some(format), schema, &ALL) {
         Ok(loaded) => panic!("{text:?} was read as {:?}", loaded.value),
@@ -41,7 +41,7 @@ fn classbench_mistakes() {
             "10.0.0.0/8\t1.2.3.4/32",
             "1:1: `10.0.0.0/8`; expected `@` and",
         ),
-        // The ports stand where the destination should be.
+        // Ports at the place of the destination.
         ("@10.0.0.0/8", "1:13: `0` has no prefix length"),
         ("@10.0.0/8\t1.2.3.4/32", "1:2: `10.0.0` is no address"),
         (
@@ -134,7 +134,7 @@ fn classbench_mistakes() {
             expected,
         );
     }
-    // The line number counts blank lines, and CRLF is no part of a line.
+    // Line numbers count blank lines, and CRLF is not part of a line.
     let text = format!("\u{feff}\r\n{head}\t0 : 1\t1 : 1\t0x06/0xFF\r\n\r\n{head}\t3\r\n");
     assert_problem(
         &text,

@@ -1,5 +1,5 @@
-//! Flows and packets: frames, byte by byte, and the rule that wins; and rules
-//! that became flows decide about frames as they did before.
+//! Tests of flows with packets: the rule that wins for a frame given in bytes, and equal
+//! decisions of rules and of the flows written from them.
 
 use classyard::policy::{PartId, PolicyTrace};
 use classyard::{FieldMatch, Priority, Winner};
@@ -10,7 +10,7 @@ use super::*;
 use crate::packet::tests::stack::{Extension, Net, Stack, Upper};
 use crate::packet::{LinkType, parse};
 
-/// The key of a frame under a schema; `None` if it has none.
+/// Returns the key of a frame under a schema, or `None` if the frame has no key.
 fn key(frame: &[u8], schema: &Arc<Schema>) -> Option<Vec<u64>> {
     let parsed = parse(frame, LinkType::Ethernet);
     let values: Vec<u128> = match schema.name() {
@@ -24,7 +24,7 @@ fn key(frame: &[u8], schema: &Arc<Schema>) -> Option<Vec<u64>> {
     Some(key.to_vec())
 }
 
-/// The action of the rule that wins.
+/// Returns the action of the rule that wins.
 fn action(policy: &Policy, key: &[u64]) -> Option<String> {
     let id = policy.part(PartId::FIRST).scan(key).rule()?;
     let (_, rule) = policy.rule(id).next()?;
@@ -122,7 +122,7 @@ fn small(dice: &mut Dice) -> u8 {
     u8::try_from(pick(dice, &PORTS[..6])).unwrap()
 }
 
-/// A frame of any kind, made of few values so that rules match it.
+/// Returns a random frame of any kind. It has few different values, so that rules match it.
 fn frame(dice: &mut Dice) -> Vec<u8> {
     let upper = match dice.below(8) {
         0 | 1 => Upper::Tcp(pick(dice, &PORTS), pick(dice, &PORTS), 0),
@@ -171,7 +171,7 @@ fn frame(dice: &mut Dice) -> Vec<u8> {
     stack.bytes()
 }
 
-/// A rule of the same values.
+/// Returns the matches of a random rule, with values that [`frame`] uses.
 fn rule(dice: &mut Dice, schema: &Schema) -> Vec<FieldMatch> {
     let exact = |value: u128| FieldMatch::Exact(value);
     let fields = schema.fields().iter();
@@ -220,7 +220,7 @@ fn rule(dice: &mut Dice, schema: &Schema) -> Vec<FieldMatch> {
 }
 
 proptest! {
-    /// Where no rule that was lost has a say.
+    /// Compares decisions, except for frames whose winning rule was lost.
     #[test]
     fn flows_decide_about_frames_as_rules_did(seed: u64, rules in 1usize..6, which in 0usize..5) {
         let name = ["openflow15", "openflow15", "openflow15", "ipv4-5tuple", "ipv6-5tuple"][which];
@@ -257,9 +257,9 @@ proptest! {
     }
 }
 
-/// The control information of a frame's tag under a mask, as Open vSwitch
-/// defines its fields: bits 0 to 11 the number, bit 12 whether there is a tag,
-/// bits 13 to 15 the priority. Other fields are passed over.
+/// Returns value and mask that a flow requires for a frame's tag, as Open vSwitch defines
+/// it: bits 0 to 11 are the number, bit 12 is 1 if there is a tag, bits 13 to 15 are the
+/// priority. Other fields are ignored.
 fn tag_match(flow: &str) -> Option<(u16, u16)> {
     let number = |text: &str| match text.strip_prefix("0x") {
         Some(digits) => u16::from_str_radix(digits, 16).unwrap(),
@@ -290,7 +290,7 @@ fn tag_match(flow: &str) -> Option<(u16, u16)> {
     Some((wanted, mask))
 }
 
-/// Frames with a tag and without, and their control information.
+/// Returns frames with and without a tag, and their tag control information.
 fn tagged_frames() -> Vec<(Vec<u8>, u16)> {
     let mut stack = Stack::ethernet(Net::Other(0x1234, vec![0; 24]));
     let mut frames = vec![(stack.bytes(), 0)];
@@ -303,9 +303,9 @@ fn tagged_frames() -> Vec<(Vec<u8>, u16)> {
     frames
 }
 
-/// Flows about VLAN tags are read as what they mean, or refused if the schema
-/// cannot say it: without a field for the presence of a tag, a frame without one
-/// and a frame with a tag of zeros are the same.
+/// Flows about VLAN tags are read with their meaning, or refused if the schema cannot
+/// express it: schemas have no field for the presence of a tag, so they cannot
+/// distinguish a frame without a tag from a frame with a tag of zeros.
 #[test]
 fn flows_about_vlan_tags_mean_what_they_say_or_are_refused() {
     let numbers = [

@@ -1,4 +1,4 @@
-//! Flows of several tables: one is read at a time.
+//! Tests of files with flows of several tables: one table is read at a time.
 
 use std::collections::BTreeMap;
 
@@ -79,13 +79,13 @@ fn one_table_is_read_at_a_time() {
             .to_string(),
         "f: no flow is in table 0; there are no flows"
     );
-    // A line of no table is bad, whichever table is asked for.
+    // A line with an unreadable table is bad for every requested table.
     for table in [None, Some(3)] {
         let text = "table=3,actions=drop\ngarbage\n";
         let error = read_table(text, table, false).unwrap_err().to_string();
         assert!(error.starts_with("f:2:1: unsupported"), "{error}");
     }
-    // If there is one table, it need not be named, whatever its number.
+    // A single table need not be requested, whatever its number.
     assert_eq!(
         read_table("table=3,actions=drop", None, false)
             .unwrap()
@@ -117,8 +117,8 @@ fn other_formats_have_no_tables() {
 }
 
 proptest! {
-    /// Flows of several tables in one file: each is read as if it stood alone,
-    /// except for the numbers; all at once they are refused.
+    /// Each table of a file is read as if it were alone in the file, except for the rule
+    /// numbers. Without a requested table the file is refused.
     #[test]
     fn tables_are_read_apart(seed: u64, rules in 1usize..12) {
         let mut dice = Dice::new(seed);

@@ -1,4 +1,4 @@
-//! Flows of Open vSwitch: what they mean, what is refused, the way back.
+//! Tests of Open vSwitch flows: meaning, refused flows, and writing and reading back.
 
 use classyard::policy::PartId;
 use classyard::{FieldMatch, Priority};
@@ -17,7 +17,7 @@ fn read(text: &str, schema: &str) -> Result<Loaded<Policy>, ReadError> {
     read_policy("f", text, Some(RuleFormat::Ovs), Some(&choice), &ALL)
 }
 
-/// The rules of a text, one line each: priority, what they demand, action.
+/// Returns the rules of a text, one per line: priority, matches, action.
 fn shown(text: &str, schema: &str) -> Vec<String> {
     let loaded = read(text, schema).unwrap_or_else(|error| panic!("{error}"));
     let policy = &loaded.value;
@@ -81,7 +81,7 @@ fn flows_mean_what_they_say() {
     );
 }
 
-/// As they stand in a switch, and written as they were read.
+/// Reading and writing a switch's dump of flows preserves them.
 #[test]
 fn masks_of_any_bits_stand_on_ports_and_addresses() {
     let text = "priority=3,tcp,tp_src=0x10/0xfff0,tp_dst=0x1/0x11 actions=drop\n\
@@ -466,7 +466,7 @@ const DUMPS: [&str; 3] = [
     include_str!("../../../../../testdata/ovs/meters.dump"),
 ];
 
-/// What `ovs-ofctl` prints is read table by table; groups and meters are left out.
+/// Output of `ovs-ofctl` is read table by table. Groups and meters are left out.
 #[test]
 fn a_dump_is_read_as_it_is_printed() {
     let text = DUMPS.concat();
@@ -480,7 +480,7 @@ fn a_dump_is_read_as_it_is_printed() {
         read_policy("f", &text, None, choice.as_ref(), &options)
     };
     let loaded = table(0, Some("openflow15"), true).unwrap();
-    // An address of IPv6, `ip_ecn`, and a mask on `metadata`.
+    // An IPv6 address, `ip_ecn`, and a mask on `metadata`.
     assert_eq!((loaded.value.len(), loaded.skipped.total()), (11, 3));
     let notes = loaded.notes.join("\n");
     for note in [
@@ -495,7 +495,8 @@ fn a_dump_is_read_as_it_is_printed() {
     assert!(error.contains("whether there is a VLAN tag"), "{error}");
 }
 
-/// Only the library makes such rules: files say the same for both families.
+/// Only a caller of the library can build such rules: in files, both families have the same
+/// conditions.
 #[test]
 fn a_half_that_matches_nothing_is_lost_and_the_other_is_written() {
     let mut policy = Policy::dual_stack();
@@ -651,7 +652,7 @@ fn priorities_are_made_to_fit() {
     );
 }
 
-/// A rule that flows can say one to one.
+/// Returns the matches of a random rule that can be written as exactly one flow.
 pub(super) fn sayable(dice: &mut Dice, schema: &Schema) -> Vec<FieldMatch> {
     let mut matches: Vec<FieldMatch> = schema
         .fields()
@@ -687,7 +688,7 @@ pub(super) fn sayable(dice: &mut Dice, schema: &Schema) -> Vec<FieldMatch> {
             FieldMatch::Exact([6, 17, 132][usize::try_from(dice.below(3)).unwrap()]),
         );
         for name in ["sport", "dport"] {
-            // A range that is one prefix, so that it stays one flow; or a mask.
+            // A mask, or a range that is a prefix, so that the rule remains one flow.
             let low = u128::from(dice.below(1 << 12)) << 4;
             let wanted = match dice.below(3) {
                 0 => FieldMatch::Ternary {

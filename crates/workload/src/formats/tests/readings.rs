@@ -1,5 +1,4 @@
-//! What files say beside their rules: actions, schemas of flows, columns that are left
-//! out.
+//! Tests of actions, of the schemas of flow files, and of ignored columns.
 
 use classyard::policy::PartId;
 use classyard::{FieldMatch, Priority};
@@ -7,7 +6,7 @@ use classyard::{FieldMatch, Priority};
 use super::round_trips::{said, trip};
 use super::*;
 
-/// Flags without a mask are no difference.
+/// Flags without a mask do not make rules different.
 #[test]
 fn rules_that_differ_in_what_is_left_out_are_counted() {
     let line = "@1.2.3.4/8\t1.2.3.4/32\t0 : 1\t0 : 1\t0x06/0xFF";
@@ -74,7 +73,7 @@ fn misspelt_actions_are_refused_and_new_ones_are_listed() {
     }
 }
 
-/// Whatever an action is called, a file that is written is read.
+/// A written file can be read, whatever the names of its actions.
 #[test]
 fn policies_with_misspelt_actions_are_written_and_read() {
     let mut policy = Policy::single(&Schema::ipv4_5tuple());
@@ -97,7 +96,7 @@ fn policies_with_misspelt_actions_are_written_and_read() {
     assert!(text.contains("actions Drop \"a b\""), "{text}");
 }
 
-/// Actions that are no decision in flows are written as other words.
+/// Actions that make no decision in flows are written as other words.
 #[test]
 fn actions_that_flows_cannot_have_are_written_and_read() {
     let text = "schema openflow15\n\"a,Conjunction(1,1/2)\"\nconjunction\n";
@@ -109,7 +108,7 @@ fn actions_that_flows_cannot_have_are_written_and_read() {
     assert!(!report.is_exact());
 }
 
-/// Flows are read with the schema of the rules that they were made of.
+/// Written flows are read back with the schema of their rules.
 #[test]
 fn flows_say_which_schema_they_are_for() {
     for name in ["openflow15", "ipv4-5tuple", "ipv6-5tuple", "dual-5tuple"] {

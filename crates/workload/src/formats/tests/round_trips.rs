@@ -1,4 +1,4 @@
-//! What is written is read back the same.
+//! Tests of writing and reading back: both give the same policy.
 
 use classyard::policy::{PartId, PolicyTrace};
 use classyard::schema::Field;
@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Everything that a policy says, in a form that can be compared.
+/// The complete contents of a policy, for comparison.
 #[derive(Debug, PartialEq)]
 pub(super) struct Said {
     schemas: Vec<Arc<Schema>>,
@@ -25,7 +25,7 @@ pub(super) struct SaidRule {
 }
 
 impl Said {
-    /// The same with some of the rules.
+    /// Returns the contents with only the rules for which `keep` is true.
     pub(super) fn only(&self, keep: impl Fn(usize) -> bool) -> Said {
         let rules = self.rules.iter().filter(|rule| keep(rule.id as usize));
         Said {
@@ -56,7 +56,7 @@ pub(super) fn said(policy: &Policy) -> Said {
     }
 }
 
-/// Writes and reads again.
+/// Writes a policy and reads it back.
 #[track_caller]
 pub(super) fn trip(policy: &Policy, format: RuleFormat) -> (Policy, WriteReport, String) {
     let mut written = Vec::new();
@@ -78,11 +78,11 @@ pub(super) fn trip(policy: &Policy, format: RuleFormat) -> (Policy, WriteReport,
     (loaded.value, report, text)
 }
 
-/// Random numbers from a seed, to fill policies with: proptest shrinks the seed
-/// and the number of rules.
+/// A generator of random policies from a seed. Proptest shrinks the seed and the number of
+/// rules.
 pub(super) struct Dice {
     state: u64,
-    /// Whether prefix and range fields have non-contiguous masks now and then.
+    /// True if some matches of prefix and range fields have non-contiguous masks.
     masks: bool,
 }
 
@@ -94,7 +94,7 @@ impl Dice {
         }
     }
 
-    /// Without masks that formats with prefixes and ranges only cannot say.
+    /// Returns a generator without masks that formats with only prefixes and ranges lack.
     fn without_masks(seed: u64) -> Dice {
         Dice {
             state: seed,
@@ -117,8 +117,7 @@ impl Dice {
 
     pub(super) fn value(&mut self, field: &Field) -> u128 {
         let wide = (u128::from(self.roll()) << 64) | u128::from(self.roll());
-        // Small and large values, as runs of zeros and ones are where formats
-        // differ.
+        // Small and large values, because formats differ in runs of zeros and ones.
         let value = match self.below(4) {
             0 => wide & 0xff,
             1 => !(wide & 0xff),
@@ -165,8 +164,8 @@ impl Dice {
             .collect()
     }
 
-    /// A policy with that many rules. `decorated`: with names, actions, ids and
-    /// priorities of all sorts.
+    /// Returns a policy with `rules` rules. If `decorated`, they have various names,
+    /// actions, ids and priorities.
     pub(super) fn policy(&mut self, choice: &SchemaChoice, rules: u32, decorated: bool) -> Policy {
         let mut policy = choice.policy();
         let schemas = choice.schemas();
@@ -203,7 +202,7 @@ impl Dice {
                 .collect();
             let added = match (matches.as_slice(), self.below(3)) {
                 ([v4, v6], 0) => {
-                    // One rule of both families: no addresses, and the same rest.
+                    // A rule of both families: no addresses, and equal other fields.
                     let (mut v4, mut v6) = (v4.clone(), v6.clone());
                     v4[..2].fill(FieldMatch::Any);
                     v6[..2].fill(FieldMatch::Any);
@@ -246,7 +245,7 @@ pub(super) fn all_choices() -> Vec<SchemaChoice> {
     all
 }
 
-/// A schema that users might have: forty fields of all kinds and formats.
+/// Returns a schema such as users may have, with 40 fields of all kinds and formats.
 fn forty_fields() -> Arc<Schema> {
     let kinds = [
         MatchKind::Exact,
@@ -294,8 +293,8 @@ proptest! {
         prop_assert!(report.is_exact() && report.notes.is_empty(), "{}", report);
     }
 
-    /// Whatever cannot be kept, the decisions are the same, with rules named by
-    /// their rank.
+    /// The decisions remain equal, whatever else is lost. Rules are identified by their
+    /// rank.
     #[test]
     fn classbench_keeps_decisions(seed: u64, rules in 1u32..12, which in 0usize..3) {
         let choice = SchemaChoice::named(["ipv4-5tuple", "ipv6-5tuple", "dual-5tuple"][which]).unwrap();
@@ -340,13 +339,13 @@ proptest! {
         prop_assert_eq!(schema, again);
     }
 
-    /// Readers take anything without a panic.
+    /// No text makes a reader panic.
     #[test]
     fn nothing_panics(text in "\\PC{0,80}", which in 0usize..5) {
         poke(&text, &all_choices()[which]);
     }
 
-    /// The same with pieces of what it should be.
+    /// No text made of pieces of valid files makes a reader panic.
     #[test]
     fn nothing_panics_on_soup(pieces in prop::collection::vec(0..SOUP.len(), 0..24), which in 0usize..5) {
         let text: String = pieces.iter().map(|&piece| SOUP[piece]).collect();
@@ -355,7 +354,7 @@ proptest! {
         poke(&format!("schema {}\n{text}", choice.name()), choice);
     }
 
-    /// The same with texts that are nearly right.
+    /// No almost valid text makes a reader panic.
     #[test]
     fn nothing_panics_on_damage(seed: u64, rules in 1u32..4, which in 0usize..5, at: usize, with: u8) {
         let choice = &all_choices()[which];
@@ -374,7 +373,7 @@ proptest! {
     }
 }
 
-/// They are counted, and nothing wider or narrower stands in their place.
+/// Rules with masks are counted, and not replaced by wider or narrower rules.
 #[test]
 fn classbench_leaves_rules_with_masks_out() {
     let text = "schema ipv4-5tuple\n\
@@ -407,7 +406,7 @@ fn classbench_leaves_rules_with_masks_out() {
     );
 }
 
-/// What files are made of.
+/// Pieces of valid files.
 const SOUP: [&str; 72] = [
     "@",
     "10.0.0.1",
@@ -483,7 +482,7 @@ const SOUP: [&str; 72] = [
     "]",
 ];
 
-/// Reads a text in every way.
+/// Reads a text with every reader.
 fn poke(text: &str, choice: &SchemaChoice) {
     for skip_bad in [false, true] {
         let options = ReadOptions {
@@ -504,7 +503,7 @@ fn poke(text: &str, choice: &SchemaChoice) {
     let _ = read_schema("f", text);
 }
 
-/// For each part its rules' demands, the winning one first.
+/// Returns the matches of the rules of each part, the winning rule first.
 fn ranked(policy: &Policy) -> Vec<(String, Vec<Vec<FieldMatch>>)> {
     let part = |rules: &classyard::RuleSet| {
         let order = rules.by_rank();
@@ -634,8 +633,8 @@ fn halves_that_differ_become_two_rules() {
     );
 }
 
-/// The half that gets an id of its own must not lose to rules of the same
-/// priority that lost to it.
+/// A half with a new id must still win over the rules of equal priority over which it won
+/// before.
 #[test]
 fn halves_that_differ_keep_their_rank_among_equals() {
     let mut policy = Policy::dual_stack();

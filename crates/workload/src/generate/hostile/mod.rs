@@ -1,23 +1,22 @@
 //! Rule sets that are hard for classifiers, each in one way.
 //!
 //! # Idea
-//! Engines are fast because rules differ in bits that an index can look at.
-//! These sets take that away, one assumption at a time. Nothing in them is
-//! aimed at one engine, and all are IPv4 five-tuples, so that every engine and
-//! every format takes them.
+//! Engines are fast because rules differ in bits that an index can use. Each of these
+//! sets removes one such assumption. No set is aimed at one engine, and all are IPv4
+//! five-tuples, so that every engine and every format accepts them.
 //!
-//! | set | what it takes away |
+//! | set | assumption that it removes |
 //! |---|---|
-//! | [`Hostile::Overlapping`] | that few rules match a header: all match one and the same |
-//! | [`Hostile::Ranges`] | exact bits: nothing but port ranges over the middle |
-//! | [`Hostile::Wildcards`] | fields that most rules test: all 31 choices of fields |
-//! | [`Hostile::NestedPrefixes`] | prefixes of few lengths: chains of all 33, both addresses |
-//! | [`Hostile::Alike`] | rules that differ: in one range, or in priority alone |
-//! | [`Hostile::OneBucket`] | bits worth hashing: rules agree wherever they are exact |
-//! | [`Hostile::Corners`] | headers that end early: a grid with holes, all values common |
+//! | [`Hostile::Overlapping`] | few rules match a header: here all rules match one header |
+//! | [`Hostile::Ranges`] | fields have exact bits: here are only port ranges over the middle |
+//! | [`Hostile::Wildcards`] | most rules test the same fields: here are all 31 choices of fields |
+//! | [`Hostile::NestedPrefixes`] | prefixes have few lengths: here are chains of all 33 lengths in both addresses |
+//! | [`Hostile::Alike`] | rules differ: here rules differ in one range, or only in priority |
+//! | [`Hostile::OneBucket`] | some bits are worth hashing: here all rules agree in all exact bits |
+//! | [`Hostile::Corners`] | lookups of most headers end early: here is a grid with holes whose values are all common |
 //!
-//! Rules are ordered from specific to general like those of the profiles.
-//! [`updates`] has lists of changes that are hard in the same sense.
+//! Rules are ordered from specific to general, as in sets from profiles. [`updates`]
+//! has lists of changes that are hard in the same sense.
 
 use classyard::{FieldMatch, Progress};
 
@@ -31,25 +30,25 @@ pub mod updates;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Hostile {
-    /// Wide, staggered prefixes and ranges in some of the fields, all of them
-    /// around one header: every rule overlaps every other.
+    /// Wide, staggered prefixes and ranges in some of the fields, all around one
+    /// header: every rule overlaps every other rule.
     Overlapping,
     /// Port ranges whose ends share no leading bit; everything else is open.
     Ranges,
-    /// Each rule tests some fields for exact values and leaves the others open;
-    /// all 31 choices of fields in turn.
+    /// Each rule tests some fields for exact values and leaves the other fields open;
+    /// the rules cycle through all 31 choices of fields.
     Wildcards,
-    /// Prefixes of every length, 0 to 32, along common paths, of source and
+    /// Prefixes of every length, 0 to 32, along common paths, for source and
     /// destination.
     NestedPrefixes,
-    /// Families of rules that differ in one range, and every fourth rule in
-    /// nothing but its priority. The only set in which two rules may match the
-    /// same headers.
+    /// Families of rules that differ in one range. Every fourth rule differs from
+    /// another rule only in its priority. Only this set may have two rules that match
+    /// the same headers.
     Alike,
-    /// All rules agree in all bits that are exact in both; they differ in what
-    /// is open.
+    /// All rules agree in all bits that are exact in both; they differ only in their
+    /// open bits.
     OneBucket,
-    /// Exact rules, the product of a few values of each field, one in eight
+    /// Exact rules: the product of a few values of each field, with one in eight rules
     /// left out.
     Corners,
 }
@@ -57,15 +56,15 @@ pub enum Hostile {
 /// The matches of a five-tuple: source, destination, their ports, protocol.
 pub(super) type Matches = [FieldMatch; 5];
 
-/// The most rules that are drawn for each one wanted.
-const TRIES: usize = 50;
+/// The maximum number of rules drawn for each requested rule.
+const TRIES_PER_RULE: usize = 50;
 
-const ADDRESS: u128 = u32::MAX as u128;
-const PORT: u128 = u16::MAX as u128;
-const PROTOCOL: u128 = u8::MAX as u128;
+const MAX_ADDRESS: u128 = u32::MAX as u128;
+const MAX_PORT: u128 = u16::MAX as u128;
+const MAX_PROTOCOL: u128 = u8::MAX as u128;
 
 impl Hostile {
-    /// All of them.
+    /// All sets.
     pub const ALL: [Hostile; 7] = [
         Hostile::Overlapping,
         Hostile::Ranges,
@@ -76,7 +75,7 @@ impl Hostile {
         Hostile::Corners,
     ];
 
-    /// The name on command lines.
+    /// Returns the name on command lines.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -90,7 +89,7 @@ impl Hostile {
         }
     }
 
-    /// What the rules are like, in a few words.
+    /// Returns a short description of the rules.
     #[must_use]
     pub fn summary(self) -> &'static str {
         match self {
@@ -104,14 +103,14 @@ impl Hostile {
         }
     }
 
-    /// The set of that name.
+    /// Returns the set with the name `name`.
     #[must_use]
     pub fn named(name: &str) -> Option<Hostile> {
         Hostile::ALL.into_iter().find(|set| set.name() == name)
     }
 
-    /// The rules, fewer than wanted when there are no more, from specific to
-    /// general.
+    /// Returns the rules from specific to general; fewer than requested if there are
+    /// not enough.
     pub(super) fn generate(
         self,
         config: &GeneratorConfig,
@@ -121,7 +120,7 @@ impl Hostile {
         let mut steps = Steps::new("drawing rules", config.rules, progress);
         let mut seen: Seen<Matches> = Seen::default();
         let mut rules: Vec<Matches> = Vec::new();
-        let tries = config.rules.saturating_mul(TRIES);
+        let tries = config.rules.saturating_mul(TRIES_PER_RULE);
         for turn in 0..tries {
             if rules.len() == config.rules {
                 break;
@@ -141,8 +140,8 @@ impl Hostile {
     }
 }
 
-/// How much a rule leaves open: the sum of the logarithms of what its fields
-/// admit, in 1/256 of a bit.
+/// Returns how much a rule leaves open: the sum over its fields of the logarithm of the
+/// number of admitted values, in 1/256 of a bit.
 fn openness(rule: &Matches) -> u64 {
     let widths = [32, 32, 16, 16, 8];
     let bits = rule.iter().zip(widths).map(|(field, width)| match *field {
@@ -163,22 +162,24 @@ fn openness(rule: &Matches) -> u64 {
 struct Maker {
     set: Hostile,
     draw: Draw,
-    /// The header that everything is around.
+    /// The header that all rules of a set surround.
     anchor: [u128; 5],
-    /// Common paths or values, for each field.
+    /// Common paths or values of each field.
     common: [Vec<u128>; 5],
-    /// Families of rules, or cells of the grid in an order of their own.
+    /// The number of families of rules in [`Hostile::Alike`].
     families: usize,
 }
 
 impl Maker {
     fn new(set: Hostile, config: &GeneratorConfig) -> Maker {
         let mut draw = Draw::new(config.seed, set.name());
-        let maxima = [ADDRESS, ADDRESS, PORT, PORT, PROTOCOL];
+        let maxima = [MAX_ADDRESS, MAX_ADDRESS, MAX_PORT, MAX_PORT, MAX_PROTOCOL];
         let anchor = maxima.map(|max| draw.up_to(max));
-        // Paths of nested prefixes: 33 × 33 pairs of lengths for each pair of paths.
+        // The number of paths of nested prefixes; each pair of paths has 33 × 33 pairs
+        // of lengths.
         let paths = 2 + config.rules / 1000;
-        // Values of a grid with one more rule in eight than are wanted.
+        // The number of values per field of a grid that has enough rules after one in
+        // eight is left out.
         let mut side = 2;
         while side < 256 && usize::pow(side, 5) / 8 * 7 < config.rules {
             side += 1;
@@ -227,13 +228,13 @@ impl Maker {
             }
             Hostile::Wildcards => {
                 let choice = 1 + turn % 31;
-                let maxima = [ADDRESS, ADDRESS, PORT, PORT, PROTOCOL];
+                let maxima = [MAX_ADDRESS, MAX_ADDRESS, MAX_PORT, MAX_PORT, MAX_PROTOCOL];
                 let mut field = 0;
                 maxima.map(|max| {
                     let value = self.draw.up_to(max);
-                    let wanted = choice >> field & 1 != 0;
+                    let is_tested = choice >> field & 1 != 0;
                     field += 1;
-                    if wanted {
+                    if is_tested {
                         FieldMatch::Exact(value)
                     } else {
                         FieldMatch::Any
@@ -272,9 +273,9 @@ impl Maker {
                 loop {
                     let mut sum = 0;
                     for (field, values) in rule.iter_mut().zip(&self.common) {
-                        let at = self.draw.below(values.len());
-                        sum = sum * 5 + at;
-                        *field = FieldMatch::Exact(values[at]);
+                        let index = self.draw.below(values.len());
+                        sum = sum * 5 + index;
+                        *field = FieldMatch::Exact(values[index]);
                     }
                     // The holes are spread over the grid.
                     if !sum.is_multiple_of(8) {
@@ -285,28 +286,28 @@ impl Maker {
         }
     }
 
-    /// A prefix of a path, all lengths within the bounds equally likely.
-    fn any_length(&mut self, path: u128, least: u32, most: u32) -> FieldMatch {
-        let lengths = usize::try_from(most - least + 1).expect("at most 33");
-        let length = least + u32::try_from(self.draw.below(lengths)).expect("at most 32");
+    /// Returns a prefix of a path; all lengths within the bounds are equally likely.
+    fn any_length(&mut self, path: u128, min_length: u32, max_length: u32) -> FieldMatch {
+        let lengths = usize::try_from(max_length - min_length + 1).expect("at most 33");
+        let length = min_length + u32::try_from(self.draw.below(lengths)).expect("at most 32");
         prefix(path, length)
     }
 
-    /// A range around a value, half of the time; any port otherwise.
+    /// Returns a range around a value or any port, each with probability 1/2.
     fn around(&mut self, value: u128) -> FieldMatch {
         if self.draw.coin() {
             return FieldMatch::Any;
         }
         let low = self.draw.up_to(value);
-        let high = self.draw.between(value, PORT);
+        let high = self.draw.between(value, MAX_PORT);
         range(low, high)
     }
 
-    /// A range of ports whose ends share no leading bit.
+    /// Returns a range of ports whose ends share no leading bit.
     fn over_middle(&mut self) -> FieldMatch {
         let middle = 1 << 15;
         let low = self.draw.up_to(middle - 1);
-        let high = self.draw.between(middle, PORT);
+        let high = self.draw.between(middle, MAX_PORT);
         range(low, high)
     }
 
@@ -319,7 +320,7 @@ impl Maker {
     }
 }
 
-/// A prefix of an IPv4 address in the one form that each has.
+/// Returns a prefix of an IPv4 address in its canonical form.
 fn prefix(address: u128, length: u32) -> FieldMatch {
     match length {
         0 => FieldMatch::Any,
@@ -331,10 +332,10 @@ fn prefix(address: u128, length: u32) -> FieldMatch {
     }
 }
 
-/// A range of ports in the one form that each has.
+/// Returns a range of ports in its canonical form.
 fn range(low: u128, high: u128) -> FieldMatch {
     match (low, high) {
-        (0, PORT) => FieldMatch::Any,
+        (0, MAX_PORT) => FieldMatch::Any,
         (low, high) if low == high => FieldMatch::Exact(low),
         (low, high) => FieldMatch::Range { low, high },
     }

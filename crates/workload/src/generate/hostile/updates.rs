@@ -1,8 +1,8 @@
-//! Lists of changes that are hard for classifiers.
+//! Lists of updates that are hard for classifiers.
 //!
-//! Engines that update themselves split what has grown, join what has shrunk
-//! and use memory again. These lists make them do so as often as can be, or
-//! leave behind memory that fits nothing.
+//! Engines that support updates split tables that have grown, join tables that have
+//! shrunk, and reuse memory. These lists trigger that as often as possible, or leave
+//! free memory that fits no later request.
 
 use classyard::{ActionId, FieldMatch, Priority, Progress, RuleId, RuleSet, Schema};
 
@@ -10,47 +10,49 @@ use super::{Hostile, Maker, Matches};
 use crate::generate::draw::Draw;
 use crate::generate::{Family, GenerateError, GeneratorConfig, Profile, Recipe, generate};
 
-/// A kind of list.
+/// A kind of update list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum HostileUpdates {
-    /// Half of the rules are friendly and in; then as many rules come whose
-    /// addresses and protocol are all the same, and go again.
+    /// Half of the rules are friendly and present at the start. Then the other half,
+    /// rules with equal addresses and protocols, is added and removed again.
     OneBucket,
-    /// One rule in a hundred is in; the others come one by one.
+    /// One rule in a hundred is present at the start; the other rules are added one by
+    /// one.
     Growth,
-    /// Groups of rules that grow from 4 to 40 and shrink to 4 again and again,
-    /// over and under the sizes at which engines split and join.
+    /// Groups of rules that repeatedly grow from 4 to 40 rules and shrink to 4, across
+    /// the sizes at which engines split and join.
     Thresholds,
-    /// Groups of rules that nothing tells apart but ranges grow by one rule
-    /// each, all groups in turn: what one leaves is too short for the next.
+    /// Groups of rules that differ only in ranges grow by one rule each, all groups
+    /// alternating: the run that a group frees is too short for the next group.
     LongerRuns,
-    /// Friendly rules go until one in sixteen is left.
+    /// Friendly rules are removed until one in sixteen is left.
     Shrinking,
 }
 
-/// One change.
+/// One update.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UpdateStep {
-    /// The rule of that id comes.
+    /// Adds the rule with this id.
     Insert(RuleId),
-    /// The rule of that id goes.
+    /// Removes the rule with this id.
     Remove(RuleId),
 }
 
-/// Rules and what happens to them.
+/// Rules and a list of updates.
 #[derive(Clone, Debug)]
 pub struct UpdateList {
-    /// All rules that are in at any time.
+    /// All rules that are present at any time.
     pub rules: RuleSet,
-    /// Those that are in at the beginning.
+    /// The rules that are present at the start.
     pub initial: Vec<RuleId>,
-    /// The changes, in order.
+    /// The updates, in order.
     pub steps: Vec<UpdateStep>,
 }
 
 impl UpdateList {
-    /// The ids of the rules that are in at the end, in no particular order.
+    /// Returns the ids of the rules that are present at the end, in no particular
+    /// order.
     #[must_use]
     pub fn last(&self) -> Vec<RuleId> {
         let mut inside = vec![false; self.rules.len()];
@@ -67,7 +69,7 @@ impl UpdateList {
         ids.map(|(index, _)| RuleId::from_index(index)).collect()
     }
 
-    /// Some of the rules as a set of their own.
+    /// Returns some of the rules as a separate set.
     #[must_use]
     pub fn subset(&self, ids: &[RuleId]) -> RuleSet {
         let mut set = RuleSet::new(self.rules.schema());
@@ -80,18 +82,18 @@ impl UpdateList {
     }
 }
 
-/// Sizes between which groups go up and down.
-const LOW: usize = 4;
-const HIGH: usize = 40;
+/// The smallest and the largest size of the groups of [`HostileUpdates::Thresholds`].
+const MIN_GROUP_RULES: usize = 4;
+const MAX_GROUP_RULES: usize = 40;
 
-/// How often groups go up and down.
-const CYCLES: usize = 3;
+/// The number of times that groups grow and shrink.
+const GROUP_CYCLES: usize = 3;
 
-/// The rules of a group of [`HostileUpdates::LongerRuns`].
-const LONG: usize = 64;
+/// The number of rules of a group of [`HostileUpdates::LongerRuns`].
+const LONG_GROUP_RULES: usize = 64;
 
 impl HostileUpdates {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [HostileUpdates; 5] = [
         HostileUpdates::OneBucket,
         HostileUpdates::Growth,
@@ -100,7 +102,7 @@ impl HostileUpdates {
         HostileUpdates::Shrinking,
     ];
 
-    /// The name on command lines.
+    /// Returns the name on command lines.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -112,10 +114,11 @@ impl HostileUpdates {
         }
     }
 
-    /// The list with that many rules at its largest; the same on every machine.
+    /// Returns the list with `rules` rules at its largest. Every machine gets the same
+    /// list.
     ///
     /// # Errors
-    /// [`GenerateError::Stopped`] when the observer cancels.
+    /// [`GenerateError::Stopped`] if the observer cancels.
     pub fn list(
         self,
         rules: usize,
@@ -158,19 +161,19 @@ impl HostileUpdates {
             HostileUpdates::Thresholds => {
                 let mut set = RuleSet::new(&Schema::ipv4_5tuple());
                 let mut maker = Maker::new(Hostile::NestedPrefixes, &config);
-                let groups: Vec<Vec<RuleId>> = (0..rules.div_ceil(HIGH))
+                let groups: Vec<Vec<RuleId>> = (0..rules.div_ceil(MAX_GROUP_RULES))
                     .map(|group| {
-                        (0..HIGH)
+                        (0..MAX_GROUP_RULES)
                             .map(|_| add(&mut set, &maker.grouped(group), &mut draw))
                             .collect()
                     })
                     .collect();
-                let initial = groups.iter().flat_map(|group| &group[..LOW]);
+                let initial = groups.iter().flat_map(|group| &group[..MIN_GROUP_RULES]);
                 let initial = initial.copied().collect();
                 let mut steps = Vec::new();
-                for _ in 0..CYCLES {
+                for _ in 0..GROUP_CYCLES {
                     for group in &groups {
-                        let moving = &group[LOW..];
+                        let moving = &group[MIN_GROUP_RULES..];
                         steps.extend(inserts(moving));
                         steps.extend(removals(moving));
                     }
@@ -184,8 +187,8 @@ impl HostileUpdates {
             HostileUpdates::LongerRuns => {
                 let mut set = RuleSet::new(&Schema::ipv4_5tuple());
                 let mut maker = Maker::new(Hostile::Alike, &config);
-                let groups = rules.div_ceil(LONG);
-                let ids: Vec<RuleId> = (0..LONG * groups)
+                let groups = rules.div_ceil(LONG_GROUP_RULES);
+                let ids: Vec<RuleId> = (0..LONG_GROUP_RULES * groups)
                     .map(|index| {
                         let rule = maker.alike(index % groups);
                         add(&mut set, &rule, &mut draw)
@@ -213,7 +216,7 @@ impl HostileUpdates {
 }
 
 impl Maker {
-    /// A rule of a group: addresses of its own within the group's.
+    /// Returns a rule of a group, with random addresses in the group's network.
     fn grouped(&mut self, group: usize) -> Matches {
         let spread = (group as u128 * 0x9e37_79b9) & 0xffff_ff00;
         let host = self.draw.up_to(255);
@@ -227,7 +230,7 @@ impl Maker {
         ]
     }
 
-    /// A rule of a group in which nothing but a range differs.
+    /// Returns a rule of a group whose rules differ only in ranges.
     fn alike(&mut self, group: usize) -> Matches {
         [
             FieldMatch::Exact((group as u128 * 0x9e37_79b9) & 0xffff_ffff),
@@ -239,7 +242,7 @@ impl Maker {
     }
 }
 
-/// Rules like those of an access list, as the benchmarks have them.
+/// Returns rules of an access list, with the adjustments of benchmarks.
 fn friendly(
     rules: usize,
     config: &GeneratorConfig,
@@ -253,7 +256,7 @@ fn friendly(
     Ok(policy.parts()[0].clone())
 }
 
-/// Adds a rule of a random priority.
+/// Adds a rule with a random priority.
 fn add(set: &mut RuleSet, matches: &Matches, draw: &mut Draw) -> RuleId {
     let id = RuleId::from_index(set.len());
     let priority = u32::try_from(draw.below(1 << 20)).expect("20 bits");
@@ -263,8 +266,8 @@ fn add(set: &mut RuleSet, matches: &Matches, draw: &mut Draw) -> RuleId {
 }
 
 fn shuffled(mut ids: Vec<RuleId>, draw: &mut Draw) -> Vec<RuleId> {
-    for left in (1..ids.len()).rev() {
-        ids.swap(left, draw.below(left + 1));
+    for index in (1..ids.len()).rev() {
+        ids.swap(index, draw.below(index + 1));
     }
     ids
 }

@@ -1,5 +1,4 @@
-//! Profiles as TOML.
-//! [`Profile::from_toml`] shows the form.
+//! Profiles as TOML; the docs of [`Profile::from_toml`] have an example.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
@@ -92,7 +91,7 @@ impl<'de, const LOW: u32, const HIGH: u32> Deserialize<'de> for Bounded<LOW, HIG
     }
 }
 
-/// A number from 0 to `HIGH`, or without an upper bound when that is 0.
+/// A number from 0 to `HIGH`, or without an upper bound if `HIGH` is 0.
 struct Number<const HIGH: u32>(f64);
 
 type Share = Number<0>;
@@ -112,8 +111,8 @@ impl<'de, const HIGH: u32> Deserialize<'de> for Number<HIGH> {
             }
 
             fn visit_f64<E: de::Error>(self, number: f64) -> Result<Self::Value, E> {
-                let below = HIGH == 0 || number <= f64::from(HIGH);
-                if number >= 0.0 && number.is_finite() && below {
+                let in_bounds = HIGH == 0 || number <= f64::from(HIGH);
+                if number >= 0.0 && number.is_finite() && in_bounds {
                     Ok(Number(number))
                 } else {
                     Err(E::invalid_value(de::Unexpected::Float(number), &self))
@@ -195,7 +194,7 @@ impl<'de> Deserialize<'de> for ProtocolName {
     }
 }
 
-/// A port class by name, or `default`, which only lengths have.
+/// A port class by name, or `default`, which is valid only among prefix lengths.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Class(Option<PortClass>);
 
@@ -236,9 +235,8 @@ impl Profile {
     /// ```
     ///
     /// # Errors
-    /// [`ReadError::Bad`] with line and column of what is wrong;
-    /// [`ReadError::TooLong`] when the text is longer than
-    /// [`FileLimit::PROFILE`], before anything is parsed.
+    /// [`ReadError::Bad`] with line and column of a problem; [`ReadError::TooLong`] if
+    /// the text is longer than [`FileLimit::PROFILE`], before anything is parsed.
     pub fn from_toml(source: &str, text: &str) -> Result<Profile, ReadError> {
         FileLimit::PROFILE.check(source, text)?;
         let file: File = toml::from_str(text).map_err(|error| {
@@ -253,9 +251,9 @@ impl Profile {
             bad(source, text, span.start, span.len(), &what)
         })?;
         parts.name = parts.name.trim().to_owned();
-        // What is wrong with a protocol is shown at its ports, the rest at the
-        // top of the file.
-        let found = parts
+        // A protocol's problem is reported at its ports, any other problem at the top
+        // of the file.
+        let protocol_error = parts
             .protocols
             .iter()
             .zip(spans)
@@ -264,7 +262,7 @@ impl Profile {
                 let error = check_protocol(&parts, protocol).err()?;
                 Some((error, span))
             });
-        if let Some((error, span)) = found {
+        if let Some((error, span)) = protocol_error {
             let what = (format!("{}: {}", error.place, error.found), error.expected);
             return Err(bad(source, text, span.start, span.len(), &what));
         }
@@ -274,7 +272,7 @@ impl Profile {
         })
     }
 
-    /// The profile as TOML that [`Profile::from_toml`] reads back.
+    /// Returns the profile as TOML that [`Profile::from_toml`] can read.
     #[must_use]
     pub fn to_toml(&self) -> String {
         let parts = self.parts();
@@ -285,7 +283,7 @@ impl Profile {
     }
 }
 
-/// A problem at a place given in bytes.
+/// Returns an error for a part of the text, given by start and length in bytes.
 fn bad(
     source: &str,
     text: &str,
@@ -297,9 +295,9 @@ fn bad(
     let before = text.get(..start).unwrap_or(text);
     let line_start = before.rfind('\n').map_or(0, |at| at + 1);
     let line = text[line_start..].lines().next().unwrap_or("");
-    let from = (start - line_start).min(line.len());
-    let to = (from + length).min(line.len());
-    let part = line.get(from..to).unwrap_or("");
+    let part_start = (start - line_start).min(line.len());
+    let part_end = (part_start + length).min(line.len());
+    let part = line.get(part_start..part_end).unwrap_or("");
     let number = before.matches('\n').count() + 1;
     let mut problems = Problems::new(source);
     problems.push(Problem::at(
@@ -312,7 +310,7 @@ fn bad(
     ReadError::Bad(problems)
 }
 
-/// Splits a message of the TOML reader into what was found and expected.
+/// Splits a message of the TOML reader into the actual and the expected content.
 fn explain(message: &str) -> (String, String) {
     let message = message.trim_end().replace('\n', "; ");
     match message.split_once(", expected ") {
@@ -321,7 +319,8 @@ fn explain(message: &str) -> (String, String) {
     }
 }
 
-/// Parts from the file; an error is the span of ports where `default` stands.
+/// Converts the file. Returns an error with the span of the ports if they have the
+/// class `default`.
 fn freeze(file: File) -> Result<ProfileParts, std::ops::Range<usize>> {
     let mut protocols = Vec::with_capacity(file.protocol.len());
     for protocol in file.protocol {
@@ -482,7 +481,7 @@ fn write_profile(out: &mut String, parts: &ProfileParts) -> fmt::Result {
     write_list(out, "bits", bits)
 }
 
-/// Runs of equal items: first and last index, and the item.
+/// Returns runs of equal items: first index, last index, item.
 fn runs<T: Copy + PartialEq>(items: &[T]) -> Vec<(usize, usize, T)> {
     let mut runs: Vec<(usize, usize, T)> = Vec::new();
     for (index, &item) in items.iter().enumerate() {

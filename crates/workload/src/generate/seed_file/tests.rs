@@ -1,7 +1,7 @@
 use super::*;
 use crate::generate::Profile;
 
-/// A small file of our own with every section.
+/// Returns a small file with every section.
 pub(crate) fn sample() -> String {
     let mut text = String::from("-scale\n100\n#\n-prots\n");
     let row = |protocol: u8, share: f64, class: &str| {
@@ -57,7 +57,7 @@ fn every_section_is_read() {
 
 #[test]
 fn mistakes_are_found_with_their_place() {
-    // What is replaced, by what, and the place and a part of the message.
+    // The replaced text, the replacement, the position and a part of the message.
     let cases = [
         ("-scale\n100", "-scale\nmany", "s:2:1: `many`", "at least 1"),
         ("-scale\n100", "-scales\n100", "s:1:1:", "-scale"),

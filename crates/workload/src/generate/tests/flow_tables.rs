@@ -1,4 +1,4 @@
-//! Rules like those of real flow tables.
+//! Tests of rules that resemble real flow tables.
 
 use super::*;
 
@@ -8,7 +8,7 @@ fn rules_of(table: FlowTable) -> RuleSet {
     made(&Recipe::new(Family::FlowTable(table), COUNT, 1)).parts()[0].clone()
 }
 
-/// How many rules use each number of fields.
+/// Returns the number of rules for each number of fields in use.
 fn fields_used(rules: &RuleSet) -> [usize; 16] {
     let mut used = [0; 16];
     for rule in rules.iter() {
@@ -18,7 +18,7 @@ fn fields_used(rules: &RuleSet) -> [usize; 16] {
     used
 }
 
-/// The share of rules that use all of these fields.
+/// Returns the share of rules that use all fields in `names`.
 fn share(rules: &RuleSet, names: &[&str]) -> f64 {
     let ids: Vec<_> = names
         .iter()

@@ -1,7 +1,6 @@
-//! Our sets beside those that ClassBench's own generator made from the same
-//! parameter files. The originals are no part of this repository: the tests
-//! look for a folder `shared/classbench` above it and are skipped, aloud, where
-//! there is none.
+//! Comparisons of our sets with sets that ClassBench's own generator made from the same
+//! parameter files. This repository does not contain the originals. The tests look for
+//! a folder `shared/classbench` above it, and skip with a message if there is none.
 
 #![allow(clippy::print_stderr)] // tests that are skipped say so
 
@@ -15,7 +14,7 @@ use super::super::compare::{Comparison, Summary};
 use super::*;
 use crate::diagnostic::ReadOptions;
 
-/// The folder of the originals, if it is there.
+/// Returns the folder of the originals, if it exists.
 fn originals() -> Option<PathBuf> {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .ancestors()
@@ -23,7 +22,7 @@ fn originals() -> Option<PathBuf> {
         .find(|folder| folder.is_dir())
 }
 
-/// The original sets: parameter file, its name, size, rules.
+/// Returns the original sets: profile from the parameter file, name and size, rules.
 fn original_sets() -> Vec<(Arc<Profile>, String, RuleSet)> {
     let Some(folder) = originals() else {
         eprintln!("skipped: no folder shared/classbench above this crate");
@@ -52,7 +51,7 @@ fn original_sets() -> Vec<(Arc<Profile>, String, RuleSet)> {
     sets
 }
 
-/// A bare reader; the proper one is no business of the generator's tests.
+/// A minimal reader; tests of the generator must not depend on the real reader.
 fn parse(text: &str) -> RuleSet {
     let mut rules = RuleSet::new(&Schema::ipv4_5tuple());
     let mut seen = std::collections::HashSet::new();
@@ -84,7 +83,7 @@ fn parse(text: &str) -> RuleSet {
             range(fields[3]),
             protocol,
         ];
-        // Rules that differ in their flags alone are one for us.
+        // Rules that differ only in their flags are duplicates for us.
         if seen.insert(matches) {
             let id = RuleId::from_index(rules.len());
             let action = ActionId(0);
@@ -119,8 +118,8 @@ fn our_sets_are_like_the_originals() {
             ],
         };
         let [theirs, ours] = &comparison.summaries;
-        // Two sets from one file differ by chance, the more the smaller they
-        // are.
+        // Two sets from one file differ by chance; the smaller the sets, the larger the
+        // difference.
         let close = |a: f64, b: f64, within: f64| a / b < within && b / a < within;
         let count = |a: usize, b: usize, within: f64| close(a as f64, b as f64, within);
         let within = if small { 1.25 } else { 1.12 };

@@ -1,5 +1,4 @@
-//! A policy's rules with some removed and some replaced, without a copy of the
-//! rest.
+//! A policy's rules with some rules removed or replaced, without copying the other rules.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -10,18 +9,18 @@ use classyard::{ActionId, Policy, Priority, Rule, RuleId, RuleRef, Winner};
 use crate::kit::oracle::{OwnedChange, escape};
 use crate::kit::random::Dice;
 
-/// The most changes of a transaction.
-const CHANGES: usize = 20;
+/// The maximum number of changes of a transaction.
+const MAX_CHANGES: usize = 20;
 
 pub(super) struct Overlay<'a> {
     policy: &'a Policy,
     removed: HashSet<RuleId>,
-    /// For each part, the rules that stand in place of the policy's.
+    /// For each part, the rules that replace rules of the policy.
     replaced: Vec<HashMap<RuleId, Arc<Rule>>>,
 }
 
 impl<'a> Overlay<'a> {
-    /// The policy's rules as they are.
+    /// Returns an overlay without changes.
     pub(super) fn new(policy: &'a Policy) -> Overlay<'a> {
         Overlay {
             policy,
@@ -30,14 +29,14 @@ impl<'a> Overlay<'a> {
         }
     }
 
-    /// The rules of a part that are there now.
+    /// Returns the current rules of a part.
     fn iter(&self, part: PartId) -> impl Iterator<Item = RuleRef<'_>> {
         let rules = self.policy.part(part).iter();
-        let kept = rules.filter(move |rule| self.is_untouched(part, rule.id()));
-        kept.chain(self.replaced(part))
+        let untouched = rules.filter(move |rule| self.is_untouched(part, rule.id()));
+        untouched.chain(self.replaced(part))
     }
 
-    /// Whether a rule of the policy stands as it is.
+    /// True if a rule of the policy is neither removed nor replaced.
     fn is_untouched(&self, part: PartId, id: RuleId) -> bool {
         let replaced = &self.replaced[part.index()];
         (self.removed.is_empty() || !self.removed.contains(&id))
@@ -48,14 +47,14 @@ impl<'a> Overlay<'a> {
         self.replaced[part.index()].values().map(|rule| rule.view())
     }
 
-    /// The same, to keep.
+    /// Returns copies of the current rules of a part.
     pub(super) fn rules(&self, part: PartId) -> Vec<Arc<Rule>> {
         self.iter(part)
             .map(|rule| Arc::new(rule.to_rule()))
             .collect()
     }
 
-    /// The rule of that id in a part, if it is there now.
+    /// Returns the current rule with that id in a part, if there is one.
     pub(super) fn rule(&self, part: PartId, id: RuleId) -> Option<RuleRef<'_>> {
         if self.removed.contains(&id) {
             return None;
@@ -66,7 +65,7 @@ impl<'a> Overlay<'a> {
         }
     }
 
-    /// The best rule that matches a key, by a scan.
+    /// Returns the best current rule that matches a key, by a scan.
     pub(super) fn winner(&self, part: PartId, key: &[u64]) -> Winner {
         let mut best = Winner::MISS;
         for rule in self.policy.part(part).iter() {
@@ -79,7 +78,7 @@ impl<'a> Overlay<'a> {
         replaced.fold(best, |best, rule| best.or(rule.winner()))
     }
 
-    /// A header that agrees with a key on a mask and has another winner.
+    /// Returns a header that equals a key under a mask but has another winner, if any.
     pub(super) fn escape(&self, part: PartId, key: &[u64], mask: &[u64]) -> Option<Vec<u128>> {
         let rules = self
             .iter(part)
@@ -89,12 +88,12 @@ impl<'a> Overlay<'a> {
         escape(schema, rules, key, mask, Winner::MISS, outcome)
     }
 
-    /// Makes random changes and returns them, a list for each part.
+    /// Makes random changes and returns them, as one list for each part.
     pub(super) fn draw(&mut self, dice: &mut dyn Dice) -> Vec<Vec<OwnedChange>> {
         let ids = self.policy.ids();
         let mut touched = HashSet::new();
         let mut changes = vec![Vec::new(); self.replaced.len()];
-        for _ in 0..1 + dice.below(CHANGES) {
+        for _ in 0..1 + dice.below(MAX_CHANGES) {
             let id = *dice.pick(ids);
             if !touched.insert(id) {
                 continue;
@@ -104,8 +103,8 @@ impl<'a> Overlay<'a> {
             } else if dice.one_in(2) {
                 self.remove(id, &mut changes);
             } else {
-                let other = *dice.pick(ids);
-                let mut rules = self.policy.rule(other);
+                let reference_id = *dice.pick(ids);
+                let mut rules = self.policy.rule(reference_id);
                 let priority = rules.next().map_or(0, |(_, rule)| rule.priority().0);
                 let priority = match dice.below(3) {
                     0 => priority,
@@ -118,7 +117,7 @@ impl<'a> Overlay<'a> {
         changes
     }
 
-    /// The changes that bring the policy's rules back.
+    /// Reverts all changes, and returns the changes that restore the policy's rules.
     pub(super) fn restore(&mut self) -> Vec<Vec<OwnedChange>> {
         let mut changes = vec![Vec::new(); self.replaced.len()];
         let mut removed: Vec<RuleId> = self.removed.iter().copied().collect();
@@ -159,9 +158,9 @@ impl<'a> Overlay<'a> {
         for (part, rule) in self.policy.rule(id) {
             let ActionId(action) = rule.action();
             let action = ActionId(action.wrapping_add(1));
-            let other = Rule::new(rule.schema(), id, priority, action, &rule.fields());
-            let other = other.expect("matches of a rule");
-            let rule = Arc::new(other.with_cookie(rule.cookie()));
+            let replacement = Rule::new(rule.schema(), id, priority, action, &rule.fields());
+            let replacement = replacement.expect("matches of a rule");
+            let rule = Arc::new(replacement.with_cookie(rule.cookie()));
             changes[part.index()].push(OwnedChange::Modify(Arc::clone(&rule)));
             self.replaced[part.index()].insert(id, rule);
         }

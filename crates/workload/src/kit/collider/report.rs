@@ -1,4 +1,4 @@
-//! What came of comparing engines.
+//! Reports of comparing engines.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use classyard::{RuleId, Stats, UpdateError, Winner};
 use crate::kit::Skip;
 use crate::kit::differential::Disagreement;
 
-/// What an engine took part in.
+/// The sizes of an engine that took part in a comparison.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EngineReport {
     /// The engine's specification.
@@ -17,28 +17,28 @@ pub struct EngineReport {
     pub parts: Vec<Stats>,
 }
 
-/// How much was compared, over all engines.
+/// The numbers of comparisons, summed over all engines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Counters {
     /// Headers in the trace.
     pub headers: usize,
     /// Headers looked up in batches.
     pub batch_lookups: usize,
-    /// Headers looked up singly.
+    /// Headers looked up one at a time.
     pub single_lookups: usize,
     /// Headers looked up with a mask.
     pub masked_lookups: usize,
     /// Masks that were proved right against all rules.
     pub proofs: usize,
-    /// Answers that were held against the expected ones.
+    /// Answers that were compared with the expected answers.
     pub expected: usize,
     /// Headers that match no rule.
     pub misses: usize,
     /// Transactions.
     pub transactions: usize,
-    /// Changes in them.
+    /// Changes in the transactions.
     pub changes: usize,
-    /// Times that an engine re-optimised from its rules.
+    /// Re-optimisations of engines.
     pub reoptimisations: usize,
 }
 
@@ -65,30 +65,30 @@ impl fmt::Display for Counters {
     }
 }
 
-/// What came of a comparison.
+/// The result of a comparison.
 #[derive(Debug, Default)]
 pub struct CollisionReport {
     /// The engines that took part, in order.
     pub engines: Vec<EngineReport>,
-    /// How much was compared.
+    /// The numbers of comparisons.
     pub counters: Counters,
-    /// What did not take part, and why.
+    /// The engines and checks that were left out, with the reasons.
     pub skips: Vec<Skip>,
     /// The first disagreement, if there was one.
     pub collision: Option<Box<Collision>>,
-    /// Whether the observer ended it early.
+    /// True if the progress callback cancelled the comparison.
     pub stopped: bool,
 }
 
 impl CollisionReport {
-    /// Whether nothing was wrong and nothing was left out.
+    /// True if there was no disagreement and nothing was left out.
     #[must_use]
     pub fn is_clean(&self) -> bool {
         self.collision.is_none() && self.skips.is_empty() && !self.stopped
     }
 }
 
-/// How a disagreement showed.
+/// The check that revealed a disagreement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Lookup {
@@ -98,28 +98,28 @@ pub enum Lookup {
     Single,
     /// In a masked lookup.
     Masked,
-    /// The mask of a masked lookup misses a bit: this header agrees on it, and
-    /// its winner is another.
+    /// The mask of a masked lookup lacks a bit: the header `escape` is equal on the mask's
+    /// bits, but has another winner.
     Mask {
         /// The mask, field by field.
         mask: Vec<u128>,
-        /// The header.
+        /// The header that proves the mask wrong.
         escape: Vec<u128>,
-        /// Its winner.
+        /// The winner of that header.
         winner: Winner,
     },
-    /// The expected answer is another.
+    /// The answer differs from the expected answer.
     Expected,
     /// The engine panicked.
     Panic(String),
-    /// The engine refused a transaction that is right.
+    /// The engine refused a valid transaction.
     Refused(UpdateError),
 }
 
-/// A disagreement, with everything that is needed to repeat it.
+/// A disagreement, with all data to repeat it.
 #[derive(Clone, Debug)]
 pub struct Collision {
-    /// How it showed.
+    /// The check that revealed it.
     pub lookup: Lookup,
     /// The header's position in the trace, from 0.
     pub index: usize,
@@ -127,24 +127,25 @@ pub struct Collision {
     pub part: PartId,
     /// The header.
     pub header: Vec<u128>,
-    /// The first engine that is wrong, or the one that showed it.
+    /// The first engine with a wrong answer, or else the engine whose check revealed the
+    /// disagreement.
     pub subject: String,
     /// Each engine's answer to the header in a batch of one.
     pub answers: Vec<(String, Result<Winner, String>)>,
-    /// The answer that was expected, where there was a list.
+    /// The expected answer, if there was a list of expected answers.
     pub expected: Option<Winner>,
     /// The right answer, found by scanning all rules.
     pub truth: Winner,
-    /// Changes that were made before.
+    /// The number of changes before.
     pub changes: usize,
     /// The seed of these changes.
     pub seed: u64,
-    /// The rules that are named, each as text.
+    /// The rules that the answers name, each as text.
     pub rules: Vec<(RuleId, String)>,
     /// The header as text.
     pub header_text: String,
-    /// A small scenario that shows the same, built afresh; `None` when the
-    /// wrong answer does not show then.
+    /// A small scenario that repeats the disagreement with a new build; `None` if a new
+    /// build does not repeat it.
     pub minimal: Option<Box<Disagreement>>,
 }
 

@@ -1,4 +1,4 @@
-//! What is called on a classifier, and what can be wrong with its answer.
+//! The calls of a classifier, and the possible problems of its answers.
 
 use std::fmt;
 
@@ -13,66 +13,66 @@ use crate::kit::oracle::{Oracle, OwnedChange, transaction};
 use crate::kit::random::{Dice, SeededDice};
 use crate::kit::{Subject, guarded, text};
 
-/// One query or change of a classifier.
+/// A query or change of a classifier.
 #[derive(Clone, Debug)]
 pub enum Question {
-    /// To be built.
+    /// Building it.
     Build,
-    /// To make a transaction's changes.
+    /// Applying a transaction.
     Apply(Vec<OwnedChange>),
-    /// To reorganise itself.
+    /// Reorganising it.
     Rebuild,
-    /// To re-optimise and to arrange its rules that way.
+    /// Re-optimising it and installing the plan.
     Reoptimise,
-    /// To improve candidates by a batch lookup.
+    /// Improving candidates by a batch lookup.
     Batch {
         /// The headers.
         keys: KeyVec,
-        /// A candidate for each.
+        /// A candidate for each header.
         best: Vec<Winner>,
     },
-    /// To look one header up.
+    /// Looking up a single header.
     One {
         /// The header.
         keys: KeyVec,
     },
-    /// To improve a candidate and say on which bits that depended.
+    /// Improving a candidate, and returning the bits on which the result depends.
     Masked {
         /// The header.
         keys: KeyVec,
         /// The candidate.
         best: Winner,
-        /// Bits that are set before.
+        /// Mask bits that are set before the lookup.
         preset: Vec<u64>,
-        /// Bits outside of the mask are flipped as this seed says, too.
+        /// If given, also tests headers with flipped bits outside of the mask, by this seed.
         flips: Option<u64>,
     },
-    /// The same for a batch.
+    /// As [`Masked`](Question::Masked), for a batch.
     BatchMasked {
         /// The headers.
         keys: KeyVec,
-        /// A candidate for each.
+        /// A candidate for each header.
         best: Vec<Winner>,
-        /// Bits that are set before.
+        /// Mask bits that are set before the lookup.
         preset: Vec<u64>,
     },
-    /// To be built twice, over every other rule each, and to be chained over
-    /// one candidate and one mask.
+    /// Building it twice, over alternate rules, and chaining the lookups of both with one
+    /// candidate and one mask.
     Chain {
         /// The headers.
         keys: KeyVec,
     },
-    /// To say what a lookup does.
+    /// Tracing a lookup.
     Trace {
         /// The header.
         keys: KeyVec,
     },
-    /// To say which rules it holds, and to give them back.
+    /// Listing its rules and reading them back.
     Held,
 }
 
 impl Question {
-    /// The headers that are looked up.
+    /// Returns the headers that are looked up.
     #[must_use]
     pub fn keys(&self) -> Option<&KeyVec> {
         match self {
@@ -90,7 +90,7 @@ impl Question {
         }
     }
 
-    /// The right outcome for each header: the better of its candidate and its
+    /// Returns the right outcome for each header: the better of its candidate and its
     /// winner.
     #[must_use]
     pub fn expected(&self, oracle: &Oracle) -> Vec<Winner> {
@@ -108,14 +108,13 @@ impl Question {
         }
     }
 
-    /// Queries a classifier over the oracle's rules, and compares the answer with
-    /// the oracle's. [`Build`](Question::Build), [`Apply`](Question::Apply),
+    /// Queries a classifier over the oracle's rules, and compares the answers of both. Does
+    /// nothing for [`Build`](Question::Build), [`Apply`](Question::Apply),
     /// [`Rebuild`](Question::Rebuild), [`Reoptimise`](Question::Reoptimise) and
-    /// [`Chain`](Question::Chain) need more than a built classifier; nothing is
-    /// queried then.
+    /// [`Chain`](Question::Chain), which require more than a built classifier.
     ///
     /// # Errors
-    /// [`Finding`] says what is wrong with the answer.
+    /// [`Finding`]: the problem of the answer.
     pub fn ask(
         &self,
         classifier: &dyn Classifier,
@@ -148,11 +147,11 @@ impl fmt::Display for Question {
     }
 }
 
-/// What is wrong with an answer.
+/// A problem of an answer.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Finding {
-    /// Another rule wins.
+    /// The wrong rule wins.
     Winner {
         /// The header's position in its batch.
         position: usize,
@@ -162,10 +161,10 @@ pub enum Finding {
         best: Winner,
         /// The right outcome.
         expected: Winner,
-        /// The one that was found.
+        /// The classifier's outcome.
         found: Winner,
     },
-    /// A mask misses a bit: a header that agrees on it has another outcome.
+    /// A mask lacks a bit: a header with equal bits under the mask has another outcome.
     Mask {
         /// The header.
         header: Vec<u128>,
@@ -175,57 +174,58 @@ pub enum Finding {
         best: Winner,
         /// The outcome, which is right.
         outcome: Winner,
-        /// The header that agrees with the other on the mask.
+        /// The header that equals `header` under the mask.
         escape: Vec<u128>,
-        /// Its outcome.
+        /// The outcome of `escape`.
         escaped: Winner,
     },
-    /// A bit that was set in the mask before is gone.
+    /// The lookup cleared a bit that was set in the mask before.
     MaskCleared {
         /// The header.
         header: Vec<u128>,
     },
-    /// A transaction was taken that is to be refused, or the other way round.
+    /// The classifier applied a transaction that it must refuse, or refused a valid
+    /// transaction, or returned the wrong error.
     Update {
         /// `check` or `apply`.
         call: &'static str,
-        /// What is right.
+        /// The right result.
         expected: Box<Result<(), UpdateError>>,
-        /// What was said.
+        /// The classifier's result.
         found: Box<Result<(), UpdateError>>,
     },
-    /// The engine does not build over rules that were built over before, or
-    /// does not rebuild.
+    /// The engine fails to build over rules over which it was built before, or fails to
+    /// rebuild.
     Build(BuildError),
-    /// Another number of rules is reported.
+    /// The classifier reports a wrong number of rules.
     Count {
-        /// How many there are.
+        /// The right number of rules.
         expected: usize,
-        /// How many are said to be there.
+        /// The reported number of rules.
         found: usize,
     },
-    /// A rule is said to be there and is not, or the other way round.
+    /// The classifier reports a rule that it should not have, or lacks a rule.
     Holds {
         /// The rule.
         id: RuleId,
-        /// Whether it is there.
+        /// True if the classifier should have the rule.
         expected: bool,
     },
-    /// A rule that is read back is not the one that was put in.
+    /// A rule that is read back differs from the inserted rule.
     ReadBack {
         /// The rule.
         id: RuleId,
-        /// What is wrong.
+        /// The problem.
         what: String,
     },
     /// A trace contradicts itself or the rules.
     Trace {
         /// The header.
         header: Vec<u128>,
-        /// What is wrong.
+        /// The problem.
         what: String,
     },
-    /// Something else that a classifier says about itself is wrong.
+    /// Another wrong report of a classifier about itself.
     Says(String),
     /// The classifier panicked.
     Panic {
@@ -235,7 +235,7 @@ pub enum Finding {
 }
 
 impl Finding {
-    /// A word for the kind of the finding.
+    /// Returns a word for the kind of the finding.
     #[must_use]
     pub fn kind(&self) -> &'static str {
         match self {
@@ -253,7 +253,7 @@ impl Finding {
         }
     }
 
-    /// The header concerned, and one that should have the same outcome.
+    /// Returns the header concerned and, for a wrong mask, the header that proves it wrong.
     #[must_use]
     pub fn headers(&self) -> Vec<&[u128]> {
         match self {
@@ -265,7 +265,7 @@ impl Finding {
         }
     }
 
-    /// The rules that are named.
+    /// Returns the rules that the finding names.
     #[must_use]
     pub fn rules(&self) -> Vec<RuleId> {
         let winners: Vec<Winner> = match self {
@@ -290,7 +290,7 @@ impl Finding {
         rules
     }
 
-    /// The finding in words; headers are written as the schema says.
+    /// Returns the finding in words, with headers in the schema's formats.
     #[must_use]
     pub fn describe(&self, schema: &Schema) -> String {
         let show = |header: &[u128]| text::write_header(schema, header);
@@ -363,7 +363,7 @@ impl Finding {
     }
 }
 
-/// Tells a classifier to make changes that the oracle has made or refused.
+/// Applies changes to a classifier, after the oracle has applied or refused them.
 pub(super) fn apply(
     classifier: &mut dyn Classifier,
     changes: &[OwnedChange],
@@ -398,7 +398,7 @@ pub(super) fn apply(
     }
 }
 
-/// Tells a classifier to reorganise itself.
+/// Lets a classifier reorganise.
 pub(super) fn rebuild(classifier: &mut dyn Classifier) -> Result<(), Finding> {
     let rebuilt = guarded(|| match classifier.as_dynamic() {
         Some(dynamic) => dynamic.rebuild(&mut NoProgress),
@@ -411,7 +411,7 @@ pub(super) fn rebuild(classifier: &mut dyn Classifier) -> Result<(), Finding> {
     }
 }
 
-/// Tells a classifier to re-optimise, and to do some steps of what follows.
+/// Re-optimises a classifier, and does `steps` steps of installing the plan.
 pub(super) fn reoptimise(classifier: &mut dyn Classifier, steps: usize) -> Result<(), Finding> {
     match guarded(|| crate::kit::reoptimise(classifier, steps)) {
         Ok(Ok(_)) => Ok(()),
@@ -420,7 +420,7 @@ pub(super) fn reoptimise(classifier: &mut dyn Classifier, steps: usize) -> Resul
     }
 }
 
-/// Queries a classifier and compares the answer with the oracle's.
+/// Queries a classifier, and compares its answer with the oracle's answer.
 pub(super) fn ask(
     question: &Question,
     expected: &[Winner],
@@ -441,7 +441,7 @@ pub(super) fn ask(
             let mut improved = best.clone();
             classifier.improve_batch(keys.as_slice(), &mut improved, scratch);
             same_winners(keys, best, expected, &improved)?;
-            // The candidates are left in the buffer: they must not count.
+            // The buffer still holds the candidates. The lookup must ignore them.
             let mut classified = best.clone();
             classifier.classify_batch(keys.as_slice(), &mut classified, scratch);
             let misses = vec![Winner::MISS; keys.len()];
@@ -449,8 +449,8 @@ pub(super) fn ask(
         }
         Question::One { keys } => {
             counters.singles += 1;
-            let found = classifier.classify_one(keys.key(0));
-            same_winners(keys, &[Winner::MISS], expected, &[found])
+            let winner = classifier.classify_one(keys.key(0));
+            same_winners(keys, &[Winner::MISS], expected, &[winner])
         }
         Question::Masked {
             keys,
@@ -460,8 +460,8 @@ pub(super) fn ask(
         } => {
             counters.masked += 1;
             let mut mask = preset.clone();
-            let found = classifier.improve_masked(keys.key(0), *best, &mut mask);
-            same_winners(keys, &[*best], expected, &[found])?;
+            let winner = classifier.improve_masked(keys.key(0), *best, &mut mask);
+            same_winners(keys, &[*best], expected, &[winner])?;
             mask_holds(oracle, keys.key(0), *best, preset, &mask)?;
             match flips {
                 Some(seed) => flipped(oracle, keys.key(0), *best, &mask, *seed, counters),
@@ -470,11 +470,11 @@ pub(super) fn ask(
         }
         Question::BatchMasked { keys, best, preset } => {
             counters.masked += keys.len();
-            let mut found = best.clone();
+            let mut winners = best.clone();
             let mut masks = preset.repeat(keys.len());
             let slice = keys.as_slice();
-            classifier.improve_batch_masked(slice, &mut found, &mut masks, scratch);
-            same_winners(keys, best, expected, &found)?;
+            classifier.improve_batch_masked(slice, &mut winners, &mut masks, scratch);
+            same_winners(keys, best, expected, &winners)?;
             let rows = masks.chunks_exact(slice.width());
             slice
                 .iter()
@@ -495,7 +495,7 @@ pub(super) fn ask(
     .unwrap_or_else(|message| Err(Finding::Panic { message }))
 }
 
-/// Builds the subject over every other rule, twice, and chains the two.
+/// Builds the subject twice, over alternate rules, and chains the lookups of both.
 pub(super) fn chain(
     subject: &Subject,
     keys: &KeyVec,
@@ -510,23 +510,23 @@ pub(super) fn chain(
     };
     let build = |odd| subject.build(&half(odd), oracle.limits(), &mut NoProgress);
     guarded(|| {
-        // What does not build is skipped where classifiers are built.
+        // A failed build is not reported here. The caller of `chain` has reported it.
         let (Ok(first), Ok(second)) = (build(0), build(1)) else {
             return Ok(());
         };
         counters.builds += 2;
         counters.chains += keys.len();
         let miss = vec![Winner::MISS; keys.len()];
-        let mut found = miss.clone();
-        first.improve_batch(keys.as_slice(), &mut found, scratch);
-        second.improve_batch(keys.as_slice(), &mut found, scratch);
-        same_winners(keys, &miss, expected, &found)?;
+        let mut winners = miss.clone();
+        first.improve_batch(keys.as_slice(), &mut winners, scratch);
+        second.improve_batch(keys.as_slice(), &mut winners, scratch);
+        same_winners(keys, &miss, expected, &winners)?;
         let clear = vec![0; keys.schema().key_words()];
         for (row, key) in keys.as_slice().iter().enumerate() {
             let mut mask = clear.clone();
             let best = first.classify_masked(key, &mut mask);
-            found[row] = second.improve_masked(key, best, &mut mask);
-            same_winners(keys, &miss, &expected[..=row], &found[..=row])?;
+            winners[row] = second.improve_masked(key, best, &mut mask);
+            same_winners(keys, &miss, &expected[..=row], &winners[..=row])?;
             mask_holds(oracle, key, Winner::MISS, &clear, &mask)?;
         }
         Ok(())
@@ -552,7 +552,7 @@ fn same_winners(
     }
 }
 
-/// The exact test of a mask.
+/// Checks a mask exactly, for all headers.
 fn mask_holds(
     oracle: &Oracle,
     key: &[u64],
@@ -591,13 +591,13 @@ fn mask_finding(
     }
 }
 
-/// Single bits: all that a mask leaves out when there are few, some otherwise.
+/// The maximum number of tests that flip a single bit outside of the mask.
 const SINGLE_FLIPS: usize = 64;
 
-/// Flips of several bits at once.
+/// The number of tests that flip several bits together.
 const MULTIPLE_FLIPS: usize = 16;
 
-/// The test of a mask by samples: flips bits that it leaves out.
+/// Checks a mask by samples: flips bits outside of the mask.
 fn flipped(
     oracle: &Oracle,
     key: &[u64],
@@ -607,7 +607,7 @@ fn flipped(
     counters: &mut Counters,
 ) -> Result<(), Finding> {
     let schema = oracle.schema();
-    // The bits of fields that the mask leaves out.
+    // The bits of fields that are outside of the mask.
     let mut free = KeyVec::new(schema);
     let ones: Vec<u128> = schema.fields().iter().map(Field::max_value).collect();
     free.push(&ones).expect("values of the schema's fields");
@@ -617,16 +617,16 @@ fn flipped(
     let mut dice = SeededDice::new(seed);
     let dice: &mut dyn Dice = &mut dice;
     let outcome = oracle.improve(key, best);
-    let mut other = key.to_vec();
+    let mut changed_key = key.to_vec();
     let mut check = |flip: &mut dyn FnMut(usize) -> u64| {
         counters.flips += 1;
-        for (word, (other, known)) in other.iter_mut().zip(key).enumerate() {
-            *other = known ^ flip(word);
+        for (word, (changed, known)) in changed_key.iter_mut().zip(key).enumerate() {
+            *changed = known ^ flip(word);
         }
-        if oracle.improve(&other, best) == outcome {
+        if oracle.improve(&changed_key, best) == outcome {
             Ok(())
         } else {
-            let header = unpack(schema, &other);
+            let header = unpack(schema, &changed_key);
             Err(mask_finding(oracle, key, best, mask, header))
         }
     };
@@ -638,7 +638,7 @@ fn flipped(
         check(&mut |word| u64::from(word == bit / 64) << (bit % 64))?;
     }
     for _ in 0..MULTIPLE_FLIPS {
-        // All free bits, or about a half, a quarter or an eighth of them.
+        // All bits outside of the mask, or about a half, a quarter or an eighth of them.
         let halvings = dice.below(4);
         check(&mut |word| (0..halvings).fold(free[word], |bits, _| bits & dice.word()))?;
     }
@@ -652,8 +652,10 @@ fn check_trace(
     oracle: &Oracle,
 ) -> Result<(), String> {
     if trace.winner != expected {
-        let found = trace.winner;
-        return Err(format!("expected the winner {expected:?}, found {found:?}"));
+        let winner = trace.winner;
+        return Err(format!(
+            "expected the winner {expected:?}, found {winner:?}"
+        ));
     }
     let mut best = Winner::MISS;
     for (step, probe) in trace.probes.iter().enumerate() {
@@ -667,7 +669,7 @@ fn check_trace(
                 "probe {step} compares {compared} rules in a table of {rules}"
             ));
         }
-        let mut found = Winner::MISS;
+        let mut probe_winner = Winner::MISS;
         for &id in &probe.compared {
             let Some(rule) = oracle.get(id) else {
                 return Err(format!(
@@ -675,16 +677,16 @@ fn check_trace(
                 ));
             };
             if oracle.matches(id, key) {
-                found = found.or(rule.view().winner());
+                probe_winner = probe_winner.or(rule.view().winner());
             }
         }
-        if probe.winner != found {
+        if probe.winner != probe_winner {
             let says = probe.winner;
             return Err(format!(
-                "probe {step} says {says:?}; the best of what it compares is {found:?}"
+                "probe {step} says {says:?}; the best of what it compares is {probe_winner:?}"
             ));
         }
-        best = best.or(found);
+        best = best.or(probe_winner);
     }
     if best != expected {
         return Err(format!(
@@ -730,9 +732,9 @@ fn held(
         winners.sort_unstable_by_key(|winner| winner.rank());
     }
     if listed != expected {
-        let beside = listed.iter().zip(&expected).position(|(a, b)| a != b);
-        let at = beside.unwrap_or(listed.len().min(expected.len()));
-        let (found, expected) = (listed.get(at), expected.get(at));
+        let difference = listed.iter().zip(&expected).position(|(a, b)| a != b);
+        let index = difference.unwrap_or(listed.len().min(expected.len()));
+        let (found, expected) = (listed.get(index), expected.get(index));
         return Err(Finding::Says(format!(
             "lists {found:?} among its rules where {expected:?} should be"
         )));
@@ -744,7 +746,7 @@ fn held(
             let expected = true;
             return Err(Finding::Holds { id, expected });
         }
-        // Ids beside the ones that are there.
+        // Unused ids next to used ids.
         for id in [id.get().wrapping_add(1), id.get().wrapping_sub(1)] {
             if let Ok(id) = RuleId::new(id)
                 && ids.binary_search(&id).is_err()
@@ -761,19 +763,19 @@ fn held(
     rules.try_for_each(|rule| read_back(dynamic, rule.view().id(), Some(rule.view())))
 }
 
-/// Reads a rule back and compares it with the one that was put in, if there is
-/// one with that id.
+/// Reads a rule back and compares it with the expected rule, or checks that no rule has the
+/// id.
 fn read_back(
     dynamic: &dyn DynamicClassifier,
     id: RuleId,
     expected: Option<RuleRef<'_>>,
 ) -> Result<(), Finding> {
     let wrong = |what| Err(Finding::ReadBack { id, what });
-    // What is there before must stay.
-    const BEFORE: u64 = 0x5eed;
-    let mut words = vec![BEFORE];
+    // The classifier must append its words and keep the previous words.
+    const PREVIOUS_WORD: u64 = 0x5eed;
+    let mut words = vec![PREVIOUS_WORD];
     let priority = dynamic.copy_rule(id, &mut words);
-    if words[0] != BEFORE {
+    if words[0] != PREVIOUS_WORD {
         return wrong("overwrites words that were there before".to_owned());
     }
     let (words, wanted) = (&words[1..], expected.map(|rule| rule.priority()));
@@ -784,9 +786,9 @@ fn read_back(
     if found != wanted {
         return wrong(format!("expected action {wanted:?}, found {found:?}"));
     }
-    let wanted = expected.map_or(&[][..], |rule| rule.words());
-    if words != wanted {
-        return wrong(format!("expected words {wanted:x?}, found {words:x?}"));
+    let rule_words = expected.map_or(&[][..], |rule| rule.words());
+    if words != rule_words {
+        return wrong(format!("expected words {rule_words:x?}, found {words:x?}"));
     }
     Ok(())
 }

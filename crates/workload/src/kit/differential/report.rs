@@ -1,4 +1,4 @@
-//! A wrong answer, told so that anybody can repeat it.
+//! The report of a wrong answer, with a scenario that repeats it.
 
 use std::fmt;
 
@@ -8,29 +8,28 @@ use super::scenario::{Scenario, minimise};
 use super::{Finding, Question};
 use crate::kit::{Subject, text};
 
-/// A classifier's wrong answer, with everything that is needed to repeat it.
+/// A classifier's wrong answer, with all data to repeat it.
 ///
-/// Its text ends with a case in the form of the vectors ([`crate::kit::vectors`]),
-/// to be pasted into a file of regressions.
+/// Its text ends with a case in the format of [`crate::kit::vectors`], which can be pasted
+/// into a file of regression cases.
 #[derive(Clone, Debug)]
 pub struct Disagreement {
     /// The engine's specification.
     pub subject: String,
     /// The seed of the run.
     pub seed: u64,
-    /// How many transactions and reorganisations came before.
+    /// The number of transactions, reorganisations and re-optimisations before.
     pub step: usize,
-    /// What is wrong.
+    /// The problem.
     pub finding: Finding,
-    /// How to repeat it.
+    /// The steps to repeat it.
     pub scenario: Scenario,
-    /// Whether the scenario was made small, and repeats the finding when it is
-    /// replayed.
+    /// True if the scenario was made small, and a replay repeats the finding.
     pub minimal: bool,
 }
 
 impl Disagreement {
-    /// The same with the smallest scenario that could be found.
+    /// Returns the disagreement with the smallest scenario that [`minimise`] finds.
     #[must_use]
     pub fn minimised(mut self, subject: &Subject, progress: &mut dyn Progress) -> Disagreement {
         let kind = self.finding.kind();
@@ -42,7 +41,7 @@ impl Disagreement {
         self
     }
 
-    /// The scenario as a case for a file of vectors.
+    /// Returns the scenario as a case for a file of vectors.
     #[must_use]
     pub fn to_case(&self) -> String {
         let name = format!(
@@ -73,9 +72,9 @@ impl fmt::Display for Disagreement {
         if !minimal {
             writeln!(f, "(the scenario below was not made smaller)")?;
         }
-        let end = scenario.end();
+        let oracle = scenario.end();
         for id in finding.rules() {
-            match end.get(id) {
+            match oracle.get(id) {
                 Some(rule) => writeln!(f, "  rule {}", text::write_rule(rule.view()))?,
                 None => writeln!(f, "  rule {id} is not there")?,
             }

@@ -1,4 +1,4 @@
-//! How to repeat a disagreement, and how to make that small.
+//! Scenarios that repeat a disagreement, and making them small.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -15,24 +15,24 @@ use crate::kit::oracle::{Oracle, OwnedChange};
 use crate::kit::vectors::{Case, Probe, Step};
 use crate::kit::{Subject, guarded, quietly};
 
-/// Something that was done to a classifier.
+/// A change of a classifier's state.
 #[derive(Clone, Debug)]
 pub enum Action {
-    /// A transaction, perhaps a refused one.
+    /// A transaction, applied or refused.
     Apply(Vec<OwnedChange>),
     /// A reorganisation.
     Rebuild,
-    /// To re-optimise, with the number of steps of installing the plan that are
-    /// done at once; the others come with later transactions.
+    /// A re-optimisation. The number is the steps of installing the plan that are done
+    /// immediately; later transactions do the other steps.
     Reoptimise(usize),
 }
 
 impl Action {
-    /// Does it to the oracle and to a classifier over the same rules, and
-    /// compares what both say.
+    /// Applies the action to the oracle and to a classifier over the same rules, and
+    /// compares their answers.
     ///
     /// # Errors
-    /// [`Finding`] says how the classifier's answer differs.
+    /// [`Finding`]: the problem of the classifier's answer.
     pub fn take(
         &self,
         classifier: &mut dyn Classifier,
@@ -63,60 +63,59 @@ impl Action {
     }
 }
 
-/// Everything that happened to a classifier, up to the question that it
-/// answered wrongly.
+/// The complete history of a classifier, and the question with the wrong answer.
 #[derive(Clone, Debug)]
 pub struct Scenario {
     /// The schema.
     pub schema: Arc<Schema>,
     /// The limits.
     pub limits: Limits,
-    /// The rules that it was built over, in order.
+    /// The rules over which the classifier was built, in order.
     pub initial: Vec<Arc<Rule>>,
-    /// What was done to it then.
+    /// The actions after that, in order.
     pub history: Vec<Action>,
     /// The question.
     pub question: Question,
 }
 
 impl Scenario {
-    /// The oracle of the rules that the classifier is built over.
+    /// Returns the oracle of the rules over which the classifier is built.
     #[must_use]
     pub fn start(&self) -> Oracle {
         Oracle::of_rules(&self.schema, self.initial.iter().cloned(), &self.limits)
     }
 
-    /// The oracle of the rules that are there when the question is asked.
+    /// Returns the oracle of the rules at the time of the question.
     #[must_use]
     pub fn end(&self) -> Oracle {
         let mut oracle = self.start();
         for action in &self.history {
             if let Action::Apply(changes) = action {
-                // What is refused changes nothing.
+                // A refused transaction changes nothing.
                 let _ = oracle.apply(changes);
             }
         }
         oracle
     }
 
-    /// The number of rules and changes in it: its size for people.
+    /// The size of the scenario: its number of rules, changes and headers.
     #[must_use]
     pub fn size(&self) -> usize {
         let changes = |action: &Action| match action {
             Action::Apply(changes) => changes.len(),
             Action::Rebuild | Action::Reoptimise(_) => 1,
         };
-        let asked = match &self.question {
+        let question_size = match &self.question {
             Question::Apply(changes) => changes.len(),
-            other => other.keys().map_or(0, KeyVec::len),
+            question => question.keys().map_or(0, KeyVec::len),
         };
-        self.initial.len() + self.history.iter().map(changes).sum::<usize>() + asked
+        self.initial.len() + self.history.iter().map(changes).sum::<usize>() + question_size
     }
 
-    /// Does it all again with a fresh classifier, and says what is found.
+    /// Repeats the scenario with a new classifier, and returns the finding, if there is one.
     ///
     /// # Errors
-    /// [`BuildError`] when the classifier does not build.
+    /// [`BuildError`] if the classifier does not build.
     pub fn replay(&self, subject: &Subject) -> Result<Option<Finding>, BuildError> {
         let mut oracle = self.start();
         let rules = oracle.to_rule_set();
@@ -154,16 +153,16 @@ impl Scenario {
         Ok(answer.err())
     }
 
-    /// The scenario as a case with the right answers, for the vectors.
+    /// Returns the scenario as a case with the right answers, for a file of vectors.
     #[must_use]
     pub fn to_case(&self, name: &str, finding: &Finding) -> Case {
         let mut oracle = self.start();
         let mut steps = Vec::new();
-        let asked = match &self.question {
+        let last_action = match &self.question {
             Question::Apply(changes) => Some(Action::Apply(changes.clone())),
             _ => None,
         };
-        for action in self.history.iter().chain(&asked) {
+        for action in self.history.iter().chain(&last_action) {
             steps.push(match action {
                 Action::Rebuild => Step {
                     rebuild: true,
@@ -211,14 +210,14 @@ impl Scenario {
     }
 }
 
-/// How much work a minimisation may take: rules, changes and headers of all
-/// replays together. A few seconds' worth.
-const WORK: usize = 3_000_000;
+/// The maximum work of a minimisation, in rules, changes and headers of all replays
+/// together. It takes a few seconds.
+const MAX_WORK: usize = 3_000_000;
 
-/// What a replay costs beside its size.
-const REPLAY: usize = 100;
+/// The work of a replay in addition to its size.
+const WORK_PER_REPLAY: usize = 100;
 
-/// Greedily leaves out whatever is not needed for the same kind of finding.
+/// Greedily removes everything that is not necessary for the same kind of finding.
 struct Minimiser<'a> {
     subject: &'a Subject,
     kind: &'static str,
@@ -228,12 +227,12 @@ struct Minimiser<'a> {
     progress: &'a mut dyn Progress,
 }
 
-/// The smallest scenario that could be found with the same kind of finding,
-/// and its finding; `None` if the scenario as it is does not repeat it.
+/// Searches for the smallest scenario with the same kind of finding. Returns it with its
+/// finding, or `None` if the given scenario does not repeat its finding.
 ///
-/// Leaves out transactions, changes, rules, headers, fields of schemas that are
-/// not built in, and demands of rules, one after the other, as long as the finding
-/// stays; so what is left is needed.
+/// Removes, one after the other, transactions, changes, rules, headers, fields of schemas
+/// that are not built in, and conditions of rules, if the finding remains without them.
+/// So everything that remains is necessary.
 #[must_use]
 pub fn minimise(
     subject: &Subject,
@@ -251,7 +250,7 @@ pub fn minimise(
             kind,
             best: scenario.clone(),
             finding,
-            left: WORK,
+            left: MAX_WORK,
             progress,
         };
         minimiser.run();
@@ -276,7 +275,7 @@ impl Minimiser<'_> {
         self.fewer_demands();
     }
 
-    /// Leaves fields out of the schema, unless it is one that people know.
+    /// Removes fields from the schema, unless it is built in.
     fn fewer_fields(&mut self) {
         let schema = &self.best.schema;
         if Schema::built_in(schema.name()).is_some_and(|known| known == *schema) {
@@ -289,14 +288,15 @@ impl Minimiser<'_> {
         }
     }
 
-    /// Takes the candidate over if it shows the same.
+    /// Replaces the best scenario by the candidate if it has the same kind of finding.
     fn take(&mut self, candidate: Scenario) -> bool {
         if self.left == 0 {
             return false;
         }
-        self.left = self.left.saturating_sub(candidate.size() + REPLAY);
-        let done = WORK - self.left;
-        if let ControlFlow::Break(()) = self.progress.report("minimising", done, WORK) {
+        let work = candidate.size() + WORK_PER_REPLAY;
+        self.left = self.left.saturating_sub(work);
+        let done = MAX_WORK - self.left;
+        if let ControlFlow::Break(()) = self.progress.report("minimising", done, MAX_WORK) {
             self.left = 0;
             return false;
         }
@@ -310,8 +310,8 @@ impl Minimiser<'_> {
         }
     }
 
-    /// Builds over later rules, the final ones at best, instead of updating to
-    /// them.
+    /// Builds over the rules after some actions, if possible after all, instead of taking
+    /// these actions.
     fn shorter_history(&mut self) {
         let whole = self.best.clone();
         let mut keep = 0;
@@ -329,30 +329,30 @@ impl Minimiser<'_> {
         }
     }
 
-    /// Leaves out runs of a list's items, long ones first.
+    /// Removes runs of a list's items, long runs first. Keeps at least `min_items` items.
     fn fewer<T: Clone>(
         &mut self,
         list: impl Fn(&Scenario) -> Vec<T>,
         set: impl Fn(&mut Scenario, Vec<T>),
-        least: usize,
+        min_items: usize,
     ) {
         let mut run = list(&self.best).len().div_ceil(2);
         while run > 0 {
-            let mut at = 0;
+            let mut start = 0;
             loop {
                 let mut items = list(&self.best);
-                if at >= items.len() {
+                if start >= items.len() {
                     break;
                 }
-                let end = (at + run).min(items.len());
-                if items.len() - (end - at) < least {
+                let run_end = (start + run).min(items.len());
+                if items.len() - (run_end - start) < min_items {
                     break;
                 }
-                items.drain(at..end);
+                items.drain(start..run_end);
                 let mut candidate = self.best.clone();
                 set(&mut candidate, items);
                 if !self.take(candidate) {
-                    at += run;
+                    start += run;
                 }
             }
             if run == 1 {
@@ -385,7 +385,7 @@ impl Minimiser<'_> {
         self.fewer(|s| s.initial.clone(), |s, items| s.initial = items, 0);
     }
 
-    /// Leaves headers of a batch out, and their candidates with them.
+    /// Removes headers of a batch, with their candidates.
     fn fewer_keys(&mut self) {
         let rows = |s: &Scenario| match &s.question {
             Question::Batch { keys, .. }
@@ -393,7 +393,7 @@ impl Minimiser<'_> {
             | Question::Chain { keys } => (0..keys.len()).collect(),
             _ => Vec::new(),
         };
-        // Rows are positions in the batch as it is at each step.
+        // Rows are positions in the batch of the best scenario so far.
         self.fewer(
             rows,
             |s, rows| {
@@ -415,7 +415,7 @@ impl Minimiser<'_> {
         );
     }
 
-    /// Makes fields of the rules wildcards, while there are few rules.
+    /// Replaces matches of the rules by wildcards, if there are at most 16 rules.
     fn fewer_demands(&mut self) {
         let mut ids: Vec<RuleId> = Vec::new();
         let mut note = |rule: &Arc<Rule>| ids.push(rule.view().id());
@@ -454,8 +454,8 @@ impl Minimiser<'_> {
     }
 }
 
-/// The scenario over a schema without one of the fields; `None` if it is the only
-/// one.
+/// Returns the scenario over a schema without the field `index`, or `None` if the schema has
+/// no other field.
 fn without_field(scenario: &Scenario, index: usize) -> Option<Scenario> {
     let old = &scenario.schema;
     let mut fields: Vec<Field> = old.fields().to_vec();
@@ -472,9 +472,9 @@ fn without_field(scenario: &Scenario, index: usize) -> Option<Scenario> {
         if view.schema() == old {
             let mut matches = view.fields();
             matches.remove(index);
-            let made = Rule::new(&new, view.id(), view.priority(), view.action(), &matches);
-            let made = made.expect("matches of the same fields");
-            *rule = Arc::new(made.with_cookie(view.cookie()));
+            let new_rule = Rule::new(&new, view.id(), view.priority(), view.action(), &matches);
+            let new_rule = new_rule.expect("matches of the same fields");
+            *rule = Arc::new(new_rule.with_cookie(view.cookie()));
         }
     });
     match &mut candidate.question {
@@ -509,18 +509,18 @@ fn without_field(scenario: &Scenario, index: usize) -> Option<Scenario> {
     Some(candidate)
 }
 
-/// Visits every rule of a scenario, wherever it is.
+/// Visits every rule of a scenario: initial rules, and rules of the history and question.
 fn for_each_rule(scenario: &mut Scenario, visit: &mut dyn FnMut(&mut Arc<Rule>)) {
     scenario.initial.iter_mut().for_each(&mut *visit);
-    let asked = match &mut scenario.question {
+    let question_changes = match &mut scenario.question {
         Question::Apply(changes) => Some(changes),
         _ => None,
     };
-    let told = scenario.history.iter_mut().filter_map(|a| match a {
+    let transactions = scenario.history.iter_mut().filter_map(|a| match a {
         Action::Apply(changes) => Some(changes),
         Action::Rebuild | Action::Reoptimise(_) => None,
     });
-    for change in told.chain(asked).flatten() {
+    for change in transactions.chain(question_changes).flatten() {
         if let OwnedChange::Insert(rule) | OwnedChange::Modify(rule) = change {
             visit(rule);
         }

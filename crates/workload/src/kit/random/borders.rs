@@ -1,31 +1,30 @@
-//! Values at the borders of bytes, of 16-bit lanes and of words inside of wide
-//! fields.
+//! Values at the borders of bytes, 16-bit lanes and words inside of wide fields.
 //!
-//! Engines compare fields in pieces. What goes wrong there goes wrong for
-//! ranges that cross a multiple of a piece's size, and for headers close to it.
+//! Engines compare fields in pieces. Mistakes with pieces affect ranges that cross a
+//! multiple of a piece's size, and headers close to such a multiple.
 
 use super::Dice;
 
-/// Where pieces begin.
-const BITS: [u32; 9] = [8, 16, 24, 32, 48, 64, 80, 96, 112];
+/// The bits at which pieces begin.
+const PIECE_BITS: [u32; 9] = [8, 16, 24, 32, 48, 64, 80, 96, 112];
 
-/// The lowest bits of a number, as many as said; fewer than 128.
+/// Returns a number whose lowest `count` bits are 1. `count` must be below 128.
 fn ones(count: u32) -> u128 {
     (1 << count) - 1
 }
 
-/// A bit of a field at which a piece begins, or any bit now and then.
+/// Returns a bit of a field at which a piece begins or, one time in four, any bit.
 pub(super) fn piece(width: u32, dice: &mut dyn Dice) -> u32 {
-    let begins = BITS.iter().filter(|&&bit| bit < width).count();
+    let begins = PIECE_BITS.iter().filter(|&&bit| bit < width).count();
     if begins == 0 || dice.one_in(4) {
         u32::try_from(dice.below(width as usize)).expect("below 128")
     } else {
-        *dice.pick(&BITS[..begins])
+        *dice.pick(&PIECE_BITS[..begins])
     }
 }
 
-/// A border inside of a field: a multiple of a power of two, not 0. Perhaps the
-/// one below a given value.
+/// Returns a border inside of a field: a multiple of a power of two, other than 0. Some
+/// results are the next border below `near`.
 pub(super) fn border(width: u32, near: u128, dice: &mut dyn Dice) -> u128 {
     let bit = piece(width, dice);
     let multiple = match dice.below(3) {
@@ -36,7 +35,7 @@ pub(super) fn border(width: u32, near: u128, dice: &mut dyn Dice) -> u128 {
     (multiple & !ones(bit)).max(1 << bit)
 }
 
-/// How far beyond a border a range reaches: from 1 to anything.
+/// Returns the number of values by which a range extends beyond a border: at least 1.
 fn reach(width: u32, dice: &mut dyn Dice) -> u128 {
     match dice.below(4) {
         0 => 1,
@@ -50,7 +49,7 @@ fn reach(width: u32, dice: &mut dyn Dice) -> u128 {
     }
 }
 
-/// A range with values on both sides of a border, which is above 0.
+/// Returns a range with values on both sides of a border. `border` must be above 0.
 pub(super) fn straddling(border: u128, width: u32, dice: &mut dyn Dice) -> (u128, u128) {
     let full = u128::MAX >> (128 - width);
     let low = border.saturating_sub(reach(width, dice));
@@ -58,12 +57,11 @@ pub(super) fn straddling(border: u128, width: u32, dice: &mut dyn Dice) -> (u128
     (low, high)
 }
 
-/// The range of a prefix around a value, with one value more or less at one
-/// end.
+/// Returns the range of a prefix around a value, with one value more or less at one end.
 pub(super) fn nearly_prefix(value: u128, width: u32, dice: &mut dyn Dice) -> (u128, u128) {
     let full = u128::MAX >> (128 - width);
-    let below = ones(piece(width, dice));
-    let (low, high) = (value & !below, value | below);
+    let low_bits = ones(piece(width, dice));
+    let (low, high) = (value & !low_bits, value | low_bits);
     match dice.below(4) {
         0 => ((low + 1).min(high), high),
         1 => (low, high.saturating_sub(1).max(low)),
@@ -72,47 +70,48 @@ pub(super) fn nearly_prefix(value: u128, width: u32, dice: &mut dyn Dice) -> (u1
     }
 }
 
-/// The range between two values whose lowest bits became all zeros or all ones.
+/// Returns the range between two values after setting their lowest bits to all zeros or all
+/// ones.
 pub(super) fn round_ends(a: u128, b: u128, width: u32, dice: &mut dyn Dice) -> (u128, u128) {
-    let below = ones(piece(width, dice));
+    let low_bits = ones(piece(width, dice));
     let round = |end: u128, dice: &mut dyn Dice| match dice.below(3) {
-        0 => end & !below,
-        1 => end | below,
+        0 => end & !low_bits,
+        1 => end | low_bits,
         _ => end,
     };
     let (a, b) = (round(a, dice), round(b, dice));
     (a.min(b), a.max(b))
 }
 
-/// A value of a range beside a border that the range crosses, if it has more
-/// than one value.
+/// Returns a value of a range next to a border that the range crosses. If the range has
+/// only one value, returns it.
 pub(super) fn beside(low: u128, high: u128, dice: &mut dyn Dice) -> u128 {
     if low == high {
         return low;
     }
-    // The range crosses a multiple of this power of two, and so of all lower.
+    // The range crosses a multiple of this power of two, and so of all lower powers.
     let top = 127 - (low ^ high).leading_zeros();
     let bit = match dice.below(2) {
         0 => top,
-        _ => top.min(*dice.pick(&BITS)),
+        _ => top.min(*dice.pick(&PIECE_BITS)),
     };
-    let below = ones(bit);
-    let (first, last) = ((low | below) + 1, high & !below);
+    let low_bits = ones(bit);
+    let (first, last) = ((low | low_bits) + 1, high & !low_bits);
     let border = match dice.below(3) {
         0 => first,
         1 => last,
-        _ => dice.between(first, last) & !below,
+        _ => dice.between(first, last) & !low_bits,
     };
     match dice.below(4) {
         0 => border - 1,
         1 => border,
         2 => border.saturating_add(1).min(high),
-        _ => (border | below).min(high),
+        _ => (border | low_bits).min(high),
     }
 }
 
-/// A value beyond a range, mostly: by a piece's size, or in one 16-bit piece
-/// only.
+/// Returns a value that is usually outside of a range: by a piece's size, or in one 16-bit
+/// piece only.
 pub(super) fn beyond(low: u128, high: u128, width: u32, dice: &mut dyn Dice) -> u128 {
     let full = u128::MAX >> (128 - width);
     let bit = piece(width, dice);

@@ -1,14 +1,15 @@
-//! Random headers, from where answers change.
+//! Random headers, from places where answers change.
 
 use classyard::{FieldId, FieldMatch, RuleRef, Schema};
 
 use super::{Dice, borders};
 
-/// A header: one value for each field of the schema.
+/// Returns a random header: one value for each field of the schema.
 ///
-/// Most come from rules: a corner, one step outside of a corner, a point
-/// inside, a point where two rules overlap, a mixture of the fields of several
-/// rules, both sides of a border of bytes, lanes or words that a range crosses. Some are random, some all zeros or all ones.
+/// Most headers come from rules: a corner, a point one step outside of a corner, a point
+/// inside, a point where two rules overlap, a mixture of fields of several rules, or a
+/// value at a border of bytes, lanes or words that a range crosses. Other headers are
+/// random, all zeros or all ones.
 #[must_use]
 pub fn draw_header(schema: &Schema, rules: &[RuleRef<'_>], dice: &mut dyn Dice) -> Vec<u128> {
     let fields = || schema.fields().iter();
@@ -28,9 +29,9 @@ pub fn draw_header(schema: &Schema, rules: &[RuleRef<'_>], dice: &mut dyn Dice) 
                 .collect()
         }
         1 | 2 => {
-            let other = *dice.pick(rules);
+            let second_rule = *dice.pick(rules);
             let ids = schema.field_ids();
-            ids.map(|id| common(schema, rule, other, id, dice))
+            ids.map(|id| common(schema, rule, second_rule, id, dice))
                 .collect()
         }
         3 => {
@@ -46,15 +47,14 @@ pub fn draw_header(schema: &Schema, rules: &[RuleRef<'_>], dice: &mut dyn Dice) 
     header
 }
 
-/// A header that matches the rule.
+/// Returns a random header that matches the rule.
 #[must_use]
 pub fn draw_member(schema: &Schema, rule: RuleRef<'_>, dice: &mut dyn Dice) -> Vec<u128> {
     let ids = schema.field_ids();
     ids.map(|id| inside(schema, rule, id, dice)).collect()
 }
 
-/// Moves one field beyond the rule, just so or by a piece of the field, or flips
-/// one of its bits.
+/// Moves one field outside of the rule, by 1 or by a piece of the field, or flips one bit.
 fn step_outside(schema: &Schema, rule: RuleRef<'_>, header: &mut [u128], dice: &mut dyn Dice) {
     let ids: Vec<FieldId> = schema.field_ids().collect();
     let id = *dice.pick(&ids);
@@ -68,7 +68,7 @@ fn step_outside(schema: &Schema, rule: RuleRef<'_>, header: &mut [u128], dice: &
     };
 }
 
-/// A value that the rule admits, its ends more often than others.
+/// Returns a value that the rule accepts, often its lowest or highest value.
 fn inside(schema: &Schema, rule: RuleRef<'_>, id: FieldId, dice: &mut dyn Dice) -> u128 {
     let field = schema.field(id);
     let (low, high) = rule.ends(id);
@@ -81,7 +81,7 @@ fn inside(schema: &Schema, rule: RuleRef<'_>, id: FieldId, dice: &mut dyn Dice) 
     }
 }
 
-/// A value that both rules admit, if there is one.
+/// Returns a value that both rules accept, or any value if there is none.
 fn common(
     schema: &Schema,
     a: RuleRef<'_>,
@@ -99,8 +99,8 @@ fn common(
     if let (Some((value_a, mask_a)), Some((value_b, mask_b))) =
         (as_bits(a.field(id)), as_bits(b.field(id)))
     {
-        let free = dice.bits(field.width()) & !(mask_a | mask_b);
-        return (value_a & mask_a) | (value_b & mask_b) | free;
+        let wildcard_bits = dice.bits(field.width()) & !(mask_a | mask_b);
+        return (value_a & mask_a) | (value_b & mask_b) | wildcard_bits;
     }
     let ((low_a, high_a), (low_b, high_b)) = (a.ends(id), b.ends(id));
     let (low, high) = (low_a.max(low_b), high_a.min(high_b));
@@ -110,7 +110,7 @@ fn common(
         _ => dice.between(low.min(high), high.max(low)),
     };
     match (a.field(id), b.field(id)) {
-        // What the mask leaves open is that of a value in the range.
+        // The bits outside of the mask are copied from a value in the range.
         (FieldMatch::Ternary { value, mask }, _) | (_, FieldMatch::Ternary { value, mask }) => {
             (value & mask) | (between & !mask)
         }
@@ -127,7 +127,7 @@ mod tests {
     #[test]
     fn headers_fit_their_schema_and_often_match() {
         let mut dice = SeededDice::new(9);
-        let (mut all, mut hits, mut multiple) = (0, 0, 0);
+        let (mut headers, mut hits, mut multiple) = (0, 0, 0);
         for _ in 0..100 {
             let schema = random_schema(&mut dice);
             let rules = RuleMaker::new(&schema, &mut dice).rule_set(40, &mut dice);
@@ -139,14 +139,14 @@ mod tests {
             }
             for key in keys.as_slice().iter() {
                 let matching = rules.iter().filter(|rule| rule.matches(key)).count();
-                all += 1;
+                headers += 1;
                 hits += usize::from(matching > 0);
                 multiple += usize::from(matching > 1);
             }
         }
         assert!(
-            hits * 2 > all && multiple * 4 > all,
-            "{hits} {multiple} of {all}"
+            hits * 2 > headers && multiple * 4 > headers,
+            "{hits} {multiple} of {headers}"
         );
     }
 }

@@ -9,31 +9,31 @@ use classyard::{
 
 use super::{Dice, borders};
 
-/// A prefix or a range field has a value under any mask one time in this many.
-const MASKED: usize = 6;
+/// A match of a prefix or range field has a value under an arbitrary mask with probability
+/// `1 / MASKED_ONE_IN`.
+const MASKED_ONE_IN: usize = 6;
 
 /// Makes rules that overlap, nest, touch and repeat each other.
 ///
-/// Four styles are mixed: rules with a match drawn for each field; rules of a
-/// few fixed tuples, so that hash tables fill; a crowd of rules that differ in
-/// one field only, so that buckets overflow; and near copies of rules that are
-/// there.
+/// Four styles are mixed: rules with a random match for each field; rules of a few fixed
+/// tuples, so that hash tables fill; a crowd of rules that differ in one field only, so
+/// that buckets overflow; and near copies of existing rules.
 #[derive(Clone, Debug)]
 pub struct RuleMaker {
     schema: Arc<Schema>,
     pools: Vec<Pool>,
-    /// Wildcard or prefix length or mask for each field.
+    /// The shape of each field, for each tuple.
     tuples: Vec<Vec<Shape>>,
-    /// The match that a crowd shares, and the field in which it differs.
+    /// The common match of a crowd, and the only field that differs among its rules.
     crowd: (Vec<FieldMatch>, usize),
     priorities: Vec<u32>,
-    /// How often, in percent, a field is a wildcard.
+    /// The probability, in percent, that a field is a wildcard.
     wild: usize,
     /// Percentages of tuple rules, crowd rules and near copies.
     styles: [usize; 3],
 }
 
-/// What a field's matches are made of.
+/// The values, masks and prefix lengths of a field's matches.
 #[derive(Clone, Debug)]
 struct Pool {
     values: Vec<u128>,
@@ -41,7 +41,7 @@ struct Pool {
     lengths: Vec<u32>,
 }
 
-/// What a tuple says about a field.
+/// The shape of a field's matches in a tuple.
 #[derive(Clone, Copy, Debug)]
 enum Shape {
     Any,
@@ -52,7 +52,7 @@ enum Shape {
 }
 
 impl RuleMaker {
-    /// A maker with pools of its own.
+    /// Returns a maker with new random pools.
     #[must_use]
     pub fn new(schema: &Arc<Schema>, dice: &mut dyn Dice) -> RuleMaker {
         let pools: Vec<Pool> = schema.fields().iter().map(|f| pool(f, dice)).collect();
@@ -62,7 +62,7 @@ impl RuleMaker {
                 let fields = schema.fields().iter().zip(&pools);
                 let mut shapes: Vec<Shape> =
                     fields.map(|(f, pool)| shape(f, pool, wild, dice)).collect();
-                // A tuple of wildcards would hide every other.
+                // A tuple of only wildcards would hide all other tuples.
                 let narrow = dice.below(pools.len());
                 if shapes.iter().all(|shape| matches!(shape, Shape::Any)) {
                     shapes[narrow] = shape(&schema.fields()[narrow], &pools[narrow], 0, dice);
@@ -92,8 +92,8 @@ impl RuleMaker {
         maker
     }
 
-    /// A maker whose pools hold values, lengths and masks of some of these
-    /// rules, too, so that what it makes meets them.
+    /// Returns a maker whose pools also hold values, lengths and masks of up to 8 of these
+    /// rules, so that its rules overlap them.
     #[must_use]
     pub fn like(rules: &RuleSet, dice: &mut dyn Dice) -> RuleMaker {
         let mut maker = RuleMaker::new(rules.schema(), dice);
@@ -118,11 +118,11 @@ impl RuleMaker {
         &self.schema
     }
 
-    /// A number of rules with ids of all sorts. Ids are unique, so there may
-    /// be fewer rules than asked for where the dice insist on an id.
+    /// Returns up to `count` rules with various ids. Ids are unique, so there are fewer
+    /// rules if the dice repeat an id.
     ///
     /// # Panics
-    /// Never: rules are made for the schema and ids are looked up before.
+    /// Never: the rules have the schema, and their ids are unused.
     #[must_use]
     pub fn rule_set(&self, count: usize, dice: &mut dyn Dice) -> RuleSet {
         let mut rules = RuleSet::new(&self.schema);
@@ -142,7 +142,7 @@ impl RuleMaker {
         rules
     }
 
-    /// An id: often small, sometimes anywhere, now and then the largest.
+    /// Returns an id: usually below 1,000, sometimes any id, rarely near the largest id.
     #[must_use]
     pub fn id(&self, dice: &mut dyn Dice) -> RuleId {
         let number = match dice.below(20) {
@@ -153,10 +153,10 @@ impl RuleMaker {
         RuleId::new(number).expect("not above the largest")
     }
 
-    /// A rule with that id; perhaps much like another one.
+    /// Returns a rule with that id. It may be a near copy of the rule `like`.
     ///
     /// # Panics
-    /// Never: what it draws are rules of the schema.
+    /// Never: the matches are drawn for the schema.
     #[must_use]
     pub fn rule(&self, id: RuleId, like: Option<RuleRef<'_>>, dice: &mut dyn Dice) -> Rule {
         let [tuple, crowd, copy] = self.styles;
@@ -183,21 +183,22 @@ impl RuleMaker {
             .expect("matches are drawn for their fields")
     }
 
-    /// A rule that copies another's matches, with a priority and id of its own.
+    /// Returns a rule with the matches of `original`, and with another priority and id.
     ///
     /// # Panics
-    /// Never: the matches are those of a rule.
+    /// Never: the matches are valid in `original`.
     #[must_use]
-    pub fn duplicate(&self, id: RuleId, of: RuleRef<'_>, dice: &mut dyn Dice) -> Rule {
+    pub fn duplicate(&self, id: RuleId, original: RuleRef<'_>, dice: &mut dyn Dice) -> Rule {
         let priority = Priority(*dice.pick(&self.priorities));
         let action = ActionId(low_word(dice));
-        Rule::new(&self.schema, id, priority, action, &of.fields()).expect("matches of a rule")
+        Rule::new(&self.schema, id, priority, action, &original.fields())
+            .expect("matches of a rule")
     }
 
-    /// A rule of one of the maker's tuples.
+    /// Returns a rule of the maker's tuple number `tuple`.
     ///
     /// # Panics
-    /// When there is no such tuple.
+    /// If `tuple` is not below the number of tuples.
     #[must_use]
     pub fn rule_of_tuple(&self, tuple: usize, id: RuleId, dice: &mut dyn Dice) -> Rule {
         let matches = self.in_tuple(&self.tuples[tuple], dice);
@@ -206,7 +207,7 @@ impl RuleMaker {
             .expect("matches are drawn for their fields")
     }
 
-    /// The number of tuples that [`rule_of_tuple`](Self::rule_of_tuple) knows.
+    /// The number of tuples for [`rule_of_tuple`](Self::rule_of_tuple).
     #[must_use]
     pub fn tuples(&self) -> usize {
         self.tuples.len()
@@ -243,8 +244,8 @@ impl RuleMaker {
             .collect()
     }
 
-    /// Sees to it that few rules match everything, since they hide the others.
-    /// Says whether this one still does.
+    /// Narrows most matches that match everything, because such rules hide all others.
+    /// Returns true if the result still matches everything.
     fn narrow(&self, matches: &mut [FieldMatch], dice: &mut dyn Dice) -> bool {
         if is_open(matches) && !dice.one_in(30) {
             let index = dice.below(matches.len());
@@ -276,17 +277,20 @@ impl RuleMaker {
         }
     }
 
-    /// A match that is a wildcard only if the pool has it.
+    /// Returns a match with values of the pool. It is a wildcard only if the pool has a mask
+    /// or prefix length of 0.
     fn demand(&self, index: usize, dice: &mut dyn Dice) -> FieldMatch {
         let field = &self.schema.fields()[index];
         let pool = &self.pools[index];
         let value = *dice.pick(&pool.values);
         match field.kind() {
             MatchKind::Exact => FieldMatch::Exact(value),
-            MatchKind::Prefix | MatchKind::Range if dice.one_in(MASKED) => FieldMatch::Ternary {
-                value,
-                mask: *dice.pick(&pool.masks),
-            },
+            MatchKind::Prefix | MatchKind::Range if dice.one_in(MASKED_ONE_IN) => {
+                FieldMatch::Ternary {
+                    value,
+                    mask: *dice.pick(&pool.masks),
+                }
+            }
             MatchKind::Prefix => FieldMatch::Prefix {
                 value,
                 length: *dice.pick(&pool.lengths),
@@ -299,17 +303,19 @@ impl RuleMaker {
         }
     }
 
-    /// A match with values from all over the field.
+    /// Returns a match with random values of the whole field.
     fn wide_open(&self, index: usize, dice: &mut dyn Dice) -> FieldMatch {
         let field = &self.schema.fields()[index];
         let pool = &self.pools[index];
         let value = dice.bits(field.width());
         match field.kind() {
             MatchKind::Exact => FieldMatch::Exact(value),
-            MatchKind::Prefix | MatchKind::Range if dice.one_in(MASKED) => FieldMatch::Ternary {
-                value,
-                mask: dice.bits(field.width()),
-            },
+            MatchKind::Prefix | MatchKind::Range if dice.one_in(MASKED_ONE_IN) => {
+                FieldMatch::Ternary {
+                    value,
+                    mask: dice.bits(field.width()),
+                }
+            }
             MatchKind::Prefix => FieldMatch::Prefix {
                 value,
                 length: *dice.pick(&pool.lengths),
@@ -327,14 +333,15 @@ impl RuleMaker {
     }
 }
 
-/// A range with values on both sides of a border, perhaps the one below a value.
+/// Returns a range with values on both sides of a border, perhaps the next border below
+/// `near`.
 fn straddle(field: &Field, near: u128, dice: &mut dyn Dice) -> FieldMatch {
     let border = borders::border(field.width(), near, dice);
     let (low, high) = borders::straddling(border, field.width(), dice);
     FieldMatch::Range { low, high }
 }
 
-/// Whether every header matches.
+/// True if every header matches. Ranges are not considered.
 fn is_open(matches: &[FieldMatch]) -> bool {
     matches.iter().all(|&wanted| {
         matches!(
@@ -361,7 +368,7 @@ fn pool(field: &Field, dice: &mut dyn Dice) -> Pool {
             _ => dice.bits(width),
         };
         let low = low_bits(width, dice);
-        // The value with its neighbours, and its prefix with both ends.
+        // The value with its neighbours, and both ends of its prefix.
         values.extend([value, value ^ 1, value & !low, value | low]);
         values.push(value.saturating_add(1).min(full));
         values.push(value.saturating_sub(1));
@@ -395,7 +402,7 @@ fn pool(field: &Field, dice: &mut dyn Dice) -> Pool {
         width - width / 4,
     ];
     lengths.push(u32::try_from(dice.below(width as usize + 1)).expect("at most 128"));
-    // Fewer sizes make fewer tables with more rules in each.
+    // Fewer masks and lengths give fewer tables, with more rules in each table.
     let masks = some_of(masks, dice);
     let lengths = some_of(lengths, dice);
     Pool {
@@ -405,7 +412,7 @@ fn pool(field: &Field, dice: &mut dyn Dice) -> Pool {
     }
 }
 
-/// A few low bits, not all of them.
+/// Returns a mask of some low bits: fewer than `width`.
 fn low_bits(width: u32, dice: &mut dyn Dice) -> u128 {
     (1u128 << dice.below(width as usize)) - 1
 }
@@ -423,7 +430,7 @@ fn shape(field: &Field, pool: &Pool, wild: usize, dice: &mut dyn Dice) -> Shape 
     }
     match field.kind() {
         MatchKind::Exact => Shape::Length(field.width()),
-        MatchKind::Prefix | MatchKind::Range if dice.one_in(MASKED) => {
+        MatchKind::Prefix | MatchKind::Range if dice.one_in(MASKED_ONE_IN) => {
             Shape::Mask(*dice.pick(&pool.masks))
         }
         MatchKind::Range if dice.one_in(3) => Shape::Straddle,
@@ -458,14 +465,14 @@ fn range(field: &Field, pool: &Pool, value: u128, dice: &mut dyn Dice) -> FieldM
             borders::round_ends(value, high, width, dice)
         }
         _ => {
-            let other = *dice.pick(&pool.values);
-            (value.min(other), value.max(other))
+            let second_value = *dice.pick(&pool.values);
+            (value.min(second_value), value.max(second_value))
         }
     };
     FieldMatch::Range { low, high }
 }
 
-/// The same match, a little off.
+/// Returns a slightly changed match.
 fn nudged(field: &Field, wanted: FieldMatch, dice: &mut dyn Dice) -> FieldMatch {
     let full = field.max_value();
     let bit = 1u128 << dice.below(field.width() as usize);
@@ -498,7 +505,7 @@ fn nudged(field: &Field, wanted: FieldMatch, dice: &mut dyn Dice) -> FieldMatch 
                 low: low.saturating_sub(bit),
                 high,
             },
-            // The range that begins where this one ends.
+            // The range that begins after the end of this range.
             _ => FieldMatch::Range {
                 low: high.saturating_add(1).min(full),
                 high: full,
@@ -536,8 +543,8 @@ mod tests {
         assert!(duplicates > 100 && ties > 1000, "{duplicates} {ties}");
     }
 
-    /// Ranges of every width cross every border of a byte, a lane or a word,
-    /// closely and from afar, and are looked up on both sides of it.
+    /// Ranges of every width cross every border of a byte, a lane or a word, both narrow
+    /// and wide ranges. Headers are looked up on both sides of the border.
     #[test]
     fn ranges_cross_every_border() {
         use crate::kit::random::draw_member;
@@ -599,8 +606,8 @@ mod tests {
         }
     }
 
-    /// Prefix and range fields have values under masks that are no prefixes, and
-    /// rules with them meet rules with ranges.
+    /// Prefix and range fields have masks that are not prefix masks, and rules with such
+    /// masks overlap rules with ranges.
     #[test]
     fn masks_stand_on_every_kind_of_field() {
         let mut dice = SeededDice::new(7);
@@ -614,15 +621,15 @@ mod tests {
                     |rule: &RuleRef<'_>| matches!(rule.field(id), FieldMatch::Ternary { .. });
                 for rule in rules.iter().filter(has_mask) {
                     masked += 1;
-                    let others = rules.iter().filter(|other| !has_mask(other));
-                    meetings += others.filter(|other| rule.overlaps(other)).count();
+                    let unmasked = rules.iter().filter(|rule| !has_mask(rule));
+                    meetings += unmasked.filter(|r| rule.overlaps(r)).count();
                 }
             }
             assert!(masked > 50 && meetings > 200, "{kind}: {masked} {meetings}");
         }
     }
 
-    /// How many values a field has, or nearly so.
+    /// Returns the number of values of a field, minus 1.
     fn field_values(width: u32) -> u128 {
         u128::MAX >> (128 - width)
     }

@@ -9,7 +9,7 @@ use classyard::{Field, MatchKind, Schema};
 
 use super::Dice;
 
-/// Widths at which something changes: one bit, a byte, a word, the largest.
+/// Widths in bits at which layouts change: around one bit, a byte, a word, the maximum.
 const WIDTHS: [u32; 14] = [
     1,
     2,
@@ -52,8 +52,8 @@ const FORMATS: [ValueFormat; 6] = [
     ValueFormat::IpProtocol,
 ];
 
-/// Widths that divide words of 64 bits, so that fields of 16 bits start at
-/// multiples of 16 behind wider fields, or beside narrower ones, or just do not.
+/// Field widths that divide words of 64 bits. The 16-bit fields start at multiples of 16,
+/// after wider fields or next to narrower fields, or just miss a multiple.
 const DIVISIONS: [&[u32]; 18] = [
     &[48, 16],
     &[32, 16, 16],
@@ -75,30 +75,30 @@ const DIVISIONS: [&[u32]; 18] = [
     &[56, 8],
 ];
 
-/// The widths beside those of 16 bits in schemas of many 16-bit fields.
+/// The widths of the other fields in schemas of many 16-bit fields.
 const BESIDE_LANES: [u32; 12] = [8, 24, 32, 32, 48, 48, 64, 9, 17, 20, 28, 40];
 
-/// How likely a field's kind is which.
+/// The probabilities of the kinds of fields.
 #[derive(Clone, Copy)]
 enum Kinds {
-    /// All kinds alike.
+    /// All kinds are equally likely.
     Mixed,
-    /// Ranges, three times of four.
+    /// At least three of four fields are ranges.
     MostlyRanges,
     /// One kind for all fields.
     Only(MatchKind),
 }
 
-/// A schema of 1 to 64 fields of 1 to 128 bits and at most 1,024 bits, of all
-/// kinds, with roles on whatever fields, in any order.
+/// Returns a random schema of 1 to 64 fields with 1 to 128 bits each, at most 1,024 bits in
+/// total. Kinds, roles and order are random.
 ///
-/// Five times of twelve every width and kind is drawn for itself. Otherwise the
-/// fields are such that layouts become special: words that 16-bit fields share
-/// with wider fields and with the upper parts of fields of more than 64 bits;
-/// dozens of 16-bit fields among others; 64 narrow fields; all 1,024 bits.
+/// In 5 of 12 schemas all widths are independent. The other schemas have special layouts:
+/// words that 16-bit fields share with wider fields and with the upper parts of fields of
+/// more than 64 bits; dozens of 16-bit fields among other fields; 64 narrow fields; all
+/// 1,024 bits.
 ///
 /// # Panics
-/// Never: what it makes is a schema.
+/// Never: the fields always form a valid schema.
 #[must_use]
 pub fn random_schema(dice: &mut dyn Dice) -> Arc<Schema> {
     let mut widths = match dice.below(12) {
@@ -138,8 +138,8 @@ pub fn random_schema(dice: &mut dyn Dice) -> Arc<Schema> {
     Schema::new("random", fields).expect("widths and names are in bounds")
 }
 
-/// Widths that keep within the bounds of a schema: the last is cut where the
-/// bits end.
+/// Field widths within the limits of a schema. The last width is reduced to the bits that
+/// remain.
 #[derive(Default)]
 struct Widths(Vec<u32>);
 
@@ -159,7 +159,7 @@ impl Widths {
     }
 }
 
-/// A width of any size, those at which something changes more often.
+/// Returns a width from 1 to the maximum. Half of the results are from [`WIDTHS`].
 fn any_width(dice: &mut dyn Dice) -> u32 {
     match dice.below(2) {
         0 => *dice.pick(&WIDTHS),
@@ -167,9 +167,9 @@ fn any_width(dice: &mut dyn Dice) -> u32 {
     }
 }
 
-/// A number from 1.
-fn up_to(most: u32, dice: &mut dyn Dice) -> u32 {
-    1 + u32::try_from(dice.below(most as usize)).expect("at most 128")
+/// Returns a number from 1 to `max`.
+fn up_to(max: u32, dice: &mut dyn Dice) -> u32 {
+    1 + u32::try_from(dice.below(max as usize)).expect("at most 128")
 }
 
 fn any_widths(dice: &mut dyn Dice) -> Vec<u32> {
@@ -178,7 +178,7 @@ fn any_widths(dice: &mut dyn Dice) -> Vec<u32> {
         1 => 1 + dice.below(6),
         _ => 1 + dice.below(MAX_FIELDS),
     };
-    // Some schemas have narrow fields only.
+    // A third of these schemas has only narrow fields.
     let narrow = dice.one_in(3);
     let mut widths = Widths::default();
     for _ in 0..count {
@@ -188,8 +188,8 @@ fn any_widths(dice: &mut dyn Dice) -> Vec<u32> {
     widths.0
 }
 
-/// Words that are divided in special ways; what is wider than 16 bits becomes
-/// the upper part of a wider field now and then.
+/// Returns the widths of words with special divisions. Some widths other than 16 bits
+/// become the upper part of a wider field.
 fn divided_words(dice: &mut dyn Dice) -> Vec<u32> {
     let words = match dice.below(3) {
         0 => 1,
@@ -207,19 +207,19 @@ fn divided_words(dice: &mut dyn Dice) -> Vec<u32> {
     widths.0
 }
 
-/// Half of the fields have 16 bits.
+/// Returns random widths; about half of them are 16 bits.
 fn many_lanes(dice: &mut dyn Dice) -> Vec<u32> {
     let count = 2 + dice.below(MAX_FIELDS - 1);
     let mut widths = Widths::default();
     for _ in 0..count {
-        let other = *dice.pick(&BESIDE_LANES);
-        widths.push(if dice.one_in(2) { 16 } else { other });
+        let width = *dice.pick(&BESIDE_LANES);
+        widths.push(if dice.one_in(2) { 16 } else { width });
     }
     widths.0
 }
 
-/// Fields of more than 64 bits, with fields of 16 bits to fill the words of
-/// their upper parts.
+/// Returns widths of more than 64 bits, and widths of 16 bits to fill the words of their
+/// upper parts.
 fn wide_beside_lanes(dice: &mut dyn Dice) -> Vec<u32> {
     let mut widths = Widths::default();
     for _ in 0..1 + dice.below(6) {
@@ -235,24 +235,27 @@ fn wide_beside_lanes(dice: &mut dyn Dice) -> Vec<u32> {
     widths.0
 }
 
-/// As many fields as there may be.
+/// Returns the widths of the maximum number of fields.
 fn narrow_fields(dice: &mut dyn Dice) -> Vec<u32> {
-    let most = *dice.pick(&[1, 2, 8, 9, 16]);
-    let same = dice.one_in(3);
-    let width = |dice: &mut dyn Dice| if same { most } else { up_to(most, dice) };
+    let max_width = *dice.pick(&[1, 2, 8, 9, 16]);
+    let is_uniform = dice.one_in(3);
+    let width = |dice: &mut dyn Dice| match is_uniform {
+        true => max_width,
+        false => up_to(max_width, dice),
+    };
     (0..MAX_FIELDS).map(|_| width(dice)).collect()
 }
 
-/// As many bits as there may be.
+/// Returns widths with the maximum total number of bits.
 fn all_bits(dice: &mut dyn Dice) -> Vec<u32> {
-    let most = *dice.pick(&[24, 40, 64, MAX_FIELD_BITS]);
+    let max_width = *dice.pick(&[24, 40, 64, MAX_FIELD_BITS]);
     let mut widths = Widths::default();
     while !widths.is_full() {
-        // What is left must fit into the other fields.
-        let others = MAX_FIELDS - widths.0.len() - 1;
-        let others = u32::try_from(others).expect("at most 64") * MAX_FIELD_BITS;
-        let least = widths.left().saturating_sub(others);
-        widths.push(up_to(most, dice).max(least));
+        // The remaining bits must fit into the fields after this one.
+        let fields_after = MAX_FIELDS - widths.0.len() - 1;
+        let fields_after = u32::try_from(fields_after).expect("at most 64");
+        let min_width = widths.left().saturating_sub(fields_after * MAX_FIELD_BITS);
+        widths.push(up_to(max_width, dice).max(min_width));
     }
     widths.0
 }
@@ -268,7 +271,7 @@ mod tests {
         (0..count).map(|_| random_schema(&mut dice)).collect()
     }
 
-    /// The parts of fields in each word, with the fields' widths and kinds.
+    /// Returns the parts of fields in each word, with the fields' widths and kinds.
     fn words(schema: &Schema) -> Vec<Vec<(Part, u32, MatchKind)>> {
         let mut words = vec![Vec::new(); schema.key_words()];
         for id in schema.field_ids() {
@@ -316,15 +319,15 @@ mod tests {
         for role in ROLES {
             assert!(any(&|s| s.field_with_role(role).is_some()));
         }
-        // Narrow fields before wide ones, and the other way round.
+        // Narrow fields before wide fields, and wide fields before narrow fields.
         let width = |s: &Schema, index: usize| s.fields()[index].width();
         assert!(any(&|s| s.fields().len() > 1 && width(s, 0) < width(s, 1)));
         assert!(any(&|s| s.fields().len() > 1 && width(s, 0) > width(s, 1)));
         assert_eq!(random_schema(&mut ByteDice::new(&[])).fields().len(), 1);
     }
 
-    /// A range of 16 bits at a multiple of 16 is compared as a lane, and other
-    /// fields of its word beside it.
+    /// A 16-bit range at a multiple of 16 is compared as a lane, and separately from the
+    /// other fields of its word.
     #[test]
     fn lanes_share_their_words_with_everything() {
         let schemas = schemas(2000);
@@ -333,9 +336,9 @@ mod tests {
         };
         let beside = |test: &dyn Fn(Part, u32, MatchKind) -> bool| {
             let shares = |word: &Vec<(Part, u32, MatchKind)>| {
-                let others = word.iter().filter(|entry| !is_lane(entry));
+                let not_lanes = word.iter().filter(|entry| !is_lane(entry));
                 word.iter().any(is_lane)
-                    && others
+                    && not_lanes
                         .into_iter()
                         .any(|&(part, width, kind)| test(part, width, kind))
             };
@@ -343,7 +346,7 @@ mod tests {
             count.count()
         };
         let range = MatchKind::Range;
-        for (least, what, count) in [
+        for (min_count, what, count) in [
             (
                 100,
                 "a wider range",
@@ -380,15 +383,15 @@ mod tests {
                 beside(&|_, w, k| k == range && w == 48),
             ),
         ] {
-            assert!(count >= least, "{what}: only {count} schemas of 2,000");
+            assert!(count >= min_count, "{what}: only {count} schemas of 2,000");
         }
-        // Words of lanes and nothing else, and ranges of 16 bits that are no lanes.
-        let all = |s: &Arc<Schema>| {
+        // Words with only lanes, and 16-bit ranges that are not lanes.
+        let has_lane_word = |s: &Arc<Schema>| {
             words(s)
                 .iter()
                 .any(|w| w.len() == 4 && w.iter().all(is_lane))
         };
-        assert!(schemas.iter().filter(|s| all(s)).count() > 50);
+        assert!(schemas.iter().filter(|s| has_lane_word(s)).count() > 50);
         let odd = |&(part, width, kind): &(Part, u32, MatchKind)| {
             kind == range && width == 16 && !part.shift.is_multiple_of(16)
         };

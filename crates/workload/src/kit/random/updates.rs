@@ -8,29 +8,29 @@ use super::{Dice, RuleMaker};
 use crate::kit::oracle::{Oracle, OwnedChange};
 use crate::kit::text::foreign_rule;
 
-/// The most changes of one transaction.
+/// The maximum number of changes of a transaction.
 const MAX_CHANGES: usize = 20;
 
-/// Makes transactions for a rule set, in phases: rules come and go around a
-/// target size; all are removed and come back, with the same ids or others;
-/// more are added than the limit allows; the rules of one tuple are added and
-/// removed over and over, or take the others' place; few rules are replaced
-/// many times. One in eight transactions holds a change that must be refused.
+/// Makes transactions for a rule set, in phases. A phase adds and removes rules around a
+/// target size; or removes all rules; or adds rules again, with the same ids or other ids;
+/// or adds more rules than the limit allows; or repeatedly adds and removes the rules of a
+/// tuple; or replaces other rules by rules of a tuple; or repeatedly modifies rules. An
+/// eighth of the transactions has a change that must be refused.
 #[derive(Clone, Debug)]
 pub struct Churn {
     maker: RuleMaker,
     target: usize,
     phase: Phase,
-    /// Phases that are still to come before any comes again.
+    /// The phases that remain before any phase is repeated.
     deck: Vec<usize>,
     /// Transactions until the next phase.
     left: usize,
-    /// Rules that were removed and may come back.
+    /// Removed rules that may be added again.
     parked: Vec<Arc<Rule>>,
 }
 
-/// How many phases are in the deck; some are there twice.
-const PHASES: usize = 10;
+/// The number of phases in a full deck. It has some phases twice.
+const DECK_SIZE: usize = 10;
 
 #[derive(Clone, Debug)]
 enum Phase {
@@ -44,7 +44,7 @@ enum Phase {
 }
 
 impl Churn {
-    /// A stream for rules of the maker's schema, about `target` of them.
+    /// Returns a stream for about `target` rules of the maker's schema.
     #[must_use]
     pub fn new(maker: RuleMaker, target: usize) -> Churn {
         Churn {
@@ -57,13 +57,13 @@ impl Churn {
         }
     }
 
-    /// The maker of the rules.
+    /// Returns the maker of the rules.
     #[must_use]
     pub fn maker(&self) -> &RuleMaker {
         &self.maker
     }
 
-    /// The next transaction for the rules that are there now.
+    /// Returns the next transaction for the current rules of the oracle.
     #[must_use]
     pub fn next(&mut self, oracle: &Oracle, dice: &mut dyn Dice) -> Vec<OwnedChange> {
         if self.left == 0 {
@@ -82,8 +82,8 @@ impl Churn {
         let mut changes = draft.changes;
         if dice.one_in(8) {
             let refused = self.refused(oracle, &changes, dice);
-            let at = dice.below(changes.len() + 1);
-            changes.insert(at, refused);
+            let position = dice.below(changes.len() + 1);
+            changes.insert(position, refused);
         }
         changes
     }
@@ -91,11 +91,11 @@ impl Churn {
     fn enter_phase(&mut self, oracle: &Oracle, dice: &mut dyn Dice) {
         let size = oracle.len().max(self.target);
         if dice.one_in(4) {
-            // Other pools, other tuples, other styles.
+            // New pools, tuples and styles.
             self.maker = RuleMaker::like(&oracle.to_rule_set(), dice);
         }
         if self.deck.is_empty() {
-            self.deck = (0..PHASES).collect();
+            self.deck = (0..DECK_SIZE).collect();
             dice.shuffle(&mut self.deck);
         }
         (self.phase, self.left) = match self.deck.pop().unwrap_or_default() {
@@ -140,7 +140,7 @@ impl Churn {
             Phase::Refill | Phase::Flood => self.insert(draft, dice),
             Phase::Replace => self.replace(draft, dice),
             Phase::Crowd { tuple } => {
-                // A rule of the tuple for another one.
+                // Replaces another rule by a rule of the tuple.
                 let tuple = *tuple;
                 let id = self.maker.id(dice);
                 if draft.rules.len() >= self.target {
@@ -151,8 +151,8 @@ impl Churn {
                 }
             }
             Phase::Cycle { rules, adding } => {
-                let there = |rule: &Arc<Rule>| draft.holds(rule.view().id());
-                let next = rules.iter().find(|rule| there(rule) != *adding);
+                let is_present = |rule: &Arc<Rule>| draft.holds(rule.view().id());
+                let next = rules.iter().find(|rule| is_present(rule) != *adding);
                 match next {
                     Some(rule) if *adding => draft.insert(Arc::clone(rule)),
                     Some(rule) => {
@@ -172,7 +172,7 @@ impl Churn {
                 return draft.insert(rule);
             }
         }
-        // A taken id means one more draw, then the change is left out.
+        // If two drawn ids are taken, the change is left out.
         for _ in 0..2 {
             let id = self.maker.id(dice);
             if !draft.holds(id) {
@@ -202,8 +202,8 @@ impl Churn {
         };
         let id = old.view().id();
         let new = match dice.below(4) {
-            // The same matches with another priority, the same rule again, a
-            // near copy, something else.
+            // Equal matches with another priority, the unchanged rule, a near copy, or a
+            // different rule.
             0 => Arc::new(self.maker.duplicate(id, old.view(), dice)),
             1 => old,
             2 => Arc::new(self.maker.rule(id, Some(old.view()), dice)),
@@ -212,7 +212,7 @@ impl Churn {
         draft.modify(new);
     }
 
-    /// A change that cannot be made, wherever it is put among the others.
+    /// Returns a change that must be refused, at any position among `changes`.
     fn refused(
         &self,
         oracle: &Oracle,
@@ -221,7 +221,7 @@ impl Churn {
     ) -> OwnedChange {
         let touched = |id| changes.iter().any(|change| change.view().id() == id);
         let standing = oracle.rules().find(|rule| !touched(rule.view().id()));
-        // An id that neither the rules nor the changes know.
+        // An id that neither the rules nor the changes contain.
         let free = (0..u32::MAX)
             .filter_map(|number| RuleId::new(number ^ 0x5555).ok())
             .find(|&id| !oracle.contains(id) && !touched(id))
@@ -235,7 +235,7 @@ impl Churn {
     }
 }
 
-/// A transaction in the making, with the rules as they are after it.
+/// An unfinished transaction, with the rules after its changes.
 struct Draft {
     rules: Vec<Arc<Rule>>,
     changes: Vec<OwnedChange>,

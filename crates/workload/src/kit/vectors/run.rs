@@ -1,4 +1,4 @@
-//! Runs cases.
+//! Running test cases on engines.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,26 +13,27 @@ use crate::kit::differential::{Action, Counters, Finding, Question};
 use crate::kit::oracle::{Oracle, OwnedChange};
 use crate::kit::{Skip, Subject, guarded, ring};
 
-/// How a rule set comes about in a classifier.
+/// A way to create a rule set in a classifier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Way {
-    /// Built at once, in the case's order.
+    /// Built with all rules, in the case's order.
     Built,
-    /// Built at once, in the opposite order.
+    /// Built with all rules, in the opposite order.
     Reversed,
-    /// Built at once and reorganised.
+    /// Built with all rules, then reorganised.
     Rebuilt,
-    /// Built at once; then the classifier learns from its rules and arranges
-    /// them as it has learned.
+    /// Built with all rules, then re-optimised: the classifier learns from its rules and
+    /// rearranges them.
     Reoptimised,
-    /// Built empty; then one transaction for each rule.
+    /// Built empty, then one transaction for each rule.
     OneByOne,
-    /// Built empty; then one transaction for all.
+    /// Built empty, then one transaction for all rules.
     Together,
-    /// Built over wildcards of other priorities, which are replaced.
+    /// Built with wildcard rules of other priorities, which are then modified.
     Replaced,
-    /// Built with a better duplicate of each rule, which is removed.
+    /// Built with a duplicate of higher priority for each rule; the duplicates are then
+    /// removed.
     Uncovered,
 }
 
@@ -64,13 +65,13 @@ impl Way {
         }
     }
 
-    /// Whether it takes updates.
+    /// True if it requires updates.
     #[must_use]
     pub fn updates(self) -> bool {
         !matches!(self, Way::Built | Way::Reversed)
     }
 
-    /// What to build over and what to do then.
+    /// Returns the rules to build with, and the actions to do then.
     fn plan(self, case: &Case) -> (Vec<Arc<Rule>>, Vec<Action>) {
         let rules = case.rules.clone();
         let insert = |rule: &Arc<Rule>| OwnedChange::Insert(Arc::clone(rule));
@@ -84,8 +85,8 @@ impl Way {
                 (Vec::new(), rules.iter().map(single).collect())
             }
             Way::Together => {
-                let all = Action::Apply(rules.iter().map(insert).collect());
-                (Vec::new(), vec![all])
+                let insert_rules = Action::Apply(rules.iter().map(insert).collect());
+                (Vec::new(), vec![insert_rules])
             }
             Way::Replaced => {
                 let any = vec![FieldMatch::Any; case.schema.fields().len()];
@@ -102,16 +103,16 @@ impl Way {
                 let mut free = (0..u32::MAX)
                     .filter_map(|number| RuleId::new(number).ok())
                     .filter(|&id| !taken(id));
-                let mut all = Vec::new();
+                let mut initial = Vec::new();
                 let mut actions = Vec::new();
                 for rule in &rules {
                     let id = free.next().expect("fewer rules than ids");
                     let fields = rule.view().fields();
-                    all.push(changed(rule, id, Priority(u32::MAX), &fields));
-                    all.push(Arc::clone(rule));
+                    initial.push(changed(rule, id, Priority(u32::MAX), &fields));
+                    initial.push(Arc::clone(rule));
                     actions.push(Action::Apply(vec![OwnedChange::Remove(id)]));
                 }
-                (all, actions)
+                (initial, actions)
             }
         }
     }
@@ -130,18 +131,18 @@ fn changed(rule: &Rule, id: RuleId, priority: Priority, matches: &[FieldMatch]) 
     Arc::new(changed.with_cookie(view.cookie()))
 }
 
-/// A case that an engine got wrong.
+/// A case for which an engine gave a wrong answer.
 #[derive(Clone, Debug)]
 pub struct Failure {
     /// The engine's specification, or `oracle`.
     pub subject: String,
     /// The case's name.
     pub case: String,
-    /// How the rules came about.
+    /// The way of creating the rule set.
     pub way: Way,
-    /// The step, from 1; 0 before the first.
+    /// The step, counted from 1; 0 before the first step.
     pub step: usize,
-    /// What is wrong.
+    /// The problem.
     pub what: String,
 }
 
@@ -158,21 +159,20 @@ impl fmt::Display for Failure {
     }
 }
 
-/// What came of running cases.
+/// The result of running cases.
 #[derive(Debug, Default)]
 pub struct VectorReport {
-    /// Cases.
+    /// The number of cases.
     pub cases: usize,
-    /// Probes in them.
+    /// The number of probes in the cases.
     pub probes: usize,
-    /// Cases that were run, counted once for each subject and way; those that
-    /// were not are in `skips`.
+    /// The number of runs: one for each case, subject and way, without `skips`.
     pub runs: usize,
-    /// How much was checked.
+    /// The numbers of checks.
     pub counters: Counters,
-    /// What was not run.
+    /// The omitted runs.
     pub skips: Vec<Skip>,
-    /// What went wrong.
+    /// The failed runs.
     pub failures: Vec<Failure>,
 }
 
@@ -201,7 +201,7 @@ impl fmt::Display for VectorReport {
     }
 }
 
-/// Why a subject does not run a case in some way, if it does not.
+/// Returns the reason for which a subject does not run a case in a way, or `None` if it does.
 fn skip_of(case: &Case, subject: &Subject, way: Way) -> Option<Skip> {
     let engine = subject.name().split([':', '(']).next().unwrap_or_default();
     let marked = case.skips.iter().find(|(name, _)| name == engine);
@@ -225,7 +225,7 @@ fn skip_of(case: &Case, subject: &Subject, way: Way) -> Option<Skip> {
     })
 }
 
-/// Runs all cases on all subjects in all ways. The oracle runs them first.
+/// Runs all cases on all subjects in all ways. Each case runs on the oracle first.
 #[must_use]
 pub fn run(cases: &[Case], subjects: &[Subject]) -> VectorReport {
     let mut report = VectorReport {
@@ -273,10 +273,10 @@ pub fn run(cases: &[Case], subjects: &[Subject]) -> VectorReport {
     report
 }
 
-/// A step with what is wrong there.
+/// The number of a step, and its problem.
 type Wrong = (usize, String);
 
-/// Holds the case itself against the definition.
+/// Checks the case itself against the oracle.
 fn run_oracle(case: &Case) -> Result<(), Wrong> {
     let rules = case.rules.iter().cloned();
     let mut oracle = Oracle::of_rules(&case.schema, rules, &case.limits());
@@ -303,18 +303,18 @@ fn run_oracle(case: &Case) -> Result<(), Wrong> {
 
 fn check_matches(case: &Case, oracle: &Oracle, probes: &[Probe]) -> Result<(), String> {
     let keys = keys_of(case, probes);
-    // The packed rules are scanned as well: engines are built from them.
+    // The packed rules are also scanned, because engines are built from them.
     let rules = oracle.to_rule_set();
     for (key, probe) in keys.as_slice().iter().zip(probes) {
         let expected = &probe.matches;
-        let found: Vec<RuleId> = oracle
+        let matches: Vec<RuleId> = oracle
             .all_matches(key)
             .into_iter()
             .filter_map(Winner::rule)
             .collect();
         let shown = super::text::write_header(&case.schema, &probe.header);
-        if &found != expected {
-            return Err(format!("{shown}: expected {expected:?}, found {found:?}"));
+        if &matches != expected {
+            return Err(format!("{shown}: expected {expected:?}, found {matches:?}"));
         }
         if rules.scan(key).rule() != expected.first().copied() {
             return Err(format!("{shown}: the packed rules give another winner"));
@@ -331,8 +331,8 @@ fn keys_of(case: &Case, probes: &[Probe]) -> KeyVec {
     keys
 }
 
-/// Batch lengths beside the number of probes.
-const LENGTHS: [usize; 4] = [1, 2, 17, 64];
+/// Batch lengths to use, in addition to the number of probes.
+const BATCH_LENGTHS: [usize; 4] = [1, 2, 17, 64];
 
 struct Session<'a> {
     subject: &'a Subject,
@@ -396,7 +396,7 @@ impl Session<'_> {
             .map_err(|finding| finding.describe(&self.case.schema))
     }
 
-    /// Looks the probes up in every way.
+    /// Looks up the probes with every kind of lookup.
     fn probe(
         &mut self,
         probes: &[Probe],
@@ -408,7 +408,7 @@ impl Session<'_> {
             return Ok(());
         }
         let keys = keys_of(self.case, probes);
-        for length in LENGTHS.into_iter().chain([keys.len()]) {
+        for length in BATCH_LENGTHS.into_iter().chain([keys.len()]) {
             let keys = ring(&keys, 0, length);
             let best = vec![Winner::MISS; length];
             self.ask(&Question::Batch { keys, best }, classifier, oracle)?;
@@ -421,7 +421,7 @@ impl Session<'_> {
             preset: clear.clone(),
         };
         self.ask(&question, classifier, oracle)?;
-        let others = [
+        let candidates = [
             Winner::MISS,
             Winner::new(Priority(10), RuleId::from_index(5)),
         ];
@@ -431,7 +431,7 @@ impl Session<'_> {
                 Question::One { keys: keys.clone() },
                 Question::Trace { keys: keys.clone() },
             ];
-            let masked = others.map(|best| Question::Masked {
+            let masked = candidates.map(|best| Question::Masked {
                 keys: keys.clone(),
                 best,
                 preset: clear.clone(),

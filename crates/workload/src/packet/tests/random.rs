@@ -1,5 +1,5 @@
-//! Random frames, whole and damaged, against what they were built from and
-//! against another parser.
+//! Tests with random frames, whole and damaged, compared with the stack they were built
+//! from and with another parser.
 
 use classyard::{KeyVec, Schema};
 use etherparse::{NetSlice, SlicedPacket, TransportSlice};
@@ -22,7 +22,7 @@ fn upper() -> impl Strategy<Value = Upper> {
     ]
 }
 
-/// Many headers in any order, all but hop-by-hop options and fragments.
+/// Any number of headers in any order, except hop-by-hop options and fragments.
 fn many_extensions() -> impl Strategy<Value = Vec<Extension>> {
     let extension = prop_oneof![
         (0..3_u8).prop_map(Extension::Routing),
@@ -37,7 +37,7 @@ fn extensions() -> impl Strategy<Value = Vec<Extension>> {
 }
 
 fn preferred_extensions() -> impl Strategy<Value = Vec<Extension>> {
-    // In the order that RFC 8200 recommends, each at most once.
+    // The order that RFC 8200 recommends, each header at most once.
     (
         prop::option::of(0..4_u8),
         prop::option::of(0..4_u8),
@@ -52,7 +52,7 @@ fn preferred_extensions() -> impl Strategy<Value = Vec<Extension>> {
             let fragment = fragment.map(|(first, offset, more)| {
                 Extension::Fragment(if first { 0 } else { offset }, more)
             });
-            // Behind a later fragment's header there are no headers.
+            // A later fragment's header is the last extension header.
             let later = matches!(fragment, Some(Extension::Fragment(offset, _)) if offset > 0);
             all.extend(fragment);
             if !later {
@@ -120,7 +120,7 @@ fn stack() -> impl Strategy<Value = Stack> {
         })
 }
 
-/// What a parser knows of addresses, protocol, ports, ICMP and tags.
+/// Addresses, protocol, ports, ICMP and tags as a parser reports them.
 type Facts = (
     Option<(u128, u128)>,
     Option<u8>,
@@ -129,7 +129,8 @@ type Facts = (
     Vec<u16>,
 );
 
-/// What etherparse makes of an Ethernet frame; `None` when it refuses it.
+/// Returns the result of etherparse for an Ethernet frame; `None` if etherparse rejects
+/// it.
 fn etherparse_facts(frame: &[u8]) -> Option<Facts> {
     let packet = SlicedPacket::from_ethernet(frame).ok()?;
     let tags = packet.vlan_ids().iter().map(|vid| vid.value()).collect();
@@ -158,7 +159,7 @@ fn etherparse_facts(frame: &[u8]) -> Option<Facts> {
     Some((Some(addresses), Some(protocol), ports, icmp, tags))
 }
 
-/// Compares with etherparse, where that can answer; whether it could.
+/// Compares our result with etherparse's. Returns true if etherparse has a result.
 fn agrees_with_etherparse(frame: &[u8]) -> Result<bool, TestCaseError> {
     let Some(theirs) = etherparse_facts(frame) else {
         return Ok(false);
@@ -169,15 +170,15 @@ fn agrees_with_etherparse(frame: &[u8]) -> Result<bool, TestCaseError> {
     prop_assert_eq!(ours.vlan_tags as usize, tags.len());
     prop_assert_eq!(ours.vlan_vid, tags.first().copied().unwrap_or(0));
     if ours.proto != protocol {
-        // etherparse refuses or stops at some orders of extension headers.
+        // etherparse rejects some orders of extension headers, or stops at them.
         prop_assert_eq!(ours.family, Some(Family::V6));
         return Ok(false);
     }
-    // It reads neither SCTP nor anything above a fragment, first or not.
+    // etherparse reads neither SCTP nor anything above a fragment, not even the first.
     if ports.is_some() {
         prop_assert_eq!(ours.ports, ports);
     }
-    // It takes ICMP for ICMP in either version of IP.
+    // etherparse accepts ICMP in either version of IP.
     let own = matches!(ours.transport(), Some(Transport::Icmp | Transport::Icmpv6));
     if icmp.is_some() && own {
         prop_assert_eq!(ours.icmp, icmp);
@@ -188,7 +189,7 @@ fn agrees_with_etherparse(frame: &[u8]) -> Result<bool, TestCaseError> {
     Ok(true)
 }
 
-/// The headers fit their schemas.
+/// Checks that the headers fit their schemas.
 fn fits_schemas(parsed: &Parsed) {
     if let Some(header) = parsed.ipv4_5tuple() {
         KeyVec::new(&Schema::ipv4_5tuple()).push(&header).unwrap();
@@ -217,8 +218,8 @@ proptest! {
     fn random_stacks_agree_with_etherparse(stack in stack()) {
         let stack = Stack { link: LinkType::Ethernet, labels: vec![], session: None, ..stack };
         let compared = agrees_with_etherparse(&stack.bytes())?;
-        // Routing headers and the order of the others aside, it reads them all.
-        // It refuses ICMP timestamps of the wrong length.
+        // Apart from routing headers and other orders of headers, etherparse reads all
+        // frames. It rejects ICMP timestamps of the wrong length.
         let plain = match &stack.net {
             Net::V4 { upper: Upper::Icmp(13 | 14, _), .. } => false,
             Net::V4 { .. } => true,

@@ -1,11 +1,11 @@
-//! Frames by hand, layer by layer, and what the parser must say about them.
+//! Frames built by hand, layer by layer, and the results that the parser must return.
 
 use crate::packet::{Fragment, LinkType};
 
-/// Above IP.
+/// The layer above IP.
 #[derive(Clone, Debug)]
 pub(crate) enum Upper {
-    /// TCP with that many words of options.
+    /// TCP: ports, and the number of 32-bit words of options.
     Tcp(u16, u16, u8),
     Udp(u16, u16),
     Sctp(u16, u16),
@@ -21,7 +21,7 @@ pub(crate) enum Extension {
     HopByHop(u8),
     Routing(u8),
     Destination(u8),
-    /// Offset and more fragments.
+    /// Offset, and the more-fragments flag.
     Fragment(u16, bool),
     Authentication(u8),
 }
@@ -45,7 +45,7 @@ pub(crate) enum Net {
         upper: Upper,
     },
     Arp {
-        /// Whether it is RARP.
+        /// True for RARP.
         reverse: bool,
         operation: u8,
         sender: u32,
@@ -57,11 +57,11 @@ pub(crate) enum Net {
 #[derive(Clone, Debug)]
 pub(crate) struct Stack {
     pub(crate) link: LinkType,
-    /// TPID, number, priority.
+    /// TPID, VLAN number and priority of each tag.
     pub(crate) tags: Vec<(u16, u16, u8)>,
-    /// Label and traffic class.
+    /// Label and traffic class of each entry.
     pub(crate) labels: Vec<(u32, u8)>,
-    /// The number of a PPPoE session; without labels alone.
+    /// The number of a PPPoE session; only without labels.
     pub(crate) session: Option<u16>,
     pub(crate) net: Net,
     pub(crate) padding: usize,
@@ -138,7 +138,7 @@ impl Extension {
         match *self {
             Extension::HopByHop(units) | Extension::Destination(units) => {
                 let mut bytes = vec![next, units];
-                // One padding option, or several, to fill the header.
+                // One padding option or several fill the header.
                 bytes.resize(8 + 8 * usize::from(units), 0);
                 bytes
             }
@@ -273,7 +273,7 @@ impl Stack {
         }
     }
 
-    /// The frame.
+    /// Builds the frame.
     pub(crate) fn bytes(&self) -> Vec<u8> {
         let first = self.tags.first().map_or(self.ethertype(), |tag| tag.0);
         let mut frame = match self.link {
@@ -325,7 +325,7 @@ impl Stack {
             let protocol: u16 = match self.net {
                 Net::V4 { .. } => 0x0021,
                 Net::V6 { .. } => 0x0057,
-                // Link control.
+                // The link control protocol.
                 _ => 0xc021,
             };
             frame.extend([0x11, 0]);
@@ -338,7 +338,7 @@ impl Stack {
         frame
     }
 
-    /// The header that `openflow15` rules must see.
+    /// Returns the expected `openflow15` header.
     pub(crate) fn openflow15(&self, in_port: u32) -> [u128; 15] {
         let (eth_src, eth_dst) = match self.link {
             LinkType::Ethernet => (SRC, DST),
@@ -390,7 +390,7 @@ impl Stack {
         ]
     }
 
-    /// The five-tuple that rules of the packet's IP version must see.
+    /// Returns the expected five-tuple for the packet's IP version.
     pub(crate) fn five_tuple(&self) -> Option<[u128; 5]> {
         let later = self.net.fragment() == Fragment::Later;
         let (src, dst, upper, v6) = match &self.net {

@@ -1,5 +1,4 @@
-//! [DEC14] Fig. 3: latency against the number of packets that are processed
-//! concurrently.
+//! [DEC14] Fig. 3: latency against the number of concurrently processed packets.
 //!
 //! [DEC14]: classyard::papers#dec14
 
@@ -13,39 +12,42 @@ use crate::commands::reproduce::claims::{Claim, Grid, Section, Verdict};
 use crate::commands::reproduce::statistics::{coordinate, mean};
 use crate::failure::Failure;
 
-/// Headers that the engine takes through each step together, and the most groups of
-/// them.
-const GROUP: usize = 16;
-const CHUNK: usize = 64;
+/// Headers of a group, which the engine takes through each step together, and headers of
+/// a chunk of groups.
+const GROUP_HEADERS: usize = 16;
+const CHUNK_HEADERS: usize = 64;
 
-/// What taking a chunk through its steps costs besides its headers: fitted like the
-/// model's constants, to batches of one group in the smallest rule sets.
+/// Returns the cost of a chunk in addition to its headers, in nanoseconds. It is fitted
+/// like the model's constants, to batches of one group over the smallest rule sets.
 fn chunk_ns(study: &mut Study<'_>, model: &Model) -> Result<f64, Failure> {
-    let mut found = Vec::new();
+    let mut estimates = Vec::new();
     for &rules in &model.sizes {
         let lookups = study.dec14_lookups(ENGINE, rules)?;
-        let at = |together: usize| lookups.ns[place(together)];
-        let (one, many) = (1.0 / coordinate(GROUP), 1.0 / coordinate(CHUNK));
-        found.push((at(GROUP) - at(256)) / (one - many));
+        let ns = |together: usize| lookups.ns[place(together)];
+        let (one, many) = (
+            1.0 / coordinate(GROUP_HEADERS),
+            1.0 / coordinate(CHUNK_HEADERS),
+        );
+        estimates.push((ns(GROUP_HEADERS) - ns(256)) / (one - many));
     }
-    Ok(mean(&found).max(0.0))
+    Ok(mean(&estimates).max(0.0))
 }
 
-/// The place of a number of headers in [`TOGETHER`].
+/// Returns the index of a number of headers in [`TOGETHER`].
 fn place(together: usize) -> usize {
-    let place = TOGETHER.iter().position(|&one| one == together);
-    place.expect("one of those that are measured")
+    let index = TOGETHER.iter().position(|&one| one == together);
+    index.expect("one of those that are measured")
 }
 
-/// The predicted nanoseconds for a header when so many are looked up together:
-/// whole groups in chunks, the rest one by one.
+/// Returns the predicted nanoseconds a header for `together` headers: whole groups are
+/// looked up in chunks, the other headers one by one.
 fn predicted(model: &Model, lookups: &Lookups, together: usize, chunk_ns: f64) -> f64 {
-    let in_groups = together / GROUP * GROUP;
-    let chunks = coordinate(in_groups.div_ceil(CHUNK));
-    let full = chunk_ns / coordinate(CHUNK);
+    let in_groups = together / GROUP_HEADERS * GROUP_HEADERS;
+    let chunks = coordinate(in_groups.div_ceil(CHUNK_HEADERS));
+    let full = chunk_ns / coordinate(CHUNK_HEADERS);
     let batch = (model.predict(lookups, Mode::Batch) - full) * coordinate(in_groups);
-    let rest = model.predict(lookups, Mode::Single) * coordinate(together - in_groups);
-    (batch + chunks * chunk_ns + rest) / coordinate(together)
+    let singles = model.predict(lookups, Mode::Single) * coordinate(together - in_groups);
+    (batch + chunks * chunk_ns + singles) / coordinate(together)
 }
 
 /// Draws the figure.
@@ -74,22 +76,22 @@ pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Sect
     };
     let (mut lines, mut errors) = (Vec::new(), Vec::new());
     let mut series: [Vec<(f64, f64)>; 2] = Default::default();
-    let mut show = |together: usize, threads: usize, found: f64, expected: f64| {
-        let off = error(expected, found);
+    let mut show = |together: usize, threads: usize, measured: f64, expected: f64| {
+        let off = error(expected, measured);
         errors.push(off);
-        let latency = found * coordinate(together) / 1e3;
+        let latency = measured * coordinate(together) / 1e3;
         let headers = together * threads;
         grid.rows.push(vec![
             together.to_string(),
             threads.to_string(),
             headers.to_string(),
-            format!("{found:.1}"),
+            format!("{measured:.1}"),
             format!("{expected:.1}"),
             format!("{:+.1} %", 100.0 * off),
             format!("{latency:.3}"),
         ]);
         lines.push(format!(
-            "{rules},{together},{threads},{headers},{found:.2},{expected:.2},{off:.4}"
+            "{rules},{together},{threads},{headers},{measured:.2},{expected:.2},{off:.4}"
         ));
         if threads == 1 {
             let predicted = expected * coordinate(together) / 1e3;
@@ -97,30 +99,30 @@ pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Sect
             series[1].push((coordinate(headers), predicted));
         }
     };
-    for (&together, &found) in TOGETHER.iter().zip(&lookups.ns) {
+    for (&together, &measured) in TOGETHER.iter().zip(&lookups.ns) {
         show(
             together,
             1,
-            found,
+            measured,
             predicted(&model, &lookups, together, chunk_ns),
         );
     }
     for &threads in &threads {
         let parallel = study.dec14_parallel(ENGINE, rules, threads)?;
-        let found = 1e9 * coordinate(threads) / parallel.rate;
+        let measured = 1e9 * coordinate(threads) / parallel.rate;
         if threads > 1 {
             show(
                 256,
                 threads,
-                found,
+                measured,
                 predicted(&model, &lookups, 256, chunk_ns),
             );
         }
     }
     let heading = "rules,together,threads,p,ns,predicted_ns,error";
     study.write_csv("concurrency.csv", heading, &lines)?;
-    let [found, expected] = series;
-    let grows = match (found.first(), found.last()) {
+    let [measured, expected] = series;
+    let grows = match (measured.first(), measured.last()) {
         (Some(first), Some(last)) => (last.0 / first.0, last.1 / first.1),
         _ => (1.0, 1.0),
     };
@@ -132,17 +134,17 @@ pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Sect
         log_y: true,
     };
     let drawn = [
-        Series::marked("measured", "one", Mark::Circle, found),
+        Series::marked("measured", "one", Mark::Circle, measured),
         Series::marked("predicted", "two", Mark::Cross, expected),
     ];
     study.draw("concurrency.svg", &chart, &drawn)?;
-    let (small, all) = (within(&errors), errors.len());
+    let (small, total) = (within(&errors), errors.len());
     let mut section = Section {
         title: "Latency against concurrently processed headers (Fig. 3)".to_owned(),
         method: format!(
             "The paper's P packets are processed by P threads on sixteen cores. Here P is the number of \
              headers that are looked up together, interleaved on one core, times the threads. \
-             {GROUP} headers are searched for together, field by field, at most {CHUNK} at a time; fewer \
+             {GROUP_HEADERS} headers are searched for together, field by field, at most {CHUNK_HEADERS} at a time; fewer \
              are looked up one by one. Threads share the structure, and nothing else. Times are \
              CPU times. The model is that of Fig. 2, with one more constant, {chunk_ns:.0} ns for \
              each chunk."
@@ -161,11 +163,11 @@ pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Sect
             Claim {
                 place: "Fig. 3",
                 paper: "The model has an error of less than ±10 % for all P.",
-                measured: format!("{small} of {all} points are within ±10 %"),
+                measured: format!("{small} of {total} points are within ±10 %"),
                 verdict: Verdict::for_most(
                     small,
-                    all,
-                    &format!("{} of {all} errors are greater", all - small),
+                    total,
+                    &format!("{} of {total} errors are greater", total - small),
                 ),
             },
         ],

@@ -1,5 +1,5 @@
-//! [DEC14] Fig. 2, Tables V and VI: the time of a lookup against the number of
-//! rules, one header at a time, and what the model says of it.
+//! [DEC14] Fig. 2, Tables V and VI: the time of a lookup against the number of rules, one
+//! header at a time, and the model's predictions.
 //!
 //! [DEC14]: classyard::papers#dec14
 
@@ -13,11 +13,11 @@ use crate::commands::reproduce::statistics::coordinate;
 use crate::failure::Failure;
 use classyard::machine::Machine;
 
-/// Small rule sets that the constants are fitted to, as many as the paper has.
-const FITTED: usize = 2;
+/// The number of small rule sets to which the constants are fitted, as in the paper.
+const FITTED_SETS: usize = 2;
 
-/// The structures over these rule sets whose times they are fitted to: as it is,
-/// with other limits on lists, and without grouping.
+/// The structures over these rule sets to whose times the constants are fitted: the
+/// default form, two other limits on lists, and the form without grouping.
 const STRUCTURES: [&str; 4] = [
     ENGINE,
     "decomposition:share=2",
@@ -25,17 +25,17 @@ const STRUCTURES: [&str; 4] = [
     "decomposition:group=off",
 ];
 
-/// Sizes between those of the paper, which only predictions are held against.
+/// Sizes between the paper's, for which predictions are only compared with measurements.
 const BETWEEN: [usize; 5] = [3_000, 6_000, 12_000, 24_000, 64_000];
 const FEW_BETWEEN: [usize; 2] = [3_000, 6_000];
 
-/// The constants, and what they were fitted to.
+/// The constants, and the data to which they were fitted.
 pub(super) struct Model {
     pub(super) machine: Machine,
     pub(super) sizes: Vec<usize>,
     single: Fitted,
     batch: Fitted,
-    /// Structures that the constants were fitted to, with what each says.
+    /// Structures to which the constants were fitted, with their times and counts.
     fits: Vec<(String, Lookups)>,
 }
 
@@ -43,7 +43,7 @@ impl Model {
     /// Fits the constants to the smallest rule sets.
     pub(super) fn fit(study: &mut Study<'_>) -> Result<Model, Failure> {
         let mut sizes = study.dec14_sizes();
-        sizes.truncate(FITTED);
+        sizes.truncate(FITTED_SETS);
         let mut fits = Vec::new();
         study.expect_points(sizes.len() * STRUCTURES.len());
         for &size in &sizes {
@@ -75,7 +75,7 @@ impl Model {
         }
     }
 
-    /// The predicted time of a lookup.
+    /// Returns the predicted time of a lookup.
     pub(super) fn predict(&self, lookups: &Lookups, mode: Mode) -> f64 {
         self.constants(mode)
             .predict(worked(lookups, mode, &self.machine))
@@ -126,20 +126,21 @@ pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Sect
             if fitted { "yes" } else { "no" }.to_owned(),
         ];
         let mut line = format!("{rules},{fitted}");
-        for (mode, at) in [(Mode::Single, 0), (Mode::Batch, 2)] {
-            let (found, predicted) = (measured(&lookups, mode), model.predict(&lookups, mode));
-            let off = error(predicted, found);
+        for (mode, column) in [(Mode::Single, 0), (Mode::Batch, 2)] {
+            let (measured_ns, predicted) =
+                (measured(&lookups, mode), model.predict(&lookups, mode));
+            let off = error(predicted, measured_ns);
             if !fitted {
                 errors.push(off);
             }
             row.extend([
-                format!("{found:.1}"),
+                format!("{measured_ns:.1}"),
                 format!("{predicted:.1}"),
                 format!("{:+.1} %", 100.0 * off),
             ]);
-            line.push_str(&format!(",{found:.2},{predicted:.2},{off:.4}"));
-            series[at].push((coordinate(rules), found));
-            series[at + 1].push((coordinate(rules), predicted));
+            line.push_str(&format!(",{measured_ns:.2},{predicted:.2},{off:.4}"));
+            series[column].push((coordinate(rules), measured_ns));
+            series[column + 1].push((coordinate(rules), predicted));
         }
         singles.push((coordinate(rules), measured(&lookups, Mode::Single)));
         grid.rows.push(row);
@@ -205,7 +206,7 @@ pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Sect
     Ok(section)
 }
 
-/// The counterpart of Tables V and VI.
+/// Returns the counterpart of Tables V and VI.
 fn fitted_grid(model: &Model) -> Grid {
     let row = |name: &str, mode: Mode| {
         let factor = model.constants(mode).factor;
@@ -224,7 +225,8 @@ fn fitted_grid(model: &Model) -> Grid {
     }
 }
 
-/// What the engine counts, by part of the structure, and in which cache that is.
+/// Returns the engine's counts by part of the structure, and the caches that hold the
+/// parts.
 fn counted_grid(study: &mut Study<'_>, model: &Model) -> Result<Grid, Failure> {
     let mut rows = Vec::new();
     for rules in study.dec14_sizes() {
@@ -291,22 +293,22 @@ fn claims(errors: &[f64], singles: &[(f64, f64)], paper_form: &[(f64, f64)]) -> 
         });
     }
     if !errors.is_empty() {
-        let (small, all) = (within(errors), errors.len());
-        let most = errors
+        let (small, total) = (within(errors), errors.len());
+        let max_error = errors
             .iter()
-            .fold(0.0_f64, |most, error| most.max(error.abs()));
+            .fold(0.0_f64, |max_error, error| max_error.max(error.abs()));
         claims.push(Claim {
             place: "Fig. 2",
             paper: "The latency predicted by eq. 6 has an error of less than ±10 %.",
             measured: format!(
-                "{small} of {all} predictions for rule sets that were not used to fit are within \
+                "{small} of {total} predictions for rule sets that were not used to fit are within \
                  ±10 %, all within ±{:.0} %",
-                100.0 * most
+                100.0 * max_error
             ),
             verdict: Verdict::for_most(
                 small,
-                all,
-                &format!("{} of {all} errors are greater", all - small),
+                total,
+                &format!("{} of {total} errors are greater", total - small),
             ),
         });
     }

@@ -1,4 +1,4 @@
-//! Times of lookups, and what the engine says that they do.
+//! Times of lookups, and the engine's counts of their work.
 
 use std::collections::BTreeMap;
 use std::sync::Barrier;
@@ -22,36 +22,36 @@ pub(super) struct Lookups {
     pub(super) rules: usize,
     /// Nanoseconds of CPU time for a header, for each of [`TOGETHER`].
     pub(super) ns: Vec<f64>,
-    /// What the engine counts in its structure, by name.
+    /// The engine's counts in its structure, by name.
     pub(super) counts: BTreeMap<String, f64>,
     pub(super) bytes: usize,
     pub(super) wrong: usize,
 }
 
-/// Headers classified per second of CPU time by each of several threads at once.
+/// Headers classified per second of CPU time by several threads that run together.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Threads {
-    /// All of them together.
+    /// The sum over all threads.
     pub(super) rate: f64,
-    /// One of them alone, measured in turns with that.
+    /// One thread alone, measured in alternation with all threads.
     pub(super) alone: f64,
 }
 
-/// Repeats of each measurement, in turns.
-const REPEATS: usize = 7;
-const FEW_REPEATS: usize = 3;
+/// Timed passes of each measurement, interleaved.
+const TIMED_PASSES: usize = 7;
+const FEW_TIMED_PASSES: usize = 3;
 
-/// The time that a pass over headers takes at most, about.
+/// The approximate maximum time of a pass over headers.
 const PASS_SECONDS: f64 = 0.02;
 
-/// Headers that are timed to know how many fit, and whose answers are compared
-/// with a scan.
-const PROBED: usize = 500;
-const CHECKED: usize = 300;
+/// Headers that are timed to estimate how many fit into a pass, and headers whose answers
+/// are compared with a scan.
+const PROBED_HEADERS: usize = 500;
+const CHECKED_HEADERS: usize = 300;
 
-/// How long threads run at once.
-const RUN: Duration = Duration::from_millis(200);
-const SHORT_RUN: Duration = Duration::from_millis(50);
+/// The time for which threads run together.
+const RUN_TIME: Duration = Duration::from_millis(200);
+const SHORT_RUN_TIME: Duration = Duration::from_millis(50);
 
 /// Builds an engine over rules.
 pub(super) fn built(engine: &str, policy: &Policy) -> Result<PolicyClassifier, Failure> {
@@ -59,7 +59,7 @@ pub(super) fn built(engine: &str, policy: &Policy) -> Result<PolicyClassifier, F
     Ok(policy.build(&spec.seeded(0), &Limits::default(), &mut NoProgress)?)
 }
 
-/// Looks all keys up, some together. Returns what depends on all answers.
+/// Looks up all keys, `together` at a time. Returns a value that depends on the answers.
 fn pass(
     classifier: &dyn Classifier,
     keys: KeySlice<'_>,
@@ -78,7 +78,7 @@ fn pass(
     })
 }
 
-/// Keys in batches of a size, the last one what is left.
+/// Splits keys into batches of `size` keys; the last batch may be smaller.
 pub(super) fn batches(keys: KeySlice<'_>, size: usize) -> impl Iterator<Item = KeySlice<'_>> {
     let starts = (0..keys.len()).step_by(size);
     starts.map(move |start| keys.range(start..keys.len().min(start + size)))
@@ -87,14 +87,14 @@ pub(super) fn batches(keys: KeySlice<'_>, size: usize) -> impl Iterator<Item = K
 impl Study<'_> {
     fn dec14_repeats(&self) -> usize {
         if self.args.quick {
-            FEW_REPEATS
+            FEW_TIMED_PASSES
         } else {
-            REPEATS
+            TIMED_PASSES
         }
     }
 
-    /// Times lookups of an engine over some rules, unless that is done: the median
-    /// of a few passes for each number of headers together.
+    /// Times lookups of an engine over `rules` rules: the median of a few passes for each
+    /// number of headers together. Returns stored times if there are any.
     pub(super) fn dec14_lookups(&mut self, engine: &str, rules: usize) -> Result<Lookups, Failure> {
         let point = format!("lookups {engine}, {rules} rules");
         let engine = engine.to_owned();
@@ -106,20 +106,20 @@ impl Study<'_> {
             let (_, keys) = trace.parts().next().expect("one part");
             let keys = keys.as_slice();
             let mut scratch = Scratch::new();
-            let probed = PROBED.min(keys.len());
+            let probed = PROBED_HEADERS.min(keys.len());
             let (_, seconds) = timed(|| pass(classifier, keys.range(0..probed), 16, &mut scratch));
             let each = seconds / coordinate(probed.max(1));
-            let some = at_most(PASS_SECONDS / each, keys.len()).max(probed);
-            let keys = keys.range(0..some);
+            let count = at_most(PASS_SECONDS / each, keys.len()).max(probed);
+            let keys = keys.range(0..count);
             let mut samples = vec![Vec::new(); TOGETHER.len()];
             for repeat in 0..=study.dec14_repeats() {
                 for (&together, samples) in TOGETHER.iter().zip(&mut samples) {
                     let (folded, seconds) =
                         timed(|| pass(classifier, keys, together, &mut scratch));
                     std::hint::black_box(folded);
-                    // The first one warms the caches.
+                    // The first pass warms the caches.
                     if repeat > 0 {
-                        samples.push(seconds * 1e9 / coordinate(some));
+                        samples.push(seconds * 1e9 / coordinate(count));
                     }
                 }
             }
@@ -135,7 +135,7 @@ impl Study<'_> {
                 Some((metric.name.to_owned(), value))
             });
             let rule_set = &policy.parts()[0];
-            let checked = keys.iter().take(CHECKED);
+            let checked = keys.iter().take(CHECKED_HEADERS);
             let wrong = checked.filter(|key| classifier.classify_one(key) != rule_set.scan(key));
             Ok(Lookups {
                 rules: policy.len(),
@@ -147,8 +147,8 @@ impl Study<'_> {
         })
     }
 
-    /// Times threads that look headers up in the same structure at once, unless
-    /// that is done.
+    /// Times threads that look up headers in one shared structure. Returns stored times
+    /// if there are any.
     pub(super) fn dec14_parallel(
         &mut self,
         engine: &str,
@@ -164,7 +164,11 @@ impl Study<'_> {
             let classifier = classifier.part(PartId::FIRST);
             let (_, keys) = trace.parts().next().expect("one part");
             let keys = keys.as_slice();
-            let run = if study.args.quick { SHORT_RUN } else { RUN };
+            let run = if study.args.quick {
+                SHORT_RUN_TIME
+            } else {
+                RUN_TIME
+            };
             let (mut alone, mut together) = (Vec::new(), Vec::new());
             for _ in 0..study.dec14_repeats() {
                 alone.push(at_once(classifier, keys, 1, run));
@@ -179,8 +183,8 @@ impl Study<'_> {
     }
 }
 
-/// Headers per second of CPU time that threads classify at once in batches, all
-/// together.
+/// Returns the sum over all threads of headers per second of CPU time, with the threads
+/// looking up batches together.
 fn at_once(classifier: &dyn Classifier, keys: KeySlice<'_>, threads: usize, run: Duration) -> f64 {
     let barrier = Barrier::new(threads);
     std::thread::scope(|scope| {
@@ -194,7 +198,7 @@ fn at_once(classifier: &dyn Classifier, keys: KeySlice<'_>, threads: usize, run:
     })
 }
 
-/// Headers per second of this thread's CPU time, for as long as `run`.
+/// Returns headers per second of this thread's CPU time, over `run`.
 fn rate_for(
     classifier: &dyn Classifier,
     keys: KeySlice<'_>,
@@ -225,8 +229,8 @@ fn rate_for(
     coordinate(headers) / spent.as_secs_f64().max(1e-9)
 }
 
-/// A whole number of things, of which there are so many.
+/// Converts a count to a whole number of at most `max`.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // clamped
-fn at_most(count: f64, all: usize) -> usize {
-    count.clamp(0.0, coordinate(all)) as usize
+fn at_most(count: f64, max: usize) -> usize {
+    count.clamp(0.0, coordinate(max)) as usize
 }

@@ -1,10 +1,10 @@
-//! The performance model: from what the engine counts in its structure to
-//! nanoseconds.
+//! The performance model: from the engine's counts in its structure to nanoseconds.
 //!
-//! The engine says what a lookup does in its structure, in instructions and in lines
-//! that are waited for; what these cost was fitted to other rule sets. The machine
-//! says what a line takes that lies in so many bytes. One factor for either kind of
-//! lookup, as λ in the paper, is fitted here to the smallest rule sets.
+//! The engine counts the work of a lookup in its structure, in instructions and in lines
+//! that the lookup waits for; the costs of these were fitted to other rule sets. The
+//! machine's curve gives the time of a line in a structure of a given number of bytes.
+//! One factor for each kind of lookup, like λ in the paper, is fitted here to the
+//! smallest rule sets.
 
 use std::collections::BTreeMap;
 
@@ -14,26 +14,27 @@ use super::TOGETHER;
 use super::measure::Lookups;
 use crate::bench::geometric_mean;
 
-/// By how much longer lookups take than the engine's work takes on the machine.
+/// The ratio of measured lookup times to the time of the engine's work on the machine.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Fitted {
     pub(super) factor: f64,
 }
 
-/// What the paper's eq. 5 sums up, for headers that are looked up one by one or in
-/// batches.
+/// The kinds of lookup for which the paper's eq. 5 sums up the work: headers one by one,
+/// or in batches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
     Single,
     Batch,
 }
 
-/// A number that the engine counts.
+/// Returns one of the engine's counts; 0 if it is missing.
 pub(super) fn count(counts: &BTreeMap<String, f64>, name: &str) -> f64 {
     counts.get(name).copied().unwrap_or(0.0)
 }
 
-/// Lines that a lookup reads of each part of the structure, with the part's bytes.
+/// Returns the lines that a lookup reads in each part of the structure, with the part's
+/// bytes.
 pub(super) fn lines(counts: &BTreeMap<String, f64>) -> [(&'static str, f64, usize); 4] {
     [
         ("lines of searches a lookup", "searches of fields"),
@@ -48,17 +49,17 @@ pub(super) fn lines(counts: &BTreeMap<String, f64>) -> [(&'static str, f64, usiz
     })
 }
 
-/// The lines that a lookup reads, waited for or not, all of which may be in use at
-/// once.
+/// Returns the lines that a lookup reads, waited for or not; all parts may be in use
+/// together.
 pub(super) fn reads(counts: &BTreeMap<String, f64>) -> Work {
-    let all = lines(counts);
-    let whole = all.iter().map(|(_, _, bytes)| bytes).sum();
-    all.iter().fold(Work::default(), |work, (_, lines, _)| {
+    let parts = lines(counts);
+    let whole = parts.iter().map(|(_, _, bytes)| bytes).sum();
+    parts.iter().fold(Work::default(), |work, (_, lines, _)| {
         work.reading_ahead(*lines, whole)
     })
 }
 
-/// What the work of a lookup takes on a machine, in nanoseconds.
+/// Returns the time of a lookup's work on a machine, in nanoseconds.
 pub(super) fn worked(lookups: &Lookups, mode: Mode, machine: &Machine) -> f64 {
     let [instructions, waited] = match mode {
         Mode::Single => ["fitted instructions, single", "lines waited for, single"],
@@ -72,7 +73,7 @@ pub(super) fn worked(lookups: &Lookups, mode: Mode, machine: &Machine) -> f64 {
     machine.ns(&Work::of(number(instructions)).reading(number(waited), bytes))
 }
 
-/// The measured time of a lookup.
+/// Returns the measured time of a lookup.
 pub(super) fn measured(lookups: &Lookups, mode: Mode) -> f64 {
     match mode {
         Mode::Single => lookups.ns[0],
@@ -81,8 +82,8 @@ pub(super) fn measured(lookups: &Lookups, mode: Mode) -> f64 {
 }
 
 impl Fitted {
-    /// The factor by which the work of some lookups is nearest to what they were
-    /// measured to take.
+    /// Fits the factor: the geometric mean of measured times divided by times of the
+    /// work.
     pub(super) fn to(points: &[(f64, f64)]) -> Fitted {
         let ratios: Vec<f64> = points
             .iter()
@@ -93,13 +94,13 @@ impl Fitted {
         }
     }
 
-    /// The predicted time.
+    /// Returns the predicted time.
     pub(super) fn predict(self, worked: f64) -> f64 {
         self.factor * worked
     }
 }
 
-/// A relative error, as the paper defines it.
+/// Returns the relative error, as the paper defines it.
 pub(super) fn error(predicted: f64, measured: f64) -> f64 {
     (predicted - measured) / measured.max(1e-9)
 }
@@ -107,7 +108,7 @@ pub(super) fn error(predicted: f64, measured: f64) -> f64 {
 /// The error that the paper claims.
 pub(super) const PAPER_ERROR: f64 = 0.1;
 
-/// How many of some errors are as small as the paper claims.
+/// Returns the number of errors that are as small as the paper claims.
 pub(super) fn within(errors: &[f64]) -> usize {
     let small = errors.iter().filter(|error| error.abs() <= PAPER_ERROR);
     small.count()

@@ -18,16 +18,16 @@ use crate::failure::Failure;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Distinct {
     rules: usize,
-    /// Field by field, how many different matches there are.
+    /// The number of different matches in each field.
     unique: Vec<usize>,
-    /// Fields that a rule names, in the mean.
+    /// The mean number of fields that a rule names.
     named: f64,
 }
 
-/// How far a ratio may be from that of the paper.
-const NEAR: f64 = 0.02;
+/// The greatest deviation from the paper's ratio, as a share.
+const MAX_DEVIATION: f64 = 0.02;
 
-/// Makes the table.
+/// Creates the table.
 pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failure> {
     let sizes = study.dec14_sizes();
     study.expect_points(sizes.len());
@@ -66,28 +66,29 @@ pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Sect
         words: 1,
         rows: Vec::new(),
     };
-    let (mut near, mut far) = (0, Vec::new());
+    let (mut close_fields, mut far_fields) = (0, Vec::new());
     let mut lines = Vec::new();
     for (field, ratio) in schema.fields().iter().zip(ratios) {
-        let at = grid.rows.len();
+        let index = grid.rows.len();
         let mut row = vec![field.name().to_owned(), format!("{ratio}")];
-        // Short fields have as many values as their bits allow.
-        let room = match field.width() {
+        // A short field has at most one value for each pattern of its bits, and the
+        // wildcard.
+        let max_unique = match field.width() {
             width @ 0..=16 => coordinate(1 << width) + 1.0,
             _ => f64::INFINITY,
         };
         let mut is_near = true;
         for set in &sets {
-            let unique = coordinate(set.unique[at]);
-            let expected = (ratio * coordinate(set.rules)).min(room);
-            is_near &= (unique - expected).abs() <= (NEAR * expected).max(1.0);
+            let unique = coordinate(set.unique[index]);
+            let expected = (ratio * coordinate(set.rules)).min(max_unique);
+            is_near &= (unique - expected).abs() <= (MAX_DEVIATION * expected).max(1.0);
             row.push(format!("{:.4}", unique / coordinate(set.rules.max(1))));
             lines.push(format!("{},{},{ratio},{unique}", set.rules, field.name()));
         }
         if is_near {
-            near += 1;
+            close_fields += 1;
         } else {
-            far.push(field.name().to_owned());
+            far_fields.push(field.name().to_owned());
         }
         grid.rows.push(row);
     }
@@ -105,8 +106,12 @@ pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Sect
             place: "Table III",
             paper: "The ratios of unique rules over all rules are ρ for each field, or what its \
                     bits allow.",
-            measured: format!("{near} of {} fields, within 2 %", ratios.len()),
-            verdict: Verdict::for_most(near, ratios.len(), &format!("not of {}", far.join(", "))),
+            measured: format!("{close_fields} of {} fields, within 2 %", ratios.len()),
+            verdict: Verdict::for_most(
+                close_fields,
+                ratios.len(),
+                &format!("not of {}", far_fields.join(", ")),
+            ),
         }],
         grids: vec![grid],
         pictures: Vec::new(),

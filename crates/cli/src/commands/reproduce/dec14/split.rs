@@ -1,8 +1,8 @@
 //! One rule set split over several cores, whose winners are merged.
 //!
-//! The paper keeps each packet on one core (§IV.C). The other way is to give each
-//! core a part of the rules: all cores look at each header, and the better of their
-//! winners is it. Rules are ranked, so merging is a minimum.
+//! The paper keeps each packet on one core (§IV.C). The alternative is to give each core
+//! a part of the rules: all cores look up each header, and the best of their winners is
+//! the result. Rules are ranked, so merging is a minimum.
 
 use std::sync::Barrier;
 
@@ -19,26 +19,26 @@ use crate::commands::reproduce::claims::{Claim, Grid, Section, Verdict};
 use crate::commands::reproduce::statistics::coordinate;
 use crate::failure::Failure;
 
-/// Cores that rules are split over.
-const CORES: usize = 2;
+/// The number of cores over which rules are split.
+const CORE_COUNT: usize = 2;
 
-/// Repeats, in turns.
-const REPEATS: usize = 5;
+/// Timed passes, interleaved.
+const TIMED_PASSES: usize = 5;
 
-/// Times of one rule set, in nanoseconds for a header.
+/// Times over one rule set, in nanoseconds a header.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Split {
-    /// All rules on one core.
+    /// The time with all rules on one core.
     whole: f64,
-    /// The slowest core with its part of the rules.
+    /// The time of the slowest core with its part of the rules.
     part: f64,
-    /// Merging winners.
+    /// The time to merge winners.
     merge: f64,
     wrong: usize,
 }
 
 impl Split {
-    /// Until a batch is done on all cores and merged.
+    /// Returns the time until a batch is done on all cores and merged.
     fn latency(&self) -> f64 {
         self.part + self.merge
     }
@@ -50,7 +50,7 @@ pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Sect
     let forms = [(ENGINE, "as it is"), (PAPER_FORM, "share=0")];
     study.expect_points(sizes.len() * forms.len());
     let mut grid = Grid {
-        title: format!("Rules split over {CORES} cores, in batches"),
+        title: format!("Rules split over {CORE_COUNT} cores, in batches"),
         columns: [
             "engine",
             "rules",
@@ -66,19 +66,19 @@ pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Sect
         rows: Vec::new(),
     };
     let (mut lines, mut series, mut wrong) = (Vec::new(), Vec::new(), 0);
-    let (mut sooner, mut more, mut all) = (0, 0, 0);
+    let (mut sooner, mut higher_throughput, mut cases) = (0, 0, 0);
     for (engine, name) in forms {
         let mut points = Vec::new();
         for &rules in &sizes {
             let split = measure(study, engine, rules)?;
             wrong += split.wrong;
             let latency = split.whole / split.latency();
-            // Every core is busy with each header: others are done meanwhile if
-            // each core has headers of its own.
-            let throughput = latency / coordinate(CORES);
-            all += 1;
+            // Every core works on each header. If each core had its own headers, the
+            // other cores would finish further headers in this time.
+            let throughput = latency / coordinate(CORE_COUNT);
+            cases += 1;
             sooner += usize::from(latency > 1.0);
-            more += usize::from(throughput > 1.0);
+            higher_throughput += usize::from(throughput > 1.0);
             grid.rows.push(vec![
                 engine.to_owned(),
                 size_name(rules),
@@ -109,22 +109,23 @@ pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Sect
     let mut section = Section {
         title: "One rule set split over cores, winners merged".to_owned(),
         method: format!(
-            "Each of {CORES} threads has every second rule by rank and looks all headers up in batches \
-             of {BATCH}; the better of their winners wins. The time is that of the slower thread, \
-             and of merging, in CPU time while both run; handing winners over is not in it. \
-             Against it stands a header a core: each thread has all rules and half of the headers."
+            "Each of {CORE_COUNT} threads has every second rule by rank and looks all headers up \
+             in batches of {BATCH}; the better of their winners wins. The time is that of the \
+             slower thread, and of merging, in CPU time while both run; handing winners over is \
+             not in it. Against it stands a header a core: each thread has all rules and half of \
+             the headers."
         ),
         claims: vec![Claim {
             place: "§IV.C",
             paper: "Each packet stays on a single core, since communication between cores in the \
                     merge phase limits the performance of the other way.",
             measured: format!(
-                "split rules are done sooner in {sooner} of {all} cases, and give more throughput in \
-                 {more} of {all}"
+                "split rules are done sooner in {sooner} of {cases} cases, and give more \
+                 throughput in {higher_throughput} of {cases}"
             ),
             verdict: Verdict::for_most(
-                all - more,
-                all,
+                cases - higher_throughput,
+                cases,
                 "vectors of half the rules are joined in half the time, and more of them is \
                  in the nearer caches",
             ),
@@ -147,18 +148,18 @@ fn measure(study: &mut Study<'_>, engine: &str, rules: usize) -> Result<Split, F
         let whole = built(&engine, &policy)?;
         let whole = whole.part(PartId::FIRST);
         let spec = EngineSpec::parse(&engine).expect("a registered engine");
-        let parts = (0..CORES).map(|core| {
+        let parts = (0..CORE_COUNT).map(|core| {
             let part = part_of(&policy.parts()[0], core);
             spec.build(&part, &Limits::default(), &mut NoProgress)
         });
         let parts: Vec<Box<dyn Classifier>> = parts.collect::<Result<_, _>>()?;
-        let mut winners = vec![vec![Winner::MISS; keys.len()]; CORES];
+        let mut winners = vec![vec![Winner::MISS; keys.len()]; CORE_COUNT];
         let mut expected = vec![Winner::MISS; keys.len()];
         let mut samples = [Vec::new(), Vec::new(), Vec::new()];
-        for _ in 0..REPEATS {
+        for _ in 0..TIMED_PASSES {
             let each = |seconds: f64| seconds * 1e9 / coordinate(keys.len().max(1));
             samples[0].push(each(classify(whole, keys, &mut expected)));
-            let barrier = Barrier::new(CORES);
+            let barrier = Barrier::new(CORE_COUNT);
             let slowest = std::thread::scope(|scope| {
                 let begun: Vec<_> = parts
                     .iter()
@@ -177,9 +178,9 @@ fn measure(study: &mut Study<'_>, engine: &str, rules: usize) -> Result<Split, F
                 times.fold(0.0, f64::max)
             });
             samples[1].push(each(slowest));
-            let (first, others) = winners.split_first_mut().expect("two parts");
+            let (first, other_parts) = winners.split_first_mut().expect("two parts");
             let ((), seconds) = timed(|| {
-                for other in &*others {
+                for other in &*other_parts {
                     for (best, winner) in first.iter_mut().zip(other) {
                         if winner.beats(*best) {
                             *best = *winner;
@@ -202,17 +203,17 @@ fn measure(study: &mut Study<'_>, engine: &str, rules: usize) -> Result<Split, F
     })
 }
 
-/// Every second rule by rank, or every third of three cores.
+/// Returns every second rule by rank (every `CORE_COUNT`th rule), beginning with rule `core`.
 fn part_of(rules: &RuleSet, core: usize) -> RuleSet {
     let mut part = RuleSet::new(rules.schema());
-    for index in rules.by_rank().into_iter().skip(core).step_by(CORES) {
+    for index in rules.by_rank().into_iter().skip(core).step_by(CORE_COUNT) {
         let rule = rules.rule(index as usize);
         part.push(rule).expect("a rule of these rules");
     }
     part
 }
 
-/// Looks all headers up in batches; returns the seconds that it takes.
+/// Looks up all headers in batches and returns the seconds.
 fn classify(classifier: &dyn Classifier, keys: KeySlice<'_>, winners: &mut [Winner]) -> f64 {
     let mut scratch = Scratch::new();
     let (_, seconds) = timed(|| {

@@ -1,5 +1,5 @@
 //! [DEC14] Fig. 4 and Table VII: throughput with and without grouping and early
-//! termination, and that of an ideal execution.
+//! termination, and the throughput of an ideal execution.
 //!
 //! [DEC14]: classyard::papers#dec14
 
@@ -15,7 +15,7 @@ use crate::commands::reproduce::claims::{Claim, Grid, Section, Verdict};
 use crate::commands::reproduce::statistics::coordinate;
 use crate::failure::Failure;
 
-/// The engines of the figure: with both optimisations, and without, in either form.
+/// The engines of the figure: both forms, each with and without both optimisations.
 const ENGINES: [(&str, &str); 4] = [
     (ENGINE, "lists, optimised"),
     (PLAIN, "lists, not optimised"),
@@ -27,8 +27,9 @@ const ENGINES: [(&str, &str); 4] = [
 const GROUPED: &str = "decomposition:share=0:stop=off";
 const STOPPING: &str = "decomposition:share=0:group=off";
 
-/// Instructions that a core executes in a cycle at most, as the paper assumes.
-const ISSUE: f64 = 4.0;
+/// The maximum number of instructions that a core executes in a cycle, as the paper
+/// assumes.
+const INSTRUCTIONS_PER_CYCLE: f64 = 4.0;
 
 /// Steps of the loop that measures the clock.
 const CLOCK_STEPS: u32 = 20_000_000;
@@ -37,14 +38,13 @@ const CLOCK_STEPS: u32 = 20_000_000;
 /// Intel and AMD and on most 64-bit ARM.
 const STEP_CYCLES: f64 = 4.0;
 
-/// What an ideal execution needs to know of a processor.
+/// The processor's property that an ideal execution depends on.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Clock {
     gigahertz: f64,
 }
 
-/// Times a chain of multiplications and additions, each of which waits for the one
-/// before.
+/// Times a chain of multiplications and additions; each step waits for the step before.
 fn clock() -> Clock {
     let mut best = f64::INFINITY;
     for _ in 0..5 {
@@ -67,23 +67,23 @@ pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Sect
     let rules = study.dec14_rules();
     let threads = study.dec14_threads();
     study.expect_points(ENGINES.len() + 3 + threads.len() + 1);
-    let mut all: Vec<(&str, Lookups)> = Vec::new();
+    let mut measured: Vec<(&str, Lookups)> = Vec::new();
     for (engine, _) in ENGINES {
-        all.push((engine, study.dec14_lookups(engine, rules)?));
+        measured.push((engine, study.dec14_lookups(engine, rules)?));
     }
     for engine in [GROUPED, STOPPING] {
-        all.push((engine, study.dec14_lookups(engine, rules)?));
+        measured.push((engine, study.dec14_lookups(engine, rules)?));
     }
-    let wrong = all.iter().map(|(_, lookups)| lookups.wrong).sum();
-    let of = |engine: &str| {
-        let found = all.iter().find(|(name, _)| *name == engine);
-        &found.expect("an engine that was measured").1
+    let wrong = measured.iter().map(|(_, lookups)| lookups.wrong).sum();
+    let lookups_of = |engine: &str| {
+        let entry = measured.iter().find(|(name, _)| *name == engine);
+        &entry.expect("an engine that was measured").1
     };
-    let batch = |engine: &str| of(engine).ns[TOGETHER.len() - 1];
+    let batch = |engine: &str| lookups_of(engine).ns[TOGETHER.len() - 1];
     let mut series = Vec::new();
     let mut lines = Vec::new();
     for (engine, name) in ENGINES {
-        let points = TOGETHER.iter().zip(&of(engine).ns);
+        let points = TOGETHER.iter().zip(&lookups_of(engine).ns);
         let points: Vec<(f64, f64)> = points
             .map(|(&together, ns)| (coordinate(together), 1e3 / ns))
             .collect();
@@ -114,8 +114,8 @@ pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Sect
         scaling.push((count, parallel.rate / parallel.alone, parallel.rate));
     }
     let clock = study.point("clock", |_| Ok(clock()))?;
-    let instructions = model::count(&of(ENGINE).counts, "instructions a lookup");
-    let peak = clock.gigahertz * 1e3 * ISSUE / instructions.max(1.0);
+    let instructions = model::count(&lookups_of(ENGINE).counts, "instructions a lookup");
+    let peak = clock.gigahertz * 1e3 * INSTRUCTIONS_PER_CYCLE / instructions.max(1.0);
     let ends = [TOGETHER[0], TOGETHER[TOGETHER.len() - 1]].map(coordinate);
     series.push(Series::marked(
         "peak of an ideal execution",
@@ -141,7 +141,7 @@ pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Sect
         method: format!(
             "{} rules, one core, except for threads. Not optimised is group=off:stop=off. \
              share=0 is the form of the paper: all rules in vectors, over all fields. The peak is that \
-             of the paper: the clock ({:.2} GHz here) times {ISSUE} instructions a cycle, over the \
+             of the paper: the clock ({:.2} GHz here) times {INSTRUCTIONS_PER_CYCLE} instructions a cycle, over the \
              instructions of a lookup; nothing waits for memory or for another instruction. \
              Instructions are what the engine counts: operations times those of each operation.",
             size_name(rules),
@@ -149,8 +149,8 @@ pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Sect
         ),
         claims: Vec::new(),
         grids: vec![
-            rates_grid(&all, rules),
-            operations_grid(of(ENGINE), of(PAPER_FORM)),
+            rates_grid(&measured, rules),
+            operations_grid(lookups_of(ENGINE), lookups_of(PAPER_FORM)),
             threads_grid(&scaling),
         ],
         pictures: vec!["throughput.svg".to_owned()],
@@ -228,8 +228,8 @@ pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Sect
     Ok(section)
 }
 
-fn rates_grid(all: &[(&str, Lookups)], rules: usize) -> Grid {
-    let rows = all.iter().map(|(engine, lookups)| {
+fn rates_grid(measured: &[(&str, Lookups)], rules: usize) -> Grid {
+    let rows = measured.iter().map(|(engine, lookups)| {
         let last = lookups.ns[TOGETHER.len() - 1];
         let count = |name: &str| format!("{:.1}", model::count(&lookups.counts, name));
         vec![
@@ -260,7 +260,7 @@ fn rates_grid(all: &[(&str, Lookups)], rules: usize) -> Grid {
     }
 }
 
-/// The counterpart of Table VII, and how often each operation is done.
+/// Returns the counterpart of Table VII, with the frequency of each operation.
 fn operations_grid(lists: &Lookups, paper_form: &Lookups) -> Grid {
     let operation = |name: &str, paper: &str, price: &str, times: &str| {
         let count = |lookups: &Lookups| model::count(&lookups.counts, times);

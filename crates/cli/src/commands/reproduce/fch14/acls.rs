@@ -9,7 +9,7 @@ use classyard_datapath::lab::megaflow::{CommonMatch, FewestMasks, PrefixTree};
 use serde::{Deserialize, Serialize};
 
 use super::approximation::{self, Approximation};
-use super::{Order, PORTS, Scan, exact, scan, too_much};
+use super::{Order, PORT_COUNT, Scan, exact, scan, too_much};
 use crate::bench::{size_name, timed};
 use crate::chart::{Chart, Mark, Series};
 use crate::commands::reproduce::Study;
@@ -18,10 +18,11 @@ use crate::commands::reproduce::statistics::{coordinate, mean};
 use crate::failure::Failure;
 
 /// A row of the paper's Table 4: ACLs, then flows and masks of common match and of the
-/// decision tree, and the share of the optimum, of which there is none for many ACLs.
+/// decision tree, and the share of the optimum, which the paper has only up to 1,000
+/// ACLs.
 type Row = (usize, [Scan; 2], Option<[f64; 2]>);
 
-const PAPER: [Row; 5] = [
+const PAPER_ROWS: [Row; 5] = [
     (10, [of(93, 76), of(126, 14)], Some([0.940, 0.159])),
     (100, [of(552, 435), of(913, 13)], Some([0.796, 0.134])),
     (
@@ -41,30 +42,30 @@ const fn of(flows: usize, masks: usize) -> Scan {
     }
 }
 
-/// How far flows may be from the paper's.
-const NEAR: f64 = 0.1;
+/// The greatest deviation from the paper's values, as a share.
+const MAX_DEVIATION: f64 = 0.1;
 
-/// The most masks that ours may have.
+/// The maximum number of masks that our algorithm may have.
 const MOST_MASKS: usize = 32;
 
-/// Up to this many ACLs flows are compared with the optimum, as in the paper; and so many
-/// flows of each algorithm, also in a quick run.
-const COMPARED: usize = 1_000;
-const FLOWS: usize = 300;
+/// The maximum number of ACLs for which flows are compared with the optimum, as in the
+/// paper; and the number of flows compared for each algorithm, also in a quick run.
+const MAX_COMPARED_ACLS: usize = 1_000;
+const COMPARED_FLOWS: usize = 300;
 const FEW_FLOWS: usize = 40;
 
-/// Up to this many ACLs so many times as many lists: there flows differ most from list to
-/// list, and take the least time.
-const SMALL: usize = 100;
-const SMALL_LISTS: usize = 4;
+/// The maximum number of ACLs of a small list, and the factor for the number of small
+/// lists: their flows differ most from list to list, and take the least time.
+const SMALL_ACLS: usize = 100;
+const SMALL_LISTS_FACTOR: usize = 4;
 
-/// The algorithms, as they are called.
+/// The names of the algorithms, and their indices.
 const NAMES: [&str; 3] = ["common match", "decision tree", "fewest masks (ours)"];
-const COMMON: usize = 0;
-const TREE: usize = 1;
-const OURS: usize = 2;
+const COMMON_MATCH: usize = 0;
+const DECISION_TREE: usize = 1;
+const FEWEST_MASKS: usize = 2;
 
-/// Orders of rules and packets: the first is that of Table 4 here.
+/// Orders of rules and packets: the first is used for Table 4 here.
 const ORDERS: [(Order, Order); 4] = [
     (Order::Ascending, Order::Random),
     (Order::Ascending, Order::Ascending),
@@ -75,23 +76,24 @@ const ORDERS: [(Order, Order); 4] = [
 /// One list of ports.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Measured {
-    /// By order and algorithm. The order of rules makes no difference to the last two.
+    /// Results by order and algorithm. The last two algorithms do not depend on the order
+    /// of rules.
     scans: [[Scan; NAMES.len()]; ORDERS.len()],
-    /// Flows of ours, whatever order packets have; those of ACLs included.
+    /// Flows of our algorithm for any order of packets, with the flows of ACLs.
     planned: usize,
     plan_seconds: f64,
 }
 
-/// Makes the tables.
+/// Creates the tables.
 pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failure> {
     let sizes = study.fch14_sizes();
-    let lists_of = |study: &Study<'_>, size: usize| match size <= SMALL {
-        true => SMALL_LISTS * study.lists(),
+    let lists_of = |study: &Study<'_>, size: usize| match size <= SMALL_ACLS {
+        true => SMALL_LISTS_FACTOR * study.lists(),
         false => study.lists(),
     };
     let points = sizes.iter().map(|&size| lists_of(study, size) + 1);
     study.expect_points(points.sum());
-    let mut all = Vec::new();
+    let mut results = Vec::new();
     let mut shares = Vec::new();
     for &size in &sizes {
         let mut lists = Vec::new();
@@ -102,41 +104,49 @@ pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Sect
                 measure(&ports, study.list_seed(list))
             })?);
         }
-        if size <= COMPARED {
+        if size <= MAX_COMPARED_ACLS {
             shares.push(study.point(&format!("optimum {size}"), |study| {
                 let ports = study.fch14_ports(size, 0);
-                let most = if study.args.quick { FEW_FLOWS } else { FLOWS };
-                compare(&ports, study.list_seed(0), most)
+                let max_flows = if study.args.quick {
+                    FEW_FLOWS
+                } else {
+                    COMPARED_FLOWS
+                };
+                compare(&ports, study.list_seed(0), max_flows)
             })?);
         }
-        all.push(Size { size, lists });
+        results.push(Size { size, lists });
     }
-    write(study, &all)?;
-    let pictures = pictures(study, &all)?;
+    write(study, &results)?;
+    let pictures = pictures(study, &results)?;
     let mut section = Section {
         title: "Flows and masks of random ACLs (Table 4, Fig. 3)".to_owned(),
         method: format!(
-            "Distinct random ports are blocked, all {PORTS} ports are sent, and every packet that \
-             is not in the cache adds the flow that an algorithm computes for it; the mean of {} \
-             lists, and of {} up to {SMALL} ACLs. The paper does not say in which order rules and \
-             packets come. Common match depends on both: rules in ascending order of ports with \
-             packets in random order come nearest to its counts, and are taken for Table 4; the \
-             other orders are in a table of their own. A flow of each blocked port is counted, as \
-             in the paper. Where no bit is common to all rules, common match goes on as multi-bit \
-             common match, and un-wildcards the most significant bit of each group. Approx. is the \
-             share of the packets of the most general flow that the computed one holds, in the \
-             mean over {} packets of the first list, evenly chosen, of those that are not blocked; \
-             the most general flow is found by trying all masks. Beside it is the mean over as \
-             many cached flows, and of these the share of bits.",
+            "Distinct random ports are blocked, all {PORT_COUNT} ports are sent, and every packet \
+             that is not in the cache adds the flow that an algorithm computes for it; the mean of \
+             {} lists, and of {} up to {SMALL_ACLS} ACLs. The paper does not say in which order \
+             rules and packets come. Common match depends on both: rules in ascending order of \
+             ports with packets in random order come nearest to its counts, and are taken for \
+             Table 4; the other orders are in a table of their own. A flow of each blocked port is \
+             counted, as in the paper. Where no bit is common to all rules, common match goes on \
+             as multi-bit common match, and un-wildcards the most significant bit of each group. \
+             Approx. is the share of the packets of the most general flow that the computed one \
+             holds, in the mean over {} packets of the first list, evenly chosen, of those that \
+             are not blocked; the most general flow is found by trying all masks. Beside it is the \
+             mean over as many cached flows, and of these the share of bits.",
             study.lists(),
-            SMALL_LISTS * study.lists(),
-            if study.args.quick { FEW_FLOWS } else { FLOWS },
+            SMALL_LISTS_FACTOR * study.lists(),
+            if study.args.quick {
+                FEW_FLOWS
+            } else {
+                COMPARED_FLOWS
+            },
         ),
-        claims: claims(&all, &shares),
-        grids: vec![grid(&all, &shares), orders(&all), plans(&all)],
+        claims: claims(&results, &shares),
+        grids: vec![grid(&results, &shares), orders(&results), plans(&results)],
         pictures,
     };
-    let scans = all.iter().flat_map(|size| &size.lists);
+    let scans = results.iter().flat_map(|size| &size.lists);
     let wrong: usize = scans
         .flat_map(|list| list.scans.iter().flatten())
         .map(|scan| scan.wrong)
@@ -148,7 +158,7 @@ pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Sect
     Ok(section)
 }
 
-/// All algorithms over one list, in all orders.
+/// Measures all algorithms over one list, in all orders.
 fn measure(ports: &[u16], seed: u64) -> Result<Measured, Failure> {
     let mut scans = [[Scan::default(); NAMES.len()]; ORDERS.len()];
     let ascending = exact(&Order::Ascending.of(ports.to_vec(), seed));
@@ -159,11 +169,11 @@ fn measure(ports: &[u16], seed: u64) -> Result<Measured, Failure> {
         let table = Table::new(Arc::clone(&rules));
         let packets = packets.packets(seed.wrapping_add(1 << 32));
         let mut common = CommonMatch::new(Arc::clone(&rules));
-        scans[COMMON] = scan(&table, &packets, &mut common).map_err(too_much)?;
+        scans[COMMON_MATCH] = scan(&table, &packets, &mut common).map_err(too_much)?;
         let mut tree = PrefixTree::new(&rules);
-        scans[TREE] = scan(&table, &packets, &mut tree).map_err(too_much)?;
+        scans[DECISION_TREE] = scan(&table, &packets, &mut tree).map_err(too_much)?;
         let mut fewest = fewest.clone();
-        scans[OURS] = scan(&table, &packets, &mut fewest).map_err(too_much)?;
+        scans[FEWEST_MASKS] = scan(&table, &packets, &mut fewest).map_err(too_much)?;
     }
     Ok(Measured {
         scans,
@@ -172,24 +182,24 @@ fn measure(ports: &[u16], seed: u64) -> Result<Measured, Failure> {
     })
 }
 
-/// Shares of the optimum of each algorithm.
+/// Shares of the optimum for each algorithm.
 type Shares = [Approximation; NAMES.len()];
 
-fn compare(ports: &[u16], seed: u64, most: usize) -> Result<Shares, Failure> {
+fn compare(ports: &[u16], seed: u64, max_flows: usize) -> Result<Shares, Failure> {
     let (rules, packets) = ORDERS[0];
     let rules = exact(&rules.of(ports.to_vec(), seed));
     let packets = packets.packets(seed.wrapping_add(1 << 32));
     let mut common = CommonMatch::new(Arc::clone(&rules));
     let mut fewest = FewestMasks::new(Arc::clone(&rules));
     Ok([
-        approximation::measure(&rules, &packets, &mut common, most).map_err(too_much)?,
-        approximation::measure(&rules, &packets, &mut PrefixTree::new(&rules), most)
+        approximation::measure(&rules, &packets, &mut common, max_flows).map_err(too_much)?,
+        approximation::measure(&rules, &packets, &mut PrefixTree::new(&rules), max_flows)
             .map_err(too_much)?,
-        approximation::measure(&rules, &packets, &mut fewest, most).map_err(too_much)?,
+        approximation::measure(&rules, &packets, &mut fewest, max_flows).map_err(too_much)?,
     ])
 }
 
-/// All lists of one number of ACLs.
+/// Results of all lists with one number of ACLs.
 struct Size {
     size: usize,
     lists: Vec<Measured>,
@@ -215,27 +225,31 @@ impl Size {
 
     fn most_masks(&self) -> usize {
         let lists = self.lists.iter().flat_map(|list| &list.scans);
-        lists.map(|scans| scans[OURS].masks).max().unwrap_or(0)
+        lists
+            .map(|scans| scans[FEWEST_MASKS].masks)
+            .max()
+            .unwrap_or(0)
     }
 
     fn paper(&self) -> Option<&'static Row> {
-        PAPER.iter().find(|paper| paper.0 == self.size)
+        PAPER_ROWS.iter().find(|paper| paper.0 == self.size)
     }
 
-    /// In how many lists ours has at most as many flows as the better of the others.
+    /// The number of lists for which our algorithm has at most as many flows as the
+    /// better of the paper's two.
     fn not_more(&self, order: usize) -> usize {
         let lists = self.lists.iter().map(|list| &list.scans[order]);
         let better = lists.filter(|scans| {
-            let others = scans[COMMON].flows.min(scans[TREE].flows);
-            scans[OURS].flows <= others
+            let fewest = scans[COMMON_MATCH].flows.min(scans[DECISION_TREE].flows);
+            scans[FEWEST_MASKS].flows <= fewest
         });
         better.count()
     }
 }
 
-fn grid(all: &[Size], shares: &[Shares]) -> Grid {
+fn grid(results: &[Size], shares: &[Shares]) -> Grid {
     let mut rows = Vec::new();
-    for (place, size) in all.iter().enumerate() {
+    for (place, size) in results.iter().enumerate() {
         let paper = size.paper();
         for (algorithm, name) in NAMES.into_iter().enumerate() {
             let of_paper = paper.and_then(|paper| paper.1.get(algorithm));
@@ -277,9 +291,9 @@ fn grid(all: &[Size], shares: &[Shares]) -> Grid {
     }
 }
 
-fn orders(all: &[Size]) -> Grid {
+fn orders(results: &[Size]) -> Grid {
     let mut rows = Vec::new();
-    for size in all {
+    for size in results {
         for (place, (rules, packets)) in ORDERS.into_iter().enumerate() {
             let mut row = vec![
                 rules.name().to_owned(),
@@ -306,13 +320,13 @@ fn orders(all: &[Size]) -> Grid {
     }
 }
 
-fn plans(all: &[Size]) -> Grid {
-    let rows = all.iter().map(|size| {
+fn plans(results: &[Size]) -> Grid {
+    let rows = results.iter().map(|size| {
         let seconds: Vec<f64> = size.lists.iter().map(|list| list.plan_seconds).collect();
         vec![
             size_name(size.size),
             format!("{:.0}", size.mean(|list| list.planned)),
-            format!("{:.0}", size.flows(0, OURS)),
+            format!("{:.0}", size.flows(0, FEWEST_MASKS)),
             size.most_masks().to_string(),
             format!("{:.2}", mean(&seconds)),
         ]
@@ -333,75 +347,76 @@ fn plans(all: &[Size]) -> Grid {
     }
 }
 
-fn claims(all: &[Size], shares: &[Shares]) -> Vec<Claim> {
-    let mut claims = vec![near(all, COMMON), near(all, TREE)];
-    let fewer = all
+fn claims(results: &[Size], shares: &[Shares]) -> Vec<Claim> {
+    let mut claims = vec![near(results, COMMON_MATCH), near(results, DECISION_TREE)];
+    let fewer = results
         .iter()
-        .filter(|size| size.flows(0, COMMON) < size.flows(0, TREE));
+        .filter(|size| size.flows(0, COMMON_MATCH) < size.flows(0, DECISION_TREE));
     let fewer = fewer.count();
     claims.push(Claim {
         place: "§5.2, Fig. 3",
         paper: "Common match results in fewer cache entries than the decision tree.",
-        measured: format!("at {fewer} of {} numbers of ACLs", all.len()),
-        verdict: Verdict::for_most(fewer, all.len(), "see the table"),
+        measured: format!("at {fewer} of {} numbers of ACLs", results.len()),
+        verdict: Verdict::for_most(fewer, results.len(), "see the table"),
     });
-    let texts = all.iter().map(|size| {
-        let (common, tree) = (size.masks(0, COMMON), size.masks(0, TREE));
+    let texts = results.iter().map(|size| {
+        let (common, tree) = (size.masks(0, COMMON_MATCH), size.masks(0, DECISION_TREE));
         format!("{common:.0} and {tree:.0} at {}", size_name(size.size))
     });
-    let few = all
-        .iter()
-        .filter(|size| size.masks(0, TREE) <= 17.0 && size.masks(0, TREE) < size.masks(0, COMMON));
+    let fewer_masks = results.iter().filter(|size| {
+        size.masks(0, DECISION_TREE) <= 17.0
+            && size.masks(0, DECISION_TREE) < size.masks(0, COMMON_MATCH)
+    });
     claims.push(Claim {
         place: "Table 4",
         paper: "The decision tree has an advantage in the number of unique masks: 6 to 14, \
                 where common match has 76 to 3,563.",
         measured: texts.collect::<Vec<_>>().join(", "),
-        verdict: Verdict::for_most(few.count(), all.len(), "see the table"),
+        verdict: Verdict::for_most(fewer_masks.count(), results.len(), "see the table"),
     });
     for (algorithm, paper) in [
         (
-            COMMON,
+            COMMON_MATCH,
             "Flows of common match have 94 %, 80 % and 57 % of the optimum at 10, 100 and 1,000 \
              ACLs.",
         ),
         (
-            TREE,
+            DECISION_TREE,
             "Flows of the decision tree have 16 %, 13 % and 7 % of the optimum at 10, 100 and \
              1,000 ACLs.",
         ),
     ] {
-        claims.push(approximate(all, shares, algorithm, paper));
+        claims.push(approximate(results, shares, algorithm, paper));
     }
-    claims.push(ours_flows(all));
-    let most = all.iter().map(Size::most_masks).max().unwrap_or(0);
+    claims.push(ours_flows(results));
+    let max_masks = results.iter().map(Size::most_masks).max().unwrap_or(0);
     claims.push(Claim {
         place: "ours",
         paper: "(Not the paper's.) Fewest masks has at most 32 masks.",
-        measured: format!("{most} at most, in any order and of any list"),
-        verdict: Verdict::of(most <= MOST_MASKS, "see the table"),
+        measured: format!("{max_masks} at most, in any order and of any list"),
+        verdict: Verdict::of(max_masks <= MOST_MASKS, "see the table"),
     });
     claims
 }
 
-/// Whether flows are as many as the paper's.
-fn near(all: &[Size], algorithm: usize) -> Claim {
-    let compared: Vec<(String, bool)> = all
+/// Compares the numbers of flows with the paper's.
+fn near(results: &[Size], algorithm: usize) -> Claim {
+    let compared: Vec<(String, bool)> = results
         .iter()
         .filter_map(|size| {
             let paper = coordinate(size.paper()?.1[algorithm].flows);
             let off = size.flows(0, algorithm) / paper - 1.0;
             let text = format!("{:+.1} % at {}", 100.0 * off, size_name(size.size));
-            Some((text, off.abs() <= NEAR))
+            Some((text, off.abs() <= MAX_DEVIATION))
         })
         .collect();
     let texts: Vec<&str> = compared.iter().map(|(text, _)| text.as_str()).collect();
-    let far = compared.iter().filter(|(_, is_near)| !is_near);
-    let far: Vec<&str> = far.map(|(text, _)| text.as_str()).collect();
+    let deviating = compared.iter().filter(|(_, is_near)| !is_near);
+    let deviating: Vec<&str> = deviating.map(|(text, _)| text.as_str()).collect();
     Claim {
         place: "Table 4",
         paper: match algorithm {
-            COMMON => {
+            COMMON_MATCH => {
                 "Common match caches 93, 552, 3,860, 13,822 and 22,333 flows for 10 to 10,000 \
                  random ACLs (±10 % here)."
             }
@@ -414,22 +429,27 @@ fn near(all: &[Size], algorithm: usize) -> Claim {
         verdict: match compared.is_empty() {
             true => Verdict::NotMeasured("no number of ACLs is one of the paper's".to_owned()),
             false => {
-                let holding = compared.len() - far.len();
-                Verdict::for_most(holding, compared.len(), &far.join(", "))
+                let holding = compared.len() - deviating.len();
+                Verdict::for_most(holding, compared.len(), &deviating.join(", "))
             }
         },
     }
 }
 
-fn approximate(all: &[Size], shares: &[Shares], algorithm: usize, paper: &'static str) -> Claim {
-    let compared: Vec<(String, bool)> = all
+fn approximate(
+    results: &[Size],
+    shares: &[Shares],
+    algorithm: usize,
+    paper: &'static str,
+) -> Claim {
+    let compared: Vec<(String, bool)> = results
         .iter()
         .zip(shares)
         .filter_map(|(size, shares)| {
             let paper = size.paper()?.2?[algorithm];
             let share = shares[algorithm].of_packets;
             let text = format!("{:.0} % at {}", 100.0 * share, size_name(size.size));
-            Some((text, (share - paper).abs() <= NEAR))
+            Some((text, (share - paper).abs() <= MAX_DEVIATION))
         })
         .collect();
     let texts: Vec<&str> = compared.iter().map(|(text, _)| text.as_str()).collect();
@@ -449,20 +469,22 @@ fn approximate(all: &[Size], shares: &[Shares], algorithm: usize, paper: &'stati
     }
 }
 
-/// Whether ours never has more flows than the better of the paper's.
-fn ours_flows(all: &[Size]) -> Claim {
+/// Compares our numbers of flows with the better of the paper's two algorithms.
+fn ours_flows(results: &[Size]) -> Claim {
     let (mut holding, mut lists) = (0, 0);
     let mut texts = Vec::new();
-    let mut more = Vec::new();
+    let mut more_flows = Vec::new();
     for (place, (rules, packets)) in ORDERS.into_iter().enumerate() {
-        let (mut here, mut here_all) = (0, 0);
-        for size in all {
-            here += size.not_more(place);
-            here_all += size.lists.len();
-            let others = size.flows(place, COMMON).min(size.flows(place, TREE));
-            let ratio = size.flows(place, OURS) / others;
+        let (mut order_holding, mut order_lists) = (0, 0);
+        for size in results {
+            order_holding += size.not_more(place);
+            order_lists += size.lists.len();
+            let fewest = size
+                .flows(place, COMMON_MATCH)
+                .min(size.flows(place, DECISION_TREE));
+            let ratio = size.flows(place, FEWEST_MASKS) / fewest;
             if size.not_more(place) < size.lists.len() {
-                more.push(format!(
+                more_flows.push(format!(
                     "{} of {} lists of {} with rules {} and packets {}, {:+.1} % in the mean",
                     size.lists.len() - size.not_more(place),
                     size.lists.len(),
@@ -474,12 +496,12 @@ fn ours_flows(all: &[Size]) -> Claim {
             }
         }
         texts.push(format!(
-            "{here} of {here_all} lists with rules {} and packets {}",
+            "{order_holding} of {order_lists} lists with rules {} and packets {}",
             rules.name(),
             packets.name()
         ));
-        holding += here;
-        lists += here_all;
+        holding += order_holding;
+        lists += order_lists;
     }
     Claim {
         place: "ours",
@@ -489,14 +511,14 @@ fn ours_flows(all: &[Size]) -> Claim {
         verdict: Verdict::for_most(
             holding,
             lists,
-            &format!("more flows in {}", more.join("; ")),
+            &format!("more flows in {}", more_flows.join("; ")),
         ),
     }
 }
 
-fn write(study: &mut Study<'_>, all: &[Size]) -> Result<(), Failure> {
+fn write(study: &mut Study<'_>, results: &[Size]) -> Result<(), Failure> {
     let mut rows = Vec::new();
-    for size in all {
+    for size in results {
         for (list, measured) in size.lists.iter().enumerate() {
             for ((rules, packets), scans) in ORDERS.into_iter().zip(&measured.scans) {
                 for (name, scan) in NAMES.into_iter().zip(scans) {
@@ -517,7 +539,7 @@ fn write(study: &mut Study<'_>, all: &[Size]) -> Result<(), Failure> {
     study.write_csv("acls.csv", heading, &rows)
 }
 
-fn pictures(study: &mut Study<'_>, all: &[Size]) -> Result<Vec<String>, Failure> {
+fn pictures(study: &mut Study<'_>, results: &[Size]) -> Result<Vec<String>, Failure> {
     let marks = [Mark::Circle, Mark::Square, Mark::Triangle];
     let mut names = Vec::new();
     for (what, label) in [("flows", "cached flows"), ("masks", "masks")] {
@@ -531,7 +553,7 @@ fn pictures(study: &mut Study<'_>, all: &[Size]) -> Result<Vec<String>, Failure>
         };
         let mut series = Vec::new();
         for (algorithm, (name, mark)) in NAMES.into_iter().zip(marks).enumerate() {
-            let points = all.iter().map(|size| {
+            let points = results.iter().map(|size| {
                 let value = match what {
                     "flows" => size.flows(0, algorithm),
                     _ => size.masks(0, algorithm),
@@ -539,7 +561,7 @@ fn pictures(study: &mut Study<'_>, all: &[Size]) -> Result<Vec<String>, Failure>
                 (coordinate(size.size), value.max(1.0))
             });
             series.push(Series::marked(name, name, mark, points));
-            let paper = PAPER.iter().filter_map(|(size, scans, _)| {
+            let paper = PAPER_ROWS.iter().filter_map(|(size, scans, _)| {
                 let scan = scans.get(algorithm)?;
                 let value = if what == "flows" {
                     scan.flows

@@ -1,10 +1,10 @@
-//! How near the flows of heuristics come to the most general ones.
+//! Comparison of the flows of heuristics with the most general flows.
 //!
-//! For a packet the optimum is the flow of the fewest bits that tells it apart from all
-//! rules, found by trying all masks (§5.2). A flow with d bits more holds 1/2^d of the
-//! packets that the optimum holds. That share, in the mean over packets, comes nearest to
-//! the paper's "Approx.", which it does not define. The mean over cached flows, and the
-//! share of bits (fewest bits over bits), are beside it.
+//! For a packet the optimum is the flow with the fewest bits that distinguishes it from
+//! all rules, found by trying all masks (§5.2). A flow with d bits more has 1/2^d of the
+//! optimum's packets. The mean of this share over packets comes nearest to the paper's
+//! "Approx.", which the paper does not define. Two further values are measured: the mean
+//! over cached flows, and the share of bits (fewest bits divided by bits).
 
 use std::sync::Arc;
 
@@ -15,27 +15,27 @@ use serde::{Deserialize, Serialize};
 
 use crate::commands::reproduce::statistics::mean;
 
-/// All masks over a port.
-const MASKS: usize = super::PORTS;
+/// The number of masks over a port.
+const PORT_MASKS: usize = super::PORT_COUNT;
 
 /// Shares of the optimum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Approximation {
-    /// Of the optimum's packets, in the mean over packets that no rule matches.
+    /// The share of the optimum's packets, as a mean over packets that no rule matches.
     pub(super) of_packets: f64,
-    /// The same in the mean over cached flows.
+    /// The share of the optimum's packets, as a mean over cached flows.
     pub(super) of_flows: f64,
-    /// Of bits, in the mean over cached flows.
+    /// The share of bits, as a mean over cached flows.
     pub(super) of_bits: f64,
 }
 
-/// Compares flows of packets that no rule matches with the best: at most `most` of the
-/// packets, evenly chosen, and as many of the flows that a cache gets.
+/// Compares flows of packets that no rule matches with the optimum: for at most
+/// `max_flows` of the packets, evenly chosen, and at most `max_flows` cached flows.
 pub(super) fn measure(
     rules: &Arc<[Term<1>]>,
     packets: &[u16],
     heuristic: &mut impl Heuristic<1>,
-    most: usize,
+    max_flows: usize,
 ) -> Result<Approximation, TooMuchWork> {
     let table = Table::new(Arc::clone(rules));
     let mut cache = Cache::new();
@@ -50,11 +50,11 @@ pub(super) fn measure(
             }
         }
     }
-    let mut brute_force = BruteForce::new(Arc::clone(rules), MASKS);
+    let mut brute_force = BruteForce::new(Arc::clone(rules), PORT_MASKS);
     let mut of_packets = Vec::new();
     for &port in packets
         .iter()
-        .step_by(packets.len().div_ceil(most.max(1)).max(1))
+        .step_by(packets.len().div_ceil(max_flows.max(1)).max(1))
     {
         let packet = [u64::from(port)];
         if table.winner(&packet).is_none() {
@@ -63,7 +63,7 @@ pub(super) fn measure(
             of_packets.push(share(bits, fewest));
         }
     }
-    let step = cached.len().div_ceil(most.max(1)).max(1);
+    let step = cached.len().div_ceil(max_flows.max(1)).max(1);
     let (mut of_flows, mut of_bits) = (Vec::new(), Vec::new());
     for (packet, bits) in cached.iter().step_by(step) {
         let fewest = table.megaflow(packet, &mut brute_force)?.term.bits();
@@ -77,7 +77,7 @@ pub(super) fn measure(
     })
 }
 
-/// The share of the most general flow's packets that a flow of more bits holds.
+/// Returns the share of the most general flow's packets that a flow of `bits` bits has.
 fn share(bits: u32, fewest: u32) -> f64 {
     0.5f64.powi(i32::try_from(bits - fewest).unwrap_or(i32::MAX))
 }

@@ -1,4 +1,4 @@
-//! [FCH14] Table 6: what computing flows adds to a classification.
+//! [FCH14] Table 6: the cost of computing flows in addition to classification.
 //!
 //! [FCH14]: classyard::papers#fch14
 
@@ -20,16 +20,16 @@ use crate::commands::reproduce::claims::{Claim, Grid, Section, Verdict};
 use crate::commands::reproduce::statistics::coordinate;
 use crate::failure::Failure;
 
-/// The paper's packets, and its seconds: baseline, decision tree, common match.
-const PACKETS: f64 = 1e7;
+/// The paper's number of packets, and its seconds: baseline, decision tree, common match.
+const PAPER_PACKETS: f64 = 1e7;
 const PAPER: [[f64; 3]; 3] = [
     [16.845, 26.085, 285.326],
     [8.041, 9.404, 11.749],
     [1.938, 2.877, 10.902],
 ];
 
-/// The ports of the paper's random list.
-const RANDOM: usize = 50;
+/// The number of ports in the paper's random list.
+const RANDOM_PORTS: usize = 50;
 
 const NAMES: [&str; 4] = [
     "baseline",
@@ -41,35 +41,36 @@ const NAMES: [&str; 4] = [
 /// Seconds of CPU time for the paper's number of packets.
 type Seconds = [f64; NAMES.len()];
 
-/// Seconds that making the plan of ours takes, once for a list.
+/// Seconds of each algorithm, and of our algorithm's plan, which is computed once for
+/// each list.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Measured {
     seconds: Seconds,
     plan: f64,
 }
 
-/// Makes the table.
+/// Creates the table.
 pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failure> {
     let packets = study.headers();
-    let random = exact(&Order::Ascending.of(study.fch14_ports(RANDOM, 0), 0));
+    let random = exact(&Order::Ascending.of(study.fch14_ports(RANDOM_PORTS, 0), 0));
     let lists = [
         ("long (stand-in)", lists::long()),
         ("short (stand-in)", lists::short()),
         ("random 50", random),
     ];
     study.expect_points(lists.len());
-    let mut all = Vec::new();
+    let mut results = Vec::new();
     for (name, rules) in &lists {
-        all.push(study.point(&format!("cost {name}"), |study| {
+        results.push(study.point(&format!("cost {name}"), |study| {
             measure(rules, packets, study.list_seed(0))
         })?);
     }
     let mut rows = Vec::new();
     let mut lines = Vec::new();
-    for (((name, rules), one), paper) in lists.iter().zip(&all).zip(PAPER) {
+    for (((name, rules), one), paper) in lists.iter().zip(&results).zip(PAPER) {
         for (algorithm, seconds) in NAMES.into_iter().zip(one.seconds) {
-            let place = NAMES.iter().position(|other| *other == algorithm);
-            let paper = place.and_then(|place| paper.get(place));
+            let index = NAMES.iter().position(|other| *other == algorithm);
+            let paper = index.and_then(|index| paper.get(index));
             let ratio = seconds / one.seconds[0];
             rows.push(vec![
                 (*name).to_owned(),
@@ -85,7 +86,7 @@ pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Sect
     let groups = lists.iter().map(|(name, _)| (*name).to_owned());
     let groups: Vec<String> = groups.collect();
     let series = NAMES.into_iter().enumerate().map(|(place, name)| {
-        let points = all.iter().enumerate();
+        let points = results.iter().enumerate();
         Series::line(
             name,
             points.map(|(list, one)| (coordinate(list), one.seconds[place])),
@@ -99,7 +100,10 @@ pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Sect
         log_y: true,
     };
     study.draw_groups("cost.svg", &chart, &groups, &series.collect::<Vec<_>>())?;
-    let plans: Vec<String> = all.iter().map(|one| format!("{:.2} s", one.plan)).collect();
+    let plans: Vec<String> = results
+        .iter()
+        .map(|one| format!("{:.2} s", one.plan))
+        .collect();
     Ok(Section {
         title: "The cost of computing flows (Table 6)".to_owned(),
         method: format!(
@@ -112,7 +116,7 @@ pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Sect
             size_name(packets),
             plans.join(", ")
         ),
-        claims: claims(&all),
+        claims: claims(&results),
         grids: vec![Grid {
             title: "Seconds for 10 million classifications".to_owned(),
             columns: [
@@ -144,7 +148,7 @@ fn measure(rules: &Arc<[Term<1>]>, packets: usize, seed: u64) -> Result<Measured
     let of_tree = computing(&table, &packets, PrefixTree::new(rules))?;
     let of_common = computing(&table, &packets, CommonMatch::new(Arc::clone(rules)))?;
     let of_ours = computing(&table, &packets, fewest)?;
-    let scale = PACKETS / coordinate(packets.len().max(1));
+    let scale = PAPER_PACKETS / coordinate(packets.len().max(1));
     Ok(Measured {
         seconds: [baseline, of_tree, of_common, of_ours].map(|seconds| seconds * scale),
         plan,
@@ -167,22 +171,24 @@ fn computing(
     Ok(seconds)
 }
 
-fn claims(all: &[Measured]) -> Vec<Claim> {
+fn claims(results: &[Measured]) -> Vec<Claim> {
     let ratio = |one: &Measured, place: usize| one.seconds[place] / one.seconds[0];
     let ratios = |place: usize| -> String {
-        let texts = all.iter().map(|one| format!("{:.1}", ratio(one, place)));
+        let texts = results
+            .iter()
+            .map(|one| format!("{:.1}", ratio(one, place)));
         texts.collect::<Vec<_>>().join(", ")
     };
-    let (long, others) = (&all[0], &all[1..]);
-    let reasonable = others
+    let (long, other_lists) = (&results[0], &results[1..]);
+    let reasonable = other_lists
         .iter()
         .filter(|one| ratio(one, 1) < 6.0 && ratio(one, 2) < 6.0);
-    let slowest = others.iter().all(|one| ratio(long, 2) > ratio(one, 2));
-    let cheaper = all
+    let slowest = other_lists.iter().all(|one| ratio(long, 2) > ratio(one, 2));
+    let cheaper = results
         .iter()
         .filter(|one| one.seconds[1] < one.seconds[2])
         .count();
-    let ours = all
+    let ours = results
         .iter()
         .filter(|one| one.seconds[3] <= one.seconds[2])
         .count();
@@ -194,7 +200,7 @@ fn claims(all: &[Measured]) -> Vec<Claim> {
             measured: format!("{} and {} times, list by list", ratios(1), ratios(2)),
             verdict: Verdict::for_most(
                 reasonable.count(),
-                others.len(),
+                other_lists.len(),
                 "our baseline is a lookup of a single port, far less work than Open vSwitch's",
             ),
         },
@@ -208,14 +214,14 @@ fn claims(all: &[Measured]) -> Vec<Claim> {
         Claim {
             place: "Table 6",
             paper: "The decision tree costs less than common match.",
-            measured: format!("for {cheaper} of {} lists", all.len()),
-            verdict: Verdict::for_most(cheaper, all.len(), "see the table"),
+            measured: format!("for {cheaper} of {} lists", results.len()),
+            verdict: Verdict::for_most(cheaper, results.len(), "see the table"),
         },
         Claim {
             place: "ours",
             paper: "(Not the paper's.) With its plan, fewest masks costs no more than common match.",
             measured: format!("{} times the baseline, list by list", ratios(3)),
-            verdict: Verdict::for_most(ours, all.len(), "see the table"),
+            verdict: Verdict::for_most(ours, results.len(), "see the table"),
         },
     ]
 }

@@ -1,11 +1,11 @@
-//! [FCH14] Fig. 2: flows of a whole pipeline, ahead of time.
+//! [FCH14] Fig. 2: flows of a whole pipeline, computed ahead of time.
 //!
 //! [FCH14]: classyard::papers#fch14
 
 use classyard_datapath::lab::megaflow::cross_product::{End, cross_product};
 use serde::{Deserialize, Serialize};
 
-use super::pipelines::{self, STAGES};
+use super::pipelines::{self, STAGE_COUNT};
 use crate::bench::timed;
 use crate::chart::{Chart, Series};
 use crate::commands::reproduce::Study;
@@ -13,7 +13,7 @@ use crate::commands::reproduce::claims::{Claim, Grid, Section, Verdict};
 use crate::commands::reproduce::statistics::coordinate;
 use crate::failure::Failure;
 
-/// Datapaths: ports, ACLs in either direction, subnets.
+/// Datapaths: ports, ACLs in each direction, subnets.
 const DATAPATHS: [(usize, usize, usize); 8] = [
     (2, 0, 1),
     (2, 1, 1),
@@ -25,34 +25,40 @@ const DATAPATHS: [(usize, usize, usize); 8] = [
     (16, 8, 8),
 ];
 
-/// The most entries of a cross product, and in a quick run: an entry takes 400 bytes.
-const MOST: usize = 1_000_000;
-const FEW: usize = 50_000;
+/// The maximum number of entries of a cross product, and of a quick run. An entry takes
+/// 400 bytes.
+const MAX_ENTRIES: usize = 1_000_000;
+const QUICK_MAX_ENTRIES: usize = 50_000;
 
-/// A cross product, or how far it came.
+/// A cross product, or its part up to the limit.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Measured {
     flows: usize,
     entries: usize,
     paths: usize,
-    /// Entries that end because a later table sees what the key does not have.
+    /// Entries that end early because a later table matches a field that the key does not
+    /// have.
     unfinished: usize,
     is_complete: bool,
     seconds: f64,
 }
 
-/// Makes the figure.
+/// Creates the figure.
 pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failure> {
-    let most = if study.args.quick { FEW } else { MOST };
+    let max_entries = if study.args.quick {
+        QUICK_MAX_ENTRIES
+    } else {
+        MAX_ENTRIES
+    };
     study.expect_points(DATAPATHS.len());
-    let mut all = Vec::new();
+    let mut results = Vec::new();
     for (ports, acls, subnets) in DATAPATHS {
         let point = format!("datapath of {ports} ports, {acls} ACLs, {subnets} subnets");
-        all.push(study.point(&point, |_| Ok(measure(ports, acls, subnets, most)))?);
+        results.push(study.point(&point, |_| Ok(measure(ports, acls, subnets, max_entries)))?);
     }
     let mut rows = Vec::new();
     let mut lines = Vec::new();
-    for ((ports, acls, subnets), one) in DATAPATHS.into_iter().zip(&all) {
+    for ((ports, acls, subnets), one) in DATAPATHS.into_iter().zip(&results) {
         let at_least = if one.is_complete { "" } else { "more than " };
         rows.push(vec![
             ports.to_string(),
@@ -70,7 +76,7 @@ pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Sect
     }
     let heading = "ports,acls,subnets,flows,entries,paths,complete,seconds";
     study.write_csv("cross-product.csv", heading, &lines)?;
-    let complete: Vec<&Measured> = all.iter().filter(|one| one.is_complete).collect();
+    let complete: Vec<&Measured> = results.iter().filter(|one| one.is_complete).collect();
     let points = |value: fn(&Measured) -> usize| -> Vec<(f64, f64)> {
         let points = complete.iter();
         let point = |one: &&Measured| (coordinate(one.flows), coordinate(value(one)));
@@ -91,13 +97,13 @@ pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Sect
     Ok(Section {
         title: "The cross product of a whole pipeline (Fig. 2)".to_owned(),
         method: format!(
-            "Flows of one logical datapath are generated, in {STAGES} stages: ports, port security, \
-             ACLs in both directions, a switch and a router. (The paper's flows are those of a product \
-             and not public; it has 10 to 15 stages, too.) A path is what the paper's Table 3 has \
-             in a row, a header space with others subtracted; an entry is a value under a mask, as \
-             a cache holds it. The limit is {most} entries."
+            "Flows of one logical datapath are generated, in {STAGE_COUNT} stages: ports, port \
+             security, ACLs in both directions, a switch and a router. (The paper's flows are \
+             those of a product and not public; it has 10 to 15 stages, too.) A path is what the \
+             paper's Table 3 has in a row, a header space with others subtracted; an entry is a \
+             value under a mask, as a cache holds it. The limit is {max_entries} entries."
         ),
-        claims: claims(&all),
+        claims: claims(&results),
         grids: vec![Grid {
             title: "Cross products of logical datapaths".to_owned(),
             columns: [
@@ -118,9 +124,9 @@ pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Sect
     })
 }
 
-fn measure(ports: usize, acls: usize, subnets: usize, most: usize) -> Measured {
+fn measure(ports: usize, acls: usize, subnets: usize, max_entries: usize) -> Measured {
     let flows = pipelines::flows(ports, acls, subnets);
-    let (product, seconds) = timed(|| cross_product(&flows, most));
+    let (product, seconds) = timed(|| cross_product(&flows, max_entries));
     let (entries, paths, unfinished, is_complete) = match product {
         Ok(product) => {
             let entries = product.entries.iter();
@@ -144,8 +150,8 @@ fn measure(ports: usize, acls: usize, subnets: usize, most: usize) -> Measured {
     }
 }
 
-fn claims(all: &[Measured]) -> Vec<Claim> {
-    let complete: Vec<&Measured> = all.iter().filter(|one| one.is_complete).collect();
+fn claims(results: &[Measured]) -> Vec<Claim> {
+    let complete: Vec<&Measured> = results.iter().filter(|one| one.is_complete).collect();
     let (Some(first), Some(last)) = (complete.first(), complete.last()) else {
         return Vec::new();
     };
@@ -175,7 +181,7 @@ fn claims(all: &[Measured]) -> Vec<Claim> {
             measured: format!(
                 "{} of {} datapaths are within the limit, the largest of them of {} flows",
                 complete.len(),
-                all.len(),
+                results.len(),
                 last.flows
             ),
             verdict: Verdict::of(

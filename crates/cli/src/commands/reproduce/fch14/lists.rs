@@ -1,9 +1,9 @@
 //! Stand-ins for the port lists of two cloud providers, which are private.
 //!
-//! The paper says how many entries they have once ranges are values under masks, 1,038
-//! and 32, and that "high entropy" rules are at one end of the field. So the short list has
-//! ports of well-known services, and the long one ports and ranges of ports, most of them
-//! low, in a few clusters.
+//! The paper gives their numbers of entries after ranges became values under masks, 1,038
+//! and 32, and says that "high entropy" rules are at one end of the field. So the short
+//! list has ports of well-known services, and the long list has ports and ranges of
+//! ports, most of them low, in a few clusters.
 
 use std::sync::Arc;
 
@@ -13,17 +13,18 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::exact;
 
-/// The entries of both lists in the paper.
-pub(super) const LONG: usize = 1_038;
-pub(super) const SHORT: usize = 32;
+/// The paper's numbers of entries of both lists.
+pub(super) const LONG_ENTRIES: usize = 1_038;
+pub(super) const SHORT_ENTRIES: usize = 32;
 
 /// Ports of well-known services.
-const SERVICES: [u16; SHORT] = [
+const SERVICES: [u16; SHORT_ENTRIES] = [
     20, 21, 22, 23, 25, 53, 69, 80, 110, 111, 123, 135, 137, 138, 139, 143, 161, 162, 179, 389,
     443, 445, 465, 514, 587, 636, 993, 995, 1433, 1521, 3306, 3389,
 ];
 
-/// Where the long list has its ports: the first, how many, and in how many of 20 cases.
+/// Clusters of the long list's ports: the first port, the number of ports, and the
+/// frequency in 20 cases.
 const CLUSTERS: [(u32, u32, u32); 5] = [
     (0, 1_024, 9),
     (1_024, 4_096, 5),
@@ -32,17 +33,17 @@ const CLUSTERS: [(u32, u32, u32); 5] = [
     (27_000, 1_000, 1),
 ];
 
-/// The short list.
+/// Returns the short list.
 pub(super) fn short() -> Arc<[Term<1>]> {
     exact(&SERVICES)
 }
 
-/// The long list: ranges without overlaps, ascending, each as values under masks.
+/// Returns the long list: ranges without overlaps, ascending, each as values under masks.
 pub(super) fn long() -> Arc<[Term<1>]> {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(1);
     let mut ranges: Vec<(u32, u32)> = Vec::new();
     let mut entries = 0;
-    while entries < LONG {
+    while entries < LONG_ENTRIES {
         let mut case = random.random_range(0..20);
         let cluster = CLUSTERS.iter().find(|(.., cases)| {
             let is_here = case < *cases;
@@ -51,7 +52,8 @@ pub(super) fn long() -> Arc<[Term<1>]> {
         });
         let (first, ports, _) = *cluster.expect("twenty cases");
         let low = first + random.random_range(0..ports);
-        // Most entries of firewalls are single ports, some a few, and few are many.
+        // Most entries of firewalls are single ports; some have a few ports, few have
+        // many.
         let length = match random.random_range(0..20) {
             0..14 => 1,
             14..19 => random.random_range(2..=16),
@@ -60,7 +62,7 @@ pub(super) fn long() -> Arc<[Term<1>]> {
         let high = low + length - 1;
         let apart = |&(other_low, other_high): &(u32, u32)| high < other_low || other_high < low;
         let masks = under_masks(low, high).len();
-        if ranges.iter().all(apart) && entries + masks <= LONG {
+        if ranges.iter().all(apart) && entries + masks <= LONG_ENTRIES {
             entries += masks;
             ranges.push((low, high));
         }
@@ -72,11 +74,11 @@ pub(super) fn long() -> Arc<[Term<1>]> {
     terms.collect()
 }
 
-/// A range of ports as values under masks, as few as there can be.
+/// Converts a range of ports to the fewest values under masks.
 fn under_masks(mut low: u32, high: u32) -> Vec<Term<1>> {
     let mut terms = Vec::new();
     while low <= high {
-        // The largest aligned block that begins here and ends in the range.
+        // The largest aligned block that begins at `low` and ends in the range.
         let mut size = 1u32 << low.trailing_zeros().min(16);
         while low + size - 1 > high {
             size /= 2;
@@ -109,10 +111,10 @@ mod tests {
 
     #[test]
     fn lists_are_as_long_as_the_papers() {
-        assert_eq!(short().len(), SHORT);
+        assert_eq!(short().len(), SHORT_ENTRIES);
         let long = long();
-        assert_eq!(long.len(), LONG);
+        assert_eq!(long.len(), LONG_ENTRIES);
         let exact = long.iter().filter(|term| term.mask() == &[0xffff]).count();
-        assert!((LONG / 2..LONG).contains(&exact), "{exact}");
+        assert!((LONG_ENTRIES / 2..LONG_ENTRIES).contains(&exact), "{exact}");
     }
 }

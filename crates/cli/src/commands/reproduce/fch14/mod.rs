@@ -1,4 +1,4 @@
-//! [FCH14] §3 and §5: flows that caches need, and what they cost to compute.
+//! [FCH14] §3 and §5: the flows that caches need, and the cost to compute them.
 //!
 //! [FCH14]: classyard::papers#fch14
 
@@ -24,14 +24,14 @@ mod lists;
 mod pipelines;
 pub(super) mod providers;
 
-/// Numbers of ACLs in the paper's Table 4, and those of a quick reproduction.
+/// Numbers of ACLs in the paper's Table 4, and the numbers of a quick reproduction.
 const SIZES: [usize; 5] = [10, 100, 1_000, 5_000, 10_000];
 const FEW_SIZES: [usize; 3] = [10, 100, 1_000];
 
-/// How many ports there are.
-pub(super) const PORTS: usize = 1 << 16;
+/// The number of ports.
+pub(super) const PORT_COUNT: usize = 1 << 16;
 
-/// How rules and packets are ordered.
+/// The order of rules or packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Order {
     Ascending,
@@ -46,7 +46,7 @@ impl Order {
         }
     }
 
-    /// Ports in this order.
+    /// Returns the ports in this order.
     fn of(self, mut ports: Vec<u16>, seed: u64) -> Vec<u16> {
         ports.sort_unstable();
         if self == Order::Random {
@@ -55,18 +55,19 @@ impl Order {
         ports
     }
 
-    /// All ports, as they are sent.
+    /// Returns all ports in this order, as packets.
     fn packets(self, seed: u64) -> Vec<u16> {
         self.of((0..=u16::MAX).collect(), seed)
     }
 }
 
-/// The flows of a cache after all ports have been sent, and their masks.
+/// The numbers of flows and masks in a cache after all ports have been sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Scan {
     flows: usize,
     masks: usize,
-    /// Packets that the cache decided otherwise than the table: none, or it is wrong.
+    /// Packets for which the cache's decision differed from the table's; 0 if it is
+    /// correct.
     wrong: usize,
 }
 
@@ -92,28 +93,28 @@ fn scan(
     })
 }
 
-/// A rule for each port.
+/// Returns an exact-match rule for each port.
 fn exact(ports: &[u16]) -> Arc<[Term<1>]> {
     let rule = |&port: &u16| Term::new([u64::from(port)], [u64::from(u16::MAX)]);
     ports.iter().map(rule).collect()
 }
 
-/// A heuristic that met a bound.
+/// Converts the error of a heuristic that exceeded its work limit.
 fn too_much(error: TooMuchWork) -> Failure {
     Failure::usage(error.to_string()).with_help("--sizes with fewer rules")
 }
 
 impl Study<'_> {
-    /// The numbers of ACLs of this reproduction, ascending.
+    /// Returns the numbers of ACLs of this reproduction, ascending.
     fn fch14_sizes(&self) -> Vec<usize> {
-        let own: &[usize] = if self.args.quick { &FEW_SIZES } else { &SIZES };
-        let mut sizes = self.sizes(own);
+        let default_sizes: &[usize] = if self.args.quick { &FEW_SIZES } else { &SIZES };
+        let mut sizes = self.sizes(default_sizes);
         sizes.sort_unstable();
         sizes.dedup();
         sizes
     }
 
-    /// Distinct random ports of one of several lists.
+    /// Returns `count` distinct random ports of list number `list`.
     fn fch14_ports(&self, count: usize, list: usize) -> Vec<u16> {
         let mut ports = Order::Random.packets(self.list_seed(list));
         ports.truncate(count);

@@ -1,4 +1,4 @@
-//! Pipelines like those of one logical datapath, of any complexity.
+//! Pipelines like the paper's, for one logical datapath of any complexity.
 //!
 //! ```text
 //!  0 physical to logical   in_port = p            reg0 = p              a flow a port
@@ -14,7 +14,8 @@
 //! 10 logical to physical   reg1 = q               reg3                  a flow a port
 //! 11 output                reg3                   output                a flow a port
 //! ```
-//! Twelve stages; the paper's have 10 to 15, and are not described further.
+//! There are twelve stages. The paper's pipelines have 10 to 15 stages and are not
+//! described further.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -23,10 +24,11 @@ use classyard_datapath::flow::FlowStore;
 use classyard_datapath::pipeline::Message;
 use classyard_datapath::text;
 
-/// The stages.
-pub(super) const STAGES: usize = 12;
+/// The number of stages.
+pub(super) const STAGE_COUNT: usize = 12;
 
-/// The flows of a datapath with so many ports, ACLs in either direction and subnets.
+/// Returns the flows of a datapath with `ports` ports, `acls` ACLs in each direction and
+/// `subnets` subnets.
 pub(super) fn flows(ports: usize, acls: usize, subnets: usize) -> FlowStore {
     let text = text_of(ports, acls, subnets).expect("strings take any text");
     let messages = text::read(&text).expect("flows of the generator are right");
@@ -41,7 +43,7 @@ pub(super) fn flows(ports: usize, acls: usize, subnets: usize) -> FlowStore {
     flows
 }
 
-/// Blocked ports: spread, and the same for every datapath.
+/// Returns blocked port number `number`: spread out, and equal for every datapath.
 fn blocked(number: usize) -> usize {
     1 + number * 7_919 % 60_000
 }
@@ -114,7 +116,7 @@ mod tests {
         let flows = flows(3, 2, 1);
         let mut tables: Vec<_> = flows.iter().map(|entry| entry.table).collect();
         tables.dedup();
-        assert_eq!(tables.len(), STAGES);
+        assert_eq!(tables.len(), STAGE_COUNT);
         assert_eq!(flows.len(), 3 * 7 + 2 * 2 + 1 + 8);
     }
 }

@@ -14,11 +14,11 @@ use crate::commands::reproduce::Study;
 use crate::commands::reproduce::claims::{Claim, Grid, Section, Verdict};
 use crate::failure::Failure;
 
-/// What the paper has for its providers: flows and masks of common match and of the
-/// decision tree.
+/// The paper's flows and masks for its providers: of common match and of the decision
+/// tree.
 const PAPER: [[(usize, usize); 2]; 2] = [[(194, 153), (178, 15)], [(9_124, 846), (3_009, 12)]];
 
-/// Scans of one list.
+/// Results of one list for each algorithm.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Measured {
     common: Scan,
@@ -26,22 +26,28 @@ struct Measured {
     ours: Scan,
 }
 
-/// Makes the table.
+/// Creates the table.
 pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failure> {
     let lists = [
-        (format!("long, {} entries", lists::LONG), lists::long()),
-        (format!("short, {} entries", lists::SHORT), lists::short()),
+        (
+            format!("long, {} entries", lists::LONG_ENTRIES),
+            lists::long(),
+        ),
+        (
+            format!("short, {} entries", lists::SHORT_ENTRIES),
+            lists::short(),
+        ),
     ];
     study.expect_points(lists.len());
-    let mut all = Vec::new();
+    let mut results = Vec::new();
     for (name, rules) in &lists {
-        all.push(study.point(&format!("provider {name}"), |study| {
+        results.push(study.point(&format!("provider {name}"), |study| {
             measure(rules, study.list_seed(0))
         })?);
     }
     let mut rows = Vec::new();
     let mut lines = Vec::new();
-    for ((name, _), measured) in lists.iter().zip(&all) {
+    for ((name, _), measured) in lists.iter().zip(&results) {
         let scans = [
             ("common match", measured.common),
             ("decision tree", measured.tree),
@@ -76,7 +82,7 @@ pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Sect
             .map(str::to_owned)
             .to_vec()
     };
-    let wrong: usize = all
+    let wrong: usize = results
         .iter()
         .map(|one| one.common.wrong + one.tree.wrong + one.ours.wrong)
         .sum();
@@ -89,7 +95,7 @@ pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Sect
                  1,038 ports and 194 flows, but where all ports are sent each exact port is a flow. \
                  Rules are in ascending order, packets in random order."
             .to_owned(),
-        claims: claims(&all),
+        claims: claims(&results),
         grids: vec![
             Grid {
                 title: "Stand-ins".to_owned(),
@@ -125,16 +131,16 @@ fn measure(rules: &Arc<[Term<1>]>, seed: u64) -> Result<Measured, Failure> {
     })
 }
 
-fn claims(all: &[Measured]) -> Vec<Claim> {
-    let fewer = all
+fn claims(results: &[Measured]) -> Vec<Claim> {
+    let fewer = results
         .iter()
         .filter(|one| one.tree.flows < one.common.flows)
         .count();
     let texts = |value: &dyn Fn(&Measured) -> String| -> String {
-        all.iter().map(value).collect::<Vec<_>>().join("; ")
+        results.iter().map(value).collect::<Vec<_>>().join("; ")
     };
-    let few = all.iter().filter(|one| one.tree.masks <= 16).count();
-    let ours = all.iter().filter(|one| {
+    let few_masks = results.iter().filter(|one| one.tree.masks <= 16).count();
+    let ours = results.iter().filter(|one| {
         one.ours.masks <= 32 && one.ours.flows <= one.common.flows.min(one.tree.flows)
     });
     vec![
@@ -143,14 +149,14 @@ fn claims(all: &[Measured]) -> Vec<Claim> {
             paper: "Where rules are at one end of the field, the decision tree caches fewer flows \
                     than common match.",
             measured: texts(&|one| format!("{} against {}", one.tree.flows, one.common.flows)),
-            verdict: Verdict::for_most(fewer, all.len(), "not for these stand-ins"),
+            verdict: Verdict::for_most(fewer, results.len(), "not for these stand-ins"),
         },
         Claim {
             place: "Table 5",
             paper: "The decision tree has 15 and 12 masks, common match 153 and 846.",
             measured: texts(&|one| format!("{} and {}", one.tree.masks, one.common.masks)),
-            verdict: match (few, all.len()) {
-                (few, lists) if few == lists => {
+            verdict: match (few_masks, results.len()) {
+                (few_masks, lists) if few_masks == lists => {
                     Verdict::InPart("of stand-ins: about as many, of other lists".to_owned())
                 }
                 _ => Verdict::Fails("more masks of the decision tree".to_owned()),
@@ -161,7 +167,7 @@ fn claims(all: &[Measured]) -> Vec<Claim> {
             paper: "(Not the paper's.) Fewest masks has at most as many flows as the better of both, \
                     and 32 masks.",
             measured: texts(&|one| format!("{} flows, {} masks", one.ours.flows, one.ours.masks)),
-            verdict: Verdict::for_most(ours.count(), all.len(), "see the table"),
+            verdict: Verdict::for_most(ours.count(), results.len(), "see the table"),
         },
     ]
 }

@@ -9,17 +9,17 @@ use crate::commands::reproduce::claims::{Claim, Grid, Section, Verdict};
 use crate::commands::reproduce::statistics::coordinate;
 use crate::failure::Failure;
 
-/// Seconds after which the paper's numbers are steady: the timeout.
-const STEADY: usize = 10;
+/// Seconds after which the paper's numbers are steady: the idle timeout.
+const STEADY_SECONDS: usize = 10;
 
-/// How far a fitted number may be from the paper's.
-const NEAR: f64 = 0.1;
+/// The greatest deviation of a fitted number from the paper's, as a share.
+const MAX_DEVIATION: f64 = 0.1;
 
 /// Draws the figure.
 pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failure> {
     let outcomes = study.fts25_outcomes()?;
     let (mut rows, mut lines, mut table) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut near, mut steady_traces, mut words) = (0, 0, Vec::new());
+    let (mut close_traces, mut steady_traces, mut words) = (0, 0, Vec::new());
     for (trace, outcome) in TRACES.iter().zip(&outcomes) {
         let points = (1..).zip(&outcome.wildcarding);
         rows.extend(
@@ -29,7 +29,10 @@ pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Sect
         );
         let points = points.map(|(second, &flows)| (f64::from(second), coordinate(flows)));
         lines.push(Series::line(trace.name, points));
-        let steady = outcome.wildcarding.get(STEADY..).unwrap_or_default();
+        let steady = outcome
+            .wildcarding
+            .get(STEADY_SECONDS..)
+            .unwrap_or_default();
         let rate = many(outcome.packets) / outcome.seconds.max(1e-9);
         let of_paper = 15_420_235.0 / trace.seconds;
         let mut row = vec![
@@ -41,8 +44,8 @@ pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Sect
         if let (Some(least), Some(most)) = (steady.iter().min(), steady.iter().max()) {
             steady_traces += 1;
             let (least, most) = (coordinate(*least), coordinate(*most));
-            let is_near = |flows: f64| (flows / trace.wildcarding - 1.0).abs() <= NEAR;
-            near += usize::from(is_near(least) && is_near(most));
+            let is_near = |flows: f64| (flows / trace.wildcarding - 1.0).abs() <= MAX_DEVIATION;
+            close_traces += usize::from(is_near(least) && is_near(most));
             words.push(format!("{}: {least:.0} to {most:.0}", trace.name));
             row.extend([format!("{least:.0}"), format!("{most:.0}")]);
         } else {
@@ -84,7 +87,7 @@ pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Sect
             },
             verdict: match steady_traces {
                 0 => Verdict::NotMeasured("more packets are needed".to_owned()),
-                all => Verdict::for_most(near, all, "a number is more than 10 % off"),
+                traces => Verdict::for_most(close_traces, traces, "a number is more than 10 % off"),
             },
         }],
         grids: vec![Grid {

@@ -2,14 +2,14 @@
 //!
 //! [FTS25]: classyard::papers#fts25
 
-/// Eq. 2: the hit rate of a cache with the `n` most active of `all` flows, whose activity
-/// decreases by the ratio `q` from each to the next.
+/// Eq. 2: the hit rate of a cache with the `n` most active of `all` flows, if each flow's
+/// activity is `q` times the activity of the flow before.
 pub(super) fn hit_rate(all: f64, q: f64, n: f64) -> f64 {
     (1.0 - q.powf(n)) / (1.0 - q.powf(all))
 }
 
-/// Eq. 5: the mean number of failed tuple lookups in `tuples` tuples that are referenced
-/// with probabilities of ratio `r`, in this order.
+/// Eq. 5: the mean number of failed tuple lookups in `tuples` tuples whose reference
+/// probabilities form a progression with ratio `r`, in this order.
 pub(super) fn failed(r: f64, tuples: f64) -> f64 {
     if (1.0 - r).abs() < 1e-9 {
         return (tuples - 1.0) / 2.0;
@@ -18,30 +18,30 @@ pub(super) fn failed(r: f64, tuples: f64) -> f64 {
     r / (1.0 - r) - tuples * last / (1.0 - last)
 }
 
-/// Eq. 6: the same for many tuples.
+/// Eq. 6: the limit of eq. 5 for many tuples.
 pub(super) fn failed_of_many(r: f64) -> f64 {
     r / (1.0 - r)
 }
 
-/// Eq. 7 before its last step: the search length of a cache miss with so many failed
-/// tuple lookups and a load factor. The lookup in the cache counts as 1.
+/// Eq. 7 before its last step: the search length of a cache miss with `failed` failed
+/// tuple lookups and the load factor `load`. The lookup in the cache counts as 1.
 pub(super) fn miss_length(failed: f64, load: f64) -> f64 {
     1.0 + failed * load + load / 2.0 + 1.0
 }
 
-/// Eq. 8: the average search length with a hit rate.
+/// Eq. 8: the average search length at a hit rate.
 pub(super) fn search_length(hit_rate: f64, miss_length: f64) -> f64 {
     hit_rate + (1.0 - hit_rate) * miss_length
 }
 
-/// The ratio `r` that is most likely for tuples with so many references each: the one
-/// whose mean place (eq. 5) is that of the references, in descending order.
+/// Returns the most likely ratio `r` for tuples with these numbers of references: the
+/// ratio whose mean rank (eq. 5) equals the references' mean rank in descending order.
 pub(super) fn fitted_ratio(references: &[u64]) -> f64 {
     let mut sorted = references.to_vec();
     sorted.sort_unstable_by(|a, b| b.cmp(a));
     let counts = || sorted.iter().map(|&count| super::many(count));
-    let places = (0_u32..).map(f64::from);
-    let mean = counts().zip(places).map(|(count, place)| count * place);
+    let ranks = (0_u32..).map(f64::from);
+    let mean = counts().zip(ranks).map(|(count, place)| count * place);
     let mean = mean.sum::<f64>() / counts().sum::<f64>().max(1.0);
     let tuples = super::super::statistics::coordinate(sorted.len());
     // Eq. 5 grows with r.

@@ -1,5 +1,5 @@
 //! [FTS25] Figs. 10 to 12: hit rates by size, by threshold and by scheme; and caches with
-//! equal bytes, and how fast they are.
+//! equal bytes, and their speed.
 //!
 //! [FTS25]: classyard::papers#fts25
 
@@ -7,7 +7,7 @@ use classyard_datapath::lab::microflow::{Decision, KINDS};
 use serde::{Deserialize, Serialize};
 
 use super::stream::{BYTES, CacheOutcome, Comparison, KIND_SIZES, Outcome, SIZES, kind};
-use super::{FLOWS, TRACES, TRAFFIC, percent};
+use super::{CACHE_FLOWS, TRACES, TRAFFIC, percent};
 use crate::bench::{size_name, thread_cpu_time};
 use crate::chart::{Chart, Mark, Series};
 use crate::commands::reproduce::Study;
@@ -15,11 +15,11 @@ use crate::commands::reproduce::claims::{Claim, Grid, Section, Verdict};
 use crate::commands::reproduce::statistics::coordinate;
 use crate::failure::Failure;
 
-/// Lookups of a measurement of speed, and of one batch.
-const LOOKUPS: usize = 1 << 16;
-const BATCH: usize = 256;
+/// Lookups of a speed measurement, and of one batch.
+const TIMED_LOOKUPS: usize = 1 << 16;
+const BATCH_LOOKUPS: usize = 256;
 
-/// How fast a cache is.
+/// The speed of a cache.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Rate {
     million_lookups: f64,
@@ -34,16 +34,16 @@ pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Sect
     by_size(study, &outcomes, &mut pictures)?;
     by_threshold(study, &outcomes, &mut pictures)?;
     by_scheme(study, &outcomes, &mut pictures)?;
-    for (of, what, label) in [
+    for (comparison, what, label) in [
         (Comparison::Kind, "size", "flows"),
         (Comparison::Bytes, "bytes", "bytes"),
     ] {
         for (trace, outcome) in TRACES.iter().zip(&outcomes) {
             let title = format!("Hit rates of all caches by {what}, {}", trace.name);
             let name = format!("hit-rates-{what}-{}.svg", trace.name.to_lowercase());
-            let names = names(outcome, of);
+            let names = names(outcome, comparison);
             let series = names.iter().zip(Mark::ALL).map(|(name, mark)| {
-                let points = line(outcome, of, name);
+                let points = line(outcome, comparison, name);
                 Series::marked(name, name, mark, points)
             });
             let series: Vec<Series> = series.collect();
@@ -73,7 +73,7 @@ pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Sect
              buckets are compared, wef and cuckoo have the threshold of the figure, give up flows \
              that are idle for 1 s, and know the latest flow of every decision; elsewhere caches \
              are as they are by default, with a threshold that is tuned. Bytes are those of all \
-             tables. Speed is measured with {BATCH} flows a batch, all of which were offered, on \
+             tables. Speed is measured with {BATCH_LOOKUPS} flows a batch, all of which were offered, on \
              the thread's CPU time, the best of 20 runs."
         ),
         claims: claims(&outcomes),
@@ -96,7 +96,7 @@ fn of(outcome: &Outcome, of: Comparison) -> impl Iterator<Item = &CacheOutcome> 
     outcome.caches.iter().filter(move |cache| cache.of == of)
 }
 
-/// Names of a comparison, in their order.
+/// Returns the names of a comparison's caches, in their order.
 fn names(outcome: &Outcome, comparison: Comparison) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for cache in of(outcome, comparison) {
@@ -107,7 +107,7 @@ fn names(outcome: &Outcome, comparison: Comparison) -> Vec<String> {
     names
 }
 
-/// Hit rates in percent along a comparison.
+/// Returns a cache's hit rates in percent along a comparison.
 fn line(outcome: &Outcome, comparison: Comparison, name: &str) -> Vec<(f64, f64)> {
     let caches = of(outcome, comparison).filter(|cache| cache.name == name && cache.x > 0);
     let points = caches.map(|cache| (coordinate(cache.x), cache.hit_rate * 100.0));
@@ -115,8 +115,8 @@ fn line(outcome: &Outcome, comparison: Comparison, name: &str) -> Vec<(f64, f64)
 }
 
 fn rate(outcome: &Outcome, comparison: Comparison, name: &str, x: usize) -> f64 {
-    let found = of(outcome, comparison).find(|cache| cache.name == name && cache.x == x);
-    found.map_or(0.0, |cache| cache.hit_rate)
+    let cache = of(outcome, comparison).find(|cache| cache.name == name && cache.x == x);
+    cache.map_or(0.0, |cache| cache.hit_rate)
 }
 
 fn write(study: &mut Study<'_>, outcomes: &[Outcome]) -> Result<(), Failure> {
@@ -139,7 +139,7 @@ fn write(study: &mut Study<'_>, outcomes: &[Outcome]) -> Result<(), Failure> {
     study.write_csv("hit-rates.csv", heading, &rows)
 }
 
-/// One line for each trace.
+/// Returns one line for each trace.
 fn lines(outcomes: &[Outcome], comparison: Comparison, name: &str) -> Vec<Series> {
     let pairs = TRACES.iter().zip(outcomes).zip(Mark::ALL);
     let series = pairs.map(|((trace, outcome), mark)| {
@@ -183,7 +183,7 @@ fn by_scheme(
     let pairs = TRACES.iter().zip(outcomes).zip(Mark::ALL);
     let series = pairs.map(|((trace, outcome), mark)| {
         let rates = names.iter().enumerate().map(|(place, name)| {
-            let rate = rate(outcome, Comparison::Scheme, name, FLOWS);
+            let rate = rate(outcome, Comparison::Scheme, name, CACHE_FLOWS);
             (coordinate(place), rate * 100.0)
         });
         Series::marked(trace.name, trace.name, mark, rates)
@@ -206,7 +206,12 @@ fn scheme_grid(outcomes: &[Outcome]) -> Grid {
         .map(|name| {
             let mut row = vec![name.clone()];
             for outcome in outcomes {
-                row.push(percent(rate(outcome, Comparison::Scheme, &name, FLOWS)));
+                row.push(percent(rate(
+                    outcome,
+                    Comparison::Scheme,
+                    &name,
+                    CACHE_FLOWS,
+                )));
             }
             let bytes = of(&outcomes[0], Comparison::Scheme).find(|cache| cache.name == name);
             row.push(bytes.map_or(0, |cache| cache.bytes).to_string());
@@ -227,11 +232,11 @@ fn ways_grid(outcomes: &[Outcome]) -> Grid {
     let rows = of(&outcomes[0], Comparison::Ways).map(|cache| {
         let mut row = vec![cache.name.clone(), cache.x.to_string()];
         for outcome in outcomes {
-            let same = |other: &&CacheOutcome| other.name == cache.name && other.x == cache.x;
-            let found = of(outcome, Comparison::Ways).find(same);
-            let found = found.expect("all traces have all caches");
-            row.push(percent(found.hit_rate));
-            row.push(percent(found.used / coordinate(FLOWS)));
+            let is_same = |other: &&CacheOutcome| other.name == cache.name && other.x == cache.x;
+            let counterpart = of(outcome, Comparison::Ways).find(is_same);
+            let counterpart = counterpart.expect("all traces have all caches");
+            row.push(percent(counterpart.hit_rate));
+            row.push(percent(counterpart.used / coordinate(CACHE_FLOWS)));
         }
         row
     });
@@ -273,7 +278,7 @@ fn grid(outcomes: &[Outcome], comparison: Comparison, title: &str) -> Grid {
     }
 }
 
-/// How fast caches with 8k flows are.
+/// Measures the speed of caches with 8k flows.
 fn rates(study: &mut Study<'_>) -> Result<Grid, Failure> {
     study.expect_points(KINDS.len());
     let mut rows = Vec::new();
@@ -306,40 +311,43 @@ fn rates(study: &mut Study<'_>) -> Result<Grid, Failure> {
 }
 
 fn speed(name: &str, seed: u64) -> Rate {
-    let mut cache = kind(name, FLOWS, seed);
+    let mut cache = kind(name, CACHE_FLOWS, seed);
     let flow = |number: u64| {
         let hash = (number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let hash = (hash ^ hash >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         hash ^ hash >> 32
     };
-    let flows = (FLOWS * 7 / 10) as u64;
-    // Often enough for emc, which takes one in a hundred.
+    let flows = (CACHE_FLOWS * 7 / 10) as u64;
+    // 300 offers are enough for emc, which accepts one in a hundred.
     for number in (0..flows).flat_map(|number| [number; 300]) {
         let decision = u32::try_from(number).ok().and_then(Decision::new);
         cache.offer(flow(number), decision.expect("a few thousand"), 0);
     }
-    let asked: Vec<u64> = (0..LOOKUPS as u64)
+    let hashes: Vec<u64> = (0..TIMED_LOOKUPS as u64)
         .map(|number| flow(flow(number) % flows))
         .collect();
-    let mut found = [Decision::NONE; BATCH];
+    let mut decisions = [Decision::NONE; BATCH_LOOKUPS];
     let (mut best, mut hits) = (f64::INFINITY, 0);
     for _ in 0..20 {
         let before = thread_cpu_time();
         hits = 0;
-        for batch in asked.chunks_exact(BATCH) {
-            cache.look_up(batch, 1, &mut found);
-            hits += found.iter().filter(|found| found.is_some()).count();
+        for batch in hashes.chunks_exact(BATCH_LOOKUPS) {
+            cache.look_up(batch, 1, &mut decisions);
+            hits += decisions
+                .iter()
+                .filter(|decision| decision.is_some())
+                .count();
         }
         let spent = thread_cpu_time().saturating_sub(before);
         best = best.min(spent.as_secs_f64());
     }
     Rate {
-        million_lookups: coordinate(LOOKUPS) / best.max(1e-9) / 1e6,
-        hit_rate: coordinate(hits) / coordinate(LOOKUPS),
+        million_lookups: coordinate(TIMED_LOOKUPS) / best.max(1e-9) / 1e6,
+        hit_rate: coordinate(hits) / coordinate(TIMED_LOOKUPS),
     }
 }
 
-/// Words about each trace.
+/// Joins a text for each trace.
 fn each(outcomes: &[Outcome], words: impl Fn(&Outcome) -> String) -> String {
     let pairs = TRACES.iter().zip(outcomes);
     let words = pairs.map(|(trace, outcome)| format!("{}: {}", trace.name, words(outcome)));
@@ -347,7 +355,7 @@ fn each(outcomes: &[Outcome], words: impl Fn(&Outcome) -> String) -> String {
 }
 
 fn claims(outcomes: &[Outcome]) -> Vec<Claim> {
-    let all = outcomes.len();
+    let traces = outcomes.len();
     let size = |outcome: &Outcome, size| rate(outcome, Comparison::Size, "wef", size);
     let holding =
         |holds: &dyn Fn(&Outcome) -> bool| outcomes.iter().filter(|outcome| holds(outcome)).count();
@@ -368,34 +376,35 @@ fn claims(outcomes: &[Outcome]) -> Vec<Claim> {
         let line = line(outcome, Comparison::Threshold, "wef");
         line.last().map_or(0.0, |point| point.1)
     };
-    let least = |outcome: &Outcome| {
+    let first = |outcome: &Outcome| {
         let line = line(outcome, Comparison::Threshold, "wef");
         line.first().map_or(0.0, |point| point.1)
     };
-    let rises = holding(&|outcome| best(outcome).1 > least(outcome) + 1.0);
+    let rises = holding(&|outcome| best(outcome).1 > first(outcome) + 1.0);
     let peaks = holding(&|outcome| (128.0..=256.0).contains(&best(outcome).0));
-    let scheme = |outcome: &Outcome, name: &str| rate(outcome, Comparison::Scheme, name, FLOWS);
+    let scheme =
+        |outcome: &Outcome, name: &str| rate(outcome, Comparison::Scheme, name, CACHE_FLOWS);
     let above_cuckoo =
         holding(&|outcome| scheme(outcome, "wef") > scheme(outcome, "cuckoo") + 0.001);
     let above_emc = holding(&|outcome| {
-        let others = scheme(outcome, "emc").max(scheme(outcome, "emc, all flows"));
-        scheme(outcome, "wef").min(scheme(outcome, "cuckoo")) > others
+        let emc_rate = scheme(outcome, "emc").max(scheme(outcome, "emc, all flows"));
+        scheme(outcome, "wef").min(scheme(outcome, "cuckoo")) > emc_rate
     });
     let bytes = |outcome: &Outcome| {
         let ahead = BYTES.iter().filter(|&&bytes| {
-            let of = |name| rate(outcome, Comparison::Bytes, name, bytes);
-            of("adaptive") >= of("wef").max(of("wef, without latest flows"))
+            let rate_of = |name| rate(outcome, Comparison::Bytes, name, bytes);
+            rate_of("adaptive") >= rate_of("wef").max(rate_of("wef, without latest flows"))
         });
         ahead.count()
     };
     let flows = |outcome: &Outcome| {
         let ahead = KIND_SIZES.iter().filter(|&&size| {
-            let of = |name| rate(outcome, Comparison::Kind, name, size);
-            of("adaptive") >= of("wef")
+            let rate_of = |name| rate(outcome, Comparison::Kind, name, size);
+            rate_of("adaptive") >= rate_of("wef")
         });
         ahead.count()
     };
-    let near = TRACES
+    let close_traces = TRACES
         .iter()
         .zip(outcomes)
         .filter(|(trace, outcome)| (scheme(outcome, "wef") - trace.hit_rate).abs() < 0.02);
@@ -411,21 +420,26 @@ fn claims(outcomes: &[Outcome]) -> Vec<Claim> {
                     percent(size(outcome, 16_384))
                 )
             }),
-            verdict: Verdict::for_most(grows.min(flat), all, "it goes on rising for other traces"),
+            verdict: Verdict::for_most(
+                grows.min(flat),
+                traces,
+                "it goes on rising for other traces",
+            ),
         },
         Claim {
             place: "Fig. 11",
             paper: "The hit rate first rises with the threshold, has its peak between 128 and 256 \
                     ms, and falls beyond.",
             measured: each(outcomes, |outcome| {
-                let (at, most) = best(outcome);
+                let (threshold, max_rate) = best(outcome);
                 format!(
-                    "{:.1} % at 8 ms, most at {at:.0} ms: {most:.1} %, and {:.1} % at 4,096 ms",
-                    least(outcome),
+                    "{:.1} % at 8 ms, most at {threshold:.0} ms: {max_rate:.1} %, and {:.1} % at \
+                     4,096 ms",
+                    first(outcome),
                     last(outcome)
                 )
             }),
-            verdict: match (rises == all, peaks == all) {
+            verdict: match (rises == traces, peaks == traces) {
                 (true, true) => Verdict::Holds,
                 (true, false) => Verdict::InPart(
                     "it rises and then hardly changes: flows that are idle for longest are \
@@ -441,7 +455,7 @@ fn claims(outcomes: &[Outcome]) -> Vec<Claim> {
             measured: each(outcomes, |outcome| {
                 format!("{} (fitted)", percent(scheme(outcome, "wef")))
             }),
-            verdict: Verdict::for_most(near.count(), all, "more than 2 points off"),
+            verdict: Verdict::for_most(close_traces.count(), traces, "more than 2 points off"),
         },
         Claim {
             place: "Fig. 12",
@@ -455,7 +469,7 @@ fn claims(outcomes: &[Outcome]) -> Vec<Claim> {
             }),
             verdict: Verdict::for_most(
                 above_cuckoo,
-                all,
+                traces,
                 "with four entries a bucket both fill the cache; see the table of entries of a \
                  bucket for fewer",
             ),
@@ -470,7 +484,7 @@ fn claims(outcomes: &[Outcome]) -> Vec<Claim> {
                     percent(scheme(outcome, "emc, all flows"))
                 )
             }),
-            verdict: Verdict::for_most(above_emc, all, "not on other traces"),
+            verdict: Verdict::for_most(above_emc, traces, "not on other traces"),
         },
         Claim {
             place: "ours",
@@ -484,7 +498,7 @@ fn claims(outcomes: &[Outcome]) -> Vec<Claim> {
             }),
             verdict: Verdict::for_most(
                 outcomes.iter().map(flows).sum(),
-                all * KIND_SIZES.len(),
+                traces * KIND_SIZES.len(),
                 "wef has more with other numbers of flows",
             ),
         },
@@ -496,7 +510,7 @@ fn claims(outcomes: &[Outcome]) -> Vec<Claim> {
             }),
             verdict: Verdict::for_most(
                 outcomes.iter().map(bytes).sum(),
-                all * BYTES.len(),
+                traces * BYTES.len(),
                 "wef has more at other numbers of bytes",
             ),
         },

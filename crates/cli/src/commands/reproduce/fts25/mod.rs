@@ -1,4 +1,4 @@
-//! [FTS25] §5 and §6: a cache of active flows before a tuple space that is sorted by use.
+//! [FTS25] §5 and §6: a cache of active flows in front of a tuple space sorted by use.
 //!
 //! [FTS25]: classyard::papers#fts25
 
@@ -16,11 +16,11 @@ pub(super) mod search_length;
 mod stream;
 pub(super) mod tables;
 
-/// A trace of the paper, and the traffic that stands for it.
+/// A trace of the paper, and the generated traffic that replaces it.
 struct Trace {
     name: &'static str,
     model: LocalityModel,
-    /// Seconds that it lasts in the paper.
+    /// The trace's seconds in the paper.
     seconds: f64,
     /// Wildcarding flows in the steady state, in the paper.
     wildcarding: f64,
@@ -50,18 +50,18 @@ const TRACES: [Trace; 2] = [
 ];
 
 /// Packets of each trace, in the paper and in a quick run.
-const PACKETS: usize = 15_420_235;
+const PAPER_PACKETS: usize = 15_420_235;
 const FEW_PACKETS: usize = 2_000_000;
 
-/// The paper's cache size, of which the threshold is 256 ms.
-const FLOWS: usize = 8_192;
-const THRESHOLD: u64 = 256;
+/// The paper's cache size, whose threshold is 256 ms.
+const CACHE_FLOWS: usize = 8_192;
+const THRESHOLD_MS: u64 = 256;
 
-/// Idle flows leave caches of active flows after that time, in nanoseconds. The paper
-/// does not say after which; with 1 s its caches hold some 8k flows.
-const IDLE: u64 = 1_000_000_000;
+/// Nanoseconds after which idle flows leave caches of active flows. The paper does not
+/// state this time; with 1 s its caches hold about 8k flows.
+const IDLE_TIMEOUT_NS: u64 = 1_000_000_000;
 
-/// What all sections say of the traffic.
+/// The report's description of the traffic.
 const TRAFFIC: &str = "The paper's traces are not public. In their place is generated traffic: \
     flows begin at random, send heavy-tailed numbers of batches of packets at paces of their own, \
     and pause between. Its parameters are fitted to what the paper says of the traces: packets \
@@ -70,15 +70,15 @@ const TRAFFIC: &str = "The paper's traces are not public. In their place is gene
     of curves and comparisons of schemes were not fitted.";
 
 impl Study<'_> {
-    /// Packets of each trace.
+    /// The number of packets of each trace.
     fn fts25_packets(&self) -> usize {
         self.args.headers.unwrap_or(match self.args.quick {
             true => FEW_PACKETS,
-            false => PACKETS,
+            false => PAPER_PACKETS,
         })
     }
 
-    /// All that is measured with the packets of each trace, unless it has been measured.
+    /// Returns the outcome of each trace: measured now, or stored.
     fn fts25_outcomes(&mut self) -> Result<Vec<Outcome>, Failure> {
         self.expect_points(TRACES.len());
         let measured = TRACES.iter().map(|trace| {
@@ -90,13 +90,13 @@ impl Study<'_> {
     }
 }
 
-/// A number of packets as a number with fractions.
+/// Converts a count to a floating-point number.
 #[allow(clippy::cast_precision_loss)] // far below 2^52
 fn many(count: u64) -> f64 {
     count as f64
 }
 
-/// A share in percent.
+/// Formats a share in percent.
 fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }

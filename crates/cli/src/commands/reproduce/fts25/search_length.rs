@@ -1,4 +1,5 @@
-//! [FTS25] Figs. 13 and 14: average search lengths; and eqs. 5 to 8 against measurement.
+//! [FTS25] Figs. 13 and 14: average search lengths; and eqs. 5 to 8 compared with
+//! measurement.
 //!
 //! [FTS25]: classyard::papers#fts25
 
@@ -11,10 +12,10 @@ use crate::commands::reproduce::claims::{Claim, Grid, Section, Verdict};
 use crate::commands::reproduce::statistics::coordinate;
 use crate::failure::Failure;
 
-/// How far a formula may be from what is measured.
-const NEAR: f64 = 0.1;
+/// The greatest deviation of a formula from the measured value, as a share.
+const MAX_DEVIATION: f64 = 0.1;
 
-/// A length of a scheme.
+/// A search length of a scheme.
 type Length = fn(&SchemeOutcome) -> f64;
 
 /// The paper's schemes.
@@ -60,7 +61,7 @@ pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Sect
         ),
     ];
     let mut pictures = Vec::new();
-    for (name, title, of) in figures {
+    for (name, title, length) in figures {
         let chart = Chart {
             title,
             x_label: "",
@@ -71,7 +72,7 @@ pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Sect
         let pairs = TRACES.iter().zip(&outcomes).zip(Mark::ALL);
         let series = pairs.map(|((trace, outcome), mark)| {
             let points = outcome.schemes.iter().enumerate();
-            let points = points.map(|(place, scheme)| (coordinate(place), of(scheme)));
+            let points = points.map(|(place, scheme)| (coordinate(place), length(scheme)));
             Series::marked(trace.name, trace.name, mark, points)
         });
         let series: Vec<Series> = series.collect();
@@ -96,8 +97,8 @@ pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Sect
 }
 
 fn scheme<'a>(outcome: &'a Outcome, name: &str) -> &'a SchemeOutcome {
-    let found = outcome.schemes.iter().find(|scheme| scheme.name == name);
-    found.expect("all traces have all schemes")
+    let scheme = outcome.schemes.iter().find(|scheme| scheme.name == name);
+    scheme.expect("all traces have all schemes")
 }
 
 fn measured_grid(outcomes: &[Outcome]) -> Grid {
@@ -136,7 +137,7 @@ fn measured_grid(outcomes: &[Outcome]) -> Grid {
     }
 }
 
-/// What formulas say of a scheme whose tuples are sorted.
+/// The formulas' predictions for a scheme with sorted tuples.
 struct Predicted {
     ratio: f64,
     failed: f64,
@@ -144,7 +145,7 @@ struct Predicted {
     /// Eq. 7 with eq. 5 or eq. 6, and one load factor.
     miss: f64,
     miss_of_many: f64,
-    /// The same with each tuple's own load factor and references.
+    /// Eq. 7 with each tuple's own load factor and references.
     miss_by_tuple: f64,
     average: f64,
     average_by_tuple: f64,
@@ -158,13 +159,13 @@ fn predicted(scheme: &SchemeOutcome) -> Predicted {
     let pairs = scheme.references.iter().zip(&scheme.loads);
     let mut tuples: Vec<(u64, f64)> = pairs.map(|(&count, &load)| (count, load)).collect();
     tuples.sort_by_key(|&(count, _)| std::cmp::Reverse(count));
-    let (mut before, mut sum, mut all) = (0.0, 0.0, 0.0);
+    let (mut before, mut sum, mut references) = (0.0, 0.0, 0.0);
     for (count, load) in tuples {
         sum += super::many(count) * (before + load / 2.0 + 1.0);
-        all += super::many(count);
+        references += super::many(count);
         before += load;
     }
-    let miss_by_tuple = 1.0 + sum / f64::max(all, 1.0);
+    let miss_by_tuple = 1.0 + sum / f64::max(references, 1.0);
     let hit_rate = scheme.hit_rate_of_found();
     Predicted {
         ratio,
@@ -227,7 +228,7 @@ fn formula_grid(outcomes: &[Outcome]) -> Grid {
     }
 }
 
-/// Words about each trace.
+/// Joins a text for each trace.
 fn each(outcomes: &[Outcome], words: impl Fn(&Outcome) -> String) -> String {
     let pairs = TRACES.iter().zip(outcomes);
     let words = pairs.map(|(trace, outcome)| format!("{}: {}", trace.name, words(outcome)));
@@ -235,7 +236,7 @@ fn each(outcomes: &[Outcome], words: impl Fn(&Outcome) -> String) -> String {
 }
 
 fn claims(outcomes: &[Outcome]) -> Vec<Claim> {
-    let all = outcomes.len();
+    let traces = outcomes.len();
     let holding =
         |holds: &dyn Fn(&Outcome) -> bool| outcomes.iter().filter(|outcome| holds(outcome)).count();
     let length = |outcome: &Outcome, name| scheme(outcome, name).mean_length();
@@ -256,7 +257,8 @@ fn claims(outcomes: &[Outcome]) -> Vec<Claim> {
         length(outcome, unsorted) / length(outcome, sorted)
     };
     let sorted_enough = holding(&|outcome| sorting(outcome) >= 1.15);
-    let near = |measured: f64, formula: f64| (formula / measured.max(1e-9) - 1.0).abs() <= NEAR;
+    let is_near =
+        |measured: f64, formula: f64| (formula / measured.max(1e-9) - 1.0).abs() <= MAX_DEVIATION;
     let schemes = || {
         let schemes = outcomes.iter().flat_map(|outcome| &outcome.schemes);
         schemes.filter(|scheme| scheme.is_sorted)
@@ -265,12 +267,12 @@ fn claims(outcomes: &[Outcome]) -> Vec<Claim> {
         let holding = schemes().filter(|one| holds(one, &predicted(one)));
         (holding.count(), schemes().count())
     };
-    let eq5 = count(&|one, by| near(one.mean_failed(), by.failed));
-    let eq6 = count(&|one, by| near(one.mean_failed(), by.failed_of_many));
-    let eq7 = count(&|one, by| near(1.0 + one.mean_length(), by.miss));
-    let eq7_by_tuple = count(&|one, by| near(1.0 + one.mean_length(), by.miss_by_tuple));
-    let eq8 = count(&|one, by| near(one.average_of_found(), by.average));
-    let eq8_by_tuple = count(&|one, by| near(one.average_of_found(), by.average_by_tuple));
+    let eq5 = count(&|one, by| is_near(one.mean_failed(), by.failed));
+    let eq6 = count(&|one, by| is_near(one.mean_failed(), by.failed_of_many));
+    let eq7 = count(&|one, by| is_near(1.0 + one.mean_length(), by.miss));
+    let eq7_by_tuple = count(&|one, by| is_near(1.0 + one.mean_length(), by.miss_by_tuple));
+    let eq8 = count(&|one, by| is_near(one.average_of_found(), by.average));
+    let eq8_by_tuple = count(&|one, by| is_near(one.average_of_found(), by.average_by_tuple));
     vec![
         Claim {
             place: "Fig. 13",
@@ -280,7 +282,7 @@ fn claims(outcomes: &[Outcome]) -> Vec<Claim> {
                 let lengths = PAPER.map(|name| format!("{:.2}", length(outcome, name)));
                 lengths.join(", ")
             }),
-            verdict: Verdict::for_most(shorter, all, "not on the other trace"),
+            verdict: Verdict::for_most(shorter, traces, "not on the other trace"),
         },
         Claim {
             place: "§6.3",
@@ -298,7 +300,7 @@ fn claims(outcomes: &[Outcome]) -> Vec<Claim> {
             }),
             verdict: Verdict::for_most(
                 sorted_enough,
-                all,
+                traces,
                 "unsorted tuples are in the order of their first packets, which is nearly that of \
                  their use",
             ),
@@ -307,17 +309,17 @@ fn claims(outcomes: &[Outcome]) -> Vec<Claim> {
             place: "Fig. 14",
             paper: "FastTSS searches 1.15 to 2.30 times as short as CuckooFlow and Open vSwitch.",
             measured: each(outcomes, |outcome| {
-                let of = |other| format!("{:.2}", speedup(outcome, other));
+                let speedup_text = |other| format!("{:.2}", speedup(outcome, other));
                 format!(
                     "{} and {}; average lengths {}",
-                    of(PAPER[1]),
-                    of(PAPER[2]),
+                    speedup_text(PAPER[1]),
+                    speedup_text(PAPER[2]),
                     PAPER
                         .map(|name| format!("{:.2}", average(outcome, name)))
                         .join(", ")
                 )
             }),
-            verdict: Verdict::for_most(fast, all, "less than 1.15 against one of them"),
+            verdict: Verdict::for_most(fast, traces, "less than 1.15 against one of them"),
         },
         Claim {
             place: "eq. 5",

@@ -1,4 +1,4 @@
-//! One pass over a trace, with all caches and tuple spaces beside each other.
+//! One pass over a trace, through all caches and tuple spaces together.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,30 +10,30 @@ use classyard_datapath::lab::microflow::{Decision, KINDS, MicroflowCache};
 use classyard_datapath::lab::sorted_tuples::{SortedTuples, TupleConfig};
 use serde::{Deserialize, Serialize};
 
-use super::{FLOWS, IDLE, THRESHOLD, Trace};
+use super::{CACHE_FLOWS, IDLE_TIMEOUT_NS, THRESHOLD_MS, Trace};
 use crate::failure::Failure;
 
-/// Cache sizes of Fig. 10, and those beyond.
+/// Cache sizes of Fig. 10, and two larger ones.
 pub(super) const SIZES: [usize; 8] = [1_024, 2_048, 4_096, 6_144, 8_192, 10_240, 12_288, 16_384];
 
 /// Thresholds of Fig. 11, in ms.
 pub(super) const THRESHOLDS: [u64; 9] = [8, 16, 32, 64, 128, 256, 512, 1_024, 4_096];
 
-/// Sizes at which all kinds are compared.
+/// Sizes for the comparison of all kinds.
 pub(super) const KIND_SIZES: [usize; 5] = [1_024, 2_048, 4_096, 8_192, 16_384];
 
-/// Bytes at which caches are compared.
+/// Bytes for the comparison of caches.
 pub(super) const BYTES: [usize; 6] = [8 << 10, 16 << 10, 32 << 10, 64 << 10, 128 << 10, 256 << 10];
 
-/// The timeout of flow entries, in nanoseconds.
-const TIMEOUT: u64 = 10_000_000_000;
+/// The idle timeout of flow entries, in nanoseconds.
+const ENTRY_TIMEOUT_NS: u64 = 10_000_000_000;
 
-/// Buckets of a tuple, 2^9 as in the paper.
-const BUCKETS: f64 = 512.0;
+/// The number of buckets of a tuple, 2^9 as in the paper.
+const BUCKETS_PER_TUPLE: f64 = 512.0;
 
-const SECOND: u64 = 1_000_000_000;
+const NS_PER_SECOND: u64 = 1_000_000_000;
 
-/// What was measured with a trace.
+/// Measured values of a trace.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Outcome {
     pub(super) packets: u64,
@@ -44,16 +44,16 @@ pub(super) struct Outcome {
     pub(super) schemes: Vec<SchemeOutcome>,
 }
 
-/// What a cache did.
+/// The results of a cache.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct CacheOutcome {
-    /// Which comparison it is for.
+    /// The comparison for which it was measured.
     pub(super) of: Comparison,
     pub(super) name: String,
-    /// What changes along the comparison: flows, milliseconds or bytes.
+    /// The varied quantity of the comparison: flows, milliseconds or bytes.
     pub(super) x: usize,
     pub(super) hit_rate: f64,
-    /// Flows in it, on average over seconds.
+    /// The number of cached flows, as a mean over seconds.
     pub(super) used: f64,
     pub(super) bytes: usize,
 }
@@ -65,17 +65,17 @@ pub(super) enum Comparison {
     Size,
     /// The paper's cache by its threshold (Fig. 11).
     Threshold,
-    /// Schemes as the paper configures them (Fig. 12); x is flows.
+    /// Schemes as the paper configures them (Fig. 12); x is the number of flows.
     Scheme,
-    /// Buckets of 1, 2 and 4 entries; x is entries.
+    /// Buckets of 1, 2 and 4 entries; x is the number of entries.
     Ways,
-    /// All kinds by size, as they are by default.
+    /// All kinds by size, with default settings.
     Kind,
-    /// All kinds by bytes, as they are by default.
+    /// All kinds by bytes, with default settings.
     Bytes,
 }
 
-/// What a cache with a tuple space did.
+/// The results of a cache with a tuple space.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct SchemeOutcome {
     pub(super) name: String,
@@ -83,27 +83,28 @@ pub(super) struct SchemeOutcome {
     pub(super) hits: u64,
     /// Packets that searched the tuple space and found an entry there.
     pub(super) found: u64,
-    /// Their failed tuple lookups, and the entries that they compared.
+    /// Failed tuple lookups of these packets, and the entries that they compared.
     pub(super) failed: u64,
     pub(super) length: u64,
-    /// The same of all packets that searched it, also those of new wildcarding flows.
+    /// Packets that searched the tuple space, including first packets of wildcarding
+    /// flows; and the entries that they compared.
     pub(super) searches: u64,
     pub(super) length_of_all: u64,
-    /// How often each tuple was referenced, in their order at the end.
+    /// The number of references of each tuple, in the tuples' order at the end.
     pub(super) references: Vec<u64>,
-    /// The load factor, on average over tuples and packets that are found.
+    /// The load factor, as a mean over tuples and found packets.
     pub(super) load: f64,
     /// The load factor of each tuple at the end.
     pub(super) loads: Vec<f64>,
 }
 
 impl SchemeOutcome {
-    /// Failed tuple lookups of a packet that is found.
+    /// Returns the mean number of failed tuple lookups of a found packet.
     pub(super) fn mean_failed(&self) -> f64 {
         super::many(self.failed) / super::many(self.found.max(1))
     }
 
-    /// The search length of a packet that is found.
+    /// Returns the mean search length of a found packet.
     pub(super) fn mean_length(&self) -> f64 {
         super::many(self.length) / super::many(self.found.max(1))
     }
@@ -112,8 +113,9 @@ impl SchemeOutcome {
         super::many(self.hits) / super::many((self.hits + self.searches).max(1))
     }
 
-    /// The hit rate and the average search length of packets that have an entry: all but
-    /// the first of each wildcarding flow.
+    /// Returns the hit rate over packets that have an entry: all packets except the first
+    /// of each wildcarding flow. [`average_of_found`](Self::average_of_found) is their
+    /// search length.
     pub(super) fn hit_rate_of_found(&self) -> f64 {
         super::many(self.hits) / super::many((self.hits + self.found).max(1))
     }
@@ -123,15 +125,15 @@ impl SchemeOutcome {
         1.0 + super::many(self.length) / packets
     }
 
-    /// The average search length: 1 in the cache, and that of the tuple space after
-    /// misses.
+    /// Returns the average search length: 1 in the cache, plus the length in the tuple
+    /// space after misses.
     pub(super) fn average(&self) -> f64 {
         let packets = super::many((self.hits + self.searches).max(1));
         1.0 + super::many(self.length_of_all) / packets
     }
 }
 
-/// A cache that is measured.
+/// A measured cache.
 struct Measured {
     outcome: CacheOutcome,
     cache: Box<dyn MicroflowCache>,
@@ -139,12 +141,12 @@ struct Measured {
     used: Vec<usize>,
 }
 
-/// A cache and a tuple space that are measured.
+/// A measured cache with a tuple space.
 struct Scheme {
     outcome: SchemeOutcome,
     cache: Option<Box<dyn MicroflowCache>>,
     tuples: SortedTuples<2>,
-    /// The sum of load factors, each the mean of tuples, over packets that were found.
+    /// The sum over found packets of the load factor, each a mean over tuples.
     load: f64,
 }
 
@@ -155,19 +157,19 @@ struct FlowEntry {
     latest: u64,
 }
 
-/// A cache of active flows as in the paper. Flow entries have their latest flow there, so
-/// there is one for each decision.
+/// Returns the settings of the paper's cache of active flows. The paper stores the latest
+/// flow in each flow entry, so there are enough places for one latest flow per decision.
 pub(super) fn active(flows: usize, threshold_ms: u64) -> ActiveConfig {
     ActiveConfig {
         threshold_ns: Some(threshold_ms * 1_000_000),
-        timeout_ns: IDLE,
+        timeout_ns: IDLE_TIMEOUT_NS,
         latest: 1 << 18,
         ..ActiveConfig::new(flows)
     }
 }
 
 fn caches(seed: u64) -> Vec<Measured> {
-    let mut all = Vec::new();
+    let mut measured_caches = Vec::new();
     let mut add = |of, name: &str, x: usize, cache: Box<dyn MicroflowCache>| {
         let outcome = CacheOutcome {
             of,
@@ -177,7 +179,7 @@ fn caches(seed: u64) -> Vec<Measured> {
             used: 0.0,
             bytes: cache.usage().bytes,
         };
-        all.push(Measured {
+        measured_caches.push(Measured {
             outcome,
             cache,
             hits: 0,
@@ -186,7 +188,12 @@ fn caches(seed: u64) -> Vec<Measured> {
     };
     let wef = |config: &ActiveConfig| Box::new(Wef::<4>::new(config, seed));
     for size in SIZES {
-        add(Comparison::Size, "wef", size, wef(&active(size, THRESHOLD)));
+        add(
+            Comparison::Size,
+            "wef",
+            size,
+            wef(&active(size, THRESHOLD_MS)),
+        );
     }
     for threshold in THRESHOLDS {
         let x = usize::try_from(threshold).expect("a few thousand");
@@ -194,29 +201,34 @@ fn caches(seed: u64) -> Vec<Measured> {
             Comparison::Threshold,
             "wef",
             x,
-            wef(&active(FLOWS, threshold)),
+            wef(&active(CACHE_FLOWS, threshold)),
         );
     }
     let tuned = ActiveConfig {
         threshold_ns: None,
-        ..active(FLOWS, THRESHOLD)
+        ..active(CACHE_FLOWS, THRESHOLD_MS)
     };
     add(Comparison::Threshold, "wef, tuned", 0, wef(&tuned));
-    let paper = active(FLOWS, THRESHOLD);
+    let paper = active(CACHE_FLOWS, THRESHOLD_MS);
     let cuckoo = |config: &ActiveConfig| Box::new(Cuckoo::<4>::new(config, seed));
     let emc = |one_in| {
         let config = EmcConfig {
             one_in,
-            ..EmcConfig::new(FLOWS)
+            ..EmcConfig::new(CACHE_FLOWS)
         };
         Box::new(Emc::new(&config, seed))
     };
-    add(Comparison::Scheme, "wef", FLOWS, wef(&paper));
-    add(Comparison::Scheme, "cuckoo", FLOWS, cuckoo(&paper));
-    add(Comparison::Scheme, "emc, all flows", FLOWS, emc(1));
-    add(Comparison::Scheme, "emc", FLOWS, emc(100));
+    add(Comparison::Scheme, "wef", CACHE_FLOWS, wef(&paper));
+    add(Comparison::Scheme, "cuckoo", CACHE_FLOWS, cuckoo(&paper));
+    add(Comparison::Scheme, "emc, all flows", CACHE_FLOWS, emc(1));
+    add(Comparison::Scheme, "emc", CACHE_FLOWS, emc(100));
     for name in ["heavy-hitter", "adaptive"] {
-        add(Comparison::Scheme, name, FLOWS, kind(name, FLOWS, seed));
+        add(
+            Comparison::Scheme,
+            name,
+            CACHE_FLOWS,
+            kind(name, CACHE_FLOWS, seed),
+        );
     }
     add(
         Comparison::Ways,
@@ -250,14 +262,14 @@ fn caches(seed: u64) -> Vec<Measured> {
         }
         let bytes_of = |flows| (kind.build)(flows, seed).usage().bytes;
         for bytes in BYTES {
-            // The most flows for these bytes: none of the caches needs as little as 4
-            // for each.
-            let (mut fits, mut more) = (16, bytes / 4);
-            while more - fits > 1 {
-                let middle = usize::midpoint(fits, more);
+            // Searches the greatest number of flows that fits into these bytes: every
+            // cache needs more than 4 bytes a flow.
+            let (mut fits, mut too_many) = (16, bytes / 4);
+            while too_many - fits > 1 {
+                let middle = usize::midpoint(fits, too_many);
                 match bytes_of(middle) <= bytes {
                     true => fits = middle,
-                    false => more = middle,
+                    false => too_many = middle,
                 }
             }
             add(
@@ -268,8 +280,8 @@ fn caches(seed: u64) -> Vec<Measured> {
             );
         }
     }
-    // The same without the bytes of the table of latest flows, which the paper has in
-    // flow entries.
+    // Compares wef again without the bytes of the table of latest flows, which the paper
+    // stores in flow entries.
     for bytes in BYTES {
         let config = ActiveConfig {
             latest: 1 << 18,
@@ -278,17 +290,17 @@ fn caches(seed: u64) -> Vec<Measured> {
         let name = "wef, without latest flows";
         add(Comparison::Bytes, name, bytes, wef(&config));
     }
-    all
+    measured_caches
 }
 
-/// A kind of the registry.
+/// Creates a cache of a registered kind.
 pub(super) fn kind(name: &str, flows: usize, seed: u64) -> Box<dyn MicroflowCache> {
     let kind = KINDS.iter().find(|kind| kind.name == name);
     (kind.expect("a registered kind").build)(flows, seed)
 }
 
 fn schemes(seed: u64) -> Vec<Scheme> {
-    let paper = active(FLOWS, THRESHOLD);
+    let paper = active(CACHE_FLOWS, THRESHOLD_MS);
     let scheme = |name: &str, is_sorted, cache: Option<Box<dyn MicroflowCache>>| Scheme {
         outcome: SchemeOutcome {
             name: name.to_owned(),
@@ -314,7 +326,7 @@ fn schemes(seed: u64) -> Vec<Scheme> {
     let emc = |one_in| -> Option<Box<dyn MicroflowCache>> {
         let config = EmcConfig {
             one_in,
-            ..EmcConfig::new(FLOWS)
+            ..EmcConfig::new(CACHE_FLOWS)
         };
         Some(Box::new(Emc::new(&config, seed)))
     };
@@ -331,19 +343,19 @@ fn schemes(seed: u64) -> Vec<Scheme> {
         scheme(
             "adaptive, sorted",
             true,
-            Some(kind("adaptive", FLOWS, seed)),
+            Some(kind("adaptive", CACHE_FLOWS, seed)),
         ),
         scheme(
             "adaptive, unsorted",
             false,
-            Some(kind("adaptive", FLOWS, seed)),
+            Some(kind("adaptive", CACHE_FLOWS, seed)),
         ),
         scheme("no cache, sorted", true, None),
         scheme("no cache, unsorted", false, None),
     ]
 }
 
-/// Bits that all depend on all bits of a flow's number.
+/// Mixes a flow's number so that each bit of the result depends on all its bits.
 fn hash(flow: u64, seed: u64) -> u64 {
     let z = flow.wrapping_add(seed).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -351,15 +363,15 @@ fn hash(flow: u64, seed: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// Whether a cache has the decision of a flow; a wrong one is forgotten.
+/// True if a cache has the right decision for a flow; a wrong decision is removed.
 fn hits(cache: &mut dyn MicroflowCache, flow: u64, right: Decision, now: u64) -> bool {
-    let mut found = [Decision::NONE];
-    cache.look_up(&[flow], now, &mut found);
-    if found[0] == right {
+    let mut decisions = [Decision::NONE];
+    cache.look_up(&[flow], now, &mut decisions);
+    if decisions[0] == right {
         return true;
     }
-    if found[0].is_some() {
-        cache.forget(flow, found[0]);
+    if decisions[0].is_some() {
+        cache.forget(flow, decisions[0]);
     }
     false
 }
@@ -373,7 +385,7 @@ pub(super) fn measure(trace: &Trace, packets: usize, seed: u64) -> Result<Outcom
     let mut free: Vec<u32> = Vec::new();
     let mut wildcarding = Vec::new();
     let mut masks: HashSet<[u64; 2]> = HashSet::new();
-    let (mut next_second, mut now) = (SECOND, 0);
+    let (mut next_second, mut now) = (NS_PER_SECOND, 0);
     let stream = trace.model.packets(seed);
     let stream = stream.map_err(|error| Failure::usage(error.to_string()))?;
     for packet in stream.take(packets) {
@@ -390,7 +402,7 @@ pub(super) fn measure(trace: &Trace, packets: usize, seed: u64) -> Result<Outcom
             for one in &mut caches {
                 one.used.push(one.cache.usage().used);
             }
-            next_second += SECOND;
+            next_second += NS_PER_SECOND;
         }
         let (words, mask) = (packet.header.words(), packet.header.class_mask());
         let key = [words[0] & mask[0], words[1] & mask[1]];
@@ -421,7 +433,7 @@ pub(super) fn measure(trace: &Trace, packets: usize, seed: u64) -> Result<Outcom
             }
         }
         masks.insert(mask);
-        let load = known.len() as f64 / (BUCKETS * masks.len() as f64);
+        let load = known.len() as f64 / (BUCKETS_PER_TUPLE * masks.len() as f64);
         for scheme in &mut schemes {
             scheme.packet(&words, flow, right, now, load);
             if is_new {
@@ -481,7 +493,7 @@ impl Scheme {
     }
 }
 
-/// Removes flow entries that are idle for longer than the timeout.
+/// Removes flow entries that have been idle for longer than the timeout.
 fn expire(
     now: u64,
     known: &mut HashMap<[u64; 2], u32>,
@@ -491,7 +503,7 @@ fn expire(
 ) {
     known.retain(|_, &mut number| {
         let entry = &entries[number as usize];
-        let stays = entry.latest + TIMEOUT >= now;
+        let stays = entry.latest + ENTRY_TIMEOUT_NS >= now;
         if !stays {
             free.push(number);
             for scheme in &mut *schemes {
@@ -500,6 +512,6 @@ fn expire(
         }
         stays
     });
-    // The order of a hash map is another one each time.
+    // Makes the order reproducible: the iteration order of a hash map is random.
     free.sort_unstable_by(|a, b| b.cmp(a));
 }

@@ -1,4 +1,4 @@
-//! [FTS25] Tables 1 and 2: the formulas, and simulations of what they describe.
+//! [FTS25] Tables 1 and 2: the formulas, and simulations of the same quantities.
 //!
 //! [FTS25]: classyard::papers#fts25
 
@@ -14,8 +14,8 @@ use crate::commands::reproduce::Study;
 use crate::commands::reproduce::claims::{Claim, Grid, Section, Verdict};
 use crate::failure::Failure;
 
-/// Table 1: all flows in thousands, the ratio of activities, cached flows, and the
-/// paper's hit rates in percent, of its cache and of CuckooFlow.
+/// Table 1: all flows in thousands, the ratio of activities, the number of cached flows,
+/// and the paper's hit rates in percent, for its cache and for CuckooFlow.
 const TABLE_1: [(f64, f64, f64, f64, f64); 12] = [
     (100.0, 0.9991, 2_000.0, 83.48, 76.32),
     (100.0, 0.9991, 2_200.0, 86.21, 79.49),
@@ -31,15 +31,15 @@ const TABLE_1: [(f64, f64, f64, f64, f64); 12] = [
     (400.0, 0.9994, 2_600.0, 79.00, 71.30),
 ];
 
-/// The share of CuckooFlow's entries that the paper takes to be used.
+/// The share of CuckooFlow's entries that the paper assumes to be used.
 const CUCKOO_USED: f64 = 0.8;
 
 /// A row of Table 2.
 struct Row {
     wef_hits: f64,
     cuckoo_hits: f64,
-    /// For α = 2 with r = 0.8 and 0.9, and α = 4 with both, the search lengths of FastTSS and
-    /// of CuckooFlow.
+    /// The search lengths of FastTSS and of CuckooFlow, at α = 2 with r = 0.8 and 0.9,
+    /// then at α = 4 with both.
     lengths: [(f64, f64); 4],
 }
 
@@ -66,14 +66,14 @@ const TABLE_2: [Row; 4] = [
     },
 ];
 
-/// α and r of the columns of Table 2.
+/// The values of α and r in the columns of Table 2.
 const LOADS: [(f64, f64); 4] = [(2.0, 0.8), (2.0, 0.9), (4.0, 0.8), (4.0, 0.9)];
 
-/// Tuples of the simulated tuple space: enough that r^64 is hardly above 0.
-const TUPLES: u32 = 64;
+/// The number of simulated tuples, large enough that r^64 is nearly 0.
+const TUPLE_COUNT: u32 = 64;
 
-/// How far a simulation may be from a formula.
-const NEAR: f64 = 0.1;
+/// The greatest deviation of a simulation from a formula, as a share.
+const MAX_DEVIATION: f64 = 0.1;
 
 /// Draws the tables.
 pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failure> {
@@ -87,7 +87,7 @@ pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Sect
             "Formulas are evaluated, and held against what they describe. For Table 1 {packets} \
              packets are drawn independently, a flow with probability q times that of the flow \
              before it, and caches of n entries are measured after as many packets to fill them. \
-             For Table 2 a tuple space of {TUPLES} tuples with load factor α each is searched for \
+             For Table 2 a tuple space of {TUPLE_COUNT} tuples with load factor α each is searched for \
              {packets} packets, drawn with probabilities of ratio r."
         ),
         claims: first_claims.into_iter().chain(second_claims).collect(),
@@ -100,13 +100,14 @@ fn random(seed: u64) -> Xoshiro256PlusPlus {
     Xoshiro256PlusPlus::seed_from_u64(seed)
 }
 
-/// A number from 0 (included) to 1 (excluded).
+/// Draws a number from 0 (included) to 1 (excluded).
 #[allow(clippy::cast_precision_loss)] // 53 bits
 fn unit(random: &mut Xoshiro256PlusPlus) -> f64 {
     (random.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
 }
 
-/// A place below `places`, each with `ratio` times the probability of the place before.
+/// Draws a place below `places`; each has `ratio` times the probability of the place
+/// before.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // bounded by places
 fn progression(random: &mut Xoshiro256PlusPlus, ratio: f64, places: f64) -> u64 {
     let point = unit(random) * (1.0 - ratio.powf(places));
@@ -122,7 +123,7 @@ struct HitRates {
     adaptive: f64,
 }
 
-fn simulate_hits(all: f64, q: f64, n: f64, packets: u32, seed: u64) -> HitRates {
+fn simulate_hits(flows: f64, q: f64, n: f64, packets: u32, seed: u64) -> HitRates {
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a few thousand
     let entries = n as usize;
     let mut random = random(seed);
@@ -130,7 +131,7 @@ fn simulate_hits(all: f64, q: f64, n: f64, packets: u32, seed: u64) -> HitRates 
     let mut caches = names.map(|name| stream::kind(name, entries, seed));
     let (mut hits, mut ideal) = ([0_u32; 3], 0_u32);
     for packet in 0..2 * packets {
-        let flow = progression(&mut random, q, all);
+        let flow = progression(&mut random, q, flows);
         let now = u64::from(packet) * 8_000;
         let is_counted = packet >= packets;
         #[allow(clippy::cast_precision_loss)] // far below 2^52
@@ -155,15 +156,15 @@ fn simulate_hits(all: f64, q: f64, n: f64, packets: u32, seed: u64) -> HitRates 
     }
 }
 
-/// Looks a flow up, and offers it when it is not found.
+/// Looks up a flow, and offers it to the cache after a miss.
 fn looked_up(cache: &mut dyn MicroflowCache, flow: u64, right: Decision, now: u64) -> bool {
-    let mut found = [Decision::NONE];
-    cache.look_up(&[flow], now, &mut found);
-    if found[0] == right {
+    let mut decisions = [Decision::NONE];
+    cache.look_up(&[flow], now, &mut decisions);
+    if decisions[0] == right {
         return true;
     }
-    if found[0].is_some() {
-        cache.forget(flow, found[0]);
+    if decisions[0].is_some() {
+        cache.forget(flow, decisions[0]);
     }
     cache.offer(flow, right, now);
     false
@@ -173,12 +174,12 @@ fn table_1(study: &mut Study<'_>, packets: u32) -> Result<(Grid, Vec<Claim>), Fa
     let (mut table, mut rows) = (Vec::new(), Vec::new());
     let (mut as_printed, mut ideal_near, mut worst) = (0, 0, 1.0_f64);
     for (thousands, q, n, of_wef, of_cuckoo) in TABLE_1 {
-        let all = thousands * 1_000.0;
-        let ours = hit_rate(all, q, n);
-        let cuckoo = hit_rate(all, q, n * CUCKOO_USED);
+        let flows = thousands * 1_000.0;
+        let ours = hit_rate(flows, q, n);
+        let cuckoo = hit_rate(flows, q, n * CUCKOO_USED);
         let point = format!("hit rates N {thousands}K q {q} n {n}");
         let measured: HitRates = study.point(&point, |study| {
-            Ok(simulate_hits(all, q, n, packets, study.args.seed))
+            Ok(simulate_hits(flows, q, n, packets, study.args.seed))
         })?;
         let is_printed = |ours: f64, paper: f64| (ours * 100.0 - paper).abs() < 0.011;
         as_printed += usize::from(is_printed(ours, of_wef) && is_printed(cuckoo, of_cuckoo));
@@ -224,16 +225,16 @@ fn table_1(study: &mut Study<'_>, packets: u32) -> Result<(Grid, Vec<Claim>), Fa
         words: 0,
         rows: table,
     };
-    let all = TABLE_1.len();
+    let row_count = TABLE_1.len();
     let claims = vec![
         Claim {
             place: "Table 1",
             paper: "Hit rates by eq. 2 for twelve combinations of N, q and n.",
             measured: format!(
-                "{as_printed} of {all} rows as printed, {ideal_near} of {all} within 1 % of a cache \
-                 of the n most active flows"
+                "{as_printed} of {row_count} rows as printed, {ideal_near} of {row_count} within 1 \
+                 % of a cache of the n most active flows"
             ),
-            verdict: Verdict::for_most(as_printed.min(ideal_near), all, "others differ"),
+            verdict: Verdict::for_most(as_printed.min(ideal_near), row_count, "others differ"),
         },
         Claim {
             place: "§4.2.4",
@@ -242,7 +243,7 @@ fn table_1(study: &mut Study<'_>, packets: u32) -> Result<(Grid, Vec<Claim>), Fa
                 "wef has at least {:.0} % of what eq. 2 says, with packets that are independent",
                 worst * 100.0
             ),
-            verdict: match worst >= 1.0 - NEAR {
+            verdict: match worst >= 1.0 - MAX_DEVIATION {
                 true => Verdict::Holds,
                 false => Verdict::Fails(
                     "a cache does not know activities; it sees times between packets, and \
@@ -255,30 +256,30 @@ fn table_1(study: &mut Study<'_>, packets: u32) -> Result<(Grid, Vec<Claim>), Fa
     Ok((grid, claims))
 }
 
-/// Simulates a tuple space of equal load factors. Returns the mean number of failed tuple
-/// lookups and of compared entries.
+/// Simulates a tuple space with equal load factors. Returns the mean numbers of failed
+/// tuple lookups and of compared entries.
 fn simulate_search(load: f64, r: f64, packets: u32, seed: u64) -> (f64, f64) {
     let mut random = random(seed);
     let mut space: SortedTuples<2> = SortedTuples::new(TupleConfig::default());
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a few thousand
     let entries = (load * 512.0) as u64;
     let mask = |tuple: u64| [u64::MAX, 1_u64 << tuple];
-    // The word of masks tells tuples apart; the other one is random.
+    // The word with the mask identifies the tuple; the other word is pseudorandom.
     let key = |tuple: u64, entry: u64| {
         let name = (tuple << 32 | entry).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         [name, 1_u64 << tuple]
     };
-    // The order in which tuples are made says nothing of their use.
-    let place = |tuple: u64| (tuple * 37 + 11) % u64::from(TUPLES);
-    for tuple in 0..u64::from(TUPLES) {
-        let tuple = place(tuple);
+    // Creates the tuples in an order that is independent of their use.
+    let shuffled = |tuple: u64| (tuple * 37 + 11) % u64::from(TUPLE_COUNT);
+    for tuple in 0..u64::from(TUPLE_COUNT) {
+        let tuple = shuffled(tuple);
         for entry in 0..entries {
             space.insert(&mask(tuple), &key(tuple, entry), 0);
         }
     }
     let (mut failed, mut length) = (0_u64, 0_u64);
     for packet in 0..packets + packets / 4 {
-        let tuple = progression(&mut random, r, f64::from(TUPLES));
+        let tuple = progression(&mut random, r, f64::from(TUPLE_COUNT));
         let search = space.look_up(&key(tuple, random.next_u64() % entries));
         // The first packets sort the tuples.
         if packet >= packets / 4 {
@@ -301,17 +302,17 @@ fn table_2(study: &mut Study<'_>, packets: u32) -> Result<(Grid, Vec<Claim>), Fa
         simulated.push(1.0 + length);
     }
     let (mut table, mut rows) = (Vec::new(), Vec::new());
-    let (mut as_printed, mut near, mut faster, mut all) = (0, 0, 0, 0);
+    let (mut as_printed, mut close_rows, mut faster, mut row_count) = (0, 0, 0, 0);
     for row in TABLE_2 {
         let (of_wef, of_cuckoo) = (row.wef_hits, row.cuckoo_hits);
         for (((load, r), paper), &measured) in LOADS.iter().zip(row.lengths).zip(&simulated) {
-            all += 1;
+            row_count += 1;
             let miss = miss_length(failed_of_many(*r), *load);
             let ours = [of_wef, of_cuckoo].map(|hits| search_length(hits, miss));
             let by_simulation = [of_wef, of_cuckoo].map(|hits| search_length(hits, measured));
             let is_printed = |ours: f64, paper: f64| (ours - paper).abs() < 0.011;
             as_printed += usize::from(is_printed(ours[0], paper.0) && is_printed(ours[1], paper.1));
-            near += usize::from((by_simulation[0] / ours[0] - 1.0).abs() < NEAR);
+            close_rows += usize::from((by_simulation[0] / ours[0] - 1.0).abs() < MAX_DEVIATION);
             let speedup = by_simulation[1] / by_simulation[0];
             faster += usize::from(speedup >= 1.2);
             rows.push(format!(
@@ -361,24 +362,24 @@ fn table_2(study: &mut Study<'_>, packets: u32) -> Result<(Grid, Vec<Claim>), Fa
         Claim {
             place: "Table 2",
             paper: "Average search lengths by eq. 8 for sixteen combinations of α, r and hit rates.",
-            measured: format!("{as_printed} of {all} rows as printed"),
+            measured: format!("{as_printed} of {row_count} rows as printed"),
             verdict: Verdict::for_most(
                 as_printed,
-                all,
+                row_count,
                 "other rows differ in the last digit or more",
             ),
         },
         Claim {
             place: "eqs. 6 to 8",
             paper: "The formulas give the search length of a sorted tuple space.",
-            measured: format!("{near} of {all} rows within 10 % of a simulated one"),
-            verdict: Verdict::for_most(near, all, "more than 10 % off in other rows"),
+            measured: format!("{close_rows} of {row_count} rows within 10 % of a simulated one"),
+            verdict: Verdict::for_most(close_rows, row_count, "more than 10 % off in other rows"),
         },
         Claim {
             place: "Table 2",
             paper: "FastTSS searches at least 1.2 times as short as CuckooFlow.",
-            measured: format!("{faster} of {all} rows, with these hit rates"),
-            verdict: Verdict::for_most(faster, all, "less in other rows"),
+            measured: format!("{faster} of {row_count} rows, with these hit rates"),
+            verdict: Verdict::for_most(faster, row_count, "less in other rows"),
         },
     ];
     Ok((grid, claims))

@@ -14,7 +14,7 @@ use crate::bench::{generated_policy, generated_trace};
 use crate::failure::Failure;
 use crate::input::family::FamilyName;
 
-/// What a change does.
+/// The kind of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Insert,
@@ -24,7 +24,7 @@ pub(super) enum Kind {
 impl Kind {
     pub(super) const BOTH: [Kind; 2] = [Kind::Insert, Kind::Delete];
 
-    /// In the plural.
+    /// Returns the name in the plural.
     pub(super) fn name(self) -> &'static str {
         match self {
             Kind::Insert => "insertions",
@@ -33,26 +33,25 @@ impl Kind {
     }
 }
 
-/// A rule set with changes, as [SFL17] §V.B makes them: rules at random places
-/// were taken out of it and are inserted again, or they are deleted.
+/// A rule set with changes as in [SFL17] §V.B: rules at random positions were removed
+/// from it and are inserted again, or they are deleted.
 ///
 /// [SFL17]: classyard::papers#sfl17
 pub(super) struct Case {
-    /// All rules that there ever are.
+    /// All rules, at any time.
     policy: Policy,
     initial: RuleSet,
     kind: Kind,
-    /// The rules that are changed, in this order.
+    /// The rules that are changed, in the order of the changes.
     chosen: Vec<RuleId>,
     trace: PolicyTrace,
 }
 
 impl Case {
-    /// Rules that are `rules` at the beginning, of which or to which `changes`
-    /// are made.
+    /// Generates `rules` initial rules, and `changes` insertions or deletions.
     ///
     /// # Errors
-    /// When the rules cannot be generated.
+    /// If the rules cannot be generated.
     pub(super) fn new(
         profile: &Arc<Profile>,
         rules: usize,
@@ -61,12 +60,12 @@ impl Case {
         headers: usize,
         seed: u64,
     ) -> Result<Case, Failure> {
-        let all = match kind {
+        let rule_count = match kind {
             Kind::Insert => rules + changes,
             Kind::Delete => rules,
         };
         let family = FamilyName::Ipv4.with(Arc::clone(profile), 0.0);
-        let policy = generated_policy(family, all, seed, &mut NoProgress)?;
+        let policy = generated_policy(family, rule_count, seed, &mut NoProgress)?;
         let trace = generated_trace(&policy, headers, seed, &mut NoProgress)?;
         let mut chosen = policy.ids().to_vec();
         chosen.shuffle(&mut Xoshiro256PlusPlus::seed_from_u64(seed));
@@ -87,7 +86,7 @@ impl Case {
         })
     }
 
-    /// The same of a profile by its name.
+    /// Generates a case from a profile's name.
     #[cfg(test)]
     pub(super) fn generate(
         profile: &str,
@@ -101,12 +100,12 @@ impl Case {
         Case::new(&profile, rules, changes, kind, headers, seed)
     }
 
-    /// The rules at the beginning.
+    /// Returns the rules at the beginning.
     pub(super) fn initial(&self) -> &RuleSet {
         &self.initial
     }
 
-    /// The changes, in their order.
+    /// Returns the changes, in order.
     pub(super) fn changes(&self) -> Vec<Change<'_>> {
         let rules = self.policy.part(PartId::FIRST);
         let changes = self.chosen.iter().map(|&id| match self.kind {
@@ -116,7 +115,7 @@ impl Case {
         changes.collect()
     }
 
-    /// Headers drawn from all rules.
+    /// Returns headers drawn from all rules.
     pub(super) fn headers(&self) -> &KeyVec {
         self.trace.part(PartId::FIRST)
     }

@@ -1,4 +1,4 @@
-//! [SFL17] §V: what an update buffer brings to engines that take no updates.
+//! [SFL17] §V: the gain of an update buffer for engines that take no updates.
 //!
 //! [SFL17]: classyard::papers#sfl17
 
@@ -17,24 +17,24 @@ mod simulator;
 pub(super) mod threshold;
 pub(super) mod updates;
 
-/// The rules at the beginning of every experiment.
-const RULES: usize = 2_000;
+/// The default number of rules at the beginning of every experiment.
+const DEFAULT_RULES: usize = 2_000;
 
-/// The engines that are given an update buffer.
+/// The engines that get an update buffer.
 const STATIC: [&str; 3] = ["hyper-split", "rfc", "bit-vector"];
 
-/// The engines that take changes of their own.
+/// The engines that take changes themselves.
 const DYNAMIC: [&str; 2] = ["linear", "tss"];
 
-/// What the paper's runs last, in which it counts changes.
+/// Seconds of the paper's runs that count changes.
 const RUN_SECONDS: f64 = 10.0;
 
-/// An engine with an update buffer, of which δ changes may wait.
+/// Returns the specification of an engine with an update buffer for δ changes.
 fn buffered(inner: &str, delta: usize) -> String {
     format!("sfl({inner}):delta={delta}")
 }
 
-/// An engine by its specification, which is registered.
+/// Returns a registered engine by its specification.
 fn spec(engine: &str) -> EngineSpec {
     let spec = EngineSpec::parse(engine).expect("a registered engine with these options");
     spec.seeded(0)
@@ -46,28 +46,28 @@ struct RunPlan<'a> {
     kind: cases::Kind,
     /// Changes in [`RUN_SECONDS`].
     changes: usize,
-    /// How long the run would last in the paper.
+    /// Seconds of the run in the paper.
     paper_seconds: f64,
-    /// Which rule set.
+    /// The number of the rule set.
     set: usize,
 }
 
 impl Study<'_> {
-    /// A rule set with changes.
+    /// Generates a rule set with changes.
     fn sfl17_case(&self, kind: cases::Kind, changes: usize, set: usize) -> Result<Case, Failure> {
         let (_, profile) = &self.profiles[set % self.profiles.len()];
         let seed = self
             .args
             .seed
             .wrapping_add((set / self.profiles.len()) as u64);
-        let rules = self.sizes(&[RULES])[0];
+        let rules = self.sizes(&[DEFAULT_RULES])[0];
         Case::new(profile, rules, changes, kind, self.headers(), seed)
     }
 
-    /// Runs the simulator, unless it has been run.
+    /// Runs the simulator, or returns the stored outcome.
     fn simulated(&mut self, plan: &RunPlan<'_>) -> Result<Outcome, Failure> {
         let seconds = self.run_seconds() * plan.paper_seconds / RUN_SECONDS;
-        // As often as in the paper, if not for as long.
+        // The paper's rate of changes, also if the run is shorter.
         let changes = scaled(plan.changes, seconds / plan.paper_seconds);
         let point = format!(
             "run {} {} {} in {} s, set {}",
@@ -92,26 +92,26 @@ impl Study<'_> {
         })
     }
 
-    /// How many changes a run of the simulator issues.
+    /// The number of changes that a run of the simulator issues.
     fn issued(&self, changes: usize) -> usize {
         scaled(changes, self.run_seconds() / RUN_SECONDS)
     }
 }
 
-/// A share of a number of changes, at least one.
+/// Returns a share of a number of changes, at least one change.
 fn scaled(changes: usize, share: f64) -> usize {
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // at most `changes`
     let scaled = (super::statistics::coordinate(changes) * share).round() as usize;
     scaled.clamp(1, changes.max(1))
 }
 
-/// What all sections say about how the roles share processors.
+/// The report's description of how the roles share processors.
 const ROLES: &str = "Headers are in memory before a run and are looked up one by one on a \
     processor that no other role uses; changes, rebuilds and the counter share the others. \
     Engines that take changes are in a live table; sfl is rebuilt beside changes. Other engines \
     are built anew at every change, while the reader searches a list of the rules.";
 
-/// Says that answers were wrong, if they were.
+/// Adds a note to the report if answers were wrong.
 fn wrong_answers(section: &mut Section, wrong: usize) {
     if wrong > 0 {
         let remark = format!(" WRONG: {wrong} answers differ from a scan of the rules.");

@@ -1,4 +1,4 @@
-//! [SFL17] Fig. 5: changes, and lookups after them, each for itself.
+//! [SFL17] Fig. 5: changes, and lookups after them, measured separately.
 //!
 //! [SFL17]: classyard::papers#sfl17
 
@@ -14,28 +14,28 @@ use crate::commands::reproduce::claims::{Claim, Grid, Section, Verdict};
 use crate::commands::reproduce::statistics::{Mean, coordinate};
 use crate::failure::Failure;
 
-/// Changes in the paper.
+/// Numbers of changes in the paper.
 const CHANGES: [usize; 10] = [10, 20, 30, 40, 50, 60, 70, 80, 90, 100];
 
-/// The same of a quick reproduction.
+/// Numbers of changes of a quick reproduction.
 const FEW_CHANGES: [usize; 3] = [10, 50, 100];
 
-/// More than all changes: nothing is rebuilt in this experiment.
-const DELTA: usize = 1_000;
+/// A δ above the number of changes: nothing is rebuilt in this experiment.
+const UNREACHED_DELTA: usize = 1_000;
 
-/// Builds that are timed of an engine that takes no changes, at most; the others
-/// are taken to last as long.
-const BUILDS: usize = 3;
+/// The number of timed builds, at most, of an engine that takes no changes; the other
+/// builds are assumed to take as long.
+const MAX_TIMED_BUILDS: usize = 3;
 
 /// Headers whose answers are compared with a scan.
-const CHECKED: usize = 500;
+const CHECKED_HEADERS: usize = 500;
 
-/// What was measured with one rule set.
+/// Measured values of one rule set.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Timed {
-    /// All changes together.
+    /// The time of all changes together.
     seconds: f64,
-    /// A lookup after them.
+    /// The time of a lookup after the changes.
     lookup_ns: f64,
     wrong: usize,
 }
@@ -43,11 +43,11 @@ struct Timed {
 /// Means over rule sets, of one engine.
 #[derive(Clone, Copy)]
 struct Means {
-    /// The most changes together.
+    /// The time of all changes, at the greatest number of changes.
     seconds: Mean,
-    /// A lookup after the fewest changes.
+    /// The time of a lookup after the fewest changes.
     first_lookup: Mean,
-    /// A lookup after the most.
+    /// The time of a lookup after the most changes.
     lookup: Mean,
 }
 
@@ -60,8 +60,12 @@ pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Sect
     };
     let mut engines: Vec<String> = DYNAMIC.map(str::to_owned).to_vec();
     for inner in STATIC {
-        engines.extend([inner.to_owned(), buffered(inner, DELTA)]);
-        engines.push(format!("{}{}", buffered(inner, DELTA), ":form=paper"));
+        engines.extend([inner.to_owned(), buffered(inner, UNREACHED_DELTA)]);
+        engines.push(format!(
+            "{}{}",
+            buffered(inner, UNREACHED_DELTA),
+            ":form=paper"
+        ));
     }
     study.expect_points(Kind::BOTH.len() * engines.len() * changes.len() * study.sets());
     let mut section = Section {
@@ -69,10 +73,10 @@ pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Sect
         method: format!(
             "{} rules at the beginning, {} rule sets for each point, 90 % confidence intervals. \
              The time of all changes together, then that of a lookup, one header at a time. An \
-             engine that takes no changes is built anew for each; {BUILDS} of these builds are \
+             engine that takes no changes is built anew for each; {MAX_TIMED_BUILDS} of these builds are \
              timed and the others taken to last as long. sfl is never rebuilt here, as in the \
              paper; the published form (form=paper) keeps the paper's algorithms to the letter.",
-            study.sizes(&[super::RULES])[0],
+            study.sizes(&[super::DEFAULT_RULES])[0],
             study.sets()
         ),
         claims: Vec::new(),
@@ -146,13 +150,13 @@ pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Sect
     Ok(section)
 }
 
-/// An engine's name without the δ that all have.
+/// Returns an engine's name without the δ that is the same for all.
 fn label(engine: &str) -> String {
-    let name = engine.replace(&format!(":delta={DELTA}"), "");
+    let name = engine.replace(&format!(":delta={UNREACHED_DELTA}"), "");
     name.replace(":form=paper", ", published form")
 }
 
-/// A line with its confidence intervals.
+/// Returns a line with its confidence intervals.
 fn line(engine: &str, points: &[(f64, Mean)], scale: f64) -> Series {
     let inner = STATIC.iter().find(|inner| engine.contains(**inner));
     let mark = match engine {
@@ -162,7 +166,7 @@ fn line(engine: &str, points: &[(f64, Mean)], scale: f64) -> Series {
     };
     let coordinates = points.iter().map(|(x, mean)| (*x, mean.mean * scale));
     let mut series = Series::marked(&label(engine), inner.unwrap_or(&engine), mark, coordinates);
-    // A logarithmic axis has no room below zero.
+    // A logarithmic axis cannot show values below zero.
     let positive = points.iter().filter(|(_, mean)| mean.interval().0 > 0.0);
     series.band = positive
         .map(|(x, mean)| {
@@ -174,13 +178,13 @@ fn line(engine: &str, points: &[(f64, Mean)], scale: f64) -> Series {
 }
 
 fn grid(kind: Kind, changes: &[usize], engines: &[String], means: &[Means]) -> Grid {
-    let most = changes.last().copied().unwrap_or(0);
+    let max_changes = changes.last().copied().unwrap_or(0);
     let rows = engines.iter().zip(means).map(|(engine, means)| {
         let (seconds, lookup) = (means.seconds, means.lookup);
         let mut milliseconds = seconds;
         milliseconds.mean *= 1e3;
         milliseconds.half_width = milliseconds.half_width.map(|half| half * 1e3);
-        let micros = seconds.mean * 1e6 / coordinate(most.max(1));
+        let micros = seconds.mean * 1e6 / coordinate(max_changes.max(1));
         vec![
             engine.clone(),
             format!("{milliseconds:.3}"),
@@ -189,7 +193,7 @@ fn grid(kind: Kind, changes: &[usize], engines: &[String], means: &[Means]) -> G
         ]
     });
     Grid {
-        title: format!("{most} {}", kind.name()),
+        title: format!("{max_changes} {}", kind.name()),
         columns: ["engine", "ms, all", "µs a change", "ns a lookup after them"]
             .map(str::to_owned)
             .to_vec(),
@@ -198,7 +202,7 @@ fn grid(kind: Kind, changes: &[usize], engines: &[String], means: &[Means]) -> G
     }
 }
 
-/// Times changes and lookups with one rule set, unless that is done.
+/// Times changes and lookups with one rule set, or returns the stored times.
 fn measure(
     study: &mut Study<'_>,
     engine: &str,
@@ -209,9 +213,9 @@ fn measure(
     let point = format!("operations {engine} {changes} {}, set {set}", kind.name());
     study.point(&point, |study| {
         let case = study.sfl17_case(kind, changes, set)?;
-        let (made, spec) = (case.changes(), spec(engine));
+        let (case_changes, spec) = (case.changes(), spec(engine));
         let build = |count: usize| {
-            let rules = after(case.initial(), &made[..count]);
+            let rules = after(case.initial(), &case_changes[..count]);
             timed(|| spec.build(&rules, &Limits::default(), &mut NoProgress))
         };
         let (classifier, seconds) = if spec.is_dynamic() {
@@ -219,7 +223,7 @@ fn measure(
             let dynamic = classifier.as_dynamic().expect("a dynamic engine");
             let ((), seconds) = timed(|| {
                 let mut transaction = Transaction::new();
-                for &change in &made {
+                for &change in &case_changes {
                     transaction.clear();
                     transaction.push(change);
                     let applied = dynamic.apply(&transaction);
@@ -228,8 +232,8 @@ fn measure(
             });
             (classifier, seconds)
         } else {
-            // The last one is over all changes.
-            let builds = BUILDS.min(changes);
+            // The last build is over all changes.
+            let builds = MAX_TIMED_BUILDS.min(changes);
             let counts = (1..=builds).map(|build| changes * build / builds);
             let (mut last, mut sum) = (None, 0.0);
             for count in counts {
@@ -240,7 +244,7 @@ fn measure(
             let classifier = last.expect("at least one change");
             (classifier, sum / coordinate(builds) * coordinate(changes))
         };
-        let rules = after(case.initial(), &made);
+        let rules = after(case.initial(), &case_changes);
         let headers = case.headers();
         let (folded, looking) = timed(|| {
             let winners = headers.as_slice().iter();
@@ -249,7 +253,7 @@ fn measure(
             })
         });
         std::hint::black_box(folded);
-        let checked = headers.as_slice().iter().take(CHECKED);
+        let checked = headers.as_slice().iter().take(CHECKED_HEADERS);
         let wrong = checked.filter(|key| {
             let winner: Winner = classifier.classify_one(key);
             winner != rules.scan(key)
@@ -263,13 +267,13 @@ fn measure(
 }
 
 fn claims(engines: &[String], means: &[Vec<Means>]) -> Vec<Claim> {
-    let place = |engine: &str| {
-        let found = engines.iter().position(|one| one == engine);
-        found.expect("one of the engines")
+    let index_of = |engine: &str| {
+        let index = engines.iter().position(|one| one == engine);
+        index.expect("one of the engines")
     };
-    let of = |kind: usize, engine: &str| means[kind][place(engine)];
-    let seconds = |kind: usize, engine: &str| of(kind, engine).seconds.mean;
-    let lookup = |kind: usize, engine: &str| of(kind, engine).lookup.mean;
+    let engine_means = |kind: usize, engine: &str| means[kind][index_of(engine)];
+    let seconds = |kind: usize, engine: &str| engine_means(kind, engine).seconds.mean;
+    let lookup = |kind: usize, engine: &str| engine_means(kind, engine).lookup.mean;
     let (mut cheaper, mut slower_than_dynamic) = (0, Vec::new());
     let (mut faster, mut not_faster) = (0, Vec::new());
     let mut ratios = Vec::new();
@@ -277,7 +281,7 @@ fn claims(engines: &[String], means: &[Vec<Means>]) -> Vec<Claim> {
     let (mut dynamic_cheaper, mut slowest_ratio) = (Vec::new(), f64::INFINITY);
     for kind in 0..Kind::BOTH.len() {
         for inner in STATIC {
-            let sfl = buffered(inner, DELTA);
+            let sfl = buffered(inner, UNREACHED_DELTA);
             ratios.push(seconds(kind, inner) / seconds(kind, &sfl));
             for dynamic in DYNAMIC {
                 let ratio = seconds(kind, inner) / seconds(kind, dynamic);
@@ -288,23 +292,23 @@ fn claims(engines: &[String], means: &[Vec<Means>]) -> Vec<Claim> {
             let fastest = fastest.into_iter().fold(f64::INFINITY, f64::min);
             rfc_first += usize::from(inner == "rfc" && lookup(kind, inner) <= fastest);
             let slow = |engine: &str| {
-                let means = of(kind, engine);
+                let means = engine_means(kind, engine);
                 means.lookup.mean > means.first_lookup.mean
             };
             slowed += usize::from(slow(&sfl));
             paper_slowed += usize::from(slow(&format!("{sfl}:form=paper")));
-            let least = DYNAMIC.map(|engine| seconds(kind, engine));
-            let least = least.into_iter().fold(f64::INFINITY, f64::min);
-            if seconds(kind, &sfl) <= least {
+            let min_seconds = DYNAMIC.map(|engine| seconds(kind, engine));
+            let min_seconds = min_seconds.into_iter().fold(f64::INFINITY, f64::min);
+            if seconds(kind, &sfl) <= min_seconds {
                 cheaper += 1;
             } else {
-                let times = seconds(kind, &sfl) / least;
+                let times = seconds(kind, &sfl) / min_seconds;
                 slower_than_dynamic.push(format!("{} {times:.2}×", label(&sfl)));
             }
-            let best = DYNAMIC.map(|engine| lookup(kind, engine));
-            let best = best.into_iter().fold(f64::INFINITY, f64::min);
-            static_faster += usize::from(lookup(kind, inner) < best);
-            if lookup(kind, &sfl) < best {
+            let min_lookup = DYNAMIC.map(|engine| lookup(kind, engine));
+            let min_lookup = min_lookup.into_iter().fold(f64::INFINITY, f64::min);
+            static_faster += usize::from(lookup(kind, inner) < min_lookup);
+            if lookup(kind, &sfl) < min_lookup {
                 faster += 1;
             } else {
                 not_faster.push(label(&sfl));
@@ -312,7 +316,7 @@ fn claims(engines: &[String], means: &[Vec<Means>]) -> Vec<Claim> {
         }
     }
     let least_ratio = ratios.iter().copied().fold(f64::INFINITY, f64::min);
-    let all = Kind::BOTH.len() * STATIC.len();
+    let combinations = Kind::BOTH.len() * STATIC.len();
     vec![
         Claim {
             place: "Figs. 5a, 5b",
@@ -325,10 +329,10 @@ fn claims(engines: &[String], means: &[Vec<Means>]) -> Vec<Claim> {
             place: "Figs. 5a, 5b",
             paper: "Engines with an update buffer need the least time for changes, less than \
                     linear search and tuple space search.",
-            measured: format!("{cheaper} of {all} combinations need the least time"),
+            measured: format!("{cheaper} of {combinations} combinations need the least time"),
             verdict: Verdict::for_most(
                 cheaper,
-                all,
+                combinations,
                 &format!(
                     "beside the cheaper of linear and tss the others need {}",
                     slower_than_dynamic.join(", ")
@@ -339,10 +343,10 @@ fn claims(engines: &[String], means: &[Vec<Means>]) -> Vec<Claim> {
             place: "Figs. 5c, 5d",
             paper: "After up to 100 changes, engines with an update buffer classify much faster \
                     than linear search and tuple space search.",
-            measured: format!("{faster} of {all} combinations are faster than both"),
+            measured: format!("{faster} of {combinations} combinations are faster than both"),
             verdict: Verdict::for_most(
                 faster,
-                all,
+                combinations,
                 &format!("not faster: {}", not_faster.join(", ")),
             ),
         },
@@ -362,10 +366,10 @@ fn claims(engines: &[String], means: &[Vec<Means>]) -> Vec<Claim> {
             paper: "Without update buffers, RFC, HyperSplit and bit vectors clearly beat linear \
                     search and tuple space search; RFC is the fastest.",
             measured: format!(
-                "{static_faster} of {all} combinations are faster than both; RFC is the fastest \
-                 after {rfc_first} of 2 kinds of changes"
+                "{static_faster} of {combinations} combinations are faster than both; RFC is the \
+                 fastest after {rfc_first} of 2 kinds of changes"
             ),
-            verdict: match (static_faster == all, rfc_first) {
+            verdict: match (static_faster == combinations, rfc_first) {
                 (true, 2) => Verdict::Holds,
                 (true, _) => Verdict::InPart("RFC is not always the fastest".to_owned()),
                 (false, _) => Verdict::InPart("some are not faster".to_owned()),
@@ -375,12 +379,12 @@ fn claims(engines: &[String], means: &[Vec<Means>]) -> Vec<Claim> {
             place: "Figs. 5c, 5d",
             paper: "Lookups of engines with an update buffer get slower as changes gather in it.",
             measured: format!(
-                "from the fewest to the most changes {slowed} of {all} get slower; in the \
-                 published form {paper_slowed} of {all}"
+                "from the fewest to the most changes {slowed} of {combinations} get slower; in the \
+                 published form {paper_slowed} of {combinations}"
             ),
             verdict: Verdict::for_most(
                 slowed,
-                all,
+                combinations,
                 "by less than runs differ in other combinations",
             ),
         },

@@ -1,29 +1,28 @@
-//! The simulator of [SFL17] §V.C: a classifier that is fed with headers as fast
-//! as it can take them while its rules change at fixed intervals.
+//! The simulator of [SFL17] §V.C: a classifier looks up headers as fast as it can while
+//! its rules change at fixed intervals.
 //!
-//! The paper's four roles, and who has them here:
+//! The paper's four roles, and the threads that have them here:
 //!
 //! ```text
 //! one processor      the reader: takes headers from memory and classifies them
-//! the other ones     the writer: makes changes when they are due, and rebuilds
-//!                    what takes no changes; sleeps otherwise
-//!                    the rebuilder, for engines that are rebuilt beside
+//! other processors   the writer: makes changes when they are due, and rebuilds
+//!                    engines that take no changes; sleeps otherwise
+//!                    the rebuilder, for engines that are rebuilt during
 //!                    changes; sleeps otherwise
 //!                    the counter: reads the reader's count a hundred times
 //! ```
 //!
-//! Feeding is no thread of its own: headers are in memory before the run, so
-//! that the reader never waits for one. No role takes time from the reader's
-//! processor, whichever the engine is, and what the others do to an engine's
-//! changes costs the same processors for all: so engines can be compared with
-//! two processors as with the paper's eight.
+//! No thread feeds headers: they are in memory before the run, so that the reader never
+//! waits for one. No other role uses the reader's processor, for any engine, and the work
+//! of changes runs on the same processors for all engines. So engines can be compared
+//! with two processors as with the paper's eight.
 //!
-//! How changes are made:
-//! - Engines that take changes are in a live table. If they can be
-//!   re-optimised, the rebuilder does so when it is due.
-//! - Other engines are built anew at every change, one after the other, as in
-//!   the paper; the reader searches a list of the rules meanwhile. A change
-//!   counts when its engine is built.
+//! Changes are made in two ways:
+//! - Engines that take changes are in a live table. If they can be re-optimised, the
+//!   rebuilder does so when it is due.
+//! - Other engines are rebuilt at every change, one build after the other, as in the
+//!   paper; during a build the reader searches a list of the rules. A change counts as
+//!   made when its engine is built.
 //!
 //! [SFL17]: classyard::papers#sfl17
 
@@ -45,47 +44,47 @@ use serde::{Deserialize, Serialize};
 
 use crate::bench::{CpuPair, stay_on, thread_cpu_time};
 
-/// How often the counter reads the count.
-pub(super) const SAMPLES: u32 = 100;
+/// The number of times that the counter reads the count.
+pub(super) const SAMPLE_COUNT: u32 = 100;
 
 /// Headers whose answers are compared with a scan at the end.
-const CHECKED: usize = 2_000;
+const CHECKED_HEADERS: usize = 2_000;
 
-/// How long the rebuilder sleeps between two looks.
-const PAUSE: Duration = Duration::from_millis(1);
+/// The rebuilder's sleep between two checks.
+const REBUILDER_PAUSE: Duration = Duration::from_millis(1);
 
-/// What a run does.
+/// The load of a run.
 pub(super) struct Load<'a> {
-    /// The rules that are installed at the beginning.
+    /// The rules installed at the beginning.
     pub(super) rules: &'a RuleSet,
-    /// Made one by one, at equal intervals, the first at once.
+    /// Changes made one by one, at equal intervals, the first immediately.
     pub(super) changes: &'a [Change<'a>],
     pub(super) headers: &'a KeyVec,
     pub(super) duration: Duration,
-    /// Whether headers are looked up one by one, as in the paper, or in batches.
+    /// True if headers are looked up one by one, as in the paper; false for batches.
     pub(super) single: bool,
     pub(super) processors: Option<CpuPair>,
 }
 
-/// What came of it.
+/// The result of a run.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Outcome {
     /// Headers classified.
     pub(super) headers: u64,
-    /// Changes made in time, of those issued.
+    /// Issued changes that were made in time.
     pub(super) changes: usize,
-    /// Headers classified by the end of each of [`SAMPLES`] equal intervals.
+    /// Headers classified by the end of each of [`SAMPLE_COUNT`] equal intervals.
     pub(super) counted: Vec<u64>,
     /// Answers that differ from a scan of the rules at the end.
     pub(super) wrong: usize,
-    /// The share of the time in which the reader had its processor.
+    /// The reader's share of its processor's time.
     pub(super) reader_share: f64,
 }
 
 /// Runs an engine under a load.
 ///
 /// # Errors
-/// When the engine cannot be built over the rules.
+/// If the engine cannot be built over the rules.
 pub(super) fn run(spec: &EngineSpec, load: &Load<'_>) -> Result<Outcome, BuildError> {
     let listed = EngineSpec::parse("linear").expect("a registered engine");
     let (limits, mut none) = (Limits::default(), NoProgress);
@@ -107,10 +106,10 @@ pub(super) fn run(spec: &EngineSpec, load: &Load<'_>) -> Result<Outcome, BuildEr
     }
 }
 
-/// When things are due.
+/// The times at which changes are due, and the end of the run.
 struct Clock<'a> {
     ready: &'a Barrier,
-    /// Set when the time is up.
+    /// Set at the end of the run.
     over: &'a AtomicBool,
     start: Instant,
     interval: Duration,
@@ -118,7 +117,7 @@ struct Clock<'a> {
 }
 
 impl Clock<'_> {
-    /// Waits until the reader is ready; time begins.
+    /// Waits until the reader is ready, then starts the time.
     fn begin(&mut self) {
         self.ready.wait();
         self.start = Instant::now();
@@ -138,8 +137,8 @@ impl Clock<'_> {
     }
 }
 
-/// What the writer has done: changes that are finished, and changes that the
-/// rules have had.
+/// The writer's progress: changes that are finished, and changes that were applied to the
+/// rules.
 #[derive(Clone, Copy)]
 struct Made {
     finished: usize,
@@ -162,7 +161,7 @@ fn simulate(
         duration: load.duration,
     };
     let mut outcome = Outcome::default();
-    let made = std::thread::scope(|scope| {
+    let written = std::thread::scope(|scope| {
         let reading = scope.spawn(|| view.read(load, &ready, &over, &count));
         let writing = scope.spawn(|| {
             if let Some(pair) = load.processors {
@@ -172,9 +171,9 @@ fn simulate(
         });
         ready.wait();
         let start = Instant::now();
-        for sample in 1..=SAMPLES {
-            let at = start + load.duration / SAMPLES * sample;
-            std::thread::sleep(at.saturating_duration_since(Instant::now()));
+        for sample in 1..=SAMPLE_COUNT {
+            let sample_time = start + load.duration / SAMPLE_COUNT * sample;
+            std::thread::sleep(sample_time.saturating_duration_since(Instant::now()));
             outcome.counted.push(count.load(Ordering::Relaxed));
         }
         over.store(true, Ordering::Relaxed);
@@ -182,22 +181,24 @@ fn simulate(
         writing.join().expect("the writer does not panic")
     });
     outcome.headers = outcome.counted.last().copied().unwrap_or(0);
-    outcome.changes = made.finished;
-    let rules = after(load.rules, &load.changes[..made.begun]);
+    outcome.changes = written.finished;
+    let rules = after(load.rules, &load.changes[..written.begun]);
     outcome.wrong = view.wrong(load.headers, &rules);
     outcome
 }
 
-/// Rules after changes, in their order.
+/// Returns the rules after all changes, in their order.
 pub(super) fn after(rules: &RuleSet, changes: &[Change<'_>]) -> RuleSet {
     let mut changed = RuleSet::new(rules.schema());
-    let gone: HashSet<RuleId> = changes.iter().map(Change::id).collect();
-    let stay = rules.iter().filter(|rule| !gone.contains(&rule.id()));
-    let come = changes.iter().filter_map(|change| match change {
+    let changed_ids: HashSet<RuleId> = changes.iter().map(Change::id).collect();
+    let unchanged = rules
+        .iter()
+        .filter(|rule| !changed_ids.contains(&rule.id()));
+    let inserted = changes.iter().filter_map(|change| match change {
         Change::Insert(rule) | Change::Modify(rule) => Some(*rule),
         Change::Remove(_) => None,
     });
-    for rule in stay.chain(come) {
+    for rule in unchanged.chain(inserted) {
         changed.push(rule).expect("every rule is changed once");
     }
     changed
@@ -205,16 +206,16 @@ pub(super) fn after(rules: &RuleSet, changes: &[Change<'_>]) -> RuleSet {
 
 type Built = Mutex<Option<Arc<dyn Classifier>>>;
 
-/// How the reader finds the engine of now.
+/// The reader's access to the current engine.
 enum View<'a> {
-    /// In a live table.
+    /// An engine in a live table.
     Live(Reader),
-    /// Where it is built anew, or else in a list of the rules.
+    /// An engine that is rebuilt, and a list of the rules for the time of a build.
     Rebuilt(&'a Built, Reader),
 }
 
 impl View<'_> {
-    /// Looks headers up.
+    /// Looks up headers.
     fn look(&mut self, keys: KeySlice<'_>, single: bool, out: &mut [Winner], lent: &mut Scratch) {
         let (built, reader) = match self {
             View::Live(reader) => (None, reader),
@@ -229,8 +230,8 @@ impl View<'_> {
         }
     }
 
-    /// Looks headers up until the time is up; says which share of the time this
-    /// thread had a processor.
+    /// Looks up headers until the end of the run. Returns this thread's CPU time divided
+    /// by the elapsed time.
     fn read(
         &mut self,
         load: &Load<'_>,
@@ -243,7 +244,7 @@ impl View<'_> {
         }
         let (mut scratch, mut winners) = (Scratch::new(), [Winner::MISS; BATCH]);
         let batches: Vec<KeySlice<'_>> = load.headers.batches(BATCH).collect();
-        // Caches and processor are as warm as they get.
+        // Warms the caches and the processor up.
         for &keys in batches.iter().take(64) {
             self.look(keys, load.single, &mut winners[..keys.len()], &mut scratch);
         }
@@ -264,11 +265,11 @@ impl View<'_> {
         ran.as_secs_f64() / wall.elapsed().as_secs_f64().max(1e-9)
     }
 
-    /// How many answers differ from a scan of the rules.
+    /// Returns the number of answers that differ from a scan of the rules.
     fn wrong(&mut self, headers: &KeyVec, rules: &RuleSet) -> usize {
         let (mut scratch, mut winners) = (Scratch::new(), [Winner::MISS; BATCH]);
         let mut wrong = 0;
-        for keys in headers.batches(BATCH).take(CHECKED.div_ceil(BATCH)) {
+        for keys in headers.batches(BATCH).take(CHECKED_HEADERS.div_ceil(BATCH)) {
             let winners = &mut winners[..keys.len()];
             self.look(keys, false, winners, &mut scratch);
             let right = keys.iter().map(|key| rules.scan(key));
@@ -295,7 +296,7 @@ fn classify(
     }
 }
 
-/// The writer of a live table, with a rebuilder beside it.
+/// Runs the writer of a live table, and a rebuilder next to it.
 fn update(mut writer: Writer, reader: Reader, load: &Load<'_>, mut clock: Clock<'_>) -> Made {
     let (send, plans) = sync_channel(0);
     let installed = AtomicUsize::new(0);
@@ -325,7 +326,7 @@ fn update(mut writer: Writer, reader: Reader, load: &Load<'_>, mut clock: Clock<
             finished += 1;
         }
         take_plans(&mut writer, &plans, installed, clock.end());
-        // The rebuilder must not wait for somebody to take a plan.
+        // The rebuilder must not wait for a receiver of its plan.
         drop(plans);
         finished
     });
@@ -336,7 +337,7 @@ fn update(mut writer: Writer, reader: Reader, load: &Load<'_>, mut clock: Clock<
     }
 }
 
-/// Installs plans that come until a time.
+/// Installs plans that arrive before `until`.
 fn take_plans(
     writer: &mut Writer,
     plans: &Receiver<LookupPlan>,
@@ -344,8 +345,8 @@ fn take_plans(
     until: Instant,
 ) {
     loop {
-        let left = until.saturating_duration_since(Instant::now());
-        match plans.recv_timeout(left) {
+        let timeout = until.saturating_duration_since(Instant::now());
+        match plans.recv_timeout(timeout) {
             Ok(plan) => {
                 let _ = writer.install(&plan);
                 while writer.maintain(usize::from(u16::MAX)) {}
@@ -361,7 +362,7 @@ fn take_plans(
     }
 }
 
-/// Computes plans when they are due. Ends with engines that have none.
+/// Computes plans when they are due. Returns immediately if the engine has no plans.
 fn plan(
     mut reader: Reader,
     plans: &SyncSender<LookupPlan>,
@@ -372,10 +373,10 @@ fn plan(
     while !over.load(Ordering::Relaxed) {
         let Some(drift) = reader.drift() else { return };
         if !drift.is_due() || installed.load(Ordering::Acquire) < sent {
-            std::thread::sleep(PAUSE);
+            std::thread::sleep(REBUILDER_PAUSE);
             continue;
         }
-        // Refused by a limit or stopped: the engine of now stays.
+        // Refused by a limit, or cancelled: the current engine stays.
         let Ok(Some(plan)) = reader.plan(&mut Until(over)) else {
             return;
         };
@@ -386,7 +387,7 @@ fn plan(
     }
 }
 
-/// Lets a build go on until the time is up.
+/// A progress callback that cancels a build at the end of the run.
 struct Until<'a>(&'a AtomicBool);
 
 impl Progress for Until<'_> {
@@ -398,7 +399,7 @@ impl Progress for Until<'_> {
     }
 }
 
-/// The writer of an engine that is built anew at every change.
+/// Runs the writer of an engine that is rebuilt at every change.
 fn rebuild(
     spec: &EngineSpec,
     mut list: Writer,
@@ -407,7 +408,7 @@ fn rebuild(
     mut clock: Clock<'_>,
 ) -> Made {
     clock.begin();
-    let mut made = Made {
+    let mut progress = Made {
         finished: 0,
         begun: 0,
     };
@@ -422,23 +423,24 @@ fn rebuild(
         if clock.is_over() {
             break;
         }
-        // Kept until the next one is there: the reader must not have to free it.
+        // The old engine lives until the next one is built, so that the reader never
+        // frees it.
         let retired = replace(None);
         transaction.clear();
         transaction.push(change);
         let applied = list.apply(&transaction);
         applied.expect("the changes are of these rules");
-        made.begun += 1;
-        let rules = after(load.rules, &load.changes[..made.begun]);
+        progress.begun += 1;
+        let rules = after(load.rules, &load.changes[..progress.begun]);
         let engine = spec.build(&rules, &Limits::default(), &mut Until(clock.over));
-        // Stopped, or refused: the list stays.
+        // Cancelled or refused: the list stays.
         let Ok(engine) = engine else { break };
         drop(retired);
         replace(Some(Arc::from(engine)));
-        made.finished += 1;
+        progress.finished += 1;
     }
     list.synchronize();
-    made
+    progress
 }
 
 #[cfg(test)]
@@ -474,7 +476,7 @@ mod tests {
                 let (outcome, issued) = outcome(engine, kind, engine != "tss");
                 assert_eq!(outcome.wrong, 0, "{engine} {kind:?}");
                 assert!(outcome.changes <= issued, "{engine} {kind:?}");
-                assert_eq!(outcome.counted.len(), SAMPLES as usize);
+                assert_eq!(outcome.counted.len(), SAMPLE_COUNT as usize);
                 assert!(outcome.counted.is_sorted());
             }
         }

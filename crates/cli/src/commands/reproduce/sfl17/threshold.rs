@@ -9,40 +9,40 @@ use crate::commands::reproduce::claims::{Claim, Grid, Section, Verdict};
 use crate::commands::reproduce::statistics::{Mean, coordinate};
 use crate::failure::Failure;
 
-/// The δ of a quick reproduction.
-const FEW: [usize; 5] = [0, 5, 10, 20, 100];
+/// The values of δ of a quick reproduction.
+const QUICK_DELTAS: [usize; 5] = [0, 5, 10, 20, 100];
 
-/// Changes in a run, whatever it lasts.
-const CHANGES: usize = 100;
+/// Changes in a run of any length.
+const CHANGES_PER_RUN: usize = 100;
 
-/// What the paper's runs last.
-const SECONDS: [f64; 2] = [10.0, 25.0];
+/// Seconds of the paper's runs.
+const PAPER_SECONDS: [f64; 2] = [10.0, 25.0];
 
-/// Up to this δ an update buffer never costs headers.
+/// The greatest δ for which an update buffer never costs headers in the paper.
 const NEVER_SLOWER: usize = 10;
 
-/// What differs from the same engine without a buffer by less than this is not
-/// called slower: runs on the same machine differ by as much.
-const NOISE: f64 = 0.05;
+/// A difference from the same engine without a buffer below this share does not count as
+/// slower: runs on the same machine differ by that much.
+const NOISE_SHARE: f64 = 0.05;
 
-/// Means of headers in millions, and of changes, of one engine and kind.
+/// Means of millions of headers, and of changes, for one engine and kind.
 struct Curve {
-    /// The same engine without a buffer.
+    /// Means of the engine without a buffer.
     plain: (Mean, Mean),
-    /// For each δ.
+    /// Means for each δ.
     buffered: Vec<(usize, Mean, Mean)>,
 }
 
 /// Draws both figures.
 pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failure> {
     let deltas: Vec<usize> = match study.args.quick {
-        true => FEW.to_vec(),
+        true => QUICK_DELTAS.to_vec(),
         false => (0..=100).step_by(5).collect(),
     };
     let durations: &[f64] = if study.args.quick {
-        &SECONDS[..1]
+        &PAPER_SECONDS[..1]
     } else {
-        &SECONDS
+        &PAPER_SECONDS
     };
     let engines = Kind::BOTH.len() * STATIC.len() * durations.len();
     study.expect_points(engines * (deltas.len() + 1) * study.sets());
@@ -50,8 +50,8 @@ pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Sect
         title: "The threshold δ (Figs. 7 and 8)".to_owned(),
         method: format!(
             "{} rules at the beginning, {} rule sets for each point, 90 % confidence intervals, \
-             {CHANGES} changes in runs of {} s{}. {ROLES}",
-            study.sizes(&[super::RULES])[0],
+             {CHANGES_PER_RUN} changes in runs of {} s{}. {ROLES}",
+            study.sizes(&[super::DEFAULT_RULES])[0],
             study.sets(),
             durations
                 .iter()
@@ -65,10 +65,10 @@ pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Sect
         pictures: Vec::new(),
     };
     let (mut rows, mut wrong) = (Vec::new(), 0);
-    let (mut never_slower, mut slower, mut all) = (0, Vec::new(), 0);
+    let (mut never_slower, mut slower, mut small_delta_points) = (0, Vec::new(), 0);
     let (mut complete, mut cases) = (0, 0);
     let (mut as_many, mut with_delta) = (0, 0);
-    let mut found = Found::default();
+    let mut findings = Found::default();
     for &seconds in durations {
         for kind in Kind::BOTH {
             let (mut header_lines, mut change_lines) = (Vec::new(), Vec::new());
@@ -80,8 +80,8 @@ pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Sect
                 change_lines.extend(lines.1);
                 for (delta, headers, changes) in &curve.buffered {
                     if *delta <= NEVER_SLOWER {
-                        all += 1;
-                        if headers.mean >= curve.plain.0.mean * (1.0 - NOISE) {
+                        small_delta_points += 1;
+                        if headers.mean >= curve.plain.0.mean * (1.0 - NOISE_SHARE) {
                             never_slower += 1;
                         } else {
                             slower.push(format!("{inner}, δ = {delta}, {}", kind.name()));
@@ -93,12 +93,12 @@ pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Sect
                     }
                     if inner == "bit-vector" {
                         cases += 1;
-                        let issued = coordinate(study.issued(CHANGES));
+                        let issued = coordinate(study.issued(CHANGES_PER_RUN));
                         complete += usize::from(changes.mean >= issued - 1e-9);
                     }
                 }
-                let issued = coordinate(study.issued(CHANGES));
-                found.add(inner, kind, seconds, &curve, issued);
+                let issued = coordinate(study.issued(CHANGES_PER_RUN));
+                findings.add(inner, kind, seconds, &curve, issued);
                 table.extend(table_rows(inner, &curve));
             }
             for (what, label, lines) in [
@@ -126,7 +126,7 @@ pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Sect
                 section.pictures.push(name);
             }
             section.grids.push(Grid {
-                title: format!("{CHANGES} {} in {seconds} s", kind.name()),
+                title: format!("{CHANGES_PER_RUN} {} in {seconds} s", kind.name()),
                 columns: ["engine", "δ", "million headers", "changes made"]
                     .map(str::to_owned)
                     .to_vec(),
@@ -143,12 +143,13 @@ pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Sect
             paper: "For δ ≤ 10 engines with an update buffer always classify more headers than \
                     without.",
             measured: format!(
-                "{never_slower} of {all} points, not counting differences below {:.0} %",
-                NOISE * 100.0
+                "{never_slower} of {small_delta_points} points, not counting differences below \
+                 {:.0} %",
+                NOISE_SHARE * 100.0
             ),
             verdict: Verdict::for_most(
                 never_slower,
-                all,
+                small_delta_points,
                 &format!("slower: {}", slower.join("; ")),
             ),
         },
@@ -161,8 +162,8 @@ pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Sect
         Claim {
             place: "Fig. 8",
             paper: "SFL(HyperSplit) and SFL(RFC) need a δ of 10 and 50 to make all changes.",
-            measured: format!("the least δ that makes all: {}", found.needed.join("; ")),
-            verdict: match (found.at_once, found.needed.len()) {
+            measured: format!("the least δ that makes all: {}", findings.needed.join("; ")),
+            verdict: match (findings.at_once, findings.needed.len()) {
                 (once, all) if once == all => Verdict::InPart(
                     "any δ does: no change waits for a rebuild, as sfl is rebuilt beside changes"
                         .to_owned(),
@@ -185,11 +186,11 @@ pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Sect
             measured: format!(
                 "at the largest δ {} of {} have fewer than without a buffer; of the most headers of \
                  any δ they have: {}",
-                found.below_plain,
-                found.large.len(),
-                found.large.join("; ")
+                findings.below_plain,
+                findings.large.len(),
+                findings.large.join("; ")
             ),
-            verdict: match (found.fallen, found.below_plain, found.large.len()) {
+            verdict: match (findings.fallen, findings.below_plain, findings.large.len()) {
                 (fallen, below, all) if fallen == all && below > 0 => Verdict::Holds,
                 (0, ..) => Verdict::Fails(
                     "a hidden rule costs no search behind it here, and waiting rules little"
@@ -206,45 +207,49 @@ pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Sect
     Ok(section)
 }
 
-/// What curves say of the largest and the least δ.
+/// Findings from the curves for the largest and the least δ.
 #[derive(Default)]
 struct Found {
-    /// The least δ with which all changes are made, in words.
+    /// The least δ with which all changes are made, as text.
     needed: Vec<String>,
-    /// How many of them make all changes with any δ.
+    /// The number of curves with all changes made at any δ.
     at_once: usize,
-    /// The share of the most headers that the largest δ has, in words.
+    /// The largest δ's share of the most headers, as text.
     large: Vec<String>,
-    /// How many of them have fewer than most, beyond noise.
+    /// The number of curves whose largest δ has fewer headers than the most, beyond
+    /// noise.
     fallen: usize,
-    /// How many of them have fewer than without a buffer.
+    /// The number of curves whose largest δ has fewer headers than without a buffer.
     below_plain: usize,
 }
 
 impl Found {
     fn add(&mut self, inner: &str, kind: Kind, seconds: f64, curve: &Curve, issued: f64) {
-        let of = format!("{inner}, {} in {seconds} s", kind.name());
+        let label = format!("{inner}, {} in {seconds} s", kind.name());
         if inner != "bit-vector" {
-            let all = |changes: &Mean| changes.mean >= issued - 1e-9;
-            let mut enough = curve.buffered.iter().filter(|(_, _, changes)| all(changes));
-            let least = enough.next().map(|(delta, ..)| *delta);
-            self.needed.push(match least {
-                Some(delta) => format!("{of}: {delta}"),
-                None => format!("{of}: none"),
+            let is_complete = |changes: &Mean| changes.mean >= issued - 1e-9;
+            let mut enough = curve
+                .buffered
+                .iter()
+                .filter(|(_, _, changes)| is_complete(changes));
+            let min_delta = enough.next().map(|(delta, ..)| *delta);
+            self.needed.push(match min_delta {
+                Some(delta) => format!("{label}: {delta}"),
+                None => format!("{label}: none"),
             });
-            self.at_once += usize::from(least == Some(0));
+            self.at_once += usize::from(min_delta == Some(0));
         }
         let headers = curve.buffered.iter().map(|(_, headers, _)| headers.mean);
-        let most = headers.fold(0.0, f64::max);
+        let max_headers = headers.fold(0.0, f64::max);
         let last = curve.buffered.last().map_or(0.0, |one| one.1.mean);
-        let share = last / most;
-        self.large.push(format!("{of}: {:.0} %", share * 100.0));
-        self.fallen += usize::from(share < 1.0 - NOISE);
-        self.below_plain += usize::from(last < curve.plain.0.mean * (1.0 - NOISE));
+        let share = last / max_headers;
+        self.large.push(format!("{label}: {:.0} %", share * 100.0));
+        self.fallen += usize::from(share < 1.0 - NOISE_SHARE);
+        self.below_plain += usize::from(last < curve.plain.0.mean * (1.0 - NOISE_SHARE));
     }
 }
 
-#[allow(clippy::too_many_arguments)] // two of them gather what the whole figure needs
+#[allow(clippy::too_many_arguments)] // two of them collect values for the whole figure
 fn measure(
     study: &mut Study<'_>,
     inner: &str,
@@ -260,7 +265,7 @@ fn measure(
             let outcome = study.simulated(&RunPlan {
                 engine,
                 kind,
-                changes: CHANGES,
+                changes: CHANGES_PER_RUN,
                 paper_seconds: seconds,
                 set,
             })?;
@@ -289,7 +294,7 @@ fn measure(
     })
 }
 
-/// Lines of headers and of changes: with a buffer, and level ones without.
+/// Returns lines of headers and of changes: with a buffer, and horizontal lines without.
 fn lines(inner: &str, curve: &Curve) -> (Vec<Series>, Vec<Series>) {
     let pick = |which: fn(&(usize, Mean, Mean)) -> Mean, plain: Mean| {
         let points = || {

@@ -3,7 +3,7 @@
 //! [SFL17]: classyard::papers#sfl17
 
 use super::cases::Kind;
-use super::simulator::SAMPLES;
+use super::simulator::SAMPLE_COUNT;
 use super::{DYNAMIC, ROLES, RUN_SECONDS, RunPlan, STATIC, Study, buffered, wrong_answers};
 use crate::chart::{Chart, Series};
 use crate::commands::reproduce::claims::{Claim, Grid, Section, Verdict};
@@ -14,13 +14,13 @@ use crate::failure::Failure;
 const CHANGES: [usize; 4] = [10, 100, 300, 600];
 
 /// The δ of this experiment.
-const DELTA: usize = 20;
+const EXPERIMENT_DELTA: usize = 20;
 
-/// The changes of Fig. 6, and the engine whose forms are in it.
+/// The changes of Fig. 6, and the engine whose forms it shows.
 const FIGURE: (usize, &str) = (100, "rfc");
 
-/// Table II of the paper: for each engine, in the order of ours, the million
-/// headers and the changes made, of insertions and then of deletions.
+/// The paper's Table II: for each engine, in our order, the millions of headers and the
+/// changes made, for insertions and then for deletions.
 const PAPER: [(&str, [f64; 8], [f64; 8]); 8] = [
     (
         "linear",
@@ -64,15 +64,15 @@ const PAPER: [(&str, [f64; 8], [f64; 8]); 8] = [
     ),
 ];
 
-/// The least share of the time in which a reader should have its processor.
-const SHARE: f64 = 0.9;
+/// The smallest acceptable share of its processor's time that a reader gets.
+const MIN_READER_SHARE: f64 = 0.9;
 
 /// One cell of the table.
 #[derive(Clone, Copy, Default)]
 struct Cell {
     headers: Mean,
     changes: Mean,
-    /// Changes that were issued in each run.
+    /// Changes issued in each run.
     issued: usize,
 }
 
@@ -82,19 +82,19 @@ impl Cell {
     }
 }
 
-/// Draws table and figure.
+/// Draws the table and the figure.
 pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failure> {
     let mut engines: Vec<String> = DYNAMIC.map(str::to_owned).to_vec();
     for inner in STATIC {
-        engines.extend([inner.to_owned(), buffered(inner, DELTA)]);
+        engines.extend([inner.to_owned(), buffered(inner, EXPERIMENT_DELTA)]);
     }
     study.expect_points(Kind::BOTH.len() * engines.len() * CHANGES.len() * study.sets());
     let mut section = Section {
         title: "Headers and changes in 10 seconds (Table II, Fig. 6)".to_owned(),
         method: format!(
             "{} rules at the beginning, {} rule sets for each cell, 90 % confidence intervals, \
-             δ = {DELTA}. A run lasts {} s{}. {ROLES}",
-            study.sizes(&[super::RULES])[0],
+             δ = {EXPERIMENT_DELTA}. A run lasts {} s{}. {ROLES}",
+            study.sizes(&[super::DEFAULT_RULES])[0],
             study.sets(),
             study.run_seconds(),
             study.shortened(RUN_SECONDS)
@@ -134,7 +134,7 @@ pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Sect
                     headers.push(millions(outcome.headers));
                     made.push(coordinate(outcome.changes));
                     let forms = [FIGURE.1, "tss"].contains(&engine.as_str())
-                        || *engine == buffered(FIGURE.1, DELTA);
+                        || *engine == buffered(FIGURE.1, EXPERIMENT_DELTA);
                     if set == 0 && changes == FIGURE.0 && forms {
                         lines.push(trend(engine, &outcome.counted, study.run_seconds()));
                     }
@@ -169,7 +169,7 @@ pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Sect
     let heading = "kind,engine,changes_in_10_s,set,headers,issued,made,reader_share";
     study.write_csv("updates.csv", heading, &rows)?;
     section.claims = claims(&engines, &cells, study.run_seconds());
-    if least_share < SHARE {
+    if least_share < MIN_READER_SHARE {
         section.method.push_str(&format!(
             " In one run the reader had its processor only {:.0} % of the time: the machine was \
              busy with something else.",
@@ -185,9 +185,9 @@ fn millions(headers: u64) -> f64 {
     headers as f64 / 1e6
 }
 
-/// Million headers a second in each interval of the counter.
+/// Returns millions of headers a second in each interval of the counter.
 fn trend(engine: &str, counted: &[u64], seconds: f64) -> Series {
-    let width = seconds / f64::from(SAMPLES);
+    let width = seconds / f64::from(SAMPLE_COUNT);
     let mut before = 0;
     let points = counted.iter().enumerate().map(|(index, &count)| {
         let headers = count - before;
@@ -217,27 +217,28 @@ fn grid(kind: Kind, engines: &[String], cells: &[Vec<Cell>]) -> Grid {
     }
 }
 
-/// Headers of SFL(RFC), RFC and tuple space search with the changes of Fig. 6.
-fn figure_headers<'a>(of: impl Fn(usize, &str) -> &'a [Cell], kind: usize) -> [f64; 3] {
-    let place = CHANGES.iter().position(|&changes| changes == FIGURE.0);
-    let place = place.expect("one of the numbers of changes");
-    let sfl = buffered(FIGURE.1, DELTA);
-    [sfl.as_str(), FIGURE.1, "tss"].map(|engine| of(kind, engine)[place].headers.mean)
+/// Returns the headers of SFL(RFC), RFC and tuple space search with the changes of Fig.
+/// 6.
+fn figure_headers<'a>(cells_of: impl Fn(usize, &str) -> &'a [Cell], kind: usize) -> [f64; 3] {
+    let index = CHANGES.iter().position(|&changes| changes == FIGURE.0);
+    let index = index.expect("one of the numbers of changes");
+    let sfl = buffered(FIGURE.1, EXPERIMENT_DELTA);
+    [sfl.as_str(), FIGURE.1, "tss"].map(|engine| cells_of(kind, engine)[index].headers.mean)
 }
 
-fn figure_rates<'a>(of: impl Fn(usize, &str) -> &'a [Cell], kind: usize) -> String {
-    let [sfl, rfc, tss] = figure_headers(of, kind);
+fn figure_rates<'a>(cells_of: impl Fn(usize, &str) -> &'a [Cell], kind: usize) -> String {
+    let [sfl, rfc, tss] = figure_headers(cells_of, kind);
     format!("{sfl:.2}, {rfc:.2} and {tss:.2} million")
 }
 
-fn figure_first<'a>(of: impl Fn(usize, &str) -> &'a [Cell], kind: usize) -> bool {
-    let [sfl, rfc, tss] = figure_headers(of, kind);
+fn figure_first<'a>(cells_of: impl Fn(usize, &str) -> &'a [Cell], kind: usize) -> bool {
+    let [sfl, rfc, tss] = figure_headers(cells_of, kind);
     sfl > rfc && sfl > tss
 }
 
-/// What the paper has for one kind of changes.
+/// Returns the paper's values for one kind of changes.
 fn paper_grid(kind: Kind) -> Grid {
-    let from = match kind {
+    let first_column = match kind {
         Kind::Insert => 0,
         Kind::Delete => CHANGES.len(),
     };
@@ -250,7 +251,7 @@ fn paper_grid(kind: Kind) -> Grid {
             ("", "changes made", changes),
         ] {
             let mut row = vec![first.to_owned(), what.to_owned()];
-            let values = &values[from..from + CHANGES.len()];
+            let values = &values[first_column..first_column + CHANGES.len()];
             row.extend(values.iter().map(|value| format!("{value:.1}")));
             rows.push(row);
         }
@@ -264,25 +265,28 @@ fn paper_grid(kind: Kind) -> Grid {
 }
 
 fn claims(engines: &[String], cells: &[Vec<Vec<Cell>>], seconds: f64) -> Vec<Claim> {
-    let of = |kind: usize, engine: &str| -> &[Cell] {
-        let place = engines.iter().position(|one| one == engine);
-        &cells[kind][place.expect("one of the engines")]
+    let cells_of = |kind: usize, engine: &str| -> &[Cell] {
+        let index = engines.iter().position(|one| one == engine);
+        &cells[kind][index.expect("one of the engines")]
     };
     let headline = |kind: usize| {
-        let sfl = of(kind, &buffered("bit-vector", DELTA))[CHANGES.len() - 1];
-        let tss = of(kind, "tss")[CHANGES.len() - 1];
+        let sfl = cells_of(kind, &buffered("bit-vector", EXPERIMENT_DELTA))[CHANGES.len() - 1];
+        let tss = cells_of(kind, "tss")[CHANGES.len() - 1];
         (sfl, sfl.headers.mean / tss.headers.mean)
     };
     let ratios = [headline(0), headline(1)];
-    let tss = of(0, "tss")[CHANGES.len() - 1].headers.mean / seconds;
+    let tss = cells_of(0, "tss")[CHANGES.len() - 1].headers.mean / seconds;
     let tenfold = ratios.iter().filter(|(_, ratio)| *ratio >= 10.0).count();
     let lossless = ratios.iter().filter(|(cell, _)| cell.none_lost()).count();
     let (mut equal, mut fewer) = (0, Vec::new());
     let (mut beats, mut beaten) = (0, Vec::new());
-    let all = Kind::BOTH.len() * STATIC.len() * CHANGES.len();
+    let combinations = Kind::BOTH.len() * STATIC.len() * CHANGES.len();
     for (kind, name) in Kind::BOTH.iter().enumerate() {
         for inner in STATIC {
-            let (sfl, plain) = (of(kind, &buffered(inner, DELTA)), of(kind, inner));
+            let (sfl, plain) = (
+                cells_of(kind, &buffered(inner, EXPERIMENT_DELTA)),
+                cells_of(kind, inner),
+            );
             for (index, changes) in CHANGES.iter().enumerate() {
                 let label = format!("{inner} with {changes} {}", name.name());
                 if sfl[index].changes.mean >= plain[index].changes.mean {
@@ -290,9 +294,9 @@ fn claims(engines: &[String], cells: &[Vec<Vec<Cell>>], seconds: f64) -> Vec<Cla
                 } else {
                     fewer.push(label.clone());
                 }
-                let others = ["linear", "tss", inner].map(|one| of(kind, one)[index]);
-                let others = others.iter().map(|cell| cell.headers.mean);
-                if sfl[index].headers.mean > others.fold(0.0, f64::max) {
+                let other_headers = ["linear", "tss", inner].map(|one| cells_of(kind, one)[index]);
+                let other_headers = other_headers.iter().map(|cell| cell.headers.mean);
+                if sfl[index].headers.mean > other_headers.fold(0.0, f64::max) {
                     beats += 1;
                 } else {
                     beaten.push(label);
@@ -301,7 +305,7 @@ fn claims(engines: &[String], cells: &[Vec<Vec<Cell>>], seconds: f64) -> Vec<Cla
         }
     }
     let steady = |engine: &str| {
-        let cells = of(0, engine);
+        let cells = cells_of(0, engine);
         cells[CHANGES.len() - 1].headers.mean / cells[0].headers.mean
     };
     vec![
@@ -326,17 +330,23 @@ fn claims(engines: &[String], cells: &[Vec<Vec<Cell>>], seconds: f64) -> Vec<Cla
         Claim {
             place: "Table II",
             paper: "Engines with an update buffer make at least as many changes as without.",
-            measured: format!("{equal} of {all} combinations"),
-            verdict: Verdict::for_most(equal, all, &format!("fewer: {}", fewer.join(", "))),
+            measured: format!("{equal} of {combinations} combinations"),
+            verdict: Verdict::for_most(
+                equal,
+                combinations,
+                &format!("fewer: {}", fewer.join(", ")),
+            ),
         },
         Claim {
             place: "Table II",
             paper: "In most cases engines with an update buffer process more headers than the \
                     same engine without, linear search and tuple space search.",
-            measured: format!("{beats} of {all} combinations"),
-            verdict: match 2 * beats > all {
+            measured: format!("{beats} of {combinations} combinations"),
+            verdict: match 2 * beats > combinations {
                 true => Verdict::Holds,
-                false => Verdict::for_most(beats, all, &format!("not: {}", beaten.join(", "))),
+                false => {
+                    Verdict::for_most(beats, combinations, &format!("not: {}", beaten.join(", ")))
+                }
             },
         },
         Claim {
@@ -359,13 +369,13 @@ fn claims(engines: &[String], cells: &[Vec<Vec<Cell>>], seconds: f64) -> Vec<Cla
                     space search.",
             measured: format!(
                 "insertions: {}; deletions: {}",
-                figure_rates(of, 0),
-                figure_rates(of, 1)
+                figure_rates(cells_of, 0),
+                figure_rates(cells_of, 1)
             ),
             verdict: Verdict::for_most(
                 [0, 1]
                     .iter()
-                    .filter(|&&kind| figure_first(of, kind))
+                    .filter(|&&kind| figure_first(cells_of, kind))
                     .count(),
                 2,
                 "not with both kinds of changes",
@@ -384,7 +394,8 @@ fn claims(engines: &[String], cells: &[Vec<Vec<Cell>>], seconds: f64) -> Vec<Cla
                     (1, "rfc")
                 ]
                 .map(|(kind, inner)| {
-                    let cell = of(kind, &buffered(inner, DELTA))[CHANGES.len() - 1];
+                    let cell =
+                        cells_of(kind, &buffered(inner, EXPERIMENT_DELTA))[CHANGES.len() - 1];
                     let share = cell.changes.mean / coordinate(cell.issued.max(1));
                     format!("{:.0} %", share * 100.0)
                 })
@@ -392,7 +403,9 @@ fn claims(engines: &[String], cells: &[Vec<Vec<Cell>>], seconds: f64) -> Vec<Cla
             ),
             verdict: match ["hyper-split", "rfc"]
                 .iter()
-                .flat_map(|inner| [0, 1].map(|kind| of(kind, &buffered(inner, DELTA))))
+                .flat_map(|inner| {
+                    [0, 1].map(|kind| cells_of(kind, &buffered(inner, EXPERIMENT_DELTA)))
+                })
                 .any(|cells| !cells[CHANGES.len() - 1].none_lost())
             {
                 true => Verdict::Holds,

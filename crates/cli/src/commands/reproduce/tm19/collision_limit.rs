@@ -16,41 +16,41 @@ use crate::commands::reproduce::claims::{Claim, Grid, Section, Verdict};
 use crate::commands::reproduce::statistics::{coordinate, mean};
 use crate::failure::Failure;
 
-/// The limits of both figures.
+/// The collision limits of both figures.
 const LIMITS: [usize; 14] = [1, 2, 4, 6, 8, 10, 15, 20, 25, 30, 40, 60, 80, 120];
 
-/// The limits that are best in the paper, for each form.
-const BEST: [usize; 2] = [40, 8];
+/// The best limit of each form in the paper.
+const PAPER_LIMITS: [usize; 2] = [40, 8];
 
-/// What they cost at most beside the best ones, over single seeds and over mixed
-/// rule sets, in the paper.
-const COST: [f64; 2] = [0.078, 0.044];
-const MIXED_COST: [f64; 2] = [0.024, 0.028];
+/// The paper's greatest cost of these limits over the best ones, as shares: over single
+/// seeds and over mixed rule sets.
+const PAPER_COSTS: [f64; 2] = [0.078, 0.044];
+const PAPER_MIXED_COSTS: [f64; 2] = [0.024, 0.028];
 
-/// From this limit on the offline form is slower in the paper.
+/// The offline form is slower above this limit in the paper.
 const OFFLINE_LOSES: usize = 25;
 
-/// Numbers of rules unless others are asked for, and the most.
+/// Default numbers of rules, and the maximum.
 const SIZES: [usize; 3] = [1_000, 8_000, 64_000];
 const MOST_RULES: usize = 64_000;
 
-/// The same of a quick reproduction.
+/// Numbers of rules of a quick reproduction.
 const FEW_SIZES: [usize; 2] = [1_000, 16_000];
 
 /// Mixed rule sets of a quick reproduction.
 const FEW_MIXES: usize = 2;
 
-/// Repeats of each measurement, in turns over the limits.
-const REPEATS: usize = 3;
+/// Timed passes of each measurement, interleaved over the limits.
+const TIMED_PASSES: usize = 3;
 
-/// A limit whose time is above the least by less than this share is as good as
-/// the best: runs differ by as much, and the curves are flat.
-const FLAT: f64 = 0.03;
+/// A limit counts as best if its time is within this share of the least time. Runs differ
+/// by that much, and the curves are flat.
+const FLAT_SHARE: f64 = 0.03;
 
-/// The forms, and the option that limits collisions.
+/// The forms, each with its option that limits collisions.
 const FORMS: [(&str, &str); 2] = [("tuplemerge", "c"), ("tuplemerge-offline", "offline-c")];
 
-/// Nanoseconds a header over one rule set, with a form and each limit.
+/// Nanoseconds a header of one form over one rule set, for each limit.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Times {
     rules: usize,
@@ -58,15 +58,15 @@ struct Times {
     batch: Vec<f64>,
 }
 
-/// Times over one rule set, of each form.
+/// Times of each form over one rule set.
 type Both = [Times; 2];
 
 /// Draws the figures.
 pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failure> {
     let mut sizes = study.sizes(if study.args.quick { &FEW_SIZES } else { &SIZES });
     sizes.sort_unstable();
-    let least = sizes[0];
-    sizes.retain(|&size| size <= MOST_RULES.max(least));
+    let min_size = sizes[0];
+    sizes.retain(|&size| size <= MOST_RULES.max(min_size));
     let profiles = study.profiles.clone();
     let mixes = mixes(
         &profiles
@@ -81,31 +81,31 @@ pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Sect
     })];
     study.expect_points((profiles.len() * sizes.len() + mixes.len()) * FORMS.len());
     let mut rows = Vec::new();
-    // of[size][profile]
-    let mut of: Vec<Vec<(String, Both)>> = Vec::new();
+    // times_by_size[size][profile]
+    let mut times_by_size: Vec<Vec<(String, Both)>> = Vec::new();
     for &size in &sizes {
         let mut of_size = Vec::new();
         for (name, profile) in &profiles {
-            let both = both(study, name, size, &mut rows, |study| {
+            let times = both(study, name, size, &mut rows, |study| {
                 study.policy(profile, size)
             })?;
-            of_size.push((name.clone(), both));
+            of_size.push((name.clone(), times));
         }
-        of.push(of_size);
+        times_by_size.push(of_size);
     }
     let size = sizes[sizes.len() - 1];
     let mut mixed = Vec::new();
     for &(acl, fw) in mixes {
         let name = format!("{}+{}", profiles[acl].0, profiles[fw].0);
-        let both = both(study, &name, size, &mut rows, |study| {
+        let times = both(study, &name, size, &mut rows, |study| {
             let half = |profile: usize| study.policy(&profiles[profile].1, size.div_ceil(2));
             Ok(merged(&name, &half(acl)?, &half(fw)?, study.args.seed))
         })?;
-        mixed.push((name, both));
+        mixed.push((name, times));
     }
     let heading = "profile,rules,engine,c,single_ns,batch_ns";
     study.write_csv("collision-limit.csv", heading, &rows)?;
-    let largest = of.last().expect("at least one size");
+    let largest = times_by_size.last().expect("at least one size");
     let mut series = Vec::new();
     for (form, (engine, _)) in FORMS.iter().enumerate() {
         for (kind, mark) in [("single", Mark::Square), ("batch", Mark::Circle)] {
@@ -136,31 +136,31 @@ pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Sect
     Ok(Section {
         title: "Search time against the collision limit (Figs. 7 and 8, §IV.F)".to_owned(),
         method: format!(
-            "Engines with each limit c look the same {} headers up in turns, {REPEATS} times; \
+            "Engines with each limit c look the same {} headers up in turns, {TIMED_PASSES} times; \
              medians. The best c is the least one whose time is within {:.0} % of the least. A \
              mixed rule set has half of its rules from an access control list and half from a \
              firewall, in random order.",
             study.headers(),
-            FLAT * 100.0
+            FLAT_SHARE * 100.0
         ),
-        claims: claims(&sizes, &of, &mixed),
-        grids: grids(&sizes, &of, &mixed),
+        claims: claims(&sizes, &times_by_size, &mixed),
+        grids: grids(&sizes, &times_by_size, &mixed),
         pictures: vec!["collision-limit.svg".to_owned()],
     })
 }
 
-/// Pairs of an access control list and a firewall, by their places.
+/// Pairs access control lists with firewalls, by profile index.
 fn mixes(names: &[&str]) -> Vec<(usize, usize)> {
-    let of = |kind: &str| {
+    let indices = |kind: &str| {
         let names = names.iter().enumerate();
-        let of = names.filter(|(_, name)| name.starts_with(kind));
-        of.map(|(place, _)| place).collect::<Vec<_>>()
+        let indices = names.filter(|(_, name)| name.starts_with(kind));
+        indices.map(|(place, _)| place).collect::<Vec<_>>()
     };
-    of("acl").into_iter().zip(of("fw")).collect()
+    indices("acl").into_iter().zip(indices("fw")).collect()
 }
 
-/// Rules of two policies in one, shuffled together: the order of each policy's own
-/// rules stays, so none of them is hidden that was not.
+/// Shuffles the rules of two policies into one. Each policy's rules keep their order, so
+/// no rule becomes hidden by another rule of its own policy.
 fn merged(name: &str, one: &Policy, other: &Policy, seed: u64) -> Policy {
     let (one, other) = (one.part(PartId::FIRST), other.part(PartId::FIRST));
     let mut firsts = vec![true; one.len()];
@@ -183,7 +183,7 @@ fn merged(name: &str, one: &Policy, other: &Policy, seed: u64) -> Policy {
     Policy::from_parts(name, vec![rules])
 }
 
-/// Times both forms over a rule set, unless that is done.
+/// Times both forms over a rule set, or returns the stored times.
 fn both(
     study: &mut Study<'_>,
     name: &str,
@@ -208,7 +208,7 @@ fn both(
     Ok([of_form(0)?, of_form(1)?])
 }
 
-/// The mean over rule sets for each limit.
+/// Returns the mean over rule sets for each limit.
 fn means(sets: &[(String, Both)], form: usize, single: bool) -> Vec<f64> {
     let of_limit = |limit: usize| {
         let times = sets.iter().map(|(_, both)| match single {
@@ -224,27 +224,27 @@ fn least(times: &[f64]) -> f64 {
     times.iter().copied().fold(f64::INFINITY, f64::min)
 }
 
-/// The least limit that is as good as the best.
+/// Returns the least limit that is as good as the best.
 fn best(times: &[f64]) -> usize {
-    let good = least(times) * (1.0 + FLAT);
-    let place = times.iter().position(|&time| time <= good);
-    LIMITS[place.unwrap_or(0)]
+    let max_time = least(times) * (1.0 + FLAT_SHARE);
+    let index = times.iter().position(|&time| time <= max_time);
+    LIMITS[index.unwrap_or(0)]
 }
 
-/// How much slower the paper's limit is than the best, as a share.
+/// Returns the extra time of the paper's limit over the best time, as a share.
 fn cost(times: &[f64], form: usize) -> f64 {
-    let place = LIMITS.iter().position(|&limit| limit == BEST[form]);
-    times[place.expect("one of the limits")] / least(times) - 1.0
+    let index = LIMITS.iter().position(|&limit| limit == PAPER_LIMITS[form]);
+    times[index.expect("one of the limits")] / least(times) - 1.0
 }
 
-/// The middle of what the paper's limit costs, over rule sets.
+/// Returns the median cost of the paper's limit over rule sets.
 fn middle(sets: &[(String, Both)], form: usize) -> f64 {
     let costs = sets.iter().map(|(_, both)| cost(&both[form].single, form));
     let spread = Spread::of(&costs.collect::<Vec<_>>());
     spread.map_or(0.0, |spread| spread.median)
 }
 
-/// The rule set over which the paper's limit costs most.
+/// Returns the rule set over which the paper's limit costs most.
 fn worst(sets: &[(String, Both)], form: usize) -> Option<(f64, &str)> {
     let costs = sets
         .iter()
@@ -252,10 +252,14 @@ fn worst(sets: &[(String, Both)], form: usize) -> Option<(f64, &str)> {
     costs.max_by(|a, b| a.0.total_cmp(&b.0))
 }
 
-fn claims(sizes: &[usize], of: &[Vec<(String, Both)>], mixed: &[(String, Both)]) -> Vec<Claim> {
-    let largest = of.last().expect("at least one size");
+fn claims(
+    sizes: &[usize],
+    times_by_size: &[Vec<(String, Both)>],
+    mixed: &[(String, Both)],
+) -> Vec<Claim> {
+    let largest = times_by_size.last().expect("at least one size");
     let [online, offline] = [0, 1].map(|form| means(largest, form, true));
-    let bests: Vec<[usize; 2]> = of
+    let bests: Vec<[usize; 2]> = times_by_size
         .iter()
         .map(|sets| [0, 1].map(|form| best(&means(sets, form, true))))
         .collect();
@@ -337,19 +341,23 @@ fn claims(sizes: &[usize], of: &[Vec<(String, Both)>], mixed: &[(String, Both)])
         "A fixed limit of 40 (online) or 8 (offline) costs at most 7.8 % (FW1) and 4.4 % (FW5) \
          beside the best limit of a seed.",
         largest,
-        COST,
+        PAPER_COSTS,
     ));
     claims.extend(fixed(
         "§IV.F",
         "Over rule sets mixed from ACL and FW seeds, the fixed limits cost at most 2.4 % online \
          and 2.8 % offline.",
         mixed,
-        MIXED_COST,
+        PAPER_MIXED_COSTS,
     ));
     claims
 }
 
-fn grids(sizes: &[usize], of: &[Vec<(String, Both)>], mixed: &[(String, Both)]) -> Vec<Grid> {
+fn grids(
+    sizes: &[usize],
+    times_by_size: &[Vec<(String, Both)>],
+    mixed: &[(String, Both)],
+) -> Vec<Grid> {
     let mut summary = Grid {
         title: "Best collision limits, mean over profiles".to_owned(),
         columns: [
@@ -365,7 +373,7 @@ fn grids(sizes: &[usize], of: &[Vec<(String, Both)>], mixed: &[(String, Both)]) 
         words: 3,
         rows: Vec::new(),
     };
-    for (&size, sets) in sizes.iter().zip(of) {
+    for (&size, sets) in sizes.iter().zip(times_by_size) {
         for (form, (engine, _)) in FORMS.iter().enumerate() {
             for kind in ["single", "batch"] {
                 let times = means(sets, form, kind == "single");
@@ -380,7 +388,7 @@ fn grids(sizes: &[usize], of: &[Vec<(String, Both)>], mixed: &[(String, Both)]) 
             }
         }
     }
-    let largest = of.last().expect("at least one size");
+    let largest = times_by_size.last().expect("at least one size");
     let rows = largest.iter().chain(mixed).map(|(name, both)| {
         let mut row = vec![name.clone()];
         for (form, times) in both.iter().enumerate() {
@@ -410,7 +418,7 @@ fn grids(sizes: &[usize], of: &[Vec<(String, Both)>], mixed: &[(String, Both)]) 
     vec![summary, each]
 }
 
-/// Times all limits of a form, in turns.
+/// Times all limits of a form, interleaved.
 fn measure(study: &Study<'_>, policy: &Policy, form: &str, option: &str) -> Result<Times, Failure> {
     let trace = study.trace(policy)?;
     let mut built = Vec::new();
@@ -422,7 +430,7 @@ fn measure(study: &Study<'_>, policy: &Policy, form: &str, option: &str) -> Resu
         built.push((classifier, Vec::new(), Vec::new()));
     }
     let mut scratch = Scratch::new();
-    for _ in 0..REPEATS {
+    for _ in 0..TIMED_PASSES {
         for (classifier, singles, batches) in &mut built {
             singles.push(1e9 / single_rate(classifier, &trace));
             batches.push(1e9 / batch_rate(classifier, &trace, &mut scratch));
@@ -464,9 +472,9 @@ mod tests {
             let ranked = set.by_rank().into_iter();
             ranked.map(|at| set.rule(at as usize).fields()).collect()
         };
-        let all = fields(rules);
+        let ranked_rules = fields(rules);
         for policy in [&one, &other] {
-            let mut places = all.iter();
+            let mut places = ranked_rules.iter();
             for rule in fields(policy.part(PartId::FIRST)) {
                 assert!(places.any(|other| *other == rule), "{rule:?}");
             }

@@ -1,4 +1,4 @@
-//! What building costs as rule sets grow: time and memory.
+//! Time and memory of building as rule sets grow.
 
 use classyard::{EngineSpec, Limits, NoProgress};
 use classyard_workload::diagnostic::ReadOptions;
@@ -12,15 +12,15 @@ use crate::commands::reproduce::claims::{Claim, Grid, Section, Verdict};
 use crate::commands::reproduce::statistics::{coordinate, mean};
 use crate::failure::Failure;
 
-/// Numbers of rules unless others are asked for.
+/// Default numbers of rules.
 const SIZES: [usize; 7] = [10_000, 20_000, 50_000, 100_000, 200_000, 500_000, 1_000_000];
 
-/// The same of a quick reproduction.
+/// Numbers of rules of a quick reproduction.
 const FEW_SIZES: [usize; 3] = [10_000, 20_000, 50_000];
 
 const ENGINE: &str = "tuplemerge";
 
-/// What building over rules of one profile costs.
+/// Costs of building over the rules of one profile.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Built {
     rules: usize,
@@ -54,7 +54,7 @@ pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Sect
     };
     let profiles = study.profiles.clone();
     study.expect_points(profiles.len() * sizes.len());
-    // slopes: how the time for a rule changes from the least to the greatest size
+    // slopes: bytes a rule at the greatest size divided by bytes a rule at the least size
     let mut slopes = Vec::new();
     for (name, profile) in &profiles {
         let (mut time, mut size) = (Vec::new(), Vec::new());
@@ -138,7 +138,7 @@ pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Sect
     })
 }
 
-/// Writes rules as a file, reads it and builds over it.
+/// Writes rules as a file, reads the file and builds an engine over the rules.
 fn build(name: &str, generated: &classyard::Policy) -> Result<Built, Failure> {
     let spec = EngineSpec::parse(ENGINE).expect("a registered engine");
     let spec = spec.seeded(0);

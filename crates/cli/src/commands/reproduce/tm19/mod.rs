@@ -1,4 +1,4 @@
-//! [TM19] §IV: the simulation of algorithms; §V: the same in a virtual switch.
+//! [TM19] §IV: the simulation of algorithms; §V: engines in a virtual switch.
 //!
 //! [TM19]: classyard::papers#tm19
 

@@ -1,4 +1,4 @@
-//! [TM19] Fig. 5 and §IV.D: all rules are known from the start.
+//! [TM19] Fig. 5 and §IV.D: engines that know all rules from the start.
 //!
 //! [TM19]: classyard::papers#tm19
 
@@ -17,7 +17,7 @@ use crate::commands::reproduce::statistics::coordinate;
 use crate::failure::Failure;
 use crate::input::build_limits::BuildLimits;
 
-/// SmartSplit and the offline form of TupleMerge, as in the paper, and ours.
+/// The paper's engines, SmartSplit and the offline form of TupleMerge, and our forest.
 const ENGINES: [(&str, &str, Mark); 3] = [
     (
         "tuplemerge-offline",
@@ -28,20 +28,20 @@ const ENGINES: [(&str, &str, Mark); 3] = [
     ("forest", "forest (ours)", Mark::Cross),
 ];
 
-/// Places in [`ENGINES`].
-const TM: usize = 0;
-const SS: usize = 1;
+/// Indices in [`ENGINES`].
+const TUPLE_MERGE: usize = 0;
+const SMART_SPLIT: usize = 1;
 
-/// The most rules, as in the paper.
+/// The greatest number of rules, as in the paper.
 const MOST_RULES: usize = 64_000;
 
-/// Passes over the trace, in turns; the median counts.
-const REPEATS: usize = 3;
+/// Passes over the trace, interleaved over the engines; the median counts.
+const TIMED_PASSES: usize = 3;
 
-/// The paper's time of TupleMerge to that of SmartSplit, at 64k rules.
+/// The paper's time of TupleMerge divided by SmartSplit's, at 64k rules.
 const PAPER_RATIO: f64 = 2.0;
 
-/// An engine over one rule set, or why it was not built.
+/// An engine over one rule set, or the reason why it was not built.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Built {
     refused: Option<String>,
@@ -52,7 +52,7 @@ struct Built {
     wrong: usize,
 }
 
-/// Values for all engines, rule set by rule set.
+/// Values of all engines for each rule set.
 #[derive(Default)]
 struct Measured {
     lookups: Sheet,
@@ -65,8 +65,8 @@ struct Measured {
 /// Draws the figure.
 pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failure> {
     let mut sizes = tables::sizes(study);
-    let least = *sizes.iter().min().expect("at least one size");
-    sizes.retain(|&size| size <= MOST_RULES.max(least));
+    let min_size = *sizes.iter().min().expect("at least one size");
+    sizes.retain(|&size| size <= MOST_RULES.max(min_size));
     let profiles = study.profiles.clone();
     let names: Vec<String> = profiles.iter().map(|(name, _)| name.clone()).collect();
     study.expect_points(profiles.len() * sizes.len() * study.lists());
@@ -81,23 +81,25 @@ pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Sect
                     study.headers(),
                     limit.as_secs_f64()
                 );
-                let all: Vec<Built> = study.point(&point, |study| {
+                let built_engines: Vec<Built> = study.point(&point, |study| {
                     let policy = study.policy_of(profile, size, list)?;
                     measure(study, &policy, list, limit)
                 })?;
-                let at = (number, place);
-                let of = |value: fn(&Built) -> f64| {
-                    let values = all.iter().map(|built| match built.refused {
+                let cell = (number, place);
+                let column = |value: fn(&Built) -> f64| {
+                    let values = built_engines.iter().map(|built| match built.refused {
                         None => value(built),
                         Some(_) => f64::NAN,
                     });
                     values.collect::<Vec<f64>>()
                 };
-                measured.lookups.add(at, of(|built| built.lookup_ns));
-                measured.builds.add(at, of(|built| built.build_seconds));
-                let bytes = of(|built| coordinate(built.index_bytes));
-                measured.index_bytes.add(at, bytes);
-                for ((engine, ..), built) in ENGINES.iter().zip(&all) {
+                measured.lookups.add(cell, column(|built| built.lookup_ns));
+                measured
+                    .builds
+                    .add(cell, column(|built| built.build_seconds));
+                let bytes = column(|built| coordinate(built.index_bytes));
+                measured.index_bytes.add(cell, bytes);
+                for ((engine, ..), built) in ENGINES.iter().zip(&built_engines) {
                     measured.wrong += built.wrong;
                     if let Some(reason) = &built.refused {
                         let which = format!("{engine} over {name} {}: {reason}", size_name(size));
@@ -143,8 +145,8 @@ pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Sect
         let lines = ENGINES
             .iter()
             .enumerate()
-            .map(|(engine, (of, label, mark))| {
-                line((of, label, *mark), &sizes, sheet, engine, scale)
+            .map(|(engine, (colour_key, label, mark))| {
+                line((colour_key, label, *mark), &sizes, sheet, engine, scale)
             });
         let lines: Vec<Series> = lines.collect();
         let chart = Chart {
@@ -161,9 +163,10 @@ pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Sect
     Ok(section)
 }
 
-/// The mean over rule sets against the number of rules; the band has all of them.
+/// Returns the mean over rule sets against the number of rules, with a band from the
+/// least to the greatest value.
 fn line(
-    (of, label, mark): (&str, &str, Mark),
+    (colour_key, label, mark): (&str, &str, Mark),
     sizes: &[usize],
     sheet: &Sheet,
     engine: usize,
@@ -173,7 +176,7 @@ fn line(
         let mean = sheet.mean(engine, |at| at.1 == place)?;
         Some((coordinate(size), mean * scale))
     });
-    let mut series = Series::marked(label, of, mark, points);
+    let mut series = Series::marked(label, colour_key, mark, points);
     let bands = sizes.iter().enumerate().filter_map(|(place, &size)| {
         let values = sheet.values(engine, |at| at.1 == place);
         let spread = Spread::of(&values).filter(|spread| spread.min > 0.0)?;
@@ -197,7 +200,7 @@ fn method(study: &Study<'_>, measured: &Measured, limit: Duration) -> String {
     let mut method = format!(
         "{} rule set(s) for each profile and size, at most 64k rules as in the paper. Engines are \
          built over all rules at once; {} headers are looked up one at a time, all engines in \
-         turns, and the median of {REPEATS} passes counts. Builds are CPU seconds, and given up \
+         turns, and the median of {TIMED_PASSES} passes counts. Builds are CPU seconds, and given up \
          after {} s. Bands have the least and the greatest of all rule sets. smart-split bounds \
          its memory and predicts trees from samples, where the paper's SmartSplit builds until \
          its leaves are short.",
@@ -217,7 +220,7 @@ fn method(study: &Study<'_>, measured: &Measured, limit: Duration) -> String {
     method
 }
 
-/// Builds all engines and times lookups.
+/// Builds all engines and times their lookups.
 fn measure(
     study: &Study<'_>,
     policy: &Policy,
@@ -239,23 +242,23 @@ fn measure(
         built.push((classifier.ok(), reason, seconds, Vec::new()));
     }
     let warm_up = study.few_headers(policy, list)?;
-    for _ in 0..REPEATS {
+    for _ in 0..TIMED_PASSES {
         for (classifier, .., times) in &mut built {
             if let Some(classifier) = classifier {
-                // The engine before has had the caches.
+                // Refills the CPU caches after the previous engine's pass.
                 single_rate(classifier, &warm_up);
                 times.push(1e9 / single_rate(classifier, &trace));
             }
         }
     }
-    let there = built.iter().filter_map(|one| one.0.as_ref());
-    let winners: Vec<_> = there
+    let classifiers = built.iter().filter_map(|one| one.0.as_ref());
+    let winners: Vec<_> = classifiers
         .map(|classifier| answers(classifier, &trace))
         .collect();
     let winners: Vec<_> = winners.iter().map(Vec::as_slice).collect();
     let wrong = wrong_answers(policy, &trace, &winners, None, SCANNED_RULES / 10);
     let mut wrong = wrong.into_iter();
-    let all = built
+    let results = built
         .into_iter()
         .map(|(classifier, refused, build_seconds, times)| {
             let stats = classifier
@@ -271,26 +274,37 @@ fn measure(
                 wrong: classifier.map_or(0, |_| wrong.next().expect("one for each that is built")),
             }
         });
-    Ok(all.collect())
+    Ok(results.collect())
 }
 
-/// Claims at the greatest number of rules over which both engines were built; none
-/// if there is no such number.
+/// Returns the claims at the greatest number of rules for which both engines were built;
+/// none without such a size.
 fn claims(measured: &Measured, sizes: &[usize]) -> Vec<Claim> {
-    let built = |place: usize| measured.lookups.ratio(TM, SS, |at| at.1 == place).is_some();
+    let built = |place: usize| {
+        measured
+            .lookups
+            .ratio(TUPLE_MERGE, SMART_SPLIT, |at| at.1 == place)
+            .is_some()
+    };
     let Some(last) = (0..sizes.len()).rev().find(|&place| built(place)) else {
         return Vec::new();
     };
-    let at = size_name(sizes[last]);
+    let largest_size = size_name(sizes[last]);
     let within = |at: (usize, usize)| at.1 == last;
     let ns = |engine| measured.lookups.mean(engine, within).unwrap_or(f64::NAN);
-    let ratio = measured.lookups.ratio(TM, SS, within).unwrap_or(f64::NAN);
-    let longer = measured.builds.ratio(SS, TM, within).unwrap_or(f64::NAN);
-    let most = |engine| {
+    let ratio = measured
+        .lookups
+        .ratio(TUPLE_MERGE, SMART_SPLIT, within)
+        .unwrap_or(f64::NAN);
+    let longer = measured
+        .builds
+        .ratio(SMART_SPLIT, TUPLE_MERGE, within)
+        .unwrap_or(f64::NAN);
+    let max_seconds = |engine| {
         let seconds = measured.builds.values(engine, within);
         seconds.into_iter().fold(0.0, f64::max)
     };
-    // How unlike the bytes of rule sets of the same size are.
+    // The ratio of the greatest to the least bytes of rule sets of this size.
     let spread = |engine| {
         let bytes = measured.index_bytes.values(engine, within);
         Spread::of(&bytes).map_or(f64::NAN, |bytes| bytes.max / bytes.min)
@@ -301,10 +315,10 @@ fn claims(measured: &Measured, sizes: &[usize]) -> Vec<Claim> {
             paper: "SmartSplit classifies faster than offline TupleMerge: 0.12 µs and 0.24 µs at \
                     64k rules.",
             measured: format!(
-                "at {at}: {:.3} µs and {:.3} µs; TupleMerge takes {ratio:.2} times as long, mean \
-                 of ratios",
-                ns(SS) / 1e3,
-                ns(TM) / 1e3
+                "at {largest_size}: {:.3} µs and {:.3} µs; TupleMerge takes {ratio:.2} times as \
+                 long, mean of ratios",
+                ns(SMART_SPLIT) / 1e3,
+                ns(TUPLE_MERGE) / 1e3
             ),
             verdict: match ratio {
                 ratio if ratio >= PAPER_RATIO * 0.9 => Verdict::Holds,
@@ -321,16 +335,19 @@ fn claims(measured: &Measured, sizes: &[usize]) -> Vec<Claim> {
         Claim {
             place: "§IV.D",
             paper: "TupleMerge builds in seconds even over very large rule sets.",
-            measured: format!("at most {:.3} s at {at}", most(TM)),
-            verdict: Verdict::of(most(TM) < 10.0, "it takes longer"),
+            measured: format!(
+                "at most {:.3} s at {largest_size}",
+                max_seconds(TUPLE_MERGE)
+            ),
+            verdict: Verdict::of(max_seconds(TUPLE_MERGE) < 10.0, "it takes longer"),
         },
         Claim {
             place: "§IV.D",
             paper: "TupleMerge builds orders of magnitude faster than SmartSplit, which can take \
                     hours.",
             measured: format!(
-                "at {at} SmartSplit takes {longer:.1} times as long, at most {:.1} s",
-                most(SS)
+                "at {largest_size} SmartSplit takes {longer:.1} times as long, at most {:.1} s",
+                max_seconds(SMART_SPLIT)
             ),
             verdict: match longer {
                 times if times >= 100.0 => Verdict::Holds,
@@ -347,12 +364,12 @@ fn claims(measured: &Measured, sizes: &[usize]) -> Vec<Claim> {
             paper: "SmartSplit's memory is unpredictable: some rule sets need far more than \
                     others.",
             measured: format!(
-                "most to least memory of rule sets at {at}: {:.1} times for SmartSplit, {:.1} for \
-                 TupleMerge",
-                spread(SS),
-                spread(TM)
+                "most to least memory of rule sets at {largest_size}: {:.1} times for SmartSplit, \
+                 {:.1} for TupleMerge",
+                spread(SMART_SPLIT),
+                spread(TUPLE_MERGE)
             ),
-            verdict: match spread(SS) / spread(TM) {
+            verdict: match spread(SMART_SPLIT) / spread(TUPLE_MERGE) {
                 times if times >= 2.0 => Verdict::Holds,
                 times if times > 1.0 => Verdict::InPart(
                     "it varies more than TupleMerge's, within the bound that it has here"

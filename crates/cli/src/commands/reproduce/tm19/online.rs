@@ -1,10 +1,10 @@
-//! [TM19] Figs. 1, 3 and 4: engines whose rules come one by one. How long
-//! updates and single lookups take, and what memory they need.
+//! [TM19] Figs. 1, 3 and 4: engines whose rules come one by one, with their times of
+//! updates and of single lookups, and their memory.
 //!
-//! The protocols are those of §IV.A. For lookups, rules are inserted into an
-//! engine without any, in the same random order into each; then the trace is
-//! looked up. For updates, half of the rules are inserted, and a shuffled list
-//! of insertions and deletions is timed; every engine gets the same.
+//! The protocols are from §IV.A. For lookups, rules are inserted one by one into an empty
+//! engine, in the same random order for all engines; then the trace is looked up. For
+//! updates, half of the rules are inserted, and a shuffled list of insertions and
+//! deletions is timed; the list is the same for all engines.
 //!
 //! [TM19]: classyard::papers#tm19
 
@@ -29,7 +29,7 @@ use crate::commands::reproduce::claims::{Grid, Section};
 use crate::commands::reproduce::statistics::coordinate;
 use crate::failure::Failure;
 
-/// The paper's engines, and ours at the end. Without ports in its masks, `tss` is
+/// The paper's engines, and ours at the end. With ports left out of its masks, `tss` is
 /// the tuple space search of the paper's simulator, which hashes addresses only.
 const ENGINES: [(&str, &str, Mark); 5] = [
     ("tuplemerge", "tuplemerge (TM)", Mark::Circle),
@@ -39,34 +39,34 @@ const ENGINES: [(&str, &str, Mark); 5] = [
     ("forest", "forest (ours)", Mark::Cross),
 ];
 
-/// Places in [`ENGINES`].
-pub(super) const TM: usize = 0;
-pub(super) const PS: usize = 1;
-pub(super) const TSS: usize = 2;
+/// Indices in [`ENGINES`].
+pub(super) const TUPLE_MERGE: usize = 0;
+pub(super) const PARTITION_SORT: usize = 1;
+pub(super) const TUPLE_SPACE: usize = 2;
 pub(super) const FOREST: usize = 4;
 
-/// Passes over the trace, in turns; the median counts.
-const REPEATS: usize = 3;
+/// Passes over the trace, interleaved over the engines; the median counts.
+const TIMED_PASSES: usize = 3;
 
-/// What lookups cost after the rules came one by one.
+/// Costs of lookups after rules were inserted one by one.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Looked {
     tables: usize,
-    /// Held for lookups, rules not counted.
+    /// Bytes held for lookups, without the rules.
     index_bytes: usize,
     bytes: usize,
     lookup_ns: f64,
     wrong: usize,
 }
 
-/// What updates cost.
+/// Costs of updates.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Updated {
     update_ns: f64,
     wrong: usize,
 }
 
-/// Values for all engines, rule set by rule set.
+/// Values of all engines for each rule set.
 #[derive(Default)]
 pub(super) struct Measured {
     pub(super) updates: Sheet,
@@ -92,14 +92,16 @@ pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Sect
                     look(study, &policy, list)
                 })?;
                 let updated = updates(study, name, profile, size, list)?;
-                let at = (number, place);
-                let of = |value: fn(&Looked) -> f64| looked.iter().map(value).collect();
-                measured.lookups.add(at, of(|one| one.lookup_ns));
-                let bytes = of(|one| coordinate(one.index_bytes));
-                measured.index_bytes.add(at, bytes);
-                measured.bytes.add(at, of(|one| coordinate(one.bytes)));
+                let cell = (number, place);
+                let column = |value: fn(&Looked) -> f64| looked.iter().map(value).collect();
+                measured.lookups.add(cell, column(|one| one.lookup_ns));
+                let bytes = column(|one| coordinate(one.index_bytes));
+                measured.index_bytes.add(cell, bytes);
+                measured
+                    .bytes
+                    .add(cell, column(|one| coordinate(one.bytes)));
                 let times = updated.iter().map(|one| one.update_ns).collect();
-                measured.updates.add(at, times);
+                measured.updates.add(cell, times);
                 for (index, (engine, ..)) in ENGINES.iter().enumerate() {
                     let (look, update) = (looked[index], updated[index]);
                     wrong += look.wrong + update.wrong;
@@ -133,7 +135,7 @@ fn method(study: &Study<'_>, wrong: usize) -> String {
     let mut method = format!(
         "{} rule set(s) for each profile and size. Lookups: rules come one by one in a random \
          order, the same for all engines; {} headers are looked up one at a time, all engines in \
-         turns, and the median of {REPEATS} passes counts. Updates: half of the rules come one by \
+         turns, and the median of {TIMED_PASSES} passes counts. Updates: half of the rules come one by \
          one, then {} insertions and as many deletions, shuffled, are timed together. Times are \
          CPU times of one thread. The paper classifies 1,000,000 headers, makes 500,000 + 500,000 \
          changes, and has 5 rule sets for each seed. A relative time is the mean of ratios over \
@@ -165,9 +167,9 @@ fn look(
         built.push((inserted(&spec(engine), policy, &order)?, Vec::new()));
     }
     let warm_up = study.few_headers(policy, list)?;
-    for _ in 0..REPEATS {
+    for _ in 0..TIMED_PASSES {
         for (classifier, times) in &mut built {
-            // The engine before has had the caches.
+            // Refills the CPU caches after the previous engine's pass.
             single_rate(classifier, &warm_up);
             times.push(1e9 / single_rate(classifier, &trace));
         }
@@ -189,7 +191,7 @@ fn look(
     Ok(of_all.collect())
 }
 
-/// Times updates with all engines, unless that is done.
+/// Times updates with all engines, or returns the stored times.
 fn updates(
     study: &mut Study<'_>,
     name: &str,
@@ -213,8 +215,8 @@ fn updates(
         }
         let winners: Vec<_> = winners.iter().map(Vec::as_slice).collect();
         let wrong = wrong_answers(&last, &trace, &winners, None, SCANNED_RULES / 10);
-        let both = times.into_iter().zip(wrong);
-        let updated = both.map(|(update_ns, wrong)| Updated { update_ns, wrong });
+        let pairs = times.into_iter().zip(wrong);
+        let updated = pairs.map(|(update_ns, wrong)| Updated { update_ns, wrong });
         Ok(updated.collect::<Vec<_>>())
     })
 }
@@ -238,7 +240,7 @@ fn pictures(
     section: &mut Section,
 ) -> Result<(), Failure> {
     let largest = sizes.len() - 1;
-    let at = size_name(sizes[largest]);
+    let largest_size = size_name(sizes[largest]);
     for (file, what, figure, sheet) in [
         ("update", "an update", "3", &measured.updates),
         ("lookup", "a lookup", "4", &measured.lookups),
@@ -246,13 +248,13 @@ fn pictures(
         let relative = ENGINES
             .iter()
             .enumerate()
-            .filter(|(engine, _)| *engine != TM);
-        let lines = relative.map(|(engine, (of, label, mark))| {
+            .filter(|(engine, _)| *engine != TUPLE_MERGE);
+        let lines = relative.map(|(engine, (colour_key, label, mark))| {
             let points = (0..sizes.len()).filter_map(|place| {
-                let ratio = sheet.ratio(engine, TM, |at| at.1 == place)?;
+                let ratio = sheet.ratio(engine, TUPLE_MERGE, |at| at.1 == place)?;
                 Some((coordinate(sizes[place]), ratio))
             });
-            Series::marked(label, of, *mark, points)
+            Series::marked(label, colour_key, *mark, points)
         });
         let lines: Vec<Series> = lines.collect();
         let chart = Chart {
@@ -269,16 +271,16 @@ fn pictures(
         let dots = ENGINES
             .iter()
             .enumerate()
-            .map(|(engine, (of, label, mark))| {
+            .map(|(engine, (colour_key, label, mark))| {
                 let points = (0..names.len()).filter_map(|number| {
                     let ns = sheet.mean(engine, |at| at == (number, largest))?;
                     Some((coordinate(number), ns))
                 });
-                Series::marked(label, of, *mark, points)
+                Series::marked(label, colour_key, *mark, points)
             });
         let dots: Vec<Series> = dots.collect();
         let chart = Chart {
-            title: &format!("Time of {what}, {at} rules ([TM19] Fig. {figure}b)"),
+            title: &format!("Time of {what}, {largest_size} rules ([TM19] Fig. {figure}b)"),
             x_label: "profile",
             y_label: &format!("nanoseconds for {what}"),
             log_x: false,
@@ -288,21 +290,22 @@ fn pictures(
         study.draw_groups(&name, &chart, names, &dots)?;
         section.pictures.push(name);
     }
-    // The tradeoff of Fig. 1, over access control lists if there are some.
+    // The trade-off of Fig. 1, over access control lists if any profile is one.
     let acl = |number: usize| names[number].starts_with("acl");
-    let any = (0..names.len()).any(acl);
-    let within = |at: (usize, usize)| (!any || acl(at.0)) && sizes[at.1] <= 32_000.max(sizes[0]);
+    let has_acl = (0..names.len()).any(acl);
+    let within =
+        |at: (usize, usize)| (!has_acl || acl(at.0)) && sizes[at.1] <= 32_000.max(sizes[0]);
     let dots = ENGINES
         .iter()
         .enumerate()
-        .map(|(engine, (of, label, mark))| {
-            let both = (measured.lookups.mean(engine, within))
+        .map(|(engine, (colour_key, label, mark))| {
+            let point = (measured.lookups.mean(engine, within))
                 .zip(measured.updates.mean(engine, within))
                 .map(|(lookup, update)| (lookup / 1e3, update / 1e3));
-            Series::marked(label, of, *mark, both)
+            Series::marked(label, colour_key, *mark, point)
         });
     let dots: Vec<Series> = dots.collect();
-    let which = if any {
+    let which = if has_acl {
         "access control lists"
     } else {
         "profiles"
@@ -352,8 +355,8 @@ fn grids(measured: &Measured, sizes: &[usize], names: &[String]) -> Vec<Grid> {
                 let value = sheet.mean(engine, |at| at.1 == place);
                 value.map_or("–".to_owned(), |value| format!("{:.3}", value * scale))
             }));
-            row.extend([PS, TSS].map(|engine| {
-                let ratio = sheet.ratio(engine, TM, |at| at.1 == place);
+            row.extend([PARTITION_SORT, TUPLE_SPACE].map(|engine| {
+                let ratio = sheet.ratio(engine, TUPLE_MERGE, |at| at.1 == place);
                 ratio.map_or("–".to_owned(), |ratio| format!("{ratio:.2}"))
             }));
             row

@@ -1,13 +1,14 @@
-//! What [TM19] says in §IV.B and §IV.C, held against what was measured.
+//! Claims of [TM19] in §IV.B and §IV.C, compared with the measured values.
 //!
 //! [TM19]: classyard::papers#tm19
 
-use super::online::{FOREST, Measured, PS, TM, TSS};
+use super::online::{FOREST, Measured, PARTITION_SORT, TUPLE_MERGE, TUPLE_SPACE};
 use super::sheet::Sheet;
 use crate::bench::size_name;
 use crate::commands::reproduce::claims::{Claim, Verdict};
 
-/// The paper's ratios: PS to TM and TSS to TM.
+/// The paper's ratios. `UPDATE_PS`: update time of PS divided by TM's; `UPDATE_TSS` is
+/// TM's divided by TSS's.
 const UPDATE_PS: f64 = 1.30;
 const LOOKUP_PS: f64 = 1.342;
 const LOOKUP_TSS: f64 = 7.43;
@@ -17,27 +18,27 @@ const MEMORY_TSS: f64 = 1.93;
 const LOOKUP_TSS_PS: f64 = 5.31;
 const UPDATE_PS_TSS: f64 = 1.77;
 
-/// A ratio that is smaller than the paper's by less than this share still
-/// bears it out: runs differ by as much.
-const NOISE: f64 = 0.1;
+/// A ratio below the paper's by less than this share still confirms it: runs differ by
+/// that much.
+const NOISE_SHARE: f64 = 0.1;
 
-/// An advantage of more than this many times the paper's is another finding: an
-/// implementation here is slower or larger than the paper's.
-const FAR: f64 = 2.0;
+/// An advantage above the paper's by more than this factor is another finding: the other
+/// engine is slower or larger here than in the paper.
+const FAR_RATIO: f64 = 2.0;
 
-/// Whether an advantage is as large as in the paper.
+/// Compares an advantage with the paper's.
 fn advantage(measured: f64, paper: f64) -> Verdict {
     match measured {
-        ratio if ratio > paper * FAR => Verdict::InPart(
+        ratio if ratio > paper * FAR_RATIO => Verdict::InPart(
             "by far more than in the paper, so the other engine is a slower one here".to_owned(),
         ),
-        ratio if ratio >= paper * (1.0 - NOISE) => Verdict::Holds,
+        ratio if ratio >= paper * (1.0 - NOISE_SHARE) => Verdict::Holds,
         ratio if ratio > 1.0 => Verdict::InPart("by less than in the paper".to_owned()),
         _ => Verdict::Fails("it is the other way round".to_owned()),
     }
 }
 
-/// All claims.
+/// Returns all claims.
 pub(super) fn claims(measured: &Measured, sizes: &[usize], names: &[String]) -> Vec<Claim> {
     let Measured {
         updates,
@@ -47,14 +48,17 @@ pub(super) fn claims(measured: &Measured, sizes: &[usize], names: &[String]) -> 
     } = measured;
     let overall = |sheet: &Sheet, a, b| sheet.ratio(a, b, |_| true).unwrap_or(f64::NAN);
     let largest = sizes.len() - 1;
-    let at = size_name(sizes[largest]);
+    let largest_size = size_name(sizes[largest]);
     let us =
         |sheet: &Sheet, engine| sheet.mean(engine, |at| at.1 == largest).unwrap_or(f64::NAN) / 1e3;
-    let (update, lookup) = (overall(updates, PS, TM), overall(lookups, PS, TM));
-    let lookup_tss = overall(lookups, TSS, TM);
-    let update_tss = overall(updates, TM, TSS);
-    let memory = overall(index_bytes, PS, TM);
-    let memory_tss = overall(index_bytes, TSS, TM);
+    let (update, lookup) = (
+        overall(updates, PARTITION_SORT, TUPLE_MERGE),
+        overall(lookups, PARTITION_SORT, TUPLE_MERGE),
+    );
+    let lookup_tss = overall(lookups, TUPLE_SPACE, TUPLE_MERGE);
+    let update_tss = overall(updates, TUPLE_MERGE, TUPLE_SPACE);
+    let memory = overall(index_bytes, PARTITION_SORT, TUPLE_MERGE);
+    let memory_tss = overall(index_bytes, TUPLE_SPACE, TUPLE_MERGE);
     vec![
         Claim {
             place: "§IV.B",
@@ -76,13 +80,17 @@ pub(super) fn claims(measured: &Measured, sizes: &[usize], names: &[String]) -> 
             paper: "Updates at 256k rules: TupleMerge 1.78 µs on average, PartitionSort 2.27 µs, \
                     tuple space search 1.28 µs.",
             measured: format!(
-                "at {at}: {:.2} µs, {:.2} µs, {:.2} µs (forest, ours: {:.2} µs)",
-                us(updates, TM),
-                us(updates, PS),
-                us(updates, TSS),
+                "at {largest_size}: {:.2} µs, {:.2} µs, {:.2} µs (forest, ours: {:.2} µs)",
+                us(updates, TUPLE_MERGE),
+                us(updates, PARTITION_SORT),
+                us(updates, TUPLE_SPACE),
                 us(updates, FOREST)
             ),
-            verdict: order(us(updates, TSS), us(updates, TM), us(updates, PS)),
+            verdict: order(
+                us(updates, TUPLE_SPACE),
+                us(updates, TUPLE_MERGE),
+                us(updates, PARTITION_SORT),
+            ),
         },
         Claim {
             place: "§IV.B",
@@ -97,13 +105,13 @@ pub(super) fn claims(measured: &Measured, sizes: &[usize], names: &[String]) -> 
             place: "Fig. 4b",
             paper: "Lookups at 256k rules: TupleMerge 0.64 µs on average, PartitionSort 0.65 µs.",
             measured: format!(
-                "at {at}: {:.3} µs, {:.3} µs (forest, ours: {:.3} µs)",
-                us(lookups, TM),
-                us(lookups, PS),
+                "at {largest_size}: {:.3} µs, {:.3} µs (forest, ours: {:.3} µs)",
+                us(lookups, TUPLE_MERGE),
+                us(lookups, PARTITION_SORT),
                 us(lookups, FOREST)
             ),
             verdict: Verdict::of(
-                us(lookups, TM) <= us(lookups, PS),
+                us(lookups, TUPLE_MERGE) <= us(lookups, PARTITION_SORT),
                 "PartitionSort is faster on average",
             ),
         },
@@ -120,9 +128,9 @@ pub(super) fn claims(measured: &Measured, sizes: &[usize], names: &[String]) -> 
             paper: "Lookups: TupleMerge is on average 7.43 times as fast as tuple space search \
                     (0.64 µs and 2.93 µs at 256k rules).",
             measured: format!(
-                "{lookup_tss:.2} times as fast; {:.3} µs and {:.3} µs at {at}",
-                us(lookups, TM),
-                us(lookups, TSS)
+                "{lookup_tss:.2} times as fast; {:.3} µs and {:.3} µs at {largest_size}",
+                us(lookups, TUPLE_MERGE),
+                us(lookups, TUPLE_SPACE)
             ),
             verdict: advantage(lookup_tss, LOOKUP_TSS),
         },
@@ -131,11 +139,11 @@ pub(super) fn claims(measured: &Measured, sizes: &[usize], names: &[String]) -> 
             paper: "Updates: TupleMerge is on average 39 % slower than tuple space search.",
             measured: format!("its updates take {update_tss:.2} times as long"),
             verdict: match update_tss {
-                ratio if ratio < 1.0 + NOISE => Verdict::InPart(
+                ratio if ratio < 1.0 + NOISE_SHARE => Verdict::InPart(
                     "the loss is below 10 %; both engines have the same hash tables here"
                         .to_owned(),
                 ),
-                ratio if ratio <= UPDATE_TSS * (1.0 + NOISE) => Verdict::Holds,
+                ratio if ratio <= UPDATE_TSS * (1.0 + NOISE_SHARE) => Verdict::Holds,
                 _ => Verdict::InPart("slower by more".to_owned()),
             },
         },
@@ -152,11 +160,11 @@ pub(super) fn claims(measured: &Measured, sizes: &[usize], names: &[String]) -> 
                 other => other,
             },
         },
-        earlier(measured, largest, &at),
+        earlier(measured, largest, &largest_size),
     ]
 }
 
-/// In the order that the paper has, from the fastest.
+/// Compares the order with the paper's, from the fastest engine.
 fn order(tss: f64, tm: f64, ps: f64) -> Verdict {
     match (tss <= tm, tm <= ps) {
         (true, true) => Verdict::Holds,
@@ -166,10 +174,13 @@ fn order(tss: f64, tm: f64, ps: f64) -> Verdict {
     }
 }
 
-/// Where PS is slower than TM: sizes, and profiles at the largest size.
+/// Returns the number of sizes at which TM is faster than PS, and the profiles for which
+/// TM is not faster at the largest size.
 fn winning(sheet: &Sheet, sizes: &[usize], names: &[String]) -> (usize, Vec<String>) {
     let faster = |within: &dyn Fn((usize, usize)) -> bool| {
-        sheet.ratio(PS, TM, within).is_some_and(|ratio| ratio > 1.0)
+        sheet
+            .ratio(PARTITION_SORT, TUPLE_MERGE, within)
+            .is_some_and(|ratio| ratio > 1.0)
     };
     let at_sizes = (0..sizes.len()).filter(|&place| faster(&|at| at.1 == place));
     let lost = (0..names.len()).filter(|&number| !faster(&|at| at == (number, sizes.len() - 1)));
@@ -211,7 +222,7 @@ fn everywhere(
 fn everywhere_but_two(sheet: &Sheet, sizes: &[usize], names: &[String]) -> Claim {
     let (at_sizes, lost) = winning(sheet, sizes, names);
     let largest = sizes.len() - 1;
-    let time = |number: usize| sheet.mean(TM, |at| at == (number, largest));
+    let time = |number: usize| sheet.mean(TUPLE_MERGE, |at| at == (number, largest));
     let mut slowest: Vec<usize> = (0..names.len()).collect();
     slowest.sort_by(|&a, &b| {
         time(b)
@@ -250,7 +261,11 @@ fn everywhere_but_two(sheet: &Sheet, sizes: &[usize], names: &[String]) -> Claim
 }
 
 fn gap(sheet: &Sheet, sizes: &[usize]) -> Claim {
-    let ratio = |place: usize| sheet.ratio(PS, TM, |at| at.1 == place).unwrap_or(f64::NAN);
+    let ratio = |place: usize| {
+        sheet
+            .ratio(PARTITION_SORT, TUPLE_MERGE, |at| at.1 == place)
+            .unwrap_or(f64::NAN)
+    };
     let (first, last) = (ratio(0), ratio(sizes.len() - 1));
     Claim {
         place: "Fig. 4a",
@@ -276,7 +291,7 @@ fn linear(sheet: &Sheet, sizes: &[usize]) -> Claim {
     };
     let largest = sizes.len() - 1;
     let growth = |engine: usize| per_rule(engine, largest) / per_rule(engine, 0);
-    let most = growth(TM).max(growth(PS));
+    let max_growth = growth(TUPLE_MERGE).max(growth(PARTITION_SORT));
     Claim {
         place: "§IV.B",
         paper: "Memory: both TupleMerge and PartitionSort need memory linear in the number of \
@@ -285,31 +300,38 @@ fn linear(sheet: &Sheet, sizes: &[usize]) -> Claim {
             "bytes a rule at {} and at {} rules: {:.0} and {:.0}; {:.0} and {:.0}",
             size_name(sizes[0]),
             size_name(sizes[largest]),
-            per_rule(TM, 0),
-            per_rule(TM, largest),
-            per_rule(PS, 0),
-            per_rule(PS, largest)
+            per_rule(TUPLE_MERGE, 0),
+            per_rule(TUPLE_MERGE, largest),
+            per_rule(PARTITION_SORT, 0),
+            per_rule(PARTITION_SORT, largest)
         ),
-        verdict: Verdict::of(most <= 2.0, "bytes a rule grow by more than a factor of 2"),
+        verdict: Verdict::of(
+            max_growth <= 2.0,
+            "bytes a rule grow by more than a factor of 2",
+        ),
     }
 }
 
-/// What the paper's introduction says of its simulations.
-fn earlier(measured: &Measured, largest: usize, at: &str) -> Claim {
+/// The claim in the paper's introduction about its simulations.
+fn earlier(measured: &Measured, largest: usize, largest_size: &str) -> Claim {
     let within = |at: (usize, usize)| at.1 == largest;
-    let of = |sheet: &Sheet, a, b| {
+    let ratio = |sheet: &Sheet, a, b| {
         let means = (sheet.mean(a, within), sheet.mean(b, within));
         means.0.unwrap_or(f64::NAN) / means.1.unwrap_or(f64::NAN)
     };
-    let lookup = of(&measured.lookups, TSS, PS);
-    let update = of(&measured.updates, PS, TSS);
+    let lookup = ratio(&measured.lookups, TUPLE_SPACE, PARTITION_SORT);
+    let update = ratio(&measured.updates, PARTITION_SORT, TUPLE_SPACE);
     Claim {
         place: "§I.B",
         paper: "On the largest rule lists, PartitionSort is 5.31 times as fast as tuple space \
                 search at lookups, and its updates take 77 % longer.",
-        measured: format!("at {at}: {lookup:.2} times as fast; updates take {update:.2} times"),
+        measured: format!(
+            "at {largest_size}: {lookup:.2} times as fast; updates take {update:.2} times"
+        ),
         verdict: match (advantage(lookup, LOOKUP_TSS_PS), update > 1.0) {
-            (Verdict::Holds, true) if update <= UPDATE_PS_TSS * (1.0 + NOISE) => Verdict::Holds,
+            (Verdict::Holds, true) if update <= UPDATE_PS_TSS * (1.0 + NOISE_SHARE) => {
+                Verdict::Holds
+            }
             (Verdict::Fails(why), _) => Verdict::Fails(why),
             (Verdict::Holds, true) => Verdict::InPart("updates lose more".to_owned()),
             (_, true) => Verdict::InPart("in both, by other factors".to_owned()),
@@ -329,22 +351,21 @@ fn listed(names: &[String]) -> String {
 mod tests {
     use super::*;
 
-    /// Times and bytes like the paper's own at 256k rules, for two profiles and
-    /// two sizes.
+    /// Times and bytes like the paper's at 256k rules, for two profiles and two sizes.
     fn paper() -> Measured {
         let mut measured = Measured::default();
         for profile in 0..2 {
             for (size, gap) in [(0, 1.3), (1, 1.4)] {
-                let at = (profile, size);
+                let cell = (profile, size);
                 measured
                     .updates
-                    .add(at, vec![1780.0, 2314.0, 1280.0, 1.0, 1.0]);
+                    .add(cell, vec![1780.0, 2314.0, 1280.0, 1.0, 1.0]);
                 measured
                     .lookups
-                    .add(at, vec![400.0, 400.0 * gap, 3000.0, 1.0, 1.0]);
+                    .add(cell, vec![400.0, 400.0 * gap, 3000.0, 1.0, 1.0]);
                 let bytes = if size == 0 { 1.0 } else { 4.0 };
-                let all = vec![bytes, bytes * 2.72, bytes * 1.93, bytes, bytes];
-                measured.index_bytes.add(at, all);
+                let engine_bytes = vec![bytes, bytes * 2.72, bytes * 1.93, bytes, bytes];
+                measured.index_bytes.add(cell, engine_bytes);
             }
         }
         measured
@@ -361,7 +382,7 @@ mod tests {
     #[test]
     fn the_papers_own_figures_bear_its_claims_out() {
         for claim in judged(&paper()) {
-            // The largest lists of §I.B have other means.
+            // The paper's means for the largest lists of §I.B are other ones.
             if claim.place != "§I.B" {
                 assert_eq!(claim.verdict, Verdict::Holds, "{claim:?}");
             }
@@ -376,12 +397,12 @@ mod tests {
         measured.index_bytes = Sheet::default();
         for profile in 0..2 {
             for size in 0..2 {
-                let at = (profile, size);
-                measured.updates.add(at, vec![3.0, 1.0, 1.0, 1.0, 1.0]);
-                measured.lookups.add(at, vec![3.0, 1.0, 1.0, 1.0, 1.0]);
+                let cell = (profile, size);
+                measured.updates.add(cell, vec![3.0, 1.0, 1.0, 1.0, 1.0]);
+                measured.lookups.add(cell, vec![3.0, 1.0, 1.0, 1.0, 1.0]);
                 let bytes = if size == 0 { 1.0 } else { 16.0 };
-                let all = vec![3.0 * bytes, bytes, bytes, bytes, bytes];
-                measured.index_bytes.add(at, all);
+                let engine_bytes = vec![3.0 * bytes, bytes, bytes, bytes, bytes];
+                measured.index_bytes.add(cell, engine_bytes);
             }
         }
         for claim in judged(&measured) {

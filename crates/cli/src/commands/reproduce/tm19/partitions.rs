@@ -1,4 +1,4 @@
-//! [TM19] Fig. 6: tables of TupleMerge against SAX-PAC's sets.
+//! [TM19] Fig. 6: tables of TupleMerge compared with SAX-PAC's sets.
 //!
 //! [TM19]: classyard::papers#tm19
 
@@ -14,24 +14,24 @@ use crate::commands::reproduce::statistics::{coordinate, mean};
 use crate::failure::Failure;
 use crate::sax_pac;
 
-/// Numbers of rules unless others are asked for: the work of counting sets grows
-/// with the square.
+/// Default numbers of rules. The time to count sets grows with the square of the number
+/// of rules.
 const SIZES: [usize; 5] = [1_000, 2_000, 4_000, 8_000, 16_000];
 
-/// The most rules, where the sizes leave a choice.
+/// The maximum, unless `--sizes` has only larger sizes.
 const MOST_RULES: usize = 16_000;
 
-/// The same of a quick reproduction.
+/// Numbers of rules of a quick reproduction.
 const FEW_SIZES: [usize; 2] = [1_000, 4_000];
 
-/// The engines whose tables or partitions are counted: TupleMerge, and
+/// The engines whose tables or partitions are counted: both forms of TupleMerge, and
 /// PartitionSort as in the paper.
 const FORMS: [&str; 3] = ["tuplemerge", "tuplemerge-offline", "partition-sort:leaf=1"];
 
-/// The paper's ratios of tables to sets, over all fields and over two.
+/// The paper's ratios of tables to sets, over all fields and over two fields.
 const RATIOS: [f64; 2] = [2.1, 1.68];
 
-/// Sets and tables over one rule set.
+/// The numbers of sets and tables over one rule set.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Counted {
     rules: usize,
@@ -43,8 +43,8 @@ struct Counted {
 /// Draws the figure.
 pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failure> {
     let mut sizes = study.sizes(if study.args.quick { &FEW_SIZES } else { &SIZES });
-    let least = *sizes.iter().min().expect("at least one size");
-    sizes.retain(|&size| size <= MOST_RULES.max(least));
+    let min_size = *sizes.iter().min().expect("at least one size");
+    sizes.retain(|&size| size <= MOST_RULES.max(min_size));
     let profiles = study.profiles.clone();
     study.expect_points(profiles.len() * sizes.len());
     let (mut rows, mut cells) = (Vec::new(), Vec::new());
@@ -55,8 +55,8 @@ pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Sect
             let point = format!("partitions {name} {size}");
             let counted = study.point(&point, |study| {
                 let policy = study.policy(profile, size)?;
-                let found = sax_pac::partitions(policy.part(PartId::FIRST), &mut NoProgress);
-                let found = found.ok_or_else(|| {
+                let partitions = sax_pac::partitions(policy.part(PartId::FIRST), &mut NoProgress);
+                let partitions = partitions.ok_or_else(|| {
                     Failure::usage(format!(
                         "counting sets of {size} rules of {name} would take more than half a \
                          gigabyte"
@@ -72,8 +72,8 @@ pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Sect
                 let [online, offline, sorted] = tables;
                 Ok(Counted {
                     rules: policy.len(),
-                    all: found.over_all_fields,
-                    two: found.over_two_fields,
+                    all: partitions.over_all_fields,
+                    two: partitions.over_two_fields,
                     tables: [online?, offline?, sorted?],
                 })
             })?;
@@ -121,7 +121,7 @@ pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Sect
         log_y: true,
     };
     study.draw("partitions.svg", &chart, &series)?;
-    // How many times more tables than sets, in the mean over all rule sets.
+    // The ratio of tables to sets, as a mean over all rule sets.
     let ratio = |sets: usize| {
         let pairs = counts[2]
             .iter()
@@ -146,7 +146,7 @@ pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Sect
     let sets = counts[1].iter().flatten();
     let fewer = counts[4].iter().flatten().zip(sets.clone());
     let fewer = fewer.filter(|(sorted, two)| sorted <= two).count();
-    let all = sets.count();
+    let rule_sets = sets.count();
     let mut columns = vec!["profile", "rules"];
     columns.extend(names);
     Ok(Section {
@@ -167,8 +167,8 @@ pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Sect
                 place: "§IV.E",
                 paper: "PartitionSort needs fewer partitions than SAX-PAC has sets over two \
                         fields.",
-                measured: format!("no more over {fewer} of {all} rule sets"),
-                verdict: Verdict::for_most(fewer, all, "more over the others"),
+                measured: format!("no more over {fewer} of {rule_sets} rule sets"),
+                verdict: Verdict::for_most(fewer, rule_sets, "more over the others"),
             },
         ],
         grids: vec![Grid {

@@ -1,11 +1,11 @@
-//! Values of several engines over the same rule sets, and means of them.
+//! Values of several engines over the same rule sets, with means and mean ratios.
 
 use crate::commands::reproduce::statistics::mean;
 
-/// A profile and a size, by their numbers.
+/// Indices of a profile and a size.
 pub(super) type At = (usize, usize);
 
-/// For each rule set a value for each engine.
+/// A value for each engine and rule set.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sheet(Vec<(At, Vec<f64>)>);
 
@@ -22,22 +22,22 @@ impl Sheet {
     ) -> impl Iterator<Item = f64> + 'a {
         let chosen = self.0.iter().filter(move |(at, _)| within(*at));
         let values = chosen.map(move |(_, values)| value(values));
-        // An engine that was refused has none.
+        // An engine that was not built has no value (NaN).
         values.filter(|value| value.is_finite())
     }
 
-    /// The values of an engine.
+    /// Returns the values of an engine.
     pub(super) fn values(&self, engine: usize, within: impl Fn(At) -> bool) -> Vec<f64> {
         self.of(within, |values| values[engine]).collect()
     }
 
-    /// The mean over rule sets; `None` without any.
+    /// Returns the mean over rule sets; `None` without values.
     pub(super) fn mean(&self, engine: usize, within: impl Fn(At) -> bool) -> Option<f64> {
         let values = self.values(engine, within);
         (!values.is_empty()).then(|| mean(&values))
     }
 
-    /// The mean over rule sets of one engine's value divided by another's.
+    /// Returns the mean over rule sets of engine `a`'s value divided by engine `b`'s.
     pub(super) fn ratio(&self, a: usize, b: usize, within: impl Fn(At) -> bool) -> Option<f64> {
         let ratios: Vec<f64> = self.of(within, |values| values[a] / values[b]).collect();
         (!ratios.is_empty()).then(|| mean(&ratios))

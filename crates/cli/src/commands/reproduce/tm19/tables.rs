@@ -11,7 +11,7 @@ use crate::commands::reproduce::claims::{Claim, Grid, Section, Verdict};
 use crate::commands::reproduce::statistics::{coordinate, mean};
 use crate::failure::Failure;
 
-/// The paper's engines beside our variants of them.
+/// The paper's engines, and our variants of them.
 const ENGINES: [&str; 8] = [
     "tss",
     "tss:ports=off",
@@ -23,28 +23,28 @@ const ENGINES: [&str; 8] = [
     "tuplemerge-vpp",
 ];
 
-/// Of these, tuple space search as in the paper's simulator, which leaves ports
-/// out, TupleMerge, and PartitionSort as in the paper and in our default form.
-const TSS: usize = 1;
-const TUPLEMERGE: usize = 2;
+/// Indices in [`ENGINES`]: tuple space search as in the paper's simulator, without ports;
+/// TupleMerge; PartitionSort as in the paper and in our default form.
+const TUPLE_SPACE: usize = 1;
+const TUPLE_MERGE: usize = 2;
 const PARTITION_SORT: usize = 3;
 const WITH_LISTS: usize = 4;
 
 /// Seeds for which TupleMerge needs the most tables in the paper.
 const WORST: [&str; 2] = ["acl2", "fw1"];
 
-/// The most tables of TupleMerge over the other seeds in the paper.
+/// The paper's maximum of TupleMerge's tables over the other seeds.
 const MOST_TABLES: f64 = 38.0;
 
-/// Numbers of rules unless others are asked for.
+/// Default numbers of rules.
 pub(super) const SIZES: [usize; 9] = [
     1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 64_000, 128_000, 256_000,
 ];
 
-/// The same of a quick reproduction.
+/// Numbers of rules of a quick reproduction.
 const FEW_SIZES: [usize; 3] = [1_000, 4_000, 16_000];
 
-/// The numbers of rules of a reproduction.
+/// Returns the numbers of rules of a reproduction.
 pub(super) fn sizes(study: &Study<'_>) -> Vec<usize> {
     study.sizes(if study.args.quick { &FEW_SIZES } else { &SIZES })
 }
@@ -70,7 +70,7 @@ pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Sect
             let (rules, tables) = study.point(&point, |study| {
                 let policy = study.policy(profile, size)?;
                 let tables = ENGINES.map(|engine| -> Result<usize, Failure> {
-                    // Counts of tables are to be the same in every process.
+                    // A fixed seed gives the same numbers of tables in every process.
                     let spec = EngineSpec::parse(engine).expect("a registered engine");
                     let spec = spec.seeded(0);
                     let built = policy.build(&spec, &Limits::default(), &mut NoProgress)?;
@@ -133,16 +133,17 @@ pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Sect
 /// `counts[engine][size]` has a number for each profile.
 fn claims(counts: &[Vec<Vec<f64>>], sizes: &[usize], names: &[&str]) -> Vec<Claim> {
     let fewer = (0..sizes.len()).filter(|&size| {
-        let of = |engine: usize| mean(&counts[engine][size]);
-        2.0 * of(TUPLEMERGE) <= of(TSS)
+        let mean_tables = |engine: usize| mean(&counts[engine][size]);
+        2.0 * mean_tables(TUPLE_MERGE) <= mean_tables(TUPLE_SPACE)
     });
     let fewer = fewer.count();
     let last = sizes.len() - 1;
-    let at = size_name(sizes[last]);
-    let of = |engine: usize| mean(&counts[engine][last]);
-    let all = names.iter().copied().zip(&counts[TUPLEMERGE][last]);
-    let (worst, others): (Vec<_>, Vec<_>) = all.partition(|(name, _)| WORST.contains(name));
-    let most = others
+    let largest_size = size_name(sizes[last]);
+    let mean_tables = |engine: usize| mean(&counts[engine][last]);
+    let tables_by_seed = names.iter().copied().zip(&counts[TUPLE_MERGE][last]);
+    let (worst, others): (Vec<_>, Vec<_>) =
+        tables_by_seed.partition(|(name, _)| WORST.contains(name));
+    let max_tables = others
         .iter()
         .map(|(_, tables)| **tables)
         .fold(0.0, f64::max);
@@ -156,9 +157,10 @@ fn claims(counts: &[Vec<Vec<f64>>], sizes: &[usize], names: &[&str]) -> Vec<Clai
             paper: "TupleMerge needs far fewer tables than tuple space search, at every number \
                     of rules.",
             measured: format!(
-                "{:.0} and {:.0} at {at} rules; at most half as many at {fewer} of {} sizes",
-                of(TUPLEMERGE),
-                of(TSS),
+                "{:.0} and {:.0} at {largest_size} rules; at most half as many at {fewer} of {} \
+                 sizes",
+                mean_tables(TUPLE_MERGE),
+                mean_tables(TUPLE_SPACE),
                 sizes.len()
             ),
             verdict: Verdict::for_most(fewer, sizes.len(), "more than half as many elsewhere"),
@@ -168,13 +170,14 @@ fn claims(counts: &[Vec<Vec<f64>>], sizes: &[usize], names: &[&str]) -> Vec<Clai
             paper: "TupleMerge typically needs a few more partitions than PartitionSort: 30 and \
                     11 on average at 256k rules.",
             measured: format!(
-                "{:.1} and {:.1} at {at} rules ({:.1} with lists of up to eight rules, our default)",
-                of(TUPLEMERGE),
-                of(PARTITION_SORT),
-                of(WITH_LISTS)
+                "{:.1} and {:.1} at {largest_size} rules ({:.1} with lists of up to eight rules, \
+                 our default)",
+                mean_tables(TUPLE_MERGE),
+                mean_tables(PARTITION_SORT),
+                mean_tables(WITH_LISTS)
             ),
             verdict: Verdict::of(
-                of(TUPLEMERGE) > of(PARTITION_SORT),
+                mean_tables(TUPLE_MERGE) > mean_tables(PARTITION_SORT),
                 "PartitionSort needs as many or more",
             ),
         },
@@ -183,13 +186,13 @@ fn claims(counts: &[Vec<Vec<f64>>], sizes: &[usize], names: &[&str]) -> Vec<Clai
             paper: "At 256k rules the worst seeds are ACL2 with 131 tables of TupleMerge and FW1 \
                     with 53; the other ten have at most 38.",
             measured: match worst.as_slice() {
-                [] => format!("at {at} rules at most {most}"),
+                [] => format!("at {largest_size} rules at most {max_tables}"),
                 some => format!(
-                    "at {at} rules {}; the others at most {most}",
+                    "at {largest_size} rules {}; the others at most {max_tables}",
                     some.join(", ")
                 ),
             },
-            verdict: match most <= MOST_TABLES {
+            verdict: match max_tables <= MOST_TABLES {
                 true => Verdict::Holds,
                 false => Verdict::InPart(format!("another seed has more than {MOST_TABLES}")),
             },

@@ -1,5 +1,5 @@
-//! One rule as flows: the kinds of packets that it matches, and for each of
-//! them the values under masks of the fields that such packets have.
+//! Expanding a rule into flows: the kinds of packets that the rule matches and, for each
+//! kind, values under masks for the fields of such packets.
 
 use std::fmt::Write as _;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -10,17 +10,27 @@ use classyard::{FieldMatch, RuleRef, Schema};
 use classyard_text::ofctl::{RESERVED_PORTS, SHORTHANDS};
 
 use super::super::place::family;
-use super::super::{ARP, ICMP, ICMPV6, IPV4, IPV6, MPLS, MPLS_MULTICAST, RARP, SCTP, TCP, UDP};
+use super::super::{
+    ETH_ARP, ETH_IPV4, ETH_IPV6, ETH_MPLS, ETH_MPLS_MULTICAST, ETH_RARP, PROTO_ICMP, PROTO_ICMPV6,
+    PROTO_SCTP, PROTO_TCP, PROTO_UDP,
+};
 use super::FIELDS;
 
-/// The most flows that one rule may become.
-pub(super) const MOST_FLOWS: usize = 1 << 16;
+/// The maximum number of flows for one rule.
+pub(super) const MAX_FLOWS: usize = 1 << 16;
 
-/// The Ethernet types whose packets have fields that others lack.
-const TYPES: [u16; 6] = [IPV4, IPV6, ARP, RARP, MPLS, MPLS_MULTICAST];
+/// The Ethernet types whose packets have fields of their own.
+const TYPES: [u16; 6] = [
+    ETH_IPV4,
+    ETH_IPV6,
+    ETH_ARP,
+    ETH_RARP,
+    ETH_MPLS,
+    ETH_MPLS_MULTICAST,
+];
 
-/// The protocols whose packets have ports, or a type and a code.
-const WITH_PORTS: [u8; 5] = [TCP, UDP, SCTP, ICMP, ICMPV6];
+/// The protocols whose packets have ports, or a type and a code (ICMP).
+const WITH_PORTS: [u8; 5] = [PROTO_TCP, PROTO_UDP, PROTO_SCTP, PROTO_ICMP, PROTO_ICMPV6];
 
 /// The fields that depend on the Ethernet type.
 const ABOVE_ETHERNET: [&str; 8] = [
@@ -34,16 +44,16 @@ const ABOVE_ETHERNET: [&str; 8] = [
     "dport",
 ];
 
-/// Why a rule cannot be written.
+/// The reason for which a rule cannot be written as flows.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Hindrance {
-    /// No packet has what it demands.
+    /// No packet meets all conditions of the rule.
     Impossible,
-    /// It demands fields of IP behind MPLS labels.
+    /// The rule has conditions on IP fields behind MPLS labels.
     Labels,
-    /// It has a mask, or a range, where flows have none.
+    /// The rule has a mask or range on a field for which flows require an exact value.
     Mask,
-    /// It would become too many flows.
+    /// The rule would become more than [`MAX_FLOWS`] flows.
     Large,
 }
 
@@ -57,18 +67,19 @@ impl Hindrance {
             Hindrance::Mask => {
                 "it has a mask or a range on a field where flows take one value".to_owned()
             }
-            Hindrance::Large => format!("it would become more than {MOST_FLOWS} flows"),
+            Hindrance::Large => format!("it would become more than {MAX_FLOWS} flows"),
         }
     }
 }
 
-/// Packets that a rule matches and that its flows cannot match.
+/// The kinds of packets that a rule matches but its flows cannot match.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Missed {
-    /// Those with IP behind MPLS labels.
+    /// True for packets with IP behind MPLS labels.
     pub(super) labels: bool,
-    /// Those of Ethernet types that flows would have to name one by one: they
-    /// lack the fields that the rule demands, which hold 0 then.
+    /// True for packets of other Ethernet types, which flows would have to list one by
+    /// one. Such packets lack the rule's fields; the rule matches them because missing
+    /// fields are 0.
     pub(super) other_types: bool,
 }
 
@@ -78,45 +89,45 @@ impl Missed {
     }
 
     pub(super) fn why(self) -> String {
-        let what = match (self.labels, self.other_types) {
+        let packets = match (self.labels, self.other_types) {
             (true, true) => "packets with IP behind MPLS labels, nor those of other Ethernet types",
             (true, false) => "packets with IP behind MPLS labels",
             _ => "packets of Ethernet types that lack the fields it demands",
         };
-        format!("it has no Ethernet type, and flows cannot match {what}")
+        format!("it has no Ethernet type, and flows cannot match {packets}")
     }
 }
 
-/// The flows of one rule: for each kind of packets, the product of its fields'
-/// pieces.
+/// The flows of a rule: for each kind of packets, the product of the pieces of its fields.
 pub(super) struct Expansion<'s> {
     /// The kinds of packets that flows can match.
     pub(super) kinds: Vec<KindOfPacket<'s>>,
-    /// Whether a field takes several values under masks.
+    /// True if a field requires several values under masks.
     pub(super) ranged: bool,
-    /// Whether demands were left out that all packets of a kind meet.
+    /// True if conditions were omitted because all packets of a kind meet them.
     pub(super) omitted: bool,
-    /// What the flows do not match.
+    /// The packets that the flows do not match.
     pub(super) missed: Missed,
 }
 
-/// Packets of one Ethernet type and protocol, as far as flows must say them.
+/// A kind of packets: the Ethernet type and protocol, where flows must give them, and the
+/// matches of its fields.
 pub(super) struct KindOfPacket<'s> {
     eth_type: Option<u16>,
     protocol: Option<u8>,
-    /// The demanded fields, and the values under masks that they may have.
+    /// Each field with a condition, and its possible values with their masks.
     pieces: Vec<(&'s Field, Vec<(u128, u128)>)>,
 }
 
-/// How a field stands in packets of one kind.
+/// The presence of a field in packets of one kind.
 enum Place {
-    /// It is there.
+    /// The packets have the field.
     There,
-    /// It is there and has only 8 bits: the type or code of ICMP.
+    /// The packets have the field, with 8 bits only: the type or code of ICMP.
     Byte,
-    /// It is not, so it is 0.
+    /// The packets lack the field. It reads as 0.
     Missing,
-    /// It may be there, but flows cannot demand it.
+    /// The packets may have the field, but flows cannot match it.
     Hidden,
 }
 
@@ -127,8 +138,7 @@ impl<'s> Expansion<'s> {
         let (mut eth_type, mut protocol) = (None, None);
         for id in schema.field_ids() {
             let field = schema.field(id);
-            let wanted = rule.field(id);
-            match (field.name(), wanted) {
+            match (field.name(), rule.field(id)) {
                 (_, FieldMatch::Any) => {}
                 ("eth_type", FieldMatch::Exact(value)) => eth_type = u16::try_from(value).ok(),
                 (name, wanted) => {
@@ -165,11 +175,11 @@ impl<'s> Expansion<'s> {
             .fold(0, usize::saturating_add)
     }
 
-    /// Appends each flow's match, with a comma in front of every field.
+    /// Appends the match of each flow, with a comma before every field.
     pub(super) fn write(&self, flows: &mut Vec<String>) {
         for kind in &self.kinds {
             let mut heads = vec![kind.stack_text()];
-            // The two fields of a VLAN tag stand where the first one would.
+            // Both fields of a VLAN tag are written at the position of the first field.
             let mut vlan = Some(kind.vlan_texts());
             let texts = kind.pieces.iter().filter_map(|(field, pieces)| {
                 let text = |&(value, mask): &_| kind.field_text(field, value, mask);
@@ -189,11 +199,11 @@ impl<'s> Expansion<'s> {
     }
 }
 
-/// What a rule demands, except for the Ethernet type.
+/// The conditions of a rule, without the Ethernet type.
 struct Demands<'s> {
     schema: &'s Schema,
-    /// Whether the schema has a field for the Ethernet type: then packets need
-    /// not be IP, and the ports of ICMP are type and code.
+    /// True if the schema has a field for the Ethernet type. If so, packets need not be
+    /// IP, and the type and code of ICMP are in the port fields.
     has_type: bool,
     protocol: Option<u8>,
     demands: Vec<(&'s Field, FieldMatch)>,
@@ -227,7 +237,7 @@ impl<'s> Demands<'s> {
                 other_types: above.all(|(field, wanted)| takes(field, wanted, 0)),
             };
         }
-        if expansion.len() > MOST_FLOWS {
+        if expansion.len() > MAX_FLOWS {
             return Err(Hindrance::Large);
         }
         Ok(expansion)
@@ -238,37 +248,39 @@ impl<'s> Demands<'s> {
         demands.any(|(field, _)| names.contains(&field.name()))
     }
 
-    /// The Ethernet types under which to say it; `None` where it does not
-    /// matter.
+    /// Returns the Ethernet types that flows are written for; `None` means any type.
     fn types(&self, eth_type: Option<u16>) -> Vec<Option<u16>> {
-        let some = |types: &[u16]| types.iter().copied().map(Some).collect();
+        let each = |types: &[u16]| types.iter().copied().map(Some).collect();
         match eth_type {
             Some(_) => vec![eth_type],
-            None if self.has_type && self.demands(&ABOVE_ETHERNET) => some(&TYPES),
+            None if self.has_type && self.demands(&ABOVE_ETHERNET) => each(&TYPES),
             None if self.has_type => vec![None],
             None => match family(self.schema) {
                 Some(family) => vec![Some(family)],
-                None if self.demands(&["mpls_label", "mpls_tc"]) => some(&[MPLS, MPLS_MULTICAST]),
-                None if self.demands(&ABOVE_ETHERNET) => some(&[IPV4, IPV6]),
+                None if self.demands(&["mpls_label", "mpls_tc"]) => {
+                    each(&[ETH_MPLS, ETH_MPLS_MULTICAST])
+                }
+                None if self.demands(&ABOVE_ETHERNET) => each(&[ETH_IPV4, ETH_IPV6]),
                 None => vec![None],
             },
         }
     }
 
-    /// The protocols under which to say it.
+    /// Returns the protocols that flows are written for; `None` means any protocol.
     fn protocols(&self, eth_type: Option<u16>) -> Vec<Option<u8>> {
         match self.protocol {
-            _ if !matches!(eth_type, Some(IPV4 | IPV6)) => vec![None],
+            _ if !matches!(eth_type, Some(ETH_IPV4 | ETH_IPV6)) => vec![None],
             Some(_) => vec![self.protocol],
             None if self.demands(&["sport", "dport"]) => {
-                let rest = (0..=u8::MAX).filter(|protocol| !WITH_PORTS.contains(protocol));
-                WITH_PORTS.into_iter().chain(rest).map(Some).collect()
+                let without_ports = (0..=u8::MAX).filter(|p| !WITH_PORTS.contains(p));
+                let protocols = WITH_PORTS.into_iter().chain(without_ports);
+                protocols.map(Some).collect()
             }
             None => vec![None],
         }
     }
 
-    /// Adds the packets of one type and protocol, if the rule matches any.
+    /// Adds the packets with an Ethernet type and protocol, if the rule matches any.
     fn add(
         &self,
         eth_type: Option<u16>,
@@ -284,14 +296,14 @@ impl<'s> Demands<'s> {
         let (mut ranged, mut omitted) = (false, false);
         for (field, wanted) in &self.demands {
             let pieces = match kind.place(field, self.has_type) {
-                // The protocol stands with the type.
+                // The protocol is written together with the Ethernet type.
                 Place::There if field.name() == "proto" && protocol.is_some() => continue,
                 Place::There => pieces(field, wanted),
                 Place::Byte => {
-                    let all = 0..=u128::from(u8::MAX);
-                    let taken = all.filter(|&value| takes(field, wanted, value));
+                    let byte_values = 0..=u128::from(u8::MAX);
+                    let accepted = byte_values.filter(|&value| takes(field, wanted, value));
                     let full = field.max_value();
-                    let pieces: Vec<_> = taken.map(|value| (value, full)).collect();
+                    let pieces: Vec<_> = accepted.map(|value| (value, full)).collect();
                     if pieces.is_empty() {
                         return;
                     }
@@ -326,23 +338,27 @@ fn is_above(field: &Field) -> bool {
 
 impl KindOfPacket<'_> {
     fn place(&self, field: &Field, has_type: bool) -> Place {
-        let there = |there: bool| {
-            if there { Place::There } else { Place::Missing }
+        let there_if = |present: bool| {
+            if present {
+                Place::There
+            } else {
+                Place::Missing
+            }
         };
-        let is_ip = matches!(self.eth_type, Some(IPV4 | IPV6));
+        let is_ip = matches!(self.eth_type, Some(ETH_IPV4 | ETH_IPV6));
         let is_arp = self.is_arp();
         match (field.name(), self.eth_type) {
             _ if !is_above(field) => Place::There,
-            ("mpls_label" | "mpls_tc", Some(MPLS | MPLS_MULTICAST)) => Place::There,
+            ("mpls_label" | "mpls_tc", Some(ETH_MPLS | ETH_MPLS_MULTICAST)) => Place::There,
             ("mpls_label" | "mpls_tc", _) => Place::Missing,
-            (_, Some(MPLS | MPLS_MULTICAST)) => Place::Hidden,
-            ("src" | "dst", Some(IPV6)) => there(field.width() == 128),
-            ("src" | "dst", Some(IPV4)) => there(field.width() == 32),
-            ("src" | "dst", _) => there(is_arp && field.width() == 32),
-            ("proto", _) => there(is_ip || is_arp),
-            ("ip_dscp", _) => there(is_ip),
+            (_, Some(ETH_MPLS | ETH_MPLS_MULTICAST)) => Place::Hidden,
+            ("src" | "dst", Some(ETH_IPV6)) => there_if(field.width() == 128),
+            ("src" | "dst", Some(ETH_IPV4)) => there_if(field.width() == 32),
+            ("src" | "dst", _) => there_if(is_arp && field.width() == 32),
+            ("proto", _) => there_if(is_ip || is_arp),
+            ("ip_dscp", _) => there_if(is_ip),
             _ => match self.protocol {
-                Some(TCP | UDP | SCTP) => there(is_ip),
+                Some(PROTO_TCP | PROTO_UDP | PROTO_SCTP) => there_if(is_ip),
                 Some(_) if has_type && self.icmp().is_some() => Place::Byte,
                 _ => Place::Missing,
             },
@@ -350,14 +366,14 @@ impl KindOfPacket<'_> {
     }
 
     fn is_arp(&self) -> bool {
-        matches!(self.eth_type, Some(ARP | RARP))
+        matches!(self.eth_type, Some(ETH_ARP | ETH_RARP))
     }
 
-    /// What the type and the code are called, if these are packets of ICMP.
+    /// Returns the flow field names of ICMP type and code, or `None` for other packets.
     fn icmp(&self) -> Option<[&'static str; 2]> {
         match (self.eth_type, self.protocol) {
-            (Some(IPV4), Some(ICMP)) => Some(["icmp_type", "icmp_code"]),
-            (Some(IPV6), Some(ICMPV6)) => Some(["icmpv6_type", "icmpv6_code"]),
+            (Some(ETH_IPV4), Some(PROTO_ICMP)) => Some(["icmp_type", "icmp_code"]),
+            (Some(ETH_IPV6), Some(PROTO_ICMPV6)) => Some(["icmpv6_type", "icmpv6_code"]),
             _ => None,
         }
     }
@@ -382,9 +398,9 @@ impl KindOfPacket<'_> {
         text
     }
 
-    /// What the flows demand of a VLAN tag: an empty text if nothing. `dl_vlan`
-    /// and `dl_vlan_pcp` are for tagged packets alone; rules for 0 match packets
-    /// without a tag as well, which `vlan_tci` does with a mask.
+    /// Returns the conditions on a VLAN tag, as text; an empty text if there are none.
+    /// `dl_vlan` and `dl_vlan_pcp` match tagged packets only. A rule for 0 also matches
+    /// packets without a tag; it is written as `vlan_tci` with a mask.
     fn vlan_texts(&self) -> Vec<String> {
         let values = |name| -> Vec<Option<u128>> {
             let mut fields = self.pieces.iter();
@@ -469,7 +485,7 @@ impl KindOfPacket<'_> {
     }
 }
 
-/// Whether a field may have that value.
+/// True if a match accepts `value`.
 fn takes(field: &Field, wanted: &FieldMatch, value: u128) -> bool {
     match *wanted {
         FieldMatch::Range { low, high } => (low..=high).contains(&value),
@@ -479,7 +495,7 @@ fn takes(field: &Field, wanted: &FieldMatch, value: u128) -> bool {
     }
 }
 
-/// The values under masks that cover a match exactly.
+/// Returns values and masks that together match exactly the same values as `wanted`.
 fn pieces(field: &Field, wanted: &FieldMatch) -> Vec<(u128, u128)> {
     let full = field.max_value();
     match *wanted {
@@ -495,11 +511,11 @@ fn pieces(field: &Field, wanted: &FieldMatch) -> Vec<(u128, u128)> {
     }
 }
 
-/// The fewest prefixes that cover a range: at most two for each bit, less two.
+/// Returns the fewest prefixes that cover a range: at most `2 * w - 2` for `w` bits.
 fn cover(mut low: u128, high: u128, full: u128) -> Vec<(u128, u128)> {
     let mut pieces = Vec::new();
     loop {
-        // The largest block that starts at `low` and ends by `high`.
+        // The largest aligned block that starts at `low` and does not exceed `high`.
         let mut free = 0u128;
         loop {
             let wider = (free << 1) | 1;

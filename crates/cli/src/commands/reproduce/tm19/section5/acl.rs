@@ -11,15 +11,15 @@ use classyard_workload::formats::{RuleFormat, write_policy};
 
 use crate::failure::Failure;
 
-/// Rules of a table for which an engine is built anew when an entry brings a new field;
-/// as in `replay`.
+/// An engine with fewer rules is rebuilt when an entry brings a new field; as in
+/// `replay`.
 const REBUILD_BELOW: usize = 1_000;
 
-/// Where packets come in, and where they go out.
+/// The input and output ports of packets.
 pub(super) const IN_PORT: u32 = 1;
 const OUT_PORT: u32 = 2;
 
-/// The messages that make a pipeline.
+/// The messages that create a pipeline.
 pub(super) struct Acl {
     messages: Vec<Message>,
     /// Entries of the access list, without the default rule.
@@ -27,8 +27,8 @@ pub(super) struct Acl {
 }
 
 impl Acl {
-    /// The access list of a rule set: ranges become several entries, and every rule
-    /// accepts.
+    /// Returns the access list of a rule set: ranges become several entries, and every
+    /// rule accepts.
     pub(super) fn of(policy: &Policy) -> Result<Acl, Failure> {
         let mut flows = Vec::new();
         write_policy(policy, RuleFormat::Ovs, &mut flows)
@@ -36,20 +36,24 @@ impl Acl {
         Acl::new(&String::from_utf8_lossy(&flows))
     }
 
-    /// The default rule alone.
+    /// Returns an access list with the default rule only.
     pub(super) fn without_rules() -> Result<Acl, Failure> {
         Acl::new("")
     }
 
-    /// An access list of these flows, whose actions are not looked at.
+    /// Returns an access list of these flows; their actions are ignored.
     fn new(flows: &str) -> Result<Acl, Failure> {
         let mut pipeline = String::with_capacity(flows.len() + 200);
         let mut count = 0;
         let matches = flows.lines().filter(|line| !line.starts_with('#'));
         for line in matches {
-            let end = line.find(" actions=").unwrap_or(line.len());
+            let match_end = line.find(" actions=").unwrap_or(line.len());
             // Writing to a String cannot fail.
-            let _ = writeln!(pipeline, "table=0,{} actions=goto_table:1", &line[..end]);
+            let _ = writeln!(
+                pipeline,
+                "table=0,{} actions=goto_table:1",
+                &line[..match_end]
+            );
             count += 1;
         }
         let _ = writeln!(pipeline, "table=0,priority=0 actions=goto_table:1");
@@ -74,10 +78,10 @@ impl Acl {
         })
     }
 
-    /// A pipeline with such engines.
+    /// Builds a pipeline with this engine in every table.
     pub(super) fn pipeline(&self, engine: &str) -> Result<Pipeline, Failure> {
         let spec = EngineSpec::parse(engine).expect("a registered engine");
-        // Counts of tables are to be the same in every process.
+        // A fixed seed gives the same numbers of tables in every process.
         let settings = TableSettings::new(spec.seeded(0))?;
         let mut pipeline = Pipeline::new(settings.rebuild_below(REBUILD_BELOW));
         let added = pipeline.apply(&self.messages, Duration::ZERO);
@@ -88,13 +92,13 @@ impl Acl {
     }
 }
 
-/// The same rules with a single port, the first, in place of every range of ports but
-/// that of all: what the paper gives to Open vSwitch.
+/// Returns the rules with every range of ports, except the range of all ports, replaced
+/// by its first port: the rules that the paper gives to Open vSwitch.
 pub(super) fn single_ports(policy: &Policy) -> Policy {
-    let all = policy.part(PartId::FIRST);
-    let schema = all.schema();
+    let original = policy.part(PartId::FIRST);
+    let schema = original.schema();
     let mut rules = RuleSet::new(schema);
-    for rule in all.iter() {
+    for rule in original.iter() {
         let mut fields = rule.fields();
         for (id, field) in schema.field_ids().zip(&mut fields) {
             let (low, high) = rule.ends(id);

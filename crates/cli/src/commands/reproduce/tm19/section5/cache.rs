@@ -1,10 +1,15 @@
-//! [TM19] Table V: what a front-end cache brings.
+//! [TM19] Table V: the gain of a front-end cache.
 //!
 //! [TM19]: classyard::papers#tm19
 
-use super::cached::{CACHED, Front, LEARNING, PASSES, Point, SHORT_LEARNING, measure};
+use super::cached::{
+    CACHED, Front, LEARNING_PASSES, LEARNING_SECONDS, Point, SHORT_LEARNING_SECONDS, measure,
+};
 use super::sheets::{names, points, short};
-use super::{CONTENDERS, FOREST, REAL, SYNTHETIC, TM, TSS, WORKLOADS};
+use super::{
+    CONTENDERS, DEFAULT_RULE_TRAFFIC, FOREST, SYNTHETIC_TRAFFIC, TUPLE_MERGE, TUPLE_SPACE,
+    WORKLOADS,
+};
 use crate::bench::size_name;
 use crate::chart::{Chart, Mark, Series};
 use crate::commands::reproduce::Study;
@@ -13,39 +18,47 @@ use crate::commands::reproduce::statistics::{coordinate, mean};
 use crate::commands::reproduce::tm19::sheet::At;
 use crate::failure::Failure;
 
-/// The paper's sizes, and those of a quick reproduction.
+/// The paper's sizes, and the sizes of a quick reproduction.
 const SIZES: [usize; 7] = [1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 64_000];
 const FEW_SIZES: [usize; 2] = [1_000, 16_000];
 
-/// The table's rows: whose throughput, with which traffic, and how many times as high it
-/// is with the cache in the paper, at [`SIZES`].
+/// The table's rows: a contender, its traffic, and the paper's ratios of throughput with
+/// the cache to throughput without, at [`SIZES`].
 const ROWS: [(usize, usize, Option<[f64; 7]>); 6] = [
     (
-        TM,
-        SYNTHETIC,
+        TUPLE_MERGE,
+        SYNTHETIC_TRAFFIC,
         Some([2.48, 2.01, 1.58, 1.22, 1.1, 0.98, 1.03]),
     ),
-    (TM, REAL, Some([0.96, 0.98, 0.97, 0.98, 0.98, 0.99, 0.99])),
     (
-        TSS,
-        SYNTHETIC,
+        TUPLE_MERGE,
+        DEFAULT_RULE_TRAFFIC,
+        Some([0.96, 0.98, 0.97, 0.98, 0.98, 0.99, 0.99]),
+    ),
+    (
+        TUPLE_SPACE,
+        SYNTHETIC_TRAFFIC,
         Some([21.07, 12.38, 8.19, 4.02, 2.45, 1.73, 1.97]),
     ),
-    (TSS, REAL, Some([1.08, 1.08, 1.07, 1.08, 1.08, 1.13, 1.11])),
-    (FOREST, SYNTHETIC, None),
-    (FOREST, REAL, None),
+    (
+        TUPLE_SPACE,
+        DEFAULT_RULE_TRAFFIC,
+        Some([1.08, 1.08, 1.07, 1.08, 1.08, 1.13, 1.11]),
+    ),
+    (FOREST, SYNTHETIC_TRAFFIC, None),
+    (FOREST, DEFAULT_RULE_TRAFFIC, None),
 ];
 
-/// Caches, as the columns of a point have them.
-const NONE: usize = 0;
-const PAPER: usize = 1;
-const OURS: usize = 2;
+/// Indices of caches in the columns of a point.
+const NO_CACHE: usize = 0;
+const PAPER_CACHE: usize = 1;
+const OUR_CACHE: usize = 2;
 
-/// Marks of gains measured here, and of the paper's, by workload.
-const HERE: [Mark; 2] = [Mark::Circle, Mark::Triangle];
-const THERE: [Mark; 2] = [Mark::Cross, Mark::Plus];
+/// Marks of measured gains and of the paper's gains, by workload.
+const MEASURED_MARKS: [Mark; 2] = [Mark::Circle, Mark::Triangle];
+const PAPER_MARKS: [Mark; 2] = [Mark::Cross, Mark::Plus];
 
-/// What was measured, over all rule sets.
+/// The measured values of all rule sets.
 struct Measured {
     sizes: Vec<usize>,
     points: Vec<(At, Point)>,
@@ -65,7 +78,8 @@ impl Measured {
         })
     }
 
-    /// How many times as fast a cache makes an engine: the mean of the ratios.
+    /// The ratio of throughput with a cache to throughput without, as a mean over rule
+    /// sets.
     fn gain(&self, place: usize, workload: usize, contender: usize, front: usize) -> f64 {
         let engine = engine(contender);
         self.mean(place, |point| gain(point, workload, engine, front))
@@ -89,15 +103,15 @@ impl Measured {
     }
 }
 
-/// The place of a contender in a point.
+/// Returns the index of a contender in a point.
 fn engine(contender: usize) -> usize {
-    let place = CACHED.iter().position(|&other| other == contender);
-    place.expect("one of those that get caches")
+    let index = CACHED.iter().position(|&other| other == contender);
+    index.expect("one of those that get caches")
 }
 
 fn gain(point: &Point, workload: usize, engine: usize, front: usize) -> f64 {
     let rates = &point.rates[workload][engine];
-    rates[front] / rates[NONE]
+    rates[front] / rates[NO_CACHE]
 }
 
 fn row_name(contender: usize, workload: usize) -> String {
@@ -107,16 +121,16 @@ fn row_name(contender: usize, workload: usize) -> String {
     )
 }
 
-/// The paper's gain at a number of rules, if it has one.
+/// Returns the paper's gain at a number of rules, if it has one.
 fn of_paper(gains: Option<[f64; 7]>, size: usize) -> Option<f64> {
     let column = SIZES.iter().position(|&other| other == size)?;
     gains.map(|gains| gains[column])
 }
 
-/// Makes the table and its pictures.
+/// Creates the table and its pictures.
 pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failure> {
-    let own: &[usize] = if study.args.quick { &FEW_SIZES } else { &SIZES };
-    let mut sizes = study.sizes(own);
+    let default_sizes: &[usize] = if study.args.quick { &FEW_SIZES } else { &SIZES };
+    let mut sizes = study.sizes(default_sizes);
     sizes.sort_unstable();
     sizes.dedup();
     let points = points(study, "pipeline cache", &sizes, measure)?;
@@ -140,7 +154,7 @@ fn write(study: &mut Study<'_>, measured: &Measured, names: &[String]) -> Result
             let engine = engine(contender);
             for (front, known) in Front::ALL.iter().zip(0..) {
                 let in_paper = of_paper(gains, measured.sizes[at.1]);
-                let in_paper = in_paper.filter(|_| known == PAPER);
+                let in_paper = in_paper.filter(|_| known == PAPER_CACHE);
                 rows.push(format!(
                     "{},{},{},{},{},{},{},{:.0},{:.4},{:.4},{},{}",
                     names[at.0],
@@ -187,23 +201,27 @@ fn method(measured: &Measured, quick: bool) -> String {
          means. Known: the share of packets that caches knew while they were timed; those of a \
          slow engine have learned less in that time.",
         rooms.max().unwrap_or(0),
-        PASSES,
-        if quick { SHORT_LEARNING } else { LEARNING },
+        LEARNING_PASSES,
+        if quick {
+            SHORT_LEARNING_SECONDS
+        } else {
+            LEARNING_SECONDS
+        },
         compared.min().unwrap_or(0)
     )
 }
 
-/// Draws gains against rules: of the paper's cache, and of ours.
+/// Draws gains against rules: for the paper's cache, and for ours.
 fn pictures(study: &mut Study<'_>, measured: &Measured) -> Result<Vec<String>, Failure> {
     let mut files = Vec::new();
     for (front, file, title) in [
         (
-            PAPER,
+            PAPER_CACHE,
             "pipeline-cache.svg",
             "Gain of the paper's cache, heavy-hitter ([TM19] Table V)",
         ),
         (
-            OURS,
+            OUR_CACHE,
             "pipeline-cache-ours.svg",
             "Gain of our caches, adaptive and megaflows",
         ),
@@ -211,19 +229,29 @@ fn pictures(study: &mut Study<'_>, measured: &Measured) -> Result<Vec<String>, F
         let mut series = Vec::new();
         for (contender, workload, gains) in ROWS {
             let name = row_name(contender, workload);
-            let of = CONTENDERS[contender].engine;
+            let colour_key = CONTENDERS[contender].engine;
             let sizes = measured.sizes.iter().enumerate();
             let points = sizes.map(|(place, &size)| {
                 let gain = measured.gain(place, workload, contender, front);
                 (coordinate(size), gain)
             });
-            series.push(Series::marked(&name, of, HERE[workload], points));
+            series.push(Series::marked(
+                &name,
+                colour_key,
+                MEASURED_MARKS[workload],
+                points,
+            ));
             let sizes = measured.sizes.iter();
             let paper = sizes.filter_map(|&size| Some((coordinate(size), of_paper(gains, size)?)));
             let paper: Vec<(f64, f64)> = paper.collect();
-            if front == PAPER && !paper.is_empty() {
+            if front == PAPER_CACHE && !paper.is_empty() {
                 let name = format!("{name}: the paper");
-                series.push(Series::marked(&name, of, THERE[workload], paper));
+                series.push(Series::marked(
+                    &name,
+                    colour_key,
+                    PAPER_MARKS[workload],
+                    paper,
+                ));
             }
         }
         let chart = Chart {
@@ -252,7 +280,7 @@ fn grid(measured: &Measured, title: &str, last: Option<&str>, rows: Vec<Vec<Stri
     }
 }
 
-/// A row of it.
+/// Returns a row of the grid.
 fn line(
     measured: &Measured,
     name: &str,
@@ -264,7 +292,7 @@ fn line(
     row
 }
 
-/// The paper's table.
+/// Returns the paper's table.
 fn gains_grid(measured: &Measured) -> Grid {
     let mut rows = Vec::new();
     for (contender, workload, gains) in ROWS {
@@ -278,7 +306,7 @@ fn gains_grid(measured: &Measured) -> Grid {
             row.push(format!("{:.2}", mean(&gains)));
             rows.push(row);
         }
-        for front in [PAPER, OURS] {
+        for front in [PAPER_CACHE, OUR_CACHE] {
             let mut row = line(measured, &name, Front::ALL[front].name(), |place| {
                 format!("{:.2}", measured.gain(place, workload, contender, front))
             });
@@ -293,7 +321,7 @@ fn gains_grid(measured: &Measured) -> Grid {
     grid(measured, title, Some("mean"), rows)
 }
 
-/// What the gains are of: rates, and what caches knew.
+/// Returns the rates behind the gains, and the hit rates of caches.
 fn rates_grid(measured: &Measured) -> Grid {
     let mut rows = Vec::new();
     for (workload, (name, _)) in WORKLOADS.iter().enumerate() {
@@ -303,13 +331,16 @@ fn rates_grid(measured: &Measured) -> Grid {
     }
     for (contender, workload, _) in ROWS {
         let name = row_name(contender, workload);
-        for (front, of) in [NONE, PAPER, OURS].into_iter().zip(Front::ALL) {
-            let what = format!("M packets/s, {}", of.name());
+        for (front, cache) in [NO_CACHE, PAPER_CACHE, OUR_CACHE]
+            .into_iter()
+            .zip(Front::ALL)
+        {
+            let what = format!("M packets/s, {}", cache.name());
             rows.push(line(measured, &name, &what, |place| {
                 short(measured.rate(place, workload, contender, front))
             }));
         }
-        for front in [PAPER, OURS] {
+        for front in [PAPER_CACHE, OUR_CACHE] {
             let what = format!("known, {}", Front::ALL[front].name());
             rows.push(line(measured, &name, &what, |place| {
                 let known = measured.known(place, workload, contender, front);
@@ -329,25 +360,27 @@ fn claims(measured: &Measured) -> Vec<Claim> {
     ]
 }
 
-/// What ours brings, for the column of what was measured.
+/// Returns the gains of our cache, for the column of measured values.
 fn beside(measured: &Measured, rows: &[(usize, usize)]) -> String {
-    let told = rows.iter().map(|&(contender, workload)| {
+    let gains = rows.iter().map(|&(contender, workload)| {
         let name = row_name(contender, workload);
         format!(
             "{:.2} ({name})",
-            measured.average(workload, contender, OURS)
+            measured.average(workload, contender, OUR_CACHE)
         )
     });
-    told.collect::<Vec<_>>().join(", ")
+    gains.collect::<Vec<_>>().join(", ")
 }
 
 fn by_workload(measured: &Measured) -> Claim {
-    let of = |contender, workload| measured.average(workload, contender, PAPER);
-    let more = [TM, TSS].map(|contender| of(contender, SYNTHETIC) > of(contender, REAL));
-    let slows = of(TM, REAL) < 1.0;
+    let average = |contender, workload| measured.average(workload, contender, PAPER_CACHE);
+    let helps_more = [TUPLE_MERGE, TUPLE_SPACE].map(|contender| {
+        average(contender, SYNTHETIC_TRAFFIC) > average(contender, DEFAULT_RULE_TRAFFIC)
+    });
+    let slows = average(TUPLE_MERGE, DEFAULT_RULE_TRAFFIC) < 1.0;
     let mut against = Vec::new();
-    for (contender, more) in [TM, TSS].into_iter().zip(more) {
-        if !more {
+    for (contender, helps_more) in [TUPLE_MERGE, TUPLE_SPACE].into_iter().zip(helps_more) {
+        if !helps_more {
             let engine = CONTENDERS[contender].engine;
             against.push(format!(
                 "{engine} gains more with the default rule's traffic"
@@ -367,17 +400,26 @@ fn by_workload(measured: &Measured) -> Claim {
         measured: format!(
             "the paper's cache, mean over sizes, synthetic and default rule's traffic: tuplemerge \
              {:.2} and {:.2} times as fast, tss {:.2} and {:.2} times. Ours: {}",
-            of(TM, SYNTHETIC),
-            of(TM, REAL),
-            of(TSS, SYNTHETIC),
-            of(TSS, REAL),
+            average(TUPLE_MERGE, SYNTHETIC_TRAFFIC),
+            average(TUPLE_MERGE, DEFAULT_RULE_TRAFFIC),
+            average(TUPLE_SPACE, SYNTHETIC_TRAFFIC),
+            average(TUPLE_SPACE, DEFAULT_RULE_TRAFFIC),
             beside(
                 measured,
-                &[(TM, SYNTHETIC), (TM, REAL), (TSS, SYNTHETIC), (TSS, REAL)]
+                &[
+                    (TUPLE_MERGE, SYNTHETIC_TRAFFIC),
+                    (TUPLE_MERGE, DEFAULT_RULE_TRAFFIC),
+                    (TUPLE_SPACE, SYNTHETIC_TRAFFIC),
+                    (TUPLE_SPACE, DEFAULT_RULE_TRAFFIC)
+                ]
             )
         ),
         verdict: Verdict::for_most(
-            more.into_iter().chain([slows]).filter(|&is| is).count(),
+            helps_more
+                .into_iter()
+                .chain([slows])
+                .filter(|&is| is)
+                .count(),
             3,
             &against.join("; "),
         ),
@@ -385,8 +427,9 @@ fn by_workload(measured: &Measured) -> Claim {
 }
 
 fn by_engine(measured: &Measured) -> Claim {
-    let of = |contender, workload| measured.average(workload, contender, PAPER);
-    let more = [SYNTHETIC, REAL].map(|workload| of(TSS, workload) > of(TM, workload));
+    let average = |contender, workload| measured.average(workload, contender, PAPER_CACHE);
+    let helps_more = [SYNTHETIC_TRAFFIC, DEFAULT_RULE_TRAFFIC]
+        .map(|workload| average(TUPLE_SPACE, workload) > average(TUPLE_MERGE, workload));
     Claim {
         place: "Table V",
         paper: "The cache helps tuple space search more than TupleMerge: 7.4 and 1.49 times \
@@ -394,15 +437,24 @@ fn by_engine(measured: &Measured) -> Claim {
         measured: format!(
             "the paper's cache, mean over sizes: tss {:.2} and tuplemerge {:.2} times as fast \
              (synthetic), {:.2} and {:.2} times (default rule's). Ours: {}; with forest {}",
-            of(TSS, SYNTHETIC),
-            of(TM, SYNTHETIC),
-            of(TSS, REAL),
-            of(TM, REAL),
-            beside(measured, &[(TSS, SYNTHETIC), (TM, SYNTHETIC)]),
-            beside(measured, &[(FOREST, SYNTHETIC), (FOREST, REAL)])
+            average(TUPLE_SPACE, SYNTHETIC_TRAFFIC),
+            average(TUPLE_MERGE, SYNTHETIC_TRAFFIC),
+            average(TUPLE_SPACE, DEFAULT_RULE_TRAFFIC),
+            average(TUPLE_MERGE, DEFAULT_RULE_TRAFFIC),
+            beside(
+                measured,
+                &[
+                    (TUPLE_SPACE, SYNTHETIC_TRAFFIC),
+                    (TUPLE_MERGE, SYNTHETIC_TRAFFIC)
+                ]
+            ),
+            beside(
+                measured,
+                &[(FOREST, SYNTHETIC_TRAFFIC), (FOREST, DEFAULT_RULE_TRAFFIC)]
+            )
         ),
         verdict: Verdict::for_most(
-            more.into_iter().filter(|&is| is).count(),
+            helps_more.into_iter().filter(|&is| is).count(),
             2,
             "not with the other traffic",
         ),
@@ -411,9 +463,10 @@ fn by_engine(measured: &Measured) -> Claim {
 
 fn by_size(measured: &Measured) -> Claim {
     let last = measured.sizes.len() - 1;
-    let at = |contender, place| measured.gain(place, SYNTHETIC, contender, PAPER);
-    let less = [TM, TSS].map(|contender| at(contender, last) < at(contender, 0));
-    let known = |place| measured.known(place, SYNTHETIC, TM, PAPER) * 100.0;
+    let gain = |contender, place| measured.gain(place, SYNTHETIC_TRAFFIC, contender, PAPER_CACHE);
+    let less =
+        [TUPLE_MERGE, TUPLE_SPACE].map(|contender| gain(contender, last) < gain(contender, 0));
+    let known = |place| measured.known(place, SYNTHETIC_TRAFFIC, TUPLE_MERGE, PAPER_CACHE) * 100.0;
     Claim {
         place: "Table V",
         paper: "The cache helps less the more rules there are, since fewer packets are known to \
@@ -424,10 +477,10 @@ fn by_size(measured: &Measured) -> Claim {
              % of the packets",
             size_name(measured.sizes[0]),
             size_name(measured.sizes[last]),
-            at(TM, 0),
-            at(TM, last),
-            at(TSS, 0),
-            at(TSS, last),
+            gain(TUPLE_MERGE, 0),
+            gain(TUPLE_MERGE, last),
+            gain(TUPLE_SPACE, 0),
+            gain(TUPLE_SPACE, last),
             known(0),
             known(last)
         ),
@@ -446,15 +499,15 @@ fn by_size(measured: &Measured) -> Claim {
 mod tests {
     use super::*;
 
-    /// Points of one profile, whose gains of the paper's cache are given for each size:
-    /// of `tuplemerge` and `tss`, by workload.
+    /// Points of one profile, with the gains of the paper's cache given for each size:
+    /// for `tuplemerge` and `tss`, by workload.
     fn of_gains(gains: &[(usize, [[f64; 2]; 2])]) -> Measured {
         let points = gains.iter().enumerate().map(|(place, (_, gains))| {
-            let rates = [SYNTHETIC, REAL].map(|workload| {
+            let rates = [SYNTHETIC_TRAFFIC, DEFAULT_RULE_TRAFFIC].map(|workload| {
                 let [tm, tss] = gains[workload];
                 let mut rates = [[1e6; 3]; CACHED.len()];
-                rates[engine(TM)] = [4e6, 4e6 * tm, 6e6];
-                rates[engine(TSS)] = [5e5, 5e5 * tss, 1e6];
+                rates[engine(TUPLE_MERGE)] = [4e6, 4e6 * tm, 6e6];
+                rates[engine(TUPLE_SPACE)] = [5e5, 5e5 * tss, 1e6];
                 rates
             });
             let point = Point {
@@ -503,9 +556,9 @@ mod tests {
                 "holds in part: the other one gains more with more rules"
             ]
         );
-        let one = of_gains(&[(1_000, [[1.2, 3.0], [1.5, 2.0]])]);
+        let one_size = of_gains(&[(1_000, [[1.2, 3.0], [1.5, 2.0]])]);
         assert_eq!(
-            claims(&one)[2].verdict.text(),
+            claims(&one_size)[2].verdict.text(),
             "not measured: one size only"
         );
     }
@@ -538,7 +591,7 @@ mod tests {
                 ],
             ]
         );
-        // The paper has not forest.
+        // The paper has no results for forest.
         assert_eq!(grid.rows.len(), 4 * 3 + 2 * 2);
         assert_eq!(rates_grid(&measured).rows.len(), 2 + 6 * 5);
     }

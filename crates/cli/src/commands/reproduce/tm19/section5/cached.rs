@@ -1,7 +1,7 @@
-//! One rule set with and without caches before its pipeline.
+//! One rule set with and without caches in front of its pipeline.
 //!
-//! Workers with and without caches share a pipeline. Each kind of traffic has workers of
-//! its own, so that a cache knows only what is measured.
+//! Workers with and without caches share a pipeline. Each kind of traffic has its own
+//! workers, so that a cache stores only flows of the measured traffic.
 
 use std::collections::HashMap;
 
@@ -12,31 +12,31 @@ use serde::{Deserialize, Serialize};
 
 use super::acl::Acl;
 use super::frames::{Frames, Traffic};
-use super::measure::{FEW_TURNS, SHORT_TURN, TURN, TURNS, WARM_UP};
+use super::measure::{FEW_TURNS, SHORT_TURN_SECONDS, TURN_COUNT, TURN_SECONDS, WARM_UP_SHARE};
 use super::runner::VectorWorker;
-use super::{CONTENDERS, FOREST, TM, TSS, WORKLOADS};
+use super::{CONTENDERS, FOREST, TUPLE_MERGE, TUPLE_SPACE, WORKLOADS};
 use crate::bench::Spread;
 use crate::commands::reproduce::Study;
 use crate::commands::reproduce::statistics::coordinate;
 use crate::failure::Failure;
 use crate::input::caches::clock;
 
-/// Whose pipelines get caches. The first one without caches is what all are held against:
-/// it is the fastest.
-pub(super) const CACHED: [usize; 3] = [FOREST, TM, TSS];
+/// The contenders whose pipelines get caches. All are compared with the first one without
+/// caches, which is the fastest.
+pub(super) const CACHED: [usize; 3] = [FOREST, TUPLE_MERGE, TUPLE_SPACE];
 
-/// What a worker has before the tables.
+/// The cache in front of the tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Front {
     Nothing,
-    /// The paper's cache: the flows that are seen most often, and no megaflows.
+    /// The paper's cache: the most frequent flows, and no megaflows.
     HeavyHitter,
-    /// What workers have unless told otherwise: our cache of single flows, and megaflows.
+    /// The default of workers: our cache of single flows, and megaflows.
     Ours,
 }
 
 impl Front {
-    /// All, in the order of [`Point::rates`].
+    /// All caches, in the order of [`Point::rates`].
     pub(super) const ALL: [Front; 3] = [Front::Nothing, Front::HeavyHitter, Front::Ours];
 
     pub(super) const fn name(self) -> &'static str {
@@ -47,19 +47,19 @@ impl Front {
         }
     }
 
-    /// The settings with room for so many flows.
+    /// Returns the settings of a cache for `flows` flows.
     fn settings(self, flows: usize) -> Option<CacheSettings> {
-        // The paper's cache is asked for every packet. Ours is passed by where it does
-        // not pay for itself.
+        // The paper's cache is probed for every packet. Our cache is bypassed when it
+        // does not reduce the time.
         let (name, megaflows, clock): (_, _, Option<Clock>) = match self {
             Front::Nothing => return None,
             Front::HeavyHitter => ("heavy-hitter", false, None),
             Front::Ours => ("adaptive", true, Some(clock)),
         };
         let kind = KINDS.iter().find(|kind| kind.name == name);
-        // Hits are to be the same in every process.
+        // A fixed seed gives the same hits in every process.
         let settings = CacheSettings::new().seed(0).clock(clock);
-        let settings = settings.megaflows(megaflows).max_masks(MASKS);
+        let settings = settings.megaflows(megaflows).max_masks(MAX_MASKS);
         let kind = *kind.expect("a registered cache");
         let settings = settings.and_then(|settings| settings.microflows(kind, flows));
         let settings = settings.and_then(|settings| settings.max_megaflows(flows));
@@ -74,42 +74,42 @@ impl Front {
     }
 }
 
-/// Masks of megaflows: the default of `replay`.
-const MASKS: usize = 32;
+/// The maximum number of megaflow masks: the default of `replay`.
+const MAX_MASKS: usize = 32;
 
-/// Flows that caches have room for. The paper does not say how many its cache has room
-/// for. Its gains are great up to 4k rules and gone at 32k; here that many hold nearly all
-/// flows of the synthetic traffic of 4k rules (17k to 36k of 200,000 packets), and a
-/// quarter of those of 64k.
-const FLOWS: usize = 32_768;
+/// The capacity of caches in flows. The paper does not state the capacity of its cache.
+/// Its gains are large up to 4k rules and vanish at 32k; here 32,768 flows hold nearly
+/// all flows of the synthetic traffic of 4k rules (17k to 36k of 200,000 packets), and a
+/// quarter of the flows of 64k rules.
+const CACHE_FLOWS: usize = 32_768;
 
-/// How often all frames are processed before anything is timed, and the seconds after
-/// which that ends in any case. At most 32 packets of a vector are learned, so that caches
-/// are not full after the first time.
-pub(super) const PASSES: usize = 2;
-pub(super) const LEARNING: f64 = 1.0;
-pub(super) const SHORT_LEARNING: f64 = 0.05;
+/// Passes over all frames before anything is timed, and the seconds after which the
+/// passes end early. At most 32 packets of a vector are learned, so that caches are not
+/// full after the first pass.
+pub(super) const LEARNING_PASSES: usize = 2;
+pub(super) const LEARNING_SECONDS: f64 = 1.0;
+pub(super) const SHORT_LEARNING_SECONDS: f64 = 0.05;
 
-/// What is known of one rule set.
+/// Measured values of one rule set.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Point {
-    /// Flows that caches have room for.
+    /// The capacity of caches, in flows.
     pub(super) room: usize,
     /// Flows of the traffic, by workload.
     pub(super) flows: [usize; 2],
-    /// Packets over which the counters of entries were compared, of each worker.
+    /// Packets of each worker over which the counters of entries were compared.
     pub(super) compared: usize,
     /// Packets a second, by workload, engine ([`CACHED`]) and cache ([`Front::ALL`]).
     pub(super) rates: [[[f64; 3]; CACHED.len()]; 2],
-    /// The share of packets, while that was measured, which the caches knew.
+    /// The hit rate of the caches in the same runs.
     pub(super) known: [[[f64; 3]; CACHED.len()]; 2],
 }
 
-/// A worker, and what was measured of it.
+/// A worker and its measured rates.
 struct Candidate {
     vectors: VectorWorker,
     rates: Vec<f64>,
-    /// What its caches knew and what it had sent when it was first timed.
+    /// Cache hits and sent packets before the first timed run.
     before: (u64, usize),
 }
 
@@ -122,7 +122,7 @@ impl Candidate {
         }
     }
 
-    /// The share of packets that the caches knew since then.
+    /// Returns the hit rate since `before`.
     fn known(&self) -> f64 {
         let (known, sent) = progress(&self.vectors);
         let known = usize::try_from(known - self.before.0).unwrap_or(usize::MAX);
@@ -130,7 +130,7 @@ impl Candidate {
     }
 }
 
-/// Packets that caches knew, and packets that were sent.
+/// Returns cache hits and the number of sent packets.
 fn progress(vectors: &VectorWorker) -> (u64, usize) {
     let status = vectors.caches();
     (
@@ -148,31 +148,39 @@ pub(super) fn measure(study: &Study<'_>, policy: &Policy, list: usize) -> Result
     for place in CACHED {
         pipelines.push(acl.pipeline(CONTENDERS[place].engine)?);
     }
-    let seconds = if quick { SHORT_LEARNING } else { LEARNING };
+    let seconds = if quick {
+        SHORT_LEARNING_SECONDS
+    } else {
+        LEARNING_SECONDS
+    };
     let mut candidates: [Vec<Candidate>; 2] = Default::default();
     let mut compared = usize::MAX;
     for ((workload, _), (frames, candidates)) in WORKLOADS
         .iter()
         .zip(traffic.frames.iter().zip(&mut candidates))
     {
-        // What the first pipeline counts without caches, by the number of vectors.
-        let mut rights: HashMap<usize, Counted> = HashMap::new();
+        // The counters of the first pipeline without caches, by the number of vectors.
+        let mut expected_counts: HashMap<usize, Counted> = HashMap::new();
         for (engine, place) in CACHED.into_iter().enumerate() {
             for front in Front::ALL {
                 if front == Front::Nothing {
-                    let vectors = front.worker(&mut pipelines[engine], FLOWS);
+                    let vectors = front.worker(&mut pipelines[engine], CACHE_FLOWS);
                     candidates.push(Candidate::new(vectors));
                     continue;
                 }
-                let most = PASSES * frames.vectors();
-                let counted =
-                    Counted::of(&mut pipelines[engine], front, frames, (most, Some(seconds)));
-                let right = rights.entry(counted.vectors).or_insert_with(|| {
+                let max_vectors = LEARNING_PASSES * frames.vectors();
+                let counted = Counted::of(
+                    &mut pipelines[engine],
+                    front,
+                    frames,
+                    (max_vectors, Some(seconds)),
+                );
+                let expected = expected_counts.entry(counted.vectors).or_insert_with(|| {
                     let exactly = (counted.vectors, None);
                     Counted::of(&mut pipelines[0], Front::Nothing, frames, exactly)
                 });
                 compared = compared.min(counted.worker.nowhere.sent);
-                counted.compare(right).map_err(|what| {
+                counted.compare(expected).map_err(|what| {
                     Failure::usage(format!(
                         "WRONG: {} rules of {}, {workload} traffic, {} with {}: {what}",
                         policy.len(),
@@ -186,20 +194,20 @@ pub(super) fn measure(study: &Study<'_>, policy: &Policy, list: usize) -> Result
         }
     }
     let (turns, turn) = match quick {
-        true => (FEW_TURNS, SHORT_TURN),
-        false => (TURNS, TURN),
+        true => (FEW_TURNS, SHORT_TURN_SECONDS),
+        false => (TURN_COUNT, TURN_SECONDS),
     };
     for _ in 0..turns {
         for (frames, candidates) in traffic.frames.iter().zip(&mut candidates) {
             for candidate in candidates {
-                candidate.vectors.run(frames, turn * WARM_UP);
+                candidate.vectors.run(frames, turn * WARM_UP_SHARE);
                 let rate = candidate.vectors.run(frames, turn);
                 candidate.rates.push(rate);
             }
         }
     }
     let median = |rates: &[f64]| Spread::of(rates).expect("measured").median;
-    let of = |value: &dyn Fn(&Candidate) -> f64| {
+    let by_candidate = |value: &dyn Fn(&Candidate) -> f64| {
         [0, 1].map(|workload: usize| {
             std::array::from_fn(|engine| {
                 let first = engine * Front::ALL.len();
@@ -208,15 +216,15 @@ pub(super) fn measure(study: &Study<'_>, policy: &Policy, list: usize) -> Result
         })
     };
     Ok(Point {
-        room: FLOWS,
+        room: CACHE_FLOWS,
         flows: [0, 1].map(|workload: usize| traffic.frames[workload].flows()),
         compared,
-        rates: of(&|candidate| median(&candidate.rates)),
-        known: of(&Candidate::known),
+        rates: by_candidate(&|candidate| median(&candidate.rates)),
+        known: by_candidate(&Candidate::known),
     })
 }
 
-/// Packets by the entry that they are counted for; entries without packets left out.
+/// Packet counts by entry, without entries that counted no packet.
 type Counts = HashMap<RuleId, u64>;
 
 fn counts(pipeline: &Pipeline) -> Counts {
@@ -225,7 +233,7 @@ fn counts(pipeline: &Pipeline) -> Counts {
     counts.filter(|&(_, packets)| packets > 0).collect()
 }
 
-/// A worker that has processed some vectors, and what it has counted.
+/// A worker that has processed some vectors, and its counters.
 struct Counted {
     worker: VectorWorker,
     vectors: usize,
@@ -233,16 +241,16 @@ struct Counted {
 }
 
 impl Counted {
-    /// A new worker processes so many vectors, or fewer when so many seconds are over.
+    /// Processes `max_vectors` vectors with a new worker, or fewer if `seconds` are over.
     fn of(
         pipeline: &mut Pipeline,
         front: Front,
         frames: &Frames,
-        (most, seconds): (usize, Option<f64>),
+        (max_vectors, seconds): (usize, Option<f64>),
     ) -> Counted {
         let before = counts(pipeline);
-        let mut worker = front.worker(pipeline, FLOWS);
-        let vectors = worker.some(frames, most, seconds);
+        let mut worker = front.worker(pipeline, CACHE_FLOWS);
+        let vectors = worker.some(frames, max_vectors, seconds);
         let mut counts = counts(pipeline);
         counts.retain(|id, packets| {
             *packets -= before.get(id).copied().unwrap_or(0);
@@ -255,20 +263,20 @@ impl Counted {
         }
     }
 
-    /// Holds what was counted and sent against what a worker without caches has.
-    fn compare(&self, right: &Counted) -> Result<(), String> {
-        let sent = [self, right].map(|one| one.worker.nowhere.sent);
+    /// Compares counters and sent packets with the values of a worker without caches.
+    fn compare(&self, expected: &Counted) -> Result<(), String> {
+        let sent = [self, expected].map(|one| one.worker.nowhere.sent);
         if sent[0] != sent[1] {
             return Err(format!("{} of {} packets are sent", sent[0], sent[1]));
         }
-        let of = |counted: &Counted, id| counted.counts.get(id).copied().unwrap_or(0);
-        let mut ids = right.counts.keys().chain(self.counts.keys());
-        match ids.find(|id| of(self, id) != of(right, id)) {
+        let packets = |counted: &Counted, id| counted.counts.get(id).copied().unwrap_or(0);
+        let mut ids = expected.counts.keys().chain(self.counts.keys());
+        match ids.find(|id| packets(self, id) != packets(expected, id)) {
             None => Ok(()),
             Some(id) => Err(format!(
                 "{} packets are counted for {id:?}, which wins {} without a cache",
-                of(self, id),
-                of(right, id)
+                packets(self, id),
+                packets(expected, id)
             )),
         }
     }
@@ -293,26 +301,26 @@ mod tests {
         let traffic = Traffic::of(&policy, 3_000, 1).unwrap();
         let acl = Acl::of(&policy).unwrap();
         for frames in &traffic.frames {
-            let all = (PASSES * frames.vectors(), None);
+            let whole_run = (LEARNING_PASSES * frames.vectors(), None);
             let mut none = acl.pipeline("linear").unwrap();
-            let right = Counted::of(&mut none, Front::Nothing, frames, all);
+            let expected = Counted::of(&mut none, Front::Nothing, frames, whole_run);
             // Each packet is counted in both tables.
-            let sum = right.counts.values().sum::<u64>();
-            assert_eq!(sum, 2 * (PASSES * frames.len()) as u64);
+            let sum = expected.counts.values().sum::<u64>();
+            assert_eq!(sum, 2 * (LEARNING_PASSES * frames.len()) as u64);
             for place in CACHED {
                 let mut pipeline = acl.pipeline(CONTENDERS[place].engine).unwrap();
                 for front in Front::ALL {
-                    let mut counted = Counted::of(&mut pipeline, front, frames, all);
-                    assert_eq!(counted.compare(&right), Ok(()));
+                    let mut counted = Counted::of(&mut pipeline, front, frames, whole_run);
+                    assert_eq!(counted.compare(&expected), Ok(()));
                     let status = counted.worker.caches();
                     let known = status.microflow_hits + status.megaflow_hits;
                     assert_eq!(known > 0, front != Front::Nothing, "{front:?}");
                     let is_paper = front == Front::HeavyHitter;
                     assert!(!is_paper || status.megaflow_lookups == 0, "{status:?}");
                     *counted.counts.values_mut().next().unwrap() += 1;
-                    assert!(counted.compare(&right).is_err());
+                    assert!(counted.compare(&expected).is_err());
                     counted.counts.clear();
-                    assert!(counted.compare(&right).is_err());
+                    assert!(counted.compare(&expected).is_err());
                 }
             }
         }

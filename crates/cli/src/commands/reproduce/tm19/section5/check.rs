@@ -1,9 +1,9 @@
-//! That all engines decide alike, before anything is timed.
+//! Comparison of all engines' decisions, before anything is timed.
 //!
-//! `linear` is held against a scan of the rules themselves, for a few packets; the
-//! others against `linear`, for as many packets as it looks up in a while, and against
-//! each other for others, for a while as well. The counters of every entry have to be those of its
-//! packets, and all packets have to be sent.
+//! `linear` is compared with a scan of the rules, for a few packets. The other engines
+//! are compared with `linear`, for the packets that it looks up in a limited time, and
+//! with each other for further packets, also for a limited time. The counters of every
+//! entry must equal its packets, and all packets must be sent.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -19,26 +19,26 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::frames::Frames;
 use super::runner::Runner;
-use super::{VECTOR, WORKLOADS};
+use super::{VECTOR_PACKETS, WORKLOADS};
 use crate::bench::thread_cpu_time;
 use crate::failure::Failure;
 
-/// The access list.
+/// The table with the access list.
 const ACL: TableId = TableId(0);
 
-/// Packets of a workload that are held against a scan of the rules, and the most rules
-/// that are compared for that.
+/// Packets of a workload that are compared with a scan of the rules, and the maximum
+/// number of rules compared in these scans.
 const SCANNED_PACKETS: usize = 256;
 const SCANNED_RULES: usize = 2_000_000;
 
-/// How many times as long as `linear` each of the others may take for packets that
-/// `linear` has not come to.
-const REST: f64 = 3.0;
+/// The time limit of each other engine for packets that `linear` did not reach, as a
+/// multiple of `linear`'s time.
+const MAX_TIME_RATIO: f64 = 3.0;
 
-/// Who won a packet in the access list: an entry, or none.
+/// The winner of a packet in the access list: an entry, or none.
 type Won = Option<RuleId>;
 
-/// Notes who wins in the access list.
+/// Records the winners in the access list.
 struct Winners(Vec<Won>);
 
 impl Observer for Winners {
@@ -49,12 +49,12 @@ impl Observer for Winners {
     }
 }
 
-/// Checks a pipeline of `linear` and others of the same rules, which have processed
-/// nothing before. `seconds` is how long `linear` may look up for each workload.
-/// Returns how many packets all engines were compared over.
+/// Checks the pipeline of `linear` and the pipelines of other engines with the same
+/// rules; none has processed packets before. `linear` looks up for `seconds` in each
+/// workload. Returns the number of packets over which all engines were compared.
 ///
 /// # Errors
-/// The first difference.
+/// If two engines differ; the first difference is described.
 pub(super) fn check(
     policy: &Policy,
     frames: &[Frames; 2],
@@ -77,26 +77,26 @@ pub(super) fn check(
         let decided = known.iter().flatten().map(Vec::len).sum::<usize>();
         compared += decided;
         processed[0] += decided;
-        // What the first of the others says.
+        // The winners of the first of the other engines.
         let mut firsts: Vec<Option<Vec<Won>>> = vec![None; known.len()];
         for (number, (engine, runner)) in others.iter_mut().enumerate() {
-            let end = thread_cpu_time() + Duration::from_secs_f64(REST * seconds);
+            let deadline = thread_cpu_time() + Duration::from_secs_f64(MAX_TIME_RATIO * seconds);
             for (vector, (right, first)) in known.iter().zip(&mut firsts).enumerate() {
-                if right.is_none() && thread_cpu_time() >= end {
+                if right.is_none() && thread_cpu_time() >= deadline {
                     continue;
                 }
-                let mut winners = Winners(Vec::with_capacity(VECTOR));
+                let mut winners = Winners(Vec::with_capacity(VECTOR_PACKETS));
                 processed[number + 1] += runner.vectors.observe(frames, vector, &mut winners);
                 for winner in winners.0.iter().flatten() {
                     *counts[number + 1].entry(*winner).or_insert(0) += 1;
                 }
                 let right = right.as_ref().or(first.as_ref()).unwrap_or(&winners.0);
-                if let Some(place) = (0..right.len()).find(|&at| right[at] != winners.0[at]) {
+                if let Some(index) = (0..right.len()).find(|&at| right[at] != winners.0[at]) {
                     return Err(wrong(format!(
                         "packet {} is won by {:?} with {engine}, by {:?} with the engine before",
-                        vector * VECTOR + place,
-                        winners.0[place],
-                        right[place]
+                        vector * VECTOR_PACKETS + index,
+                        winners.0[index],
+                        right[index]
                     )));
                 }
                 if number == 0 {
@@ -106,19 +106,19 @@ pub(super) fn check(
         }
     }
     let linear = std::iter::once(("linear", linear));
-    let all = linear.chain(
+    let runners = linear.chain(
         others
             .iter_mut()
             .map(|(engine, runner)| (*engine, &mut **runner)),
     );
-    for ((engine, runner), (counts, processed)) in all.zip(counts.iter().zip(processed)) {
+    for ((engine, runner), (counts, processed)) in runners.zip(counts.iter().zip(processed)) {
         counters(engine, runner, counts, processed)?;
     }
     Ok(compared)
 }
 
-/// What `linear` says, vector by vector in random order, until its time is over; `None`
-/// for vectors that it did not come to.
+/// Returns the winners of `linear` for each vector, in random order, until its time is
+/// over; `None` for vectors that it did not reach.
 fn reference(
     policy: &Policy,
     frames: &Frames,
@@ -129,10 +129,10 @@ fn reference(
     let mut order: Vec<usize> = (0..frames.vectors()).collect();
     order.shuffle(&mut Xoshiro256PlusPlus::seed_from_u64(0));
     let mut known = vec![None; frames.vectors()];
-    let end = thread_cpu_time() + Duration::from_secs_f64(seconds);
+    let deadline = thread_cpu_time() + Duration::from_secs_f64(seconds);
     let mut scans = (SCANNED_RULES / policy.len().max(1)).clamp(1, SCANNED_PACKETS);
     for vector in order {
-        let mut winners = Winners(Vec::with_capacity(VECTOR));
+        let mut winners = Winners(Vec::with_capacity(VECTOR_PACKETS));
         let count = linear.vectors.observe(frames, vector, &mut winners);
         for place in 0..count.min(scans) {
             let packet = &linear.vectors.packets[place];
@@ -143,7 +143,7 @@ fn reference(
                 return Err(format!(
                     "packet {} is won by an entry of priority {priority}, and by the rule of \
                      priority {right}",
-                    vector * VECTOR + place
+                    vector * VECTOR_PACKETS + place
                 ));
             }
         }
@@ -152,19 +152,19 @@ fn reference(
             *counts.entry(*winner).or_insert(0) += 1;
         }
         known[vector] = Some(winners.0);
-        if thread_cpu_time() >= end {
+        if thread_cpu_time() >= deadline {
             break;
         }
     }
     Ok(known)
 }
 
-/// The priority of the rule that wins a packet, by looking at every rule; 0 for the
-/// default rule.
+/// Returns the priority of the rule that wins a packet, by a scan of every rule; 0 for
+/// the default rule.
 fn scan(policy: &Policy, packet: &Packet) -> u32 {
     let field = |field| packet.key().get(field);
     let protocol = field(Field::IpProto);
-    // TCP, UDP and SCTP; elsewhere this place has other things.
+    // TCP, UDP and SCTP; other protocols have other fields in this place.
     let (sport, dport) = match protocol {
         6 | 17 | 132 => (field(Field::TcpSrc), field(Field::TcpDst)),
         _ => (0, 0),
@@ -185,7 +185,7 @@ fn scan(policy: &Policy, packet: &Packet) -> u32 {
     rules.scan(&key).priority().map_or(0, |priority| priority.0)
 }
 
-/// Holds a pipeline's counters against what it has processed.
+/// Compares a pipeline's counters with the packets that it has processed.
 fn counters(
     engine: &str,
     runner: &Runner,

@@ -1,4 +1,4 @@
-//! What is sent: frames of 64 bytes, drawn from rules or mostly from none.
+//! Frames of 64 bytes, drawn from rules or mostly independent of them.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,21 +11,21 @@ use classyard_workload::traffic::{TrafficConfig, TrafficRecipe, traffic};
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use super::{VECTOR, acl::IN_PORT};
+use super::{VECTOR_PACKETS, acl::IN_PORT};
 use crate::commands::reproduce::statistics::coordinate;
 use crate::failure::Failure;
 
-/// Of so many packets of the default rule's traffic, one is drawn from the rules.
+/// One in `FROM_RULES` packets of the default rule's traffic is drawn from the rules.
 const FROM_RULES: u32 = 20;
 
-/// Flows of that traffic: one for so many packets.
+/// Packets for each flow of the default rule's traffic.
 const PACKETS_A_FLOW: usize = 10;
 
-/// How often a header is drawn anew that a rule matches. Some rule sets leave hardly
-/// any header to the default rule.
-const TRIES: usize = 64;
+/// Draws of a header, at most, until no rule matches it. Some rule sets leave hardly any
+/// header to the default rule.
+const MAX_DRAWS: usize = 64;
 
-/// Protocols of flows, by hundredths: TCP, UDP, ICMP.
+/// Protocols of flows, as cumulative percentages: TCP, UDP, ICMP.
 const PROTOCOLS: [(u32, u128); 3] = [(85, 6), (97, 17), (100, 1)];
 
 /// Ports of servers.
@@ -34,7 +34,7 @@ const SERVERS: [u128; 8] = [80, 80, 80, 443, 443, 53, 25, 22];
 /// A five-tuple.
 type Header = [u128; 5];
 
-/// Frames, one after the other.
+/// Frames, stored one after the other.
 pub(super) struct Frames(Vec<u8>);
 
 impl Frames {
@@ -52,21 +52,21 @@ impl Frames {
         self.0.len() / SHORTEST
     }
 
-    /// How many flows they are of: frames with the same bytes are of one flow.
+    /// The number of flows; frames with the same bytes belong to one flow.
     pub(super) fn flows(&self) -> usize {
         self.0.chunks_exact(SHORTEST).collect::<HashSet<_>>().len()
     }
 
-    /// How many vectors they are; the last one may be shorter.
+    /// The number of vectors; the last vector may be shorter.
     pub(super) fn vectors(&self) -> usize {
-        self.len().div_ceil(VECTOR)
+        self.len().div_ceil(VECTOR_PACKETS)
     }
 
-    /// Fills packets with a vector's frames; says how many those are.
+    /// Fills packets with a vector's frames and returns their number.
     pub(super) fn receive(&self, vector: usize, packets: &mut [Packet]) -> usize {
-        let from = vector * VECTOR * SHORTEST;
-        let to = (from + VECTOR * SHORTEST).min(self.0.len());
-        let frames = self.0[from..to].chunks_exact(SHORTEST);
+        let first_byte = vector * VECTOR_PACKETS * SHORTEST;
+        let end_byte = (first_byte + VECTOR_PACKETS * SHORTEST).min(self.0.len());
+        let frames = self.0[first_byte..end_byte].chunks_exact(SHORTEST);
         let count = frames.len();
         for (frame, packet) in frames.zip(packets) {
             packet.receive(frame, IN_PORT);
@@ -77,18 +77,18 @@ impl Frames {
 
 /// The traffic for a rule set.
 pub(super) struct Traffic {
-    /// By workload.
+    /// Frames by workload.
     pub(super) frames: [Frames; 2],
-    /// The share of the default rule's packets that only it matches.
+    /// The share of the default rule's traffic that only the default rule matches.
     pub(super) default_share: f64,
-    /// The share of packets that the ten rules win which win most, by workload.
+    /// The share of packets won by the ten most frequent winners, by workload.
     pub(super) few_shares: [f64; 2],
 }
 
-/// Rules that are few.
-const FEW: usize = 10;
+/// The number of most frequent winners in [`Traffic::few_shares`].
+const TOP_RULES: usize = 10;
 
-/// Whether a rule matches every header.
+/// True if a rule matches every header.
 fn is_default(rule: &RuleRef<'_>) -> bool {
     rule.fields()
         .into_iter()
@@ -96,7 +96,7 @@ fn is_default(rule: &RuleRef<'_>) -> bool {
 }
 
 impl Traffic {
-    /// So many packets of each workload.
+    /// Draws `packets` packets of each workload.
     pub(super) fn of(policy: &Policy, packets: usize, seed: u64) -> Result<Traffic, Failure> {
         let config = TrafficConfig::new(packets, seed);
         let recipe = TrafficRecipe::uniform();
@@ -138,17 +138,17 @@ impl Traffic {
     }
 }
 
-/// Rules that can be asked whether they match.
+/// Rules and an engine that finds their winners.
 struct Rules<'a> {
     policy: &'a Policy,
     schema: &'a Schema,
     classifier: &'a dyn classyard::Classifier,
-    /// The key of a header.
+    /// Storage for the key of a header.
     keys: Vec<u64>,
 }
 
 impl Rules<'_> {
-    /// The rule that wins a header.
+    /// Returns the rule that wins a header.
     fn winner(&mut self, header: &Header) -> Option<RuleId> {
         self.keys.clear();
         self.keys.resize(self.schema.key_words(), 0);
@@ -159,7 +159,7 @@ impl Rules<'_> {
         winner.rule()
     }
 
-    /// The share of headers that the few rules win which win most.
+    /// Returns the share of headers won by the most frequent winners.
     fn few_share(&mut self, headers: &[Header]) -> f64 {
         let mut counts: HashMap<Option<RuleId>, usize> = HashMap::new();
         for header in headers {
@@ -167,11 +167,11 @@ impl Rules<'_> {
         }
         let mut counts: Vec<usize> = counts.into_values().collect();
         counts.sort_unstable_by(|a, b| b.cmp(a));
-        let few: usize = counts.iter().take(FEW).sum();
-        coordinate(few) / coordinate(headers.len().max(1))
+        let top_count: usize = counts.iter().take(TOP_RULES).sum();
+        coordinate(top_count) / coordinate(headers.len().max(1))
     }
 
-    /// Whether the default rule wins a header, or there is none and no rule does.
+    /// True if the default rule wins a header, or no rule does.
     fn is_of_default(&mut self, header: &Header) -> bool {
         let Some(id) = self.winner(header) else {
             return true;
@@ -180,10 +180,10 @@ impl Rules<'_> {
         forms.next().is_some_and(|(_, rule)| is_default(&rule))
     }
 
-    /// A header that has nothing to do with the rules.
+    /// Draws a header that is independent of the rules.
     fn unrelated(&mut self, rng: &mut Xoshiro256PlusPlus) -> Header {
         let mut header = backbone_header(rng);
-        for _ in 1..TRIES {
+        for _ in 1..MAX_DRAWS {
             if self.is_of_default(&header) {
                 break;
             }
@@ -193,7 +193,7 @@ impl Rules<'_> {
     }
 }
 
-/// A header as on a backbone: a client and a server of anywhere.
+/// Draws a header as on a backbone: a client and a server with any addresses.
 fn backbone_header(rng: &mut Xoshiro256PlusPlus) -> Header {
     // Unicast addresses.
     let mut address = || u128::from(rng.random_range(0x0100_0000_u32..0xe000_0000));
@@ -211,7 +211,7 @@ fn backbone_header(rng: &mut Xoshiro256PlusPlus) -> Header {
     [src, dst, sport, dport, protocol]
 }
 
-/// Ranks, of which k is as frequent as 1/k.
+/// Ranks; rank k is drawn with a frequency proportional to 1/k.
 struct Ranks(Vec<f64>);
 
 impl Ranks {
@@ -224,12 +224,12 @@ impl Ranks {
         Ranks(sums.collect())
     }
 
-    /// A rank, from 0.
+    /// Draws a rank, counted from 0.
     fn draw(&self, rng: &mut Xoshiro256PlusPlus) -> usize {
-        let most = self.0.last().copied().unwrap_or(0.0);
-        let at = rng.random_range(0.0..1.0) * most;
-        let place = self.0.partition_point(|&sum| sum <= at);
-        place.min(self.0.len() - 1)
+        let total = self.0.last().copied().unwrap_or(0.0);
+        let point = rng.random_range(0.0..1.0) * total;
+        let rank = self.0.partition_point(|&sum| sum <= point);
+        rank.min(self.0.len() - 1)
     }
 }
 
@@ -251,18 +251,19 @@ mod tests {
         let traffic = Traffic::of(&policy, 3_000, 1).unwrap();
         let share = traffic.default_share;
         assert!((0.9..1.0).contains(&share), "{share}");
-        // Few rules win most of these packets, and many the others.
+        // Few rules win most of these packets; many rules win the synthetic packets.
         assert!(traffic.few_shares[1] >= share, "{:?}", traffic.few_shares);
         assert!(traffic.few_shares[0] < 0.5, "{:?}", traffic.few_shares);
         let [synthetic, real] = &traffic.frames;
         assert_eq!((synthetic.len(), real.len()), (3_000, 3_000));
         assert_eq!(synthetic.vectors(), 12);
-        // Of 300 flows with random addresses some have no packet; others are the rules'.
+        // Of 300 flows with random addresses some have no packet; other flows are from
+        // the rules.
         assert!((150..=450).contains(&real.flows()), "{}", real.flows());
         assert!(synthetic.flows() > real.flows(), "{}", synthetic.flows());
-        let mut packets = vec![Packet::default(); VECTOR];
-        assert_eq!(real.receive(0, &mut packets), VECTOR);
-        assert_eq!(real.receive(11, &mut packets), 3_000 - 11 * VECTOR);
+        let mut packets = vec![Packet::default(); VECTOR_PACKETS];
+        assert_eq!(real.receive(0, &mut packets), VECTOR_PACKETS);
+        assert_eq!(real.receive(11, &mut packets), 3_000 - 11 * VECTOR_PACKETS);
         // The same seed gives the same packets.
         assert_eq!(Traffic::of(&policy, 3_000, 1).unwrap().frames[1].0, real.0);
     }

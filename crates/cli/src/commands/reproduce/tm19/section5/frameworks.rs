@@ -1,9 +1,12 @@
-//! [TM19] Fig. 13: throughput with the rules of VPP and with those of Open vSwitch.
+//! [TM19] Fig. 13: throughput with the rules of VPP and of Open vSwitch.
 //!
 //! [TM19]: classyard::papers#tm19
 
 use super::sheets::{Measured, measured, short, sizes};
-use super::{CONTENDERS, FOREST, OVS, REAL, SINGLE_TM, SYNTHETIC, TM, TSS, WORKLOADS};
+use super::{
+    CONTENDERS, DEFAULT_RULE_TRAFFIC, FOREST, OVS_TUPLE_MERGE, OVS_TUPLE_SPACE, SYNTHETIC_TRAFFIC,
+    TUPLE_MERGE, TUPLE_SPACE, WORKLOADS,
+};
 use crate::bench::size_name;
 use crate::chart::{Chart, Mark, Series};
 use crate::commands::reproduce::Study;
@@ -11,26 +14,31 @@ use crate::commands::reproduce::claims::{Claim, Grid, Section, Verdict};
 use crate::commands::reproduce::statistics::coordinate;
 use crate::failure::Failure;
 
-/// Who is on the picture, and with which mark for synthetic and other traffic.
+/// The contenders in the picture, with marks for synthetic and default-rule traffic.
 const SHOWN: [(usize, &str, [Mark; 2]); 5] = [
-    (TM, "tuplemerge", [Mark::Circle, Mark::Triangle]),
-    (TSS, "tss", [Mark::Circle, Mark::Triangle]),
-    (OVS, "tss, single ports", [Mark::Circle, Mark::Triangle]),
+    (TUPLE_MERGE, "tuplemerge", [Mark::Circle, Mark::Triangle]),
+    (TUPLE_SPACE, "tss", [Mark::Circle, Mark::Triangle]),
     (
-        SINGLE_TM,
+        OVS_TUPLE_SPACE,
+        "tss, single ports",
+        [Mark::Circle, Mark::Triangle],
+    ),
+    (
+        OVS_TUPLE_MERGE,
         "tuplemerge, single ports",
         [Mark::Circle, Mark::Triangle],
     ),
     (FOREST, "forest", [Mark::Circle, Mark::Triangle]),
 ];
 
-/// From so many rules on TupleMerge is significantly ahead with synthetic traffic.
+/// The number of rules from which TupleMerge is significantly ahead with synthetic
+/// traffic in the paper.
 const AHEAD_FROM: usize = 16_000;
 
-/// From this many times as fast on, that is significant.
-const SIGNIFICANT: f64 = 1.25;
+/// The smallest gain that counts as significant.
+const SIGNIFICANT_GAIN: f64 = 1.25;
 
-/// The paper's entries for a rule where ranges become prefixes, by kinds of profiles.
+/// The paper's entries for each rule when ranges become prefixes, by kind of profile.
 const EXPANSION: [(&str, f64); 3] = [("acl", 2.33), ("fw", 3.48), ("ipc", 1.18)];
 
 /// Draws the figure.
@@ -53,13 +61,13 @@ pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Sect
     study.write_csv("pipeline-frameworks.csv", heading, &rows)?;
     let mut series = Vec::new();
     for (workload, (what, _)) in WORKLOADS.iter().enumerate() {
-        for (contender, of, marks) in SHOWN {
-            let places = measured.sizes.iter().enumerate();
-            let points = places.map(|(place, &size)| {
+        for (contender, colour_key, marks) in SHOWN {
+            let sizes = measured.sizes.iter().enumerate();
+            let points = sizes.map(|(place, &size)| {
                 (coordinate(size), measured.rate(workload, contender, place))
             });
             let name = format!("{}, {what}", CONTENDERS[contender].label);
-            series.push(Series::marked(&name, of, marks[workload], points));
+            series.push(Series::marked(&name, colour_key, marks[workload], points));
         }
     }
     let chart = Chart {
@@ -72,11 +80,11 @@ pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Sect
     study.draw("pipeline-frameworks.svg", &chart, &series)?;
     let mut columns = vec!["rules".to_owned()];
     for (what, _) in WORKLOADS {
-        columns.extend(SHOWN.map(|(_, of, _)| format!("{of}; {what}")));
+        columns.extend(SHOWN.map(|(_, name, _)| format!("{name}; {what}")));
     }
     let grid_rows = measured.sizes.iter().enumerate().map(|(place, &size)| {
         let mut row = vec![size_name(size)];
-        for workload in [SYNTHETIC, REAL] {
+        for workload in [SYNTHETIC_TRAFFIC, DEFAULT_RULE_TRAFFIC] {
             row.extend(
                 SHOWN.map(|(contender, ..)| short(measured.rate(workload, contender, place))),
             );
@@ -106,15 +114,17 @@ pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Sect
 fn claims(measured: &Measured) -> Vec<Claim> {
     let last = measured.sizes.len() - 1;
     let size = |place: usize| size_name(measured.sizes[place]);
-    let gain = |workload: usize, place: usize| measured.gain(workload, TM, OVS, place);
+    let gain = |workload: usize, place: usize| {
+        measured.gain(workload, TUPLE_MERGE, OVS_TUPLE_SPACE, place)
+    };
     let mut behind = Vec::new();
-    let mut all = 0;
+    let mut cases = 0;
     for place in 0..=last {
         for (workload, (what, _)) in WORKLOADS.iter().enumerate() {
-            if workload == REAL || measured.sizes[place] >= AHEAD_FROM {
-                all += 1;
+            if workload == DEFAULT_RULE_TRAFFIC || measured.sizes[place] >= AHEAD_FROM {
+                cases += 1;
                 let gain = gain(workload, place);
-                if gain < SIGNIFICANT {
+                if gain < SIGNIFICANT_GAIN {
                     behind.push(format!("{gain:.2} times at {}, {what}", size(place)));
                 }
             }
@@ -129,20 +139,22 @@ fn claims(measured: &Measured) -> Vec<Claim> {
     let faster = pairs
         .iter()
         .filter(|&&(contender, place)| {
-            rate(SYNTHETIC, contender, place) > rate(REAL, contender, place)
+            rate(SYNTHETIC_TRAFFIC, contender, place) > rate(DEFAULT_RULE_TRAFFIC, contender, place)
         })
         .count();
-    let ovs_ahead = (0..=last).flat_map(|place| [(SYNTHETIC, place), (REAL, place)]);
     let ovs_ahead =
-        ovs_ahead.filter(|&(workload, place)| measured.gain(workload, OVS, TSS, place) > 1.0);
+        (0..=last).flat_map(|place| [(SYNTHETIC_TRAFFIC, place), (DEFAULT_RULE_TRAFFIC, place)]);
+    let ovs_ahead = ovs_ahead.filter(|&(workload, place)| {
+        measured.gain(workload, OVS_TUPLE_SPACE, TUPLE_SPACE, place) > 1.0
+    });
     let ovs_ahead = ovs_ahead.count();
-    // From 1,000 rules on, as the paper's figure begins there.
+    // The paper's figure begins at 1,000 rules.
     let first = measured.sizes.iter().position(|&size| size >= 1_000);
     let first = first.unwrap_or(0);
-    let lost =
-        [SYNTHETIC, REAL].map(|workload| rate(workload, TM, last) / rate(workload, TM, first));
-    let lost_by_tss =
-        [SYNTHETIC, REAL].map(|workload| rate(workload, TSS, last) / rate(workload, TSS, first));
+    let lost = [SYNTHETIC_TRAFFIC, DEFAULT_RULE_TRAFFIC]
+        .map(|workload| rate(workload, TUPLE_MERGE, last) / rate(workload, TUPLE_MERGE, first));
+    let lost_by_tss = [SYNTHETIC_TRAFFIC, DEFAULT_RULE_TRAFFIC]
+        .map(|workload| rate(workload, TUPLE_SPACE, last) / rate(workload, TUPLE_SPACE, first));
     let mut claims = vec![
         Claim {
             place: "Fig. 13",
@@ -152,16 +164,16 @@ fn claims(measured: &Measured) -> Vec<Claim> {
             measured: format!(
                 "without caches {} times at {} and {} at {} (default rule's traffic); {} at {} and \
                  {} at {} (synthetic)",
-                short(gain(REAL, 0)),
+                short(gain(DEFAULT_RULE_TRAFFIC, 0)),
                 size(0),
-                short(gain(REAL, last)),
+                short(gain(DEFAULT_RULE_TRAFFIC, last)),
                 size(last),
-                short(gain(SYNTHETIC, 0)),
+                short(gain(SYNTHETIC_TRAFFIC, 0)),
                 size(0),
-                short(gain(SYNTHETIC, last)),
+                short(gain(SYNTHETIC_TRAFFIC, last)),
                 size(last)
             ),
-            verdict: Verdict::for_most(all - behind.len(), all, &behind.join("; ")),
+            verdict: Verdict::for_most(cases - behind.len(), cases, &behind.join("; ")),
         },
         Claim {
             place: "Fig. 13",
@@ -210,8 +222,8 @@ fn claims(measured: &Measured) -> Vec<Claim> {
             measured: format!(
                 "with single ports tss is {} and {} times as fast at {} rules (synthetic, default \
                  rule's)",
-                short(measured.gain(SYNTHETIC, OVS, TSS, last)),
-                short(measured.gain(REAL, OVS, TSS, last)),
+                short(measured.gain(SYNTHETIC_TRAFFIC, OVS_TUPLE_SPACE, TUPLE_SPACE, last)),
+                short(measured.gain(DEFAULT_RULE_TRAFFIC, OVS_TUPLE_SPACE, TUPLE_SPACE, last)),
                 size(last)
             ),
             verdict: Verdict::for_most(
@@ -225,27 +237,27 @@ fn claims(measured: &Measured) -> Vec<Claim> {
     claims
 }
 
-/// How many entries ranges become.
+/// The number of entries that ranges become.
 fn expansion(measured: &Measured) -> Option<Claim> {
-    let (mut told, mut alike, mut all) = (Vec::new(), 0, 0);
+    let (mut increases, mut alike, mut kinds) = (Vec::new(), 0, 0);
     for (kind, paper) in EXPANSION {
         let is_kind = |at: (usize, usize)| measured.names[at.0].starts_with(kind);
         if let Some(entries) = measured.entries.mean(0, is_kind) {
-            all += 1;
+            kinds += 1;
             let times = (entries - 1.0) / (paper - 1.0);
             alike += usize::from((0.5..=2.0).contains(&times));
-            told.push(format!("{:+.0} % for {kind}", (entries - 1.0) * 100.0));
+            increases.push(format!("{:+.0} % for {kind}", (entries - 1.0) * 100.0));
         }
     }
-    (all > 0).then(|| Claim {
+    (kinds > 0).then(|| Claim {
         place: "§V.E",
         paper: "Ranges as prefixes would make rule sets larger by 133 % (ACL seeds), 248 % (FW) \
                 and 18 % (IPC), on average.",
         measured: format!(
             "entries of the pipeline beyond rules, protocols that ports need filled in as well: {}",
-            told.join(", ")
+            increases.join(", ")
         ),
-        verdict: Verdict::for_most(alike, all, "not within a factor of 2 for the others"),
+        verdict: Verdict::for_most(alike, kinds, "not within a factor of 2 for the others"),
     })
 }
 
@@ -256,7 +268,7 @@ mod tests {
     #[test]
     fn claims_hold_over_the_papers_figures() {
         let measured = Measured::of_rates(&[1_000, 64_000], |workload, place| {
-            let real = [0.8, 1.0][usize::from(workload == SYNTHETIC)];
+            let real = [0.8, 1.0][usize::from(workload == SYNTHETIC_TRAFFIC)];
             let rates = match place {
                 0 => [0.5, 0.4, 3.0, 5.0, 0.9, 8.0, 9.0],
                 _ => [0.01, 0.02, 1.4, 5.0, 0.1, 8.0, 9.0],
@@ -265,7 +277,7 @@ mod tests {
         });
         let claims = claims(&measured);
         assert_eq!(claims.len(), 5);
-        // Twice as many entries as rules, where the paper has 2.33 times as many.
+        // The entries are twice the rules here, and 2.33 times the rules in the paper.
         assert!(claims[4].measured.contains("+100 % for acl"));
         for claim in &claims {
             assert_eq!(claim.verdict, Verdict::Holds, "{claim:?}");

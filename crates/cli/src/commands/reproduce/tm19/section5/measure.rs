@@ -1,4 +1,4 @@
-//! One rule set: tables and rates of everyone.
+//! One rule set: tables and rates of all contenders.
 
 use classyard::{EngineSpec, Limits, NoProgress, Policy};
 use classyard_datapath::flow::TableId;
@@ -8,44 +8,47 @@ use super::acl::{Acl, single_ports};
 use super::check::check;
 use super::frames::Traffic;
 use super::runner::Runner;
-use super::{BARE, CONTENDERS, ENGINES, FOREST, LINEAR, OVS, SINGLE_TM, TM, TSS};
+use super::{
+    CONTENDERS, ENGINES, FOREST, LINEAR_SEARCH, NO_RULES, OVS_TUPLE_MERGE, OVS_TUPLE_SPACE,
+    TUPLE_MERGE, TUPLE_SPACE,
+};
 use crate::bench::Spread;
 use crate::commands::reproduce::Study;
 use crate::failure::Failure;
 
-/// Turns, and seconds of one: of each contender with each workload.
-pub(super) const TURNS: usize = 5;
-pub(super) const TURN: f64 = 0.025;
+/// Turns of each contender with each workload, and seconds of a turn.
+pub(super) const TURN_COUNT: usize = 5;
+pub(super) const TURN_SECONDS: f64 = 0.025;
 
-/// The same of a quick reproduction.
+/// Turns and seconds of a quick reproduction.
 pub(super) const FEW_TURNS: usize = 3;
-pub(super) const SHORT_TURN: f64 = 0.006;
+pub(super) const SHORT_TURN_SECONDS: f64 = 0.006;
 
-/// The share of a turn that is processed before it, since the contender before has had
-/// the caches.
-pub(super) const WARM_UP: f64 = 0.25;
+/// The share of a turn that is processed untimed before it, to refill the CPU caches
+/// after the previous contender's turn.
+pub(super) const WARM_UP_SHARE: f64 = 0.25;
 
-/// Seconds for which `linear` looks up, of each workload, what others are held against.
-const CHECK: f64 = 0.3;
-const SHORT_CHECK: f64 = 0.05;
+/// Seconds for which `linear` looks up packets of each workload, for comparison.
+const CHECK_SECONDS: f64 = 0.3;
+const SHORT_CHECK_SECONDS: f64 = 0.05;
 
-/// Forms over the rules as they are, outside of a pipeline: what the paper's simulation
-/// has, and tuple space search with ports in its masks.
+/// Engines over unchanged rules outside of a pipeline: the engines of the paper's
+/// simulation, and tuple space search with ports in its masks.
 pub(super) const SIMULATED: [&str; 4] = ["tss:ports=off", "tuplemerge", "tss", "tuplemerge-vpp"];
 
-/// What is known of one rule set.
+/// Measured values of one rule set.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Point {
     pub(super) rules: usize,
-    /// Flow entries of the rules, and of those with single ports.
+    /// Flow entries of the rules, and of the rules with single ports.
     pub(super) flows: [usize; 2],
-    /// The share of the default rule's traffic that it alone matches.
+    /// The share of the default rule's traffic that only the default rule matches.
     pub(super) default_share: f64,
-    /// Packets over which all engines over the rules were compared.
+    /// Packets over which all engines of the unchanged rules were compared.
     pub(super) compared: usize,
-    /// Tables of [`SIMULATED`].
+    /// Numbers of tables of [`SIMULATED`].
     pub(super) simulated: [usize; 4],
-    /// Tables of each contender's access list.
+    /// Numbers of tables of each contender's access list.
     pub(super) tables: [usize; CONTENDERS.len()],
     /// Packets a second of each contender, by workload.
     pub(super) rates: [[f64; CONTENDERS.len()]; 2],
@@ -65,45 +68,61 @@ pub(super) fn measure(study: &Study<'_>, policy: &Policy, list: usize) -> Result
     let mut runners = Vec::new();
     for (number, contender) in CONTENDERS.iter().enumerate() {
         let pipeline = match number {
-            OVS | SINGLE_TM => single_acl.pipeline(contender.engine)?,
-            BARE => Acl::without_rules()?.pipeline(contender.engine)?,
+            OVS_TUPLE_SPACE | OVS_TUPLE_MERGE => single_acl.pipeline(contender.engine)?,
+            NO_RULES => Acl::without_rules()?.pipeline(contender.engine)?,
             _ => acl.pipeline(contender.engine)?,
         };
         runners.push(Runner::new(pipeline));
     }
-    let seconds = if quick { SHORT_CHECK } else { CHECK };
+    let seconds = if quick {
+        SHORT_CHECK_SECONDS
+    } else {
+        CHECK_SECONDS
+    };
     let [linear, tss, tm, forest, ovs, single_tm, _] = &mut runners[..] else {
         unreachable!("a runner for each contender");
     };
-    let mut others = [TSS, TM, FOREST].map(|place| CONTENDERS[place].engine);
-    let mut others = others
+    let mut names = [TUPLE_SPACE, TUPLE_MERGE, FOREST].map(|place| CONTENDERS[place].engine);
+    let mut compared_engines = names
         .iter_mut()
         .zip([tss, tm, forest])
         .map(|(engine, runner)| (&**engine, runner))
         .collect::<Vec<_>>();
-    let compared = check(policy, &traffic.frames, linear, &mut others, seconds)?;
-    let mut single_linear = Runner::new(single_acl.pipeline(CONTENDERS[LINEAR].engine)?);
-    let mut others = [
-        (CONTENDERS[OVS].label, ovs),
-        (CONTENDERS[SINGLE_TM].label, single_tm),
+    let compared = check(
+        policy,
+        &traffic.frames,
+        linear,
+        &mut compared_engines,
+        seconds,
+    )?;
+    let mut single_linear = Runner::new(single_acl.pipeline(CONTENDERS[LINEAR_SEARCH].engine)?);
+    let mut single_engines = [
+        (CONTENDERS[OVS_TUPLE_SPACE].label, ovs),
+        (CONTENDERS[OVS_TUPLE_MERGE].label, single_tm),
     ];
     let frames = &single_traffic.frames;
-    check(&single, frames, &mut single_linear, &mut others, seconds)?;
+    check(
+        &single,
+        frames,
+        &mut single_linear,
+        &mut single_engines,
+        seconds,
+    )?;
     drop(single_linear);
 
     let (turns, turn) = match quick {
-        true => (FEW_TURNS, SHORT_TURN),
-        false => (TURNS, TURN),
+        true => (FEW_TURNS, SHORT_TURN_SECONDS),
+        false => (TURN_COUNT, TURN_SECONDS),
     };
     let mut rates = vec![vec![Vec::new(); CONTENDERS.len()]; 2];
     for _ in 0..turns {
         for (workload, rates) in rates.iter_mut().enumerate() {
             for (number, runner) in runners.iter_mut().enumerate() {
                 let frames = match number {
-                    OVS | SINGLE_TM => &single_traffic.frames[workload],
+                    OVS_TUPLE_SPACE | OVS_TUPLE_MERGE => &single_traffic.frames[workload],
                     _ => &traffic.frames[workload],
                 };
-                runner.vectors.run(frames, turn * WARM_UP);
+                runner.vectors.run(frames, turn * WARM_UP_SHARE);
                 rates[number].push(runner.vectors.run(frames, turn));
             }
         }
@@ -127,7 +146,7 @@ pub(super) fn measure(study: &Study<'_>, policy: &Policy, list: usize) -> Result
     Ok(point)
 }
 
-/// Tables of engines over the rules themselves.
+/// Returns the numbers of tables of engines over the rules themselves.
 fn simulated(policy: &Policy) -> Result<[usize; 4], Failure> {
     let mut counts = [0; 4];
     for (count, engine) in counts.iter_mut().zip(SIMULATED) {
@@ -138,7 +157,7 @@ fn simulated(policy: &Policy) -> Result<[usize; 4], Failure> {
     Ok(counts)
 }
 
-/// Runners of [`ENGINES`] over a rule set, whose answers were compared.
+/// Returns runners of [`ENGINES`] over a rule set, after comparing their answers.
 pub(super) fn engines(
     study: &Study<'_>,
     policy: &Policy,
@@ -149,10 +168,14 @@ pub(super) fn engines(
     for place in ENGINES {
         runners.push(Runner::new(acl.pipeline(CONTENDERS[place].engine)?));
     }
-    let seconds = if study.args.quick { SHORT_CHECK } else { CHECK };
+    let seconds = if study.args.quick {
+        SHORT_CHECK_SECONDS
+    } else {
+        CHECK_SECONDS
+    };
     let (linear, others) = runners.split_first_mut().expect("all engines");
     let names = ENGINES[1..].iter().map(|&place| CONTENDERS[place].engine);
-    let mut others: Vec<(&str, &mut Runner)> = names.zip(others).collect();
-    check(policy, &traffic.frames, linear, &mut others, seconds)?;
+    let mut named_others: Vec<(&str, &mut Runner)> = names.zip(others).collect();
+    check(policy, &traffic.frames, linear, &mut named_others, seconds)?;
     Ok(runners)
 }

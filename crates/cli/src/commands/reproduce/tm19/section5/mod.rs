@@ -2,28 +2,28 @@
 //!
 //! # The pipeline
 //! The paper has its engines in VPP's node for access lists, between input and a node
-//! that forwards. So it is here:
+//! that forwards. The pipeline here has the same stages:
 //! ```text
 //! frame ─▶ parse ─▶ table 0: the access list ─▶ table 1: from port 1 to port 2 ─▶ nothing
 //!                   every rule, and the default    one entry
-//!                   rule, says: go to table 1
+//!                   rule, go to table 1
 //! ```
-//! Every rule accepts, as in the paper, so each packet goes the whole way.
+//! Every rule accepts, as in the paper, so each packet passes all stages.
 //!
 //! # The measurements
-//! Figs. 10, 11, 13, 14 and 15 are about the same rule sets, so one measurement over a
-//! rule set ([`measure::Point`]) has all that they need; Fig. 12 ([`times`]) and Table V
+//! Figs. 10, 11, 13, 14 and 15 use the same rule sets, so one measurement of a rule set
+//! ([`measure::Point`]) has the values of all of them; Fig. 12 ([`times`]) and Table V
 //! ([`cached`]) have their own.
 //!
-//! | module | what it has |
+//! | module | content |
 //! |---|---|
 //! | `acl` | a pipeline of a rule set |
-//! | `frames` | what is sent: both workloads |
+//! | `frames` | the frames of both workloads |
 //! | `runner` | a worker that processes vectors |
-//! | `check` | that all engines decide alike, before anything is timed |
-//! | `measure` | a rule set: tables and rates |
-//! | `cached` | a rule set: rates with caches and without |
-//! | `sheets` | the same over all rule sets |
+//! | `check` | compares all engines before anything is timed |
+//! | `measure` | one rule set: tables and rates |
+//! | `cached` | one rule set: rates with and without flow caches |
+//! | `sheets` | the values of all rule sets |
 //! | `tables`, `throughput`, `times`, `cache`, `frameworks`, `seeds` | the figures |
 //!
 //! [TM19]: classyard::papers#tm19
@@ -44,7 +44,7 @@ pub(in crate::commands::reproduce) mod times;
 
 use crate::chart::Mark;
 
-/// Who takes part: the engine, and what it is called on pictures.
+/// A contender: the engine, and its name in pictures.
 struct Contender {
     engine: &'static str,
     label: &'static str,
@@ -81,49 +81,50 @@ const CONTENDERS: [Contender; 7] = [
     },
 ];
 
-/// Places in [`CONTENDERS`]. Two have OVS's rules, in which every range of ports is a
-/// single port; the last one has the default rule only, to show what everything
-/// but the access list costs.
-const LINEAR: usize = 0;
-const TSS: usize = 1;
-const TM: usize = 2;
+/// Indices in [`CONTENDERS`]. Two contenders have OVS's rules, with a single port in
+/// place of every range of ports; the last one has the default rule only, and shows the
+/// cost of everything except the access list.
+const LINEAR_SEARCH: usize = 0;
+const TUPLE_SPACE: usize = 1;
+const TUPLE_MERGE: usize = 2;
 const FOREST: usize = 3;
-const OVS: usize = 4;
-const SINGLE_TM: usize = 5;
-const BARE: usize = 6;
+const OVS_TUPLE_SPACE: usize = 4;
+const OVS_TUPLE_MERGE: usize = 5;
+const NO_RULES: usize = 6;
 
-/// Those over the rules as they are.
-const ENGINES: [usize; 4] = [LINEAR, TSS, TM, FOREST];
+/// The contenders over unchanged rules.
+const ENGINES: [usize; 4] = [LINEAR_SEARCH, TUPLE_SPACE, TUPLE_MERGE, FOREST];
 
-/// The traffic: headers of rules, and headers that match the default rule where they can.
-const SYNTHETIC: usize = 0;
-const REAL: usize = 1;
+/// The traffic: headers of rules, and headers that match only the default rule if
+/// possible.
+const SYNTHETIC_TRAFFIC: usize = 0;
+const DEFAULT_RULE_TRAFFIC: usize = 1;
 const WORKLOADS: [(&str, Mark); 2] = [
     ("synthetic", Mark::Circle),
     ("default rule", Mark::Triangle),
 ];
 
-/// Numbers of rules, unless others are asked for: the paper's, from 2 to 64k.
+/// Default numbers of rules: the paper's, from 2 to 64k.
 const SIZES: [usize; 11] = [
     2, 16, 128, 500, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 64_000,
 ];
 
-/// The same of a quick reproduction.
+/// Numbers of rules of a quick reproduction.
 const FEW_SIZES: [usize; 4] = [16, 500, 4_000, 16_000];
 
-/// The most rules of a table: each has a priority of its own, and the default rule has
-/// 0.
+/// The greatest number of rules of a table: each has its own priority, and the default
+/// rule has 0.
 pub(in crate::commands::reproduce) const MOST_RULES: usize = 65_535;
 
-/// Packets of a vector, as in VPP.
-const VECTOR: usize = 256;
+/// The number of packets in a vector, as in VPP.
+const VECTOR_PACKETS: usize = 256;
 
 /// Millions of packets a second.
 fn mpps(rate: f64) -> f64 {
     rate / 1e6
 }
 
-/// What is said of pipelines and frames in the report.
+/// The report's description of pipelines and frames.
 const SETUP: &str = "Frames of 64 bytes (60 and the checksum, which is not there) are copied into \
                      packets and parsed, looked up in table 0, which has the access list, and in \
                      table 1, which sends what comes in by port 1 out by port 2; there they end. \
@@ -132,7 +133,7 @@ const SETUP: &str = "Frames of 64 bytes (60 and the checksum, which is not there
                      14.88 million packets a second in the paper. OpenFlow has no ranges: a range \
                      of ports is several flow entries.";
 
-/// What is said of the traffic.
+/// The report's description of the traffic.
 const TRAFFIC: &str = "Synthetic traffic: a corner of a rule for each packet, all rules equally \
                        likely. The paper's real traffic is a trace of a backbone, which is not \
                        here. A stand-in takes its place, called the default rule's: as the paper \

@@ -8,12 +8,12 @@ use classyard_datapath::pipeline::{
 };
 use classyard_datapath::{Packet, PortNo};
 
-use super::VECTOR;
+use super::VECTOR_PACKETS;
 use super::frames::Frames;
 use crate::bench::thread_cpu_time;
 use crate::commands::reproduce::statistics::coordinate;
 
-/// Where packets end.
+/// A sink that drops packets and counts them.
 #[derive(Default)]
 pub(super) struct Nowhere {
     pub(super) sent: usize,
@@ -30,27 +30,27 @@ impl Sink for Nowhere {
     }
 }
 
-/// A pipeline and a worker of it without caches.
+/// A pipeline with a worker that has no caches.
 pub(super) struct Runner {
     pub(super) pipeline: Pipeline,
     pub(super) vectors: VectorWorker,
 }
 
-/// A worker, a vector, and where its packets end. A pipeline may have several.
+/// A worker with its vector and its sink. A pipeline may have several.
 pub(super) struct VectorWorker {
     worker: Worker,
     pub(super) packets: Vec<Packet>,
     pub(super) nowhere: Nowhere,
-    /// The vector of frames that comes next.
+    /// The index of the next vector of frames.
     next: usize,
 }
 
-/// How long a vector took, in seconds for each packet.
+/// The time of a vector, in seconds for each packet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct VectorTime {
-    /// From the frames until every packet has ended.
+    /// From receiving the frames until every packet has ended.
     pub(super) whole: f64,
-    /// The lookup in the access list.
+    /// Only the lookup in the access list.
     pub(super) lookup: f64,
 }
 
@@ -65,31 +65,37 @@ impl VectorWorker {
     pub(super) fn new(worker: Worker) -> VectorWorker {
         VectorWorker {
             worker,
-            packets: vec![Packet::default(); VECTOR],
+            packets: vec![Packet::default(); VECTOR_PACKETS],
             nowhere: Nowhere::default(),
             next: 0,
         }
     }
 
-    /// How the worker's caches are doing; nothing of one without.
+    /// Returns the counters of the worker's caches; all 0 without caches.
     pub(super) fn caches(&self) -> CacheStatus {
         self.worker.caches().unwrap_or_default()
     }
 
-    /// Processes so many vectors, or fewer when the time is over before; says how many.
-    pub(super) fn some(&mut self, frames: &Frames, most: usize, seconds: Option<f64>) -> usize {
-        let end = seconds.map(|seconds| thread_cpu_time() + Duration::from_secs_f64(seconds));
-        for done in 0..most {
-            if end.is_some_and(|end| thread_cpu_time() >= end) {
+    /// Processes at most `max_vectors` vectors, until `seconds` are over, and returns
+    /// their number.
+    pub(super) fn some(
+        &mut self,
+        frames: &Frames,
+        max_vectors: usize,
+        seconds: Option<f64>,
+    ) -> usize {
+        let deadline = seconds.map(|seconds| thread_cpu_time() + Duration::from_secs_f64(seconds));
+        for done in 0..max_vectors {
+            if deadline.is_some_and(|deadline| thread_cpu_time() >= deadline) {
                 return done;
             }
             let vector = self.next(frames);
             self.vector(frames, vector);
         }
-        most
+        max_vectors
     }
 
-    /// Processes a vector; says how many packets it had.
+    /// Processes a vector and returns its number of packets.
     fn vector(&mut self, frames: &Frames, vector: usize) -> usize {
         let count = frames.receive(vector, &mut self.packets);
         let packets = &mut self.packets[..count];
@@ -98,8 +104,8 @@ impl VectorWorker {
         count
     }
 
-    /// Processes a vector while somebody watches; says how many packets it had, which
-    /// are the first ones of `packets`.
+    /// Processes a vector with an observer and returns its number of packets. They are at
+    /// the beginning of `packets`.
     pub(super) fn observe(
         &mut self,
         frames: &Frames,
@@ -120,26 +126,26 @@ impl VectorWorker {
         vector
     }
 
-    /// Processes vectors for a while, at least one; says how many packets a second of
-    /// CPU time that were.
+    /// Processes vectors for `seconds`, at least one vector, and returns packets a second
+    /// of CPU time.
     pub(super) fn run(&mut self, frames: &Frames, seconds: f64) -> f64 {
         let begin = thread_cpu_time();
-        let end = begin + Duration::from_secs_f64(seconds);
+        let deadline = begin + Duration::from_secs_f64(seconds);
         let mut packets = 0;
         loop {
             let vector = self.next(frames);
             packets += self.vector(frames, vector);
             let now = thread_cpu_time();
-            if now >= end {
+            if now >= deadline {
                 let spent = now.saturating_sub(begin).as_secs_f64();
                 return coordinate(packets) / spent.max(1e-9);
             }
         }
     }
 
-    /// Processes vectors for a while, at least one, each timed for itself.
+    /// Processes vectors for `seconds`, at least one vector, and times each vector.
     pub(super) fn time(&mut self, frames: &Frames, seconds: f64, times: &mut Vec<VectorTime>) {
-        let end = thread_cpu_time() + Duration::from_secs_f64(seconds);
+        let deadline = thread_cpu_time() + Duration::from_secs_f64(seconds);
         loop {
             let vector = self.next(frames);
             let begin = thread_cpu_time();
@@ -163,7 +169,7 @@ impl VectorWorker {
                 whole: each(begin, done),
                 lookup: each(parsed, looked_up.unwrap_or(done)),
             });
-            if done >= end {
+            if done >= deadline {
                 return;
             }
         }

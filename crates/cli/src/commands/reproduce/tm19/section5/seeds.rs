@@ -4,7 +4,8 @@
 
 use super::sheets::{Measured, largest, measured, short};
 use super::{
-    BARE, CONTENDERS, FOREST, LINEAR, OVS, REAL, SINGLE_TM, SYNTHETIC, TM, TSS, WORKLOADS,
+    CONTENDERS, DEFAULT_RULE_TRAFFIC, FOREST, LINEAR_SEARCH, NO_RULES, OVS_TUPLE_MERGE,
+    OVS_TUPLE_SPACE, SYNTHETIC_TRAFFIC, TUPLE_MERGE, TUPLE_SPACE, WORKLOADS,
 };
 use crate::bench::size_name;
 use crate::chart::{Chart, Mark, Series};
@@ -13,12 +14,12 @@ use crate::commands::reproduce::claims::{Claim, Grid, Section, Verdict};
 use crate::commands::reproduce::statistics::{coordinate, mean};
 use crate::failure::Failure;
 
-/// Who is on the pictures.
+/// The contenders in the pictures.
 const SHOWN: [(usize, &str, Mark); 5] = [
-    (TM, "tuplemerge", Mark::Circle),
-    (TSS, "tss", Mark::Square),
-    (OVS, "tss, single ports", Mark::Triangle),
-    (SINGLE_TM, "tuplemerge, single ports", Mark::Diamond),
+    (TUPLE_MERGE, "tuplemerge", Mark::Circle),
+    (TUPLE_SPACE, "tss", Mark::Square),
+    (OVS_TUPLE_SPACE, "tss, single ports", Mark::Triangle),
+    (OVS_TUPLE_MERGE, "tuplemerge, single ports", Mark::Diamond),
     (FOREST, "forest", Mark::Cross),
 ];
 
@@ -39,7 +40,10 @@ pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Sect
     let heading = "profile,rules,workload,engine,mpps";
     study.write_csv("pipeline-seeds.csv", heading, &rows)?;
     let mut pictures = Vec::new();
-    for (workload, file, figure) in [(REAL, "default", "14"), (SYNTHETIC, "synthetic", "15")] {
+    for (workload, file, figure) in [
+        (DEFAULT_RULE_TRAFFIC, "default", "14"),
+        (SYNTHETIC_TRAFFIC, "synthetic", "15"),
+    ] {
         let series = SHOWN.map(|(contender, colour, mark)| {
             let points = (0..measured.names.len()).map(|number| {
                 (
@@ -53,7 +57,7 @@ pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Sect
             title: &format!(
                 "Throughput at {} rules, {} traffic ([TM19] Fig. {figure})",
                 size_name(size),
-                if workload == REAL {
+                if workload == DEFAULT_RULE_TRAFFIC {
                     "the default rule's"
                 } else {
                     "synthetic"
@@ -69,8 +73,8 @@ pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Sect
         pictures.push(file);
     }
     let grids = [
-        (REAL, "14, the default rule's"),
-        (SYNTHETIC, "15, synthetic"),
+        (DEFAULT_RULE_TRAFFIC, "14, the default rule's"),
+        (SYNTHETIC_TRAFFIC, "15, synthetic"),
     ];
     let grids = grids.map(|(workload, what)| grid(&measured, workload, what, size));
     Ok(Section {
@@ -89,14 +93,22 @@ pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Sect
     })
 }
 
-/// A contender's throughput over a profile.
+/// Returns a contender's throughput over a profile.
 fn of(measured: &Measured, workload: usize, contender: usize, number: usize) -> f64 {
     let mean = measured.rates[workload].mean(contender, |at| at.0 == number);
     mean.unwrap_or(0.0)
 }
 
 fn grid(measured: &Measured, workload: usize, what: &str, size: usize) -> Grid {
-    let shown = [LINEAR, TSS, TM, FOREST, OVS, SINGLE_TM, BARE];
+    let shown = [
+        LINEAR_SEARCH,
+        TUPLE_SPACE,
+        TUPLE_MERGE,
+        FOREST,
+        OVS_TUPLE_SPACE,
+        OVS_TUPLE_MERGE,
+        NO_RULES,
+    ];
     let mut columns = vec!["profile".to_owned(), "entries".to_owned()];
     columns.extend(shown.map(|contender| CONTENDERS[contender].label.to_owned()));
     columns.extend(["TM / TSS".to_owned(), "TM / OVS TSS".to_owned()]);
@@ -107,14 +119,16 @@ fn grid(measured: &Measured, workload: usize, what: &str, size: usize) -> Grid {
             let flows = flows.map_or(0, |(_, point)| point.flows[0]);
             let mut row = vec![name.clone(), flows.to_string()];
             row.extend(shown.map(|contender| short(of(measured, workload, contender, number))));
-            let gain = |other| measured.gain_of(workload, (TM, other), number, 0);
-            row.extend([TSS, OVS].map(|other| short(gain(other))));
+            let gain = |other| measured.gain_of(workload, (TUPLE_MERGE, other), number, 0);
+            row.extend([TUPLE_SPACE, OVS_TUPLE_SPACE].map(|other| short(gain(other))));
             row
         })
         .collect();
     let mut last = vec!["mean".to_owned(), String::new()];
     last.extend(shown.map(|contender| short(measured.rate(workload, contender, 0))));
-    last.extend([TSS, OVS].map(|other| short(speedup(measured, workload, other))));
+    last.extend(
+        [TUPLE_SPACE, OVS_TUPLE_SPACE].map(|other| short(speedup(measured, workload, other))),
+    );
     rows.push(last);
     Grid {
         title: format!(
@@ -127,11 +141,12 @@ fn grid(measured: &Measured, workload: usize, what: &str, size: usize) -> Grid {
     }
 }
 
-/// How many times as fast TupleMerge is, for each profile.
+/// Returns the ratios of TupleMerge's throughput to another contender's, for each
+/// profile.
 fn gains(measured: &Measured, workload: usize, other: usize) -> Vec<f64> {
     let numbers = 0..measured.names.len();
     numbers
-        .map(|number| measured.gain_of(workload, (TM, other), number, 0))
+        .map(|number| measured.gain_of(workload, (TUPLE_MERGE, other), number, 0))
         .collect()
 }
 
@@ -145,50 +160,56 @@ fn claims(measured: &Measured) -> Vec<Claim> {
         let lost = names.filter(|(_, gain)| *gain <= 1.0);
         lost.map(|(name, _)| name.clone()).collect::<Vec<_>>()
     };
-    let all = measured.names.len();
-    let told = |lost: &[String]| match lost {
+    let seeds = measured.names.len();
+    let seeds_text = |lost: &[String]| match lost {
         [] => "all seeds".to_owned(),
         lost => format!("all seeds but {}", lost.join(", ")),
     };
-    let ovs = [REAL, SYNTHETIC].map(|workload| lost(workload, OVS));
-    let tss = [REAL, SYNTHETIC].map(|workload| lost(workload, TSS));
-    let near = |workload: usize, other: usize, paper: f64| {
+    let ovs =
+        [DEFAULT_RULE_TRAFFIC, SYNTHETIC_TRAFFIC].map(|workload| lost(workload, OVS_TUPLE_SPACE));
+    let tss = [DEFAULT_RULE_TRAFFIC, SYNTHETIC_TRAFFIC].map(|workload| lost(workload, TUPLE_SPACE));
+    let gain_and_ratio = |workload: usize, other: usize, paper: f64| {
         let gain = speedup(measured, workload, other);
         (gain, gain / paper)
     };
     let average = |place, paper, other: usize, papers: [f64; 2]| {
-        let both = [(REAL, papers[0]), (SYNTHETIC, papers[1])];
-        let both = both.map(|(workload, paper)| near(workload, other, paper));
-        let alike = both.iter().filter(|(_, times)| (0.5..=2.0).contains(times));
-        let ahead = both.iter().filter(|(gain, _)| *gain > 1.0).count();
+        let results = [
+            (DEFAULT_RULE_TRAFFIC, papers[0]),
+            (SYNTHETIC_TRAFFIC, papers[1]),
+        ];
+        let results = results.map(|(workload, paper)| gain_and_ratio(workload, other, paper));
+        let alike = results
+            .iter()
+            .filter(|(_, times)| (0.5..=2.0).contains(times));
+        let ahead = results.iter().filter(|(gain, _)| *gain > 1.0).count();
         Claim {
             place,
             paper,
             measured: format!(
                 "without caches {} times (default rule's traffic) and {} times (synthetic)",
-                short(both[0].0),
-                short(both[1].0)
+                short(results[0].0),
+                short(results[1].0)
             ),
             verdict: match (alike.count(), ahead) {
                 (2, _) => Verdict::Holds,
                 (_, 0) => Verdict::Fails("it is no faster".to_owned()),
                 _ => Verdict::InPart(format!(
                     "{:.2} and {:.2} times the paper's factors",
-                    both[0].1, both[1].1
+                    results[0].1, results[1].1
                 )),
             },
         }
     };
-    let most = |lost: &[Vec<String>; 2], allowed: usize| {
+    let verdict = |lost: &[Vec<String>; 2], allowed: usize| {
         let lost = lost.each_ref().map(Vec::len);
         let held = lost.iter().filter(|&&lost| lost <= allowed).count();
         match held {
-            _ if lost.iter().all(|&lost| 2 * lost >= all) => {
+            _ if lost.iter().all(|&lost| 2 * lost >= seeds) => {
                 Verdict::Fails("slower on half of the seeds or more".to_owned())
             }
             2 => Verdict::Holds,
             _ => Verdict::InPart(format!(
-                "slower on {} and {} of {all} seeds",
+                "slower on {} and {} of {seeds} seeds",
                 lost[0], lost[1]
             )),
         }
@@ -200,16 +221,16 @@ fn claims(measured: &Measured) -> Vec<Claim> {
                     traffic) and FW2 (synthetic), with caches.",
             measured: format!(
                 "without caches on {} (default rule's traffic), on {} (synthetic)",
-                told(&ovs[0]),
-                told(&ovs[1])
+                seeds_text(&ovs[0]),
+                seeds_text(&ovs[1])
             ),
-            verdict: most(&ovs, 1),
+            verdict: verdict(&ovs, 1),
         },
         average(
             "Figs. 14, 15",
             "Over OVS's tuple space search the average speed-up is 12.63 for real traffic and \
              2.86 for synthetic traffic, with caches.",
-            OVS,
+            OVS_TUPLE_SPACE,
             [12.63, 2.86],
         ),
         Claim {
@@ -218,16 +239,16 @@ fn claims(measured: &Measured) -> Vec<Claim> {
                     of traffic.",
             measured: format!(
                 "on {} (default rule's traffic), on {} (synthetic)",
-                told(&tss[0]),
-                told(&tss[1])
+                seeds_text(&tss[0]),
+                seeds_text(&tss[1])
             ),
-            verdict: most(&tss, 0),
+            verdict: verdict(&tss, 0),
         },
         average(
             "Figs. 14, 15",
             "Over VPP's tuple space search the average speed-up is 31.20 for real traffic and \
              45.86 for synthetic traffic, with caches.",
-            TSS,
+            TUPLE_SPACE,
             [31.2, 45.86],
         ),
     ]
@@ -240,7 +261,7 @@ mod tests {
     #[test]
     fn speed_ups_are_held_against_the_papers() {
         let measured = Measured::of_rates(&[64_000], |workload, _| match workload {
-            REAL => [0.01, 0.1, 3.0, 5.0, 0.25, 8.0, 9.0],
+            DEFAULT_RULE_TRAFFIC => [0.01, 0.1, 3.0, 5.0, 0.25, 8.0, 9.0],
             _ => [0.01, 0.1, 4.5, 5.0, 1.5, 8.0, 9.0],
         });
         for claim in claims(&measured) {

@@ -1,4 +1,4 @@
-//! What was measured, over all rule sets.
+//! Measured values of all rule sets.
 
 use classyard::Policy;
 use serde::de::DeserializeOwned;
@@ -12,22 +12,22 @@ use crate::commands::reproduce::statistics::coordinate;
 use crate::commands::reproduce::tm19::sheet::{At, Sheet};
 use crate::failure::Failure;
 
-/// Values of all contenders, rule set by rule set.
+/// Values of all contenders for each rule set.
 #[derive(Default)]
 pub(super) struct Measured {
     pub(super) sizes: Vec<usize>,
     pub(super) names: Vec<String>,
     /// Millions of packets a second, by workload.
     pub(super) rates: [Sheet; 2],
-    /// Tables outside of a pipeline, and in the contenders' access lists.
+    /// Numbers of tables outside of a pipeline, and in the contenders' access lists.
     pub(super) simulated: Sheet,
     pub(super) tables: Sheet,
-    /// Entries for a rule: of the rules as they are, and with single ports.
+    /// Entries for each rule: of the unchanged rules, and with single ports.
     pub(super) entries: Sheet,
     pub(super) points: Vec<(At, Point)>,
 }
 
-/// The numbers of rules of a reproduction, ascending.
+/// Returns the numbers of rules of a reproduction, ascending.
 pub(super) fn sizes(study: &Study<'_>) -> Vec<usize> {
     let mut sizes = study.sizes(if study.args.quick { &FEW_SIZES } else { &SIZES });
     sizes.sort_unstable();
@@ -35,17 +35,17 @@ pub(super) fn sizes(study: &Study<'_>) -> Vec<usize> {
     sizes
 }
 
-/// The greatest number of rules of a reproduction.
+/// Returns the greatest number of rules of a reproduction.
 pub(super) fn largest(study: &Study<'_>) -> usize {
     sizes(study).last().copied().expect("at least one size")
 }
 
-/// Rule sets for each profile and size.
+/// Returns the number of rule sets for each profile and size.
 pub(super) fn lists(study: &Study<'_>) -> usize {
     study.args.sets.unwrap_or(1)
 }
 
-/// What profiles are called.
+/// Returns the names of the profiles.
 pub(super) fn names(study: &Study<'_>) -> Vec<String> {
     study
         .profiles
@@ -54,8 +54,8 @@ pub(super) fn names(study: &Study<'_>) -> Vec<String> {
         .collect()
 }
 
-/// Measures something of all rule sets of these sizes, unless that is done. It is given
-/// the rule set and its number; what is measured is kept under a name.
+/// Measures all rule sets of these sizes, or returns stored measurements. `measure`
+/// receives the rule set and its number; the result is stored under the name `what`.
 pub(super) fn points<T: Serialize + DeserializeOwned>(
     study: &mut Study<'_>,
     what: &str,
@@ -80,18 +80,18 @@ pub(super) fn points<T: Serialize + DeserializeOwned>(
     Ok(points)
 }
 
-/// What the traffic of a rule set matches.
+/// Shares of a rule set's traffic by the rules that it matches.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Matched {
-    /// The share of the default rule's traffic that it alone matches.
+    /// The share of the default rule's traffic that only the default rule matches.
     default_share: f64,
-    /// The share of packets that the ten rules win which win most, by workload.
+    /// The share of packets won by the ten most frequent winners, by workload.
     few_shares: [f64; 2],
 }
 
-/// What traffic matches, by profile and size: the share of the default rule's traffic
-/// that it alone matches, and the shares that the ten rules win which win most, of each
-/// workload. Nothing is timed for it.
+/// Returns shares of traffic by profile and size, without timing: the share of the
+/// default rule's traffic that only the default rule matches, and each workload's share
+/// won by the ten most frequent winners.
 pub(super) fn matched(study: &mut Study<'_>, sizes: &[usize]) -> Result<Sheet, Failure> {
     let points = points(study, "pipeline traffic", sizes, |study, policy, list| {
         let traffic = Traffic::of(policy, study.headers(), study.list_seed(list))?;
@@ -108,7 +108,7 @@ pub(super) fn matched(study: &mut Study<'_>, sizes: &[usize]) -> Result<Sheet, F
     Ok(sheet)
 }
 
-/// Measures all rule sets of these sizes, unless that is done.
+/// Measures all rule sets of these sizes, or returns stored measurements.
 pub(super) fn measured(study: &mut Study<'_>, sizes: Vec<usize>) -> Result<Measured, Failure> {
     let points = points(study, "pipeline", &sizes, measure)?;
     let mut measured = Measured {
@@ -127,28 +127,28 @@ impl Measured {
         for (sheet, rates) in self.rates.iter_mut().zip(&point.rates) {
             sheet.add(at, rates.iter().map(|&rate| mpps(rate)).collect());
         }
-        let of = |counts: &[usize]| counts.iter().map(|&count| coordinate(count)).collect();
-        self.simulated.add(at, of(&point.simulated));
-        self.tables.add(at, of(&point.tables));
+        let column = |counts: &[usize]| counts.iter().map(|&count| coordinate(count)).collect();
+        self.simulated.add(at, column(&point.simulated));
+        self.tables.add(at, column(&point.tables));
         let rules = coordinate(point.rules.max(1));
         let entries = point.flows.map(|flows| coordinate(flows) / rules);
         self.entries.add(at, entries.to_vec());
         self.points.push((at, point));
     }
 
-    /// A contender's throughput with a workload: the mean over rule sets of a size, in
-    /// millions of packets a second.
+    /// Returns a contender's throughput with a workload: the mean over rule sets of a
+    /// size, in millions of packets a second.
     pub(super) fn rate(&self, workload: usize, contender: usize, place: usize) -> f64 {
         let mean = self.rates[workload].mean(contender, |at| at.1 == place);
         mean.unwrap_or(0.0)
     }
 
-    /// How many times as high one contender's throughput is as another's.
+    /// Returns the ratio of contender `a`'s throughput to `b`'s.
     pub(super) fn gain(&self, workload: usize, a: usize, b: usize, place: usize) -> f64 {
         self.rate(workload, a, place) / self.rate(workload, b, place)
     }
 
-    /// The same of one profile.
+    /// Returns the ratio for one profile.
     pub(super) fn gain_of(
         &self,
         workload: usize,
@@ -160,12 +160,12 @@ impl Measured {
         ratio.unwrap_or(0.0)
     }
 
-    /// The place of a size.
+    /// Returns the index of a size.
     pub(super) fn place(&self, size: usize) -> Option<usize> {
         self.sizes.iter().position(|&other| other == size)
     }
 
-    /// What is said of the comparison of answers.
+    /// Returns the report's note on the comparison of answers.
     pub(super) fn remarks(&self) -> String {
         let compared = self.points.iter().map(|(_, point)| point.compared);
         format!(
@@ -177,7 +177,7 @@ impl Measured {
     }
 }
 
-/// `12.3`, with fewer digits behind the point the greater it is.
+/// Formats a value like `12.3`, with fewer decimal places for greater values.
 pub(super) fn short(value: f64) -> String {
     match value {
         _ if value >= 100.0 => format!("{value:.0}"),
@@ -189,7 +189,7 @@ pub(super) fn short(value: f64) -> String {
 
 #[cfg(test)]
 impl Measured {
-    /// Rule sets of one profile, whose rates are given for each size and workload.
+    /// Creates rule sets of one profile with given rates for each size and workload.
     pub(super) fn of_rates(
         sizes: &[usize],
         rates: impl Fn(usize, usize) -> [f64; super::CONTENDERS.len()],
@@ -217,7 +217,9 @@ impl Measured {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{LINEAR, REAL, SYNTHETIC, TM, TSS};
+    use super::super::{
+        DEFAULT_RULE_TRAFFIC, LINEAR_SEARCH, SYNTHETIC_TRAFFIC, TUPLE_MERGE, TUPLE_SPACE,
+    };
     use super::*;
 
     #[test]
@@ -226,10 +228,15 @@ mod tests {
             let slower = coordinate(place + 1) * coordinate(workload + 1);
             [1.0, 2.0, 8.0, 16.0, 4.0, 9.0, 20.0].map(|rate: f64| rate / slower)
         });
-        assert!((measured.rate(SYNTHETIC, TM, 0) - 8.0).abs() < 1e-9);
-        assert!((measured.rate(REAL, TM, 1) - 2.0).abs() < 1e-9);
-        assert!((measured.gain(REAL, TM, LINEAR, 1) - 8.0).abs() < 1e-9);
-        assert!((measured.gain_of(REAL, (TM, TSS), 0, 1) - 4.0).abs() < 1e-9);
+        assert!((measured.rate(SYNTHETIC_TRAFFIC, TUPLE_MERGE, 0) - 8.0).abs() < 1e-9);
+        assert!((measured.rate(DEFAULT_RULE_TRAFFIC, TUPLE_MERGE, 1) - 2.0).abs() < 1e-9);
+        assert!(
+            (measured.gain(DEFAULT_RULE_TRAFFIC, TUPLE_MERGE, LINEAR_SEARCH, 1) - 8.0).abs() < 1e-9
+        );
+        assert!(
+            (measured.gain_of(DEFAULT_RULE_TRAFFIC, (TUPLE_MERGE, TUPLE_SPACE), 0, 1) - 4.0).abs()
+                < 1e-9
+        );
         assert_eq!(measured.place(200), Some(1));
         assert_eq!(measured.place(300), None);
         assert!(measured.remarks().contains("over 256 packets or more"));

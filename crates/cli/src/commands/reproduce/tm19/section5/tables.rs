@@ -4,7 +4,7 @@
 
 use super::measure::SIMULATED;
 use super::sheets::{Measured, measured, sizes};
-use super::{CONTENDERS, FOREST, OVS, SINGLE_TM, TM, TSS};
+use super::{CONTENDERS, FOREST, OVS_TUPLE_MERGE, OVS_TUPLE_SPACE, TUPLE_MERGE, TUPLE_SPACE};
 use crate::bench::size_name;
 use crate::chart::{Chart, Mark, Series};
 use crate::commands::reproduce::Study;
@@ -12,17 +12,16 @@ use crate::commands::reproduce::claims::{Claim, Grid, Section, Verdict};
 use crate::commands::reproduce::statistics::coordinate;
 use crate::failure::Failure;
 
-/// How many times as many partitions VPP's tuple space search has as the simulation's,
-/// in the paper.
+/// The paper's ratio of VPP's partitions to the simulation's, for tuple space search.
 const PAPER_RATIO: f64 = 2.7;
 
-/// Up to so many rules the paper claims nothing about TupleMerge.
-const BEYOND: usize = 1_000;
+/// The paper makes its claim about TupleMerge for more rules than this.
+const UNCLAIMED_RULES: usize = 1_000;
 
-/// Why that may be otherwise here.
+/// The reason why the result may differ here.
 const WHY: &str = "entries for the parts of ranges have masks that rules with ranges have not";
 
-/// Places in [`SIMULATED`] of the simulation's engines.
+/// Indices in [`SIMULATED`] of the simulation's engines.
 const SIMULATED_TSS: usize = 0;
 const SIMULATED_TM: usize = 1;
 
@@ -30,7 +29,13 @@ const SIMULATED_TM: usize = 1;
 pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failure> {
     let sizes = sizes(study);
     let measured = measured(study, sizes)?;
-    let in_pipeline = [TSS, TM, FOREST, OVS, SINGLE_TM];
+    let in_pipeline = [
+        TUPLE_SPACE,
+        TUPLE_MERGE,
+        FOREST,
+        OVS_TUPLE_SPACE,
+        OVS_TUPLE_MERGE,
+    ];
     let mut rows = Vec::new();
     for (at, point) in &measured.points {
         let counts = point.simulated.iter();
@@ -71,13 +76,19 @@ pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Sect
             true,
             SIMULATED_TM,
         ),
-        ("tss, in the pipeline", "tss", Mark::Square, false, TSS),
+        (
+            "tss, in the pipeline",
+            "tss",
+            Mark::Square,
+            false,
+            TUPLE_SPACE,
+        ),
         (
             "tuplemerge, in the pipeline",
             "tuplemerge-offline",
             Mark::Square,
             false,
-            TM,
+            TUPLE_MERGE,
         ),
         (
             "forest, in the pipeline",
@@ -87,10 +98,10 @@ pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Sect
             FOREST,
         ),
     ];
-    let series = lines.map(|(name, of, mark, simulated, which)| {
-        let places = measured.sizes.iter().enumerate();
-        let points = places.map(|(place, &size)| (coordinate(size), mean(simulated, which, place)));
-        Series::marked(name, of, mark, points)
+    let series = lines.map(|(name, colour_key, mark, simulated, which)| {
+        let sizes = measured.sizes.iter().enumerate();
+        let points = sizes.map(|(place, &size)| (coordinate(size), mean(simulated, which, place)));
+        Series::marked(name, colour_key, mark, points)
     });
     let chart = Chart {
         title: "Tables alone and in a pipeline, mean over profiles ([TM19] Fig. 10)",
@@ -104,13 +115,14 @@ pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Sect
     columns.extend(SIMULATED.map(|engine| format!("{engine}, alone")));
     let names = ["tss", "tuplemerge", "forest"].map(|engine| format!("{engine}, pipeline"));
     columns.extend(names);
-    columns.extend([OVS, SINGLE_TM].map(|place| CONTENDERS[place].label.to_owned()));
+    columns
+        .extend([OVS_TUPLE_SPACE, OVS_TUPLE_MERGE].map(|place| CONTENDERS[place].label.to_owned()));
     let grid_rows = measured.sizes.iter().enumerate().map(|(place, &size)| {
         let entries = measured.entries.mean(0, |at| at.1 == place).unwrap_or(0.0);
         let mut row = vec![size_name(size), format!("{entries:.2}")];
         let simulated = (0..SIMULATED.len()).map(|which| mean(true, which, place));
-        let all = simulated.chain(in_pipeline.map(|which| mean(false, which, place)));
-        row.extend(all.map(|count| format!("{count:.1}")));
+        let means = simulated.chain(in_pipeline.map(|which| mean(false, which, place)));
+        row.extend(means.map(|count| format!("{count:.1}")));
         row
     });
     Ok(Section {
@@ -147,7 +159,7 @@ fn claims(measured: &Measured) -> Vec<Claim> {
         let sum: f64 = ratios.iter().map(|(_, ratio)| ratio).sum();
         sum / coordinate(ratios.len().max(1))
     };
-    let tss = mean(&ratios(SIMULATED_TSS, TSS, 0));
+    let tss = mean(&ratios(SIMULATED_TSS, TUPLE_SPACE, 0));
     let mut claims = vec![Claim {
         place: "Fig. 10",
         paper: "VPP's tuple space search needs 170 % more partitions than the simulation's, on \
@@ -163,7 +175,7 @@ fn claims(measured: &Measured) -> Vec<Claim> {
             times => Verdict::InPart(format!("more, {times:.1} times the paper's ratio")),
         },
     }];
-    let tm = ratios(SIMULATED_TM, TM, BEYOND);
+    let tm = ratios(SIMULATED_TM, TUPLE_MERGE, UNCLAIMED_RULES);
     if !tm.is_empty() {
         let fewer = tm.iter().filter(|(_, ratio)| *ratio < 1.0).count();
         let ratio = mean(&tm);
@@ -193,7 +205,7 @@ mod tests {
     fn tables_are_held_against_the_simulation() {
         let measured = Measured::of_rates(&[1_000, 2_000], |_, _| [1.0; CONTENDERS.len()]);
         let claims = claims(&measured);
-        // 27 for 10, and 6 for 8.
+        // 27 tables compared with 10, and 6 compared with 8.
         assert!(claims[0].measured.starts_with("+170 %"));
         assert_eq!(claims[0].verdict, Verdict::Holds);
         assert!(claims[1].measured.starts_with("0.75 times as many"));

@@ -1,12 +1,12 @@
-//! [TM19] Fig. 11: throughput against rules, of linear search, tuple space search and
+//! [TM19] Fig. 11: throughput against rules, for linear search, tuple space search and
 //! TupleMerge.
 //!
 //! [TM19]: classyard::papers#tm19
 
 use super::sheets::{Measured, matched, measured, short, sizes};
 use super::{
-    BARE, CONTENDERS, Contender, ENGINES, LINEAR, REAL, SETUP, SYNTHETIC, TM, TRAFFIC, TSS,
-    WORKLOADS,
+    CONTENDERS, Contender, DEFAULT_RULE_TRAFFIC, ENGINES, LINEAR_SEARCH, NO_RULES, SETUP,
+    SYNTHETIC_TRAFFIC, TRAFFIC, TUPLE_MERGE, TUPLE_SPACE, WORKLOADS,
 };
 use crate::bench::size_name;
 use crate::chart::{Chart, Mark, Series};
@@ -16,22 +16,23 @@ use crate::commands::reproduce::statistics::coordinate;
 use crate::commands::reproduce::tm19::sheet::Sheet;
 use crate::failure::Failure;
 
-/// From so many rules on TupleMerge is clearly ahead in the paper, and what counts as
-/// that: so many times as fast.
+/// The number of rules from which TupleMerge is clearly ahead in the paper, and the ratio
+/// that counts as clearly ahead.
 const AHEAD_FROM: usize = 500;
-const CLEARLY: f64 = 1.25;
+const CLEAR_GAIN: f64 = 1.25;
 
-/// The paper's gaps: an order of magnitude, and nearly two. At least so many times as
-/// fast is taken as these.
+/// The paper's gaps, an order of magnitude and nearly two, each with the number of rules
+/// and the smallest ratio that confirms the gap.
 const GAPS: [(usize, f64); 2] = [(4_000, 7.0), (64_000, 50.0)];
 
-/// Two workloads whose rates differ by less than this factor are alike.
-const ALIKE: f64 = 1.5;
+/// Two workloads count as alike if their rates differ by less than this factor.
+const ALIKE_RATIO: f64 = 1.5;
 
-/// Millions of packets a second that TupleMerge keeps in the paper.
-const KEPT: f64 = 1.0;
+/// Millions of packets a second that TupleMerge still reaches in the paper.
+const KEPT_MPPS: f64 = 1.0;
 
-/// Up to so many rules linear search is no slower than tuple space search.
+/// Linear search is at least as fast as tuple space search below this number of rules in
+/// the paper.
 const LINEAR_UP_TO: usize = 8_000;
 
 /// Draws the figure.
@@ -59,17 +60,21 @@ pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Sect
     for (workload, (what, mark)) in WORKLOADS.iter().enumerate() {
         for contender in ENGINES {
             let Contender { engine, label } = of(contender);
-            let places = measured.sizes.iter().enumerate();
-            let points = places.map(|(place, &size)| {
+            let sizes = measured.sizes.iter().enumerate();
+            let points = sizes.map(|(place, &size)| {
                 (coordinate(size), measured.rate(workload, contender, place))
             });
             let name = format!("{label}, {what}");
             series.push(Series::marked(&name, engine, *mark, points));
         }
     }
-    let places = measured.sizes.iter().enumerate();
-    let bare =
-        places.map(|(place, &size)| (coordinate(size), measured.rate(SYNTHETIC, BARE, place)));
+    let sizes = measured.sizes.iter().enumerate();
+    let bare = sizes.map(|(place, &size)| {
+        (
+            coordinate(size),
+            measured.rate(SYNTHETIC_TRAFFIC, NO_RULES, place),
+        )
+    });
     series.push(Series::marked(
         "no rules, synthetic",
         "no rules",
@@ -92,9 +97,9 @@ pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Sect
     );
     let mut columns = vec!["rules".to_owned()];
     for (workload, _) in WORKLOADS {
-        let engines = ENGINES.iter().chain([&BARE]);
+        let engines = ENGINES.iter().chain([&NO_RULES]);
         columns.extend(engines.map(|&place| {
-            let name = if place == BARE {
+            let name = if place == NO_RULES {
                 "no rules"
             } else {
                 CONTENDERS[place].engine
@@ -104,8 +109,8 @@ pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Sect
     }
     let grid_rows = measured.sizes.iter().enumerate().map(|(place, &size)| {
         let mut row = vec![size_name(size)];
-        for workload in [SYNTHETIC, REAL] {
-            let engines = ENGINES.iter().chain([&BARE]);
+        for workload in [SYNTHETIC_TRAFFIC, DEFAULT_RULE_TRAFFIC] {
+            let engines = ENGINES.iter().chain([&NO_RULES]);
             row.extend(engines.map(|&engine| short(measured.rate(workload, engine, place))));
         }
         row
@@ -131,7 +136,7 @@ fn of(place: usize) -> &'static Contender {
     &CONTENDERS[place]
 }
 
-/// What packets match.
+/// Returns shares of packets by the rules that they match.
 fn traffic_grid(sizes: &[usize], traffic: &Sheet) -> Grid {
     let columns = [
         "rules",
@@ -156,13 +161,13 @@ fn traffic_grid(sizes: &[usize], traffic: &Sheet) -> Grid {
 }
 
 fn claims(measured: &Measured) -> Vec<Claim> {
-    let places = |from: usize| {
+    let indices_from = |from: usize| {
         let sizes = measured.sizes.iter().enumerate();
-        let places = sizes.filter(move |(_, size)| **size >= from);
-        places.map(|(place, _)| place).collect::<Vec<_>>()
+        let indices = sizes.filter(move |(_, size)| **size >= from);
+        indices.map(|(place, _)| place).collect::<Vec<_>>()
     };
     let mut claims = Vec::new();
-    claims.extend(ahead(measured, &places(AHEAD_FROM)));
+    claims.extend(ahead(measured, &indices_from(AHEAD_FROM)));
     claims.extend(gap(measured));
     claims.push(workloads(measured));
     claims.push(degrades(measured));
@@ -175,18 +180,19 @@ fn ahead(measured: &Measured, places: &[usize]) -> Option<Claim> {
     let mut behind = Vec::new();
     for &place in places {
         for (workload, (what, _)) in WORKLOADS.iter().enumerate() {
-            for (other, name) in [(TSS, "tss"), (LINEAR, "linear")] {
-                let gain = measured.gain(workload, TM, other, place);
-                if gain < CLEARLY {
+            for (other, name) in [(TUPLE_SPACE, "tss"), (LINEAR_SEARCH, "linear")] {
+                let gain = measured.gain(workload, TUPLE_MERGE, other, place);
+                if gain < CLEAR_GAIN {
                     let size = size_name(measured.sizes[place]);
                     behind.push(format!("{gain:.2} times {name} at {size}, {what}"));
                 }
             }
         }
     }
-    let all = places.len() * 4;
+    let cases = places.len() * 4;
     let gain = |other, place| {
-        let gains = [SYNTHETIC, REAL].map(|workload| measured.gain(workload, TM, other, place));
+        let gains = [SYNTHETIC_TRAFFIC, DEFAULT_RULE_TRAFFIC]
+            .map(|workload| measured.gain(workload, TUPLE_MERGE, other, place));
         format!("{} and {}", short(gains[0]), short(gains[1]))
     };
     let size = |place: usize| size_name(measured.sizes[place]);
@@ -197,34 +203,38 @@ fn ahead(measured: &Measured, places: &[usize]) -> Option<Claim> {
         measured: format!(
             "synthetic and default rule's traffic: {} times linear at {}, {} at {}; {} times tss \
              at {}, {} at {}",
-            gain(LINEAR, first),
+            gain(LINEAR_SEARCH, first),
             size(first),
-            gain(LINEAR, last),
+            gain(LINEAR_SEARCH, last),
             size(last),
-            gain(TSS, first),
+            gain(TUPLE_SPACE, first),
             size(first),
-            gain(TSS, last),
+            gain(TUPLE_SPACE, last),
             size(last)
         ),
-        verdict: Verdict::for_most(all - behind.len(), all, &behind.join("; ")),
+        verdict: Verdict::for_most(cases - behind.len(), cases, &behind.join("; ")),
     })
 }
 
 fn gap(measured: &Measured) -> Option<Claim> {
-    let at: Vec<(usize, usize, f64)> = GAPS
+    let gaps: Vec<(usize, usize, f64)> = GAPS
         .iter()
-        .filter_map(|&(size, least)| Some((measured.place(size)?, size, least)))
+        .filter_map(|&(size, min_gain)| Some((measured.place(size)?, size, min_gain)))
         .collect();
-    if at.is_empty() {
+    if gaps.is_empty() {
         return None;
     }
-    let mut told = Vec::new();
+    let mut texts = Vec::new();
     let mut reached = [true; 2];
-    for &(place, size, least) in &at {
-        for (which, (other, name)) in [(LINEAR, "linear"), (TSS, "tss")].into_iter().enumerate() {
-            let gains = [SYNTHETIC, REAL].map(|workload| measured.gain(workload, TM, other, place));
-            reached[which] &= gains.iter().all(|&gain| gain >= least);
-            told.push(format!(
+    for &(place, size, min_gain) in &gaps {
+        for (which, (other, name)) in [(LINEAR_SEARCH, "linear"), (TUPLE_SPACE, "tss")]
+            .into_iter()
+            .enumerate()
+        {
+            let gains = [SYNTHETIC_TRAFFIC, DEFAULT_RULE_TRAFFIC]
+                .map(|workload| measured.gain(workload, TUPLE_MERGE, other, place));
+            reached[which] &= gains.iter().all(|&gain| gain >= min_gain);
+            texts.push(format!(
                 "{} and {} times {name} at {}",
                 short(gains[0]),
                 short(gains[1]),
@@ -236,9 +246,9 @@ fn gap(measured: &Measured) -> Option<Claim> {
         place: "Fig. 11",
         paper: "The gap grows with the rule set: one order of magnitude at 4k rules, nearly two \
                 at 64k.",
-        measured: format!("synthetic and default rule's traffic: {}", told.join("; ")),
+        measured: format!("synthetic and default rule's traffic: {}", texts.join("; ")),
         verdict: match reached {
-            [true, true] if at.len() < GAPS.len() => {
+            [true, true] if gaps.len() < GAPS.len() => {
                 Verdict::InPart("as far as it was measured".to_owned())
             }
             [true, true] => Verdict::Holds,
@@ -251,14 +261,15 @@ fn gap(measured: &Measured) -> Option<Claim> {
 
 fn workloads(measured: &Measured) -> Claim {
     let factor = |engine: usize| {
-        let places = 0..measured.sizes.len();
-        let factors = places.map(|place| {
-            let gain = measured.rate(SYNTHETIC, engine, place) / measured.rate(REAL, engine, place);
+        let indices = 0..measured.sizes.len();
+        let factors = indices.map(|place| {
+            let gain = measured.rate(SYNTHETIC_TRAFFIC, engine, place)
+                / measured.rate(DEFAULT_RULE_TRAFFIC, engine, place);
             gain.max(1.0 / gain)
         });
         factors.fold(1.0, f64::max)
     };
-    let [linear, tss, tm] = [LINEAR, TSS, TM].map(factor);
+    let [linear, tss, tm] = [LINEAR_SEARCH, TUPLE_SPACE, TUPLE_MERGE].map(factor);
     Claim {
         place: "Fig. 11",
         paper: "There is little difference between synthetic and real traffic, particularly for \
@@ -267,35 +278,35 @@ fn workloads(measured: &Measured) -> Claim {
             "they differ by a factor of at most {tm:.2} with tuplemerge, {tss:.2} with tss and \
              {linear:.2} with linear, over all sizes"
         ),
-        verdict: match (tm <= ALIKE, tss.max(linear) <= ALIKE) {
+        verdict: match (tm <= ALIKE_RATIO, tss.max(linear) <= ALIKE_RATIO) {
             (true, true) => Verdict::Holds,
             (true, false) => Verdict::InPart("not with the other two".to_owned()),
-            (false, _) => Verdict::Fails(format!("by more than {ALIKE} with tuplemerge")),
+            (false, _) => Verdict::Fails(format!("by more than {ALIKE_RATIO} with tuplemerge")),
         },
     }
 }
 
 fn degrades(measured: &Measured) -> Claim {
     let last = measured.sizes.len() - 1;
-    let mut least = (f64::INFINITY, String::new());
+    let mut slowest = (f64::INFINITY, String::new());
     for (workload, (what, _)) in WORKLOADS.iter().enumerate() {
         for (place, &size) in measured.sizes.iter().enumerate() {
-            let rate = measured.rate(workload, TM, place);
-            if rate < least.0 {
-                least = (rate, format!("{} rules, {what}", size_name(size)));
+            let rate = measured.rate(workload, TUPLE_MERGE, place);
+            if rate < slowest.0 {
+                slowest = (rate, format!("{} rules, {what}", size_name(size)));
             }
         }
     }
     let of_set = |workload: usize| {
-        let rates = measured.rates[workload].values(TM, |_| true);
+        let rates = measured.rates[workload].values(TUPLE_MERGE, |_| true);
         rates.into_iter().fold(f64::INFINITY, f64::min)
     };
-    let least_set = of_set(SYNTHETIC).min(of_set(REAL));
+    let least_set = of_set(SYNTHETIC_TRAFFIC).min(of_set(DEFAULT_RULE_TRAFFIC));
     let from_to = |workload| {
         format!(
             "{} to {}",
-            short(measured.rate(workload, TM, 0)),
-            short(measured.rate(workload, TM, last))
+            short(measured.rate(workload, TUPLE_MERGE, 0)),
+            short(measured.rate(workload, TUPLE_MERGE, last))
         )
     };
     Claim {
@@ -307,13 +318,13 @@ fn degrades(measured: &Measured) -> Claim {
              mean over rule sets ({}), {} over a single one",
             size_name(measured.sizes[0]),
             size_name(measured.sizes[last]),
-            from_to(SYNTHETIC),
-            from_to(REAL),
-            short(least.0),
-            least.1,
+            from_to(SYNTHETIC_TRAFFIC),
+            from_to(DEFAULT_RULE_TRAFFIC),
+            short(slowest.0),
+            slowest.1,
             short(least_set)
         ),
-        verdict: match (least.0 >= KEPT, least_set >= KEPT) {
+        verdict: match (slowest.0 >= KEPT_MPPS, least_set >= KEPT_MPPS) {
             (true, true) => Verdict::Holds,
             (true, false) => Verdict::InPart("in the mean, not over every rule set".to_owned()),
             (false, _) => Verdict::Fails("less in the mean".to_owned()),
@@ -324,16 +335,18 @@ fn degrades(measured: &Measured) -> Claim {
 fn linear(measured: &Measured) -> Claim {
     let ahead = |workload: usize| {
         let sizes = measured.sizes.iter().enumerate();
-        let ahead = sizes.filter(|(place, _)| measured.gain(workload, LINEAR, TSS, *place) >= 1.0);
+        let ahead = sizes.filter(|(place, _)| {
+            measured.gain(workload, LINEAR_SEARCH, TUPLE_SPACE, *place) >= 1.0
+        });
         ahead.map(|(_, &size)| size).collect::<Vec<_>>()
     };
-    let [synthetic, real] = [SYNTHETIC, REAL].map(ahead);
-    let told = |sizes: &[usize]| match sizes.last() {
+    let [synthetic, real] = [SYNTHETIC_TRAFFIC, DEFAULT_RULE_TRAFFIC].map(ahead);
+    let range_text = |sizes: &[usize]| match sizes.last() {
         None => "at no size".to_owned(),
         Some(&size) => format!("up to {}", size_name(size)),
     };
     let small = measured.sizes.iter().filter(|&&size| size < LINEAR_UP_TO);
-    let all = 2 * small.clone().count();
+    let cases = 2 * small.clone().count();
     let held = small
         .map(|size| usize::from(synthetic.contains(size)) + usize::from(real.contains(size)))
         .sum();
@@ -343,12 +356,12 @@ fn linear(measured: &Measured) -> Claim {
                 least 8k rules.",
         measured: format!(
             "linear is at least as fast {} (synthetic) and {} (default rule's)",
-            told(&synthetic),
-            told(&real)
+            range_text(&synthetic),
+            range_text(&real)
         ),
-        verdict: match all {
+        verdict: match cases {
             0 => Verdict::NotMeasured("no size below 8k".to_owned()),
-            _ => Verdict::for_most(held, all, "beyond, tss is faster"),
+            _ => Verdict::for_most(held, cases, "beyond, tss is faster"),
         },
     }
 }
@@ -359,7 +372,7 @@ mod tests {
 
     #[test]
     fn claims_hold_over_the_papers_figures() {
-        // As Fig. 11 has it, roughly.
+        // Roughly the values of Fig. 11.
         let sizes = [1_000, 4_000, 64_000];
         let measured = Measured::of_rates(&sizes, |_, place| match place {
             0 => [0.5, 0.4, 3.0, 5.0, 0.5, 8.0, 9.0],
@@ -376,7 +389,7 @@ mod tests {
     #[test]
     fn what_does_not_hold_is_named() {
         let measured = Measured::of_rates(&[1_000, 4_000], |workload, _| match workload {
-            SYNTHETIC => [0.1, 2.0, 4.0, 5.0, 0.5, 8.0, 9.0],
+            SYNTHETIC_TRAFFIC => [0.1, 2.0, 4.0, 5.0, 0.5, 8.0, 9.0],
             _ => [0.1, 3.9, 4.0, 5.0, 0.5, 8.0, 9.0],
         });
         let claims = claims(&measured);

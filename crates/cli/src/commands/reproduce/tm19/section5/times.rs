@@ -1,4 +1,4 @@
-//! [TM19] Fig. 12: how long single packets take.
+//! [TM19] Fig. 12: times of single packets.
 //!
 //! [TM19]: classyard::papers#tm19
 
@@ -8,7 +8,9 @@ use super::frames::Traffic;
 use super::measure::engines;
 use super::runner::VectorTime;
 use super::sheets::short;
-use super::{CONTENDERS, ENGINES, LINEAR, SYNTHETIC, TM, TSS, WORKLOADS};
+use super::{
+    CONTENDERS, ENGINES, LINEAR_SEARCH, SYNTHETIC_TRAFFIC, TUPLE_MERGE, TUPLE_SPACE, WORKLOADS,
+};
 use crate::bench::size_name;
 use crate::chart::{Chart, Mark, Series};
 use crate::commands::reproduce::Study;
@@ -16,24 +18,24 @@ use crate::commands::reproduce::claims::{Claim, Grid, Section, Verdict};
 use crate::commands::reproduce::statistics::quantile;
 use crate::failure::Failure;
 
-/// The paper's profile and numbers of rules, and those of a quick reproduction.
+/// The paper's profile and numbers of rules, and the numbers of a quick reproduction.
 const PROFILE: &str = "acl1";
 const SIZES: [usize; 4] = [1_000, 2_000, 4_000, 8_000];
 const FEW_SIZES: [usize; 2] = [1_000, 4_000];
 
-/// Turns of each engine, and seconds of one.
-const TURNS: usize = 10;
-const TURN: f64 = 0.1;
+/// Turns of each engine, and seconds of a turn.
+const TURN_COUNT: usize = 10;
+const TURN_SECONDS: f64 = 0.1;
 const FEW_TURNS: usize = 4;
-const SHORT_TURN: f64 = 0.02;
+const SHORT_TURN_SECONDS: f64 = 0.02;
 
-/// Shares of vectors whose times are told.
+/// Shares of vectors whose times are reported, and indices of three of them.
 const SHARES: [f64; 7] = [0.01, 0.1, 0.5, 0.9, 0.99, 0.999, 1.0];
-const LOW: usize = 0;
-const MEDIAN: usize = 2;
-const HIGH: usize = 4;
+const P1_INDEX: usize = 0;
+const P50_INDEX: usize = 2;
+const P99_INDEX: usize = 4;
 
-/// Microseconds of a packet, at [`SHARES`] and at every hundredth of the vectors.
+/// Microseconds a packet, at [`SHARES`] and at every hundredth of the vectors.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Distribution {
     vectors: usize,
@@ -41,25 +43,25 @@ struct Distribution {
     hundredths: Vec<f64>,
 }
 
-/// What one engine takes with one workload.
+/// Times of one engine with one workload.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Times {
     whole: Distribution,
     lookup: Distribution,
 }
 
-/// By workload and engine.
+/// Times by workload and engine.
 type OfSize = [Vec<Times>; 2];
 
 impl Distribution {
     fn of(mut times: Vec<f64>) -> Distribution {
         times.sort_by(f64::total_cmp);
-        let of = |share: f64| quantile(&times, share) * 1e6;
+        let micros = |share: f64| quantile(&times, share) * 1e6;
         Distribution {
             vectors: times.len(),
-            shares: SHARES.map(of).to_vec(),
+            shares: SHARES.map(micros).to_vec(),
             hundredths: (0..=100)
-                .map(|share| of(f64::from(share) / 100.0))
+                .map(|share| micros(f64::from(share) / 100.0))
                 .collect(),
         }
     }
@@ -67,26 +69,26 @@ impl Distribution {
 
 /// Draws the figure.
 pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failure> {
-    let own: &[usize] = if study.args.quick { &FEW_SIZES } else { &SIZES };
-    let mut sizes = study.sizes(own);
+    let default_sizes: &[usize] = if study.args.quick { &FEW_SIZES } else { &SIZES };
+    let mut sizes = study.sizes(default_sizes);
     sizes.sort_unstable();
     sizes.dedup();
-    let least = sizes[0];
-    sizes.retain(|&size| size <= SIZES[3].max(least));
+    let min_size = sizes[0];
+    sizes.retain(|&size| size <= SIZES[3].max(min_size));
     let profiles = study.profiles.clone();
     let usual = profiles.iter().find(|(name, _)| name == PROFILE);
     let (name, profile) = usual.unwrap_or(&profiles[0]);
     study.expect_points(sizes.len());
-    let mut all: Vec<OfSize> = Vec::new();
+    let mut times_by_size: Vec<OfSize> = Vec::new();
     for &size in &sizes {
         let point = format!("pipeline times {name} {size}, {}", study.headers());
-        all.push(study.point(&point, |study| {
+        times_by_size.push(study.point(&point, |study| {
             let policy = study.policy(profile, size)?;
             let traffic = Traffic::of(&policy, study.headers(), study.list_seed(0))?;
             let mut runners = engines(study, &policy, &traffic)?;
             let (turns, turn) = match study.args.quick {
-                true => (FEW_TURNS, SHORT_TURN),
-                false => (TURNS, TURN),
+                true => (FEW_TURNS, SHORT_TURN_SECONDS),
+                false => (TURN_COUNT, TURN_SECONDS),
             };
             let mut times: [Vec<Vec<VectorTime>>; 2] = [
                 vec![Vec::new(); ENGINES.len()],
@@ -95,7 +97,7 @@ pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Sect
             for _ in 0..turns {
                 for (times, frames) in times.iter_mut().zip(&traffic.frames) {
                     for (times, runner) in times.iter_mut().zip(&mut runners) {
-                        // The engine before has had the caches.
+                        // Refills the CPU caches after the previous engine's turn.
                         runner.vectors.run(frames, turn / 10.0);
                         runner.vectors.time(frames, turn, times);
                     }
@@ -110,7 +112,7 @@ pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Sect
         })?);
     }
     let mut rows = Vec::new();
-    for (size, of_size) in sizes.iter().zip(&all) {
+    for (size, of_size) in sizes.iter().zip(&times_by_size) {
         for ((workload, _), of_workload) in WORKLOADS.iter().zip(of_size) {
             for (&engine, times) in ENGINES.iter().zip(of_workload) {
                 for (what, times) in [("whole", &times.whole), ("lookup", &times.lookup)] {
@@ -130,7 +132,7 @@ pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Sect
     study.write_csv("pipeline-times.csv", heading, &rows)?;
     let mut pictures = Vec::new();
     for (place, &engine) in ENGINES.iter().enumerate() {
-        pictures.push(picture(study, name, &sizes, &all, place, engine)?);
+        pictures.push(picture(study, name, &sizes, &times_by_size, place, engine)?);
     }
     Ok(Section {
         title: "Times of single packets (Fig. 12, §V.C)".to_owned(),
@@ -142,8 +144,8 @@ pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Sect
              to their end. Reading the clock is part of both: some nanoseconds a packet. Engines \
              take turns; 1 % and 99 % are shares of an engine's vectors."
         ),
-        claims: claims(&sizes, &all),
-        grids: grids(&sizes, &all),
+        claims: claims(&sizes, &times_by_size),
+        grids: grids(&sizes, &times_by_size),
         pictures,
     })
 }
@@ -160,19 +162,19 @@ fn picture(
     study: &mut Study<'_>,
     name: &str,
     sizes: &[usize],
-    all: &[OfSize],
+    times_by_size: &[OfSize],
     place: usize,
     engine: usize,
 ) -> Result<String, Failure> {
     let marks = Mark::ALL.iter().cycle();
     let series = sizes
         .iter()
-        .zip(all)
+        .zip(times_by_size)
         .zip(marks)
         .map(|((&size, times), &mark)| {
-            let hundredths = times[SYNTHETIC][place].lookup.hundredths.iter();
+            let hundredths = times[SYNTHETIC_TRAFFIC][place].lookup.hundredths.iter();
             let points = (0..=100_u32).zip(hundredths);
-            // Up to 99 %: the longest vectors are those that were interrupted.
+            // Only up to 99 %: the longest vectors were interrupted.
             let points = points.filter(|(share, _)| match share {
                 1 | 99 => true,
                 share => share.is_multiple_of(5) && (1..99).contains(share),
@@ -195,33 +197,33 @@ fn picture(
     Ok(file)
 }
 
-fn claims(sizes: &[usize], all: &[OfSize]) -> Vec<Claim> {
-    let of = |size: usize, engine: usize, share: usize| {
-        let place = ENGINES.iter().position(|&other| other == engine);
-        all[size][SYNTHETIC][place.expect("one of the engines")]
+fn claims(sizes: &[usize], times_by_size: &[OfSize]) -> Vec<Claim> {
+    let micros = |size: usize, engine: usize, share: usize| {
+        let index = ENGINES.iter().position(|&other| other == engine);
+        times_by_size[size][SYNTHETIC_TRAFFIC][index.expect("one of the engines")]
             .lookup
             .shares[share]
     };
     let last = sizes.len() - 1;
     let range = |engine: usize| {
-        let low = (0..sizes.len()).map(|size| of(size, engine, LOW));
-        let high = (0..sizes.len()).map(|size| of(size, engine, HIGH));
+        let low = (0..sizes.len()).map(|size| micros(size, engine, P1_INDEX));
+        let high = (0..sizes.len()).map(|size| micros(size, engine, P99_INDEX));
         (low.fold(f64::INFINITY, f64::min), high.fold(0.0, f64::max))
     };
-    let told = |engine: usize| {
+    let range_text = |engine: usize| {
         let (low, high) = range(engine);
         format!("{} to {} µs", short(low), short(high))
     };
     let faster = (0..sizes.len()).filter(|&size| {
-        [LINEAR, TSS]
+        [LINEAR_SEARCH, TUPLE_SPACE]
             .iter()
-            .all(|&other| of(size, TM, HIGH) < of(size, other, LOW))
+            .all(|&other| micros(size, TUPLE_MERGE, P99_INDEX) < micros(size, other, P1_INDEX))
     });
     let faster = faster.count();
-    let below = range(TM).1 < 1.0;
-    let growth = |engine: usize| of(last, engine, MEDIAN) / of(0, engine, MEDIAN);
-    let [linear_grows, tss_grows, tm_grows] = [LINEAR, TSS, TM].map(growth);
-    let at = |size: usize| size_name(sizes[size]);
+    let below_1us = range(TUPLE_MERGE).1 < 1.0;
+    let growth = |engine: usize| micros(last, engine, P50_INDEX) / micros(0, engine, P50_INDEX);
+    let [linear_grows, tss_grows, tm_grows] = [LINEAR_SEARCH, TUPLE_SPACE, TUPLE_MERGE].map(growth);
+    let size_text = |size: usize| size_name(sizes[size]);
     vec![
         Claim {
             place: "Fig. 12",
@@ -229,11 +231,11 @@ fn claims(sizes: &[usize], all: &[OfSize]) -> Vec<Claim> {
                     search, 2 µs to over 20 µs, and of tuple space search, 5 µs to over 15 µs.",
             measured: format!(
                 "1 % to 99 % of vectors, over all sizes: tuplemerge {}, linear {}, tss {}",
-                told(TM),
-                told(LINEAR),
-                told(TSS)
+                range_text(TUPLE_MERGE),
+                range_text(LINEAR_SEARCH),
+                range_text(TUPLE_SPACE)
             ),
-            verdict: match (below, faster == sizes.len()) {
+            verdict: match (below_1us, faster == sizes.len()) {
                 (true, true) => Verdict::Holds,
                 (true, false) => Verdict::InPart(format!(
                     "under 1 µs, but below the range of the others at {faster} of {} sizes only",
@@ -250,8 +252,8 @@ fn claims(sizes: &[usize], all: &[OfSize]) -> Vec<Claim> {
             measured: format!(
                 "medians at {} over those at {}: {tm_grows:.2} with tuplemerge, {linear_grows:.2} \
                  with linear, {tss_grows:.2} with tss",
-                at(last),
-                at(0)
+                size_text(last),
+                size_text(0)
             ),
             verdict: match (tm_grows <= linear_grows, tm_grows <= tss_grows) {
                 _ if sizes.len() < 2 => Verdict::NotMeasured("one size only".to_owned()),
@@ -264,7 +266,7 @@ fn claims(sizes: &[usize], all: &[OfSize]) -> Vec<Claim> {
     ]
 }
 
-fn grids(sizes: &[usize], all: &[OfSize]) -> Vec<Grid> {
+fn grids(sizes: &[usize], times_by_size: &[OfSize]) -> Vec<Grid> {
     let grid = |title: &str, pick: fn(&Times) -> &Distribution| {
         let columns = [
             "traffic", "engine", "rules", "vectors", "1 %", "10 %", "50 %", "90 %", "99 %",
@@ -273,7 +275,7 @@ fn grids(sizes: &[usize], all: &[OfSize]) -> Vec<Grid> {
         let mut rows = Vec::new();
         for (workload, (what, _)) in WORKLOADS.iter().enumerate() {
             for (place, &engine) in ENGINES.iter().enumerate() {
-                for (size, of_size) in sizes.iter().zip(all) {
+                for (size, of_size) in sizes.iter().zip(times_by_size) {
                     let times = pick(&of_size[workload][place]);
                     let mut row = vec![
                         (*what).to_owned(),
@@ -307,15 +309,15 @@ mod tests {
     use super::*;
 
     fn times(micros: f64) -> Times {
-        // From 0.8 to 1.2 times that.
-        let all = (0..=40).map(|step| micros * (0.8 + f64::from(step) / 100.0) / 1e6);
-        let all: Vec<VectorTime> = all
+        // Times from 0.8 to 1.2 times `micros`.
+        let samples = (0..=40).map(|step| micros * (0.8 + f64::from(step) / 100.0) / 1e6);
+        let samples: Vec<VectorTime> = samples
             .map(|time| VectorTime {
                 whole: 2.0 * time,
                 lookup: time,
             })
             .collect();
-        distributions(&all)
+        distributions(&samples)
     }
 
     fn of(micros: [f64; 4]) -> OfSize {
@@ -330,7 +332,7 @@ mod tests {
         for (share, expected) in times.lookup.shares.iter().zip(expected) {
             assert!((share - expected).abs() < 1e-9, "{share} {expected}");
         }
-        assert!((times.whole.shares[MEDIAN] - 2.0).abs() < 1e-9);
+        assert!((times.whole.shares[P50_INDEX] - 2.0).abs() < 1e-9);
         assert_eq!(times.lookup.hundredths.len(), 101);
     }
 
@@ -341,8 +343,8 @@ mod tests {
         for claim in claims(&sizes, &paper) {
             assert_eq!(claim.verdict, Verdict::Holds, "{claim:?}");
         }
-        let other = [of([3.0, 0.4, 0.3, 0.1]), of([20.0, 0.5, 2.0, 0.1])];
-        let texts = claims(&sizes, &other)
+        let other_figures = [of([3.0, 0.4, 0.3, 0.1]), of([20.0, 0.5, 2.0, 0.1])];
+        let texts = claims(&sizes, &other_figures)
             .into_iter()
             .map(|claim| claim.verdict.text());
         assert_eq!(
