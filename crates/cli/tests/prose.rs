@@ -211,9 +211,13 @@ impl Counts {
     }
 
     fn add_code(&mut self, place: &str, line: &str) {
-        let constant = line
-            .split_once("const ")
-            .and_then(|(_, rest)| rest.split_once(": "));
+        let item = match line.strip_prefix("pub") {
+            Some(rest) => rest.split_once(' ').map_or("", |(_, item)| item),
+            None => line,
+        };
+        let constant = item.strip_prefix("const ");
+        let constant = constant.filter(|text| text.starts_with(char::is_uppercase));
+        let constant = constant.and_then(|text| text.split_once(": "));
         if let Some((name, value)) = constant {
             let end = value.find(|character: char| !character.is_alphanumeric());
             if end.is_some_and(|end| NUMERIC_TYPES.contains(&&value[..end])) {
@@ -431,8 +435,10 @@ fn heads_constants_and_locals_are_counted() {
     counts.add_code("f:3", "pub(super) const GROWTH: usize = 2;");
     counts.add_code("f:4", "const GROWTH_ROUNDS: usize = 2;");
     counts.add_code("f:5", "const NAME: &str = \"a\";");
-    counts.add_code("f:6", "let mut found = 3;");
-    counts.add_code("f:7", "let foundation = 3;");
+    counts.add_code("f:6", "pub const fn new(number: u32) -> Self {");
+    counts.add_code("f:7", "impl<const W: usize> Keys<W> {");
+    counts.add_code("f:8", "let mut found = 3;");
+    counts.add_code("f:9", "let foundation = 3;");
     assert_eq!((counts.doc_lines, counts.question_heads), (2, 1));
     assert_eq!((counts.constants, counts.one_word_constants), (2, 1));
     assert_eq!((counts.locals, counts.vague_locals), (2, 1));

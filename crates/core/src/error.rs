@@ -51,7 +51,7 @@ pub enum SchemaError {
         name: String,
     },
     /// Two fields have the same name.
-    #[error("the field name `{name}` is there twice")]
+    #[error("the field name `{name}` is given twice")]
     RepeatedName {
         /// The name.
         name: String,
@@ -101,7 +101,9 @@ pub enum SchemaError {
 #[non_exhaustive]
 pub enum HeaderTextError {
     /// A word is not `field=value`, or the text is empty.
-    #[error("`{text}` is no header; expected field=value pairs with spaces or commas between them")]
+    #[error(
+        "`{text}` is not a header; expected field=value pairs with spaces or commas between them"
+    )]
     NoPair {
         /// The word, or the whole text.
         text: String,
@@ -123,7 +125,7 @@ pub enum HeaderTextError {
         name: String,
     },
     /// A text is not a value in the field's format.
-    #[error("{name}: `{text}` is no value of the field; expected {expected}")]
+    #[error("{name}: `{text}` is not a value of the field; expected {expected}")]
     BadValue {
         /// The field.
         name: String,

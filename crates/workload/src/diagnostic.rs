@@ -184,7 +184,7 @@ pub enum ReadError {
         tables: Vec<(u8, usize)>,
     },
     /// The caller selected a table, but rules of this format have no tables.
-    #[error("{file}: table {table} was asked for, but rules of the format {format} have no tables")]
+    #[error("{file}: table {table} was requested, but rules of the format {format} have no tables")]
     NoTables {
         /// The file.
         file: String,
@@ -195,7 +195,7 @@ pub enum ReadError {
     },
     /// The file has more bytes than the caller allows, counted after unpacking. Nothing
     /// was loaded.
-    #[error("{file}: more than {} bytes, counted after unpacking; no more are read of {}", limit.bytes, limit.what)]
+    #[error("{file}: more than {} bytes, counted after unpacking: the limit for {}", limit.bytes, limit.what)]
     TooLong {
         /// The file.
         file: String,

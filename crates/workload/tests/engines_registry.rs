@@ -30,7 +30,7 @@ fn names_are_unique_and_every_entry_says_what_it_is() {
         let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
         assert!(!name.is_empty() && name.chars().all(allowed), "{name}");
         let same = ENGINES.iter().filter(|other| other.name == name);
-        assert_eq!(same.count(), 1, "{name} is there twice");
+        assert_eq!(same.count(), 1, "{name} is given twice");
         assert!(engine.summary.len() >= 10, "{name}: no summary");
         assert!(
             !engine.summary.ends_with('.'),
@@ -48,7 +48,7 @@ fn names_are_unique_and_every_entry_says_what_it_is() {
             assert_eq!(option.kind.parse(&default), Some(option.default), "{name}");
             assert_eq!(option.lacks(&option.default), None, "{name}: {default}");
             let same = engine.options.iter().filter(|o| o.name == option.name);
-            assert_eq!(same.count(), 1, "{name}: {} is there twice", option.name);
+            assert_eq!(same.count(), 1, "{name}: {} is given twice", option.name);
         }
         for spec in EngineSpec::defaults(ENGINES, engine) {
             assert_eq!(spec, EngineSpec::parse(&spec.to_string()).unwrap());

@@ -158,7 +158,7 @@ fn flows_of_one_table_are_read_by_every_command() {
     let rules = folder.file("office.rules", RULES);
     run(&format!("convert {rules} - --to ovs --table 0"))
         .exits(2)
-        .complains("table 0 was asked for, but rules of the format rules have no tables")
+        .complains("table 0 was requested, but rules of the format rules have no tables")
         .complains("--table applies to flows of Open vSwitch only");
     let trace = folder.file("trace", TRACE);
     run(&format!("convert {trace} - --to trace --table 0"))

@@ -121,7 +121,7 @@ fn ids_of(present: u16) -> impl Iterator<Item = u32> {
 
 impl<V: Copy> IdMap<V> {
     /// Returns an empty map. The seed decides the slots of the index's entries, so
-    /// whoever chooses ids should not know it.
+    /// an attacker who chooses ids should not know it.
     pub(crate) fn new(seed: u64) -> IdMap<V> {
         let mut bits = 0..;
         IdMap {

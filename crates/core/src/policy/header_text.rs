@@ -205,8 +205,8 @@ mod tests {
     fn what_is_no_header_is_refused_with_a_reason() {
         let schema = Schema::ipv4_5tuple();
         for (text, reason) in [
-            ("", "`` is no header; expected field=value pairs"),
-            ("src", "`src` is no header; expected field=value pairs"),
+            ("", "`` is not a header; expected field=value pairs"),
+            ("src", "`src` is not a header; expected field=value pairs"),
             ("src=10.0.0.1 src=10.0.0.1", "the header says `src` twice"),
             (
                 "sprt=1",
@@ -215,7 +215,7 @@ mod tests {
             ("sport=65536", "sport: 65536 does not fit in 16 bits"),
             (
                 "src=x",
-                "src: `x` is no value of the field; expected an IPv4",
+                "src: `x` is not a value of the field; expected an IPv4",
             ),
         ] {
             let error = schema.parse_header(text).unwrap_err().to_string();

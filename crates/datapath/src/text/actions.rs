@@ -24,7 +24,7 @@ pub(super) fn instructions<'t>(
         let refuse_repeated = |is_there: bool| match is_there {
             true => Err(Fault::new(
                 part,
-                format!("`{name}` stands there twice"),
+                format!("`{name}` is given twice"),
                 "each instruction once",
             )),
             false => Ok(()),
@@ -32,7 +32,7 @@ pub(super) fn instructions<'t>(
         match name {
             "drop" if parts.len() == 1 => {}
             "drop" => {
-                let description = "`drop` beside other actions";
+                let description = "`drop` together with other actions";
                 return Err(Fault::new(part, description, "`drop` alone, or none"));
             }
             "goto_table" => {

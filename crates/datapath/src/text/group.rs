@@ -59,7 +59,7 @@ fn group_type(text: &str) -> Result<GroupType, Fault<'_>> {
         "ff" | "fast_failover" => Ok(GroupType::FastFailover),
         _ => Err(Fault::new(
             text,
-            format!("{} is no type of a group", quoted(text)),
+            format!("{} is not a group type", quoted(text)),
             "`all`, `select`, `indirect` or `ff`",
         )),
     }

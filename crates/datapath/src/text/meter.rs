@@ -97,7 +97,7 @@ impl<'t> BandText<'t> {
             "drop" => false,
             "dscp_remark" => true,
             _ => {
-                let description = format!("{} is no type of a band", quoted(kind));
+                let description = format!("{} is not a band type", quoted(kind));
                 return Err(Fault::new(kind, description, "`drop` or `dscp_remark`"));
             }
         };

@@ -149,7 +149,7 @@ fn what_is_wrong_is_said_with_line_and_column() {
             "ip,nw_dst=10.0.0 actions=1",
             11,
             6,
-            "`10.0.0` is no address",
+            "`10.0.0` is not an address",
             "192.0.2.1",
         ),
         (
@@ -198,7 +198,7 @@ fn what_is_wrong_is_said_with_line_and_column() {
             "actions=output:1,drop",
             18,
             4,
-            "`drop` beside other actions",
+            "`drop` together with other actions",
             "alone",
         ),
         (
@@ -235,7 +235,7 @@ fn what_is_wrong_is_said_with_line_and_column() {
             "actions=goto_table:1,goto_table:2",
             22,
             12,
-            "stands there twice",
+            "is given twice",
             "once",
         ),
         (
@@ -257,7 +257,7 @@ fn what_is_wrong_is_said_with_line_and_column() {
             "group_id=1,type=all,bucket=weight:x",
             35,
             1,
-            "`x` is no value of `weight`",
+            "`x` is not a value of `weight`",
             "number",
         ),
         ("é,actions=1", 1, 1, "unsupported field `é`", ""),

@@ -5,35 +5,28 @@ use classyard::value::ValueFormat;
 use crate::Fault;
 use crate::line::quoted;
 
-/// Ethernet types.
-pub(super) mod eth_type {
-    /// IPv4.
-    pub(crate) const IPV4: u16 = 0x0800;
-    /// IPv6.
-    pub(crate) const IPV6: u16 = 0x86dd;
-    /// ARP.
-    pub(crate) const ARP: u16 = 0x0806;
-    /// Reverse ARP.
-    pub(crate) const RARP: u16 = 0x8035;
-    /// MPLS.
-    pub(crate) const MPLS: u16 = 0x8847;
-    /// MPLS with an upstream-assigned label.
-    pub(crate) const MPLS_UPSTREAM: u16 = 0x8848;
-}
-
-/// Protocols above IP.
-pub(super) mod ip_proto {
-    /// ICMP, in IPv4.
-    pub(crate) const ICMP: u8 = 1;
-    /// TCP.
-    pub(crate) const TCP: u8 = 6;
-    /// UDP.
-    pub(crate) const UDP: u8 = 17;
-    /// ICMPv6, in IPv6.
-    pub(crate) const ICMPV6: u8 = 58;
-    /// SCTP.
-    pub(crate) const SCTP: u8 = 132;
-}
+/// The Ethernet type of IPv4.
+pub(super) const ETH_IPV4: u16 = 0x0800;
+/// The Ethernet type of IPv6.
+pub(super) const ETH_IPV6: u16 = 0x86dd;
+/// The Ethernet type of ARP.
+pub(super) const ETH_ARP: u16 = 0x0806;
+/// The Ethernet type of Reverse ARP.
+pub(super) const ETH_RARP: u16 = 0x8035;
+/// The Ethernet type of MPLS.
+pub(super) const ETH_MPLS: u16 = 0x8847;
+/// The Ethernet type of MPLS with an upstream-assigned label.
+pub(super) const ETH_MPLS_UPSTREAM: u16 = 0x8848;
+/// The IP protocol number of ICMP, in IPv4.
+pub(super) const PROTO_ICMP: u8 = 1;
+/// The IP protocol number of TCP.
+pub(super) const PROTO_TCP: u8 = 6;
+/// The IP protocol number of UDP.
+pub(super) const PROTO_UDP: u8 = 17;
+/// The IP protocol number of ICMPv6, in IPv6.
+pub(super) const PROTO_ICMPV6: u8 = 58;
+/// The IP protocol number of SCTP.
+pub(super) const PROTO_SCTP: u8 = 132;
 
 /// The kind of packets that a line matches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -48,13 +41,13 @@ impl Kind {
     /// True for IPv4 and IPv6.
     #[must_use]
     pub fn is_ip(self) -> bool {
-        matches!(self.eth_type, Some(eth_type::IPV4 | eth_type::IPV6))
+        matches!(self.eth_type, Some(ETH_IPV4 | ETH_IPV6))
     }
 
     /// True for ARP and RARP.
     #[must_use]
     pub fn is_arp(self) -> bool {
-        matches!(self.eth_type, Some(eth_type::ARP | eth_type::RARP))
+        matches!(self.eth_type, Some(ETH_ARP | ETH_RARP))
     }
 
     /// True for ICMP in IPv4 and ICMPv6 in IPv6.
@@ -62,28 +55,27 @@ impl Kind {
     pub fn is_icmp(self) -> bool {
         matches!(
             (self.eth_type, self.ip_proto),
-            (Some(eth_type::IPV4), Some(ip_proto::ICMP))
-                | (Some(eth_type::IPV6), Some(ip_proto::ICMPV6))
+            (Some(ETH_IPV4), Some(PROTO_ICMP)) | (Some(ETH_IPV6), Some(PROTO_ICMPV6))
         )
     }
 }
 
 /// Words for kinds of packets, with their Ethernet type and their protocol above IP.
 pub const SHORTHANDS: [(&str, u16, Option<u8>); 14] = [
-    ("ip", eth_type::IPV4, None),
-    ("icmp", eth_type::IPV4, Some(ip_proto::ICMP)),
-    ("tcp", eth_type::IPV4, Some(ip_proto::TCP)),
-    ("udp", eth_type::IPV4, Some(ip_proto::UDP)),
-    ("sctp", eth_type::IPV4, Some(ip_proto::SCTP)),
-    ("ipv6", eth_type::IPV6, None),
-    ("icmp6", eth_type::IPV6, Some(ip_proto::ICMPV6)),
-    ("tcp6", eth_type::IPV6, Some(ip_proto::TCP)),
-    ("udp6", eth_type::IPV6, Some(ip_proto::UDP)),
-    ("sctp6", eth_type::IPV6, Some(ip_proto::SCTP)),
-    ("arp", eth_type::ARP, None),
-    ("rarp", eth_type::RARP, None),
-    ("mpls", eth_type::MPLS, None),
-    ("mplsm", eth_type::MPLS_UPSTREAM, None),
+    ("ip", ETH_IPV4, None),
+    ("icmp", ETH_IPV4, Some(PROTO_ICMP)),
+    ("tcp", ETH_IPV4, Some(PROTO_TCP)),
+    ("udp", ETH_IPV4, Some(PROTO_UDP)),
+    ("sctp", ETH_IPV4, Some(PROTO_SCTP)),
+    ("ipv6", ETH_IPV6, None),
+    ("icmp6", ETH_IPV6, Some(PROTO_ICMPV6)),
+    ("tcp6", ETH_IPV6, Some(PROTO_TCP)),
+    ("udp6", ETH_IPV6, Some(PROTO_UDP)),
+    ("sctp6", ETH_IPV6, Some(PROTO_SCTP)),
+    ("arp", ETH_ARP, None),
+    ("rarp", ETH_RARP, None),
+    ("mpls", ETH_MPLS, None),
+    ("mplsm", ETH_MPLS_UPSTREAM, None),
 ];
 
 /// The kind of packets that a line must match to use a field.
@@ -115,17 +107,14 @@ impl Needs {
     pub fn are_met(self, kind: Kind) -> bool {
         match self {
             Needs::Nothing => true,
-            Needs::Ipv4 => kind.eth_type == Some(eth_type::IPV4),
-            Needs::Ipv6 => kind.eth_type == Some(eth_type::IPV6),
+            Needs::Ipv4 => kind.eth_type == Some(ETH_IPV4),
+            Needs::Ipv6 => kind.eth_type == Some(ETH_IPV6),
             Needs::Ip => kind.is_ip(),
             Needs::Arp => kind.is_arp(),
-            Needs::Mpls => matches!(
-                kind.eth_type,
-                Some(eth_type::MPLS | eth_type::MPLS_UPSTREAM)
-            ),
+            Needs::Mpls => matches!(kind.eth_type, Some(ETH_MPLS | ETH_MPLS_UPSTREAM)),
             Needs::Protocol(proto) => kind.is_ip() && kind.ip_proto == Some(proto),
-            Needs::Icmp => kind.is_icmp() && kind.eth_type == Some(eth_type::IPV4),
-            Needs::Icmpv6 => kind.is_icmp() && kind.eth_type == Some(eth_type::IPV6),
+            Needs::Icmp => kind.is_icmp() && kind.eth_type == Some(ETH_IPV4),
+            Needs::Icmpv6 => kind.is_icmp() && kind.eth_type == Some(ETH_IPV6),
         }
     }
 
@@ -194,9 +183,9 @@ const fn spec(
     }
 }
 
-const TCP: Needs = Needs::Protocol(ip_proto::TCP);
-const UDP: Needs = Needs::Protocol(ip_proto::UDP);
-const SCTP: Needs = Needs::Protocol(ip_proto::SCTP);
+const TCP: Needs = Needs::Protocol(PROTO_TCP);
+const UDP: Needs = Needs::Protocol(PROTO_UDP);
+const SCTP: Needs = Needs::Protocol(PROTO_SCTP);
 
 use Needs as N;
 use ValueFormat as V;
@@ -271,7 +260,7 @@ fn by_name(name: &str) -> Option<&'static FieldSpec> {
 /// A [`Fault`] about the name.
 pub fn field(name: &str, kind: Kind) -> Result<&'static FieldSpec, Fault<'_>> {
     let is_arp = kind.is_arp();
-    let is_v6 = kind.eth_type == Some(eth_type::IPV6);
+    let is_v6 = kind.eth_type == Some(ETH_IPV6);
     let is_icmpv6 = kind.is_icmp() && is_v6;
     let pick = |which: bool, one, other| if which { one } else { other };
     let official = match name {
@@ -308,10 +297,10 @@ pub fn field(name: &str, kind: Kind) -> Result<&'static FieldSpec, Fault<'_>> {
 /// Returns the field's name for `tp_src` or `tp_dst`, which depends on the protocol.
 fn transport(kind: Kind, is_source: bool) -> &'static str {
     let [source, destination] = match (kind.is_icmp(), kind.ip_proto) {
-        (true, Some(ip_proto::ICMPV6)) => ["icmpv6_type", "icmpv6_code"],
+        (true, Some(PROTO_ICMPV6)) => ["icmpv6_type", "icmpv6_code"],
         (true, _) => ["icmp_type", "icmp_code"],
-        (false, Some(ip_proto::UDP)) => ["udp_src", "udp_dst"],
-        (false, Some(ip_proto::SCTP)) => ["sctp_src", "sctp_dst"],
+        (false, Some(PROTO_UDP)) => ["udp_src", "udp_dst"],
+        (false, Some(PROTO_SCTP)) => ["sctp_src", "sctp_dst"],
         // Without a protocol, `check_needs` reports the missing word.
         _ => ["tcp_src", "tcp_dst"],
     };

@@ -109,7 +109,7 @@ impl<'t> FlowLine<'t> {
                 return Err(Fault::new(
                     part,
                     format!("a flow to {part}"),
-                    "flows that are there, as this is no script",
+                    "flows that are there, since this is not a script",
                 ));
             }
             is_first = false;
@@ -441,7 +441,7 @@ fn split(line: &str) -> (&str, Option<&str>) {
 fn no_type_of_icmp(part: &str) -> Fault<'_> {
     Fault::new(
         part,
-        format!("{} is no type or code of ICMP", quoted(part)),
+        format!("{} is not an ICMP type or code", quoted(part)),
         "a type or code of ICMP: 0 to 255, without a mask",
     )
 }

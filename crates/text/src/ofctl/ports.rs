@@ -67,7 +67,7 @@ impl<'t> PortNames<'t> {
             return Ok(self.number_of(name));
         }
         if text.starts_with('"') {
-            let message = format!("{} is no name of a port", quoted(text));
+            let message = format!("{} is not a port name", quoted(text));
             return Err(Fault::new(text, message, "a name in quotes, or a number"));
         }
         number(text, field)

@@ -70,7 +70,7 @@ bits!(u8, u16, u32, u64);
 /// A [`Fault`] about the text.
 pub fn number<'t, T: Bits>(text: &'t str, name: &str) -> Result<T, Fault<'t>> {
     let value = ValueFormat::Decimal.parse(text).ok_or_else(|| {
-        let message = format!("{} is no value of `{name}`", quoted(text));
+        let message = format!("{} is not a value of `{name}`", quoted(text));
         Fault::new(text, message, ValueFormat::Decimal.expectation())
     })?;
     T::try_from(value).map_err(|_| too_large(text, name, T::BITS))
@@ -112,6 +112,6 @@ mod tests {
         let fault = number::<u8>("256", "n").unwrap_err();
         assert_eq!(fault.found(), "`256` does not fit in the 8 bits of `n`");
         let fault = number::<u8>("-1", "n").unwrap_err();
-        assert_eq!(fault.found(), "`-1` is no value of `n`");
+        assert_eq!(fault.found(), "`-1` is not a value of `n`");
     }
 }

@@ -108,7 +108,7 @@ fn type_of_service(text: &str) -> Result<FieldText, Fault<'_>> {
 /// Reads a number of at most `width` bits.
 pub(super) fn plain<'t>(text: &'t str, name: &str, width: u32) -> Result<u128, Fault<'t>> {
     let value = ValueFormat::Decimal.parse(text).ok_or_else(|| {
-        let message = format!("{} is no value of `{name}`", quoted(text));
+        let message = format!("{} is not a value of `{name}`", quoted(text));
         Fault::new(text, message, ValueFormat::Decimal.expectation())
     })?;
     if value > u128::MAX >> (128 - width) {
@@ -161,7 +161,7 @@ fn prefix_mask<'t>(text: &'t str, field: &FieldSpec) -> Result<u128, Fault<'t>> 
         )),
         None => Err(Fault::new(
             text,
-            format!("{} is no prefix length", quoted(text)),
+            format!("{} is not a prefix length", quoted(text)),
             format!("a length of 0 to {width}"),
         )),
     }

@@ -142,7 +142,7 @@ pub fn read(
     }
     if flagged > 0 {
         loaded.notes.push(format!(
-            "{} TCP flags, which are no part of the five fields; the demand was dropped",
+            "{} TCP flags, which are not among the five fields; the demand was dropped",
             counted_verb(flagged, "rule", "demands", "demand")
         ));
     }
@@ -498,7 +498,7 @@ fn prefix(text: &str) -> Result<(bool, (u128, u32)), Fault<'_>> {
     let Some(bits) = bits else {
         return Err(Fault::new(
             address,
-            format!("{} is no address", quoted(address)),
+            format!("{} is not an address", quoted(address)),
             "an IPv4 address such as 192.0.2.1 or an IPv6 address such as 2001:db8::1",
         ));
     };
@@ -705,7 +705,7 @@ pub fn write(policy: &Policy, out: &mut dyn io::Write) -> Result<WriteReport, Wr
 }
 
 /// The reason for which rules are left out.
-const MASKS: &str = "the format has no masks but those of prefixes";
+const MASKS: &str = "the format has only prefix masks";
 
 /// True if a field has a mask that is not a prefix mask.
 fn has_mask(rule: &RuleRef<'_>) -> bool {

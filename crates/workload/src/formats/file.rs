@@ -217,7 +217,7 @@ mod tests {
                 assert_eq!(
                     error.to_string(),
                     format!(
-                        "f: more than {bytes} bytes, counted after unpacking; no more are read of \
+                        "f: more than {bytes} bytes, counted after unpacking: the limit for \
                          a file of rules or headers"
                     )
                 );

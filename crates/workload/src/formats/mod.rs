@@ -213,7 +213,7 @@ pub fn read_policy(
             file: path.to_owned(),
             error: io::Error::new(
                 io::ErrorKind::Unsupported,
-                "this text was not read from a file, so schema files beside it cannot be found",
+                "this text was not read from a file, so schema files next to it cannot be found",
             ),
         })
     };
@@ -272,7 +272,7 @@ pub fn read_policy_file(
 fn unknown_format(source: &str, text: &str) -> ReadError {
     let first = text::lines(text).find(|(_, line)| !text::is_blank(line));
     let message = match first {
-        None => "there is no rule, so the format cannot be told".to_owned(),
+        None => "there is no rule, so the format cannot be detected".to_owned(),
         Some((number, line)) => format!(
             "line {number} is of no known format: {}",
             text::quoted(line.trim())

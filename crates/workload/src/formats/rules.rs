@@ -394,7 +394,7 @@ impl<'t> Reader<'t> {
                 _ => {
                     return Err(Fault::new(
                         value,
-                        format!("{} is no rule id", quoted(value)),
+                        format!("{} is not a rule id", quoted(value)),
                         format!("a number of 0 to {}", RuleId::MAX),
                     ));
                 }
@@ -404,7 +404,7 @@ impl<'t> Reader<'t> {
                 None => {
                     return Err(Fault::new(
                         value,
-                        format!("{} is no priority", quoted(value)),
+                        format!("{} is not a priority", quoted(value)),
                         format!("a number of 0 to {}", u32::MAX),
                     ));
                 }

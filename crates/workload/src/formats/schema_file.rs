@@ -487,7 +487,7 @@ mod tests {
         let head = "name = \"x\"\n";
         assert_problems(
             &format!("{head}{field}{field}"),
-            &["7:8: the field name `a` is there twice"],
+            &["7:8: the field name `a` is given twice"],
         );
         for (line, expected) in [
             ("name = \"a b\"\nwidth = 8", "3:8: field 0 has the name"),

@@ -169,7 +169,7 @@ fn parse_line<'t>(
             Some(Ok(id)) => Ok(Some(Some(id))),
             _ => Err(Fault::new(
                 text,
-                format!("{} is no rule's number", quoted(text)),
+                format!("{} is not a rule number", quoted(text)),
                 expectation,
             )),
         },

@@ -64,7 +64,7 @@ pub(super) fn parse_length(text: &str, width: u32) -> Result<u32, Fault<'_>> {
         )),
         None => Err(Fault::new(
             text,
-            format!("{} is no prefix length", quoted(text)),
+            format!("{} is not a prefix length", quoted(text)),
             format!("a length of 0 to {width}"),
         )),
     }
@@ -82,7 +82,7 @@ pub(super) fn parse_value<'t>(text: &'t str, field: &Field) -> Result<u128, Faul
         )),
         None => Err(Fault::new(
             text,
-            format!("{} is no value of `{}`", quoted(text), field.name()),
+            format!("{} is not a value of `{}`", quoted(text), field.name()),
             field.format().expectation(),
         )),
     }

@@ -72,7 +72,7 @@ pub fn parse_match(field: &Field, text: &str) -> Result<FieldMatch, String> {
     } else if let Some((part, length)) = text.split_once('/') {
         let length = length
             .parse()
-            .map_err(|_| format!("`{length}` in `{text}` is no prefix length"))?;
+            .map_err(|_| format!("`{length}` in `{text}` is not a prefix length"))?;
         let value = value(part)?;
         Ok(FieldMatch::Prefix { value, length })
     } else if let Some((low, high)) = text.split_once('-') {
@@ -102,12 +102,12 @@ fn assignments<'t>(schema: &Schema, text: &'t str) -> Result<Vec<(usize, &'t str
     for word in text.split_whitespace() {
         let (name, value) = word
             .split_once('=')
-            .ok_or(format!("`{word}` has not the form FIELD=VALUE"))?;
+            .ok_or(format!("`{word}` does not have the form FIELD=VALUE"))?;
         let id = schema
             .field_named(name)
             .ok_or(format!("schema `{}` has no field `{name}`", schema.name()))?;
         if assigned.iter().any(|&(index, _)| index == id.index()) {
-            return Err(format!("`{name}` is there twice in `{text}`"));
+            return Err(format!("`{name}` is given twice in `{text}`"));
         }
         assigned.push((id.index(), value));
     }
@@ -122,14 +122,14 @@ fn assignments<'t>(schema: &Schema, text: &'t str) -> Result<Vec<(usize, &'t str
 /// # Errors
 /// A description of the problem.
 pub fn parse_rule(schema: &Arc<Schema>, text: &str) -> Result<Rule, String> {
-    let form = || format!("`{text}` has not the form ID @ PRIORITY: FIELD=MATCH …");
+    let form = || format!("`{text}` does not have the form ID @ PRIORITY: FIELD=MATCH …");
     let (head, body) = text.split_once(": ").ok_or_else(form)?;
     let (id, priority) = head.split_once('@').ok_or_else(form)?;
     let id = parse_id(id)?;
     let priority = priority
         .trim()
         .parse()
-        .map_err(|_| format!("`{}` is no priority", priority.trim()))?;
+        .map_err(|_| format!("`{}` is not a priority", priority.trim()))?;
     let mut matches = vec![FieldMatch::Any; schema.fields().len()];
     for (index, wanted) in assignments(schema, body)? {
         matches[index] = parse_match(&schema.fields()[index], wanted)?;
@@ -142,7 +142,7 @@ fn parse_id(text: &str) -> Result<RuleId, String> {
     let number = text
         .trim()
         .parse()
-        .map_err(|_| format!("`{}` is no rule id", text.trim()))?;
+        .map_err(|_| format!("`{}` is not a rule id", text.trim()))?;
     RuleId::new(number).map_err(|error| error.to_string())
 }
 
@@ -239,7 +239,7 @@ pub fn write_change(change: &OwnedChange) -> String {
 pub fn parse_probe(schema: &Schema, text: &str) -> Result<(Vec<u128>, Vec<RuleId>), String> {
     let (header, ids) = text
         .split_once("->")
-        .ok_or(format!("`{text}` has not the form HEADER -> ID, …"))?;
+        .ok_or(format!("`{text}` does not have the form HEADER -> ID, …"))?;
     let header = parse_header(schema, header)?;
     let ids = match ids.trim() {
         "miss" => Vec::new(),

@@ -20,7 +20,7 @@ use crate::rule::{ActionId, Priority, RuleId, RuleRef, Winner};
 use crate::ruleset::RuleSet;
 use crate::schema::Schema;
 
-/// A forest of at most this number of rules is learned again when it has doubled.
+/// A forest of at most this number of rules is rebuilt when it has doubled.
 const MAX_SMALL_RULES: usize = 128;
 
 /// Doubling counts from this number of rules; fewer rules are as fast to scan.

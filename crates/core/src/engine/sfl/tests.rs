@@ -338,7 +338,7 @@ fn plans_for_other_rules_or_out_of_date_change_nothing() {
         let snapshot = world.engine().reoptimise().unwrap().snapshot();
         snapshot.compute(&mut NoProgress).unwrap().unwrap()
     };
-    // A plan with the same number of changes, but for other rules.
+    // A plan with the same number of changes, for other rules.
     (0..30).for_each(|_| world.change(200));
     (0..30).for_each(|_| other.change(200));
     let foreign = plan(&mut other);

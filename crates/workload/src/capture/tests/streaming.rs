@@ -59,7 +59,7 @@ fn streamed(stream: impl Read, options: &ReadOptions) -> Result<Vec<String>, Rea
     Ok(found)
 }
 
-/// As `streamed`, but for a capture that is held in memory.
+/// As `streamed`, for a capture that is held in memory.
 fn held(bytes: &[u8], options: &ReadOptions) -> Result<Vec<String>, ReadError> {
     let capture = read_capture("test", bytes, options)?;
     let mut found: Vec<String> = capture

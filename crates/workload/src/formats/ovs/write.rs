@@ -341,7 +341,7 @@ impl Writer {
             ),
             (
                 counts.labels,
-                "flows cannot demand what stands behind the labels of MPLS".to_owned(),
+                "flows cannot match the fields after the MPLS labels".to_owned(),
             ),
             (
                 counts.masks,

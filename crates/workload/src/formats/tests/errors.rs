@@ -43,12 +43,15 @@ fn classbench_mistakes() {
         ),
         // Ports at the place of the destination.
         ("@10.0.0.0/8", "1:13: `0` has no prefix length"),
-        ("@10.0.0/8\t1.2.3.4/32", "1:2: `10.0.0` is no address"),
+        ("@10.0.0/8\t1.2.3.4/32", "1:2: `10.0.0` is not an address"),
         (
             "@10.0.0.256/8\t1.2.3.4/32",
-            "1:2: `10.0.0.256` is no address",
+            "1:2: `10.0.0.256` is not an address",
         ),
-        ("@10.0.0.01/8\t1.2.3.4/32", "1:2: `10.0.0.01` is no address"),
+        (
+            "@10.0.0.01/8\t1.2.3.4/32",
+            "1:2: `10.0.0.01` is not an address",
+        ),
         (
             "@10.0.0.0\t1.2.3.4/32",
             "1:2: `10.0.0.0` has no prefix length",
@@ -57,8 +60,11 @@ fn classbench_mistakes() {
             "@10.0.0.0/33\t1.2.3.4/32",
             "1:11: prefix length /33 is longer than the field's 32 bits; expected a length of 0 to 32",
         ),
-        ("@10.0.0.0/-1\t1.2.3.4/32", "1:11: `-1` is no prefix length"),
-        ("@10.0.0.0/8\t1.2.3.4/", "1:21: `` is no prefix length"),
+        (
+            "@10.0.0.0/-1\t1.2.3.4/32",
+            "1:11: `-1` is not a prefix length",
+        ),
+        ("@10.0.0.0/8\t1.2.3.4/", "1:21: `` is not a prefix length"),
         (
             "@::/129\t::/0",
             "1:5: prefix length /129 is longer than the field's 128",
@@ -167,9 +173,9 @@ fn rule_mistakes() {
         ),
         (
             "allow src=10.0.0",
-            "2:11: `10.0.0` is no value of `src`; expected an IPv4 address",
+            "2:11: `10.0.0` is not a value of `src`; expected an IPv4 address",
         ),
-        ("allow src=::1", "2:11: `::1` is no value of `src`"),
+        ("allow src=::1", "2:11: `::1` is not a value of `src`"),
         (
             "allow src=",
             "2:11: `src` has no value here; expected an IPv4",
@@ -188,12 +194,12 @@ fn rule_mistakes() {
             "2:13: `70000` does not fit in the 16 bits of `dport`; expected at most 65535",
         ),
         ("allow dport=80-70000", "2:16: `70000` does not fit"),
-        ("allow dport=+80", "2:13: `+80` is no value of `dport`"),
+        ("allow dport=+80", "2:13: `+80` is not a value of `dport`"),
         ("allow dport=1&70000", "2:15: `70000` does not fit"),
         ("allow proto=1&5", "2:13: `1&5` is no exact match"),
         (
             "allow proto=tcpp",
-            "2:13: `tcpp` is no value of `proto`; expected a protocol name",
+            "2:13: `tcpp` is not a value of `proto`; expected a protocol name",
         ),
         ("allow proto=6-7", "2:13: `6-7` is no exact match"),
         (
@@ -213,10 +219,10 @@ fn rule_mistakes() {
         ),
         (
             "allow id=4294967295",
-            "2:10: `4294967295` is no rule id; expected a number of 0 to 4294967294",
+            "2:10: `4294967295` is not a rule id; expected a number of 0 to 4294967294",
         ),
-        ("allow id=x", "2:10: `x` is no rule id"),
-        ("allow priority=-1", "2:16: `-1` is no priority"),
+        ("allow id=x", "2:10: `x` is not a rule id"),
+        ("allow priority=-1", "2:16: `-1` is not a priority"),
         (
             "allow family=ipv4",
             "2:7: `family` in a file of schema `ipv4-5tuple`",
@@ -447,19 +453,19 @@ fn trace_mistakes() {
             "1 2 3 4",
             "1:8: the line ends here; expected a column for `proto`: ipv4-5tuple has 5",
         ),
-        ("1 2 3 4 tcq", "1:9: `tcq` is no value of `proto`"),
+        ("1 2 3 4 tcq", "1:9: `tcq` is not a value of `proto`"),
         (
             "1\t2 3 4 256",
             "1:9: `256` does not fit in the 8 bits of `proto`",
         ),
-        ("1 -2 3 4 5", "1:3: `-2` is no value of `dst`"),
+        ("1 -2 3 4 5", "1:3: `-2` is not a value of `dst`"),
         (
             "4294967296 2 3 4 5",
             "1:1: `4294967296` does not fit in the 32 bits of `src`",
         ),
         (
             "::1 ::x 3 4 5",
-            "1:5: `::x` is no value of `dst`; expected an IPv6",
+            "1:5: `::x` is not a value of `dst`; expected an IPv6",
         ),
     ] {
         let problem = read(text, false);
@@ -470,10 +476,10 @@ fn trace_mistakes() {
             "1 2 3 4 5",
             "1:10: the line ends here; expected the number of the rule that wins",
         ),
-        ("\n1 2 3 4 5 -2", "2:11: `-2` is no rule's number"),
+        ("\n1 2 3 4 5 -2", "2:11: `-2` is not a rule number"),
         (
             "1 2 3 4 5 4294967295",
-            "1:11: `4294967295` is no rule's number",
+            "1:11: `4294967295` is not a rule number",
         ),
     ] {
         let problem = read(text, true);

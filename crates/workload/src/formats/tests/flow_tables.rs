@@ -111,7 +111,7 @@ fn other_formats_have_no_tables() {
         let error = read_policy("f", text, None, None, &options).unwrap_err();
         assert_eq!(
             error.to_string(),
-            format!("f: table 0 was asked for, but rules of the format {format} have no tables")
+            format!("f: table 0 was requested, but rules of the format {format} have no tables")
         );
     }
 }

@@ -142,7 +142,7 @@ fn flow_mistakes() {
         (
             "ip,nw_src=10.0.0,actions=drop",
             "openflow15",
-            "1:11: `10.0.0` is no address; expected an IPv4",
+            "1:11: `10.0.0` is not an address; expected an IPv4",
         ),
         (
             "tcp,tp_dst=0x1/0x10011,actions=drop",
@@ -187,7 +187,7 @@ fn flow_mistakes() {
         (
             "icmp,tp_src=256,actions=drop",
             "openflow15",
-            "1:6: `tp_src=256` is no type or code of ICMP; expected a type or code of ICMP: 0 to 255",
+            "1:6: `tp_src=256` is not an ICMP type or code; expected a type or code of ICMP: 0 to 255",
         ),
         (
             "icmp,tp_src=8/0xf,actions=drop",
@@ -347,7 +347,7 @@ fn flow_mistakes() {
         (
             "priority=x,actions=drop",
             "openflow15",
-            "1:10: `x` is no value of `priority`",
+            "1:10: `x` is not a value of `priority`",
         ),
         (
             "tcp,tp_dst=80,tcp_dst=80,actions=drop",
@@ -387,12 +387,12 @@ fn flow_mistakes() {
         (
             "in_port=\"eth0,1,actions=drop",
             "openflow15",
-            "1:9: `\"eth0,1,actions=drop` is no name of a port",
+            "1:9: `\"eth0,1,actions=drop` is not a port name",
         ),
         (
             "in_port=\"\",actions=drop",
             "openflow15",
-            "1:9: `\"\"` is no name of a port",
+            "1:9: `\"\"` is not a port name",
         ),
         (
             "ip,actions=conjunction(1,1/2)",
@@ -600,7 +600,7 @@ fn rules_become_flows_that_switches_take() {
         report.to_string(),
         "14 rules written as 26 lines\n\
          1 rule was left out: no packet has all that they demand\n\
-         1 rule was left out: flows cannot demand what stands behind the labels of MPLS\n\
+         1 rule was left out: flows cannot match the fields after the MPLS labels\n\
          2 rules match fewer packets as flows, which must say an Ethernet type\n\
          2 rules have ranges, each written as up to 4 flows\n\
          3 rules leave out the Ethernet type or protocol that flows must say, and became a flow for each\n\
@@ -616,7 +616,7 @@ fn rules_become_flows_that_switches_take() {
             "rule 5: matches fewer headers: it has no Ethernet type, and flows cannot match packets with IP behind MPLS labels",
             "rule 6: matches fewer headers: it has no Ethernet type, and flows cannot match packets with IP behind MPLS labels",
             "rule 8: left out: no packet has all that it demands",
-            "rule 10: left out: flows cannot demand what stands behind the labels of MPLS",
+            "rule 10: left out: flows cannot match the fields after the MPLS labels",
         ]
     );
     assert!(!report.is_exact());

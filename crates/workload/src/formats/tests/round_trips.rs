@@ -392,7 +392,7 @@ fn classbench_leaves_rules_with_masks_out() {
     );
     assert_eq!(
         report.notes[0].text,
-        "2 rules were left out: the format has no masks but those of prefixes"
+        "2 rules were left out: the format has only prefix masks"
     );
     assert!(!report.is_exact());
     assert_eq!((report.rules, report.lines), (4, 2));
@@ -400,8 +400,8 @@ fn classbench_leaves_rules_with_masks_out() {
     assert_eq!(
         lost,
         [
-            "rule 0: left out: the format has no masks but those of prefixes",
-            "rule 2: left out: the format has no masks but those of prefixes",
+            "rule 0: left out: the format has only prefix masks",
+            "rule 2: left out: the format has only prefix masks",
         ]
     );
 }
@@ -706,7 +706,7 @@ fn classbench_notes_what_it_ignores() {
     assert_eq!(
         loaded.notes,
         [
-            "1 rule demands TCP flags, which are no part of the five fields; the demand was dropped",
+            "1 rule demands TCP flags, which are not among the five fields; the demand was dropped",
             "1 rule has columns beyond the flags; they were ignored",
             "3 rules differ from another only in columns that were left out, and are duplicates here",
         ]

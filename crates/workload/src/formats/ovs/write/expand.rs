@@ -61,9 +61,7 @@ impl Hindrance {
     pub(super) fn why(self) -> String {
         match self {
             Hindrance::Impossible => "no packet has all that it demands".to_owned(),
-            Hindrance::Labels => {
-                "flows cannot demand what stands behind the labels of MPLS".to_owned()
-            }
+            Hindrance::Labels => "flows cannot match the fields after the MPLS labels".to_owned(),
             Hindrance::Mask => {
                 "it has a mask or a range on a field where flows take one value".to_owned()
             }
