@@ -324,7 +324,7 @@ fn times_of_a_million_ids() {
         let set = mean(&order, |id| _ = map.set(id, value(id)));
         let bytes = bytes_an_id(&map);
         let get = mean(&removal_order, |id| {
-            assert_eq!(map.get(id), Some(value(id)))
+            assert_eq!(map.get(id), Some(value(id)));
         });
         let remove = mean(&removal_order, |id| _ = map.remove(id));
         println!("{round}: set {set:?}, get {get:?}, remove {remove:?}, {bytes:.2} bytes an id");

@@ -132,7 +132,7 @@ impl Process {
             match self.child.try_wait() {
                 Ok(Some(status)) => break status.to_string(),
                 Ok(None) if began.elapsed() < EXIT_TIMEOUT => {
-                    thread::sleep(Duration::from_millis(5))
+                    thread::sleep(Duration::from_millis(5));
                 }
                 _ => break "its output is closed".to_owned(),
             }

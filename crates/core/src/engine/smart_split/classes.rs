@@ -106,7 +106,7 @@ impl Classes {
             // tree.
             match way.first_mut() {
                 Some(first) if rest_rules * MIN_CLASS_SHARE < some.len() => {
-                    *first = first.or(rest_subset)
+                    *first = first.or(rest_subset);
                 }
                 _ => way.push(rest_subset),
             }

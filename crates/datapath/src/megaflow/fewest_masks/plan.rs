@@ -367,7 +367,7 @@ impl Planner {
             let open = self.all() & !masks[number];
             let mut min_cells = u8::MAX;
             for_each_part(open, |part| {
-                min_cells = min_cells.min(held[at(cell | part)])
+                min_cells = min_cells.min(held[at(cell | part)]);
             });
             if min_cells > 1 {
                 spare[place] = true;
