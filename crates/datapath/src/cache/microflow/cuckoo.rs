@@ -21,9 +21,9 @@
 //! ```
 //!
 //! # Insertion of an active flow
+//! ```text
 //! if a or b has a vacancy: the flow goes there
 //! else, starting at a or b at random, at most `kicks` times:
-//! else from a or b, at random, at most `kicks` times:
 //!     choose an entry of the bucket at random
 //!     if its other bucket has a vacancy: all chosen entries move, the last one first;
 //!         the flow gets the place of the first one
