@@ -42,7 +42,7 @@ fn main() {
             ("tuple space explosion", Some(exploding)),
             ("random flows", Some(random)),
         ];
-        let caches = [Caches::Judged, Caches::AlwaysAsked, Caches::None];
+        let caches = [Caches::Selected, Caches::AlwaysUsed, Caches::None];
         let contenders = caches.map(|caches| kinds.map(|(name, attack)| (caches, name, attack)));
         let contenders = contenders.into_iter().flatten();
         let mut contenders: Vec<_> = contenders
@@ -67,9 +67,9 @@ fn main() {
 #[derive(Clone, Copy, Debug)]
 enum Caches {
     /// Caches that the worker bypasses when they do not pay.
-    Judged,
+    Selected,
     /// Caches that look every packet up.
-    AlwaysAsked,
+    AlwaysUsed,
     None,
 }
 
@@ -92,8 +92,8 @@ impl Contender {
     fn new(tables: u8, caches: Caches, name: &'static str, attack: Option<Attacker>) -> Contender {
         let mut pipeline = pipeline(tables);
         let worker = match caches {
-            Caches::Judged => pipeline.cached_worker(support::caches(131_072, Some(clock))),
-            Caches::AlwaysAsked => pipeline.cached_worker(support::caches(131_072, None)),
+            Caches::Selected => pipeline.cached_worker(support::caches(131_072, Some(clock))),
+            Caches::AlwaysUsed => pipeline.cached_worker(support::caches(131_072, None)),
             Caches::None => pipeline.worker(),
         };
         Contender {

@@ -8,7 +8,7 @@ use std::fmt;
 
 use crate::error::{ErrorCode, OpenFlowError};
 use crate::field::{Field, Prerequisite, VLAN_PRESENT, eth_type};
-use crate::flow_match::{FieldValue, FlowMatch};
+use crate::flow_match::{FlowMatch, MatchField};
 use crate::limits::MAX_PACKET_ACTIONS;
 use crate::packet::{InvalidTtl, Packet};
 
@@ -80,12 +80,12 @@ pub struct GroupId(pub u32);
 /// An action.
 ///
 /// ```
-/// use classyard_datapath::{Action, Field, FieldValue, Packet, PortNo};
+/// use classyard_datapath::{Action, Field, MatchField, Packet, PortNo};
 ///
 /// let action = Action::Output { port: PortNo(2), max_len: 0 };
 /// assert_eq!(action.to_string(), "output:2");
 /// let mut packet = Packet::new(&[0; 60], 1);
-/// let set = Action::SetField(FieldValue::exact(Field::EthDst, 7));
+/// let set = Action::SetField(MatchField::exact(Field::EthDst, 7));
 /// set.change(&mut packet).expect("no time to live is decremented");
 /// assert_eq!(packet.key().get(Field::EthDst), 7);
 /// ```
@@ -103,7 +103,7 @@ pub enum Action {
     /// Selects the queue of the output ports.
     SetQueue(u32),
     /// Sets all bits of a field.
-    SetField(FieldValue),
+    SetField(MatchField),
     /// Pushes a VLAN tag of this type.
     PushVlan(u16),
     /// Removes the outermost VLAN tag.
@@ -200,7 +200,7 @@ impl Action {
     /// [`InvalidTtl`] if a time to live could not be decremented.
     pub fn change(&self, packet: &mut Packet) -> Result<(), InvalidTtl> {
         match *self {
-            Action::SetField(FieldValue { field, value, .. }) => packet.set_field(field, value),
+            Action::SetField(MatchField { field, value, .. }) => packet.set_field(field, value),
             Action::PushVlan(kind) => packet.push_vlan(kind),
             Action::PopVlan => packet.pop_vlan(),
             Action::PushMpls(kind) => packet.push_mpls(kind),
@@ -228,7 +228,7 @@ impl fmt::Display for Action {
             Action::Output { port, .. } => port.fmt(f),
             Action::Group(GroupId(group)) => write!(f, "group:{group}"),
             Action::SetQueue(queue) => write!(f, "set_queue:{queue}"),
-            Action::SetField(FieldValue { field, value, .. }) => {
+            Action::SetField(MatchField { field, value, .. }) => {
                 write!(f, "set_field:{}->{field}", field.format().display(value))
             }
             Action::PushVlan(kind) => write!(f, "push_vlan:{kind:#06x}"),
@@ -366,7 +366,7 @@ pub(crate) fn check_alone(action: &Action) -> Result<(), OpenFlowError> {
         Action::PushMpls(kind) if !is_mpls(kind) => {
             refuse(ErrorCode::BadTag, "MPLS is of type 0x8847 or 0x8848")
         }
-        Action::SetField(FieldValue { field, value, mask }) => {
+        Action::SetField(MatchField { field, value, mask }) => {
             let max_value = field.max_value();
             if !field.info().settable {
                 return refuse(ErrorCode::BadSetType, "no action can set this field");
@@ -393,7 +393,7 @@ pub(crate) fn check_alone(action: &Action) -> Result<(), OpenFlowError> {
 fn check_action(action: &Action, known: &mut Known) -> Result<(), OpenFlowError> {
     check_alone(action)?;
     let (fits, needed) = match *action {
-        Action::SetField(FieldValue { field, .. }) => (known.has(field), "this field"),
+        Action::SetField(MatchField { field, .. }) => (known.has(field), "this field"),
         Action::PopVlan => (known.has_tag, "a VLAN tag"),
         Action::PopMpls(_)
         | Action::SetMplsTtl(_)
@@ -418,7 +418,7 @@ fn check_action(action: &Action, known: &mut Known) -> Result<(), OpenFlowError>
         // Whether the packet has another tag is unknown.
         Action::PopVlan => known.has_tag = false,
         Action::PushMpls(kind) | Action::PopMpls(kind) => known.becomes(kind),
-        Action::SetField(FieldValue {
+        Action::SetField(MatchField {
             field: Field::Icmpv6Type,
             value,
             ..

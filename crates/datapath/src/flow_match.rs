@@ -10,7 +10,7 @@ use crate::key::{PacketKey, Presence};
 
 /// A value of a field under a mask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct FieldValue {
+pub struct MatchField {
     /// The field.
     pub field: Field,
     /// The required bits. Bits outside of the mask are 0.
@@ -19,11 +19,11 @@ pub struct FieldValue {
     pub mask: u128,
 }
 
-impl FieldValue {
+impl MatchField {
     /// Returns a match of one value.
     #[must_use]
-    pub fn exact(field: Field, value: u128) -> FieldValue {
-        FieldValue {
+    pub fn exact(field: Field, value: u128) -> MatchField {
+        MatchField {
             field,
             value,
             mask: field.max_value(),
@@ -76,11 +76,11 @@ impl Family {
 /// The match of a flow entry: a packet must match all of its values.
 ///
 /// ```
-/// use classyard_datapath::{ErrorCode, Field, FieldValue, FlowMatch};
+/// use classyard_datapath::{ErrorCode, Field, MatchField, FlowMatch};
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let ipv4 = FieldValue::exact(Field::EthType, 0x0800);
-/// let net = FieldValue {
+/// let ipv4 = MatchField::exact(Field::EthType, 0x0800);
+/// let net = MatchField {
 ///     field: Field::Ipv4Dst,
 ///     value: 0x0a00_0000,
 ///     mask: 0xff00_0000,
@@ -96,7 +96,7 @@ impl Family {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct FlowMatch {
     /// In the order of the fields, each once.
-    values: Box<[FieldValue]>,
+    values: Box<[MatchField]>,
     presence: Presence,
 }
 
@@ -108,8 +108,8 @@ impl FlowMatch {
     /// [`OpenFlowError`] with the field and the reason: a value that does not fit into
     /// the field or has bits outside of its mask, an invalid mask, a repeated field, or a
     /// missing prerequisite, such as `eth_type` for `ipv4_src`.
-    pub fn new(values: impl IntoIterator<Item = FieldValue>) -> Result<FlowMatch, OpenFlowError> {
-        let mut matched: Vec<FieldValue> = Vec::new();
+    pub fn new(values: impl IntoIterator<Item = MatchField>) -> Result<FlowMatch, OpenFlowError> {
+        let mut matched: Vec<MatchField> = Vec::new();
         let mut seen = [false; Field::COUNT];
         for value in values {
             check_value(&value)?;
@@ -137,13 +137,13 @@ impl FlowMatch {
 
     /// The values, in the order of their fields.
     #[must_use]
-    pub fn values(&self) -> &[FieldValue] {
+    pub fn values(&self) -> &[MatchField] {
         &self.values
     }
 
     /// Returns the value and mask of a field, if the match has it.
     #[must_use]
-    pub fn get(&self, field: Field) -> Option<&FieldValue> {
+    pub fn get(&self, field: Field) -> Option<&MatchField> {
         self.values.iter().find(|value| value.field == field)
     }
 
@@ -250,8 +250,8 @@ impl FlowMatch {
     }
 }
 
-fn check_value(value: &FieldValue) -> Result<(), OpenFlowError> {
-    let FieldValue { field, value, mask } = *value;
+fn check_value(value: &MatchField) -> Result<(), OpenFlowError> {
+    let MatchField { field, value, mask } = *value;
     let refuse = |code, message: String| Err(OpenFlowError::new(code, message).about(field));
     let max_value = field.max_value();
     let width = field.info().width;
@@ -283,10 +283,10 @@ fn check_value(value: &FieldValue) -> Result<(), OpenFlowError> {
     Ok(())
 }
 
-impl fmt::Display for FieldValue {
+impl fmt::Display for MatchField {
     /// Writes for example `ipv4_dst=10.0.0.0/8`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let FieldValue { field, value, mask } = *self;
+        let MatchField { field, value, mask } = *self;
         let format = field.format();
         write!(f, "{field}={}", format.display(value))?;
         if self.is_exact() {

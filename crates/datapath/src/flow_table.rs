@@ -155,13 +155,13 @@ const MAX_PARTS: usize = 4;
 ///
 /// use classyard::{EngineSpec, Priority, RuleId, Winner};
 /// use classyard_datapath::{
-///     Field, FieldValue, FlowMatch, FlowTable, Packet, TableBuffers, TableSettings,
+///     Field, MatchField, FlowMatch, FlowTable, Packet, TableBuffers, TableSettings,
 /// };
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let settings = TableSettings::new(EngineSpec::parse("forest")?)?;
 /// let mut table = FlowTable::new(settings);
-/// let flow = FlowMatch::new([FieldValue::exact(Field::InPort, 1)])?;
+/// let flow = FlowMatch::new([MatchField::exact(Field::InPort, 1)])?;
 /// table.add(RuleId::new(7)?, Priority(5), Arc::new(flow))?;
 /// let packets = [1, 2].map(|port| Packet::new(&[0; 60], port));
 /// let mut winners = [Winner::MISS; 2];

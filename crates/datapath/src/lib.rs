@@ -45,7 +45,7 @@ pub mod text;
 pub use action::{Action, ActionSet, GroupId, PortNo};
 pub use error::{ApplyError, ErrorCode, OpenFlowError};
 pub use field::{Field, FieldInfo, Prerequisite};
-pub use flow_match::{Family, FieldValue, FlowMatch};
+pub use flow_match::{Family, FlowMatch, MatchField};
 pub use flow_table::{FlowTable, TableBuffers, TableError, TableSettings};
 pub use key::{KEY_WORDS, PacketKey, Presence};
 pub use meter::MeterId;

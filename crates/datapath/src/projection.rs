@@ -360,11 +360,11 @@ fn joined(moves: Vec<Move>) -> Vec<Move> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::FieldValue;
+    use crate::MatchField;
 
     #[test]
     fn engines_are_told_which_fields_are_addresses_and_ports() {
-        let exact = FieldValue::exact;
+        let exact = MatchField::exact;
         let flow_of = |kind: u128, source: Field| {
             let flow = FlowMatch::new([
                 exact(Field::EthType, kind),

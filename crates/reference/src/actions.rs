@@ -1,7 +1,7 @@
 //! Checks of actions (OpenFlow 1.3.5 §7.2.4, §7.4.4.4), and the order of action sets
 //! (§5.10).
 
-use classyard_datapath::{Action, ErrorCode, Field, FieldValue, PortNo};
+use classyard_datapath::{Action, ErrorCode, Field, MatchField, PortNo};
 
 use crate::fields::{ICMPV6, IPV4, IPV6, MPLS, Needs, VLAN_PRESENT, all_bits, facts};
 use crate::groups::MAX_ACTIONS;
@@ -17,7 +17,7 @@ struct Known {
 }
 
 impl Known {
-    fn of(values: &[FieldValue]) -> Known {
+    fn of(values: &[MatchField]) -> Known {
         let exact = |field: Field| {
             let mut values = values.iter();
             let value = values.find(|v| v.field == field && v.mask == all_bits(field))?;
@@ -90,7 +90,7 @@ pub(crate) fn check_alone(action: &Action) -> Result<(), ErrorCode> {
         }
         Action::PushVlan(kind) if ![0x8100, 0x88a8].contains(&kind) => Err(ErrorCode::BadTag),
         Action::PushMpls(kind) if !Packet::is_mpls(kind) => Err(ErrorCode::BadTag),
-        Action::SetField(FieldValue { field, value, mask }) => {
+        Action::SetField(MatchField { field, value, mask }) => {
             let full_mask = all_bits(field);
             if !facts(field).settable {
                 return Err(ErrorCode::BadSetType);
@@ -107,12 +107,12 @@ pub(crate) fn check_alone(action: &Action) -> Result<(), ErrorCode> {
 
 /// Checks that the packets of a match have the fields and headers that the actions need,
 /// if the actions are executed in this order.
-pub(crate) fn check(actions: &[Action], values: &[FieldValue]) -> Result<(), ErrorCode> {
+pub(crate) fn check(actions: &[Action], values: &[MatchField]) -> Result<(), ErrorCode> {
     let mut known = Known::of(values);
     for action in actions {
         check_alone(action)?;
         let fits = match *action {
-            Action::SetField(FieldValue { field, .. }) => known.has(field),
+            Action::SetField(MatchField { field, .. }) => known.has(field),
             Action::PopVlan => known.has_tag,
             Action::PopMpls(_)
             | Action::SetMplsTtl(_)
@@ -130,7 +130,7 @@ pub(crate) fn check(actions: &[Action], values: &[FieldValue]) -> Result<(), Err
             // A second tag may follow, but the match does not guarantee it.
             Action::PopVlan => known.has_tag = false,
             Action::PushMpls(kind) | Action::PopMpls(kind) => known.becomes(kind),
-            Action::SetField(FieldValue {
+            Action::SetField(MatchField {
                 field: Field::Icmpv6Type,
                 value,
                 ..

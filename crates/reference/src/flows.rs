@@ -13,7 +13,7 @@ use classyard_datapath::flow::{
     Command, FlowEntry, FlowMod, Instructions, RemovalReason, TableConfig, TableId, TableMod,
 };
 use classyard_datapath::pipeline::Count;
-use classyard_datapath::{Action, ErrorCode, FieldValue, PortNo};
+use classyard_datapath::{Action, ErrorCode, MatchField, PortNo};
 
 use crate::actions;
 use crate::groups::{MAX_ACTIONS, actions_of};
@@ -94,7 +94,7 @@ fn check_references(state: &State, instructions: &Instructions) -> Result<(), Er
 fn check_instructions(
     instructions: &Instructions,
     table: TableId,
-    values: &[FieldValue],
+    values: &[MatchField],
 ) -> Result<(), ErrorCode> {
     if let Some(next) = instructions.goto_table
         && (next.0 <= table.0 || next.0 > LAST_TABLE)

@@ -1,13 +1,13 @@
 //! Matches (OpenFlow 1.3.5 §5.3, §6.4, §7.2.3): matching of packets, relations between
 //! two matches, and validity of a match.
 
-use classyard_datapath::{ErrorCode, Field, FieldValue};
+use classyard_datapath::{ErrorCode, Field, MatchField};
 
 use crate::fields::{Needs, VLAN_PRESENT, all_bits, facts};
 use crate::packet::Packet;
 
 /// True if a packet has every field of a match, with a matching value.
-pub(crate) fn matches(values: &[FieldValue], packet: &Packet) -> bool {
+pub(crate) fn matches(values: &[MatchField], packet: &Packet) -> bool {
     values.iter().all(|wanted| match packet.get(wanted.field) {
         Some(value) => value & wanted.mask == wanted.value & wanted.mask,
         None => false,
@@ -16,7 +16,7 @@ pub(crate) fn matches(values: &[FieldValue], packet: &Packet) -> bool {
 
 /// True if the narrow match contains every condition of the wide match. Non-strict
 /// modifications and deletions apply to such entries.
-pub(crate) fn is_as_specific(narrow: &[FieldValue], wide: &[FieldValue]) -> bool {
+pub(crate) fn is_as_specific(narrow: &[MatchField], wide: &[MatchField]) -> bool {
     wide.iter().all(|wide| {
         narrow.iter().any(|narrow| {
             narrow.field == wide.field
@@ -28,24 +28,24 @@ pub(crate) fn is_as_specific(narrow: &[FieldValue], wide: &[FieldValue]) -> bool
 
 /// True if some packet may match both: the matches do not contradict each other in any
 /// bit.
-pub(crate) fn overlap(one: &[FieldValue], other: &[FieldValue]) -> bool {
-    let differ = |a: &FieldValue, b: &FieldValue| {
+pub(crate) fn overlap(one: &[MatchField], other: &[MatchField]) -> bool {
+    let differ = |a: &MatchField, b: &MatchField| {
         a.field == b.field && a.value & b.mask & a.mask != b.value & a.mask & b.mask
     };
     !one.iter().any(|a| other.iter().any(|b| differ(a, b)))
 }
 
 /// Returns the only value that a match allows for a field, if there is only one.
-fn exact(values: &[FieldValue], field: Field) -> Option<u128> {
+fn exact(values: &[MatchField], field: Field) -> Option<u128> {
     let entry = values.iter().find(|value| value.field == field)?;
     (entry.mask == all_bits(field)).then_some(entry.value)
 }
 
-fn is_one(values: &[FieldValue], field: Field, wanted: &[u128]) -> bool {
+fn is_one(values: &[MatchField], field: Field, wanted: &[u128]) -> bool {
     exact(values, field).is_some_and(|value| wanted.contains(&value))
 }
 
-fn has_prerequisite(values: &[FieldValue], field: Field) -> bool {
+fn has_prerequisite(values: &[MatchField], field: Field) -> bool {
     match facts(field).needs {
         Needs::Nothing => true,
         Needs::InPort => exact(values, Field::InPort).is_some(),
@@ -67,9 +67,9 @@ fn has_prerequisite(values: &[FieldValue], field: Field) -> bool {
 /// # Errors
 /// The error of the first value that is invalid by itself or a duplicate; after that,
 /// missing prerequisites.
-pub fn check(values: &[FieldValue]) -> Result<(), ErrorCode> {
+pub fn check(values: &[MatchField]) -> Result<(), ErrorCode> {
     for (number, entry) in values.iter().enumerate() {
-        let FieldValue { field, value, mask } = *entry;
+        let MatchField { field, value, mask } = *entry;
         let (facts, full_mask) = (facts(field), all_bits(field));
         if value > full_mask {
             return Err(ErrorCode::BadMatchValue);
@@ -94,7 +94,7 @@ pub fn check(values: &[FieldValue]) -> Result<(), ErrorCode> {
             return Err(ErrorCode::DuplicateMatchField);
         }
     }
-    let constrained: Vec<FieldValue> = values.iter().copied().filter(|v| v.mask != 0).collect();
+    let constrained: Vec<MatchField> = values.iter().copied().filter(|v| v.mask != 0).collect();
     match constrained
         .iter()
         .all(|value| has_prerequisite(&constrained, value.field))

@@ -10,7 +10,7 @@ use classyard_datapath::group::GroupType;
 use classyard_datapath::limits::LimitCounts;
 use classyard_datapath::meter::BandKind;
 use classyard_datapath::pipeline::{Message, PacketInReason, PortState, RemovedFlow, TableCount};
-use classyard_datapath::{Action, ErrorCode, Field, FieldValue, GroupId, MeterId, PortNo};
+use classyard_datapath::{Action, ErrorCode, Field, GroupId, MatchField, MeterId, PortNo};
 
 use crate::actions;
 use crate::groups::{MAX_ACTIONS, MAX_COPIES};
@@ -490,7 +490,7 @@ impl Way<'_> {
 
 fn change(action: &Action, packet: &mut Packet) -> Result<(), InvalidTtl> {
     match *action {
-        Action::SetField(FieldValue { field, value, .. }) => packet.set_field(field, value),
+        Action::SetField(MatchField { field, value, .. }) => packet.set_field(field, value),
         Action::PushVlan(kind) => packet.push_vlan(kind),
         Action::PopVlan => packet.pop_vlan(),
         Action::PushMpls(kind) => packet.push_mpls(kind),

@@ -138,7 +138,7 @@ impl<'a> Entry<'a> {
 
 /// Checks the answers of all entries. Returns the results of each, or the reason
 /// why it failed.
-pub(crate) fn judge(
+pub(crate) fn checked_results(
     entries: Vec<Entry<'_>>,
     wrong_answers: impl FnOnce(&[&[Winner]]) -> Vec<usize>,
 ) -> Vec<Result<Shown, String>> {

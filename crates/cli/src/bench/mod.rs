@@ -39,7 +39,7 @@ pub(crate) use run::{Finished, Run, processor};
 pub(crate) use updates::{Protocol, carry_out, inserted, subset};
 pub(crate) use verify::{SCANNED_RULES, answers, wrong_answers};
 
-use candidate::{Engine, Entry, Shown, judge};
+use candidate::{Engine, Entry, Shown, checked_results};
 use peer::{Origin, Peer};
 use report::Failed;
 use updates::EachStep;
@@ -164,7 +164,7 @@ pub(crate) fn measure_subject(
     }
     classyard::classifier::report(progress, "checking answers", plan.repeats, steps)?;
     entries.iter_mut().for_each(Entry::answer);
-    let shown = judge(entries, |answers| {
+    let shown = checked_results(entries, |answers| {
         let expected = subject.expected.as_deref();
         verify::wrong_answers(policy, trace, answers, expected, SCANNED_RULES)
     });

@@ -7,7 +7,7 @@ use classyard::EngineSpec;
 use classyard_datapath::flow::{Command, FlowMod, Instructions, TableId};
 use classyard_datapath::pipeline::KINDS;
 use classyard_datapath::pipeline::{CacheSettings, Clock, Message, Pipeline, PortState};
-use classyard_datapath::{Action, Field, FieldValue, FlowMatch, Packet, PortNo, TableSettings};
+use classyard_datapath::{Action, Field, FlowMatch, MatchField, Packet, PortNo, TableSettings};
 
 /// Returns settings of a worker's caches: our own cache of single flows, and megaflows.
 pub(crate) fn caches(max_megaflows: usize, clock: Option<Clock>) -> CacheSettings {
@@ -54,7 +54,7 @@ pub(crate) fn entry(
 ) -> Message {
     let values = values
         .iter()
-        .map(|&(field, value, mask)| FieldValue { field, value, mask });
+        .map(|&(field, value, mask)| MatchField { field, value, mask });
     let output = Action::Output {
         port: PortNo(2),
         max_len: 0,

@@ -85,16 +85,16 @@ pub(crate) fn known(values: &Words, masks: &Words) -> Vec<Known> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::flow_match::FieldValue;
+    use crate::flow_match::MatchField;
     use crate::key::Presence;
 
     #[test]
     fn what_is_asked_is_what_matches() {
         let flow = FlowMatch::new([
-            FieldValue::exact(Field::EthType, 0x800),
-            FieldValue::exact(Field::IpProto, 6),
-            FieldValue::exact(Field::TcpDst, 80),
-            FieldValue {
+            MatchField::exact(Field::EthType, 0x800),
+            MatchField::exact(Field::IpProto, 6),
+            MatchField::exact(Field::TcpDst, 80),
+            MatchField {
                 field: Field::Ipv4Dst,
                 value: 0x0a00_0000,
                 mask: 0xff00_0000,

@@ -77,9 +77,9 @@ pub enum FlowChange {
 const MAX_SPARE_INSTRUCTIONS: usize = 256;
 
 /// The sort key for eviction: the least important entry first, then the oldest.
-type Turn = (u16, Duration, RuleId);
+type EvictionKey = (u16, Duration, RuleId);
 
-fn turn(entry: &FlowEntry) -> Turn {
+fn eviction_key(entry: &FlowEntry) -> EvictionKey {
     (entry.importance, entry.added, entry.id)
 }
 
@@ -91,7 +91,7 @@ pub struct FlowStore {
     tables: BTreeMap<TableId, BTreeSet<RuleId>>,
     configs: BTreeMap<TableId, TableConfig>,
     /// The entries of tables with eviction, in the order of eviction.
-    leaving: BTreeMap<TableId, BTreeSet<Turn>>,
+    leaving: BTreeMap<TableId, BTreeSet<EvictionKey>>,
     widths: Widths,
     users: Users,
     /// Indexes of tables that received a message with `check_overlap`.
@@ -168,7 +168,7 @@ impl FlowStore {
             return Err(OpenFlowError::new(ErrorCode::TableModBadConfig, message));
         }
         if config.eviction {
-            let turns = self.table(table).map(turn).collect();
+            let turns = self.table(table).map(eviction_key).collect();
             self.leaving.insert(table, turns);
         } else {
             self.leaving.remove(&table);
@@ -429,13 +429,13 @@ impl FlowStore {
 
     /// Replaces the entry with the same number. Returns the old entry.
     fn put_over(&mut self, entry: FlowEntry) -> FlowEntry {
-        let (id, new) = (entry.id, turn(&entry));
+        let (id, new) = (entry.id, eviction_key(&entry));
         let turns = self.leaving.get_mut(&entry.table);
         let old = self.entries.insert(id, entry).expect("a known entry");
         self.users.remove(&old);
         self.users.add(&self.entries[&id]);
         if let Some(turns) = turns {
-            turns.remove(&turn(&old));
+            turns.remove(&eviction_key(&old));
             turns.insert(new);
         }
         old
@@ -454,7 +454,7 @@ impl FlowStore {
             index.add(&entry);
         }
         if let Some(turns) = self.leaving.get_mut(&entry.table) {
-            turns.insert(turn(&entry));
+            turns.insert(eviction_key(&entry));
         }
         self.tables.entry(entry.table).or_default().insert(id);
         let old = self.entries.insert(id, entry);
@@ -470,7 +470,7 @@ impl FlowStore {
             index.remove(&entry);
         }
         if let Some(turns) = self.leaving.get_mut(&entry.table) {
-            turns.remove(&turn(&entry));
+            turns.remove(&eviction_key(&entry));
         }
         if let Some(ids) = self.tables.get_mut(&entry.table) {
             ids.remove(&id);

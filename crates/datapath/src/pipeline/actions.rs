@@ -18,7 +18,7 @@ use crate::packet::{InvalidTtl, Packet};
 
 /// The place of a packet: the table, and the entry that matched there.
 #[derive(Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct MatchedEntry {
     pub(super) table: TableId,
     pub(super) cookie: u64,
     /// True if the entry is the table-miss entry.
@@ -27,7 +27,7 @@ pub(super) struct Place {
 
 /// The place of a packet from the controller, which no entry has sent. If it goes back to
 /// the controller, the table is 255 and the cookie is all ones.
-pub(super) const NO_TABLE: Place = Place {
+pub(super) const NO_TABLE: MatchedEntry = MatchedEntry {
     table: TableId::ALL,
     cookie: u64::MAX,
     is_miss: false,
@@ -60,7 +60,7 @@ pub(super) struct Run<'r, O: ?Sized> {
     pub(super) observer: &'r mut O,
     /// Packets that are reused for copies.
     pub(super) copies: &'r mut Vec<Packet>,
-    pub(super) place: Place,
+    pub(super) place: MatchedEntry,
     pub(super) carried: &'r mut Carried,
 }
 

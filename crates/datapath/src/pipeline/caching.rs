@@ -25,16 +25,16 @@ use classyard::RuleId;
 use super::actions::{NO_TABLE, Run, in_port};
 use super::cache_settings::CacheSettings;
 use super::cache_status::{CacheAnswer, CacheStatus, Megaflow};
-use super::judge::{Judge, Levels, Outcome, Parts, Turn};
 use super::learn::Learner;
 use super::observer::{Node, Observer};
 use super::process::{Buffers, Sink, run_tables};
 use super::program::{Operations, Program};
+use super::selector::{CacheSelector, Levels, Outcome, Parts, VectorPlan};
 use super::side::Side;
 use super::tally::{Tally, nanoseconds};
 use crate::cache::bits::{Words, asked};
 use crate::cache::change::EntryChange;
-use crate::cache::microflow::{Decision, Kind, MicroflowCache};
+use crate::cache::microflow::{CachedDecision, Kind, MicroflowCache};
 use crate::cache::path::{Path, PathId};
 use crate::cache::store::{Added, Bounds, Found, Kept, Store, StoreCounts};
 use crate::field::Field;
@@ -96,17 +96,17 @@ pub(super) struct Caches {
     secrets: [u64; 2],
     chance: u32,
     vectors: u32,
-    judge: Judge,
+    selector: CacheSelector,
     status: CacheStatus,
     /// Working memory for a vector's packets: flows, decisions, places, paths.
     flows: Vec<u64>,
-    found: Vec<Decision>,
-    answers: Vec<(usize, Decision)>,
+    found: Vec<CachedDecision>,
+    answers: Vec<(usize, CachedDecision)>,
     here: Vec<usize>,
     left: Vec<usize>,
     wanted: Vec<usize>,
     paths: Vec<PathId>,
-    stale: Vec<(usize, Decision)>,
+    stale: Vec<(usize, CachedDecision)>,
 }
 
 impl Caches {
@@ -135,7 +135,7 @@ impl Caches {
             ],
             chance: 0,
             vectors: 0,
-            judge: Judge::new(levels, settings.clock),
+            selector: CacheSelector::new(levels, settings.clock),
             status: CacheStatus::default(),
             settings,
             flows: Vec::new(),
@@ -255,8 +255,8 @@ impl Caches {
     ) {
         let nanoseconds = nanoseconds(now);
         buffers.begin(packets.len());
-        let turn = self.judge.begin();
-        let (ask_microflows, ask_megaflows) = (turn.levels.microflows, turn.levels.megaflows);
+        let plan = self.selector.begin();
+        let (ask_microflows, ask_megaflows) = (plan.levels.microflows, plan.levels.megaflows);
         self.status.microflow_by_passed += u64::from(!ask_microflows && self.microflows.is_some());
         self.status.megaflow_by_passed += u64::from(!ask_megaflows && self.settings.megaflows);
         let receives = |packet: &Packet| side.ports.receives(in_port(packet.key()));
@@ -268,15 +268,15 @@ impl Caches {
                 self.status.by_tables += 1;
             }
             run_tables(side, packets, (tally, now), buffers, None, sink, observer);
-            self.judge.end(Outcome {
+            self.selector.end(Outcome {
                 packets: packets.len(),
                 ..Outcome::default()
             });
             return;
         }
-        let begun = self.judge.time();
+        let begun = self.selector.time();
         self.follow(side, tally);
-        let followed = self.judge.time();
+        let followed = self.selector.time();
         self.here.clear();
         let numbered = packets.iter().enumerate();
         let received = numbered.filter(|(_, packet)| receives(packet));
@@ -297,7 +297,7 @@ impl Caches {
             }
             false => self.left.extend_from_slice(&self.here),
         }
-        let looked_up = self.judge.time();
+        let looked_up = self.selector.time();
         let microflow_misses = self.left.len();
         let microflow_hits = self.here.len() - microflow_misses - self.stale.len();
         let mut megaflow_hits = 0;
@@ -305,7 +305,7 @@ impl Caches {
             megaflow_hits = self.ask_megaflows(packets, ask_microflows, nanoseconds);
             observer.node(Node::Megaflows, microflow_misses);
         }
-        let searched = self.judge.time();
+        let searched = self.selector.time();
         self.run_paths(side, packets, (tally, now), buffers, sink, observer);
         let hits = microflow_hits + megaflow_hits;
         observer.node(Node::Paths, hits);
@@ -319,21 +319,21 @@ impl Caches {
             took: Parts {
                 upkeep: between(begun, followed),
                 asking: between(followed, looked_up.filter(|_| ask_microflows).or(searched)),
-                known: between(searched, self.judge.time()),
+                known: between(searched, self.selector.time()),
             },
             ..Outcome::default()
         };
         // Packets also wait for tables if their paths ended early.
         if hits < self.here.len() || buffers.is_waited() {
             if !ask_microflows {
-                let unknown = self.left.iter().filter(|_| turn.notes_flows);
+                let unknown = self.left.iter().filter(|_| plan.notes_flows);
                 let unknown = unknown.chain(self.stale.iter().map(|(place, _)| place));
                 for &place in unknown {
                     self.flows[place] = flow_of(packets[place].key().words(), self.secrets);
                 }
             }
             self.learner.begin(packets.len());
-            self.send_on(packets, turn, buffers, nanoseconds, &mut outcome);
+            self.send_on(packets, plan, buffers, nanoseconds, &mut outcome);
             let learner = self.learner.is_watching().then_some(&mut self.learner);
             run_tables(
                 side,
@@ -346,10 +346,10 @@ impl Caches {
             );
             self.keep(side, tally, nanoseconds);
         }
-        self.judge.end(outcome);
+        self.selector.end(outcome);
         self.vectors += 1;
         if self.vectors.is_multiple_of(TICK_VECTORS) {
-            self.store.tick(self.judge.without_caches() / PROBE_NS);
+            self.store.tick(self.selector.without_caches() / PROBE_NS);
         }
     }
 
@@ -360,7 +360,7 @@ impl Caches {
         };
         // Packets that are not received have flow 0, and their decisions are ignored.
         self.found.clear();
-        self.found.resize(packets.len(), Decision::NONE);
+        self.found.resize(packets.len(), CachedDecision::NONE);
         cache.look_up(&self.flows, now, &mut self.found);
         self.status.microflow_lookups += self.here.len() as u64;
         self.answers.clear();
@@ -459,7 +459,7 @@ impl Caches {
     fn send_on(
         &mut self,
         packets: &[Packet],
-        turn: Turn,
+        plan: VectorPlan,
         buffers: &mut Buffers,
         now: u64,
         outcome: &mut Outcome,
@@ -473,7 +473,7 @@ impl Caches {
         self.watch_stale(packets, 0);
         outcome.stale = self.stale.len();
         outcome.renewed = self.learner.watched().len();
-        if !turn.notes_flows {
+        if !plan.notes_flows {
             return;
         }
         let mut seen = self.stale.len();
@@ -485,15 +485,15 @@ impl Caches {
             let was_seen = std::mem::replace(&mut self.seen[at], tag) == tag;
             seen += usize::from(was_seen);
             self.chance = self.chance.wrapping_add(1);
-            if was_seen || turn.of_any_flow || self.chance.is_multiple_of(SAMPLING_PACKETS) {
+            if was_seen || plan.of_any_flow || self.chance.is_multiple_of(SAMPLING_PACKETS) {
                 self.wanted.push(place);
             }
         }
         outcome.seen = Some(seen);
-        if !turn.may_watch {
+        if !plan.may_watch {
             return;
         }
-        if !turn.levels.megaflows {
+        if !plan.levels.megaflows {
             let known = self.stale.len();
             self.offer_megaflows(packets, now);
             self.watch_stale(packets, known);
@@ -570,7 +570,7 @@ impl Caches {
         self.follow(side, tally);
         let words = packet.key().words();
         let microflow = self.microflows.as_mut().map(|cache| {
-            let mut decisions = [Decision::NONE];
+            let mut decisions = [CachedDecision::NONE];
             cache.look_up(
                 &[flow_of(words, self.secrets)],
                 nanoseconds(now),

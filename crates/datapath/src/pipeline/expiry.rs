@@ -21,8 +21,8 @@ pub(super) struct Expiry {
 }
 
 /// An entry has expired, with the reason, or may expire at a later time.
-pub(super) enum Verdict {
-    Gone(RemovalReason),
+pub(super) enum Expiration {
+    Due(RemovalReason),
     Later(Duration),
 }
 
@@ -87,15 +87,19 @@ fn soonest(entry: &FlowEntry) -> Option<Duration> {
 
 /// Decides whether an entry has expired. Its last packet arrived at time `last`. If both
 /// timeouts have passed, the reason is the hard timeout. Returns `None` without timeouts.
-pub(super) fn judge(entry: &FlowEntry, last: Duration, now: Duration) -> Option<Verdict> {
+pub(super) fn expiration(entry: &FlowEntry, last: Duration, now: Duration) -> Option<Expiration> {
     let after = |begin: Duration, timeout| begin.checked_add(seconds(timeout)?);
     let hard = after(entry.added, entry.hard_timeout);
     let idle = after(entry.added.max(last), entry.idle_timeout);
     if hard.is_some_and(|time| time <= now) {
-        return Some(Verdict::Gone(RemovalReason::HardTimeout));
+        return Some(Expiration::Due(RemovalReason::HardTimeout));
     }
     if idle.is_some_and(|time| time <= now) {
-        return Some(Verdict::Gone(RemovalReason::IdleTimeout));
+        return Some(Expiration::Due(RemovalReason::IdleTimeout));
     }
-    [hard, idle].into_iter().flatten().min().map(Verdict::Later)
+    [hard, idle]
+        .into_iter()
+        .flatten()
+        .min()
+        .map(Expiration::Later)
 }

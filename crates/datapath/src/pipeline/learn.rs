@@ -8,7 +8,7 @@
 use super::side::Side;
 use crate::action::Action;
 use crate::cache::bits::{Words, add_has, known};
-use crate::cache::microflow::Decision;
+use crate::cache::microflow::CachedDecision;
 use crate::cache::path::{Path, Step};
 use crate::field::{Field, VLAN_PRESENT};
 use crate::flow::{Instructions, TableId};
@@ -22,7 +22,7 @@ pub(super) struct Watched {
     /// The hash of its flow.
     pub(super) flow: u64,
     /// The stale megaflow that covered it.
-    pub(super) stale: Option<Decision>,
+    pub(super) stale: Option<CachedDecision>,
     /// Its key when it was received.
     pub(super) key: Words,
     /// The bits of the key that its path depends on.
@@ -61,7 +61,7 @@ impl Learner {
         &mut self,
         place: usize,
         flow: u64,
-        stale: Option<Decision>,
+        stale: Option<CachedDecision>,
         key: &PacketKey,
     ) {
         let is_same = |watched: &Watched| match stale {
@@ -142,7 +142,7 @@ impl Learner {
 
 impl Watched {
     /// Begins with another packet and reuses the memory.
-    fn begin(&mut self, flow: u64, stale: Option<Decision>, key: &PacketKey) {
+    fn begin(&mut self, flow: u64, stale: Option<CachedDecision>, key: &PacketKey) {
         (self.flow, self.stale, self.key) = (flow, stale, *key.words());
         self.mask = [0; KEY_WORDS];
         self.path.clear();

@@ -10,7 +10,7 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use super::tally::Place;
+use super::tally::CounterId;
 use crate::meter::{Band, BandKind, Meter, MeterUnit};
 
 /// Billionths of a token in one token.
@@ -21,8 +21,8 @@ const BILLIONTHS_PER_TOKEN: u128 = 1_000_000_000;
 pub(super) struct Limiter {
     meter: Meter,
     /// The counter places of the meter and of its bands.
-    pub(super) place: Place,
-    pub(super) bands: Vec<Place>,
+    pub(super) place: CounterId,
+    pub(super) bands: Vec<CounterId>,
     levels: Mutex<Levels>,
 }
 
@@ -36,7 +36,7 @@ struct Levels {
 
 impl Limiter {
     /// Returns a meter with full buckets.
-    pub(super) fn new(meter: &Meter, place: Place, bands: Vec<Place>) -> Limiter {
+    pub(super) fn new(meter: &Meter, place: CounterId, bands: Vec<CounterId>) -> Limiter {
         let tokens = meter.bands.iter().map(|band| full(band, meter.unit));
         Limiter {
             levels: Mutex::new(Levels {
@@ -125,7 +125,7 @@ mod tests {
             unit,
             bands: bands.collect(),
         };
-        Limiter::new(&meter, Place(0), vec![Place(1); meter.bands.len()])
+        Limiter::new(&meter, CounterId(0), vec![CounterId(1); meter.bands.len()])
     }
 
     #[test]

@@ -17,7 +17,7 @@ use super::cache_settings::CacheSettings;
 use super::cache_status::{CacheAnswer, CacheStatus};
 use super::caching::Caches;
 use super::choice::FlowHash;
-use super::expiry::{Expiry, Verdict, judge};
+use super::expiry::{Expiration, Expiry, expiration};
 use super::features::TableFeatures;
 use super::message::{Change, GroupSlots, Message, MeterSlots, left};
 use super::observer::{Node, Nodes, Observer, Unobserved};
@@ -26,7 +26,7 @@ use super::process::{self, Buffers, Sink};
 use super::settings::PipelineSettings;
 use super::side::{AllAccepted, Plan, Side};
 use super::stores::Stores;
-use super::tally::{Count, GroupCount, MeterCount, Place, TableCount, Tally, nanoseconds};
+use super::tally::{Count, CounterId, GroupCount, MeterCount, TableCount, Tally, nanoseconds};
 use super::trace::{Story, trace};
 use crate::action::{Action, GroupId, PortNo, check_alone, check_length};
 use crate::error::{ApplyError, ErrorCode, OpenFlowError};
@@ -85,7 +85,7 @@ enum Leaving {
         reason: RemovalReason,
         now: Duration,
     },
-    Place(Place),
+    Counter(CounterId),
 }
 
 /// A removed flow entry with its final counts (`ofp_flow_removed`).
@@ -305,9 +305,9 @@ impl Pipeline {
                 continue;
             };
             let last = self.last(id);
-            match judge(entry, last, now) {
-                Some(Verdict::Gone(reason)) => changes.extend(self.stores.expire(id, reason)),
-                Some(Verdict::Later(time)) => self.expiry.put_in(id, time),
+            match expiration(entry, last, now) {
+                Some(Expiration::Due(reason)) => changes.extend(self.stores.expire(id, reason)),
+                Some(Expiration::Later(time)) => self.expiry.put_in(id, time),
                 None => {}
             }
         }
@@ -350,7 +350,7 @@ impl Pipeline {
                 _ => continue,
             };
             let unused = unused.into_iter();
-            let leaving = unused.map(|place| (version, Leaving::Place(place)));
+            let leaving = unused.map(|place| (version, Leaving::Counter(place)));
             self.leaving.extend(leaving);
         }
     }
@@ -378,7 +378,7 @@ impl Pipeline {
                     self.resets.remove(&id);
                     self.stores.flows.release(id);
                 }
-                Leaving::Place(place) => {
+                Leaving::Counter(place) => {
                     self.each_tally(|tally| tally.clear(place));
                     self.stores.book.give_back(place);
                 }
@@ -472,7 +472,7 @@ impl Pipeline {
         counts
     }
 
-    fn place_count(&self, place: Place) -> Count {
+    fn place_count(&self, place: CounterId) -> Count {
         let mut count = Count::default();
         self.each_tally(|tally| count = count.and(tally.place(place)));
         count

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::limiter::Limiter;
 use super::ports::PortState;
-use super::tally::{GroupPlaces, Place};
+use super::tally::{CounterId, GroupPlaces};
 use crate::action::PortNo;
 use crate::flow::{FlowChange, FlowEntry, FlowMod, TableConfig, TableMod};
 use crate::group::{Group, GroupChange, GroupMod};
@@ -79,11 +79,11 @@ pub(super) struct Places<T> {
 
 /// Data with several counter places.
 pub(super) trait Placed {
-    fn places(&self) -> Vec<Place>;
+    fn places(&self) -> Vec<CounterId>;
 }
 
 impl Placed for GroupPlaces {
-    fn places(&self) -> Vec<Place> {
+    fn places(&self) -> Vec<CounterId> {
         std::iter::once(self.all)
             .chain(self.buckets.iter().copied())
             .collect()
@@ -91,26 +91,26 @@ impl Placed for GroupPlaces {
 }
 
 impl Placed for Arc<Limiter> {
-    fn places(&self) -> Vec<Place> {
+    fn places(&self) -> Vec<CounterId> {
         std::iter::once(self.place)
             .chain(self.bands.iter().copied())
             .collect()
     }
 }
 
-fn places<T: Placed>(counted: Option<&T>) -> Vec<Place> {
+fn places<T: Placed>(counted: Option<&T>) -> Vec<CounterId> {
     counted.map(T::places).unwrap_or_default()
 }
 
 /// Returns the counter places that are new after a change.
-pub(super) fn added<T: Placed>(change: &Places<T>) -> Vec<Place> {
+pub(super) fn added<T: Placed>(change: &Places<T>) -> Vec<CounterId> {
     let (old, mut new) = (places(change.old.as_ref()), places(change.new.as_ref()));
     new.retain(|place| !old.contains(place));
     new
 }
 
 /// Returns the counter places that are no longer used after a change.
-pub(super) fn left<T: Placed>(change: &Places<T>) -> Vec<Place> {
+pub(super) fn left<T: Placed>(change: &Places<T>) -> Vec<CounterId> {
     let (mut old, new) = (places(change.old.as_ref()), places(change.new.as_ref()));
     old.retain(|place| !new.contains(place));
     old

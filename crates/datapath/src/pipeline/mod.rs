@@ -33,7 +33,7 @@
 //! | `live` | the pipeline and its workers |
 //! | `process`, `actions` | processing of vectors and of single packets |
 //! | `caching`, `cache_settings`, `cache_status` | flow caches before the tables |
-//! | `judge` | the cache selector: chooses at run time which caches are used |
+//! | `selector` | the cache selector: chooses at run time which caches are used |
 //! | `learn` | learning paths from packets in the tables |
 //! | `program` | the combined actions of a path |
 //! | `choice`, `liveness` | the choice of a group's buckets |
@@ -53,7 +53,6 @@ mod caching;
 mod choice;
 mod expiry;
 mod features;
-mod judge;
 mod learn;
 mod limiter;
 mod live;
@@ -64,6 +63,7 @@ mod path_counts;
 mod ports;
 mod process;
 mod program;
+mod selector;
 mod settings;
 mod side;
 mod stores;

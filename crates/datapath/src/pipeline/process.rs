@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use classyard::{RuleId, Winner};
 
-use super::actions::{Carried, Place, Run, in_port};
+use super::actions::{Carried, MatchedEntry, Run, in_port};
 use super::learn::Learner;
 use super::observer::{Node, Observer};
 use super::side::Side;
@@ -207,7 +207,7 @@ pub(super) fn run_tables(
                     sink: &mut *sink,
                     observer: &mut *observer,
                     copies: &mut copies,
-                    place: Place {
+                    place: MatchedEntry {
                         table,
                         cookie: flow.cookie,
                         is_miss: flow.is_miss,

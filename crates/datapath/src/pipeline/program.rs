@@ -11,7 +11,7 @@ use std::sync::Arc;
 use classyard::RuleId;
 use foldhash::HashSet;
 
-use super::actions::{Dropped, Place, Run};
+use super::actions::{Dropped, MatchedEntry, Run};
 use super::observer::Observer;
 use super::side::Side;
 use super::tally::Tally;
@@ -75,7 +75,7 @@ struct Details {
     /// The tables, and the entry that wins in each.
     steps: Vec<(TableId, Option<RuleId>)>,
     /// The place of each step's entry.
-    places: Vec<Place>,
+    places: Vec<MatchedEntry>,
     /// The table where the pipeline continues, and the action set.
     rest: Option<(TableId, ActionSet)>,
 }
@@ -132,7 +132,7 @@ impl Program {
             Box::new(Details {
                 steps: steps.map(|step| (step.table, step.winner.rule())).collect(),
                 places: matched_steps
-                    .map(|(step, flow)| Place {
+                    .map(|(step, flow)| MatchedEntry {
                         table: step.table,
                         cookie: flow.cookie,
                         is_miss: flow.is_miss,

@@ -18,7 +18,7 @@ use super::liveness::Liveness;
 use super::message::{Change, GroupSlots, MeterSlots, new_group, new_meter};
 use super::ports::Ports;
 use super::program::goes_on;
-use super::tally::Place;
+use super::tally::CounterId;
 use crate::action::{Action, ActionSet, GroupId};
 use crate::cache::change::{EntryChange, Recent};
 use crate::flow::{FlowEntry, Instructions, TableId};
@@ -40,7 +40,7 @@ pub(super) struct SideFlow {
 /// A group prepared for processing packets.
 pub(super) struct SideGroup {
     kind: GroupType,
-    pub(super) place: Place,
+    pub(super) place: CounterId,
     pub(super) buckets: Vec<SideBucket>,
     pub(super) choice: Choice,
 }
@@ -52,7 +52,7 @@ pub(super) struct SideBucket {
     pub(super) actions: Vec<Action>,
     /// True if an action changes packets, so that a copy is needed.
     pub(super) changes: bool,
-    pub(super) place: Place,
+    pub(super) place: CounterId,
 }
 
 /// All data for processing packets.
@@ -259,7 +259,7 @@ impl Side {
 }
 
 /// Prepares a bucket for processing packets.
-fn ready(bucket: &Bucket, place: Place) -> SideBucket {
+fn ready(bucket: &Bucket, place: CounterId) -> SideBucket {
     let mut set = ActionSet::default();
     set.write(&bucket.actions);
     let actions: Vec<Action> = set.ordered().copied().collect();

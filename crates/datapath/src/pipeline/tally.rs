@@ -81,13 +81,13 @@ pub struct MeterCount {
 
 /// The number of a counter of a group, bucket, meter or band.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place(pub(super) u32);
+pub(super) struct CounterId(pub(super) u32);
 
 /// The counter places of a group and its buckets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct GroupPlaces {
-    pub(super) all: Place,
-    pub(super) buckets: Vec<Place>,
+    pub(super) all: CounterId,
+    pub(super) buckets: Vec<CounterId>,
 }
 
 /// Assigns places: always the smallest free number.
@@ -98,16 +98,16 @@ pub(super) struct PlaceBook {
 }
 
 impl PlaceBook {
-    pub(super) fn take(&mut self) -> Place {
+    pub(super) fn take(&mut self) -> CounterId {
         if let Some(place) = self.free.pop_first() {
-            return Place(place);
+            return CounterId(place);
         }
         let number = self.next;
         self.next = number.checked_add(1).expect("fewer places than numbers");
-        Place(number)
+        CounterId(number)
     }
 
-    pub(super) fn give_back(&mut self, place: Place) {
+    pub(super) fn give_back(&mut self, place: CounterId) {
         self.free.insert(place.0);
     }
 }
@@ -278,7 +278,7 @@ impl Tally {
     }
 
     #[inline]
-    pub(super) fn count(&self, place: Place, bytes: usize, now: u64) {
+    pub(super) fn count(&self, place: CounterId, bytes: usize, now: u64) {
         self.others.get(place.0).count(bytes, now);
     }
 
@@ -310,7 +310,7 @@ impl Tally {
         (count, Duration::from_nanos(last))
     }
 
-    pub(super) fn place(&self, place: Place) -> Count {
+    pub(super) fn place(&self, place: CounterId) -> Count {
         self.others.read(place.0).0
     }
 
@@ -332,7 +332,7 @@ impl Tally {
     }
 
     /// Sets the counter of a place to 0. No worker may count there during this call.
-    pub(super) fn clear(&self, place: Place) {
+    pub(super) fn clear(&self, place: CounterId) {
         self.others.clear(place.0);
     }
 
@@ -395,7 +395,7 @@ mod tests {
         let (former, dropped) = (Tally::new(), Tally::new());
         for (tally, number, bytes) in [(&former, 3, 10), (&dropped, 3, 5), (&dropped, 700, 7)] {
             tally.count_flows(RuleId::new(number).unwrap(), (1, bytes), u64::from(number));
-            tally.count(Place(number), bytes, 1);
+            tally.count(CounterId(number), bytes, 1);
             tally.count_table(TableId(2), 2, 1);
             tally.count_limit(PacketLimit::Copies);
         }
@@ -419,7 +419,7 @@ mod tests {
             )
         );
         assert_eq!(
-            former.place(Place(3)),
+            former.place(CounterId(3)),
             Count {
                 packets: 2,
                 bytes: 15

@@ -16,7 +16,7 @@ use super::process::{PacketInReason, Sink};
 use crate::action::{Action, GroupId, PortNo};
 use crate::field::Field;
 use crate::flow::{FlowEntry, TableId};
-use crate::flow_match::FieldValue;
+use crate::flow_match::MatchField;
 use crate::key::PacketKey;
 use crate::limits::PacketLimit;
 use crate::meter::{BandKind, MeterId};
@@ -115,7 +115,7 @@ pub struct Difference {
     /// The packet's value; `None` if it lacks the field.
     pub has: Option<u128>,
     /// The value and mask that the entry requires.
-    pub wants: FieldValue,
+    pub wants: MatchField,
 }
 
 /// A changed field.

@@ -8,7 +8,7 @@ use super::fields;
 use crate::action::{Action, GroupId, PortNo};
 use crate::field::{Field, VLAN_PRESENT};
 use crate::flow::{Instructions, TableId};
-use crate::flow_match::FieldValue;
+use crate::flow_match::MatchField;
 use crate::meter::MeterId;
 
 /// Reads the text after `actions=`: actions to apply, mixed with instructions.
@@ -123,7 +123,7 @@ fn set_named<'t>(
 
 fn action<'t>(part: &'t str, kind: Kind, ports: &mut PortNames<'_>) -> Result<Action, Fault<'t>> {
     let (name, value) = named(part);
-    let set = |field, value| Ok(Action::SetField(FieldValue::exact(field, value)));
+    let set = |field, value| Ok(Action::SetField(MatchField::exact(field, value)));
     if let Some((_, field)) = OLD_NAMES.iter().find(|(old, _)| *old == name) {
         return set_named(part, field, value, kind, ports);
     }

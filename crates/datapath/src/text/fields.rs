@@ -6,7 +6,7 @@ use classyard_text::ofctl::{self, Demand, FieldSpec, FlowLine, Kind, PortNames};
 
 use crate::error::OpenFlowError;
 use crate::field::{Field, VLAN_PRESENT};
-use crate::flow_match::{FieldValue, FlowMatch};
+use crate::flow_match::{FlowMatch, MatchField};
 
 /// Returns the field of a specification. A test checks that each specification has a field.
 fn of(spec: &FieldSpec) -> Field {
@@ -15,8 +15,8 @@ fn of(spec: &FieldSpec) -> Field {
 
 /// Returns the match of a flow.
 pub(super) fn flow_match<'t>(flow: &FlowLine<'t>, line: &'t str) -> Result<FlowMatch, Fault<'t>> {
-    let mut values: Vec<FieldValue> = Vec::with_capacity(flow.demands().len() + 1);
-    values.extend(flow.demands().iter().map(|demand| FieldValue {
+    let mut values: Vec<MatchField> = Vec::with_capacity(flow.demands().len() + 1);
+    values.extend(flow.demands().iter().map(|demand| MatchField {
         field: of(demand.field),
         value: demand.value,
         mask: demand.mask,
@@ -44,7 +44,7 @@ pub(super) fn flow_match<'t>(flow: &FlowLine<'t>, line: &'t str) -> Result<FlowM
 fn implied_tag<'t>(
     priority: &Demand<'t>,
     number: Option<&Demand<'t>>,
-) -> Result<Option<FieldValue>, Fault<'t>> {
+) -> Result<Option<MatchField>, Fault<'t>> {
     if !priority.needs_tag && priority.value == 0 {
         return Err(Fault::new(
             priority.text,
@@ -56,7 +56,7 @@ fn implied_tag<'t>(
         ));
     }
     let present = u128::from(VLAN_PRESENT);
-    Ok(number.is_none().then_some(FieldValue {
+    Ok(number.is_none().then_some(MatchField {
         field: Field::VlanVid,
         value: present,
         mask: present,
@@ -79,10 +79,10 @@ pub(super) fn value<'t>(
     text: &'t str,
     kind: Kind,
     ports: &mut PortNames<'_>,
-) -> Result<FieldValue, Fault<'t>> {
+) -> Result<MatchField, Fault<'t>> {
     let spec = ofctl::field(name, kind)?;
     let read = ofctl::value(name, spec, text, ports)?;
-    Ok(FieldValue {
+    Ok(MatchField {
         field: of(spec),
         value: read.value,
         mask: read.mask,

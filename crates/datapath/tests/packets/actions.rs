@@ -5,11 +5,11 @@ use crate::frames::Dice;
 use classyard_datapath::action::{Kind, check};
 use classyard_datapath::field::{VLAN_PRESENT, eth_type, ip_proto};
 use classyard_datapath::{
-    Action, ActionSet, ErrorCode, Field, FieldValue, FlowMatch, GroupId, Packet, PortNo,
+    Action, ActionSet, ErrorCode, Field, FlowMatch, GroupId, MatchField, Packet, PortNo,
 };
 
-fn exact(field: Field, value: impl Into<u128>) -> FieldValue {
-    FieldValue::exact(field, value.into())
+fn exact(field: Field, value: impl Into<u128>) -> MatchField {
+    MatchField::exact(field, value.into())
 }
 
 fn set(field: Field, value: impl Into<u128>) -> Action {

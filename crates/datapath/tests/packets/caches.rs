@@ -257,7 +257,7 @@ fn clock() -> Duration {
 }
 
 #[test]
-fn caches_that_are_judged_change_nothing() {
+fn caches_chosen_by_time_change_nothing() {
     let packets = packets();
     let dice = &mut Dice(7);
     let mut pipeline = pipeline("forest");

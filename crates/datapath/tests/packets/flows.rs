@@ -9,7 +9,7 @@ use classyard_datapath::flow::{
     Command, FlowChange, FlowEntry, FlowMod, FlowStore, Instructions, RemovalReason, TableId,
 };
 use classyard_datapath::{
-    Action, ErrorCode, Field, FieldValue, FlowMatch, GroupId, Packet, PortNo,
+    Action, ErrorCode, Field, FlowMatch, GroupId, MatchField, Packet, PortNo,
 };
 
 use crate::frames::Dice;
@@ -35,7 +35,7 @@ fn world() -> Vec<Packet> {
 fn random_match(dice: &mut Dice) -> FlowMatch {
     let mut values = Vec::new();
     if dice.one_in(3) {
-        values.push(FieldValue::exact(
+        values.push(MatchField::exact(
             Field::InPort,
             1 + u128::from(dice.below(2)),
         ));
@@ -43,7 +43,7 @@ fn random_match(dice: &mut Dice) -> FlowMatch {
     if dice.one_in(2) {
         let mask = u128::from(dice.below(8));
         let value = u128::from(dice.below(8)) & mask;
-        values.push(FieldValue {
+        values.push(MatchField {
             field: Field::Metadata,
             value,
             mask,
@@ -51,7 +51,7 @@ fn random_match(dice: &mut Dice) -> FlowMatch {
     }
     if dice.one_in(3) {
         let kind = *dice.pick(&[0x800, 0x86dd]);
-        values.push(FieldValue::exact(Field::EthType, kind));
+        values.push(MatchField::exact(Field::EthType, kind));
     }
     FlowMatch::new(values).unwrap()
 }
@@ -328,7 +328,7 @@ fn messages_are_refused_as_openflow_does() {
         port: PortNo::ANY,
         max_len: 0,
     };
-    let tag = Action::SetField(FieldValue::exact(Field::VlanVid, 0x1005));
+    let tag = Action::SetField(MatchField::exact(Field::VlanVid, 0x1005));
     let cases = [
         (add(254, goto(255)), Err(FlowModBadTable)),
         (add(255, Instructions::default()), Err(FlowModBadTable)),
@@ -372,7 +372,7 @@ fn instructions_are_written_as_flows_have_them() {
         meter: Some(MeterId(3)),
         apply: vec![
             Action::PushVlan(0x8100),
-            Action::SetField(FieldValue::exact(Field::VlanVid, 0x1005)),
+            Action::SetField(MatchField::exact(Field::VlanVid, 0x1005)),
             Action::Output {
                 port: PortNo::CONTROLLER,
                 max_len: 128,

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use classyard_datapath::group::{
     Bucket, Group, GroupChange, GroupCommand, GroupMod, GroupStore, GroupType,
 };
-use classyard_datapath::{Action, ErrorCode, Field, FieldValue, GroupId, PortNo};
+use classyard_datapath::{Action, ErrorCode, Field, GroupId, MatchField, PortNo};
 
 use crate::frames::Dice;
 
@@ -58,7 +58,7 @@ fn groups_are_refused_as_openflow_does() {
         ..Bucket::default()
     };
     let output = |port| acting(Action::Output { port, max_len: 0 });
-    let metadata = acting(Action::SetField(FieldValue::exact(Field::Metadata, 1)));
+    let metadata = acting(Action::SetField(MatchField::exact(Field::Metadata, 1)));
     let delete = |id| GroupMod::delete(GroupId(id));
     let mut store = GroupStore::new();
     let steps: [(GroupMod, Result<usize, ErrorCode>); 30] = [

@@ -12,7 +12,7 @@ use classyard_datapath::pipeline::{
 };
 use classyard_datapath::text::read;
 use classyard_datapath::{
-    Action, ErrorCode, Field, FieldValue, GroupId, MeterId, Packet, PortNo, TableSettings,
+    Action, ErrorCode, Field, GroupId, MatchField, MeterId, Packet, PortNo, TableSettings,
 };
 
 use crate::frames::Dice;
@@ -486,7 +486,7 @@ fn packets_of_the_controller_go_where_their_actions_say() {
         (done.map_err(|error| error.code()), seen)
     };
     // Output to a port, through a group, and through the tables, in this order.
-    let set = FieldValue::exact(Field::Reg1, 5);
+    let set = MatchField::exact(Field::Reg1, 5);
     let actions = [
         output(PortNo(3)),
         Action::Group(GroupId(1)),

@@ -9,7 +9,7 @@ use classyard_datapath::flow::{
 };
 use classyard_datapath::group::{GroupCommand, GroupMod, GroupStore, GroupType};
 use classyard_datapath::pipeline::{Change, Message};
-use classyard_datapath::{ErrorCode, Field, FieldValue, FlowMatch, GroupId, PortNo};
+use classyard_datapath::{ErrorCode, Field, FlowMatch, GroupId, MatchField, PortNo};
 
 use crate::frames::Dice;
 use crate::limits::{bucket, entry, group, output, pipeline, to};
@@ -50,17 +50,17 @@ fn many_chains_of_groups_load_and_go() {
     assert_eq!(store, empty);
 }
 
-fn address(value: u32, length: u32) -> FieldValue {
+fn address(value: u32, length: u32) -> MatchField {
     let mask = u32::MAX.checked_shl(32 - length).unwrap_or(0);
-    FieldValue {
+    MatchField {
         field: Field::Ipv4Dst,
         value: u128::from(value & mask),
         mask: u128::from(mask),
     }
 }
 
-fn checked(values: Vec<FieldValue>) -> FlowMod {
-    let ipv4 = FieldValue::exact(Field::EthType, 0x800);
+fn checked(values: Vec<MatchField>) -> FlowMod {
+    let ipv4 = MatchField::exact(Field::EthType, 0x800);
     let flow = FlowMatch::new(values.into_iter().chain([ipv4])).unwrap();
     let mut message = FlowMod::new(Command::Add, flow);
     message.flags.check_overlap = true;
@@ -137,7 +137,7 @@ fn overlaps_are_those_that_the_matches_have() {
                 let mask = u128::from(dice.below(1 << bits));
                 if mask != 0 && !dice.one_in(3) {
                     let value = u128::from(dice.below(1 << bits)) & mask;
-                    values.push(FieldValue { field, value, mask });
+                    values.push(MatchField { field, value, mask });
                 }
             }
             let mut message = checked(values);

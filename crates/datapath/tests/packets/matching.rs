@@ -5,7 +5,7 @@ use crate::frames::Dice;
 use classyard::{ActionId, Priority, RuleId};
 use classyard_datapath::field::{VLAN_PRESENT, eth_type, ip_proto};
 use classyard_datapath::{
-    ErrorCode, Family, Field, FieldSet, FieldValue, FlowMatch, Packet, Prerequisite, Projection,
+    ErrorCode, Family, Field, FieldSet, FlowMatch, MatchField, Packet, Prerequisite, Projection,
 };
 
 /// Adds a field and its prerequisites, so that a match may have it.
@@ -54,7 +54,7 @@ pub(crate) fn random_match(dice: &mut Dice, packet: &Packet) -> Option<FlowMatch
             }
             _ => packet_value,
         };
-        FieldValue {
+        MatchField {
             field,
             value: value & mask,
             mask,
@@ -130,12 +130,12 @@ fn rules_of_a_projection_match_the_packets_of_their_match() {
     );
 }
 
-fn exact(field: Field, value: impl Into<u128>) -> FieldValue {
-    FieldValue::exact(field, value.into())
+fn exact(field: Field, value: impl Into<u128>) -> MatchField {
+    MatchField::exact(field, value.into())
 }
 
 /// Returns the match of TCP port 80 over IPv4, with additional values.
-fn web(more: &[FieldValue]) -> FlowMatch {
+fn web(more: &[MatchField]) -> FlowMatch {
     let mut values = vec![
         exact(Field::EthType, eth_type::IPV4),
         exact(Field::IpProto, ip_proto::TCP),
@@ -147,7 +147,7 @@ fn web(more: &[FieldValue]) -> FlowMatch {
 
 #[test]
 fn an_access_list_is_as_narrow_as_a_five_tuple() {
-    let address = |field, mask| FieldValue {
+    let address = |field, mask| MatchField {
         field,
         value: 0,
         mask,
@@ -197,7 +197,7 @@ fn a_match_of_everything_is_a_rule_in_every_family() {
 #[test]
 fn a_table_of_all_fields_is_refused() {
     let registers = (0..16).map(|number| Field::from_name(&format!("reg{number}")).unwrap());
-    let mut values: Vec<FieldValue> = registers.map(|field| exact(field, 1_u8)).collect();
+    let mut values: Vec<MatchField> = registers.map(|field| exact(field, 1_u8)).collect();
     let wide = [
         Field::Metadata,
         Field::TunnelId,
@@ -225,11 +225,11 @@ fn matches_are_refused_as_openflow_does() {
     use ErrorCode::{
         BadMatchMask, BadMatchPrerequisite, BadMatchValue, BadMatchWildcards, DuplicateMatchField,
     };
-    let masked = |field, value: u128, mask: u128| FieldValue { field, value, mask };
+    let masked = |field, value: u128, mask: u128| MatchField { field, value, mask };
     let ipv4 = exact(Field::EthType, eth_type::IPV4);
     let ipv6 = exact(Field::EthType, eth_type::IPV6);
     let icmpv6 = exact(Field::IpProto, ip_proto::ICMPV6);
-    let cases: [(&[FieldValue], ErrorCode, &str); 17] = [
+    let cases: [(&[MatchField], ErrorCode, &str); 17] = [
         (
             &[exact(Field::VlanPcp, 9_u8)],
             BadMatchValue,

@@ -7,7 +7,7 @@ use classyard_datapath::field::VLAN_PRESENT;
 use classyard_datapath::flow::{Command, FlowMod, Instructions, TableId};
 use classyard_datapath::group::{Bucket, Group, GroupCommand, GroupMod, GroupType};
 use classyard_datapath::pipeline::Message;
-use classyard_datapath::{Action, Field, FieldValue, FlowMatch, GroupId, Packet, PortNo};
+use classyard_datapath::{Action, Field, FlowMatch, GroupId, MatchField, Packet, PortNo};
 
 use crate::frames::{Dice, damaged, whole};
 use crate::matching::random_match;
@@ -55,7 +55,7 @@ impl Maker {
                     Field::VlanVid => u128::from(VLAN_PRESENT),
                     _ => 0,
                 };
-                Action::SetField(FieldValue::exact(field, value | tag))
+                Action::SetField(MatchField::exact(field, value | tag))
             }
         }
     }

@@ -165,15 +165,15 @@ fn maintaining_ends_with_one_engine_that_has_all_entries() {
 
 #[test]
 fn an_entry_that_is_known_or_too_wide_changes_nothing() {
-    use classyard_datapath::{Field, FieldValue};
-    let exact = |name: String| FieldValue::exact(Field::from_name(&name).unwrap(), 1);
+    use classyard_datapath::{Field, MatchField};
+    let exact = |name: String| MatchField::exact(Field::from_name(&name).unwrap(), 1);
     let registers = |from: usize, to: usize| {
         let values = (from..to).map(|number| exact(format!("reg{number}")));
         let more = ["eth_src", "eth_dst", "tun_id", "metadata"].map(|name| exact(name.to_owned()));
         Arc::new(FlowMatch::new(values.chain(more)).unwrap())
     };
     let of_ipv6 = [
-        FieldValue::exact(Field::EthType, 0x86dd),
+        MatchField::exact(Field::EthType, 0x86dd),
         exact("ipv6_src".to_owned()),
         exact("ipv6_dst".to_owned()),
     ];
@@ -187,9 +187,9 @@ fn an_entry_that_is_known_or_too_wide_changes_nothing() {
         Err(TableError::Known(id)) if id == ids[1]
     ));
     let more = [
-        FieldValue::exact(Field::EthType, 0x86dd),
-        FieldValue::exact(Field::IpProto, 58),
-        FieldValue::exact(Field::Icmpv6Type, 135),
+        MatchField::exact(Field::EthType, 0x86dd),
+        MatchField::exact(Field::IpProto, 58),
+        MatchField::exact(Field::Icmpv6Type, 135),
         exact("nd_target".to_owned()),
     ];
     let refused = table.add(ids[2], Priority(1), Arc::new(FlowMatch::new(more).unwrap()));

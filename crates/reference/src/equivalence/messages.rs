@@ -10,7 +10,7 @@ use classyard_datapath::group::{Bucket, Group, GroupCommand, GroupMod, GroupType
 use classyard_datapath::meter::{Band, BandKind, Meter, MeterCommand, MeterMod, MeterUnit};
 use classyard_datapath::pipeline::{Message, PortState};
 use classyard_datapath::{
-    Action, Field, FieldValue, FlowMatch, GroupId, MeterId, OpenFlowError, PortNo,
+    Action, Field, FlowMatch, GroupId, MatchField, MeterId, OpenFlowError, PortNo,
 };
 use classyard_workload::kit::random::Dice;
 
@@ -112,11 +112,11 @@ fn value(field: Field, dice: &mut dyn Dice) -> u128 {
 }
 
 /// Adds a field and its prerequisites, with values that the packet has or could have.
-fn add(field: Field, packet: &Packet, values: &mut Vec<FieldValue>, dice: &mut dyn Dice) {
+fn add(field: Field, packet: &Packet, values: &mut Vec<MatchField>, dice: &mut dyn Dice) {
     if values.iter().any(|value| value.field == field) {
         return;
     }
-    let exact = |value| FieldValue {
+    let exact = |value| MatchField {
         field,
         value,
         mask: all_bits(field),
@@ -133,7 +133,7 @@ fn add(field: Field, packet: &Packet, values: &mut Vec<FieldValue>, dice: &mut d
                 // The first half.
                 _ => all_bits(field) ^ all_bits(field) >> (facts(field).bits / 2),
             };
-            FieldValue {
+            MatchField {
                 field,
                 value: packet_value & mask,
                 mask,
@@ -143,10 +143,10 @@ fn add(field: Field, packet: &Packet, values: &mut Vec<FieldValue>, dice: &mut d
         false => exact(packet_value),
     };
     values.push(entry);
-    let needs = |field, value, values: &mut Vec<FieldValue>| {
+    let needs = |field, value, values: &mut Vec<MatchField>| {
         let mask = all_bits(field);
-        if values.iter().all(|entry: &FieldValue| entry.field != field) {
-            values.push(FieldValue { field, value, mask });
+        if values.iter().all(|entry: &MatchField| entry.field != field) {
+            values.push(MatchField { field, value, mask });
         }
     };
     match facts(field).needs {
@@ -154,7 +154,7 @@ fn add(field: Field, packet: &Packet, values: &mut Vec<FieldValue>, dice: &mut d
         Needs::InPort => add(Field::InPort, packet, values, dice),
         Needs::Tag => match dice.one_in(2) {
             true if values.iter().all(|entry| entry.field != Field::VlanVid) => {
-                values.push(FieldValue {
+                values.push(MatchField {
                     field: Field::VlanVid,
                     value: VLAN_PRESENT,
                     mask: VLAN_PRESENT,
@@ -184,7 +184,7 @@ fn add(field: Field, packet: &Packet, values: &mut Vec<FieldValue>, dice: &mut d
 
 /// Returns values of a match that the packet may match, in any order; they may be
 /// invalid.
-pub(crate) fn values(shape: &Shape, packet: &Packet, dice: &mut dyn Dice) -> Vec<FieldValue> {
+pub(crate) fn values(shape: &Shape, packet: &Packet, dice: &mut dyn Dice) -> Vec<MatchField> {
     let mut values = Vec::new();
     let present: Vec<Field> = matched()
         .filter(|&field| packet.get(field).is_some())
@@ -210,7 +210,7 @@ pub(crate) fn values(shape: &Shape, packet: &Packet, dice: &mut dyn Dice) -> Vec
                 let index = dice.below(values.len());
                 values[index].value ^= 1 << dice.below(20);
             }
-            _ => values.push(FieldValue {
+            _ => values.push(MatchField {
                 field,
                 value: dice.bits(facts(field).bits.min(127) + 1),
                 mask: dice.bits(facts(field).bits.min(127) + 1),
@@ -223,7 +223,7 @@ pub(crate) fn values(shape: &Shape, packet: &Packet, dice: &mut dyn Dice) -> Vec
 
 /// Returns a match with these values, after checking that the reference and the datapath
 /// agree on its validity.
-pub(crate) fn flow_match(values: &[FieldValue]) -> Result<Option<FlowMatch>, String> {
+pub(crate) fn flow_match(values: &[MatchField]) -> Result<Option<FlowMatch>, String> {
     let result = FlowMatch::new(values.iter().copied());
     let code = result.as_ref().map(drop).map_err(OpenFlowError::code);
     let expected = matching::check(values);
@@ -297,7 +297,7 @@ fn action(shape: &Shape, held: &Held, packet: &Packet, dice: &mut dyn Dice) -> A
             if dice.one_in(shape.wrong * 4) {
                 mask >>= 1;
             }
-            Action::SetField(FieldValue { field, value, mask })
+            Action::SetField(MatchField { field, value, mask })
         }
     }
 }
@@ -307,7 +307,7 @@ fn fitting(
     shape: &Shape,
     held: &Held,
     packet: &Packet,
-    values: &[FieldValue],
+    values: &[MatchField],
     dice: &mut dyn Dice,
 ) -> Vec<Action> {
     let mut actions = Vec::new();
@@ -325,7 +325,7 @@ fn instructions(
     held: &Held,
     packet: &Packet,
     table: TableId,
-    values: &[FieldValue],
+    values: &[MatchField],
     dice: &mut dyn Dice,
 ) -> Instructions {
     let apply = match dice.one_in(3) {

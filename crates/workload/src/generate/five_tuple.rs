@@ -37,7 +37,7 @@ pub(super) type Seen<T> = HashSet<T, foldhash::fast::RandomState>;
 
 /// A rule over five fields. Addresses are in the top bits of their 128 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct FiveTuple {
+pub(super) struct FiveTupleRule {
     pub(super) source: u128,
     pub(super) destination: u128,
     pub(super) source_length: u8,
@@ -47,7 +47,7 @@ pub(super) struct FiveTuple {
     pub(super) protocol: Option<u8>,
 }
 
-impl FiveTuple {
+impl FiveTupleRule {
     /// True if the rule matches all addresses.
     pub(super) fn is_address_free(&self) -> bool {
         self.source_length == 0 && self.destination_length == 0
@@ -196,7 +196,7 @@ impl<'a> Sampler<'a> {
     }
 
     /// Draws a rule without its addresses.
-    fn skeleton(&self, draw: &mut Draw) -> FiveTuple {
+    fn skeleton(&self, draw: &mut Draw) -> FiveTupleRule {
         let index = self.protocols.draw(draw);
         let classes = self.classes[index].as_ref();
         let classes = classes.expect("protocols with a share have port classes");
@@ -210,7 +210,7 @@ impl<'a> Sampler<'a> {
         let source_port = self.source_ports.draw(source, draw);
         let destination_port = self.destination_ports.draw(destination, draw);
         let (source_length, destination_length) = lengths.draw(draw, self.config.address_scope);
-        FiveTuple {
+        FiveTupleRule {
             source: 0,
             destination: 0,
             source_length: self.family.length(source_length),
@@ -229,7 +229,7 @@ impl<'a> Sampler<'a> {
         count: usize,
         attempt: u32,
         progress: &mut dyn Progress,
-    ) -> Result<Vec<FiveTuple>, GenerateError> {
+    ) -> Result<Vec<FiveTupleRule>, GenerateError> {
         let parts = self.profile.parts();
         let stream = |what: &str| {
             let stream = format!("{what} {:?} {attempt}", self.family);
@@ -284,16 +284,16 @@ pub(super) fn rules(
     profile: &Profile,
     config: &GeneratorConfig,
     family: Family,
-    taken: &Seen<FiveTuple>,
+    taken: &Seen<FiveTupleRule>,
     progress: &mut dyn Progress,
-) -> Result<Vec<FiveTuple>, GenerateError> {
+) -> Result<Vec<FiveTupleRule>, GenerateError> {
     let target = config.rules;
     if target == 0 {
         return Ok(Vec::new());
     }
     let sampler = Sampler::new(profile, config, family);
     let mut distinct_rules = in_one_trie(&sampler, target, taken, progress)?;
-    let mut seen: Seen<FiveTuple> = Seen::default();
+    let mut seen: Seen<FiveTupleRule> = Seen::default();
     let mut yielded = distinct_rules.len() as f64 / target as f64;
     for batch in 0..MAX_EXTRA_TRIES {
         if distinct_rules.len() >= target {
@@ -328,9 +328,9 @@ pub(super) fn rules(
 fn in_one_trie(
     sampler: &Sampler<'_>,
     target: usize,
-    taken: &Seen<FiveTuple>,
+    taken: &Seen<FiveTupleRule>,
     progress: &mut dyn Progress,
-) -> Result<Vec<FiveTuple>, GenerateError> {
+) -> Result<Vec<FiveTupleRule>, GenerateError> {
     let max_drawn = whole(
         (target as f64 * MAX_DRAWN_RATIO).max(MIN_DRAW_LIMIT),
         usize::MAX,
@@ -359,7 +359,7 @@ fn in_one_trie(
 }
 
 /// Keeps `target` of the items, all equally likely, in their order.
-fn thin_out(items: Vec<FiveTuple>, target: usize, draw: &mut Draw) -> Vec<FiveTuple> {
+fn thin_out(items: Vec<FiveTupleRule>, target: usize, draw: &mut Draw) -> Vec<FiveTupleRule> {
     let mut remaining = items.len();
     let mut missing = target;
     let mut chosen = Vec::with_capacity(target);
@@ -375,7 +375,7 @@ fn thin_out(items: Vec<FiveTuple>, target: usize, draw: &mut Draw) -> Vec<FiveTu
 
 /// Sorts by scope, then by tuple in the order of the tuples' first occurrences, then in
 /// the order of drawing.
-pub(super) fn order(rules: &mut [FiveTuple], family: Family) {
+pub(super) fn order(rules: &mut [FiveTupleRule], family: Family) {
     let mut tuples: HashMap<_, usize, foldhash::fast::RandomState> = HashMap::default();
     rules.sort_by_cached_key(|rule| {
         let next = tuples.len();
@@ -392,7 +392,7 @@ mod tests {
 
     #[test]
     fn thinning_out_keeps_the_order_and_hits_the_number() {
-        let rule = |port: u16| FiveTuple {
+        let rule = |port: u16| FiveTupleRule {
             source: 0,
             destination: 0,
             source_length: 0,
@@ -401,7 +401,7 @@ mod tests {
             destination_port: (0, u16::MAX),
             protocol: None,
         };
-        let items: Vec<FiveTuple> = (0..1000).map(rule).collect();
+        let items: Vec<FiveTupleRule> = (0..1000).map(rule).collect();
         let chosen = thin_out(items.clone(), 100, &mut Draw::new(1, "thin"));
         assert_eq!(chosen.len(), 100);
         assert!(chosen.is_sorted_by_key(|rule| rule.source_port.0));

@@ -66,7 +66,7 @@ pub use random::RandomRules;
 pub use seed_file::SeedFile;
 
 use draw::Draw;
-use five_tuple::{FiveTuple, Seen};
+use five_tuple::{FiveTupleRule, Seen};
 
 /// The specification of a rule set to generate.
 #[derive(Clone, Debug, PartialEq)]
@@ -443,7 +443,7 @@ fn dual(
     let none = Seen::default();
     let first = five_tuple::rules(profile, &part(total - ipv6), four, &none, progress)?;
     // A rule without addresses is in both parts, so it must not occur twice.
-    let taken: Seen<FiveTuple> = first
+    let taken: Seen<FiveTupleRule> = first
         .iter()
         .filter(|rule| rule.is_address_free())
         .copied()
@@ -455,12 +455,12 @@ fn dual(
     let mut free = Vec::new();
     let mut lists = [(four, first), (six, second)].map(|(family, rules)| {
         let (without, with): (Vec<_>, Vec<_>) =
-            rules.into_iter().partition(FiveTuple::is_address_free);
+            rules.into_iter().partition(FiveTupleRule::is_address_free);
         free.extend(without.into_iter().map(|rule| (rule, family)));
         (family, with.into_iter())
     });
     let mut draw = Draw::new(config.seed, "mixing");
-    let mut mixed: Vec<(trie::Family, FiveTuple)> = Vec::with_capacity(total);
+    let mut mixed: Vec<(trie::Family, FiveTupleRule)> = Vec::with_capacity(total);
     loop {
         let remaining = lists.each_ref().map(|(_, rules)| rules.len());
         if remaining == [0, 0] {
@@ -470,8 +470,9 @@ fn dual(
         let (family, rules) = &mut lists[pick];
         mixed.extend(rules.next().map(|rule| (*family, rule)));
     }
-    let families: HashMap<FiveTuple, trie::Family, RandomState> = free.iter().copied().collect();
-    let mut free: Vec<FiveTuple> = free.into_iter().map(|(rule, _)| rule).collect();
+    let families: HashMap<FiveTupleRule, trie::Family, RandomState> =
+        free.iter().copied().collect();
+    let mut free: Vec<FiveTupleRule> = free.into_iter().map(|(rule, _)| rule).collect();
     five_tuple::order(&mut free, four);
     mixed.extend(free.into_iter().map(|rule| (families[&rule], rule)));
 

@@ -46,7 +46,7 @@ use crate::generate::draw::{Choice, Draw, whole, whole_u64};
 
 /// An IPv4 flow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct FiveTuple {
+pub struct Ipv4Flow {
     /// The source address.
     pub source: u32,
     /// The destination address.
@@ -59,7 +59,7 @@ pub struct FiveTuple {
     pub protocol: u8,
 }
 
-impl FiveTuple {
+impl Ipv4Flow {
     /// Returns the tuple as two words: the addresses, then protocol and ports.
     #[must_use]
     pub fn words(&self) -> [u64; 2] {
@@ -104,7 +104,7 @@ pub struct LocalityPacket {
     /// The flow's number, counted from 0 in the order of their starts.
     pub flow: u64,
     /// The packet's header.
-    pub header: FiveTuple,
+    pub header: Ipv4Flow,
 }
 
 /// The shares and the number of networks of an address class.
@@ -287,7 +287,7 @@ impl LocalityModel {
 #[derive(Clone, Debug)]
 struct Flow {
     number: u64,
-    header: FiveTuple,
+    header: Ipv4Flow,
     /// The number of batches after the current batch.
     batches: usize,
     /// The number of packets left in the current batch.
@@ -410,11 +410,11 @@ impl Locality {
         Some(whole_u64(wait, MAX_TIME_NS))
     }
 
-    fn header(&mut self) -> FiveTuple {
+    fn header(&mut self) -> Ipv4Flow {
         let source_class = self.sources.draw(&mut self.draw);
         let destination_class = self.destinations.draw(&mut self.draw);
         let [source_port, destination_port] = self.ports();
-        FiveTuple {
+        Ipv4Flow {
             source: self.address(source_class),
             destination: self.address(destination_class),
             source_port,
@@ -513,7 +513,7 @@ mod tests {
     /// previous packet within 256 ms.
     #[test]
     fn packets_come_in_batches() {
-        let mut flows: HashMap<u64, (u64, FiveTuple)> = HashMap::new();
+        let mut flows: HashMap<u64, (u64, Ipv4Flow)> = HashMap::new();
         let (mut close, mut all) = (0.0, 0.0);
         for packet in TRACE1.packets(3).unwrap().take(400_000) {
             all += 1.0;
@@ -529,7 +529,7 @@ mod tests {
 
     #[test]
     fn masks_are_those_of_classes() {
-        let tuple = |source, destination| FiveTuple {
+        let tuple = |source, destination| Ipv4Flow {
             source,
             destination,
             source_port: 80,

@@ -7,7 +7,7 @@ use classyard_datapath::flow::FlowEntry;
 use classyard_datapath::limits::PacketLimit;
 use classyard_datapath::meter::BandKind;
 use classyard_datapath::pipeline::{CacheAnswer, FieldChange, Lookup, Step, Story};
-use classyard_datapath::{Field, FieldValue, Flaw, Packet, PacketKey, PortNo, Prerequisite};
+use classyard_datapath::{Field, Flaw, MatchField, Packet, PacketKey, PortNo, Prerequisite};
 use serde::Serialize;
 
 use crate::input::switch::Lines;
@@ -216,7 +216,7 @@ fn shown(field: Field, value: u128) -> String {
 }
 
 /// Returns the value that a flow matches, with its mask.
-fn wanted(value: &FieldValue) -> String {
+fn wanted(value: &MatchField) -> String {
     let text = value.to_string();
     match text.split_once('=') {
         Some((_, value)) => value.to_owned(),

@@ -37,7 +37,7 @@
 //! `lib/dpif-netdev.c`; the options `emc-insert-inv-prob` (100) and 8,192 entries.
 
 use super::random::{Random, low, scaled};
-use super::{Decision, MicroflowCache, Usage};
+use super::{CachedDecision, MicroflowCache, Usage};
 
 /// Settings of the exact match cache.
 #[derive(Clone, Debug)]
@@ -59,12 +59,12 @@ impl EmcConfig {
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     signature: u32,
-    decision: Decision,
+    decision: CachedDecision,
 }
 
 const VACANT: Entry = Entry {
     signature: 0,
-    decision: Decision::NONE,
+    decision: CachedDecision::NONE,
 };
 
 /// Open vSwitch's exact match cache.
@@ -115,16 +115,16 @@ impl Emc {
 }
 
 impl MicroflowCache for Emc {
-    fn look_up(&mut self, flows: &[u64], _now: u64, found: &mut [Decision]) {
+    fn look_up(&mut self, flows: &[u64], _now: u64, found: &mut [CachedDecision]) {
         for (&flow, found) in flows.iter().zip(found) {
             *found = match self.place(flow) {
                 Some(place) => self.entries[place].decision,
-                None => Decision::NONE,
+                None => CachedDecision::NONE,
             };
         }
     }
 
-    fn offer(&mut self, flow: u64, decision: Decision, _now: u64) {
+    fn offer(&mut self, flow: u64, decision: CachedDecision, _now: u64) {
         if !decision.is_some() {
             return;
         }
@@ -157,7 +157,7 @@ impl MicroflowCache for Emc {
         };
     }
 
-    fn forget(&mut self, flow: u64, wrong: Decision) {
+    fn forget(&mut self, flow: u64, wrong: CachedDecision) {
         if let Some(place) = self.place(flow)
             && self.entries[place].decision == wrong
         {

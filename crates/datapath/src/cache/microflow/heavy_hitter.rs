@@ -42,7 +42,7 @@
 //! [TM19]: classyard::papers#tm19
 
 use super::random::{bucket_of, low};
-use super::{Decision, MicroflowCache, Usage};
+use super::{CachedDecision, MicroflowCache, Usage};
 
 /// The number of entries in a bucket.
 const BUCKET_WAYS: usize = 4;
@@ -68,13 +68,13 @@ impl HeavyHitterConfig {
 #[derive(Clone, Debug)]
 struct Bucket {
     signatures: [u32; BUCKET_WAYS],
-    decisions: [Decision; BUCKET_WAYS],
+    decisions: [CachedDecision; BUCKET_WAYS],
     counts: [u32; BUCKET_WAYS],
 }
 
 const EMPTY: Bucket = Bucket {
     signatures: [0; BUCKET_WAYS],
-    decisions: [Decision::NONE; BUCKET_WAYS],
+    decisions: [CachedDecision::NONE; BUCKET_WAYS],
     counts: [0; BUCKET_WAYS],
 };
 
@@ -114,7 +114,7 @@ impl HeavyHitter {
 }
 
 impl MicroflowCache for HeavyHitter {
-    fn look_up(&mut self, flows: &[u64], _now: u64, found: &mut [Decision]) {
+    fn look_up(&mut self, flows: &[u64], _now: u64, found: &mut [CachedDecision]) {
         for (&flow, found) in flows.iter().zip(found) {
             let index = bucket_of(flow, self.buckets.len());
             let bucket = &mut self.buckets[index];
@@ -124,12 +124,12 @@ impl MicroflowCache for HeavyHitter {
                     *count = (*count + 1).min(self.most);
                     bucket.decisions[way]
                 }
-                None => Decision::NONE,
+                None => CachedDecision::NONE,
             };
         }
     }
 
-    fn offer(&mut self, flow: u64, decision: Decision, _now: u64) {
+    fn offer(&mut self, flow: u64, decision: CachedDecision, _now: u64) {
         if !decision.is_some() {
             return;
         }
@@ -158,13 +158,13 @@ impl MicroflowCache for HeavyHitter {
         bucket.counts[way] = 1;
     }
 
-    fn forget(&mut self, flow: u64, wrong: Decision) {
+    fn forget(&mut self, flow: u64, wrong: CachedDecision) {
         let index = bucket_of(flow, self.buckets.len());
         let bucket = &mut self.buckets[index];
         if let Some(way) = bucket.find(low(flow))
             && bucket.decisions[way] == wrong
         {
-            bucket.decisions[way] = Decision::NONE;
+            bucket.decisions[way] = CachedDecision::NONE;
             bucket.counts[way] = 0;
             self.used -= 1;
         }

@@ -41,18 +41,18 @@ pub mod wef;
 
 /// The number of a decision. `u32::MAX` stands for none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Decision(u32);
+pub struct CachedDecision(u32);
 
-impl Decision {
+impl CachedDecision {
     /// No decision.
-    pub const NONE: Decision = Decision(u32::MAX);
+    pub const NONE: CachedDecision = CachedDecision(u32::MAX);
 
     /// Returns the decision with a number; `None` for `u32::MAX`.
     #[must_use]
-    pub const fn new(number: u32) -> Option<Decision> {
+    pub const fn new(number: u32) -> Option<CachedDecision> {
         match number {
             u32::MAX => None,
-            _ => Some(Decision(number)),
+            _ => Some(CachedDecision(number)),
         }
     }
 
@@ -91,16 +91,16 @@ pub struct Usage {
 /// Flows are identified by hashes of 64 bits, computed with a secret seed. Times are in
 /// nanoseconds and never decrease.
 pub trait MicroflowCache: fmt::Debug + Send {
-    /// Sets `found` to the decision that each flow may have, or [`Decision::NONE`]. Both
+    /// Sets `found` to the decision that each flow may have, or [`CachedDecision::NONE`]. Both
     /// slices have the same length.
-    fn look_up(&mut self, flows: &[u64], now: u64, found: &mut [Decision]);
+    fn look_up(&mut self, flows: &[u64], now: u64, found: &mut [CachedDecision]);
 
     /// Offers the decision of a flow that was not found. The cache may admit the flow.
-    fn offer(&mut self, flow: u64, decision: Decision, now: u64);
+    fn offer(&mut self, flow: u64, decision: CachedDecision, now: u64);
 
     /// Removes a flow whose decision does not cover its packet, if the cache still has
     /// the decision `wrong` for it.
-    fn forget(&mut self, flow: u64, wrong: Decision);
+    fn forget(&mut self, flow: u64, wrong: CachedDecision);
 
     /// Returns the fill level and the counters.
     fn usage(&self) -> Usage;

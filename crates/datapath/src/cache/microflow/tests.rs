@@ -12,12 +12,12 @@ fn flow(number: u16) -> u64 {
     mixed(u64::from(number) + 1) << 16 | u64::from(number)
 }
 
-fn decision(number: u32) -> Decision {
-    Decision::new(number).unwrap()
+fn decision(number: u32) -> CachedDecision {
+    CachedDecision::new(number).unwrap()
 }
 
-fn one(cache: &mut dyn MicroflowCache, flow: u64, now: u64) -> Decision {
-    let mut found = [Decision::NONE];
+fn one(cache: &mut dyn MicroflowCache, flow: u64, now: u64) -> CachedDecision {
+    let mut found = [CachedDecision::NONE];
     cache.look_up(&[flow], now, &mut found);
     found[0]
 }
@@ -45,9 +45,9 @@ fn steps() -> impl Strategy<Value = Vec<(u16, Step, u64)>> {
 }
 
 /// Applies steps to a cache and checks each answer. Returns all answers.
-fn check(kind: &Kind, flows: usize, steps: &[(u16, Step, u64)], seed: u64) -> Vec<Decision> {
+fn check(kind: &Kind, flows: usize, steps: &[(u16, Step, u64)], seed: u64) -> Vec<CachedDecision> {
     let mut cache = (kind.build)(flows, seed);
-    let mut offered: HashMap<u64, Decision> = HashMap::new();
+    let mut offered: HashMap<u64, CachedDecision> = HashMap::new();
     let (mut now, mut forgotten) = (0, 0_usize);
     let mut answers = Vec::new();
     let bytes = cache.usage().bytes;
@@ -69,7 +69,7 @@ fn check(kind: &Kind, flows: usize, steps: &[(u16, Step, u64)], seed: u64) -> Ve
                 if found.is_some() {
                     cache.forget(flow, found);
                     forgotten += 1;
-                    assert_eq!(one(&mut *cache, flow, now), Decision::NONE);
+                    assert_eq!(one(&mut *cache, flow, now), CachedDecision::NONE);
                 }
                 cache.offer(flow, decision(number), now);
                 offered.insert(flow, decision(number));
@@ -82,7 +82,12 @@ fn check(kind: &Kind, flows: usize, steps: &[(u16, Step, u64)], seed: u64) -> Ve
                     forgotten += 1;
                     assert_eq!(cache.usage().used, before - 1);
                 }
-                assert_eq!(one(&mut *cache, flow, now), Decision::NONE, "{}", kind.name);
+                assert_eq!(
+                    one(&mut *cache, flow, now),
+                    CachedDecision::NONE,
+                    "{}",
+                    kind.name
+                );
                 offered.remove(&flow);
             }
             Step::ForgetAnother => {
@@ -175,7 +180,7 @@ fn batches_answer_as_single_lookups() {
         }
         let flows: Vec<u64> = (0..130).map(flow).collect();
         let now = 400_000_000;
-        let singles: Vec<Decision> = flows
+        let singles: Vec<CachedDecision> = flows
             .iter()
             .map(|&flow| one(&mut *cache, flow, now))
             .collect();
@@ -185,7 +190,7 @@ fn batches_answer_as_single_lookups() {
             kind.name
         );
         for length in 0..=flows.len() {
-            let mut found = vec![Decision::NONE; length];
+            let mut found = vec![CachedDecision::NONE; length];
             cache.look_up(&flows[..length], now, &mut found);
             assert_eq!(found, singles[..length], "{}", kind.name);
         }

@@ -11,7 +11,7 @@
 //!
 //! [FTS25]: classyard::papers#fts25
 
-use super::Decision;
+use super::CachedDecision;
 use super::random::low;
 
 /// A time in ticks of 2¹⁶ ns. It wraps around after 78 hours: an entry of that age looks
@@ -53,7 +53,7 @@ pub(super) fn signature(flow: u64) -> u32 {
 #[derive(Clone, Debug)]
 pub struct Bucket<const WAYS: usize> {
     pub(super) tags: [u32; WAYS],
-    pub(super) decisions: [Decision; WAYS],
+    pub(super) decisions: [CachedDecision; WAYS],
     pub(super) times: [Tick; WAYS],
 }
 
@@ -61,14 +61,14 @@ pub struct Bucket<const WAYS: usize> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry {
     pub(super) tag: u32,
-    pub(super) decision: Decision,
+    pub(super) decision: CachedDecision,
     pub(super) time: Tick,
 }
 
 impl<const WAYS: usize> Bucket<WAYS> {
     pub(super) const EMPTY: Bucket<WAYS> = Bucket {
         tags: [0; WAYS],
-        decisions: [Decision::NONE; WAYS],
+        decisions: [CachedDecision::NONE; WAYS],
         times: [Tick(0); WAYS],
     };
 
@@ -115,7 +115,7 @@ impl<const WAYS: usize> Bucket<WAYS> {
     #[inline]
     pub(super) fn clear(&mut self, way: usize) {
         self.tags[way] = 0;
-        self.decisions[way] = Decision::NONE;
+        self.decisions[way] = CachedDecision::NONE;
     }
 }
 

@@ -35,7 +35,7 @@ use classyard::{
 };
 
 use crate::cache::bits::Words;
-use crate::cache::microflow::Decision;
+use crate::cache::microflow::CachedDecision;
 use crate::flow_table::TableError;
 use crate::projection::Moves;
 
@@ -186,13 +186,13 @@ pub(super) struct Buffers {
 
 impl Buffers {
     /// Returns the decision for key `number` of the last lookup.
-    pub(super) fn decision(&self, number: usize) -> Option<Decision> {
-        Decision::new(self.winners[number].rule()?.get())
+    pub(super) fn decision(&self, number: usize) -> Option<CachedDecision> {
+        CachedDecision::new(self.winners[number].rule()?.get())
     }
 }
 
 /// The decision, key and mask of a megaflow.
-pub(super) type Megaflow<'m> = (Decision, Words, &'m Words);
+pub(super) type Megaflow<'m> = (CachedDecision, Words, &'m Words);
 
 impl Index {
     /// Returns an index without megaflows.
@@ -259,7 +259,7 @@ impl Index {
     ///
     /// # Errors
     /// The error of the engine that refuses.
-    pub(super) fn remove(&mut self, decision: Decision) -> Result<(), TableError> {
+    pub(super) fn remove(&mut self, decision: CachedDecision) -> Result<(), TableError> {
         self.apply(Transaction::new().remove(id(decision)))
     }
 
@@ -280,7 +280,7 @@ impl Index {
     }
 
     /// True if the index has a megaflow.
-    pub(super) fn has(&self, decision: Decision) -> bool {
+    pub(super) fn has(&self, decision: CachedDecision) -> bool {
         let engine = self.engine.dynamic();
         engine.is_some_and(|engine| engine.contains(id(decision)))
     }
@@ -331,7 +331,7 @@ fn rule(schema: &Arc<Schema>, pieces: PieceSet, (decision, key, mask): Megaflow<
 }
 
 /// Returns the id of a decision's rule: the number of the decision.
-fn id(decision: Decision) -> RuleId {
+fn id(decision: CachedDecision) -> RuleId {
     RuleId::new(decision.number()).expect("a decision has no number above those of rules")
 }
 

@@ -39,7 +39,7 @@ use self::signature::Demand;
 use self::table::{MAX_PATHS, MaskTable, Row, Secret, State};
 use super::bits::{Known, Words};
 use super::finder::Finder;
-use super::microflow::Decision;
+use super::microflow::CachedDecision;
 use super::path::{Path, PathId, Paths};
 use crate::flow::TableId;
 use crate::key::KEY_WORDS;
@@ -90,7 +90,7 @@ pub(crate) enum Found {
 /// A megaflow that was added.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Kept {
-    pub(crate) decision: Decision,
+    pub(crate) decision: CachedDecision,
     pub(crate) path: PathId,
     /// True if the path has a new program.
     pub(crate) is_new: bool,
@@ -214,9 +214,9 @@ impl<P> Store<P> {
     /// together before any is read.
     pub(crate) fn check_all<'k>(
         &mut self,
-        decisions: &[(usize, Decision)],
+        decisions: &[(usize, CachedDecision)],
         key: impl Fn(usize) -> &'k Words,
-        mut found: impl FnMut(usize, Decision, Found),
+        mut found: impl FnMut(usize, CachedDecision, Found),
     ) {
         for decisions in decisions.chunks(PREFETCH_PACKETS) {
             let rows = decisions.iter().map(|&(_, decision)| parts(decision));
@@ -249,7 +249,7 @@ impl<P> Store<P> {
 
     /// Checks whether the megaflow of a decision covers a key.
     #[inline]
-    pub(crate) fn check(&mut self, decision: Decision, key: &Words) -> Found {
+    pub(crate) fn check(&mut self, decision: CachedDecision, key: &Words) -> Found {
         let (table, row) = parts(decision);
         match self.tables.get(table) {
             Some(mask_table) if mask_table.covers(row, key) => self.known(table, row),
@@ -285,7 +285,7 @@ impl<P> Store<P> {
         all: bool,
         key: impl Fn(usize) -> &'k Words,
         places: &mut Vec<usize>,
-        found: impl FnMut(usize, Decision, Found),
+        found: impl FnMut(usize, CachedDecision, Found),
     ) {
         match self.index {
             Some(_) => self.find_by_engine(key, places, found),
@@ -297,7 +297,7 @@ impl<P> Store<P> {
         &mut self,
         key: impl Fn(usize) -> &'k Words,
         places: &mut Vec<usize>,
-        mut found: impl FnMut(usize, Decision, Found),
+        mut found: impl FnMut(usize, CachedDecision, Found),
     ) {
         let mut buffers = std::mem::take(&mut self.looked_up);
         if let Some(index) = &self.index {
@@ -319,7 +319,11 @@ impl<P> Store<P> {
 
     /// Compares the index's result for a key with the row, since the index leaves out
     /// some bits.
-    fn confirm(&mut self, decision: Decision, key: &Words) -> Option<(Decision, Found)> {
+    fn confirm(
+        &mut self,
+        decision: CachedDecision,
+        key: &Words,
+    ) -> Option<(CachedDecision, Found)> {
         match self.check(decision, key) {
             Found::Nothing => None,
             known => Some((decision, known)),
@@ -331,7 +335,7 @@ impl<P> Store<P> {
         all: bool,
         key: impl Fn(usize) -> &'k Words,
         places: &mut Vec<usize>,
-        mut found: impl FnMut(usize, Decision, Found),
+        mut found: impl FnMut(usize, CachedDecision, Found),
     ) {
         let mut hashes = [0; PREFETCH_PACKETS];
         self.searches = self.searches.wrapping_add(1);
@@ -674,7 +678,7 @@ impl<P> Store<P> {
     }
 
     /// Removes a stale megaflow, if it still exists.
-    pub(crate) fn drop_stale(&mut self, decision: Decision, key: &Words) {
+    pub(crate) fn drop_stale(&mut self, decision: CachedDecision, key: &Words) {
         let (table, row) = parts(decision);
         let stale = |mask_table: &MaskTable| {
             mask_table.covers(row, key) && self.is_stale(mask_table.state(row))
@@ -685,7 +689,7 @@ impl<P> Store<P> {
     }
 
     /// Returns the key, mask and path of a decision's megaflow.
-    pub(crate) fn megaflow(&self, decision: Decision) -> Option<(Words, Words, PathId)> {
+    pub(crate) fn megaflow(&self, decision: CachedDecision) -> Option<(Words, Words, PathId)> {
         let (table, row) = parts(decision);
         let table = self.tables.get(table)?;
         let state = table.has(row).then(|| table.state(row))?;
@@ -710,13 +714,13 @@ fn megaflows(tables: &[MaskTable]) -> impl Iterator<Item = index::Megaflow<'_>> 
     })
 }
 
-fn decision(table: usize, row: Row) -> Decision {
+fn decision(table: usize, row: Row) -> CachedDecision {
     let table = u32::try_from(table).expect("few masks");
-    Decision::new(table << ROW_BITS | row).expect("fewer masks than 255")
+    CachedDecision::new(table << ROW_BITS | row).expect("fewer masks than 255")
 }
 
 #[inline]
-fn parts(decision: Decision) -> (usize, Row) {
+fn parts(decision: CachedDecision) -> (usize, Row) {
     let number = decision.number();
     (
         (number >> ROW_BITS) as usize,

@@ -49,7 +49,7 @@ fn covers(mask: &Words, key: &Words, other: &Words) -> bool {
 }
 
 /// Returns the winner that a store finds for a point.
-fn found(store: &mut Store<Winner>, number: usize) -> Option<(Decision, Winner)> {
+fn found(store: &mut Store<Winner>, number: usize) -> Option<(CachedDecision, Winner)> {
     let (key, mut answer) = (point(number), None);
     // If megaflows cover the point, any of them is found.
     let is_covered = store.all().any(|(own, mask, _)| covers(&mask, &own, &key));

@@ -56,7 +56,7 @@ use classyard::RuleId;
 use crate::action::Action;
 use crate::field::Field;
 use crate::flow::{FlowEntry, FlowStore, Instructions, TableId};
-use crate::flow_match::{FieldValue, FlowMatch};
+use crate::flow_match::{FlowMatch, MatchField};
 use crate::header_space::{Space, Term};
 use crate::key::{KEY_WORDS, PacketKey};
 
@@ -298,13 +298,13 @@ impl<'a> Product<'a> {
     ) -> Result<(), TooManyEntries> {
         for (number, action) in actions.iter().enumerate() {
             match *action {
-                Action::SetField(FieldValue {
+                Action::SetField(MatchField {
                     field: Field::Icmpv6Type | Field::Icmpv6Code,
                     ..
                 }) => {
                     return self.end(&space, End::Continue(next));
                 }
-                Action::SetField(FieldValue { field, value, .. }) => {
+                Action::SetField(MatchField { field, value, .. }) => {
                     let mut needed = PacketKey::default();
                     needed.set_presence(field.info().presence);
                     let having = Term::new(*needed.words(), *needed.words());

@@ -36,7 +36,7 @@ fn walk(flows: &FlowStore, key: &PacketKey) -> (Path, End) {
         for action in &entry.instructions.apply {
             match *action {
                 Action::PopVlan | Action::PushMpls(_) => return (path, End::Continue(next)),
-                Action::SetField(FieldValue { field, value, .. }) if key.has(field) => {
+                Action::SetField(MatchField { field, value, .. }) if key.has(field) => {
                     key.set(field, value);
                 }
                 _ => {}

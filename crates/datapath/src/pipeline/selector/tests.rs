@@ -20,7 +20,7 @@ const BOTH: Levels = Levels {
 
 /// A model datapath. Each of its steps takes a given time.
 struct Model {
-    judge: Judge,
+    selector: CacheSelector,
     /// Nanoseconds per packet without caches, per cache lookup, and to record a packet.
     none: f64,
     lookup: f64,
@@ -40,7 +40,7 @@ struct Model {
 impl Model {
     fn new(none: f64, lookup: f64, flows: f64) -> Model {
         Model {
-            judge: Judge::new(BOTH, Some(clock)),
+            selector: CacheSelector::new(BOTH, Some(clock)),
             none,
             lookup,
             watch: 2500.0,
@@ -59,17 +59,17 @@ impl Model {
     fn run(&mut self, vectors: u32) -> f64 {
         let begun = NOW.get();
         for _ in 0..vectors {
-            let Turn {
+            let VectorPlan {
                 levels,
                 notes_flows,
                 may_watch,
                 of_any_flow,
-            } = self.judge.begin();
+            } = self.selector.begin();
             let mut outcome = Outcome {
                 packets: 256,
                 ..Outcome::default()
             };
-            if levels == self.judge.choices[0].levels {
+            if levels == self.selector.choices[0].levels {
                 NOW.set(NOW.get() + 256.0 * self.none);
                 self.passed += 1;
             } else {
@@ -102,7 +102,7 @@ impl Model {
                     + (outcome.watched + outcome.renewed) as f64 * self.watch;
                 NOW.set(NOW.get() + time);
             }
-            self.judge.end(outcome);
+            self.selector.end(outcome);
         }
         (NOW.get() - begun) / (f64::from(vectors) * 256.0 * self.none)
     }
@@ -189,16 +189,16 @@ fn caches_that_changes_make_stale_too_often_are_passed_by() {
 
 #[test]
 fn without_a_clock_all_caches_are_asked() {
-    let mut judge = Judge::new(BOTH, None);
+    let mut selector = CacheSelector::new(BOTH, None);
     for _ in 0..1000 {
-        let turn = Turn {
+        let plan = VectorPlan {
             levels: BOTH,
             notes_flows: true,
             may_watch: true,
             of_any_flow: true,
         };
-        assert_eq!(judge.begin(), turn);
-        judge.end(Outcome {
+        assert_eq!(selector.begin(), plan);
+        selector.end(Outcome {
             packets: 1,
             ..Outcome::default()
         });

@@ -121,7 +121,7 @@ pub(super) struct Levels {
 
 /// The instructions of the selector for a vector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Turn {
+pub(super) struct VectorPlan {
     pub(super) levels: Levels,
     /// True if the vector's flows are marked as seen.
     pub(super) notes_flows: bool,
@@ -248,7 +248,7 @@ struct Learned {
 
 /// The cache selector.
 #[derive(Clone, Debug)]
-pub(super) struct Judge {
+pub(super) struct CacheSelector {
     clock: Option<Clock>,
     /// The first choice uses no caches.
     choices: Vec<Choice>,
@@ -277,9 +277,9 @@ pub(super) struct Judge {
     watch: f64,
 }
 
-impl Judge {
+impl CacheSelector {
     /// Returns a selector for the levels that the worker has.
-    pub(super) fn new(levels: Levels, clock: Option<Clock>) -> Judge {
+    pub(super) fn new(levels: Levels, clock: Option<Clock>) -> CacheSelector {
         let none = Levels {
             microflows: false,
             megaflows: false,
@@ -309,7 +309,7 @@ impl Judge {
         };
         let mut choices: Vec<Choice> = choices.into_iter().map(choice).collect();
         choices[0].ratio = Some(1.0);
-        Judge {
+        CacheSelector {
             clock,
             choices,
             present: 1,
@@ -347,9 +347,9 @@ impl Judge {
     }
 
     /// Returns the instructions for the next vector.
-    pub(super) fn begin(&mut self) -> Turn {
+    pub(super) fn begin(&mut self) -> VectorPlan {
         let Some(clock) = self.clock else {
-            return Turn {
+            return VectorPlan {
                 levels: self.choices[1].levels,
                 notes_flows: true,
                 may_watch: true,
@@ -358,7 +358,7 @@ impl Judge {
         };
         if self.rest > 0 {
             let may_watch = self.present != 0 && self.credit > 0.0;
-            return Turn {
+            return VectorPlan {
                 levels: self.choices[self.present].levels,
                 notes_flows: may_watch,
                 may_watch,
@@ -375,7 +375,7 @@ impl Judge {
             true => self.credit > 0.0,
             false => self.count.watched - self.count.renewed < MAX_RECORDED_PACKETS,
         };
-        Turn {
+        VectorPlan {
             levels: self.choices[segment.choice].levels,
             notes_flows: learns,
             may_watch: learns && may_watch,
