@@ -9,6 +9,7 @@ mod commands;
 mod embedded;
 mod engine_choice;
 mod estimates;
+mod export;
 mod failure;
 mod input;
 mod interrupt;
@@ -17,5 +18,6 @@ mod output;
 mod registry;
 mod reporter;
 mod sax_pac;
+mod suggestion;
 
 pub use app::run;

@@ -9,11 +9,13 @@ use std::time::{Duration, Instant};
 use anstyle::{AnsiColor, Style};
 use classyard_workload::diagnostic::{Problems, ReadError};
 use classyard_workload::formats::WriteReport;
+use classyard_workload::limits::FileLimit;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::failure::Failure;
 use crate::output::diagnostics;
 use crate::output::style::{counted, paint};
+use crate::suggestion::similar_file;
 
 /// Work that takes less time shows no progress bar.
 const MIN_TIME_FOR_BAR: Duration = Duration::from_secs(1);
@@ -126,12 +128,12 @@ impl Reporter {
             }
             Failure::Read(error) => {
                 say(ERROR, "error", &error.to_string());
-                if let Some(advice) = crate::input::limits::advice(error) {
+                if let Some(advice) = advice(error) {
                     say(NOTE, "help", advice);
                 }
                 if let ReadError::Io { file, error } = error
                     && error.kind() == io::ErrorKind::NotFound
-                    && let Some(near) = crate::input::similar_file(file)
+                    && let Some(near) = similar_file(file)
                 {
                     say(NOTE, "help", &format!("did you mean `{near}`?"));
                 }
@@ -156,6 +158,23 @@ impl Reporter {
             stage_began: Instant::now(),
             bar: None,
         }
+    }
+}
+
+/// Returns the help for a file that exceeds a limit.
+fn advice(error: &ReadError) -> Option<&'static str> {
+    match error {
+        ReadError::Limit { what: "rules", .. } => Some("--limit-rules raises the limit"),
+        ReadError::Limit {
+            what: "headers" | "packets",
+            ..
+        } => Some("--limit-headers raises the limit"),
+        ReadError::TooLong { limit, .. }
+            if limit.what == FileLimit::TEXT.what || limit.what == FileLimit::CAPTURE.what =>
+        {
+            Some("--limit-bytes raises the limit; the bytes are held in memory")
+        }
+        _ => None,
     }
 }
 
@@ -232,5 +251,29 @@ mod tests {
         assert_eq!(to_go(Duration::from_secs(2), 20, 100), "about 8 s to go");
         assert_eq!(to_go(Duration::from_secs(60), 10, 100), "about 9 min to go");
         assert_eq!(to_go(Duration::from_secs(1), 0, 100), "");
+    }
+
+    #[test]
+    fn every_limit_that_a_flag_raises_names_it() {
+        let limit = |what| ReadError::Limit {
+            file: "f".into(),
+            line: 1,
+            limit: 1,
+            what,
+        };
+        for (what, flag) in [
+            ("rules", "--limit-rules"),
+            ("headers", "--limit-headers"),
+            ("packets", "--limit-headers"),
+        ] {
+            assert!(advice(&limit(what)).unwrap().starts_with(flag));
+        }
+        let long = |limit| ReadError::TooLong {
+            file: "f".into(),
+            limit,
+        };
+        assert!(advice(&long(FileLimit::TEXT)).is_some());
+        assert!(advice(&long(FileLimit::CAPTURE)).is_some());
+        assert!(advice(&long(FileLimit::SCHEMA)).is_none());
     }
 }

@@ -193,6 +193,14 @@ impl Action {
         )
     }
 
+    /// True if the action changes the length of packets.
+    pub(crate) fn changes_length(&self) -> bool {
+        matches!(
+            self,
+            Action::PushVlan(_) | Action::PopVlan | Action::PushMpls(_) | Action::PopMpls(_)
+        )
+    }
+
     /// Changes a packet if the action [changes packets](Self::changes_packets); otherwise
     /// does nothing.
     ///

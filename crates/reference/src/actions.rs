@@ -1,11 +1,14 @@
 //! Checks of actions (OpenFlow 1.3.5 §7.2.4, §7.4.4.4), and the order of action sets
 //! (§5.10).
 
+use classyard_datapath::flow::Instructions;
 use classyard_datapath::{Action, ErrorCode, Field, MatchField, PortNo};
 
 use crate::fields::{ICMPV6, IPV4, IPV6, MPLS, Needs, VLAN_PRESENT, all_bits, facts};
-use crate::groups::MAX_ACTIONS;
 use crate::packet::Packet;
+
+/// The documented maximum of actions for one packet, and in one list.
+pub(crate) const MAX_ACTIONS: u64 = 4096;
 
 /// The properties of a match's packets on which actions depend.
 #[derive(Clone, Copy)]
@@ -61,6 +64,16 @@ impl Known {
         self.protocol = None;
         self.icmpv6_type = None;
     }
+}
+
+/// Returns the actions of instructions.
+pub(crate) fn all_actions(instructions: &Instructions) -> impl Iterator<Item = &Action> {
+    instructions.apply.iter().chain(&instructions.write)
+}
+
+/// True if instructions contain an action.
+pub(crate) fn has_action(instructions: &Instructions, wanted: &Action) -> bool {
+    all_actions(instructions).any(|action| action == wanted)
 }
 
 /// Checks that a list has no more actions than a packet may execute, as documented.

@@ -15,8 +15,8 @@ use classyard_datapath::flow::{
 use classyard_datapath::pipeline::Count;
 use classyard_datapath::{Action, ErrorCode, MatchField, PortNo};
 
-use crate::actions;
-use crate::groups::{MAX_ACTIONS, actions_of};
+use crate::actions::{self, MAX_ACTIONS, all_actions, has_action};
+use crate::groups::actions_of;
 use crate::matching::{is_as_specific, overlap};
 use crate::state::{Counted, State};
 
@@ -56,15 +56,6 @@ pub(crate) fn configure(state: &mut State, message: &TableMod) -> Result<(), Err
     }
     state.tables.insert(message.table, message.config);
     Ok(())
-}
-
-fn all_actions(instructions: &Instructions) -> impl Iterator<Item = &Action> {
-    instructions.apply.iter().chain(&instructions.write)
-}
-
-/// True if instructions contain an action.
-pub(crate) fn has_action(instructions: &Instructions, wanted: &Action) -> bool {
-    all_actions(instructions).any(|action| action == wanted)
 }
 
 fn check_references(state: &State, instructions: &Instructions) -> Result<(), ErrorCode> {

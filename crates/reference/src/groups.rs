@@ -10,15 +10,11 @@ use classyard_datapath::group::{Bucket, Group, GroupCommand, GroupMod, GroupType
 use classyard_datapath::pipeline::{Count, GroupCount};
 use classyard_datapath::{Action, ErrorCode, GroupId};
 
-use crate::actions;
-use crate::flows::has_action;
+use crate::actions::{self, MAX_ACTIONS, has_action};
 use crate::state::{CountedGroup, State};
 
 /// The documented maximum of groups that a packet passes one after the other.
 const MAX_DEPTH: u64 = 32;
-
-/// The documented maximum of actions for one packet, and in one list.
-pub(crate) const MAX_ACTIONS: u64 = 4096;
 
 /// The documented maximum of output packets for one input packet.
 pub(crate) const MAX_COPIES: u64 = 4096;

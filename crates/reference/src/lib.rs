@@ -14,6 +14,7 @@
 //! | `rewrite`, `sums` | actions that change a packet, and its checksums |
 //! | `matching` | matches: against packets, against other matches, and their validity |
 //! | `actions` | checks of actions, and the order of action sets |
+//! | `metering` | the metering of packets |
 //! | `state` | the complete state of a switch |
 //! | `flows`, `groups`, `meters` | messages about flow entries, groups and meters |
 //! | `switch` | bundles, timeouts, and the processing of a packet |
@@ -28,6 +29,7 @@ mod flows;
 mod frame;
 mod groups;
 mod matching;
+mod metering;
 mod meters;
 mod packet;
 mod rewrite;

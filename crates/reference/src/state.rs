@@ -13,7 +13,7 @@ use classyard_datapath::pipeline::{
 };
 use classyard_datapath::{GroupId, MeterId, PortNo};
 
-use crate::meters::Running;
+use crate::metering::Running;
 
 /// A flow entry with its counters.
 #[derive(Clone, Debug)]

@@ -12,10 +12,10 @@ use classyard_datapath::meter::BandKind;
 use classyard_datapath::pipeline::{Message, PacketInReason, PortState, RemovedFlow, TableCount};
 use classyard_datapath::{Action, ErrorCode, Field, GroupId, MatchField, MeterId, PortNo};
 
-use crate::actions;
-use crate::groups::{MAX_ACTIONS, MAX_COPIES};
+use crate::actions::{self, MAX_ACTIONS};
+use crate::groups::MAX_COPIES;
 use crate::matching::matches;
-use crate::meters::remarked;
+use crate::metering::remarked;
 use crate::packet::Packet;
 use crate::rewrite::InvalidTtl;
 use crate::state::{Counted, CountedGroup, CountedMeter, State, add};

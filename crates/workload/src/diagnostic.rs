@@ -204,6 +204,19 @@ pub enum ReadError {
     },
 }
 
+impl FileLimit {
+    /// Returns an error if `text` is longer than the limit.
+    pub(crate) fn check(self, source: &str, text: &str) -> Result<(), ReadError> {
+        if u64::try_from(text.len()).is_ok_and(|length| length <= self.bytes) {
+            return Ok(());
+        }
+        Err(ReadError::TooLong {
+            file: source.to_owned(),
+            limit: self,
+        })
+    }
+}
+
 /// Returns a list such as `table 0 has 12 flows, table 5 has 1 flow`.
 pub(crate) fn list_tables(tables: &[(u8, usize)]) -> String {
     if tables.is_empty() {

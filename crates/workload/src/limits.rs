@@ -26,8 +26,6 @@
 //! ([`CaptureReader`](crate::capture::CaptureReader)) has no limit on bytes or packets
 //! unless the caller sets one.
 
-use crate::diagnostic::ReadError;
-
 /// The maximum number of bytes of one file, counted after unpacking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileLimit {
@@ -73,17 +71,6 @@ impl FileLimit {
     #[must_use]
     pub const fn with_bytes(self, bytes: u64) -> FileLimit {
         FileLimit { bytes, ..self }
-    }
-
-    /// Returns an error if `text` is longer than the limit.
-    pub(crate) fn check(self, source: &str, text: &str) -> Result<(), ReadError> {
-        if u64::try_from(text.len()).is_ok_and(|length| length <= self.bytes) {
-            return Ok(());
-        }
-        Err(ReadError::TooLong {
-            file: source.to_owned(),
-            limit: self,
-        })
     }
 }
 

@@ -12,7 +12,8 @@ use classyard::engine::auto::Load;
 use classyard::estimate::Estimate;
 use serde::Serialize;
 
-use super::report::{Measurement, Row, geometric_mean};
+use super::measure::geometric_mean;
+use super::row::{Measurement, Row};
 use super::run::Finished;
 use crate::estimates::EstimateRow;
 use crate::output::table::{Side, Table};

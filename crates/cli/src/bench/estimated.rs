@@ -5,7 +5,8 @@ use std::io::{self, Write};
 use classyard::machine::Machine;
 use classyard::{BuildError, EngineSpec};
 
-use super::report::{Measurement, geometric_mean};
+use super::measure::geometric_mean;
+use super::row::Measurement;
 use crate::estimates::{EstimateRow, Shapes};
 
 /// Estimates the cost of an engine on a subject. Updates are measured with half of

@@ -92,6 +92,13 @@ pub(crate) fn as_rate(count: usize, seconds: f64) -> f64 {
     count as f64 / seconds
 }
 
+/// Returns the geometric mean of ratios, or `None` if there are none.
+#[allow(clippy::cast_precision_loss)] // a few dozen ratios
+pub(crate) fn geometric_mean(ratios: &[f64]) -> Option<f64> {
+    let sum: f64 = ratios.iter().map(|ratio| ratio.ln()).sum();
+    (!ratios.is_empty()).then(|| (sum / ratios.len() as f64).exp())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -102,5 +109,11 @@ mod tests {
         let odd = Spread::of(&[3.0, 1.0, 2.0]).unwrap();
         assert_eq!((odd.min, odd.median, odd.max), (1.0, 2.0, 3.0));
         assert_eq!(Spread::of(&[4.0, 1.0]).unwrap().median, 2.5);
+    }
+
+    #[test]
+    fn means_are_geometric() {
+        assert_eq!(geometric_mean(&[]), None);
+        assert!((geometric_mean(&[1.0, 4.0]).unwrap() - 2.0).abs() < 1e-12);
     }
 }

@@ -21,6 +21,7 @@ mod mixed;
 mod peer;
 mod reoptimise;
 mod report;
+mod row;
 mod run;
 mod updates;
 mod verify;
@@ -28,12 +29,13 @@ mod versus;
 
 pub(crate) use choices::{ChoiceRow, choices, write_choices};
 pub(crate) use generated::{generated_policy, generated_trace, size_name};
-pub(crate) use measure::{Spread, batch_rate, single_rate, thread_cpu_time, timed};
+pub(crate) use measure::{Spread, batch_rate, geometric_mean, single_rate, thread_cpu_time, timed};
 pub(crate) use mixed::{CpuPair, CpuPinning, MixedPlan, MixedRow, Rate, measure_mixed, stay_on};
 pub(crate) use mixed::{write_csv as write_mixed_csv, write_table as write_mixed_table};
 pub(crate) use peer::PeerSpec;
 pub(crate) use reoptimise::{ReoptimisePlan, ReoptimiseResults, measure as measure_reoptimising};
-pub(crate) use report::{Measurement, Row, geometric_mean, write_csv, write_table};
+pub(crate) use report::{write_csv, write_table};
+pub(crate) use row::{Measurement, Row};
 pub(crate) use run::{Finished, Run, processor};
 
 pub(crate) use updates::{Protocol, carry_out, inserted, subset};
@@ -41,7 +43,7 @@ pub(crate) use verify::{SCANNED_RULES, answers, wrong_answers};
 
 use candidate::{Engine, Entry, Shown, checked_results};
 use peer::{Origin, Peer};
-use report::Failed;
+use row::Failed;
 use updates::EachStep;
 
 use crate::estimates::Shapes;

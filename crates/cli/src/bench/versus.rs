@@ -2,7 +2,8 @@
 
 use std::io::{self, Write};
 
-use super::report::{Failed, Measurement, Row, geometric_mean};
+use super::measure::geometric_mean;
+use super::row::{Failed, Measurement, Row};
 use crate::output::table::{Side, Table};
 
 /// Marks the fastest row of each peer on one rule set, over all its algorithms and

@@ -5,18 +5,18 @@ use std::path::{Path, PathBuf};
 use classyard::PolicyTrace;
 use classyard_workload::capture::{self, CaptureReader, PacketHeaders};
 use classyard_workload::diagnostic::{ReadError, ReadOptions};
-use classyard_workload::formats::{
-    Effect, RuleFormat, SchemaChoice, WriteReport, read_trace, write_trace,
-};
+use classyard_workload::formats::{RuleFormat, SchemaChoice, read_trace, write_trace};
 
-use super::generate::{Trouble, to_file, write_rules};
+use crate::export::{is_capture, one_a_microsecond, write_capture, write_rules};
 use crate::failure::Failure;
 use crate::input::headers::HeadersArgs;
 use crate::input::limits::{ByteLimit, HeaderLimit, RecordLimit};
 use crate::input::rules::{RulesArgs, schema_choice};
-use crate::input::{count, did_you_mean, is_dash, read_bytes, source_name};
+use crate::input::{count, read_bytes, source_name};
+use crate::output::file::{Trouble, is_dash, to_file};
 use crate::output::style::counted;
 use crate::reporter::Reporter;
+use crate::suggestion::did_you_mean;
 
 /// Convert rules, header traces and captures between formats
 ///
@@ -255,12 +255,6 @@ fn contents(bytes: &[u8]) -> Kind {
     RuleFormat::detect(&start).map_or(Kind::Trace, Kind::Rules)
 }
 
-/// True if a file's name is a capture's name.
-pub(crate) fn is_capture(path: &Path) -> bool {
-    let extension = path.extension().and_then(|extension| extension.to_str());
-    matches!(extension, Some("pcap" | "cap"))
-}
-
 /// Returns the kind of file that a name's ending stands for.
 fn ending(path: &Path, from: Kind) -> Result<Kind, Failure> {
     let extension = path.extension().and_then(|extension| extension.to_str());
@@ -346,59 +340,4 @@ fn families(mut reader: CaptureReader<&[u8]>) -> Result<SchemaChoice, ReadError>
         (false, true) => SchemaChoice::Single(Schema::ipv6_5tuple()),
         _ => SchemaChoice::Single(Schema::ipv4_5tuple()),
     })
-}
-
-/// Writes headers as packets, each with its time in nanoseconds, and reports what
-/// packets could not express.
-pub(crate) fn write_capture(
-    trace: &PolicyTrace,
-    path: &Path,
-    time: impl Fn(usize) -> u64,
-    reporter: Reporter,
-) -> Result<(), Failure> {
-    let report = to_file(path, |out| {
-        capture::write_trace(out, trace, time).map_err(|error| match error {
-            capture::WriteError::Io(error) => Trouble::Io(error),
-            other => Trouble::Other(Failure::usage(other.to_string())),
-        })
-    })?;
-    for (count, what) in [
-        (
-            report.ports_lost,
-            "lost ports, which their protocol does not have",
-        ),
-        (report.protocols_lost, "could not keep their protocol"),
-    ] {
-        if count > 0 {
-            reporter.warn(&format!("{} {what}", counted(count, "header")));
-        }
-    }
-    Ok(())
-}
-
-/// Returns the time of a packet that has none: one packet per microsecond.
-pub(crate) fn one_a_microsecond(index: usize) -> u64 {
-    u64::try_from(index)
-        .unwrap_or(u64::MAX)
-        .saturating_mul(1000)
-}
-
-/// Reports losses and changes of rules that were written to a file.
-pub(crate) fn tell(report: &WriteReport, reporter: Reporter) {
-    if report.rules != report.lines {
-        reporter.note(&format!(
-            "{} written as {}",
-            counted(report.rules, "rule"),
-            counted(report.lines, "line")
-        ));
-    }
-    // Lost rules are named one by one, unless they are too many.
-    let named = report.losses.shown().len() == report.losses.total();
-    for note in &report.notes {
-        match note.effect {
-            Effect::Exact | Effect::Restated => reporter.note(&note.text),
-            Effect::Changed if named => {}
-            Effect::Changed => reporter.warn(&note.text),
-        }
-    }
 }

@@ -5,9 +5,9 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 use crate::failure::Failure;
-use crate::input::did_you_mean;
 use crate::output::table::{Side, Table};
 use crate::output::{OutputArgs, Report, csv};
+use crate::suggestion::did_you_mean;
 
 /// The document whose sections the command prints.
 const DOCUMENT: &str = include_str!("../../embedded/formats.md");

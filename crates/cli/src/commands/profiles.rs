@@ -49,7 +49,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
                     "`{name}` is built into the program and has no file"
                 ));
             }
-            let hint = crate::input::did_you_mean(name, Profile::BUILT_IN);
+            let hint = crate::suggestion::did_you_mean(name, Profile::BUILT_IN);
             Failure::usage(format!("there is no built-in profile `{name}`{hint}"))
         })?;
         let mut out = crate::output::raw_stdout();

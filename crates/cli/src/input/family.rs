@@ -7,9 +7,10 @@ use classyard_workload::diagnostic::ReadOptions;
 use classyard_workload::generate::{Family, FlowTable, Hostile, Profile, SeedFile};
 use classyard_workload::limits::FileLimit;
 
-use super::{did_you_mean, read_text, source_name};
+use super::{read_text, source_name};
 use crate::failure::Failure;
 use crate::reporter::Reporter;
+use crate::suggestion::did_you_mean;
 
 /// A family of headers that rules can be generated for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]

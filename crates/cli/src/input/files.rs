@@ -3,8 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::is_dash;
 use crate::failure::Failure;
+use crate::output::file::is_dash;
 
 /// The file of rules, as a positional argument or with its flag.
 #[derive(Clone, Debug, Default, clap::Args)]

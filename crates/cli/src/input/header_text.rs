@@ -4,8 +4,8 @@ use classyard::Policy;
 use classyard::error::HeaderTextError;
 use classyard::policy::{HeaderText, PartId};
 
-use super::did_you_mean;
 use crate::failure::Failure;
+use crate::suggestion::did_you_mean;
 
 /// Parses `field=value` pairs separated by spaces or commas. Missing fields are 0.
 /// If a policy has several families, the addresses determine the family.

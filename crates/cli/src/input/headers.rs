@@ -19,10 +19,11 @@ use rustix::io::Errno;
 
 use super::limits::{ByteLimit, HeaderLimit, RecordLimit};
 use super::rules::RulesArgs;
-use super::{is_dash, read_text, source_name};
+use super::{read_text, source_name};
 use crate::embedded;
 use crate::failure::Failure;
 use crate::interrupt;
+use crate::output::file::is_dash;
 use crate::output::style::counted;
 use crate::reporter::Reporter;
 

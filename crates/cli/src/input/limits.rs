@@ -1,7 +1,7 @@
 //! The flags that raise and lower the limits on input files.
 
 use classyard_workload::capture;
-use classyard_workload::diagnostic::{ReadError, ReadOptions};
+use classyard_workload::diagnostic::ReadOptions;
 use classyard_workload::limits::FileLimit;
 
 use super::count;
@@ -68,23 +68,6 @@ impl HeaderLimit {
     }
 }
 
-/// Returns the help for a file that exceeds a limit.
-pub(crate) fn advice(error: &ReadError) -> Option<&'static str> {
-    match error {
-        ReadError::Limit { what: "rules", .. } => Some("--limit-rules raises the limit"),
-        ReadError::Limit {
-            what: "headers" | "packets",
-            ..
-        } => Some("--limit-headers raises the limit"),
-        ReadError::TooLong { limit, .. }
-            if limit.what == FileLimit::TEXT.what || limit.what == FileLimit::CAPTURE.what =>
-        {
-            Some("--limit-bytes raises the limit; the bytes are held in memory")
-        }
-        _ => None,
-    }
-}
-
 /// Parses a number of bytes such as `500`, `64K` or `2G`, for the argument parser.
 pub(crate) fn size(text: &str) -> Result<u64, String> {
     let scales = [("K", 10), ("M", 20), ("G", 30), ("T", 40)];
@@ -129,29 +112,5 @@ mod tests {
         }
         assert_eq!(record("256K"), Ok(262_144));
         assert!(record("4G").is_err());
-    }
-
-    #[test]
-    fn every_limit_that_a_flag_raises_names_it() {
-        let limit = |what| ReadError::Limit {
-            file: "f".into(),
-            line: 1,
-            limit: 1,
-            what,
-        };
-        for (what, flag) in [
-            ("rules", "--limit-rules"),
-            ("headers", "--limit-headers"),
-            ("packets", "--limit-headers"),
-        ] {
-            assert!(advice(&limit(what)).unwrap().starts_with(flag));
-        }
-        let long = |limit| ReadError::TooLong {
-            file: "f".into(),
-            limit,
-        };
-        assert!(advice(&long(FileLimit::TEXT)).is_some());
-        assert!(advice(&long(FileLimit::CAPTURE)).is_some());
-        assert!(advice(&long(FileLimit::SCHEMA)).is_none());
     }
 }

@@ -1,6 +1,6 @@
 //! The input of commands: rules, headers, packets, and parsers for arguments.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
 use std::path::Path;
 use std::time::Duration;
@@ -10,6 +10,7 @@ use classyard_workload::diagnostic::ReadError;
 use classyard_workload::formats::{read_bytes_from, read_text_file, read_text_from};
 use classyard_workload::limits::FileLimit;
 
+use crate::output::file::is_dash;
 use crate::registry;
 
 pub(crate) mod build_limits;
@@ -24,11 +25,6 @@ pub(crate) mod limits;
 pub(crate) mod load;
 pub(crate) mod rules;
 pub(crate) mod switch;
-
-/// True if a path stands for standard input or output.
-pub(crate) fn is_dash(path: &Path) -> bool {
-    path.as_os_str() == "-"
-}
 
 /// Returns the name of a path in messages.
 pub(crate) fn source_name(path: &Path) -> String {
@@ -78,42 +74,6 @@ pub(crate) fn read_text(path: &Path, limit: FileLimit) -> Result<String, ReadErr
         return read_text_from(&source_name(path), io::stdin().lock(), limit);
     }
     read_text_file(path, limit)
-}
-
-/// Returns the word of a list that is most similar to `word`, if any is similar
-/// enough.
-pub(crate) fn similar<'a>(word: &str, words: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let scored = words
-        .into_iter()
-        .map(|known| (strsim::jaro_winkler(word, known), known));
-    let (score, best) = scored.max_by(|a, b| a.0.total_cmp(&b.0))?;
-    (score > 0.8).then_some(best)
-}
-
-/// Returns the file in the same folder whose name is most similar to a missing
-/// file's.
-pub(crate) fn similar_file(missing: &str) -> Option<String> {
-    let missing = Path::new(missing);
-    let folder = match missing.parent() {
-        Some(folder) if folder.as_os_str().is_empty() => Path::new("."),
-        Some(folder) => folder,
-        None => return None,
-    };
-    let names: Vec<String> = fs::read_dir(folder)
-        .ok()?
-        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-        .collect();
-    let missing_name = missing.file_name()?.to_str()?;
-    let similar_name = similar(missing_name, names.iter().map(String::as_str))?;
-    Some(missing.with_file_name(similar_name).display().to_string())
-}
-
-/// Returns `; did you mean …?`, or an empty text.
-pub(crate) fn did_you_mean<'a>(word: &str, words: impl IntoIterator<Item = &'a str>) -> String {
-    match similar(word, words) {
-        Some(near) => format!("; did you mean `{near}`?"),
-        None => String::new(),
-    }
 }
 
 /// Parses an engine's specification, for the argument parser.

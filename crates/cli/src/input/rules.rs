@@ -10,10 +10,12 @@ use classyard_workload::formats::{
 };
 
 use super::limits::ByteLimit;
-use super::{count, did_you_mean, is_dash, read_text, source_name};
+use super::{count, read_text, source_name};
 use crate::embedded;
 use crate::failure::Failure;
+use crate::output::file::is_dash;
 use crate::reporter::Reporter;
+use crate::suggestion::did_you_mean;
 
 /// The flags of every command that reads rules, except the file itself.
 #[derive(Clone, Debug, Default, clap::Args)]

@@ -12,7 +12,6 @@ use std::sync::{Mutex, PoisonError};
 
 use super::raw_stdout;
 use crate::failure::Failure;
-use crate::input::is_dash;
 
 /// The size of the write buffer.
 const BUFFER_BYTES: usize = 1 << 16;
@@ -23,6 +22,11 @@ const MAX_LINKS: usize = 40;
 
 /// The temporary names of files that are being written.
 static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+/// True if a path stands for standard input or output.
+pub(crate) fn is_dash(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
 
 /// A reason why a file was not written.
 pub(crate) enum Trouble {

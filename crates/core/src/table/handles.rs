@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use super::left_right::{self, Sides};
 use super::replica::Replica;
-use super::writer::Writer;
 // The default replica of a table; nothing else in this file depends on it.
 use super::EngineReplica;
 
@@ -49,18 +48,6 @@ pub struct Table<R: Replica = EngineReplica> {
 }
 
 impl<R: Replica> Table<R> {
-    /// Makes a table of two equal replicas and the writer's state about them. The writer
-    /// enforces limits from then on.
-    #[must_use]
-    pub fn new(left: R, right: R, accepted: R::Accepted) -> (Writer<R>, Table<R>) {
-        let [left, right] = [left, right].map(|replica| Side {
-            version: Version::default(),
-            replica,
-        });
-        let (writer, sides) = Sides::share(left, right);
-        (Writer::new(writer, accepted), Table { sides })
-    }
-
     /// Makes a reader, for one thread. Takes the slot of a dropped reader, or memory for
     /// a new slot (136 bytes). Making and dropping readers takes a lock for a constant
     /// number of steps (amortised), however many readers there are; pinning never takes
@@ -105,10 +92,11 @@ impl<R: Replica> Reader<R> {
     ///
     /// A leaked guard ([`std::mem::forget`]) counts as kept until the reader pins again
     /// or is dropped. If the reader is leaked as well, the guard counts as kept for
-    /// good: at most one more publication becomes visible, and [`Writer::apply`] waits
-    /// for ever if more than [`MAX_PENDING`](super::MAX_PENDING) changes would be
-    /// pending. [`Writer::try_apply`] returns an error instead, and
-    /// [`Writer::try_publish`] returns `false`.
+    /// good: at most one more publication becomes visible, and
+    /// [`Writer::apply`](super::Writer::apply) waits for ever if more than
+    /// [`MAX_PENDING`](super::MAX_PENDING) changes would be pending.
+    /// [`Writer::try_apply`](super::Writer::try_apply) returns an error instead, and
+    /// [`Writer::try_publish`](super::Writer::try_publish) returns `false`.
     #[inline]
     pub fn pin(&mut self) -> Guard<'_, R> {
         Guard {

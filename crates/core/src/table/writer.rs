@@ -7,10 +7,11 @@ use std::time::Duration;
 use crate::error::TryApplyError;
 
 use super::handles::{Side, Table, Version};
+use super::left_right::{self, Sides};
 use super::log::Log;
 use super::publish_interval::PublishInterval;
 use super::replica::{Accepted, ChangeLog, Replica};
-use super::{left_right, sync};
+use super::sync;
 // The default replica of a writer; nothing else in this file depends on it.
 use super::EngineReplica;
 
@@ -54,8 +55,22 @@ pub struct Writer<R: Replica = EngineReplica> {
     poisoned: bool,
 }
 
+impl<R: Replica> Table<R> {
+    /// Makes a table of two equal replicas and the writer's state about them. The writer
+    /// enforces limits from then on.
+    #[must_use]
+    pub fn new(left: R, right: R, accepted: R::Accepted) -> (Writer<R>, Table<R>) {
+        let [left, right] = [left, right].map(|replica| Side {
+            version: Version::default(),
+            replica,
+        });
+        let (writer, sides) = Sides::share(left, right);
+        (Writer::new(writer, accepted), Table { sides })
+    }
+}
+
 impl<R: Replica> Writer<R> {
-    pub(super) fn new(sides: left_right::Writer<Side<R>>, state: R::Accepted) -> Writer<R> {
+    fn new(sides: left_right::Writer<Side<R>>, state: R::Accepted) -> Writer<R> {
         Writer {
             sides,
             old: Log::default(),

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use classyard::{RuleId, Winner};
 
-use crate::flow::TableId;
+use crate::action::Action;
+use crate::flow::{Instructions, TableId};
 use crate::flow_match::FlowMatch;
 
 /// A change of an entry.
@@ -22,6 +23,22 @@ pub(crate) enum EntryChange {
     Modified { id: RuleId, goes_on: bool },
     /// The entry was removed.
     Removed(RuleId),
+}
+
+/// Returns true if the paths of an entry stay the same with new instructions.
+pub(crate) fn goes_on(old: &Instructions, new: &Instructions) -> bool {
+    let changes = |instructions: &Instructions| -> Vec<Action> {
+        let actions = instructions.apply.iter().copied();
+        actions.filter(changes_key).collect()
+    };
+    (old.meter, old.goto_table) == (new.meter, new.goto_table)
+        && (old.goto_table.is_none()
+            || old.metadata == new.metadata && changes(old) == changes(new))
+}
+
+/// True if an action changes the key that later lookups use.
+fn changes_key(action: &Action) -> bool {
+    action.changes_length() || matches!(action, Action::SetField(_))
 }
 
 /// The number of changes that are stored for workers that have not applied them yet.

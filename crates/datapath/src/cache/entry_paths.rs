@@ -12,7 +12,9 @@
 use classyard::RuleId;
 use foldhash::HashMap;
 
-use super::path::PathId;
+/// The number of a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct PathId(pub(crate) u32);
 
 /// A path and the stamp of its opening.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

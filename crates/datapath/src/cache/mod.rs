@@ -7,7 +7,7 @@
 //! | `finder` | the choice of a lookup for megaflows: hash tables or an engine |
 //! | `store` | megaflows: keys under masks, and the paths of the packets that they cover |
 //! | `path` | the tables that look a packet up, and the entries that win there |
-//! | `entry_paths` | the paths of each entry |
+//! | `entry_paths` | numbers of paths, and the paths of each entry |
 //! | `change` | the changes of entries that affect cached flows |
 //! | `bits` | bits of a key |
 

@@ -22,7 +22,7 @@ use classyard::{RuleId, Winner};
 use foldhash::HashMap;
 
 use super::bits::Known;
-use super::entry_paths::{EntryPaths, Opened};
+use super::entry_paths::{EntryPaths, Opened, PathId};
 use crate::flow::TableId;
 
 /// One table on a path.
@@ -80,10 +80,6 @@ impl Path {
 
 /// An odd number; about half of its bits are set.
 const HASH_MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
-
-/// The number of a path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct PathId(pub(crate) u32);
 
 /// A path with its program.
 struct Held<P> {

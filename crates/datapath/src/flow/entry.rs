@@ -1,36 +1,13 @@
 //! An entry of a flow table.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use classyard::RuleId;
 
 use super::instructions::Instructions;
+use super::table_id::TableId;
 use crate::flow_match::FlowMatch;
-
-/// The number of a flow table.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct TableId(pub u8);
-
-impl TableId {
-    /// The last table.
-    pub const LAST: TableId = TableId(253);
-    /// All tables; used only in requests.
-    pub const ALL: TableId = TableId(255);
-
-    /// Returns true if a table has this number.
-    #[must_use]
-    pub fn is_table(self) -> bool {
-        self <= TableId::LAST
-    }
-}
-
-impl fmt::Display for TableId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
 
 /// Flags of an entry (`ofp_flow_mod_flags`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use super::entry::TableId;
+use super::table_id::TableId;
 use crate::action::{self, Action, ActionSet, GroupId, PortNo};
 use crate::error::{ErrorCode, OpenFlowError};
 use crate::flow_match::FlowMatch;

@@ -10,7 +10,8 @@ use classyard::RuleId;
 use hashbrown::HashTable;
 
 use super::entries::Entries;
-use super::entry::{FlowEntry, TableId};
+use super::entry::FlowEntry;
+use super::table_id::TableId;
 use crate::flow_match::FlowMatch;
 
 /// The index from table, priority and match to the entry's number.

@@ -2,6 +2,7 @@
 //!
 //! | module | contents |
 //! |---|---|
+//! | `table_id` | the numbers of tables |
 //! | `instructions` | instructions for the packets that an entry wins |
 //! | `entry` | an entry: match, priority, cookie, timeouts, flags |
 //! | `modify` | the messages that add, modify and delete entries |
@@ -20,12 +21,14 @@ mod modify;
 mod overlaps;
 mod store;
 mod table_config;
+mod table_id;
 mod users;
 mod widths;
 
-pub use entry::{FlowEntry, FlowFlags, TableId};
+pub use entry::{FlowEntry, FlowFlags};
 pub use instructions::Instructions;
 pub use modify::{Command, FlowMod};
 pub use store::{FlowChange, FlowStore, RemovalReason};
 pub use table_config::{TableConfig, TableMod};
+pub use table_id::TableId;
 pub(crate) use users::Used;

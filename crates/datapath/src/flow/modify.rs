@@ -3,8 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::entry::{FlowEntry, FlowFlags, TableId};
+use super::entry::{FlowEntry, FlowFlags};
 use super::instructions::Instructions;
+use super::table_id::TableId;
 use crate::action::{GroupId, PortNo};
 use crate::flow_match::FlowMatch;
 

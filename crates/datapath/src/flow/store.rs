@@ -10,12 +10,13 @@ use std::time::Duration;
 use classyard::RuleId;
 
 use super::entries::Entries;
-use super::entry::{FlowEntry, TableId};
+use super::entry::FlowEntry;
 use super::instructions::Instructions;
 use super::match_index::MatchIndex;
 use super::modify::{Command, FlowMod};
 use super::overlaps::OverlapIndex;
 use super::table_config::{TableConfig, TableMod};
+use super::table_id::TableId;
 use super::users::{Used, Users};
 use super::widths::Widths;
 use crate::error::{ErrorCode, OpenFlowError};

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::entry::TableId;
+use super::table_id::TableId;
 
 /// The configuration of a flow table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

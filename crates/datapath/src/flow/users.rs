@@ -5,7 +5,8 @@ use std::collections::{BTreeSet, HashMap};
 
 use classyard::RuleId;
 
-use super::entry::{FlowEntry, TableId};
+use super::entry::FlowEntry;
+use super::table_id::TableId;
 use crate::action::GroupId;
 use crate::meter::MeterId;
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::entry::TableId;
+use super::table_id::TableId;
 use crate::flow_match::{Family, FlowMatch};
 use crate::projection::{FieldSet, TooWide};
 

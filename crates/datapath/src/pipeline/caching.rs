@@ -27,15 +27,17 @@ use super::cache_settings::CacheSettings;
 use super::cache_status::{CacheAnswer, CacheStatus, Megaflow};
 use super::learn::Learner;
 use super::observer::{Node, Observer};
-use super::process::{Buffers, Sink, run_tables};
+use super::process::{Buffers, run_tables};
 use super::program::{Operations, Program};
 use super::selector::{CacheSelector, Levels, Outcome, Parts, VectorPlan};
 use super::side::Side;
+use super::sink::Sink;
 use super::tally::{Tally, nanoseconds};
 use crate::cache::bits::{Words, asked};
 use crate::cache::change::EntryChange;
+use crate::cache::entry_paths::PathId;
 use crate::cache::microflow::{CachedDecision, Kind, MicroflowCache};
-use crate::cache::path::{Path, PathId};
+use crate::cache::path::Path;
 use crate::cache::store::{Added, Bounds, Found, Kept, Store, StoreCounts};
 use crate::field::Field;
 use crate::flow::TableId;
@@ -124,7 +126,7 @@ impl Caches {
             |(kind, flows): (Kind, usize)| (kind.build)(flows, seed ^ 0x6d69_6372_6f66_6c6f);
         Caches {
             microflows: settings.microflows.map(build),
-            store: Store::new(bounds, seed).found_by(&settings.finder, seed),
+            store: Store::new(bounds, seed).found_by(settings.finder.spec(), seed),
             followed: 0,
             learner: Learner::default(),
             operations: Operations::default(),

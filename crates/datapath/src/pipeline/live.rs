@@ -17,17 +17,18 @@ use super::cache_settings::CacheSettings;
 use super::cache_status::{CacheAnswer, CacheStatus};
 use super::caching::Caches;
 use super::choice::FlowHash;
+use super::counts::{Count, GroupCount, MeterCount, TableCount};
 use super::expiry::{Expiration, Expiry, expiration};
 use super::features::TableFeatures;
 use super::message::{Change, GroupSlots, Message, MeterSlots, left};
 use super::observer::{Node, Nodes, Observer, Unobserved};
 use super::ports::Ports;
-use super::process::{self, Buffers, Sink};
+use super::process::{self, Buffers};
 use super::settings::PipelineSettings;
 use super::side::{AllAccepted, Plan, Side};
+use super::sink::Sink;
 use super::stores::Stores;
-use super::tally::{Count, CounterId, GroupCount, MeterCount, TableCount, Tally, nanoseconds};
-use super::trace::{Story, trace};
+use super::tally::{CounterId, Tally, nanoseconds};
 use crate::action::{Action, GroupId, PortNo, check_alone, check_length};
 use crate::error::{ApplyError, ErrorCode, OpenFlowError};
 use crate::flow::{FlowChange, FlowEntry, FlowStore, RemovalReason, TableId};
@@ -476,14 +477,6 @@ impl Pipeline {
         let mut count = Count::default();
         self.each_tally(|tally| count = count.and(tally.place(place)));
         count
-    }
-
-    /// Returns the steps of a packet that would arrive at `now`: tables, winning entries,
-    /// meters, groups, changes and outputs. Nothing is counted. Each lookup has up to `near`
-    /// entries that nearly won.
-    #[must_use]
-    pub fn trace(&self, packet: &Packet, now: Duration, near: usize) -> Story {
-        trace(self, packet, now, near)
     }
 
     /// Processes a packet without counting it.

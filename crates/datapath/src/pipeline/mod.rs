@@ -31,6 +31,7 @@
 //! | `stores` | entries, groups, meters and ports of all messages |
 //! | `side` | the data for processing packets |
 //! | `live` | the pipeline and its workers |
+//! | `sink` | receivers of the packets that the pipeline sends |
 //! | `process`, `actions` | processing of vectors and of single packets |
 //! | `caching`, `cache_settings`, `cache_status` | flow caches before the tables |
 //! | `selector` | the cache selector: chooses at run time which caches are used |
@@ -39,7 +40,8 @@
 //! | `choice`, `liveness` | the choice of a group's buckets |
 //! | `settings` | settings of a pipeline |
 //! | `limiter` | token buckets of meters |
-//! | `tally`, `path_counts` | counters |
+//! | `tally`, `path_counts`, `cells` | counters of a worker |
+//! | `counts` | counts of packets and bytes |
 //! | `expiry` | timeouts of entries |
 //! | `ports` | states of ports |
 //! | `features` | features of tables |
@@ -50,7 +52,9 @@ mod actions;
 mod cache_settings;
 mod cache_status;
 mod caching;
+mod cells;
 mod choice;
+mod counts;
 mod expiry;
 mod features;
 mod learn;
@@ -66,6 +70,7 @@ mod program;
 mod selector;
 mod settings;
 mod side;
+mod sink;
 mod stores;
 mod tally;
 mod trace;
@@ -75,13 +80,13 @@ pub use crate::cache::microflow::{KINDS, Kind};
 pub use cache_settings::{CacheSettings, CacheSettingsError, Clock};
 pub use cache_status::{CacheAnswer, CacheStatus, Megaflow};
 pub use choice::FlowHash;
+pub use counts::{Count, GroupCount, MeterCount, TableCount};
 pub use features::TableFeatures;
 pub use live::{Pipeline, Planner, RemovedFlow, Worker};
 pub use message::{Change, GroupSlots, Message, MeterSlots};
 pub use observer::{Node, Observer};
 pub use ports::{PortState, Ports};
-pub use process::{Discard, PacketInReason, Sink};
 pub use settings::PipelineSettings;
 pub use side::Plan;
-pub use tally::{Count, GroupCount, MeterCount, TableCount};
+pub use sink::{Discard, PacketInReason, Sink};
 pub use trace::{Difference, FieldChange, Lookup, NearMiss, Step, Story};

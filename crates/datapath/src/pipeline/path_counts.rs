@@ -14,9 +14,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use classyard::{RuleId, Winner};
 
-use super::tally::{Cells, Count, TableCount};
-use crate::cache::entry_paths::{EntryPaths, Opened};
-use crate::cache::path::PathId;
+use super::cells::Cells;
+use super::counts::{Count, TableCount};
+use crate::cache::entry_paths::{EntryPaths, Opened, PathId};
 use crate::flow::TableId;
 
 /// The entry that is counted at a step.

@@ -16,8 +16,9 @@ use super::observer::Observer;
 use super::side::Side;
 use super::tally::Tally;
 use crate::action::{Action, ActionSet, PortNo};
-use crate::cache::path::{Path, PathId};
-use crate::flow::{Instructions, TableId};
+use crate::cache::entry_paths::PathId;
+use crate::cache::path::Path;
+use crate::flow::TableId;
 use crate::limits::MAX_PACKET_ACTIONS;
 use crate::packet::Packet;
 
@@ -96,7 +97,7 @@ impl Program {
         let before_last = flows().take(path.steps.len() - 1);
         let is_even = !before_last
             .flat_map(|flow| &flow.instructions.apply)
-            .any(changes_length);
+            .any(Action::changes_length);
         let Operations { list, set, .. } = shared;
         list.clear();
         set.clear();
@@ -211,25 +212,6 @@ impl Details {
     }
 }
 
-/// Returns true if the paths of an entry stay the same with new instructions.
-pub(super) fn goes_on(old: &Instructions, new: &Instructions) -> bool {
-    let changes = |instructions: &Instructions| -> Vec<Action> {
-        let actions = instructions.apply.iter().copied();
-        actions.filter(changes_key).collect()
-    };
-    (old.meter, old.goto_table) == (new.meter, new.goto_table)
-        && (old.goto_table.is_none()
-            || old.metadata == new.metadata && changes(old) == changes(new))
-}
-
-/// True if an action changes the length of packets.
-fn changes_length(action: &Action) -> bool {
-    matches!(
-        action,
-        Action::PushVlan(_) | Action::PopVlan | Action::PushMpls(_) | Action::PopMpls(_)
-    )
-}
-
 /// True if an action may send packets to the controller or drop them. Then the program
 /// needs the action's entry.
 fn needs_place(action: &Action) -> bool {
@@ -247,9 +229,4 @@ fn multiplies(action: &Action) -> bool {
         Action::Output { port, .. } => matches!(*port, PortNo::ALL | PortNo::FLOOD),
         _ => false,
     }
-}
-
-/// True if an action changes the key that later lookups use.
-fn changes_key(action: &Action) -> bool {
-    changes_length(action) || matches!(action, Action::SetField(_))
 }

@@ -8,76 +8,23 @@
 //! entries:            [ 0 … 63 ] [ 64 … 191 ] [ 192 … 447 ] …    by entry number
 //! groups, meters:     the same, by the place assigned to each counter
 //! ```
-//! Cells are allocated in pieces, each twice as large as the previous one, so no cell moves.
+//! Each bracket is a piece of [`cells`](super::cells).
 //!
 //! A number or place is reused only after every worker has left the versions that used it
 //! for something else. Then its cells are set to 0. So nothing is counted twice or lost.
 
 use std::collections::BTreeSet;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use classyard::{RuleId, Winner};
 
+use super::cells::Cells;
+use super::counts::{Count, TableCount};
 use super::path_counts::{Closed, PathCounts};
-use crate::cache::path::PathId;
+use crate::cache::entry_paths::PathId;
 use crate::flow::TableId;
 use crate::limits::PacketLimit;
-
-/// Packets and bytes. The bytes of a packet are the bytes of its frame when it is counted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Count {
-    /// Packets.
-    pub packets: u64,
-    /// Bytes.
-    pub bytes: u64,
-}
-
-impl Count {
-    /// Returns the sum of two counts.
-    #[must_use]
-    pub fn and(self, other: Count) -> Count {
-        Count {
-            packets: self.packets + other.packets,
-            bytes: self.bytes + other.bytes,
-        }
-    }
-
-    pub(super) fn since(self, earlier: Count) -> Count {
-        Count {
-            packets: self.packets - earlier.packets,
-            bytes: self.bytes - earlier.bytes,
-        }
-    }
-}
-
-/// The counts of a table.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct TableCount {
-    /// Packets that were looked up.
-    pub lookups: u64,
-    /// Packets that an entry matched.
-    pub matched: u64,
-}
-
-/// The counts of a group.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct GroupCount {
-    /// Packets that were sent to the group.
-    pub all: Count,
-    /// Packets that went to each bucket.
-    pub buckets: Vec<Count>,
-}
-
-/// The counts of a meter.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct MeterCount {
-    /// Packets that reached the meter.
-    pub all: Count,
-    /// Packets to which each band was applied.
-    pub bands: Vec<Count>,
-}
 
 /// The number of a counter of a group, bucket, meter or band.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,110 +56,6 @@ impl PlaceBook {
 
     pub(super) fn give_back(&mut self, place: CounterId) {
         self.free.insert(place.0);
-    }
-}
-
-/// Packets, bytes, and the time of the last packet.
-#[derive(Default)]
-#[repr(align(32))]
-pub(super) struct Cell {
-    packets: AtomicU64,
-    bytes: AtomicU64,
-    /// The time of the last packet, in nanoseconds.
-    last: AtomicU64,
-}
-
-impl Cell {
-    /// Adds a packet. Only the worker calls this.
-    #[inline]
-    pub(super) fn count(&self, bytes: usize, now: u64) {
-        let count = Count {
-            packets: 1,
-            bytes: bytes as u64,
-        };
-        self.count_all(count, now);
-    }
-
-    /// Adds packets; the last one arrived at time `last`.
-    #[inline]
-    fn count_all(&self, count: Count, last: u64) {
-        let packets = self.packets.load(Relaxed) + count.packets;
-        self.packets.store(packets, Relaxed);
-        let bytes = self.bytes.load(Relaxed) + count.bytes;
-        self.bytes.store(bytes, Relaxed);
-        self.last.store(last, Relaxed);
-    }
-
-    /// Adds counts whose last packet may be earlier or later than the cell's last packet.
-    fn add(&self, count: Count, last: u64) {
-        self.count_all(count, last.max(self.last.load(Relaxed)));
-    }
-
-    /// Returns the number of packets.
-    #[inline]
-    pub(super) fn packets(&self) -> u64 {
-        self.packets.load(Relaxed)
-    }
-
-    fn read(&self) -> (Count, u64) {
-        let count = Count {
-            packets: self.packets.load(Relaxed),
-            bytes: self.bytes.load(Relaxed),
-        };
-        (count, self.last.load(Relaxed))
-    }
-
-    fn clear(&self) {
-        self.packets.store(0, Relaxed);
-        self.bytes.store(0, Relaxed);
-        self.last.store(0, Relaxed);
-    }
-}
-
-/// The base-2 logarithm of the number of cells in the first piece.
-const FIRST_PIECE_BITS: usize = 6;
-
-/// Cells, indexed by number.
-#[derive(Default)]
-pub(super) struct Cells {
-    pieces: [OnceLock<Box<[Cell]>>; 33 - FIRST_PIECE_BITS],
-}
-
-impl Cells {
-    /// Returns the piece of a cell, and the index in that piece.
-    #[inline]
-    #[allow(clippy::cast_possible_truncation)] // less than 32 bits
-    fn at(number: u32) -> (usize, usize) {
-        let number = u64::from(number) + (1 << FIRST_PIECE_BITS);
-        let power = number.ilog2();
-        let index = number - (1 << power);
-        (power as usize - FIRST_PIECE_BITS, index as usize)
-    }
-
-    #[inline]
-    pub(super) fn get(&self, number: u32) -> &Cell {
-        let (piece, at) = Cells::at(number);
-        let cells = self.pieces[piece].get_or_init(|| {
-            let cells = (0..1_usize << (piece + FIRST_PIECE_BITS)).map(|_| Cell::default());
-            cells.collect()
-        });
-        &cells[at]
-    }
-
-    /// Returns a cell if its piece is allocated.
-    fn find(&self, number: u32) -> Option<&Cell> {
-        let (piece, at) = Cells::at(number);
-        self.pieces[piece].get().map(|cells| &cells[at])
-    }
-
-    pub(super) fn read(&self, number: u32) -> (Count, u64) {
-        self.find(number).map(Cell::read).unwrap_or_default()
-    }
-
-    pub(super) fn clear(&self, number: u32) {
-        if let Some(cell) = self.find(number) {
-            cell.clear();
-        }
     }
 }
 
@@ -340,25 +183,8 @@ impl Tally {
     pub(super) fn absorb(&self, dropped: &Tally) {
         let paths = &dropped.paths;
         paths.close_all(|closed| dropped.add_closed(closed));
-        let kinds = [
-            (&self.flows, &dropped.flows),
-            (&self.others, &dropped.others),
-        ];
-        for (to, from) in kinds {
-            for (piece, cells) in from.pieces.iter().enumerate() {
-                let Some(cells) = cells.get() else { continue };
-                let first = (1_u64 << (piece + FIRST_PIECE_BITS)) - (1 << FIRST_PIECE_BITS);
-                for (number, cell) in (first..).zip(cells) {
-                    let (count, last) = cell.read();
-                    let Ok(number) = u32::try_from(number) else {
-                        continue;
-                    };
-                    if count.packets > 0 {
-                        to.get(number).add(count, last);
-                    }
-                }
-            }
-        }
+        self.flows.absorb(&dropped.flows);
+        self.others.absorb(&dropped.others);
         for (to, from) in self.limits.iter().zip(&dropped.limits) {
             to.store(to.load(Relaxed) + from.load(Relaxed), Relaxed);
         }
@@ -377,18 +203,6 @@ pub(super) fn nanoseconds(now: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn every_number_has_a_cell_of_its_own() {
-        let mut seen = BTreeSet::new();
-        let numbers = (0..1000).chain([u32::MAX - 1, u32::MAX, 1 << 20, (1 << 20) - 64]);
-        for number in numbers {
-            let (piece, at) = Cells::at(number);
-            assert!(at < 1 << (piece + FIRST_PIECE_BITS), "{number}");
-            assert!(piece < Cells::default().pieces.len(), "{number}");
-            assert!(seen.insert((piece, at)), "{number}");
-        }
-    }
 
     #[test]
     fn what_a_worker_counted_is_added_to_what_others_did() {

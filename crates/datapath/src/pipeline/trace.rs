@@ -12,7 +12,7 @@ use classyard::RuleId;
 
 use super::live::Pipeline;
 use super::observer::Observer;
-use super::process::{PacketInReason, Sink};
+use super::sink::{PacketInReason, Sink};
 use crate::action::{Action, GroupId, PortNo};
 use crate::field::Field;
 use crate::flow::{FlowEntry, TableId};
@@ -138,19 +138,23 @@ impl Story {
     }
 }
 
-/// Returns the steps of a packet that arrives at `now`. Each lookup has up to `near` entries
-/// that nearly won.
-pub(super) fn trace(pipeline: &Pipeline, packet: &Packet, now: Duration, near: usize) -> Story {
-    let steps = RefCell::new(Vec::new());
-    let mut watcher = Watcher {
-        pipeline,
-        steps: &steps,
-        near,
-        before: None,
-    };
-    pipeline.rehearse(packet.clone(), now, &mut Outputs(&steps), &mut watcher);
-    Story {
-        steps: steps.into_inner(),
+impl Pipeline {
+    /// Returns the steps of a packet that would arrive at `now`: tables, winning entries,
+    /// meters, groups, changes and outputs. Nothing is counted. Each lookup has up to `near`
+    /// entries that nearly won.
+    #[must_use]
+    pub fn trace(&self, packet: &Packet, now: Duration, near: usize) -> Story {
+        let steps = RefCell::new(Vec::new());
+        let mut watcher = Watcher {
+            pipeline: self,
+            steps: &steps,
+            near,
+            before: None,
+        };
+        self.rehearse(packet.clone(), now, &mut Outputs(&steps), &mut watcher);
+        Story {
+            steps: steps.into_inner(),
+        }
     }
 }
 

@@ -52,6 +52,7 @@ mod input;
 mod pcap;
 mod pcapng;
 mod read;
+mod state;
 mod warning;
 mod write;
 

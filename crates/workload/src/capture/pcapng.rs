@@ -13,7 +13,7 @@ use pcap_parser::{
 };
 
 use super::input::Input;
-use super::read::{Next, State, count, format_error};
+use super::state::{Next, State, count, format_error};
 use super::{Interface, Packet, Trouble};
 use crate::diagnostic::ReadError;
 use crate::packet::LinkType;

@@ -1,20 +1,13 @@
 //! The capture reader: detects the format of a stream and reads its packets one by one.
 
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
-use std::ops::Range;
 use std::path::Path;
 
 use super::input::Input;
+use super::state::{State, count, format_error};
 use super::{Capture, Format, Interface, Packet, ReadOptions, Trouble, Warning, pcap, pcapng};
-use crate::diagnostic::{ReadError, SHOWN};
-use crate::limits::{MAX_BLOCK_KINDS, MAX_INTERFACES};
-use crate::packet::LinkType;
-
-/// The supported files, for error messages.
-const EXPECTED: &str = "a pcap or pcapng capture, plain or gzip'd (one that starts with \
-    a1b2c3d4, a1b23c4d or 0a0d0d0a, in either byte order)";
+use crate::diagnostic::ReadError;
 
 /// Reads a capture that is in memory already. `source` names it in messages.
 ///
@@ -153,15 +146,7 @@ impl<R: Read> CaptureReader<R> {
         options: &ReadOptions,
     ) -> Result<CaptureReader<R>, ReadError> {
         let mut input = Input::new(source, stream, options.max_bytes)?;
-        let mut state = State {
-            options: *options,
-            interfaces: Vec::new(),
-            packets: 0,
-            warnings: Vec::new(),
-            more_warnings: 0,
-            skipped_blocks: BTreeMap::new(),
-            more_skipped_blocks: 0,
-        };
+        let mut state = State::new(options);
         let decoder = match input.fill(4)?.first_chunk() {
             Some(&magic) if pcapng::is_magic(magic) => {
                 Decoder::Pcapng(pcapng::Section::first(&mut input)?)
@@ -247,7 +232,7 @@ impl<R: Read> CaptureReader<R> {
         self.state.packets
     }
 
-    /// Returns the first [`SHOWN`] problems so far.
+    /// Returns the first [`SHOWN`](crate::diagnostic::SHOWN) problems so far.
     #[must_use]
     pub fn warnings(&self) -> &[Warning] {
         &self.state.warnings
@@ -294,113 +279,4 @@ fn not_a_capture<R: Read>(input: &mut Input<R>) -> Result<ReadError, ReadError> 
         "an empty file".to_owned()
     };
     Ok(format_error(input, description))
-}
-
-/// Returns the error for a file whose header cannot be read.
-pub(super) fn format_error<R: Read>(input: &Input<R>, description: String) -> ReadError {
-    ReadError::Format {
-        file: input.source().to_owned(),
-        found: description,
-        expected: EXPECTED.to_owned(),
-    }
-}
-
-/// A packet and the range of its bytes in the buffer; `None` when reading has ended.
-pub(super) type Next = Result<Option<(Packet, Range<usize>)>, ReadError>;
-
-/// Interfaces, counts and warnings collected while reading.
-#[derive(Debug)]
-pub(super) struct State {
-    pub(super) options: ReadOptions,
-    pub(super) interfaces: Vec<Interface>,
-    packets: u64,
-    warnings: Vec<Warning>,
-    more_warnings: u64,
-    skipped_blocks: BTreeMap<u32, u64>,
-    more_skipped_blocks: u64,
-}
-
-impl State {
-    /// Adds an interface and returns its position.
-    pub(super) fn interface(
-        &mut self,
-        source: &str,
-        offset: u64,
-        interface: Interface,
-    ) -> Result<u32, ReadError> {
-        if self.interfaces.len() >= MAX_INTERFACES {
-            return Err(ReadError::Limit {
-                file: source.to_owned(),
-                line: MAX_INTERFACES + 1,
-                limit: MAX_INTERFACES,
-                what: "interfaces",
-            });
-        }
-        let link = interface.link;
-        let position = u32::try_from(self.interfaces.len()).unwrap_or(u32::MAX);
-        self.interfaces.push(interface);
-        if matches!(link, LinkType::Other(_)) {
-            self.warn(
-                offset,
-                Trouble::UnknownLink {
-                    interface: position,
-                    link,
-                },
-            );
-        }
-        Ok(position)
-    }
-
-    /// Counts a packet whose record begins at `offset`. Returns false if
-    /// [`ReadOptions::first`] packets have been read already.
-    pub(super) fn packet(&mut self, source: &str, offset: u64) -> Result<bool, ReadError> {
-        let first = self.options.first;
-        if first.is_some_and(|first| self.packets >= count(first)) {
-            self.warn(offset, Trouble::Stopped);
-            return Ok(false);
-        }
-        let limit = self.options.limit;
-        if self.packets >= count(limit) {
-            return Err(ReadError::Limit {
-                file: source.to_owned(),
-                line: limit.saturating_add(1),
-                limit,
-                what: "packets",
-            });
-        }
-        self.packets += 1;
-        Ok(true)
-    }
-
-    /// Counts a block without a packet. Only a limited number of types are counted one
-    /// by one, so that a hostile file cannot make the list long.
-    pub(super) fn skipped_block(&mut self, kind: u32) {
-        if self.skipped_blocks.len() < MAX_BLOCK_KINDS || self.skipped_blocks.contains_key(&kind) {
-            *self.skipped_blocks.entry(kind).or_insert(0) += 1;
-        } else {
-            self.more_skipped_blocks += 1;
-        }
-    }
-
-    pub(super) fn warn(&mut self, offset: u64, trouble: Trouble) {
-        if self.warnings.len() < SHOWN {
-            self.warnings.push(Warning {
-                offset,
-                packets: self.packets,
-                trouble,
-            });
-        } else {
-            self.more_warnings += 1;
-        }
-    }
-
-    /// Warns that the file ends `left` bytes after the start of the item at `offset`.
-    pub(super) fn truncated(&mut self, offset: u64, what: &'static str, needed: u64, left: u64) {
-        self.warn(offset, Trouble::Truncated { what, needed, left });
-    }
-}
-
-/// Converts a length to `u64`.
-pub(super) fn count(length: usize) -> u64 {
-    u64::try_from(length).unwrap_or(u64::MAX)
 }

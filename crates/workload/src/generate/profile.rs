@@ -16,8 +16,6 @@ use std::sync::OnceLock;
 
 use thiserror::Error;
 
-use super::seed_file::SeedFile;
-
 mod text;
 
 /// The ports that one side of a port class admits.
@@ -319,14 +317,6 @@ impl Profile {
     pub fn new(parts: ProfileParts) -> Result<Profile, ProfileError> {
         check(&parts)?;
         Ok(Profile(parts))
-    }
-
-    /// Creates the profile that a ClassBench parameter file describes.
-    ///
-    /// # Errors
-    /// [`ProfileError`] if the file's figures are inconsistent.
-    pub fn from_seed_file(name: &str, seed: &SeedFile) -> Result<Profile, ProfileError> {
-        Profile::new(seed.to_parts(name))
     }
 
     /// Returns the name.

@@ -28,8 +28,8 @@
 use std::path::Path;
 
 use super::profile::{
-    LEVELS, Level, PORT_CLASSES, PairShare, PortClass, PortPool, PortShare, PortSide, ProfileParts,
-    ProtocolShare, TrieShape,
+    LEVELS, Level, PORT_CLASSES, PairShare, PortClass, PortPool, PortShare, PortSide, Profile,
+    ProfileError, ProfileParts, ProtocolShare, TrieShape,
 };
 use crate::diagnostic::{Loaded, Problem, Problems, ReadError, ReadOptions};
 use crate::formats::read_text_file;
@@ -133,6 +133,16 @@ impl SeedFile {
             destination: self.destination.clone(),
             correlation: self.correlation,
         }
+    }
+}
+
+impl Profile {
+    /// Creates the profile that a ClassBench parameter file describes.
+    ///
+    /// # Errors
+    /// [`ProfileError`] if the file's figures are inconsistent.
+    pub fn from_seed_file(name: &str, seed: &SeedFile) -> Result<Profile, ProfileError> {
+        Profile::new(seed.to_parts(name))
     }
 }
 

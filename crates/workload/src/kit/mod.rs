@@ -33,6 +33,7 @@ use classyard::{
     BuildError, Classifier, EngineSpec, KeyVec, Limits, NoProgress, Progress, RuleSet, Schema,
 };
 
+mod case;
 pub mod collider;
 pub mod differential;
 pub mod oracle;

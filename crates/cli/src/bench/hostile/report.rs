@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use super::super::report::geometric_mean;
+use super::super::measure::geometric_mean;
 use super::super::run::Finished;
 use super::super::size_name;
 use crate::failure::Failure;

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use crate::failure::Failure;
-use crate::input::did_you_mean;
+use crate::suggestion::did_you_mean;
 
 /// The peers that `bench/peers/build` can build.
 const KNOWN: [&str; 1] = ["rte_acl"];

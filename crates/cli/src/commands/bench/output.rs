@@ -8,8 +8,8 @@ use serde::Serialize;
 
 use crate::bench::{Finished, Run};
 use crate::failure::Failure;
-use crate::input::is_dash;
 use crate::output::file::WholeFile;
+use crate::output::file::is_dash;
 use crate::output::records::RecordFile;
 use crate::output::{self, Report, csv, stdout};
 use crate::reporter::Reporter;

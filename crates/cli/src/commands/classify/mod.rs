@@ -18,20 +18,23 @@ use crate::input::build_limits::BuildLimits;
 use crate::input::files::{RulesFile, only_one_from_stdin};
 use crate::input::headers::{Headers, HeadersArgs};
 use crate::input::rules::{LoadedRules, RulesArgs};
-use crate::input::{is_dash, span};
+use crate::input::span;
 use crate::interrupt::{self, SoftStop};
+use crate::output::file::is_dash;
 use crate::output::records::RecordFile;
 use crate::output::{Format, OutputArgs, json, raw_stdout, stdout};
 use crate::reporter::Reporter;
 
+mod input_report;
 mod lookups;
 mod packets;
 mod report;
 mod tally;
 
+use input_report::InputReport;
 use lookups::{Lookups, Rate};
 use packets::{Chunk, MAX_HELD_PACKETS, Message, Packets};
-use report::{ClassifyReport, InputReport};
+use report::ClassifyReport;
 use tally::Tally;
 
 /// Classify packets or headers: which rule each one hits, how often, how fast

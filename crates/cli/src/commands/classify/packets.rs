@@ -8,7 +8,7 @@ use classyard::{Policy, PolicyTrace, Schema};
 use classyard_workload::capture::PacketHeaders;
 use classyard_workload::diagnostic::ReadError;
 
-use super::report::InputReport;
+use super::input_report::InputReport;
 use crate::failure::Failure;
 use crate::input::headers::{Extent, HeadersArgs, OpenCapture};
 use crate::input::left_out::link_help;

@@ -3,12 +3,11 @@
 use std::io::{self, Write};
 
 use classyard::{EngineSpec, Policy, PolicyClassifier};
-use classyard_workload::capture::PacketHeaders;
 use serde::Serialize;
 
+use super::input_report::{InputReport, Named};
 use super::lookups::Rate;
 use super::tally::{Count, Tally};
-use crate::input::headers::Headers;
 use crate::input::rules::LoadedRules;
 use crate::output::rule::RuleView;
 use crate::output::style::{
@@ -57,54 +56,6 @@ struct RulesReport {
 struct PartReport {
     schema: String,
     rules: usize,
-}
-
-/// The input that was classified.
-#[derive(Serialize)]
-pub(super) struct InputReport {
-    source: String,
-    kind: &'static str,
-    pub(super) headers: usize,
-    skipped: usize,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    packets: Option<PacketsReport>,
-}
-
-#[derive(Default, Serialize)]
-struct PacketsReport {
-    count: u64,
-    bytes: u64,
-    /// Packets by kind, protocol, property and anomaly, with the parser's names.
-    counters: Vec<Named>,
-    /// Packets of Ethernet types that the parser does not support, the most frequent
-    /// first.
-    unknown_ethertypes: Vec<EthertypeCount>,
-    /// Packets that have no header for these rules, by kind.
-    without_header: Vec<Named>,
-    #[serde(skip)]
-    kinds: Vec<Named>,
-    #[serde(skip)]
-    transports: Vec<Named>,
-    #[serde(skip)]
-    properties: Vec<Named>,
-    #[serde(skip)]
-    anomalies: Vec<Named>,
-}
-
-/// The number of Ethernet types that a report names.
-const ETHERTYPES_SHOWN: usize = 8;
-
-#[derive(Clone, Serialize)]
-struct EthertypeCount {
-    /// The number in hexadecimal, such as `0x88cc`.
-    ethertype: String,
-    packets: u64,
-}
-
-#[derive(Clone, Serialize)]
-struct Named {
-    name: &'static str,
-    packets: u64,
 }
 
 /// The engine and its build.
@@ -258,100 +209,6 @@ impl RulesReport {
             count: rules.policy.len(),
             skipped: rules.skipped,
             parts: parts.collect(),
-        }
-    }
-}
-
-impl InputReport {
-    /// Describes headers that were given as text.
-    pub(super) fn trace(headers: &Headers) -> InputReport {
-        InputReport {
-            source: headers.source.clone(),
-            kind: "trace",
-            headers: headers.trace.len(),
-            skipped: headers.skipped,
-            packets: None,
-        }
-    }
-
-    /// Describes a capture: its number of packets, the number `with_header` that have
-    /// a header, and their bytes.
-    pub(super) fn capture(
-        source: &str,
-        with_header: usize,
-        headers: &PacketHeaders,
-        bytes: u64,
-    ) -> InputReport {
-        InputReport {
-            source: source.to_owned(),
-            kind: "capture",
-            headers: with_header,
-            skipped: 0,
-            packets: Some(PacketsReport::new(headers, bytes)),
-        }
-    }
-
-    /// Describes the packets of a capture so far: their number, their bytes, and how
-    /// many of them have a header.
-    pub(super) fn so_far(count: u64, bytes: u64, with_header: usize) -> InputReport {
-        InputReport {
-            source: String::new(),
-            kind: "capture",
-            headers: with_header,
-            skipped: 0,
-            packets: Some(PacketsReport {
-                count,
-                bytes,
-                ..PacketsReport::default()
-            }),
-        }
-    }
-}
-
-impl PacketsReport {
-    fn new(headers: &PacketHeaders, bytes: u64) -> PacketsReport {
-        use classyard_workload::packet::{Anomaly, Kind, Property, Transport};
-        let counters = headers.counters();
-        let named = |rows: Vec<(&'static str, u64)>| -> Vec<Named> {
-            let rows = rows.into_iter().filter(|&(_, packets)| packets > 0);
-            rows.map(|(name, packets)| Named { name, packets })
-                .collect()
-        };
-        PacketsReport {
-            count: counters.packets(),
-            bytes,
-            counters: named(counters.rows()),
-            unknown_ethertypes: (counters.unknown_ethertypes().into_iter())
-                .take(ETHERTYPES_SHOWN)
-                .map(|(ethertype, packets)| EthertypeCount {
-                    ethertype: format!("{ethertype:#06x}"),
-                    packets,
-                })
-                .collect(),
-            without_header: named(
-                headers
-                    .left_out()
-                    .into_iter()
-                    .map(|(kind, count)| (kind.name(), count))
-                    .collect(),
-            ),
-            kinds: named(Kind::ALL.map(|k| (k.name(), counters.kind(k))).into()),
-            transports: named(
-                Transport::ALL
-                    .map(|t| (t.name(), counters.transport(t)))
-                    .into(),
-            ),
-            properties: named(
-                Property::ALL
-                    .map(|p| (p.name(), counters.property(p)))
-                    .into(),
-            ),
-            anomalies: named(
-                Anomaly::ALL
-                    .iter()
-                    .map(|&a| (a.name(), counters.anomaly(a)))
-                    .collect(),
-            ),
         }
     }
 }

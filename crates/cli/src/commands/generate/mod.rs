@@ -1,25 +1,24 @@
 //! `classyard generate`: random rule sets and header traces.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Instant;
 
 use classyard::Policy;
-use classyard_workload::formats::{RuleFormat, SchemaChoice, WriteError, write_policy};
+use classyard_workload::formats::{RuleFormat, SchemaChoice};
 use classyard_workload::generate::{
     Family, GenerateError, GeneratorConfig, Hostile, OpenFlowRules, RandomRules, Recipe, generate,
 };
 
+use crate::export::write_rules;
 use crate::failure::Failure;
+use crate::input::count;
 use crate::input::family::{FamilyName, hostile, openflow_set, profile, seed_file};
 use crate::input::rules::{rule_format, schema_choice};
-use crate::input::{count, is_dash};
 use crate::output::OutputArgs;
 use crate::output::style::{counted, seconds};
 use crate::reporter::Reporter;
 
 mod trace;
-
-pub(crate) use crate::output::file::{Trouble, to_file};
 
 /// Generate a rule set, or with `trace` headers for one
 ///
@@ -245,39 +244,5 @@ fn default_format(policy: &Policy) -> RuleFormat {
     match policy.name() {
         "ipv4-5tuple" | "ipv6-5tuple" => RuleFormat::Classbench,
         _ => RuleFormat::Rules,
-    }
-}
-
-/// Writes rules to a file or to standard output and reports what the format could
-/// not express.
-///
-/// # Errors
-/// [`Failure::Different`] if a rule was lost or changed; the file has the rest.
-pub(crate) fn write_rules(
-    policy: &Policy,
-    format: RuleFormat,
-    path: &Path,
-    reporter: Reporter,
-) -> Result<(), Failure> {
-    let report = to_file(path, |out| {
-        write_policy(policy, format, out).map_err(written)
-    })?;
-    crate::commands::convert::tell(&report, reporter);
-    if report.losses.is_empty() {
-        return Ok(());
-    }
-    let file = match is_dash(path) {
-        true => "standard output".to_owned(),
-        false => path.display().to_string(),
-    };
-    reporter.losses(&report, &file);
-    Err(Failure::Different)
-}
-
-/// Distinguishes a failed write from rules that the format cannot express.
-fn written(error: WriteError) -> Trouble {
-    match error {
-        WriteError::Io(error) => Trouble::Io(error),
-        other => Trouble::Other(Failure::usage(other.to_string())),
     }
 }

@@ -8,12 +8,12 @@ use classyard_workload::traffic::{
     CANDIDATES, FlowModel, Traffic, TrafficConfig, TrafficError, TrafficRecipe, traffic,
 };
 
-use super::to_file;
-use crate::commands::convert;
+use crate::export::{is_capture, one_a_microsecond, write_capture};
 use crate::failure::Failure;
 use crate::input::files::RulesFile;
 use crate::input::rules::RulesArgs;
 use crate::input::{count, engine};
+use crate::output::file::to_file;
 use crate::output::style::counted;
 use crate::registry::DEFAULT;
 use crate::reporter::Reporter;
@@ -169,7 +169,7 @@ pub(super) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
             _ => failure,
         }
     })?;
-    if convert::is_capture(&args.output) {
+    if is_capture(&args.output) {
         if args.expected {
             return Err(Failure::usage("packets cannot store expected answers"));
         }
@@ -178,9 +178,9 @@ pub(super) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
         } = &generated;
         let time = |index: usize| match timestamps.get(index) {
             Some(&time) => time,
-            None => convert::one_a_microsecond(index),
+            None => one_a_microsecond(index),
         };
-        convert::write_capture(trace, &args.output, time, reporter)?;
+        write_capture(trace, &args.output, time, reporter)?;
     } else {
         let mut scratch = Scratch::new();
         let mut winners = vec![

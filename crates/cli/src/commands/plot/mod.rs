@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use crate::chart::draw_page;
 use crate::failure::Failure;
 use crate::input::files::only_one_from_stdin;
-use crate::input::is_dash;
+use crate::output::file::is_dash;
 use crate::output::file::to_file;
 use crate::output::join;
 use crate::reporter::Reporter;

@@ -3,11 +3,10 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use hashbrown::HashSet;
+use hashbrown::{HashMap, HashSet};
 
 use super::buffer::Buffer;
 use super::master::Master;
-use super::rebuild::Plan;
 use super::{Counted, FORCED_REBUILD_FACTOR, Settings, inner_of};
 use crate::classifier::{Classifier, LookupTrace, Metric, Probe, Scratch};
 use crate::engine::EngineSpec;
@@ -91,6 +90,15 @@ impl Inner {
             self.refused.insert(id);
         }
     }
+}
+
+/// A new inner engine.
+pub(super) struct Plan {
+    pub(super) engine: Arc<dyn Classifier>,
+    /// The number of changes that may be pending with it.
+    pub(super) delta: usize,
+    /// The hash of each of its rules.
+    pub(super) hashes: HashMap<RuleId, u64, MapState>,
 }
 
 /// The ids of changed rules, from the time when the inner engine's rules were read, or

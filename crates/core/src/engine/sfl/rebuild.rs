@@ -5,10 +5,9 @@ use std::sync::Arc;
 
 use hashbrown::HashMap;
 
-use super::buffered::Buffered;
+use super::buffered::{Buffered, Plan};
 use super::master::Master;
 use super::{Counted, ENGINE, Settings};
-use crate::classifier::Classifier;
 use crate::engine::EngineSpec;
 use crate::error::BuildError;
 use crate::limits::Limits;
@@ -34,15 +33,6 @@ struct Copied {
     rules: RuleSet,
     /// Places from this one on have been copied.
     below: usize,
-}
-
-/// A new inner engine.
-pub(super) struct Plan {
-    pub(super) engine: Arc<dyn Classifier>,
-    /// The number of changes that may be pending with it.
-    pub(super) delta: usize,
-    /// The hash of each of its rules.
-    pub(super) hashes: HashMap<RuleId, u64, MapState>,
 }
 
 impl Contents for Copied {

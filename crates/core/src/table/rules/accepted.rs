@@ -7,12 +7,11 @@ use crate::error::UpdateError;
 use crate::policy::{PartId, Plan, PolicyTransaction};
 use crate::rule::RuleId;
 use crate::schema::Schema;
-use crate::table::replica::Accepted;
 use crate::transaction::standing::Standing;
 use crate::transaction::{Change, Transaction};
 
+use super::log::RuleLog;
 use super::parts::Parts;
-use super::{EngineReplica, PolicyReplica, RuleLog};
 
 /// The writer's state about rules: the parts of each rule that pending changes touch,
 /// the number of rules, and the limits. After the first transactions, it checks without
@@ -76,7 +75,7 @@ impl AcceptedRules {
 
     /// Records the changes of the last transaction, which begin at `from`. They include
     /// every part of each rule, so the live side need not be read.
-    fn record(&mut self, log: &RuleLog, from: usize) {
+    pub(super) fn record(&mut self, log: &RuleLog, from: usize) {
         for (id, part, stands) in log.standing(from) {
             let (bits, bit) = (self.pending.bits_mut(id), 1 << part.index());
             match stands {
@@ -87,11 +86,12 @@ impl AcceptedRules {
     }
 
     /// Drops the changes of a log, which are all recorded changes.
-    fn forget(&mut self, log: &RuleLog) {
+    pub(super) fn forget(&mut self, log: &RuleLog) {
         self.pending.forget(log.standing(0).map(|(id, _, _)| id));
     }
 
-    fn bytes(&self) -> usize {
+    /// Bytes held, including unused capacity.
+    pub(super) fn bytes(&self) -> usize {
         self.pending.bytes() + self.touched.bytes() + self.plan.bytes()
     }
 }
@@ -105,10 +105,12 @@ fn standing<R: Parts>(pending: &Standing, live: &R, id: RuleId) -> u8 {
     })
 }
 
-impl Accepted<EngineReplica> for AcceptedRules {
-    fn check(
+impl AcceptedRules {
+    /// Checks a transaction of a table of one engine; see
+    /// [`Accepted::check`](crate::table::Accepted::check).
+    pub(super) fn check_engine<R: Parts>(
         &mut self,
-        live: &EngineReplica,
+        live: &R,
         transaction: &Transaction<'_>,
     ) -> Result<usize, UpdateError> {
         let engine = live.engine(PartId::FIRST);
@@ -125,23 +127,12 @@ impl Accepted<EngineReplica> for AcceptedRules {
         Ok(transaction.changes().len())
     }
 
-    fn accept(&mut self, transaction: &Transaction<'_>, log: &mut RuleLog) {
+    /// Accepts the transaction that [`check_engine`](Self::check_engine) has checked.
+    pub(super) fn accept_engine(&mut self, transaction: &Transaction<'_>, log: &mut RuleLog) {
         self.rules = self.rules_after;
         for change in transaction.changes() {
             log.push(PartId::FIRST, change, growth(change));
         }
-    }
-
-    fn deferred(&mut self, log: &RuleLog, from: usize) {
-        self.record(log, from);
-    }
-
-    fn published(&mut self, log: &RuleLog) {
-        self.forget(log);
-    }
-
-    fn bytes(&self) -> usize {
-        self.bytes()
     }
 }
 
@@ -153,10 +144,12 @@ fn growth(change: &Change<'_>) -> i8 {
     }
 }
 
-impl Accepted<PolicyReplica> for AcceptedRules {
-    fn check(
+impl AcceptedRules {
+    /// Checks a transaction of a policy's table; see
+    /// [`Accepted::check`](crate::table::Accepted::check).
+    pub(super) fn check_policy<R: Parts>(
         &mut self,
-        live: &PolicyReplica,
+        live: &R,
         transaction: &PolicyTransaction<'_>,
     ) -> Result<usize, UpdateError> {
         // No part has more rules than all parts together. So if all rules fit into the
@@ -192,22 +185,11 @@ impl Accepted<PolicyReplica> for AcceptedRules {
         Ok(self.plan.len())
     }
 
-    fn accept(&mut self, transaction: &PolicyTransaction<'_>, log: &mut RuleLog) {
+    /// Accepts the transaction that [`check_policy`](Self::check_policy) has checked.
+    pub(super) fn accept_policy(&mut self, transaction: &PolicyTransaction<'_>, log: &mut RuleLog) {
         self.rules = self.rules_after;
         for step in self.plan.changes(transaction) {
             log.push(step.part, &step.change, step.growth);
         }
-    }
-
-    fn deferred(&mut self, log: &RuleLog, from: usize) {
-        self.record(log, from);
-    }
-
-    fn published(&mut self, log: &RuleLog) {
-        self.forget(log);
-    }
-
-    fn bytes(&self) -> usize {
-        self.bytes()
     }
 }

@@ -13,14 +13,15 @@ use crate::rule::{ActionId, Rule, RuleId, RuleRef, Winner};
 use crate::ruleset::RuleSet;
 use crate::schema::Schema;
 use crate::table::handles::{Reader, Table, Version};
-use crate::table::replica::Replica;
+use crate::table::replica::{Accepted, Replica};
 use crate::table::writer::Writer;
 use crate::transaction::Transaction;
 
 use super::accepted::AcceptedRules;
+use super::install::{self, InstallPlan};
 use super::log::{Replay, RuleLog};
-use super::parts::{Parts, RuleReplica, dynamic, dynamic_mut, refuse_static};
-use super::reoptimise::{self, InstallPlan};
+use super::parts::{Parts, dynamic, dynamic_mut, refuse_static};
+use super::rule_replica::RuleReplica;
 
 /// An engine with the cookies of its rules. It dereferences to the classifier, so a
 /// [`Guard`](crate::table::Guard) has the classifier's lookups.
@@ -116,7 +117,7 @@ impl Replica for EngineReplica {
     }
 
     fn operate(&mut self, operation: &InstallPlan) {
-        reoptimise::install(self, operation);
+        install::install(self, operation);
     }
 
     fn replaces(operation: &InstallPlan, earlier: &InstallPlan) -> bool {
@@ -124,15 +125,41 @@ impl Replica for EngineReplica {
     }
 
     fn maintain(&mut self, steps: usize) -> bool {
-        reoptimise::maintain(self, steps)
+        install::maintain(self, steps)
     }
 
     fn is_unfinished(&self) -> bool {
-        reoptimise::is_unfinished(self)
+        install::is_unfinished(self)
     }
 
     fn bytes(&self) -> usize {
         self.all_bytes()
+    }
+}
+
+impl Accepted<EngineReplica> for AcceptedRules {
+    fn check(
+        &mut self,
+        live: &EngineReplica,
+        transaction: &Transaction<'_>,
+    ) -> Result<usize, UpdateError> {
+        self.check_engine(live, transaction)
+    }
+
+    fn accept(&mut self, transaction: &Transaction<'_>, log: &mut RuleLog) {
+        self.accept_engine(transaction, log);
+    }
+
+    fn deferred(&mut self, log: &RuleLog, from: usize) {
+        self.record(log, from);
+    }
+
+    fn published(&mut self, log: &RuleLog) {
+        self.forget(log);
+    }
+
+    fn bytes(&self) -> usize {
+        AcceptedRules::bytes(self)
     }
 }
 

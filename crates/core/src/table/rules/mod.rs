@@ -3,14 +3,16 @@
 
 mod accepted;
 mod engine;
+mod install;
 mod log;
 mod parts;
 mod policy;
 mod reoptimise;
+mod rule_replica;
 
 pub use accepted::AcceptedRules;
 pub use engine::EngineReplica;
+pub use install::InstallPlan;
 pub use log::RuleLog;
-pub use parts::RuleReplica;
 pub use policy::{PolicyReplica, PolicyTable, PolicyWriter};
-pub use reoptimise::InstallPlan;
+pub use rule_replica::RuleReplica;

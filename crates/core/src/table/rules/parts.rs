@@ -7,34 +7,14 @@
 use crate::classifier::{Classifier, DynamicClassifier, Progress};
 use crate::cookies::Cookies;
 use crate::engine::{self, EngineSpec};
-use crate::error::{BuildError, UpdateError};
+use crate::error::BuildError;
 use crate::policy::PartId;
 use crate::rule::{ActionId, Rule, RuleId};
-use crate::table::handles::Version;
-use crate::table::replica::Replica;
-use crate::table::writer::Writer;
-
-use super::accepted::AcceptedRules;
-use super::log::RuleLog;
-use super::reoptimise::InstallPlan;
 
 const STATIC: &str = "the table was built over engines that take updates";
 
-/// A replica of rules: [`EngineReplica`](super::EngineReplica) or
-/// [`PolicyReplica`](super::PolicyReplica). Code for both takes the part as an argument.
-pub trait RuleReplica:
-    Replica<Refusal = UpdateError, Log = RuleLog, Accepted = AcceptedRules, Operation = InstallPlan>
-    + Parts
-{
-    /// Returns the classifier of a part. An engine has one part, [`PartId::FIRST`].
-    ///
-    /// # Panics
-    /// If the part does not exist.
-    fn part(&self, part: PartId) -> &dyn Classifier;
-}
-
-/// Internal view of the parts. Prevents implementations of [`RuleReplica`] outside the
-/// library.
+/// Internal view of the parts. Prevents implementations of
+/// [`RuleReplica`](super::RuleReplica) outside the library.
 #[doc(hidden)]
 pub trait Parts {
     /// The number of parts.
@@ -123,32 +103,4 @@ pub(super) fn refuse_static(spec: &EngineSpec) -> Result<(), BuildError> {
         return Ok(());
     }
     Err(engine::takes_no_updates(&spec.to_string()))
-}
-
-impl<R: RuleReplica> Writer<R> {
-    /// The number of accepted rules. In a policy, a rule in several parts counts once.
-    #[must_use]
-    pub fn rules(&self) -> usize {
-        self.with_accepted(|_, accepted| accepted.rules())
-    }
-
-    /// True if an accepted rule has that id.
-    #[must_use]
-    pub fn contains(&self, id: RuleId) -> bool {
-        self.with_accepted(|live, accepted| accepted.standing(live, id) != 0)
-    }
-
-    /// Publishes, then reorganises both sides for faster lookups, one after the other.
-    /// Answers and version do not change. Readers continue, and lookups are faster as
-    /// soon as the first side is done. Waits for readers of older versions.
-    ///
-    /// # Errors
-    /// [`BuildError::Stopped`] if the observer cancels. If it cancels in the second
-    /// half, only one side is reorganised. That costs only speed.
-    ///
-    /// # Panics
-    /// If the table is [poisoned](Self::is_poisoned).
-    pub fn rebuild(&mut self, progress: &mut dyn Progress) -> Result<Version, BuildError> {
-        self.on_both_sides(|replica| replica.reorganise(progress))
-    }
 }

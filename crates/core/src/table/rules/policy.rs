@@ -11,13 +11,14 @@ use crate::policy::{PartId, Policy, PolicyClassifier, PolicyTransaction};
 use crate::rule::{ActionId, Rule, RuleId, Winner};
 use crate::schema::Schema;
 use crate::table::handles::Table;
-use crate::table::replica::Replica;
+use crate::table::replica::{Accepted, Replica};
 use crate::table::writer::Writer;
 
 use super::accepted::AcceptedRules;
+use super::install::{self, InstallPlan};
 use super::log::{Replay, RuleLog};
-use super::parts::{Parts, RuleReplica, dynamic, dynamic_mut, refuse_static};
-use super::reoptimise::{self, InstallPlan};
+use super::parts::{Parts, dynamic, dynamic_mut, refuse_static};
+use super::rule_replica::RuleReplica;
 
 /// A live table of a policy's parts, such as IPv4 and IPv6: readers see a transaction in
 /// all parts or in none.
@@ -149,7 +150,7 @@ impl Replica for PolicyReplica {
     }
 
     fn operate(&mut self, operation: &InstallPlan) {
-        reoptimise::install(self, operation);
+        install::install(self, operation);
     }
 
     fn replaces(operation: &InstallPlan, earlier: &InstallPlan) -> bool {
@@ -157,15 +158,41 @@ impl Replica for PolicyReplica {
     }
 
     fn maintain(&mut self, steps: usize) -> bool {
-        reoptimise::maintain(self, steps)
+        install::maintain(self, steps)
     }
 
     fn is_unfinished(&self) -> bool {
-        reoptimise::is_unfinished(self)
+        install::is_unfinished(self)
     }
 
     fn bytes(&self) -> usize {
         self.all_bytes()
+    }
+}
+
+impl Accepted<PolicyReplica> for AcceptedRules {
+    fn check(
+        &mut self,
+        live: &PolicyReplica,
+        transaction: &PolicyTransaction<'_>,
+    ) -> Result<usize, UpdateError> {
+        self.check_policy(live, transaction)
+    }
+
+    fn accept(&mut self, transaction: &PolicyTransaction<'_>, log: &mut RuleLog) {
+        self.accept_policy(transaction, log);
+    }
+
+    fn deferred(&mut self, log: &RuleLog, from: usize) {
+        self.record(log, from);
+    }
+
+    fn published(&mut self, log: &RuleLog) {
+        self.forget(log);
+    }
+
+    fn bytes(&self) -> usize {
+        AcceptedRules::bytes(self)
     }
 }
 

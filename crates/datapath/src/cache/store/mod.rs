@@ -32,15 +32,15 @@ mod index;
 mod signature;
 mod table;
 
-use classyard::Winner;
+use classyard::{EngineSpec, Winner};
 
 use self::index::{Buffers, Index};
 use self::signature::Demand;
 use self::table::{MAX_PATHS, MaskTable, Row, Secret, State};
 use super::bits::{Known, Words};
-use super::finder::Finder;
+use super::entry_paths::PathId;
 use super::microflow::CachedDecision;
-use super::path::{Path, PathId, Paths};
+use super::path::{Path, Paths};
 use crate::flow::TableId;
 use crate::key::KEY_WORDS;
 
@@ -183,9 +183,9 @@ impl<P> Store<P> {
         }
     }
 
-    /// Makes the store use a finder. An engine gets a seed.
-    pub(crate) fn found_by(mut self, finder: &Finder, seed: u64) -> Store<P> {
-        let spec = finder.spec().cloned();
+    /// Makes the store use an engine, which gets a seed, or hash tables for `None`.
+    pub(crate) fn found_by(mut self, spec: Option<&EngineSpec>, seed: u64) -> Store<P> {
+        let spec = spec.cloned();
         let index = spec.map(|spec| Index::new(spec.seeded(mix(seed))));
         self.index = index.and_then(Result::ok);
         self

@@ -12,7 +12,7 @@
 
 use super::signature::{Demand, Signature, agreeing};
 use crate::cache::bits::{Known, Words};
-use crate::cache::path::PathId;
+use crate::cache::entry_paths::PathId;
 use crate::key::KEY_WORDS;
 
 /// The number of rows in a bucket.

@@ -1,10 +1,11 @@
 //! Compares a store with the inserted megaflows, over keys of eight bits in two words.
 
-use classyard::{EngineSpec, Priority, RuleId};
+use classyard::{Priority, RuleId};
 use classyard_workload::kit::random::{Dice, SeededDice};
 
 use super::*;
 use crate::cache::bits::known;
+use crate::cache::finder::Finder;
 use crate::cache::path::Step;
 
 /// Returns a point: four bits in each of two words.
@@ -111,7 +112,7 @@ fn has_what_was_put_in(finder: &Finder, seeds: u64, least: usize) {
             masks: *dice.pick(&[2, 3, 8, 32]),
             megaflows: *dice.pick(&[1, 5, 40, 300]),
         };
-        let mut store = Store::new(bounds, seed).found_by(finder, seed);
+        let mut store = Store::new(bounds, seed).found_by(finder.spec(), seed);
         // Regions that are still right: key, mask, winner.
         let mut right: Vec<(Words, Words, Winner)> = Vec::new();
         for step in 0..400 {
@@ -198,7 +199,7 @@ fn is_found(finder: &Finder) {
         masks: 4,
         megaflows: 1000,
     };
-    let mut store = Store::new(bounds, 1).found_by(finder, 1);
+    let mut store = Store::new(bounds, 1).found_by(finder.spec(), 1);
     let mask = point(255);
     for number in 0..256 {
         let winner = winner(1, number);
@@ -226,7 +227,7 @@ fn rows_of_closed_paths_make_room_for_others() {
                 masks: 8,
                 megaflows: 100,
             };
-            let mut store = Store::new(bounds, 2).found_by(finder, 2);
+            let mut store = Store::new(bounds, 2).found_by(finder.spec(), 2);
             for (number, mask) in [0xff, 0xfe, 0xf0, 0xc0, 0].into_iter().enumerate() {
                 let winner = winner(1, number);
                 store.insert(&point(0x55), &point(mask), &path(winner), |_| winner);
@@ -305,7 +306,7 @@ fn an_index_gets_the_fields_of_masks() {
             masks: 32,
             megaflows: 100,
         };
-        let mut store = Store::new(bounds, 3).found_by(&finder, 3);
+        let mut store = Store::new(bounds, 3).found_by(finder.spec(), 3);
         let mut keys: Vec<Words> = Vec::new();
         for word in 0..14 {
             let (mut key, mut mask) = ([0; KEY_WORDS], [0; KEY_WORDS]);

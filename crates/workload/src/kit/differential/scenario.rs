@@ -11,8 +11,8 @@ use classyard::{
 
 use super::Counters;
 use super::question::{Finding, Question, apply, chain, rebuild, reoptimise};
+use crate::kit::case::{Case, Probe, Step};
 use crate::kit::oracle::{Oracle, OwnedChange};
-use crate::kit::vectors::{Case, Probe, Step};
 use crate::kit::{Subject, guarded, quietly};
 
 /// A change of a classifier's state.

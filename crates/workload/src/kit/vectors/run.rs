@@ -8,7 +8,7 @@ use classyard::{
     Winner,
 };
 
-use super::{Case, Probe};
+use crate::kit::case::{Case, Probe};
 use crate::kit::differential::{Action, Counters, Finding, Question};
 use crate::kit::oracle::{Oracle, OwnedChange};
 use crate::kit::{Skip, Subject, guarded, ring};

@@ -7,6 +7,7 @@ pub(super) mod growth;
 pub(super) mod offline;
 pub(super) mod online;
 mod online_claims;
+mod online_engines;
 pub(super) mod partitions;
 pub(super) mod section5;
 mod sheet;

@@ -17,33 +17,17 @@ use rand::seq::SliceRandom;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::{Deserialize, Serialize};
 
-use super::sheet::Sheet;
+use super::online_engines::{ENGINES, Measured, PARTITION_SORT, TUPLE_MERGE, TUPLE_SPACE};
 use super::{online_claims, tables};
 use crate::bench::{
     Protocol, SCANNED_RULES, Spread, answers, carry_out, inserted, single_rate, size_name, subset,
     wrong_answers,
 };
-use crate::chart::{Chart, Mark, Series};
+use crate::chart::{Chart, Series};
 use crate::commands::reproduce::Study;
 use crate::commands::reproduce::claims::{Grid, Section};
 use crate::commands::reproduce::statistics::coordinate;
 use crate::failure::Failure;
-
-/// The paper's engines, and ours at the end. With ports left out of its masks, `tss` is
-/// the tuple space search of the paper's simulator, which hashes addresses only.
-const ENGINES: [(&str, &str, Mark); 5] = [
-    ("tuplemerge", "tuplemerge (TM)", Mark::Circle),
-    ("partition-sort", "partition-sort (PS)", Mark::Square),
-    ("tss:ports=off", "tss:ports=off (TSS)", Mark::Triangle),
-    ("tss", "tss, ports in masks", Mark::Diamond),
-    ("forest", "forest (ours)", Mark::Cross),
-];
-
-/// Indices in [`ENGINES`].
-pub(super) const TUPLE_MERGE: usize = 0;
-pub(super) const PARTITION_SORT: usize = 1;
-pub(super) const TUPLE_SPACE: usize = 2;
-pub(super) const FOREST: usize = 4;
 
 /// Passes over the trace, interleaved over the engines; the median counts.
 const TIMED_PASSES: usize = 3;
@@ -64,15 +48,6 @@ struct Looked {
 struct Updated {
     update_ns: f64,
     wrong: usize,
-}
-
-/// Values of all engines for each rule set.
-#[derive(Default)]
-pub(super) struct Measured {
-    pub(super) updates: Sheet,
-    pub(super) lookups: Sheet,
-    pub(super) index_bytes: Sheet,
-    pub(super) bytes: Sheet,
 }
 
 /// Draws the figures.

@@ -2,7 +2,7 @@
 //!
 //! [TM19]: classyard::papers#tm19
 
-use super::online::{FOREST, Measured, PARTITION_SORT, TUPLE_MERGE, TUPLE_SPACE};
+use super::online_engines::{FOREST, Measured, PARTITION_SORT, TUPLE_MERGE, TUPLE_SPACE};
 use super::sheet::Sheet;
 use crate::bench::size_name;
 use crate::commands::reproduce::claims::{Claim, Verdict};

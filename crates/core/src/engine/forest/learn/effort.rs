@@ -115,3 +115,6 @@ const MANY_KINDS_FACTOR: usize = 8;
 
 /// The most headers that judge a plan.
 const MAX_HEADERS: usize = 512;
+
+/// The most masks of a plan.
+pub(super) const MAX_MASKS: usize = 24;

@@ -32,7 +32,7 @@
 #![allow(clippy::cast_precision_loss)] // counts are far below 2^52
 
 use super::cost::{Drawn, Sample};
-use super::effort::Work;
+use super::effort::{MAX_MASKS, Work};
 use crate::engine::forest::outline::Outline;
 use crate::error::BuildError;
 use crate::memory::bytes_of;
@@ -80,9 +80,6 @@ const MAX_SAMPLE_RULES: usize = 2048;
 /// At most this number of rules are scanned, since another table does not pay for
 /// them.
 const MAX_SCANNED_RULES: f64 = 8.0;
-
-/// The most masks of a plan.
-pub(super) const MAX_MASKS: usize = 24;
 
 /// The most steps judged for one mask. Schemas of up to about 400 bits have fewer.
 const MAX_STEPS: usize = 512;

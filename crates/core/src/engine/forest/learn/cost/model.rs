@@ -22,7 +22,7 @@
 
 use hashbrown::HashMap;
 
-use super::super::greedy::MAX_MASKS;
+use super::super::effort::MAX_MASKS;
 use super::WORDS_PER_WORK_STEP;
 use super::buckets::Buckets;
 use super::compares::Compares;

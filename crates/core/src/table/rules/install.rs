@@ -1,0 +1,47 @@
+//! The operation that installs a plan of re-optimisation in a part, and its steps.
+
+use crate::policy::PartId;
+use crate::reoptimise::{LookupPlan, Reoptimise};
+
+use super::parts::Parts;
+
+/// The operation of a table of rules: begins to install a plan in a part.
+#[derive(Clone, Debug)]
+pub struct InstallPlan {
+    pub(super) part: PartId,
+    pub(super) plan: LookupPlan,
+}
+
+impl InstallPlan {
+    /// True if this plan replaces `earlier`, which is not yet installed: a newer plan
+    /// replaces an earlier plan of its part.
+    pub(super) fn replaces(&self, earlier: &InstallPlan) -> bool {
+        self.part == earlier.part
+    }
+}
+
+/// Begins to install a plan, which must fit.
+pub(super) fn install(replica: &mut impl Parts, operation: &InstallPlan) {
+    let engine = replica.engine_mut(operation.part).reoptimise_mut();
+    let installed = engine.is_some_and(|engine| engine.install(&operation.plan));
+    assert!(installed, "the writer has seen that the plan fits");
+}
+
+/// Makes steps of installing plans in all parts. Returns true if there are more.
+pub(super) fn maintain(replica: &mut impl Parts, steps: usize) -> bool {
+    let mut is_unfinished = false;
+    for part in replica.part_ids() {
+        let engine = replica.engine_mut(part).reoptimise_mut();
+        is_unfinished |= engine.is_some_and(|engine| engine.step(steps));
+    }
+    is_unfinished
+}
+
+/// True if a part is installing a plan.
+pub(super) fn is_unfinished(replica: &impl Parts) -> bool {
+    let mut parts = replica.part_ids();
+    parts.any(|part| {
+        let engine = replica.engine(part).reoptimise();
+        engine.is_some_and(Reoptimise::is_installing)
+    })
+}
