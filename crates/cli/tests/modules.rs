@@ -105,9 +105,11 @@ fn imports(folder: &Path, prefix: &str, modules: &BTreeSet<String>) -> Imports {
     all
 }
 
+/// Checks that a folder of `crates` has the modules and imports of a drawing. `prefix`
+/// is the path of the folder in its crate.
 #[track_caller]
 fn agree(title: &str, folder: &str, prefix: &str) {
-    let folder = root().join("crates/core/src").join(folder);
+    let folder = root().join("crates").join(folder);
     let drawn = drawing(title);
     let modules: BTreeSet<String> = drawn.iter().map(|line| line.0.clone()).collect();
     assert_eq!(modules.len(), drawn.len(), "a module is drawn twice");
@@ -141,16 +143,50 @@ fn agree(title: &str, folder: &str, prefix: &str) {
 
 #[test]
 fn the_library_is_as_drawn() {
-    agree("Modules of the library", "", "crate::");
+    agree("Modules of the library", "core/src", "crate::");
 }
 
 #[test]
 fn the_forest_is_as_drawn() {
     agree(
         "Modules of the forest",
-        "engine/forest",
+        "core/src/engine/forest",
         "crate::engine::forest::",
     );
+}
+
+#[test]
+fn the_datapath_is_as_drawn() {
+    agree("Modules of the datapath", "datapath/src", "crate::");
+}
+
+#[test]
+fn the_pipeline_is_as_drawn() {
+    agree(
+        "Modules of the pipeline",
+        "datapath/src/pipeline",
+        "crate::pipeline::",
+    );
+}
+
+#[test]
+fn the_text_readers_are_as_drawn() {
+    agree("Modules of the text readers", "text/src", "crate::");
+}
+
+#[test]
+fn the_reference_is_as_drawn() {
+    agree("Modules of the reference", "reference/src", "crate::");
+}
+
+#[test]
+fn the_workload_is_as_drawn() {
+    agree("Modules of the workload", "workload/src", "crate::");
+}
+
+#[test]
+fn the_command_line_is_as_drawn() {
+    agree("Modules of the command line", "cli/src", "crate::");
 }
 
 /// The parser finds exactly the imports of a source.
