@@ -80,14 +80,15 @@ const MAX_COUNTED_RULES: usize = 1000;
 /// Fields with most classes that come last.
 const LAST_FIELDS: usize = 2;
 
-/// Steps of work that count as one step of a [`Monitor`].
+/// Steps of work that count as one step of a [`Monitor`]. It sets how often a build
+/// reports progress.
 const STEPS_PER_MONITOR_STEP: usize = 32;
 
-/// Entries filled in one step of work.
+/// Entries filled in one step of the work that [`EFFORT`] limits.
 const ENTRIES_PER_STEP: usize = 16;
 
 /// Tails (matches in the remaining fields) are compared with each other only up
-/// to this number.
+/// to this number. It bounds work and memory, which grow with its square.
 const MAX_COMPARED_TAILS: usize = 1024;
 
 /// Limits on the work and memory of combining.

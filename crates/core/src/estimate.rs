@@ -197,7 +197,7 @@ pub struct Shape {
     sample: Arc<RuleSet>,
 }
 
-/// Ids stored together in an engine's map of ids.
+/// Ids stored together in an engine's map of ids: a page of `crate::id_map`.
 const ID_GROUP: usize = 16;
 
 /// Maximum number of rules in a sample.

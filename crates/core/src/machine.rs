@@ -313,6 +313,8 @@ pub struct Machine {
 /// family 26 (Zen 5, 2.6 GHz, two processors). The numbers are medians of four
 /// runs of `classyard calibrate` in November 2026.
 impl Default for Machine {
+    // As `classyard calibrate` measured them; `bench/README.md` (Estimates) describes
+    // the machine.
     fn default() -> Machine {
         let dependent = [
             (32e3, 1.1),

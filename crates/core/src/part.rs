@@ -25,5 +25,5 @@ impl PartId {
     }
 }
 
-/// The maximum number of parts in a policy.
+/// The maximum number of parts in a policy: a set of parts is stored in eight bits.
 pub const MAX_PARTS: usize = 8;

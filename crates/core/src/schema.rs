@@ -37,13 +37,14 @@ pub use layout::{KEY_WIDTHS, MAX_KEY_WORDS, Part, Placement, RangeField};
 use layout::Layout;
 pub(crate) use layout::{pack, prefix_mask};
 
-/// The maximum number of fields in a schema.
+/// The maximum number of fields in a schema. It bounds arrays with an entry for each
+/// field.
 pub const MAX_FIELDS: usize = 64;
 
-/// The maximum total width of a schema's fields in bits.
+/// The maximum total width of a schema's fields in bits. It bounds the width of a key.
 pub const MAX_BITS: u32 = 1024;
 
-/// The maximum width of a field in bits.
+/// The maximum width of a field in bits: that of `u128`.
 pub const MAX_FIELD_BITS: u32 = 128;
 
 /// The role of a field, for algorithms that treat addresses and ports

@@ -22,7 +22,8 @@ use crate::error::BuildError;
 use crate::memory::bytes_of;
 use crate::monitor::Monitor;
 
-/// Items sorted without a progress report: two or three milliseconds.
+/// Items sorted without a progress report. It bounds the time between two reports: two
+/// or three milliseconds.
 const CHUNK_ITEMS: usize = 1 << 15;
 
 /// Maximum number of items sorted by insertion.

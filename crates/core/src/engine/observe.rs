@@ -38,7 +38,7 @@ const SAMPLE_HEADERS: usize = 512;
 /// The smallest and the largest exponent of growth. Counts of a lookup grow beyond
 /// the sample with this power of the number of rules. Larger or smaller exponents are
 /// mostly noise of the samples. Chosen by the counts of engines with 10k and 30k
-/// rules.
+/// rules (`bench/README.md`, Estimates).
 pub(in crate::engine) type Growth = [f64; 2];
 
 /// Up to linear growth with the number of rules, as the comparisons of a scan.

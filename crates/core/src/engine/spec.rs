@@ -19,7 +19,7 @@ use crate::memory::Memory;
 use crate::ruleset::RuleSet;
 use crate::schema::Schema;
 
-/// The largest depth of engines within each other.
+/// The largest depth of engines within each other. It bounds recursion.
 pub const MAX_NESTING: usize = 8;
 
 /// An engine to build and its options: `tuplemerge`, `tuplemerge:c=10`,

@@ -21,10 +21,11 @@
 use super::work;
 use crate::memory::grown;
 
-/// The binary logarithm of the values in a chunk: 8 KB for values of 8 bytes.
+/// The binary logarithm of the values in a chunk: 8 KB for values of 8 bytes. It bounds
+/// the memory that an update allocates.
 const CHUNK_BITS: u32 = 10;
 
-/// The number of bits of a block's number.
+/// The number of bits of a block's number: 2^32 ids have 2^28 pages.
 const NUMBER_BITS: u32 = 28;
 
 /// A block of a class.

@@ -12,7 +12,8 @@
 
 use super::blocks::BlockAt;
 
-/// The binary logarithm of the number of entries in a segment of 16 KB.
+/// The binary logarithm of the number of entries in a segment of 16 KB. It bounds the
+/// memory that an update allocates.
 const SEGMENT_BITS: u32 = 12;
 const SEGMENT_ENTRIES: usize = 1 << SEGMENT_BITS;
 

@@ -38,7 +38,8 @@ use super::work;
 use crate::seed::splitmix;
 
 /// The number of slots of the old table that each update sweeps. A table of n slots is
-/// swept after n / 16 updates; the next resize is due after at least 3 n / 16 updates.
+/// swept after n / 16 updates; the next resize is due after at least 3 n / 16 updates. It
+/// bounds the work of an update.
 pub(super) const SWEPT_SLOTS: usize = 16;
 
 /// The binary logarithm of the number of slots in a segment of 16 KB. Smaller segments

@@ -31,13 +31,15 @@ use super::hashed::Hashed;
 /// pages are missing for the next doubling.
 const PAGES_PER_UPDATE: usize = 4;
 
-/// The number of array entries that an update reads after the array was halved.
+/// The number of array entries that an update reads after the array was halved. It bounds
+/// the work of an update.
 const ENTRIES_PER_UPDATE: usize = 64;
 
 /// The smallest number of array entries.
 const MIN_ENTRIES: usize = 8;
 
-/// The array halves if less than 1 / `MIN_USED_SHARE` of its entries are used.
+/// The array halves if less than 1 / `MIN_USED_SHARE` of its entries are used. It bounds
+/// the array's memory.
 const MIN_USED_SHARE: usize = 8;
 
 /// A map from page numbers to blocks.

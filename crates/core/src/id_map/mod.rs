@@ -49,7 +49,7 @@ mod tests;
 use blocks::{BlockAt, Blocks};
 use index::Index;
 
-/// The number of ids in a page.
+/// The number of ids in a page: the bits of a header's bitmap.
 const PAGE_IDS: usize = 16;
 
 /// The number of classes: capacities are two to the power of 0 to 4.

@@ -41,7 +41,8 @@ fn changes_key(action: &Action) -> bool {
     action.changes_length() || matches!(action, Action::SetField(_))
 }
 
-/// The number of changes that are stored for workers that have not applied them yet.
+/// The number of changes that are stored for workers that have not applied them yet. It
+/// bounds the memory of the changes. A worker that has missed more begins a new era.
 const KEPT_CHANGES: usize = 4096;
 
 /// The latest changes, in order.

@@ -36,7 +36,8 @@ struct Opens {
 #[derive(Debug, Default)]
 pub(crate) struct EntryPaths(HashMap<RuleId, Opens>);
 
-/// The closed paths in a list may exceed its open paths by this number.
+/// The closed paths in a list may exceed its open paths by this number. It bounds the memory
+/// of the list.
 const CLOSED_SLACK: usize = 16;
 
 impl EntryPaths {

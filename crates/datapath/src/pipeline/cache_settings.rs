@@ -69,11 +69,13 @@ impl Default for CacheSettings {
 }
 
 impl CacheSettings {
-    /// The allowed capacity of a cache of single flows, in flows.
+    /// The allowed capacity of a cache of single flows, in flows. It bounds the memory of a
+    /// worker.
     pub const MICROFLOWS: RangeInclusive<usize> = 1..=1 << 22;
-    /// The allowed maximum number of megaflows.
+    /// The allowed maximum number of megaflows. It bounds the memory of a worker.
     pub const MEGAFLOWS: RangeInclusive<usize> = 1..=MAX_MEGAFLOWS;
-    /// The allowed maximum number of masks.
+    /// The allowed maximum number of masks. It bounds the tables that a packet is looked up
+    /// in. One mask is reserved, so there are at least two.
     pub const MASKS: RangeInclusive<usize> = 2..=MAX_MASKS;
 
     /// Returns the default: 131,072 megaflows of 32 masks in hash tables, no cache of single

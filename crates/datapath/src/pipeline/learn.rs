@@ -45,7 +45,8 @@ pub(super) struct Learner {
     buffers: TableBuffers,
 }
 
-/// Maximum number of recorded packets in a vector.
+/// Maximum number of recorded packets in a vector. It bounds the time that recording adds
+/// to a vector.
 const MAX_RECORDED: usize = 32;
 
 impl Learner {

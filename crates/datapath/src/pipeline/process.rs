@@ -20,7 +20,8 @@ use crate::flow_table::TableBuffers;
 use crate::packet::Packet;
 
 /// Packets whose entries are loaded and counted together, before their instructions are
-/// carried out. If there are many entries, the cache misses of a batch overlap.
+/// carried out. If there are many entries, the cache misses of a batch overlap. Measured in
+/// `bench/records/datapath.md` (What each step brought).
 const BATCH_PACKETS: usize = 64;
 
 /// Words of a bit set of tables.

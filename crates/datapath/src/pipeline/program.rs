@@ -45,7 +45,8 @@ pub(super) struct Operations {
 }
 
 impl Operations {
-    /// Maximum number of shared lists. Then the set is cleared and filled again.
+    /// Maximum number of shared lists. Then the set is cleared and filled again. It bounds
+    /// the memory of lists that no program uses any more.
     const MAX_SHARED: usize = 4096;
 
     /// Returns the list that was built, shared with all programs with an equal list.

@@ -146,7 +146,7 @@ impl Default for Auto {
 }
 
 /// The factor by which another engine must be better before a review returns it. Most
-/// predictions are wrong by less (`bench/README.md`).
+/// predictions are wrong by less (`bench/README.md`, Estimates).
 const REVIEW_MARGIN: f64 = 1.3;
 
 impl Auto {

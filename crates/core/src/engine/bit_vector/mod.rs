@@ -211,7 +211,7 @@ const INTERVAL_INSTRUCTIONS: f64 = 200.0;
 /// To copy or compare a byte of a row.
 const BYTE_INSTRUCTIONS: f64 = 1.2;
 
-/// Blocks that count as one step of work in a build.
+/// Blocks that count as one step of work. It sets how often a build reports progress.
 const STEP_BLOCKS: usize = 32;
 
 /// The number of rules for which a block has bits.

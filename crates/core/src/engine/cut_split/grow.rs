@@ -19,10 +19,11 @@ const SAMPLE_RULES: usize = 512;
 /// addresses share leading bits, and the next cut separates them.
 const ALWAYS_CUT_RULES: usize = 256;
 
-/// The largest number of inner nodes above a leaf.
+/// The largest number of inner nodes above a leaf. It bounds the work of a lookup.
 pub(super) const MAX_DEPTH: usize = 128;
 
-/// Clipped rules that count as one step of work.
+/// Clipped rules that count as one step of work. It sets how often a build reports
+/// progress.
 const CLIPS_PER_STEP: usize = 16;
 
 /// Rules by their places, for a [`Grid`].

@@ -212,7 +212,7 @@ fn check_rules(rules: usize) -> Result<(), BuildError> {
 /// The number of keys that a batch looks up together.
 const GROUP_KEYS: usize = 32;
 
-/// The number of ids in a group of the map of ids.
+/// The number of ids in a group of the map of ids: a page of `crate::id_map`.
 const ID_GROUP: usize = 16;
 
 /// The engine at every key width.

@@ -30,20 +30,22 @@ use crate::sort::sort_by_key;
 /// Steps that each change makes while a plan is being installed.
 pub(super) const STEPS_PER_CHANGE: usize = 4;
 
-/// Positions of the map of ids that each look reads.
+/// Positions of the map of ids that each look reads. It bounds the time that a look keeps
+/// a reader pinned.
 const POSITIONS_PER_LOOK: usize = 1 << 9;
 
 /// The number of rules whose lookups are counted for the cost.
 const SAMPLE_RULES: usize = 256;
 
-/// Skipped nodes that count as a step.
+/// Skipped nodes that count as a step. It bounds the work of a step.
 const SKIPPED_NODES_PER_STEP: u32 = 16;
 
-/// Copied nodes that count as a step.
+/// Copied nodes that count as a step. It sets how often the computation of a plan reports
+/// progress.
 const COPIED_NODES_PER_STEP: usize = 16;
 
 /// Largest numbers of nodes for each rule, and of further nodes, of a plan that fits
-/// its rules.
+/// its rules. They bound the memory of nodes after rules were removed.
 const MAX_NODES_PER_RULE: usize = 8;
 const MAX_EXTRA_NODES: usize = 1 << 10;
 

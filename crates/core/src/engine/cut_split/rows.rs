@@ -42,7 +42,7 @@ fn room(class: usize) -> u32 {
 }
 
 /// Rows that take at most these bytes are never compacted: a few dozen rules of the
-/// narrowest keys, one page.
+/// narrowest keys, one page. It bounds the memory that stays unused.
 const MIN_SPARSE_BYTES: usize = 4 << 10;
 
 /// Returns the number of rows that are allocated for a leaf of `len` rows.

@@ -28,7 +28,7 @@ use super::trees::{MAX_PLACES, Trees};
 /// The largest leaf in rules that an update splits. It bounds the cost of an update.
 const MAX_SPLIT_RULES: usize = 256;
 
-/// Splitting a leaf may multiply its places by this factor.
+/// Splitting a leaf may multiply its places by this factor. It bounds memory.
 const MAX_PLACES_FACTOR: usize = 2;
 
 /// Splitting leaves may multiply a rule's limit of leaves by this factor. Beyond this
@@ -36,7 +36,7 @@ const MAX_PLACES_FACTOR: usize = 2;
 const MAX_SPREAD_FACTOR: usize = 2;
 
 /// After its best rule was removed, a tree searches for its new best rank when it has
-/// lost its number of rules divided by this number.
+/// lost its number of rules divided by this number. It bounds the mean work of a removal.
 const TIGHTEN_DIVISOR: usize = 16;
 
 /// A change of one tree.

@@ -27,13 +27,16 @@ use crate::monitor::Monitor;
 use crate::schema::Placement;
 use crate::seed::splitmix;
 
-/// The largest number of entries that are moved to add a value.
+/// The largest number of entries that are moved to add a value. It bounds the work of a
+/// build.
 const MAX_MOVES: usize = 128;
 
-/// The number of seeds that are tried for each size of the table.
+/// The number of seeds that are tried for each size of the table. It bounds the work of a
+/// build.
 const SEEDS_PER_SIZE: usize = 4;
 
-/// The number of sizes that are tried. Each is twice the size before.
+/// The number of sizes that are tried. Each is twice the size before. It bounds the
+/// memory of a table.
 const TABLE_SIZES: usize = 2;
 
 /// The numbers of the values that rules name.

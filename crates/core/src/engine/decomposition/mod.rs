@@ -177,7 +177,7 @@ pub(super) const ENGINE: Engine = Engine {
 /// The largest number of rules: their places have 32 bits.
 const MAX_RULES: usize = 1 << 28;
 
-/// Blocks that count as one step of work in a build.
+/// Blocks that count as one step of work. It sets how often a build reports progress.
 const BLOCKS_PER_STEP: usize = 32;
 
 /// Largest number of bytes of a superfield's vectors: a part of the second-level

@@ -47,7 +47,7 @@ struct Screen {
     mask: u64,
 }
 
-/// The largest number of screens.
+/// The largest number of screens: their numbers have eight bits.
 const MAX_SCREENS: usize = 256;
 
 /// All screens. The first screen has an empty mask.

@@ -44,10 +44,11 @@ use crate::error::BuildError;
 use crate::monitor::Monitor;
 
 /// The most bits of a table's mask that a rule may leave open. With n open bits, its
-/// headers can reach 2^n slots.
+/// headers can reach 2^n slots. Bounds the slots read for a rule and a table.
 const MAX_OPEN_BITS: u32 = 6;
 
-/// The most rules of one table that are compared with a rule.
+/// The most rules of one table that are compared with a rule. Bounds the time of
+/// marking.
 const MAX_COMPARED_RULES: usize = 256;
 
 /// The progress of marking.
@@ -60,7 +61,8 @@ pub(super) struct Marking {
     slot: u32,
 }
 
-/// Rules compared with a rule in one step of work.
+/// Rules compared with a rule in one step of a monitor's work. Bounds the time until
+/// a build can be stopped.
 const COMPARES_PER_STEP: usize = 32;
 
 /// Marks all runs of the root in one call, if marks are wanted.

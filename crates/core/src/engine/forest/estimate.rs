@@ -21,7 +21,7 @@ use crate::estimate::{Costs, Shape, Tuple, whole};
 use crate::machine::Work;
 
 /// The most frequent tuples, which may open tables. All other tuples join the first
-/// table.
+/// table. Bounds the time of an estimate.
 const MAX_TABLE_TUPLES: usize = 1024;
 
 /// Mask bits needed in place of each bit of a random value.
@@ -30,7 +30,8 @@ const MASK_BITS_PER_NEEDED_BIT: f64 = 1.5;
 /// The mean number of rules in a bucket, divided by the target of learning.
 const BUCKET_FILL: f64 = 0.75;
 
-/// The growth of the sampled counts with the number of rules.
+/// The growth of the sampled counts with the number of rules. `bench/README.md`
+/// (Estimates) has how it was chosen.
 const GROWTH: Growth = [0.0, 0.3];
 
 /// The prices of a lookup, in batches and alone; `crate::estimate` describes the

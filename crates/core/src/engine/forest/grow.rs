@@ -34,17 +34,18 @@ pub(super) const LEARNING: &str = "learning masks";
 const FILLING: &str = "filling tables";
 
 /// Rules placed between two counts of the structure's memory, which grows in small
-/// pieces.
+/// pieces. Bounds the memory by which a build may pass its limit.
 pub(super) const RECOUNT_RULES: usize = 256;
 
-/// The most slots of a table that is enlarged only to separate two hashes.
+/// The most slots of a table that is enlarged only to separate two hashes. Bounds
+/// the memory of tables of few rules: 32 KB.
 const MAX_SLOTS_TO_SEPARATE: usize = 1 << 12;
 
-/// The most value words read when a run is split.
+/// The most value words read when a run is split. Bounds the work of that update.
 const SPLIT_WORDS: usize = 8192;
 
 /// When a bucket is divided, this number of its rules counts as one step of
-/// [maintenance](super::maintain).
+/// [maintenance](super::maintain). Bounds the work of an update that splits a run.
 const RULES_PER_STEP: usize = 4;
 
 /// The state and options of growing chains.

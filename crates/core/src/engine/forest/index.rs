@@ -21,6 +21,7 @@ use crate::ruleset::RuleSet;
 use crate::schema::Schema;
 
 /// A forest of at most this number of rules is rebuilt when it has doubled.
+/// `docs/forest.md` (Worst cases, small forests) has the time of these updates.
 const MAX_SMALL_RULES: usize = 128;
 
 /// Doubling counts from this number of rules; fewer rules are as fast to scan.
@@ -32,7 +33,8 @@ const MIN_BASE_RULES: usize = 32;
 const MAX_REBUILT_RULES: usize = 16;
 
 /// Tables are resized when the number of rules has grown or shrunk by this factor
-/// since the tables were sized.
+/// since the tables were sized. `docs/forest.md` (Worst cases, shrinking and
+/// growing) has the memory and the rates with and without.
 const RESIZE_FACTOR: usize = 4;
 
 /// A forest of rules with keys of `W` words.

@@ -21,7 +21,7 @@ pub(super) struct Settings {
 /// The values of the option `fingerprints`.
 pub(super) const FINGERPRINTS: [&str; 3] = ["auto", "on", "off"];
 
-/// The most rules sampled to decide about fingerprints.
+/// The most rules sampled to decide about fingerprints. Bounds the time of deciding.
 const MAX_SAMPLED_RULES: usize = 1024;
 
 /// With fewer sampled rules, `auto` uses no fingerprints: few rules need few tables,

@@ -50,7 +50,7 @@ const POSITION_AT: u32 = 32;
 pub(crate) struct ConflictMask(u8);
 
 impl ConflictMask {
-    /// The number of groups.
+    /// The number of groups: the bits that the length leaves.
     pub(crate) const GROUP_COUNT: u8 = 5;
     pub(crate) const NONE: ConflictMask = ConflictMask(0);
     pub(crate) const ALL: ConflictMask = ConflictMask((1 << ConflictMask::GROUP_COUNT) - 1);
@@ -147,7 +147,7 @@ pub(crate) struct Run {
 }
 
 /// The most rules of a run. Longer runs are never compared as a whole, and inserting
-/// into a run costs a copy.
+/// into a run costs a copy: this bounds the copy of an update.
 pub(crate) const MAX_RUN: usize = 1024;
 
 /// The contents of a slot.

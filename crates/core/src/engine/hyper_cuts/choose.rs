@@ -10,10 +10,12 @@ use crate::monitor::Monitor;
 /// at equal distances in its list is used.
 const SAMPLE_RULES: usize = 256;
 
-/// Copies of rules in children that count as one step of work.
+/// Copies of rules in children that count as one step of work. It sets how often a build
+/// reports progress.
 const COPIES_PER_STEP: usize = 32;
 
-/// The largest number of copies for each rule of the sample for which cuts are judged.
+/// The largest number of copies for each rule of the sample for which cuts are judged. It
+/// bounds the work of judging.
 const MAX_COPIES_PER_RULE: usize = 8;
 
 /// The largest number of doublings of a field's parts in one step.

@@ -21,15 +21,15 @@ const MAX_PLACES: usize = u32::MAX as usize - (1 << MAX_CUT_BITS);
 /// A limit on the work of a build: copies of rules for each place that may be stored.
 const COPIES_PER_PLACE: usize = 64;
 
-/// Copies that count as one step of work.
+/// Copies that count as one step of work. It sets how often a build reports progress.
 const COPIES_PER_STEP: usize = 16;
 
 /// The number of best rules of a node that each other rule is compared with. One of
-/// them may cover the rule.
+/// them may cover the rule. It bounds the work of a build.
 const MAX_COMPARED_RULES: usize = 32;
 
 /// A limit on copies before equal children are merged, divided by the number of free
-/// places.
+/// places. It bounds the memory of a build.
 const UNMERGED_FACTOR: usize = 4;
 
 /// Limits on a tree.

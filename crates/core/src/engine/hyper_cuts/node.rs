@@ -4,7 +4,7 @@ use crate::engine::tree::List;
 use crate::memory::bytes_of;
 use crate::schema::{FieldId, Placement, Schema};
 
-/// The largest number of fields that a node cuts.
+/// The largest number of fields that a node cuts: with four, a node takes 16 bytes.
 pub(super) const MAX_CUT_FIELDS: usize = 4;
 
 /// The largest number of key bits that a node reads: it has at most 4,096 children.

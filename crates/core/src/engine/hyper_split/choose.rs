@@ -10,7 +10,8 @@ use crate::monitor::Monitor;
 /// at equal distances in its list is used.
 const SAMPLE_RULES: usize = 512;
 
-/// Ends of spans that count as one step of work.
+/// Ends of spans that count as one step of work. It sets how often a build reports
+/// progress.
 const EVENTS_PER_STEP: usize = 8;
 
 /// A split of a node in two.

@@ -22,7 +22,8 @@ const MAX_NODES: usize = u32::MAX as usize - 2;
 /// A limit on the work of a build: clipped rules for each place that may be stored.
 const CLIPS_PER_PLACE: usize = 64;
 
-/// Clipped rules that count as one step of work.
+/// Clipped rules that count as one step of work. It sets how often a build reports
+/// progress.
 const CLIPS_PER_STEP: usize = 16;
 
 /// Limits on a tree.

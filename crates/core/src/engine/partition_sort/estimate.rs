@@ -26,7 +26,8 @@ use crate::seed::Seed;
 /// Nodes for each rule.
 const NODES_PER_RULE: f64 = 0.12;
 
-/// Growth of probes and comparisons of a lookup with the number of rules.
+/// Growth of probes and comparisons of a lookup with the number of rules. Chosen by
+/// rule sets of 30,000 rules (`bench/README.md`, Estimates).
 const GROWTH: Growth = [0.0, 0.15];
 
 /// Costs of lookups, in batches and single; `crate::estimate` describes the fit.

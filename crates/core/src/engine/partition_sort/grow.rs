@@ -301,7 +301,8 @@ impl<'a> Grow<'a> {
     }
 }
 
-/// The number of intervals read in one step of work.
+/// The number of intervals read in one step of work. It sets how often a build reports
+/// progress.
 const INTERVALS_PER_STEP: usize = 4;
 
 /// Replaces the entries from `base` on by nodes that lead to them, until one is left.

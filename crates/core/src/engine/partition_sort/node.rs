@@ -8,7 +8,7 @@ use crate::error::BuildError;
 use crate::monitor::Monitor;
 use crate::simd::prefetch;
 
-/// Entries of a node.
+/// Entries of a node, which takes two cache lines with them.
 pub(super) const FANOUT: usize = 8;
 
 /// The target of an entry: a node, the first rule of a list, or nothing.

@@ -21,8 +21,8 @@ use crate::rule::{ActionId, Priority, RuleId, RuleRef, Winner};
 use crate::seed::MapState;
 
 /// An update rebuilds if the inner engine has more deleted rules than this number plus a
-/// quarter of the remaining rules. The memory of some engines grows with a power of the
-/// rules.
+/// quarter of the remaining rules. It bounds memory, which in some engines grows with a
+/// power of the rules.
 const SPARE_DELETED_RULES: usize = 8;
 
 /// The phase of a build that progress observers see.
@@ -111,7 +111,8 @@ struct Log {
 }
 
 impl Log {
-    /// The number of entries allowed in addition to one for each rule.
+    /// The number of entries allowed in addition to one for each rule. It bounds the
+    /// memory of the log.
     const SPARE_ENTRIES: usize = 256;
 
     /// The number of changes so far.

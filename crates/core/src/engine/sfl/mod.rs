@@ -137,6 +137,7 @@ pub(super) const ENGINE: Engine = Engine {
 };
 
 /// An update rebuilds if the number of pending changes exceeds this factor times δ + 1.
+/// It bounds the buffer, and so the time of a lookup.
 const FORCED_REBUILD_FACTOR: usize = 8;
 
 /// Returns the inner engine's specification.
@@ -236,13 +237,13 @@ fn compare_ns(rule_words: usize) -> f64 {
     (COMPARE_NS + COMPARE_WORD_NS * rule_words as f64) / 2.0
 }
 
-// Prices in nanoseconds; `estimate` describes the fit.
+// Prices in nanoseconds.
 const COMPARE_NS: f64 = 0.06;
 const COMPARE_WORD_NS: f64 = 0.02;
 /// The work between two reports of progress: 4,096 steps.
 const REPORT_NS: f64 = 400_000.0;
 
-// Instructions; `crate::estimate` describes the fit.
+// Numbers of instructions.
 /// Comparing a rule of the buffer: fixed, and for each of its words.
 const COMPARE_WORK: f64 = 0.3;
 const COMPARE_WORD: f64 = 0.1;

@@ -21,7 +21,8 @@ use crate::seed::MapState;
 /// The phase that progress observers see.
 const HASHING: &str = "hashing rules";
 
-/// The number of rules copied with each look.
+/// The number of rules copied with each look. It bounds the time that a look keeps a
+/// reader pinned.
 const RULES_PER_LOOK: usize = 1 << 9;
 
 /// Rules, copied some at a time from the last to the first, and the inner engine's

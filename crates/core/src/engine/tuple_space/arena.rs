@@ -45,7 +45,8 @@ impl Moved {
     }
 }
 
-/// The largest number of records in an arena that is never compacted.
+/// The largest number of records in an arena that is never compacted. It bounds the
+/// memory that stays unused.
 const MIN_SPARSE_RECORDS: usize = 16;
 
 /// A rule with the fields of its chain.

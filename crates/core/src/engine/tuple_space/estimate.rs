@@ -53,7 +53,7 @@ const BY_TRIAL: Changes = Changes {
     place_table: 10.0,
 };
 
-/// Fixed instructions of a build.
+/// Fixed instructions of a build; `crate::estimate` describes the fit.
 const BUILD_WORK: f64 = 2.0e5;
 
 /// A table of a planned space.

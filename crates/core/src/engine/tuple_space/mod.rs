@@ -161,7 +161,8 @@ pub(super) struct TupleSpace<const W: usize> {
 /// removed, so removals take O(1) amortised in any order.
 const TIGHTEN_SHARE: usize = 16;
 
-/// The number of tables that move in the order for one step of work.
+/// The number of tables that move in the order for one step of work. It sets how often a
+/// build reports progress, as does the next number.
 const SHIFTED_TABLES_PER_STEP: usize = 64;
 
 /// The number of records searched for one step of work.

@@ -45,10 +45,12 @@ use crate::sort::sort;
 /// The number of steps with each change while a plan is being installed.
 pub(super) const STEPS_PER_CHANGE: usize = 4;
 
-/// The number of ids copied to a plan for one step of work.
+/// The number of ids copied to a plan for one step of work. It sets how often the
+/// computation of a plan reports progress.
 const IDS_PER_STEP: usize = 8;
 
-/// The number of records read with each look.
+/// The number of records read with each look. It bounds the time that a look keeps a
+/// reader pinned.
 const RECORDS_PER_LOOK: usize = 1 << 9;
 
 /// The number of rules whose lookups are counted for [`cost`].

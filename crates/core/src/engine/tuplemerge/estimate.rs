@@ -31,17 +31,18 @@ use crate::seed::splitmix;
 const LONGEST_TO_MEAN_CHAIN: f64 = 4.0;
 
 /// The number of simulated tuples: the most common ones. Rules of other tuples join the
-/// largest table.
+/// largest table. It bounds the time of an estimate.
 const MAX_SIMULATED_TUPLES: usize = 4096;
 
 /// The smallest number of rules of a tuple that is placed again after all tables exist,
 /// because most of its rules come then.
 const MIN_RULES_OF_COMMON_TUPLE: usize = 8;
 
-/// The largest number of simulated splits.
+/// The largest number of simulated splits. It bounds the time of an estimate.
 const MAX_SIMULATED_SPLITS: usize = 64;
 
-/// Growth of probes and comparisons of a lookup with the number of rules.
+/// Growth of probes and comparisons of a lookup with the number of rules. Chosen by
+/// rule sets of 30,000 rules (`bench/README.md`, Estimates).
 const GROWTH: Growth = [0.05, 0.15];
 
 /// Costs of lookups, in batches and single; `crate::estimate` describes the fit.

@@ -99,12 +99,14 @@ mod selection;
 use background::Installing;
 use selection::{Relaxation, Selection, leading_bits};
 
-/// The collision limit of the online form: the best value of [TM19] §IV.F.
+/// The collision limit of the online form: the best value of [TM19] §IV.F. Measured here
+/// in `bench/records/tm19-figures.md` (Figs. 7 and 8).
 ///
 /// [TM19]: crate::papers#tm19
 const ONLINE_LIMIT: usize = 40;
 
-/// The number of tables tried for one step of work.
+/// The number of tables tried for one step of work. It sets how often a build reports
+/// progress, as does the next number.
 const TABLES_PER_STEP: usize = 16;
 
 /// The steps of work for each colliding rule when a mask for them is computed.
@@ -117,7 +119,8 @@ const SPLIT_STEPS_PER_RULE: usize = 4;
 /// factor of insertions into `tss`.
 const LOOKED_AT_PER_UNSPLIT_INSERTION: usize = 16;
 
-/// The collision limit of the offline form: the best value of [TM19] §IV.F.
+/// The collision limit of the offline form: the best value of [TM19] §IV.F. Measured
+/// here in `bench/records/tm19-figures.md` (Figs. 7 and 8).
 ///
 /// [TM19]: crate::papers#tm19
 const OFFLINE_LIMIT: usize = 8;

@@ -47,7 +47,12 @@ pub(super) enum Relaxation {
 /// one quarters of its field.
 type Steps = [u32; 4];
 
+/// [TM19] §III.C.2.
+///
+/// [TM19]: crate::papers#tm19
 const PAPER: Steps = [4, 3, 2, 1];
+
+// As in VPP's implementation by the authors of [TM19] (§III.D.1).
 const VPP_NEW: Steps = [6, 5, 4, 2];
 const VPP_SPLIT: Steps = [3, 2, 1, 1];
 

@@ -38,7 +38,8 @@ impl ActiveConfig {
     }
 }
 
-/// The largest possible value of `kicks`.
+/// The largest possible value of `kicks`. It bounds the work of an insertion, and its array
+/// of chosen entries.
 pub(super) const MAX_KICKS: usize = 32;
 
 /// The entry for a new flow.

@@ -64,11 +64,11 @@ struct Tuning {
     replaced: u32,
 }
 
-/// The first value of a tuned threshold: the paper's 256 ms.
+/// The first value of a tuned threshold: the paper's 256 ms ([FTS25] §6.2).
 pub(super) const FIRST_THRESHOLD: u64 = 256_000_000;
 
 /// Bounds of the threshold in ticks: 1 ms, and 10 s as the timeout of the paper's flow
-/// entries.
+/// entries ([FTS25] §6.1).
 const MIN_THRESHOLD_TICKS: u32 = 16;
 const MAX_THRESHOLD_TICKS: u32 = 152_588;
 

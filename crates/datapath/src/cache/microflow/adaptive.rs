@@ -59,7 +59,8 @@ const PREDICTION_LOW_BITS: u32 = 0x5_5555;
 /// All bits of the predictions.
 const PREDICTION_BITS: u32 = (1 << (2 * LINE_WAYS)) - 1;
 
-/// The prediction of a new entry: late, unless the flow comes again.
+/// The prediction of a new entry: late, unless the flow comes again. As in static RRIP with
+/// 2 bits (see References).
 const NEW_PREDICTION: u32 = 2;
 
 /// One bucket in this number always admits at the first packet, and one at the second.

@@ -130,7 +130,8 @@ pub(super) struct Scan {
     scanned_at: Tick,
 }
 
-/// The maximum number of buckets scanned by one call.
+/// The maximum number of buckets scanned by one call. It bounds the work of a call after a
+/// long pause.
 const MAX_SCAN_BUCKETS: u64 = 64;
 
 impl Scan {

@@ -55,16 +55,17 @@ pub(crate) struct Bounds {
     pub(crate) megaflows: usize,
 }
 
-/// The largest possible limit of masks.
+/// The largest possible limit of masks. It bounds the tables that a packet is looked up in.
 pub(crate) const MAX_MASKS: usize = 128;
 
-/// The largest possible limit of megaflows.
+/// The largest possible limit of megaflows. It bounds the memory of a store.
 pub(crate) const MAX_MEGAFLOWS: usize = 1 << 23;
 
-/// The number of bits of a decision that hold the row.
+/// The number of bits of a decision that hold the row. The other 8 bits hold the table.
 const ROW_BITS: u32 = 24;
 
-/// The bound on the share that a hit adds to a table's weight: λ of [FTS25] eq. 3.
+/// The bound on the share that a hit adds to a table's weight: λ of [FTS25] eq. 3, typically
+/// 4 (§4.3.2).
 const WEIGHT_TRUNCATION: f64 = 4.0;
 
 /// Every n-th search probes all tables, to measure whether more tables save time.

@@ -15,7 +15,7 @@ use crate::cache::bits::{Known, Words};
 use crate::cache::entry_paths::PathId;
 use crate::key::KEY_WORDS;
 
-/// The number of rows in a bucket.
+/// The number of rows in a bucket: as many words as a cache line has.
 const BUCKET_WAYS: usize = 8;
 
 /// A way without a row.

@@ -66,14 +66,16 @@ const BETTER_RATIO: f64 = 0.98;
 /// A ratio that differs from the previous ratio by less than this share is noise.
 const MAX_NOISE_SHARE: f64 = 0.25;
 
-/// The maximum of saved-up time for recording packets, in nanoseconds.
+/// The maximum of saved-up time for recording packets, in nanoseconds. It bounds the work of
+/// recording after a long time in which few packets were recorded.
 const MAX_CREDIT_NS: f64 = 1e7;
 
 /// Minimum number of vectors and packets that are timed in a segment.
 const MIN_TIMED_VECTORS: usize = 32;
 const MIN_TIMED_PACKETS: u64 = 4096;
 
-/// Maximum number of vectors that are timed, even if they have few packets.
+/// Maximum number of vectors that are timed, even if they have few packets. It bounds the
+/// memory of a segment, and its length if vectors are short.
 const MAX_TIMED_VECTORS: usize = 1024;
 
 /// Packets that a choice processes before it is timed, to load its memory into the CPU
@@ -200,7 +202,8 @@ struct Segment {
     packets: u64,
 }
 
-/// The maximum number of segments in a round.
+/// The maximum number of segments in a round: one for the present choice, two for no caches,
+/// and three for another choice.
 const MAX_SEGMENTS: usize = 6;
 
 /// The counts of a segment.

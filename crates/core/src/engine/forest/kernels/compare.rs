@@ -35,7 +35,8 @@ use crate::engine::forest::slot::Hit;
 use crate::rule::Winner;
 use crate::simd::{Isa, prefetch_early_at};
 
-/// The most rules of a short run.
+/// The most rules of a short run: half a vector holds a column. Measured in
+/// `bench/records/forest-experiments.md`, "short runs apart from long ones".
 pub(crate) const MAX_SHORT_RUN: usize = 4;
 
 /// Keys and the runs to compare them with.
@@ -327,7 +328,8 @@ pub(super) mod x86 {
     /// The number of rules compared between two checks for a better rule behind
     /// them. A branch on the result of a comparison is resolved late, and often
     /// mispredicted; the end of a run is known early. So two blocks are compared
-    /// between checks.
+    /// between checks. One block, and as many as there are, are measured in
+    /// `bench/records/forest-experiments.md`, "two blocks of a run compared".
     const RULES_PER_CHECK: usize = 16;
 
     /// Collects all mismatches of a block of rules with a key, as in the module's

@@ -45,7 +45,8 @@ const PRINT_LANE_BITS: u32 = LANE_BITS;
 /// The most bits of one chunk's hash; more bits are better used for other chunks.
 const MAX_CHUNK_BITS: u32 = 8;
 
-/// The most chunks considered.
+/// The most chunks considered: one bit each in the differences of a pair. Bounds the
+/// work of assigning bits.
 const MAX_CHUNKS: usize = 128;
 
 /// The most pairs of rules that decide the assignment of bits.

@@ -111,7 +111,8 @@ impl HitList {
 }
 
 /// The most slots, or words of runs, that fit a cache near the core: half a
-/// megabyte.
+/// megabyte. Measured in `bench/records/forest-experiments.md`, "prefetching runs
+/// only"; a later row has one and eight megabytes.
 pub(crate) const NEAR_WORDS: usize = 1 << 16;
 
 /// Probes a table for all active keys.

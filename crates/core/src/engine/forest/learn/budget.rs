@@ -5,9 +5,12 @@
 //! it. Until the debt is paid off, runs grow instead of being split.
 
 /// The most words that an update may read for learning: some 0.2 milliseconds.
+/// `docs/forest.md` (Worst cases, wide keys) has the longest updates with and
+/// without.
 const ALLOWED_WORDS: usize = 300_000;
 
-/// Words of debt that each update pays off: about a microsecond.
+/// Words of debt that each update pays off: about a microsecond. Bounds the mean
+/// time of updates that learn nothing.
 const PAID_OFF_WORDS: usize = 2000;
 
 /// The budget of learning.

@@ -70,11 +70,14 @@ const MIN_SCORE: f64 = 0.02;
 
 /// The most times that the weight and the smallest score are halved if there is no
 /// first step. This happens with rules of several kinds, none of which is a
-/// majority.
+/// majority. Bounds the work for a mask.
 const MAX_HALVINGS: u32 = 6;
 
-/// The smallest and the largest sample, in rules.
+/// The smallest sample, in rules.
 const MIN_SAMPLE_RULES: usize = 128;
+
+/// The largest sample, in rules. Measured, beside 470 rules, in
+/// `bench/records/forest-experiments.md`, "greedy plans of the root".
 const MAX_SAMPLE_RULES: usize = 2048;
 
 /// At most this number of rules are scanned, since another table does not pay for
@@ -82,12 +85,16 @@ const MAX_SAMPLE_RULES: usize = 2048;
 const MAX_SCANNED_RULES: f64 = 8.0;
 
 /// The most steps judged for one mask. Schemas of up to about 400 bits have fewer.
+/// Bounds the time of learning over wide keys; `docs/forest.md` (Worst cases, wide
+/// keys) has it with this and the other bounds and without.
 const MAX_STEPS: usize = 512;
 
-/// Rules judged for a step that count as one step of a monitor's work.
+/// Rules judged for a step that count as one step of a monitor's work. Bounds the
+/// time until a build can be stopped.
 const RULES_PER_WORK_STEP: usize = 16;
 
-/// The most rules whose bits are counted to choose the steps to judge.
+/// The most rules whose bits are counted to choose the steps to judge. Bounds the
+/// work of that choice.
 const MAX_COUNTED_RULES: usize = 64;
 
 /// Bits of one field, in one or two words.

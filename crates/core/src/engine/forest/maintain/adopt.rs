@@ -40,26 +40,27 @@ use crate::engine::forest::update;
 use crate::rule::RuleId;
 
 /// Steps with each update. Moving a rule is a removal and an insertion. With eight
-/// steps, an update takes 5 microseconds in the mean at 64k rules, compared with 1.5
-/// before (Zen 4, November 2026, `bench --reoptimise`). The number of updates until
-/// all rules have moved is an eighth of the number of rules; marking takes once or
-/// twice that number.
+/// steps, an update takes 3 to 5 microseconds in the mean at 64k rules (Zen 4,
+/// November 2026, `bench --reoptimise`; `docs/forest.md`, Re-optimisation, has the
+/// mean and the longest update of nine sets). The number of updates until all rules
+/// have moved is an eighth of the number of rules; marking takes once or twice that
+/// number.
 pub(crate) const STEPS_PER_UPDATE: usize = 8;
 
-/// Rules of a copied run that count as one step.
+/// Rules of a copied run that count as one step. Bounds the copies of an update.
 const COPIED_RULES_PER_STEP: usize = 32;
 
 /// Made slots that count as one step: the first access to a page of memory costs
-/// more than writing to it.
+/// more than writing to it. Bounds the memory that an update touches first.
 const SLOTS_PER_STEP: usize = 1 << 12;
 
-/// Slots made in one piece: 256 KB.
+/// Slots made in one piece: 256 KB. Bounds the work of one update.
 const SLOTS_PER_PIECE: usize = 1 << 15;
 
-/// Rules checked for conflicts in one step.
+/// Rules checked for conflicts in one step. Bounds the checks of an update.
 const MARKED_RULES_PER_STEP: usize = 4;
 
-/// Entries searched for a rule to move in one step.
+/// Entries searched for a rule to move in one step. Bounds the search of an update.
 const ENTRIES_PER_STEP: usize = 64;
 
 /// The plan that is being adopted, if any, and the next plan.

@@ -18,18 +18,22 @@ use crate::engine::forest::outline::Ends;
 use crate::engine::forest::slot::{Bucket, TableNumber};
 use crate::engine::forest::structure::Structure;
 
-/// The number of rules looked up.
+/// The number of rules looked up. `docs/forest.md` (Re-optimisation) has the time of
+/// counting them, and the counted costs beside measured times.
 pub(super) const SAMPLED_RULES: usize = 256;
 
 /// Approximate prices in nanoseconds. Only their ratios matter here. The prices of
-/// learning are separate: they are fitted to times and change with kernels.
+/// learning are separate: they are fitted to times and change with kernels. The
+/// prices of a probe, a compare and a second block are learning's earlier ones
+/// (`bench/records/forest-experiments.md`, "prices fitted again").
 const PROBE_PRICE: f64 = 2.1;
 const NESTED_PROBE_PRICE: f64 = 20.0;
 const NESTED_PRICE: f64 = 40.0;
 const COMPARE_PRICE: f64 = 6.5;
 /// The second block of eight rules, which costs a branch misprediction.
 const SECOND_BLOCK_PRICE: f64 = 12.0;
-/// Each later block: 0.6 ns a rule, as `docs/forest.md` states for long scans.
+/// Each later block: 0.6 ns a rule. `docs/forest.md` (Re-optimisation) has 0.5 to
+/// 0.75 ns for long scans.
 const BLOCK_PRICE: f64 = 5.0;
 
 /// A sum over samples.

@@ -12,17 +12,19 @@
 use crate::simd::pages::ask_for_huge_pages;
 
 /// Arrays of at most this number of words are copied in one step when they grow: 512
-/// KB take some 50 microseconds.
+/// KB take some 50 microseconds. Bounds the time of that update.
 const MAX_COPIED_IN_ONE: usize = 1 << 16;
 
 /// Words copied to the larger array with each update, in addition to eight for each
-/// word that the update has appended.
+/// word that the update has appended. Bounds the copies of an update.
 const COPIED_PER_UPDATE: usize = 512;
 
-/// Words of memory released with each update while there is too much: 64 KB.
+/// Words of memory released with each update while there is too much: 64 KB. Bounds
+/// the time of an update.
 const RELEASED_PER_UPDATE: usize = 1 << 13;
 
-/// Arrays of fewer words are not made smaller: 4 KB.
+/// Arrays of fewer words are not made smaller: 4 KB. Bounds the unused memory of an
+/// array of few words.
 const MIN_SHRUNK_WORDS: usize = 1 << 9;
 
 /// An array of words.

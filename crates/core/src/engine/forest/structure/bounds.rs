@@ -9,7 +9,8 @@ use super::Structure;
 use super::table::Role;
 use crate::engine::forest::slot::{Bucket, TableNumber};
 
-/// Slots read with each removal while a bound is stale.
+/// Slots read with each removal while a bound is stale. Bounds the work of a
+/// removal.
 const SLOTS_PER_REMOVAL: usize = 16;
 
 impl<const W: usize> Structure<W> {

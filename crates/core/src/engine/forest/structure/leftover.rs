@@ -1,7 +1,7 @@
 //! Slots of removed tables, freed in small parts with each update: freeing many
 //! megabytes in one call would delay an update.
 
-/// Words freed with each update: 256 KB.
+/// Words freed with each update: 256 KB. Bounds the time of an update.
 const FREED_PER_UPDATE: usize = 1 << 15;
 
 /// Arrays of slots that no table uses.

@@ -51,10 +51,11 @@ use crate::memory::grown;
 const APPENDABLE_UNITS: usize = 2 * MAX_RUN;
 
 /// Units moved down with each update while moving, in addition to four for each unit
-/// that the update has written.
+/// that the update has written. Bounds the moves of an update.
 const MOVED_PER_UPDATE: usize = 16;
 
-/// With at most this number of free units, no runs are moved.
+/// With at most this number of free units, no runs are moved. Bounds the unused
+/// memory of an array of few runs.
 const MIN_FREE_UNITS: usize = 64;
 
 /// Runs of rules of one shape.

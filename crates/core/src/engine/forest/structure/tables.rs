@@ -10,10 +10,10 @@ use crate::memory::grown;
 
 /// The number of tables in one piece of memory: the most unused ones. Growing never
 /// copies tables. With thousands of nested tables, a copy of several megabytes would
-/// delay an update.
+/// delay an update; `docs/forest.md` (Cost) has the time of such a copy.
 const CHUNK_TABLES: usize = 256;
 
-/// The smallest capacity of the first piece, in tables.
+/// The smallest capacity of the first piece, in tables: what a `Vec` begins with.
 const MIN_CHUNK_TABLES: usize = 4;
 
 /// An array of tables that grows without copying them. A new table takes the lowest

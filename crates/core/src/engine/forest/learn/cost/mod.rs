@@ -17,7 +17,8 @@
 //! hashed.
 
 /// Words of masks and rules read that count as one step of a
-/// [`Monitor`](crate::monitor::Monitor)'s work.
+/// [`Monitor`](crate::monitor::Monitor)'s work. Bounds the time until a build can be
+/// stopped.
 pub(super) const WORDS_PER_WORK_STEP: usize = 16;
 
 mod buckets;

@@ -36,11 +36,11 @@ use crate::monitor::Monitor;
 use crate::seed::{MapState, splitmix};
 
 /// The work of dealing rules out to each table of a plan, in rules read. With few
-/// rules, it is most of the work.
+/// rules, it is most of the work. Bounds the search over few rules.
 const DEAL_WORK_PER_TABLE: usize = 64;
 
 /// The most masks whose served kinds are cached. A plan with one change has at most
-/// two dozen masks.
+/// two dozen masks. Bounds the memory of the cache.
 const MAX_CACHED_MASKS: usize = 64;
 
 /// A table of the present plan.

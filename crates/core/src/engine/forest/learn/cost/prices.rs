@@ -42,8 +42,8 @@ const FULL_PRICE_LINES: f64 = 8.0;
 impl Prices {
     /// The prices were fitted to the times of lookups in 60 rule sets of 1k to 1M
     /// rules, under four settings each, from counted probes, compares, blocks and
-    /// nested visits (Zen 4, November 2026; measured as `docs/forest.md` describes),
-    /// and rounded. Groups of sets differ by half.
+    /// nested visits (Zen 4, November 2026; `bench/records/forest-experiments.md`,
+    /// "prices fitted again"), and rounded. Groups of sets differ by half.
     ///
     /// Runs with fingerprints cost less for each rule. Their prices were chosen
     /// among eight sets of prices by the times of fifteen fields (Intel Xeon model

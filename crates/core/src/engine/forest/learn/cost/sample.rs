@@ -21,7 +21,7 @@ use crate::seed::{MapState, splitmix};
 use crate::sort::sort;
 
 /// The most kinds, unless the sample has more. Kinds outside of the sample are added
-/// in the order of their best ranks.
+/// in the order of their best ranks. Bounds the time of dealing out a plan.
 const MAX_KINDS: usize = 1 << 12;
 
 /// Rules of one mask.
