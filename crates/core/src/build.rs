@@ -34,8 +34,7 @@ impl EngineSpec {
     /// let classifier = engine.builder().build(&rules)?;
     /// assert_eq!(classifier.stats().rules, 1);
     ///
-    /// A live table of the same rules: a writer changes it while readers use
-    /// it.
+    /// // A live table of the same rules: a writer changes it while readers use it.
     /// let (writer, table) = engine.builder().max_rules(1000).table(&rules)?;
     /// assert_eq!((writer.rules(), table.reader().pin().len()), (1, 1));
     /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -16,7 +16,7 @@
 //! use classyard::estimate::{Shape, Tuple};
 //!
 //! let schema = Schema::ipv4_5tuple();
-//! A table of a million pairs of hosts. None of its rules exists yet.
+//! // A table of a million pairs of hosts. None of its rules exists yet.
 //! let pairs = Tuple::of_lengths(&schema, &[32, 32, 0, 0, 0], 1_000_000);
 //! let shape = Shape::new(&schema, vec![pairs]);
 //! let forest = EngineSpec::parse("forest")?;

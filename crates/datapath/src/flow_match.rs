@@ -76,7 +76,7 @@ impl Family {
 /// The match of a flow entry: a packet must match all of its values.
 ///
 /// ```
-/// use classyard_datapath::{ErrorCode, Field, MatchField, FlowMatch};
+/// use classyard_datapath::{ErrorCode, Field, FlowMatch, MatchField};
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let ipv4 = MatchField::exact(Field::EthType, 0x0800);

@@ -54,7 +54,7 @@ use crate::projection::{FieldSet, Projection, TooWide};
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let settings = TableSettings::new(EngineSpec::parse("tuplemerge")?)?.rebuild_below(100);
 /// assert_eq!(settings.engine().to_string(), "tuplemerge");
-/// An engine without updates cannot follow a controller.
+/// // An engine without updates cannot follow a controller.
 /// assert!(TableSettings::new(EngineSpec::parse("rfc")?).is_err());
 /// # Ok(())
 /// # }
@@ -155,7 +155,7 @@ const MAX_PARTS: usize = 4;
 ///
 /// use classyard::{EngineSpec, Priority, RuleId, Winner};
 /// use classyard_datapath::{
-///     Field, MatchField, FlowMatch, FlowTable, Packet, TableBuffers, TableSettings,
+///     Field, FlowMatch, FlowTable, MatchField, Packet, TableBuffers, TableSettings,
 /// };
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {

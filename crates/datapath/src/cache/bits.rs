@@ -56,12 +56,12 @@ pub(crate) fn add_has(mask: &mut Words, field: Field) {
 }
 
 /// Returns the bits of a key that a match compares, by word.
-pub(crate) fn asked(flow: &FlowMatch) -> Vec<Known> {
+pub(crate) fn match_bits(flow: &FlowMatch) -> Vec<Known> {
     let (mut values, mut masks) = ([0; KEY_WORDS], [0; KEY_WORDS]);
-    for asked in flow.values() {
-        let placement = PacketKey::place(asked.field);
-        placement.set_bits(&mut values, asked.value);
-        placement.set_bits(&mut masks, asked.mask);
+    for field in flow.values() {
+        let placement = PacketKey::place(field.field);
+        placement.set_bits(&mut values, field.value);
+        placement.set_bits(&mut masks, field.mask);
     }
     let presence = PacketKey::presence_place();
     let bits = u64::from(flow.presence().bits()) << presence.shift;
@@ -103,7 +103,7 @@ mod tests {
         .unwrap();
         let mut key = PacketKey::default();
         let fits = |key: &PacketKey| {
-            let words = asked(&flow);
+            let words = match_bits(&flow);
             let mut words = words.iter();
             words.all(|known| key.words()[usize::from(known.word)] & known.mask == known.value)
         };

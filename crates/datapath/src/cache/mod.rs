@@ -1,4 +1,4 @@
-//! Flow caches: decisions of the pipeline that later packets reuse.
+//! Flow caches: paths through the pipeline that later packets reuse.
 //!
 //! | module | what it has |
 //! |---|---|

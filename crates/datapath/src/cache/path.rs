@@ -85,8 +85,8 @@ const HASH_MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
 struct Held<P> {
     /// `None` after the path was closed.
     program: Option<P>,
-    /// The number of cached flows that refer to the path.
-    flows: u32,
+    /// The number of megaflows that refer to the path.
+    megaflows: u32,
     /// The store's era when the program was made.
     era: u32,
     /// The stamp of its opening.
@@ -138,7 +138,7 @@ impl<P> Paths<P> {
         let known = self.numbers.get(&hash).copied();
         if let Some(id) = known.filter(|&id| self.get(id).0 == path) {
             let held = self.held_mut(id);
-            held.flows += 1;
+            held.megaflows += 1;
             let is_old = held.era != era;
             if is_old {
                 held.program = Some(program(path));
@@ -151,13 +151,13 @@ impl<P> Paths<P> {
         let id = if let Some(number) = self.free.pop() {
             let held = &mut self.held[number as usize];
             held.path.clone_from(path);
-            (held.program, held.flows, held.era) = (Some(program(path)), 1, era);
+            (held.program, held.megaflows, held.era) = (Some(program(path)), 1, era);
             held.stamp = stamp;
             PathId(number)
         } else {
             self.held.push(Held {
                 program: Some(program(path)),
-                flows: 1,
+                megaflows: 1,
                 era,
                 stamp,
                 path: path.clone(),
@@ -183,8 +183,8 @@ impl<P> Paths<P> {
     /// Removes a flow from a path.
     pub(crate) fn release(&mut self, id: PathId) {
         let held = self.held_mut(id);
-        held.flows -= 1;
-        if held.flows == 0 {
+        held.megaflows -= 1;
+        if held.megaflows == 0 {
             self.close(id);
             self.free.push(id.0);
         }

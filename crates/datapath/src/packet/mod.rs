@@ -26,7 +26,7 @@ use crate::key::PacketKey;
 /// ```
 /// use classyard_datapath::{Field, Packet};
 ///
-/// An Ethernet frame of type 0x88b5, received on port 3.
+/// // An Ethernet frame of type 0x88b5, received on port 3.
 /// let frame = [2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 0x88, 0xb5, 0, 0];
 /// let mut packet = Packet::new(&frame, 3);
 /// assert_eq!(packet.key().get(Field::EthType), 0x88b5);

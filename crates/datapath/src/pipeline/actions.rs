@@ -25,8 +25,9 @@ pub(super) struct MatchedEntry {
     pub(super) is_miss: bool,
 }
 
-/// The place of a packet from the controller, which no entry has sent. If it goes back to
-/// the controller, the table is 255 and the cookie is all ones.
+/// No entry has matched yet: at the start of a cached path, and for a packet from the
+/// controller. If such a packet goes to the controller, the table is 255 and the cookie is
+/// all ones.
 pub(super) const NO_TABLE: MatchedEntry = MatchedEntry {
     table: TableId::ALL,
     cookie: u64::MAX,

@@ -33,7 +33,7 @@ use super::selector::{CacheSelector, Levels, Outcome, Parts, VectorPlan};
 use super::side::Side;
 use super::sink::Sink;
 use super::tally::{Tally, nanoseconds};
-use crate::cache::bits::{Words, asked};
+use crate::cache::bits::{Words, match_bits};
 use crate::cache::change::EntryChange;
 use crate::cache::entry_paths::PathId;
 use crate::cache::microflow::{CachedDecision, Kind, MicroflowCache};
@@ -105,9 +105,9 @@ pub(super) struct Caches {
     flows: Vec<u64>,
     found: Vec<CachedDecision>,
     answers: Vec<(usize, CachedDecision)>,
-    here: Vec<usize>,
-    left: Vec<usize>,
-    wanted: Vec<usize>,
+    received: Vec<usize>,
+    misses: Vec<usize>,
+    to_record: Vec<usize>,
     paths: Vec<PathId>,
     stale: Vec<(usize, CachedDecision)>,
 }
@@ -144,9 +144,9 @@ impl Caches {
             flows: Vec::new(),
             found: Vec::new(),
             answers: Vec::new(),
-            here: Vec::new(),
-            left: Vec::new(),
-            wanted: Vec::new(),
+            received: Vec::new(),
+            misses: Vec::new(),
+            to_record: Vec::new(),
             paths: Vec::new(),
             stale: Vec::new(),
         }
@@ -213,7 +213,7 @@ impl Caches {
                 } => added.push(Added {
                     table: *table,
                     winner: *winner,
-                    asked: asked(flow),
+                    match_bits: match_bits(flow),
                 }),
                 EntryChange::Removed(id) => {
                     for path in self.store.paths.of_entry(*id) {
@@ -259,15 +259,16 @@ impl Caches {
         let nanoseconds = nanoseconds(now);
         buffers.begin(packets.len());
         let plan = self.selector.begin();
-        let (ask_microflows, ask_megaflows) = (plan.levels.microflows, plan.levels.megaflows);
-        self.status.microflow_by_passed += u64::from(!ask_microflows && self.microflows.is_some());
-        self.status.megaflow_by_passed += u64::from(!ask_megaflows && self.settings.megaflows);
+        let (uses_microflows, uses_megaflows) = (plan.levels.microflows, plan.levels.megaflows);
+        self.status.microflow_by_passed += u64::from(!uses_microflows && self.microflows.is_some());
+        self.status.megaflow_by_passed += u64::from(!uses_megaflows && self.settings.megaflows);
         let receives = |packet: &Packet| side.ports.receives(in_port(packet.key()));
-        if !ask_microflows && !ask_megaflows {
+        // Unused caches follow changes when they are used again.
+        if !uses_microflows && !uses_megaflows {
             let numbered = packets.iter().enumerate();
             let received = numbered.filter(|(_, packet)| receives(packet));
-            for (place, _) in received {
-                buffers.wait(TableId(0), place);
+            for (packet_index, _) in received {
+                buffers.wait(TableId(0), packet_index);
                 self.status.by_tables += 1;
             }
             run_tables(side, packets, (tally, now), buffers, None, sink, observer);
@@ -280,32 +281,34 @@ impl Caches {
         let begun = self.selector.time();
         self.follow(side, tally);
         let followed = self.selector.time();
-        self.here.clear();
+        self.received.clear();
         let numbered = packets.iter().enumerate();
         let received = numbered.filter(|(_, packet)| receives(packet));
-        self.here.extend(received.map(|(place, _)| place));
+        self.received
+            .extend(received.map(|(packet_index, _)| packet_index));
         self.flows.clear();
         self.flows.resize(packets.len(), 0);
         self.paths.clear();
         self.paths.resize(packets.len(), UNKNOWN);
         self.stale.clear();
-        self.left.clear();
-        match ask_microflows {
+        self.misses.clear();
+        match uses_microflows {
             true => {
-                for &place in &self.here {
-                    self.flows[place] = flow_of(packets[place].key().words(), self.secrets);
+                for &packet_index in &self.received {
+                    self.flows[packet_index] =
+                        flow_of(packets[packet_index].key().words(), self.secrets);
                 }
-                self.ask_microflows(packets, nanoseconds);
-                observer.node(Node::Microflows, self.here.len());
+                self.uses_microflows(packets, nanoseconds);
+                observer.node(Node::Microflows, self.received.len());
             }
-            false => self.left.extend_from_slice(&self.here),
+            false => self.misses.extend_from_slice(&self.received),
         }
         let looked_up = self.selector.time();
-        let microflow_misses = self.left.len();
-        let microflow_hits = self.here.len() - microflow_misses - self.stale.len();
+        let microflow_misses = self.misses.len();
+        let microflow_hits = self.received.len() - microflow_misses - self.stale.len();
         let mut megaflow_hits = 0;
-        if ask_megaflows && microflow_misses > 0 {
-            megaflow_hits = self.ask_megaflows(packets, ask_microflows, nanoseconds);
+        if uses_megaflows && microflow_misses > 0 {
+            megaflow_hits = self.uses_megaflows(packets, uses_microflows, nanoseconds);
             observer.node(Node::Megaflows, microflow_misses);
         }
         let searched = self.selector.time();
@@ -321,18 +324,20 @@ impl Caches {
             known: hits,
             took: Parts {
                 upkeep: between(begun, followed),
-                asking: between(followed, looked_up.filter(|_| ask_microflows).or(searched)),
+                asking: between(followed, looked_up.filter(|_| uses_microflows).or(searched)),
                 known: between(searched, self.selector.time()),
             },
             ..Outcome::default()
         };
         // Packets also wait for tables if their paths ended early.
-        if hits < self.here.len() || buffers.is_waited() {
-            if !ask_microflows {
-                let unknown = self.left.iter().filter(|_| plan.notes_flows);
-                let unknown = unknown.chain(self.stale.iter().map(|(place, _)| place));
-                for &place in unknown {
-                    self.flows[place] = flow_of(packets[place].key().words(), self.secrets);
+        if hits < self.received.len() || buffers.is_waited() {
+            if !uses_microflows {
+                let unknown = self.misses.iter().filter(|_| plan.notes_flows);
+                let unknown =
+                    unknown.chain(self.stale.iter().map(|(packet_index, _)| packet_index));
+                for &packet_index in unknown {
+                    self.flows[packet_index] =
+                        flow_of(packets[packet_index].key().words(), self.secrets);
                 }
             }
             self.learner.begin(packets.len());
@@ -357,7 +362,7 @@ impl Caches {
     }
 
     /// Looks packets up in the cache of single flows.
-    fn ask_microflows(&mut self, packets: &[Packet], now: u64) {
+    fn uses_microflows(&mut self, packets: &[Packet], now: u64) {
         let Some(cache) = &mut self.microflows else {
             return;
         };
@@ -365,51 +370,51 @@ impl Caches {
         self.found.clear();
         self.found.resize(packets.len(), CachedDecision::NONE);
         cache.look_up(&self.flows, now, &mut self.found);
-        self.status.microflow_lookups += self.here.len() as u64;
+        self.status.microflow_lookups += self.received.len() as u64;
         self.answers.clear();
-        for &place in &self.here {
-            match self.found[place] {
-                decision if decision.is_some() => self.answers.push((place, decision)),
-                _ => self.left.push(place),
+        for &packet_index in &self.received {
+            match self.found[packet_index] {
+                decision if decision.is_some() => self.answers.push((packet_index, decision)),
+                _ => self.misses.push(packet_index),
             }
         }
-        let key = |place: usize| packets[place].key().words();
-        let record = |place: usize, decision, result| match result {
+        let key = |packet_index: usize| packets[packet_index].key().words();
+        let record = |packet_index: usize, decision, result| match result {
             Found::Path(path) => {
-                self.paths[place] = path;
+                self.paths[packet_index] = path;
                 self.status.microflow_hits += 1;
             }
-            Found::Stale => self.stale.push((place, decision)),
+            Found::Stale => self.stale.push((packet_index, decision)),
             Found::Nothing => {
-                cache.forget(self.flows[place], decision);
+                cache.forget(self.flows[packet_index], decision);
                 self.status.microflow_wrong += 1;
-                self.left.push(place);
+                self.misses.push(packet_index);
             }
         };
         self.store.check_all(&self.answers, key, record);
     }
 
     /// Looks up the remaining packets among megaflows. Returns the number of hits.
-    fn ask_megaflows(&mut self, packets: &[Packet], offer: bool, now: u64) -> usize {
+    fn uses_megaflows(&mut self, packets: &[Packet], offer: bool, now: u64) -> usize {
         let mut covered = 0;
-        self.status.megaflow_lookups += self.left.len() as u64;
+        self.status.megaflow_lookups += self.misses.len() as u64;
         let (paths, stale) = (&mut self.paths, &mut self.stale);
         let (flows, microflows) = (&self.flows, &mut self.microflows);
-        let key = |place: usize| packets[place].key().words();
+        let key = |packet_index: usize| packets[packet_index].key().words();
         let probes_all = self.settings.clock.is_none();
         self.store.find(
             probes_all,
             key,
-            &mut self.left,
-            |place, decision, result| match result {
+            &mut self.misses,
+            |packet_index, decision, result| match result {
                 Found::Path(path) => {
-                    paths[place] = path;
+                    paths[packet_index] = path;
                     covered += 1;
                     if let Some(cache) = microflows.as_mut().filter(|_| offer) {
-                        cache.offer(flows[place], decision, now);
+                        cache.offer(flows[packet_index], decision, now);
                     }
                 }
-                Found::Stale => stale.push((place, decision)),
+                Found::Stale => stale.push((packet_index, decision)),
                 Found::Nothing => {}
             },
         );
@@ -430,8 +435,8 @@ impl Caches {
         let known = self.paths.iter().filter(|&&path| path != UNKNOWN);
         tally.fetch_paths(known.copied());
         let mut copies = std::mem::take(&mut buffers.copies);
-        for &place in &self.here {
-            let path = self.paths[place];
+        for &packet_index in &self.received {
+            let path = self.paths[packet_index];
             if path == UNKNOWN {
                 continue;
             }
@@ -446,12 +451,12 @@ impl Caches {
                 observer: &mut *observer,
                 copies: &mut copies,
                 place: NO_TABLE,
-                carried: &mut buffers.carried[place],
+                carried: &mut buffers.carried[packet_index],
             };
-            let (packet, set) = (&mut packets[place], &mut buffers.sets[place]);
+            let (packet, set) = (&mut packets[packet_index], &mut buffers.sets[packet_index]);
             let next = program.run(path, &mut run, packet, set);
             if let Some(next) = next {
-                buffers.wait(next, place);
+                buffers.wait(next, packet_index);
             }
         }
         buffers.copies = copies;
@@ -467,11 +472,11 @@ impl Caches {
         now: u64,
         outcome: &mut Outcome,
     ) {
-        let unknown = self.left.iter();
-        let unknown = unknown.chain(self.stale.iter().map(|(place, _)| place));
-        unknown.for_each(|&place| buffers.wait(TableId(0), place));
+        let unknown = self.misses.iter();
+        let unknown = unknown.chain(self.stale.iter().map(|(packet_index, _)| packet_index));
+        unknown.for_each(|&packet_index| buffers.wait(TableId(0), packet_index));
         self.status.stale += self.stale.len() as u64;
-        self.status.by_tables += (self.stale.len() + self.left.len()) as u64;
+        self.status.by_tables += (self.stale.len() + self.misses.len()) as u64;
         // Renewing stale megaflows is a cost of changes, not of learning.
         self.watch_stale(packets, 0);
         outcome.stale = self.stale.len();
@@ -480,16 +485,16 @@ impl Caches {
             return;
         }
         let mut seen = self.stale.len();
-        self.wanted.clear();
-        for &place in &self.left {
-            let flow = self.flows[place];
+        self.to_record.clear();
+        for &packet_index in &self.misses {
+            let flow = self.flows[packet_index];
             #[allow(clippy::cast_possible_truncation)] // parts of a hash
             let (at, tag) = (flow as usize % SEEN_SLOTS, (flow >> 48) as u16);
             let was_seen = std::mem::replace(&mut self.seen[at], tag) == tag;
             seen += usize::from(was_seen);
             self.chance = self.chance.wrapping_add(1);
             if was_seen || plan.of_any_flow || self.chance.is_multiple_of(SAMPLING_PACKETS) {
-                self.wanted.push(place);
+                self.to_record.push(packet_index);
             }
         }
         outcome.seen = Some(seen);
@@ -502,18 +507,18 @@ impl Caches {
             self.watch_stale(packets, known);
             outcome.renewed = self.learner.watched().len();
         }
-        for &place in &self.wanted {
-            let (flow, key) = (self.flows[place], packets[place].key());
-            self.learner.watch(place, flow, None, key);
+        for &packet_index in &self.to_record {
+            let (flow, key) = (self.flows[packet_index], packets[packet_index].key());
+            self.learner.watch(packet_index, flow, None, key);
         }
         outcome.watched = self.learner.watched().len() - outcome.renewed;
     }
 
     /// Records packets with stale megaflows, starting at index `first`.
     fn watch_stale(&mut self, packets: &[Packet], first: usize) {
-        for &(place, decision) in &self.stale[first..] {
-            let (flow, key) = (self.flows[place], packets[place].key());
-            self.learner.watch(place, flow, Some(decision), key);
+        for &(packet_index, decision) in &self.stale[first..] {
+            let (flow, key) = (self.flows[packet_index], packets[packet_index].key());
+            self.learner.watch(packet_index, flow, Some(decision), key);
         }
     }
 
@@ -522,14 +527,15 @@ impl Caches {
     /// Packets that hit are not recorded any more.
     fn offer_megaflows(&mut self, packets: &[Packet], now: u64) {
         let (flows, stale, microflows) = (&self.flows, &mut self.stale, &mut self.microflows);
-        let key = |place: usize| packets[place].key().words();
-        let record = |place: usize, decision, result| match (result, microflows.as_mut()) {
-            (Found::Path(_), Some(cache)) => cache.offer(flows[place], decision, now),
-            (Found::Stale, _) => stale.push((place, decision)),
+        let key = |packet_index: usize| packets[packet_index].key().words();
+        let record = |packet_index: usize, decision, result| match (result, microflows.as_mut()) {
+            (Found::Path(_), Some(cache)) => cache.offer(flows[packet_index], decision, now),
+            (Found::Stale, _) => stale.push((packet_index, decision)),
             _ => {}
         };
         let probes_all = self.settings.clock.is_none();
-        self.store.find(probes_all, key, &mut self.wanted, record);
+        self.store
+            .find(probes_all, key, &mut self.to_record, record);
     }
 
     /// Caches the paths of recorded packets.

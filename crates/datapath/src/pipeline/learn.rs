@@ -116,6 +116,7 @@ impl Learner {
             watched.is_open = false;
             return;
         }
+        // Looks the packet up again, for the mask.
         let mut mask = [0; KEY_WORDS];
         if let Some(rules) = side.table(table) {
             let masked_winner = rules.classify_masked(key, &mut mask, &mut self.buffers);

@@ -20,8 +20,8 @@
 //! messages ─▶ stores ─▶ changes ─▶ log ─▶ side A ◀─ workers
 //!             refuse                 └──▶ side B
 //! ```
-//! A message changes the stores of entries, groups, meters and ports. These changes
-//! are then made in two sides, one after the other. Each side has all data for processing
+//! A message changes the stores of entries, groups, meters and ports. Both sides
+//! get these changes, one after the other. Each side has all data for processing
 //! packets ([`classyard::table`]). A worker pins a side for a vector. A bundle of messages
 //! is carried out as a whole or not at all.
 //!

@@ -1,8 +1,7 @@
 //! `classyard classify`: which rule each header hits, how often and how fast.
-
+//!
 //! A capture is read packet by packet. It is held in memory only if it has few
 //! packets or `--repeat` requires passes over all headers.
-//! few packets or `--repeat` requires passes over all headers.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};

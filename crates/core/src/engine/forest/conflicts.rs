@@ -15,7 +15,7 @@
 //! A bit is set if a table of the group holds a better rule that conflicts with any
 //! rule of the slot's run. A lookup keeps the bits of its winner's slot and skips
 //! tables of other groups. The first table is visited first and needs no group of
-//! its own; the fifth and all later tables share one.
+//! its own; the sixth and all later tables (5, 6, … in the drawing) share one.
 //!
 //! # Marking
 //! After a build, each rule is checked against each table with better rules. A check

@@ -47,7 +47,7 @@
 //! | [`estimate`] | the estimated cost of a forest |
 //! | [`engine`] | the forest as a classifier |
 //!
-//! `docs/forest.md` draws the imports.
+//! `docs/design.md` draws the imports.
 //!
 //! # Learning
 //! A build chooses the masks with the cheapest lookups, as estimated on a sample of

@@ -102,7 +102,7 @@ pub(crate) struct Added {
     pub(crate) table: TableId,
     pub(crate) winner: Winner,
     /// The bits of keys that it compares.
-    pub(crate) asked: Vec<Known>,
+    pub(crate) match_bits: Vec<Known>,
 }
 
 /// Counters of a store.
@@ -136,7 +136,7 @@ pub(crate) struct Store<P> {
     /// The weight of recent hits in each table.
     weights: Vec<f64>,
     /// The recent packets looked up in each table, and the hits.
-    asked: Vec<(f64, f64)>,
+    recent_use: Vec<(f64, f64)>,
     /// The number of tables, from the first, whose probes save time.
     worth: usize,
     /// The number of searches so far.
@@ -170,7 +170,7 @@ impl<P> Store<P> {
             looked_up: Buffers::default(),
             order: Vec::new(),
             weights: Vec::new(),
-            asked: Vec::new(),
+            recent_use: Vec::new(),
             worth: MAX_MASKS,
             searches: 0,
             used: 0,
@@ -388,10 +388,11 @@ impl<P> Store<P> {
             let share = 1.0 / self.tables[number].load();
             let share = share.clamp(1.0 / WEIGHT_TRUNCATION, WEIGHT_TRUNCATION);
             self.weights[number] += f64::from(hits) * share;
-            let (asked, answered) = &mut self.asked[number];
+            let (probed_packets, hit_packets) = &mut self.recent_use[number];
             #[allow(clippy::cast_precision_loss)] // packets of a vector
             let searched = searched as f64;
-            (*asked, *answered) = (*asked + searched, *answered + f64::from(hits));
+            (*probed_packets, *hit_packets) =
+                (*probed_packets + searched, *hit_packets + f64::from(hits));
         }
     }
 
@@ -406,9 +407,9 @@ impl<P> Store<P> {
             *weight /= 2.0;
         }
         self.worth = self.worth(saved);
-        for (asked, answered) in &mut self.asked {
-            *asked /= 2.0;
-            *answered /= 2.0;
+        for (probed_packets, hit_packets) in &mut self.recent_use {
+            *probed_packets /= 2.0;
+            *hit_packets /= 2.0;
         }
         let settled = self.index.as_mut().map(Index::settle);
         if settled.is_some_and(|settled| settled.is_err()) {
@@ -424,11 +425,11 @@ impl<P> Store<P> {
         let mut share_left = 1.0;
         let (mut sum, mut best_sum, mut worth) = (0.0, 0.0, 0);
         for (at, &number) in self.order.iter().enumerate() {
-            let (asked, answered) = self.asked[number];
-            if asked < 1.0 || self.tables[number].len() == 0 {
+            let (probed_packets, hit_packets) = self.recent_use[number];
+            if probed_packets < 1.0 || self.tables[number].len() == 0 {
                 continue;
             }
-            let share = answered / asked;
+            let share = hit_packets / probed_packets;
             sum += share_left * (share * saved - 1.0);
             share_left *= 1.0 - share;
             if sum > best_sum {
@@ -531,7 +532,7 @@ impl<P> Store<P> {
         if let Some(number) = empty.filter(|&number| number + 1 < self.bounds.masks) {
             self.tables[number] = MaskTable::new(*mask);
             self.weights[number] = 0.0;
-            self.asked[number] = (0.0, 0.0);
+            self.recent_use[number] = (0.0, 0.0);
             return number;
         }
         self.counts.narrowed += 1;
@@ -562,7 +563,7 @@ impl<P> Store<P> {
     fn add_table(&mut self, mask: Words) -> usize {
         self.tables.push(MaskTable::new(mask));
         self.weights.push(0.0);
-        self.asked.push((0.0, 0.0));
+        self.recent_use.push((0.0, 0.0));
         self.order.push(self.tables.len() - 1);
         self.tables.len() - 1
     }
@@ -627,14 +628,14 @@ impl<P> Store<P> {
     /// Makes the megaflows stale that may lose packets to new entries.
     pub(crate) fn entries_added(&mut self, added: &[Added]) {
         for added in added {
-            self.demand.note(&added.asked);
+            self.demand.note(&added.match_bits);
         }
         let mut rows = std::mem::take(&mut self.rows);
         for number in 0..self.tables.len() {
             // The signatures of a table are in cache for all entries after the first.
             for added in added {
                 rows.clear();
-                self.tables[number].overlapping(&added.asked, &mut rows);
+                self.tables[number].overlapping(&added.match_bits, &mut rows);
                 for &row in &rows {
                     let row = Row::try_from(row).expect("24 bits");
                     if self.tables[number].has(row) && self.takes_from(added, (number, row)) {
@@ -660,7 +661,7 @@ impl<P> Store<P> {
         let (path, _) = self.paths.get(state.path);
         let step = path.steps.iter().find(|step| step.table == added.table);
         step.is_some_and(|step| {
-            added.winner.beats(step.winner) && megaflows.overlaps(row, &added.asked, &step.set)
+            added.winner.beats(step.winner) && megaflows.overlaps(row, &added.match_bits, &step.set)
         })
     }
 

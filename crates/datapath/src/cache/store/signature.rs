@@ -22,8 +22,8 @@ impl Default for Demand {
 
 impl Demand {
     /// Records the mask bits of a rule.
-    pub(super) fn note(&mut self, asked: &[Known]) {
-        for known in asked {
+    pub(super) fn note(&mut self, match_bits: &[Known]) {
+        for known in match_bits {
             let counts = &mut self.0[usize::from(known.word)];
             for bit in bits(known.mask) {
                 counts[bit as usize] = counts[bit as usize].saturating_add(1);
@@ -91,11 +91,13 @@ impl Signature {
 
     /// Returns the value and mask for a rule's comparison with signatures. Bits in
     /// `open`, which actions may have set before the rule, are left out.
-    pub(super) fn asked(&self, asked: &[Known], open: &Words) -> (u32, u32) {
+    pub(super) fn of_bits(&self, match_bits: &[Known], open: &Words) -> (u32, u32) {
         let (mut value, mut mask) = (0, 0);
         for (place, picked) in (0..).zip(&self.0) {
             let word = usize::from(picked.word);
-            let known = asked.iter().find(|known| usize::from(known.word) == word);
+            let known = match_bits
+                .iter()
+                .find(|known| usize::from(known.word) == word);
             let Some(known) = known else { continue };
             if (known.mask & !open[word]) >> picked.bit & 1 == 1 {
                 mask |= 1 << place;
@@ -174,7 +176,7 @@ mod tests {
         let mut positions = Vec::new();
         agreeing(
             &signatures,
-            signature.asked(&rule, &[0; KEY_WORDS]),
+            signature.of_bits(&rule, &[0; KEY_WORDS]),
             &mut positions,
         );
         let fits = |key: &Words| key[3] & 0x300 == 0x100 && key[7] & 0xf000_0000 == 0xa000_0000;
@@ -186,7 +188,7 @@ mod tests {
         let mut open = [0; KEY_WORDS];
         open[7] = u64::MAX;
         positions.clear();
-        agreeing(&signatures, signature.asked(&rule, &open), &mut positions);
+        agreeing(&signatures, signature.of_bits(&rule, &open), &mut positions);
         let expected: Vec<usize> = (0..500)
             .filter(|&at| keys[at][3] & 0x300 == 0x100)
             .collect();

@@ -405,30 +405,30 @@ impl MaskTable {
     }
 
     /// Finds rows whose megaflows may overlap a rule. Some of them may be free.
-    pub(super) fn overlapping(&self, asked: &[Known], found: &mut Vec<usize>) {
+    pub(super) fn overlapping(&self, match_bits: &[Known], found: &mut Vec<usize>) {
         agreeing(
             &self.signatures,
-            self.signature.asked(asked, &self.open),
+            self.signature.of_bits(match_bits, &self.open),
             found,
         );
     }
 
     /// True if some packet of a megaflow matches a rule, after actions have set some
     /// bits.
-    pub(super) fn overlaps(&self, row: Row, asked: &[Known], set: &[Known]) -> bool {
+    pub(super) fn overlaps(&self, row: Row, match_bits: &[Known], set: &[Known]) -> bool {
         let row_words = self.row(row);
-        asked.iter().all(|asked| {
-            let word = usize::from(asked.word);
-            let mut open = asked.mask;
-            if let Some(set) = set.iter().find(|set| set.word == asked.word) {
-                if (set.value ^ asked.value) & set.mask & asked.mask != 0 {
+        match_bits.iter().all(|bits| {
+            let word = usize::from(bits.word);
+            let mut open = bits.mask;
+            if let Some(set) = set.iter().find(|set| set.word == bits.word) {
+                if (set.value ^ bits.value) & set.mask & bits.mask != 0 {
                     return false;
                 }
                 open &= !set.mask;
             }
             match self.words.iter().position(|&(other, _)| other == word) {
                 None => true,
-                Some(index) => (row_words[1 + index] ^ asked.value) & self.mask[word] & open == 0,
+                Some(index) => (row_words[1 + index] ^ bits.value) & self.mask[word] & open == 0,
             }
         })
     }

@@ -121,10 +121,10 @@ fn has_what_was_put_in(finder: &Finder, seeds: u64, least: usize) {
                     // A rule over some points takes them from winners of lower priority.
                     let (value, asked) = (point(dice.below(256)), mask(dice));
                     let rule = winner(dice.below(8), 10_000 + step);
-                    let added = |table, winner, asked| Added {
+                    let added = |table, winner, match_bits| Added {
                         table,
                         winner,
-                        asked,
+                        match_bits,
                     };
                     let bits = known(&value, &asked);
                     // An entry of another table takes nothing from paths that do not pass
@@ -285,7 +285,7 @@ fn a_megaflow_on_another_path_is_compared_as_it_is_then() {
     let added = |bits| Added {
         table: TableId(4),
         winner: winner(2, 500),
-        asked: known(&point(bits), &point(0xff)),
+        match_bits: known(&point(bits), &point(0xff)),
     };
     store.entries_added(&[added(number)]);
     assert_eq!(store.counts.outdated, 0, "no packet has these bits there");

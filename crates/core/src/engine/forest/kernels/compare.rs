@@ -468,8 +468,8 @@ pub(super) mod x86 {
                     let column_start = run.as_ptr().wrapping_add(column * len + first).cast();
                     // SAFETY: the mask selects the rules `first..len`, at most
                     // eight, of a column; `column < columns.count` (asserted by
-                    // `improve`), so they are inside of `run`, and masked-out
-                    // lanes are not accessed.
+                    // `RunColumns::new`), so they are inside of `run`, and
+                    // masked-out lanes are not accessed.
                     unsafe { _mm512_maskz_loadu_epi64(in_run, column_start) }
                 };
                 let differs = differs!(key, columns, load;
@@ -535,8 +535,8 @@ pub(super) mod x86 {
                     let column_start = run.as_ptr().wrapping_add(column * len + first).cast();
                     // SAFETY: the mask selects the rules `first..len`, at most
                     // four, of a column; `column < columns.count` (asserted by
-                    // `improve`), so they are inside of `run`, and masked-out
-                    // lanes are not accessed.
+                    // `RunColumns::new`), so they are inside of `run`, and
+                    // masked-out lanes are not accessed.
                     unsafe { _mm256_maskload_epi64(column_start, in_run) }
                 };
                 let differs = differs!(key, columns, load;

@@ -40,7 +40,8 @@ pub(crate) struct Table<const W: usize> {
     late_best_of_marking: u64,
     /// The table's conflict group, or none.
     group: ConflictMask,
-    /// The number of slots is 2 to the power of `63 - shift`.
+    /// The number of slots is 2 to the power of `63 - shift`; not 64, since a table of one
+    /// slot would shift by 64.
     shift: u32,
     /// The words of the slots.
     slots: Vec<u64>,
