@@ -298,7 +298,7 @@ impl Caches {
                     self.flows[packet_index] =
                         flow_of(packets[packet_index].key().words(), self.secrets);
                 }
-                self.uses_microflows(packets, nanoseconds);
+                self.look_up_microflows(packets, nanoseconds);
                 observer.node(Node::Microflows, self.received.len());
             }
             false => self.misses.extend_from_slice(&self.received),
@@ -308,7 +308,7 @@ impl Caches {
         let microflow_hits = self.received.len() - microflow_misses - self.stale.len();
         let mut megaflow_hits = 0;
         if uses_megaflows && microflow_misses > 0 {
-            megaflow_hits = self.uses_megaflows(packets, uses_microflows, nanoseconds);
+            megaflow_hits = self.look_up_megaflows(packets, uses_microflows, nanoseconds);
             observer.node(Node::Megaflows, microflow_misses);
         }
         let searched = self.selector.time();
@@ -362,7 +362,7 @@ impl Caches {
     }
 
     /// Looks packets up in the cache of single flows.
-    fn uses_microflows(&mut self, packets: &[Packet], now: u64) {
+    fn look_up_microflows(&mut self, packets: &[Packet], now: u64) {
         let Some(cache) = &mut self.microflows else {
             return;
         };
@@ -395,7 +395,7 @@ impl Caches {
     }
 
     /// Looks up the remaining packets among megaflows. Returns the number of hits.
-    fn uses_megaflows(&mut self, packets: &[Packet], offer: bool, now: u64) -> usize {
+    fn look_up_megaflows(&mut self, packets: &[Packet], offer: bool, now: u64) -> usize {
         let mut covered = 0;
         self.status.megaflow_lookups += self.misses.len() as u64;
         let (paths, stale) = (&mut self.paths, &mut self.stale);
