@@ -247,7 +247,7 @@ fn a_program_that_takes_too_long_is_stopped() {
 #[test]
 fn nonsense_is_reported() {
     let no_json = Scene::new(("echo '{\"bytes\"", "echo '[\"bytes\""));
-    assert!(reason(&no_json, "").contains("no JSON"));
+    assert!(reason(&no_json, "").contains("not JSON"));
     let lacks = Scene::new(("echo '{\"headers\": 4}'", "echo '{}'"));
     assert!(reason(&lacks, "").contains("missing field `headers`"));
     let other = Scene::new(("\"protocol\": 1", "\"protocol\": 2"));

@@ -92,7 +92,7 @@ fn lost_rules_are_named_and_the_exit_code_is_1() {
     run(&format!("convert {rules} {out}"))
         .exits(1)
         .complains("1 of 2 rules lost or changed in")
-        .complains("rule 0: left out: the format has no masks");
+        .complains("rule 0: left out: the format has only prefix masks");
     assert_eq!(folder.read("masks.classbench").lines().count(), 1);
 }
 

@@ -246,7 +246,7 @@ mod tests {
         let no_protocol = refused("src=10.0.0.1 dst=10.0.0.2");
         assert_eq!(no_protocol, "the header does not say `proto`");
         let mixed = refused("src=10.0.0.1 dst=::1 proto=tcp");
-        assert!(mixed.starts_with("dst: `::1` is no value"), "{mixed}");
+        assert!(mixed.starts_with("dst: `::1` is not a value"), "{mixed}");
         // A number is a valid address in either family.
         assert!("src=::1 dst=5 proto=6".parse::<FiveTuple>().is_ok());
     }

@@ -131,7 +131,7 @@ fn one<'t>(name: &str, field: &FieldSpec, text: &'t str) -> Result<u128, Fault<'
             ValueFormat::Mac => "Ethernet address",
             _ => "address",
         };
-        let message = format!("{} is no {noun}", quoted(text));
+        let message = format!("{} is not an {noun}", quoted(text));
         Fault::new(text, message, field.format.expectation())
     })
 }

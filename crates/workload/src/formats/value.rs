@@ -253,15 +253,15 @@ mod tests {
             ("1-300", "300", "does not fit"),
             ("9-8", "9-8", "inverted"),
             ("1/9", "9", "longer"),
-            ("1/x", "x", "no prefix length"),
+            ("1/x", "x", "not a prefix length"),
             ("1&999", "999", "does not fit"),
-            ("abc", "abc", "no value of `f`"),
+            ("abc", "abc", "not a value of `f`"),
             ("", "", "has no value"),
             ("1-", "", "has no value"),
             (
                 "99999999999999999999999999999999999999999",
                 "99999999999999999999999999999999999999999",
-                "no value",
+                "not a value",
             ),
         ] {
             let fault = parse_match(text, &field).unwrap_err();

@@ -192,7 +192,7 @@ fn flow_mistakes() {
         (
             "icmp,tp_src=8/0xf,actions=drop",
             "openflow15",
-            "1:6: `tp_src=8/0xf` is no type or code",
+            "1:6: `tp_src=8/0xf` is not an ICMP type or code",
         ),
         (
             "ip,nw_proto=58,tp_src=8,actions=drop",
@@ -402,7 +402,7 @@ fn flow_mistakes() {
         (
             "dl_dst=1,actions=drop",
             "openflow15",
-            "1:8: `1` is no Ethernet address",
+            "1:8: `1` is not an Ethernet address",
         ),
         (
             "ipv6,ipv6_src=::1,actions=drop",
