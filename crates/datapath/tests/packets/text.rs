@@ -252,7 +252,13 @@ fn what_is_wrong_is_said_with_line_and_column() {
             "the line ends here",
             "type=",
         ),
-        ("group_id=1,type=odd", 17, 3, "`odd` is not a group type", "`select`"),
+        (
+            "group_id=1,type=odd",
+            17,
+            3,
+            "`odd` is not a group type",
+            "`select`",
+        ),
         (
             "group_id=1,type=all,bucket=weight:x",
             35,

@@ -180,7 +180,10 @@ fn rule_mistakes() {
             "allow src=",
             "2:11: `src` has no value here; expected an IPv4",
         ),
-        ("allow src=\"10.0.0.1\"", "2:11: `\"10.0.0.1\"` is not a value"),
+        (
+            "allow src=\"10.0.0.1\"",
+            "2:11: `\"10.0.0.1\"` is not a value",
+        ),
         (
             "allow src=10.0.0.1-10.0.0.2",
             "2:11: `10.0.0.1-10.0.0.2` is no prefix match, which is all that `src` takes",
