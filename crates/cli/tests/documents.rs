@@ -3,26 +3,11 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
+mod project;
 
-/// Collects the documents of a folder, without symbolic links to documents.
-fn documents(folder: &Path, found: &mut Vec<PathBuf>) {
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        let name = path.file_name().unwrap().to_str().unwrap();
-        if path.is_dir() {
-            if name != "target" && !name.starts_with('.') {
-                documents(&path, found);
-            }
-        } else if name.ends_with(".md") && !path.is_symlink() {
-            found.push(path);
-        }
-    }
-}
+use project::{files, root};
 
 /// Returns a document without its code blocks.
 fn prose(text: &str) -> String {
@@ -68,8 +53,7 @@ fn links(text: &str) -> Vec<String> {
 
 #[test]
 fn links_lead_to_files_and_headings() {
-    let mut files = Vec::new();
-    documents(&root(), &mut files);
+    let files = files(&root(), ".md");
     let mut checked = 0;
     let mut broken = Vec::new();
     for file in &files {
@@ -128,11 +112,8 @@ const WORDS: [(&str, &str); 24] = [
 
 #[test]
 fn words_are_those_of_the_field() {
-    let mut files = Vec::new();
-    documents(&root(), &mut files);
-    for folder in ["crates", "fuzz"] {
-        sources(&root().join(folder), &mut files);
-    }
+    let mut files = files(&root(), ".md");
+    files.extend(sources());
     assert!(files.len() > 300);
     let mut found = Vec::new();
     for file in &files {
@@ -156,12 +137,8 @@ fn words_are_those_of_the_field() {
 /// Longer files are split into modules.
 #[test]
 fn sources_have_at_most_800_lines() {
-    let mut files = Vec::new();
-    for folder in ["crates", "fuzz"] {
-        sources(&root().join(folder), &mut files);
-    }
     let mut found = Vec::new();
-    for file in &files {
+    for file in &sources() {
         let lines = fs::read_to_string(file).unwrap().lines().count();
         if lines > 800 {
             found.push(format!("{}: {lines} lines", file.display()));
@@ -170,18 +147,10 @@ fn sources_have_at_most_800_lines() {
     assert!(found.is_empty(), "{}", found.join("\n"));
 }
 
-fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        let name = path.file_name().unwrap().to_str().unwrap();
-        if path.is_dir() {
-            if name != "target" && name != "corpus" && !name.starts_with('.') {
-                sources(&path, found);
-            }
-        } else if name.ends_with(".rs") {
-            found.push(path);
-        }
-    }
+/// Returns the source files of all crates.
+fn sources() -> Vec<PathBuf> {
+    let folders = ["crates", "fuzz"].map(|folder| files(&root().join(folder), ".rs"));
+    folders.concat()
 }
 
 /// Returns the texts in backticks of a document, each from a single line.
@@ -237,17 +206,15 @@ fn as_qualified(text: &str) -> Option<(&str, &str)> {
 
 #[test]
 fn files_and_names_in_documents_exist() {
-    let mut files = Vec::new();
-    documents(&root().join("docs"), &mut files);
-    files.push(root().join("README.md"));
-    files.push(root().join("CONTRIBUTING.md"));
-    let mut code_files = Vec::new();
-    sources(&root().join("crates"), &mut code_files);
+    let mut documents = files(&root().join("docs"), ".md");
+    documents.push(root().join("README.md"));
+    documents.push(root().join("CONTRIBUTING.md"));
+    let code_files = files(&root().join("crates"), ".rs");
     let code: Vec<String> = (code_files.iter())
         .map(|path| fs::read_to_string(path).unwrap())
         .collect();
     let (mut checked, mut missing) = (0, Vec::new());
-    for file in &files {
+    for file in &documents {
         for text in quoted(&fs::read_to_string(file).unwrap()) {
             let is_path = text.ends_with(".rs") && !text.contains(['*', ' ', '{']);
             if is_path && text.contains('/') && !text.contains("NAME") {

@@ -8,6 +8,10 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+mod project;
+
+use project::{files, root};
+
 /// The most habits in 10,000 words of comments or of documents.
 const MAX_HABITS_IN_10K_WORDS: usize = 30;
 
@@ -74,33 +78,6 @@ const NUMERIC_TYPES: [&str; 13] = [
     "f64", "f32", "u8", "u16", "u32", "u64", "u128", "usize", "i32", "i64", "i128", "isize",
     "Duration",
 ];
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
-
-/// The files below a folder with that extension, build output and test data left out.
-fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
-    let mut files = Vec::new();
-    let mut folders = vec![folder.to_owned()];
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            let name = path.file_name().unwrap().to_string_lossy().into_owned();
-            if path.is_dir() {
-                let skipped =
-                    name.starts_with('.') || ["target", "corpus", "testdata"].contains(&&*name);
-                if !skipped {
-                    folders.push(path);
-                }
-            } else if path.extension().is_some_and(|ending| ending == extension) {
-                files.push(path);
-            }
-        }
-    }
-    files.sort();
-    files
-}
 
 /// The words of a line in lower case, with `^` where a sentence begins.
 fn words(line: &str) -> Vec<String> {
@@ -300,7 +277,7 @@ impl Counts {
 
 /// The documents, records of experiments left out.
 fn documents() -> Vec<PathBuf> {
-    let mut documents = files(&root(), "md");
+    let mut documents = files(&root(), ".md");
     documents.retain(|path| !path.components().any(|part| part.as_os_str() == "records"));
     documents
 }
@@ -338,7 +315,7 @@ fn the_crates_are_in_plain_english() {
     let mut crate_count = 0;
     for folder in crates.map(|entry| entry.unwrap().path()) {
         let mut counts = Counts::default();
-        for path in files(&folder, "rs") {
+        for path in files(&folder, ".rs") {
             // This file lists the habits.
             if !path.ends_with("tests/prose.rs") {
                 counts.add_source(&path);

@@ -5,23 +5,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
+mod project;
 
-fn files(folder: &Path, endings: &[&str], found: &mut Vec<PathBuf>) {
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        let name = path.file_name().unwrap().to_str().unwrap();
-        if path.is_dir() {
-            if name != "target" && !name.starts_with('.') {
-                files(&path, endings, found);
-            }
-        } else if endings.iter().any(|ending| name.ends_with(ending)) {
-            found.push(path);
-        }
-    }
-}
+use project::{files, root};
 
 /// Returns the names in a `use` list, without nested braces.
 fn exported(lib: &str) -> BTreeSet<&str> {
@@ -76,8 +62,7 @@ fn public_types_are_exported_where_users_find_them() {
     let author = fs::read_to_string(source.join("author.rs")).unwrap();
     let author_names = exported(&author);
     let public_modules = modules(&lib, "pub mod ");
-    let mut sources = Vec::new();
-    files(&source, &[".rs"], &mut sources);
+    let sources = files(&source, ".rs");
     let mut checked = 0;
     for path in &sources {
         let inner = path.strip_prefix(&source).unwrap().to_str().unwrap();
@@ -160,20 +145,10 @@ fn the_list_of_public_names_is_true() {
 /// `Table`, `Change` and `Field` have other meanings in most programs.
 #[test]
 fn nothing_imports_all_names_of_the_library() {
-    let mut documents = Vec::new();
-    files(&root().join("docs"), &[".md"], &mut documents);
-    files(&root().join("crates/core/src"), &[".rs"], &mut documents);
-    files(
-        &root().join("crates/workload/src"),
-        &[".rs"],
-        &mut documents,
-    );
-    files(&root().join("crates/cli/src"), &[".rs"], &mut documents);
-    files(
-        &root().join("crates/cli/examples"),
-        &[".rs"],
-        &mut documents,
-    );
+    let mut documents = files(&root().join("docs"), ".md");
+    for folder in ["core/src", "workload/src", "cli/src", "cli/examples"] {
+        documents.extend(files(&root().join("crates").join(folder), ".rs"));
+    }
     documents.push(root().join("README.md"));
     assert!(documents.len() > 200);
     for path in documents {

@@ -3,7 +3,10 @@
 //! bucket.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+
+mod project;
+
+use project::{files, root};
 
 /// Hash functions without a random seed.
 const FIXED_HASHERS: [&str; 5] = [
@@ -13,20 +16,6 @@ const FIXED_HASHERS: [&str; 5] = [
     "BuildHasherDefault",
     "SipHasher::new(",
 ];
-
-/// Returns all source files of a folder.
-fn sources(folder: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder)
-        .unwrap()
-        .map(|entry| entry.unwrap().path());
-    entries
-        .flat_map(|path| match path.is_dir() {
-            true => sources(&path),
-            false => vec![path],
-        })
-        .filter(|path| path.extension().is_some_and(|extension| extension == "rs"))
-        .collect()
-}
 
 /// Returns the lines of a source that use a fixed hash function, except in tests.
 fn fixed_hashers(text: &str) -> Vec<usize> {
@@ -43,12 +32,11 @@ fn fixed_hashers(text: &str) -> Vec<usize> {
 
 #[test]
 fn every_map_is_seeded_at_random() {
-    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let (mut files, mut fixed) = (0, Vec::new());
-    for member in fs::read_dir(crates).unwrap() {
+    let (mut file_count, mut fixed) = (0, Vec::new());
+    for member in fs::read_dir(root().join("crates")).unwrap() {
         let folder = member.unwrap().path().join("src");
-        for path in sources(&folder) {
-            files += 1;
+        for path in files(&folder, ".rs") {
+            file_count += 1;
             let is_test = path.components().any(|part| part.as_os_str() == "tests")
                 || path.ends_with("tests.rs");
             let text = fs::read_to_string(&path).unwrap();
@@ -58,7 +46,7 @@ fn every_map_is_seeded_at_random() {
             }
         }
     }
-    assert!(files > 300, "{files} files");
+    assert!(file_count > 300, "{file_count} files");
     assert!(
         fixed.is_empty(),
         "maps with a fixed hash function: {fixed:#?}"
