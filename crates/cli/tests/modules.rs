@@ -1,16 +1,161 @@
-//! The drawings of modules in `docs/design.md` show which module imports which, the
-//! lowest first. This test reads all `use` lines and paths of the sources. It fails
-//! if a module imports one that is drawn above it, or if drawing and sources
-//! differ.
+//! Imports between the modules of a folder have one direction, in every folder of
+//! every crate. The drawings in `docs/design.md` show them, the lowest module first.
+//! This test reads all paths of the sources. It fails if a module imports, through
+//! others or directly, a module that imports it, or if drawing and sources differ.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
-type Imports = BTreeMap<String, BTreeSet<String>>;
+mod project;
 
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+use project::{files, root};
+
+/// The names from the root of a crate to a module or an item.
+type ItemPath = Vec<String>;
+
+/// The imports between sibling modules, with one source file for each.
+type Imports = BTreeMap<String, BTreeMap<String, PathBuf>>;
+
+/// Returns the module path and file of each module of a crate, tests left out.
+fn modules(source: &Path) -> BTreeMap<ItemPath, PathBuf> {
+    let mut modules = BTreeMap::new();
+    for file in files(source, ".rs") {
+        let inner = file.strip_prefix(source).unwrap().with_extension("");
+        let names = inner.iter().map(|name| name.to_str().unwrap().to_owned());
+        let mut path: ItemPath = names.collect();
+        path.pop_if(|name| ["mod", "lib", "main"].contains(&name.as_str()));
+        if !path.iter().any(|name| name == "tests") {
+            modules.insert(path, file);
+        }
+    }
+    modules
+}
+
+/// Returns a source without comments and without its test module, which comes last.
+fn code(text: &str) -> String {
+    let end = text.find("#[cfg(test)]\nmod tests {").unwrap_or(text.len());
+    let lines = text[..end].lines();
+    let lines = lines.map(|line| line.split("//").next().unwrap());
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// Splits a text at commas outside of braces.
+fn list_items(text: &str) -> Vec<&str> {
+    let (mut items, mut start, mut depth) = (Vec::new(), 0, 0);
+    for (at, character) in text.char_indices() {
+        match character {
+            '{' => depth += 1,
+            '}' => depth -= 1,
+            ',' if depth == 0 => {
+                items.push(&text[start..at]);
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    items.push(&text[start..]);
+    items
+}
+
+/// Returns the length of a list in braces, without the braces.
+fn list_length(text: &str) -> usize {
+    let mut depth = 1;
+    let end = text.find(|character: char| {
+        depth += i32::from(character == '{') - i32::from(character == '}');
+        depth == 0
+    });
+    end.unwrap_or(text.len())
+}
+
+/// Adds all paths that a text begins with: `a::b`, or `a::{b, c::d}`.
+fn add_paths(text: &str, prefix: &[String], paths: &mut Vec<ItemPath>) {
+    let text = text.trim_start();
+    if let Some(list) = text.strip_prefix('{') {
+        for item in list_items(&list[..list_length(list)]) {
+            add_paths(item, prefix, paths);
+        }
+        return;
+    }
+    let is_part = |character: char| character.is_alphanumeric() || character == '_';
+    let end = text.find(|character| !is_part(character));
+    let (name, rest) = text.split_at(end.unwrap_or(text.len()));
+    let mut path = prefix.to_vec();
+    if !name.is_empty() {
+        path.push(name.to_owned());
+    }
+    match rest.strip_prefix("::") {
+        Some(rest) if !name.is_empty() => add_paths(rest, &path, paths),
+        _ => paths.push(path),
+    }
+}
+
+/// Returns all paths of a source that begin with `crate`, `self` or `super`, from the
+/// root of the crate.
+fn imported_paths(code: &str, module: &[String]) -> Vec<ItemPath> {
+    let mut relative = Vec::new();
+    for keyword in ["crate::", "self::", "super::"] {
+        for (at, _) in code.match_indices(keyword) {
+            let before = code[..at].chars().next_back();
+            if !before.is_some_and(|c| c.is_alphanumeric() || c == '_' || c == ':') {
+                add_paths(&code[at..], &[], &mut relative);
+            }
+        }
+    }
+    let absolute = relative.into_iter().map(|path| {
+        let mut names = path.iter().peekable();
+        let mut absolute = match names.next_if(|name| *name == "crate") {
+            Some(_) => ItemPath::new(),
+            None => module.to_vec(),
+        };
+        while let Some(name) = names.next_if(|name| ["self", "super"].contains(&name.as_str())) {
+            if name == "super" {
+                absolute.pop();
+            }
+        }
+        absolute.extend(names.cloned());
+        absolute
+    });
+    absolute.collect()
+}
+
+/// Returns the imports between siblings for each folder of a crate.
+fn imports_of_folders(modules: &BTreeMap<ItemPath, PathBuf>) -> BTreeMap<ItemPath, Imports> {
+    let prefixes: BTreeSet<&[String]> = modules
+        .keys()
+        .flat_map(|path| (1..=path.len()).map(|length| &path[..length]))
+        .collect();
+    let mut folders: BTreeMap<ItemPath, Imports> = BTreeMap::new();
+    for (module, file) in modules {
+        let code = code(&fs::read_to_string(file).unwrap());
+        for path in imported_paths(&code, module) {
+            let shared = module.iter().zip(&path).take_while(|(a, b)| a == b).count();
+            if shared < module.len() && shared < path.len() && prefixes.contains(&path[..=shared]) {
+                let folder = folders.entry(module[..shared].to_vec()).or_default();
+                let imports = folder.entry(module[shared].clone()).or_default();
+                imports.insert(path[shared].clone(), file.clone());
+            }
+        }
+    }
+    folders
+}
+
+/// Keeps the modules that are part of a circle, or between two circles: repeatedly
+/// removes modules that import no other one or that no other one imports.
+fn circles(mut imports: Imports) -> Imports {
+    loop {
+        let count = imports.len();
+        let names: BTreeSet<String> = imports.keys().cloned().collect();
+        for imported in imports.values_mut() {
+            imported.retain(|name, _| names.contains(name));
+        }
+        let targets = imports.values().flat_map(BTreeMap::keys).cloned();
+        let targets: BTreeSet<String> = targets.collect();
+        imports.retain(|name, imported| !imported.is_empty() && targets.contains(name));
+        if imports.len() == count {
+            return imports;
+        }
+    }
 }
 
 /// Returns the lines `name -> name, name` of the drawing with this title.
@@ -29,178 +174,146 @@ fn drawing(title: &str) -> Vec<(String, BTreeSet<String>)> {
     lines.collect()
 }
 
-/// Returns all source files of a folder except tests.
-fn files(folder: &Path) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
-        if name == "tests" {
-            continue;
-        }
-        if path.is_dir() {
-            found.extend(files(&path));
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            found.push(path);
-        }
-    }
-    found
-}
-
-/// Returns a source without comments and without its test module, which comes last.
-fn code(path: &Path) -> String {
-    let text = fs::read_to_string(path).unwrap();
-    let end = text.find("#[cfg(test)]\nmod tests {").unwrap_or(text.len());
-    let lines = text[..end].lines().map(|line| {
-        let comment = line.find("//").unwrap_or(line.len());
-        &line[..comment]
-    });
-    lines.collect::<Vec<_>>().join("\n")
-}
-
-/// Returns the first names of all paths after a prefix, including lists in braces.
-fn names_after(text: &str, prefix: &str) -> BTreeSet<String> {
-    let mut names = BTreeSet::new();
-    for (at, _) in text.match_indices(prefix) {
-        let before = text[..at].chars().next_back();
-        if before.is_some_and(|c| c.is_alphanumeric() || c == '_' || c == ':') {
-            continue;
-        }
-        let rest = &text[at + prefix.len()..];
-        let word = |text: &str| -> String {
-            let is_part = |c: &char| c.is_alphanumeric() || *c == '_';
-            text.trim().chars().take_while(is_part).collect()
-        };
-        if let Some(list) = rest.strip_prefix('{') {
-            let (list, _) = list.split_once('}').unwrap();
-            names.extend(list.split(',').map(word));
-        } else {
-            names.insert(word(rest));
-        }
-    }
-    names
-}
-
-/// Returns the imports between the modules of a folder. `prefix` is the path of the
-/// folder; its own files use `super::` instead.
-fn imports(folder: &Path, prefix: &str, modules: &BTreeSet<String>) -> Imports {
-    let mut all = Imports::new();
-    for path in files(folder) {
-        let inside = path.strip_prefix(folder).unwrap();
-        let mut parts = inside.iter().map(|part| part.to_str().unwrap());
-        let module = parts.next().unwrap().trim_end_matches(".rs").to_owned();
-        if module == "mod" || module == "lib" {
-            continue;
-        }
-        let text = code(&path);
-        let mut names = names_after(&text, prefix);
-        let rest: Vec<&str> = parts.collect();
-        // `super` is the folder, in its own files and in the `mod.rs` of modules.
-        if rest.is_empty() || rest == ["mod.rs"] {
-            names.extend(names_after(&text, "super::"));
-        }
-        names.retain(|name| modules.contains(name) && *name != module);
-        all.entry(module).or_default().extend(names);
-    }
-    all
-}
-
-/// Checks that a folder of `crates` has the modules and imports of a drawing. `prefix`
-/// is the path of the folder in its crate.
+/// Checks that a folder of a crate has the modules and imports of a drawing.
 #[track_caller]
-fn agree(title: &str, folder: &str, prefix: &str) {
-    let folder = root().join("crates").join(folder);
-    let drawn = drawing(title);
-    let modules: BTreeSet<String> = drawn.iter().map(|line| line.0.clone()).collect();
-    assert_eq!(modules.len(), drawn.len(), "a module is drawn twice");
-    let there = files(&folder).into_iter().map(|path| {
-        let inside = path.strip_prefix(&folder).unwrap();
-        let first = inside.iter().next().unwrap().to_str().unwrap();
-        first.trim_end_matches(".rs").to_owned()
+fn agree(title: &str, package: &str, folder: &[&str]) {
+    let source = root().join("crates").join(package).join("src");
+    let modules = modules(&source);
+    let folder: ItemPath = folder.iter().map(|name| (*name).to_owned()).collect();
+    let inside = modules
+        .keys()
+        .filter_map(|path| path.strip_prefix(&*folder));
+    let names: BTreeSet<&String> = inside.filter_map(<[String]>::first).collect();
+    let imports = imports_of_folders(&modules).remove(&folder).unwrap();
+    let imports_of = |module: &String| -> BTreeSet<String> {
+        let imported = imports.get(module).into_iter().flat_map(BTreeMap::keys);
+        imported.cloned().collect()
+    };
+    let lines = names.iter().map(|module| {
+        let imported = Vec::from_iter(imports_of(module));
+        format!("{module} -> {}\n", imported.join(", "))
     });
-    let there: BTreeSet<String> = there.collect();
-    let found = imports(&folder, prefix, &there);
-    let mut expected = String::new();
-    for (module, imports) in &found {
-        let imports: Vec<&str> = imports.iter().map(String::as_str).collect();
-        expected += &format!("{module} -> {}\n", imports.join(", "));
-    }
-    let names: BTreeSet<String> = found.keys().cloned().collect();
-    assert_eq!(names, modules, "the sources say:\n{expected}");
+    let expected: String = lines.collect();
+    let drawn = drawing(title);
+    let drawn_names: BTreeSet<&String> = drawn.iter().map(|line| &line.0).collect();
+    assert_eq!(drawn_names.len(), drawn.len(), "a module is drawn twice");
+    assert_eq!(drawn_names, names, "the sources say:\n{expected}");
     let mut below = BTreeSet::new();
-    for (module, imports) in &drawn {
-        let real = found.get(module);
-        let real = real.expect("all names are the same");
+    for (module, imported) in &drawn {
+        let real = imports_of(module);
         let upward: Vec<&String> = real.difference(&below).collect();
         assert!(
             upward.is_empty(),
             "`{module}` imports {upward:?}, drawn at or above it"
         );
-        assert_eq!(real, imports, "`{module}`; the sources say:\n{expected}");
+        assert_eq!(&real, imported, "`{module}`; the sources say:\n{expected}");
         below.insert(module.clone());
     }
 }
 
 #[test]
 fn the_library_is_as_drawn() {
-    agree("Modules of the library", "core/src", "crate::");
+    agree("Modules of the library", "core", &[]);
 }
 
 #[test]
 fn the_forest_is_as_drawn() {
-    agree(
-        "Modules of the forest",
-        "core/src/engine/forest",
-        "crate::engine::forest::",
-    );
+    agree("Modules of the forest", "core", &["engine", "forest"]);
 }
 
 #[test]
 fn the_datapath_is_as_drawn() {
-    agree("Modules of the datapath", "datapath/src", "crate::");
+    agree("Modules of the datapath", "datapath", &[]);
 }
 
 #[test]
 fn the_pipeline_is_as_drawn() {
-    agree(
-        "Modules of the pipeline",
-        "datapath/src/pipeline",
-        "crate::pipeline::",
-    );
+    agree("Modules of the pipeline", "datapath", &["pipeline"]);
 }
 
 #[test]
 fn the_text_readers_are_as_drawn() {
-    agree("Modules of the text readers", "text/src", "crate::");
+    agree("Modules of the text readers", "text", &[]);
 }
 
 #[test]
 fn the_reference_is_as_drawn() {
-    agree("Modules of the reference", "reference/src", "crate::");
+    agree("Modules of the reference", "reference", &[]);
 }
 
 #[test]
 fn the_workload_is_as_drawn() {
-    agree("Modules of the workload", "workload/src", "crate::");
+    agree("Modules of the workload", "workload", &[]);
 }
 
 #[test]
 fn the_command_line_is_as_drawn() {
-    agree("Modules of the command line", "cli/src", "crate::");
+    agree("Modules of the command line", "cli", &[]);
 }
 
-/// The parser finds exactly the imports of a source.
 #[test]
-fn paths_are_read() {
-    let text = "use crate::{one, two::Two};\nlet x = crate::three::f();\nuse other_crate::no;\n\
-                pub(in crate::four) fn f();\nuse super::five::{self, Six};";
-    let expected = ["four", "one", "three", "two"].map(String::from);
-    assert!(names_after(text, "crate::").into_iter().eq(expected));
-    assert!(
-        names_after(text, "super::")
-            .into_iter()
-            .eq(["five".to_owned()])
-    );
+fn no_folder_has_a_circle() {
+    let (mut import_count, mut found) = (0, String::new());
+    for package in fs::read_dir(root().join("crates")).unwrap() {
+        let source = package.unwrap().path().join("src");
+        for imports in imports_of_folders(&modules(&source)).into_values() {
+            import_count += imports.values().map(BTreeMap::len).sum::<usize>();
+            for (module, imported) in circles(imports) {
+                for (name, file) in imported {
+                    found += &format!("{module} imports {name} ({})\n", file.display());
+                }
+            }
+        }
+    }
+    assert!(import_count > 500, "{import_count} imports");
+    assert!(found.is_empty(), "circles of imports:\n{found}");
+}
+
+#[test]
+fn paths_are_resolved() {
+    let module = ["a", "b"].map(String::from);
+    let source = "use crate::{one, two::{Two, three}};\nsuper::c::f();\nuse super::super::d;\n\
+                  use other_crate::no; self::child::g();\nlet x = crate::four::f();\n\
+                  pub(in crate::five) fn f();\nuse super::six::{self, Six};";
+    let mut paths: Vec<String> = imported_paths(source, &module)
+        .into_iter()
+        .map(|path| path.join("::"))
+        .collect();
+    paths.sort();
+    let expected = [
+        "a::b::child::g",
+        "a::c::f",
+        "a::six::Six",
+        "a::six::self",
+        "d",
+        "five",
+        "four::f",
+        "one",
+        "two::Two",
+        "two::three",
+    ];
+    assert_eq!(paths, expected);
+}
+
+#[test]
+fn a_circle_is_noticed() {
+    let imports = |lines: &[(&str, &str)]| {
+        let mut imports = Imports::new();
+        for (module, imported) in lines {
+            let all = imports.entry((*module).to_owned()).or_default();
+            all.insert((*imported).to_owned(), PathBuf::new());
+        }
+        imports
+    };
+    assert!(circles(imports(&[("a", "b"), ("b", "c"), ("a", "c")])).is_empty());
+    let circle = circles(imports(&[
+        ("a", "b"),
+        ("b", "c"),
+        ("c", "a"),
+        ("c", "d"),
+        ("e", "a"),
+    ]));
+    assert_eq!(circle.len(), 3);
 }
 
 /// Returns a path without `.` and `..`, computed from its text: symbolic links are
@@ -224,8 +337,8 @@ fn sources_include_files_of_their_own_package_only() {
     let mut included = 0;
     for package in fs::read_dir(root().join("crates")).unwrap() {
         let package = normal(&package.unwrap().path());
-        for path in files(&package.join("src")) {
-            let code = code(&path);
+        for path in modules(&package.join("src")).into_values() {
+            let code = code(&fs::read_to_string(&path).unwrap());
             let macros = ["include_str!(\"", "include_bytes!(\"", "include!(\""];
             for after in macros.iter().flat_map(|start| code.split(start).skip(1)) {
                 let name = after.split('"').next().unwrap();
