@@ -12,8 +12,8 @@ use classyard_workload::kit::oracle::Oracle;
 use classyard_workload::kit::random::{ByteDice, Dice, RuleMaker, draw_header, random_schema};
 use classyard_workload::kit::{Subject, variant_specs};
 
-/// Returns all engines with their defaults, and one with another setting; more would slow
-/// every run down.
+/// Returns all engines with their defaults, and an engine with other options. More engines
+/// would slow every run down.
 fn subjects(dice: &mut dyn Dice) -> Vec<Subject> {
     static SPECS: OnceLock<Vec<EngineSpec>> = OnceLock::new();
     let variants = SPECS.get_or_init(variant_specs);

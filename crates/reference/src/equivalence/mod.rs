@@ -1,4 +1,4 @@
-//! The datapath and the reference in the same random worlds: the same bundles, packets
+//! The datapath and the reference in identical random worlds: identical bundles, packets
 //! and clock. Everything that can be queried from both is compared.
 //!
 //! All choices of a world come from [`Dice`]: from a seed, or from a fuzzer's bytes.

@@ -111,15 +111,14 @@ pub(super) const ENGINE: Engine = Engine {
     paper: "ours; tables as in [TM19] §III",
     wraps: Wraps::Nothing,
     options: &[
-        // Measured, beside 4, in `bench/records/forest-experiments.md`, "target
-        // bucket".
+        // Compared with 4 in `bench/records/forest-experiments.md`, "target bucket".
         EngineOption::whole(
             "bucket",
             (1, 64),
             2,
             "mean number of rules in a bucket that learning aims at",
         ),
-        // Measured, beside 32 and 256 to 1,024, in
+        // Compared with 32 and 256 to 1,024 in
         // `bench/records/forest-experiments.md`, "prices fitted again" and "runs of
         // up to 256".
         EngineOption::whole(

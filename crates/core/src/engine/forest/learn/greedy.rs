@@ -76,7 +76,7 @@ const MAX_HALVINGS: u32 = 6;
 /// The smallest sample, in rules.
 const MIN_SAMPLE_RULES: usize = 128;
 
-/// The largest sample, in rules. Measured, beside 470 rules, in
+/// The largest sample, in rules. Compared with 470 rules in
 /// `bench/records/forest-experiments.md`, "greedy plans of the root".
 const MAX_SAMPLE_RULES: usize = 2048;
 

@@ -19,7 +19,7 @@ use crate::engine::forest::slot::{Bucket, TableNumber};
 use crate::engine::forest::structure::Structure;
 
 /// The number of rules looked up. `docs/forest.md` (Re-optimisation) has the time of
-/// counting them, and the counted costs beside measured times.
+/// counting them, and compares counted costs with measured times.
 pub(super) const SAMPLED_RULES: usize = 256;
 
 /// Approximate prices in nanoseconds. Only their ratios matter here. The prices of

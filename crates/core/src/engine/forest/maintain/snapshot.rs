@@ -31,7 +31,7 @@ use crate::reoptimise::Contents;
 use crate::sort::sort;
 
 /// The most outlines of a snapshot. Bounds its memory: 10 MB of IPv4 rules.
-/// `docs/forest.md` (Re-optimisation) has what a sample of a million rules gives.
+/// `docs/forest.md` (Re-optimisation) has measurements with a sample of a million rules.
 const MAX_OUTLINES: usize = 1 << 18;
 
 /// Entries read in one look: two to three hundred microseconds with a million rules,
