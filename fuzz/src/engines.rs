@@ -5,12 +5,12 @@ use std::sync::{Arc, OnceLock};
 use classyard::{
     EngineSpec, KeyVec, Limits, NoProgress, Priority, RuleId, RuleSet, Schema, Scratch, Winner,
 };
-use classyard_workload::kit::differential::{
+use classyard_conformance::differential::{
     Counters, Disagreement, Options, Question, Scenario, differential_with,
 };
-use classyard_workload::kit::oracle::Oracle;
-use classyard_workload::kit::random::{ByteDice, Dice, RuleMaker, draw_header, random_schema};
-use classyard_workload::kit::{Subject, variant_specs};
+use classyard_conformance::oracle::Oracle;
+use classyard_conformance::random::{ByteDice, Dice, RuleMaker, draw_header, random_schema};
+use classyard_conformance::{Subject, variant_specs};
 
 /// Returns all engines with their defaults, and an engine with other options. More engines
 /// would slow every run down.

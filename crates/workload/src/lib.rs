@@ -1,11 +1,9 @@
-//! Rule sets and traffic for classyard: file formats, generators, captures and
-//! the test kit.
+//! Rule sets and traffic for classyard: file formats, generators and captures.
 
 pub mod capture;
 pub mod diagnostic;
 pub mod formats;
 pub mod generate;
-pub mod kit;
 pub mod limits;
 pub mod packet;
 pub mod traffic;

@@ -92,7 +92,7 @@ impl EntryPaths {
 mod tests {
     use std::collections::BTreeMap;
 
-    use classyard_workload::kit::random::{Dice, SeededDice};
+    use classyard_conformance::random::{Dice, SeededDice};
 
     use super::*;
 

@@ -112,7 +112,7 @@ impl Ports {
 
 #[cfg(test)]
 mod tests {
-    use classyard_workload::kit::random::{Dice, SeededDice};
+    use classyard_conformance::random::{Dice, SeededDice};
 
     use super::*;
 

@@ -1,7 +1,7 @@
 //! Random frames: complete frames with right checksums, damaged and tiny frames, and
 //! wrong lengths.
 
-use classyard_workload::kit::random::Dice;
+use classyard_conformance::random::Dice;
 
 /// A frame under construction.
 struct Builder<'d> {

@@ -12,7 +12,7 @@ use classyard_datapath::pipeline::{Message, PortState};
 use classyard_datapath::{
     Action, Field, FlowMatch, GroupId, MatchField, MeterId, OpenFlowError, PortNo,
 };
-use classyard_workload::kit::random::Dice;
+use classyard_conformance::random::Dice;
 
 use crate::actions;
 use crate::fields::{Needs, VLAN_PRESENT, all_bits, facts};

@@ -14,7 +14,7 @@ mod world;
 
 use std::collections::BTreeMap;
 
-use classyard_workload::kit::random::{Dice, SeededDice};
+use classyard_conformance::random::{Dice, SeededDice};
 
 use world::World;
 

@@ -13,7 +13,7 @@ use classyard_datapath::pipeline::{
     RemovedFlow, Sink, Worker,
 };
 use classyard_datapath::{Field, Packet, PortNo, TableSettings};
-use classyard_workload::kit::random::Dice;
+use classyard_conformance::random::Dice;
 
 use super::messages::{self, Held, Shape};
 use super::{Options, Summary, frames, ladders};

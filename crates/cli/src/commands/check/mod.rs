@@ -8,9 +8,9 @@ use classyard::policy::PartId;
 use classyard::{EngineSpec, Policy, PolicyTrace, RuleId, RuleRef};
 use classyard_workload::formats::read_trace;
 use classyard_workload::generate::{Family, Recipe};
-use classyard_workload::kit::collider::{self, CollisionReport, collide};
-use classyard_workload::kit::random::{Dice, SeededDice, draw_header};
-use classyard_workload::kit::{Subject, isa_specs};
+use classyard_conformance::collider::{self, CollisionReport, collide};
+use classyard_conformance::random::{Dice, SeededDice, draw_header};
+use classyard_conformance::{Subject, isa_specs};
 
 use crate::failure::Failure;
 use crate::input::family::{FamilyName, hostile_sets, named_sets, openflow_set, profiles_of};

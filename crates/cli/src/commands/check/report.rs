@@ -4,8 +4,8 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use classyard::EngineSpec;
-use classyard_workload::kit::Skip;
-use classyard_workload::kit::collider::{CollisionReport, Counters};
+use classyard_conformance::Skip;
+use classyard_conformance::collider::{CollisionReport, Counters};
 use serde::Serialize;
 
 use super::Case;

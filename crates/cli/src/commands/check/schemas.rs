@@ -6,9 +6,9 @@ use std::time::Instant;
 
 use classyard::{EngineSpec, Schema};
 use classyard_workload::formats::write_schema;
-use classyard_workload::kit::differential::{Counters, Outcome};
-use classyard_workload::kit::rounds::Round;
-use classyard_workload::kit::{Skip, Subject};
+use classyard_conformance::differential::{Counters, Outcome};
+use classyard_conformance::rounds::Round;
+use classyard_conformance::{Skip, Subject};
 use serde::{Serialize, Serializer};
 
 use super::Args;

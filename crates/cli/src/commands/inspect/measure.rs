@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use classyard::schema::MatchKind;
 use classyard::{FieldId, FieldMatch, Progress, RuleSet};
-use classyard_workload::kit::random::{Dice, SeededDice};
+use classyard_conformance::random::{Dice, SeededDice};
 use serde::Serialize;
 
 /// Up to this number of rules, every pair of rules is compared.

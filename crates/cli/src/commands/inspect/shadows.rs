@@ -10,7 +10,7 @@ use std::collections::HashMap;
 
 use classyard::policy::PartId;
 use classyard::{Policy, Progress, RuleId, RuleRef, RuleSet};
-use classyard_workload::kit::random::{Dice, SeededDice};
+use classyard_conformance::random::{Dice, SeededDice};
 
 /// The maximum number of lookups and comparisons. Rules that are left when it is
 /// reached are not examined.

@@ -1,7 +1,7 @@
 //! Compares a store with the inserted megaflows, over keys of eight bits in two words.
 
 use classyard::{Priority, RuleId};
-use classyard_workload::kit::random::{Dice, SeededDice};
+use classyard_conformance::random::{Dice, SeededDice};
 
 use super::*;
 use crate::cache::bits::known;
