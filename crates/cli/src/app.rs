@@ -6,17 +6,18 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use classyard::engine::Engine;
+use classyard_lab::{bench, calibrate, reproduce};
+use classyard_report::command_line;
+use classyard_report::failure::{EXIT_USAGE, Failure};
+use classyard_report::interrupt;
+use classyard_report::output;
+use classyard_report::registry;
+use classyard_report::reporter::Reporter;
 
-use crate::command_line;
 use crate::commands::{
-    advise, bench, calibrate, check, classify, completions, convert, engines, explain, formats,
-    generate, inspect, plot, profiles, replay, reproduce, trace,
+    advise, check, classify, completions, convert, engines, explain, formats, generate, inspect,
+    plot, profiles, replay, trace,
 };
-use crate::failure::{EXIT_USAGE, Failure};
-use crate::interrupt;
-use crate::output;
-use crate::registry;
-use crate::reporter::Reporter;
 
 /// The columns of help on a wide terminal.
 const HELP_WIDTH: usize = 100;

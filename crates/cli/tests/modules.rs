@@ -247,8 +247,60 @@ fn the_workload_is_as_drawn() {
 }
 
 #[test]
-fn the_command_line_is_as_drawn() {
-    agree("Modules of the command line", "cli", &[]);
+fn the_test_kit_is_as_drawn() {
+    agree("Modules of the test kit", "conformance", &[]);
+}
+
+#[test]
+fn the_report_is_as_drawn() {
+    agree("Modules of the report", "report", &[]);
+}
+
+#[test]
+fn the_lab_is_as_drawn() {
+    agree("Modules of the lab", "lab", &[]);
+    agree("Modules of the benchmark", "lab", &["bench"]);
+    agree("Modules of the reproductions", "lab", &["reproduce"]);
+}
+
+#[test]
+fn the_commands_are_as_drawn() {
+    agree("Commands", "cli", &["commands"]);
+}
+
+/// Returns the crates of this workspace that a crate depends on, tests aside.
+fn dependencies(package: &str) -> BTreeSet<String> {
+    let manifest = root().join("crates").join(package).join("Cargo.toml");
+    let manifest = fs::read_to_string(manifest).unwrap();
+    let (_, section) = manifest.split_once("\n[dependencies]\n").unwrap();
+    let section = section.split("\n[").next().unwrap();
+    let names = section
+        .lines()
+        .filter_map(|line| line.split(['.', ' ', '=']).next());
+    let names = names.filter_map(|name| match name {
+        "classyard" => Some("core".to_owned()),
+        name => name.strip_prefix("classyard-").map(str::to_owned),
+    });
+    names.collect()
+}
+
+#[test]
+fn the_crates_are_as_drawn() {
+    let drawn = drawing("Crates");
+    let packages = fs::read_dir(root().join("crates")).unwrap();
+    let packages = packages.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let drawn_names: BTreeSet<String> = drawn.iter().map(|line| line.0.clone()).collect();
+    assert_eq!(drawn_names, packages.collect());
+    let mut below = BTreeSet::new();
+    for (package, imported) in &drawn {
+        assert_eq!(
+            &dependencies(package),
+            imported,
+            "dependencies of {package}"
+        );
+        assert!(imported.is_subset(&below), "{package} is drawn too low");
+        below.insert(package.clone());
+    }
 }
 
 #[test]

@@ -146,7 +146,14 @@ fn the_list_of_public_names_is_true() {
 #[test]
 fn nothing_imports_all_names_of_the_library() {
     let mut documents = files(&root().join("docs"), ".md");
-    for folder in ["core/src", "workload/src", "cli/src", "cli/examples"] {
+    for folder in [
+        "core/src",
+        "workload/src",
+        "report/src",
+        "lab/src",
+        "cli/src",
+        "cli/examples",
+    ] {
         documents.extend(files(&root().join("crates").join(folder), ".rs"));
     }
     documents.push(root().join("README.md"));

@@ -46,7 +46,10 @@ pub(crate) fn quietly<T>(call: impl FnOnce() -> T) -> T {
 
 /// Re-optimises a classifier, and immediately does `steps` steps of installing the plan.
 /// Returns `false` for classifiers that cannot be re-optimised.
-pub(crate) fn reoptimise(classifier: &mut dyn Classifier, steps: usize) -> Result<bool, BuildError> {
+pub(crate) fn reoptimise(
+    classifier: &mut dyn Classifier,
+    steps: usize,
+) -> Result<bool, BuildError> {
     let dynamic = classifier.as_dynamic();
     let Some(engine) = dynamic.and_then(|dynamic| dynamic.reoptimise_mut()) else {
         return Ok(false);

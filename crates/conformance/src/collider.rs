@@ -20,10 +20,10 @@ use classyard::{
     Progress, RuleId, Scratch, Winner,
 };
 
+use super::calls::{guarded, reoptimise, ring};
 use super::differential::{Disagreement, Question, Scenario, minimise};
 use super::oracle::{OwnedChange, transaction};
 use super::random::{Dice, SeededDice};
-use super::calls::{guarded, reoptimise, ring};
 use super::{Skip, Subject, text};
 
 mod overlay;

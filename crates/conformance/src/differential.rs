@@ -30,9 +30,9 @@ use classyard::{
     Scratch, Winner,
 };
 
+use super::calls::{guarded, ring};
 use super::oracle::Oracle;
 use super::random::{Churn, Dice, RuleMaker, SeededDice, draw_header, draw_member};
-use super::calls::{guarded, ring};
 use super::{Skip, Subject};
 
 mod question;

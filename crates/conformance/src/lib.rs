@@ -29,9 +29,7 @@ mod subject;
 pub mod text;
 pub mod vectors;
 
-pub use subject::{
-    BuildFn, Skip, Subject, Variants, isa_specs, variant_specs, variants,
-};
+pub use subject::{BuildFn, Skip, Subject, Variants, isa_specs, variant_specs, variants};
 
 /// The examples of `README.md` are tested.
 #[cfg(doctest)]

@@ -8,11 +8,11 @@ use classyard::{
     Classifier, EngineSpec, KeyVec, Limits, NoProgress, RuleRef, RuleSet, Scratch, Transaction,
     Winner,
 };
-use classyard_workload::generate::hostile::updates::{HostileUpdates, UpdateList, UpdateStep};
-use classyard_workload::generate::{Family, Hostile, Recipe, generate};
 use classyard_conformance::Subject;
 use classyard_conformance::differential::{Options, differential};
 use classyard_conformance::random::{SeededDice, draw_header};
+use classyard_workload::generate::hostile::updates::{HostileUpdates, UpdateList, UpdateStep};
+use classyard_workload::generate::{Family, Hostile, Recipe, generate};
 
 fn rules(set: Hostile, size: usize, seed: u64) -> RuleSet {
     let recipe = Recipe::new(Family::Hostile(set), size, seed);

@@ -7,10 +7,10 @@
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 use classyard::{EngineSpec, NoProgress};
-use classyard_workload::formats::write_schema;
 use classyard_conformance::differential::Counters;
 use classyard_conformance::rounds::Round;
 use classyard_conformance::{Subject, isa_specs};
+use classyard_workload::formats::write_schema;
 
 /// The number of rounds by default. They take a few seconds.
 const ROUNDS: u64 = 25;

@@ -3,9 +3,8 @@
 use std::io::Write as _;
 
 use clap_complete::Shell;
-
-use crate::failure::Failure;
-use crate::output;
+use classyard_report::failure::Failure;
+use classyard_report::output;
 
 /// Print a script that completes commands and flags in a shell
 #[derive(Debug, clap::Args)]

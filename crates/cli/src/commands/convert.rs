@@ -3,20 +3,19 @@
 use std::path::{Path, PathBuf};
 
 use classyard::PolicyTrace;
+use classyard_report::export::{is_capture, one_a_microsecond, write_capture, write_rules};
+use classyard_report::failure::Failure;
+use classyard_report::input::headers::HeadersArgs;
+use classyard_report::input::limits::{ByteLimit, HeaderLimit, RecordLimit};
+use classyard_report::input::rules::{RulesArgs, schema_choice};
+use classyard_report::input::{count, read_bytes, source_name};
+use classyard_report::output::file::{Trouble, is_dash, to_file};
+use classyard_report::output::style::counted;
+use classyard_report::reporter::Reporter;
+use classyard_report::suggestion::did_you_mean;
 use classyard_workload::capture::{self, CaptureReader, PacketHeaders};
 use classyard_workload::diagnostic::{ReadError, ReadOptions};
 use classyard_workload::formats::{RuleFormat, SchemaChoice, read_trace, write_trace};
-
-use crate::export::{is_capture, one_a_microsecond, write_capture, write_rules};
-use crate::failure::Failure;
-use crate::input::headers::HeadersArgs;
-use crate::input::limits::{ByteLimit, HeaderLimit, RecordLimit};
-use crate::input::rules::{RulesArgs, schema_choice};
-use crate::input::{count, read_bytes, source_name};
-use crate::output::file::{Trouble, is_dash, to_file};
-use crate::output::style::counted;
-use crate::reporter::Reporter;
-use crate::suggestion::did_you_mean;
 
 /// Convert rules, header traces and captures between formats
 ///

@@ -4,12 +4,11 @@ use std::io::{self, Write};
 
 use classyard::EngineSpec;
 use classyard::engine::{self, OptionKind, OptionValue, Wraps};
+use classyard_report::failure::Failure;
+use classyard_report::output::style::{BOLD, DIM, paint};
+use classyard_report::output::{OutputArgs, Report, csv};
+use classyard_report::registry::{self, DEFAULT};
 use serde::Serialize;
-
-use crate::failure::Failure;
-use crate::output::style::{BOLD, DIM, paint};
-use crate::output::{OutputArgs, Report, csv};
-use crate::registry::{self, DEFAULT};
 
 /// List the engines, their strengths and their options
 #[derive(Debug, clap::Args)]

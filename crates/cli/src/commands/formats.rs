@@ -2,12 +2,11 @@
 
 use std::io::{self, Write};
 
+use classyard_report::failure::Failure;
+use classyard_report::output::table::{Side, Table};
+use classyard_report::output::{OutputArgs, Report, csv};
+use classyard_report::suggestion::did_you_mean;
 use serde::Serialize;
-
-use crate::failure::Failure;
-use crate::output::table::{Side, Table};
-use crate::output::{OutputArgs, Report, csv};
-use crate::suggestion::did_you_mean;
 
 /// The document whose sections the command prints.
 const DOCUMENT: &str = include_str!("../../embedded/formats.md");
@@ -55,7 +54,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         let failure = Failure::usage(format!("there is no format `{name}`{hint}"));
         return Err(failure.with_help(format!("there are {}", names.join(", "))));
     };
-    let mut out = crate::output::raw_stdout();
+    let mut out = classyard_report::output::raw_stdout();
     out.write_all(text.as_bytes())?;
     Ok(out.flush()?)
 }

@@ -1,8 +1,6 @@
 //! The commands, one file or folder each.
 
 pub(crate) mod advise;
-pub(crate) mod bench;
-pub(crate) mod calibrate;
 pub(crate) mod check;
 pub(crate) mod classify;
 pub(crate) mod completions;
@@ -15,5 +13,4 @@ pub(crate) mod inspect;
 pub(crate) mod plot;
 pub(crate) mod profiles;
 pub(crate) mod replay;
-pub(crate) mod reproduce;
 pub(crate) mod trace;

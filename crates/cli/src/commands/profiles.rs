@@ -2,13 +2,12 @@
 
 use std::io::{self, Write};
 
+use classyard_report::failure::Failure;
+use classyard_report::input::family::{OPENFLOW15, OPENFLOW15_SUMMARY, openflow_set};
+use classyard_report::output::table::{Side, Table};
+use classyard_report::output::{OutputArgs, Report, csv};
 use classyard_workload::generate::{FlowTable, Profile};
 use serde::Serialize;
-
-use crate::failure::Failure;
-use crate::input::family::{OPENFLOW15, OPENFLOW15_SUMMARY, openflow_set};
-use crate::output::table::{Side, Table};
-use crate::output::{OutputArgs, Report, csv};
 
 /// List the built-in profiles that rule sets are generated from
 ///
@@ -49,10 +48,10 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
                     "`{name}` is built into the program and has no file"
                 ));
             }
-            let hint = crate::suggestion::did_you_mean(name, Profile::BUILT_IN);
+            let hint = classyard_report::suggestion::did_you_mean(name, Profile::BUILT_IN);
             Failure::usage(format!("there is no built-in profile `{name}`{hint}"))
         })?;
-        let mut out = crate::output::raw_stdout();
+        let mut out = classyard_report::output::raw_stdout();
         out.write_all(text.as_bytes())?;
         return Ok(out.flush()?);
     }

@@ -9,9 +9,9 @@ use classyard::{
 };
 
 use super::Counters;
+use crate::calls::guarded;
 use crate::oracle::{Oracle, OwnedChange, transaction};
 use crate::random::{Dice, SeededDice};
-use crate::calls::guarded;
 use crate::{Subject, text};
 
 /// A query or change of a classifier.

@@ -11,10 +11,10 @@ use classyard::{
 
 use super::Counters;
 use super::question::{Finding, Question, apply, chain, rebuild, reoptimise};
-use crate::case::{Case, Probe, Step};
-use crate::oracle::{Oracle, OwnedChange};
 use crate::Subject;
 use crate::calls::{guarded, quietly};
+use crate::case::{Case, Probe, Step};
+use crate::oracle::{Oracle, OwnedChange};
 
 /// A change of a classifier's state.
 #[derive(Clone, Debug)]

@@ -8,10 +8,10 @@ use classyard::{
     Winner,
 };
 
+use crate::calls::{guarded, ring};
 use crate::case::{Case, Probe};
 use crate::differential::{Action, Counters, Finding, Question};
 use crate::oracle::{Oracle, OwnedChange};
-use crate::calls::{guarded, ring};
 use crate::{Skip, Subject};
 
 /// A way to create a rule set in a classifier.

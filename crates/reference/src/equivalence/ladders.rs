@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
+use classyard_conformance::random::Dice;
 use classyard_datapath::flow::{Command, FlowMod, Instructions, TableId};
 use classyard_datapath::group::{Bucket, Group, GroupCommand, GroupMod, GroupType};
 use classyard_datapath::pipeline::Message;
 use classyard_datapath::{Action, FlowMatch, GroupId, PortNo};
-use classyard_conformance::random::Dice;
 
 use super::messages::Held;
 

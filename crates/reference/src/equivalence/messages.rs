@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use classyard_conformance::random::Dice;
 use classyard_datapath::flow::{
     Command, FlowFlags, FlowMod, Instructions, TableConfig, TableId, TableMod,
 };
@@ -12,7 +13,6 @@ use classyard_datapath::pipeline::{Message, PortState};
 use classyard_datapath::{
     Action, Field, FlowMatch, GroupId, MatchField, MeterId, OpenFlowError, PortNo,
 };
-use classyard_conformance::random::Dice;
 
 use crate::actions;
 use crate::fields::{Needs, VLAN_PRESENT, all_bits, facts};

@@ -5,6 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use classyard::{EngineSpec, NoProgress};
+use classyard_conformance::random::Dice;
 use classyard_datapath::flow::{FlowChange, FlowEntry, RemovalReason, TableConfig, TableId};
 use classyard_datapath::pipeline::Finder;
 use classyard_datapath::pipeline::KINDS;
@@ -13,7 +14,6 @@ use classyard_datapath::pipeline::{
     RemovedFlow, Sink, Worker,
 };
 use classyard_datapath::{Field, Packet, PortNo, TableSettings};
-use classyard_conformance::random::Dice;
 
 use super::messages::{self, Held, Shape};
 use super::{Options, Summary, frames, ladders};

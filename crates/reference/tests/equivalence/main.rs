@@ -9,8 +9,8 @@
 
 use std::ops::Range;
 
-use classyard_reference::equivalence::{Options, Summary, run, run_seed};
 use classyard_conformance::random::{ByteDice, Dice, SeededDice};
+use classyard_reference::equivalence::{Options, Summary, run, run_seed};
 
 /// The number of worlds in each run of these tests.
 const WORLDS: u64 = 1500;

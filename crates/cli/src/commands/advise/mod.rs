@@ -4,20 +4,19 @@ use std::io::{self, Write};
 
 use classyard::RuleSet;
 use classyard::engine::auto::{Auto, Breakdown, Candidate, TryOut, headers_of};
+use classyard_lab::bench::thread_cpu_time;
+use classyard_report::failure::Failure;
+use classyard_report::input::build_limits::BuildLimits;
+use classyard_report::input::count;
+use classyard_report::input::files::RulesFile;
+use classyard_report::input::load::LoadArgs;
+use classyard_report::input::rules::RulesArgs;
+use classyard_report::machine::{KnownMachine, MachineArgs};
+use classyard_report::output::table::{Side, Table, fact, heading};
+use classyard_report::output::{OutputArgs, Report, csv};
+use classyard_report::registry;
+use classyard_report::reporter::Reporter;
 use serde::Serialize;
-
-use crate::bench::thread_cpu_time;
-use crate::failure::Failure;
-use crate::input::build_limits::BuildLimits;
-use crate::input::count;
-use crate::input::files::RulesFile;
-use crate::input::load::LoadArgs;
-use crate::input::rules::RulesArgs;
-use crate::machine::{KnownMachine, MachineArgs};
-use crate::output::table::{Side, Table, fact, heading};
-use crate::output::{OutputArgs, Report, csv};
-use crate::registry;
-use crate::reporter::Reporter;
 
 /// Recommend an engine for rules and a load, and say why
 ///

@@ -6,21 +6,22 @@ use std::time::Instant;
 use classyard::classifier::BATCH;
 use classyard::policy::PartId;
 use classyard::{EngineSpec, Policy, PolicyTrace, RuleId, RuleRef};
-use classyard_workload::formats::read_trace;
-use classyard_workload::generate::{Family, Recipe};
 use classyard_conformance::collider::{self, CollisionReport, collide};
 use classyard_conformance::random::{Dice, SeededDice, draw_header};
 use classyard_conformance::{Subject, isa_specs};
-
-use crate::failure::Failure;
-use crate::input::family::{FamilyName, hostile_sets, named_sets, openflow_set, profiles_of};
-use crate::input::files::{RulesFile, only_one_from_stdin};
-use crate::input::headers::{HeadersArgs, choice_of};
-use crate::input::rules::RulesArgs;
-use crate::input::{count, engine, read_text, source_name};
-use crate::output::OutputArgs;
-use crate::registry;
-use crate::reporter::Reporter;
+use classyard_report::failure::Failure;
+use classyard_report::input::family::{
+    FamilyName, hostile_sets, named_sets, openflow_set, profiles_of,
+};
+use classyard_report::input::files::{RulesFile, only_one_from_stdin};
+use classyard_report::input::headers::{HeadersArgs, choice_of};
+use classyard_report::input::rules::RulesArgs;
+use classyard_report::input::{count, engine, read_text, source_name};
+use classyard_report::output::OutputArgs;
+use classyard_report::registry;
+use classyard_report::reporter::Reporter;
+use classyard_workload::formats::read_trace;
+use classyard_workload::generate::{Family, Recipe};
 
 mod report;
 mod schemas;

@@ -6,12 +6,12 @@ use std::time::Duration;
 use classyard::EngineSpec;
 use classyard_conformance::Skip;
 use classyard_conformance::collider::{CollisionReport, Counters};
+use classyard_report::output::style::{BAD, BOLD, GOOD, NOTABLE, counted, grouped, paint, seconds};
+use classyard_report::output::table::{Side, Table, fact};
+use classyard_report::output::{Report, csv, join};
 use serde::Serialize;
 
 use super::Case;
-use crate::output::style::{BAD, BOLD, GOOD, NOTABLE, counted, grouped, paint, seconds};
-use crate::output::table::{Side, Table, fact};
-use crate::output::{Report, csv, join};
 
 /// The report of `check`. Keys are stable.
 #[derive(Serialize)]

@@ -5,18 +5,20 @@ use std::ops::ControlFlow;
 use std::time::Instant;
 
 use classyard::{EngineSpec, Schema};
-use classyard_workload::formats::write_schema;
 use classyard_conformance::differential::{Counters, Outcome};
 use classyard_conformance::rounds::Round;
 use classyard_conformance::{Skip, Subject};
+use classyard_report::failure::Failure;
+use classyard_report::output::style::{
+    BAD, BOLD, GOOD, NOTABLE, counted, grouped, large, paint, seconds,
+};
+use classyard_report::output::table::fact;
+use classyard_report::output::{Report, csv, join};
+use classyard_report::reporter::Reporter;
+use classyard_workload::formats::write_schema;
 use serde::{Serialize, Serializer};
 
 use super::Args;
-use crate::failure::Failure;
-use crate::output::style::{BAD, BOLD, GOOD, NOTABLE, counted, grouped, large, paint, seconds};
-use crate::output::table::fact;
-use crate::output::{Report, csv, join};
-use crate::reporter::Reporter;
 
 /// Runs `count` rounds, or fewer if answers differ.
 pub(super) fn run(

@@ -1,9 +1,8 @@
 //! The part of a report of `classify` on the headers and packets of the input.
 
+use classyard_report::input::headers::Headers;
 use classyard_workload::capture::PacketHeaders;
 use serde::Serialize;
-
-use crate::input::headers::Headers;
 
 /// The input that was classified.
 #[derive(Serialize)]

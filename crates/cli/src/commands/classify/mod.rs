@@ -9,20 +9,19 @@ use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
 use classyard::{Policy, PolicyClassifier, PolicyTrace, Progress as _, Scratch};
+use classyard_report::engine_choice::EngineChoice;
+use classyard_report::failure::Failure;
+use classyard_report::input::build_limits::BuildLimits;
+use classyard_report::input::files::{RulesFile, only_one_from_stdin};
+use classyard_report::input::headers::{Headers, HeadersArgs};
+use classyard_report::input::rules::{LoadedRules, RulesArgs};
+use classyard_report::input::span;
+use classyard_report::interrupt::{self, SoftStop};
+use classyard_report::output::file::is_dash;
+use classyard_report::output::records::RecordFile;
+use classyard_report::output::{Format, OutputArgs, json, raw_stdout, stdout};
+use classyard_report::reporter::Reporter;
 use classyard_workload::capture;
-
-use crate::engine_choice::EngineChoice;
-use crate::failure::Failure;
-use crate::input::build_limits::BuildLimits;
-use crate::input::files::{RulesFile, only_one_from_stdin};
-use crate::input::headers::{Headers, HeadersArgs};
-use crate::input::rules::{LoadedRules, RulesArgs};
-use crate::input::span;
-use crate::interrupt::{self, SoftStop};
-use crate::output::file::is_dash;
-use crate::output::records::RecordFile;
-use crate::output::{Format, OutputArgs, json, raw_stdout, stdout};
-use crate::reporter::Reporter;
 
 mod input_report;
 mod lookups;
@@ -293,7 +292,7 @@ impl<'a> Counting<'a> {
             }
             Input::Capture(packets) => {
                 // Ctrl-C ends the capture; the command then reports the counts so far.
-                let soft_stop = SoftStop::new();
+                let soft_stop = SoftStop::hold();
                 let packets = match self.args.every {
                     Some(every) => self.live(packets, every)?,
                     None => self.stream(packets)?,

@@ -5,16 +5,16 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread;
 
 use classyard::{Policy, PolicyTrace, Schema};
+use classyard_report::failure::Failure;
+use classyard_report::input::headers::{Extent, HeadersArgs, OpenCapture};
+use classyard_report::input::left_out::link_help;
+use classyard_report::interrupt;
+use classyard_report::output::join;
+use classyard_report::reporter::Reporter;
 use classyard_workload::capture::PacketHeaders;
 use classyard_workload::diagnostic::ReadError;
 
 use super::input_report::InputReport;
-use crate::failure::Failure;
-use crate::input::headers::{Extent, HeadersArgs, OpenCapture};
-use crate::input::left_out::link_help;
-use crate::interrupt;
-use crate::output::join;
-use crate::reporter::Reporter;
 
 /// The number of packets held in memory together: at most 14 MiB with headers of
 /// five words.

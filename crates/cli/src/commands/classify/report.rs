@@ -3,19 +3,19 @@
 use std::io::{self, Write};
 
 use classyard::{EngineSpec, Policy, PolicyClassifier};
+use classyard_report::input::rules::LoadedRules;
+use classyard_report::output::rule::RuleView;
+use classyard_report::output::style::{
+    self, BAR, BOLD, DIM, NOTABLE, action_style, bar, bytes, counted, grouped, large, paint,
+    percent, seconds, three_digits,
+};
+use classyard_report::output::table::{Side, Table, fact, remark};
+use classyard_report::output::{Report, csv, join};
 use serde::Serialize;
 
 use super::input_report::{InputReport, Named};
 use super::lookups::Rate;
 use super::tally::{Count, Tally};
-use crate::input::rules::LoadedRules;
-use crate::output::rule::RuleView;
-use crate::output::style::{
-    self, BAR, BOLD, DIM, NOTABLE, action_style, bar, bytes, counted, grouped, large, paint,
-    percent, seconds, three_digits,
-};
-use crate::output::table::{Side, Table, fact, remark};
-use crate::output::{Report, csv, join};
 
 /// The width of the bars that show shares.
 const BAR_WIDTH: u32 = 14;
@@ -430,7 +430,7 @@ impl ClassifyReport {
             bytes(usize::try_from(packets.bytes).unwrap_or(usize::MAX)),
             paint(BOLD, &input.source)
         );
-        if self.rules.embedded && input.source == crate::embedded::CAPTURE_NAME {
+        if self.rules.embedded && input.source == classyard_report::embedded::CAPTURE_NAME {
             text.push_str(", the embedded example");
         }
         for rows in [&packets.kinds, &packets.transports, &packets.properties] {

@@ -4,14 +4,16 @@ use std::io::{self, Write};
 use std::sync::Arc;
 
 use classyard::{EngineSpec, LookupTrace, Policy, RuleRef, Schema};
+use classyard_report::input::rules::LoadedRules;
+use classyard_report::output::rule::RuleView;
+use classyard_report::output::style::{
+    BOLD, DIM, GOOD, NOTABLE, action_style, counted, grouped, paint,
+};
+use classyard_report::output::table::{Side, Table, fact, heading, remark};
+use classyard_report::output::{Report, csv, join};
 use serde::Serialize;
 
 use super::fields::{Compared, MaskField, compare, mask_fields, mask_words, masked_value, refused};
-use crate::input::rules::LoadedRules;
-use crate::output::rule::RuleView;
-use crate::output::style::{BOLD, DIM, GOOD, NOTABLE, action_style, counted, grouped, paint};
-use crate::output::table::{Side, Table, fact, heading, remark};
-use crate::output::{Report, csv, join};
 
 /// The number of compared rules that a table names one by one.
 const COMPARED_SHOWN: usize = 6;

@@ -4,19 +4,18 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use classyard::Policy;
+use classyard_report::export::write_rules;
+use classyard_report::failure::Failure;
+use classyard_report::input::count;
+use classyard_report::input::family::{FamilyName, hostile, openflow_set, profile, seed_file};
+use classyard_report::input::rules::{rule_format, schema_choice};
+use classyard_report::output::OutputArgs;
+use classyard_report::output::style::{counted, seconds};
+use classyard_report::reporter::Reporter;
 use classyard_workload::formats::{RuleFormat, SchemaChoice};
 use classyard_workload::generate::{
     Family, GenerateError, GeneratorConfig, Hostile, OpenFlowRules, RandomRules, Recipe, generate,
 };
-
-use crate::export::write_rules;
-use crate::failure::Failure;
-use crate::input::count;
-use crate::input::family::{FamilyName, hostile, openflow_set, profile, seed_file};
-use crate::input::rules::{rule_format, schema_choice};
-use crate::output::OutputArgs;
-use crate::output::style::{counted, seconds};
-use crate::reporter::Reporter;
 
 mod trace;
 

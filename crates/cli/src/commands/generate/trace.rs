@@ -3,20 +3,19 @@
 use std::path::PathBuf;
 
 use classyard::{EngineSpec, Limits, Policy, PolicyTrace, RuleId, Scratch, Winner};
+use classyard_report::export::{is_capture, one_a_microsecond, write_capture};
+use classyard_report::failure::Failure;
+use classyard_report::input::files::RulesFile;
+use classyard_report::input::rules::RulesArgs;
+use classyard_report::input::{count, engine};
+use classyard_report::output::file::to_file;
+use classyard_report::output::style::counted;
+use classyard_report::registry::DEFAULT;
+use classyard_report::reporter::Reporter;
 use classyard_workload::formats::write_trace;
 use classyard_workload::traffic::{
     CANDIDATES, FlowModel, Traffic, TrafficConfig, TrafficError, TrafficRecipe, traffic,
 };
-
-use crate::export::{is_capture, one_a_microsecond, write_capture};
-use crate::failure::Failure;
-use crate::input::files::RulesFile;
-use crate::input::rules::RulesArgs;
-use crate::input::{count, engine};
-use crate::output::file::to_file;
-use crate::output::style::counted;
-use crate::registry::DEFAULT;
-use crate::reporter::Reporter;
 
 /// Generate headers for a set of rules
 ///

@@ -4,13 +4,12 @@ use std::io::{self, Write};
 
 use classyard::Policy;
 use classyard::policy::PartId;
+use classyard_report::failure::Failure;
+use classyard_report::output::style::{grouped, three_digits};
+use classyard_report::output::table::{Side, Table, remark};
+use classyard_report::output::{Report, csv};
 use classyard_workload::generate::compare::{Comparison, Summary};
 use serde::Serialize;
-
-use crate::failure::Failure;
-use crate::output::style::{grouped, three_digits};
-use crate::output::table::{Side, Table, remark};
-use crate::output::{Report, csv};
 
 /// Returns the pairs of parts of two policies that can be compared.
 pub(super) fn pairs(a: &Policy, b: &Policy) -> Result<Vec<[PartId; 2]>, Failure> {

@@ -3,21 +3,20 @@
 use std::path::PathBuf;
 
 use classyard::Policy;
+use classyard_lab::estimates::Shapes;
+use classyard_lab::sax_pac;
+use classyard_report::failure::Failure;
+use classyard_report::input::build_limits::BuildLimits;
+use classyard_report::input::count;
+use classyard_report::input::files::{RulesFile, only_one_from_stdin};
+use classyard_report::input::rules::RulesArgs;
+use classyard_report::machine::MachineArgs;
+use classyard_report::output::OutputArgs;
+use classyard_report::output::file::is_dash;
+use classyard_report::output::file::to_file;
+use classyard_report::registry;
+use classyard_report::reporter::Reporter;
 use classyard_workload::generate::compare::{Comparison, Summary};
-
-use crate::estimates::Shapes;
-use crate::failure::Failure;
-use crate::input::build_limits::BuildLimits;
-use crate::input::count;
-use crate::input::files::{RulesFile, only_one_from_stdin};
-use crate::input::rules::RulesArgs;
-use crate::machine::MachineArgs;
-use crate::output::OutputArgs;
-use crate::output::file::is_dash;
-use crate::output::file::to_file;
-use crate::registry;
-use crate::reporter::Reporter;
-use crate::sax_pac;
 
 mod against;
 mod measure;

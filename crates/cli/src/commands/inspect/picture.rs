@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
+use classyard_report::output::style::{counted, grouped, percent, three_digits};
+use classyard_report::output::svg::{Anchor, BLUE, FAINT, INK, ORANGE, PALE, Svg, is_dark, ramp};
+
 use super::report::{InspectReport, PartReport};
-use crate::output::style::{counted, grouped, percent, three_digits};
-use crate::output::svg::{Anchor, BLUE, FAINT, INK, ORANGE, PALE, Svg, is_dark, ramp};
 
 const PAGE_WIDTH: f64 = 1180.0;
 const PAGE_MARGIN: f64 = 40.0;

@@ -7,6 +7,16 @@ use classyard::classifier::{Metric, MetricValue};
 use classyard::estimate::Shape;
 use classyard::machine::Machine;
 use classyard::{Classifier, EngineSpec, Progress, RuleSet};
+use classyard_lab::estimates::{EstimateRow, Shapes};
+use classyard_lab::sax_pac::{self, Partitions};
+use classyard_report::input::rules::LoadedRules;
+use classyard_report::output::rule::RuleView;
+use classyard_report::output::style::{
+    BAR, BOLD, DIM, NOTABLE, action_style, bar, bytes, counted, grouped, large, paint, percent,
+    seconds, three_digits,
+};
+use classyard_report::output::table::{Side, Table, fact, heading, remark};
+use classyard_report::output::{Report, csv, join};
 use classyard_workload::generate::compare::Summary;
 use serde::Serialize;
 
@@ -14,16 +24,6 @@ use super::Args;
 use super::measure::{self, FieldUse, Overlaps};
 use super::shadows::{Shadow, Shadows};
 use crate::commands::explain::fields::{mask_fields, mask_words};
-use crate::estimates::{EstimateRow, Shapes};
-use crate::input::rules::LoadedRules;
-use crate::output::rule::RuleView;
-use crate::output::style::{
-    BAR, BOLD, DIM, NOTABLE, action_style, bar, bytes, counted, grouped, large, paint, percent,
-    seconds, three_digits,
-};
-use crate::output::table::{Side, Table, fact, heading, remark};
-use crate::output::{Report, csv, join};
-use crate::sax_pac::{self, Partitions};
 
 /// Rows of a distribution in a table.
 const DISTRIBUTION_ROWS: usize = 8;

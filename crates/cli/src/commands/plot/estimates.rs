@@ -1,7 +1,8 @@
 //! Estimates against measurements.
 
+use classyard_report::chart::{Chart, Figure, Mark, Point, Series};
+
 use super::read::{Pair, Results, Times};
-use crate::chart::{Chart, Figure, Mark, Point, Series};
 
 /// Estimates within this share of the measured time are in the band.
 const BAND_SHARE: f64 = 0.3;

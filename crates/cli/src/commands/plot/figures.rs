@@ -1,8 +1,9 @@
 //! The figures: their points, labels and remarks.
 
+use classyard_lab::bench::{geometric_mean, size_name};
+use classyard_report::chart::{Chart, Figure, Mark, Point, Series};
+
 use super::read::{Kind, Results, Row};
-use crate::bench::{geometric_mean, size_name};
-use crate::chart::{Chart, Figure, Mark, Point, Series};
 
 /// Draws the lookup rate against the number of rules: a line for each engine
 /// through its geometric means, and a band from its slowest to its fastest set.

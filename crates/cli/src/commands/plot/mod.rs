@@ -2,18 +2,17 @@
 
 use std::path::PathBuf;
 
-use crate::chart::draw_page;
-use crate::failure::Failure;
-use crate::input::files::only_one_from_stdin;
-use crate::output::file::is_dash;
-use crate::output::file::to_file;
-use crate::output::join;
-use crate::reporter::Reporter;
-
 mod estimates;
 mod figures;
 mod read;
 
+use classyard_report::chart::draw_page;
+use classyard_report::failure::Failure;
+use classyard_report::input::files::only_one_from_stdin;
+use classyard_report::output::file::is_dash;
+use classyard_report::output::file::to_file;
+use classyard_report::output::join;
+use classyard_report::reporter::Reporter;
 use read::{Kind, Results};
 
 /// Draw the results of bench: lookups against rules, and against updates

@@ -2,11 +2,10 @@
 
 use std::path::Path;
 
+use classyard_report::failure::Failure;
+use classyard_report::input::{count, read_text, source_name};
 use classyard_workload::limits::FileLimit;
 use serde::Deserialize;
-
-use crate::failure::Failure;
-use crate::input::{count, read_text, source_name};
 
 /// Lookups alone or next to a writer: two measurements that are not compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

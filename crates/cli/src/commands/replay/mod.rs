@@ -6,14 +6,13 @@ use std::time::{Duration, Instant};
 use classyard::Progress as _;
 use classyard_datapath::pipeline::{Pipeline, RemovedFlow, Worker};
 use classyard_datapath::{Field, Flaw, Packet, PacketKey, PortNo};
-
-use crate::failure::Failure;
-use crate::input::caches::CacheArgs;
-use crate::input::frames::{Frame, FrameStream, HeldFrames};
-use crate::input::switch::SwitchArgs;
-use crate::interrupt::{self, SoftStop};
-use crate::output::{Format, OutputArgs};
-use crate::reporter::Reporter;
+use classyard_report::failure::Failure;
+use classyard_report::input::caches::CacheArgs;
+use classyard_report::input::frames::{Frame, FrameStream, HeldFrames};
+use classyard_report::input::switch::SwitchArgs;
+use classyard_report::interrupt::{self, SoftStop};
+use classyard_report::output::{Format, OutputArgs};
+use classyard_report::reporter::Reporter;
 
 mod caches;
 mod ports;
@@ -181,7 +180,7 @@ impl Replayed {
         reporter: Reporter,
     ) -> Result<(), Failure> {
         // Ctrl-C ends the capture; the command then reports the packets so far.
-        let _soft_stop = SoftStop::new();
+        let _soft_stop = SoftStop::hold();
         let mut worker = args.caches.worker(pipeline);
         let (mut progress, begin) = (reporter.progress(), Instant::now());
         while frames.advance(pipeline)? {

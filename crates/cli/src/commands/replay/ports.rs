@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 use classyard_datapath::flow::TableId;
 use classyard_datapath::pipeline::{Count, PacketInReason, Sink};
 use classyard_datapath::{Packet, PortNo};
+use classyard_report::failure::Failure;
+use classyard_report::input::frames::Frame;
+use classyard_report::output::records::RecordFile;
 use classyard_workload::capture::PcapWriter;
 use classyard_workload::packet::LinkType;
 
 use super::{in_port, make_folder};
-use crate::failure::Failure;
-use crate::input::frames::Frame;
-use crate::output::records::RecordFile;
 
 /// The packets received and sent by a port.
 #[derive(Clone, Copy, Default)]

@@ -14,15 +14,15 @@ use classyard::Progress;
 use classyard_datapath::Packet;
 use classyard_datapath::flow::{Command, FlowEntry, FlowMod, TableId};
 use classyard_datapath::pipeline::{CacheStatus, Message, Node, Pipeline, Worker};
+use classyard_lab::bench::thread_cpu_time;
+use classyard_report::failure::Failure;
+use classyard_report::input::frames::HeldFrames;
+use classyard_report::input::limits::size;
 use serde::Serialize;
 
 use super::VECTOR_PACKETS;
 use super::caches::CacheReport;
 use super::ports::Nowhere;
-use crate::bench::thread_cpu_time;
-use crate::failure::Failure;
-use crate::input::frames::HeldFrames;
-use crate::input::limits::size;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct RateArgs {
@@ -43,7 +43,7 @@ pub(super) struct RateArgs {
         alias = "changes",
         default_value = "0",
         value_name = "N",
-        value_parser = crate::input::count,
+        value_parser = classyard_report::input::count,
         help_heading = "Rate"
     )]
     changes: usize,
@@ -233,17 +233,17 @@ fn run(
     let mut pass = |timer: &mut Timer, stop: Option<&AtomicBool>| {
         let mut packets = 0;
         for frames in frames.vectors() {
-            let vector = &mut vector[..frames.len()];
+            let vector = &mut vector[..frames.packet_count()];
             timer.begin();
             frames.receive(vector);
-            timer.end(Node::Parse, frames.len());
+            timer.end(Node::Parse, frames.packet_count());
             if timer.is_on {
                 let on_node = &mut |node, packets| timer.end(node, packets);
                 worker.process_timed(vector, now, &mut Nowhere, on_node);
             } else {
                 worker.process(vector, now, &mut Nowhere);
             }
-            packets += frames.len() as u64;
+            packets += frames.packet_count() as u64;
             if stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
                 break;
             }

@@ -8,16 +8,16 @@ use classyard_datapath::limits::PacketLimit;
 use classyard_datapath::meter::{BandKind, MeterUnit};
 use classyard_datapath::pipeline::{Count, Pipeline};
 use classyard_datapath::{Flaw, PortNo};
+use classyard_report::input::switch::Lines;
+use classyard_report::output::style::{counted, grouped};
+use classyard_report::output::table::{Side, Table, fact, heading, remark};
+use classyard_report::output::{Report, csv};
+use classyard_report::reporter::Reporter;
 use serde::Serialize;
 
 use super::Replayed;
 use super::caches::CacheReport;
 use super::rate::Rate;
-use crate::input::switch::Lines;
-use crate::output::style::{counted, grouped};
-use crate::output::table::{Side, Table, fact, heading, remark};
-use crate::output::{Report, csv};
-use crate::reporter::Reporter;
 
 /// The report of a replay.
 #[derive(Serialize)]

@@ -4,15 +4,14 @@ use std::time::Duration;
 
 use classyard_datapath::Packet;
 use classyard_datapath::pipeline::{CacheAnswer, Discard, Pipeline, Worker};
-
-use crate::failure::Failure;
-use crate::input::caches::CacheArgs;
-use crate::input::frames::FrameStream;
-use crate::input::switch::{SwitchArgs, add_ports};
-use crate::interrupt;
-use crate::output::OutputArgs;
-use crate::output::style::counted;
-use crate::reporter::Reporter;
+use classyard_report::failure::Failure;
+use classyard_report::input::caches::CacheArgs;
+use classyard_report::input::frames::FrameStream;
+use classyard_report::input::switch::{SwitchArgs, add_ports};
+use classyard_report::interrupt;
+use classyard_report::output::OutputArgs;
+use classyard_report::output::style::counted;
+use classyard_report::reporter::Reporter;
 
 mod report;
 

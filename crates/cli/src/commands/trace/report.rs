@@ -8,12 +8,11 @@ use classyard_datapath::limits::PacketLimit;
 use classyard_datapath::meter::BandKind;
 use classyard_datapath::pipeline::{CacheAnswer, FieldChange, Lookup, Step, Story};
 use classyard_datapath::{Field, Flaw, MatchField, Packet, PacketKey, PortNo, Prerequisite};
+use classyard_report::input::switch::Lines;
+use classyard_report::output::style::{BOLD, DIM, GOOD, NOTABLE, counted, paint};
+use classyard_report::output::table::fact;
+use classyard_report::output::{Report, csv};
 use serde::Serialize;
-
-use crate::input::switch::Lines;
-use crate::output::style::{BOLD, DIM, GOOD, NOTABLE, counted, paint};
-use crate::output::table::fact;
-use crate::output::{Report, csv};
 
 /// The packet and its source.
 pub(super) struct Traced<'t> {

@@ -1,0 +1,263 @@
+//! Benchmark results as a table or CSV.
+
+use std::io::{self, Write};
+
+use classyard_report::output::csv;
+use classyard_report::output::table::{Side, Table};
+
+use super::latency::{Quantiles, microseconds};
+use super::measure::{Spread, geometric_mean};
+use super::row::{Failed, Measurement, Row};
+use super::{estimated, versus};
+
+/// Writes one row for each measurement.
+pub(crate) fn write_csv(results: &[Row], out: &mut csv::Writer<'_>) -> io::Result<()> {
+    let mut heading = vec![
+        "set".to_owned(),
+        "engine".to_owned(),
+        "rules".to_owned(),
+        "build_seconds".to_owned(),
+        "bytes".to_owned(),
+        "index_bytes".to_owned(),
+        "tables".to_owned(),
+    ];
+    for rate in ["batch", "single", "updates", "updates_with_lookups"] {
+        heading.extend(["min", "median", "max"].map(|which| format!("{rate}_{which}")));
+    }
+    for time in ["update_seconds", "update_wall_seconds"] {
+        heading.extend(Quantiles::NAMES.map(|which| format!("{time}_{which}")));
+    }
+    heading.extend(
+        [
+            "bytes",
+            "build_seconds",
+            "lookup_ns",
+            "single_ns",
+            "update_ns",
+        ]
+        .map(|which| format!("estimated_{which}")),
+    );
+    heading.extend(["wrong", "peer", "best_of_peer", "failed"].map(str::to_owned));
+    row(out, &heading)?;
+    for r in results {
+        let r = match r {
+            Row::Measured(measurement) => measurement,
+            Row::Failed(failed) => {
+                let mut cells = vec![String::new(); heading.len()];
+                cells[0].clone_from(&failed.set);
+                cells[1].clone_from(&failed.engine);
+                cells[2] = failed.rules.to_string();
+                cells[heading.len() - 3].clone_from(&failed.peer);
+                cells[heading.len() - 1].clone_from(&failed.failed);
+                row(out, &cells)?;
+                continue;
+            }
+        };
+        let mut cells = vec![
+            r.set.clone(),
+            r.engine.clone(),
+            r.rules.to_string(),
+            r.build_seconds.to_string(),
+            csv::optional(r.bytes.as_ref()),
+            csv::optional(r.index_bytes.as_ref()),
+            csv::optional(r.tables.as_ref()),
+        ];
+        let rates = [
+            Some(r.batch_headers_per_second),
+            Some(r.single_headers_per_second),
+            r.updates_per_second,
+            r.updates_with_lookups_per_second,
+        ];
+        for rate in rates {
+            let figure = |of: fn(&Spread) -> f64| rate.as_ref().map(|s| format!("{:.0}", of(s)));
+            let figures = [figure(|s| s.min), figure(|s| s.median), figure(|s| s.max)];
+            cells.extend(figures.map(Option::unwrap_or_default));
+        }
+        for time in [r.update_seconds, r.update_wall_seconds] {
+            let figures = time.map(|q| q.values().map(|seconds| format!("{seconds:.9}")));
+            cells.extend(figures.unwrap_or_default());
+        }
+        let estimate = r.estimate.as_ref();
+        cells.push(csv::optional(estimate.map(|e| &e.bytes)));
+        cells.push(csv::optional(estimate.map(|e| &e.build_seconds)));
+        cells.push(csv::optional(estimate.map(|e| &e.lookup_ns)));
+        cells.push(csv::optional(estimate.map(|e| &e.single_ns)));
+        cells.push(csv::optional(estimate.and_then(|e| e.update_ns.as_ref())));
+        cells.push(r.wrong.to_string());
+        cells.push(csv::optional(r.peer.as_ref().map(|peer| &peer.name)));
+        cells.push(csv::optional(r.peer.as_ref().map(|peer| &peer.best)));
+        cells.push(String::new());
+        row(out, &cells)?;
+    }
+    Ok(())
+}
+
+fn row(out: &mut csv::Writer<'_>, cells: &[String]) -> io::Result<()> {
+    let cells: Vec<&dyn std::fmt::Display> = cells.iter().map(|cell| cell as _).collect();
+    out.row(&cells)
+}
+
+/// Writes a table for people, the ratios of the engines to the first one, and their
+/// ratios to peers.
+pub(crate) fn write_table(results: &[Row], out: &mut dyn Write) -> io::Result<()> {
+    let measured: Vec<&Measurement> = results.iter().filter_map(Row::measured).collect();
+    let updates = measured.iter().any(|r| r.updates_per_second.is_some());
+    let mut columns = vec![
+        ("set", Side::Left),
+        ("engine", Side::Left),
+        ("rules", Side::Right),
+        ("tables", Side::Right),
+        ("build s", Side::Right),
+        ("bytes/rule", Side::Right),
+        ("batch M/s", Side::Right),
+        ("single M/s", Side::Right),
+    ];
+    if updates {
+        columns.push(("updates M/s", Side::Right));
+        columns.push(("with lookups", Side::Right));
+        columns.push(("one us p99.9", Side::Right));
+        columns.push(("max", Side::Right));
+        columns.push(("max elapsed", Side::Right));
+    }
+    columns.push(("wrong", Side::Right));
+    let mut table = Table::new(&columns);
+    for row in results {
+        table.row(cells(row, updates, columns.len()));
+    }
+    table.write(out)?;
+    writeln!(out)?;
+    writeln!(
+        out,
+        "rates: median (min-max) of interleaved repeats, in the thread's CPU time; batches of 256"
+    )?;
+    if updates {
+        writeln!(
+            out,
+            "one: a single update, microseconds of CPU time and of elapsed time, each the minimum of \
+             its repeats"
+        )?;
+    }
+    let ours: Vec<&Measurement> = measured.into_iter().filter(|r| r.peer.is_none()).collect();
+    write_ratios(&ours, out)?;
+    estimated::write(&ours, out)?;
+    for failed in results.iter().filter_map(Row::failure) {
+        let Failed {
+            set,
+            engine,
+            failed,
+            ..
+        } = failed;
+        writeln!(out, "{engine} fails on {set}: {failed}")?;
+    }
+    versus::write(results, out)
+}
+
+fn cells(row: &Row, updates: bool, columns: usize) -> Vec<String> {
+    let r = match row {
+        Row::Measured(measurement) => measurement,
+        Row::Failed(failed) => {
+            let mut cells = vec!["-".to_owned(); columns];
+            cells[0].clone_from(&failed.set);
+            cells[1].clone_from(&failed.engine);
+            cells[2] = failed.rules.to_string();
+            "fails".clone_into(&mut cells[6]);
+            return cells;
+        }
+    };
+    let best = r.peer.as_ref().is_some_and(|peer| peer.best);
+    let dash = || "-".to_owned();
+    let mut cells = vec![
+        r.set.clone(),
+        format!("{}{}", r.engine, if best { " (best)" } else { "" }),
+        r.rules.to_string(),
+        r.tables.map_or_else(dash, |tables| tables.to_string()),
+        format!("{:.3}", r.build_seconds),
+        r.bytes
+            .map_or_else(dash, |bytes| format!("{:.0}", per_rule(bytes, r.rules))),
+        millions(Some(r.batch_headers_per_second)),
+        millions(Some(r.single_headers_per_second)),
+    ];
+    if updates {
+        cells.push(millions(r.updates_per_second));
+        cells.push(millions(r.updates_with_lookups_per_second));
+        let micros = |q: Option<Quantiles>, of: fn(&Quantiles) -> f64| {
+            q.as_ref().map_or_else(dash, |q| microseconds(of(q)))
+        };
+        cells.push(micros(r.update_seconds, |q| q.p999));
+        cells.push(micros(r.update_seconds, |q| q.max));
+        cells.push(micros(r.update_wall_seconds, |q| q.max));
+    }
+    cells.push(r.wrong.to_string());
+    cells
+}
+
+/// Selects a rate of a measurement.
+type Rate = fn(&Measurement) -> Option<Spread>;
+
+fn write_ratios(results: &[&Measurement], out: &mut dyn Write) -> io::Result<()> {
+    let engines = distinct(results);
+    let [base, others @ ..] = engines.as_slice() else {
+        return Ok(());
+    };
+    for other in others {
+        let mean = |rate: Rate| {
+            let ratios = sets(results).into_iter().filter_map(|set| {
+                let find = |engine: &str| {
+                    let measurement = results
+                        .iter()
+                        .find(|r| r.set == set && r.engine == engine)?;
+                    rate(measurement).map(|spread| spread.median)
+                };
+                Some(find(other)? / find(base)?)
+            });
+            geometric_mean(&ratios.collect::<Vec<f64>>())
+        };
+        let mut parts = Vec::new();
+        let rates: [(&str, Rate); 3] = [
+            ("batch", |r| Some(r.batch_headers_per_second)),
+            ("single", |r| Some(r.single_headers_per_second)),
+            ("updates", |r| r.updates_per_second),
+        ];
+        for (name, rate) in rates {
+            if let Some(mean) = mean(rate) {
+                parts.push(format!("{name} {mean:.2}x"));
+            }
+        }
+        writeln!(
+            out,
+            "{other} / {base}, geometric mean over sets: {}",
+            parts.join(", ")
+        )?;
+    }
+    Ok(())
+}
+
+fn distinct<'a>(results: &[&'a Measurement]) -> Vec<&'a str> {
+    let mut engines: Vec<&'a str> = Vec::new();
+    for r in results {
+        if !engines.contains(&r.engine.as_str()) {
+            engines.push(&r.engine);
+        }
+    }
+    engines
+}
+
+fn sets<'a>(results: &[&'a Measurement]) -> Vec<&'a str> {
+    let mut sets: Vec<&'a str> = results.iter().map(|r| r.set.as_str()).collect();
+    sets.dedup();
+    sets
+}
+
+#[allow(clippy::cast_precision_loss)] // for people
+fn per_rule(bytes: usize, rules: usize) -> f64 {
+    bytes as f64 / rules.max(1) as f64
+}
+
+fn millions(rate: Option<Spread>) -> String {
+    match rate {
+        Some(Spread { min, median, max }) => {
+            format!("{:.2} ({:.2}-{:.2})", median / 1e6, min / 1e6, max / 1e6)
+        }
+        None => "-".to_owned(),
+    }
+}

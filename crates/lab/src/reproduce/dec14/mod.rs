@@ -1,0 +1,91 @@
+//! [DEC14] §V: the cost of decomposition, and the model's prediction of it.
+//!
+//! [DEC14]: classyard::papers#dec14
+
+use classyard::{Policy, PolicyTrace};
+use classyard_report::failure::Failure;
+use classyard_workload::generate::Family;
+
+use super::Study;
+use super::claims::Section;
+use crate::bench::{generated_policy, generated_trace};
+
+pub(super) mod concurrency;
+pub(super) mod latency;
+mod measure;
+mod model;
+pub(super) mod rule_sets;
+pub(super) mod split;
+pub(super) mod throughput;
+
+/// The engine's default form, and the paper's form: all rules in vectors, over all
+/// fields.
+const ENGINE: &str = "decomposition";
+const PAPER_FORM: &str = "decomposition:share=0";
+
+/// Both forms without grouping and without early termination.
+const PLAIN: &str = "decomposition:group=off:stop=off";
+const PLAIN_PAPER_FORM: &str = "decomposition:share=0:group=off:stop=off";
+
+/// Numbers of rules in the paper's Fig. 2, and the numbers of a quick reproduction.
+const SIZES: [usize; 6] = [1_000, 2_000, 4_000, 8_000, 16_000, 32_000];
+const FEW_SIZES: [usize; 4] = [1_000, 2_000, 4_000, 8_000];
+
+/// The number of rules of Figs. 3 and 4.
+const MOST_RULES: usize = 32_000;
+
+/// Numbers of headers that are looked up together.
+const TOGETHER: [usize; 9] = [1, 2, 4, 8, 16, 32, 64, 128, 256];
+
+/// The maximum number of measured threads, on a machine with that many processors.
+const MOST_THREADS: usize = 16;
+
+impl Study<'_> {
+    /// Returns the numbers of rules of this reproduction, ascending.
+    fn dec14_sizes(&self) -> Vec<usize> {
+        let default_sizes: &[usize] = if self.args.quick { &FEW_SIZES } else { &SIZES };
+        let mut sizes = self.sizes(default_sizes);
+        sizes.sort_unstable();
+        sizes.dedup();
+        sizes
+    }
+
+    /// Returns the number of rules for Figs. 3 and 4: the greatest size up to the
+    /// paper's.
+    fn dec14_rules(&self) -> usize {
+        let sizes = self.dec14_sizes();
+        let fitting = sizes.iter().rev().find(|&&size| size <= MOST_RULES);
+        fitting.copied().unwrap_or(sizes[0])
+    }
+
+    /// Generates a rule set of Table III.
+    fn dec14_policy(&self, rules: usize, set: usize) -> Result<Policy, Failure> {
+        let seed = self.args.seed.wrapping_add(set as u64);
+        let family = Family::OpenFlow15(Box::default());
+        generated_policy(family, rules, seed, &mut classyard::NoProgress)
+    }
+
+    /// Generates headers for a rule set.
+    fn dec14_trace(&self, policy: &Policy, set: usize) -> Result<PolicyTrace, Failure> {
+        let seed = self.args.seed.wrapping_add(set as u64);
+        generated_trace(policy, self.headers(), seed, &mut classyard::NoProgress)
+    }
+
+    /// Returns the measured numbers of threads: powers of two up to the number of
+    /// processors.
+    fn dec14_threads(&self) -> Vec<usize> {
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        let counts = std::iter::successors(Some(1), |threads| Some(2 * threads));
+        counts
+            .take_while(|&threads| threads == 1 || threads <= processors.min(MOST_THREADS))
+            .collect()
+    }
+}
+
+/// Adds a note to the report if answers were wrong.
+fn wrong_answers(section: &mut Section, wrong: usize) {
+    if wrong > 0 {
+        let remark = format!(" WRONG: {wrong} answers differ from a scan of the rules.");
+        section.method.push_str(&remark);
+    }
+}

@@ -1,0 +1,119 @@
+//! [DEC14] Table III: the rule sets.
+//!
+//! [DEC14]: classyard::papers#dec14
+
+use std::collections::HashSet;
+
+use classyard::FieldMatch;
+use classyard_report::failure::Failure;
+use classyard_workload::generate::OpenFlowRules;
+use serde::{Deserialize, Serialize};
+
+use crate::bench::size_name;
+use crate::reproduce::Study;
+use crate::reproduce::claims::{Claim, Grid, Section, Verdict};
+use crate::reproduce::statistics::coordinate;
+
+/// The fields of a rule set.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Distinct {
+    rules: usize,
+    /// The number of different matches in each field.
+    unique: Vec<usize>,
+    /// The mean number of fields that a rule names.
+    named: f64,
+}
+
+/// The greatest deviation from the paper's ratio, as a share.
+const MAX_DEVIATION: f64 = 0.02;
+
+/// Creates the table.
+pub(in crate::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failure> {
+    let sizes = study.dec14_sizes();
+    study.expect_points(sizes.len());
+    let ratios = OpenFlowRules::default().ratios;
+    let schema = classyard::Schema::openflow15();
+    let mut sets = Vec::new();
+    for &rules in &sizes {
+        sets.push(study.point(&format!("rule set, {rules} rules"), |study| {
+            let policy = study.dec14_policy(rules, 0)?;
+            let set = &policy.parts()[0];
+            let ids: Vec<_> = schema.field_ids().collect();
+            let unique = ids.iter().map(|&id| {
+                let matches: HashSet<FieldMatch> = set.iter().map(|rule| rule.field(id)).collect();
+                matches.len()
+            });
+            let named = set.iter().map(|rule| {
+                let named = ids.iter().filter(|&&id| rule.field(id) != FieldMatch::Any);
+                named.count()
+            });
+            Ok(Distinct {
+                rules: set.len(),
+                unique: unique.collect(),
+                named: coordinate(named.sum()) / coordinate(set.len().max(1)),
+            })
+        })?);
+    }
+    let mut columns = vec!["field".to_owned(), "the paper's ρ".to_owned()];
+    columns.extend(
+        sizes
+            .iter()
+            .map(|&size| format!("ρ at {}", size_name(size))),
+    );
+    let mut grid = Grid {
+        title: "Unique rules of each field over all rules".to_owned(),
+        columns,
+        words: 1,
+        rows: Vec::new(),
+    };
+    let (mut close_fields, mut far_fields) = (0, Vec::new());
+    let mut lines = Vec::new();
+    for (field, ratio) in schema.fields().iter().zip(ratios) {
+        let index = grid.rows.len();
+        let mut row = vec![field.name().to_owned(), format!("{ratio}")];
+        // A short field has at most one value for each pattern of its bits, and the
+        // wildcard.
+        let max_unique = match field.width() {
+            width @ 0..=16 => coordinate(1 << width) + 1.0,
+            _ => f64::INFINITY,
+        };
+        let mut is_near = true;
+        for set in &sets {
+            let unique = coordinate(set.unique[index]);
+            let expected = (ratio * coordinate(set.rules)).min(max_unique);
+            is_near &= (unique - expected).abs() <= (MAX_DEVIATION * expected).max(1.0);
+            row.push(format!("{:.4}", unique / coordinate(set.rules.max(1))));
+            lines.push(format!("{},{},{ratio},{unique}", set.rules, field.name()));
+        }
+        if is_near {
+            close_fields += 1;
+        } else {
+            far_fields.push(field.name().to_owned());
+        }
+        grid.rows.push(row);
+    }
+    study.write_csv("rule-sets.csv", "rules,field,ratio,unique", &lines)?;
+    let named = sets.last().map_or(0.0, |set| set.named);
+    Ok(Section {
+        title: "The rule sets (Table III)".to_owned(),
+        method: format!(
+            "Rules whose fields have as many different matches as the paper's. It does not say how \
+             often a field is a wildcard: ours name {named:.1} of fifteen fields in the mean. \
+             Fields of few bits have fewer matches than the ratio: they are saturated, as the \
+             paper says of ρ = 1."
+        ),
+        claims: vec![Claim {
+            place: "Table III",
+            paper: "The ratios of unique rules over all rules are ρ for each field, or what its \
+                    bits allow.",
+            measured: format!("{close_fields} of {} fields, within 2 %", ratios.len()),
+            verdict: Verdict::for_most(
+                close_fields,
+                ratios.len(),
+                &format!("not of {}", far_fields.join(", ")),
+            ),
+        }],
+        grids: vec![grid],
+        pictures: Vec::new(),
+    })
+}

@@ -1,0 +1,225 @@
+//! One rule set split over several cores, whose winners are merged.
+//!
+//! The paper keeps each packet on one core (§IV.C). The alternative is to give each core
+//! a part of the rules: all cores look up each header, and the best of their winners is
+//! the result. Rules are ranked, so merging is a minimum.
+
+use std::sync::Barrier;
+
+use classyard::classifier::BATCH;
+use classyard::policy::PartId;
+use classyard::{Classifier, EngineSpec, KeySlice, Limits, NoProgress, RuleSet, Scratch, Winner};
+use classyard_report::chart::{Chart, Mark, Series};
+use classyard_report::failure::Failure;
+use serde::{Deserialize, Serialize};
+
+use super::measure::{batches, built};
+use super::{ENGINE, PAPER_FORM, Study};
+use crate::bench::{Spread, size_name, timed};
+use crate::reproduce::claims::{Claim, Grid, Section, Verdict};
+use crate::reproduce::statistics::coordinate;
+
+/// The number of cores over which rules are split.
+const CORE_COUNT: usize = 2;
+
+/// Timed passes, interleaved.
+const TIMED_PASSES: usize = 5;
+
+/// Times over one rule set, in nanoseconds a header.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Split {
+    /// The time with all rules on one core.
+    whole: f64,
+    /// The time of the slowest core with its part of the rules.
+    part: f64,
+    /// The time to merge winners.
+    merge: f64,
+    wrong: usize,
+}
+
+impl Split {
+    /// Returns the time until a batch is done on all cores and merged.
+    fn latency(&self) -> f64 {
+        self.part + self.merge
+    }
+}
+
+/// Draws the figure.
+pub(in crate::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failure> {
+    let sizes = study.dec14_sizes();
+    let forms = [(ENGINE, "as it is"), (PAPER_FORM, "share=0")];
+    study.expect_points(sizes.len() * forms.len());
+    let mut grid = Grid {
+        title: format!("Rules split over {CORE_COUNT} cores, in batches"),
+        columns: [
+            "engine",
+            "rules",
+            "ns, all rules on one core",
+            "ns, slower part",
+            "ns, merging",
+            "latency: times as fast",
+            "throughput: against a header a core",
+        ]
+        .map(str::to_owned)
+        .to_vec(),
+        words: 1,
+        rows: Vec::new(),
+    };
+    let (mut lines, mut series, mut wrong) = (Vec::new(), Vec::new(), 0);
+    let (mut sooner, mut higher_throughput, mut cases) = (0, 0, 0);
+    for (engine, name) in forms {
+        let mut points = Vec::new();
+        for &rules in &sizes {
+            let split = measure(study, engine, rules)?;
+            wrong += split.wrong;
+            let latency = split.whole / split.latency();
+            // Every core works on each header. If each core had its own headers, the
+            // other cores would finish further headers in this time.
+            let throughput = latency / coordinate(CORE_COUNT);
+            cases += 1;
+            sooner += usize::from(latency > 1.0);
+            higher_throughput += usize::from(throughput > 1.0);
+            grid.rows.push(vec![
+                engine.to_owned(),
+                size_name(rules),
+                format!("{:.1}", split.whole),
+                format!("{:.1}", split.part),
+                format!("{:.1}", split.merge),
+                format!("{latency:.2}"),
+                format!("{throughput:.2}"),
+            ]);
+            lines.push(format!(
+                "{engine},{rules},{:.2},{:.2},{:.2},{throughput:.4}",
+                split.whole, split.part, split.merge
+            ));
+            points.push((coordinate(rules), throughput));
+        }
+        series.push(Series::marked(name, name, Mark::Circle, points));
+    }
+    let heading = "engine,rules,whole_ns,part_ns,merge_ns,throughput_ratio";
+    study.write_csv("split.csv", heading, &lines)?;
+    let chart = Chart {
+        title: "Throughput with rules split over two cores, against headers split",
+        x_label: "rules",
+        y_label: "times the throughput",
+        log_x: true,
+        log_y: false,
+    };
+    study.draw("split.svg", &chart, &series)?;
+    let mut section = Section {
+        title: "One rule set split over cores, winners merged".to_owned(),
+        method: format!(
+            "Each of {CORE_COUNT} threads has every second rule by rank and looks all headers up \
+             in batches of {BATCH}; the better of their winners wins. The time is that of the \
+             slower thread, and of merging, in CPU time while both run; handing winners over is \
+             not in it. Against it stands a header a core: each thread has all rules and half of \
+             the headers."
+        ),
+        claims: vec![Claim {
+            place: "§IV.C",
+            paper: "Each packet stays on a single core, since communication between cores in the \
+                    merge phase limits the performance of the other way.",
+            measured: format!(
+                "split rules are done sooner in {sooner} of {cases} cases, and give more \
+                 throughput in {higher_throughput} of {cases}"
+            ),
+            verdict: Verdict::for_most(
+                cases - higher_throughput,
+                cases,
+                "vectors of half the rules are joined in half the time, and more of them is \
+                 in the nearer caches",
+            ),
+        }],
+        grids: vec![grid],
+        pictures: vec!["split.svg".to_owned()],
+    };
+    super::wrong_answers(&mut section, wrong);
+    Ok(section)
+}
+
+fn measure(study: &mut Study<'_>, engine: &str, rules: usize) -> Result<Split, Failure> {
+    let point = format!("split {engine}, {rules} rules");
+    let engine = engine.to_owned();
+    study.point(&point, |study| {
+        let policy = study.dec14_policy(rules, 0)?;
+        let trace = study.dec14_trace(&policy, 0)?;
+        let (_, keys) = trace.parts().next().expect("one part");
+        let keys = keys.as_slice();
+        let whole = built(&engine, &policy)?;
+        let whole = whole.part(PartId::FIRST);
+        let spec = EngineSpec::parse(&engine).expect("a registered engine");
+        let parts = (0..CORE_COUNT).map(|core| {
+            let part = part_of(&policy.parts()[0], core);
+            spec.build(&part, &Limits::default(), &mut NoProgress)
+        });
+        let parts: Vec<Box<dyn Classifier>> = parts.collect::<Result<_, _>>()?;
+        let mut winners = vec![vec![Winner::MISS; keys.len()]; CORE_COUNT];
+        let mut expected = vec![Winner::MISS; keys.len()];
+        let mut samples = [Vec::new(), Vec::new(), Vec::new()];
+        for _ in 0..TIMED_PASSES {
+            let each = |seconds: f64| seconds * 1e9 / coordinate(keys.len().max(1));
+            samples[0].push(each(classify(whole, keys, &mut expected)));
+            let barrier = Barrier::new(CORE_COUNT);
+            let slowest = std::thread::scope(|scope| {
+                let begun: Vec<_> = parts
+                    .iter()
+                    .zip(&mut winners)
+                    .map(|(part, winners)| {
+                        let barrier = &barrier;
+                        scope.spawn(move || {
+                            barrier.wait();
+                            classify(part.as_ref(), keys, winners)
+                        })
+                    })
+                    .collect();
+                let times = begun
+                    .into_iter()
+                    .map(|thread| thread.join().expect("no panic"));
+                times.fold(0.0, f64::max)
+            });
+            samples[1].push(each(slowest));
+            let (first, other_parts) = winners.split_first_mut().expect("two parts");
+            let ((), seconds) = timed(|| {
+                for other in &*other_parts {
+                    for (best, winner) in first.iter_mut().zip(other) {
+                        if winner.beats(*best) {
+                            *best = *winner;
+                        }
+                    }
+                }
+            });
+            samples[2].push(each(seconds));
+        }
+        let median = |samples: &[f64]| Spread::of(samples).map_or(0.0, |s| s.median);
+        let merged = winners[0].iter().zip(&expected);
+        Ok(Split {
+            whole: median(&samples[0]),
+            part: median(&samples[1]),
+            merge: median(&samples[2]),
+            wrong: merged
+                .filter(|(merged, expected)| merged != expected)
+                .count(),
+        })
+    })
+}
+
+/// Returns every second rule by rank (every `CORE_COUNT`th rule), beginning with rule `core`.
+fn part_of(rules: &RuleSet, core: usize) -> RuleSet {
+    let mut part = RuleSet::new(rules.schema());
+    for index in rules.by_rank().into_iter().skip(core).step_by(CORE_COUNT) {
+        let rule = rules.rule(index as usize);
+        part.push(rule).expect("a rule of these rules");
+    }
+    part
+}
+
+/// Looks up all headers in batches and returns the seconds.
+fn classify(classifier: &dyn Classifier, keys: KeySlice<'_>, winners: &mut [Winner]) -> f64 {
+    let mut scratch = Scratch::new();
+    let (_, seconds) = timed(|| {
+        for (batch, winners) in batches(keys, BATCH).zip(winners.chunks_mut(BATCH)) {
+            classifier.classify_batch(batch, winners, &mut scratch);
+        }
+    });
+    seconds
+}

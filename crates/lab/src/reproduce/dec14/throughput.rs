@@ -1,0 +1,345 @@
+//! [DEC14] Fig. 4 and Table VII: throughput with and without grouping and early
+//! termination, and the throughput of an ideal execution.
+//!
+//! [DEC14]: classyard::papers#dec14
+
+use std::hint::black_box;
+
+use classyard_report::chart::{Chart, Mark, Series};
+use classyard_report::failure::Failure;
+use serde::{Deserialize, Serialize};
+
+use super::measure::Lookups;
+use super::{ENGINE, PAPER_FORM, PLAIN, PLAIN_PAPER_FORM, Study, TOGETHER, model};
+use crate::bench::{size_name, timed};
+use crate::reproduce::claims::{Claim, Grid, Section, Verdict};
+use crate::reproduce::statistics::coordinate;
+
+/// The engines of the figure: both forms, each with and without both optimisations.
+const ENGINES: [(&str, &str); 4] = [
+    (ENGINE, "lists, optimised"),
+    (PLAIN, "lists, not optimised"),
+    (PAPER_FORM, "share=0, optimised"),
+    (PLAIN_PAPER_FORM, "share=0, not optimised"),
+];
+
+/// Grouping alone, and early termination alone.
+const GROUPED: &str = "decomposition:share=0:stop=off";
+const STOPPING: &str = "decomposition:share=0:group=off";
+
+/// The maximum number of instructions that a core executes in a cycle, as the paper
+/// assumes.
+const INSTRUCTIONS_PER_CYCLE: f64 = 4.0;
+
+/// Steps of the loop that measures the clock.
+const CLOCK_STEPS: u32 = 20_000_000;
+
+/// Cycles of a step: 3 for the multiplication and 1 for the addition, on x86-64 of
+/// Intel and AMD and on most 64-bit ARM.
+const STEP_CYCLES: f64 = 4.0;
+
+/// The processor's property that an ideal execution depends on.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct Clock {
+    gigahertz: f64,
+}
+
+/// Times a chain of multiplications and additions; each step waits for the step before.
+fn clock() -> Clock {
+    let mut best = f64::INFINITY;
+    for _ in 0..5 {
+        let (_, seconds) = timed(|| {
+            let mut state = black_box(1_u64);
+            for _ in 0..CLOCK_STEPS {
+                state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+            }
+            black_box(state)
+        });
+        best = best.min(seconds);
+    }
+    Clock {
+        gigahertz: STEP_CYCLES * f64::from(CLOCK_STEPS) / best / 1e9,
+    }
+}
+
+/// Draws the figure.
+pub(in crate::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failure> {
+    let rules = study.dec14_rules();
+    let threads = study.dec14_threads();
+    study.expect_points(ENGINES.len() + 3 + threads.len() + 1);
+    let mut measured: Vec<(&str, Lookups)> = Vec::new();
+    for (engine, _) in ENGINES {
+        measured.push((engine, study.dec14_lookups(engine, rules)?));
+    }
+    for engine in [GROUPED, STOPPING] {
+        measured.push((engine, study.dec14_lookups(engine, rules)?));
+    }
+    let wrong = measured.iter().map(|(_, lookups)| lookups.wrong).sum();
+    let lookups_of = |engine: &str| {
+        let entry = measured.iter().find(|(name, _)| *name == engine);
+        &entry.expect("an engine that was measured").1
+    };
+    let batch = |engine: &str| lookups_of(engine).ns[TOGETHER.len() - 1];
+    let mut series = Vec::new();
+    let mut lines = Vec::new();
+    for (engine, name) in ENGINES {
+        let points = TOGETHER.iter().zip(&lookups_of(engine).ns);
+        let points: Vec<(f64, f64)> = points
+            .map(|(&together, ns)| (coordinate(together), 1e3 / ns))
+            .collect();
+        lines.extend(
+            points
+                .iter()
+                .map(|(together, rate)| format!("{rules},{engine},{together},1,{rate:.4}")),
+        );
+        let mark = if engine.contains("stop=off") {
+            Mark::Cross
+        } else {
+            Mark::Circle
+        };
+        let colour = if engine.contains("share=0") {
+            "paper"
+        } else {
+            "lists"
+        };
+        series.push(Series::marked(name, colour, mark, points));
+    }
+    let mut scaling = Vec::new();
+    for &count in threads.iter().filter(|&&count| count > 1) {
+        let parallel = study.dec14_parallel(ENGINE, rules, count)?;
+        lines.push(format!(
+            "{rules},{ENGINE},256,{count},{:.4}",
+            parallel.rate / 1e6
+        ));
+        scaling.push((count, parallel.rate / parallel.alone, parallel.rate));
+    }
+    let clock = study.point("clock", |_| Ok(clock()))?;
+    let instructions = model::count(&lookups_of(ENGINE).counts, "instructions a lookup");
+    let peak = clock.gigahertz * 1e3 * INSTRUCTIONS_PER_CYCLE / instructions.max(1.0);
+    let ends = [TOGETHER[0], TOGETHER[TOGETHER.len() - 1]].map(coordinate);
+    series.push(Series::marked(
+        "peak of an ideal execution",
+        "peak",
+        Mark::Plus,
+        ends.map(|end| (end, peak)),
+    ));
+    study.write_csv(
+        "throughput.csv",
+        "rules,engine,together,threads,million_headers_per_second",
+        &lines,
+    )?;
+    let chart = Chart {
+        title: "Headers looked up together on one core ([DEC14] Fig. 4)",
+        x_label: "headers together",
+        y_label: "million headers a second",
+        log_x: true,
+        log_y: true,
+    };
+    study.draw("throughput.svg", &chart, &series)?;
+    let mut section = Section {
+        title: "Throughput, optimisations and peak (Fig. 4, Table VII)".to_owned(),
+        method: format!(
+            "{} rules, one core, except for threads. Not optimised is group=off:stop=off. \
+             share=0 is the form of the paper: all rules in vectors, over all fields. The peak is that \
+             of the paper: the clock ({:.2} GHz here) times {INSTRUCTIONS_PER_CYCLE} instructions a cycle, over the \
+             instructions of a lookup; nothing waits for memory or for another instruction. \
+             Instructions are what the engine counts: operations times those of each operation.",
+            size_name(rules),
+            clock.gigahertz
+        ),
+        claims: Vec::new(),
+        grids: vec![
+            rates_grid(&measured, rules),
+            operations_grid(lookups_of(ENGINE), lookups_of(PAPER_FORM)),
+            threads_grid(&scaling),
+        ],
+        pictures: vec!["throughput.svg".to_owned()],
+    };
+    let speed_up = |plain: &str, optimised: &str| batch(plain) / batch(optimised);
+    let ratios = [
+        speed_up(PLAIN_PAPER_FORM, PAPER_FORM),
+        speed_up(PLAIN, ENGINE),
+    ];
+    section.claims.push(Claim {
+        place: "Fig. 4",
+        paper: "Grouping and early termination make classification up to 1.5 times as fast.",
+        measured: format!(
+            "{:.2} times with share=0, {:.2} times as the engine is",
+            ratios[0], ratios[1]
+        ),
+        verdict: Verdict::for_most(
+            ratios.iter().filter(|&&ratio| ratio >= 1.5).count(),
+            ratios.len(),
+            "less than 1.5 times in one of the forms",
+        ),
+    });
+    let (grouping, stopping) = (
+        speed_up(PLAIN_PAPER_FORM, GROUPED),
+        speed_up(PLAIN_PAPER_FORM, STOPPING),
+    );
+    section.claims.push(Claim {
+        place: "§V.E",
+        paper: "Grouping shortens the search of fifteen fields by nearly half, and early termination \
+                saves memory accesses, above all with many rules.",
+        measured: format!(
+            "a lookup with share=0 is {grouping:.2} times as fast with grouping alone, {stopping:.2} \
+             times with early termination alone"
+        ),
+        verdict: Verdict::for_most(
+            usize::from(grouping > 1.0) + usize::from(stopping > 1.0),
+            2,
+            "one of the two alone makes it no faster",
+        ),
+    });
+    let share = 1e3 / batch(ENGINE) / peak;
+    section.claims.push(Claim {
+        place: "Fig. 4",
+        paper: "Measured throughput is about 49 % of the peak of an ideal execution.",
+        measured: format!(
+            "{:.1} of {peak:.1} million headers a second, {:.0} %",
+            1e3 / batch(ENGINE),
+            100.0 * share
+        ),
+        verdict: Verdict::of((0.3..=1.0).contains(&share), "far from half of it"),
+    });
+    let total = scaling.last().map_or(1e9 / batch(ENGINE), |last| last.2);
+    let cores = scaling.last().map_or(1, |last| last.0);
+    section.claims.push(Claim {
+        place: "Fig. 4, §VI",
+        paper: "33 million packets a second with 32 K rules on sixteen cores.",
+        measured: format!(
+            "{:.1} million headers a second on {cores} cores",
+            total / 1e6
+        ),
+        verdict: Verdict::of(total >= 33e6, "fewer on these cores"),
+    });
+    if let Some((count, ratio, _)) = scaling.last() {
+        section.claims.push(Claim {
+            place: "§V.E",
+            paper: "Throughput is scalable with the number of cores.",
+            measured: format!("{ratio:.2} times that of one core with {count}"),
+            verdict: Verdict::of(
+                *ratio >= 0.95 * coordinate(*count),
+                "cores slow each other down",
+            ),
+        });
+    }
+    super::wrong_answers(&mut section, wrong);
+    Ok(section)
+}
+
+fn rates_grid(measured: &[(&str, Lookups)], rules: usize) -> Grid {
+    let rows = measured.iter().map(|(engine, lookups)| {
+        let last = lookups.ns[TOGETHER.len() - 1];
+        let count = |name: &str| format!("{:.1}", model::count(&lookups.counts, name));
+        vec![
+            (*engine).to_owned(),
+            format!("{:.2}", 1e3 / lookups.ns[0]),
+            format!("{:.2}", 1e3 / last),
+            format!("{last:.0}"),
+            count("blocks of vectors a lookup"),
+            count("rules compared a lookup"),
+            format!("{:.1}", coordinate(lookups.bytes) / 1e6),
+        ]
+    });
+    Grid {
+        title: format!("Lookups over {} rules", size_name(rules)),
+        columns: [
+            "engine",
+            "M/s one by one",
+            "M/s in batches",
+            "ns in batches",
+            "blocks joined",
+            "rules compared",
+            "MB",
+        ]
+        .map(str::to_owned)
+        .to_vec(),
+        words: 1,
+        rows: rows.collect(),
+    }
+}
+
+/// Returns the counterpart of Table VII, with the frequency of each operation.
+fn operations_grid(lists: &Lookups, paper_form: &Lookups) -> Grid {
+    let operation = |name: &str, paper: &str, price: &str, times: &str| {
+        let count = |lookups: &Lookups| model::count(&lookups.counts, times);
+        vec![
+            name.to_owned(),
+            paper.to_owned(),
+            format!("{:.0}", model::count(&lists.counts, price)),
+            format!("{:.2}", count(lists)),
+            format!("{:.2}", count(paper_form)),
+        ]
+    };
+    Grid {
+        title: "Instructions of each operation (Table VII), and how often a lookup does it"
+            .to_owned(),
+        columns: [
+            "operation",
+            "the paper",
+            "here",
+            "times a lookup",
+            "with share=0",
+        ]
+        .map(str::to_owned)
+        .to_vec(),
+        words: 1,
+        rows: vec![
+            operation(
+                "search a tree level",
+                "23",
+                "instructions of a tree node",
+                "range tree nodes a lookup",
+            ),
+            operation(
+                "search a hash table",
+                "76",
+                "instructions of a hash table",
+                "hash tables a lookup",
+            ),
+            operation(
+                "search a table of all values",
+                "-",
+                "instructions of a table",
+                "tables of all values a lookup",
+            ),
+            operation(
+                "merge a block of all vectors",
+                "115",
+                "instructions of a step",
+                "joining steps a lookup",
+            ),
+            operation(
+                "look at a tag",
+                "-",
+                "instructions of an entry",
+                "entries a lookup",
+            ),
+            operation(
+                "compare a rule",
+                "-",
+                "instructions of a comparison",
+                "rules compared a lookup",
+            ),
+        ],
+    }
+}
+
+fn threads_grid(scaling: &[(usize, f64, f64)]) -> Grid {
+    let rows = scaling.iter().map(|(threads, ratio, rate)| {
+        vec![
+            threads.to_string(),
+            format!("{:.2}", rate / 1e6),
+            format!("{ratio:.3}"),
+        ]
+    });
+    Grid {
+        title: "Threads that share one structure".to_owned(),
+        columns: ["threads", "M/s together", "times one alone"]
+            .map(str::to_owned)
+            .to_vec(),
+        words: 0,
+        rows: rows.collect(),
+    }
+}

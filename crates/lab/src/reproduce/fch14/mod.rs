@@ -1,0 +1,122 @@
+//! [FCH14] §3 and §5: the flows that caches need, and the cost to compute them.
+//!
+//! [FCH14]: classyard::papers#fch14
+
+use std::sync::Arc;
+
+use classyard_datapath::lab::header_space::Term;
+use classyard_datapath::lab::megaflow::table::{Cache, Table};
+use classyard_datapath::lab::megaflow::{Heuristic, TooMuchWork};
+use classyard_report::failure::Failure;
+use rand::SeedableRng as _;
+use rand::seq::SliceRandom as _;
+use rand_xoshiro::Xoshiro256PlusPlus;
+use serde::{Deserialize, Serialize};
+
+use super::Study;
+
+pub(super) mod acls;
+mod approximation;
+pub(super) mod cost;
+pub(super) mod cross_product;
+mod lists;
+mod pipelines;
+pub(super) mod providers;
+
+/// Numbers of ACLs in the paper's Table 4, and the numbers of a quick reproduction.
+const SIZES: [usize; 5] = [10, 100, 1_000, 5_000, 10_000];
+const FEW_SIZES: [usize; 3] = [10, 100, 1_000];
+
+/// The number of ports.
+pub(super) const PORT_COUNT: usize = 1 << 16;
+
+/// The order of rules or packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Order {
+    Ascending,
+    Random,
+}
+
+impl Order {
+    fn name(self) -> &'static str {
+        match self {
+            Order::Ascending => "ascending",
+            Order::Random => "random",
+        }
+    }
+
+    /// Returns the ports in this order.
+    fn of(self, mut ports: Vec<u16>, seed: u64) -> Vec<u16> {
+        ports.sort_unstable();
+        if self == Order::Random {
+            ports.shuffle(&mut Xoshiro256PlusPlus::seed_from_u64(seed));
+        }
+        ports
+    }
+
+    /// Returns all ports in this order, as packets.
+    fn packets(self, seed: u64) -> Vec<u16> {
+        self.of((0..=u16::MAX).collect(), seed)
+    }
+}
+
+/// The numbers of flows and masks in a cache after all ports have been sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Scan {
+    flows: usize,
+    masks: usize,
+    /// Packets for which the cache's decision differed from the table's; 0 if it is
+    /// correct.
+    wrong: usize,
+}
+
+/// Sends packets through a cache that a heuristic fills.
+fn scan(
+    table: &Table<1>,
+    packets: &[u16],
+    heuristic: &mut impl Heuristic<1>,
+) -> Result<Scan, TooMuchWork> {
+    let mut cache = Cache::new();
+    let mut wrong = 0;
+    for &port in packets {
+        let packet = [u64::from(port)];
+        match cache.get(&packet) {
+            Some(winner) => wrong += usize::from(winner != table.winner(&packet)),
+            None => cache.insert(&table.megaflow(&packet, heuristic)?),
+        }
+    }
+    Ok(Scan {
+        flows: cache.flows(),
+        masks: cache.masks(),
+        wrong,
+    })
+}
+
+/// Returns an exact-match rule for each port.
+fn exact(ports: &[u16]) -> Arc<[Term<1>]> {
+    let rule = |&port: &u16| Term::new([u64::from(port)], [u64::from(u16::MAX)]);
+    ports.iter().map(rule).collect()
+}
+
+/// Converts the error of a heuristic that exceeded its work limit.
+fn too_much(error: TooMuchWork) -> Failure {
+    Failure::usage(error.to_string()).with_help("--sizes with fewer rules")
+}
+
+impl Study<'_> {
+    /// Returns the numbers of ACLs of this reproduction, ascending.
+    fn fch14_sizes(&self) -> Vec<usize> {
+        let default_sizes: &[usize] = if self.args.quick { &FEW_SIZES } else { &SIZES };
+        let mut sizes = self.sizes(default_sizes);
+        sizes.sort_unstable();
+        sizes.dedup();
+        sizes
+    }
+
+    /// Returns `count` distinct random ports of list number `list`.
+    fn fch14_ports(&self, count: usize, list: usize) -> Vec<u16> {
+        let mut ports = Order::Random.packets(self.list_seed(list));
+        ports.truncate(count);
+        ports
+    }
+}

@@ -1,0 +1,102 @@
+//! [FTS25] Fig. 9: wildcarding flows over time.
+//!
+//! [FTS25]: classyard::papers#fts25
+
+use classyard_report::chart::{Chart, Series};
+use classyard_report::failure::Failure;
+
+use super::{TRACES, TRAFFIC, many};
+use crate::reproduce::Study;
+use crate::reproduce::claims::{Claim, Grid, Section, Verdict};
+use crate::reproduce::statistics::coordinate;
+
+/// Seconds after which the paper's numbers are steady: the idle timeout.
+const STEADY_SECONDS: usize = 10;
+
+/// The greatest deviation of a fitted number from the paper's, as a share.
+const MAX_DEVIATION: f64 = 0.1;
+
+/// Draws the figure.
+pub(in crate::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failure> {
+    let outcomes = study.fts25_outcomes()?;
+    let (mut rows, mut lines, mut table) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut close_traces, mut steady_traces, mut words) = (0, 0, Vec::new());
+    for (trace, outcome) in TRACES.iter().zip(&outcomes) {
+        let points = (1..).zip(&outcome.wildcarding);
+        rows.extend(
+            points
+                .clone()
+                .map(|(second, flows)| format!("{},{second},{flows}", trace.name)),
+        );
+        let points = points.map(|(second, &flows)| (f64::from(second), coordinate(flows)));
+        lines.push(Series::line(trace.name, points));
+        let steady = outcome
+            .wildcarding
+            .get(STEADY_SECONDS..)
+            .unwrap_or_default();
+        let rate = many(outcome.packets) / outcome.seconds.max(1e-9);
+        let of_paper = 15_420_235.0 / trace.seconds;
+        let mut row = vec![
+            trace.name.to_owned(),
+            format!("{rate:.0}"),
+            format!("{of_paper:.0}"),
+            format!("{:.1}", outcome.seconds),
+        ];
+        if let (Some(least), Some(most)) = (steady.iter().min(), steady.iter().max()) {
+            steady_traces += 1;
+            let (least, most) = (coordinate(*least), coordinate(*most));
+            let is_near = |flows: f64| (flows / trace.wildcarding - 1.0).abs() <= MAX_DEVIATION;
+            close_traces += usize::from(is_near(least) && is_near(most));
+            words.push(format!("{}: {least:.0} to {most:.0}", trace.name));
+            row.extend([format!("{least:.0}"), format!("{most:.0}")]);
+        } else {
+            row.extend(["–".to_owned(), "–".to_owned()]);
+        }
+        row.push(format!("{:.0}", trace.wildcarding));
+        table.push(row);
+    }
+    study.write_csv("wildcarding-flows.csv", "trace,second,flows", &rows)?;
+    let chart = Chart {
+        title: "Wildcarding flows within 10 s ([FTS25] Fig. 9)",
+        x_label: "seconds",
+        y_label: "wildcarding flows",
+        log_x: false,
+        log_y: false,
+    };
+    study.draw("wildcarding-flows.svg", &chart, &lines)?;
+    let columns = [
+        "trace",
+        "packets/s",
+        "in the paper",
+        "seconds",
+        "flows after 10 s: least",
+        "most",
+        "in the paper",
+    ];
+    Ok(Section {
+        title: "Wildcarding flows over time (Fig. 9, §6.1)".to_owned(),
+        method: format!(
+            "{TRAFFIC} Addresses are masked by their class, ports by 0x8000: 16 masks. A \
+             wildcarding flow is removed when it is idle for 10 s."
+        ),
+        claims: vec![Claim {
+            place: "Fig. 9",
+            paper: "After 10 s there is a steady number of wildcarding flows, about 35k and 24.5k.",
+            measured: match words.is_empty() {
+                true => "the traces are shorter than 10 s".to_owned(),
+                false => format!("{} (fitted)", words.join("; ")),
+            },
+            verdict: match steady_traces {
+                0 => Verdict::NotMeasured("more packets are needed".to_owned()),
+                traces => Verdict::for_most(close_traces, traces, "a number is more than 10 % off"),
+            },
+        }],
+        grids: vec![Grid {
+            title: "The traffic, and the paper's".to_owned(),
+            columns: columns.map(str::to_owned).to_vec(),
+            words: 1,
+            rows: table,
+        }],
+        pictures: vec!["wildcarding-flows.svg".to_owned()],
+    })
+}

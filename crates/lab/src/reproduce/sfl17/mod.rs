@@ -1,0 +1,119 @@
+//! [SFL17] §V: the gain of an update buffer for engines that take no updates.
+//!
+//! [SFL17]: classyard::papers#sfl17
+
+use classyard::EngineSpec;
+use classyard_report::failure::Failure;
+
+use super::Study;
+use super::claims::Section;
+use cases::Case;
+use simulator::{Load, Outcome};
+
+mod cases;
+pub(super) mod operations;
+mod simulator;
+pub(super) mod threshold;
+pub(super) mod updates;
+
+/// The default number of rules at the beginning of every experiment.
+const DEFAULT_RULES: usize = 2_000;
+
+/// The engines that get an update buffer.
+const STATIC: [&str; 3] = ["hyper-split", "rfc", "bit-vector"];
+
+/// The engines that take changes themselves.
+const DYNAMIC: [&str; 2] = ["linear", "tss"];
+
+/// Seconds of the paper's runs that count changes.
+const RUN_SECONDS: f64 = 10.0;
+
+/// Returns the specification of an engine with an update buffer for δ changes.
+fn buffered(inner: &str, delta: usize) -> String {
+    format!("sfl({inner}):delta={delta}")
+}
+
+/// Returns a registered engine by its specification.
+fn spec(engine: &str) -> EngineSpec {
+    let spec = EngineSpec::parse(engine).expect("a registered engine with these options");
+    spec.seeded(0)
+}
+
+/// One run of the simulator.
+struct RunPlan<'a> {
+    engine: &'a str,
+    kind: cases::Kind,
+    /// Changes in [`RUN_SECONDS`].
+    changes: usize,
+    /// Seconds of the run in the paper.
+    paper_seconds: f64,
+    /// The number of the rule set.
+    set: usize,
+}
+
+impl Study<'_> {
+    /// Generates a rule set with changes.
+    fn sfl17_case(&self, kind: cases::Kind, changes: usize, set: usize) -> Result<Case, Failure> {
+        let (_, profile) = &self.profiles[set % self.profiles.len()];
+        let seed = self
+            .args
+            .seed
+            .wrapping_add((set / self.profiles.len()) as u64);
+        let rules = self.sizes(&[DEFAULT_RULES])[0];
+        Case::new(profile, rules, changes, kind, self.headers(), seed)
+    }
+
+    /// Runs the simulator, or returns the stored outcome.
+    fn simulated(&mut self, plan: &RunPlan<'_>) -> Result<Outcome, Failure> {
+        let seconds = self.run_seconds() * plan.paper_seconds / RUN_SECONDS;
+        // The paper's rate of changes, also if the run is shorter.
+        let changes = scaled(plan.changes, seconds / plan.paper_seconds);
+        let point = format!(
+            "run {} {} {} in {} s, set {}",
+            plan.engine,
+            plan.changes,
+            plan.kind.name(),
+            plan.paper_seconds,
+            plan.set
+        );
+        let (kind, set, engine) = (plan.kind, plan.set, spec(plan.engine));
+        self.point(&point, |study| {
+            let case = study.sfl17_case(kind, changes, set)?;
+            let load = Load {
+                rules: case.initial(),
+                changes: &case.changes(),
+                headers: case.headers(),
+                duration: std::time::Duration::from_secs_f64(seconds),
+                single: true,
+                processors: study.processors,
+            };
+            Ok(simulator::run(&engine, &load)?)
+        })
+    }
+
+    /// The number of changes that a run of the simulator issues.
+    fn issued(&self, changes: usize) -> usize {
+        scaled(changes, self.run_seconds() / RUN_SECONDS)
+    }
+}
+
+/// Returns a share of a number of changes, at least one change.
+fn scaled(changes: usize, share: f64) -> usize {
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // at most `changes`
+    let scaled = (super::statistics::coordinate(changes) * share).round() as usize;
+    scaled.clamp(1, changes.max(1))
+}
+
+/// The report's description of how the roles share processors.
+const ROLES: &str = "Headers are in memory before a run and are looked up one by one on a \
+    processor that no other role uses; changes, rebuilds and the counter share the others. \
+    Engines that take changes are in a live table; sfl is rebuilt beside changes. Other engines \
+    are built anew at every change, while the reader searches a list of the rules.";
+
+/// Adds a note to the report if answers were wrong.
+fn wrong_answers(section: &mut Section, wrong: usize) {
+    if wrong > 0 {
+        let remark = format!(" WRONG: {wrong} answers differ from a scan of the rules.");
+        section.method.push_str(&remark);
+    }
+}

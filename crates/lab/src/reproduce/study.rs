@@ -1,0 +1,477 @@
+//! The source of a reproduction's data, and the writer of its files.
+
+use std::fs;
+use std::io::Write as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use classyard::{Policy, PolicyTrace, Progress as _};
+use classyard_report::chart::{Chart, Picture, Series, draw_groups};
+use classyard_report::failure::Failure;
+use classyard_report::input::family::{FamilyName, profile};
+use classyard_report::output::file::to_file;
+use classyard_report::output::stdout;
+use classyard_report::output::table::{Side, Table};
+use classyard_report::reporter::{Progress, Reporter};
+use classyard_report::run::Run;
+use classyard_workload::generate::Profile;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::claims::Section;
+use super::html::{self, Heading};
+use super::points::{Circumstances, Points};
+use super::{Args, Paper};
+use crate::bench::{
+    CpuPair, CpuPinning, PAPER_CHANGES, generated_policy, generated_trace, size_name,
+};
+
+/// The name of the report in the folder.
+const REPORT: &str = "report.html";
+
+/// Default headers of a trace: of tm19, of the other papers, and of a quick run.
+const TM19_HEADERS: usize = 200_000;
+const DEFAULT_HEADERS: usize = 100_000;
+const QUICK_HEADERS: usize = 20_000;
+
+/// Packets that fch14 classifies, as in the paper.
+const FCH14_HEADERS: usize = 10_000_000;
+
+/// Rule sets for a point of sfl17, in the paper and in a quick run.
+const SETS_PER_POINT: usize = 10;
+const FEW_SETS: usize = 2;
+
+/// Rule sets for each profile and size of tm19, in the paper and in a quick run.
+const LISTS_PER_PROFILE: usize = 5;
+const FEW_LISTS: usize = 1;
+
+/// Insertions of a quick run, and the same number of deletions.
+const FEW_CHANGES: usize = 20_000;
+
+/// The longest time to build an offline engine; a shorter one for quick runs.
+const BUILD_TIME: Duration = Duration::from_secs(300);
+const SHORT_BUILD_TIME: Duration = Duration::from_secs(10);
+
+/// Headers whose answers are compared after updates.
+const CHECKED_HEADERS: usize = 5_000;
+
+/// Seconds of a simulator run: of the paper, and of a quick run.
+const RUN_SECONDS: f64 = 10.0;
+const QUICK_SECONDS: f64 = 0.6;
+
+/// A reproduction in progress.
+pub(super) struct Study<'a> {
+    pub(super) args: &'a Args,
+    pub(super) profiles: Vec<(String, Arc<Profile>)>,
+    /// Processors for threads that must not share theirs.
+    pub(super) processors: Option<CpuPair>,
+    reporter: Reporter,
+    points: Points,
+    progress: Progress,
+    /// The figure that is being measured.
+    figure: &'static str,
+    /// Measurements of the figure: their number, and how many are done.
+    expected: usize,
+    had: usize,
+    /// Names of the files written, for the final note.
+    written: Vec<String>,
+}
+
+impl<'a> Study<'a> {
+    /// Opens the folder and removes an earlier report: a report exists only for a
+    /// finished run.
+    pub(super) fn new(args: &'a Args, reporter: Reporter) -> Result<Study<'a>, Failure> {
+        fs::create_dir_all(&args.output).map_err(|error| Failure::file(&args.output, error))?;
+        let names: Vec<&str> = match args.profiles.as_slice() {
+            [] => Profile::BUILT_IN.to_vec(),
+            given => given.iter().map(String::as_str).collect(),
+        };
+        let profiles = names
+            .into_iter()
+            .map(|name| Ok((name.to_owned(), profile(name)?)));
+        let profiles: Vec<_> = profiles.collect::<Result<_, Failure>>()?;
+        let run = Run::now(args.seed);
+        let mut study = Study {
+            args,
+            points: Points::open(&args.output, &circumstances(args, &run), args.restart)?,
+            profiles,
+            processors: CpuPinning::Automatic.choose().unwrap_or_default(),
+            reporter,
+            progress: reporter.progress(),
+            figure: "measuring",
+            expected: 0,
+            had: 0,
+            written: Vec::new(),
+        };
+        if study.points.len() > 0 {
+            let measured =
+                classyard_report::output::style::counted(study.points.len(), "measurement");
+            study.reporter.note(&format!(
+                "going on after {measured} in {}",
+                args.output.join(super::points::FILE).display()
+            ));
+        }
+        if !args.quick {
+            study.reporter.note(
+                "every measurement is kept: an interrupted run goes on with the same command",
+            );
+        }
+        let report = args.output.join(REPORT);
+        match fs::remove_file(&report) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(Failure::file(&report, error));
+            }
+            _ => {}
+        }
+        study.written.clear();
+        Ok(study)
+    }
+
+    /// Returns the sizes of `--sizes`, or else `default_sizes`.
+    pub(super) fn sizes(&self, default_sizes: &[usize]) -> Vec<usize> {
+        match self.args.sizes.as_slice() {
+            [] => default_sizes.to_vec(),
+            given => given.to_vec(),
+        }
+    }
+
+    /// The number of headers in a trace.
+    pub(super) fn headers(&self) -> usize {
+        self.args.headers.unwrap_or(match self.args.paper {
+            _ if self.args.quick => QUICK_HEADERS,
+            Paper::Tm19 => TM19_HEADERS,
+            Paper::Sfl17 | Paper::Dec14 | Paper::Fts25 => DEFAULT_HEADERS,
+            Paper::Fch14 => FCH14_HEADERS,
+        })
+    }
+
+    /// The number of rule sets for a point.
+    pub(super) fn sets(&self) -> usize {
+        let default_sets = if self.args.quick {
+            FEW_SETS
+        } else {
+            SETS_PER_POINT
+        };
+        self.args.sets.unwrap_or(default_sets)
+    }
+
+    /// The number of rule sets for each profile and size.
+    pub(super) fn lists(&self) -> usize {
+        let default_lists = if self.args.quick {
+            FEW_LISTS
+        } else {
+            LISTS_PER_PROFILE
+        };
+        self.args.sets.unwrap_or(default_lists)
+    }
+
+    /// The number of timed insertions, and of timed deletions.
+    pub(super) fn changes(&self) -> usize {
+        let default_changes = match self.args.quick {
+            true => FEW_CHANGES,
+            false => PAPER_CHANGES,
+        };
+        self.args.changes.unwrap_or(default_changes)
+    }
+
+    /// The longest time to build an offline engine.
+    pub(super) fn build_time(&self) -> Duration {
+        let default_time = match self.args.quick {
+            true => SHORT_BUILD_TIME,
+            false => BUILD_TIME,
+        };
+        self.args.build_time.unwrap_or(default_time)
+    }
+
+    /// The seed of rule set number `list`.
+    pub(super) fn list_seed(&self, list: usize) -> u64 {
+        self.args.seed.wrapping_add(list as u64)
+    }
+
+    /// Seconds of a simulator run, 10 in the paper.
+    pub(super) fn run_seconds(&self) -> f64 {
+        let default_seconds = match self.args.quick {
+            true => QUICK_SECONDS,
+            false => RUN_SECONDS,
+        };
+        self.args
+            .run
+            .map_or(default_seconds, |run| run.as_secs_f64())
+    }
+
+    /// Returns a note for the report if runs are shorter than the paper's.
+    pub(super) fn shortened(&self, paper_seconds: f64) -> &'static str {
+        match self.run_seconds() < paper_seconds {
+            true => ", less than in the paper, with as many changes a second",
+            false => "",
+        }
+    }
+
+    /// Generates rules of a profile.
+    pub(super) fn policy(&self, profile: &Arc<Profile>, rules: usize) -> Result<Policy, Failure> {
+        self.policy_of(profile, rules, 0)
+    }
+
+    /// Generates rule set number `list` of a profile.
+    pub(super) fn policy_of(
+        &self,
+        profile: &Arc<Profile>,
+        rules: usize,
+        list: usize,
+    ) -> Result<Policy, Failure> {
+        let family = FamilyName::Ipv4.with(Arc::clone(profile), 0.0);
+        let mut silent = classyard::NoProgress;
+        generated_policy(family, rules, self.list_seed(list), &mut silent)
+    }
+
+    /// Generates headers for rules.
+    pub(super) fn trace(&self, policy: &Policy) -> Result<PolicyTrace, Failure> {
+        self.trace_of(policy, 0)
+    }
+
+    /// Generates headers for rule set number `list`.
+    pub(super) fn trace_of(&self, policy: &Policy, list: usize) -> Result<PolicyTrace, Failure> {
+        let mut silent = classyard::NoProgress;
+        generated_trace(policy, self.headers(), self.list_seed(list), &mut silent)
+    }
+
+    /// Generates a few headers, to compare answers.
+    pub(super) fn few_headers(&self, policy: &Policy, list: usize) -> Result<PolicyTrace, Failure> {
+        let mut silent = classyard::NoProgress;
+        let headers = self.headers().min(CHECKED_HEADERS);
+        generated_trace(policy, headers, self.list_seed(list), &mut silent)
+    }
+
+    /// Sets the next figure, for the progress bar.
+    pub(super) fn begin(&mut self, figure: &'static str) {
+        (self.figure, self.expected, self.had) = (figure, 0, 0);
+    }
+
+    /// Adds `points` measurements to the progress bar.
+    pub(super) fn expect_points(&mut self, points: usize) {
+        self.expected += points;
+    }
+
+    /// Returns a measurement from the folder, or else measures it and stores it there.
+    pub(super) fn point<T: Serialize + DeserializeOwned>(
+        &mut self,
+        point: &str,
+        measure: impl FnOnce(&Study<'_>) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        let done = self.had.min(self.expected);
+        // This progress bar never cancels.
+        let _ = self.progress.report(self.figure, done, self.expected);
+        self.had += 1;
+        if let Some(known) = self.points.get(point)? {
+            return Ok(known);
+        }
+        let measured = measure(self)?;
+        self.points.keep(point, &measured)?;
+        Ok(measured)
+    }
+
+    /// Writes a figure's data.
+    pub(super) fn write_csv(
+        &mut self,
+        name: &str,
+        heading: &str,
+        rows: &[String],
+    ) -> Result<(), Failure> {
+        let mut text = format!("{heading}\n");
+        for row in rows {
+            text.push_str(row);
+            text.push('\n');
+        }
+        self.write(name, &text)
+    }
+
+    /// Draws a figure.
+    pub(super) fn draw(
+        &mut self,
+        name: &str,
+        chart: &Chart<'_>,
+        series: &[Series],
+    ) -> Result<(), Failure> {
+        self.write_picture(name, chart.draw(series))
+    }
+
+    /// Draws a figure whose x axis has named groups.
+    pub(super) fn draw_groups(
+        &mut self,
+        name: &str,
+        chart: &Chart<'_>,
+        groups: &[String],
+        series: &[Series],
+    ) -> Result<(), Failure> {
+        self.write_picture(name, draw_groups(chart, groups, series))
+    }
+
+    fn write_picture(&mut self, name: &str, picture: Picture) -> Result<(), Failure> {
+        let path = self.args.output.join(name);
+        let picture = picture.map_err(|error| Failure::file(&path, error))?;
+        self.write(name, &picture)
+    }
+
+    /// Writes a file completely or not at all.
+    fn write(&mut self, name: &str, text: &str) -> Result<(), Failure> {
+        let path = self.args.output.join(name);
+        to_file(&path, |out| Ok(out.write_all(text.as_bytes())?))?;
+        self.written.push(name.to_owned());
+        Ok(())
+    }
+
+    /// Writes the report and prints the results.
+    pub(super) fn end(mut self, sections: &[Section]) -> Result<(), Failure> {
+        let run = Run::now(self.args.seed);
+        let columns = run.columns();
+        let mut facts: Vec<(&str, String)> = columns
+            .iter()
+            .map(|(name, value)| (*name, value.clone()))
+            .collect();
+        let known = facts.iter().position(|(name, _)| *name == "processor");
+        let index = known.map_or(facts.len(), |index| index + 1);
+        facts.splice(index..index, super::machine::facts());
+        let mut remarks = Vec::new();
+        if self.args.quick {
+            remarks.push(
+                "A quick reproduction: fewer rule sets, sizes and points, and shorter runs than \
+                 in the paper. Its figures are rough."
+                    .to_owned(),
+            );
+        }
+        if let Some(limits) = limited(self.args) {
+            remarks.push(format!("Not the whole reproduction: limited by {limits}."));
+        }
+        let heading = Heading {
+            title: self.args.paper.title(self.args.section),
+            facts: &facts,
+            remarks: &remarks,
+        };
+        let folder = self.args.output.clone();
+        let picture = |name: &str| -> Result<String, Failure> {
+            let path = folder.join(name);
+            fs::read_to_string(&path).map_err(|error| Failure::file(&path, error))
+        };
+        let page = html::report(&heading, sections, picture)?;
+        self.write(REPORT, &page)?;
+        drop(self.progress);
+        let mut out = stdout();
+        for section in sections {
+            writeln!(out, "{}\n", section.title)?;
+            for grid in &section.grids {
+                let side = |index| {
+                    if index < grid.words {
+                        Side::Left
+                    } else {
+                        Side::Right
+                    }
+                };
+                let columns = grid.columns.iter().enumerate();
+                let columns: Vec<_> = columns
+                    .map(|(index, name)| (name.as_str(), side(index)))
+                    .collect();
+                let mut table = Table::new(&columns);
+                for row in &grid.rows {
+                    table.row(row.clone());
+                }
+                writeln!(out, "{}", grid.title)?;
+                table.write(&mut out)?;
+                writeln!(out)?;
+            }
+        }
+        let claims = || sections.iter().flat_map(|section| &section.claims);
+        let mut table = Table::new(&[
+            ("where", Side::Left),
+            ("the paper", Side::Left),
+            ("measured", Side::Left),
+            ("verdict", Side::Left),
+        ]);
+        for claim in claims() {
+            table.row(vec![
+                claim.place.to_owned(),
+                claim.paper.to_owned(),
+                claim.measured.clone(),
+                claim.verdict.text(),
+            ]);
+        }
+        table.write(&mut out)?;
+        writeln!(out)?;
+        run.write(&mut out)?;
+        out.flush()?;
+        let wrote = self.written.join(", ");
+        let folder = folder.display();
+        self.reporter.note(&format!("wrote {wrote} to {folder}"));
+        Ok(())
+    }
+}
+
+/// Returns the options, except `--quick`, that make a reproduction smaller than the
+/// paper's; `None` if no option does.
+fn limited(args: &Args) -> Option<String> {
+    let mut limits = Vec::new();
+    let names = |names: &[String]| names.join(", ");
+    if !args.figures.is_empty() {
+        limits.push(format!("--figures {}", names(&args.figures)));
+    }
+    if !args.sizes.is_empty() {
+        let sizes: Vec<String> = args.sizes.iter().map(|&size| size_name(size)).collect();
+        limits.push(format!("--sizes {}", names(&sizes)));
+    }
+    if !args.profiles.is_empty() {
+        limits.push(format!("--profiles {}", names(&args.profiles)));
+    }
+    let counts = [
+        ("--headers", args.headers),
+        ("--sets", args.sets),
+        ("--changes", args.changes),
+    ];
+    for (option, count) in counts {
+        if let Some(count) = count {
+            limits.push(format!("{option} {}", size_name(count)));
+        }
+    }
+    for (option, time) in [("--run", args.run), ("--build-time", args.build_time)] {
+        if let Some(time) = time {
+            limits.push(format!("{option} {time:?}"));
+        }
+    }
+    (!limits.is_empty()).then(|| limits.join("; "))
+}
+
+/// Collects everything that a measurement depends on.
+fn circumstances(args: &Args, run: &Run) -> Circumstances {
+    let join = |names: &[String]| names.join(",");
+    let sizes: Vec<String> = args.sizes.iter().map(usize::to_string).collect();
+    // The measurements of tm19 are stored by profile and size.
+    let is_tm19 = args.paper == Paper::Tm19;
+    let sizes = if is_tm19 { Vec::new() } else { sizes };
+    let own_profile = |name: &&String| is_tm19 && Profile::BUILT_IN.contains(&name.as_str());
+    let profiles = args.profiles.iter().filter(|name| !own_profile(name));
+    let profiles: Vec<String> = profiles.cloned().collect();
+    let or_own = |value: Option<String>| value.unwrap_or_else(|| "of the paper".to_owned());
+    let options = [
+        ("--quick", args.quick.to_string()),
+        ("--sizes", join(&sizes)),
+        ("--profiles", join(&profiles)),
+        (
+            "--headers",
+            or_own(args.headers.map(|count| count.to_string())),
+        ),
+        ("--sets", or_own(args.sets.map(|count| count.to_string()))),
+        ("--run", or_own(args.run.map(|run| format!("{run:?}")))),
+        ("--seed", args.seed.to_string()),
+    ];
+    let of_run = run.columns();
+    let column = |wanted: &str| {
+        let entry = of_run.iter().find(|(name, _)| *name == wanted);
+        entry.map_or(String::new(), |(_, value)| value.clone())
+    };
+    Circumstances {
+        paper: args.paper.key().to_owned(),
+        version: column("version"),
+        processor: column("processor"),
+        options: options
+            .map(|(name, value)| (name.to_owned(), value))
+            .to_vec(),
+    }
+}

@@ -1,0 +1,501 @@
+//! [TM19] Figs. 7 and 8, §IV.F: search time against the collision limit.
+//!
+//! [TM19]: classyard::papers#tm19
+
+use classyard::policy::PartId;
+use classyard::{EngineSpec, Limits, NoProgress, Policy, Priority, RuleId, RuleSet, Scratch};
+use classyard_report::chart::{Chart, Mark, Series};
+use classyard_report::failure::Failure;
+use rand::SeedableRng;
+use rand::seq::SliceRandom;
+use rand_xoshiro::Xoshiro256PlusPlus;
+use serde::{Deserialize, Serialize};
+
+use crate::bench::{Spread, batch_rate, single_rate, size_name};
+use crate::reproduce::Study;
+use crate::reproduce::claims::{Claim, Grid, Section, Verdict};
+use crate::reproduce::statistics::{coordinate, mean};
+
+/// The collision limits of both figures.
+const LIMITS: [usize; 14] = [1, 2, 4, 6, 8, 10, 15, 20, 25, 30, 40, 60, 80, 120];
+
+/// The best limit of each form in the paper.
+const PAPER_LIMITS: [usize; 2] = [40, 8];
+
+/// The paper's greatest cost of these limits over the best ones, as shares: over single
+/// seeds and over mixed rule sets.
+const PAPER_COSTS: [f64; 2] = [0.078, 0.044];
+const PAPER_MIXED_COSTS: [f64; 2] = [0.024, 0.028];
+
+/// The offline form is slower above this limit in the paper.
+const OFFLINE_LOSES: usize = 25;
+
+/// Default numbers of rules, and the maximum.
+const SIZES: [usize; 3] = [1_000, 8_000, 64_000];
+const MOST_RULES: usize = 64_000;
+
+/// Numbers of rules of a quick reproduction.
+const FEW_SIZES: [usize; 2] = [1_000, 16_000];
+
+/// Mixed rule sets of a quick reproduction.
+const FEW_MIXES: usize = 2;
+
+/// Timed passes of each measurement, interleaved over the limits.
+const TIMED_PASSES: usize = 3;
+
+/// A limit counts as best if its time is within this share of the least time. Runs differ
+/// by that much, and the curves are flat.
+const FLAT_SHARE: f64 = 0.03;
+
+/// The forms, each with its option that limits collisions.
+const FORMS: [(&str, &str); 2] = [("tuplemerge", "c"), ("tuplemerge-offline", "offline-c")];
+
+/// Nanoseconds a header of one form over one rule set, for each limit.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Times {
+    rules: usize,
+    single: Vec<f64>,
+    batch: Vec<f64>,
+}
+
+/// Times of each form over one rule set.
+type Both = [Times; 2];
+
+/// Draws the figures.
+pub(in crate::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failure> {
+    let mut sizes = study.sizes(if study.args.quick { &FEW_SIZES } else { &SIZES });
+    sizes.sort_unstable();
+    let min_size = sizes[0];
+    sizes.retain(|&size| size <= MOST_RULES.max(min_size));
+    let profiles = study.profiles.clone();
+    let mixes = mixes(
+        &profiles
+            .iter()
+            .map(|(name, _)| name.as_str())
+            .collect::<Vec<_>>(),
+    );
+    let mixes = &mixes[..mixes.len().min(if study.args.quick {
+        FEW_MIXES
+    } else {
+        mixes.len()
+    })];
+    study.expect_points((profiles.len() * sizes.len() + mixes.len()) * FORMS.len());
+    let mut rows = Vec::new();
+    // times_by_size[size][profile]
+    let mut times_by_size: Vec<Vec<(String, Both)>> = Vec::new();
+    for &size in &sizes {
+        let mut of_size = Vec::new();
+        for (name, profile) in &profiles {
+            let times = both(study, name, size, &mut rows, |study| {
+                study.policy(profile, size)
+            })?;
+            of_size.push((name.clone(), times));
+        }
+        times_by_size.push(of_size);
+    }
+    let size = sizes[sizes.len() - 1];
+    let mut mixed = Vec::new();
+    for &(acl, fw) in mixes {
+        let name = format!("{}+{}", profiles[acl].0, profiles[fw].0);
+        let times = both(study, &name, size, &mut rows, |study| {
+            let half = |profile: usize| study.policy(&profiles[profile].1, size.div_ceil(2));
+            Ok(merged(&name, &half(acl)?, &half(fw)?, study.args.seed))
+        })?;
+        mixed.push((name, times));
+    }
+    let heading = "profile,rules,engine,c,single_ns,batch_ns";
+    study.write_csv("collision-limit.csv", heading, &rows)?;
+    let largest = times_by_size.last().expect("at least one size");
+    let mut series = Vec::new();
+    for (form, (engine, _)) in FORMS.iter().enumerate() {
+        for (kind, mark) in [("single", Mark::Square), ("batch", Mark::Circle)] {
+            let times = means(largest, form, kind == "single");
+            let points = LIMITS.iter().zip(times);
+            let points = points.map(|(&limit, time)| (coordinate(limit), time));
+            series.push(Series::marked(
+                &format!("{engine}, {kind}"),
+                engine,
+                mark,
+                points,
+            ));
+        }
+    }
+    let title = format!(
+        "Search time against collision limit, {} {}, mean over profiles ([TM19] Figs. 7-8)",
+        size_name(size),
+        if size == 1 { "rule" } else { "rules" }
+    );
+    let chart = Chart {
+        title: &title,
+        x_label: "collision limit c",
+        y_label: "nanoseconds a header",
+        log_x: true,
+        log_y: false,
+    };
+    study.draw("collision-limit.svg", &chart, &series)?;
+    Ok(Section {
+        title: "Search time against the collision limit (Figs. 7 and 8, §IV.F)".to_owned(),
+        method: format!(
+            "Engines with each limit c look the same {} headers up in turns, {TIMED_PASSES} times; \
+             medians. The best c is the least one whose time is within {:.0} % of the least. A \
+             mixed rule set has half of its rules from an access control list and half from a \
+             firewall, in random order.",
+            study.headers(),
+            FLAT_SHARE * 100.0
+        ),
+        claims: claims(&sizes, &times_by_size, &mixed),
+        grids: grids(&sizes, &times_by_size, &mixed),
+        pictures: vec!["collision-limit.svg".to_owned()],
+    })
+}
+
+/// Pairs access control lists with firewalls, by profile index.
+fn mixes(names: &[&str]) -> Vec<(usize, usize)> {
+    let indices = |kind: &str| {
+        let names = names.iter().enumerate();
+        let indices = names.filter(|(_, name)| name.starts_with(kind));
+        indices.map(|(place, _)| place).collect::<Vec<_>>()
+    };
+    indices("acl").into_iter().zip(indices("fw")).collect()
+}
+
+/// Shuffles the rules of two policies into one. Each policy's rules keep their order, so
+/// no rule becomes hidden by another rule of its own policy.
+fn merged(name: &str, one: &Policy, other: &Policy, seed: u64) -> Policy {
+    let (one, other) = (one.part(PartId::FIRST), other.part(PartId::FIRST));
+    let mut firsts = vec![true; one.len()];
+    firsts.resize(one.len() + other.len(), false);
+    firsts.shuffle(&mut Xoshiro256PlusPlus::seed_from_u64(seed));
+    let mut rules = RuleSet::new(one.schema());
+    let (mut ones, mut others) = (one.by_rank().into_iter(), other.by_rank().into_iter());
+    for (index, &first) in firsts.iter().enumerate() {
+        let (set, next) = match first {
+            true => (one, ones.next()),
+            false => (other, others.next()),
+        };
+        let next = next.expect("as many as were counted");
+        let rule = set.rule(next as usize);
+        let priority = u32::try_from(firsts.len() - index).expect("fewer rules than ids");
+        let id = RuleId::from_index(index);
+        let added = rules.add(id, Priority(priority), rule.action(), &rule.fields());
+        added.expect("both have the same schema");
+    }
+    Policy::from_parts(name, vec![rules])
+}
+
+/// Times both forms over a rule set, or returns the stored times.
+fn both(
+    study: &mut Study<'_>,
+    name: &str,
+    size: usize,
+    rows: &mut Vec<String>,
+    policy: impl Fn(&Study<'_>) -> Result<Policy, Failure>,
+) -> Result<Both, Failure> {
+    let mut of_form = |form: usize| -> Result<Times, Failure> {
+        let (engine, option) = FORMS[form];
+        let point = format!("collision limit {name} {size} {engine}");
+        let times: Times = study.point(&point, |study| {
+            measure(study, &policy(study)?, engine, option)
+        })?;
+        for (limit, (one, many)) in LIMITS.iter().zip(times.single.iter().zip(&times.batch)) {
+            let rules = times.rules;
+            rows.push(format!(
+                "{name},{rules},{engine},{limit},{one:.1},{many:.1}"
+            ));
+        }
+        Ok(times)
+    };
+    Ok([of_form(0)?, of_form(1)?])
+}
+
+/// Returns the mean over rule sets for each limit.
+fn means(sets: &[(String, Both)], form: usize, single: bool) -> Vec<f64> {
+    let of_limit = |limit: usize| {
+        let times = sets.iter().map(|(_, both)| match single {
+            true => both[form].single[limit],
+            false => both[form].batch[limit],
+        });
+        mean(&times.collect::<Vec<_>>())
+    };
+    (0..LIMITS.len()).map(of_limit).collect()
+}
+
+fn least(times: &[f64]) -> f64 {
+    times.iter().copied().fold(f64::INFINITY, f64::min)
+}
+
+/// Returns the least limit that is as good as the best.
+fn best(times: &[f64]) -> usize {
+    let max_time = least(times) * (1.0 + FLAT_SHARE);
+    let index = times.iter().position(|&time| time <= max_time);
+    LIMITS[index.unwrap_or(0)]
+}
+
+/// Returns the extra time of the paper's limit over the best time, as a share.
+fn cost(times: &[f64], form: usize) -> f64 {
+    let index = LIMITS.iter().position(|&limit| limit == PAPER_LIMITS[form]);
+    times[index.expect("one of the limits")] / least(times) - 1.0
+}
+
+/// Returns the median cost of the paper's limit over rule sets.
+fn middle(sets: &[(String, Both)], form: usize) -> f64 {
+    let costs = sets.iter().map(|(_, both)| cost(&both[form].single, form));
+    let spread = Spread::of(&costs.collect::<Vec<_>>());
+    spread.map_or(0.0, |spread| spread.median)
+}
+
+/// Returns the rule set over which the paper's limit costs most.
+fn worst(sets: &[(String, Both)], form: usize) -> Option<(f64, &str)> {
+    let costs = sets
+        .iter()
+        .map(|(name, both)| (cost(&both[form].single, form), name.as_str()));
+    costs.max_by(|a, b| a.0.total_cmp(&b.0))
+}
+
+fn claims(
+    sizes: &[usize],
+    times_by_size: &[Vec<(String, Both)>],
+    mixed: &[(String, Both)],
+) -> Vec<Claim> {
+    let largest = times_by_size.last().expect("at least one size");
+    let [online, offline] = [0, 1].map(|form| means(largest, form, true));
+    let bests: Vec<[usize; 2]> = times_by_size
+        .iter()
+        .map(|sets| [0, 1].map(|form| best(&means(sets, form, true))))
+        .collect();
+    let [best_online, best_offline] = bests[bests.len() - 1];
+    let beyond = LIMITS
+        .iter()
+        .enumerate()
+        .filter(|(_, limit)| **limit > OFFLINE_LOSES);
+    let beyond: Vec<usize> = beyond.map(|(place, _)| place).collect();
+    let slower = beyond
+        .iter()
+        .filter(|&&place| offline[place] > online[place]);
+    let slower = slower.count();
+    let by_size = sizes.iter().zip(&bests);
+    let by_size = by_size.map(|(&size, [a, b])| format!("{a} and {b} at {}", size_name(size)));
+    let grows = |form: usize| bests[0][form] <= bests[bests.len() - 1][form];
+    let mut claims = vec![
+        Claim {
+            place: "Figs. 7, 8",
+            paper: "Online TupleMerge needs a larger collision limit than offline TupleMerge: \
+                    the best ones are 40 and 8.",
+            measured: format!(
+                "with single lookups the best ones are {best_online} and {best_offline}"
+            ),
+            verdict: Verdict::of(
+                best_online > best_offline,
+                "the online limit is not the larger one",
+            ),
+        },
+        Claim {
+            place: "§IV.F",
+            paper: "For c > 25, offline TupleMerge is slower than online TupleMerge with the same \
+                    c, on average.",
+            measured: format!("slower at {slower} of {} limits above 25", beyond.len()),
+            verdict: Verdict::for_most(slower, beyond.len(), "it is faster at the others"),
+        },
+        Claim {
+            place: "§IV.F",
+            paper: "Smaller rule lists generally need a smaller collision limit.",
+            measured: format!(
+                "best limits, online and offline: {}",
+                by_size.collect::<Vec<_>>().join("; ")
+            ),
+            verdict: match (grows(0), grows(1)) {
+                _ if sizes.len() < 2 => Verdict::InPart("one size only was measured".to_owned()),
+                (true, true) => Verdict::Holds,
+                (false, false) => Verdict::Fails("neither does".to_owned()),
+                (true, false) => Verdict::InPart("the offline form does not".to_owned()),
+                (false, true) => Verdict::InPart("the online form does not".to_owned()),
+            },
+        },
+    ];
+    let fixed = |place, paper, sets: &[(String, Both)], limits: [f64; 2]| {
+        let [online, offline] = [worst(sets, 0)?, worst(sets, 1)?];
+        Some(Claim {
+            place,
+            paper,
+            measured: format!(
+                "at most {:.1} % online ({}) and {:.1} % offline ({}); the medians of {} rule sets \
+                 are {:.1} % and {:.1} %",
+                online.0 * 100.0,
+                online.1,
+                offline.0 * 100.0,
+                offline.1,
+                sets.len(),
+                middle(sets, 0) * 100.0,
+                middle(sets, 1) * 100.0
+            ),
+            verdict: match (online.0 <= limits[0], offline.0 <= limits[1]) {
+                (true, true) => Verdict::Holds,
+                (false, false) => Verdict::Fails("both cost more over some rule sets".to_owned()),
+                (true, false) => Verdict::InPart("offline it costs more".to_owned()),
+                (false, true) => Verdict::InPart("online it costs more".to_owned()),
+            },
+        })
+    };
+    claims.extend(fixed(
+        "§IV.F",
+        "A fixed limit of 40 (online) or 8 (offline) costs at most 7.8 % (FW1) and 4.4 % (FW5) \
+         beside the best limit of a seed.",
+        largest,
+        PAPER_COSTS,
+    ));
+    claims.extend(fixed(
+        "§IV.F",
+        "Over rule sets mixed from ACL and FW seeds, the fixed limits cost at most 2.4 % online \
+         and 2.8 % offline.",
+        mixed,
+        PAPER_MIXED_COSTS,
+    ));
+    claims
+}
+
+fn grids(
+    sizes: &[usize],
+    times_by_size: &[Vec<(String, Both)>],
+    mixed: &[(String, Both)],
+) -> Vec<Grid> {
+    let mut summary = Grid {
+        title: "Best collision limits, mean over profiles".to_owned(),
+        columns: [
+            "rules",
+            "engine",
+            "lookups",
+            "best c",
+            "ns at best c",
+            "ns at the paper's c",
+        ]
+        .map(str::to_owned)
+        .to_vec(),
+        words: 3,
+        rows: Vec::new(),
+    };
+    for (&size, sets) in sizes.iter().zip(times_by_size) {
+        for (form, (engine, _)) in FORMS.iter().enumerate() {
+            for kind in ["single", "batch"] {
+                let times = means(sets, form, kind == "single");
+                summary.rows.push(vec![
+                    size_name(size),
+                    (*engine).to_owned(),
+                    kind.to_owned(),
+                    best(&times).to_string(),
+                    format!("{:.1}", least(&times)),
+                    format!("{:.1}", least(&times) * (1.0 + cost(&times, form))),
+                ]);
+            }
+        }
+    }
+    let largest = times_by_size.last().expect("at least one size");
+    let rows = largest.iter().chain(mixed).map(|(name, both)| {
+        let mut row = vec![name.clone()];
+        for (form, times) in both.iter().enumerate() {
+            let cost = cost(&times.single, form) * 100.0;
+            row.extend([best(&times.single).to_string(), format!("{cost:.1}")]);
+        }
+        row
+    });
+    let each = Grid {
+        title: format!(
+            "Each rule set at {}, single lookups: the best c, and what c = 40 (online) and c = 8 \
+             (offline) cost beside it",
+            size_name(sizes[sizes.len() - 1])
+        ),
+        columns: [
+            "rules",
+            "online: best c",
+            "cost %",
+            "offline: best c",
+            "cost %",
+        ]
+        .map(str::to_owned)
+        .to_vec(),
+        words: 1,
+        rows: rows.collect(),
+    };
+    vec![summary, each]
+}
+
+/// Times all limits of a form, interleaved.
+fn measure(study: &Study<'_>, policy: &Policy, form: &str, option: &str) -> Result<Times, Failure> {
+    let trace = study.trace(policy)?;
+    let mut built = Vec::new();
+    for limit in LIMITS {
+        let spec = EngineSpec::parse(&format!("{form}:{option}={limit}"));
+        let spec = spec.expect("a registered engine with that option");
+        let spec = spec.seeded(0);
+        let classifier = policy.build(&spec, &Limits::default(), &mut NoProgress)?;
+        built.push((classifier, Vec::new(), Vec::new()));
+    }
+    let mut scratch = Scratch::new();
+    for _ in 0..TIMED_PASSES {
+        for (classifier, singles, batches) in &mut built {
+            singles.push(1e9 / single_rate(classifier, &trace));
+            batches.push(1e9 / batch_rate(classifier, &trace, &mut scratch));
+        }
+    }
+    let median = |samples: &[f64]| Spread::of(samples).expect("measured").median;
+    Ok(Times {
+        rules: policy.len(),
+        single: built.iter().map(|(_, one, _)| median(one)).collect(),
+        batch: built.iter().map(|(_, _, many)| median(many)).collect(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use classyard::Schema;
+    use classyard_workload::generate::Profile;
+
+    use super::*;
+    use crate::bench::generated_policy;
+    use classyard_report::input::family::{FamilyName, profile};
+
+    fn policy(name: &str, rules: usize) -> Policy {
+        let profile: Arc<Profile> = profile(name).unwrap();
+        let family = FamilyName::Ipv4.with(profile, 0.0);
+        generated_policy(family, rules, 1, &mut NoProgress).unwrap()
+    }
+
+    #[test]
+    fn a_mix_has_all_rules_in_their_order() {
+        let (one, other) = (policy("acl1", 60), policy("fw1", 40));
+        let mix = merged("mix", &one, &other, 7);
+        assert_eq!(mix.len(), one.len() + other.len());
+        let rules = mix.part(PartId::FIRST);
+        assert_eq!(rules.schema(), &Schema::ipv4_5tuple());
+        let fields = |set: &RuleSet| -> Vec<_> {
+            let ranked = set.by_rank().into_iter();
+            ranked.map(|at| set.rule(at as usize).fields()).collect()
+        };
+        let ranked_rules = fields(rules);
+        for policy in [&one, &other] {
+            let mut places = ranked_rules.iter();
+            for rule in fields(policy.part(PartId::FIRST)) {
+                assert!(places.any(|other| *other == rule), "{rule:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn lists_are_paired_with_firewalls() {
+        assert_eq!(
+            mixes(&["acl1", "fw1", "ipc1", "acl2", "fw2"]),
+            [(0, 1), (3, 4)]
+        );
+        assert!(mixes(&["acl1"]).is_empty());
+    }
+
+    #[test]
+    fn a_flat_curve_has_its_best_limit_where_it_becomes_flat() {
+        let mut times = vec![200.0; LIMITS.len()];
+        times[4..].fill(101.0);
+        times[13] = 100.0;
+        assert_eq!(best(&times), 8);
+        assert!((cost(&times, 1) - 0.01).abs() < 1e-9);
+    }
+}

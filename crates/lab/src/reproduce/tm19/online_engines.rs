@@ -1,0 +1,32 @@
+//! The engines of [TM19] Figs. 1, 3 and 4, and the values that are measured for them.
+//!
+//! [TM19]: classyard::papers#tm19
+
+use classyard_report::chart::Mark;
+
+use super::sheet::Sheet;
+
+/// The paper's engines, and ours at the end. With ports left out of its masks, `tss` is
+/// the tuple space search of the paper's simulator, which hashes addresses only.
+pub(super) const ENGINES: [(&str, &str, Mark); 5] = [
+    ("tuplemerge", "tuplemerge (TM)", Mark::Circle),
+    ("partition-sort", "partition-sort (PS)", Mark::Square),
+    ("tss:ports=off", "tss:ports=off (TSS)", Mark::Triangle),
+    ("tss", "tss, ports in masks", Mark::Diamond),
+    ("forest", "forest (ours)", Mark::Cross),
+];
+
+/// Indices in [`ENGINES`].
+pub(super) const TUPLE_MERGE: usize = 0;
+pub(super) const PARTITION_SORT: usize = 1;
+pub(super) const TUPLE_SPACE: usize = 2;
+pub(super) const FOREST: usize = 4;
+
+/// Values of all engines for each rule set.
+#[derive(Default)]
+pub(super) struct Measured {
+    pub(super) updates: Sheet,
+    pub(super) lookups: Sheet,
+    pub(super) index_bytes: Sheet,
+    pub(super) bytes: Sheet,
+}

@@ -1,0 +1,216 @@
+//! [TM19] Fig. 10: partitions of the simulation, and of the implementation in a switch.
+//!
+//! [TM19]: classyard::papers#tm19
+
+use classyard_report::chart::{Chart, Mark, Series};
+use classyard_report::failure::Failure;
+
+use super::measure::SIMULATED;
+use super::sheets::{Measured, measured, sizes};
+use super::{CONTENDERS, FOREST, OVS_TUPLE_MERGE, OVS_TUPLE_SPACE, TUPLE_MERGE, TUPLE_SPACE};
+use crate::bench::size_name;
+use crate::reproduce::Study;
+use crate::reproduce::claims::{Claim, Grid, Section, Verdict};
+use crate::reproduce::statistics::coordinate;
+
+/// The paper's ratio of VPP's partitions to the simulation's, for tuple space search.
+const PAPER_RATIO: f64 = 2.7;
+
+/// The paper makes its claim about TupleMerge for more rules than this.
+const UNCLAIMED_RULES: usize = 1_000;
+
+/// The reason why the result may differ here.
+const WHY: &str = "entries for the parts of ranges have masks that rules with ranges have not";
+
+/// Indices in [`SIMULATED`] of the simulation's engines.
+const SIMULATED_TSS: usize = 0;
+const SIMULATED_TM: usize = 1;
+
+/// Draws the figure.
+pub(in crate::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failure> {
+    let sizes = sizes(study);
+    let measured = measured(study, sizes)?;
+    let in_pipeline = [
+        TUPLE_SPACE,
+        TUPLE_MERGE,
+        FOREST,
+        OVS_TUPLE_SPACE,
+        OVS_TUPLE_MERGE,
+    ];
+    let mut rows = Vec::new();
+    for (at, point) in &measured.points {
+        let counts = point.simulated.iter();
+        let counts = counts.chain(in_pipeline.iter().map(|&place| &point.tables[place]));
+        let counts: Vec<String> = counts.map(ToString::to_string).collect();
+        rows.push(format!(
+            "{},{},{},{},{}",
+            measured.names[at.0],
+            point.rules,
+            point.flows[0],
+            point.flows[1],
+            counts.join(",")
+        ));
+    }
+    let heading = "profile,rules,entries,entries_single_ports,tss_ports_off,tuplemerge,tss,\
+                   tuplemerge_vpp,pipeline_tss,pipeline_tuplemerge,pipeline_forest,\
+                   single_ports_tss,single_ports_tuplemerge";
+    study.write_csv("pipeline-tables.csv", heading, &rows)?;
+    let mean = |simulated: bool, which: usize, place: usize| {
+        let sheet = match simulated {
+            true => &measured.simulated,
+            false => &measured.tables,
+        };
+        sheet.mean(which, |at| at.1 == place).unwrap_or(0.0)
+    };
+    let lines = [
+        (
+            "tss:ports=off, alone",
+            "tss:ports=off",
+            Mark::Circle,
+            true,
+            SIMULATED_TSS,
+        ),
+        (
+            "tuplemerge, alone",
+            "tuplemerge",
+            Mark::Circle,
+            true,
+            SIMULATED_TM,
+        ),
+        (
+            "tss, in the pipeline",
+            "tss",
+            Mark::Square,
+            false,
+            TUPLE_SPACE,
+        ),
+        (
+            "tuplemerge, in the pipeline",
+            "tuplemerge-offline",
+            Mark::Square,
+            false,
+            TUPLE_MERGE,
+        ),
+        (
+            "forest, in the pipeline",
+            "forest",
+            Mark::Square,
+            false,
+            FOREST,
+        ),
+    ];
+    let series = lines.map(|(name, colour_key, mark, simulated, which)| {
+        let sizes = measured.sizes.iter().enumerate();
+        let points = sizes.map(|(place, &size)| (coordinate(size), mean(simulated, which, place)));
+        Series::marked(name, colour_key, mark, points)
+    });
+    let chart = Chart {
+        title: "Tables alone and in a pipeline, mean over profiles ([TM19] Fig. 10)",
+        x_label: "rules",
+        y_label: "tables",
+        log_x: true,
+        log_y: true,
+    };
+    study.draw("pipeline-tables.svg", &chart, &series)?;
+    let mut columns = vec!["rules".to_owned(), "entries a rule".to_owned()];
+    columns.extend(SIMULATED.map(|engine| format!("{engine}, alone")));
+    let names = ["tss", "tuplemerge", "forest"].map(|engine| format!("{engine}, pipeline"));
+    columns.extend(names);
+    columns
+        .extend([OVS_TUPLE_SPACE, OVS_TUPLE_MERGE].map(|place| CONTENDERS[place].label.to_owned()));
+    let grid_rows = measured.sizes.iter().enumerate().map(|(place, &size)| {
+        let entries = measured.entries.mean(0, |at| at.1 == place).unwrap_or(0.0);
+        let mut row = vec![size_name(size), format!("{entries:.2}")];
+        let simulated = (0..SIMULATED.len()).map(|which| mean(true, which, place));
+        let means = simulated.chain(in_pipeline.map(|which| mean(false, which, place)));
+        row.extend(means.map(|count| format!("{count:.1}")));
+        row
+    });
+    Ok(Section {
+        title: "Partitions: simulation and switch (Fig. 10, §V.B)".to_owned(),
+        method: "Engines alone are built over the rules, with ranges as they are; tss:ports=off \
+                 is the tuple space search of the paper's simulation. In the pipeline engines \
+                 have the flow entries, which came one by one: ranges of ports are several \
+                 entries, protocols that a port needs are filled in, and a field says which \
+                 headers a packet has. So a fragment, which has no ports, needs no mask of its \
+                 own here; in the paper's VPP it does. Means over rule sets."
+            .to_owned(),
+        claims: claims(&measured),
+        grids: vec![Grid {
+            title: "Tables, mean over rule sets".to_owned(),
+            columns,
+            words: 0,
+            rows: grid_rows.collect(),
+        }],
+        pictures: vec!["pipeline-tables.svg".to_owned()],
+    })
+}
+
+fn claims(measured: &Measured) -> Vec<Claim> {
+    let ratios = |simulated: usize, contender: usize, beyond: usize| -> Vec<(usize, f64)> {
+        let points = measured.points.iter();
+        let points = points.filter(|(at, _)| measured.sizes[at.1] > beyond);
+        let ratio = points.map(|(at, point)| {
+            let (own, other) = (point.tables[contender], point.simulated[simulated]);
+            (at.1, coordinate(own) / coordinate(other.max(1)))
+        });
+        ratio.collect()
+    };
+    let mean = |ratios: &[(usize, f64)]| {
+        let sum: f64 = ratios.iter().map(|(_, ratio)| ratio).sum();
+        sum / coordinate(ratios.len().max(1))
+    };
+    let tss = mean(&ratios(SIMULATED_TSS, TUPLE_SPACE, 0));
+    let mut claims = vec![Claim {
+        place: "Fig. 10",
+        paper: "VPP's tuple space search needs 170 % more partitions than the simulation's, on \
+                average, since fragments lack fields.",
+        measured: format!(
+            "{:+.0} %, mean over rule sets, for another reason: ports are in the masks, and \
+             ranges of ports are prefixes of several lengths",
+            (tss - 1.0) * 100.0
+        ),
+        verdict: match tss / PAPER_RATIO {
+            _ if tss <= 1.0 => Verdict::Fails("no more than alone".to_owned()),
+            times if (0.5..=2.0).contains(&times) => Verdict::Holds,
+            times => Verdict::InPart(format!("more, {times:.1} times the paper's ratio")),
+        },
+    }];
+    let tm = ratios(SIMULATED_TM, TUPLE_MERGE, UNCLAIMED_RULES);
+    if !tm.is_empty() {
+        let fewer = tm.iter().filter(|(_, ratio)| *ratio < 1.0).count();
+        let ratio = mean(&tm);
+        claims.push(Claim {
+            place: "Fig. 10",
+            paper: "Beyond 1,000 rules, TupleMerge in VPP needs fewer partitions than in the \
+                    simulation, thanks to bit masks.",
+            measured: format!(
+                "{ratio:.2} times as many, mean over rule sets; fewer over {fewer} of {}. All our \
+                 forms have bit masks",
+                tm.len()
+            ),
+            verdict: match 2 * fewer >= tm.len() {
+                true => Verdict::for_most(fewer, tm.len(), WHY),
+                false => Verdict::Fails(WHY.to_owned()),
+            },
+        });
+    }
+    claims
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_are_held_against_the_simulation() {
+        let measured = Measured::of_rates(&[1_000, 2_000], |_, _| [1.0; CONTENDERS.len()]);
+        let claims = claims(&measured);
+        // 27 tables compared with 10, and 6 compared with 8.
+        assert!(claims[0].measured.starts_with("+170 %"));
+        assert_eq!(claims[0].verdict, Verdict::Holds);
+        assert!(claims[1].measured.starts_with("0.75 times as many"));
+        assert!(claims[1].measured.contains("fewer over 1 of 1"));
+        assert_eq!(claims[1].verdict, Verdict::Holds);
+    }
+}

@@ -1,0 +1,135 @@
+//! Charts whose x axis has names, such as profiles, instead of numbers.
+
+use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+
+use super::colours::Colours;
+use super::{
+    Area, Axis, Chart, Drawn, Figure, PLOT_HEIGHT, PLOT_WIDTH, Picture, Series, draw_mark, short,
+};
+
+/// Draws a mark for each group and series. A point's x is the index of its group,
+/// from 0. Every second group has a grey background.
+///
+/// # Errors
+/// An error if the picture cannot be drawn.
+pub fn draw_groups(chart: &Chart<'_>, groups: &[String], series: &[Series]) -> Picture {
+    let Chart {
+        title,
+        x_label,
+        y_label,
+        log_x,
+        log_y,
+    } = *chart;
+    let figure = Figure {
+        chart: Chart {
+            title,
+            x_label,
+            y_label,
+            log_x,
+            log_y,
+        },
+        series: series.to_vec(),
+        marks: Vec::new(),
+        remarks: Vec::new(),
+    };
+    let size = (PLOT_WIDTH + figure.legend_width(), PLOT_HEIGHT);
+    let mut text = String::new();
+    let page = SVGBackend::with_string(&mut text, size).into_drawing_area();
+    page.fill(&WHITE)?;
+    let colours = Colours::of(series.iter().map(|one| one.of.as_str()));
+    let (plot, legend) = page.split_horizontally(PLOT_WIDTH);
+    draw_plot(&plot, &figure, groups, &colours)?;
+    figure.draw_legend(&legend, &colours)?;
+    page.present()?;
+    drop((plot, legend, page));
+    Ok(text)
+}
+
+fn draw_plot(plot: &Area<'_>, figure: &Figure<'_>, groups: &[String], colours: &Colours) -> Drawn {
+    let count = u32::try_from(groups.len().max(1))?;
+    let points = figure.series.iter().flat_map(|one| &one.points);
+    let axis = Axis::of(figure.chart.log_y, points.map(|point| point.y));
+    let (bottom, top) = (axis.range.start, axis.range.end);
+    let mut chart = ChartBuilder::on(plot)
+        .caption(figure.chart.title, ("sans-serif", 20))
+        .margin(14)
+        .x_label_area_size(46)
+        .y_label_area_size(64)
+        .build_cartesian_2d(0.0..f64::from(count), axis.clone())?;
+    chart
+        .configure_mesh()
+        .disable_x_mesh()
+        .x_labels(0)
+        .light_line_style(RGBColor(240, 240, 240))
+        .bold_line_style(RGBColor(220, 220, 220))
+        .x_desc(figure.chart.x_label)
+        .y_desc(figure.chart.y_label)
+        .y_label_formatter(&|y| short(axis.unscaled(*y)))
+        .label_style(("sans-serif", 14))
+        .draw()?;
+    let grey = RGBColor(120, 120, 120).mix(0.08).filled();
+    for group in (1..count).step_by(2) {
+        let (left, right) = (f64::from(group), f64::from(group + 1));
+        chart.draw_series([Rectangle::new([(left, bottom), (right, top)], grey)])?;
+    }
+    let (left, up) = plot.get_base_pixel();
+    let area = chart.plotting_area();
+    let to_pixel = |x: f64, y: f64| {
+        let (x, y) = area.map_coordinate(&(x, y));
+        (x - left, y - up)
+    };
+    let style = ("sans-serif", 14).into_font().color(&BLACK);
+    let style = style.pos(Pos::new(HPos::Center, VPos::Top));
+    for (group, name) in (0..count).zip(groups) {
+        let (x, y) = to_pixel(f64::from(group) + 0.5, bottom);
+        plot.draw(&Text::new(name.clone(), (x, y + 6), style.clone()))?;
+    }
+    // Within a group, series are drawn next to each other, so that equal values do
+    // not hide each other.
+    let lines = u32::try_from(figure.series.len())?;
+    for (line, one) in (0..lines).zip(&figure.series) {
+        let aside = f64::from(line + 1) / f64::from(lines + 1);
+        for point in &one.points {
+            let pixel = to_pixel(point.x + aside, axis.scaled(point.y));
+            draw_mark(plot, pixel, point.mark, point.hollow, colours.get(&one.of))?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Mark;
+    use super::*;
+
+    #[test]
+    fn groups_and_series_have_their_names() {
+        let chart = Chart {
+            title: "Time of updates",
+            x_label: "profile",
+            y_label: "microseconds",
+            log_x: false,
+            log_y: true,
+        };
+        let groups = ["acl1", "fw1", "ipc1"].map(str::to_owned);
+        let points = [(0.0, 1.0), (1.0, 30.0), (2.0, 0.2)];
+        let series = [
+            Series::marked("tss", "tss", Mark::Square, points),
+            Series::marked("forest (ours)", "forest", Mark::Circle, points),
+        ];
+        let svg = draw_groups(&chart, &groups, &series).unwrap();
+        for text in [
+            "acl1",
+            "fw1",
+            "ipc1",
+            "tss",
+            "forest (ours)",
+            "Time of updates",
+        ] {
+            assert_eq!(svg.matches(&format!("\n{text}\n")).count(), 1, "{text}");
+        }
+        // One circle per point and one in the legend, each drawn with an edge.
+        assert_eq!(svg.matches("<circle").count(), 2 * (points.len() + 1));
+    }
+}

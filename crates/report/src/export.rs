@@ -1,0 +1,107 @@
+//! Files of rules and of packets that commands write, and their losses.
+
+use std::path::Path;
+
+use classyard::{Policy, PolicyTrace};
+use classyard_workload::capture;
+use classyard_workload::formats::{Effect, RuleFormat, WriteError, WriteReport, write_policy};
+
+use crate::failure::Failure;
+use crate::output::file::{Trouble, is_dash, to_file};
+use crate::output::style::counted;
+use crate::reporter::Reporter;
+
+/// Writes rules to a file or to standard output and reports what the format could
+/// not express.
+///
+/// # Errors
+/// [`Failure::Different`] if a rule was lost or changed; the file has the rest.
+pub fn write_rules(
+    policy: &Policy,
+    format: RuleFormat,
+    path: &Path,
+    reporter: Reporter,
+) -> Result<(), Failure> {
+    let report = to_file(path, |out| {
+        write_policy(policy, format, out).map_err(written)
+    })?;
+    tell(&report, reporter);
+    if report.losses.is_empty() {
+        return Ok(());
+    }
+    let file = match is_dash(path) {
+        true => "standard output".to_owned(),
+        false => path.display().to_string(),
+    };
+    reporter.losses(&report, &file);
+    Err(Failure::Different)
+}
+
+/// Distinguishes a failed write from rules that the format cannot express.
+fn written(error: WriteError) -> Trouble {
+    match error {
+        WriteError::Io(error) => Trouble::Io(error),
+        other => Trouble::Other(Failure::usage(other.to_string())),
+    }
+}
+
+/// Reports losses and changes of rules that were written to a file.
+fn tell(report: &WriteReport, reporter: Reporter) {
+    if report.rules != report.lines {
+        reporter.note(&format!(
+            "{} written as {}",
+            counted(report.rules, "rule"),
+            counted(report.lines, "line")
+        ));
+    }
+    // Lost rules are named one by one, unless they are too many.
+    let named = report.losses.shown().len() == report.losses.total();
+    for note in &report.notes {
+        match note.effect {
+            Effect::Exact | Effect::Restated => reporter.note(&note.text),
+            Effect::Changed if named => {}
+            Effect::Changed => reporter.warn(&note.text),
+        }
+    }
+}
+
+/// True if a file's name is a capture's name.
+pub fn is_capture(path: &Path) -> bool {
+    let extension = path.extension().and_then(|extension| extension.to_str());
+    matches!(extension, Some("pcap" | "cap"))
+}
+
+/// Writes headers as packets, each with its time in nanoseconds, and reports what
+/// packets could not express.
+pub fn write_capture(
+    trace: &PolicyTrace,
+    path: &Path,
+    time: impl Fn(usize) -> u64,
+    reporter: Reporter,
+) -> Result<(), Failure> {
+    let report = to_file(path, |out| {
+        capture::write_trace(out, trace, time).map_err(|error| match error {
+            capture::WriteError::Io(error) => Trouble::Io(error),
+            other => Trouble::Other(Failure::usage(other.to_string())),
+        })
+    })?;
+    for (count, what) in [
+        (
+            report.ports_lost,
+            "lost ports, which their protocol does not have",
+        ),
+        (report.protocols_lost, "could not keep their protocol"),
+    ] {
+        if count > 0 {
+            reporter.warn(&format!("{} {what}", counted(count, "header")));
+        }
+    }
+    Ok(())
+}
+
+/// Returns the time of a packet that has none: one packet per microsecond.
+pub fn one_a_microsecond(index: usize) -> u64 {
+    u64::try_from(index)
+        .unwrap_or(u64::MAX)
+        .saturating_mul(1000)
+}

@@ -1,0 +1,174 @@
+//! The input of `replay` and `trace`: a pipeline, and the packets of a capture.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use classyard::EngineSpec;
+use classyard_datapath::flow::FlowEntry;
+use classyard_datapath::pipeline::{Message, Pipeline, PipelineSettings, PortState};
+use classyard_datapath::text::{self, Filled};
+use classyard_datapath::{Action, Field, GroupId, MeterId, PortNo, TableSettings};
+use classyard_workload::capture;
+use classyard_workload::diagnostic::ReadError;
+
+use super::files::only_one_from_stdin;
+use super::headers::{OpenCapture, open_capture};
+use super::limits::{ByteLimit, RecordLimit};
+use super::{read_text, source_name};
+use crate::embedded;
+use crate::failure::Failure;
+use crate::reporter::Reporter;
+
+/// When a flow brings a new field, engines of tables with fewer rules are rebuilt.
+const REBUILD_BELOW: usize = 1_000;
+
+/// The flags that name a pipeline and its packets.
+#[derive(Debug, clap::Args)]
+pub struct SwitchArgs {
+    /// The pipeline: flows, groups and meters as ovs-ofctl accepts them, one per line
+    #[arg(short, long, value_name = "FILE", help_heading = "Input")]
+    pipeline: Option<PathBuf>,
+
+    /// Packets: a pcap or pcapng file, plain or gzip'd; - for standard input
+    #[arg(short, long, value_name = "FILE", help_heading = "Input")]
+    pub capture: Option<PathBuf>,
+
+    /// The input port of all packets; without it, 1, or the interface number in a
+    /// pcapng file, from 1
+    #[arg(long, value_name = "PORT", help_heading = "Input", value_parser = clap::value_parser!(u32).range(1..=0xffff_ff00))]
+    pub in_port: Option<u32>,
+
+    /// Skip bad lines of the pipeline and use the good ones
+    ///
+    /// Standard error has the number of skipped lines and the reasons. Without the
+    /// flag, a single bad line is an error and nothing is loaded.
+    #[arg(long, help_heading = "Input")]
+    skip_bad: bool,
+
+    #[command(flatten)]
+    bytes: ByteLimit,
+
+    #[command(flatten)]
+    record: RecordLimit,
+
+    /// The engine of each table: NAME or NAME:OPTION=VALUE:... (see `classyard
+    /// engines`)
+    #[arg(short, long, default_value = "forest", value_name = "SPEC", value_parser = super::engine)]
+    engine: EngineSpec,
+
+    /// The seed of the hash that spreads packets over the buckets of select groups;
+    /// runs with the same seed choose the same buckets
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    select_seed: u64,
+}
+
+impl SwitchArgs {
+    /// Checks the arguments against each other.
+    pub fn check(&self, reporter: Reporter) -> Result<(), Failure> {
+        only_one_from_stdin(&[
+            ("pipeline", self.pipeline.as_deref()),
+            ("capture", self.capture.as_deref()),
+        ])?;
+        if self.pipeline.is_none() && self.capture.is_some() {
+            reporter.note("no pipeline given, so the embedded example's is used");
+        }
+        match self.engine.is_dynamic() {
+            true => Ok(()),
+            false => Err(classyard::engine::takes_no_updates(&self.engine.to_string()).into()),
+        }
+    }
+
+    /// Loads the pipeline and the line number of each of its parts.
+    pub fn load(&self, reporter: Reporter) -> Result<(Pipeline, Lines), Failure> {
+        let (name, content) = match &self.pipeline {
+            Some(path) => (source_name(path), read_text(path, self.bytes.text())?),
+            None => (
+                embedded::PIPELINE_NAME.to_owned(),
+                embedded::PIPELINE.to_owned(),
+            ),
+        };
+        let settings = TableSettings::new(self.engine.clone())?;
+        let settings = PipelineSettings::new(settings.rebuild_below(REBUILD_BELOW));
+        let pipeline = Pipeline::new(settings.select_seed(self.select_seed));
+        let filled = text::fill(pipeline, &name, &content, self.skip_bad, Duration::ZERO);
+        let Filled {
+            pipeline,
+            lines,
+            skipped,
+            notes,
+        } = filled.map_err(ReadError::Bad)?;
+        reporter.skipped(&skipped);
+        for note in notes {
+            reporter.note(&format!("{name}: {note}"));
+        }
+        let lines = Lines {
+            source: name,
+            lines,
+        };
+        Ok((pipeline, lines))
+    }
+
+    /// Opens the capture or the embedded example for reading packet by packet.
+    pub fn open_capture(&self) -> Result<OpenCapture, Failure> {
+        let default = capture::ReadOptions::STREAMED;
+        let options = default
+            .with_max_bytes(self.bytes.limit_bytes.unwrap_or(default.max_bytes))
+            .with_max_record(self.record.limit_record.unwrap_or(default.max_record));
+        open_capture(self.capture.as_deref(), &options)
+    }
+}
+
+/// The line numbers of a pipeline's parts in its file. If several lines define a
+/// part, the last one counts.
+pub struct Lines {
+    /// The file's name.
+    pub source: String,
+    lines: text::Lines,
+}
+
+impl Lines {
+    /// Returns the line of a flow.
+    pub fn flow(&self, entry: &FlowEntry) -> Option<usize> {
+        self.lines.flow(entry.id)
+    }
+
+    /// Returns the line of a group.
+    pub fn group(&self, group: GroupId) -> Option<usize> {
+        self.lines.group(group)
+    }
+
+    /// Returns the line of a meter.
+    pub fn meter(&self, meter: MeterId) -> Option<usize> {
+        self.lines.meter(meter)
+    }
+}
+
+/// Adds the input ports and all ports that the pipeline names, all of them up.
+pub fn add_ports(pipeline: &mut Pipeline, in_ports: impl Iterator<Item = u32>) {
+    let mut ports: BTreeSet<PortNo> = in_ports.map(PortNo).collect();
+    for entry in pipeline.flows().iter() {
+        if let Some(value) = entry.flow.get(Field::InPort) {
+            ports.extend(u32::try_from(value.value).map(PortNo));
+        }
+        let instructions = &entry.instructions;
+        ports.extend(instructions.apply.iter().filter_map(sends_to));
+        ports.extend(instructions.write.iter().filter_map(sends_to));
+    }
+    for bucket in pipeline.groups().iter().flat_map(|group| &group.buckets) {
+        ports.extend(bucket.watch_port);
+        ports.extend(bucket.actions.iter().filter_map(sends_to));
+    }
+    let ports = ports.into_iter().filter(|port| port.is_physical());
+    let ports = ports.map(|port| Message::Port(port, Some(PortState::default())));
+    let ports: Vec<Message> = ports.collect();
+    let added = pipeline.apply(&ports, Duration::ZERO);
+    added.expect("numbers of ports");
+}
+
+fn sends_to(action: &Action) -> Option<PortNo> {
+    match action {
+        Action::Output { port, .. } => Some(*port),
+        _ => None,
+    }
+}

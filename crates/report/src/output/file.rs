@@ -1,0 +1,297 @@
+//! Files that are written completely or not at all.
+//!
+//! A file is written under another name next to its target, flushed to the disk,
+//! and only then renamed. So the target either keeps its old contents or has the
+//! complete new ones. Targets that are not regular files (`-`, `/dev/stdout`,
+//! pipes, `/dev/null`) are written directly.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufWriter, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use super::raw_stdout;
+use crate::failure::Failure;
+
+/// The size of the write buffer.
+const BUFFER_BYTES: usize = 1 << 16;
+
+/// The maximum number of symbolic links on the way to a target, the same as in
+/// Linux.
+const MAX_LINKS: usize = 40;
+
+/// The temporary names of files that are being written.
+static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+/// True if a path stands for standard input or output.
+pub fn is_dash(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
+/// A reason why a file was not written.
+pub enum Trouble {
+    /// The stream failed.
+    Io(io::Error),
+    /// Any other failure.
+    Other(Failure),
+}
+
+impl From<io::Error> for Trouble {
+    fn from(error: io::Error) -> Trouble {
+        Trouble::Io(error)
+    }
+}
+
+/// Writes a complete file, or standard output for `-`.
+pub fn to_file<T>(
+    path: &Path,
+    write: impl FnOnce(&mut dyn Write) -> Result<T, Trouble>,
+) -> Result<T, Failure> {
+    if is_dash(path) {
+        let mut out = raw_stdout();
+        let result = write(&mut out);
+        let flushed = out.flush();
+        return match (result, flushed) {
+            (Err(Trouble::Other(failure)), _) => Err(failure),
+            (Err(Trouble::Io(error)), _) | (Ok(_), Err(error)) => Err(Failure::Output(error)),
+            (Ok(value), Ok(())) => Ok(value),
+        };
+    }
+    let mut file = WholeFile::create(path)?;
+    match write(file.out()) {
+        Ok(value) => file.finish().map(|()| value),
+        Err(Trouble::Io(error)) => Err(Failure::file(path, error)),
+        Err(Trouble::Other(failure)) => Err(failure),
+    }
+}
+
+/// A file that replaces its target when it is finished. Dropping it earlier removes
+/// the temporary file.
+pub struct WholeFile {
+    path: PathBuf,
+    out: BufWriter<File>,
+    /// The temporary file; `None` for targets that are written directly.
+    unfinished: Option<Unfinished>,
+}
+
+impl WholeFile {
+    /// Begins a file.
+    ///
+    /// # Errors
+    /// [`Failure`] with the file and the reason why it cannot be written.
+    pub fn create(path: &Path) -> Result<WholeFile, Failure> {
+        let failed = |error| Failure::file(path, error);
+        let (file, unfinished) = match regular_target(path).map_err(failed)? {
+            None => (File::create(path).map_err(failed)?, None),
+            Some(target) => {
+                let (file, unfinished) = Unfinished::create(target).map_err(failed)?;
+                (file, Some(unfinished))
+            }
+        };
+        Ok(WholeFile {
+            path: path.to_owned(),
+            out: BufWriter::with_capacity(BUFFER_BYTES, file),
+            unfinished,
+        })
+    }
+
+    /// Returns the writer for the contents.
+    pub fn out(&mut self) -> &mut dyn Write {
+        &mut self.out
+    }
+
+    /// Flushes the buffer and renames the file to its target.
+    ///
+    /// # Errors
+    /// [`Failure`] with the file's name; the target keeps its old contents.
+    pub fn finish(mut self) -> Result<(), Failure> {
+        let done = self
+            .out
+            .flush()
+            .and_then(|()| match self.unfinished.take() {
+                None => Ok(()),
+                Some(unfinished) => {
+                    synced(self.out.get_ref())?;
+                    unfinished.rename()
+                }
+            });
+        done.map_err(|error| Failure::file(&self.path, error))
+    }
+}
+
+/// Waits until a file is on its disk: some file systems report a full disk only
+/// then. A file system that cannot sync is not an error.
+fn synced(file: &File) -> io::Result<()> {
+    match file.sync_all() {
+        Err(error)
+            if matches!(
+                error.kind(),
+                ErrorKind::InvalidInput | ErrorKind::Unsupported
+            ) =>
+        {
+            Ok(())
+        }
+        other => other,
+    }
+}
+
+/// Returns the regular file that a path leads to, existing or not; `None` for
+/// devices, pipes, and the names of open files.
+pub(super) fn regular_target(path: &Path) -> io::Result<Option<PathBuf>> {
+    let mut target = path.to_owned();
+    for _ in 0..MAX_LINKS {
+        let of_devices = target.starts_with("/dev") && !target.starts_with("/dev/shm");
+        if of_devices || target.starts_with("/proc") {
+            return Ok(None);
+        }
+        let link = match fs::symlink_metadata(&target) {
+            Ok(metadata) if metadata.is_symlink() => fs::read_link(&target)?,
+            Ok(metadata) => return Ok(metadata.is_file().then_some(target)),
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Some(target)),
+            Err(error) => return Err(error),
+        };
+        target = match target.parent() {
+            Some(folder) => folder.join(link),
+            None => link,
+        };
+    }
+    Err(io::Error::other("too many symbolic links"))
+}
+
+/// A file under its temporary name, removed unless it is renamed.
+struct Unfinished {
+    place: PathBuf,
+    target: PathBuf,
+}
+
+impl Unfinished {
+    fn create(target: PathBuf) -> io::Result<(File, Unfinished)> {
+        let mut name = target.file_name().unwrap_or_default().to_owned();
+        name.push(format!(".{}.partial", std::process::id()));
+        let temporary_path = target.with_file_name(name);
+        let create = || {
+            OpenOptions::new()
+                .write(true)
+                .create_new(true)
+                .open(&temporary_path)
+        };
+        let file = match create() {
+            // Left by a killed process that had the same process id.
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                fs::remove_file(&temporary_path)?;
+                create()?
+            }
+            other => other?,
+        };
+        all_unfinished().push(temporary_path.clone());
+        let unfinished = Unfinished {
+            place: temporary_path,
+            target,
+        };
+        if let Ok(before) = fs::metadata(&unfinished.target) {
+            file.set_permissions(before.permissions())?;
+        }
+        Ok((file, unfinished))
+    }
+
+    fn rename(self) -> io::Result<()> {
+        fs::rename(&self.place, &self.target)
+    }
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        // After the rename the temporary name no longer exists.
+        let _ = fs::remove_file(&self.place);
+        all_unfinished().retain(|place| *place != self.place);
+    }
+}
+
+fn all_unfinished() -> std::sync::MutexGuard<'static, Vec<PathBuf>> {
+    UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Removes all unfinished files before the program exits.
+pub(crate) fn remove_unfinished() {
+    for place in all_unfinished().drain(..) {
+        let _ = fs::remove_file(place);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Creates an empty folder for one test.
+    fn folder(name: &str) -> PathBuf {
+        let name = format!("classyard-whole-file-{}-{name}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir_all(&folder).unwrap();
+        folder
+    }
+
+    fn names(folder: &Path) -> Vec<String> {
+        let entries = fs::read_dir(folder).unwrap();
+        let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let mut names: Vec<String> = names.collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn a_target_is_what_it_was_until_the_file_is_finished() {
+        let folder = folder("target");
+        let path = folder.join("report");
+        fs::write(&path, "before").unwrap();
+        let mut file = WholeFile::create(&path).unwrap();
+        file.out().write_all(b"after").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"before");
+        file.finish().unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"after");
+        let dropped = WholeFile::create(&path).unwrap();
+        assert_eq!(names(&folder).len(), 2);
+        drop(dropped);
+        assert_eq!(names(&folder), ["report"]);
+        let failed = to_file(&path, |out| -> Result<(), Trouble> {
+            out.write_all(b"half")?;
+            Err(Trouble::Io(io::Error::other("the disk is full")))
+        });
+        assert!(failed.is_err());
+        assert_eq!(fs::read(&path).unwrap(), b"after");
+        assert_eq!(names(&folder), ["report"]);
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn links_stay_and_permissions_too() {
+        use std::os::unix::fs::{PermissionsExt as _, symlink};
+        let folder = folder("links");
+        fs::create_dir(folder.join("deep")).unwrap();
+        let (path, link) = (folder.join("deep/report"), folder.join("link"));
+        fs::write(&path, "before").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
+        symlink("deep/report", &link).unwrap();
+        let written = to_file(&link, |out| Ok(out.write_all(b"after")?));
+        assert!(written.is_ok());
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert_eq!(fs::read(&path).unwrap(), b"after");
+        let mode = fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o640);
+        symlink("loop", folder.join("loop")).unwrap();
+        assert!(WholeFile::create(&folder.join("loop")).is_err());
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn devices_and_open_files_are_written_directly() {
+        for path in ["/dev/null", "/dev/stdout", "/proc/self/fd/1", "/dev/full"] {
+            assert_eq!(regular_target(Path::new(path)).unwrap(), None, "{path}");
+        }
+        let file = WholeFile::create(Path::new("/dev/null")).unwrap();
+        assert!(file.unfinished.is_none());
+        assert!(file.finish().is_ok());
+        assert!(WholeFile::create(Path::new("/nowhere/at/all")).is_err());
+        assert!(WholeFile::create(&std::env::temp_dir()).is_err());
+    }
+}

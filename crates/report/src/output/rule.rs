@@ -1,0 +1,70 @@
+//! Rules as reports show them.
+
+use classyard::{FieldMatch, Policy, RuleId, RuleRef};
+use serde::Serialize;
+
+/// A rule as reports show it.
+#[derive(Clone, Debug, Serialize)]
+pub struct RuleView {
+    /// The rule's number in file order, from 0.
+    pub rule: usize,
+    /// The id, which decides among equal priorities.
+    pub id: u32,
+    /// The name, if any.
+    pub name: Option<String>,
+    /// The action's name, if any.
+    pub action: Option<String>,
+    /// The priority.
+    pub priority: u32,
+    /// The match, in the notation of rule files.
+    #[serde(rename = "match")]
+    pub matches: String,
+}
+
+impl RuleView {
+    /// Returns the rule at a position in file order.
+    pub fn at(policy: &Policy, position: usize) -> RuleView {
+        let id = policy.ids()[position];
+        let first = policy.rule(id).next();
+        RuleView {
+            rule: position,
+            id: id.get(),
+            name: policy.rule_name(id).map(str::to_owned),
+            action: first
+                .and_then(|(_, rule)| policy.action_name(rule.action()))
+                .map(str::to_owned),
+            priority: first.map_or(0, |(_, rule)| rule.priority().0),
+            matches: describe(policy, id),
+        }
+    }
+
+    /// Returns the rule with an id.
+    pub fn of(policy: &Policy, id: RuleId) -> Option<RuleView> {
+        policy.position(id).map(|at| RuleView::at(policy, at))
+    }
+}
+
+/// Returns a rule's match in the notation of rule files: `src=10.0.0.0/8 dport=80`.
+pub fn describe(policy: &Policy, id: RuleId) -> String {
+    let parts = policy.parts().len();
+    let standing: Vec<_> = policy.rule(id).collect();
+    let Some((part, rule)) = standing.first() else {
+        return String::new();
+    };
+    // A rule that is in only some families must name them, if its fields do not show
+    // them.
+    if standing.len() < parts && !shows_family(rule) {
+        let family = policy.part(*part).schema().name();
+        let family = family.strip_suffix("-5tuple").unwrap_or(family);
+        return format!("family={family} {rule}").replace(" any", "");
+    }
+    rule.to_string()
+}
+
+fn shows_family(rule: &RuleRef<'_>) -> bool {
+    use classyard::value::ValueFormat::{Ipv4, Ipv6};
+    let schema = rule.schema();
+    schema.field_ids().any(|id| {
+        matches!(schema.field(id).format(), Ipv4 | Ipv6) && rule.field(id) != FieldMatch::Any
+    })
+}
