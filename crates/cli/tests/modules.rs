@@ -229,6 +229,22 @@ fn the_datapath_is_as_drawn() {
 #[test]
 fn the_pipeline_is_as_drawn() {
     agree("Modules of the pipeline", "datapath", &["pipeline"]);
+    agree(
+        "Processing of packets in tables",
+        "datapath",
+        &["pipeline", "run"],
+    );
+    agree(
+        "Flow caches of the pipeline",
+        "datapath",
+        &["pipeline", "cached"],
+    );
+    agree(
+        "Control of the pipeline",
+        "datapath",
+        &["pipeline", "control"],
+    );
+    agree("The store of megaflows", "datapath", &["cache", "store"]);
 }
 
 #[test]

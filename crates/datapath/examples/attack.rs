@@ -153,11 +153,11 @@ impl Contender {
         };
         let vectors = (TURN_VECTORS * TOTAL_TURNS * 2) as f64;
         println!(
-            "; {} megaflows, {} masks, {:.1} MB, passed by for {:.0} % of the vectors",
+            "; {} megaflows, {} masks, {:.1} MB, bypassed by {:.0} % of the vectors",
             status.megaflows,
             status.masks,
             (status.megaflow_bytes + status.microflows.bytes) as f64 / 1e6,
-            status.microflow_by_passed as f64 / vectors * 100.0,
+            status.microflow_bypasses as f64 / vectors * 100.0,
         );
     }
 

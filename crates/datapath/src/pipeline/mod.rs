@@ -27,66 +27,33 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | `message` | messages, and the changes that they make |
-//! | `stores` | entries, groups, meters and ports of all messages |
-//! | `side` | the data for processing packets |
-//! | `live` | the pipeline and its workers |
-//! | `sink` | receivers of the packets that the pipeline sends |
-//! | `process`, `actions` | processing of vectors and of single packets |
-//! | `caching`, `cache_settings`, `cache_status` | flow caches before the tables |
-//! | `selector` | the cache selector: chooses at run time which caches are used |
-//! | `learn` | learning paths from packets in the tables |
-//! | `program` | the combined actions of a path |
-//! | `choice`, `liveness` | the choice of a group's buckets |
-//! | `settings` | settings of a pipeline |
-//! | `limiter` | token buckets of meters |
-//! | `tally`, `path_counts`, `cells` | counters of a worker |
-//! | `counts` | counts of packets and bytes |
-//! | `expiry` | timeouts of entries |
-//! | `ports` | states of ports |
-//! | `features` | features of tables |
-//! | `trace` | the steps of one packet |
-//! | `observer` | observers of packets |
+//! | `run` | processing of packets in the tables |
+//! | `cached` | flow caches before the tables |
+//! | `worker` | the workers, each with counters and caches of its own |
+//! | `control` | the pipeline: messages, timeouts, statistics |
+//! | `watch` | the steps of one packet |
 
-mod actions;
-mod cache_settings;
-mod cache_status;
-mod caching;
-mod cells;
-mod choice;
-mod counts;
-mod expiry;
-mod features;
-mod learn;
-mod limiter;
-mod live;
-mod liveness;
-mod message;
-mod observer;
-mod path_counts;
-mod ports;
-mod process;
-mod program;
-mod selector;
-mod settings;
-mod side;
-mod sink;
-mod stores;
-mod tally;
-mod trace;
+mod cached;
+mod control;
+mod run;
+mod watch;
+mod worker;
 
 pub use crate::cache::finder::Finder;
 pub use crate::cache::microflow::{KINDS, Kind};
-pub use cache_settings::{CacheSettings, CacheSettingsError, Clock};
-pub use cache_status::{CacheAnswer, CacheStatus, Megaflow};
-pub use choice::FlowHash;
-pub use counts::{Count, GroupCount, MeterCount, TableCount};
-pub use features::TableFeatures;
-pub use live::{Pipeline, Planner, RemovedFlow, Worker};
-pub use message::{Change, GroupSlots, Message, MeterSlots};
-pub use observer::{Node, Observer};
-pub use ports::{PortState, Ports};
-pub use settings::PipelineSettings;
-pub use side::Plan;
-pub use sink::{Discard, PacketInReason, Sink};
-pub use trace::{Difference, FieldChange, Lookup, NearMiss, Step, Story};
+pub use cached::settings::{CacheSettings, CacheSettingsError, Clock};
+pub use cached::status::{CacheAnswer, CacheStatus, Megaflow};
+pub use control::features::TableFeatures;
+pub use control::live::{Pipeline, RemovedFlow};
+pub use control::message::Message;
+pub use control::planner::Planner;
+pub use control::settings::PipelineSettings;
+pub use run::change::{Change, GroupSlots, MeterSlots};
+pub use run::choice::FlowHash;
+pub use run::counts::{Count, GroupCount, MeterCount, TableCount};
+pub use run::observer::{Node, Observer};
+pub use run::ports::{PortState, Ports};
+pub use run::side::Plan;
+pub use run::sink::{Discard, PacketInReason, Sink};
+pub use watch::trace::{Difference, FieldChange, Lookup, NearMiss, Step, Story};
+pub use worker::Worker;

@@ -281,6 +281,6 @@ fn caches_chosen_by_time_change_nothing() {
     let status = caches.caches().unwrap();
     assert!(status.microflow_hits > 10_000, "{status:?}");
     assert!(status.megaflow_hits > 1000, "{status:?}");
-    assert!(status.microflow_by_passed > 1000, "{status:?}");
-    assert!(status.megaflow_by_passed > 1000, "{status:?}");
+    assert!(status.microflow_bypasses > 1000, "{status:?}");
+    assert!(status.megaflow_bypasses > 1000, "{status:?}");
 }

@@ -15,12 +15,12 @@ pub(super) struct CacheReport {
     microflows: usize,
     microflow_bytes: usize,
     /// Vectors that bypassed the microflow cache.
-    microflow_by_passed: u64,
+    microflow_bypasses: u64,
     megaflow_lookups: u64,
     megaflow_hits: u64,
     /// Masks that were probed.
     megaflow_probes: u64,
-    megaflow_by_passed: u64,
+    megaflow_bypasses: u64,
     megaflows: usize,
     masks: usize,
     paths: usize,
@@ -48,11 +48,11 @@ impl CacheReport {
             microflow_capacity: size(|it| it.microflows.capacity),
             microflows: size(|it| it.microflows.used),
             microflow_bytes: size(|it| it.microflows.bytes),
-            microflow_by_passed: sum(|it| it.microflow_by_passed),
+            microflow_bypasses: sum(|it| it.microflow_by_passed),
             megaflow_lookups: sum(|it| it.megaflow_lookups),
             megaflow_hits: sum(|it| it.megaflow_hits),
             megaflow_probes: sum(|it| it.megaflow_probes),
-            megaflow_by_passed: sum(|it| it.megaflow_by_passed),
+            megaflow_bypasses: sum(|it| it.megaflow_by_passed),
             megaflows: size(|it| it.megaflows),
             masks: size(|it| it.masks),
             paths: size(|it| it.paths),
@@ -84,8 +84,8 @@ impl CacheReport {
             share(self.microflow_hits, self.microflow_lookups),
             self.microflows,
         );
-        if self.microflow_by_passed > 0 {
-            text += &format!("; bypassed by {} vectors", self.microflow_by_passed);
+        if self.microflow_bypasses > 0 {
+            text += &format!("; bypassed by {} vectors", self.microflow_bypasses);
         }
         text
     }
@@ -99,8 +99,8 @@ impl CacheReport {
             self.masks,
             self.paths,
         );
-        if self.megaflow_by_passed > 0 {
-            text += &format!("; bypassed by {} vectors", self.megaflow_by_passed);
+        if self.megaflow_bypasses > 0 {
+            text += &format!("; bypassed by {} vectors", self.megaflow_bypasses);
         }
         text
     }

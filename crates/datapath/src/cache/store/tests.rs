@@ -6,7 +6,7 @@ use classyard_conformance::random::{Dice, SeededDice};
 use super::*;
 use crate::cache::bits::known;
 use crate::cache::finder::Finder;
-use crate::cache::path::Step;
+use crate::cache::path::{Path, Step};
 
 /// Returns a point: four bits in each of two words.
 fn point(number: usize) -> Words {

@@ -186,7 +186,7 @@ fn method(measured: &Measured, quick: bool) -> String {
         "A worker without caches, one with the paper's cache and one with ours share a pipeline; \
          each kind of traffic has workers of its own. heavy-hitter is the paper's cache: the \
          flows that are seen most often, asked for every packet, no megaflows. adaptive and \
-         megaflows is what workers have unless told otherwise; it is passed by where it does not \
+         megaflows is what workers have unless told otherwise; it is bypassed where it does not \
          pay for itself. Both have room for {} flows. The paper does not say how many its cache \
          has room for: this is a choice of ours, with which the synthetic traffic of 4k rules \
          fits nearly, and that of 64k does not. Of the paper's cache two things differ here: what \

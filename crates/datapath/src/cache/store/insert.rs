@@ -1,0 +1,198 @@
+//! Adding megaflows, and making room for them.
+
+use super::table::{MAX_PATHS, MaskTable, Row, State};
+use super::{Kept, Store, decision, megaflows};
+use crate::cache::bits::{Known, Words};
+use crate::cache::path::Path;
+
+/// The number of rows compared to find a row that was idle for long.
+const EVICTION_TRIES: usize = 8;
+
+impl<P> Store<P> {
+    /// Adds a megaflow: packets that agree with `key` on the bits of `mask` take `path`.
+    /// An existing megaflow for the same key, under a mask that has these bits, gets the
+    /// path. Returns `None` if there are too many paths.
+    pub(crate) fn insert(
+        &mut self,
+        key: &Words,
+        mask: &Words,
+        path: &Path,
+        program: impl FnOnce(&Path) -> P,
+    ) -> Option<Kept> {
+        if self.paths.len() >= MAX_PATHS / 2 {
+            return None;
+        }
+        let table = self.table_for(mask);
+        let set: Vec<Known> = path
+            .steps
+            .iter()
+            .flat_map(|step| &step.set)
+            .copied()
+            .collect();
+        let (path, is_new) = self.paths.refer(path, self.era, program);
+        let result = |table, row| {
+            Some(Kept {
+                decision: decision(table, row),
+                path,
+                is_new,
+            })
+        };
+        let state = State {
+            path,
+            tick: self.tick,
+            era: self.era,
+        };
+        let hash = self.tables[table].hash(key, self.secret);
+        if let Some(row) = self.tables[table].find(key, hash) {
+            let old = self.tables[table].state(row).path;
+            self.tables[table].renew(row, state, &set);
+            self.paths.release(old);
+            return result(table, row);
+        }
+        if self.used >= self.bounds.megaflows {
+            self.give_one_up();
+        }
+        let (secret, demand) = (self.secret, &self.demand);
+        let (row, given_up) = self.tables[table].insert(key, state, &set, secret, demand);
+        match given_up {
+            Some(path) => {
+                self.paths.release(path);
+                self.counts.evicted += 1;
+            }
+            None => self.used += 1,
+        }
+        self.counts.added += 1;
+        self.index_row(table, row);
+        result(table, row)
+    }
+
+    /// Adds a new row to the index, or replaces a reused row.
+    fn index_row(&mut self, table: usize, row: Row) {
+        let Some(index) = &mut self.index else {
+            return;
+        };
+        let mask_table = &self.tables[table];
+        let megaflow = (decision(table, row), mask_table.key(row), mask_table.mask());
+        if index.insert(megaflow, megaflows(&self.tables)).is_err() {
+            self.index = None;
+        }
+    }
+
+    /// Returns the table whose mask has all bits of a mask, and few others.
+    fn table_for(&mut self, mask: &Words) -> usize {
+        let extra = |table: &MaskTable| {
+            let words = table.mask().iter().zip(mask);
+            let lacks = words.clone().any(|(own, wanted)| wanted & !own != 0);
+            let extra = words
+                .map(|(own, wanted)| (own & !wanted).count_ones())
+                .sum::<u32>();
+            (!lacks).then_some(extra)
+        };
+        let fitting = self.tables.iter().enumerate();
+        let fitting = fitting.filter_map(|(number, table)| Some((extra(table)?, number)));
+        let fitting = fitting.min();
+        if let Some((0, number)) = fitting {
+            return number;
+        }
+        // The last mask is reserved for megaflows that fit no other.
+        if self.tables.len() + 1 < self.bounds.masks {
+            return self.add_table(*mask);
+        }
+        let empty = self.tables.iter().position(|table| table.len() == 0);
+        if let Some(number) = empty.filter(|&number| number + 1 < self.bounds.masks) {
+            self.tables[number] = MaskTable::new(*mask);
+            self.probes.reset(number);
+            return number;
+        }
+        self.counts.narrowed += 1;
+        match fitting {
+            Some((_, number)) => number,
+            None => self.last_table(mask),
+        }
+    }
+
+    /// Gives the last table a mask that has the bits of all masks and of `mask`. The table
+    /// loses its megaflows. Returns its number.
+    fn last_table(&mut self, mask: &Words) -> usize {
+        let mut wide_mask = *mask;
+        for table in &self.tables {
+            let words = wide_mask.iter_mut().zip(table.mask());
+            words.for_each(|(wide_mask, own)| *wide_mask |= own);
+        }
+        // Whole words, so that few megaflows make the mask still wider.
+        wide_mask
+            .iter_mut()
+            .filter(|word| **word != 0)
+            .for_each(|word| *word = u64::MAX);
+        let last = self.bounds.masks - 1;
+        if last == self.tables.len() {
+            return self.add_table(wide_mask);
+        }
+        self.clear_table(last);
+        self.tables[last] = MaskTable::new(wide_mask);
+        last
+    }
+
+    fn add_table(&mut self, mask: Words) -> usize {
+        self.tables.push(MaskTable::new(mask));
+        self.probes.add();
+        self.tables.len() - 1
+    }
+
+    pub(super) fn clear_table(&mut self, table: usize) {
+        for row in 0..self.tables[table].rows() {
+            if self.tables[table].has(row) {
+                self.remove(table, row);
+            }
+        }
+    }
+
+    /// Makes room for a megaflow: compares a few and removes the one that was idle
+    /// longest.
+    fn give_one_up(&mut self) {
+        let mut oldest = None;
+        let mut looked_at = 0;
+        while looked_at < EVICTION_TRIES {
+            let (mut table, mut row) = self.hand;
+            if table >= self.tables.len() {
+                (table, row) = (0, 0);
+            }
+            if row >= self.tables[table].rows() {
+                self.hand = (table + 1, 0);
+                continue;
+            }
+            self.hand = (table, row + 1);
+            if !self.tables[table].has(row) {
+                continue;
+            }
+            looked_at += 1;
+            let state = self.tables[table].state(row);
+            let age = match self.paths.program(state.path) {
+                None => u16::MAX,
+                Some(_) => u16::from(self.tick.wrapping_sub(state.tick)),
+            };
+            if oldest.is_none_or(|(other, _, _)| age > other) {
+                oldest = Some((age, table, row));
+            }
+            if self.used < EVICTION_TRIES && looked_at >= self.used {
+                break;
+            }
+        }
+        if let Some((_, table, row)) = oldest {
+            self.remove(table, row);
+            self.counts.evicted += 1;
+        }
+    }
+
+    pub(super) fn remove(&mut self, table: usize, row: Row) {
+        let path = self.tables[table].state(row).path;
+        self.tables[table].remove(row, self.secret);
+        if let Some(index) = &mut self.index
+            && index.remove(decision(table, row)).is_err()
+        {
+            self.index = None;
+        }
+        self.paths.release(path);
+        self.used -= 1;
+    }
+}

@@ -1,0 +1,158 @@
+//! The order in which the tables of a store are probed: those most likely to match first
+//! ([FTS25] §4.3.2).
+
+use super::MAX_MASKS;
+
+/// The bound on the share that a hit adds to a table's weight: λ of [FTS25] eq. 3, typically
+/// 4 (§4.3.2).
+const WEIGHT_TRUNCATION: f64 = 4.0;
+
+/// Every n-th search probes all tables, to measure whether more tables save time.
+const FULL_SEARCH_INTERVAL: u32 = 16;
+
+/// The use of a table by recent packets.
+#[derive(Clone, Copy, Debug, Default)]
+struct Use {
+    /// The weight of hits.
+    weight: f64,
+    /// The packets looked up.
+    packets: f64,
+    /// The hits.
+    hits: f64,
+}
+
+/// The order of tables, given by their numbers, and how many of them save time.
+pub(super) struct ProbeOrder {
+    order: Vec<usize>,
+    /// The recent use of each table, by its number.
+    recent: Vec<Use>,
+    /// The number of tables, from the first, whose probes save time.
+    worth: usize,
+    /// The number of searches so far.
+    searches: u32,
+}
+
+impl Default for ProbeOrder {
+    fn default() -> ProbeOrder {
+        ProbeOrder {
+            order: Vec::new(),
+            recent: Vec::new(),
+            worth: MAX_MASKS,
+            searches: 0,
+        }
+    }
+}
+
+impl ProbeOrder {
+    /// Adds a table as the last. Its number is the number of tables before.
+    pub(super) fn add(&mut self) {
+        self.order.push(self.recent.len());
+        self.recent.push(Use::default());
+    }
+
+    /// Forgets the use of a table.
+    pub(super) fn reset(&mut self, table: usize) {
+        self.recent[table] = Use::default();
+    }
+
+    /// Begins a search. Returns how many tables to probe: all of them if `all` is true,
+    /// otherwise those that save time, and now and then all, to measure whether more tables
+    /// save time.
+    pub(super) fn begin(&mut self, all: bool) -> usize {
+        self.searches = self.searches.wrapping_add(1);
+        match all || self.searches.is_multiple_of(FULL_SEARCH_INTERVAL) {
+            true => self.order.len(),
+            false => self.worth.min(self.order.len()),
+        }
+    }
+
+    /// Returns the number of the table at a position of the order.
+    #[inline]
+    pub(super) fn at(&self, position: usize) -> usize {
+        self.order[position]
+    }
+
+    /// Records a search of a table whose buckets hold `load` megaflows on average.
+    pub(super) fn record(&mut self, table: usize, packets: usize, hits: u32, load: f64) {
+        let share = (1.0 / load).clamp(1.0 / WEIGHT_TRUNCATION, WEIGHT_TRUNCATION);
+        let recent = &mut self.recent[table];
+        recent.weight += f64::from(hits) * share;
+        #[allow(clippy::cast_precision_loss)] // packets of a vector
+        let packets = packets as f64;
+        recent.packets += packets;
+        recent.hits += f64::from(hits);
+    }
+
+    /// Sorts tables by hit weight and halves all use. A hit saves the time of `saved` probes
+    /// of one table. `is_used` is true for tables with megaflows.
+    pub(super) fn sort(&mut self, saved: f64, is_used: impl Fn(usize) -> bool) {
+        let recent = &self.recent;
+        self.order
+            .sort_by(|&one, &other| recent[other].weight.total_cmp(&recent[one].weight));
+        self.worth = self.worth(saved, is_used);
+        for recent in &mut self.recent {
+            recent.weight /= 2.0;
+            recent.packets /= 2.0;
+            recent.hits /= 2.0;
+        }
+    }
+
+    /// Returns the number of tables, in order, whose probes save time, if a hit saves the
+    /// time of `saved` probes. Packets that miss the first tables do not probe later
+    /// tables with too few hits.
+    fn worth(&self, saved: f64, is_used: impl Fn(usize) -> bool) -> usize {
+        // The share of packets that is left for the next table.
+        let mut share_left = 1.0;
+        let (mut sum, mut best_sum, mut worth) = (0.0, 0.0, 0);
+        for (position, &number) in self.order.iter().enumerate() {
+            let Use { packets, hits, .. } = self.recent[number];
+            if packets < 1.0 || !is_used(number) {
+                continue;
+            }
+            let share = hits / packets;
+            sum += share_left * (share * saved - 1.0);
+            share_left *= 1.0 - share;
+            if sum > best_sum {
+                (best_sum, worth) = (sum, position + 1);
+            }
+        }
+        worth
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_with_hits_come_first_and_those_without_are_left_out() {
+        let mut order = ProbeOrder::default();
+        (0..3).for_each(|_| order.add());
+        assert_eq!(order.begin(false), 3);
+        order.record(0, 100, 1, 1.0);
+        order.record(1, 100, 60, 1.0);
+        order.record(2, 40, 30, 1.0);
+        // A hit saves four probes: table 0 has too few hits to be probed.
+        order.sort(4.0, |_| true);
+        assert_eq!([0, 1, 2].map(|position| order.at(position)), [1, 2, 0]);
+        assert_eq!((order.begin(false), order.begin(true)), (2, 3));
+        // Every sixteenth search probes all tables.
+        let full = (0..FULL_SEARCH_INTERVAL).filter(|_| order.begin(false) == 3);
+        assert_eq!(full.count(), 1);
+        order.sort(4.0, |table| table != 1);
+        assert_eq!(order.begin(false), 2);
+    }
+
+    #[test]
+    fn a_full_table_weighs_less_for_each_hit() {
+        let mut order = ProbeOrder::default();
+        (0..2).for_each(|_| order.add());
+        order.record(0, 10, 5, 4.0);
+        order.record(1, 10, 4, 0.5);
+        order.sort(4.0, |_| true);
+        assert_eq!(order.at(0), 1);
+        order.reset(1);
+        order.sort(4.0, |_| true);
+        assert_eq!(order.at(0), 0);
+    }
+}

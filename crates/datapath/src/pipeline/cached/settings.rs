@@ -1,0 +1,158 @@
+//! Settings of a worker's flow caches.
+
+use std::hash::{BuildHasher, RandomState};
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use crate::cache::finder::Finder;
+use crate::cache::microflow::Kind;
+use crate::cache::store::{MAX_MASKS, MAX_MEGAFLOWS};
+
+/// Returns the time since a fixed moment. It never goes back.
+pub type Clock = fn() -> Duration;
+
+/// A setting of flow caches that is out of its range.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{count} {what}; a worker has {} to {}", range.start(), range.end())]
+pub struct CacheSettingsError {
+    what: &'static str,
+    count: usize,
+    range: RangeInclusive<usize>,
+}
+
+impl CacheSettingsError {
+    /// The values that the setting may have.
+    #[must_use]
+    pub fn range(&self) -> RangeInclusive<usize> {
+        self.range.clone()
+    }
+}
+
+fn within(
+    what: &'static str,
+    count: usize,
+    range: RangeInclusive<usize>,
+) -> Result<usize, CacheSettingsError> {
+    match range.contains(&count) {
+        true => Ok(count),
+        false => Err(CacheSettingsError { what, count, range }),
+    }
+}
+
+/// Settings of a worker's flow caches. Each count is checked when it is set.
+///
+/// ```
+/// use classyard_datapath::pipeline::CacheSettings;
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let settings = CacheSettings::new().max_megaflows(1000)?.max_masks(16)?;
+/// let error = settings.max_masks(1).unwrap_err();
+/// assert_eq!(error.to_string(), "1 masks of megaflows; a worker has 2 to 128");
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct CacheSettings {
+    pub(in crate::pipeline) microflows: Option<(Kind, usize)>,
+    pub(in crate::pipeline) megaflows: bool,
+    pub(super) max_megaflows: usize,
+    pub(super) max_masks: usize,
+    pub(in crate::pipeline) finder: Finder,
+    pub(super) clock: Option<Clock>,
+    pub(in crate::pipeline) seed: u64,
+}
+
+impl Default for CacheSettings {
+    fn default() -> CacheSettings {
+        CacheSettings::new()
+    }
+}
+
+impl CacheSettings {
+    /// The allowed capacity of a cache of single flows, in flows. It bounds the memory of a
+    /// worker.
+    pub const MICROFLOWS: RangeInclusive<usize> = 1..=1 << 22;
+    /// The allowed maximum number of megaflows. It bounds the memory of a worker.
+    pub const MEGAFLOWS: RangeInclusive<usize> = 1..=MAX_MEGAFLOWS;
+    /// The allowed maximum number of masks. It bounds the tables that a packet is looked up
+    /// in. One mask is reserved, so there are at least two.
+    pub const MASKS: RangeInclusive<usize> = 2..=MAX_MASKS;
+
+    /// Returns the default: 131,072 megaflows of 32 masks in hash tables, no cache of single
+    /// flows, no clock, and a random seed for each worker.
+    #[must_use]
+    pub fn new() -> CacheSettings {
+        CacheSettings {
+            microflows: None,
+            megaflows: true,
+            max_megaflows: 1 << 17,
+            max_masks: 32,
+            finder: Finder::default(),
+            clock: None,
+            seed: RandomState::new().hash_one(0_u8),
+        }
+    }
+
+    /// Adds a cache of single flows with a capacity of `flows`.
+    ///
+    /// # Errors
+    /// [`CacheSettingsError`] if the number is not in [`MICROFLOWS`](Self::MICROFLOWS).
+    pub fn microflows(self, kind: Kind, flows: usize) -> Result<Self, CacheSettingsError> {
+        let flows = within("single flows", flows, CacheSettings::MICROFLOWS)?;
+        Ok(CacheSettings {
+            microflows: Some((kind, flows)),
+            ..self
+        })
+    }
+
+    /// Turns the lookup among megaflows on or off, for packets that miss the cache of single
+    /// flows.
+    #[must_use]
+    pub fn megaflows(self, is_on: bool) -> Self {
+        CacheSettings {
+            megaflows: is_on,
+            ..self
+        }
+    }
+
+    /// Sets the maximum number of megaflows.
+    ///
+    /// # Errors
+    /// [`CacheSettingsError`] if the number is not in [`MEGAFLOWS`](Self::MEGAFLOWS).
+    pub fn max_megaflows(self, megaflows: usize) -> Result<Self, CacheSettingsError> {
+        let max_megaflows = within("megaflows", megaflows, CacheSettings::MEGAFLOWS)?;
+        Ok(CacheSettings {
+            max_megaflows,
+            ..self
+        })
+    }
+
+    /// Sets the maximum number of masks of megaflows.
+    ///
+    /// # Errors
+    /// [`CacheSettingsError`] if the number is not in [`MASKS`](Self::MASKS).
+    pub fn max_masks(self, masks: usize) -> Result<Self, CacheSettingsError> {
+        let max_masks = within("masks of megaflows", masks, CacheSettings::MASKS)?;
+        Ok(CacheSettings { max_masks, ..self })
+    }
+
+    /// Sets the algorithm that finds the megaflow of a packet.
+    #[must_use]
+    pub fn finder(self, finder: Finder) -> Self {
+        CacheSettings { finder, ..self }
+    }
+
+    /// Sets the clock of the cache selector, which uses the caches with the least measured
+    /// time per packet. Without a clock, every packet is looked up in all caches.
+    #[must_use]
+    pub fn clock(self, clock: Option<Clock>) -> Self {
+        CacheSettings { clock, ..self }
+    }
+
+    /// Sets the seed of hashes and random choices, for repeatable runs. Keep it secret from
+    /// senders of packets.
+    #[must_use]
+    pub fn seed(self, seed: u64) -> Self {
+        CacheSettings { seed, ..self }
+    }
+}

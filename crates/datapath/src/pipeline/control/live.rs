@@ -1,0 +1,499 @@
+//! A pipeline that changes while packets are processed.
+
+use std::collections::{HashMap, VecDeque};
+use std::convert::Infallible;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use classyard::RuleId;
+use classyard::table::Version;
+use classyard::table::{Table, Writer};
+
+use super::expiry::{Expiration, Expiry, expiration};
+use super::features::TableFeatures;
+use super::message::Message;
+use super::planner::Planner;
+use super::settings::PipelineSettings;
+use super::stores::Stores;
+use crate::action::GroupId;
+use crate::error::ApplyError;
+use crate::flow::{FlowChange, FlowEntry, FlowStore, RemovalReason, TableId};
+use crate::flow_table::{FlowTable, TableError};
+use crate::group::GroupStore;
+use crate::limits::{LimitCounts, PacketLimit};
+use crate::meter::{MeterId, MeterStore};
+use crate::packet::Packet;
+use crate::pipeline::cached::caches::Caches;
+use crate::pipeline::cached::settings::CacheSettings;
+use crate::pipeline::run::change::{Change, GroupSlots, MeterSlots, left};
+use crate::pipeline::run::choice::FlowHash;
+use crate::pipeline::run::counts::{Count, GroupCount, MeterCount, TableCount};
+use crate::pipeline::run::observer::Observer;
+use crate::pipeline::run::ports::Ports;
+use crate::pipeline::run::side::{AllAccepted, Plan, Side};
+use crate::pipeline::run::sink::Sink;
+use crate::pipeline::run::tally::{CounterId, Tally};
+use crate::pipeline::run::vector::{Buffers, Vector};
+use crate::pipeline::worker::Worker;
+
+/// Flow tables, groups, meters and ports, with the writer that changes them.
+///
+/// A bundle of messages is carried out as a whole or not at all. A [`Worker`] sees it as a
+/// whole or not at all for each vector.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use classyard::EngineSpec;
+/// use classyard_datapath::pipeline::{Message, Pipeline, PortState};
+/// use classyard_datapath::{ErrorCode, PortNo, TableSettings, text};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let tables = TableSettings::new(EngineSpec::parse("forest")?)?;
+/// let mut pipeline = Pipeline::new(tables);
+/// let port = |number| Message::Port(PortNo(number), Some(PortState::default()));
+/// pipeline.apply(&[port(1), port(2)], Duration::ZERO)?;
+/// let flows = "priority=10,ip,nw_dst=10.0.0.0/8 actions=output:2";
+/// text::load(flows, &mut pipeline, Duration::ZERO).expect("a flow");
+/// assert_eq!(pipeline.flows().len(), 1);
+/// // A bundle is refused as a whole.
+/// let refused = pipeline.apply(&[port(3), port(0)], Duration::ZERO).unwrap_err();
+/// assert_eq!((refused.index(), refused.error().code()), (1, ErrorCode::BadPort));
+/// assert_eq!(pipeline.ports().iter().count(), 2);
+/// # Ok(())
+/// # }
+/// ```
+pub struct Pipeline {
+    stores: Stores,
+    writer: Writer<Side>,
+    table: Table<Side>,
+    tallies: Vec<Arc<Tally>>,
+    /// The counts of dropped workers.
+    former: Arc<Tally>,
+    /// The counts of entries when their counters were reset.
+    resets: HashMap<RuleId, Count>,
+    expiry: Expiry,
+    /// Removed items that workers may still use, oldest first.
+    leaving: VecDeque<(Version, Leaving)>,
+}
+
+/// A removed item for which workers in an older version may still count.
+enum Leaving {
+    Entry {
+        entry: Box<FlowEntry>,
+        reason: RemovalReason,
+        now: Duration,
+    },
+    Counter(CounterId),
+}
+
+/// A removed flow entry with its final counts (`ofp_flow_removed`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RemovedFlow {
+    /// The entry.
+    pub entry: FlowEntry,
+    /// The reason of the removal.
+    pub reason: RemovalReason,
+    /// The time from adding to removing the entry.
+    pub duration: Duration,
+    /// The packets and bytes that it matched.
+    pub count: Count,
+}
+
+impl Pipeline {
+    /// Returns a pipeline without entries, groups, meters and ports.
+    #[must_use]
+    pub fn new(settings: impl Into<PipelineSettings>) -> Pipeline {
+        let PipelineSettings {
+            tables,
+            select_hash,
+        } = settings.into();
+        let select_hash = select_hash.unwrap_or_else(FlowHash::random);
+        let right = Side::new(tables.clone(), select_hash);
+        let (writer, table) = Table::new(Side::new(tables, select_hash), right, AllAccepted);
+        Pipeline {
+            stores: Stores::default(),
+            writer,
+            table,
+            tallies: Vec::new(),
+            former: Arc::new(Tally::new()),
+            resets: HashMap::new(),
+            expiry: Expiry::default(),
+            leaving: VecDeque::new(),
+        }
+    }
+
+    /// Returns a worker without caches, for one thread.
+    #[must_use]
+    pub fn worker(&mut self) -> Worker {
+        self.new_worker(None)
+    }
+
+    /// Returns a worker with flow caches, for one thread.
+    #[must_use]
+    pub fn cached_worker(&mut self, settings: CacheSettings) -> Worker {
+        self.new_worker(Some(Box::new(Caches::new(settings))))
+    }
+
+    fn new_worker(&mut self, caches: Option<Box<Caches>>) -> Worker {
+        self.forget_workers();
+        let tally = Arc::new(Tally::new());
+        self.tallies.push(Arc::clone(&tally));
+        Worker::new(self.table.reader(), tally, caches)
+    }
+
+    /// Adds the counts of dropped workers to `former`.
+    fn forget_workers(&mut self) {
+        let former = &self.former;
+        self.tallies.retain_mut(|tally| {
+            // The only owner of the tally sees all counts of the worker.
+            let is_former = Arc::get_mut(tally).is_some();
+            if is_former {
+                former.absorb(tally);
+            }
+            !is_former
+        });
+    }
+
+    /// The flow entries.
+    #[must_use]
+    pub fn flows(&self) -> &FlowStore {
+        &self.stores.flows
+    }
+
+    /// Returns the features of a table; `None` if no table can have the number.
+    #[must_use]
+    pub fn features(&self, table: TableId) -> Option<TableFeatures> {
+        let config = self.stores.flows.config(table);
+        table.is_table().then(|| TableFeatures::new(table, config))
+    }
+
+    /// The groups.
+    #[must_use]
+    pub fn groups(&self) -> &GroupStore {
+        &self.stores.groups
+    }
+
+    /// The meters.
+    #[must_use]
+    pub fn meters(&self) -> &MeterStore {
+        &self.stores.meters
+    }
+
+    /// The ports.
+    #[must_use]
+    pub fn ports(&self) -> &Ports {
+        &self.stores.ports
+    }
+
+    /// Carries out all messages or none. Returns the changes in order. Every vector whose
+    /// processing begins afterwards sees them: this call waits for workers in a version older
+    /// than the latest one, at most until their vectors end.
+    ///
+    /// # Errors
+    /// [`ApplyError`] with the first message that cannot be carried out. Then nothing is
+    /// changed.
+    pub fn apply(
+        &mut self,
+        messages: &[Message],
+        now: Duration,
+    ) -> Result<Vec<Change>, ApplyError> {
+        let changes = self.submit(messages, now)?;
+        self.writer.publish();
+        Ok(changes)
+    }
+
+    /// Carries out messages as [`apply`](Self::apply) does, without waiting. If a worker is
+    /// still in an older version, a later call makes the changes visible. If a controller
+    /// sends many messages and then a barrier, submit the messages and call
+    /// [`publish`](Self::publish) at the barrier.
+    ///
+    /// # Errors
+    /// The errors of [`apply`](Self::apply).
+    pub fn submit(
+        &mut self,
+        messages: &[Message],
+        now: Duration,
+    ) -> Result<Vec<Change>, ApplyError> {
+        let changes = self.stores.apply(messages, now)?;
+        self.commit(&changes, now);
+        Ok(changes)
+    }
+
+    /// Makes all submitted changes visible to every vector whose processing begins
+    /// afterwards.
+    pub fn publish(&mut self) {
+        self.writer.publish();
+    }
+
+    /// Removes the expired entries. Returns the changes.
+    pub fn expire(&mut self, now: Duration) -> Vec<Change> {
+        let mut changes = Vec::new();
+        while let Some(id) = self.expiry.pop(now) {
+            let Some(entry) = self.stores.flows.get(id) else {
+                continue;
+            };
+            let last = self.last(id);
+            match expiration(entry, last, now) {
+                Some(Expiration::Due(reason)) => changes.extend(self.stores.expire(id, reason)),
+                Some(Expiration::Later(time)) => self.expiry.put_in(id, time),
+                None => {}
+            }
+        }
+        if !changes.is_empty() {
+            self.commit(&changes, now);
+            self.writer.publish();
+        }
+        changes
+    }
+
+    /// Applies changes of the stores to the tables, timeouts and counters.
+    fn commit(&mut self, changes: &[Change], now: Duration) {
+        if changes.is_empty() {
+            return;
+        }
+        let Ok(version) = self.writer.apply(changes);
+        self.expiry.follow(changes);
+        for change in changes {
+            let unused = match change {
+                Change::Flow(FlowChange::Removed(entry, reason)) => {
+                    let leaving = Leaving::Entry {
+                        entry: Box::new(entry.clone()),
+                        reason: *reason,
+                        now,
+                    };
+                    self.leaving.push_back((version, leaving));
+                    continue;
+                }
+                Change::Flow(FlowChange::Changed {
+                    new,
+                    reset_counts: true,
+                    ..
+                }) => {
+                    let count = self.total(new.id);
+                    self.resets.insert(new.id, count);
+                    continue;
+                }
+                Change::Group(_, GroupSlots(places)) => left(places),
+                Change::Meter(_, MeterSlots(places)) => left(places),
+                _ => continue,
+            };
+            let unused = unused.into_iter();
+            let leaving = unused.map(|place| (version, Leaving::Counter(place)));
+            self.leaving.extend(leaving);
+        }
+    }
+
+    /// Returns the removed entries for which no worker can count any more, in the order of
+    /// their removal. Call it now and then: the numbers of removed entries become free only
+    /// in this call. Does not wait.
+    pub fn collect_removed(&mut self) -> Vec<RemovedFlow> {
+        let oldest = self.writer.oldest_in_use();
+        let mut removed = Vec::new();
+        while let Some((version, _)) = self.leaving.front()
+            && *version <= oldest
+        {
+            let (_, leaving) = self.leaving.pop_front().expect("the front exists");
+            match leaving {
+                Leaving::Entry { entry, reason, now } => {
+                    let id = entry.id;
+                    removed.push(RemovedFlow {
+                        reason,
+                        duration: now.saturating_sub(entry.added),
+                        count: self.flow_count(id),
+                        entry: *entry,
+                    });
+                    self.each_tally(|tally| tally.clear_flow(id));
+                    self.resets.remove(&id);
+                    self.stores.flows.release(id);
+                }
+                Leaving::Counter(place) => {
+                    self.each_tally(|tally| tally.clear(place));
+                    self.stores.book.give_back(place);
+                }
+            }
+        }
+        removed
+    }
+
+    fn each_tally(&self, act: impl FnMut(&Tally)) {
+        let tallies = self.tallies.iter().chain([&self.former]);
+        tallies.map(|tally| &**tally).for_each(act);
+    }
+
+    /// Returns the packets and bytes that an entry matched since its counters were 0.
+    #[must_use]
+    pub fn flow_count(&self, id: RuleId) -> Count {
+        let before = self.resets.get(&id).copied().unwrap_or_default();
+        self.total(id).since(before)
+    }
+
+    fn total(&self, id: RuleId) -> Count {
+        let mut count = Count::default();
+        self.each_tally(|tally| count = count.and(tally.flow(id).0));
+        count
+    }
+
+    /// Returns the time of the last packet that an entry matched, or `None`.
+    #[must_use]
+    pub fn last_match(&self, id: RuleId) -> Option<Duration> {
+        (self.total(id).packets > 0).then(|| self.last(id))
+    }
+
+    fn last(&self, id: RuleId) -> Duration {
+        let mut last = Duration::ZERO;
+        self.each_tally(|tally| last = last.max(tally.flow(id).1));
+        last
+    }
+
+    /// Returns the counts of a table; zeros if no table can have the number.
+    #[must_use]
+    pub fn table_count(&self, table: TableId) -> TableCount {
+        let mut sum = TableCount::default();
+        self.each_tally(|tally| {
+            let count = tally.table(table);
+            sum.lookups += count.lookups;
+            sum.matched += count.matched;
+        });
+        sum
+    }
+
+    /// Returns the counts of a group.
+    #[must_use]
+    pub fn group_count(&self, id: GroupId) -> GroupCount {
+        match self.stores.group_places(id) {
+            None => GroupCount::default(),
+            Some(places) => GroupCount {
+                all: self.place_count(places.all),
+                buckets: places
+                    .buckets
+                    .iter()
+                    .map(|&place| self.place_count(place))
+                    .collect(),
+            },
+        }
+    }
+
+    /// Returns the counts of a meter.
+    #[must_use]
+    pub fn meter_count(&self, id: MeterId) -> MeterCount {
+        match self.stores.limiter(id) {
+            None => MeterCount::default(),
+            Some(limiter) => MeterCount {
+                all: self.place_count(limiter.place),
+                bands: limiter
+                    .bands
+                    .iter()
+                    .map(|&place| self.place_count(place))
+                    .collect(),
+            },
+        }
+    }
+
+    /// Returns the number of packets dropped at each of the [limits](crate::limits).
+    #[must_use]
+    pub fn limit_counts(&self) -> LimitCounts {
+        let mut counts = LimitCounts::default();
+        self.each_tally(|tally| {
+            counts.actions += tally.limits(PacketLimit::Actions);
+            counts.copies += tally.limits(PacketLimit::Copies);
+        });
+        counts
+    }
+
+    fn place_count(&self, place: CounterId) -> Count {
+        let mut count = Count::default();
+        self.each_tally(|tally| count = count.and(tally.place(place)));
+        count
+    }
+
+    /// Processes a packet without counting it.
+    pub(in crate::pipeline) fn rehearse(
+        &self,
+        packet: Packet,
+        now: Duration,
+        sink: &mut dyn Sink,
+        observer: &mut dyn Observer,
+    ) {
+        let (mut reader, tally) = (self.table.reader(), Tally::new());
+        let (mut packets, mut buffers) = ([packet], Buffers::default());
+        let side = reader.pin();
+        let counters = (&tally, now);
+        Vector::begin(&side, &mut packets, counters, &mut buffers, sink, observer).process();
+    }
+
+    /// Rebuilds the engines of all tables over just the fields that entries have now. Answers
+    /// stay the same. Takes as long as building the engines twice, and waits for workers in
+    /// older versions, so use it after loading. While packets are processed, a [`Planner`]
+    /// and [`maintain`](Self::maintain) do the same in small steps.
+    ///
+    /// # Errors
+    /// [`TableError`]; tables that were already rebuilt stay rebuilt.
+    pub fn rebuild(&mut self) -> Result<(), TableError> {
+        self.writer.on_both_sides(Side::rebuild).map(drop)
+    }
+
+    /// Keeps new entries out of lookups until [`rebuild`](Self::rebuild), unless the
+    /// pipeline has workers. Returns false if it has workers.
+    ///
+    /// A worker's flow caches follow changes of entries, but would not notice that a rebuild
+    /// makes entries visible.
+    pub(crate) fn begin_filling(&mut self) -> bool {
+        self.forget_workers();
+        if !self.tallies.is_empty() {
+            return false;
+        }
+        let begun = self.writer.on_both_sides(|side| {
+            side.begin_filling();
+            Ok::<(), Infallible>(())
+        });
+        begun.is_ok()
+    }
+
+    /// Moves up to `steps` entries to engines over wider keys, and to the tables that plans
+    /// give them. Returns true if there is more to do. Does not wait. For idle times.
+    pub fn maintain(&mut self, steps: usize) -> bool {
+        self.writer.maintain(steps)
+    }
+
+    /// Returns the number of tables in the engines of a flow table, such as the tuples of
+    /// `tss`; 0 for a flow table without entries.
+    #[must_use]
+    pub fn engine_tables(&self, table: TableId) -> usize {
+        let mut reader = self.table.reader();
+        let side = reader.pin();
+        side.table(table).map_or(0, FlowTable::engine_tables)
+    }
+
+    /// Returns a planner that computes plans to re-optimise engines, on a thread of the
+    /// caller.
+    #[must_use]
+    pub fn planner(&self) -> Planner {
+        Planner {
+            reader: self.table.reader(),
+        }
+    }
+
+    /// Begins to rearrange entries according to a plan; [`maintain`](Self::maintain) and
+    /// later changes continue. A plan for an engine that was replaced has no effect.
+    pub fn install(&mut self, plan: Plan) {
+        self.writer.operate(plan);
+    }
+
+    /// Bytes held by both sides of all tables.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        2 * self.table.reader().pin().bytes()
+    }
+}
+
+impl fmt::Debug for Pipeline {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pipeline")
+            .field("flows", &self.stores.flows.len())
+            .field("groups", &self.stores.groups.iter().len())
+            .field("meters", &self.stores.meters.iter().len())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,54 @@
+//! Planners: plans to re-optimise the engines of tables.
+
+use std::fmt;
+
+use classyard::reoptimise::Snapshot;
+use classyard::table::Reader;
+use classyard::{BuildError, Progress};
+
+use crate::pipeline::run::side::{Plan, Side};
+
+/// Computes plans that re-optimise engines after many changes of their entries, without
+/// blocking workers or changes.
+pub struct Planner {
+    pub(super) reader: Reader<Side>,
+}
+
+impl Planner {
+    /// Returns a plan for an engine whose lookups cost at least 1.5 times what they did when
+    /// it was last optimised, or `None`. Pins the pipeline several times for a short time,
+    /// to copy some hundred entries each time. Then computes for about as long as building
+    /// the engine takes.
+    ///
+    /// # Errors
+    /// [`BuildError::Stopped`] when the observer cancels.
+    pub fn plan(&mut self, progress: &mut dyn Progress) -> Result<Option<Plan>, BuildError> {
+        let Some((table, family)) = self.reader.pin().drifted() else {
+            return Ok(None);
+        };
+        let mut snapshot = Snapshot::new();
+        loop {
+            let side = self.reader.pin();
+            match side
+                .table(table)
+                .and_then(|table| table.look(family, &mut snapshot))
+            {
+                Some(true) => break,
+                Some(false) => {}
+                None => return Ok(None),
+            }
+        }
+        let plan = snapshot.compute(progress)?;
+        Ok(plan.map(|plan| Plan {
+            table,
+            family,
+            plan,
+        }))
+    }
+}
+
+impl fmt::Debug for Planner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Planner").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,53 @@
+//! Settings of a pipeline.
+
+use crate::flow_table::TableSettings;
+use crate::pipeline::run::choice::FlowHash;
+
+/// Settings of a pipeline: its tables, and the hash of select groups.
+///
+/// ```
+/// use classyard::EngineSpec;
+/// use classyard_datapath::TableSettings;
+/// use classyard_datapath::pipeline::{Pipeline, PipelineSettings};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let tables = TableSettings::new(EngineSpec::parse("forest")?)?;
+/// // A test needs the same choice of buckets in every process.
+/// let settings = PipelineSettings::new(tables).select_seed(7);
+/// let pipeline = Pipeline::new(settings);
+/// assert!(pipeline.flows().is_empty());
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct PipelineSettings {
+    pub(in crate::pipeline) tables: TableSettings,
+    pub(super) select_hash: Option<FlowHash>,
+}
+
+impl PipelineSettings {
+    /// Returns settings with a random seed of select groups for each pipeline.
+    #[must_use]
+    pub fn new(tables: TableSettings) -> PipelineSettings {
+        PipelineSettings {
+            tables,
+            select_hash: None,
+        }
+    }
+
+    /// Sets the seed of select groups, so that they choose equally in every process. Keep it
+    /// secret from senders of packets.
+    #[must_use]
+    pub fn select_seed(self, seed: u64) -> PipelineSettings {
+        PipelineSettings {
+            select_hash: Some(FlowHash::seeded(seed)),
+            ..self
+        }
+    }
+}
+
+impl From<TableSettings> for PipelineSettings {
+    fn from(tables: TableSettings) -> PipelineSettings {
+        PipelineSettings::new(tables)
+    }
+}

@@ -1,0 +1,3 @@
+//! The steps of one packet, for people.
+
+pub(super) mod trace;

@@ -1,0 +1,181 @@
+//! Workers: each processes vectors of packets on one thread, and never waits.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use classyard::table::Reader;
+
+use super::cached::caches::Caches;
+use super::cached::status::{CacheAnswer, CacheStatus};
+use super::run::actions::NO_TABLE;
+use super::run::observer::{Node, Nodes, Observer, Unobserved};
+use super::run::side::Side;
+use super::run::sink::Sink;
+use super::run::tally::Tally;
+use super::run::vector::{Buffers, Vector};
+use crate::action::{Action, PortNo, check_alone, check_length};
+use crate::error::{ErrorCode, OpenFlowError};
+use crate::packet::Packet;
+
+/// Processes vectors of packets, on one thread at a time.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use classyard::EngineSpec;
+/// use classyard_datapath::flow::TableId;
+/// use classyard_datapath::pipeline::{CacheSettings, Discard, Pipeline};
+/// use classyard_datapath::{Packet, TableSettings};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let mut pipeline = Pipeline::new(TableSettings::new(EngineSpec::parse("forest")?)?);
+/// let mut worker = pipeline.cached_worker(CacheSettings::new());
+/// let mut packets = [1, 2, 3].map(|port| Packet::new(&[0; 60], port));
+/// worker.process(&mut packets, Duration::ZERO, &mut Discard);
+/// assert_eq!(pipeline.table_count(TableId(0)).lookups, 3);
+/// # Ok(())
+/// # }
+/// ```
+pub struct Worker {
+    reader: Reader<Side>,
+    tally: Arc<Tally>,
+    buffers: Buffers,
+    /// For the packets of [`execute`](Worker::execute).
+    sent_buffers: Buffers,
+    caches: Option<Box<Caches>>,
+}
+
+impl Worker {
+    pub(super) fn new(
+        reader: Reader<Side>,
+        tally: Arc<Tally>,
+        caches: Option<Box<Caches>>,
+    ) -> Worker {
+        Worker {
+            reader,
+            tally,
+            buffers: Buffers::default(),
+            sent_buffers: Buffers::default(),
+            caches,
+        }
+    }
+
+    /// Processes a vector of packets that arrived at `now`, all with the same version of the
+    /// pipeline.
+    pub fn process(&mut self, packets: &mut [Packet], now: Duration, sink: &mut dyn Sink) {
+        self.process_for(packets, now, sink, &mut Unobserved);
+    }
+
+    /// Processes packets as [`process`](Self::process) does, and calls `on_node` after each
+    /// node with the number of its packets. The time between two calls is the time of the
+    /// second call's node.
+    pub fn process_timed(
+        &mut self,
+        packets: &mut [Packet],
+        now: Duration,
+        sink: &mut dyn Sink,
+        on_node: &mut dyn FnMut(Node, usize),
+    ) {
+        self.process_for(packets, now, sink, &mut Nodes(on_node));
+    }
+
+    /// Processes packets as [`process`](Self::process) does, and reports each step of
+    /// each packet to an observer.
+    pub fn process_observed(
+        &mut self,
+        packets: &mut [Packet],
+        now: Duration,
+        sink: &mut dyn Sink,
+        observer: &mut dyn Observer,
+    ) {
+        self.process_for(packets, now, sink, observer);
+    }
+
+    fn process_for(
+        &mut self,
+        packets: &mut [Packet],
+        now: Duration,
+        sink: &mut dyn Sink,
+        observer: &mut (impl Observer + ?Sized),
+    ) {
+        let side = self.reader.pin();
+        let counters = (&*self.tally, now);
+        let mut vector = Vector::begin(&side, packets, counters, &mut self.buffers, sink, observer);
+        match &mut self.caches {
+            None => vector.process(),
+            Some(caches) => caches.process(&mut vector),
+        }
+    }
+
+    /// Returns the contents and counters of the worker's caches, or `None` without caches.
+    #[must_use]
+    pub fn caches(&self) -> Option<CacheStatus> {
+        self.caches.as_ref().map(|caches| caches.status())
+    }
+
+    /// Returns the caches' answer for a packet, or `None` without caches. The packet is not
+    /// processed.
+    pub fn ask_caches(&mut self, packet: &Packet, now: Duration) -> Option<CacheAnswer> {
+        let side = self.reader.pin();
+        let caches = self.caches.as_mut()?;
+        Some(caches.ask((&side, &self.tally), packet, now))
+    }
+
+    /// Carries out the actions of a packet from the controller (`ofp_packet_out`), as if it
+    /// had arrived at the ingress port in its key. Output to [`PortNo::TABLE`] sends the
+    /// packet, with the changes made so far, through the tables.
+    ///
+    /// # Errors
+    /// [`OpenFlowError`] about the first action that cannot be carried out. Then nothing is
+    /// done.
+    pub fn execute(
+        &mut self,
+        actions: &[Action],
+        packet: &Packet,
+        now: Duration,
+        sink: &mut dyn Sink,
+    ) -> Result<(), OpenFlowError> {
+        let to_table = |action: &Action| {
+            let port = PortNo::TABLE;
+            matches!(action, Action::Output { port: output, .. } if *output == port)
+        };
+        let checked = actions.iter().filter(|action| !to_table(action));
+        check_length(actions)?;
+        checked.into_iter().try_for_each(check_alone)?;
+        let side = self.reader.pin();
+        for action in actions {
+            if let Action::Group(group) = action
+                && side.group(*group).is_none()
+            {
+                let message = format!("{action}: there is no group {group}");
+                return Err(OpenFlowError::new(ErrorCode::BadOutGroup, message));
+            }
+        }
+        let (mut packets, mut observer) = ([packet.clone()], Unobserved);
+        let counters = (&*self.tally, now);
+        let buffers = &mut self.sent_buffers;
+        let mut vector = Vector::begin(&side, &mut packets, counters, buffers, sink, &mut observer);
+        for action in actions {
+            if to_table(action) {
+                let mut packets = vector.packets.to_vec();
+                let (buffers, sink) = (&mut self.buffers, vector.sink());
+                let mut observer = Unobserved;
+                Vector::begin(&side, &mut packets, counters, buffers, sink, &mut observer)
+                    .process();
+                continue;
+            }
+            let (mut run, packet, _) = vector.packet(0, NO_TABLE);
+            if run.action(action, packet).is_err() {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Worker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Worker").finish_non_exhaustive()
+    }
+}
