@@ -37,7 +37,7 @@ fn what_caches_did_is_told() {
     assert!(count("microflow_hits") > count("microflow_lookups") / 10);
     assert!(count("microflow_hits") <= count("microflow_lookups"));
     assert!(count("megaflows") > 0 && count("masks") <= 32);
-    assert_eq!(count("microflow_by_passed"), 0);
+    assert_eq!(count("microflow_bypasses"), 0);
     assert_eq!(rate("--cache none --always-cache")["microflow_capacity"], 0);
     assert_eq!(rate("--cache none --megaflows 0"), Value::Null);
     run("replay --seconds 0.1")
