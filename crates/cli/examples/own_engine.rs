@@ -16,8 +16,8 @@ use std::sync::LazyLock;
 
 use classyard::author::{bytes_of, grown};
 use classyard::classifier::{Metric, Probe};
-use classyard::engine::adapter::{Algorithm, BuildRequest, Family, build_static};
-use classyard::engine::{ENGINES, Engine, EngineOption, Wraps};
+use classyard::engine::adapter::{Algorithm, Family, build_static};
+use classyard::engine::{BuildRequest, ENGINES, Engine, EngineOption, Wraps};
 use classyard::error::Refusal;
 use classyard::estimate::{Costs, Shape};
 use classyard::machine::Work;

@@ -162,7 +162,7 @@ fn quoted(text: &str) -> Vec<String> {
     spans.map(str::to_owned).collect()
 }
 
-/// Returns the file of a path as documents write it: `core/engine/spec.rs`, below a
+/// Returns the file of a path as documents write it: `core/contract/spec.rs`, below a
 /// crate's sources or folder, or the last part of a source's path.
 fn named_file(path: &str, sources: &[PathBuf]) -> Option<PathBuf> {
     if let Some(source) = sources.iter().find(|source| source.ends_with(path)) {
@@ -238,8 +238,8 @@ fn files_and_names_in_documents_exist() {
 
 #[test]
 fn a_missing_file_or_name_is_noticed() {
-    assert!(named_file("core/engine/spec.rs", &[]).is_some());
-    assert!(named_file("core/engine/spec/nothing.rs", &[]).is_none());
+    assert!(named_file("core/contract/spec.rs", &[]).is_some());
+    assert!(named_file("core/contract/spec/nothing.rs", &[]).is_none());
     let elsewhere = [PathBuf::from("a/b/c.rs")];
     assert!(named_file("b/c.rs", &elsewhere).is_some());
     assert!(named_file("d/c.rs", &elsewhere).is_none());

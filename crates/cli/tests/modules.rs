@@ -214,11 +214,17 @@ fn agree(title: &str, package: &str, folder: &[&str]) {
 #[test]
 fn the_library_is_as_drawn() {
     agree("Modules of the library", "core", &[]);
+    agree("Model", "core", &["model"]);
+    agree("Budget", "core", &["budget"]);
+    agree("Cost", "core", &["cost"]);
+    agree("Contract", "core", &["contract"]);
+    agree("Parts", "core", &["parts"]);
+    agree("Engines", "core", &["engines"]);
 }
 
 #[test]
 fn the_forest_is_as_drawn() {
-    agree("Modules of the forest", "core", &["engine", "forest"]);
+    agree("Modules of the forest", "core", &["engines", "forest"]);
 }
 
 #[test]

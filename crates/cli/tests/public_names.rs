@@ -1,7 +1,7 @@
 //! Names that users see: the root exports few, each public type is exported, and
 //! documents import by name or from the prelude.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -38,13 +38,35 @@ fn modules<'a>(lib: &'a str, declaration: &str) -> BTreeSet<&'a str> {
         .collect()
 }
 
-/// Returns the file of a top-level module of the library.
-fn module_file(source: &Path, module: &str) -> PathBuf {
-    let folder_file = source.join(module).join("mod.rs");
-    if folder_file.exists() {
-        return folder_file;
+/// Returns the file of a module in a folder, if it exists.
+fn module_file(folder: &Path, module: &str) -> Option<PathBuf> {
+    let files = [
+        folder.join(module).join("mod.rs"),
+        folder.join(format!("{module}.rs")),
+    ];
+    files.into_iter().find(|file| file.exists())
+}
+
+/// Returns the public modules of a crate with their files: those that `lib.rs` declares,
+/// and those that it exports from private modules.
+fn public_modules(source: &Path, lib: &str) -> BTreeMap<String, PathBuf> {
+    let mut found = BTreeMap::new();
+    for module in modules(lib, "pub mod ") {
+        // The modules in `lib.rs` itself have no file of their own.
+        let file = module_file(source, module).unwrap_or_else(|| source.join("lib.rs"));
+        found.insert(module.to_owned(), file);
     }
-    source.join(format!("{module}.rs"))
+    for statement in lib.split("\npub use ").skip(1) {
+        let (statement, _) = statement.split_once(';').unwrap();
+        let (room, _) = statement.split_once("::").unwrap();
+        let list = format!("\npub use {statement};");
+        for name in exported(&list) {
+            if let Some(file) = module_file(&source.join(room), name) {
+                found.insert(name.to_owned(), file);
+            }
+        }
+    }
+    found
 }
 
 /// Public in a private module, only for signatures: a trait's bound, and an
@@ -56,40 +78,41 @@ fn public_types_are_exported_where_users_find_them() {
     let source = root().join("crates/core/src");
     let lib = fs::read_to_string(source.join("lib.rs")).unwrap();
     let (exports, _) = lib.split_once("pub mod prelude").unwrap();
-    let root_names = exported(exports);
+    let public_modules = public_modules(&source, exports);
+    let mut root_names = exported(exports);
+    root_names.retain(|name| !public_modules.contains_key(*name));
     let count = root_names.len();
     assert!(count <= MAX_ROOT_NAMES, "the root exports {count} names");
-    let author = fs::read_to_string(source.join("author.rs")).unwrap();
-    let author_names = exported(&author);
-    let public_modules = modules(&lib, "pub mod ");
-    let sources = files(&source, ".rs");
+    let mut names: BTreeSet<String> = root_names.into_iter().map(str::to_owned).collect();
+    for module in ["author", "engine"] {
+        let text = fs::read_to_string(&public_modules[module]).unwrap();
+        names.extend(exported(&text).into_iter().map(str::to_owned));
+    }
     let mut checked = 0;
-    for path in &sources {
+    for path in files(&source, ".rs") {
         let inner = path.strip_prefix(&source).unwrap().to_str().unwrap();
         // Modules below these are private to an engine or to the library.
-        let private = ["id_map", "simd", "table/tests", "policy/tests"];
-        let is_contract = ["mod.rs", "spec.rs", "options.rs", "adapter.rs"];
-        let in_engine = inner.starts_with("engine/")
-            && !is_contract
-                .iter()
-                .any(|name| inner == format!("engine/{name}"));
-        if in_engine || private.iter().any(|folder| inner.starts_with(folder)) {
+        let private = ["engines/", "parts/", "table/tests", "policy/tests"];
+        if private.iter().any(|folder| inner.starts_with(folder)) {
             continue;
         }
-        let module = inner.split(['/', '.']).next().unwrap();
-        let file = module_file(&source, module);
-        let module_text = fs::read_to_string(&file).unwrap_or_default();
-        let module_names = exported(&module_text);
-        let is_public_file = *path == file || inner == "engine/adapter.rs";
-        for name in public_types(&fs::read_to_string(path).unwrap()) {
+        let folder = path.parent().unwrap();
+        let mut module = public_modules.values().filter(|file| {
+            let is_folder = file.ends_with("mod.rs");
+            **file == path || is_folder && folder.starts_with(file.parent().unwrap())
+        });
+        let module = module.next();
+        let module_text = module.map(|file| fs::read_to_string(file).unwrap());
+        let module_names = exported(module_text.as_deref().unwrap_or_default());
+        let is_public_file = module == Some(&path);
+        for name in public_types(&fs::read_to_string(&path).unwrap()) {
             checked += 1;
-            let is_in_public_module =
-                public_modules.contains(module) && (is_public_file || module_names.contains(name));
             assert!(
-                is_in_public_module
-                    || root_names.contains(name)
-                    || author_names.contains(name)
-                    || IN_SIGNATURES.contains(&name),
+                is_public_file
+                    || module_names.contains(name)
+                    || names.contains(name)
+                    || IN_SIGNATURES.contains(&name)
+                    || inner.starts_with("contract/adapter"),
                 "{inner}: `{name}` is public, and neither the root, `author` nor a public \
                  module exports it"
             );
@@ -116,11 +139,14 @@ fn the_list_of_public_names_is_true() {
     for section in document.split("\n## `").skip(1) {
         let (package, listing) = section.split_once('`').unwrap();
         let folder = package.strip_prefix("classyard-").unwrap_or("core");
-        let lib = root().join(format!("crates/{folder}/src/lib.rs"));
-        let lib = fs::read_to_string(lib).unwrap();
+        let source = root().join(format!("crates/{folder}/src"));
+        let lib = fs::read_to_string(source.join("lib.rs")).unwrap();
         let (root_names, _) = lib.split_once("pub mod prelude").unwrap_or((&lib, ""));
+        let public_modules = public_modules(&source, &lib);
+        let public_modules: BTreeSet<&str> = public_modules.keys().map(String::as_str).collect();
         let names: BTreeSet<&str> = (exported(root_names).into_iter())
             .map(|name| name.rsplit(" as ").next().unwrap())
+            .filter(|name| !public_modules.contains(name))
             .collect();
         let listed: BTreeSet<&str> = listing
             .lines()
@@ -128,7 +154,6 @@ fn the_list_of_public_names_is_true() {
             .flat_map(|line| line.split('`').skip(1).step_by(2))
             .collect();
         assert_eq!(listed, names, "docs/names.md: root names of {package}");
-        let public_modules = modules(&lib, "pub mod ");
         let listed: BTreeSet<&str> = listing
             .lines()
             .filter_map(|line| line.strip_prefix("| `")?.split('`').next())

@@ -388,7 +388,7 @@ fn kind(engine: &'static Engine) -> &'static str {
 
 #[test]
 fn tables_of_engines_in_documents_are_the_registrys() {
-    for page in ["docs/choosing.md", "crates/core/src/engine/mod.rs"] {
+    for page in ["docs/choosing.md", "crates/core/src/engine.rs"] {
         rows_are_the_registrys(page, &["engine", "kind"], |engine, row| {
             let kind = kind(engine);
             (row[1] == kind).then_some(()).ok_or(format!("kind {kind}"))

@@ -12,7 +12,7 @@
 //! | [`Part`], [`Placement`], [`RangeField`] | the place of fields in the words of keys and rules |
 //! | [`Replica`], [`RuleReplica`], [`EngineReplica`], [`PolicyReplica`], [`InstallPlan`], [`ChangeLog`], [`RuleLog`], [`Accepted`], [`AcceptedRules`] | the two copies of a live table, and the changes between them |
 //!
-//! [`adapter`](crate::engine::adapter) has a complete example engine.
+//! [`adapter`](crate::contract::adapter) has a complete example engine.
 //!
 //! ```
 //! use classyard::author::{Engine, Wraps};
@@ -25,18 +25,18 @@
 //! assert_eq!(wrappers[0].name, "sfl");
 //! ```
 
-pub use crate::engine::adapter::{
+pub use crate::budget::memory::{Memory, bytes_of, grown};
+pub use crate::budget::monitor::Monitor;
+pub use crate::contract::adapter::{
     Algorithm, DynamicFamily, Family, Updates, build_dynamic, build_static,
 };
-pub use crate::engine::{
-    BuildRequest, Engine, EngineOption, EngineOptions, OptionKind, OptionValue, Wraps,
-};
-pub use crate::estimate::{Costs, Shape};
-pub use crate::machine::{LineReads, Work};
-pub use crate::memory::{Memory, bytes_of, grown};
-pub use crate::monitor::Monitor;
-pub use crate::reoptimise::{Contents, Drift, LookupPlan, Reoptimise, Snapshot};
-pub use crate::schema::{Part, Placement, RangeField};
+pub use crate::contract::options::{EngineOption, EngineOptions, OptionKind, OptionValue};
+pub use crate::contract::reoptimise::{Contents, Drift, LookupPlan, Reoptimise, Snapshot};
+pub use crate::contract::spec::BuildRequest;
+pub use crate::contract::spec::{Engine, Wraps};
+pub use crate::cost::estimate::{Costs, Shape};
+pub use crate::cost::machine::{LineReads, Work};
+pub use crate::model::schema::{Part, Placement, RangeField};
 pub use crate::table::{
     Accepted, AcceptedRules, ChangeLog, EngineReplica, InstallPlan, PolicyReplica, Replica,
     RuleLog, RuleReplica,

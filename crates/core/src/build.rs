@@ -1,13 +1,13 @@
 //! Builders of engines, policies and live tables, with defaults for limits and
 //! progress.
 
-use crate::classifier::Classifier;
-use crate::engine::EngineSpec;
-use crate::error::BuildError;
-use crate::limits::Limits;
+use crate::budget::progress::{NoProgress, Progress};
+use crate::contract::classifier::Classifier;
+use crate::contract::spec::EngineSpec;
+use crate::model::error::BuildError;
+use crate::model::limits::Limits;
+use crate::model::ruleset::RuleSet;
 use crate::policy::{Policy, PolicyClassifier};
-use crate::progress::{NoProgress, Progress};
-use crate::ruleset::RuleSet;
 use crate::table::{PolicyTable, PolicyWriter, Table, Writer};
 
 /// Builds the engine of an [`EngineSpec`]. Without limits and progress reports

@@ -66,37 +66,21 @@
 
 pub mod author;
 pub mod build;
-pub mod classifier;
 pub mod engine;
-pub mod error;
-pub mod estimate;
-pub mod key;
-pub mod limits;
-pub mod machine;
 pub mod policy;
-pub mod progress;
-pub mod reoptimise;
-pub mod rule;
-pub mod ruleset;
-pub mod schema;
-pub mod seed;
 pub mod table;
-pub mod transaction;
-pub mod value;
 
-mod combine;
-mod cookies;
-mod id_map;
-mod match_kind;
-mod memory;
-mod monitor;
-mod packed;
-mod part;
-mod positions;
-mod projection;
-mod simd;
-mod sort;
-mod unwildcard;
+mod budget;
+mod contract;
+mod cost;
+mod engines;
+mod model;
+mod parts;
+
+pub use budget::progress;
+pub use contract::{classifier, reoptimise};
+pub use cost::{estimate, machine};
+pub use model::{error, key, limits, rule, ruleset, schema, seed, transaction, value};
 
 pub use build::EngineBuilder;
 pub use classifier::{Classifier, DynamicClassifier, LookupTrace, Scratch, Stats};

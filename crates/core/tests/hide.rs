@@ -1,7 +1,7 @@
 //! Hiding rules of a static engine from lookups.
 
-use classyard::engine::adapter::{Algorithm, BuildRequest, Family, build_static};
-use classyard::engine::{Engine, Wraps};
+use classyard::engine::adapter::{Algorithm, Family, build_static};
+use classyard::engine::{BuildRequest, Engine, Wraps};
 use classyard::*;
 
 /// A list of rules, best first, each with a flag for hidden rules.

@@ -2,9 +2,9 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use crate::rule::{ActionId, Priority, RuleId, Winner};
-use crate::schema::{FieldRole, MAX_FIELDS, MAX_KEY_WORDS, Schema};
-use crate::value::ValueFormat;
+use crate::model::rule::{ActionId, Priority, RuleId, Winner};
+use crate::model::schema::{FieldRole, MAX_FIELDS, MAX_KEY_WORDS, Schema};
+use crate::model::value::ValueFormat;
 
 use super::{PartId, Policy, PolicyClassifier, PolicyTrace};
 

@@ -6,10 +6,10 @@ use std::str::FromStr;
 
 use super::Policy;
 use super::header::FiveTuple;
-use crate::error::HeaderTextError;
-use crate::part::PartId;
-use crate::schema::{Field, FieldId, Schema};
-use crate::value::ValueFormat;
+use crate::model::error::HeaderTextError;
+use crate::model::part::PartId;
+use crate::model::schema::{Field, FieldId, Schema};
+use crate::model::value::ValueFormat;
 
 /// A header parsed from text.
 #[derive(Clone, Debug, PartialEq, Eq)]

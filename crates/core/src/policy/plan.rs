@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use crate::classifier::Limits;
-use crate::error::UpdateError;
-use crate::rule::{RuleId, RuleRef};
-use crate::schema::Schema;
-use crate::transaction::Change;
-use crate::transaction::packed::Kind;
-use crate::transaction::standing::Standing;
+use crate::contract::classifier::Limits;
+use crate::model::error::UpdateError;
+use crate::model::rule::{RuleId, RuleRef};
+use crate::model::schema::Schema;
+use crate::model::transaction::Change;
+use crate::model::transaction::packed::Kind;
+use crate::model::transaction::standing::Standing;
 
 use super::{MAX_PARTS, PartId, PolicyChange, PolicyTransaction};
 

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::error::PartError;
-use crate::rule::{ActionId, Draft, FieldValue, Priority, Rule, rule_setters};
-use crate::ruleset::AddError;
-use crate::schema::Schema;
+use crate::model::error::PartError;
+use crate::model::rule::{ActionId, Draft, FieldValue, Priority, Rule, rule_setters};
+use crate::model::ruleset::AddError;
+use crate::model::schema::Schema;
 
 use super::transaction::Entry;
 use super::{PartId, Policy, PolicyTransactionBuf};

@@ -1,5 +1,5 @@
 use super::*;
-use crate::error::RuleError;
+use crate::model::error::RuleError;
 
 const ANY: [FieldMatch; 5] = [FieldMatch::Any; 5];
 const BAD: [FieldMatch; 5] = [
@@ -125,7 +125,7 @@ fn an_id_taken_in_another_part_is_taken() {
 #[test]
 fn policies_hold_what_was_accepted_and_nothing_else() {
     let mut state = 11;
-    let mut below = |bound: u64| crate::seed::splitmix(&mut state) % bound;
+    let mut below = |bound: u64| crate::model::seed::splitmix(&mut state) % bound;
     let mut policy = Policy::dual_stack();
     let mut accepted: Vec<(u32, Vec<usize>)> = Vec::new();
     let mut refused = 0;
@@ -186,9 +186,9 @@ mod by_name {
     use ipnet::IpNet;
 
     use super::*;
-    use crate::engine::EngineSpec;
-    use crate::schema::{Field, FieldRole, MatchKind};
-    use crate::value::ValueFormat;
+    use crate::contract::spec::EngineSpec;
+    use crate::model::schema::{Field, FieldRole, MatchKind};
+    use crate::model::value::ValueFormat;
     use crate::{Scratch, Winner};
 
     fn net(text: &str) -> IpNet {

@@ -4,12 +4,12 @@
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
-use crate::error::PartError;
-use crate::rule::{ActionId, FieldMatch, Priority, Rule, RuleId, RuleRef};
-use crate::ruleset::AddError;
-use crate::schema::Schema;
-use crate::transaction::Change;
-use crate::transaction::packed::{Kind, PackedChanges, RuleHead};
+use crate::model::error::PartError;
+use crate::model::rule::{ActionId, FieldMatch, Priority, Rule, RuleId, RuleRef};
+use crate::model::ruleset::AddError;
+use crate::model::schema::Schema;
+use crate::model::transaction::Change;
+use crate::model::transaction::packed::{Kind, PackedChanges, RuleHead};
 
 use super::{PartId, check_parts};
 
@@ -346,8 +346,8 @@ impl Drop for LentPolicyTransaction<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::RuleError;
-    use crate::rule::Rule;
+    use crate::model::error::RuleError;
+    use crate::model::rule::Rule;
 
     #[test]
     fn what_is_lent_is_what_was_appended() {

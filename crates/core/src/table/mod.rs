@@ -73,7 +73,7 @@
 //!
 //! # Re-optimisation
 //!
-//! An engine that is fitted to its rules can be [re-optimised](crate::reoptimise) while
+//! An engine that is fitted to its rules can be [re-optimised](crate::contract::reoptimise) while
 //! readers look up headers and the writer makes transactions. The work runs on a thread
 //! of the caller, with its own reader. Neither readers nor the writer wait.
 //!
@@ -138,6 +138,7 @@
 //!
 //! [RC15]: crate::papers#rc15
 
+mod cookies;
 mod handles;
 mod left_right;
 mod log;

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::error::TryApplyError;
+use crate::model::error::TryApplyError;
 
 use super::handles::{Side, Table, Version};
 use super::left_right::{self, Sides};

@@ -2,10 +2,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::*;
-use crate::classifier::NoProgress;
-use crate::error::PartError;
-use crate::rule::{ActionId, FieldMatch, Priority, Rule, RuleRef};
-use crate::schema::Schema;
+use crate::contract::classifier::NoProgress;
+use crate::model::error::PartError;
+use crate::model::rule::{ActionId, FieldMatch, Priority, Rule, RuleRef};
+use crate::model::schema::Schema;
 
 /// Rules for random changes: ids and priorities 0 to 5, each in both forms.
 struct Pool {

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use crate::classifier::Limits;
-use crate::error::UpdateError;
+use crate::contract::classifier::Limits;
+use crate::model::error::UpdateError;
+use crate::model::rule::RuleId;
+use crate::model::schema::Schema;
+use crate::model::transaction::standing::Standing;
+use crate::model::transaction::{Change, Transaction};
 use crate::policy::{PartId, Plan, PolicyTransaction};
-use crate::rule::RuleId;
-use crate::schema::Schema;
-use crate::transaction::standing::Standing;
-use crate::transaction::{Change, Transaction};
 
 use super::log::RuleLog;
 use super::parts::Parts;
@@ -44,7 +44,7 @@ impl AcceptedRules {
         sides: [&R; 2],
         rules: usize,
         limits: &Limits,
-    ) -> Result<AcceptedRules, crate::error::BuildError> {
+    ) -> Result<AcceptedRules, crate::model::error::BuildError> {
         if limits.bytes != usize::MAX {
             for side in sides {
                 let mut parts = side.part_ids();

@@ -3,19 +3,20 @@
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
-use crate::classifier::{Classifier, DynamicClassifier, Limits, Progress, Scratch};
-use crate::cookies::Cookies;
-use crate::engine::{self, EngineSpec};
-use crate::error::{BuildError, UpdateError};
-use crate::key::KeySlice;
+use crate::contract::classifier::{Classifier, DynamicClassifier, Limits, Progress, Scratch};
+use crate::contract::spec::EngineSpec;
+use crate::engine;
+use crate::model::error::{BuildError, UpdateError};
+use crate::model::key::KeySlice;
+use crate::model::rule::{ActionId, Rule, RuleId, RuleRef, Winner};
+use crate::model::ruleset::RuleSet;
+use crate::model::schema::Schema;
+use crate::model::transaction::Transaction;
 use crate::policy::PartId;
-use crate::rule::{ActionId, Rule, RuleId, RuleRef, Winner};
-use crate::ruleset::RuleSet;
-use crate::schema::Schema;
+use crate::table::cookies::Cookies;
 use crate::table::handles::{Reader, Table, Version};
 use crate::table::replica::{Accepted, Replica};
 use crate::table::writer::Writer;
-use crate::transaction::Transaction;
 
 use super::accepted::AcceptedRules;
 use super::install::{self, InstallPlan};

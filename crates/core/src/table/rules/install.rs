@@ -1,7 +1,7 @@
 //! The operation that installs a plan of re-optimisation in a part, and its steps.
 
+use crate::contract::reoptimise::{LookupPlan, Reoptimise};
 use crate::policy::PartId;
-use crate::reoptimise::{LookupPlan, Reoptimise};
 
 use super::parts::Parts;
 

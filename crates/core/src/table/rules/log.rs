@@ -2,14 +2,14 @@
 
 use std::ops::Range;
 
-use crate::classifier::DynamicClassifier;
-use crate::cookies::Cookies;
+use crate::contract::classifier::DynamicClassifier;
+use crate::model::rule::RuleId;
+use crate::model::schema::Schema;
+use crate::model::transaction::packed::{Entry, PackedChanges};
+use crate::model::transaction::{Change, Transaction};
 use crate::policy::PartId;
-use crate::rule::RuleId;
-use crate::schema::Schema;
+use crate::table::cookies::Cookies;
 use crate::table::replica::ChangeLog;
-use crate::transaction::packed::{Entry, PackedChanges};
-use crate::transaction::{Change, Transaction};
 
 use std::sync::Arc;
 

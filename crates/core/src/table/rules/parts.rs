@@ -4,12 +4,13 @@
 //! Matches, priorities and actions come from the engine. Engine and cookies are changed
 //! together, so they always agree.
 
-use crate::classifier::{Classifier, DynamicClassifier, Progress};
-use crate::cookies::Cookies;
-use crate::engine::{self, EngineSpec};
-use crate::error::BuildError;
+use crate::contract::classifier::{Classifier, DynamicClassifier, Progress};
+use crate::contract::spec::EngineSpec;
+use crate::engine;
+use crate::model::error::BuildError;
+use crate::model::rule::{ActionId, Rule, RuleId};
 use crate::policy::PartId;
-use crate::rule::{ActionId, Rule, RuleId};
+use crate::table::cookies::Cookies;
 
 const STATIC: &str = "the table was built over engines that take updates";
 

@@ -3,13 +3,13 @@
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
-use crate::classifier::{Classifier, DynamicClassifier, Limits, Progress};
-use crate::cookies::Cookies;
-use crate::engine::EngineSpec;
-use crate::error::{BuildError, UpdateError};
+use crate::contract::classifier::{Classifier, DynamicClassifier, Limits, Progress};
+use crate::contract::spec::EngineSpec;
+use crate::model::error::{BuildError, UpdateError};
+use crate::model::rule::{ActionId, Rule, RuleId, Winner};
+use crate::model::schema::Schema;
 use crate::policy::{PartId, Policy, PolicyClassifier, PolicyTransaction};
-use crate::rule::{ActionId, Rule, RuleId, Winner};
-use crate::schema::Schema;
+use crate::table::cookies::Cookies;
 use crate::table::handles::Table;
 use crate::table::replica::{Accepted, Replica};
 use crate::table::writer::Writer;

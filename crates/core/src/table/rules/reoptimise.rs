@@ -4,10 +4,10 @@
 //! the sample needs no pin. The plan is an operation in the log: both sides begin to
 //! install it at the same position among the changes.
 
-use crate::classifier::Progress;
-use crate::error::BuildError;
+use crate::contract::classifier::Progress;
+use crate::contract::reoptimise::{Drift, LookupPlan, Snapshot};
+use crate::model::error::BuildError;
 use crate::policy::PartId;
-use crate::reoptimise::{Drift, LookupPlan, Snapshot};
 use crate::table::handles::Reader;
 use crate::table::writer::Writer;
 

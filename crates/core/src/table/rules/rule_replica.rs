@@ -1,9 +1,9 @@
 //! The replicas of rules, and the calls of a writer that both kinds of rule tables have.
 
-use crate::classifier::{Classifier, Progress};
-use crate::error::{BuildError, UpdateError};
+use crate::contract::classifier::{Classifier, Progress};
+use crate::model::error::{BuildError, UpdateError};
+use crate::model::rule::RuleId;
 use crate::policy::PartId;
-use crate::rule::RuleId;
 use crate::table::handles::Version;
 use crate::table::replica::Replica;
 use crate::table::writer::Writer;

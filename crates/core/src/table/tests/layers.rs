@@ -15,7 +15,7 @@ const GENERIC: [(&str, &str); 5] = [
 /// The names of the crate outside of `table` that these files may use: the error of
 /// `try_apply`, and the default of a type parameter.
 const ALLOWED: [&str; 2] = [
-    "use crate::error::TryApplyError;",
+    "use crate::model::error::TryApplyError;",
     "use super::EngineReplica;",
 ];
 

@@ -1,0 +1,96 @@
+//! Lookups: in batches, one key at a time, masked, and traced.
+//!
+//! All kinds go through the same tables and find the same winners:
+//! ```text
+//! visit(chain):
+//!     for table in chain, best first:
+//!         if table.best does not beat winner: stop
+//!         if the winner has no conflicts in the table: next
+//!         slot = table.slots[hash(key & table.mask)]
+//!         if slot's signature rejects the key: next
+//!         run:           winner = the best of winner and the first match in it
+//!         nested tables: visit(their chain)
+//! ```
+//! [`Offer::may_improve`] decides if the winner may have conflicts in a table, from
+//! the conflicts in the winner's slot and from ranks.
+//!
+//! | file | lookups | outstanding memory accesses |
+//! |---|---|---|
+//! | [`batch`] | up to 256 keys together, with vectors | up to 256 |
+//! | [`one`] | one key; also masked and traced, by observers of the same walk | one |
+//!
+//! [`Offer::may_improve`]: super::kernels::active::Offer::may_improve
+
+use super::kernels::active::Keys;
+use super::kernels::compare::{self, Hits};
+use super::kernels::probe::NEAR_WORDS;
+use super::kernels::wide::{self, Candidate, WIDE_KEY_WORDS};
+use super::structure::Structure;
+use crate::parts::simd::Isa;
+
+mod batch;
+mod one;
+
+pub(super) use batch::Buffers;
+
+/// Options of lookups. They change speed, never results.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LookupConfig {
+    /// Instructions for hashing keys and reading slots.
+    pub(super) probing: Isa,
+    /// Instructions for comparing keys with rules.
+    pub(super) comparing: Isa,
+    /// True if memory is prefetched.
+    pub(super) prefetch: bool,
+}
+
+impl LookupConfig {
+    /// True if runs in `words` are prefetched. At most [`NEAR_WORDS`] words fit a
+    /// cache near the core, so they arrive in time without prefetching.
+    fn prefetches_runs(self, words: &[u64]) -> bool {
+        self.prefetch && words.len() > NEAR_WORDS
+    }
+}
+
+/// A structure with the options of lookups in it.
+#[derive(Clone, Copy)]
+pub(super) struct Lookup<'a, const W: usize> {
+    structure: &'a Structure<W>,
+    config: LookupConfig,
+}
+
+impl<'a, const W: usize> Lookup<'a, W> {
+    pub(super) fn new(structure: &'a Structure<W>, config: LookupConfig) -> Lookup<'a, W> {
+        Lookup { structure, config }
+    }
+
+    /// Improves the winners of keys by the best rules of the runs that they have
+    /// found. `room` must have an element for each hit.
+    #[inline]
+    fn compare(self, keys: &mut impl Keys<W>, hits: Hits<'_>, room: &mut [Candidate]) {
+        let words = self.structure.words();
+        let structure = self.structure;
+        let isa = self.config.comparing;
+        if W >= WIDE_KEY_WORDS
+            && let Some((_, columns)) = structure.shape().wide()
+        {
+            if structure.has_more_to_check() {
+                let accept =
+                    |run: &[u64], len, rule, key: &[u64; W]| structure.accepts(run, len, rule, key);
+                wide::improve::<W, true>(isa, words, columns, keys, hits, room, accept);
+            } else {
+                let accept = |_: &[u64], _, _, _: &[u64; W]| true;
+                wide::improve::<W, false>(isa, words, columns, keys, hits, room, accept);
+            }
+            return;
+        }
+        let columns = structure.shape().run_columns();
+        if structure.has_more_to_check() {
+            let accept =
+                |run: &[u64], len, rule, key: &[u64; W]| structure.accepts(run, len, rule, key);
+            compare::improve::<W, true>(isa, words, columns, keys, hits, accept);
+        } else {
+            compare::improve::<W, false>(isa, words, columns, keys, hits, |_, _, _, _| true);
+        }
+    }
+}

@@ -1,0 +1,792 @@
+//! Rows: a rule as the columns of a run, from the schema's packed words and back.
+//!
+//! ```text
+//! packed (schema)   value × W │ mask × W │ high × H
+//! row, IPv4         rank │ value₀ │ mask₀ │ low₁ │ high₁          5 words
+//! run of n rules    rank × n │ value₀ × n │ mask₀ × n │ low₁ × n │ high₁ × n
+//! ```
+//! A row is a run of one rule. Key words without fields have no columns.
+//! [`RowShape`] has the columns for the rules of a schema; the kernels that compare
+//! columns receive [`RunColumns`].
+//!
+//! Keys of [`WIDE_KEY_WORDS`] words and more can have *wide* runs. These begin with
+//! three columns, including a [fingerprint](super::kernels::fingerprint), and store
+//! the rest of each rule in one piece:
+//! ```text
+//! row, wide         rank │ print │ care │ value × W │ mask × W │ high × lanes │ odd
+//! run of n rules    rank × n │ print × n │ care × n │ rest of a row │ rest │ …
+//! ```
+
+use std::sync::Arc;
+
+use super::kernels::compare::{self, RunColumns};
+use super::kernels::fingerprint::Fingerprint;
+use super::kernels::wide::{self, HEAD_COLUMNS, WIDE_KEY_WORDS, WideColumns};
+use super::outline::Outline;
+use crate::model::packed::PackedRule;
+use crate::model::rule::RuleRef;
+use crate::model::ruleset::RuleSet;
+use crate::model::schema::{MAX_KEY_WORDS, MatchKind, Part, Placement, RangeField, Schema, pack};
+
+/// The layout of the words of a run.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RunLayout {
+    /// Words for each rule.
+    pub(super) columns: usize,
+    /// The number of head columns, stored column by column. The other columns
+    /// follow, rule by rule.
+    pub(super) heads: usize,
+}
+
+impl RunLayout {
+    /// The position of a rule's word in a run of `len` rules.
+    #[inline(always)]
+    pub(super) fn at(self, column: usize, rule: usize, len: usize) -> usize {
+        if column < self.heads {
+            column * len + rule
+        } else {
+            let body_columns = self.columns - self.heads;
+            self.heads * len + rule * body_columns + column - self.heads
+        }
+    }
+}
+
+/// The columns of a rule in a run, in order: the rank; then for each key word its
+/// value, its mask and, if the word has range lanes, the lanes' upper ends; last the
+/// lower and the upper ends of odd ranges.
+///
+/// A *range lane* is a range field of 16 bits that starts at a multiple of 16, as
+/// ports do: one instruction compares four of them. Other ranges are *odd*: they are
+/// checked one by one if everything else matches.
+///
+/// A word with range lanes may hold other fields as well, and the comparison of
+/// lanes covers their bits too. So the value column has the lower end of a range
+/// only in lanes. Of every other field it has the bits under the rule's mask and
+/// zeros elsewhere, and in each lane a matching key is at least that value. The
+/// lower end of an odd range may be above a matching key in a lane (10.0.255.255 to
+/// 10.1.0.1 contains 10.1.0.0), so it has a column of its own.
+///
+/// A word needs no mask if every field in it has a lane of its own and is not
+/// ternary. Such a word is *bounds*: lower and upper ends. The ports and the
+/// protocol of five-tuples are such a word. A rule may have a non-contiguous mask on
+/// a prefix or a range there. Then its row has the range from the smallest value to
+/// the largest, and the structure keeps the mask separately.
+#[derive(Clone, Debug)]
+pub(super) struct RowShape {
+    schema: Arc<Schema>,
+    layout: RunLayout,
+    run_columns: RunColumns,
+    /// Present if runs are wide.
+    fingerprint: Option<Fingerprint>,
+    words: Vec<WordColumns>,
+    lanes: Vec<Lane>,
+    odd: Vec<OddRange>,
+    /// The first column of the odd ranges' lower ends, and of their upper ends.
+    lows: usize,
+    highs: usize,
+}
+
+/// The columns of a key word.
+#[derive(Clone, Copy, Debug)]
+struct WordColumns {
+    /// The column of the word's value.
+    value: usize,
+    /// The column of the mask or, if the word is bounds, of the upper ends.
+    next: usize,
+    /// The column of the lanes' upper ends, if the word has range lanes.
+    high: Option<usize>,
+    /// The bits of the word's fields, if it is bounds.
+    bounds: Option<u64>,
+}
+
+impl WordColumns {
+    /// Returns the exact bits of a key word, from its columns `value` and `next`.
+    /// The exact bits of a range are the leading bits that its values share.
+    #[inline]
+    fn exact_bits(&self, value: u64, next: u64) -> u64 {
+        match self.bounds {
+            None => next,
+            Some(fields) => fields & !below_highest_ones(value ^ next),
+        }
+    }
+}
+
+/// A range lane.
+#[derive(Clone, Copy, Debug)]
+struct Lane {
+    /// The field in a key.
+    key: Part,
+    /// The upper end in a packed rule.
+    end: Part,
+    /// The columns of the lower and of the upper end.
+    low: usize,
+    high: usize,
+}
+
+/// A range that does not fit a lane.
+#[derive(Clone, Copy, Debug)]
+struct OddRange {
+    /// The field in a key.
+    key: Placement,
+    /// The upper end in a packed rule.
+    high: Placement,
+    /// Either end of the range, in the columns of odd ranges.
+    end: Placement,
+}
+
+fn is_lane(key: &Placement) -> bool {
+    key.high.is_none() && key.low.width == 16 && key.low.shift.is_multiple_of(16)
+}
+
+/// Returns the bits of the word's fields, if each field has a lane of its own and
+/// can be compared as a range.
+fn bounds_of(schema: &Schema, word: usize) -> Option<u64> {
+    let mut bits = 0;
+    for id in schema.field_ids() {
+        let placement = schema.placement(id);
+        let parts = [Some(placement.low), placement.high];
+        if parts.iter().flatten().any(|part| part.word == word) {
+            let part = placement.low;
+            let fits = placement.high.is_none()
+                && part.width <= 16
+                && part.shift.is_multiple_of(16)
+                && schema.field(id).kind() != MatchKind::Ternary;
+            if !fits {
+                return None;
+            }
+            bits |= part.mask();
+        }
+    }
+    Some(bits)
+}
+
+/// Returns, for each lane of 16 bits, all bits from the highest one downwards.
+fn below_highest_ones(word: u64) -> u64 {
+    let shifted = |word: u64, by: u32| (word >> by) & (0x0001_0001_0001_0001 * (0xffff >> by));
+    let word = word | shifted(word, 1);
+    let word = word | shifted(word, 2);
+    let word = word | shifted(word, 4);
+    word | shifted(word, 8)
+}
+
+/// True if the ranges overlap in each of the four 16-bit lanes.
+fn lanes_meet(a_low: u64, a_high: u64, b_low: u64, b_high: u64) -> bool {
+    let lane = |word: u64, lane: u32| (word >> (16 * lane)) & 0xffff;
+    (0..4).all(|n| lane(a_low, n) <= lane(b_high, n) && lane(b_low, n) <= lane(a_high, n))
+}
+
+/// Returns a part of a word, shifted down.
+#[inline]
+fn part_of(part: &Part, word: u64) -> u64 {
+    (word >> part.shift) & (u64::MAX >> (64 - part.width))
+}
+
+/// Returns an end of an odd range, from the columns that begin with `first`.
+#[inline]
+fn end_of(end: &Placement, first: usize, at: impl Fn(usize) -> u64) -> u128 {
+    let low = part_of(&end.low, at(first + end.low.word));
+    let high = end.high.as_ref();
+    let high = high.map_or(0, |high| part_of(high, at(first + high.word)));
+    u128::from(low) | u128::from(high) << 64
+}
+
+impl RowShape {
+    /// Returns the shape for rules like `rules`. Runs are wide if `fingerprints` is
+    /// set and keys have [`WIDE_KEY_WORDS`] words. The seed determines the hash
+    /// functions of fingerprints.
+    pub(super) fn for_rules(rules: &RuleSet, seed: u64, fingerprints: bool) -> RowShape {
+        let schema = rules.schema();
+        let fingerprint = fingerprints.then(|| Fingerprint::new(schema, rules.iter(), seed));
+        RowShape::new(schema, fingerprint)
+    }
+
+    /// Returns the shape for rules of a schema. Runs are wide if there is a
+    /// fingerprint and keys have [`WIDE_KEY_WORDS`] words.
+    pub(super) fn new(schema: &Arc<Schema>, fingerprint: Option<Fingerprint>) -> RowShape {
+        let key_words = schema.key_words();
+        let fingerprint = fingerprint.filter(|_| key_words >= WIDE_KEY_WORDS);
+        let wide = fingerprint.is_some();
+        let key_words = if wide { key_words } else { schema.used_words() };
+        let ranges = schema.range_fields();
+        let odd = ranges.iter().filter(|range| !is_lane(&range.key));
+        let widths = odd.clone().map(|range| schema.field(range.field).width());
+        let (ends, end_words) = pack(widths);
+        let odd: Vec<OddRange> = odd
+            .zip(ends)
+            .map(|(range, end)| OddRange {
+                key: range.key,
+                high: range.high,
+                end,
+            })
+            .collect();
+        let mut words = Vec::with_capacity(key_words);
+        let mut next = if wide {
+            HEAD_COLUMNS + 2 * key_words
+        } else {
+            1
+        };
+        for word in 0..key_words {
+            let is_here = |range: &&RangeField| is_lane(&range.key) && range.key.low.word == word;
+            let has_lanes = ranges.iter().any(|range| is_here(&range));
+            if wide {
+                words.push(WordColumns {
+                    value: HEAD_COLUMNS + word,
+                    next: HEAD_COLUMNS + key_words + word,
+                    high: has_lanes.then_some(next),
+                    bounds: None,
+                });
+                next += usize::from(has_lanes);
+                continue;
+            }
+            let bounds = has_lanes.then(|| bounds_of(schema, word)).flatten();
+            let value = next;
+            next += if has_lanes && bounds.is_none() { 3 } else { 2 };
+            words.push(WordColumns {
+                value,
+                next: value + 1,
+                high: has_lanes.then_some(next - 1),
+                bounds,
+            });
+        }
+        let lanes = ranges.iter().filter(|range| is_lane(&range.key));
+        let lanes = lanes.map(|range| {
+            let columns = &words[range.key.low.word];
+            Lane {
+                key: range.key.low,
+                end: range.high.low,
+                low: columns.value,
+                high: columns.high.expect("a word with range lanes"),
+            }
+        });
+        let columns = next + 2 * end_words;
+        let bits = |is_one: fn(&WordColumns) -> bool| {
+            let words = words.iter().enumerate();
+            words.fold(0, |bits, (word, columns)| {
+                bits | u32::from(is_one(columns)) << word
+            })
+        };
+        RowShape {
+            schema: Arc::clone(schema),
+            layout: RunLayout {
+                columns,
+                heads: if wide { HEAD_COLUMNS } else { columns },
+            },
+            fingerprint,
+            run_columns: RunColumns::new(
+                key_words,
+                bits(|columns| columns.high.is_some()),
+                bits(|columns| columns.bounds.is_some()),
+                columns,
+            ),
+            lanes: lanes.collect(),
+            words,
+            odd,
+            lows: next,
+            highs: next + end_words,
+        }
+    }
+
+    /// The schema of the rules.
+    pub(super) fn schema(&self) -> &Arc<Schema> {
+        &self.schema
+    }
+
+    /// The number of words in a row.
+    #[inline]
+    pub(super) fn columns(&self) -> usize {
+        self.layout.columns
+    }
+
+    /// The layout of the words of a run.
+    #[inline]
+    pub(super) fn layout(&self) -> RunLayout {
+        self.layout
+    }
+
+    /// The columns in the form for kernels, if runs are not wide.
+    #[inline]
+    pub(super) fn run_columns(&self) -> RunColumns {
+        self.run_columns
+    }
+
+    /// The fingerprint and the columns for kernels, if runs are wide.
+    #[inline]
+    pub(super) fn wide(&self) -> Option<(&Fingerprint, WideColumns)> {
+        let columns = WideColumns {
+            lanes: self.run_columns.lanes(),
+            count: self.layout.columns,
+        };
+        Some((self.fingerprint.as_ref()?, columns))
+    }
+
+    /// The most rules of a short run.
+    #[inline]
+    pub(super) fn short(&self) -> usize {
+        if self.fingerprint.is_some() {
+            wide::MAX_SHORT_RUN
+        } else {
+            compare::MAX_SHORT_RUN
+        }
+    }
+
+    /// The fingerprint of a key; 0 if runs are not wide.
+    #[inline]
+    pub(super) fn print(&self, key: &[u64]) -> u64 {
+        let fingerprint = self.fingerprint.as_ref();
+        fingerprint.map_or(0, |fingerprint| fingerprint.of_key(key))
+    }
+
+    /// Returns a word of a rule in a run.
+    #[inline(always)]
+    fn word(&self, run: &[u64], len: usize, rule: usize, column: usize) -> u64 {
+        run[self.layout.at(column, rule, len)]
+    }
+
+    /// Returns the exact bits of a row, and its rank.
+    #[inline]
+    pub(super) fn outline<const W: usize>(&self, row: &[u64]) -> Outline<W> {
+        let mut outline = Outline {
+            value: [0; W],
+            mask: [0; W],
+            rank: row[0],
+        };
+        for (word, columns) in self.words.iter().enumerate() {
+            let value = row[columns.value];
+            outline.value[word] = value;
+            outline.mask[word] = columns.exact_bits(value, row[columns.next]);
+        }
+        outline
+    }
+
+    /// True if a table with that mask can hold a row: all bits of the mask are exact
+    /// in the row.
+    pub(super) fn fits<const W: usize>(&self, row: &[u64], mask: &[u64; W]) -> bool {
+        let words = mask.iter().zip(&self.words);
+        let mut words = words.filter(|(bits, _)| **bits != 0);
+        words.all(|(bits, columns)| {
+            bits & !columns.exact_bits(row[columns.value], row[columns.next]) == 0
+        })
+    }
+
+    /// True if a row contains a rule's whole mask. It does not if a field of a
+    /// bounds word has a non-contiguous mask.
+    #[inline]
+    pub(super) fn holds_mask(&self, rule: &RuleRef<'_>) -> bool {
+        let mut words = self.words.iter().zip(rule.mask());
+        words.all(|(columns, mask)| {
+            let fields = columns.bounds.unwrap_or(0);
+            // In each field, no mask bit may follow below an open bit.
+            fields & mask & below_highest_ones(!mask & fields) == 0
+        })
+    }
+
+    /// Returns the value of a rule of a run for a key word: the bits under its mask.
+    #[inline]
+    pub(super) fn value(&self, run: &[u64], len: usize, rule: usize, word: usize) -> u64 {
+        let columns = self.words.get(word);
+        columns.map_or(0, |columns| self.word(run, len, rule, columns.value))
+    }
+
+    /// Appends a rule as a row of columns.
+    pub(super) fn push_row(&self, rule: &RuleRef<'_>, rows: &mut Vec<u64>) {
+        let start = rows.len();
+        rows.resize(start + self.layout.columns, 0);
+        let row = &mut rows[start..];
+        row[0] = rule.winner().rank();
+        let (values, masks, ends) = (rule.value(), rule.mask(), rule.high());
+        for (columns, (&value, &mask)) in self.words.iter().zip(values.iter().zip(masks)) {
+            let next = match columns.bounds {
+                Some(fields) => (value | !mask) & fields,
+                None => mask,
+            };
+            if let (Some(high), None) = (columns.high, columns.bounds) {
+                row[high] = u64::MAX;
+            }
+            row[columns.value] = value & mask;
+            row[columns.next] = next;
+        }
+        if let Some(fingerprint) = &self.fingerprint {
+            (row[1], row[2]) = fingerprint.of_rule(values, masks);
+        }
+        for lane in &self.lanes {
+            let mask = lane.key.mask();
+            let low = values[lane.key.word] & mask;
+            let high = part_of(&lane.end, ends[lane.end.word]) << lane.key.shift;
+            row[lane.low] = row[lane.low] & !mask | low;
+            row[lane.high] = row[lane.high] & !mask | high;
+        }
+        for range in &self.odd {
+            let low = range.key.get(values);
+            range.end.set(&mut row[self.lows..self.highs], low);
+            let high = range.high.get(ends);
+            range.end.set(&mut row[self.highs..], high);
+        }
+    }
+
+    /// Appends a rule of a run in the schema's packed form.
+    pub(super) fn push_packed(&self, run: &[u64], len: usize, rule: usize, words: &mut Vec<u64>) {
+        let start = words.len();
+        words.resize(start + self.schema.rule_words(), 0);
+        let (value, rest) = words[start..].split_at_mut(self.schema.key_words());
+        let (mask, high) = rest.split_at_mut(self.schema.key_words());
+        self.unpack(run, len, rule, value, mask, high);
+    }
+
+    /// Writes the packed words of a rule of a run.
+    fn unpack(
+        &self,
+        run: &[u64],
+        len: usize,
+        rule: usize,
+        value: &mut [u64],
+        mask: &mut [u64],
+        high: &mut [u64],
+    ) {
+        let column_word = |column: usize| self.word(run, len, rule, column);
+        for (word, columns) in self.words.iter().enumerate() {
+            value[word] = column_word(columns.value);
+            mask[word] = columns.exact_bits(value[word], column_word(columns.next));
+        }
+        for lane in &self.lanes {
+            let upper_end = part_of(&lane.key, column_word(lane.high));
+            let word = &mut high[lane.end.word];
+            *word = *word & !lane.end.mask() | upper_end << lane.end.shift;
+        }
+        for range in &self.odd {
+            range
+                .key
+                .set(value, end_of(&range.end, self.lows, column_word));
+            range
+                .high
+                .set(high, end_of(&range.end, self.highs, column_word));
+        }
+    }
+
+    /// True if some header may match both a rule of a run and a rule given as a row.
+    /// Reads only the exact bits of odd ranges.
+    pub(super) fn may_overlap(&self, run: &[u64], len: usize, rule: usize, row: &[u64]) -> bool {
+        let column_pair = |column: usize| (self.word(run, len, rule, column), row[column]);
+        if self.fingerprint.is_some() {
+            let ((print, row_print), (care, row_care)) = (column_pair(1), column_pair(2));
+            if (print ^ row_print) & care & row_care != 0 {
+                return false;
+            }
+        }
+        self.words.iter().all(|columns| {
+            let (a, b) = column_pair(columns.value);
+            let alike = columns.bounds.is_some() || {
+                let (a_mask, b_mask) = column_pair(columns.next);
+                (a ^ b) & a_mask & b_mask == 0
+            };
+            alike
+                && columns.high.is_none_or(|high| {
+                    let (a_high, b_high) = column_pair(high);
+                    lanes_meet(a, a_high, b, b_high)
+                })
+        })
+    }
+
+    /// True if some ranges must be checked by [`odd_ranges_accept`].
+    ///
+    /// [`odd_ranges_accept`]: Self::odd_ranges_accept
+    pub(super) fn has_odd_ranges(&self) -> bool {
+        !self.odd.is_empty()
+    }
+
+    /// True if the odd ranges of a rule in a run contain the key's values.
+    pub(super) fn odd_ranges_accept(
+        &self,
+        run: &[u64],
+        len: usize,
+        rule: usize,
+        key: &[u64],
+    ) -> bool {
+        let column_word = |column: usize| self.word(run, len, rule, column);
+        self.odd.iter().all(|range| {
+            let field_value = range.key.get(key);
+            let low = end_of(&range.end, self.lows, column_word);
+            let high = end_of(&range.end, self.highs, column_word);
+            low <= field_value && field_value <= high
+        })
+    }
+}
+
+/// The most words that hold the upper ends of a rule's ranges: ranges are fields,
+/// and all fields fit a key.
+const HIGH_WORDS: usize = MAX_KEY_WORDS;
+
+/// A rule in the schema's packed form, in memory of fixed size, so that reading a
+/// rule of a run allocates nothing.
+pub(super) struct Unpacked<const W: usize> {
+    value: [u64; W],
+    mask: [u64; W],
+    high: [u64; HIGH_WORDS],
+}
+
+impl<const W: usize> Unpacked<W> {
+    pub(super) fn new() -> Unpacked<W> {
+        Unpacked {
+            value: [0; W],
+            mask: [0; W],
+            high: [0; HIGH_WORDS],
+        }
+    }
+
+    /// Unpacks a rule of a run. `exact`, if given, replaces the mask from the run.
+    pub(super) fn rule<'a>(
+        &'a mut self,
+        shape: &'a RowShape,
+        run: &[u64],
+        len: usize,
+        rule: usize,
+        exact: Option<[u64; W]>,
+    ) -> PackedRule<'a> {
+        let Unpacked { value, mask, high } = self;
+        let high = &mut high[..shape.schema.high_words()];
+        shape.unpack(run, len, rule, value, mask, high);
+        if let Some(exact) = exact {
+            *mask = exact;
+        }
+        PackedRule {
+            schema: &shape.schema,
+            value,
+            mask,
+            high,
+        }
+    }
+}
+
+/// Some rules as rows, one after the other.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rows<'a> {
+    words: &'a [u64],
+    columns: usize,
+}
+
+impl<'a> Rows<'a> {
+    /// Rows of `columns` columns.
+    pub(super) fn new(words: &'a [u64], columns: usize) -> Rows<'a> {
+        Rows { words, columns }
+    }
+
+    pub(super) fn row(&self, index: u32) -> &'a [u64] {
+        &self.words[index as usize * self.columns..][..self.columns]
+    }
+
+    #[inline]
+    pub(super) fn rank(&self, index: u32) -> u64 {
+        self.row(index)[0]
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.words.len() / self.columns
+    }
+
+    /// The numbers of all rows.
+    pub(super) fn numbers(&self) -> Vec<u32> {
+        (0..u32::try_from(self.len()).expect("ids are 32 bits")).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::kernels::active::OneKey;
+    use super::super::kernels::compare::Hits;
+    use super::super::kernels::wide::Candidate;
+    use super::super::slot::{Bucket, Hit, Run, Slot};
+    use super::*;
+    use crate::model::key::KeyVec;
+    use crate::model::rule::{ActionId, FieldMatch, Priority, Rule};
+    use crate::model::rule::{RuleId, Winner};
+    use crate::model::schema::{Field, low_ones};
+    use crate::model::seed::splitmix;
+    use crate::parts::simd::Isa;
+
+    struct Random(u64);
+
+    impl Random {
+        fn below(&mut self, bound: u64) -> u64 {
+            splitmix(&mut self.0) % bound
+        }
+
+        fn bits(&mut self, width: u32) -> u128 {
+            let word = |state: &mut u64| u128::from(splitmix(state));
+            (word(&mut self.0) << 64 | word(&mut self.0)) & low_ones(width)
+        }
+
+        /// Returns a value close to a border between lanes or words, or any value.
+        fn border(&mut self, width: u32) -> u128 {
+            let shifts: Vec<u32> = [8, 16, 32, 48, 64, 80, 96, 112]
+                .into_iter()
+                .filter(|&shift| shift < width)
+                .collect();
+            if shifts.is_empty() || self.below(4) == 0 {
+                return self.bits(width);
+            }
+            let shift = shifts[usize::try_from(self.below(shifts.len() as u64)).unwrap()];
+            let border = self.bits(width - shift) << shift;
+            let distance = u128::from(self.below(3));
+            let value = match self.below(2) {
+                0 => border.wrapping_add(distance),
+                _ => border.wrapping_sub(1 + distance),
+            };
+            value & low_ones(width)
+        }
+
+        fn schema(&mut self) -> Arc<Schema> {
+            const WIDTHS: [u32; 10] = [16, 16, 16, 32, 8, 48, 24, 80, 96, 128];
+            const KINDS: [MatchKind; 6] = [
+                MatchKind::Range,
+                MatchKind::Range,
+                MatchKind::Range,
+                MatchKind::Prefix,
+                MatchKind::Exact,
+                MatchKind::Ternary,
+            ];
+            let count = 1 + self.below(5);
+            let mut pick = |count: usize| usize::try_from(self.below(count as u64)).unwrap();
+            let field = |number| {
+                let (width, kind) = (WIDTHS[pick(WIDTHS.len())], KINDS[pick(KINDS.len())]);
+                Field::new(&format!("f{number}"), width, kind)
+            };
+            Schema::new("random", (0..count).map(field).collect()).unwrap()
+        }
+
+        fn field(&mut self, field: &Field) -> FieldMatch {
+            let width = field.width();
+            if self.below(6) == 0 {
+                return FieldMatch::Any;
+            }
+            match field.kind() {
+                MatchKind::Exact => FieldMatch::Exact(self.bits(width)),
+                MatchKind::Prefix | MatchKind::Range if self.below(5) == 0 => FieldMatch::Ternary {
+                    value: self.bits(width),
+                    mask: self.bits(width),
+                },
+                MatchKind::Prefix => FieldMatch::Prefix {
+                    value: self.bits(width),
+                    length: u32::try_from(self.below(u64::from(width) + 1)).unwrap(),
+                },
+                MatchKind::Range => {
+                    let (a, b) = (self.border(width), self.border(width));
+                    FieldMatch::Range {
+                        low: a.min(b),
+                        high: a.max(b),
+                    }
+                }
+                MatchKind::Ternary => FieldMatch::Ternary {
+                    value: self.bits(width),
+                    mask: self.bits(width),
+                },
+            }
+        }
+
+        /// Returns a value in a rule's field, or one step outside its ends.
+        fn value(&mut self, rule: &RuleRef<'_>, id: crate::model::schema::FieldId) -> u128 {
+            let field = rule.schema().field(id);
+            let (low, high) = rule.ends(id);
+            let free = match rule.field(id) {
+                FieldMatch::Ternary { mask, .. } => field.max_value() & !mask,
+                _ => 0,
+            };
+            let value = match self.below(6) {
+                0 => low,
+                1 => high,
+                2 => low.saturating_sub(u128::from(self.below(8) == 0)),
+                3 => high + u128::from(self.below(8) == 0 && high < field.max_value()),
+                _ => {
+                    let inside = self.border(field.width());
+                    let spread = high - low;
+                    match spread.checked_add(1) {
+                        Some(count) => low + inside % count,
+                        None => inside,
+                    }
+                }
+            };
+            match free {
+                0 => value,
+                free => {
+                    let inside = low | (self.bits(field.width()) & free);
+                    let bit = self.below(u64::from(field.width()));
+                    inside ^ u128::from(self.below(8) == 0) << bit
+                }
+            }
+        }
+    }
+
+    /// True if the kernels find the rule in a run of one rule.
+    fn found<const W: usize>(shape: &RowShape, isa: Isa, run: &[u64], key: &[u64]) -> bool {
+        let key: &[u64; W] = key.try_into().unwrap();
+        let mut one = OneKey::new(key, Winner::MISS, shape.print(key));
+        let slot = Slot::new(Bucket::Run(Run { start: 0, len: 1 }), 0);
+        let hits = Hits {
+            hits: &[Hit::new(slot, 0)],
+            short: true,
+            prefetch: false,
+        };
+        let accept =
+            |run: &[u64], len, rule, key: &[u64; W]| shape.odd_ranges_accept(run, len, rule, key);
+        let columns = shape.run_columns();
+        if let Some((_, columns)) = shape.wide() {
+            let room = &mut [Candidate::NONE];
+            wide::improve::<W, true>(isa, run, columns, &mut one, hits, room, accept);
+        } else if shape.has_odd_ranges() {
+            compare::improve::<W, true>(isa, run, columns, &mut one, hits, accept);
+        } else {
+            compare::improve::<W, false>(isa, run, columns, &mut one, hits, |_, _, _, _| true);
+        }
+        !one.winner.is_miss()
+    }
+
+    #[test]
+    fn rows_are_compared_as_their_rules_match_whatever_shares_a_word() {
+        let mut random = Random(17);
+        let (mut matches, mut misses) = (0, 0);
+        let (mut ranges_for_masks, mut found_for_masks) = (0, 0);
+        for round in 0..3000 {
+            let schema = random.schema();
+            let print = (round % 3 != 0).then(|| Fingerprint::blind(&schema, round));
+            let shape = RowShape::new(&schema, print);
+            for _ in 0..4 {
+                let fields = schema.fields().iter();
+                let fields: Vec<FieldMatch> = fields.map(|field| random.field(field)).collect();
+                let id = RuleId::from_index(3);
+                let rule = Rule::new(&schema, id, Priority(7), ActionId(0), &fields).unwrap();
+                let mut row = Vec::new();
+                shape.push_row(&rule.view(), &mut row);
+                assert_eq!(row.len(), shape.columns());
+                let mut packed = Vec::new();
+                shape.push_packed(&row, 1, 0, &mut packed);
+                let whole = shape.holds_mask(&rule.view());
+                assert_eq!(packed == rule.view().words(), whole, "{schema:?}");
+                ranges_for_masks += usize::from(!whole);
+                let mut keys = KeyVec::new(&schema);
+                for _ in 0..8 {
+                    let ids = schema.field_ids();
+                    let header: Vec<u128> = ids.map(|id| random.value(&rule.view(), id)).collect();
+                    keys.push(&header).unwrap();
+                }
+                for key in keys.as_slice().iter() {
+                    let expected = rule.view().matches(key);
+                    *(if expected { &mut matches } else { &mut misses }) += 1;
+                    for isa in Isa::available() {
+                        let has_match = match schema.key_words() {
+                            2 => found::<2>(&shape, isa, &row, key),
+                            5 => found::<5>(&shape, isa, &row, key),
+                            6 => found::<6>(&shape, isa, &row, key),
+                            16 => found::<16>(&shape, isa, &row, key),
+                            words => unreachable!("{words} words"),
+                        };
+                        // A row without the rule's mask may match more.
+                        let right = has_match == expected || has_match && !whole;
+                        assert!(right, "{isa}: {} of {schema:?}", rule.view());
+                        found_for_masks += usize::from(has_match != expected);
+                    }
+                }
+            }
+        }
+        assert!(matches > 10_000 && misses > 5000, "{matches}, {misses}");
+        let counts = (ranges_for_masks, found_for_masks);
+        assert!(counts.0 > 100 && counts.1 > 10, "{counts:?}");
+    }
+}
