@@ -127,6 +127,39 @@ fn shadowed_rules_are_found() {
 }
 
 #[test]
+fn rules_that_differ_in_what_is_left_out_are_counted() {
+    let folder = Folder::new();
+    let line = |flags: &str| {
+        format!("@10.0.0.0/8\t192.0.2.0/24\t0 : 65535\t443 : 443\t0x06/0xFF\t{flags}\n")
+    };
+    let first = line("0x0200/0x0200");
+    for (others, expected) in [
+        (vec![], None),
+        (vec!["0x0200/0x0200"], None),
+        (
+            vec!["0x1000/0x1000", "0x0200/0x0200"],
+            Some("1 rule differs from another only in columns that were left out of the file"),
+        ),
+        (
+            vec!["0x1000/0x1000", "0x0000/0x0200"],
+            Some("2 rules differ from another only in columns that were left out of the file"),
+        ),
+    ] {
+        let others: Vec<String> = others.into_iter().map(line).collect();
+        let rules = folder.file("flags.rules", first.clone() + &others.concat());
+        // All of them are duplicates of the first rule.
+        let report = run(&format!("inspect {rules} --format json --no-engines")).exits(0);
+        assert_eq!(report.json()["shadowed"]["duplicates"], others.len());
+        let table = run(&format!("inspect {rules} --no-engines")).exits(0);
+        let table = table.complains("TCP flags, which are not among the five fields");
+        match expected {
+            Some(text) => assert!(table.stdout.contains(text), "{}", table.stdout),
+            None => assert!(!table.stdout.contains("left out"), "{}", table.stdout),
+        }
+    }
+}
+
+#[test]
 fn pictures_are_whole_and_stand_alone() {
     let folder = Folder::new();
     for (name, flags) in [

@@ -222,3 +222,45 @@ fn unknown_ethernet_types_are_named_by_number() {
     assert_eq!(types[0]["ethertype"], "0x88cc");
     assert_eq!(column(types, "packets"), [2, 1]);
 }
+
+/// Returns the rows of the table of link types in `docs/formats.md`: the words of the
+/// name in small letters, and the numbers.
+fn documented_links() -> Vec<(Vec<String>, Vec<u16>)> {
+    let page = include_str!("../../../../docs/formats.md");
+    let (_, table) = page.split_once("\n| link type |").expect("the table");
+    // The rest of the heading and the line below it come first.
+    let rows = table.lines().skip(2).take_while(|row| row.starts_with('|'));
+    let rows = rows.map(|row| {
+        let cells: Vec<&str> = row.split('|').collect();
+        let words = cells[1].split(|character: char| !character.is_alphanumeric());
+        let words: Vec<String> = words.map(str::to_lowercase).collect();
+        let numbers = cells[2].split(',').map(str::trim);
+        let numbers: Vec<u16> = numbers.filter_map(|number| number.parse().ok()).collect();
+        (words, numbers)
+    });
+    rows.collect()
+}
+
+#[test]
+fn every_link_type_that_is_read_is_in_the_documentation() {
+    let rows = documented_links();
+    let mut read = Vec::new();
+    for number in 0..=u16::MAX {
+        let link = LinkType::from_number(number);
+        let row = rows.iter().find(|(_, numbers)| numbers.contains(&number));
+        if let LinkType::Other(_) = link {
+            assert_eq!(row, None, "{link} is documented and not read");
+            continue;
+        }
+        let (words, _) = row.unwrap_or_else(|| panic!("{link}, {number}, is not documented"));
+        for part in link.to_string().split('-') {
+            let is_named = words.iter().any(|word| word == part);
+            assert!(is_named, "{link}, {number}: no {part} in {words:?}");
+        }
+        read.push(link);
+    }
+    for link in LinkType::PARSED {
+        assert!(read.contains(&link), "{link}");
+    }
+    assert!(read.iter().all(|link| LinkType::PARSED.contains(link)));
+}

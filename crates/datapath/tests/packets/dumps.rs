@@ -8,7 +8,9 @@ use classyard::EngineSpec;
 use classyard_datapath::flow::{Instructions, TableId};
 use classyard_datapath::pipeline::{Message, Pipeline, PortState};
 use classyard_datapath::text::{Filled, Problems, fill, read};
-use classyard_datapath::{Action, GroupId, MeterId, Packet, PortNo, TableSettings};
+use classyard_datapath::{
+    Action, Field, FlowMatch, GroupId, MatchField, MeterId, Packet, PortNo, TableSettings,
+};
 use classyard_workload::diagnostic::{ReadError, ReadOptions};
 use classyard_workload::formats::{RuleFormat, read_policy};
 
@@ -176,6 +178,36 @@ fn overlapping_flows_and_stray_bits_are_noted() {
              open which of them wins, here it is the first",
         ]
     );
+}
+
+/// The two lower bits are for congestion (ECN). They are not compared, which is noted.
+#[test]
+fn nw_tos_compares_the_upper_six_bits_only() {
+    let stray = "1 flow has a value with bits outside of its mask; they are ignored";
+    for (tos, note) in [(184, None), (185, Some(stray)), (187, Some(stray))] {
+        let text = format!("priority=5,ip,nw_tos={tos} actions=output:2\n");
+        let loaded = fill(with_ports(), "f", &text, false, Duration::ZERO)
+            .unwrap_or_else(|problems| panic!("{problems}"));
+        assert!(loaded.notes.iter().eq(note.iter()), "{:?}", loaded.notes);
+        let mut pipeline = loaded.pipeline;
+        let entry = pipeline.flows().iter().next().unwrap();
+        let expected = [
+            MatchField::exact(Field::EthType, 0x800),
+            MatchField::exact(Field::IpDscp, 46),
+        ];
+        assert_eq!(*entry.flow, FlowMatch::new(expected).unwrap(), "{tos}");
+        let mut worker = pipeline.worker();
+        for packet_tos in 180..=191 {
+            let mut frame = vec![2_u8; 12];
+            frame.extend([8, 0, 0x45, packet_tos, 0, 46, 0, 0, 0, 0, 64, 17]);
+            frame.resize(60, 0);
+            let mut recorder = Recorder::default();
+            let mut vector = [Packet::new(&frame, 1)];
+            worker.process(&mut vector, Duration::ZERO, &mut recorder);
+            let is_sent = recorder.0 == [PortNo(2)];
+            assert_eq!(is_sent, packet_tos >> 2 == 46, "{tos}: {packet_tos}");
+        }
+    }
 }
 
 /// Returns a text of flows of table 0 with random matches, priorities and ports, and the

@@ -1,7 +1,8 @@
 //! The limits of one packet's work: chains of groups, fan-outs, lists of actions. Each of
 //! these inputs once stopped a worker, so most tests only have to end.
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use classyard::EngineSpec;
@@ -320,5 +321,70 @@ fn groups_that_watch_each_other_are_as_live_as_the_port_at_the_end() {
         }
         assert_eq!(sent(&mut worker), 0);
         assert!(pipeline.flows().is_empty());
+    }
+}
+
+#[test]
+fn changes_end_beside_a_worker_whose_groups_are_at_their_bounds() {
+    const CHANGES: usize = 100;
+    const VECTOR: u32 = 16;
+    let mut pipeline = pipeline();
+    let messages: Vec<Message> = doubling(40).collect();
+    let refused = pipeline.apply(&messages, NOW).unwrap_err();
+    let fitting = u32::try_from(refused.index()).unwrap();
+    pipeline.apply(&messages[..refused.index()], NOW).unwrap();
+    pipeline
+        .apply(&[applying(vec![to(fitting - 1)])], NOW)
+        .unwrap();
+    // The group at the end has one bucket or two, for half of the copies or for all.
+    let change = |buckets: usize| {
+        let buckets = vec![bucket(&[output(PortNo(2))]); buckets];
+        let Message::Group(message) = group(0, GroupType::All, buckets) else {
+            unreachable!("a group");
+        };
+        Message::Group(GroupMod {
+            command: GroupCommand::Modify,
+            ..message
+        })
+    };
+    let copies = [1_u32, 2].map(|buckets| buckets << (fitting - 1));
+    let stop = AtomicBool::new(false);
+    let (first_vector, running) = mpsc::channel();
+    let mut worker = pipeline.worker();
+    let (applied, vectors) = std::thread::scope(|scope| {
+        let stop = &stop;
+        let thread = scope.spawn(move || {
+            let mut vectors = 0_u64;
+            while !stop.load(Ordering::Relaxed) {
+                let mut packets = vec![Packet::new(&[0; 60], 1); VECTOR as usize];
+                let mut sink = Sent::default();
+                worker.process(&mut packets, NOW, &mut sink);
+                let is_whole = copies.map(|copies| copies * VECTOR).contains(&sink.0);
+                assert!(is_whole, "{} copies: one version for a vector", sink.0);
+                vectors += 1;
+                if vectors == 1 {
+                    first_vector.send(()).unwrap();
+                }
+            }
+            vectors
+        });
+        running.recv().unwrap();
+        let changes = (1..=CHANGES).map(|number| change(1 + number % 2));
+        let applied = changes.filter(|message| {
+            let message = std::slice::from_ref(message);
+            pipeline.apply(message, NOW).is_ok()
+        });
+        let applied = applied.count();
+        stop.store(true, Ordering::Relaxed);
+        (applied, thread.join().unwrap())
+    });
+    assert_eq!(applied, CHANGES);
+    assert!(vectors > 0);
+    let matched = pipeline.table_count(TableId(0)).matched;
+    assert_eq!(matched, vectors * u64::from(VECTOR));
+    assert_eq!(pipeline.limit_counts(), LimitCounts::default());
+    for buckets in [2, 1] {
+        pipeline.apply(&[change(buckets)], NOW).unwrap();
+        assert_eq!(sent(&mut pipeline.worker()), copies[buckets - 1]);
     }
 }

@@ -9,7 +9,7 @@ use crate::contract::spec::EngineSpec;
 use crate::model::error::BuildError;
 use crate::model::limits::Limits;
 use crate::parts::ranked::RankedRules;
-use crate::parts::tree::{Entry, Grid, Lists, Outline, Sharing, Side, extend, push};
+use crate::parts::tree::{Entry, Grid, Grown, Lists, Outline, Sharing, Side, extend, push};
 
 /// The name of the build's stage.
 const CUTTING: &str = "cutting nodes";
@@ -98,15 +98,6 @@ impl Child {
     }
 }
 
-/// A tree, and the work that was needed to build it.
-pub(crate) struct Grown {
-    pub(crate) nodes: Nodes,
-    pub(crate) outline: Outline,
-    pub(crate) lists: Lists,
-    /// The number of copies of rules that were made.
-    pub(crate) copies: usize,
-}
-
 /// A tree that is being grown. The node to cut next is last.
 pub(crate) struct Grow<'a> {
     rules: &'a RankedRules,
@@ -143,7 +134,7 @@ impl<'a> Grow<'a> {
         limits: &'a Limits,
         bounds: Bounds,
         monitor: &mut Monitor<'_>,
-    ) -> Result<Grown, BuildError> {
+    ) -> Result<Grown<Nodes>, BuildError> {
         let grid = Grid::new(rules, monitor)?;
         let schema = rules.schema();
         let fields = schema.field_ids().map(|id| Field::of(schema, id));
@@ -573,7 +564,7 @@ impl<'a> Grow<'a> {
     }
 
     /// Gives back all working memory.
-    fn finish(mut self, monitor: &mut Monitor<'_>) -> Result<Grown, BuildError> {
+    fn finish(mut self, monitor: &mut Monitor<'_>) -> Result<Grown<Nodes>, BuildError> {
         // The original of a copy comes earlier in `same`, or is not a copy.
         for &[node, original] in &self.same {
             self.nodes[node as usize] = self.nodes[original as usize];

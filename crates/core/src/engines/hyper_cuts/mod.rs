@@ -98,29 +98,21 @@
 
 mod boxes;
 mod choose;
-mod estimate;
 mod grow;
 mod node;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
-
 use crate::budget::monitor::Monitor;
-use crate::contract::adapter::{Algorithm, Family, build_static};
-use crate::contract::classifier::{LookupTrace, Metric, Probe};
+use crate::contract::adapter::{Family, build_static};
+use crate::contract::observe::Prices;
 use crate::contract::options::EngineOption;
-use crate::contract::spec::BuildRequest;
-use crate::contract::spec::EngineSpec;
-use crate::contract::spec::{Engine, Wraps};
+use crate::contract::spec::{Engine, EngineSpec, Wraps};
 use crate::model::error::BuildError;
 use crate::model::limits::Limits;
-use crate::model::rule::{RuleId, Winner};
 use crate::parts::ranked::RankedRules;
-use crate::parts::simd::prefetch;
-use crate::parts::tree::{Lists, MOST_RULES, Outline};
+use crate::parts::tree::{Grown, TreeEngine, TreeKind, TreePrices, estimate};
 
-pub(super) use estimate::predict;
 use grow::{Bounds, Grow};
 use node::Nodes;
 
@@ -153,23 +145,8 @@ pub(super) const ENGINE: Engine = Engine {
     dynamic: Engine::takes_no_updates,
     accepts: Engine::accepts_all,
     build: build_static::<AnyWidth>,
-    estimate: estimate::estimate,
+    estimate: estimate::<Cuts>,
 };
-
-/// Refuses more rules than the engine can number.
-fn check_rules(rules: usize) -> Result<(), BuildError> {
-    if rules > MOST_RULES {
-        return Err(BuildError::EngineFull {
-            engine: ENGINE.name.to_owned(),
-            rules,
-            limit: MOST_RULES,
-        });
-    }
-    Ok(())
-}
-
-/// The number of keys that a batch looks up together.
-const GROUP_KEYS: usize = 16;
 
 /// The engine at every key width.
 struct AnyWidth;
@@ -178,191 +155,50 @@ impl Family for AnyWidth {
     type At<const W: usize> = HyperCuts;
 }
 
-/// The engine: rules at the leaves of a tree. Duplicates share the tree.
-#[derive(Clone)]
-pub(super) struct HyperCuts {
-    rules: RankedRules,
-    tree: Arc<Tree>,
-}
+/// The engine: rules at the leaves of a tree.
+pub(super) type HyperCuts = TreeEngine<Cuts>;
 
-/// The nodes and lists of a tree.
-struct Tree {
-    nodes: Nodes,
-    lists: Lists,
-    outline: Outline,
-}
+/// The kind of tree.
+pub(super) struct Cuts;
 
-impl HyperCuts {
-    /// Builds a tree over rules, with the options of a specification.
-    pub(super) fn over(
+impl TreeKind for Cuts {
+    type Nodes = Nodes;
+
+    const NAME: &'static str = ENGINE.name;
+
+    const PRICES: TreePrices = TreePrices {
+        batch: Prices {
+            lookup: 189.0,
+            probe: 77.0,
+            probe_word: 0.8,
+            compare: 20.3,
+            compare_word: 2.15,
+            probe_lines: 1.0,
+            ..Prices::NONE
+        },
+        single: Prices {
+            probe: 112.5,
+            probe_word: 0.2,
+            compare: 17.9,
+            compare_word: 2.1,
+            lines: 1.6,
+            ..Prices::NONE
+        },
+        copy: 600.0,
+        field: 600.0,
+        child_copy: 1100.0,
+        child_copy_field: 300.0,
+        min_nodes: 1,
+        bounds_nodes: true,
+    };
+
+    fn grow(
         spec: &EngineSpec,
-        rules: RankedRules,
+        rules: &RankedRules,
+        rule_count: usize,
         limits: &Limits,
         monitor: &mut Monitor<'_>,
-    ) -> Result<HyperCuts, BuildError> {
-        let bounds = Bounds::new(spec, rules.len());
-        let grown = Grow::tree(&rules, limits, bounds, monitor)?;
-        let tree = Tree {
-            nodes: grown.nodes,
-            lists: grown.lists,
-            outline: grown.outline,
-        };
-        Ok(HyperCuts {
-            rules,
-            tree: Arc::new(tree),
-        })
-    }
-
-    pub(super) fn ranked(&self) -> &RankedRules {
-        &self.rules
-    }
-
-    pub(super) fn ranked_mut(&mut self) -> &mut RankedRules {
-        &mut self.rules
-    }
-
-    pub(super) fn outline(&self) -> &Outline {
-        &self.tree.outline
-    }
-
-    /// Looks up a whole group of keys.
-    #[inline]
-    fn improve_group<const W: usize>(&self, keys: &[[u64; W]; GROUP_KEYS], winners: &mut [Winner]) {
-        let (nodes, lists) = (&self.tree.nodes, &self.tree.lists);
-        let mut node_of = [0_u32; GROUP_KEYS];
-        // Lanes of keys that may not be at a leaf yet.
-        let mut lanes: [usize; GROUP_KEYS] = std::array::from_fn(|lane| lane);
-        let mut active = GROUP_KEYS;
-        while active > 0 {
-            let mut still_active = 0;
-            for turn in 0..active {
-                let lane = lanes[turn];
-                let node = nodes.node(node_of[lane]);
-                let (is_inner, next) = (!node.is_leaf(), node.next(&keys[lane]));
-                // Written without a branch, because the levels of leaves follow no
-                // pattern.
-                node_of[lane] = if is_inner { next } else { node_of[lane] };
-                prefetch(nodes.node(node_of[lane]));
-                lanes[still_active] = lane;
-                still_active += usize::from(is_inner);
-            }
-            active = still_active;
-        }
-        let leaf_lists = node_of.map(|node| nodes.node(node).list());
-        for list in leaf_lists {
-            lists.prefetch(list);
-        }
-        for list in leaf_lists {
-            if let Some(place) = lists.first(list) {
-                self.rules.prefetch(place);
-            }
-        }
-        for ((key, winner), list) in keys.iter().zip(winners).zip(leaf_lists) {
-            *winner = lists.improve(&self.rules, list, key, *winner);
-        }
-    }
-}
-
-impl<const W: usize> Algorithm<W> for HyperCuts {
-    type Buffers = ();
-
-    fn build(request: &mut BuildRequest<'_>) -> Result<HyperCuts, BuildError> {
-        let (spec, rules, limits) = (request.spec, request.rules, request.limits);
-        check_rules(rules.len())?;
-        let mut monitor = request.monitor();
-        let rules = RankedRules::build(rules, limits, &mut monitor)?;
-        HyperCuts::over(spec, rules, limits, &mut monitor)
-    }
-
-    #[inline]
-    fn improve(&self, key: &[u64; W], best: Winner) -> Winner {
-        let list = self.tree.nodes.leaf(key, |_| ());
-        self.tree.lists.improve(&self.rules, list, key, best)
-    }
-
-    fn improve_batch(&self, keys: &[[u64; W]], winners: &mut [Winner], (): &mut ()) {
-        let (groups, rest) = keys.as_chunks::<GROUP_KEYS>();
-        let (of_groups, of_rest) = winners.split_at_mut(groups.len() * GROUP_KEYS);
-        for (keys, winners) in groups.iter().zip(of_groups.chunks_exact_mut(GROUP_KEYS)) {
-            self.improve_group(keys, winners);
-        }
-        for (key, winner) in rest.iter().zip(of_rest) {
-            *winner = self.improve(key, *winner);
-        }
-    }
-
-    fn improve_masked(&self, key: &[u64; W], best: Winner, mask: &mut [u64; W]) -> Winner {
-        let list = self.tree.nodes.leaf(key, |node| node.want(mask));
-        (self.tree.lists).improve_masked(&self.rules, list, key, best, mask)
-    }
-
-    /// A trace has a table without rules for each node on the way, and a table with
-    /// rules for the leaf.
-    fn trace(&self, key: &[u64; W]) -> LookupTrace {
-        let mut probes = Vec::new();
-        let mut path_mask = vec![0; W];
-        let list = self.tree.nodes.leaf(key, |node| {
-            let mut mask = vec![0; W];
-            node.want(&mut mask);
-            node.want(&mut path_mask);
-            probes.push(Probe {
-                table: probes.len(),
-                mask,
-                rules: 0,
-                compared: Vec::new(),
-                winner: Winner::MISS,
-            });
-        });
-        let (compared, winner) = self.tree.lists.trace(&self.rules, list, key);
-        probes.push(Probe {
-            table: probes.len(),
-            mask: path_mask,
-            rules: compared.len().max(list.len as usize),
-            compared,
-            winner,
-        });
-        LookupTrace {
-            tables: probes.len(),
-            probes,
-            winner,
-        }
-    }
-
-    fn rules(&self) -> usize {
-        self.rules.present()
-    }
-
-    fn tables(&self) -> usize {
-        1
-    }
-
-    fn bytes(&self) -> usize {
-        self.rules.bytes() + self.tree.bytes()
-    }
-
-    fn metrics(&self) -> Vec<Metric> {
-        let (tree, outline) = (&self.tree, &self.tree.outline);
-        vec![
-            Metric::count("nodes", tree.nodes.len()),
-            Metric::count("leaves", outline.leaves),
-            Metric::count("places", outline.places),
-            Metric::count("places stored", tree.lists.places()),
-            Metric::count("depth", outline.depth),
-            Metric::count("longest list", outline.longest),
-        ]
-    }
-
-    fn hide(&mut self, id: RuleId) -> Option<bool> {
-        Some(self.rules.hide(id))
-    }
-
-    fn duplicate(&self) -> Option<HyperCuts> {
-        Some(self.clone())
-    }
-}
-
-impl Tree {
-    fn bytes(&self) -> usize {
-        self.nodes.bytes() + self.lists.bytes()
+    ) -> Result<Grown<Nodes>, BuildError> {
+        Grow::tree(rules, limits, Bounds::new(spec, rule_count), monitor)
     }
 }

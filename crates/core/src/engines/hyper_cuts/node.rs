@@ -2,7 +2,8 @@
 
 use crate::budget::memory::bytes_of;
 use crate::model::schema::{FieldId, Placement, Schema};
-use crate::parts::tree::List;
+use crate::parts::simd::prefetch;
+use crate::parts::tree::{GROUP_KEYS, List, TreeNodes};
 
 /// The largest number of fields that a node cuts: with four, a node takes 16 bytes.
 pub(super) const MAX_CUT_FIELDS: usize = 4;
@@ -45,7 +46,7 @@ impl Piece {
 /// highest, they are the number of the child. A leaf has no pieces.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(16))]
-pub(super) struct Node {
+pub(in crate::engines) struct Node {
     pieces: [Piece; MAX_CUT_FIELDS],
     /// The first child, or the position of a leaf's list.
     first: u32,
@@ -163,36 +164,68 @@ pub(super) fn inner(fields: &[Field], cuts: &[Cut], first: u32) -> Node {
 }
 
 /// The nodes of a tree, the root first. The children of a node are contiguous.
-pub(super) struct Nodes {
+pub(in crate::engines) struct Nodes {
     pub(super) nodes: Vec<Node>,
 }
 
 impl Nodes {
-    pub(super) fn bytes_of(nodes: usize) -> usize {
-        bytes_of::<Node>(nodes)
-    }
-
-    pub(super) fn bytes(&self) -> usize {
-        bytes_of::<Node>(self.nodes.capacity())
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.nodes.len()
-    }
-
     #[inline(always)]
     pub(super) fn node(&self, index: u32) -> &Node {
         &self.nodes[index as usize]
     }
+}
+
+impl TreeNodes for Nodes {
+    type Node = Node;
 
     /// Returns the list of a key's leaf. Calls `show` with each node on the way.
     #[inline(always)]
-    pub(super) fn leaf<const W: usize>(&self, key: &[u64; W], mut show: impl FnMut(&Node)) -> List {
+    fn leaf<const W: usize>(&self, key: &[u64; W], mut show: impl FnMut(&Node)) -> List {
         let mut node = &self.nodes[0];
         while !node.is_leaf() {
             show(node);
             node = self.node(node.next(key));
         }
         node.list()
+    }
+
+    #[inline(always)]
+    fn leaves<const W: usize>(&self, keys: &[[u64; W]; GROUP_KEYS]) -> [List; GROUP_KEYS] {
+        let mut node_of = [0_u32; GROUP_KEYS];
+        // Lanes of keys that may not be at a leaf yet.
+        let mut lanes: [usize; GROUP_KEYS] = std::array::from_fn(|lane| lane);
+        let mut active = GROUP_KEYS;
+        while active > 0 {
+            let mut still_active = 0;
+            for turn in 0..active {
+                let lane = lanes[turn];
+                let node = self.node(node_of[lane]);
+                let (is_inner, next) = (!node.is_leaf(), node.next(&keys[lane]));
+                // Written without a branch, because the levels of leaves follow no
+                // pattern.
+                node_of[lane] = if is_inner { next } else { node_of[lane] };
+                prefetch(self.node(node_of[lane]));
+                lanes[still_active] = lane;
+                still_active += usize::from(is_inner);
+            }
+            active = still_active;
+        }
+        node_of.map(|node| self.node(node).list())
+    }
+
+    fn want(node: &Node, _: &[u64], mask: &mut [u64]) {
+        node.want(mask);
+    }
+
+    fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    fn bytes(&self) -> usize {
+        bytes_of::<Node>(self.nodes.capacity())
+    }
+
+    fn bytes_of(nodes: usize) -> usize {
+        bytes_of::<Node>(nodes)
     }
 }

@@ -8,6 +8,7 @@ use crate::budget::monitor::unwatched;
 use crate::contract::classifier::Limits;
 use crate::model::key::KeyVec;
 use crate::model::rule::FieldMatch;
+use crate::model::rule::RuleId;
 use crate::model::ruleset::RuleSet;
 use crate::model::schema::Field;
 use crate::model::seed::splitmix;

@@ -8,7 +8,9 @@ use crate::contract::spec::EngineSpec;
 use crate::model::error::BuildError;
 use crate::model::limits::Limits;
 use crate::parts::ranked::RankedRules;
-use crate::parts::tree::{Entry, Grid, Lists, Outline, Sharing, Span, extend, push};
+use crate::parts::tree::{
+    Entry, Grid, Grown, Lists, Outline, Sharing, Span, TreeNodes, extend, push,
+};
 
 /// The name of the build's stage.
 const SPLITTING: &str = "splitting nodes";
@@ -60,15 +62,6 @@ struct Task {
     weight: f64,
 }
 
-/// A tree, and the work that was needed to build it.
-pub(super) struct Grown {
-    pub(super) nodes: Nodes,
-    pub(super) outline: Outline,
-    pub(super) lists: Lists,
-    /// The number of clipped rules.
-    pub(super) clips: usize,
-}
-
 /// A tree that is being grown. The node to split next is last.
 pub(super) struct Grow<'a> {
     rules: &'a RankedRules,
@@ -97,7 +90,7 @@ impl<'a> Grow<'a> {
         limits: &'a Limits,
         bounds: Bounds,
         monitor: &mut Monitor<'_>,
-    ) -> Result<Grown, BuildError> {
+    ) -> Result<Grown<Nodes>, BuildError> {
         let grid = Grid::new(rules, monitor)?;
         let schema = rules.schema();
         let fields = schema.field_ids().map(|id| Field::of(schema, id));
@@ -333,7 +326,7 @@ impl<'a> Grow<'a> {
     }
 
     /// Gives back all working memory.
-    fn finish(mut self, monitor: &mut Monitor<'_>) -> Result<Grown, BuildError> {
+    fn finish(mut self, monitor: &mut Monitor<'_>) -> Result<Grown<Nodes>, BuildError> {
         let parts = self
             .parts
             .iter()
@@ -357,7 +350,7 @@ impl<'a> Grow<'a> {
             outline: self.outline,
             nodes,
             lists: self.lists,
-            clips: self.bounds.places.saturating_mul(CLIPS_PER_PLACE) - self.clips,
+            copies: self.bounds.places.saturating_mul(CLIPS_PER_PLACE) - self.clips,
         })
     }
 }

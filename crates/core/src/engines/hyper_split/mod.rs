@@ -78,30 +78,23 @@
 //! [SFL17]: crate::papers#sfl17 [TM19]: crate::papers#tm19
 
 mod choose;
-mod estimate;
 mod grow;
 mod node;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
-
 use crate::budget::monitor::Monitor;
-use crate::contract::adapter::{Algorithm, Family, build_static};
-use crate::contract::classifier::{LookupTrace, Metric, Probe};
+use crate::contract::adapter::{Family, build_static};
+use crate::contract::observe::Prices;
 use crate::contract::options::EngineOption;
-use crate::contract::spec::BuildRequest;
-use crate::contract::spec::EngineSpec;
-use crate::contract::spec::{Engine, Wraps};
+use crate::contract::spec::{Engine, EngineSpec, Wraps};
 use crate::model::error::BuildError;
 use crate::model::limits::Limits;
-use crate::model::rule::{RuleId, Winner};
 use crate::parts::ranked::RankedRules;
-use crate::parts::tree::{Lists, MOST_RULES, Outline};
+use crate::parts::tree::{Grown, TreeEngine, TreeKind, TreePrices, estimate};
 
 pub(super) use choose::{Chooser, Cut};
 
-pub(super) use estimate::predict;
 use grow::{Bounds, Grow};
 use node::Nodes;
 
@@ -128,23 +121,8 @@ pub(super) const ENGINE: Engine = Engine {
     dynamic: Engine::takes_no_updates,
     accepts: Engine::accepts_all,
     build: build_static::<AnyWidth>,
-    estimate: estimate::estimate,
+    estimate: estimate::<Split>,
 };
-
-/// Refuses more rules than the engine can number.
-fn check_rules(rules: usize) -> Result<(), BuildError> {
-    if rules > MOST_RULES {
-        return Err(BuildError::EngineFull {
-            engine: ENGINE.name.to_owned(),
-            rules,
-            limit: MOST_RULES,
-        });
-    }
-    Ok(())
-}
-
-/// The number of keys that a batch looks up together.
-const GROUP_KEYS: usize = 16;
 
 /// The engine at every key width.
 struct AnyWidth;
@@ -153,167 +131,50 @@ impl Family for AnyWidth {
     type At<const W: usize> = HyperSplit;
 }
 
-/// The engine: rules at the leaves of a binary tree. Duplicates share the tree.
-#[derive(Clone)]
-pub(super) struct HyperSplit {
-    rules: RankedRules,
-    nodes: Arc<Nodes>,
-    outline: Outline,
-    lists: Arc<Lists>,
-}
+/// The engine: rules at the leaves of a binary tree.
+pub(super) type HyperSplit = TreeEngine<Split>;
 
-impl HyperSplit {
-    /// Builds a tree over rules, with the options of a specification.
-    pub(super) fn over(
+/// The kind of tree.
+pub(super) struct Split;
+
+impl TreeKind for Split {
+    type Nodes = Nodes;
+
+    const NAME: &'static str = ENGINE.name;
+
+    const PRICES: TreePrices = TreePrices {
+        batch: Prices {
+            lookup: 188.0,
+            probe: 19.5,
+            probe_word: 0.9,
+            compare: 22.0,
+            compare_word: 1.8,
+            probe_lines: 0.5,
+            ..Prices::NONE
+        },
+        single: Prices {
+            probe: 69.0,
+            probe_word: 1.2,
+            compare: 20.0,
+            compare_word: 1.4,
+            lines: 1.5,
+            ..Prices::NONE
+        },
+        copy: 600.0,
+        field: 600.0,
+        child_copy: 320.0,
+        child_copy_field: 0.0,
+        min_nodes: 2,
+        bounds_nodes: false,
+    };
+
+    fn grow(
         spec: &EngineSpec,
-        rules: RankedRules,
+        rules: &RankedRules,
+        rule_count: usize,
         limits: &Limits,
         monitor: &mut Monitor<'_>,
-    ) -> Result<HyperSplit, BuildError> {
-        let bounds = Bounds::new(spec, rules.len());
-        let grown = Grow::tree(&rules, limits, bounds, monitor)?;
-        Ok(HyperSplit {
-            rules,
-            nodes: Arc::new(grown.nodes),
-            outline: grown.outline,
-            lists: Arc::new(grown.lists),
-        })
-    }
-
-    pub(super) fn ranked(&self) -> &RankedRules {
-        &self.rules
-    }
-
-    pub(super) fn ranked_mut(&mut self) -> &mut RankedRules {
-        &mut self.rules
-    }
-
-    pub(super) fn outline(&self) -> &Outline {
-        &self.outline
-    }
-
-    /// Looks up a whole group of keys.
-    #[inline]
-    fn improve_group<const W: usize>(&self, keys: &[[u64; W]; GROUP_KEYS], winners: &mut [Winner]) {
-        let mut node_of = [0_u32; GROUP_KEYS];
-        loop {
-            let mut moved = 0;
-            for (node, key) in node_of.iter_mut().zip(keys) {
-                let next = self.nodes.next(*node, key);
-                moved |= next ^ *node;
-                *node = next;
-            }
-            if moved == 0 {
-                break;
-            }
-        }
-        let lists = node_of.map(|node| self.nodes.node(node).list());
-        for list in lists {
-            self.lists.prefetch(list);
-        }
-        for list in lists {
-            if let Some(place) = self.lists.first(list) {
-                self.rules.prefetch(place);
-            }
-        }
-        for ((key, winner), list) in keys.iter().zip(winners).zip(lists) {
-            *winner = self.lists.improve(&self.rules, list, key, *winner);
-        }
-    }
-}
-
-impl<const W: usize> Algorithm<W> for HyperSplit {
-    type Buffers = ();
-
-    fn build(request: &mut BuildRequest<'_>) -> Result<HyperSplit, BuildError> {
-        let (spec, rules, limits) = (request.spec, request.rules, request.limits);
-        check_rules(rules.len())?;
-        let mut monitor = request.monitor();
-        let rules = RankedRules::build(rules, limits, &mut monitor)?;
-        HyperSplit::over(spec, rules, limits, &mut monitor)
-    }
-
-    #[inline]
-    fn improve(&self, key: &[u64; W], best: Winner) -> Winner {
-        let list = self.nodes.leaf(key, |_| ());
-        self.lists.improve(&self.rules, list, key, best)
-    }
-
-    fn improve_batch(&self, keys: &[[u64; W]], winners: &mut [Winner], (): &mut ()) {
-        let (groups, rest) = keys.as_chunks::<GROUP_KEYS>();
-        let (of_groups, of_rest) = winners.split_at_mut(groups.len() * GROUP_KEYS);
-        for (keys, winners) in groups.iter().zip(of_groups.chunks_exact_mut(GROUP_KEYS)) {
-            self.improve_group(keys, winners);
-        }
-        for (key, winner) in rest.iter().zip(of_rest) {
-            *winner = self.improve(key, *winner);
-        }
-    }
-
-    fn improve_masked(&self, key: &[u64; W], best: Winner, mask: &mut [u64; W]) -> Winner {
-        let list = self.nodes.leaf(key, |node| node.want(key, mask));
-        (self.lists).improve_masked(&self.rules, list, key, best, mask)
-    }
-
-    /// A trace has a table without rules for each node on the way, and a table with
-    /// rules for the leaf.
-    fn trace(&self, key: &[u64; W]) -> LookupTrace {
-        let mut probes = Vec::new();
-        let mut path_mask = vec![0; W];
-        let list = self.nodes.leaf(key, |node| {
-            let mut mask = vec![0; W];
-            node.want(key, &mut mask);
-            node.want(key, &mut path_mask);
-            probes.push(Probe {
-                table: probes.len(),
-                mask,
-                rules: 0,
-                compared: Vec::new(),
-                winner: Winner::MISS,
-            });
-        });
-        let (compared, winner) = self.lists.trace(&self.rules, list, key);
-        probes.push(Probe {
-            table: probes.len(),
-            mask: path_mask,
-            rules: compared.len().max(list.len as usize),
-            compared,
-            winner,
-        });
-        LookupTrace {
-            tables: probes.len(),
-            probes,
-            winner,
-        }
-    }
-
-    fn rules(&self) -> usize {
-        self.rules.present()
-    }
-
-    fn tables(&self) -> usize {
-        1
-    }
-
-    fn bytes(&self) -> usize {
-        self.rules.bytes() + self.nodes.bytes() + self.lists.bytes()
-    }
-
-    fn metrics(&self) -> Vec<Metric> {
-        vec![
-            Metric::count("leaves", self.outline.leaves),
-            Metric::count("places", self.outline.places),
-            Metric::count("places stored", self.lists.places()),
-            Metric::count("depth", self.outline.depth),
-            Metric::count("longest list", self.outline.longest),
-        ]
-    }
-
-    fn hide(&mut self, id: RuleId) -> Option<bool> {
-        Some(self.rules.hide(id))
-    }
-
-    fn duplicate(&self) -> Option<HyperSplit> {
-        Some(self.clone())
+    ) -> Result<Grown<Nodes>, BuildError> {
+        Grow::tree(rules, limits, Bounds::new(spec, rule_count), monitor)
     }
 }

@@ -3,7 +3,7 @@
 use crate::budget::memory::bytes_of;
 use crate::model::schema::{FieldId, Part, Placement, Schema};
 use crate::parts::simd::Aligned;
-use crate::parts::tree::List;
+use crate::parts::tree::{GROUP_KEYS, List, TreeNodes};
 
 /// The number of nodes in a cache line: two pairs of siblings.
 const LINE_NODES: usize = 4;
@@ -18,7 +18,7 @@ const LINE_NODES: usize = 4;
 /// and `value` is larger than this bit. Below its two highest bits, `value` has the
 /// leaf's list.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Node {
+pub(in crate::engines) struct Node {
     value: u64,
     child: u32,
     word: u16,
@@ -108,15 +108,11 @@ impl Field {
 }
 
 /// The nodes of a tree, the root first, and then pairs of siblings.
-pub(super) struct Nodes {
+pub(in crate::engines) struct Nodes {
     lines: Vec<Aligned<[Node; LINE_NODES]>>,
 }
 
 impl Nodes {
-    pub(super) fn bytes_of(nodes: usize) -> usize {
-        bytes_of::<Aligned<[Node; LINE_NODES]>>(nodes.div_ceil(LINE_NODES))
-    }
-
     pub(super) fn new(nodes: &[Node]) -> Nodes {
         let mut lines = Vec::with_capacity(nodes.len().div_ceil(LINE_NODES));
         for nodes in nodes.chunks(LINE_NODES) {
@@ -125,15 +121,6 @@ impl Nodes {
             lines.push(Aligned(line));
         }
         Nodes { lines }
-    }
-
-    /// The number of nodes, in whole cache lines.
-    pub(super) fn len(&self) -> usize {
-        self.lines.len() * LINE_NODES
-    }
-
-    pub(super) fn bytes(&self) -> usize {
-        bytes_of::<Aligned<[Node; LINE_NODES]>>(self.lines.capacity())
     }
 
     #[inline(always)]
@@ -149,10 +136,14 @@ impl Nodes {
         let word = key[usize::from(node.word)] << (node.shift & 63);
         node.child + u32::from(word >= node.value)
     }
+}
+
+impl TreeNodes for Nodes {
+    type Node = Node;
 
     /// Returns the list of a key's leaf. Calls `show` with each node on the way.
     #[inline(always)]
-    pub(super) fn leaf<const W: usize>(&self, key: &[u64; W], mut show: impl FnMut(&Node)) -> List {
+    fn leaf<const W: usize>(&self, key: &[u64; W], mut show: impl FnMut(&Node)) -> List {
         let mut index = 0;
         loop {
             let next = self.next(index, key);
@@ -162,5 +153,40 @@ impl Nodes {
             show(self.node(index));
             index = next;
         }
+    }
+
+    /// A leaf sends every key to itself, so no key needs a branch until none moves.
+    #[inline(always)]
+    fn leaves<const W: usize>(&self, keys: &[[u64; W]; GROUP_KEYS]) -> [List; GROUP_KEYS] {
+        let mut node_of = [0_u32; GROUP_KEYS];
+        loop {
+            let mut moved = 0;
+            for (node, key) in node_of.iter_mut().zip(keys) {
+                let next = self.next(*node, key);
+                moved |= next ^ *node;
+                *node = next;
+            }
+            if moved == 0 {
+                break;
+            }
+        }
+        node_of.map(|node| self.node(node).list())
+    }
+
+    fn want(node: &Node, key: &[u64], mask: &mut [u64]) {
+        node.want(key, mask);
+    }
+
+    /// The number of nodes, in whole cache lines.
+    fn len(&self) -> usize {
+        self.lines.len() * LINE_NODES
+    }
+
+    fn bytes(&self) -> usize {
+        bytes_of::<Aligned<[Node; LINE_NODES]>>(self.lines.capacity())
+    }
+
+    fn bytes_of(nodes: usize) -> usize {
+        bytes_of::<Aligned<[Node; LINE_NODES]>>(nodes.div_ceil(LINE_NODES))
     }
 }

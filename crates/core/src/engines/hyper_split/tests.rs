@@ -7,6 +7,7 @@ use crate::budget::monitor::unwatched;
 use crate::contract::classifier::Limits;
 use crate::model::key::KeyVec;
 use crate::model::rule::FieldMatch;
+use crate::model::rule::RuleId;
 use crate::model::ruleset::RuleSet;
 use crate::model::seed::splitmix;
 use crate::parts::tree::Grid;

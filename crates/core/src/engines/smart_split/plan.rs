@@ -4,10 +4,12 @@ use super::classes::{Classes, Subset};
 use crate::budget::monitor::Monitor;
 use crate::contract::spec::EngineSpec;
 use crate::cost::machine::Machine;
-use crate::engines::{hyper_cuts, hyper_split};
+use crate::engines::hyper_cuts::Cuts;
+use crate::engines::hyper_split::Split;
 use crate::model::error::BuildError;
 use crate::model::ruleset::RuleSet;
 use crate::parts::tree::Prediction;
+use crate::parts::tree::predict;
 
 /// The number of rules in the sample.
 pub(super) const SAMPLE_RULES: usize = 512;
@@ -33,8 +35,8 @@ impl Kind {
         monitor: &mut Monitor<'_>,
     ) -> Result<Prediction, BuildError> {
         match self {
-            Kind::Split => hyper_split::predict(spec, rules, some, count, monitor),
-            Kind::Cuts => hyper_cuts::predict(spec, rules, some, count, monitor),
+            Kind::Split => predict::<Split>(spec, rules, some, count, monitor),
+            Kind::Cuts => predict::<Cuts>(spec, rules, some, count, monitor),
         }
     }
 }

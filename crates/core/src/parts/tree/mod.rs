@@ -11,17 +11,23 @@
 //!   building compares 32 bits, whatever the width of a field.
 //! - [`Lists`] has the lists of all leaves. Equal lists are stored once.
 //! - [`List`] is one list, with its search.
+//! - [`TreeEngine`] is the engine over nodes and lists; a [`TreeKind`] says how its tree
+//!   grows.
 //! - [`PerRule`] is the size of a tree for each rule, extrapolated from a sample.
 
+mod costs;
+mod engine;
 mod grid;
 #[cfg(test)]
 pub(crate) mod kit;
 mod list;
 mod predict;
 
+pub(crate) use costs::{estimate, predict};
+pub(crate) use engine::{GROUP_KEYS, Grown, TreeEngine, TreeKind, TreeNodes};
 pub(crate) use grid::{Entry, Grid, Intervals, Side, Span};
 pub(crate) use list::{List, Lists, Sharing};
-pub(crate) use predict::{PerRule, Prediction, indices};
+pub(crate) use predict::{PerRule, Prediction, TreePrices, indices};
 
 use crate::budget::memory::Memory;
 use crate::model::error::BuildError;

@@ -6,12 +6,32 @@
 
 #![allow(clippy::cast_precision_loss)] // estimates
 
+use crate::contract::observe::Prices;
 use crate::cost::estimate::{Costs, Shape};
 use crate::cost::machine::Work;
 use crate::model::error::BuildError;
 
 /// The size of the larger sample, divided by the size of the smaller sample.
 const SAMPLE_RATIO: usize = 4;
+
+/// The prices of a tree's work. `crate::cost::estimate` describes the measurements behind
+/// them. Build prices are numbers of instructions.
+pub(crate) struct TreePrices {
+    /// Lookups in batches, and single lookups.
+    pub(crate) batch: Prices,
+    pub(crate) single: Prices,
+    /// To copy a rule, and to divide rules by each field.
+    pub(crate) copy: f64,
+    pub(crate) field: f64,
+    /// To clip or copy a rule to a child, including the choice of cuts, and its part for
+    /// each field.
+    pub(crate) child_copy: f64,
+    pub(crate) child_copy_field: f64,
+    /// The least number of nodes that a tree holds.
+    pub(crate) min_nodes: usize,
+    /// True if the option `places` bounds nodes and places together.
+    pub(crate) bounds_nodes: bool,
+}
 
 /// The parts of a tree for each rule, and the steps of a lookup.
 #[derive(Clone, Copy, Debug, PartialEq)]
