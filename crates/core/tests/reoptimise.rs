@@ -266,21 +266,21 @@ fn lookups_of_a_set_that_has_grown_cost_as_little_as_when_built() {
         // During the installation, a lookup costs at most the sum of the costs
         // in both structures.
         if updates % 256 == 0 {
-            let now = drift(&world).now;
-            assert!(now < 1.5 * grown.now, "{now} of {grown:?}");
+            let now = drift(&world).current;
+            assert!(now < 1.5 * grown.current, "{now} of {grown:?}");
         }
     }
     assert!(updates < 20_000 / 4, "{updates} updates");
     let adopted = drift(&world);
     assert!(
-        adopted.now * 2.0 < grown.now,
+        adopted.current * 2.0 < grown.current,
         "{adopted:?}, before {grown:?}"
     );
     assert!(adopted.ratio() < 1.05 && !adopted.is_due());
     let built = build("forest", &set);
     let built = drift_of(built.as_ref());
     assert!(
-        adopted.now < 1.3 * built.now,
+        adopted.current < 1.3 * built.current,
         "{adopted:?}, built {built:?}"
     );
     assert!(world.check() > 0);
@@ -317,7 +317,7 @@ fn tables_selected_in_the_background_are_as_good_as_those_of_a_build() {
     let built = build("tuplemerge-offline", &set);
     let built = drift_of(built.as_ref());
     assert!(
-        installed.now < 1.15 * built.now,
+        installed.current < 1.15 * built.current,
         "{installed:?}, built {built:?}"
     );
     assert!(world.check() > 0);

@@ -7,7 +7,7 @@ use classyard_workload::capture;
 use classyard_workload::formats::{Effect, RuleFormat, WriteError, WriteReport, write_policy};
 
 use crate::failure::Failure;
-use crate::output::file::{Trouble, is_dash, to_file};
+use crate::output::file::{WriteFailure, is_dash, to_file};
 use crate::output::style::counted;
 use crate::reporter::Reporter;
 
@@ -38,10 +38,10 @@ pub fn write_rules(
 }
 
 /// Distinguishes a failed write from rules that the format cannot express.
-fn written(error: WriteError) -> Trouble {
+fn written(error: WriteError) -> WriteFailure {
     match error {
-        WriteError::Io(error) => Trouble::Io(error),
-        other => Trouble::Other(Failure::usage(other.to_string())),
+        WriteError::Io(error) => WriteFailure::Io(error),
+        other => WriteFailure::Other(Failure::usage(other.to_string())),
     }
 }
 
@@ -81,8 +81,8 @@ pub fn write_capture(
 ) -> Result<(), Failure> {
     let report = to_file(path, |out| {
         capture::write_trace(out, trace, time).map_err(|error| match error {
-            capture::WriteError::Io(error) => Trouble::Io(error),
-            other => Trouble::Other(Failure::usage(other.to_string())),
+            capture::WriteError::Io(error) => WriteFailure::Io(error),
+            other => WriteFailure::Other(Failure::usage(other.to_string())),
         })
     })?;
     for (count, what) in [

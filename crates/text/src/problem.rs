@@ -167,7 +167,7 @@ impl Problems {
     /// Records the number of good lines of the file, if they can be loaded without the
     /// bad lines.
     #[must_use]
-    pub fn beside(mut self, good: usize) -> Problems {
+    pub fn with_good_lines(mut self, good: usize) -> Problems {
         self.good = good;
         self
     }

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use classyard::{Policy, Schema};
 use classyard_workload::capture::{
-    Capture, Format, ReadOptions, Trouble, read_capture, read_capture_file,
+    Capture, Format, ReadOptions, WriteFailure, read_capture, read_capture_file,
 };
 use classyard_workload::packet::{
     Anomaly, Counters, Family, Kind, LinkType, Parsed, Property, Transport, parse,
@@ -253,6 +253,6 @@ fn cut_files_give_what_comes_before() {
     assert!(
         troubles
             .into_iter()
-            .any(|trouble| matches!(trouble, Trouble::Gzip { .. }))
+            .any(|trouble| matches!(trouble, WriteFailure::Gzip { .. }))
     );
 }

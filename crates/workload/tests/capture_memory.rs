@@ -7,7 +7,7 @@ mod allocations;
 use std::io::Write as _;
 
 use classyard_workload::capture::{
-    CaptureReader, ReadOptions, Trouble, ethernet_frame, read_capture,
+    CaptureReader, ReadOptions, WriteFailure, ethernet_frame, read_capture,
 };
 use classyard_workload::diagnostic::ReadError;
 use classyard_workload::packet::{Anomaly, LinkType, parse};
@@ -22,7 +22,7 @@ const STREAM_BYTES: usize = 512 << 10;
 struct Streamed {
     packets: u64,
     interfaces: usize,
-    troubles: Vec<Trouble>,
+    troubles: Vec<WriteFailure>,
     peak_bytes: usize,
 }
 
@@ -117,7 +117,7 @@ fn gzip_bombs_are_streamed_in_a_buffer_and_refused_where_they_are_held() {
     }
     parts[0] = &record;
     let read = streamed(&gzip(&parts));
-    assert!(matches!(read.troubles[0], Trouble::LongPacket { .. }));
+    assert!(matches!(read.troubles[0], WriteFailure::LongPacket { .. }));
     assert!(read.peak_bytes < STREAM_BYTES, "{} bytes", read.peak_bytes);
 
     // Many empty gzip members before the capture.

@@ -9,7 +9,7 @@ use classyard_report::input::headers::HeadersArgs;
 use classyard_report::input::limits::{ByteLimit, HeaderLimit, RecordLimit};
 use classyard_report::input::rules::{RulesArgs, schema_choice};
 use classyard_report::input::{count, read_bytes, source_name};
-use classyard_report::output::file::{Trouble, is_dash, to_file};
+use classyard_report::output::file::{WriteFailure, is_dash, to_file};
 use classyard_report::output::style::counted;
 use classyard_report::reporter::Reporter;
 use classyard_report::suggestion::did_you_mean;
@@ -175,7 +175,7 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
         Kind::Trace => {
             let trace = headers(args, from_kind, bytes, reporter)?;
             to_file(&args.output, |out| {
-                write_trace(&trace, None, out).map_err(Trouble::Io)
+                write_trace(&trace, None, out).map_err(WriteFailure::Io)
             })
         }
         Kind::Capture => {

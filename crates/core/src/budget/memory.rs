@@ -35,7 +35,7 @@ pub struct Memory {
     bytes: usize,
     peak_bytes: usize,
     stage: &'static str,
-    now: usize,
+    held: usize,
     kept: usize,
     peak: usize,
 }
@@ -49,7 +49,7 @@ impl Memory {
             bytes: limits.bytes,
             peak_bytes: limits.peak_bytes,
             stage: "building",
-            now: 0,
+            held: 0,
             kept: 0,
             peak: 0,
         }
@@ -77,7 +77,7 @@ impl Memory {
     /// [`BuildError::TooManyPeakBytes`]
     #[inline]
     pub fn take(&mut self, bytes: usize) -> Result<(), BuildError> {
-        let needed = self.now.saturating_add(bytes);
+        let needed = self.held.saturating_add(bytes);
         if needed > self.peak_bytes {
             return Err(BuildError::TooManyPeakBytes {
                 stage: self.stage,
@@ -85,7 +85,7 @@ impl Memory {
                 limit: self.peak_bytes,
             });
         }
-        self.now = needed;
+        self.held = needed;
         self.peak = self.peak.max(needed);
         Ok(())
     }
@@ -94,7 +94,7 @@ impl Memory {
     /// update may give back bytes that an earlier build took.
     #[inline]
     pub fn give_back(&mut self, bytes: usize) {
-        self.now = self.now.saturating_sub(bytes);
+        self.held = self.held.saturating_sub(bytes);
     }
 
     /// Counts `bytes` bytes of the structure that are about to be allocated.
@@ -136,15 +136,15 @@ impl Memory {
     }
 
     /// Updates the count of a part of the structure with many small
-    /// allocations: it now has `now` bytes, and had `counted` bytes at the last
+    /// allocations: it now has `held` bytes, and had `counted` bytes at the last
     /// count.
     ///
     /// # Errors
     /// As for [`keep`](Self::keep).
-    pub fn recount(&mut self, counted: &mut usize, now: usize) -> Result<(), BuildError> {
-        let before = std::mem::replace(counted, now);
+    pub fn recount(&mut self, counted: &mut usize, held: usize) -> Result<(), BuildError> {
+        let before = std::mem::replace(counted, held);
         self.drop_kept(before);
-        self.keep(now)
+        self.keep(held)
     }
 
     /// Makes room for one more item of a vector in working memory that is
@@ -213,8 +213,8 @@ impl Memory {
 
     /// Returns the bytes taken and not given back.
     #[must_use]
-    pub fn now(&self) -> usize {
-        self.now
+    pub fn held(&self) -> usize {
+        self.held
     }
 
     /// Returns the peak number of bytes.
@@ -278,7 +278,7 @@ mod tests {
         memory.take(60).unwrap();
         memory.give_back(50);
         memory.keep(40).unwrap();
-        assert_eq!((memory.now(), memory.peak()), (50, 60));
+        assert_eq!((memory.held(), memory.peak()), (50, 60));
         let error = memory.take(51).unwrap_err();
         let expected = BuildError::TooManyPeakBytes {
             stage: "sorting rules",
@@ -286,13 +286,13 @@ mod tests {
             limit: 100,
         };
         assert_eq!(error, expected);
-        assert_eq!(memory.now(), 50, "what is refused does not count");
+        assert_eq!(memory.held(), 50, "what is refused does not count");
         memory.take(50).unwrap();
         memory.give_back(50);
         // During replacement, old and new bytes count together.
         assert!(memory.replace(40, 51).is_err());
         memory.replace(40, 45).unwrap();
-        assert_eq!((memory.now(), memory.peak()), (55, 100));
+        assert_eq!((memory.held(), memory.peak()), (55, 100));
         assert!(memory.take(usize::MAX).is_err());
     }
 
@@ -309,9 +309,9 @@ mod tests {
     #[test]
     fn what_is_recounted_counts_once() {
         let (mut memory, mut counted) = (limited(usize::MAX, 100), 0);
-        for now in [30, 90, 20, 100] {
-            memory.recount(&mut counted, now).unwrap();
-            assert_eq!((memory.now(), counted), (now, now));
+        for held in [30, 90, 20, 100] {
+            memory.recount(&mut counted, held).unwrap();
+            assert_eq!((memory.held(), counted), (held, held));
         }
         assert!(memory.recount(&mut counted, 101).is_err());
     }
@@ -330,9 +330,9 @@ mod tests {
             map.insert([number; 3], 1);
             let vectors =
                 bytes_of::<u64>(vector.capacity()) + bytes_of::<[u64; 2]>(kept.capacity());
-            assert_eq!(memory.now(), vectors + map.allocation_size());
+            assert_eq!(memory.held(), vectors + map.allocation_size());
         }
-        assert!(memory.peak() > memory.now());
+        assert!(memory.peak() > memory.held());
     }
 
     #[test]

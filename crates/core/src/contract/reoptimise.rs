@@ -101,7 +101,7 @@ pub trait Reoptimise {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Drift {
     /// The cost with the current rules and structure.
-    pub now: f64,
+    pub current: f64,
     /// The cost right after the last build, rebuild or installed plan.
     pub fitted: f64,
     /// True while a plan is being installed: its effect is not complete.
@@ -111,24 +111,24 @@ pub struct Drift {
 impl Drift {
     /// A new plan is worth computing when the ratio of the two costs reaches
     /// this value.
-    pub const DUE: f64 = 1.5;
+    pub const DUE_RATIO: f64 = 1.5;
 
     /// Returns the current cost divided by the cost after the last
     /// optimisation; 1 if that is unknown.
     #[must_use]
     pub fn ratio(&self) -> f64 {
         if self.fitted > 0.0 {
-            self.now / self.fitted
+            self.current / self.fitted
         } else {
             1.0
         }
     }
 
     /// True if it is time for a new plan: the [ratio](Self::ratio) is at least
-    /// [`DUE`](Self::DUE), and no plan is being installed.
+    /// [`DUE_RATIO`](Self::DUE_RATIO), and no plan is being installed.
     #[must_use]
     pub fn is_due(&self) -> bool {
-        !self.installing && self.ratio() >= Self::DUE
+        !self.installing && self.ratio() >= Self::DUE_RATIO
     }
 }
 
@@ -305,8 +305,8 @@ mod tests {
 
     #[test]
     fn a_plan_is_due_where_lookups_cost_more() {
-        let drift = |now, fitted, installing| Drift {
-            now,
+        let drift = |current, fitted, installing| Drift {
+            current,
             fitted,
             installing,
         };

@@ -6,8 +6,9 @@
 //! | `sort`, `projection`, `combine` | sorting, values of a field as intervals, classes of fields combined |
 //! | `id_map`, `unwildcard` | maps from rule ids, and bits that an outcome depends on |
 //! | `ranked`, `range_tree`, `tree` | rules in order of priority, searches of a field, decision trees |
-//! | `tuple_space` | hash tables of rules with one mask |
+//! | `tuple_space`, `bit_vectors` | hash tables of rules with one mask, and rules as bits of vectors |
 
+pub(crate) mod bit_vectors;
 pub(crate) mod combine;
 pub(crate) mod id_map;
 pub(crate) mod projection;

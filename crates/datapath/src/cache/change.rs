@@ -18,15 +18,15 @@ pub(crate) enum EntryChange {
         winner: Winner,
         flow: Arc<FlowMatch>,
     },
-    /// The entry's instructions changed. `goes_on` is true if its packets still take the
+    /// The entry's instructions changed. `keeps_paths` is true if its packets still take the
     /// same paths.
-    Modified { id: RuleId, goes_on: bool },
+    Modified { id: RuleId, keeps_paths: bool },
     /// The entry was removed.
     Removed(RuleId),
 }
 
 /// Returns true if the paths of an entry stay the same with new instructions.
-pub(crate) fn goes_on(old: &Instructions, new: &Instructions) -> bool {
+pub(crate) fn keeps_paths(old: &Instructions, new: &Instructions) -> bool {
     let changes = |instructions: &Instructions| -> Vec<Action> {
         let actions = instructions.apply.iter().copied();
         actions.filter(changes_key).collect()

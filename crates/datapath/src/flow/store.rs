@@ -160,11 +160,11 @@ impl FlowStore {
             let message = format!("there is no table {table} to configure");
             return Err(OpenFlowError::new(ErrorCode::TableModBadTable, message));
         }
-        if config.max_entries > TableConfig::MOST {
+        if config.max_entries > TableConfig::MAX_ENTRIES {
             let message = format!(
                 "table {table}: {} entries; at most {} are possible",
                 config.max_entries,
-                TableConfig::MOST
+                TableConfig::MAX_ENTRIES
             );
             return Err(OpenFlowError::new(ErrorCode::TableModBadConfig, message));
         }

@@ -16,7 +16,7 @@ pub struct TableConfig {
 
 impl TableConfig {
     /// The largest value of `max_entries`.
-    pub const MOST: u32 = 1 << 22;
+    pub const MAX_ENTRIES: u32 = 1 << 22;
 }
 
 impl Default for TableConfig {

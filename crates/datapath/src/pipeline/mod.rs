@@ -55,5 +55,5 @@ pub use run::observer::{Node, Observer};
 pub use run::ports::{PortState, Ports};
 pub use run::side::Plan;
 pub use run::sink::{Discard, PacketInReason, Sink};
-pub use watch::trace::{Difference, FieldChange, Lookup, NearMiss, Step, Story};
+pub use watch::trace::{Difference, FieldChange, Lookup, NearMiss, PacketTrace, Step};
 pub use worker::Worker;

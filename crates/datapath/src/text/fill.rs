@@ -115,7 +115,7 @@ pub fn fill(
         ..
     } = filler;
     if !problems.is_empty() && !skip_bad {
-        return Err(problems.beside(good));
+        return Err(problems.with_good_lines(good));
     }
     if is_filling {
         pipeline

@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use classyard::{Policy, PolicyTrace};
 use classyard_workload::capture::{
-    self, Capture, CaptureReader, CaptureTrace, Trouble, Warning, read_capture, read_capture_from,
+    self, Capture, CaptureReader, CaptureTrace, Warning, WriteFailure, read_capture,
+    read_capture_from,
 };
 use classyard_workload::diagnostic::ReadError;
 use classyard_workload::formats::{SchemaChoice, Trace, read_trace};
@@ -215,8 +216,8 @@ impl HeadersArgs {
         // An interrupted capture may end in the middle of a packet.
         let is_cut_off = interrupt::is_requested();
         let is_expected = |warning: &&Warning| match warning.trouble {
-            Trouble::Stopped => true,
-            Trouble::Truncated { .. } | Trouble::Gzip { .. } => is_cut_off,
+            WriteFailure::Stopped => true,
+            WriteFailure::Truncated { .. } | WriteFailure::Gzip { .. } => is_cut_off,
             _ => false,
         };
         for warning in warnings.iter().filter(|warning| !is_expected(warning)) {
@@ -225,7 +226,7 @@ impl HeadersArgs {
         if more > 0 {
             reporter.warn(&format!("{source}: {}", counted(more, "more warning")));
         }
-        let long = |warning: &Warning| matches!(warning.trouble, Trouble::LongPacket { .. });
+        let long = |warning: &Warning| matches!(warning.trouble, WriteFailure::LongPacket { .. });
         if warnings.iter().any(long) {
             reporter.note("--limit-record raises the limit on the length of packets");
         }

@@ -29,39 +29,39 @@ pub fn is_dash(path: &Path) -> bool {
 }
 
 /// A reason why a file was not written.
-pub enum Trouble {
+pub enum WriteFailure {
     /// The stream failed.
     Io(io::Error),
     /// Any other failure.
     Other(Failure),
 }
 
-impl From<io::Error> for Trouble {
-    fn from(error: io::Error) -> Trouble {
-        Trouble::Io(error)
+impl From<io::Error> for WriteFailure {
+    fn from(error: io::Error) -> WriteFailure {
+        WriteFailure::Io(error)
     }
 }
 
 /// Writes a complete file, or standard output for `-`.
 pub fn to_file<T>(
     path: &Path,
-    write: impl FnOnce(&mut dyn Write) -> Result<T, Trouble>,
+    write: impl FnOnce(&mut dyn Write) -> Result<T, WriteFailure>,
 ) -> Result<T, Failure> {
     if is_dash(path) {
         let mut out = raw_stdout();
         let result = write(&mut out);
         let flushed = out.flush();
         return match (result, flushed) {
-            (Err(Trouble::Other(failure)), _) => Err(failure),
-            (Err(Trouble::Io(error)), _) | (Ok(_), Err(error)) => Err(Failure::Output(error)),
+            (Err(WriteFailure::Other(failure)), _) => Err(failure),
+            (Err(WriteFailure::Io(error)), _) | (Ok(_), Err(error)) => Err(Failure::Output(error)),
             (Ok(value), Ok(())) => Ok(value),
         };
     }
     let mut file = WholeFile::create(path)?;
     match write(file.out()) {
         Ok(value) => file.finish().map(|()| value),
-        Err(Trouble::Io(error)) => Err(Failure::file(path, error)),
-        Err(Trouble::Other(failure)) => Err(failure),
+        Err(WriteFailure::Io(error)) => Err(Failure::file(path, error)),
+        Err(WriteFailure::Other(failure)) => Err(failure),
     }
 }
 
@@ -253,9 +253,9 @@ mod tests {
         assert_eq!(names(&folder).len(), 2);
         drop(dropped);
         assert_eq!(names(&folder), ["report"]);
-        let failed = to_file(&path, |out| -> Result<(), Trouble> {
+        let failed = to_file(&path, |out| -> Result<(), WriteFailure> {
             out.write_all(b"half")?;
-            Err(Trouble::Io(io::Error::other("the disk is full")))
+            Err(WriteFailure::Io(io::Error::other("the disk is full")))
         });
         assert!(failed.is_err());
         assert_eq!(fs::read(&path).unwrap(), b"after");

@@ -69,7 +69,7 @@ pub fn ethernet_frame(frame: &[u8], link: LinkType) -> Result<Cow<'_, [u8]>, NoE
         LinkType::LinuxCooked2 => cooked(Cooked::split_v2(frame))?,
         LinkType::Other(_) => return Err(NoEthernetFrame::UnknownLink),
     };
-    let mut new_frame = Vec::with_capacity(ethernet::LENGTH + packet.len());
+    let mut new_frame = Vec::with_capacity(ethernet::HEADER_BYTES + packet.len());
     new_frame.extend([0; 6]);
     new_frame.extend(&u64::to_be_bytes(source)[2..]);
     new_frame.extend(kind.to_be_bytes());

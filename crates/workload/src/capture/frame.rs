@@ -111,7 +111,7 @@ fn payload(
     let v6 = matches!(addresses, Addresses::V6(..));
     match protocol {
         tcp::PROTOCOL => {
-            let mut header = [0; tcp::LENGTH];
+            let mut header = [0; tcp::HEADER_BYTES];
             header[..4].copy_from_slice(&[a, b, c, d]);
             // Data offset 5 (no options), the ACK flag, and the window.
             header[12..16].copy_from_slice(&[0x50, 0x10, 0xff, 0xff]);

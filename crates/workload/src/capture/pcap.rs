@@ -11,7 +11,7 @@ use pcap_parser::{
 
 use super::input::Input;
 use super::state::{Next, State, count, format_error};
-use super::{Interface, Packet, Trouble};
+use super::{Interface, Packet, WriteFailure};
 use crate::diagnostic::ReadError;
 use crate::packet::LinkType;
 
@@ -133,7 +133,7 @@ impl Records {
             };
             let longest = self.snap_length.max(MAX_CAPTURED_LENGTH);
             if captured > longest {
-                let trouble = Trouble::Corrupt {
+                let trouble = WriteFailure::Corrupt {
                     found: format!("a packet of {captured} bytes"),
                     expected: format!("at most {longest}"),
                 };
@@ -149,7 +149,7 @@ impl Records {
                     return Ok(None);
                 }
                 let length = captured;
-                state.warn(record_offset, Trouble::LongPacket { length, limit });
+                state.warn(record_offset, WriteFailure::LongPacket { length, limit });
                 continue;
             }
             // At most the limit plus a header.

@@ -14,7 +14,7 @@ use pcap_parser::{
 
 use super::input::Input;
 use super::state::{Next, State, count, format_error};
-use super::{Interface, Packet, Trouble};
+use super::{Interface, Packet, WriteFailure};
 use crate::diagnostic::ReadError;
 use crate::packet::LinkType;
 
@@ -193,7 +193,7 @@ impl Section {
                     }
                     Some(Err(found)) => {
                         let expected = "a section header".into();
-                        state.warn(block_offset, Trouble::Corrupt { found, expected });
+                        state.warn(block_offset, WriteFailure::Corrupt { found, expected });
                         return Ok(None);
                     }
                     None => {
@@ -219,7 +219,7 @@ impl Section {
                 return Ok(None);
             };
             if length < MIN_BLOCK_LENGTH {
-                let trouble = Trouble::Corrupt {
+                let trouble = WriteFailure::Corrupt {
                     found: format!("a block of {length} bytes"),
                     expected: format!("at least {MIN_BLOCK_LENGTH}"),
                 };
@@ -266,7 +266,7 @@ impl Section {
             if packet.captured > state.options.max_record {
                 let (taken, limit) = (length, state.options.max_record);
                 let length = packet.captured;
-                state.warn(block_offset, Trouble::LongPacket { length, limit });
+                state.warn(block_offset, WriteFailure::LongPacket { length, limit });
                 input.take(taken);
                 continue;
             }
@@ -312,7 +312,7 @@ impl Section {
             EPB_MAGIC | SPB_MAGIC | OBSOLETE_PACKET => {
                 let limit = state.options.max_record;
                 let length = captured.unwrap_or(length);
-                state.warn(block_offset, Trouble::LongPacket { length, limit });
+                state.warn(block_offset, WriteFailure::LongPacket { length, limit });
             }
             IDB_MAGIC => self.add_interface(input, state, block_offset, None)?,
             other => state.skipped_block(other),
@@ -361,7 +361,7 @@ impl Section {
         };
         state.warn(
             block_offset,
-            Trouble::BadBlock {
+            WriteFailure::BadBlock {
                 block: kind,
                 reason,
             },
@@ -395,7 +395,7 @@ impl Section {
             let reason = "an interface description that is malformed".to_owned();
             state.warn(
                 block_offset,
-                Trouble::BadBlock {
+                WriteFailure::BadBlock {
                     block: IDB_MAGIC,
                     reason,
                 },

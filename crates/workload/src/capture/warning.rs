@@ -12,13 +12,13 @@ pub struct Warning {
     /// The number of packets read before the problem.
     pub packets: u64,
     /// The problem.
-    pub trouble: Trouble,
+    pub trouble: WriteFailure,
 }
 
 /// A problem of a capture file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Trouble {
+pub enum WriteFailure {
     /// The file ends too early. Reading ended at this position.
     Truncated {
         /// The item that the file ends in.
@@ -79,31 +79,31 @@ impl fmt::Display for Warning {
     }
 }
 
-impl fmt::Display for Trouble {
+impl fmt::Display for WriteFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Trouble::Truncated { what, needed, left } => write!(
+            WriteFailure::Truncated { what, needed, left } => write!(
                 f,
                 "the file ends inside {what}, which takes {needed} bytes; {left} are left"
             ),
-            Trouble::Corrupt { found, expected } => {
+            WriteFailure::Corrupt { found, expected } => {
                 write!(f, "{found}; expected {expected}; the rest was not read")
             }
-            Trouble::BadBlock { block, reason } => {
+            WriteFailure::BadBlock { block, reason } => {
                 write!(f, "skipped a block of type {block:#x}: {reason}")
             }
-            Trouble::Gzip { reason } => {
+            WriteFailure::Gzip { reason } => {
                 write!(f, "the compressed data is damaged or cut off ({reason})")
             }
-            Trouble::UnknownLink { interface, link } => write!(
+            WriteFailure::UnknownLink { interface, link } => write!(
                 f,
                 "frames of interface {interface} cannot be parsed: {link} is not supported"
             ),
-            Trouble::LongPacket { length, limit } => write!(
+            WriteFailure::LongPacket { length, limit } => write!(
                 f,
                 "skipped a packet of {length} bytes; at most {limit} are read"
             ),
-            Trouble::Stopped => {
+            WriteFailure::Stopped => {
                 f.write_str("stopped after the requested number of packets; the rest was not read")
             }
         }

@@ -136,7 +136,7 @@ pub fn read(
         }
     }
 
-    let mut loaded = options.finish(problems.beside(policy.len()), policy)?;
+    let mut loaded = options.finish(problems.with_good_lines(policy.len()), policy)?;
     if flagged > 0 || wider > 0 {
         loaded.merged_rules = merged_rules(text);
     }

@@ -89,7 +89,10 @@ pub fn read_trace(
         }
     }
     let expected = expected.then_some(winners);
-    options.finish(problems.beside(headers.len()), Trace { headers, expected })
+    options.finish(
+        problems.with_good_lines(headers.len()),
+        Trace { headers, expected },
+    )
 }
 
 /// Reads headers from a file. A gzip file is unpacked.

@@ -6,11 +6,11 @@
 use super::Anomaly;
 
 /// The length of an ARP packet for IPv4 over Ethernet.
-pub const LENGTH: usize = 28;
+pub const HEADER_BYTES: usize = 28;
 
 /// A view of an ARP packet.
 #[derive(Clone, Copy, Debug)]
-pub struct Arp<'a>(&'a [u8; LENGTH]);
+pub struct Arp<'a>(&'a [u8; HEADER_BYTES]);
 
 impl<'a> Arp<'a> {
     /// Reads the packet at the start of `bytes`.
@@ -58,7 +58,7 @@ mod tests {
 
     #[test]
     fn reads_a_reply() {
-        let mut packet = [0; LENGTH];
+        let mut packet = [0; HEADER_BYTES];
         packet[..8].copy_from_slice(&[0, 1, 8, 0, 6, 4, 0, 2]);
         packet[14..18].copy_from_slice(&[192, 0, 2, 1]);
         packet[24..28].copy_from_slice(&[192, 0, 2, 9]);

@@ -23,11 +23,11 @@ pub const LEAST: u16 = 0x0600;
 pub const NO_TYPE: u16 = 0x05ff;
 
 /// The length of an Ethernet header.
-pub const LENGTH: usize = 14;
+pub const HEADER_BYTES: usize = 14;
 
 /// A view of the header of an Ethernet frame.
 #[derive(Clone, Copy, Debug)]
-pub struct Ethernet<'a>(&'a [u8; LENGTH]);
+pub struct Ethernet<'a>(&'a [u8; HEADER_BYTES]);
 
 impl<'a> Ethernet<'a> {
     /// Splits off the header and returns it with the bytes after it; `None` if the

@@ -8,11 +8,11 @@
 use super::{Anomaly, Fragment};
 
 /// The length of a header without options.
-pub const LENGTH: usize = 20;
+pub const HEADER_BYTES: usize = 20;
 
 /// A view of the fixed part of an IPv4 header.
 #[derive(Clone, Copy, Debug)]
-pub struct Ipv4<'a>(&'a [u8; LENGTH]);
+pub struct Ipv4<'a>(&'a [u8; HEADER_BYTES]);
 
 impl<'a> Ipv4<'a> {
     /// Splits off the fixed part of the header and returns it with the bytes after it.
@@ -29,7 +29,7 @@ impl<'a> Ipv4<'a> {
         if view.version() != 4 {
             return Err(Anomaly::BadIpv4Version);
         }
-        if view.header_length() < LENGTH {
+        if view.header_length() < HEADER_BYTES {
             return Err(Anomaly::BadIhl);
         }
         Ok((view, rest))
@@ -115,7 +115,7 @@ impl<'a> Ipv4<'a> {
         if total != 0 && total < self.header_length() {
             return Err(Anomaly::BadTotalLength);
         }
-        let options = self.header_length() - LENGTH;
+        let options = self.header_length() - HEADER_BYTES;
         let Some(payload) = rest.get(options..) else {
             return Err(Anomaly::TruncatedIpv4Options);
         };

@@ -6,11 +6,11 @@
 use super::{Anomaly, extension, icmp, sctp, tcp, udp};
 
 /// The length of the header.
-pub const LENGTH: usize = 40;
+pub const HEADER_BYTES: usize = 40;
 
 /// A view of an IPv6 header.
 #[derive(Clone, Copy, Debug)]
-pub struct Ipv6<'a>(&'a [u8; LENGTH]);
+pub struct Ipv6<'a>(&'a [u8; HEADER_BYTES]);
 
 impl<'a> Ipv6<'a> {
     /// Splits off the header and returns it with the bytes after it.
@@ -19,7 +19,7 @@ impl<'a> Ipv6<'a> {
     /// [`Anomaly::TruncatedIpv6`] or [`Anomaly::BadIpv6Version`].
     #[inline]
     pub fn split(bytes: &'a [u8]) -> Result<(Ipv6<'a>, &'a [u8]), Anomaly> {
-        let Some((header, rest)) = bytes.split_first_chunk::<LENGTH>() else {
+        let Some((header, rest)) = bytes.split_first_chunk::<HEADER_BYTES>() else {
             return Err(Anomaly::TruncatedIpv6);
         };
         if header[0] >> 4 == 6 {

@@ -6,7 +6,7 @@
 use super::LinkType;
 
 /// The length of the header.
-pub const LENGTH: usize = 4;
+pub const HEADER_BYTES: usize = 4;
 
 /// Splits off the address family and returns it with the bytes after it.
 ///
@@ -16,7 +16,7 @@ pub const LENGTH: usize = 4;
 #[inline]
 #[must_use]
 pub fn split(frame: &[u8], link: LinkType) -> Option<(u32, &[u8])> {
-    let (header, rest) = frame.split_first_chunk::<LENGTH>()?;
+    let (header, rest) = frame.split_first_chunk::<HEADER_BYTES>()?;
     let family = u32::from_be_bytes(*header);
     if link == LinkType::Null && family > 0xffff {
         Some((family.swap_bytes(), rest))

@@ -4,11 +4,11 @@
 //! bytes, so none of its methods can fail.
 
 /// The length of a label stack entry.
-pub const LENGTH: usize = 4;
+pub const HEADER_BYTES: usize = 4;
 
 /// A view of a label stack entry.
 #[derive(Clone, Copy, Debug)]
-pub struct Label<'a>(&'a [u8; LENGTH]);
+pub struct Label<'a>(&'a [u8; HEADER_BYTES]);
 
 impl<'a> Label<'a> {
     /// Splits off the entry and returns it with the bytes after it; `None` if the frame

@@ -5,7 +5,7 @@
 use super::Anomaly;
 
 /// The length of the header with the PPP protocol that follows it.
-pub const LENGTH: usize = 8;
+pub const HEADER_BYTES: usize = 8;
 
 /// The PPP protocol of IPv4.
 pub const IPV4: u16 = 0x0021;
@@ -32,7 +32,7 @@ impl Pppoe {
     /// [`Anomaly::TruncatedPppoe`] or [`Anomaly::BadPppoe`].
     #[inline]
     pub fn split(bytes: &[u8]) -> Result<(Pppoe, &[u8]), Anomaly> {
-        let Some((header, rest)) = bytes.split_first_chunk::<LENGTH>() else {
+        let Some((header, rest)) = bytes.split_first_chunk::<HEADER_BYTES>() else {
             return Err(Anomaly::TruncatedPppoe);
         };
         let [version, code, s0, s1, l0, l1, p0, p1] = *header;

@@ -7,14 +7,14 @@ use super::Anomaly;
 pub const PROTOCOL: u8 = 132;
 
 /// The length of the common header.
-pub const LENGTH: usize = 12;
+pub const HEADER_BYTES: usize = 12;
 
 /// Returns the anomaly of the SCTP header at the start of `payload`, if any. The caller
 /// has checked that the ports are present.
 #[inline]
 #[must_use]
 pub fn check(payload: &[u8]) -> Option<Anomaly> {
-    (payload.len() < LENGTH).then_some(Anomaly::TruncatedSctp)
+    (payload.len() < HEADER_BYTES).then_some(Anomaly::TruncatedSctp)
 }
 
 #[cfg(test)]

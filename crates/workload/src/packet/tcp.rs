@@ -7,18 +7,18 @@ use super::Anomaly;
 pub const PROTOCOL: u8 = 6;
 
 /// The length of a header without options.
-pub const LENGTH: usize = 20;
+pub const HEADER_BYTES: usize = 20;
 
 /// Returns the anomaly of the TCP header at the start of `payload`, if any. The caller
 /// has checked that the ports are present.
 #[inline]
 #[must_use]
 pub fn check(payload: &[u8]) -> Option<Anomaly> {
-    let Some(header) = payload.first_chunk::<LENGTH>() else {
+    let Some(header) = payload.first_chunk::<HEADER_BYTES>() else {
         return Some(Anomaly::TruncatedTcp);
     };
     let length = usize::from(header[12] >> 4) * 4;
-    if length < LENGTH {
+    if length < HEADER_BYTES {
         Some(Anomaly::BadTcpOffset)
     } else if length > payload.len() {
         Some(Anomaly::TruncatedTcp)

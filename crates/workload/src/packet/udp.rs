@@ -7,7 +7,7 @@ use super::Anomaly;
 pub const PROTOCOL: u8 = 17;
 
 /// The length of the header.
-pub const LENGTH: usize = 8;
+pub const HEADER_BYTES: usize = 8;
 
 /// Returns the anomaly of the UDP header at the start of `payload`, if any. The caller
 /// has checked that the ports are present. If `whole`, the payload was captured
@@ -16,11 +16,11 @@ pub const LENGTH: usize = 8;
 #[inline]
 #[must_use]
 pub fn check(payload: &[u8], whole: bool) -> Option<Anomaly> {
-    let Some(header) = payload.first_chunk::<LENGTH>() else {
+    let Some(header) = payload.first_chunk::<HEADER_BYTES>() else {
         return Some(Anomaly::TruncatedUdp);
     };
     let length = usize::from(u16::from_be_bytes([header[4], header[5]]));
-    let bad = length != 0 && (length < LENGTH || (whole && length > payload.len()));
+    let bad = length != 0 && (length < HEADER_BYTES || (whole && length > payload.len()));
     bad.then_some(Anomaly::BadUdpLength)
 }
 

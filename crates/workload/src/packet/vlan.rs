@@ -11,7 +11,7 @@ pub const SERVICE: u16 = 0x88a8;
 pub const OLD_SERVICE: u16 = 0x9100;
 
 /// The length of a tag without its own EtherType.
-pub const LENGTH: usize = 4;
+pub const HEADER_BYTES: usize = 4;
 
 /// True if a tag follows this EtherType.
 #[inline]
@@ -22,7 +22,7 @@ pub fn is_tag(ethertype: u16) -> bool {
 
 /// A view of a VLAN tag.
 #[derive(Clone, Copy, Debug)]
-pub struct Tag<'a>(&'a [u8; LENGTH]);
+pub struct Tag<'a>(&'a [u8; HEADER_BYTES]);
 
 impl<'a> Tag<'a> {
     /// Splits off the tag and returns it with the bytes after it; `None` if the frame

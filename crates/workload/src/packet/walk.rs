@@ -264,7 +264,7 @@ fn on_ipv4(p: &mut Parsed, bytes: &[u8]) {
     p.dst = u128::from(header.destination());
     p.proto = Some(header.protocol());
     p.dscp = header.dscp();
-    p.options = header.header_length() > super::ipv4::LENGTH;
+    p.options = header.header_length() > super::ipv4::HEADER_BYTES;
     p.fragment = header.fragment();
     let payload = match header.payload(rest) {
         Ok((payload, odd)) => {

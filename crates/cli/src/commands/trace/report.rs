@@ -6,7 +6,7 @@ use std::time::Duration;
 use classyard_datapath::flow::FlowEntry;
 use classyard_datapath::limits::PacketLimit;
 use classyard_datapath::meter::BandKind;
-use classyard_datapath::pipeline::{CacheAnswer, FieldChange, Lookup, Step, Story};
+use classyard_datapath::pipeline::{CacheAnswer, FieldChange, Lookup, PacketTrace, Step};
 use classyard_datapath::{Field, Flaw, MatchField, Packet, PacketKey, PortNo, Prerequisite};
 use classyard_report::input::switch::Lines;
 use classyard_report::output::style::{BOLD, DIM, GOOD, NOTABLE, counted, paint};
@@ -57,7 +57,7 @@ struct MegaflowRow {
     /// The tables that these packets skip.
     tables: Vec<u8>,
     /// The table at which they continue.
-    goes_on: Option<u8>,
+    keeps_paths: Option<u8>,
 }
 
 impl CacheRow {
@@ -69,7 +69,7 @@ impl CacheRow {
                 covers: megaflow.to_string(),
                 bits: megaflow.mask.iter().map(|word| word.count_ones()).sum(),
                 tables: megaflow.steps.iter().map(|(table, _)| table.0).collect(),
-                goes_on: megaflow.rest.map(|table| table.0),
+                keeps_paths: megaflow.rest.map(|table| table.0),
             }),
         }
     }
@@ -95,7 +95,7 @@ impl CacheRow {
             megaflow.covers,
             tables.join(", ")
         );
-        if let Some(table) = megaflow.goes_on {
+        if let Some(table) = megaflow.keeps_paths {
             text += &format!(", continues at table {table}");
         }
         fact(out, "Megaflow", text)
@@ -284,7 +284,7 @@ fn table(lookup: &Lookup, lines: &Lines) -> TableRow {
 }
 
 impl TraceReport {
-    pub(super) fn new(lines: &Lines, traced: &Traced<'_>, story: &Story) -> TraceReport {
+    pub(super) fn new(lines: &Lines, traced: &Traced<'_>, story: &PacketTrace) -> TraceReport {
         let packet = traced.packet;
         let flaws = Flaw::ALL.iter();
         let flaws = flaws.filter(|flaw| packet.parsed().flaws.contains(**flaw));

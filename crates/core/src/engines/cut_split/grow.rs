@@ -2,10 +2,10 @@
 
 use crate::budget::memory::bytes_of;
 use crate::budget::monitor::Monitor;
-use crate::engines::hyper_split::{Chooser, Cut};
 use crate::model::error::BuildError;
 use crate::model::rule::Winner;
 use crate::model::schema::{FieldId, Schema, low_ones};
+use crate::parts::tree::split::{Chooser, Cut};
 use crate::parts::tree::{Entry, Grid, Span, extend, push};
 
 use super::Settings;

@@ -101,7 +101,7 @@ impl Contents for Copied {
         }
         drop(order);
         monitor.memory().give_back(before + bytes_of::<u32>(count));
-        debug_assert!(bytes <= monitor.memory().now());
+        debug_assert!(bytes <= monitor.memory().held());
         Ok(Arc::new(Plan {
             selected: outline.selected,
             of_class: outline.of_class,
@@ -244,7 +244,7 @@ impl<const W: usize> CutSplit<W> {
 impl<const W: usize> Reoptimise for CutSplit<W> {
     fn drift(&self) -> Drift {
         Drift {
-            now: self.cost(),
+            current: self.cost(),
             fitted: self.fitted,
             installing: self.is_installing(),
         }

@@ -530,7 +530,7 @@ fn trees_that_grew_by_updates_become_those_of_a_build() {
     }
     let installed = engine.drift();
     assert!(!installed.is_due() && !installed.installing);
-    assert!(installed.now < 1.1 * built.cost(), "{installed:?}");
+    assert!(installed.current < 1.1 * built.cost(), "{installed:?}");
     assert_eq!(engine.trees.nodes.used(), built.trees.nodes.used());
     assert_eq!(engine.trees.places(), built.trees.places());
     inspect(&engine);

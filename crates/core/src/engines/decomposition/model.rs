@@ -29,8 +29,8 @@ use super::screen::Entry;
 use crate::budget::memory::bytes_of;
 use crate::contract::classifier::Metric;
 use crate::cost::machine::Work;
-use crate::engines::bit_vector::places;
 use crate::model::schema::MAX_FIELDS;
+use crate::parts::bit_vectors::places;
 use crate::parts::simd::bits::Block;
 
 // Instructions of each operation: estimates from the source, not counted in machine

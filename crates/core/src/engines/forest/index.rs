@@ -286,7 +286,7 @@ impl<const W: usize> Forest<W> {
             Metric::nanoseconds("predicted lookup time", predicted.time),
             Metric::ratio("predicted probes", predicted.probes),
             Metric::ratio("predicted compares", predicted.compares),
-            Metric::ratio("lookup cost now", drift.now),
+            Metric::ratio("lookup cost now", drift.current),
             Metric::ratio(
                 "lookup cost relative to the last optimisation",
                 drift.ratio(),
@@ -375,7 +375,7 @@ impl<const W: usize> Forest<W> {
     /// The lookup cost now and right after the last optimisation.
     pub(super) fn drift(&self) -> Drift {
         Drift {
-            now: maintain::count_cost(&self.structure),
+            current: maintain::count_cost(&self.structure),
             fitted: self.baseline.counted,
             installing: self.adoption.is_under_way(),
         }

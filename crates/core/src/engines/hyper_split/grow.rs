@@ -1,6 +1,5 @@
 //! Grows the tree.
 
-use super::choose::{Chooser, Cut};
 use super::node::{Field, Node, Nodes};
 use crate::budget::memory::bytes_of;
 use crate::budget::monitor::Monitor;
@@ -8,6 +7,7 @@ use crate::contract::spec::EngineSpec;
 use crate::model::error::BuildError;
 use crate::model::limits::Limits;
 use crate::parts::ranked::RankedRules;
+use crate::parts::tree::split::{Chooser, Cut};
 use crate::parts::tree::{
     Entry, Grid, Grown, Lists, Outline, Sharing, Span, TreeNodes, extend, push,
 };

@@ -77,7 +77,6 @@
 //!
 //! [SFL17]: crate::papers#sfl17 [TM19]: crate::papers#tm19
 
-mod choose;
 mod grow;
 mod node;
 #[cfg(test)]
@@ -92,8 +91,6 @@ use crate::model::error::BuildError;
 use crate::model::limits::Limits;
 use crate::parts::ranked::RankedRules;
 use crate::parts::tree::{Grown, TreeEngine, TreeKind, TreePrices, estimate};
-
-pub(super) use choose::{Chooser, Cut};
 
 use grow::{Bounds, Grow};
 use node::Nodes;

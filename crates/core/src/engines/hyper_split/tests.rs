@@ -1,7 +1,6 @@
 //! Tests beyond the shared tests: the structure of trees, lists whose last rule is
 //! hidden later, bounds, and the bits of a key that a lookup depends on.
 
-use super::choose::{Chooser, Cut};
 use super::*;
 use crate::budget::monitor::unwatched;
 use crate::contract::classifier::Limits;
@@ -12,6 +11,7 @@ use crate::model::ruleset::RuleSet;
 use crate::model::seed::splitmix;
 use crate::parts::tree::Grid;
 use crate::parts::tree::kit::{ANY, build, check, count, keys, range, rules, schema};
+use crate::parts::tree::split::{Chooser, Cut};
 
 #[test]
 fn hosts_are_in_one_leaf_each_and_other_fields_do_not_matter() {

@@ -85,10 +85,10 @@ use crate::contract::spec::EngineSpec;
 use crate::contract::spec::{Engine, Wraps};
 use crate::cost::estimate::{Costs, Shape};
 use crate::cost::machine::Work;
-use crate::engines::bit_vector::{self, BitVector, Field};
 use crate::model::error::BuildError;
 use crate::model::rule::{RuleId, Winner};
 use crate::model::schema::prefix_mask;
+use crate::parts::bit_vectors::{self, BitVector, Field};
 use crate::parts::combine::{self, Bounds, COMPARE, DECIDED, EFFORT, MISS, combine};
 use crate::parts::projection::{Columns, Projection};
 use crate::parts::range_tree::GROUP;
@@ -130,7 +130,7 @@ pub(super) const ENGINE: Engine = Engine {
 /// tables, which are counted over the shape's sample.
 #[allow(clippy::cast_precision_loss)] // an estimate
 fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildError> {
-    let vectors = bit_vector::memory_and_building(spec, shape)?;
+    let vectors = bit_vectors::memory_and_building(spec, shape)?;
     let of_fields = combine::cells(shape.sample(), shape.rules());
     let with_table = || of_fields.iter().filter(|&&cells| cells > 0);
     let cells = with_table().fold(0_usize, |sum, &cells| sum.saturating_add(cells));
@@ -148,10 +148,10 @@ fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildError> {
     let sets = (cells as f64 * SET_WORK).min(effort);
     if tables == 0 || !fits || bounds.effort == 0 {
         let plain = EngineSpec::named("bit-vector").expect("a registered engine");
-        let (met, bytes) = (bit_vector::met(&plain, shape)?, vectors.bytes);
+        let (met, bytes) = (bit_vectors::met(&plain, shape)?, vectors.bytes);
         return Ok(Costs {
-            batch: bit_vector::BATCH.batch(&met, shape, bytes),
-            single: bit_vector::SINGLE.single(&met, shape, bytes),
+            batch: bit_vectors::BATCH.batch(&met, shape, bytes),
+            single: bit_vectors::SINGLE.single(&met, shape, bytes),
             // The work on tables that exceeded the limit.
             build: vectors.build + Work::of(effort),
             ..vectors

@@ -182,7 +182,7 @@ fn without_effort_or_memory_there_are_no_tables() {
         };
         let vectors = <BitVector as Algorithm<3>>::build(&mut request).unwrap();
         let monitor = &mut request.monitor();
-        let before = monitor.memory().now();
+        let before = monitor.memory().held();
         let columns = columns(&vectors, monitor).unwrap();
         let bounds = Bounds { effort: 20, bytes };
         let tables = combine(&vectors.rules, &columns, bounds, true, monitor).unwrap();
@@ -190,7 +190,7 @@ fn without_effort_or_memory_there_are_no_tables() {
         let of_columns = columns.iter().map(Columns::bytes).sum::<usize>();
         let of_columns = of_columns + bytes_of::<Columns>(columns.capacity());
         let held = if complete { 4 * all } else { 0 };
-        assert_eq!(monitor.memory().now(), before + of_columns + held);
+        assert_eq!(monitor.memory().held(), before + of_columns + held);
     }
 }
 

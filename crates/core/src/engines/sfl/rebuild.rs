@@ -66,7 +66,7 @@ impl Reoptimise for Buffered {
     fn drift(&self) -> Drift {
         let fitted = 2.0 * (self.delta() as f64 + 1.0);
         Drift {
-            now: fitted + self.waiting() as f64,
+            current: fitted + self.waiting() as f64,
             fitted,
             installing: false,
         }

@@ -257,7 +257,7 @@ impl TupleMerge {
 impl<const W: usize> Reoptimise for TupleEngine<W, TupleMerge> {
     fn drift(&self) -> Drift {
         Drift {
-            now: cost(&self.space),
+            current: cost(&self.space),
             fitted: self.placement.fitted,
             installing: self.is_installing(),
         }

@@ -22,6 +22,7 @@ mod grid;
 pub(crate) mod kit;
 mod list;
 mod predict;
+pub(crate) mod split;
 
 pub(crate) use costs::{estimate, predict};
 pub(crate) use engine::{GROUP_KEYS, Grown, TreeEngine, TreeKind, TreeNodes};

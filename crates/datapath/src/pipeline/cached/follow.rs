@@ -60,7 +60,7 @@ impl Caches {
                         self.store.paths.close(path);
                     }
                 }
-                EntryChange::Modified { id, goes_on } => self.modified(side, *id, *goes_on),
+                EntryChange::Modified { id, keeps_paths } => self.modified(side, *id, *keeps_paths),
             }
         }
         self.store.entries_added(&added);
@@ -73,11 +73,11 @@ impl Caches {
     /// Handles an entry with new instructions. The paths on which it wins get new programs,
     /// or are closed if packets now take another path. A path with a removed entry is closed
     /// as well, since its program needs the instructions of all its entries.
-    fn modified(&mut self, side: &Side, id: RuleId, goes_on: bool) {
+    fn modified(&mut self, side: &Side, id: RuleId, keeps_paths: bool) {
         for number in self.store.paths.of_entry(id) {
             let (path, _) = self.store.paths.get(number);
             let mut winners = path.steps.iter().filter_map(|step| step.winner.rule());
-            let is_there = goes_on && winners.all(|id| side.find_flow(id).is_some());
+            let is_there = keeps_paths && winners.all(|id| side.find_flow(id).is_some());
             let new = is_there.then(|| Program::new(side, path, &mut self.operations));
             match (new, self.store.paths.program_mut(number)) {
                 (Some(new), Some(program)) => *program = new,

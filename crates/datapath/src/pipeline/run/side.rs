@@ -19,7 +19,7 @@ use super::liveness::Liveness;
 use super::ports::Ports;
 use super::tally::CounterId;
 use crate::action::{Action, ActionSet, GroupId};
-use crate::cache::change::{EntryChange, Recent, goes_on};
+use crate::cache::change::{EntryChange, Recent, keeps_paths};
 use crate::flow::{FlowEntry, Instructions, TableId};
 use crate::flow_match::Family;
 use crate::flow_table::{FlowTable, TableError, TableSettings};
@@ -225,7 +225,7 @@ impl Side {
                 if (old.cookie, &old.instructions) != (new.cookie, &new.instructions) {
                     self.recent.push(EntryChange::Modified {
                         id: new.id,
-                        goes_on: goes_on(&old.instructions, &new.instructions),
+                        keeps_paths: keeps_paths(&old.instructions, &new.instructions),
                     });
                 }
                 self.set(new);

@@ -24,7 +24,7 @@ use crate::pipeline::run::sink::{PacketInReason, Sink};
 
 /// The steps of a packet through the pipeline.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Story {
+pub struct PacketTrace {
     /// The steps in order.
     pub steps: Vec<Step>,
 }
@@ -129,7 +129,7 @@ pub struct FieldChange {
     pub new: Option<u128>,
 }
 
-impl Story {
+impl PacketTrace {
     /// True if neither the packet nor a copy of it was sent.
     #[must_use]
     pub fn is_dropped(&self) -> bool {
@@ -143,7 +143,7 @@ impl Pipeline {
     /// meters, groups, changes and outputs. Nothing is counted. Each lookup has up to `near`
     /// entries that nearly won.
     #[must_use]
-    pub fn trace(&self, packet: &Packet, now: Duration, near: usize) -> Story {
+    pub fn trace(&self, packet: &Packet, now: Duration, near: usize) -> PacketTrace {
         let steps = RefCell::new(Vec::new());
         let mut watcher = Watcher {
             pipeline: self,
@@ -152,7 +152,7 @@ impl Pipeline {
             before: None,
         };
         self.rehearse(packet.clone(), now, &mut Outputs(&steps), &mut watcher);
-        Story {
+        PacketTrace {
             steps: steps.into_inner(),
         }
     }

@@ -97,5 +97,5 @@ fn frames_without_a_type_are_refused() {
     let frame = cooked(1, 4, &[0x42, 0x42, 3, 9]);
     let made = outcome(&frame, LinkType::LinuxCooked).unwrap();
     assert_eq!(made[12..], [0, 4, 0x42, 0x42, 3, 9]);
-    assert_eq!(made.len(), ethernet::LENGTH + 4);
+    assert_eq!(made.len(), ethernet::HEADER_BYTES + 4);
 }

@@ -200,7 +200,7 @@ fn a_claimed_length_is_no_allocation() {
     assert!(reader.input.capacity() <= 1 << 16);
     assert!(matches!(
         reader.warnings()[0].trouble,
-        Trouble::Truncated { left: 1016, .. }
+        WriteFailure::Truncated { left: 1016, .. }
     ));
 }
 

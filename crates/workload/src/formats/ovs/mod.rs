@@ -184,7 +184,7 @@ pub fn read(
     notes.extend(reader.ignored.notes());
     notes.extend(reader.ports.note());
     notes.extend(reader.overlaps());
-    let problems = problems.beside(reader.policy.len());
+    let problems = problems.with_good_lines(reader.policy.len());
     let mut loaded = options.finish(problems, reader.policy)?;
     loaded.notes = notes;
     Ok(loaded)

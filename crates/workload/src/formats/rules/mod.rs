@@ -146,7 +146,7 @@ pub fn read(
         }
     }
     let notes = reader.notes();
-    let problems = problems.beside(reader.policy.len());
+    let problems = problems.with_good_lines(reader.policy.len());
     let mut loaded = options.finish(problems, reader.policy)?;
     loaded.notes = notes;
     Ok(loaded)

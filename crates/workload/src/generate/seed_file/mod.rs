@@ -542,7 +542,7 @@ impl<'a> Reader<'a> {
             return Err(ReadError::Bad(self.problems));
         }
         // All required sections are present, so the good lines are enough.
-        options.finish(self.problems.beside(1), self.file)
+        options.finish(self.problems.with_good_lines(1), self.file)
     }
 
     /// Checks that every port class in use has prefix lengths and ports. Returns true

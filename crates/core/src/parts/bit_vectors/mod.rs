@@ -67,13 +67,11 @@ mod tests;
 use std::sync::Arc;
 
 use crate::budget::memory::bytes_of;
-use crate::contract::adapter::{Algorithm, Family, build_static};
+use crate::contract::adapter::Algorithm;
 use crate::contract::classifier::{LookupTrace, Metric, Probe};
 use crate::contract::observe::{Met, Prices};
-use crate::contract::options::EngineOption;
 use crate::contract::spec::BuildRequest;
 use crate::contract::spec::EngineSpec;
-use crate::contract::spec::{Engine, Wraps};
 use crate::cost::estimate::{Costs, Shape};
 use crate::cost::machine::Work;
 use crate::model::error::BuildError;
@@ -85,49 +83,13 @@ use crate::parts::simd::bits::{Block, WORDS, common, first_common};
 use crate::parts::simd::{Isa, prefetch};
 use crate::parts::unwildcard;
 
-pub(super) use field::Field;
-
-/// The registry entry.
-pub(super) const ENGINE: Engine = Engine {
-    name: "bit-vector",
-    summary: "for each field a vector of the rules that match there; one AND joins them",
-    paper: "[SFL17] §V, ref. 5; [DEC14] ref. 4",
-    wraps: Wraps::Nothing,
-    options: &[
-        EngineOption::host_choice(
-            "isa",
-            &Isa::NAMES,
-            Isa::lacks,
-            "instructions to join vectors with",
-        ),
-        EngineOption::whole(
-            "mebibytes",
-            (1, 1 << 22),
-            4096,
-            "the most memory of all vectors, in MiB; rules that need more are refused",
-        ),
-    ],
-    dynamic: Engine::takes_no_updates,
-    accepts: Engine::accepts_all,
-    build: build_static::<AnyWidth>,
-    estimate,
-};
-
-fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildError> {
-    let costs = memory_and_building(spec, shape)?;
-    let (met, bytes) = (met(spec, shape)?, costs.bytes);
-    Ok(Costs {
-        batch: BATCH.batch(&met, shape, bytes),
-        single: SINGLE.single(&met, shape, bytes),
-        ..costs
-    })
-}
+pub(crate) use field::Field;
 
 /// Returns the counts of lookups. Probes are searched fields. Comparisons are blocks
 /// that are read until one has a rule. Beyond the first block, they grow with the
 /// number of rules.
 #[allow(clippy::cast_precision_loss)] // an estimate
-pub(super) fn met(spec: &EngineSpec, shape: &Shape) -> Result<Met, BuildError> {
+pub(crate) fn met(spec: &EngineSpec, shape: &Shape) -> Result<Met, BuildError> {
     let counts = Met::of(spec, shape, [0.0, 0.0])?;
     let searched = shape.fields().iter();
     let fields = searched
@@ -146,7 +108,7 @@ pub(super) fn met(spec: &EngineSpec, shape: &Shape) -> Result<Met, BuildError> {
 /// Predicts a row for each prefix of a field, two for each range, and one for all
 /// other values.
 #[allow(clippy::cast_precision_loss)] // an estimate
-pub(super) fn memory_and_building(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildError> {
+pub(crate) fn memory_and_building(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildError> {
     let (schema, rules) = (shape.schema(), shape.rules());
     let row_bytes = bytes_of::<Block>(blocks_of(rules));
     let mut bytes = RankedRules::bytes_of(schema, rules);
@@ -190,14 +152,14 @@ fn check_vectors(spec: &EngineSpec, bytes: usize) -> Result<(), BuildError> {
 
 /// Costs of lookups in batches and of single lookups. `crate::cost::estimate` describes the
 /// measurements behind them.
-pub(super) const BATCH: Prices = Prices {
+pub(crate) const BATCH: Prices = Prices {
     lookup: 160.0,
     probe: 130.0,
     compare: 36.4,
     lines: 15.0,
     ..Prices::NONE
 };
-pub(super) const SINGLE: Prices = Prices {
+pub(crate) const SINGLE: Prices = Prices {
     lookup: 258.0,
     probe: 163.0,
     probe_word: 2.2,
@@ -218,28 +180,21 @@ const BYTE_INSTRUCTIONS: f64 = 1.2;
 const STEP_BLOCKS: usize = 32;
 
 /// The number of rules for which a block has bits.
-pub(super) const BLOCK_RULES: usize = WORDS * 64;
+pub(crate) const BLOCK_RULES: usize = WORDS * 64;
 
 /// The number of blocks in a row with a bit for each rule.
-pub(super) fn blocks_of(rules: usize) -> usize {
+pub(crate) fn blocks_of(rules: usize) -> usize {
     rules.div_ceil(BLOCK_RULES)
-}
-
-/// The engine at every key width.
-struct AnyWidth;
-
-impl Family for AnyWidth {
-    type At<const W: usize> = BitVector;
 }
 
 /// Rules as bits of vectors. Duplicates share the vectors.
 #[derive(Clone)]
-pub(super) struct BitVector {
+pub(crate) struct BitVector {
     isa: Isa,
     /// The rules, best first. All vectors have bits in this order.
-    pub(super) rules: RankedRules,
+    pub(crate) rules: RankedRules,
     /// The fields that are not wildcards in all rules, or one field if all are.
-    pub(super) fields: Arc<Vec<Field>>,
+    pub(crate) fields: Arc<Vec<Field>>,
     rows: Arc<Vec<Block>>,
     /// The number of blocks in a row.
     row_blocks: usize,
@@ -250,7 +205,7 @@ type Offsets<const F: usize> = [usize; F];
 
 impl BitVector {
     /// Bytes held, including spare capacity and the rules themselves.
-    pub(super) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         let fields = self.fields.iter();
         let fields = fields.map(Field::bytes);
         self.rules.bytes()
@@ -343,7 +298,7 @@ impl BitVector {
 }
 
 /// Returns the places of the bits of a block, in ascending order.
-pub(super) fn places(bits: &[u64; WORDS], block: usize) -> impl Iterator<Item = usize> {
+pub(crate) fn places(bits: &[u64; WORDS], block: usize) -> impl Iterator<Item = usize> {
     bits.iter().enumerate().flat_map(move |(word, &bits)| {
         let first = (block * WORDS + word) * 64;
         std::iter::successors(Some(bits), |bits| Some(bits & bits.wrapping_sub(1)))
@@ -524,7 +479,7 @@ impl<const W: usize> Algorithm<W> for BitVector {
 }
 
 /// Returns the first `bits` bits of a block, or all if it has fewer.
-pub(super) fn first_bits(bits: usize) -> [u64; WORDS] {
+pub(crate) fn first_bits(bits: usize) -> [u64; WORDS] {
     std::array::from_fn(|word| match bits.saturating_sub(word * 64) {
         bits @ 0..64 => (1 << bits) - 1,
         _ => u64::MAX,

@@ -1,10 +1,10 @@
 //! Chooses the field that a node is split in, and the elementary interval to split
 //! before.
 
+use super::{Entry, Grid, Span};
 use crate::budget::memory::bytes_of;
 use crate::budget::monitor::Monitor;
 use crate::model::error::BuildError;
-use crate::parts::tree::{Entry, Grid, Span};
 
 /// The largest number of rules that a field is judged by. If a node has more, a sample
 /// at equal distances in its list is used.
