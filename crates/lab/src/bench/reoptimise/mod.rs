@@ -123,7 +123,7 @@ impl Bench<'_> {
             engine: self.engine.to_string(),
             rules: self.rules().len(),
             counted_first: drift.fitted,
-            counted_grown: drift.now,
+            counted_grown: drift.current,
             grown_ns: self.lookups(grown.as_ref()),
             wrong: self.wrong(grown.as_ref()),
             ..ReoptimiseRow::default()
@@ -146,7 +146,7 @@ impl Bench<'_> {
         let mut classifier = adopted.classifier;
         row.adopted_ns = self.lookups(classifier.as_ref());
         row.wrong += self.wrong(classifier.as_ref());
-        row.counted_adopted = fitted(classifier.as_ref()).drift().now;
+        row.counted_adopted = fitted(classifier.as_ref()).drift().current;
         let engine = classifier.as_dynamic().expect(DYNAMIC);
         let (rebuilt, seconds) = timed(|| engine.rebuild(&mut NoProgress));
         rebuilt.map_err(|error| fail(&error))?;
