@@ -21,7 +21,7 @@ use serde::de::DeserializeOwned;
 use super::claims::Section;
 use super::html::{self, Heading};
 use super::points::{Circumstances, Points};
-use super::{Args, Paper};
+use super::request::Request;
 use crate::bench::{
     CpuPair, CpuPinning, PAPER_CHANGES, generated_policy, generated_trace, size_name,
 };
@@ -29,13 +29,8 @@ use crate::bench::{
 /// The name of the report in the folder.
 const REPORT: &str = "report.html";
 
-/// Default headers of a trace: of tm19, of the other papers, and of a quick run.
-const TM19_HEADERS: usize = 200_000;
-const DEFAULT_HEADERS: usize = 100_000;
+/// Headers of a trace in a quick run.
 const QUICK_HEADERS: usize = 20_000;
-
-/// Packets that fch14 classifies, as in the paper.
-const FCH14_HEADERS: usize = 10_000_000;
 
 /// Rule sets for a point of sfl17, in the paper and in a quick run.
 const SETS_PER_POINT: usize = 10;
@@ -61,7 +56,7 @@ const QUICK_SECONDS: f64 = 0.6;
 
 /// A reproduction in progress.
 pub(super) struct Study<'a> {
-    pub(super) args: &'a Args,
+    pub(super) args: &'a Request,
     pub(super) profiles: Vec<(String, Arc<Profile>)>,
     /// Processors for threads that must not share theirs.
     pub(super) processors: Option<CpuPair>,
@@ -80,7 +75,7 @@ pub(super) struct Study<'a> {
 impl<'a> Study<'a> {
     /// Opens the folder and removes an earlier report: a report exists only for a
     /// finished run.
-    pub(super) fn new(args: &'a Args, reporter: Reporter) -> Result<Study<'a>, Failure> {
+    pub(super) fn new(args: &'a Request, reporter: Reporter) -> Result<Study<'a>, Failure> {
         fs::create_dir_all(&args.output).map_err(|error| Failure::file(&args.output, error))?;
         let names: Vec<&str> = match args.profiles.as_slice() {
             [] => Profile::BUILT_IN.to_vec(),
@@ -137,11 +132,9 @@ impl<'a> Study<'a> {
 
     /// The number of headers in a trace.
     pub(super) fn headers(&self) -> usize {
-        self.args.headers.unwrap_or(match self.args.paper {
-            _ if self.args.quick => QUICK_HEADERS,
-            Paper::Tm19 => TM19_HEADERS,
-            Paper::Sfl17 | Paper::Dec14 | Paper::Fts25 => DEFAULT_HEADERS,
-            Paper::Fch14 => FCH14_HEADERS,
+        self.args.headers.unwrap_or(match self.args.quick {
+            true => QUICK_HEADERS,
+            false => self.args.paper.headers,
         })
     }
 
@@ -343,7 +336,7 @@ impl<'a> Study<'a> {
             remarks.push(format!("Not the whole reproduction: limited by {limits}."));
         }
         let heading = Heading {
-            title: self.args.paper.title(self.args.section),
+            title: self.args.paper.title,
             facts: &facts,
             remarks: &remarks,
         };
@@ -407,7 +400,7 @@ impl<'a> Study<'a> {
 
 /// Returns the options, except `--quick`, that make a reproduction smaller than the
 /// paper's; `None` if no option does.
-fn limited(args: &Args) -> Option<String> {
+fn limited(args: &Request) -> Option<String> {
     let mut limits = Vec::new();
     let names = |names: &[String]| names.join(", ");
     if !args.figures.is_empty() {
@@ -439,13 +432,12 @@ fn limited(args: &Args) -> Option<String> {
 }
 
 /// Collects everything that a measurement depends on.
-fn circumstances(args: &Args, run: &Run) -> Circumstances {
+fn circumstances(args: &Request, run: &Run) -> Circumstances {
     let join = |names: &[String]| names.join(",");
     let sizes: Vec<String> = args.sizes.iter().map(usize::to_string).collect();
-    // The measurements of tm19 are stored by profile and size.
-    let is_tm19 = args.paper == Paper::Tm19;
-    let sizes = if is_tm19 { Vec::new() } else { sizes };
-    let own_profile = |name: &&String| is_tm19 && Profile::BUILT_IN.contains(&name.as_str());
+    let by_set = args.paper.is_stored_by_set;
+    let sizes = if by_set { Vec::new() } else { sizes };
+    let own_profile = |name: &&String| by_set && Profile::BUILT_IN.contains(&name.as_str());
     let profiles = args.profiles.iter().filter(|name| !own_profile(name));
     let profiles: Vec<String> = profiles.cloned().collect();
     let or_own = |value: Option<String>| value.unwrap_or_else(|| "of the paper".to_owned());
@@ -467,7 +459,7 @@ fn circumstances(args: &Args, run: &Run) -> Circumstances {
         entry.map_or(String::new(), |(_, value)| value.clone())
     };
     Circumstances {
-        paper: args.paper.key().to_owned(),
+        paper: args.paper.key.to_owned(),
         version: column("version"),
         processor: column("processor"),
         options: options

@@ -6,8 +6,10 @@ use classyard::{Policy, PolicyTrace};
 use classyard_report::failure::Failure;
 use classyard_workload::generate::Family;
 
-use super::Study;
 use super::claims::Section;
+use super::figure::Figure;
+use super::request::{Common, Paper, Request, at_least_one, sizes};
+use super::study::Study;
 use crate::bench::{generated_policy, generated_trace};
 
 pub(super) mod concurrency;
@@ -17,6 +19,76 @@ mod model;
 pub(super) mod rule_sets;
 pub(super) mod split;
 pub(super) mod throughput;
+
+/// The paper.
+const PAPER: Paper = Paper {
+    key: "dec14",
+    name: "dec14",
+    title: "Decomposition on multi-core processors [DEC14], measured with classyard",
+    headers: 100_000,
+    is_stored_by_set: false,
+};
+
+/// Its figures and tables.
+pub(super) const FIGURES: &[Figure] = &[
+    Figure {
+        name: "rule-sets",
+        draw: rule_sets::draw,
+    },
+    Figure {
+        name: "latency",
+        draw: latency::draw,
+    },
+    Figure {
+        name: "concurrency",
+        draw: concurrency::draw,
+    },
+    Figure {
+        name: "throughput",
+        draw: throughput::draw,
+    },
+    Figure {
+        name: "split",
+        draw: split::draw,
+    },
+];
+
+/// Qu et al., decomposition on multi-core processors, 2014
+///
+/// It has rule sets of its own, those of the paper's Table III.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Figures:
+  rule-sets        unique rules of each field (Table III)
+  latency          time against rules, and the model's prediction (Fig. 2, Tables V and VI)
+  concurrency      latency against headers together and threads (Fig. 3)
+  throughput       with and without optimisations, and the peak (Fig. 4, Table VII)
+  split            one rule set split over cores, winners merged
+
+Example:
+  classyard reproduce dec14 --quick")]
+pub(super) struct Args {
+    #[command(flatten)]
+    common: Common,
+
+    /// Numbers of rules; the model is fitted to the first two [default: 1k, 2k, ... 32k]
+    #[arg(long, value_delimiter = ',', value_parser = sizes, value_name = "COUNTS")]
+    sizes: Vec<usize>,
+
+    /// Headers in each trace [default: 100k, quick 20k]
+    #[arg(long, value_parser = at_least_one, value_name = "COUNT")]
+    headers: Option<usize>,
+}
+
+impl Args {
+    pub(super) fn request(&self) -> Request {
+        Request {
+            sizes: self.sizes.clone(),
+            headers: self.headers,
+            ..Request::new(&PAPER, &self.common)
+        }
+    }
+}
 
 /// The engine's default form, and the paper's form: all rules in vectors, over all
 /// fields.

@@ -13,7 +13,9 @@ use rand::seq::SliceRandom as _;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::{Deserialize, Serialize};
 
-use super::Study;
+use super::figure::Figure;
+use super::request::{Common, Paper, Request, at_least_one, sizes};
+use super::study::Study;
 
 pub(super) mod acls;
 mod approximation;
@@ -22,6 +24,80 @@ pub(super) mod cross_product;
 mod lists;
 mod pipelines;
 pub(super) mod providers;
+
+/// The paper.
+const PAPER: Paper = Paper {
+    key: "fch14",
+    name: "fch14",
+    title: "Flow caching for high entropy packet fields [FCH14], measured with classyard",
+    // As in the paper.
+    headers: 10_000_000,
+    is_stored_by_set: false,
+};
+
+/// Its figures and tables.
+pub(super) const FIGURES: &[Figure] = &[
+    Figure {
+        name: "acls",
+        draw: acls::draw,
+    },
+    Figure {
+        name: "providers",
+        draw: providers::draw,
+    },
+    Figure {
+        name: "cost",
+        draw: cost::draw,
+    },
+    Figure {
+        name: "cross-product",
+        draw: cross_product::draw,
+    },
+];
+
+/// Flow Caching for High Entropy Packet Fields, 2014
+///
+/// It has lists of ports, and no profiles.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Figures:
+  acls             cached flows and masks of random ACLs (Table 4, Fig. 3)
+  providers        lists of ports like those of two providers (Table 5)
+  cost             what computing flows adds to classification (Table 6)
+  cross-product    all flows of a pipeline ahead of time (Fig. 2)
+
+Example:
+  classyard reproduce fch14 --quick")]
+pub(super) struct Args {
+    #[command(flatten)]
+    common: Common,
+
+    /// Numbers of rules of the ACLs, at most 65,536 [default: 10, 100, 1k, 5k and 10k]
+    #[arg(long, value_delimiter = ',', value_parser = sizes, value_name = "COUNTS")]
+    sizes: Vec<usize>,
+
+    /// Headers that `cost` classifies [default: 10M, quick 20k]
+    #[arg(long, value_parser = at_least_one, value_name = "COUNT")]
+    headers: Option<usize>,
+
+    /// Lists of ports of `acls` [default: 5, quick 1]
+    #[arg(long, value_parser = at_least_one, value_name = "COUNT")]
+    sets: Option<usize>,
+}
+
+impl Args {
+    pub(super) fn request(&self) -> Result<Request, Failure> {
+        let request = Request {
+            sizes: self.sizes.clone(),
+            headers: self.headers,
+            sets: self.sets,
+            ..Request::new(&PAPER, &self.common)
+        };
+        let what = format!("there are {PORT_COUNT} ports");
+        request.check_sizes(PORT_COUNT, &what, "the paper has at most 10k ACLs")?;
+        Ok(request)
+    }
+}
 
 /// Numbers of ACLs in the paper's Table 4, and the numbers of a quick reproduction.
 const SIZES: [usize; 5] = [10, 100, 1_000, 5_000, 10_000];

@@ -5,7 +5,9 @@
 use classyard_report::failure::Failure;
 use classyard_workload::traffic::locality::{LocalityModel, TRACE1, TRACE2};
 
-use super::Study;
+use super::figure::Figure;
+use super::request::{Common, Paper, Request, at_least_one};
+use super::study::Study;
 use stream::Outcome;
 
 pub(super) mod flows;
@@ -14,6 +16,66 @@ pub(super) mod hit_rates;
 pub(super) mod search_length;
 mod stream;
 pub(super) mod tables;
+
+/// The paper.
+const PAPER: Paper = Paper {
+    key: "fts25",
+    name: "fts25",
+    title: "FastTSS [FTS25], measured with classyard",
+    headers: PAPER_PACKETS,
+    is_stored_by_set: false,
+};
+
+/// Its figures and tables.
+pub(super) const FIGURES: &[Figure] = &[
+    Figure {
+        name: "tables",
+        draw: tables::draw,
+    },
+    Figure {
+        name: "wildcarding-flows",
+        draw: flows::draw,
+    },
+    Figure {
+        name: "hit-rates",
+        draw: hit_rates::draw,
+    },
+    Figure {
+        name: "search-length",
+        draw: search_length::draw,
+    },
+];
+
+/// Xiong et al., FastTSS, 2025
+///
+/// It has traffic of its own, like the paper's traces, and no rules.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Figures:
+  tables              hit rates and search lengths by formula (Tables 1 and 2)
+  wildcarding-flows   flows that share an entry, over time (Fig. 9)
+  hit-rates           hit rates by size, threshold, scheme and bytes (Figs. 10 to 12)
+  search-length       average search length, and eqs. 5 to 8 (Figs. 13 and 14)
+
+Example:
+  classyard reproduce fts25 --quick")]
+pub(super) struct Args {
+    #[command(flatten)]
+    common: Common,
+
+    /// Packets of each trace [default: 15,420,235, quick 2M]
+    #[arg(long, value_parser = at_least_one, value_name = "COUNT")]
+    headers: Option<usize>,
+}
+
+impl Args {
+    pub(super) fn request(&self) -> Request {
+        Request {
+            headers: self.headers,
+            ..Request::new(&PAPER, &self.common)
+        }
+    }
+}
 
 /// A trace of the paper, and the generated traffic that replaces it.
 struct Trace {

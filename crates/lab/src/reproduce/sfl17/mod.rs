@@ -2,11 +2,15 @@
 //!
 //! [SFL17]: classyard::papers#sfl17
 
+use std::time::Duration;
+
 use classyard::EngineSpec;
 use classyard_report::failure::Failure;
 
-use super::Study;
 use super::claims::Section;
+use super::figure::Figure;
+use super::request::{Common, Paper, Request, at_least_one, run_time, sizes};
+use super::study::Study;
 use cases::Case;
 use simulator::{Load, Outcome};
 
@@ -15,6 +19,81 @@ pub(super) mod operations;
 mod simulator;
 pub(super) mod threshold;
 pub(super) mod updates;
+
+/// The paper.
+const PAPER: Paper = Paper {
+    key: "sfl17",
+    name: "sfl17",
+    title: "The Small, the Fast and the Lazy [SFL17], measured with classyard",
+    headers: 100_000,
+    is_stored_by_set: false,
+};
+
+/// Its figures and tables.
+pub(super) const FIGURES: &[Figure] = &[
+    Figure {
+        name: "operations",
+        draw: operations::draw,
+    },
+    Figure {
+        name: "updates",
+        draw: updates::draw,
+    },
+    Figure {
+        name: "threshold",
+        draw: threshold::draw,
+    },
+];
+
+/// The Small, the Fast and the Lazy (SFL), 2017
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Figures:
+  operations       changes and lookups, each for itself (Fig. 5)
+  updates          headers and changes in 10 seconds (Table II, Fig. 6)
+  threshold        the same against δ (Figs. 7 and 8)
+
+Examples:
+  classyard reproduce sfl17 --quick
+  classyard reproduce sfl17 --figures updates --sets 3 --run 2s")]
+pub(super) struct Args {
+    #[command(flatten)]
+    common: Common,
+
+    /// Numbers of rules; only the first counts [default: 2k, as in the paper]
+    #[arg(long, value_delimiter = ',', value_parser = sizes, value_name = "COUNTS")]
+    sizes: Vec<usize>,
+
+    /// Profiles: built-in names or TOML files [default: all built-in ones]
+    #[arg(long, value_delimiter = ',', value_name = "NAMES")]
+    profiles: Vec<String>,
+
+    /// Headers in each trace [default: 100k, quick 20k]
+    #[arg(long, value_parser = at_least_one, value_name = "COUNT")]
+    headers: Option<usize>,
+
+    /// Rule sets for each point, taken from the profiles in rotation [default: 10, quick 2]
+    #[arg(long, value_parser = at_least_one, value_name = "COUNT")]
+    sets: Option<usize>,
+
+    /// Length of a run of the simulator, 10 seconds in the paper; the rate of changes is
+    /// the paper's [default: 10s, quick 600ms]
+    #[arg(long, value_parser = run_time, value_name = "TIME")]
+    run: Option<Duration>,
+}
+
+impl Args {
+    pub(super) fn request(&self) -> Request {
+        Request {
+            sizes: self.sizes.clone(),
+            profiles: self.profiles.clone(),
+            headers: self.headers,
+            sets: self.sets,
+            run: self.run,
+            ..Request::new(&PAPER, &self.common)
+        }
+    }
+}
 
 /// The default number of rules at the beginning of every experiment.
 const DEFAULT_RULES: usize = 2_000;

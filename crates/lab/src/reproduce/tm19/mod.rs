@@ -2,6 +2,14 @@
 //!
 //! [TM19]: classyard::papers#tm19
 
+use std::time::Duration;
+
+use classyard_report::failure::Failure;
+use classyard_report::input::span;
+
+use super::figure::Figure;
+use super::request::{Common, Paper, Request, at_least_one, sizes};
+
 pub(super) mod collision_limit;
 pub(super) mod growth;
 pub(super) mod offline;
@@ -12,3 +20,199 @@ pub(super) mod partitions;
 pub(super) mod section5;
 mod sheet;
 pub(super) mod tables;
+
+/// Section IV, the simulation of algorithms.
+const SIMULATION: Paper = Paper {
+    key: "tm19",
+    name: "tm19",
+    title: "TupleMerge [TM19], measured with classyard",
+    headers: 200_000,
+    is_stored_by_set: true,
+};
+
+/// The figures of section IV.
+const SIMULATION_FIGURES: &[Figure] = &[
+    Figure {
+        name: "tables",
+        draw: tables::draw,
+    },
+    Figure {
+        name: "online",
+        draw: online::draw,
+    },
+    Figure {
+        name: "offline",
+        draw: offline::draw,
+    },
+    Figure {
+        name: "partitions",
+        draw: partitions::draw,
+    },
+    Figure {
+        name: "collision-limit",
+        draw: collision_limit::draw,
+    },
+    Figure {
+        name: "growth",
+        draw: growth::draw,
+    },
+];
+
+/// Section V, engines in a virtual switch.
+const SWITCH: Paper = Paper {
+    name: "tm19 --section 5",
+    title: "TupleMerge in a virtual switch [TM19, §V], measured with classyard",
+    ..SIMULATION
+};
+
+/// The figures of section V.
+const SWITCH_FIGURES: &[Figure] = &[
+    Figure {
+        name: "pipeline-tables",
+        draw: section5::tables::draw,
+    },
+    Figure {
+        name: "pipeline-throughput",
+        draw: section5::throughput::draw,
+    },
+    Figure {
+        name: "pipeline-times",
+        draw: section5::times::draw,
+    },
+    Figure {
+        name: "pipeline-cache",
+        draw: section5::cache::draw,
+    },
+    Figure {
+        name: "pipeline-frameworks",
+        draw: section5::frameworks::draw,
+    },
+    Figure {
+        name: "pipeline-seeds",
+        draw: section5::seeds::draw,
+    },
+];
+
+/// A section of the paper.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum PaperSection {
+    /// The simulation of algorithms
+    #[value(name = "4")]
+    Simulation,
+    /// Engines in a virtual switch
+    #[value(name = "5")]
+    Switch,
+}
+
+/// Daly et al., TupleMerge, ToN 2019
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Figures:
+  tables           tables against rules (Fig. 2)
+  online           updates, single lookups and memory (Figs. 1, 3 and 4)
+  offline          SmartSplit and TupleMerge over all rules at once (Fig. 5)
+  partitions       tables against SAX-PAC's sets of rules without overlaps (Fig. 6)
+  collision-limit  search time against the collision limit (Figs. 7 and 8)
+  growth           time and memory of building as rule sets grow
+
+Figures with --section 5 (in a virtual switch):
+  pipeline-tables      tables alone and in a pipeline (Fig. 10)
+  pipeline-throughput  packets a second against rules (Fig. 11)
+  pipeline-times       times of single packets (Fig. 12)
+  pipeline-cache       the front-end cache, and ours (Table V)
+  pipeline-frameworks  rules of VPP and of Open vSwitch (Fig. 13)
+  pipeline-seeds       seed by seed at the greatest size (Figs. 14 and 15)
+
+Examples:
+  classyard reproduce tm19
+  classyard reproduce tm19 --section 5 --quick -o switch
+  classyard reproduce tm19 --figures tables --sizes 1k,4k,16k,64k,256k -o figures")]
+pub(super) struct Args {
+    #[command(flatten)]
+    common: Common,
+
+    /// The section: 4, the simulation of algorithms, or 5, engines as the access list of
+    /// a virtual switch
+    #[arg(long, value_enum, value_name = "NUMBER", default_value = "4")]
+    section: PaperSection,
+
+    /// Numbers of rules, of every figure
+    ///
+    /// Defaults: tables and online 1k, 2k, 4k, ... 256k; offline up to 64k; partitions up
+    /// to 16k; collision-limit 1k, 8k and 64k; growth 10k, 20k, 50k, ... 1M. Greater sizes
+    /// are left out of offline, partitions and collision-limit. With --section 5: 2, 16,
+    /// 128, 500, 1k, 2k, ... 64k; at most 65,535.
+    #[arg(long, value_delimiter = ',', value_parser = sizes, value_name = "COUNTS")]
+    sizes: Vec<usize>,
+
+    /// Profiles: built-in names or TOML files [default: all built-in ones]
+    #[arg(long, value_delimiter = ',', value_name = "NAMES")]
+    profiles: Vec<String>,
+
+    /// Headers in each trace [default: 200k, quick 20k]
+    #[arg(long, value_parser = at_least_one, value_name = "COUNT")]
+    headers: Option<usize>,
+
+    /// Rule sets for each profile and size of online and offline [default: 5, quick 1] and of
+    /// section 5 [default: 1]
+    #[arg(long, value_parser = at_least_one, value_name = "COUNT")]
+    sets: Option<usize>,
+
+    /// Insertions of the updates of section 4, and the same number of deletions [default:
+    /// 500k, quick 20k]
+    #[arg(long, value_parser = at_least_one, value_name = "COUNT")]
+    changes: Option<usize>,
+
+    /// Give up building an engine of section 4's offline after this time [default: 5m,
+    /// quick 10s]
+    #[arg(long, value_parser = span, value_name = "TIME")]
+    build_time: Option<Duration>,
+}
+
+impl Args {
+    pub(super) fn figures(&self) -> &'static [Figure] {
+        match self.section {
+            PaperSection::Simulation => SIMULATION_FIGURES,
+            PaperSection::Switch => SWITCH_FIGURES,
+        }
+    }
+
+    pub(super) fn request(&self) -> Result<Request, Failure> {
+        let paper = match self.section {
+            PaperSection::Simulation => &SIMULATION,
+            PaperSection::Switch => &SWITCH,
+        };
+        let request = Request {
+            sizes: self.sizes.clone(),
+            profiles: self.profiles.clone(),
+            headers: self.headers,
+            sets: self.sets,
+            changes: self.changes,
+            build_time: self.build_time,
+            ..Request::new(paper, &self.common)
+        };
+        if self.section == PaperSection::Switch {
+            self.check_switch(&request)?;
+        }
+        Ok(request)
+    }
+
+    /// Checks that the options apply to section 5, and that a flow table can have the
+    /// rules.
+    fn check_switch(&self, request: &Request) -> Result<(), Failure> {
+        let options = [
+            ("--changes", self.changes.is_some()),
+            ("--build-time", self.build_time.is_some()),
+        ];
+        if let Some((option, _)) = options.iter().find(|(_, is_given)| *is_given) {
+            return Err(Failure::usage(format!(
+                "{option} is for section 4 of tm19; nothing in section 5 depends on it"
+            ))
+            .with_help(format!("leave {option} out")));
+        }
+        let max_rules = section5::MAX_RULES;
+        let what = format!("a flow table has priorities for at most {max_rules} rules");
+        let help = "the paper's greatest size in section 5 is 64k";
+        request.check_sizes(max_rules, &what, help)
+    }
+}

@@ -114,7 +114,7 @@ const FEW_SIZES: [usize; 4] = [16, 500, 4_000, 16_000];
 
 /// The greatest number of rules of a table: each has its own priority, and the default
 /// rule has 0.
-pub(in crate::reproduce) const MOST_RULES: usize = 65_535;
+pub(in crate::reproduce) const MAX_RULES: usize = 65_535;
 
 /// The number of packets in a vector, as in VPP.
 const VECTOR_PACKETS: usize = 256;

@@ -1,0 +1,137 @@
+//! What a reproduction is asked for: a paper, and how much of it to measure.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use classyard_report::failure::Failure;
+use classyard_report::input::{count, span};
+
+/// A paper, or a part of it that is reproduced by itself.
+pub(super) struct Paper {
+    /// The paper's key in citations and in stored measurements.
+    pub(super) key: &'static str,
+    /// Its name on the command line, for messages.
+    pub(super) name: &'static str,
+    /// The title of the report.
+    pub(super) title: &'static str,
+    /// The default number of headers in a trace.
+    pub(super) headers: usize,
+    /// True if measurements are stored by profile and size, so that other profiles and
+    /// sizes continue with the same folder.
+    pub(super) is_stored_by_set: bool,
+}
+
+/// The arguments that all papers take.
+#[derive(Clone, Debug, clap::Args)]
+pub(super) struct Common {
+    /// The folder to write to; it is created if missing
+    #[arg(
+        short,
+        long,
+        alias = "out",
+        default_value = "reproduced",
+        value_name = "DIR",
+        help_heading = "Output"
+    )]
+    output: PathBuf,
+
+    /// The figures to draw [default: all of the paper]
+    #[arg(long, value_delimiter = ',', value_name = "NAMES")]
+    figures: Vec<String>,
+
+    /// Fewer rule sets, sizes and points, and shorter runs: a few minutes
+    #[arg(long)]
+    quick: bool,
+
+    /// Measure everything again and discard the measurements in the folder
+    #[arg(long)]
+    restart: bool,
+
+    /// Seed of the random numbers
+    #[arg(short, long, default_value_t = 1, value_name = "N")]
+    seed: u64,
+}
+
+/// A reproduction: the paper, and the arguments of the command line. Arguments that a
+/// paper does not take are absent.
+pub(super) struct Request {
+    pub(super) paper: &'static Paper,
+    pub(super) output: PathBuf,
+    /// The names of the figures; empty for all.
+    pub(super) figures: Vec<String>,
+    pub(super) quick: bool,
+    pub(super) restart: bool,
+    pub(super) seed: u64,
+    /// Numbers of rules.
+    pub(super) sizes: Vec<usize>,
+    /// Profiles of rules.
+    pub(super) profiles: Vec<String>,
+    /// Headers in each trace.
+    pub(super) headers: Option<usize>,
+    /// Rule sets for each point.
+    pub(super) sets: Option<usize>,
+    /// Insertions, and as many deletions.
+    pub(super) changes: Option<usize>,
+    /// The longest time to build an engine.
+    pub(super) build_time: Option<Duration>,
+    /// The length of a run.
+    pub(super) run: Option<Duration>,
+}
+
+impl Request {
+    /// Returns a request for a paper without arguments of its own.
+    pub(super) fn new(paper: &'static Paper, common: &Common) -> Request {
+        let common = common.clone();
+        Request {
+            paper,
+            output: common.output,
+            figures: common.figures,
+            quick: common.quick,
+            restart: common.restart,
+            seed: common.seed,
+            sizes: Vec::new(),
+            profiles: Vec::new(),
+            headers: None,
+            sets: None,
+            changes: None,
+            build_time: None,
+            run: None,
+        }
+    }
+
+    /// Checks that all sizes are at most `max`, the number of `what` that there are.
+    ///
+    /// # Errors
+    /// [`Failure`] with the first larger size.
+    pub(super) fn check_sizes(&self, max: usize, what: &str, help: &str) -> Result<(), Failure> {
+        match self.sizes.iter().find(|&&size| size > max) {
+            Some(size) => Err(Failure::usage(format!("--sizes {size}: {what}")).with_help(help)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Reads a number of rules, for the argument parser.
+pub(super) fn sizes(text: &str) -> Result<usize, String> {
+    match count(text)? {
+        0 => Err("figures need at least 1 rule".to_owned()),
+        size => Ok(size),
+    }
+}
+
+/// Reads a count of at least 1, for the argument parser.
+pub(super) fn at_least_one(text: &str) -> Result<usize, String> {
+    match count(text)? {
+        0 => Err("expected at least 1".to_owned()),
+        count => Ok(count),
+    }
+}
+
+/// Reads the length of a run, for the argument parser.
+pub(super) fn run_time(text: &str) -> Result<Duration, String> {
+    match span(text)? {
+        run if run < Duration::from_millis(10) => Err("expected at least 10ms".to_owned()),
+        run if run > Duration::from_secs(3_600) => Err("expected at most 1h".to_owned()),
+        run => Ok(run),
+    }
+}
