@@ -77,7 +77,7 @@ pub fn percent(share: f64) -> String {
 }
 
 /// Joins items with commas, in lines that fit on the terminal next to their label.
-/// Lines have at most [`LINE_LENGTH`] characters unless a single item is longer.
+/// Lines have at most 84 characters unless a single item is longer.
 pub fn listed(items: impl IntoIterator<Item = String>) -> String {
     let room = super::width().map_or(LINE_LENGTH, |width| {
         usize::from(width).saturating_sub(LABEL_WIDTH)

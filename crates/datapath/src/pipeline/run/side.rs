@@ -271,7 +271,7 @@ fn ready(bucket: &Bucket, place: CounterId) -> SideBucket {
 }
 
 /// A plan that re-optimises the engine of a family's entries. A
-/// [`Planner`](super::Planner) computes it without blocking workers or changes.
+/// [`Planner`](crate::pipeline::Planner) computes it without blocking workers or changes.
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub(in crate::pipeline) table: TableId,
