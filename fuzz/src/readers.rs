@@ -5,7 +5,7 @@ use std::io::{self, Read};
 
 use classyard::Policy;
 use classyard_workload::capture::{
-    self, Capture, CaptureReader, Warning, WriteFailure, ethernet_frame, read_capture,
+    self, Capture, CaptureProblem, CaptureReader, Warning, ethernet_frame, read_capture,
 };
 use classyard_workload::diagnostic::{ReadOptions, SHOWN};
 use classyard_workload::formats::{RuleFormat, read_policy, read_schema, read_trace, write_policy};
@@ -141,7 +141,7 @@ pub(crate) fn captures(data: &[u8]) {
         return;
     };
     // The amount of damaged gzip that can be unpacked depends on how the bytes arrive.
-    let damaged = |warning: &Warning| matches!(warning.trouble, WriteFailure::Gzip { .. });
+    let damaged = |warning: &Warning| matches!(warning.problem, CaptureProblem::Gzip { .. });
     if !capture.warnings().iter().any(damaged) && capture.more_warnings() == 0 {
         streamed(data, &capture, &options);
     }

@@ -1,7 +1,7 @@
 //! The flow entries of one table, and the lookup of the winning entry.
 //!
 //! # Idea
-//! Entries are rules of engines over [projections](crate::lab::projection), one for each
+//! Entries are rules of engines over [projections](crate::projection), one for each
 //! family of packets. An entry that matches packets of several families is a rule in each
 //! of them. If a new entry has a field that its family's projection lacks, the projection
 //! must become wider, with every rule of its engine. Below

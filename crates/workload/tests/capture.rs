@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use classyard::{Policy, Schema};
 use classyard_workload::capture::{
-    Capture, Format, ReadOptions, WriteFailure, read_capture, read_capture_file,
+    Capture, CaptureProblem, Format, ReadOptions, read_capture, read_capture_file,
 };
 use classyard_workload::packet::{
     Anomaly, Counters, Family, Kind, LinkType, Parsed, Property, Transport, parse,
@@ -249,10 +249,10 @@ fn cut_files_give_what_comes_before() {
     let half = &packed[..packed.len() / 2];
     let part = read_capture("half", half, &ReadOptions::default()).unwrap();
     assert!(part.packets().len() > whole.packets().len() / 4);
-    let troubles = part.warnings().iter().map(|warning| &warning.trouble);
+    let problems = part.warnings().iter().map(|warning| &warning.problem);
     assert!(
-        troubles
+        problems
             .into_iter()
-            .any(|trouble| matches!(trouble, WriteFailure::Gzip { .. }))
+            .any(|problem| matches!(problem, CaptureProblem::Gzip { .. }))
     );
 }

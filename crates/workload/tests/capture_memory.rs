@@ -7,7 +7,7 @@ mod allocations;
 use std::io::Write as _;
 
 use classyard_workload::capture::{
-    CaptureReader, ReadOptions, WriteFailure, ethernet_frame, read_capture,
+    CaptureProblem, CaptureReader, ReadOptions, ethernet_frame, read_capture,
 };
 use classyard_workload::diagnostic::ReadError;
 use classyard_workload::packet::{Anomaly, LinkType, parse};
@@ -22,7 +22,7 @@ const STREAM_BYTES: usize = 512 << 10;
 struct Streamed {
     packets: u64,
     interfaces: usize,
-    troubles: Vec<WriteFailure>,
+    problems: Vec<CaptureProblem>,
     peak_bytes: usize,
 }
 
@@ -37,7 +37,7 @@ fn streamed(file: &[u8]) -> Streamed {
         Streamed {
             packets: reader.packets(),
             interfaces: reader.interfaces().len(),
-            troubles: warnings.map(|warning| warning.trouble.clone()).collect(),
+            problems: warnings.map(|warning| warning.problem.clone()).collect(),
             peak_bytes: 0,
         }
     });
@@ -117,13 +117,16 @@ fn gzip_bombs_are_streamed_in_a_buffer_and_refused_where_they_are_held() {
     }
     parts[0] = &record;
     let read = streamed(&gzip(&parts));
-    assert!(matches!(read.troubles[0], WriteFailure::LongPacket { .. }));
+    assert!(matches!(
+        read.problems[0],
+        CaptureProblem::LongPacket { .. }
+    ));
     assert!(read.peak_bytes < STREAM_BYTES, "{} bytes", read.peak_bytes);
 
     // Many empty gzip members before the capture.
     let members = gzip(&[]).repeat(20_000);
     let read = streamed(&[members, gzip(&[&header])].concat());
-    assert_eq!((read.packets, read.troubles.len()), (0, 0));
+    assert_eq!((read.packets, read.problems.len()), (0, 0));
     assert!(read.peak_bytes < STREAM_BYTES, "{} bytes", read.peak_bytes);
 }
 
@@ -150,7 +153,7 @@ fn lengths_that_a_file_claims_take_no_memory() {
     for (number, file) in files.iter().enumerate() {
         let read = streamed(file);
         assert_eq!(read.packets, 0, "file {number}");
-        assert_eq!(read.troubles.len(), 1, "file {number}: {:?}", read.troubles);
+        assert_eq!(read.problems.len(), 1, "file {number}: {:?}", read.problems);
         assert!(
             read.peak_bytes < STREAM_BYTES,
             "file {number}: {} bytes",
@@ -187,7 +190,7 @@ fn options_and_bad_blocks_take_memory_in_proportion() {
     let file = [section(), interface(&[]), bad.repeat(50_000)].concat();
     let read = streamed(&file);
     assert_eq!(read.packets, 0);
-    assert!(read.troubles.len() <= 20);
+    assert!(read.problems.len() <= 20);
     assert!(read.peak_bytes < STREAM_BYTES, "{} bytes", read.peak_bytes);
 }
 

@@ -1,10 +1,10 @@
 //! Paths: the tables that look a packet up, and the entries that win there.
 //!
 //! # Idea
-//! The pipeline decides which entries win a packet. What these entries do with the packet
-//! is not cached: instructions, groups, meters and ports come from the version that
-//! processes the packet. So a flow cache only has to store paths, and many flows share
-//! few paths.
+//! The pipeline decides which entries win a packet. A path has these entries. Groups,
+//! meters and ports come from the version that processes the packet; the instructions of
+//! the entries are combined in the path's program, which is rebuilt when they change. So a
+//! flow cache only has to store paths, and many flows share few paths.
 //!
 //! ```text
 //! flow ─┐

@@ -1,5 +1,6 @@
 //! Algorithms for the mask of a megaflow: few bits of a packet that determine its winning
-//! rule.
+//! rule. They are measured in [`lab`](crate::lab); workers take masks from
+//! [`FlowTable::classify_masked`](crate::flow_table::FlowTable).
 //!
 //! # Idea
 //! A flow cache of exact headers needs an entry for every connection. A *megaflow* is a

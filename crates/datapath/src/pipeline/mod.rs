@@ -20,10 +20,11 @@
 //! messages ─▶ stores ─▶ changes ─▶ log ─▶ side A ◀─ workers
 //!             refuse                 └──▶ side B
 //! ```
-//! A message changes the stores of entries, groups, meters and ports. Both sides
-//! get these changes, one after the other. Each side has all data for processing
-//! packets ([`classyard::table`]). A worker pins a side for a vector. A bundle of messages
-//! is carried out as a whole or not at all.
+//! A message changes the stores of entries, groups, meters and ports. The side that no
+//! worker uses gets these changes, then the sides are swapped, and the other side gets them
+//! before the next swap. Each side has all data for processing packets
+//! ([`classyard::table`]). A worker pins a side for a vector. A bundle of messages is
+//! carried out as a whole or not at all.
 //!
 //! | module | contents |
 //! |---|---|

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use classyard::{Policy, PolicyTrace};
 use classyard_workload::capture::{
-    self, Capture, CaptureReader, CaptureTrace, Warning, WriteFailure, read_capture,
+    self, Capture, CaptureProblem, CaptureReader, CaptureTrace, Warning, read_capture,
     read_capture_from,
 };
 use classyard_workload::diagnostic::ReadError;
@@ -215,9 +215,9 @@ impl HeadersArgs {
     pub fn warn(source: &str, warnings: &[Warning], more: u64, reporter: Reporter) {
         // An interrupted capture may end in the middle of a packet.
         let is_cut_off = interrupt::is_requested();
-        let is_expected = |warning: &&Warning| match warning.trouble {
-            WriteFailure::Stopped => true,
-            WriteFailure::Truncated { .. } | WriteFailure::Gzip { .. } => is_cut_off,
+        let is_expected = |warning: &&Warning| match warning.problem {
+            CaptureProblem::Stopped => true,
+            CaptureProblem::Truncated { .. } | CaptureProblem::Gzip { .. } => is_cut_off,
             _ => false,
         };
         for warning in warnings.iter().filter(|warning| !is_expected(warning)) {
@@ -226,7 +226,7 @@ impl HeadersArgs {
         if more > 0 {
             reporter.warn(&format!("{source}: {}", counted(more, "more warning")));
         }
-        let long = |warning: &Warning| matches!(warning.trouble, WriteFailure::LongPacket { .. });
+        let long = |warning: &Warning| matches!(warning.problem, CaptureProblem::LongPacket { .. });
         if warnings.iter().any(long) {
             reporter.note("--limit-record raises the limit on the length of packets");
         }

@@ -36,8 +36,8 @@ pub struct RulesArgs {
     /// The schema of the rules: a built-in name or a TOML file
     ///
     /// Built-in schemas are ipv4-5tuple, ipv6-5tuple, openflow15 and dual-5tuple
-    /// (IPv4 and IPv6 in one order). By default the schema is detected from the
-    /// rules.
+    /// (IPv4 and IPv6 in one order). By default a file in the format `rules`
+    /// names it, and for other formats it is detected from the rules.
     #[arg(long, value_name = "SCHEMA", help_heading = "Input")]
     pub schema: Option<String>,
 

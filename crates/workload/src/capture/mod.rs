@@ -64,7 +64,7 @@ mod tests;
 pub use ethernet::{NoEthernetFrame, ethernet_frame};
 pub use headers::{CaptureTrace, HeadersError, PacketHeaders};
 pub use read::{CaptureReader, Record, read_capture, read_capture_file, read_capture_from};
-pub use warning::{Warning, WriteFailure};
+pub use warning::{CaptureProblem, Warning};
 pub use write::{PcapWriter, TraceReport, WriteError, write_trace};
 
 /// Options for reading a capture.

@@ -11,7 +11,7 @@ use pcap_parser::{
 
 use super::input::Input;
 use super::state::{Next, State, count, format_error};
-use super::{Interface, Packet, WriteFailure};
+use super::{CaptureProblem, Interface, Packet};
 use crate::diagnostic::ReadError;
 use crate::packet::LinkType;
 
@@ -133,11 +133,11 @@ impl Records {
             };
             let longest = self.snap_length.max(MAX_CAPTURED_LENGTH);
             if captured > longest {
-                let trouble = WriteFailure::Corrupt {
+                let problem = CaptureProblem::Corrupt {
                     found: format!("a packet of {captured} bytes"),
                     expected: format!("at most {longest}"),
                 };
-                state.warn(record_offset, trouble);
+                state.warn(record_offset, problem);
                 return Ok(None);
             }
             let needed = count(self.header) + u64::from(captured);
@@ -149,7 +149,7 @@ impl Records {
                     return Ok(None);
                 }
                 let length = captured;
-                state.warn(record_offset, WriteFailure::LongPacket { length, limit });
+                state.warn(record_offset, CaptureProblem::LongPacket { length, limit });
                 continue;
             }
             // At most the limit plus a header.

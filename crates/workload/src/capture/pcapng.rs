@@ -14,7 +14,7 @@ use pcap_parser::{
 
 use super::input::Input;
 use super::state::{Next, State, count, format_error};
-use super::{Interface, Packet, WriteFailure};
+use super::{CaptureProblem, Interface, Packet};
 use crate::diagnostic::ReadError;
 use crate::packet::LinkType;
 
@@ -193,7 +193,7 @@ impl Section {
                     }
                     Some(Err(found)) => {
                         let expected = "a section header".into();
-                        state.warn(block_offset, WriteFailure::Corrupt { found, expected });
+                        state.warn(block_offset, CaptureProblem::Corrupt { found, expected });
                         return Ok(None);
                     }
                     None => {
@@ -219,11 +219,11 @@ impl Section {
                 return Ok(None);
             };
             if length < MIN_BLOCK_LENGTH {
-                let trouble = WriteFailure::Corrupt {
+                let problem = CaptureProblem::Corrupt {
                     found: format!("a block of {length} bytes"),
                     expected: format!("at least {MIN_BLOCK_LENGTH}"),
                 };
-                state.warn(block_offset, trouble);
+                state.warn(block_offset, problem);
                 return Ok(None);
             }
             let longest = match kind {
@@ -266,7 +266,7 @@ impl Section {
             if packet.captured > state.options.max_record {
                 let (taken, limit) = (length, state.options.max_record);
                 let length = packet.captured;
-                state.warn(block_offset, WriteFailure::LongPacket { length, limit });
+                state.warn(block_offset, CaptureProblem::LongPacket { length, limit });
                 input.take(taken);
                 continue;
             }
@@ -312,7 +312,7 @@ impl Section {
             EPB_MAGIC | SPB_MAGIC | OBSOLETE_PACKET => {
                 let limit = state.options.max_record;
                 let length = captured.unwrap_or(length);
-                state.warn(block_offset, WriteFailure::LongPacket { length, limit });
+                state.warn(block_offset, CaptureProblem::LongPacket { length, limit });
             }
             IDB_MAGIC => self.add_interface(input, state, block_offset, None)?,
             other => state.skipped_block(other),
@@ -361,7 +361,7 @@ impl Section {
         };
         state.warn(
             block_offset,
-            WriteFailure::BadBlock {
+            CaptureProblem::BadBlock {
                 block: kind,
                 reason,
             },
@@ -395,7 +395,7 @@ impl Section {
             let reason = "an interface description that is malformed".to_owned();
             state.warn(
                 block_offset,
-                WriteFailure::BadBlock {
+                CaptureProblem::BadBlock {
                     block: IDB_MAGIC,
                     reason,
                 },

@@ -6,7 +6,9 @@ use std::path::Path;
 
 use super::input::Input;
 use super::state::{State, count, format_error};
-use super::{Capture, Format, Interface, Packet, ReadOptions, Warning, WriteFailure, pcap, pcapng};
+use super::{
+    Capture, CaptureProblem, Format, Interface, Packet, ReadOptions, Warning, pcap, pcapng,
+};
 use crate::diagnostic::ReadError;
 
 /// Reads a capture that is in memory already. `source` names it in messages.
@@ -185,7 +187,7 @@ impl<R: Read> CaptureReader<R> {
             if let Some(reason) = self.input.damage() {
                 let reason = reason.to_owned();
                 self.state
-                    .warn(self.input.total(), WriteFailure::Gzip { reason });
+                    .warn(self.input.total(), CaptureProblem::Gzip { reason });
             }
             return Ok(None);
         };

@@ -5,7 +5,7 @@ use std::io::Read;
 use std::ops::Range;
 
 use super::input::Input;
-use super::{Interface, Packet, ReadOptions, Warning, WriteFailure};
+use super::{CaptureProblem, Interface, Packet, ReadOptions, Warning};
 use crate::diagnostic::{ReadError, SHOWN};
 use crate::limits::{MAX_BLOCK_KINDS, MAX_INTERFACES};
 use crate::packet::LinkType;
@@ -73,7 +73,7 @@ impl State {
         if matches!(link, LinkType::Other(_)) {
             self.warn(
                 offset,
-                WriteFailure::UnknownLink {
+                CaptureProblem::UnknownLink {
                     interface: position,
                     link,
                 },
@@ -87,7 +87,7 @@ impl State {
     pub(super) fn packet(&mut self, source: &str, offset: u64) -> Result<bool, ReadError> {
         let first = self.options.first;
         if first.is_some_and(|first| self.packets >= count(first)) {
-            self.warn(offset, WriteFailure::Stopped);
+            self.warn(offset, CaptureProblem::Stopped);
             return Ok(false);
         }
         let limit = self.options.limit;
@@ -113,12 +113,12 @@ impl State {
         }
     }
 
-    pub(super) fn warn(&mut self, offset: u64, trouble: WriteFailure) {
+    pub(super) fn warn(&mut self, offset: u64, problem: CaptureProblem) {
         if self.warnings.len() < SHOWN {
             self.warnings.push(Warning {
                 offset,
                 packets: self.packets,
-                trouble,
+                problem,
             });
         } else {
             self.more_warnings += 1;
@@ -127,7 +127,7 @@ impl State {
 
     /// Warns that the file ends `left` bytes after the start of the item at `offset`.
     pub(super) fn truncated(&mut self, offset: u64, what: &'static str, needed: u64, left: u64) {
-        self.warn(offset, WriteFailure::Truncated { what, needed, left });
+        self.warn(offset, CaptureProblem::Truncated { what, needed, left });
     }
 }
 

@@ -12,13 +12,13 @@ pub struct Warning {
     /// The number of packets read before the problem.
     pub packets: u64,
     /// The problem.
-    pub trouble: WriteFailure,
+    pub problem: CaptureProblem,
 }
 
 /// A problem of a capture file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum WriteFailure {
+pub enum CaptureProblem {
     /// The file ends too early. Reading ended at this position.
     Truncated {
         /// The item that the file ends in.
@@ -74,36 +74,36 @@ impl fmt::Display for Warning {
         write!(
             f,
             "byte {}, after {} packets: {}",
-            self.offset, self.packets, self.trouble
+            self.offset, self.packets, self.problem
         )
     }
 }
 
-impl fmt::Display for WriteFailure {
+impl fmt::Display for CaptureProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            WriteFailure::Truncated { what, needed, left } => write!(
+            CaptureProblem::Truncated { what, needed, left } => write!(
                 f,
                 "the file ends inside {what}, which takes {needed} bytes; {left} are left"
             ),
-            WriteFailure::Corrupt { found, expected } => {
+            CaptureProblem::Corrupt { found, expected } => {
                 write!(f, "{found}; expected {expected}; the rest was not read")
             }
-            WriteFailure::BadBlock { block, reason } => {
+            CaptureProblem::BadBlock { block, reason } => {
                 write!(f, "skipped a block of type {block:#x}: {reason}")
             }
-            WriteFailure::Gzip { reason } => {
+            CaptureProblem::Gzip { reason } => {
                 write!(f, "the compressed data is damaged or cut off ({reason})")
             }
-            WriteFailure::UnknownLink { interface, link } => write!(
+            CaptureProblem::UnknownLink { interface, link } => write!(
                 f,
                 "frames of interface {interface} cannot be parsed: {link} is not supported"
             ),
-            WriteFailure::LongPacket { length, limit } => write!(
+            CaptureProblem::LongPacket { length, limit } => write!(
                 f,
                 "skipped a packet of {length} bytes; at most {limit} are read"
             ),
-            WriteFailure::Stopped => {
+            CaptureProblem::Stopped => {
                 f.write_str("stopped after the requested number of packets; the rest was not read")
             }
         }

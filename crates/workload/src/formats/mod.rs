@@ -18,9 +18,11 @@
 //! [`limits`](crate::limits) allow. Line ends may be `\n` or `\r\n`, the last line end may
 //! be missing, and a byte order mark at the start is skipped.
 //!
-//! A rule's number in its file counts from 0 over all lines that are rules, including
-//! skipped bad lines. So a number in a report always means the same line. If a format has
-//! no priorities, the first line wins: rule `i` of `n` has priority `n - i`.
+//! A rule's id, unless its line gives one, counts from 0 over all lines that are rules,
+//! including skipped bad lines. So an id means the same line with and without
+//! [`ReadOptions::skip_bad`]. The numbers in reports are positions among the rules that
+//! were loaded. If a format has no priorities, the first line wins: rule `i` of `n` has
+//! priority `n - i`.
 //!
 //! # What a writer promises
 //!

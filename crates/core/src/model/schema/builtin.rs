@@ -18,7 +18,7 @@ impl Schema {
     }
 
     /// `ipv6-5tuple`: like [`ipv4_5tuple`](Self::ipv4_5tuple) with 128-bit
-    /// addresses. 296 bits in 5 words. 5 words.
+    /// addresses. 296 bits in 5 words.
     #[must_use]
     pub fn ipv6_5tuple() -> Arc<Schema> {
         static SCHEMA: OnceLock<Arc<Schema>> = OnceLock::new();

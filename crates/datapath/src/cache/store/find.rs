@@ -168,13 +168,13 @@ impl<P> Store<P> {
                 for offset in 0..chunk_len {
                     let place = places[first + offset];
                     let row = self.tables[number].find(key(place), hashes[offset]);
-                    let known = row.map(|row| (row, self.known(number, row)));
-                    match known {
-                        Some((row, known)) if known != Found::Nothing => {
+                    match row {
+                        Some(row) => {
                             hits += 1;
-                            found(place, decision(number, row), known);
+                            let result = self.known(number, row);
+                            found(place, decision(number, row), result);
                         }
-                        _ => {
+                        None => {
                             places[kept] = place;
                             kept += 1;
                         }

@@ -29,12 +29,12 @@ impl<P> Store<P> {
             .flat_map(|step| &step.set)
             .copied()
             .collect();
-        let (path, is_new) = self.paths.refer(path, self.era, program);
+        let (path, has_new_program) = self.paths.refer(path, self.era, program);
         let result = |table, row| {
             Some(Kept {
                 decision: decision(table, row),
                 path,
-                is_new,
+                has_new_program,
             })
         };
         let state = State {

@@ -86,7 +86,7 @@ pub(crate) struct Kept {
     pub(crate) decision: CachedDecision,
     pub(crate) path: PathId,
     /// True if the path has a new program.
-    pub(crate) is_new: bool,
+    pub(crate) has_new_program: bool,
 }
 
 /// A new entry.

@@ -22,7 +22,7 @@ use crate::pipeline::run::vector::Vector;
 const SAMPLING_PACKETS: u32 = 64;
 
 impl Caches {
-    /// Processes the packets of a vector that missed in the tables.
+    /// Passes the packets that missed through the tables, and caches the recorded paths.
     pub(super) fn pass_tables<O: Observer + ?Sized>(
         &mut self,
         vector: &mut Vector<'_, O>,
@@ -160,7 +160,8 @@ impl Caches {
             }
             let Some(added) = added else { continue };
             let Kept { decision, path, .. } = added;
-            if added.is_new {
+            // A path of an earlier era is opened again; that settles its earlier counts.
+            if added.has_new_program {
                 let steps = watched.path.steps.iter();
                 tally.open_path(path, steps.map(|step| (step.table, step.winner)));
             }

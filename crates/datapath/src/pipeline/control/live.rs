@@ -204,9 +204,10 @@ impl Pipeline {
         Ok(changes)
     }
 
-    /// Carries out messages as [`apply`](Self::apply) does, without waiting. If a worker is
-    /// still in an older version, a later call makes the changes visible. If a controller
-    /// sends many messages and then a barrier, submit the messages and call
+    /// Carries out messages as [`apply`](Self::apply) does, without waiting unless
+    /// [`MAX_PENDING`](classyard::table::MAX_PENDING) changes are waiting to become visible.
+    /// If a worker is still in an older version, a later call makes the changes visible. If
+    /// a controller sends many messages and then a barrier, submit the messages and call
     /// [`publish`](Self::publish) at the barrier.
     ///
     /// # Errors

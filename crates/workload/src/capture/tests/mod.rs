@@ -262,7 +262,7 @@ fn a_file_cut_anywhere_gives_what_comes_before() {
                     for warning in part.warnings() {
                         assert!(warning.offset < length as u64);
                         assert_eq!(warning.packets, part.packets().len() as u64);
-                        let WriteFailure::Truncated { needed, left, .. } = warning.trouble else {
+                        let CaptureProblem::Truncated { needed, left, .. } = warning.problem else {
                             panic!("{warning}");
                         };
                         assert!(left < needed && warning.offset + left == length as u64);
@@ -301,7 +301,7 @@ fn damaged_gzip_gives_what_could_be_decompressed() {
                 let damage = part
                     .warnings()
                     .iter()
-                    .any(|warning| matches!(warning.trouble, WriteFailure::Gzip { .. }));
+                    .any(|warning| matches!(warning.problem, CaptureProblem::Gzip { .. }));
                 assert!(damage, "{length}");
             }
         }
@@ -477,7 +477,7 @@ fn limits_are_met_with_an_error_and_first_with_a_warning() {
         })
         .unwrap();
         assert_eq!(some.packets().len(), 2);
-        assert_eq!(some.warnings()[0].trouble, WriteFailure::Stopped);
+        assert_eq!(some.warnings()[0].problem, CaptureProblem::Stopped);
         let small = ReadOptions {
             max_bytes: file.len() as u64 - 1,
             ..enough

@@ -160,7 +160,7 @@ fn a_claimed_length_is_no_allocation() {
             let said: Vec<String> = reader
                 .warnings()
                 .iter()
-                .map(|warning| warning.trouble.to_string())
+                .map(|warning| warning.problem.to_string())
                 .collect();
             let expected: Vec<String> = skipped
                 .iter()
@@ -199,8 +199,8 @@ fn a_claimed_length_is_no_allocation() {
     assert!(reader.next_record().unwrap().is_none());
     assert!(reader.input.capacity() <= 1 << 16);
     assert!(matches!(
-        reader.warnings()[0].trouble,
-        WriteFailure::Truncated { left: 1016, .. }
+        reader.warnings()[0].problem,
+        CaptureProblem::Truncated { left: 1016, .. }
     ));
 }
 

@@ -69,7 +69,7 @@ impl Actions {
                 part,
                 format!("unknown action {}; did you mean `{near}`?", quoted(action)),
                 format!(
-                    "{}, or {} declared in a line `{DECLARATION} …` over the first rule",
+                    "{}, or {} declared in a line `{DECLARATION} …` before the first rule",
                     quoted(near),
                     quoted(action)
                 ),
@@ -101,7 +101,7 @@ impl Actions {
         };
         Some(format!(
             "{} {noun} {verb} neither built in nor declared: {}{ellipsis}; a line `{DECLARATION} …` \
-             over the first rule declares actions",
+             before the first rule declares actions",
             self.unknown.len(),
             shown.collect::<Vec<_>>().join(", ")
         ))

@@ -351,8 +351,8 @@ impl<'t> Reader<'t> {
         if first.text == actions::DECLARATION {
             return Err(Fault::new(
                 first.text,
-                "an `actions` line behind a rule",
-                "it over the first rule (an action of that name goes in quotes)",
+                "an `actions` line after a rule",
+                "it before the first rule (an action of that name goes in quotes)",
             ));
         }
         self.action = unquote(first.text)?;

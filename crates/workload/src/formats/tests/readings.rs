@@ -58,7 +58,7 @@ fn misspelt_actions_are_refused_and_new_ones_are_listed() {
     assert_eq!(
         loaded.notes,
         [
-            "3 actions are neither built in nor declared: `mirror`, `output:1`, `output:2`; a line `actions …` over the first rule declares actions",
+            "3 actions are neither built in nor declared: `mirror`, `output:1`, `output:2`; a line `actions …` before the first rule declares actions",
             "1 rule has bits beyond a prefix or mask, such as `src=10.0.0.1/8` in line 2; they are ignored",
         ]
     );
