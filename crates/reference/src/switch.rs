@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use classyard::author::splitmix;
 use classyard_datapath::flow::{FlowEntry, RemovalReason, TableConfig, TableId};
 use classyard_datapath::group::GroupType;
 use classyard_datapath::limits::LimitCounts;
@@ -540,13 +541,9 @@ fn flow_hash(packet: &Packet, seed: u64) -> u64 {
         ]),
     ];
     let low = |wide: u128| u64::try_from(wide & u128::from(u64::MAX)).expect("sixty-four bits");
-    let split_mix = |step: u64| {
-        let mut z = seed.wrapping_add(step.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    };
-    let (mut hash, secret) = (split_mix(1), u128::from(split_mix(2) | 1));
+    let mut state = seed;
+    let mut hash = splitmix(&mut state);
+    let secret = u128::from(splitmix(&mut state) | 1);
     for part in parts {
         for half in [low(part), low(part >> 64)] {
             let product = u128::from(hash.wrapping_add(half)) * secret;

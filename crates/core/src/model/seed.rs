@@ -65,9 +65,19 @@ fn drawn() -> u64 {
     *DRAWN.get_or_init(|| RandomState::new().hash_one(0_u64))
 }
 
-/// Returns the next number of a pseudorandom sequence (Steele et al., "Fast
-/// splittable pseudorandom number generators", 2014).
-pub(crate) fn splitmix(state: &mut u64) -> u64 {
+/// Returns the next number of a pseudorandom sequence: SplitMix64 (Steele et al., "Fast
+/// splittable pseudorandom number generators", 2014). Any number may be the first state.
+///
+/// ```
+/// use classyard::author::splitmix;
+///
+/// let mut state = 1;
+/// let numbers = [splitmix(&mut state), splitmix(&mut state)];
+/// assert_eq!(numbers[0], 0x910a_2dec_8902_5cc1);
+/// assert_ne!(numbers[0], numbers[1]);
+/// ```
+#[inline]
+pub fn splitmix(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mut z = *state;
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -6,6 +6,7 @@ use proptest::prelude::*;
 
 use super::table::{Cache, Table};
 use super::*;
+use classyard::author::splitmix;
 
 type Boxed<const W: usize> = Box<dyn Heuristic<W>>;
 
@@ -137,13 +138,7 @@ proptest! {
 /// Returns a reproducible generator of random numbers.
 pub(super) fn numbers(seed: u64) -> impl FnMut() -> u64 {
     let mut state = seed;
-    move || {
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut bits = state;
-        bits = (bits ^ bits >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        bits = (bits ^ bits >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        bits ^ bits >> 31
-    }
+    move || splitmix(&mut state)
 }
 
 /// Rules over many words, too many for a plan. Packets are close to the rules, and the

@@ -1,16 +1,14 @@
 //! Random frames with all headers that the parser supports and with right checksums, and
 //! damaged frames.
 
+use classyard::author::splitmix;
+
 /// Random numbers, reproducible from the seed (splitmix64).
 pub(crate) struct Dice(pub(crate) u64);
 
 impl Dice {
     pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ mixed >> 31
+        splitmix(&mut self.0)
     }
 
     pub(crate) fn below(&mut self, bound: u64) -> u64 {

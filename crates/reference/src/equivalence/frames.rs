@@ -1,6 +1,7 @@
 //! Random frames: complete frames with right checksums, damaged and tiny frames, and
 //! wrong lengths.
 
+use classyard::author::splitmix;
 use classyard_conformance::random::Dice;
 
 /// A frame under construction.
@@ -54,11 +55,7 @@ fn random(dice: &mut dyn Dice, count: usize) -> Vec<u8> {
     let mut state = dice.below(1 << 16) as u64;
     let mut bytes = Vec::new();
     while bytes.len() < count {
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = state;
-        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        bytes.extend((mixed ^ mixed >> 31).to_le_bytes());
+        bytes.extend(splitmix(&mut state).to_le_bytes());
     }
     bytes.truncate(count);
     bytes

@@ -9,6 +9,7 @@
 //! basic floating-point operations, which IEEE 754 fixes. Logarithms and powers come
 //! from `libm`, which is the same software on every machine.
 
+use classyard::author::splitmix;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
@@ -32,7 +33,7 @@ impl Draw {
         let mut state = seed ^ name.rotate_left(23);
         let mut bytes = [0; 32];
         for word in bytes.chunks_exact_mut(8) {
-            word.copy_from_slice(&split_mix(&mut state).to_le_bytes());
+            word.copy_from_slice(&splitmix(&mut state).to_le_bytes());
         }
         Draw {
             rng: Xoshiro256PlusPlus::from_seed(bytes),
@@ -123,15 +124,6 @@ impl Draw {
     pub(crate) fn pareto(&mut self, shape: f64, scale: f64) -> f64 {
         scale / libm::pow(1.0 - self.unit(), 1.0 / shape)
     }
-}
-
-/// SplitMix64, the seeding that xoshiro's authors recommend; also a good mixer.
-pub(crate) fn split_mix(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mut z = *state;
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }
 
 fn low_half(product: u128) -> u64 {

@@ -12,11 +12,12 @@
 
 use std::sync::Arc;
 
+use classyard::author::splitmix;
 use classyard::{
     ActionId, Field, FieldMatch, MatchKind, Priority, Progress, RuleId, RuleSet, Schema,
 };
 
-use super::draw::{Draw, split_mix};
+use super::draw::Draw;
 use super::five_tuple::Seen;
 use super::{GenerateError, GeneratorConfig, Steps};
 
@@ -137,7 +138,7 @@ fn mixed(rule: &[FieldMatch]) -> u64 {
         let high = u64::try_from(number >> 64).expect("shifted");
         for word in [low, high] {
             state ^= word;
-            state = split_mix(&mut state);
+            state = splitmix(&mut state);
         }
     };
     for field in rule {

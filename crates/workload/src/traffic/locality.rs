@@ -43,6 +43,7 @@ use std::collections::BinaryHeap;
 
 use super::{TrafficError, check};
 use crate::generate::draw::{Choice, Draw, whole, whole_u64};
+use classyard::author::splitmix;
 
 /// An IPv4 flow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -439,7 +440,7 @@ impl Locality {
         let rank = self.networks[class].draw(&mut self.draw) as u64;
         // The network of a rank has a random address in its class.
         let mut state = self.places ^ (rank << 2 | class as u64);
-        let [a, b, c, d, ..] = crate::generate::draw::split_mix(&mut state).to_le_bytes();
+        let [a, b, c, d, ..] = splitmix(&mut state).to_le_bytes();
         let network = u32::from_be_bytes([a, b, c, d]);
         let network = match class {
             0 => network >> 1,

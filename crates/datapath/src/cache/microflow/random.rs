@@ -1,5 +1,7 @@
 //! Random numbers for caches: fast, and reproducible from the seed.
 
+use classyard::author::splitmix;
+
 /// SplitMix64: a counter whose bits are mixed.
 #[derive(Clone, Debug)]
 pub(super) struct Random(u64);
@@ -12,8 +14,7 @@ impl Random {
     /// Returns 64 random bits.
     #[inline]
     pub(super) fn bits(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        mixed(self.0)
+        splitmix(&mut self.0)
     }
 
     /// Returns a number below `bound`, which must be at least 1.

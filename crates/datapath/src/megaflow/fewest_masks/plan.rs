@@ -3,6 +3,7 @@
 use std::collections::BinaryHeap;
 
 use crate::header_space::Term;
+use classyard::author::splitmix;
 
 /// The maximum number of bits whose values are all planned: the bits of a port.
 const MOST_BITS: usize = 16;
@@ -468,11 +469,7 @@ struct Random(u64);
 impl Random {
     /// Returns the next number of SplitMix64.
     fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut bits = self.0;
-        bits = (bits ^ bits >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        bits = (bits ^ bits >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        bits ^ bits >> 31
+        splitmix(&mut self.0)
     }
 
     /// Returns a mask of `count` bits among the lowest `all`.

@@ -200,11 +200,11 @@ impl Caches {
         let first_level_done = looked_up.filter(|_| microflows).or(searched);
         let mut outcome = Outcome {
             packets: vector.packets.len(),
-            known: hits,
+            hits,
             took: Parts {
                 upkeep: between(begun, followed),
                 asking: between(followed, first_level_done),
-                known: between(searched, self.selector.time()),
+                hits: between(searched, self.selector.time()),
             },
             ..Outcome::default()
         };

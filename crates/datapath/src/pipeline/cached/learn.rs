@@ -19,7 +19,7 @@ use classyard::Winner;
 
 /// A recorded packet.
 #[derive(Default)]
-pub(super) struct Watched {
+pub(super) struct RecordedPacket {
     /// The hash of its flow.
     pub(in crate::pipeline) flow: u64,
     /// The stale megaflow that covered it.
@@ -39,9 +39,9 @@ pub(super) struct Watched {
 #[derive(Default)]
 pub(super) struct Learner {
     /// The first `used` items are of this vector; the memory of the others is reused.
-    watched: Vec<Watched>,
+    recorded: Vec<RecordedPacket>,
     used: usize,
-    /// For each packet of the vector: its index in `watched` plus 1, or 0.
+    /// For each packet of the vector: its index in `recorded` plus 1, or 0.
     places: Vec<u8>,
     buffers: TableBuffers,
 }
@@ -59,32 +59,32 @@ impl Learner {
 
     /// Records a packet, unless the maximum is reached, or another packet of its flow or of
     /// its stale megaflow is recorded.
-    pub(in crate::pipeline) fn watch(
+    pub(in crate::pipeline) fn record(
         &mut self,
         place: usize,
         flow: u64,
         stale: Option<CachedDecision>,
         key: &PacketKey,
     ) {
-        let is_same = |watched: &Watched| match stale {
-            Some(_) => watched.stale == stale,
-            None => watched.flow == flow,
+        let is_same = |recorded: &RecordedPacket| match stale {
+            Some(_) => recorded.stale == stale,
+            None => recorded.flow == flow,
         };
-        if self.is_full() || self.watched().iter().any(is_same) {
+        if self.is_full() || self.recorded().iter().any(is_same) {
             return;
         }
-        if self.watched.len() == self.used {
-            self.watched.push(Watched::default());
+        if self.recorded.len() == self.used {
+            self.recorded.push(RecordedPacket::default());
         }
-        let watched = &mut self.watched[self.used];
-        watched.begin(flow, stale, key);
+        let recorded = &mut self.recorded[self.used];
+        recorded.begin(flow, stale, key);
         self.used += 1;
         self.places[place] = u8::try_from(self.used).expect("few packets");
     }
 
     /// The recorded packets of this vector.
-    pub(in crate::pipeline) fn watched(&self) -> &[Watched] {
-        &self.watched[..self.used]
+    pub(in crate::pipeline) fn recorded(&self) -> &[RecordedPacket] {
+        &self.recorded[..self.used]
     }
 
     /// True if the maximum number of packets is recorded.
@@ -92,7 +92,7 @@ impl Learner {
         self.used == MAX_RECORDED
     }
 
-    pub(super) fn is_watching(&self) -> bool {
+    pub(super) fn is_recording(&self) -> bool {
         self.used > 0
     }
 }
@@ -109,14 +109,14 @@ impl Recorder for Learner {
         let Some(number) = usize::from(self.places[place]).checked_sub(1) else {
             return;
         };
-        let watched = &mut self.watched[number];
-        if !watched.is_open {
+        let recorded = &mut self.recorded[number];
+        if !recorded.is_open {
             return;
         }
         let instructions = winner.rule().map(|id| &*side.flow(id).instructions);
         if instructions.is_some_and(|instructions| instructions.meter.is_some()) {
-            watched.path.rest = Some(table);
-            watched.is_open = false;
+            recorded.path.rest = Some(table);
+            recorded.is_open = false;
             return;
         }
         // Looks the packet up again, for the mask.
@@ -125,27 +125,27 @@ impl Recorder for Learner {
             let masked_winner = rules.classify_masked(key, &mut mask, &mut self.buffers);
             debug_assert_eq!(masked_winner, winner);
         }
-        watched.path.steps.push(Step {
+        recorded.path.steps.push(Step {
             table,
             winner,
-            set: known(&watched.set.0, &watched.set.1),
+            set: known(&recorded.set.0, &recorded.set.1),
         });
         let next = instructions.and_then(|instructions| instructions.goto_table);
         if let (Some(instructions), Some(next)) = (instructions, next)
-            && !watched.follow(instructions, key, &mut mask)
+            && !recorded.follow(instructions, key, &mut mask)
         {
-            watched.path.rest = Some(next);
+            recorded.path.rest = Some(next);
         }
-        watched.is_open = next.is_some() && watched.path.rest.is_none();
-        let set = watched.set_before();
-        let words = watched.mask.iter_mut().zip(mask);
+        recorded.is_open = next.is_some() && recorded.path.rest.is_none();
+        let set = recorded.set_before();
+        let words = recorded.mask.iter_mut().zip(mask);
         for ((word, bits), set) in words.zip(set) {
             *word |= bits & !set;
         }
     }
 }
 
-impl Watched {
+impl RecordedPacket {
     /// Begins with another packet and reuses the memory.
     fn begin(&mut self, flow: u64, stale: Option<CachedDecision>, key: &PacketKey) {
         (self.flow, self.stale, self.key) = (flow, stale, *key.words());

@@ -37,7 +37,7 @@ impl Caches {
         self.learner.begin(vector.packets.len());
         self.hash_misses(vector.packets, plan);
         self.select_recorded(vector.packets, plan, vector.nanoseconds, outcome);
-        let learner = Some(&mut self.learner).filter(|learner| learner.is_watching());
+        let learner = Some(&mut self.learner).filter(|learner| learner.is_recording());
         vector.run_tables(learner.map(|learner| learner as &mut dyn Recorder));
         self.keep(vector.side, vector.tally, vector.nanoseconds);
     }
@@ -53,7 +53,7 @@ impl Caches {
             stale,
             ..
         } = &mut self.lookup;
-        let unknown = misses.iter().filter(|_| plan.notes_flows);
+        let unknown = misses.iter().filter(|_| plan.marks_flows);
         let stale = stale.iter().map(|(packet_index, _)| packet_index);
         for &packet_index in unknown.chain(stale) {
             flows[packet_index] = flow_of(packets[packet_index].key().words(), self.secrets);
@@ -73,10 +73,10 @@ impl Caches {
         self.status.stale += stale_count as u64;
         self.status.by_tables += (stale_count + self.lookup.misses.len()) as u64;
         // Renewing stale megaflows is a cost of changes, not of learning.
-        self.watch_stale(packets, 0);
+        self.record_stale(packets, 0);
         outcome.stale = stale_count;
-        outcome.renewed = self.learner.watched().len();
-        if !plan.notes_flows {
+        outcome.renewed = self.learner.recorded().len();
+        if !plan.marks_flows {
             return;
         }
         let Lookup {
@@ -96,26 +96,26 @@ impl Caches {
             }
         }
         outcome.seen = Some(seen);
-        if !plan.may_watch {
+        if !plan.may_record {
             return;
         }
         if !plan.levels.megaflows {
             self.offer_megaflows(packets, now);
-            self.watch_stale(packets, stale_count);
-            outcome.renewed = self.learner.watched().len();
+            self.record_stale(packets, stale_count);
+            outcome.renewed = self.learner.recorded().len();
         }
         for &packet_index in &self.lookup.to_record {
             let (flow, key) = (self.lookup.flows[packet_index], packets[packet_index].key());
-            self.learner.watch(packet_index, flow, None, key);
+            self.learner.record(packet_index, flow, None, key);
         }
-        outcome.watched = self.learner.watched().len() - outcome.renewed;
+        outcome.recorded = self.learner.recorded().len() - outcome.renewed;
     }
 
     /// Records packets with stale megaflows, starting at index `first`.
-    fn watch_stale(&mut self, packets: &[Packet], first: usize) {
+    fn record_stale(&mut self, packets: &[Packet], first: usize) {
         for &(packet_index, decision) in &self.lookup.stale[first..] {
             let (flow, key) = (self.lookup.flows[packet_index], packets[packet_index].key());
-            self.learner.watch(packet_index, flow, Some(decision), key);
+            self.learner.record(packet_index, flow, Some(decision), key);
         }
     }
 
@@ -142,19 +142,19 @@ impl Caches {
 
     /// Caches the paths of recorded packets.
     fn keep(&mut self, side: &Side, tally: &Tally, now: u64) {
-        for watched in self.learner.watched() {
-            if let Some(decision) = watched.stale {
-                self.store.drop_stale(decision, &watched.key);
+        for recorded in self.learner.recorded() {
+            if let Some(decision) = recorded.stale {
+                self.store.drop_stale(decision, &recorded.key);
             }
-            if watched.is_open || watched.path.steps.is_empty() {
+            if recorded.is_open || recorded.path.steps.is_empty() {
                 continue;
             }
-            let mask = widened(&watched.mask, &watched.key);
+            let mask = widened(&recorded.mask, &recorded.key);
             let operations = &mut self.operations;
             let program = |path: &Path| Program::new(side, path, operations);
             let added = self
                 .store
-                .insert(&watched.key, &mask, &watched.path, program);
+                .insert(&recorded.key, &mask, &recorded.path, program);
             for path in self.store.paths.take_closed() {
                 tally.close_path(path);
             }
@@ -162,12 +162,12 @@ impl Caches {
             let Kept { decision, path, .. } = added;
             // A path of an earlier era is opened again; that settles its earlier counts.
             if added.has_new_program {
-                let steps = watched.path.steps.iter();
+                let steps = recorded.path.steps.iter();
                 tally.open_path(path, steps.map(|step| (step.table, step.winner)));
             }
             self.status.learned += 1;
             if let Some(cache) = &mut self.microflows {
-                cache.offer(watched.flow, decision, now);
+                cache.offer(recorded.flow, decision, now);
             }
         }
     }

@@ -5,6 +5,7 @@ use std::hash::{BuildHasher, RandomState};
 use crate::field::Field;
 use crate::group::{Bucket, GroupType};
 use crate::key::PacketKey;
+use classyard::author::splitmix;
 
 /// The buckets that packets of a group go to. The choice is recomputed when the group or
 /// the liveness of a bucket changes, so packets need no search.
@@ -77,21 +78,14 @@ pub struct FlowHash {
     multiplier: u64,
 }
 
-/// Returns output `step` of SplitMix64: any seed gives numbers without a pattern.
-fn mixed(seed: u64, step: u64) -> u64 {
-    let mut mixed = seed.wrapping_add(step.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-    mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^ mixed >> 31
-}
-
 impl FlowHash {
     /// Returns the hash of a seed, the same in every process.
     #[must_use]
     pub fn seeded(seed: u64) -> FlowHash {
+        let mut state = seed;
         FlowHash {
-            start: mixed(seed, 1),
-            multiplier: mixed(seed, 2) | 1,
+            start: splitmix(&mut state),
+            multiplier: splitmix(&mut state) | 1,
         }
     }
 

@@ -1,5 +1,6 @@
 //! Tests of writing and reading back: both give the same policy.
 
+use classyard::author::splitmix;
 use classyard::policy::{PartId, PolicyTrace};
 use classyard::schema::Field;
 use classyard::value::ValueFormat;
@@ -103,12 +104,7 @@ impl Dice {
     }
 
     pub(super) fn roll(&mut self) -> u64 {
-        // SplitMix64.
-        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.state;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        splitmix(&mut self.state)
     }
 
     pub(super) fn below(&mut self, bound: u64) -> u64 {

@@ -126,9 +126,9 @@ pub(in crate::pipeline) struct Levels {
 pub(super) struct VectorPlan {
     pub(in crate::pipeline) levels: Levels,
     /// True if the vector's flows are marked as seen.
-    pub(super) notes_flows: bool,
+    pub(super) marks_flows: bool,
     /// True if packets may be recorded.
-    pub(super) may_watch: bool,
+    pub(super) may_record: bool,
     /// True if packets of any flow may be recorded, not only of flows seen recently.
     pub(super) of_any_flow: bool,
 }
@@ -138,7 +138,7 @@ pub(super) struct VectorPlan {
 pub(super) struct Outcome {
     pub(in crate::pipeline) packets: usize,
     /// Packets that hit a cache.
-    pub(in crate::pipeline) known: usize,
+    pub(in crate::pipeline) hits: usize,
     /// Misses whose flows were seen recently; `None` if flows were not marked.
     pub(in crate::pipeline) seen: Option<usize>,
     /// Packets whose megaflows are stale.
@@ -146,7 +146,7 @@ pub(super) struct Outcome {
     /// Packets recorded to renew stale megaflows. Their time is a cost of changes.
     pub(super) renewed: usize,
     /// Other packets that were recorded.
-    pub(in crate::pipeline) watched: usize,
+    pub(in crate::pipeline) recorded: usize,
     /// Parts of the vector's time, if it was timed.
     pub(super) took: Parts,
 }
@@ -160,7 +160,7 @@ pub(super) struct Parts {
     /// Time of the lookup in the first cache.
     pub(super) asking: Duration,
     /// Time to process the packets that hit.
-    pub(in crate::pipeline) known: Duration,
+    pub(in crate::pipeline) hits: Duration,
 }
 
 /// Levels that may be used, and their measurements.
@@ -170,13 +170,13 @@ struct Choice {
     /// Nanoseconds per packet in the latest timing.
     cost: f64,
     /// The shares of packets that hit then, and of packets with stale megaflows.
-    known: f64,
+    hits: f64,
     stale: f64,
     /// Nanoseconds of the lookup in the first cache per packet, of the processing of a hit,
     /// and of the processing of a miss.
     asking: f64,
     carrying: f64,
-    unknown: f64,
+    miss_ns: f64,
     /// `cost` divided by the cost without caches; `None` if not timed yet.
     ratio: Option<f64>,
     /// The share of misses whose flows were seen recently.
@@ -216,10 +216,10 @@ struct Count {
     /// Nanoseconds to apply changes, not included in the vectors' times.
     upkeep: f64,
     packets: u64,
-    known: u64,
+    hits: u64,
     stale: u64,
     /// Recorded packets, and how many of them renewed stale megaflows.
-    watched: u64,
+    recorded: u64,
     renewed: u64,
 }
 
@@ -229,7 +229,7 @@ struct Vector {
     packets: f64,
     all: f64,
     asking: f64,
-    known: f64,
+    hits: f64,
 }
 
 /// The time and packets of a round so far.
@@ -246,7 +246,7 @@ struct Learned {
     /// Nanoseconds for packets that missed the first cache, and the number of misses.
     nanoseconds: f64,
     packets: f64,
-    watched: f64,
+    recorded: f64,
 }
 
 /// The cache selector.
@@ -259,7 +259,7 @@ pub(super) struct CacheSelector {
     /// Remaining rounds of growth while caches do not pay.
     growth: u32,
     /// The share of misses after the latest round of growth.
-    unknown: f64,
+    miss_share: f64,
     /// True if caches have paid since they last grew because of changes.
     have_paid: bool,
     /// Rounds until the next growth phase; rounds after that phase if it has no effect.
@@ -277,7 +277,7 @@ pub(super) struct CacheSelector {
     /// Nanoseconds that recording packets may still cost.
     credit: f64,
     /// Nanoseconds to record a packet.
-    watch: f64,
+    record_ns: f64,
 }
 
 impl CacheSelector {
@@ -301,11 +301,11 @@ impl CacheSelector {
         let choice = |levels| Choice {
             levels,
             cost: 0.0,
-            known: 0.0,
+            hits: 0.0,
             stale: 0.0,
             asking: 0.0,
             carrying: 0.0,
-            unknown: 0.0,
+            miss_ns: 0.0,
             ratio: None,
             seen: 0.0,
             timed_in: 0,
@@ -317,7 +317,7 @@ impl CacheSelector {
             choices,
             present: 1,
             growth: GROWTH_ROUNDS,
-            unknown: 1.0,
+            miss_share: 1.0,
             have_paid: false,
             until_growth: 0,
             growth_rest: FIRST_GROWTH_PAUSE_ROUNDS,
@@ -333,7 +333,7 @@ impl CacheSelector {
             learned: None,
             begun: Duration::ZERO,
             credit: MAX_CREDIT_NS,
-            watch: 2500.0,
+            record_ns: 2500.0,
         }
     }
 
@@ -354,17 +354,17 @@ impl CacheSelector {
         let Some(clock) = self.clock else {
             return VectorPlan {
                 levels: self.choices[1].levels,
-                notes_flows: true,
-                may_watch: true,
+                marks_flows: true,
+                may_record: true,
                 of_any_flow: true,
             };
         };
         if self.rest > 0 {
-            let may_watch = self.present != 0 && self.credit > 0.0;
+            let may_record = self.present != 0 && self.credit > 0.0;
             return VectorPlan {
                 levels: self.choices[self.present].levels,
-                notes_flows: may_watch,
-                may_watch,
+                marks_flows: may_record,
+                may_record,
                 of_any_flow: false,
             };
         }
@@ -374,14 +374,14 @@ impl CacheSelector {
         let segment = self.round[self.at];
         self.begun = clock();
         let learns = segment.purpose == Purpose::Learn;
-        let may_watch = match segment.choice == self.present {
+        let may_record = match segment.choice == self.present {
             true => self.credit > 0.0,
-            false => self.count.watched - self.count.renewed < MAX_RECORDED_PACKETS,
+            false => self.count.recorded - self.count.renewed < MAX_RECORDED_PACKETS,
         };
         VectorPlan {
             levels: self.choices[segment.choice].levels,
-            notes_flows: learns,
-            may_watch: learns && may_watch,
+            marks_flows: learns,
+            may_record: learns && may_record,
             // The first round measures how many flows recur.
             of_any_flow: (1..GROWTH_ROUNDS).contains(&self.growth)
                 && self.choices[segment.choice].seen < MIN_RECURRING_SHARE,
@@ -412,7 +412,7 @@ impl CacheSelector {
         let Parts {
             upkeep,
             asking,
-            known,
+            hits,
         } = outcome.took;
         self.count.upkeep += nanoseconds(upkeep);
         let taken = clock().saturating_sub(self.begun + upkeep);
@@ -426,13 +426,13 @@ impl CacheSelector {
             packets: outcome.packets as f64,
             all: nanoseconds(taken),
             asking: nanoseconds(asking),
-            known: nanoseconds(known),
+            hits: nanoseconds(hits),
         };
         let count = &mut self.count;
         count.packets += outcome.packets as u64;
-        count.known += outcome.known as u64;
+        count.hits += outcome.hits as u64;
         count.stale += outcome.stale as u64;
-        count.watched += (outcome.watched + outcome.renewed) as u64;
+        count.recorded += (outcome.recorded + outcome.renewed) as u64;
         count.renewed += outcome.renewed as u64;
         let is_over = match segment.purpose {
             Purpose::Time => {
@@ -454,7 +454,7 @@ impl CacheSelector {
     /// Updates the credit with the income and expense of a vector.
     #[allow(clippy::cast_precision_loss)] // numbers of packets
     fn account(&mut self, outcome: Outcome) {
-        let (packets, known) = (outcome.packets as f64, outcome.known as f64);
+        let (packets, hits) = (outcome.packets as f64, outcome.hits as f64);
         let none = self.choices[0].cost;
         let share = match self.is_growing() {
             true => GROWING_LEARNING_SHARE,
@@ -463,14 +463,14 @@ impl CacheSelector {
         let Choice {
             asking, carrying, ..
         } = self.choices[self.present];
-        let saved = (known * (none - carrying) - packets * asking).max(0.0);
+        let saved = (hits * (none - carrying) - packets * asking).max(0.0);
         let income = packets * none * share + saved * REINVESTED_SHARE;
-        let expense = outcome.watched as f64 * self.watch;
+        let expense = outcome.recorded as f64 * self.record_ns;
         self.credit = (self.credit + income - expense).min(MAX_CREDIT_NS);
     }
 
     fn note_seen(&mut self, choice: usize, outcome: Outcome) {
-        let missed = outcome.packets - outcome.known;
+        let missed = outcome.packets - outcome.hits;
         if let Some(seen) = outcome.seen
             && missed > 0
         {
@@ -533,28 +533,28 @@ impl CacheSelector {
             Purpose::Learn | Purpose::Settle => self.count.all,
         };
         let packets = self.count.packets as f64;
-        let (known, watched) = (self.count.known as f64, self.count.watched as f64);
+        let (hits, recorded) = (self.count.hits as f64, self.count.recorded as f64);
         let nanoseconds = taken.all + self.count.upkeep;
-        let miss_time = (taken.all - taken.asking - taken.known).max(0.0);
-        let renewing = self.count.renewed as f64 * self.watch;
+        let miss_time = (taken.all - taken.asking - taken.hits).max(0.0);
+        let renewing = self.count.renewed as f64 * self.record_ns;
         self.spent.nanoseconds += nanoseconds;
         self.spent.packets += packets;
         let choice = &mut self.choices[segment.choice];
         match segment.purpose {
             Purpose::Time => {
                 choice.cost = nanoseconds / packets;
-                choice.known = known / packets;
+                choice.hits = hits / packets;
                 choice.stale = self.count.stale as f64 / packets;
                 choice.asking = (taken.asking + self.count.upkeep) / packets;
-                choice.carrying = taken.known / known.max(1.0);
-                choice.unknown = (miss_time - renewing).max(0.0) / (packets - known).max(1.0);
+                choice.carrying = taken.hits / hits.max(1.0);
+                choice.miss_ns = (miss_time - renewing).max(0.0) / (packets - hits).max(1.0);
             }
             Purpose::Learn => {
                 self.learned = Some(Learned {
                     choice: segment.choice,
                     nanoseconds: miss_time,
-                    packets: packets - known,
-                    watched,
+                    packets: packets - hits,
+                    recorded,
                 });
             }
             Purpose::Settle => {}
@@ -562,8 +562,8 @@ impl CacheSelector {
         let count = &mut self.count;
         count.vectors.clear();
         (count.all, count.upkeep) = (Vector::default(), 0.0);
-        (count.packets, count.known, count.stale) = (0, 0, 0);
-        (count.watched, count.renewed) = (0, 0);
+        (count.packets, count.hits, count.stale) = (0, 0, 0);
+        (count.recorded, count.renewed) = (0, 0);
         self.at += 1;
         if self.at == self.round.len() {
             self.end_round();
@@ -589,10 +589,10 @@ impl CacheSelector {
                 false => ratio,
             });
         }
-        if let Some(learned) = self.learned.filter(|learned| learned.watched >= 64.0) {
-            let passed = learned.packets * self.choices[learned.choice].unknown;
-            let cost = (learned.nanoseconds - passed) / learned.watched;
-            self.watch = f64::midpoint(self.watch, cost.clamp(200.0, 100_000.0));
+        if let Some(learned) = self.learned.filter(|learned| learned.recorded >= 64.0) {
+            let passed = learned.packets * self.choices[learned.choice].miss_ns;
+            let cost = (learned.nanoseconds - passed) / learned.recorded;
+            self.record_ns = f64::midpoint(self.record_ns, cost.clamp(200.0, 100_000.0));
         }
         self.rounds = self.rounds.saturating_add(1);
         self.choose(timed);
@@ -614,7 +614,7 @@ impl CacheSelector {
         let best = self.best();
         let pays = best != 0 && self.ratio(best) < BETTER_RATIO;
         if self.is_outdated(pays) {
-            (self.growth, self.unknown) = (GROWTH_ROUNDS, 1.0);
+            (self.growth, self.miss_share) = (GROWTH_ROUNDS, 1.0);
         } else if self.is_growing() {
             self.grow(pays);
         }
@@ -628,9 +628,9 @@ impl CacheSelector {
         let none = self.choices[0].cost;
         let mut caches = (1..self.choices.len()).filter(|&number| timed[number]);
         let max_cost = self.choices[self.present].cost.min(none) * PROMISING_RATIO;
-        let promises = caches.any(|number| self.all_known(number) < max_cost);
+        let promises = caches.any(|number| self.cost_of_hits(number) < max_cost);
         if promises && self.until_growth == 0 && self.growth == 0 {
-            (self.growth, self.unknown) = (GROWTH_ROUNDS, 1.0);
+            (self.growth, self.miss_share) = (GROWTH_ROUNDS, 1.0);
         }
         if self.growth > 0 {
             // Uses both levels, since each level profits from paths that the other learned.
@@ -662,10 +662,10 @@ impl CacheSelector {
     fn grow(&mut self, pays: bool) {
         let none = self.choices[0].cost;
         self.growth -= 1;
-        let before = self.unknown;
-        self.unknown = 1.0 - self.choices[1].known;
-        let rises = before - self.unknown >= MIN_GAIN_SHARE * before;
-        let hit_cost = self.all_known(1);
+        let before = self.miss_share;
+        self.miss_share = 1.0 - self.choices[1].hits;
+        let rises = before - self.miss_share >= MIN_GAIN_SHARE * before;
+        let hit_cost = self.cost_of_hits(1);
         let is_tried = self.growth + MIN_GROWTH_ROUNDS <= GROWTH_ROUNDS;
         if pays && hit_cost > self.choices[1].cost * PROMISING_RATIO {
             self.growth = 0;
@@ -677,7 +677,7 @@ impl CacheSelector {
     }
 
     /// Returns the nanoseconds per packet if every packet hit.
-    fn all_known(&self, choice: usize) -> f64 {
+    fn cost_of_hits(&self, choice: usize) -> f64 {
         self.choices[choice].asking + self.choices[choice].carrying
     }
 }
@@ -688,7 +688,7 @@ impl Vector {
         self.packets += vector.packets;
         self.all += vector.all * share;
         self.asking += vector.asking * share;
-        self.known += vector.known * share;
+        self.hits += vector.hits * share;
     }
 }
 

@@ -24,10 +24,10 @@ struct Model {
     /// Nanoseconds per packet without caches, per cache lookup, and to record a packet.
     none: f64,
     lookup: f64,
-    watch: f64,
+    record_ns: f64,
     /// The number of equally frequent flows, and the number of cached flows.
     flows: f64,
-    known: f64,
+    known_flows: f64,
     /// Flows that were cached until entries changed.
     stale: f64,
     /// The number of flows that recur soon.
@@ -43,9 +43,9 @@ impl Model {
             selector: CacheSelector::new(BOTH, Some(clock)),
             none,
             lookup,
-            watch: 2500.0,
+            record_ns: 2500.0,
             flows,
-            known: 0.0,
+            known_flows: 0.0,
             stale: 0.0,
             recurring: 20_000.0,
             asked: 0,
@@ -61,8 +61,8 @@ impl Model {
         for _ in 0..vectors {
             let VectorPlan {
                 levels,
-                notes_flows,
-                may_watch,
+                marks_flows,
+                may_record,
                 of_any_flow,
             } = self.selector.begin();
             let mut outcome = Outcome {
@@ -74,32 +74,32 @@ impl Model {
                 self.passed += 1;
             } else {
                 self.asked += 1;
-                let share = self.known / self.flows;
-                outcome.known = (256.0 * share) as usize;
+                let share = self.known_flows / self.flows;
+                outcome.hits = (256.0 * share) as usize;
                 outcome.stale = (256.0 * self.stale / self.flows) as usize;
                 outcome.renewed = outcome.stale.min(32);
                 self.stale -= outcome.renewed as f64;
-                self.known += outcome.renewed as f64;
-                let missed = 256 - outcome.known;
+                self.known_flows += outcome.renewed as f64;
+                let missed = 256 - outcome.hits;
                 let new = missed - outcome.stale;
-                if notes_flows {
+                if marks_flows {
                     // A few flows recur soon, the other flows do not.
                     let seen = new as f64 * (self.recurring / self.flows).min(1.0);
                     outcome.seen = Some(seen as usize + outcome.stale);
                 }
-                if may_watch {
-                    outcome.watched = match of_any_flow {
+                if may_record {
+                    outcome.recorded = match of_any_flow {
                         true => new,
                         false => (outcome.seen.unwrap_or(0) - outcome.stale).min(32),
                     };
                     let max_known = self.flows - self.stale;
-                    self.known = (self.known + outcome.watched as f64).min(max_known);
+                    self.known_flows = (self.known_flows + outcome.recorded as f64).min(max_known);
                 }
                 let asking = Duration::from_nanos((256.0 * self.lookup) as u64);
                 outcome.took.asking = asking;
                 let time = 256.0 * self.lookup
                     + missed as f64 * self.none
-                    + (outcome.watched + outcome.renewed) as f64 * self.watch;
+                    + (outcome.recorded + outcome.renewed) as f64 * self.record_ns;
                 NOW.set(NOW.get() + time);
             }
             self.selector.end(outcome);
@@ -145,7 +145,7 @@ fn caches_that_would_pay_grow() {
     let mut model = Model::new(200.0, 40.0, 40_000.0);
     model.run(20_000);
     let share = model.run(20_000);
-    assert!(share < 0.35, "{share}, {} are known", model.known);
+    assert!(share < 0.35, "{share}, {} are known", model.known_flows);
 }
 
 #[test]
@@ -155,7 +155,7 @@ fn caches_grow_where_few_flows_come_again() {
     model.recurring = 0.0;
     model.run(20_000);
     let share = model.run(20_000);
-    assert!(share < 0.55, "{share}, {} are known", model.known);
+    assert!(share < 0.55, "{share}, {} are known", model.known_flows);
 }
 
 #[test]
@@ -164,10 +164,14 @@ fn caches_that_pay_renew_what_changes_made_stale() {
         let mut model = Model::new(300.0, 40.0, 20_000.0);
         // The change is between rounds, or in the middle of a round.
         model.run(20_000 + nth * 37);
-        (model.stale, model.known) = (model.known, 0.0);
+        (model.stale, model.known_flows) = (model.known_flows, 0.0);
         model.run(4_000);
         let share = model.run(2_000);
-        assert!(share < 0.3, "{nth}: {share}, {} are known", model.known);
+        assert!(
+            share < 0.3,
+            "{nth}: {share}, {} are known",
+            model.known_flows
+        );
     }
 }
 
@@ -176,7 +180,7 @@ fn caches_that_changes_make_stale_too_often_are_passed_by() {
     // Flows become stale before their hits have saved the time to record them.
     let mut model = Model::new(60.0, 20.0, 40_000.0);
     let change = |model: &mut Model| {
-        (model.stale, model.known) = (model.stale + model.known, 0.0);
+        (model.stale, model.known_flows) = (model.stale + model.known_flows, 0.0);
         model.run(500)
     };
     for _ in 0..20 {
@@ -193,8 +197,8 @@ fn without_a_clock_all_caches_are_asked() {
     for _ in 0..1000 {
         let plan = VectorPlan {
             levels: BOTH,
-            notes_flows: true,
-            may_watch: true,
+            marks_flows: true,
+            may_record: true,
             of_any_flow: true,
         };
         assert_eq!(selector.begin(), plan);
