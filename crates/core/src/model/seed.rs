@@ -140,7 +140,10 @@ mod tests {
     /// Runs this test binary again, as separate processes.
     #[test]
     fn processes_draw_different_seeds() {
-        const NAME: &str = "seed::tests::processes_draw_different_seeds";
+        let (_, module) = module_path!()
+            .split_once("::")
+            .expect("a module of the crate");
+        let name = format!("{module}::processes_draw_different_seeds");
         if std::env::var_os("CLASSYARD_TELL_SEED").is_some() {
             #[allow(clippy::print_stdout)] // for the parent process
             {
@@ -150,7 +153,7 @@ mod tests {
         }
         let child_seed = || {
             let mut child = std::process::Command::new(std::env::current_exe().unwrap());
-            child.args([NAME, "--exact", "--nocapture"]);
+            child.args([&name, "--exact", "--nocapture"]);
             let output = child.env("CLASSYARD_TELL_SEED", "1").output().unwrap();
             let text = String::from_utf8(output.stdout).unwrap();
             let (_, after) = text.split_once("seed=").expect("the child tells its seed");
