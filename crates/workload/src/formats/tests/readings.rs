@@ -63,7 +63,7 @@ fn misspelt_actions_are_refused_and_new_ones_are_listed() {
         ]
     );
     for (line, found) in [
-        ("a\nactions b", "3:1: an `actions` line behind"),
+        ("a\nactions b", "3:1: an `actions` line after"),
         ("actions a=1", "2:9: `a=1` where"),
     ] {
         let text = format!("{ACTIONS}{line}\n");
