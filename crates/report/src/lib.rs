@@ -1,4 +1,4 @@
-//! What the commands of classyard share: errors for people, tables, charts, progress,
+//! Shared parts of classyard's commands: errors for people, tables, charts, progress,
 //! and reading of inputs.
 //!
 //! Its users are `classyard-lab` and `classyard-cli`; other programs need neither.

@@ -1,4 +1,4 @@
-//! What a reproduction is asked for: a paper, and how much of it to measure.
+//! The request for a reproduction: a paper, and the amount of measuring.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -70,7 +70,7 @@ pub(super) struct Request {
     pub(super) headers: Option<usize>,
     /// Rule sets for each point.
     pub(super) sets: Option<usize>,
-    /// Insertions, and as many deletions.
+    /// The number of insertions, and of deletions.
     pub(super) changes: Option<usize>,
     /// The longest time to build an engine.
     pub(super) build_time: Option<Duration>,

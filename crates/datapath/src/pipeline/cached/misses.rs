@@ -60,7 +60,7 @@ impl Caches {
         }
     }
 
-    /// Selects the packets to record: all with stale megaflows, those of flows seen
+    /// Selects the packets to record: all with stale megaflows, all of flows seen
     /// recently, and a sample of the others.
     fn select_recorded(
         &mut self,

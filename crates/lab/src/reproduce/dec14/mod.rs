@@ -55,7 +55,7 @@ pub(super) const FIGURES: &[Figure] = &[
 
 /// Qu et al., decomposition on multi-core processors, 2014
 ///
-/// It has rule sets of its own, those of the paper's Table III.
+/// Its rule sets are the rule sets of the paper's Table III.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Figures:
