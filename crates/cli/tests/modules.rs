@@ -287,6 +287,7 @@ fn the_lab_is_as_drawn() {
 
 #[test]
 fn the_commands_are_as_drawn() {
+    agree("Modules of the command line", "cli", &[]);
     agree("Commands", "cli", &["commands"]);
 }
 
