@@ -158,6 +158,36 @@ fn entries_are_known_before_building() {
     }
 }
 
+/// The best rule matches everything, so the second field does not matter. A
+/// sample's entries are extrapolated to all rules.
+#[test]
+fn entries_are_extrapolated_from_a_sample() {
+    let field = |name| SchemaField::new(name, 16, MatchKind::Range);
+    let schema = Schema::new("two", vec![field("a"), field("b")]).unwrap();
+    let any = FieldMatch::Any;
+    let prefix = |value| FieldMatch::Prefix { value, length: 8 };
+    let range = |low, high| FieldMatch::Range { low, high };
+    let holes = FieldMatch::Ternary {
+        value: 0x0101,
+        mask: 0x0f0f,
+    };
+    let matches = [
+        [any, any],
+        [prefix(0x1200), range(0, 0xffff)],
+        [range(0x1200, 0x12ff), range(0, 0xfffe)],
+        [prefix(0x1300), holes],
+        [range(0, 0x7fff), holes],
+        [FieldMatch::Exact(5), any],
+    ];
+    let mut rules = RuleSet::new(&schema);
+    for (number, matches) in matches.iter().enumerate() {
+        let id = RuleId::from_index(number);
+        rules.add(id, Priority(1), ActionId(0), matches).unwrap();
+    }
+    assert_eq!(combine::cells(&rules, 6), [5, 0]);
+    assert_eq!(combine::cells(&rules, 60), [50, 0]);
+}
+
 #[test]
 fn without_effort_or_memory_there_are_no_tables() {
     let rules = rules(60, 5);
