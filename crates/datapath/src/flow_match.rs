@@ -109,7 +109,8 @@ impl FlowMatch {
     /// the field or has bits outside of its mask, an invalid mask, a repeated field, or a
     /// missing prerequisite, such as `eth_type` for `ipv4_src`.
     pub fn new(values: impl IntoIterator<Item = MatchField>) -> Result<FlowMatch, OpenFlowError> {
-        let mut matched: Vec<MatchField> = Vec::new();
+        let values = values.into_iter();
+        let mut matched: Vec<MatchField> = Vec::with_capacity(values.size_hint().0);
         let mut seen = [false; Field::COUNT];
         for value in values {
             check_value(&value)?;

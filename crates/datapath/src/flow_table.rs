@@ -297,14 +297,18 @@ impl FlowTable {
         // Sorted, so that consecutive ids are neighbours in memory.
         let mut entries: Vec<(&RuleId, &Entry)> = self.entries.iter().collect();
         entries.sort_unstable_by_key(|&(id, _)| id);
-        for family in Family::ALL {
-            let members = entries.iter().copied();
-            let mut members = members
-                .filter(|(_, entry)| is_in(&entry.flow, family))
-                .peekable();
-            if members.peek().is_some() {
+        let mut members: [Vec<(&RuleId, &Entry)>; Family::ALL.len()] = Default::default();
+        for (id, entry) in entries {
+            if !entry.flow.values().is_empty() {
+                for family in entry.flow.families() {
+                    members[family as usize].push((id, entry));
+                }
+            }
+        }
+        for (family, members) in Family::ALL.into_iter().zip(members) {
+            if !members.is_empty() {
                 let rules = &mut self.families[family as usize];
-                rules.parts = vec![Part::build(members, family, &self.settings)?];
+                rules.parts = vec![Part::build(members.into_iter(), family, &self.settings)?];
                 rules.moving.clear();
             }
         }

@@ -1,4 +1,4 @@
-//! Counts of allocation requests and bytes for each thread.
+//! Counts of allocation requests and bytes for each thread, and of bytes for the process.
 
 // Implements a global allocator.
 #![allow(unsafe_code)]
@@ -7,6 +7,7 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
+use std::sync::atomic::{AtomicIsize, Ordering::Relaxed};
 
 thread_local! {
     /// This thread's allocation requests.
@@ -17,6 +18,11 @@ thread_local! {
     /// The maximum of `BYTES` since the last reset.
     static PEAK: Cell<isize> = const { Cell::new(0) };
 }
+
+/// Bytes that all threads hold.
+static ALL_BYTES: AtomicIsize = AtomicIsize::new(0);
+/// The maximum of `ALL_BYTES` since the last reset.
+static ALL_PEAK: AtomicIsize = AtomicIsize::new(0);
 
 /// The system's allocator with counters.
 struct Counting;
@@ -31,6 +37,9 @@ fn change(come: usize, go: usize) {
     let with = BYTES.with(Cell::get) + size(come);
     PEAK.with(|peak| peak.set(peak.get().max(with)));
     BYTES.with(|bytes| bytes.set(with - size(go)));
+    let with = ALL_BYTES.fetch_add(size(come), Relaxed) + size(come);
+    ALL_PEAK.fetch_max(with, Relaxed);
+    ALL_BYTES.fetch_sub(size(go), Relaxed);
 }
 
 // SAFETY: all calls are forwarded to the system's allocator.
@@ -92,6 +101,19 @@ pub(crate) fn bytes<T>(work: impl FnOnce() -> T) -> (T, Bytes) {
     let bytes = Bytes {
         peak: usize::try_from(PEAK.with(Cell::get) - before).expect("at least as before"),
         left: BYTES.with(Cell::get) - before,
+    };
+    (result, bytes)
+}
+
+/// Returns the result of `work` and the bytes that all threads allocated meanwhile. Exact if
+/// no other test runs in the process.
+pub(crate) fn bytes_of_all_threads<T>(work: impl FnOnce() -> T) -> (T, Bytes) {
+    let before = ALL_BYTES.load(Relaxed);
+    ALL_PEAK.store(before, Relaxed);
+    let result = work();
+    let bytes = Bytes {
+        peak: usize::try_from(ALL_PEAK.load(Relaxed) - before).expect("at least as before"),
+        left: ALL_BYTES.load(Relaxed) - before,
     };
     (result, bytes)
 }

@@ -1,11 +1,19 @@
 //! Fills a pipeline from a text piece by piece.
 //!
 //! # Data layout
-//! The caller holds the text. Only the flow messages of one piece are held at a time, and 4
-//! bytes for the line of each flow. All messages about groups and meters are held together,
-//! since a group may refer to a later group.
+//! The caller holds the text. The flow messages of at most four pieces are held at a time,
+//! and 4 bytes for the line of each flow. All messages about groups and meters are held
+//! together, since a group may refer to a later group.
+//!
+//! # Threads
+//! A second thread reads the next pieces of a text that has more than one piece of flows.
+//! It also searches for overlapping flows while engines are built. Without a second thread
+//! the result is the same.
 
 use std::collections::HashMap;
+use std::panic::resume_unwind;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread;
 use std::time::Duration;
 
 use classyard::RuleId;
@@ -14,9 +22,9 @@ use classyard_text::line::counted_verb;
 use classyard_text::ofctl::{Statement, StatementKind, statements};
 use classyard_text::overlap::{self, Condition};
 
-use super::{Located, Problem, Reader, order, refused};
+use super::{Fault, Located, Problem, Reader, order, refused};
 use crate::action::GroupId;
-use crate::flow::{FlowChange, FlowEntry};
+use crate::flow::{FlowChange, FlowEntry, FlowStore};
 use crate::flow_table::TableError;
 use crate::meter::MeterId;
 use crate::pipeline::{Change, Message, Pipeline};
@@ -24,6 +32,10 @@ use crate::pipeline::{Change, Message, Pipeline};
 /// Flows in a piece. More flows make publishing cheaper for each flow, fewer flows take less
 /// memory.
 const FLOWS_PER_PIECE: usize = 1024;
+
+/// Pieces that may wait between the thread that reads and the thread that changes the
+/// pipeline. One or two more are in work.
+const WAITING_PIECES: usize = 2;
 
 /// A pipeline filled from a text.
 pub struct Filled {
@@ -95,33 +107,33 @@ pub fn fill(
 ) -> Result<Filled, Problems> {
     let mut pipeline = pipeline;
     let is_filling = pipeline.begin_filling();
+    let reader = Reader::of(text);
     let mut filler = Filler {
         pipeline,
         lines: Lines::default(),
         problems: Problems::new(source),
-        reader: Reader::of(text),
         skip_bad,
         is_refused: false,
         good: 0,
         now,
     };
-    filler.all(text);
+    let reader = filler.all(text, reader);
     let Filler {
         mut pipeline,
         lines,
         problems,
-        reader,
         good,
         ..
     } = filler;
     if !problems.is_empty() && !skip_bad {
         return Err(problems.with_good_lines(good));
     }
-    if is_filling {
-        pipeline
-            .rebuild()
-            .map_err(|error| unbuilt(source, &error))?;
-    }
+    let overlap_note = if is_filling {
+        let built = pipeline.rebuild_beside(|flows| overlap_note(flows, &lines));
+        built.map_err(|error| unbuilt(source, &error))?
+    } else {
+        overlap_note(pipeline.flows(), &lines)
+    };
     let mut notes: Vec<String> = reader.ports.note().into_iter().collect();
     if reader.stray_bits > 0 {
         let flows = counted_verb(reader.stray_bits, "flow", "has", "have");
@@ -129,7 +141,7 @@ pub fn fill(
             "{flows} a value with bits outside of its mask; they are ignored"
         ));
     }
-    notes.extend(overlaps(&pipeline, &lines));
+    notes.extend(overlap_note);
     Ok(Filled {
         pipeline,
         lines,
@@ -152,11 +164,53 @@ fn unbuilt(source: &str, error: &TableError) -> Problems {
     problems
 }
 
-struct Filler<'t> {
+/// Some statements, and what they say.
+struct Piece<'t> {
+    statements: Vec<Statement<'t>>,
+    located: Vec<Located>,
+    /// Faults, with the position of their statement.
+    faults: Vec<(usize, Fault<'t>)>,
+}
+
+impl<'t> Piece<'t> {
+    fn read(statements: Vec<Statement<'t>>, reader: &mut Reader<'t>) -> Piece<'t> {
+        let (mut located, mut faults) = (Vec::with_capacity(statements.len()), Vec::new());
+        for (index, statement) in statements.iter().enumerate() {
+            match reader.message(statement) {
+                Ok(message) => located.push(Located {
+                    line: statement.number,
+                    message,
+                }),
+                Err(fault) => faults.push((index, fault)),
+            }
+        }
+        Piece {
+            statements,
+            located,
+            faults,
+        }
+    }
+}
+
+/// Reads flows piece by piece, and sends the pieces until there are no more or the receiver
+/// is gone. Returns the reader.
+fn send_pieces<'t>(
+    mut flows: impl Iterator<Item = Statement<'t>>,
+    mut reader: Reader<'t>,
+    pieces: &SyncSender<Piece<'t>>,
+) -> Reader<'t> {
+    loop {
+        let statements: Vec<_> = flows.by_ref().take(FLOWS_PER_PIECE).collect();
+        if statements.is_empty() || pieces.send(Piece::read(statements, &mut reader)).is_err() {
+            return reader;
+        }
+    }
+}
+
+struct Filler {
     pipeline: Pipeline,
     lines: Lines,
     problems: Problems,
-    reader: Reader<'t>,
     skip_bad: bool,
     /// True after the pipeline refused a message, unless `skip_bad` is set.
     is_refused: bool,
@@ -164,34 +218,43 @@ struct Filler<'t> {
     now: Duration,
 }
 
-impl<'t> Filler<'t> {
-    fn all(&mut self, text: &'t str) {
+impl Filler {
+    /// Reads a text and carries out its messages. Returns the reader.
+    fn all<'t>(&mut self, text: &'t str, mut reader: Reader<'t>) -> Reader<'t> {
         let is_flow = |statement: &Statement<'t>| statement.kind == StatementKind::Flow;
         let non_flows = statements(text).filter(|statement| !is_flow(statement));
-        self.piece(&non_flows.collect::<Vec<Statement<'t>>>());
-        let mut piece = Vec::with_capacity(FLOWS_PER_PIECE);
-        for statement in statements(text).filter(is_flow) {
-            piece.push(statement);
-            if piece.len() == FLOWS_PER_PIECE {
-                self.piece(&piece);
-                piece.clear();
-            }
+        self.carry_out(Piece::read(non_flows.collect(), &mut reader));
+        let mut flows = statements(text).filter(is_flow);
+        let first: Vec<Statement<'t>> = flows.by_ref().take(FLOWS_PER_PIECE).collect();
+        let is_last = first.len() < FLOWS_PER_PIECE;
+        self.carry_out(Piece::read(first, &mut reader));
+        if is_last {
+            return reader;
         }
-        self.piece(&piece);
+        thread::scope(|scope| {
+            let (sender, pieces) = sync_channel(WAITING_PIECES);
+            let reading = scope.spawn(move || send_pieces(flows, reader, &sender));
+            self.carry_out_all(&pieces);
+            reading.join().unwrap_or_else(|panic| resume_unwind(panic))
+        })
     }
 
-    /// Reads some statements and carries them out. After an earlier problem that is not
+    fn carry_out_all(&mut self, pieces: &Receiver<Piece<'_>>) {
+        for piece in pieces {
+            self.carry_out(piece);
+        }
+    }
+
+    /// Carries out the messages of some statements. After an earlier problem that is not
     /// skipped, only counts problems.
-    fn piece(&mut self, statements: &[Statement<'t>]) {
-        let mut located = Vec::with_capacity(statements.len());
-        for statement in statements {
-            match self.reader.message(statement) {
-                Ok(message) => located.push(Located {
-                    line: statement.number,
-                    message,
-                }),
-                Err(fault) => self.problems.push_fault_of(statement, fault),
-            }
+    fn carry_out(&mut self, piece: Piece<'_>) {
+        let Piece {
+            statements,
+            located,
+            faults,
+        } = piece;
+        for (index, fault) in faults {
+            self.problems.push_fault_of(&statements[index], fault);
         }
         self.good += located.len();
         if self.is_refused || (!self.problems.is_empty() && !self.skip_bad) {
@@ -209,7 +272,7 @@ impl<'t> Filler<'t> {
                 }
                 Err(refusal) => {
                     let refused = done + refusal.index();
-                    self.refuse(statements, numbers[refused], refusal.error().to_string());
+                    self.refuse(&statements, numbers[refused], refusal.error().to_string());
                     refused
                 }
             };
@@ -227,7 +290,7 @@ impl<'t> Filler<'t> {
         }
     }
 
-    fn refuse(&mut self, statements: &[Statement<'t>], number: usize, why: String) {
+    fn refuse(&mut self, statements: &[Statement<'_>], number: usize, why: String) {
         if let Ok(at) = statements.binary_search_by_key(&number, |statement| statement.number) {
             let fault = refused(&statements[at], why);
             self.problems.push_fault_of(&statements[at], fault);
@@ -262,9 +325,9 @@ impl<'t> Filler<'t> {
 }
 
 /// Returns a note on flows of equal priority that overlap.
-fn overlaps(pipeline: &Pipeline, lines: &Lines) -> Option<String> {
+fn overlap_note(flows: &FlowStore, lines: &Lines) -> Option<String> {
     let class = |entry: &FlowEntry| u64::from(entry.table.0) << 16 | u64::from(entry.priority);
-    let entries = pipeline.flows().iter().map(|entry| (class(entry), entry));
+    let entries = flows.iter().map(|entry| (class(entry), entry));
     let overlaps = overlap::find(entries, |entry: &FlowEntry, conditions| {
         conditions.extend(entry.flow.values().iter().map(|value| Condition {
             field: value.field.index(),

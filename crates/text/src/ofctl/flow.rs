@@ -10,6 +10,9 @@ use crate::line::quoted;
 /// The priority of a flow whose line gives none.
 const DEFAULT_PRIORITY: u16 = 32768;
 
+/// Conditions that most flows have room for without a second allocation.
+const USUAL_DEMANDS: usize = 8;
+
 /// Statistics that a switch prints with its flows. They are ignored.
 const STATISTICS: [&str; 5] = ["duration", "n_packets", "n_bytes", "idle_age", "hard_age"];
 
@@ -99,7 +102,7 @@ impl<'t> FlowLine<'t> {
             flags: FlowFlags::default(),
             actions: actions.unwrap_or_default(),
             kind: Kind::default(),
-            demands: Vec::new(),
+            demands: Vec::with_capacity(USUAL_DEMANDS),
         };
         // Types are read first because the meaning of old field names depends on them.
         let mut unread = before;

@@ -1,5 +1,6 @@
 //! `classyard replay`: a capture through a pipeline of flow tables.
 
+use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -118,7 +119,9 @@ const VECTOR_PACKETS: usize = 256;
 /// Runs the command.
 pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
     args.switch.check(reporter)?;
-    let (mut pipeline, lines) = args.switch.load(reporter)?;
+    let (pipeline, lines) = args.switch.load(reporter)?;
+    // The process ends after the report. To free a million flows would take a second.
+    let mut pipeline = ManuallyDrop::new(pipeline);
     args.rate.check(&pipeline)?;
     let mut replayed = Replayed {
         ports: OutPorts::new(args.output.as_deref())?,
@@ -146,7 +149,7 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
         let workers = workers.collect();
         report.rate = rate::measure(
             &args.rate,
-            (&mut pipeline, workers),
+            (&mut *pipeline, workers),
             (&replayed.held, end_time),
             reporter.progress(),
         );

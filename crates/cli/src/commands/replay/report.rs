@@ -1,5 +1,6 @@
 //! The report of a replay.
 
+use std::cmp::Reverse;
 use std::io::{self, Write};
 
 use classyard_datapath::flow::{FlowEntry, TableId};
@@ -142,10 +143,20 @@ fn flow_rows(pipeline: &Pipeline, lines: &Lines, top: Option<usize>) -> Vec<Flow
         .iter()
         .map(|entry| (entry, lines.flow(entry), pipeline.flow_count(entry.id)))
         .collect();
-    entries.sort_by_key(|(entry, line, _)| (entry.table, u16::MAX - entry.priority, *line));
-    if let Some(top) = top {
-        entries.sort_by_key(|(_, _, count)| std::cmp::Reverse(count.packets));
-        entries.truncate(top);
+    let by_priority = |(entry, line, _): &(&FlowEntry, Option<usize>, Count)| {
+        (entry.table, Reverse(entry.priority), *line, entry.id)
+    };
+    match top {
+        Some(top) => {
+            let by_packets = |row: &(_, _, Count)| (Reverse(row.2.packets), by_priority(row));
+            // Only the listed flows are sorted, since a pipeline may have a million.
+            if top < entries.len() {
+                entries.select_nth_unstable_by_key(top, by_packets);
+                entries.truncate(top);
+            }
+            entries.sort_unstable_by_key(by_packets);
+        }
+        None => entries.sort_unstable_by_key(by_priority),
     }
     let rows = entries.into_iter().map(|(entry, line, count)| FlowRow {
         line,

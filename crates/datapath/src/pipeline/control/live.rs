@@ -3,7 +3,9 @@
 use std::collections::{HashMap, VecDeque};
 use std::convert::Infallible;
 use std::fmt;
+use std::panic::resume_unwind;
 use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 
 use classyard::RuleId;
@@ -433,6 +435,23 @@ impl Pipeline {
     /// [`TableError`]; tables that were already rebuilt stay rebuilt.
     pub fn rebuild(&mut self) -> Result<(), TableError> {
         self.writer.on_both_sides(Side::rebuild).map(drop)
+    }
+
+    /// Rebuilds all engines while another thread does some work on the entries. Returns the
+    /// result of that work.
+    ///
+    /// # Errors
+    /// As [`rebuild`](Self::rebuild).
+    pub(crate) fn rebuild_beside<T: Send>(
+        &mut self,
+        work: impl FnOnce(&FlowStore) -> T + Send,
+    ) -> Result<T, TableError> {
+        let (stores, writer) = (&self.stores, &mut self.writer);
+        thread::scope(|scope| {
+            let working = scope.spawn(|| work(&stores.flows));
+            writer.on_both_sides(Side::rebuild)?;
+            Ok(working.join().unwrap_or_else(|panic| resume_unwind(panic)))
+        })
     }
 
     /// Keeps new entries out of lookups until [`rebuild`](Self::rebuild), unless the
