@@ -13,7 +13,7 @@ use classyard_datapath::pipeline::Pipeline;
 use classyard_datapath::{TableSettings, text};
 
 /// Many pieces of a text, the last of them not full.
-const FLOWS: usize = 40_500;
+const FLOWS: usize = 200_500;
 
 /// The maximum memory in bytes for each flow beyond the pipeline and its lines.
 const BYTES_PER_FLOW: usize = 400;
@@ -23,11 +23,13 @@ fn flows() -> String {
     let mut text = String::new();
     for number in 0..FLOWS {
         let (priority, port) = (1 + number * 7919 % 60_000, 1 + number * 104_729 % 65_000);
-        let (high, low) = (number >> 8 & 0xff, number & 0xff);
+        let (high, low) = (number >> 8, number & 0xff);
         writeln!(
             text,
-            "table=0,priority={priority},ip,nw_src=10.0.{high}.{low},nw_dst=172.16.{low}.0/24,\
+            "table=0,priority={priority},ip,nw_src=10.{}.{}.{low},nw_dst=172.16.{low}.0/24,\
              nw_proto=6,tp_dst={port} actions=output:{}",
+            high >> 8,
+            high & 0xff,
             1 + number % 40,
         )
         .expect("a string has room");

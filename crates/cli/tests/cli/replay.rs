@@ -327,3 +327,16 @@ fn the_rate_is_of_as_many_packets_as_fit_and_the_report_tells() {
     let none = run("replay --seconds 0.01 --rate-memory 0 --format json").exits(0);
     assert_eq!(none.json()["rate"], Value::Null);
 }
+
+#[test]
+fn a_table_lists_a_thousand_rows_of_groups_and_says_how_many_more_there_are() {
+    let groups: String = (1..=700)
+        .map(|group| format!("group_id={group},type=all,bucket=actions=output:2\n"))
+        .collect();
+    let folder = Folder::new();
+    let pipeline = folder.file("groups.flows", groups + "priority=0 actions=group:1\n");
+    let replay = format!("replay --seconds 0 -p {pipeline}");
+    run(&replay).exits(0).prints("and 400 more rows");
+    let report = run(&format!("{replay} --format json")).exits(0).json();
+    assert_eq!(report["groups"].as_array().unwrap().len(), 700);
+}

@@ -37,9 +37,9 @@ fn change(come: usize, go: usize) {
     let with = BYTES.with(Cell::get) + size(come);
     PEAK.with(|peak| peak.set(peak.get().max(with)));
     BYTES.with(|bytes| bytes.set(with - size(go)));
-    let with = ALL_BYTES.fetch_add(size(come), Relaxed) + size(come);
-    ALL_PEAK.fetch_max(with, Relaxed);
-    ALL_BYTES.fetch_sub(size(go), Relaxed);
+    // A large block grows in place, by new pages.
+    let grown = size(come) - size(go);
+    ALL_PEAK.fetch_max(ALL_BYTES.fetch_add(grown, Relaxed) + grown, Relaxed);
 }
 
 // SAFETY: all calls are forwarded to the system's allocator.

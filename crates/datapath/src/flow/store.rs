@@ -325,10 +325,8 @@ impl FlowStore {
             let index = OverlapIndex::new(self.table(table));
             self.overlaps.insert(table, index);
         }
-        let index = self.overlaps.get_mut(&table).expect("the index exists");
-        let entries = &self.entries;
-        let flow = |id: RuleId| &*entries[&id].flow;
-        match index.overlapping(message.priority, &message.flow, flow) {
+        let index = &self.overlaps[&table];
+        match index.overlapping(message.priority, &message.flow) {
             None => Ok(()),
             Some(id) => {
                 let overlapped = &self.entries[&id];

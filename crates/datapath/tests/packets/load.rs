@@ -120,6 +120,33 @@ fn many_entries_are_checked_for_overlaps() {
     assert_eq!(refused.code(), ErrorCode::FlowModOverlap);
 }
 
+#[test]
+fn many_entries_with_masks_of_their_own_are_checked_for_overlaps() {
+    let mut dice = Dice(11);
+    let mut store = FlowStore::new();
+    for number in 0..20_000_u32 {
+        let mask = u128::from(dice.below(1 << 32));
+        let random = MatchField {
+            field: Field::Ipv4Src,
+            value: u128::from(dice.below(1 << 32)) & mask,
+            mask,
+        };
+        let own = MatchField {
+            field: Field::Metadata,
+            value: u128::from(number),
+            mask: 0xffff,
+        };
+        store.apply(&checked(vec![random, own]), NOW).unwrap();
+    }
+    let same = MatchField {
+        field: Field::Metadata,
+        value: 7,
+        mask: 0xffff,
+    };
+    let refused = store.apply(&checked(vec![same]), NOW).unwrap_err();
+    assert_eq!(refused.code(), ErrorCode::FlowModOverlap);
+}
+
 /// Compares the index with a comparison of every entry, for matches of few bits.
 #[test]
 fn overlaps_are_those_that_the_matches_have() {

@@ -110,8 +110,13 @@ impl<'t> PortNames<'t> {
             ""
         };
         Some(format!(
-            "{} by name and got numbers: {}{ellipsis}",
-            counted_verb(named.len(), "port", "is called", "are called"),
+            "{}: {}{ellipsis}",
+            counted_verb(
+                named.len(),
+                "port",
+                "is called by name and got a number",
+                "are called by name and got numbers"
+            ),
             shown.join(", ")
         ))
     }
@@ -162,6 +167,12 @@ mod tests {
         assert_eq!(
             names.note().unwrap(),
             "2 ports are called by name and got numbers: eth0 = 7, eth1 = 8"
+        );
+        let mut one = PortNames::of("actions=output:eth0");
+        assert_eq!(one.port("eth0", "in_port").unwrap(), 1);
+        assert_eq!(
+            one.note().unwrap(),
+            "1 port is called by name and got a number: eth0 = 1"
         );
         for bad in ["", "\"\"", "\"a", "-1", "4294967296", "eth 0"] {
             assert!(names.port(bad, "in_port").is_err(), "{bad}");

@@ -135,6 +135,20 @@ pub(super) struct ReasonRow {
     packets: u64,
 }
 
+/// The maximum number of rows in a table for people, except the table of flows.
+const MAX_ROWS: usize = 1_000;
+
+/// Says how many items a table for people does not list.
+fn remark_more(out: &mut dyn Write, count: usize, item: &str) -> io::Result<()> {
+    match count {
+        0 => Ok(()),
+        count => remark(
+            out,
+            &format!("and {} (--format json lists all)", counted(count, item)),
+        ),
+    }
+}
+
 /// Returns the flows of a pipeline by table and priority, or the `top` flows with
 /// the most packets.
 fn flow_rows(pipeline: &Pipeline, lines: &Lines, top: Option<usize>) -> Vec<FlowRow> {
@@ -364,7 +378,7 @@ impl ReplayReport {
             ("reason", Side::Left),
             ("match", Side::Left),
         ]);
-        for flow in &self.removed {
+        for flow in self.removed.iter().take(MAX_ROWS) {
             table.row(vec![
                 flow.line.map(|line| line.to_string()).unwrap_or_default(),
                 flow.table.to_string(),
@@ -376,7 +390,12 @@ impl ReplayReport {
                 flow.matches.clone(),
             ]);
         }
-        table.write(out)
+        table.write(out)?;
+        remark_more(
+            out,
+            self.removed.len().saturating_sub(MAX_ROWS),
+            "more flow",
+        )
     }
 
     fn write_groups(&self, out: &mut dyn Write) -> io::Result<()> {
@@ -390,27 +409,35 @@ impl ReplayReport {
             ("bytes", Side::Right),
             ("bucket", Side::Left),
         ]);
-        for group in &self.groups {
-            table.row(vec![
+        let group_row = |group: &GroupRow| {
+            vec![
                 group.line.map(|line| line.to_string()).unwrap_or_default(),
                 group.group.to_string(),
                 group.kind.to_owned(),
                 grouped(group.packets),
                 grouped(group.bytes),
                 String::new(),
-            ]);
-            for bucket in &group.buckets {
-                table.row(vec![
-                    String::new(),
-                    String::new(),
-                    String::new(),
-                    grouped(bucket.packets),
-                    grouped(bucket.bytes),
-                    bucket.actions.clone(),
-                ]);
-            }
-        }
-        table.write(out)
+            ]
+        };
+        let bucket_row = |bucket: &BucketRow| {
+            vec![
+                String::new(),
+                String::new(),
+                String::new(),
+                grouped(bucket.packets),
+                grouped(bucket.bytes),
+                bucket.actions.clone(),
+            ]
+        };
+        let rows = self.groups.iter().flat_map(|group| {
+            let buckets = group.buckets.iter().map(bucket_row);
+            std::iter::once_with(move || group_row(group)).chain(buckets)
+        });
+        rows.take(MAX_ROWS).for_each(|row| table.row(row));
+        let rows = self.groups.iter().map(|group| 1 + group.buckets.len());
+        let rows_left = rows.sum::<usize>().saturating_sub(MAX_ROWS);
+        table.write(out)?;
+        remark_more(out, rows_left, "more row")
     }
 
     fn write_meters(&self, out: &mut dyn Write) -> io::Result<()> {
@@ -423,7 +450,7 @@ impl ReplayReport {
             ("bytes", Side::Right),
             ("band", Side::Left),
         ]);
-        for meter in &self.meters {
+        for meter in self.meters.iter().take(MAX_ROWS) {
             table.row(vec![
                 meter.line.map(|line| line.to_string()).unwrap_or_default(),
                 meter.meter.to_string(),
@@ -441,7 +468,12 @@ impl ReplayReport {
                 ]);
             }
         }
-        table.write(out)
+        table.write(out)?;
+        remark_more(
+            out,
+            self.meters.len().saturating_sub(MAX_ROWS),
+            "more meter",
+        )
     }
 
     fn write_ports(&self, out: &mut dyn Write) -> io::Result<()> {
