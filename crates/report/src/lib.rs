@@ -15,5 +15,6 @@ pub mod machine;
 pub mod output;
 pub mod registry;
 pub mod reporter;
+pub mod rule_view;
 pub mod run;
 pub mod suggestion;

@@ -81,6 +81,7 @@ impl ReadOptions {
                 skipped: problems,
                 notes: Vec::new(),
                 merged_rules: 0,
+                rule_lines: Vec::new(),
             })
         } else {
             Err(ReadError::Bad(problems))
@@ -108,6 +109,9 @@ pub struct Loaded<T> {
     /// The number of rules that became duplicates of an earlier rule because they
     /// differ only in dropped content, such as the TCP flags of ClassBench files.
     pub merged_rules: usize,
+    /// If the value is a policy: the line of each rule, counted from 1, in the order of
+    /// [`Policy::ids`](classyard::Policy::ids).
+    pub rule_lines: Vec<u32>,
 }
 
 /// Formats a count with its noun, which is given in the plural: `1 rule`, `2 rules`.

@@ -51,6 +51,32 @@ fn bad_lines_can_be_skipped_and_are_counted() {
 }
 
 #[test]
+fn reports_name_the_line_of_a_rule_whatever_was_skipped() {
+    let folder = Folder::new();
+    let (rules, trace) = (folder.file("bad.rules", BAD), folder.file("trace", TRACE));
+    let classify = format!("classify -r {rules} -t {trace} --skip-bad --all --format json");
+    let report = run(&classify).exits(0).json();
+    let hits = report["hits"].as_array().unwrap();
+    assert!(
+        hits.iter()
+            .all(|hit| (&hit["rule"], &hit["line"]) == (&0.into(), &4.into()))
+    );
+    let explain = format!("explain -r {rules} --skip-bad --header dport=80");
+    run(&explain).exits(0).prints("rule 0, line 4");
+    let report = run(&format!("{explain} --format json")).exits(0).json();
+    assert_eq!(report["winner"]["line"], 4);
+    let covered = format!("{BAD}# a comment\n\ndrop dport=80 proto=6\n");
+    let covered = folder.file("covered.rules", covered);
+    let inspect = format!("inspect {covered} --skip-bad --format json");
+    let report = run(&inspect).exits(0).json();
+    let shadow = &report["shadowed"]["rules"][0];
+    assert_eq!(
+        (&shadow["line"], &shadow["by_line"]),
+        (&8.into(), &4.into())
+    );
+}
+
+#[test]
 fn twenty_problems_are_shown_and_the_rest_counted() {
     let folder = Folder::new();
     let lines = "allow sprt=80\n".repeat(30);

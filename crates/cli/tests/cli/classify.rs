@@ -129,7 +129,7 @@ fn csv_has_a_row_for_each_rule_that_was_hit() {
     let lines = run.lines();
     assert_eq!(
         lines[0],
-        "rule,id,name,action,priority,match,headers,bytes,share"
+        "rule,id,name,action,priority,match,headers,bytes,share,line"
     );
     assert_eq!(lines.len(), 112);
     assert!(

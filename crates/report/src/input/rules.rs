@@ -71,6 +71,15 @@ pub struct LoadedRules {
     pub skipped: usize,
     /// Rules that differ from an earlier one only in columns that were not read.
     pub merged: usize,
+    /// The line of each rule in the source, in file order.
+    lines: Vec<u32>,
+}
+
+impl LoadedRules {
+    /// Returns the line, from 1, of the rule at a position in file order.
+    pub fn line(&self, position: usize) -> Option<u32> {
+        self.lines.get(position).copied()
+    }
 }
 
 impl RulesArgs {
@@ -150,6 +159,7 @@ fn finish(
         embedded,
         skipped: loaded.skipped.total(),
         merged: loaded.merged_rules,
+        lines: loaded.rule_lines,
     }
 }
 

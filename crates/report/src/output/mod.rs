@@ -15,7 +15,6 @@ pub(crate) mod diagnostics;
 pub mod file;
 pub mod json;
 pub mod records;
-pub mod rule;
 pub mod style;
 pub mod svg;
 pub mod table;

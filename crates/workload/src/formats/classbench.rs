@@ -32,7 +32,7 @@ use classyard::{FieldMatch, Priority, RuleRef, Schema};
 use super::text::{counted, counted_verb, decimal, is_blank, lines, quoted, words};
 use super::{
     Effect, Fault, RuleFormat, SchemaChoice, WriteError, WriteReport, check_count, limit_reached,
-    rule_number, value,
+    line_number, rule_number, value,
 };
 use crate::diagnostic::{Loaded, Problems, ReadError, ReadOptions};
 
@@ -107,6 +107,7 @@ pub fn read(
     let action = policy.declare_action(NO_ACTION);
     let mut problems = Problems::new(source);
     let (mut flagged, mut wider) = (0, 0);
+    let mut rule_lines = Vec::new();
     for (index, (number, line)) in rules.enumerate() {
         let id = rule_number(source, index, number)?;
         let priority = u32::try_from(survey.rules - index).unwrap_or(u32::MAX);
@@ -130,13 +131,14 @@ pub fn read(
             }
         });
         match added {
-            Ok(true) => {}
+            Ok(true) => rule_lines.push(line_number(number)),
             Ok(false) => return Err(limit_reached(source, number, options, "rules")),
             Err(fault) => problems.push_fault(fault, number, line),
         }
     }
 
     let mut loaded = options.finish(problems.with_good_lines(policy.len()), policy)?;
+    loaded.rule_lines = rule_lines;
     if flagged > 0 || wider > 0 {
         loaded.merged_rules = merged_rules(text);
     }

@@ -21,7 +21,7 @@
 //! A rule's id, unless its line gives one, counts from 0 over all lines that are rules,
 //! including skipped bad lines. So an id means the same line with and without
 //! [`ReadOptions::skip_bad`]. The numbers in reports are positions among the rules that
-//! were loaded. If a format has no priorities, the first line wins: rule `i` of `n` has
+//! were loaded; [`Loaded::rule_lines`] has the line of each. If a format has no priorities, the first line wins: rule `i` of `n` has
 //! priority `n - i`.
 //!
 //! # What a writer promises
@@ -412,6 +412,12 @@ pub enum WriteError {
     /// Writing failed.
     #[error(transparent)]
     Io(#[from] io::Error),
+}
+
+/// Returns a line as [`Loaded::rule_lines`] stores it. A file of more lines than that is
+/// larger than any limit on text.
+fn line_number(line: usize) -> u32 {
+    u32::try_from(line).unwrap_or(u32::MAX)
 }
 
 /// Returns the id that a rule has by its position in the file, unless its line gives an id.

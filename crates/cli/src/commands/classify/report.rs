@@ -4,13 +4,13 @@ use std::io::{self, Write};
 
 use classyard::{EngineSpec, Policy, PolicyClassifier};
 use classyard_report::input::rules::LoadedRules;
-use classyard_report::output::rule::RuleView;
 use classyard_report::output::style::{
     self, BAR, BOLD, DIM, NOTABLE, action_style, bar, bytes, counted, grouped, large, paint,
     percent, seconds, three_digits,
 };
 use classyard_report::output::table::{Side, Table, fact, remark};
 use classyard_report::output::{Report, csv, join};
+use classyard_report::rule_view::RuleView;
 use serde::Serialize;
 
 use super::input_report::{InputReport, Named};
@@ -149,7 +149,7 @@ impl ClassifyReport {
                 .iter()
                 .take(top)
                 .map(|&at| Hit {
-                    rule: RuleView::at(policy, at),
+                    rule: RuleView::at(rules, at),
                     share: share(tally.rules[at]),
                 })
                 .collect(),
@@ -173,7 +173,7 @@ impl ClassifyReport {
                     } else {
                         NEVER_HIT_SHOWN
                     })
-                    .map(|&at| RuleView::at(policy, at))
+                    .map(|&at| RuleView::at(rules, at))
                     .collect(),
                 rules: never_hit,
             },
@@ -321,6 +321,7 @@ impl Report for ClassifyReport {
             &"headers",
             &"bytes",
             &"share",
+            &"line",
         ])?;
         for Hit { rule, share } in &self.hits {
             out.row(&[
@@ -333,6 +334,7 @@ impl Report for ClassifyReport {
                 &share.headers,
                 &csv::optional(share.bytes.as_ref()),
                 &format!("{:.6}", share.share),
+                &csv::optional(rule.line.as_ref()),
             ])?;
         }
         Ok(())
@@ -475,7 +477,7 @@ impl ClassifyReport {
         let with_names = self.hits.iter().any(|hit| hit.rule.name.is_some());
         let with_actions = self.hits.iter().any(|hit| hit.rule.action.is_some());
         let noun = format!("{}s", self.noun());
-        let mut columns = vec![("rule", Side::Right)];
+        let mut columns = vec![("rule", Side::Right), ("line", Side::Right)];
         if with_names {
             columns.push(("name", Side::Left));
         }
@@ -493,7 +495,7 @@ impl ClassifyReport {
         let largest = largest.max(self.misses.share);
         let mut table = Table::new(&columns);
         for Hit { rule, share } in &self.hits {
-            let mut row = vec![rule.rule.to_string()];
+            let mut row = vec![rule.rule.to_string(), rule.line_cell()];
             if with_names {
                 row.push(rule.name.clone().unwrap_or_default());
             }
@@ -506,7 +508,7 @@ impl ClassifyReport {
             table.row(row);
         }
         if self.misses.headers > 0 {
-            let mut row = vec![paint(NOTABLE, "-")];
+            let mut row = vec![paint(NOTABLE, "-"), String::new()];
             row.extend(with_names.then(String::new));
             row.extend(with_actions.then(String::new));
             row.push(paint(NOTABLE, "no rule matches"));
@@ -575,6 +577,7 @@ impl ClassifyReport {
             fact(out, "Never hit", summary)?;
             let mut table = Table::new(&[
                 ("rule", Side::Right),
+                ("line", Side::Right),
                 ("name", Side::Left),
                 ("action", Side::Left),
                 ("match", Side::Left),
@@ -583,6 +586,7 @@ impl ClassifyReport {
                 let action = rule.action.as_deref().unwrap_or_default();
                 table.row(vec![
                     rule.rule.to_string(),
+                    rule.line_cell(),
                     rule.name.clone().unwrap_or_default(),
                     paint(action_style(action), action),
                     rule.matches.clone(),

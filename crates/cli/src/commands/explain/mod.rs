@@ -127,11 +127,11 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
     let near_rules = near_misses(part, &header.values, wins, args.near);
 
     let mut report = ExplainReport::new(&rules, header.report);
-    report.set_matches(policy, &matching);
+    report.set_matches(&rules, &matching);
     if let Some(winner) = winner {
         report.decided = fields::decided(&winner, &header.values);
     }
-    report.set_near(policy, &near_rules, &header.values);
+    report.set_near(&rules, &near_rules, &header.values);
     report.set_lookup(policy, &spec, &lookup, part.schema());
     report.set_mask(part.schema(), key, &mask);
     args.output.report(&report)?;

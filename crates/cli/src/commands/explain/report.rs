@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use classyard::{EngineSpec, LookupTrace, Policy, RuleRef, Schema};
 use classyard_report::input::rules::LoadedRules;
-use classyard_report::output::rule::RuleView;
 use classyard_report::output::style::{
     BOLD, DIM, GOOD, NOTABLE, action_style, counted, grouped, paint,
 };
 use classyard_report::output::table::{Side, Table, fact, heading, remark};
 use classyard_report::output::{Report, csv, join};
+use classyard_report::rule_view::RuleView;
 use serde::Serialize;
 
 use super::fields::{Compared, MaskField, compare, mask_fields, mask_words, masked_value, refused};
@@ -143,18 +143,18 @@ impl ExplainReport {
     }
 
     /// Sets the matching rules, best first.
-    pub(super) fn set_matches(&mut self, policy: &Policy, matching: &[RuleRef<'_>]) {
-        let views = matching.iter().map(|rule| RuleView::of(policy, rule.id()));
+    pub(super) fn set_matches(&mut self, rules: &LoadedRules, matching: &[RuleRef<'_>]) {
+        let views = matching.iter().map(|rule| RuleView::of(rules, rule.id()));
         self.matches = views.flatten().collect();
         self.winner = self.matches.first().cloned();
     }
 
     /// Sets the better rules that almost matched, nearest first.
-    pub(super) fn set_near(&mut self, policy: &Policy, near: &[RuleRef<'_>], header: &[u128]) {
+    pub(super) fn set_near(&mut self, rules: &LoadedRules, near: &[RuleRef<'_>], header: &[u128]) {
         let near_rules = near.iter().filter_map(|rule| {
             let refused = refused(rule, header).into_iter();
             Some(Near {
-                rule: RuleView::of(policy, rule.id())?,
+                rule: RuleView::of(rules, rule.id())?,
                 refused: refused.map(|id| compare(rule, id, header)).collect(),
             })
         });
@@ -221,7 +221,15 @@ impl Report for ExplainReport {
     }
 
     fn csv(&self, out: &mut csv::Writer<'_>) -> io::Result<()> {
-        out.row(&[&"rule", &"id", &"name", &"action", &"priority", &"match"])?;
+        out.row(&[
+            &"rule",
+            &"id",
+            &"name",
+            &"action",
+            &"priority",
+            &"match",
+            &"line",
+        ])?;
         for rule in &self.matches {
             out.row(&[
                 &rule.rule,
@@ -230,6 +238,7 @@ impl Report for ExplainReport {
                 &csv::optional(rule.action.as_ref()),
                 &rule.priority,
                 &rule.matches,
+                &csv::optional(rule.line.as_ref()),
             ])?;
         }
         Ok(())
@@ -269,7 +278,9 @@ impl ExplainReport {
                     "" => String::new(),
                     action => format!(": {}", paint(action_style(action), action)),
                 };
-                format!("{}{action}", paint(GOOD.bold(), &title))
+                let line = rule.line.map(|line| format!(", line {line}"));
+                let line = line.unwrap_or_default();
+                format!("{}{line}{action}", paint(GOOD.bold(), &title))
             }
         };
         fact(out, "Winner", winner)?;
@@ -320,6 +331,7 @@ impl ExplainReport {
         let mut table = Table::new(&[
             ("", Side::Left),
             ("rule", Side::Right),
+            ("line", Side::Right),
             ("name", Side::Left),
             ("action", Side::Left),
             ("priority", Side::Right),
@@ -334,6 +346,7 @@ impl ExplainReport {
                     String::new()
                 },
                 rule.rule.to_string(),
+                rule.line_cell(),
                 rule.name.clone().unwrap_or_default(),
                 paint(action_style(action), action),
                 rule.priority.to_string(),
@@ -355,6 +368,7 @@ impl ExplainReport {
         heading(out, "Better rules that came closest")?;
         let mut table = Table::new(&[
             ("rule", Side::Right),
+            ("line", Side::Right),
             ("name", Side::Left),
             ("action", Side::Left),
             ("refused by", Side::Left),
@@ -366,6 +380,7 @@ impl ExplainReport {
                 .map(|field| format!("{} {} is not {}", field.field, field.value, field.wanted));
             table.row(vec![
                 rule.rule.to_string(),
+                rule.line_cell(),
                 rule.name.clone().unwrap_or_default(),
                 paint(action_style(action), action),
                 join(refused, "; "),

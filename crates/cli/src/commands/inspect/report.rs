@@ -10,13 +10,13 @@ use classyard::{Classifier, EngineSpec, Progress, RuleSet};
 use classyard_lab::estimates::{EstimateRow, Shapes};
 use classyard_lab::sax_pac::{self, Partitions};
 use classyard_report::input::rules::LoadedRules;
-use classyard_report::output::rule::RuleView;
 use classyard_report::output::style::{
     BAR, BOLD, DIM, NOTABLE, action_style, bar, bytes, counted, grouped, large, paint, percent,
     seconds, three_digits,
 };
 use classyard_report::output::table::{Side, Table, fact, heading, remark};
 use classyard_report::output::{Report, csv, join};
+use classyard_report::rule_view::RuleView;
 use classyard_workload::generate::compare::Summary;
 use serde::Serialize;
 
@@ -74,8 +74,10 @@ struct ShadowReport {
 #[derive(Serialize)]
 struct ShadowRow {
     rule: usize,
+    line: Option<u32>,
     name: Option<String>,
     by: usize,
+    by_line: Option<u32>,
     by_name: Option<String>,
     duplicate: bool,
     same_action: bool,
@@ -322,13 +324,15 @@ impl InspectReport {
             let (rule, by) = (position(shadow.rule), position(shadow.by));
             ShadowRow {
                 rule,
+                line: rules.line(rule),
                 name: policy.rule_name(shadow.rule).map(str::to_owned),
                 by,
+                by_line: rules.line(by),
                 by_name: policy.rule_name(shadow.by).map(str::to_owned),
                 duplicate: shadow.duplicate,
                 same_action: shadow.same_action,
                 views: (index < SHADOWS_SHOWN)
-                    .then(|| Box::new((RuleView::at(policy, rule), RuleView::at(policy, by)))),
+                    .then(|| Box::new((RuleView::at(rules, rule), RuleView::at(rules, by)))),
             }
         };
         let shadow_list = &shadows.shadows;
@@ -549,9 +553,11 @@ impl ShadowReport {
         heading(out, "Rules that never win")?;
         let mut table = Table::new(&[
             ("rule", Side::Right),
+            ("line", Side::Right),
             ("name", Side::Left),
             ("match", Side::Left),
             ("covered by", Side::Left),
+            ("its line", Side::Right),
             ("", Side::Left),
         ]);
         for row in &self.rules {
@@ -560,11 +566,13 @@ impl ShadowReport {
             let name = by.name.as_deref().unwrap_or_default();
             table.row(vec![
                 rule.rule.to_string(),
+                rule.line_cell(),
                 rule.name.clone().unwrap_or_default(),
                 rule.matches.clone(),
                 format!("{} {name} {}", by.rule, paint(DIM, &by.matches))
                     .trim()
                     .to_owned(),
+                by.line_cell(),
                 match (row.duplicate, row.same_action) {
                     (_, false) => paint(
                         NOTABLE,

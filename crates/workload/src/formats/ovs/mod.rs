@@ -92,7 +92,7 @@ use classyard_text::ofctl::{
 use classyard_text::overlap::{self, Condition};
 
 use super::text::{counted_verb, quoted};
-use super::{Fault, SchemaChoice, limit_reached, rule_number};
+use super::{Fault, SchemaChoice, limit_reached, line_number, rule_number};
 use crate::diagnostic::{Loaded, Problems, ReadError, ReadOptions, list_tables};
 
 mod place;
@@ -185,8 +185,11 @@ pub fn read(
     notes.extend(reader.ports.note());
     notes.extend(reader.overlaps());
     let problems = problems.with_good_lines(reader.policy.len());
+    let lines = reader.lines.iter();
+    let rule_lines = lines.map(|&(_, line)| line_number(line)).collect();
     let mut loaded = options.finish(problems, reader.policy)?;
     loaded.notes = notes;
+    loaded.rule_lines = rule_lines;
     Ok(loaded)
 }
 

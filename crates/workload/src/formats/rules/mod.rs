@@ -55,7 +55,9 @@ use classyard::{FieldMatch, Priority, RuleId, Schema, UpdateError};
 
 use super::text::{counted_verb, decimal, lines, quoted};
 use super::value::{kind_takes, parse_match, takes_all, wrong_kind};
-use super::{Fault, SchemaChoice, SchemaLoader, check_count, limit_reached, rule_number};
+use super::{
+    Fault, SchemaChoice, SchemaLoader, check_count, limit_reached, line_number, rule_number,
+};
 use crate::diagnostic::{Loaded, Problems, ReadError, ReadOptions};
 
 mod actions;
@@ -147,8 +149,11 @@ pub fn read(
     }
     let notes = reader.notes();
     let problems = problems.with_good_lines(reader.policy.len());
+    let lines = reader.lines.iter();
+    let rule_lines = lines.map(|&line| line_number(line)).collect();
     let mut loaded = options.finish(problems, reader.policy)?;
     loaded.notes = notes;
+    loaded.rule_lines = rule_lines;
     Ok(loaded)
 }
 

@@ -19,6 +19,26 @@ fn rules_that_differ_in_what_is_left_out_are_counted() {
     assert_eq!(loaded.merged_rules, 2);
 }
 
+/// Comments, blank lines and bad lines count as lines and are no rules.
+#[test]
+fn each_rule_has_its_line() {
+    let options = ReadOptions::default().with_skip_bad(true);
+    let lines = |text: &str| {
+        let loaded = read_policy("f", text, None, None, &options).unwrap();
+        assert_eq!(loaded.rule_lines.len(), loaded.value.len());
+        loaded.rule_lines
+    };
+    let filter = "@1.2.3.4/8\t1.2.3.4/32\t0 : 1\t0 : 1\t0x06/0xFF";
+    assert_eq!(
+        lines(&format!("\n{filter}\n@nothing\n\n{filter}\n")),
+        [2, 5]
+    );
+    let rules = "# one\nschema ipv4-5tuple\n\nallow\nallow sprt=1\ndrop name=x # two\n";
+    assert_eq!(lines(rules), [4, 6]);
+    let flows = "NXST_FLOW reply (xid=0x4):\nip actions=1\nip,foo=1 actions=1\n\nudp actions=2";
+    assert_eq!(lines(flows), [2, 5]);
+}
+
 const ACTIONS: &str = "schema ipv4-5tuple\n";
 
 #[test]

@@ -3,11 +3,15 @@
 use classyard::{FieldMatch, Policy, RuleId, RuleRef};
 use serde::Serialize;
 
+use crate::input::rules::LoadedRules;
+
 /// A rule as reports show it.
 #[derive(Clone, Debug, Serialize)]
 pub struct RuleView {
     /// The rule's number in file order, from 0.
     pub rule: usize,
+    /// The line in the file of rules, from 1.
+    pub line: Option<u32>,
     /// The id, which decides among equal priorities.
     pub id: u32,
     /// The name, if any.
@@ -23,11 +27,13 @@ pub struct RuleView {
 
 impl RuleView {
     /// Returns the rule at a position in file order.
-    pub fn at(policy: &Policy, position: usize) -> RuleView {
+    pub fn at(rules: &LoadedRules, position: usize) -> RuleView {
+        let policy = &rules.policy;
         let id = policy.ids()[position];
         let first = policy.rule(id).next();
         RuleView {
             rule: position,
+            line: rules.line(position),
             id: id.get(),
             name: policy.rule_name(id).map(str::to_owned),
             action: first
@@ -39,8 +45,14 @@ impl RuleView {
     }
 
     /// Returns the rule with an id.
-    pub fn of(policy: &Policy, id: RuleId) -> Option<RuleView> {
-        policy.position(id).map(|at| RuleView::at(policy, at))
+    pub fn of(rules: &LoadedRules, id: RuleId) -> Option<RuleView> {
+        let position = rules.policy.position(id)?;
+        Some(RuleView::at(rules, position))
+    }
+
+    /// Returns the line as text for a table.
+    pub fn line_cell(&self) -> String {
+        self.line.map(|line| line.to_string()).unwrap_or_default()
     }
 }
 
