@@ -230,7 +230,7 @@ ARP_ROWS = {
     ],
     "operation above 255": [
         Packet("259", ethernet(ARP, arp(operation=259)), ovs="arp arp_op=0 " + ARP_FIELDS,
-               here="arp_op=259 " + ARP_FIELDS, rules="eth_type=0x806 proto=3"),
+               here="arp_op=259 " + ARP_FIELDS, rules="eth_type=0x806 proto=0"),
     ],
     "RARP": [
         Packet("request", ethernet(RARP, arp(operation=3)), ovs="rarp arp_op=3 " + ARP_FIELDS,
@@ -390,7 +390,8 @@ TRANSPORT = {
                here="ip_proto=58 -icmp_type -icmpv6_type"),
     ],
     "IGMP": [
-        Packet("report", in_ip4(IGMP, REPORT), ovs="ip nw_proto=2 tp_src=22 tp_dst=7", here="ip_proto=2 -tcp_src -udp_src"),
+        Packet("report", in_ip4(IGMP, REPORT), ovs="ip nw_proto=2 tp_src=22 tp_dst=7",
+               here="ip_proto=2 -tcp_src -udp_src -icmp_type"),
     ],
     "neighbour discovery in a fragment": [
         Packet("first fragment", in_ip6(FRAGMENT, fragment6(ICMP6, 0, 1) + discovery(SOLICITATION, 1)),
@@ -401,7 +402,8 @@ TRANSPORT = {
                here=f"{TARGET} nd_sll={FIRST_OPTION}"),
         Packet("advertisement", in_ip6(ICMP6, discovery(ADVERTISEMENT, 2, 2)), ovs=OVS_NO_ND,
                here=f"{TARGET} nd_tll={FIRST_OPTION}"),
-        Packet("the first address 0", in_ip6(ICMP6, discovery(SOLICITATION) + ZERO_OPTION + discovery(SOLICITATION, 1)[24:]),
+        Packet("the first address 0",
+               in_ip6(ICMP6, discovery(SOLICITATION) + ZERO_OPTION + discovery(SOLICITATION, 1)[24:]),
                ovs=f"{OVS_TARGET} nd_sll={FIRST_OPTION}", here=f"{TARGET} nd_sll=00:00:00:00:00:00"),
     ],
     "neighbour discovery, the option of the other kind": [

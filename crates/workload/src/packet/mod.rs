@@ -50,7 +50,7 @@
 //! * In a PPPoE session `eth_type` is `0x8864`, even if IPv4 or IPv6 was read inside
 //!   it.
 //! * In ARP and RARP for IPv4, `src` and `dst` are the protocol addresses of sender and
-//!   target, and `proto` is the low 8 bits of the operation, as in OpenFlow 1.1.
+//!   target, and `proto` is the operation, as in OpenFlow 1.1; 0 for operations above 255.
 //! * In IPv6, `src` and `dst` are 0, because the schema's addresses have 32 bits. The
 //!   other fields are as for IPv4.
 //! * Without an Ethernet header (raw IP, loopback) `eth_src` and `eth_dst` are 0, and

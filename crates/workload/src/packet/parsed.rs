@@ -296,8 +296,8 @@ impl Parsed {
             Some(Family::V4) | None => (self.src, self.dst),
         };
         let proto = match self.arp_operation {
-            Some(operation) => operation & 0xff,
-            None => u16::from(self.proto.unwrap_or(0)),
+            Some(operation) => u8::try_from(operation).unwrap_or(0),
+            None => self.proto.unwrap_or(0),
         };
         let (sport, dport) = match (self.ports, self.icmp) {
             (Some(ports), _) => ports,

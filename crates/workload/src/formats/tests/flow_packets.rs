@@ -34,7 +34,7 @@ fn action(policy: &Policy, key: &[u64]) -> Option<String> {
 fn arp(reverse: bool, operation: u8, sender: u32, target: u32) -> Net {
     Net::Arp {
         reverse,
-        operation,
+        operation: operation.into(),
         sender,
         target,
     }

@@ -89,6 +89,12 @@ pub(crate) fn every_stack() -> Vec<Stack> {
             sender: 0,
             target: 0xc000_0209,
         },
+        Net::Arp {
+            reverse: false,
+            operation: 257,
+            sender: 1,
+            target: 2,
+        },
         Net::Other(0x88cc, vec![2, 7, 4]),
     ];
     let mut all = Vec::new();

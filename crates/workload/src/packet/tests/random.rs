@@ -78,9 +78,9 @@ fn net() -> impl Strategy<Value = Net> {
         4 => (any::<u128>(), any::<u128>(), 0..64_u8, extensions(), upper()).prop_map(
             |(src, dst, dscp, extensions, upper)| Net::V6 { src, dst, dscp, extensions, upper }
         ),
-        1 => any::<(bool, u8, u32, u32)>().prop_map(|(reverse, operation, sender, target)| Net::Arp {
-            reverse, operation, sender, target
-        }),
+        1 => (any::<(bool, u32, u32)>(), prop_oneof![0..=255_u16, any::<u16>()]).prop_map(
+            |((reverse, sender, target), operation)| Net::Arp { reverse, operation, sender, target }
+        ),
     ]
 }
 

@@ -47,7 +47,7 @@ pub(crate) enum Net {
     Arp {
         /// True for RARP.
         reverse: bool,
-        operation: u8,
+        operation: u16,
         sender: u32,
         target: u32,
     },
@@ -225,7 +225,8 @@ impl Net {
                 target,
                 ..
             } => {
-                let mut bytes = vec![0, 1, 8, 0, 6, 4, 0, *operation];
+                let mut bytes = vec![0, 1, 8, 0, 6, 4];
+                bytes.extend(operation.to_be_bytes());
                 bytes.extend([2, 0, 0, 0, 0, 0xaa]);
                 bytes.extend(sender.to_be_bytes());
                 bytes.extend([0; 6]);
@@ -368,7 +369,13 @@ impl Stack {
                 sender,
                 target,
                 ..
-            } => (*sender, *target, *operation, 0, (0, 0)),
+            } => (
+                *sender,
+                *target,
+                u8::try_from(*operation).unwrap_or(0),
+                0,
+                (0, 0),
+            ),
             Net::Other(..) => (0, 0, 0, 0, (0, 0)),
         };
         [
