@@ -7,12 +7,12 @@
 //!
 //! # Threads
 //! A second thread reads the next pieces of a text that has more than one piece of flows.
-//! It also searches for overlapping flows while engines are built. Without a second thread
-//! the result is the same.
+//! Another searches for overlapping flows while engines are built. If the system has no
+//! thread left, the calling thread does this work.
 
 use std::collections::HashMap;
-use std::panic::resume_unwind;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -128,11 +128,12 @@ pub fn fill(
     if !problems.is_empty() && !skip_bad {
         return Err(problems.with_good_lines(good));
     }
+    let overlaps = |flows: &FlowStore| overlap_note(flows, &lines);
     let overlap_note = if is_filling {
-        let built = pipeline.rebuild_beside(|flows| overlap_note(flows, &lines));
+        let built = pipeline.rebuild_beside(overlaps);
         built.map_err(|error| unbuilt(source, &error))?
     } else {
-        overlap_note(pipeline.flows(), &lines)
+        overlaps(pipeline.flows())
     };
     let mut notes: Vec<String> = reader.ports.note().into_iter().collect();
     if reader.stray_bits > 0 {
@@ -192,17 +193,22 @@ impl<'t> Piece<'t> {
     }
 }
 
-/// Reads flows piece by piece, and sends the pieces until there are no more or the receiver
-/// is gone. Returns the reader.
-fn send_pieces<'t>(
+/// Reads flows piece by piece.
+fn pieces<'t>(
     mut flows: impl Iterator<Item = Statement<'t>>,
-    mut reader: Reader<'t>,
-    pieces: &SyncSender<Piece<'t>>,
-) -> Reader<'t> {
-    loop {
+    reader: &mut Reader<'t>,
+) -> impl Iterator<Item = Piece<'t>> {
+    std::iter::from_fn(move || {
         let statements: Vec<_> = flows.by_ref().take(FLOWS_PER_PIECE).collect();
-        if statements.is_empty() || pieces.send(Piece::read(statements, &mut reader)).is_err() {
-            return reader;
+        (!statements.is_empty()).then(|| Piece::read(statements, reader))
+    })
+}
+
+/// Sends pieces until there are no more or the receiver is gone.
+fn send_all<'t>(pieces: impl Iterator<Item = Piece<'t>>, sender: &SyncSender<Piece<'t>>) {
+    for piece in pieces {
+        if sender.send(piece).is_err() {
+            return;
         }
     }
 }
@@ -231,18 +237,20 @@ impl Filler {
         if is_last {
             return reader;
         }
+        let reader = Mutex::new(reader);
+        let lock = || reader.lock().unwrap_or_else(PoisonError::into_inner);
         thread::scope(|scope| {
-            let (sender, pieces) = sync_channel(WAITING_PIECES);
-            let reading = scope.spawn(move || send_pieces(flows, reader, &sender));
-            self.carry_out_all(&pieces);
-            reading.join().unwrap_or_else(|panic| resume_unwind(panic))
-        })
-    }
-
-    fn carry_out_all(&mut self, pieces: &Receiver<Piece<'_>>) {
-        for piece in pieces {
-            self.carry_out(piece);
-        }
+            let (sender, received) = sync_channel(WAITING_PIECES);
+            let later = flows.clone();
+            let reading = thread::Builder::new().spawn_scoped(scope, move || {
+                send_all(pieces(later, &mut lock()), &sender);
+            });
+            match reading {
+                Ok(_) => received.iter().for_each(|piece| self.carry_out(piece)),
+                Err(_) => pieces(flows, &mut lock()).for_each(|piece| self.carry_out(piece)),
+            }
+        });
+        reader.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Carries out the messages of some statements. After an earlier problem that is not

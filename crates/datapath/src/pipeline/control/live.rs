@@ -437,20 +437,23 @@ impl Pipeline {
         self.writer.on_both_sides(Side::rebuild).map(drop)
     }
 
-    /// Rebuilds all engines while another thread does some work on the entries. Returns the
-    /// result of that work.
+    /// Rebuilds all engines while another thread does some work on the entries, if the
+    /// system has a thread for it. Returns the result of that work.
     ///
     /// # Errors
     /// As [`rebuild`](Self::rebuild).
     pub(crate) fn rebuild_beside<T: Send>(
         &mut self,
-        work: impl FnOnce(&FlowStore) -> T + Send,
+        work: impl Fn(&FlowStore) -> T + Sync,
     ) -> Result<T, TableError> {
-        let (stores, writer) = (&self.stores, &mut self.writer);
+        let (flows, writer) = (&self.stores.flows, &mut self.writer);
         thread::scope(|scope| {
-            let working = scope.spawn(|| work(&stores.flows));
+            let working = thread::Builder::new().spawn_scoped(scope, || work(flows));
             writer.on_both_sides(Side::rebuild)?;
-            Ok(working.join().unwrap_or_else(|panic| resume_unwind(panic)))
+            match working {
+                Ok(working) => Ok(working.join().unwrap_or_else(|panic| resume_unwind(panic))),
+                Err(_) => Ok(work(flows)),
+            }
         })
     }
 
