@@ -4,7 +4,7 @@
 //!
 //! | module | what it has |
 //! |---|---|
-//! | [`microflow`] | caches of single flows |
+//! | [`microflow`] | microflow caches |
 //! | [`sorted_tuples`] | megaflows in one hash table per mask |
 //! | [`megaflow`] | algorithms for the mask of a megaflow |
 //! | [`header_space`] | sets of headers as unions of values under masks |

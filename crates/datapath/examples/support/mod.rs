@@ -9,7 +9,7 @@ use classyard_datapath::pipeline::KINDS;
 use classyard_datapath::pipeline::{CacheSettings, Clock, Message, Pipeline, PortState};
 use classyard_datapath::{Action, Field, FlowMatch, MatchField, Packet, PortNo, TableSettings};
 
-/// Returns settings of a worker's caches: our own cache of single flows, and megaflows.
+/// Returns settings of a worker's caches: our own microflow cache, and megaflows.
 pub(crate) fn caches(max_megaflows: usize, clock: Option<Clock>) -> CacheSettings {
     let kind = *KINDS.last().expect("kinds of caches");
     let settings = CacheSettings::new().seed(1).clock(clock);

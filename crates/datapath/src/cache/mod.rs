@@ -2,7 +2,7 @@
 //!
 //! | module | what it has |
 //! |---|---|
-//! | [`microflow`] | caches of single flows, which store where a flow's decision may be |
+//! | [`microflow`] | microflow caches, which store where a flow's decision may be |
 //! | [`sorted_tuples`] | a tuple space that sorts its tuples by use; measured by `classyard_datapath::lab` only |
 //! | `finder` | the choice of a lookup for megaflows: hash tables or an engine |
 //! | `store` | megaflows: keys under masks, and the paths of the packets that they cover |

@@ -1,4 +1,4 @@
-//! Caches of single flows.
+//! Microflow caches: each entry is for a single flow.
 //!
 //! # Idea
 //! A cache maps the hash of a flow's header to the decision made for the flow when it was
@@ -86,7 +86,7 @@ pub struct Usage {
     pub evicted: u64,
 }
 
-/// A cache of single flows.
+/// A microflow cache.
 ///
 /// Flows are identified by hashes of 64 bits, computed with a secret seed. Times are in
 /// nanoseconds and never decrease.

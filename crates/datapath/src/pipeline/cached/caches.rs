@@ -6,7 +6,7 @@
 //!             ▼             ▼                  │
 //!           paths: actions of all entries ◀────┘ for later packets
 //! ```
-//! The misses of a level are looked up together in the next level. A cache of single flows
+//! The misses of a level are looked up together in the next level. A microflow cache
 //! leads to a megaflow. Its answer is used only if the megaflow covers the packet.
 //!
 //! Packets that miss all levels pass the tables. Packets of flows seen recently and a
@@ -67,7 +67,7 @@ pub(in crate::pipeline) struct Caches {
 pub(super) struct Lookup {
     /// The packets whose ports receive.
     received: Vec<usize>,
-    /// For each packet: the hash of its flow, its decision in the cache of single flows,
+    /// For each packet: the hash of its flow, its decision in the microflow cache,
     /// and its path.
     pub(super) flows: Vec<u64>,
     decisions: Vec<CachedDecision>,
@@ -235,7 +235,7 @@ impl Caches {
         });
     }
 
-    /// Looks packets up in the cache of single flows.
+    /// Looks packets up in the microflow cache.
     fn look_up_microflows<O: Observer + ?Sized>(&mut self, vector: &mut Vector<'_, O>) {
         let Some(cache) = &mut self.microflows else {
             return;
@@ -284,7 +284,7 @@ impl Caches {
     }
 
     /// Looks up the packets that missed so far among the megaflows, and with `offer` offers
-    /// the hits to the cache of single flows.
+    /// the hits to the microflow cache.
     fn look_up_megaflows<O: Observer + ?Sized>(&mut self, vector: &mut Vector<'_, O>, offer: bool) {
         let packets = &*vector.packets;
         let Lookup {

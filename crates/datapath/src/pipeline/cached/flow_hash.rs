@@ -1,4 +1,4 @@
-//! Hashes of flows, for caches of single flows.
+//! Hashes of flows, for microflow caches.
 
 use crate::cache::bits::Words;
 

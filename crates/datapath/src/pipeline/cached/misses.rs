@@ -120,7 +120,7 @@ impl Caches {
     }
 
     /// Looks up packets among the megaflows, which the vector has not used yet, and offers
-    /// hits to the cache of single flows. That takes less time than recording a known path.
+    /// hits to the microflow cache. That takes less time than recording a known path.
     /// Packets that hit are not recorded any more.
     fn offer_megaflows(&mut self, packets: &[Packet], now: u64) {
         let Lookup {

@@ -69,7 +69,7 @@ impl Default for CacheSettings {
 }
 
 impl CacheSettings {
-    /// The allowed capacity of a cache of single flows, in flows. It bounds the memory of a
+    /// The allowed capacity of a microflow cache, in flows. It bounds the memory of a
     /// worker.
     pub const MICROFLOWS: RangeInclusive<usize> = 1..=1 << 22;
     /// The allowed maximum number of megaflows. It bounds the memory of a worker.
@@ -78,8 +78,8 @@ impl CacheSettings {
     /// in. One mask is reserved, so there are at least two.
     pub const MASKS: RangeInclusive<usize> = 2..=MAX_MASKS;
 
-    /// Returns the default: 131,072 megaflows of 32 masks in hash tables, no cache of single
-    /// flows, no clock, and a random seed for each worker.
+    /// Returns the default: 131,072 megaflows of 32 masks in hash tables, no
+    /// microflow cache, no clock, and a random seed for each worker.
     #[must_use]
     pub fn new() -> CacheSettings {
         CacheSettings {
@@ -93,7 +93,7 @@ impl CacheSettings {
         }
     }
 
-    /// Adds a cache of single flows with a capacity of `flows`.
+    /// Adds a microflow cache with a capacity of `flows`.
     ///
     /// # Errors
     /// [`CacheSettingsError`] if the number is not in [`MICROFLOWS`](Self::MICROFLOWS).
@@ -105,8 +105,8 @@ impl CacheSettings {
         })
     }
 
-    /// Turns the lookup among megaflows on or off, for packets that miss the cache of single
-    /// flows.
+    /// Turns the lookup among megaflows on or off, for packets that miss the
+    /// microflow cache.
     #[must_use]
     pub fn megaflows(self, is_on: bool) -> Self {
         CacheSettings {

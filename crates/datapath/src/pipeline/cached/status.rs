@@ -13,15 +13,15 @@ use crate::key::{KEY_WORDS, PacketKey};
 /// The contents and counters of a worker's caches.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct CacheStatus {
-    /// Lookups in the cache of single flows, in packets.
+    /// Lookups in the microflow cache, in packets.
     pub microflow_lookups: u64,
-    /// Hits of the cache of single flows.
+    /// Hits of the microflow cache.
     pub microflow_hits: u64,
-    /// Wrong answers of the cache of single flows: the megaflow did not cover the packet.
+    /// Wrong answers of the microflow cache: the megaflow did not cover the packet.
     pub microflow_wrong: u64,
-    /// Capacity and use of the cache of single flows.
+    /// Capacity and use of the microflow cache.
     pub microflows: Usage,
-    /// Vectors that bypassed the cache of single flows, since it did not pay.
+    /// Vectors that bypassed the microflow cache, since it did not pay.
     pub microflow_bypasses: u64,
     /// Lookups among megaflows, in packets.
     pub megaflow_lookups: u64,
@@ -61,7 +61,7 @@ pub struct CacheStatus {
 /// The answer of a worker's caches for a packet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CacheAnswer {
-    /// True if the cache of single flows hits; `None` without such a cache.
+    /// True if the microflow cache hits; `None` without such a cache.
     pub microflow: Option<bool>,
     /// The megaflow that covers the packet.
     pub megaflow: Option<Megaflow>,

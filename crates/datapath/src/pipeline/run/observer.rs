@@ -13,9 +13,9 @@ use crate::packet::Packet;
 pub enum Node {
     /// Parses frames into keys. The caller reports this node.
     Parse,
-    /// Looks packets up in the cache of single flows, in a worker with caches.
+    /// Looks packets up in the microflow cache, in a worker with caches.
     Microflows,
-    /// Looks packets up among megaflows that missed the cache of single flows.
+    /// Looks packets up among megaflows that missed the microflow cache.
     Megaflows,
     /// Runs the programs of packets that hit a cache.
     Paths,

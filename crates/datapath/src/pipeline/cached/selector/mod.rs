@@ -152,7 +152,7 @@ pub(super) struct Outcome {
 }
 
 /// Parts of a vector's time. The remaining time is for packets that miss the first cache:
-/// for megaflows behind a cache of single flows, and for the tables.
+/// for megaflows behind a microflow cache, and for the tables.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Parts {
     /// Time to apply changes to the caches.

@@ -31,7 +31,7 @@ pub(super) enum Front {
     Nothing,
     /// The paper's cache: the most frequent flows, and no megaflows.
     HeavyHitter,
-    /// The default of workers: our cache of single flows, and megaflows.
+    /// The default of workers: our microflow cache, and megaflows.
     Ours,
 }
 
