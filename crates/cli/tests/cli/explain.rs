@@ -122,7 +122,7 @@ fn packets_and_headers_are_found_by_number() {
     let run_line = |line: u32| run(&format!("{whole} --line {line}"));
     assert_eq!(
         run_line(1).exits(0).lines()[1],
-        "0,0,web,allow,3,src=10.0.0.0/8 dport=80 proto=tcp"
+        "0,0,web,allow,3,src=10.0.0.0/8 dport=80 proto=tcp,2"
     );
     assert_eq!(run_line(3).exits(0).lines().len(), 1);
     run_line(5).exits(2).complains("it has 4");
