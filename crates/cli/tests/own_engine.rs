@@ -121,7 +121,7 @@ fn packets_are_classified_and_explained_with_it() {
     assert!(engines.iter().any(|engine| engine["engine"] == "stride"));
     let header = "src=10.0.0.1 dst=10.0.0.2 sport=9 dport=443 proto=tcp";
     let explained = run(&["explain", "--engine", "stride", "--header", header]);
-    assert!(text(&explained.stdout).contains("rule 147 default: drop"));
+    assert!(text(&explained.stdout).contains("rule 147 default, line 186: drop"));
 }
 
 #[test]
