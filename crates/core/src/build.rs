@@ -10,8 +10,9 @@ use crate::model::ruleset::RuleSet;
 use crate::policy::{Policy, PolicyClassifier};
 use crate::table::{PolicyTable, PolicyWriter, Table, Writer};
 
-/// Builds the engine of an [`EngineSpec`]. Without limits and progress reports
-/// unless they are set; see [`EngineSpec::builder`].
+/// Builds classifiers and live tables with the engine of an [`EngineSpec`]. By default,
+/// there are no limits and no progress callback. [`EngineSpec::builder`] returns a
+/// builder.
 pub struct EngineBuilder<'a> {
     spec: &'a EngineSpec,
     limits: Limits,
@@ -21,7 +22,8 @@ pub struct EngineBuilder<'a> {
 impl EngineSpec {
     /// Returns a builder for this engine.
     ///
-    /// [`EngineSpec::build`] does the same with explicit limits and progress.
+    /// [`EngineSpec::build`] builds the same classifier; it takes limits and a progress
+    /// callback as arguments.
     ///
     /// ```
     /// use classyard::{EngineSpec, Rule, RuleSet, Schema};
@@ -56,7 +58,7 @@ impl<'a> EngineBuilder<'a> {
         EngineBuilder { limits, ..self }
     }
 
-    /// Sets the maximum number of rules, at building and after every update.
+    /// Sets the maximum number of rules, in the build and after every update.
     #[must_use]
     pub fn max_rules(mut self, rules: usize) -> Self {
         self.limits.rules = rules;
@@ -70,7 +72,7 @@ impl<'a> EngineBuilder<'a> {
         self
     }
 
-    /// Sets the maximum number of bytes at any moment of building.
+    /// Sets the maximum number of bytes that are allocated at any moment of the build.
     #[must_use]
     pub fn max_peak_bytes(mut self, bytes: usize) -> Self {
         self.limits.peak_bytes = bytes;
@@ -112,7 +114,7 @@ impl<'a> EngineBuilder<'a> {
         self.run(|spec, limits, progress| policy.build(spec, limits, progress))
     }
 
-    /// Builds a live table: its writer, and the handle that creates readers.
+    /// Builds a live table. Returns its writer, and the handle that creates readers.
     ///
     /// # Errors
     /// As for [`Table::build`].
@@ -120,7 +122,7 @@ impl<'a> EngineBuilder<'a> {
         self.run(|spec, limits, progress| Table::build(rules, spec, limits, progress))
     }
 
-    /// Builds a live table of a policy.
+    /// Builds a live table with an engine for each part of a policy.
     ///
     /// # Errors
     /// As for [`PolicyTable::build_policy`].

@@ -18,12 +18,12 @@
 //! | `decomposition` | static | rules have many fields, such as fifteen, and do not change |
 //! | `sfl(INNER)` | dynamic | a static engine is the right one, and its rules change now and then |
 //!
-//! An engine is a file in `engines/`, written for the [`adapter`], and a line in
-//! [`ENGINES`]. Conformance tests, differential tests, fuzzing, benchmarks and the
-//! command line walk the registry, so a new engine is in all of them immediately.
-//! Tests compare tables in documents with the registry.
+//! An engine is a module in `engines/` that implements the traits of the [`adapter`], and
+//! an entry in [`ENGINES`]. Conformance tests, differential tests, fuzzing, benchmarks
+//! and the command line iterate over the registry, so they include a new engine without
+//! further changes. Tests compare tables in documents with the registry.
 //!
-//! Users choose engines by [specification](EngineSpec): a name and options,
+//! Users choose engines by [specification](EngineSpec): a name and options, such as
 //! `tuplemerge:c=10`. If an engine wraps another engine, the inner engine is in
 //! parentheses: `NAME(INNER):option=value`.
 

@@ -1,7 +1,6 @@
-//! classyard, packet classification: finds the best rule that each packet
-//! matches in a list of rules over header fields. Answers are exact. Lookups
-//! run at many millions of packets per second while rules are added and
-//! removed.
+//! classyard classifies packets: for each packet, it finds the best matching
+//! rule in a list of rules over header fields. Answers are exact. Lookups run
+//! at many millions of packets per second while rules are added and removed.
 //!
 //! The steps of using the library:
 //!
@@ -16,9 +15,9 @@
 //!    and returns [`Winner`]s.
 //! 5. A [`Transaction`] changes the rules of a [`DynamicClassifier`]. A
 //!    [`TransactionBuf`] owns its rules.
-//! 6. A [`Table`] lets any number of threads look up while one writer makes
-//!    transactions. Readers never wait. They see rules and actions at the
-//!    version of the lookup.
+//! 6. A [`Table`] lets any number of threads look up headers while one writer
+//!    makes transactions. Readers never wait. For one batch, a reader sees the
+//!    rules and actions of one version.
 //! 7. Engines that adapt to their rules can be re-optimised while the rules
 //!    change: [`reoptimise`].
 //! 8. [`estimate`] predicts an engine's memory and lookup time before it is
@@ -103,8 +102,8 @@ pub use table::{PolicyTable, PolicyWriter, Reader, Table, Writer};
 pub use transaction::{Change, Transaction, TransactionBuf};
 
 pub mod prelude {
-    //! Names for most programs. Ambiguous names are left out: import tables,
-    //! changes and fields by name.
+    //! The names that most programs use. Names that are likely to clash are not
+    //! included: import tables, changes and fields by name.
     //!
     //! ```
     //! use classyard::prelude::*;
@@ -128,8 +127,8 @@ pub mod prelude {
     };
 }
 
-/// The papers that code and documents cite, by key. `docs/papers.md` says which
-/// parts of each paper are implemented where.
+/// The papers that code and documents cite, by key. `docs/papers.md` lists the
+/// parts of each paper that are implemented, and the files that implement them.
 ///
 /// # TM19
 /// J. Daly, V. Bruschi, L. Linguaglossa, S. Pontarelli, D. Rossi, J. Tollet,

@@ -149,7 +149,7 @@ pub mod eth_type {
     pub const VLAN_SERVICE: u16 = 0x88a8;
     /// A frame without a type (`OFP_DL_TYPE_NOT_ETH_TYPE`).
     pub const NONE: u16 = 0x05ff;
-    /// The smallest type; smaller values are lengths.
+    /// The smallest EtherType; smaller values in a frame are lengths.
     pub const LEAST: u16 = 0x0600;
 }
 

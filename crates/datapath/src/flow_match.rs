@@ -148,7 +148,7 @@ impl FlowMatch {
         self.values.iter().find(|value| value.field == field)
     }
 
-    /// Returns the parts that a packet needs to match.
+    /// Returns the parts that a packet must have to match.
     #[must_use]
     pub fn presence(&self) -> Presence {
         self.presence
@@ -171,8 +171,8 @@ impl FlowMatch {
                 .all(|value| (key.get(value.field) ^ value.value) & value.mask == 0)
     }
 
-    /// True if `other` compares all bits that this match compares, with the same values.
-    /// So every packet with these fields that `other` matches, this match matches too.
+    /// True if `other` compares all bits that this match compares, with the same values. So
+    /// this match matches every packet that `other` matches.
     #[must_use]
     pub fn includes(&self, other: &FlowMatch) -> bool {
         self.values.iter().all(|wide| {
@@ -182,7 +182,8 @@ impl FlowMatch {
         })
     }
 
-    /// True if some packet may match both: no field excludes it.
+    /// True if some packet may match both: no bit must be 0 for one match and 1 for the
+    /// other.
     #[must_use]
     pub fn overlaps(&self, other: &FlowMatch) -> bool {
         self.values.iter().all(|one| {

@@ -1,15 +1,15 @@
 //! The flow entries of one table, and the lookup of the winning entry.
 //!
 //! # Idea
-//! Entries are rules of engines over [projections](crate::projection), one for each
-//! family of packets. An entry that matches packets of several families is a rule in each
-//! of them. If a new entry has a field that its family's projection lacks, the projection
-//! must become wider, with every rule of its engine. Below
-//! [`TableSettings::rebuild_below`] rules, the engine is rebuilt immediately. Otherwise
-//! the entry goes to a second engine with a wider projection, and lookups use both
-//! engines. Then either [`FlowTable::maintain`] moves the rules, a few in each call,
-//! until the narrow engine is empty, or [`FlowTable::rebuild`] builds one engine for all
-//! of them.
+//! Entries are rules of engines over [projections](crate::projection) of packet keys.
+//! Each family of packets has its own engine. An entry that matches packets of several
+//! families is a rule in each of their engines. If a new entry has a field that its
+//! family's projection lacks, the family needs a wider projection, and all its rules must
+//! move to an engine over this projection. Below [`TableSettings::rebuild_below`] rules,
+//! the engine is rebuilt immediately. Otherwise the entry goes to a second engine with a
+//! wider projection, and lookups use both engines. [`FlowTable::maintain`] then moves the
+//! rules to the wider engine, a few in each call, until the narrow engine is empty.
+//! [`FlowTable::rebuild`] does the same in one call: it builds one engine for all rules.
 //!
 //! Engines that adapt to their rules are re-optimised as the rules change
 //! ([`classyard::reoptimise`]): a plan is computed from a snapshot of the engine, and
@@ -66,14 +66,14 @@ pub struct TableSettings {
 }
 
 impl TableSettings {
-    /// The usual value of [`rebuild_below`](Self::rebuild_below), in rules.
+    /// The default value of [`rebuild_below`](Self::rebuild_below), in rules.
     pub const USUAL_REBUILD_BELOW: usize = 256;
 
-    /// Returns settings with an engine for each family of packets.
+    /// Returns settings for tables that use this engine for each family of packets.
     ///
     /// # Errors
-    /// [`BuildError`] if the engine takes no updates, or has an option that this host
-    /// lacks.
+    /// [`BuildError`] if the engine takes no updates, or has an option that this host does
+    /// not support.
     pub fn new(engine: EngineSpec) -> Result<TableSettings, BuildError> {
         if !engine.is_dynamic() {
             return Err(classyard::engine::takes_no_updates(&engine.to_string()));
@@ -85,7 +85,8 @@ impl TableSettings {
         })
     }
 
-    /// Sets the number of rules below which a projection is widened immediately.
+    /// Sets the number of rules of a family below which its engine is rebuilt immediately
+    /// when a new entry needs a wider projection.
     #[must_use]
     pub fn rebuild_below(self, rules: usize) -> TableSettings {
         TableSettings {
@@ -205,9 +206,10 @@ impl FlowTable {
         }
     }
 
-    /// Adds further entries to no engine, so lookups do not find them, until
-    /// [`rebuild`](Self::rebuild) builds the engines once over all entries. This takes
-    /// much less time than many insertions.
+    /// Keeps further entries out of the engines, so lookups do not find them, until
+    /// [`rebuild`](Self::rebuild) builds the engines once over all entries. This takes much
+    /// less time than many insertions. Entries that match every packet are in no engine and
+    /// are found.
     pub(crate) fn begin_filling(&mut self) {
         self.is_filling = true;
     }
@@ -289,7 +291,8 @@ impl FlowTable {
         self.families.iter().any(|rules| rules.parts.len() > 1)
     }
 
-    /// Rebuilds the engine of every family, over just the fields that its entries use.
+    /// Rebuilds the engine of every family, with a projection of only the fields that its
+    /// entries match.
     ///
     /// # Errors
     /// [`TableError`]; lookups return the same winners as before.
@@ -316,7 +319,7 @@ impl FlowTable {
         Ok(())
     }
 
-    /// Returns the engine with most entries of a family, if it can be re-optimised.
+    /// Returns the family's engine with the most rules, if it can be re-optimised.
     fn main_engine(&self, family: Family) -> Option<&dyn Reoptimise> {
         let parts = self.families[family as usize].parts.iter();
         let part = parts.max_by_key(|part| part.rules)?;
@@ -334,14 +337,14 @@ impl FlowTable {
         })
     }
 
-    /// Copies the next part of a family's engine to a snapshot for a plan. Returns true
-    /// if the snapshot is complete, `None` if the engine cannot be planned.
+    /// Copies the next part of a family's engine to a snapshot for a plan. Returns true if
+    /// the snapshot is complete, and `None` if the engine cannot be re-optimised.
     pub fn look(&self, family: Family, snapshot: &mut Snapshot) -> Option<bool> {
         Some(self.main_engine(family)?.look(snapshot))
     }
 
-    /// Begins to install a plan in the family's engine that it was made for. Returns
-    /// true if installing has begun, and false if the engine was replaced.
+    /// Begins to install a plan in the engine of the family for which it was computed.
+    /// Returns true if installing has begun, and false if the engine was replaced.
     pub fn install(&mut self, family: Family, plan: &LookupPlan) -> bool {
         let parts = &mut self.families[family as usize].parts;
         let fitting = parts.iter_mut().find(|part| {
@@ -617,7 +620,8 @@ impl Part {
         self.rules -= 1;
     }
 
-    /// Improves the buffers' winners with this part's rules, for their packets.
+    /// Replaces each winner in `buffers` by the best rule of this part that matches its
+    /// packet, if that rule is better.
     fn improve<'k>(
         &self,
         packets: impl Iterator<Item = &'k PacketKey>,
@@ -639,8 +643,8 @@ impl Part {
         self.engine.improve_batch(keys, winners, scratch);
     }
 
-    /// Improves a winner with this part's rules. Adds the bits of the key that the result
-    /// depends on to `mask`.
+    /// Returns `winner`, or the best rule of this part that matches, if that rule is better.
+    /// Adds to `mask` the bits of the key that the result depends on.
     fn improve_masked(
         &self,
         key: &PacketKey,

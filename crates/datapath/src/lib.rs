@@ -1,25 +1,26 @@
-//! The parts of a switch around classyard's engines, without input and output.
+//! The datapath of an OpenFlow switch, built on classyard's engines, without packet input
+//! and output.
 //!
-//! Packets, time and configuration are arguments. Nothing in this crate opens a socket,
-//! starts a thread or reads a clock.
+//! Packets, time and configuration are arguments. Nothing in this crate opens a socket or
+//! reads a clock. Only [`text::fill()`] starts threads, which end before it returns.
 //!
-//! | module | what it has |
+//! | module | contents |
 //! |---|---|
 //! | [`field`] | the fields of OpenFlow 1.3.5, their widths, names and prerequisites |
-//! | [`packet`] | frames: parsing, and rewriting that keeps checksums right |
+//! | [`packet`] | frames: parsing, and rewriting with checksum updates |
 //! | `flow_match` | the matches of flow entries, checked as in OpenFlow |
 //! | [`flow`] | flow entries, and the messages that change them |
 //! | [`group`] | groups of actions, and the messages that change them |
 //! | [`meter`] | meters, and the messages that change them |
 //! | `flow_table` | the lookup of a table's winning flow entry |
-//! | [`limits`] | the limits of one packet's work |
-//! | [`pipeline`] | tables, groups and ports together, which process packets |
+//! | [`limits`] | the limits on the work for one packet |
+//! | [`pipeline`] | processing of packets with tables, groups, meters and ports |
 //! | [`text`] | pipelines as text, in the syntax of `ovs-ofctl` |
 //! | [`action`] | actions, the order of action sets, and the checks against a match |
-//! | [`lab`] | parts of flow caches alone, for measurements |
+//! | [`lab`] | parts of the flow caches, separately usable in measurements |
 //!
-//! A [`PacketKey`] has all fields of a packet in 22 words. A [`Packet`] is a frame
-//! with its key; both change together.
+//! A [`PacketKey`] has all fields of a packet in 22 64-bit words. A [`Packet`] is a frame
+//! with its key; each change is made in both.
 
 #![forbid(unsafe_code)]
 

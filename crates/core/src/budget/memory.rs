@@ -3,8 +3,9 @@
 //! # Idea
 //! An engine reports the bytes that it is about to allocate
 //! ([`take`](Memory::take), [`keep`](Memory::keep)) and the bytes that it has
-//! freed. A [`Memory`] adds them up and records the peak. It refuses what would
-//! exceed the caller's [`Limits`] *before* it is allocated:
+//! freed. A [`Memory`] adds up these bytes and records the peak. It refuses an
+//! allocation that would exceed the caller's [`Limits`] *before* the engine
+//! allocates:
 //! ```text
 //! memory.keep(bytes)?;                 memory of the finished engine
 //! let array = Vec::with_capacity(n);
@@ -14,12 +15,13 @@
 //! drop(scratch);
 //! memory.give_back(bytes);
 //! ```
-//! A refusal ends the build, so nothing needs to be given back after it.
+//! A refusal ends the build, so the build need not give anything back
+//! afterwards.
 //!
 //! Large allocations are counted one by one. Structures of many small
 //! allocations are counted every few hundred rules
-//! ([`recount`](Memory::recount)). For this reason, a build may exceed the
-//! counted bytes by up to 64 KiB.
+//! ([`recount`](Memory::recount)). For this reason, a build may have allocated
+//! up to 64 KiB more than the counted bytes.
 
 use std::hash::{BuildHasher, Hash};
 
@@ -41,8 +43,8 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Returns a counter at zero. Each build has one counter for all of its
-    /// memory.
+    /// Returns a counter at zero, with these limits. Each build has one counter
+    /// for all of its memory.
     #[must_use]
     pub fn new(limits: &Limits) -> Memory {
         Memory {
@@ -90,7 +92,7 @@ impl Memory {
         Ok(())
     }
 
-    /// Counts `bytes` bytes that were [taken](Self::take) as free again. An
+    /// Subtracts `bytes` freed bytes, which were [taken](Self::take) before. An
     /// update may give back bytes that an earlier build took.
     #[inline]
     pub fn give_back(&mut self, bytes: usize) {
@@ -111,8 +113,8 @@ impl Memory {
     }
 
     /// Counts `new` bytes of the structure that replace `old` bytes. The new
-    /// piece is filled before the old piece is freed, so both count at the
-    /// peak.
+    /// piece is allocated before the old piece is freed, so the peak includes
+    /// both.
     ///
     /// # Errors
     /// As for [`keep`](Self::keep).
@@ -135,9 +137,9 @@ impl Memory {
         self.kept = self.kept.saturating_sub(bytes);
     }
 
-    /// Updates the count of a part of the structure with many small
-    /// allocations: it now has `held` bytes, and had `counted` bytes at the last
-    /// count.
+    /// Updates the count of a part of the structure that has many small
+    /// allocations. The part now holds `held` bytes. `counted` has its bytes at
+    /// the last count, and is set to `held`.
     ///
     /// # Errors
     /// As for [`keep`](Self::keep).
@@ -147,8 +149,8 @@ impl Memory {
         self.keep(held)
     }
 
-    /// Makes room for one more item of a vector in working memory that is
-    /// counted by its capacity.
+    /// Reserves room for one more item of a vector in working memory. The
+    /// vector is counted by its capacity.
     ///
     /// # Errors
     /// [`BuildError::TooManyPeakBytes`]
@@ -177,8 +179,8 @@ impl Memory {
         Ok(())
     }
 
-    /// Makes room for one more entry of a map in working memory that is counted
-    /// by its allocation. Nothing may be removed from the map.
+    /// Reserves room for one more entry of a map in working memory. The map is
+    /// counted by its allocation. No entry may ever be removed from the map.
     ///
     /// # Errors
     /// [`BuildError::TooManyPeakBytes`]
@@ -196,8 +198,9 @@ impl Memory {
         Ok(())
     }
 
-    /// Returns a counter for temporary memory, with the same peak limit and no
-    /// limit on kept bytes.
+    /// Returns a counter for temporary memory. It begins with the bytes held
+    /// now, has the same limit on peak bytes, and has no limit on the bytes of
+    /// the structure.
     pub(crate) fn aside(&self) -> Memory {
         Memory {
             bytes: usize::MAX,
@@ -206,7 +209,8 @@ impl Memory {
         }
     }
 
-    /// Merges the peak of a counter from [`aside`](Self::aside).
+    /// Raises the peak to the peak of a counter that [`aside`](Self::aside)
+    /// returned, if that peak is higher.
     pub(crate) fn add_aside(&mut self, aside: &Memory) {
         self.peak = self.peak.max(aside.peak);
     }

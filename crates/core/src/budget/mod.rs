@@ -1,4 +1,4 @@
-//! What a build may take: its progress, and the memory that it counts.
+//! Progress, cancellation and memory accounting of builds.
 
 pub(crate) mod memory;
 pub(crate) mod monitor;

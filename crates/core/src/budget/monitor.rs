@@ -2,8 +2,9 @@
 //!
 //! Engines count *steps* of work. A step is about as much work as copying,
 //! hashing, placing or comparing one rule, up to a few hundred nanoseconds. The
-//! caller's [`Progress`] is called every [`Monitor::STEPS`] steps: often enough
-//! to display progress and to cancel promptly, at negligible cost.
+//! caller's [`Progress`] callback is called every [`Monitor::STEPS`] steps.
+//! This is often enough to display progress and to cancel promptly, and the
+//! calls take negligible time.
 
 use crate::budget::memory::Memory;
 use crate::budget::progress::{NoProgress, Progress, report};
@@ -26,7 +27,7 @@ impl<'a> Monitor<'a> {
     /// Steps of work between two reports.
     pub const STEPS: usize = 1 << 12;
 
-    /// Steps that a short loop may do before it counts them.
+    /// The number of steps that a loop may do before it counts them.
     pub const BLOCK: usize = 1 << 10;
 
     /// Returns a monitor with a progress callback and a memory counter.
@@ -63,13 +64,14 @@ impl<'a> Monitor<'a> {
         self.work(steps)
     }
 
-    /// Counts `steps` more steps of the stage as done whose work was counted
-    /// already.
+    /// Counts `steps` more steps of the stage as done. Their work must already
+    /// be counted with [`work`](Self::work).
     pub fn count_done(&mut self, steps: usize) {
         self.done += steps;
     }
 
-    /// Counts `steps` steps of work that are not steps of the stage.
+    /// Counts `steps` steps of work without counting them as steps of the
+    /// stage.
     ///
     /// # Errors
     /// [`BuildError::Stopped`]
@@ -82,7 +84,8 @@ impl<'a> Monitor<'a> {
         self.report()
     }
 
-    /// Ignores requests to cancel from now on: the work begun cannot be undone.
+    /// Ignores later requests to cancel, because the work that has begun cannot
+    /// be undone.
     pub(crate) fn past_stopping(&mut self) {
         self.may_stop = false;
     }
@@ -99,8 +102,8 @@ impl<'a> Monitor<'a> {
         (self.progress, self.memory)
     }
 
-    /// Does work that frees all of its memory at the end, including memory
-    /// counted as kept.
+    /// Does work that frees all of its memory at the end, including memory that
+    /// it counts with [`Memory::keep`].
     pub(crate) fn aside<T>(
         &mut self,
         work: impl FnOnce(&mut Monitor<'_>) -> Result<T, BuildError>,
@@ -129,7 +132,7 @@ impl<'a> Monitor<'a> {
     }
 }
 
-/// Does work without progress reports and limits, as part of an update.
+/// Does work of an update, without progress reports and limits.
 ///
 /// # Panics
 /// If the work fails, which only a progress callback or a limit can cause.

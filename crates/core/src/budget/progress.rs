@@ -4,8 +4,8 @@ use std::ops::ControlFlow;
 
 use crate::model::error::BuildError;
 
-/// Progress callback: receives the progress of long work and can cancel it.
-/// Time limits are up to the callback: the library reads no clock.
+/// Progress callback: receives the progress of long work and can cancel it. The callback
+/// also implements time limits, since the library reads no clock.
 pub trait Progress {
     /// Reports that `done` of `total` steps of a stage are done. Called after
     /// every [`Monitor::STEPS`](crate::budget::monitor::Monitor::STEPS) steps of work:
@@ -23,7 +23,7 @@ impl Progress for NoProgress {
     }
 }
 
-/// Reports progress and turns a cancellation into an error.
+/// Calls the progress callback and turns a cancellation into an error.
 ///
 /// # Errors
 /// [`BuildError::Stopped`]

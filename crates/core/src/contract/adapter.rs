@@ -1,11 +1,11 @@
-//! Turns an algorithm into a classifier: the code that every engine needs, written
-//! once.
+//! The adapter turns an algorithm into a classifier. It has the code that all engines
+//! share.
 //!
-//! An engine's author writes [`Algorithm`] for keys of `W` words: build, look up,
-//! explain, count. If rules may change, the author also writes [`Updates`]: insert,
-//! remove. The adapter makes a [`Classifier`] of it. It chooses `W` for a schema,
-//! checks lengths, lends working memory, and makes transactions: it checks them
-//! against rules and limits, then applies each change.
+//! The author of an engine implements [`Algorithm`] for keys of `W` words: build, look
+//! up, explain, count. If rules may change, the author also implements [`Updates`]:
+//! insert, remove. The adapter turns the algorithm into a [`Classifier`]. It chooses `W`
+//! for a schema, checks lengths, and lends working memory. It also makes transactions: it
+//! checks all changes against the rules and limits, then applies each change.
 //!
 //! ```text
 //!   EngineSpec::build ─▶ build_static::<F>, build_dynamic::<F>    chooses W
@@ -126,7 +126,7 @@ use crate::model::rule::{ActionId, Priority, RuleId, RuleRef, Winner};
 use crate::model::schema::Schema;
 use crate::model::transaction::{Change, Transaction};
 
-/// A classification algorithm with rules in it, for keys of `W` words.
+/// A classification algorithm, built over rules, for keys of `W` words.
 ///
 /// The methods have the semantics of [`Classifier`]. The caller checks lengths.
 pub trait Algorithm<const W: usize>: Sized + Send + Sync + 'static {
@@ -136,14 +136,14 @@ pub trait Algorithm<const W: usize>: Sized + Send + Sync + 'static {
     /// Builds over a copy of the rules.
     ///
     /// # Errors
-    /// [`BuildError`] if a limit is exceeded or the observer cancels.
+    /// [`BuildError`] if a limit is exceeded or the progress callback cancels.
     fn build(request: &mut BuildRequest<'_>) -> Result<Self, BuildError>;
 
     /// Returns the better of `best` and the best rule that matches a key.
     fn improve(&self, key: &[u64; W], best: Winner) -> Winner;
 
-    /// Improves the winners of a batch of any length. There is one winner for each
-    /// key.
+    /// Replaces `winners[i]` by the best rule that matches `keys[i]`, if that rule is
+    /// better. The batch has any length, and `winners` has one entry for each key.
     fn improve_batch(
         &self,
         keys: &[[u64; W]],
@@ -156,14 +156,14 @@ pub trait Algorithm<const W: usize>: Sized + Send + Sync + 'static {
         }
     }
 
-    /// Improves a winner, and sets in `mask` every bit of the key on which the
-    /// outcome depends.
+    /// Returns the better of `best` and the best rule that matches a key. Sets in `mask`
+    /// every bit of the key on which the outcome depends.
     fn improve_masked(&self, key: &[u64; W], best: Winner, mask: &mut [u64; W]) -> Winner;
 
     /// Looks up a key and records each step.
     fn trace(&self, key: &[u64; W]) -> LookupTrace;
 
-    /// The number of rules, without hidden ones.
+    /// The number of rules, excluding hidden rules.
     fn rules(&self) -> usize;
 
     /// The number of tables, tuples, partitions or trees.
@@ -214,8 +214,8 @@ pub trait Updates<const W: usize>: Algorithm<W> {
     /// Removes the rule with the id. Returns `false` if there is none.
     fn remove(&mut self, id: RuleId) -> bool;
 
-    /// Called after each transaction, with its number of changes, for work that is
-    /// not done with each change.
+    /// Called after each transaction, with its number of changes, for work that is done
+    /// once for a transaction instead of once for each change.
     fn settle(&mut self, changes: usize) {
         let _ = changes;
     }
@@ -223,7 +223,7 @@ pub trait Updates<const W: usize>: Algorithm<W> {
     /// See [`DynamicClassifier::rebuild`].
     ///
     /// # Errors
-    /// [`BuildError::Stopped`] when the observer cancels.
+    /// [`BuildError::Stopped`] if the progress callback cancels.
     fn rebuild(&mut self, progress: &mut dyn Progress) -> Result<(), BuildError> {
         let _ = progress;
         Ok(())
@@ -332,14 +332,13 @@ impl<const W: usize, A: Updates<W>> Kind<W, A> for Dynamic {
     }
 }
 
-/// An algorithm as a classifier.
+/// An algorithm with the data that a [`Classifier`] needs in addition.
 pub(crate) struct Adapter<const W: usize, A, K> {
     algorithm: A,
     engine: &'static str,
     schema: Arc<Schema>,
     limits: Limits,
-    /// Largest number of bytes held at one time during the build, if a request built
-    /// it.
+    /// The peak bytes of the build; `None` if a test built the algorithm.
     peak: Option<usize>,
     kind: PhantomData<fn() -> K>,
 }
@@ -442,10 +441,11 @@ impl<const W: usize, A: Algorithm<W>, K: Kind<W, A>> Classifier for Adapter<W, A
 }
 
 impl<const W: usize, A: Updates<W>> Adapter<W, A, Dynamic> {
-    /// Tries to make the only change of a transaction without a check first, because
-    /// the algorithm looks the id up anyway. Returns true if the change was made. If
-    /// not, [`check`](DynamicClassifier::check) returns the reason, or `replay` makes
-    /// the change.
+    /// Tries to make the only change of a transaction without checking it first: the
+    /// algorithm looks the id up in any case, so a check would search twice. Returns true
+    /// if the change was made. Otherwise, the caller uses
+    /// [`check`](DynamicClassifier::check), which returns the error, or `replay`, which
+    /// makes the change.
     fn make_at_once(&mut self, change: &Change<'_>) -> bool {
         match change {
             Change::Insert(rule) => {
@@ -536,8 +536,8 @@ impl<const W: usize, A: Updates<W>> DynamicClassifier for Adapter<W, A, Dynamic>
     }
 }
 
-/// For tests of algorithms: wraps a classifier around an algorithm that a test built,
-/// and gives access to the algorithm.
+/// For tests of algorithms: turns an algorithm that a test built into a classifier, and
+/// gives access to the algorithm.
 #[cfg(test)]
 pub(crate) mod opened {
     use super::*;

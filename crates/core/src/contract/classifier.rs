@@ -9,24 +9,24 @@
 //!
 //! `classify_…` returns the winner. `improve_…` takes a candidate, the best
 //! outcome so far, and returns the better of the candidate and the engine's own
-//! winner. So several classifiers chain without a merge step (an update buffer
-//! before a static engine, the parts of one flow table), and a good candidate
-//! lets the next engine stop early.
+//! winner. So classifiers can be chained without a merge step, such as an
+//! update buffer and a static engine, or the parts of one flow table. A good
+//! candidate lets the next engine stop early.
 //!
-//! A masked lookup also returns a mask of the key bits that the outcome
-//! depended on: every key that agrees on these bits has the same outcome. Extra
-//! bits make a cached entry cover fewer keys; one missing bit makes it wrong.
-//! With a candidate, the outcome is the improved candidate, so chaining masked
-//! lookups over one mask gives the mask of the chain.
+//! A masked lookup also returns a mask of the key bits on which the outcome
+//! depended: every key that agrees on these bits has the same outcome. If the
+//! mask has extra bits, a cache entry with this mask covers fewer keys. If a
+//! bit is missing, the cache entry is wrong. With a candidate, the mask has the
+//! bits on which the improvement depended. So if all lookups of a chain add
+//! bits to one mask, the result is the mask of the chain.
 //!
 //! # Threads and memory
 //!
-//! Lookups take `&self` and may run on any number of threads. Working memory
-//! belongs to the caller, in a [`Scratch`] for each thread; after the first
-//! batches, a lookup allocates nothing. Updates take `&mut self`. To share a
-//! classifier with readers that never wait, use the [`table`](crate::table), a
-//! layer above. No engine starts a thread, or reads a clock or an environment
-//! variable.
+//! Lookups take `&self` and may run on any number of threads. The caller keeps
+//! the working memory of each thread in a [`Scratch`]. After the first batches,
+//! a lookup allocates nothing. Updates take `&mut self`. To share a classifier
+//! with readers that never wait, use a live [`table`](crate::table). No engine
+//! starts a thread, or reads a clock or an environment variable.
 
 use std::any::{Any, TypeId};
 use std::fmt;
@@ -95,8 +95,8 @@ pub trait Classifier: Send + Sync {
     }
 
     /// Returns the better of `best` and the best rule that matches a key. The
-    /// default is a batch of one key with its own scratch; classifiers that
-    /// serve single lookups override it.
+    /// default implementation looks up a batch of one key with a new
+    /// [`Scratch`]. A classifier with a faster single lookup overrides it.
     ///
     /// # Panics
     /// If the key does not have the schema's width.
@@ -135,8 +135,8 @@ pub trait Classifier: Send + Sync {
         self.improve_masked(key, Winner::MISS, mask)
     }
 
-    /// [`improve_masked`](Self::improve_masked) for a batch; `masks` has one
-    /// mask for each key.
+    /// Does [`improve_masked`](Self::improve_masked) for a batch. `masks` has
+    /// one mask for each key, one after the other.
     ///
     /// # Panics
     /// If lengths or widths differ.
@@ -160,18 +160,20 @@ pub trait Classifier: Send + Sync {
         }
     }
 
-    /// Returns the steps of a lookup for people to read. Slow.
+    /// Looks up a key and returns the steps of the lookup, for explanations and
+    /// tests. Slow.
     ///
     /// # Panics
     /// If the key does not have the schema's width.
     fn trace(&self, key: &[u64]) -> LookupTrace;
 
-    /// Returns counts and sizes.
+    /// Returns the number of rules and tables, the bytes held, and the engine's
+    /// metrics.
     fn stats(&self) -> Stats;
 
-    /// Hides a rule from all later lookups. For engines without updates, below
-    /// an update buffer: a delete then costs one search for the id instead of a
-    /// rebuild. The rule's memory stays in use until the next rebuild.
+    /// Hides a rule from all later lookups. Meant for static engines behind an
+    /// update buffer, where a removal then costs one search for the id instead
+    /// of a rebuild. The rule's memory is not freed before the next rebuild.
     ///
     /// Returns `Some(false)` if the rule does not exist or is hidden already.
     /// Returns `None` and changes nothing if the engine cannot hide rules.
@@ -181,22 +183,25 @@ pub trait Classifier: Send + Sync {
         None
     }
 
-    /// Returns a classifier with the same rules and the same hidden rules.
-    /// Hiding a rule later in one classifier does not hide it in the other. The
-    /// two may share all memory that does not change. For engines without
-    /// updates, below two update buffers.
+    /// Returns a classifier with the same rules and the same hidden rules. If a
+    /// rule is hidden in one of the two classifiers afterwards, it stays
+    /// visible in the other. They may share memory that does not change. Meant
+    /// for static engines behind two update buffers, such as the two sides of a
+    /// live table.
     ///
     /// Returns `None` if the engine cannot be duplicated.
     fn duplicate(&self) -> Option<Box<dyn Classifier>> {
         None
     }
 
-    /// Returns the engine's update interface for reading, if it has one.
+    /// Returns the engine as a [`DynamicClassifier`] for reading, if it takes
+    /// updates.
     fn dynamic(&self) -> Option<&dyn DynamicClassifier> {
         None
     }
 
-    /// Returns the engine's update interface, if it has one.
+    /// Returns the engine as a [`DynamicClassifier`] for changes, if it takes
+    /// updates.
     fn as_dynamic(&mut self) -> Option<&mut dyn DynamicClassifier> {
         None
     }
@@ -215,16 +220,17 @@ pub trait DynamicClassifier: Classifier {
     }
 
     /// Appends the packed words of the rule with this id, in the layout of the
-    /// schema ([`RuleRef::words`](crate::model::rule::RuleRef::words)), and returns
-    /// the rule's priority. The words are the inserted words. If the rule does
-    /// not exist, appends nothing and returns `None`.
+    /// schema ([`RuleRef::words`](crate::model::rule::RuleRef::words)), and
+    /// returns the rule's priority. These are the words that were inserted. If
+    /// the rule does not exist, appends nothing and returns `None`.
     fn copy_rule(&self, id: RuleId, words: &mut Vec<u64>) -> Option<Priority>;
 
     /// Returns the action of the rule with this id, if there is one: the action
     /// given when the rule was inserted or last modified.
     fn action(&self, id: RuleId) -> Option<ActionId>;
 
-    /// Returns all rules as winners, in no particular order.
+    /// Returns for each rule the outcome of a lookup that it wins, in no
+    /// particular order.
     fn winners(&self) -> Vec<Winner>;
 
     /// Returns the number of rules.
@@ -232,8 +238,8 @@ pub trait DynamicClassifier: Classifier {
         self.stats().rules
     }
 
-    /// Checks whether [`apply`](Self::apply) would accept the transaction. This
-    /// allows all-or-nothing updates of several classifiers.
+    /// Checks that [`apply`](Self::apply) would accept the transaction. With
+    /// this check, several classifiers can be updated together or not at all.
     ///
     /// # Errors
     /// As for [`apply`](Self::apply).
@@ -249,11 +255,12 @@ pub trait DynamicClassifier: Classifier {
         Ok(())
     }
 
-    /// Makes changes that passed [`Transaction::validate`] earlier, against a
-    /// classifier with the same rules: changes that a layer with several copies
-    /// of a classifier has accepted. Every engine must accept them if the
-    /// number of rules stays within its [`capacity`](Self::capacity). The limit
-    /// on bytes is not checked again, since the copies may differ in size.
+    /// Makes changes that passed [`Transaction::validate`] earlier, for a
+    /// classifier with the same rules. A live table validates a transaction
+    /// once and replays it on both copies of its engine. The engine must make
+    /// the changes if the number of rules stays within its
+    /// [`capacity`](Self::capacity). It does not check the limit on bytes,
+    /// since the copies may differ in size.
     ///
     /// # Panics
     /// If a change cannot be made.
@@ -261,7 +268,8 @@ pub trait DynamicClassifier: Classifier {
 
     /// Reorganises the structure for faster lookups, without changing any
     /// answer. Engines with nothing to reorganise return immediately. The
-    /// caller decides when: it takes about as much work as a build.
+    /// caller decides when to rebuild, since it takes about as much work as a
+    /// build.
     ///
     /// # Errors
     /// [`BuildError::Stopped`] if the progress callback cancels; the classifier
@@ -276,14 +284,15 @@ pub trait DynamicClassifier: Classifier {
         None
     }
 
-    /// Like [`reoptimise`](Self::reoptimise), but mutable, to install a plan.
+    /// Returns the interface of [`reoptimise`](Self::reoptimise) for changes:
+    /// to install a plan.
     fn reoptimise_mut(&mut self) -> Option<&mut dyn Reoptimise> {
         None
     }
 }
 
-/// Working memory for lookups: one for each thread, usable with any engine,
-/// kept from batch to batch.
+/// Working memory for lookups. Each thread keeps one scratch from batch to
+/// batch, and can use it with any engine.
 ///
 /// Engines keep their buffers here by type, so one scratch serves several
 /// engines, including an engine inside another engine.
@@ -299,8 +308,8 @@ impl Scratch {
         Scratch::default()
     }
 
-    /// Takes out the buffers of a type, or makes new buffers. Return them with
-    /// [`put`](Self::put) for the next batch.
+    /// Removes and returns the buffers of a type, or returns new buffers. Store
+    /// them with [`put`](Self::put) for the next batch.
     #[must_use]
     pub fn take<T: Default + Send + 'static>(&mut self) -> Box<T> {
         let type_id = TypeId::of::<T>();
@@ -357,7 +366,7 @@ impl Stats {
 /// A number that an engine reports about itself.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Metric {
-    /// The name of the measured quantity, in lower case.
+    /// The name of the quantity, in lower case.
     pub name: &'static str,
     /// The value.
     pub value: MetricValue,
@@ -379,35 +388,35 @@ pub enum MetricValue {
 }
 
 impl Metric {
-    /// Returns a count.
+    /// Returns a metric whose value is a count.
     #[must_use]
     pub fn count(name: &'static str, count: usize) -> Metric {
         let value = MetricValue::Count(count);
         Metric { name, value }
     }
 
-    /// Returns a number of bytes.
+    /// Returns a metric whose value is a number of bytes.
     #[must_use]
     pub fn bytes(name: &'static str, bytes: usize) -> Metric {
         let value = MetricValue::Bytes(bytes);
         Metric { name, value }
     }
 
-    /// Returns a time in nanoseconds.
+    /// Returns a metric whose value is a time in nanoseconds.
     #[must_use]
     pub fn nanoseconds(name: &'static str, nanoseconds: f64) -> Metric {
         let value = MetricValue::Nanoseconds(nanoseconds);
         Metric { name, value }
     }
 
-    /// Returns a mean or a ratio.
+    /// Returns a metric whose value is a mean or a ratio.
     #[must_use]
     pub fn ratio(name: &'static str, ratio: f64) -> Metric {
         let value = MetricValue::Ratio(ratio);
         Metric { name, value }
     }
 
-    /// Returns a word from a small fixed set.
+    /// Returns a metric whose value is a word from a small fixed set.
     #[must_use]
     pub fn word(name: &'static str, word: &'static str) -> Metric {
         let value = MetricValue::Word(word);

@@ -1,14 +1,14 @@
-//! Counts the tables and rules that lookups visit, with engines over samples of the
-//! rules.
+//! Counts the tables and rules that lookups visit, in engines that are built over samples
+//! of the rules.
 //!
 //! The number of tables that a lookup probes and the number of rules that it compares
-//! depend on the rules' values and overlaps. No simple count of a shape gives them.
-//! So the engine is built over the shape's sample, headers of its rules are looked up
-//! step by step, and probes and comparisons are counted. A smaller sample is counted
-//! too, and the two counts are extrapolated to all rules.
+//! depend on the rules' values and overlaps. They cannot be computed from the numbers in
+//! a shape. So the engine is built over the shape's sample, and the probes and
+//! comparisons of lookups are counted. The counts of this sample and of a smaller one are
+//! extrapolated to all rules.
 //!
-//! Headers are corners of the rules, and every rule is equally likely, as in
-//! ClassBench.
+//! The headers are corners of rules: in each field, the lowest or the highest value of a
+//! rule. Every rule is equally likely, as in ClassBench.
 
 #![allow(clippy::cast_precision_loss)] // estimates
 
@@ -35,13 +35,14 @@ const MAX_TREE_SAMPLE: usize = 4096;
 /// differ from the counts of all headers by less than 10 %.
 const SAMPLE_HEADERS: usize = 512;
 
-/// The smallest and the largest exponent of growth. Counts of a lookup grow beyond
-/// the sample with this power of the number of rules. Larger or smaller exponents are
-/// mostly noise of the samples. Chosen by the counts of engines with 10k and 30k
-/// rules (`bench/README.md`, Estimates).
+/// The smallest and the largest exponent with which the counts of a lookup may grow with
+/// the number of rules. An exponent outside of this interval is mostly noise of the
+/// samples, so it is clamped. The bounds were chosen by the counts of engines with 10k
+/// and 30k rules (`bench/README.md`, Estimates).
 pub(crate) type Growth = [f64; 2];
 
-/// Up to linear growth with the number of rules, as the comparisons of a scan.
+/// Bounds for counts that may grow up to linearly with the number of rules, such as the
+/// comparisons of a scan.
 pub(crate) const FREE: Growth = [-0.2, 1.0];
 
 /// Mean counts of a lookup.
@@ -97,7 +98,8 @@ impl Met {
         })
     }
 
-    /// Builds over rules, and looks up headers of these rules.
+    /// Builds an engine over rules, looks up headers of these rules, and returns the mean
+    /// counts.
     fn over(spec: &EngineSpec, rules: &RuleSet) -> Result<Met, BuildError> {
         let built = spec.build(rules, &Limits::default(), &mut NoProgress)?;
         let mut met = Met::default();
@@ -117,10 +119,10 @@ impl Met {
     }
 }
 
-/// The costs of probes and comparisons, in instructions and cache lines. They are
-/// fitted to measurements (`bench/README.md`). The measurements do not separate
-/// instructions from mispredicted branches, so the division of time between the two
-/// is an assumption.
+/// The costs of a lookup, a probe and a comparison, in instructions and cache lines. The
+/// numbers are fitted to measurements (`bench/README.md`). The measurements do not
+/// separate instructions from mispredicted branches, so the division of time between the
+/// two is an assumption.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Prices {
     /// Fixed instructions of a lookup.
@@ -171,9 +173,9 @@ impl Prices {
             .mispredicting(self.mispredictions)
     }
 
-    /// Returns the work for one header of a batch. It reads its cache lines together
-    /// with those of other headers. `bytes` is the size of the data that it reads
-    /// from.
+    /// Returns the work for one header of a batch. Its cache lines are read together with
+    /// the cache lines of other headers. `bytes` is the size of the data that lookups
+    /// read.
     pub(crate) fn batch(&self, met: &Met, shape: &Shape, bytes: usize) -> Work {
         self.batch_among(met, shape.schema(), shape.rules(), bytes)
     }
@@ -191,8 +193,8 @@ impl Prices {
             .reading_ahead(lines, bytes)
     }
 
-    /// Returns the work of a single lookup. Its probes of tables overlap; its other
-    /// reads wait for each other.
+    /// Returns the work of a single lookup. The reads of its probes overlap. Its other
+    /// reads are dependent: each waits for the read before it.
     pub(crate) fn single(&self, met: &Met, shape: &Shape, bytes: usize) -> Work {
         self.single_among(met, shape.schema(), shape.rules(), bytes)
     }

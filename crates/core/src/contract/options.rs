@@ -1,5 +1,5 @@
-//! Options of engines: the values that they take, and the values that a specification
-//! gives.
+//! Options of engines: the options that an engine declares, and the values that a
+//! specification gives.
 
 use std::fmt;
 
@@ -11,15 +11,15 @@ use crate::model::seed::Seed;
 pub struct EngineOption {
     /// The name: lower-case letters, digits and `-`.
     pub name: &'static str,
-    /// The kind of its values.
+    /// The kind of the option's values.
     pub kind: OptionKind,
     /// The value if none is given.
     pub default: OptionValue,
-    /// Its meaning, in one phrase, without values and default.
+    /// The meaning of the option in one phrase, without its values and its default.
     pub help: &'static str,
 }
 
-/// The word for a number that the engine chooses.
+/// The value of an option whose number the engine chooses.
 const AUTO: &str = "auto";
 
 /// The kind of an option's values.
@@ -202,8 +202,8 @@ impl EngineOption {
         }
     }
 
-    /// Values for tests: both bounds, the default and a few small numbers, or every
-    /// word.
+    /// Returns values for tests. Numbers: both bounds, the default and a few numbers
+    /// between the bounds. Words: every word of the list. Seeds: 0, 1 and the largest.
     #[must_use]
     pub fn samples(&self) -> Vec<OptionValue> {
         match self.kind {
@@ -314,7 +314,7 @@ impl fmt::Display for OptionKind {
 #[derive(Clone, Debug)]
 pub struct EngineOptions {
     declared: &'static [EngineOption],
-    /// In the order of the text.
+    /// The given options, in the order of the text.
     given: Vec<Given>,
 }
 

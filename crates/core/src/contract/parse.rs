@@ -10,11 +10,11 @@ use super::options::EngineOption;
 use super::spec::{Engine, EngineSpec, Wraps};
 use crate::model::error::{SpecError, SpecPlace};
 
-/// The largest depth of engines within each other. It bounds recursion.
+/// The maximum number of engines nested in each other. It bounds recursion.
 pub const MAX_NESTING: usize = 8;
 
 impl EngineSpec {
-    /// Reads a specification with the engines of another registry.
+    /// Reads a specification with the engines of a registry.
     ///
     /// # Errors
     /// [`SpecError`], as for [`parse`](Self::parse).
@@ -31,7 +31,7 @@ impl EngineSpec {
         Ok(spec)
     }
 
-    /// Returns an engine of a registry with its defaults.
+    /// Returns the specification of an engine of a registry, with default options.
     pub(crate) fn named_in(
         registry: &'static [Engine],
         name: &str,
@@ -84,8 +84,7 @@ struct Parser<'t> {
 const MARKS: [char; 3] = ['(', ')', ':'];
 
 impl<'t> Parser<'t> {
-    /// Reads one specification. `depth` is the number of engines around it, including
-    /// its own engine.
+    /// Reads one specification. `depth` is the nesting depth of its engine, from 1.
     fn spec(&mut self, depth: usize) -> Result<EngineSpec, SpecError> {
         let start = self.at;
         let name = self.word();
@@ -307,7 +306,8 @@ fn list<'a>(names: impl Iterator<Item = &'a str>) -> String {
 /// Returns the name that is most similar to a word, if it begins with the word or at
 /// most a third of its characters differ.
 fn nearest(word: &str, names: impl Iterator<Item = &'static str>) -> Option<&'static str> {
-    // No name is that long, and the comparison takes time proportional to the length.
+    // No name is longer than 100 bytes, and the time of the comparison is proportional to
+    // the length.
     if word.len() > 100 {
         return None;
     }

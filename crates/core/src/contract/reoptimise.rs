@@ -16,8 +16,8 @@
 //! No answer changes at any time. Updates continue during re-optimisation, so a
 //! snapshot may hold rules that were removed since, and lack newer rules. It
 //! records the engine's [sequence number](Snapshot::sequence) at the first
-//! look. With it, an engine whose plan must be exact can replay the changes
-//! since then.
+//! look. With this number, an engine whose plan must be exact can replay the
+//! changes since the first look.
 //!
 //! ```
 //! use classyard::prelude::*;
@@ -41,8 +41,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! For a live table, which has readers, the [`table`](crate::table) module
-//! shows how.
+//! The [`table`](crate::table) module has an example of re-optimisation in a
+//! live table.
 
 use std::any::Any;
 use std::fmt;
@@ -60,35 +60,36 @@ pub trait Reoptimise {
     /// Takes a fraction of a millisecond: call it about every thousand updates.
     fn drift(&self) -> Drift;
 
-    /// Copies what the plan needs of a few hundred rules into a snapshot.
-    /// Returns true when the snapshot is complete. The work of a call is
-    /// bounded, and so is the time for which a looking reader delays the
-    /// writer.
+    /// Copies the data that a plan needs from a few hundred rules into a
+    /// snapshot. Returns true when the snapshot is complete. The work of a call
+    /// is bounded. So a reader that pins a live table for a call delays the
+    /// writer only for a bounded time.
     fn look(&self, snapshot: &mut Snapshot) -> bool;
 
     /// Begins to arrange the rules according to a plan. Later updates and calls
-    /// of [`step`](Self::step) do the work in small parts. If a plan is already
-    /// being installed, the new plan waits until that is done, or until a newer
-    /// plan replaces it.
+    /// of [`step`](Self::step) do the work in small parts. If another plan is
+    /// already being installed, the new plan waits until the other plan is
+    /// installed, or until a newer plan replaces the new plan.
     ///
-    /// Engines whose plans hold only for certain rules, such as `sfl`, keep
-    /// their structure if the plan is for other rules, or too old to replay the
-    /// changes since.
+    /// Some engines, such as `sfl`, have plans that are valid only for certain
+    /// rules. They keep their structure if the plan is for other rules, or if
+    /// it is too old to replay the changes since its snapshot.
     ///
     /// Returns `false`, and does nothing, if the plan is for another engine or
     /// schema.
     #[must_use]
     fn install(&mut self, plan: &LookupPlan) -> bool;
 
-    /// Does at most `steps` steps of the work that is otherwise left to
-    /// updates. A step is about the work of moving one rule. Returns true if
-    /// there is more to do. For times without updates.
+    /// Does at most `steps` steps of installing a plan. Otherwise, updates do
+    /// this work. A step is about the work of moving one rule. Returns true if
+    /// there is more to do. Call it at times without updates.
     fn step(&mut self, steps: usize) -> bool;
 
     /// True if [`step`](Self::step) has work to do.
     fn is_installing(&self) -> bool;
 
-    /// Returns a complete snapshot. For a thread that owns the engine.
+    /// Returns a complete snapshot, in one call. For a thread that owns the
+    /// engine.
     fn snapshot(&self) -> Snapshot {
         let mut snapshot = Snapshot::new();
         while !self.look(&mut snapshot) {}
@@ -96,8 +97,9 @@ pub trait Reoptimise {
     }
 }
 
-/// The cost of a lookup now and right after the last optimisation. Counted, not
-/// timed, over a few hundred of the rules, in units that depend on the engine.
+/// The cost of a lookup now and right after the last optimisation. The two
+/// costs are counted over a few hundred of the rules, not timed. Their unit
+/// depends on the engine.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Drift {
     /// The cost with the current rules and structure.
@@ -132,7 +134,8 @@ impl Drift {
     }
 }
 
-/// An engine's copy of its rules, the input for computing a plan.
+/// The data that an engine copies from its rules into a snapshot, and computes
+/// a plan from.
 pub trait Contents: Any + Send {
     /// Computes a plan. May take as long as a build.
     ///
@@ -142,8 +145,9 @@ pub trait Contents: Any + Send {
     fn compute(&self, monitor: &mut Monitor<'_>) -> Result<Arc<dyn Any + Send + Sync>, BuildError>;
 }
 
-/// The input for computing an engine's plan: copied from its rules in several
-/// [looks](Reoptimise::look). Rules may change between two looks.
+/// The input for computing an engine's plan. The engine copies it from its
+/// rules in several [looks](Reoptimise::look). Rules may change between two
+/// looks.
 #[derive(Default)]
 pub struct Snapshot {
     held: Option<Held>,
@@ -164,10 +168,10 @@ impl Snapshot {
         Snapshot::default()
     }
 
-    /// For engines: returns the contents copied in earlier looks. Starts again
-    /// with `fresh` contents if there were none, or if they belong to another
-    /// engine. `sequence` is the number of changes that the engine has made so
-    /// far.
+    /// For engines: returns the contents that earlier looks copied. If there
+    /// are none, or if they belong to another engine or schema, replaces them
+    /// by the result of `fresh`. `sequence` is the number of changes that the
+    /// engine has made so far.
     pub fn contents<T: Contents>(
         &mut self,
         engine: &'static str,

@@ -16,32 +16,32 @@ use crate::model::schema::Schema;
 
 /// An engine's registry entry.
 ///
-/// [`ENGINES`](crate::engine::ENGINES) has the engines of this library. Specifications can be
-/// [read](EngineSpec::parse_in) with any other list.
+/// [`ENGINES`](crate::engine::ENGINES) has the engines of this library. Specifications
+/// can be [read](EngineSpec::parse_in) with the engines of another list.
 #[derive(Clone, Copy)]
 pub struct Engine {
     /// The name by which users choose the engine: lower-case letters, digits and `-`.
     pub name: &'static str,
     /// A summary of one line, for choosing an engine.
     pub summary: &'static str,
-    /// The paper and section that describes the algorithm.
+    /// The paper and section that describe the algorithm.
     pub paper: &'static str,
-    /// The kind of engines that it wraps.
+    /// The kind of engines that the engine wraps.
     pub wraps: Wraps,
     /// The options that it takes.
     pub options: &'static [EngineOption],
     /// Returns true if classifiers built to a specification take updates.
     pub dynamic: fn(&EngineSpec) -> bool,
-    /// Returns a refusal if classifiers built to a specification do not serve a
-    /// schema.
+    /// Returns a refusal if classifiers built to a specification do not support a schema.
     pub accepts: fn(&EngineSpec, &Schema) -> Result<(), Refusal>,
     /// Builds a classifier to a specification, over a copy of the rules. May panic if
-    /// `accepts` or the host refuses: call [`EngineSpec::build`], which checks first.
+    /// `accepts` returns a refusal or the host lacks something that an option requires.
+    /// [`EngineSpec::build`] checks both before it calls this function.
     pub build: BuildFn,
-    /// Estimates the costs of an engine built to a specification over rules of a
-    /// shape. An engine that wraps another engine calls [`EngineSpec::costs`] for the
-    /// inner engine. Not called if `accepts` or the host refuses. Limits are checked
-    /// afterwards.
+    /// Estimates the costs of an engine built to a specification over rules of a shape.
+    /// An engine that wraps another engine calls [`EngineSpec::costs`] for the inner
+    /// engine. Not called if `accepts` returns a refusal or the host lacks something that
+    /// an option requires. Limits are checked after the call.
     pub estimate: EstimateFn,
 }
 
@@ -67,19 +67,19 @@ pub enum Wraps {
 }
 
 impl Engine {
-    /// For [`Engine::dynamic`]: the engine takes updates.
+    /// Returns true. For [`Engine::dynamic`] of an engine that takes updates.
     #[must_use]
     pub fn takes_updates(_: &EngineSpec) -> bool {
         true
     }
 
-    /// For [`Engine::dynamic`]: the engine takes no updates.
+    /// Returns false. For [`Engine::dynamic`] of an engine that takes no updates.
     #[must_use]
     pub fn takes_no_updates(_: &EngineSpec) -> bool {
         false
     }
 
-    /// For [`Engine::accepts`]: the engine serves every schema.
+    /// Returns `Ok`. For [`Engine::accepts`] of an engine that supports every schema.
     ///
     /// # Errors
     /// Never.
@@ -109,7 +109,7 @@ pub struct BuildRequest<'a> {
     /// Limits on the build. The number of rules is checked before the build, and the
     /// bytes of the built engine after it.
     pub limits: &'a Limits,
-    /// The observer that receives progress.
+    /// The progress callback.
     pub progress: &'a mut dyn Progress,
     /// Counts the memory of the build.
     pub memory: &'a mut Memory,
@@ -126,7 +126,7 @@ impl BuildRequest<'_> {
     /// least every 100 ms.
     ///
     /// # Errors
-    /// [`BuildError::Stopped`] when the observer cancels.
+    /// [`BuildError::Stopped`] if the progress callback cancels.
     pub fn report(
         &mut self,
         stage: &'static str,
@@ -138,14 +138,13 @@ impl BuildRequest<'_> {
     }
 
     /// Returns a monitor, which reports progress every [`Monitor::STEPS`] steps and
-    /// counts memory. A build makes one monitor, and counts all its work and memory
-    /// with it.
+    /// counts memory. A build uses one monitor for all of its work and memory.
     pub fn monitor(&mut self) -> Monitor<'_> {
         Monitor::new(self.progress, self.memory)
     }
 
-    /// Builds an inner engine over some rules, in the same stages and with the same
-    /// memory counter. For engines that wrap another engine.
+    /// Builds an inner engine over some rules, with the same limits, progress callback
+    /// and memory counter. For engines that wrap another engine.
     ///
     /// # Errors
     /// The errors of [`EngineSpec::build`].
@@ -158,8 +157,8 @@ impl BuildRequest<'_> {
     }
 }
 
-/// An engine to build and its options: `tuplemerge`, `tuplemerge:c=10`,
-/// `NAME(INNER):option=value`.
+/// A specification of an engine: its name, its options, and the engine that it wraps.
+/// Examples: `tuplemerge`, `tuplemerge:c=10`, `NAME(INNER):option=value`.
 ///
 /// All values are of the kinds that the engine declares. Two specifications are equal
 /// if their texts are equal.
@@ -196,8 +195,8 @@ impl PartialEq for EngineSpec {
 impl Eq for EngineSpec {}
 
 impl EngineSpec {
-    /// Sets every seed that is not set yet, here and in inner engines. The result
-    /// builds the same classifier in every process.
+    /// Sets the seed of this engine and of its inner engines to `number`. A seed that is
+    /// given already stays. The result builds the same classifier in every process.
     #[must_use]
     pub fn seeded(mut self, number: u64) -> EngineSpec {
         for option in self.engine.options {
@@ -219,16 +218,18 @@ impl EngineSpec {
         }
     }
 
-    /// Every engine of another registry with its defaults. No wrapper is within
-    /// another wrapper.
+    /// Returns a specification for every engine of a registry, with default options. A
+    /// wrapper has one specification for each engine that it can wrap, except other
+    /// wrappers.
     pub fn all_in(registry: &'static [Engine]) -> impl Iterator<Item = EngineSpec> {
         registry
             .iter()
             .flat_map(move |engine| EngineSpec::defaults(registry, engine))
     }
 
-    /// One engine of a registry with its defaults, once for each engine that it can
-    /// wrap.
+    /// Returns the specification of one engine of a registry, with default options. If
+    /// the engine is a wrapper, returns one specification for each engine that it can
+    /// wrap, except other wrappers.
     pub fn defaults(
         registry: &'static [Engine],
         engine: &'static Engine,
@@ -256,7 +257,7 @@ impl EngineSpec {
         self.inner.as_deref()
     }
 
-    /// The given options, and the defaults of all other options.
+    /// The options: given values, and defaults for all other options.
     #[must_use]
     pub fn options(&self) -> &EngineOptions {
         &self.options
@@ -299,8 +300,8 @@ impl EngineSpec {
     /// Builds a classifier over a copy of the rules.
     ///
     /// # Errors
-    /// [`BuildError`] if the engine does not serve the schema, this host lacks
-    /// something that an option requires, a limit is exceeded or the observer
+    /// [`BuildError`] if the engine does not support the schema, this host lacks
+    /// something that an option requires, a limit is exceeded or the progress callback
     /// cancels.
     pub fn build(
         &self,
@@ -311,9 +312,9 @@ impl EngineSpec {
         self.build_within(rules, limits, progress, &mut Memory::new(limits))
     }
 
-    /// Builds a classifier with an existing memory counter, which limits the [peak
-    /// bytes](Limits::peak_bytes) of this build and of everything else that it
-    /// counts.
+    /// Like [`build`](Self::build), with an existing memory counter. The limit on [peak
+    /// bytes](Limits::peak_bytes) applies to everything that the counter counts, this
+    /// build included.
     ///
     /// # Errors
     /// The errors of [`build`](Self::build).
@@ -341,9 +342,9 @@ impl EngineSpec {
     /// number of rules.
     ///
     /// # Errors
-    /// The [`BuildError`] with which [`build`](Self::build) would refuse such rules.
-    /// The bytes in [`BuildError::TooManyBytes`] are estimated. So if rules are near
-    /// the limit, only one of the two functions may refuse them.
+    /// The [`BuildError`] with which [`build`](Self::build) would refuse such rules. The
+    /// bytes in [`BuildError::TooManyBytes`] are estimated. So near the limit, one of the
+    /// two functions may return an error and the other may not.
     pub fn estimate(&self, shape: &Shape, limits: &Limits) -> Result<Estimate, BuildError> {
         self.estimate_on(shape, limits, &Machine::default())
     }

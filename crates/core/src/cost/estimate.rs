@@ -6,7 +6,7 @@
 //! values under the mask, and the rank of the best rule. For each field it has
 //! the number of distinct matches. It also has a sample of the rules, for
 //! engines whose memory depends on how rules overlap. A shape is measured from
-//! rules, or made up for rules that do not exist yet, and can be scaled to
+//! rules, or constructed for rules that do not exist yet. It can be scaled to
 //! other numbers of rules. [`EngineSpec::estimate`] returns an [`Estimate`] for
 //! an engine over rules of this shape, or the error that building it would
 //! return.
@@ -30,22 +30,23 @@
 //! ```
 //!
 //! # Accuracy
-//! **Bytes** are computed from the sizes of the engine's structures and from
-//! how these grow. Only the number of keys in a merged table cannot be computed
-//! without the rules. A test checks that the estimated bytes of every engine
-//! are within a factor of 1.5 of the bytes of the built classifier.
+//! **Bytes** are computed from the sizes of the engine's structures and the
+//! rules by which their capacities grow. Only the number of distinct keys in a
+//! merged table cannot be computed without the rules; it is estimated. A test
+//! checks that the estimated bytes of every engine are within a factor of 1.5
+//! of the bytes of the built classifier.
 //!
 //! **Times** are the engine's work ([`Costs`]) multiplied by the prices of a
-//! [machine](crate::cost::machine). Most engines are built over the shape's sample;
-//! the tables, nodes and rules that lookups visit there are counted and
-//! extrapolated to all rules. The instructions and cache lines for each of
-//! these were fitted to measurements on the [default
-//! machine](crate::cost::machine::Machine): headers drawn as in ClassBench, six of
-//! the built-in profiles at 1k, 10k and 30k rules, three profiles of IPv6,
+//! [machine](crate::cost::machine). Most engines are built over the shape's
+//! sample; the tables, nodes and rules that lookups visit there are counted and
+//! extrapolated to all rules. The instructions and cache lines for each visited
+//! table, node and rule were fitted to measurements on the [default
+//! machine](crate::cost::machine::Machine): headers drawn as in ClassBench, six
+//! of the built-in profiles at 1k, 10k and 30k rules, three profiles of IPv6,
 //! fifteen fields, and two kinds of flow tables (November 2026).
 //! `bench/README.md` has the command that compares estimates with measured
 //! times, and its results for other profiles and sizes. Use estimates to rank
-//! engines and to size machines; they are not promises.
+//! engines and to choose machines. Actual times can differ considerably.
 //!
 //! [`EngineSpec::estimate`]: crate::contract::spec::EngineSpec::estimate
 
@@ -91,7 +92,7 @@ pub struct Costs {
     /// Mean work for a header in a batch of
     /// [`BATCH`](crate::contract::classifier::BATCH).
     pub batch: Work,
-    /// Mean work for a header looked up alone.
+    /// Mean work for a header that is looked up alone.
     pub single: Work,
     /// Mean work for inserting or removing a rule; `None` if the engine does
     /// not support updates.
@@ -114,7 +115,7 @@ impl Costs {
     }
 }
 
-/// The rules with one mask.
+/// A summary of the rules that have one mask.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tuple {
     /// The bits that the rules compare, in the words of a key. For a range,
@@ -142,8 +143,8 @@ impl Tuple {
         }
     }
 
-    /// Like [`new`](Self::new), for rules that match the first `lengths[i]` bits of
-    /// field `i`.
+    /// Like [`new`](Self::new), for rules that compare the first `lengths[i]`
+    /// bits of field `i`.
     ///
     /// # Panics
     /// If the number of lengths differs from the number of fields, or a length
@@ -184,7 +185,7 @@ pub struct Shape {
     /// The number of groups of [`ID_GROUP`] consecutive ids with at least one
     /// rule.
     id_groups: usize,
-    /// In descending order of rules.
+    /// In descending order of their numbers of rules.
     tuples: Vec<Tuple>,
     /// In the schema's order.
     fields: Vec<FieldShape>,
@@ -192,7 +193,8 @@ pub struct Shape {
     sample: Arc<RuleSet>,
 }
 
-/// Ids stored together in an engine's map of ids: a page of `crate::parts::id_map`.
+/// The number of ids that an engine's map of ids stores together: a page of
+/// `crate::parts::id_map`.
 const ID_GROUP: usize = 16;
 
 /// Maximum number of rules in a sample.
@@ -202,10 +204,11 @@ const SAMPLE_RULES: usize = 8192;
 const SAMPLED_RANKS: usize = 4096;
 
 impl Shape {
-    /// Returns the shape of rules that need not exist. Tuples without rules are
-    /// dropped. Assumes that ids are 0, 1, 2, …, and that the values of a field
-    /// are as distinct as its bits allow. The [sample](Self::sample) has rules
-    /// with random values, in proportion to the tuples.
+    /// Returns a shape from tuples, for rules that need not exist. Tuples
+    /// without rules are dropped. The function assumes that ids are 0, 1, 2, …,
+    /// and that each tuple has as many distinct values in a field as its keys
+    /// and its bits in the field allow. The [sample](Self::sample) has rules
+    /// with random values. Each tuple has its share of them.
     ///
     /// # Panics
     /// If a mask and the schema's keys differ in their number of words.
@@ -283,12 +286,13 @@ impl Shape {
 
     /// Measures a rule set. Distinct values, and distinct matches of a field,
     /// are counted by hash in a bitmap of eight to sixteen bits a rule, so up
-    /// to 6% of them are missed. Ranks are compared with a sample.
+    /// to 6% of them are missed. The rank of a tuple's best rule is estimated
+    /// from a sample of all ranks.
     ///
     /// The sample has at most 8,192 rules, evenly spaced in the set.
     ///
     /// Takes 0.05 to 0.1 µs for each rule, and 0.02 µs for each field of a
-    /// rule. Needs memory for the bitmaps, the distinct masks and the sample.
+    /// rule. Allocates the bitmaps, the distinct masks and the sample.
     #[must_use]
     pub fn of(rules: &RuleSet) -> Shape {
         let step = rules.len().div_ceil(SAMPLED_RANKS).max(1);
@@ -340,9 +344,10 @@ impl Shape {
         }
     }
 
-    /// Scales the shape to `rules` rules: each tuple keeps its share of the
-    /// rules, so rare tuples may disappear. The sample is unchanged. A shape
-    /// without rules becomes a shape of rules that are exact in every field.
+    /// Returns the shape scaled to `rules` rules. Each tuple keeps its share of
+    /// the rules, so tuples with few rules may disappear. The sample is
+    /// unchanged. A shape without rules becomes a shape of rules that are exact
+    /// in every field.
     #[must_use]
     pub fn with_rules(&self, rules: usize) -> Shape {
         if self.rules == 0 {
@@ -393,7 +398,7 @@ impl Shape {
         self.rules
     }
 
-    /// Returns the tuples in descending order of rules.
+    /// Returns the tuples in descending order of their numbers of rules.
     #[must_use]
     pub fn tuples(&self) -> &[Tuple] {
         &self.tuples
@@ -406,8 +411,9 @@ impl Shape {
         &self.fields
     }
 
-    /// Returns a sample of the rules, or of made-up rules like them: at most
-    /// 8,192. There may be more or fewer than the shape has rules.
+    /// Returns a sample of the rules, or made-up rules with the same masks. The
+    /// sample has at most 8,192 rules. It may have more or fewer rules than the
+    /// shape.
     #[must_use]
     pub fn sample(&self) -> &RuleSet {
         &self.sample
@@ -429,7 +435,7 @@ pub(crate) fn sample_of(rules: usize) -> impl Iterator<Item = u32> {
     indices.map(|index| u32::try_from(index).expect("at most 2^32 rules"))
 }
 
-/// Copies at most `count` of the rules, evenly spaced.
+/// Returns a copy of at most `count` of the rules, evenly spaced.
 pub(crate) fn some_of(rules: &RuleSet, count: usize) -> RuleSet {
     let mut sample = RuleSet::new(rules.schema());
     let count = count.min(rules.len());
@@ -441,7 +447,7 @@ pub(crate) fn some_of(rules: &RuleSet, count: usize) -> RuleSet {
     sample
 }
 
-/// Makes a sample of rules with random values, for tuples whose rules do not
+/// Returns a sample of rules with random values, for tuples whose rules do not
 /// exist.
 fn made_up(schema: &Arc<Schema>, tuples: &[Tuple], rules: usize) -> RuleSet {
     let mut sample = RuleSet::new(schema);
@@ -470,8 +476,9 @@ fn made_up(schema: &Arc<Schema>, tuples: &[Tuple], rules: usize) -> RuleSet {
     sample
 }
 
-/// Returns the rank of a tuple's rule among all rules, best first. The tuple's
-/// rules are assumed to be evenly spread behind its best rule.
+/// Returns the position of a tuple's rule among all rules, best first. The
+/// tuple's other rules are assumed to be evenly spaced between its best rule
+/// and the end.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // up to 2^31
 fn place_among_all(tuple: &Tuple, number: usize, rules: usize) -> u32 {
     let worse_share = 1.0 - tuple.best;
@@ -479,8 +486,9 @@ fn place_among_all(tuple: &Tuple, number: usize, rules: usize) -> u32 {
     (share * (rules as f64).min(2e9)) as u32
 }
 
-/// Returns a match that uses the bits of a mask as far as the field's kind
-/// allows.
+/// Returns a match of `value`. A ternary field compares the bits of the mask, a
+/// prefix or range field the leading bits of the mask. An exact field compares
+/// all bits if the mask has all, otherwise none.
 fn random_match(field: &Field, mask: u128, value: u128) -> FieldMatch {
     let width = field.width();
     let length = (mask << (128 - width)).leading_ones().min(width);
@@ -557,13 +565,13 @@ impl Seen {
     }
 }
 
-/// Truncates a hash to the width of an index.
+/// Converts a hash to an index; drops the high bits on 32-bit machines.
 #[allow(clippy::cast_possible_truncation)]
 fn whole_bits(hash: u64) -> usize {
     hash as usize
 }
 
-/// Converts an estimate to a count.
+/// Converts an estimate to a count, rounded down; 0 if it is negative.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // counts
 #[must_use]
 pub fn whole(count: f64) -> usize {

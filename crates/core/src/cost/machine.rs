@@ -1,14 +1,14 @@
 //! The cost of work on a processor.
 //!
 //! # Idea
-//! The cost model of [DEC14] §IV. The [`Work`] of an operation is a number of
-//! instructions, mispredicted branches and cache-line reads. A [`Machine`] has
-//! the time for each of these. Engines compute their work from their own
-//! structures; the time depends on the processor. The cost of a read depends on
-//! the cache that the data in use fits into, so each read has a *working set*.
-//! There are two kinds of reads. The address of a *dependent* read is known
-//! only when the previous read is done. *Overlapped* reads were prefetched or
-//! are in flight together.
+//! This is the cost model of [DEC14] §IV. The [`Work`] of an operation is its
+//! numbers of instructions, mispredicted branches and cache-line reads. A
+//! [`Machine`] has the time for each of them. Engines compute their work from
+//! their own structures; the time depends on the processor. The time of a read
+//! depends on the cache that the data in use fits into. So each read has a
+//! *working set*: the bytes of the data in use. There are two kinds of reads.
+//! The address of a *dependent* read is known only after the previous read.
+//! *Overlapped* reads were prefetched or are in flight together.
 //!
 //! ```text
 //! ns(work) = instructions · instruction_ns + mispredictions · misprediction_ns
@@ -22,10 +22,10 @@
 //!
 //! # Where we differ from the paper, and why
 //! [DEC14] counts hits in each cache and multiplies by the cache's latency. We
-//! use curves over the size of the working set: a set of twice the second
-//! cache's size hits that cache half of the time, and memory pages have an
-//! effect as well. [`Machine::levels`] counts reads by cache, as the paper
-//! does, for explanations.
+//! use curves over the size of the working set, for two reasons. A working set
+//! of twice the second cache's size hits this cache in half of the reads. And
+//! memory pages have an effect on the time of a read. [`Machine::levels`]
+//! counts reads by cache, as the paper does, for explanations.
 //!
 //! # References
 //! [DEC14] §IV.
@@ -51,19 +51,20 @@ pub struct Work {
     reads: Vec<LineReads>,
 }
 
-/// Cache lines read from the same data.
+/// Reads of cache lines from the same data.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LineReads {
     /// The number of lines.
     pub lines: f64,
-    /// Bytes of all data in use while the lines are read.
+    /// The working set: bytes of all data in use while the lines are read.
     pub working_set: usize,
     /// True if the lines are prefetched or in flight together.
     pub overlapped: bool,
 }
 
 impl Work {
-    /// Returns work of instructions alone.
+    /// Returns work of `instructions` instructions, without mispredictions and
+    /// reads.
     #[must_use]
     pub fn of(instructions: f64) -> Work {
         Work {
@@ -72,15 +73,16 @@ impl Work {
         }
     }
 
-    /// Adds mispredicted branches.
+    /// Adds `branches` mispredicted branches.
     #[must_use]
     pub fn mispredicting(mut self, branches: f64) -> Work {
         self.mispredictions += branches;
         self
     }
 
-    /// Adds dependent reads of lines from `working_set` bytes: the address of
-    /// each line is known only after the previous read.
+    /// Adds dependent reads of `lines` cache lines from a working set of
+    /// `working_set` bytes. The address of each line is known only after the
+    /// previous read.
     #[must_use]
     pub fn reading(self, lines: f64, working_set: usize) -> Work {
         self.with(LineReads {
@@ -90,8 +92,8 @@ impl Work {
         })
     }
 
-    /// Adds overlapped reads of lines from `working_set` bytes: prefetched, or
-    /// in flight together.
+    /// Adds overlapped reads of `lines` cache lines from a working set of
+    /// `working_set` bytes. These lines are prefetched or in flight together.
     #[must_use]
     pub fn reading_ahead(self, lines: f64, working_set: usize) -> Work {
         self.with(LineReads {
@@ -101,7 +103,8 @@ impl Work {
         })
     }
 
-    /// Adds reads. Reads of the same kind and working set are merged.
+    /// Adds reads. If the work has reads of the same kind and working set, adds
+    /// the numbers of lines.
     #[must_use]
     pub fn with(mut self, read: LineReads) -> Work {
         let is_same_kind = |known: &&mut LineReads| {
@@ -155,9 +158,9 @@ impl Mul<f64> for Work {
     }
 }
 
-/// Nanoseconds for reading a line as a function of the bytes in use.
-/// Interpolated between points, linear in the logarithm of bytes; constant
-/// beyond the first and last point.
+/// The nanoseconds for reading a cache line, as a function of the bytes in use.
+/// Between two points, the curve is linear in the logarithm of the bytes. It is
+/// constant before the first point and after the last.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Curve {
     points: Vec<(f64, f64)>,
@@ -195,7 +198,7 @@ pub enum MachineError {
 }
 
 impl Curve {
-    /// Returns a curve through points of bytes and nanoseconds.
+    /// Returns a curve through points. A point has bytes and nanoseconds.
     ///
     /// # Errors
     /// [`MachineError`] unless there is at least one point, bytes increase from
@@ -252,7 +255,8 @@ impl Curve {
     }
 }
 
-/// Exclusive upper limit of all times and prices, in nanoseconds.
+/// The exclusive upper limit of all prices and of the times of a curve, in
+/// nanoseconds.
 const MOST_NS: f64 = 1e9;
 
 /// An operation of an engine for which machines have a factor.
@@ -298,7 +302,8 @@ pub struct Levels {
     pub memory: f64,
 }
 
-/// The prices of work on a processor.
+/// A processor: the time of each kind of work in nanoseconds, the cache sizes,
+/// and the factors of engines.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Machine {
     instruction_ns: f64,
@@ -309,9 +314,10 @@ pub struct Machine {
     factors: BTreeMap<(String, Operation), f64>,
 }
 
-/// The machine to which work was fitted: a virtual machine with an AMD EPYC of
-/// family 26 (Zen 5, 2.6 GHz, two processors). The numbers are medians of four
-/// runs of `classyard calibrate` in November 2026.
+/// The reference machine. The work of the engines was fitted to measurements on
+/// this machine: a virtual machine with an AMD EPYC of family 26 (Zen 5, 2.6
+/// GHz, two processors). The numbers are medians of four runs of `classyard
+/// calibrate` in November 2026.
 impl Default for Machine {
     // As `classyard calibrate` measured them; `bench/README.md` (Estimates) describes
     // the machine.
@@ -385,20 +391,21 @@ impl Machine {
         self.misprediction_ns
     }
 
-    /// Returns the time of a dependent read.
+    /// Returns the time of a dependent read, as a function of the bytes in use.
     #[must_use]
     pub fn dependent(&self) -> &Curve {
         &self.dependent
     }
 
-    /// Returns the time of an overlapped read.
+    /// Returns the time of an overlapped read, as a function of the bytes in
+    /// use.
     #[must_use]
     pub fn overlapped(&self) -> &Curve {
         &self.overlapped
     }
 
-    /// Returns the bytes of the three caches, nearest first; for a shared
-    /// cache, a core's share.
+    /// Returns the sizes of the three caches in bytes, nearest first. For a
+    /// cache that cores share, this is one core's share.
     #[must_use]
     pub fn caches(&self) -> [usize; 3] {
         self.caches
@@ -447,7 +454,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Returns the time of work in nanoseconds.
+    /// Returns the computed time of work in nanoseconds, without factors.
     #[must_use]
     pub fn ns(&self, work: &Work) -> f64 {
         let reads = work.reads.iter().map(|read| {
@@ -464,8 +471,8 @@ impl Machine {
     }
 
     /// Returns the numbers of lines that work reads from each cache and from
-    /// memory, assuming that the data in use fills the caches from the nearest
-    /// on.
+    /// memory. The function assumes that the data in use fills the nearest
+    /// cache first, then the next one.
     #[must_use]
     pub fn levels(&self, work: &Work) -> Levels {
         let mut levels = Levels::default();

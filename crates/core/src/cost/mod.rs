@@ -1,4 +1,5 @@
-//! The cost of engines: the work of their operations, and prices of work on a machine.
+//! The cost of engines: the work of their operations, and the time of this work on a
+//! machine.
 
 pub mod estimate;
 pub mod machine;

@@ -19,7 +19,7 @@ fn counted(count: &dyn fmt::Display, noun: &str) -> String {
     }
 }
 
-/// A list of fields does not make a schema.
+/// A list of fields is not a valid schema.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum SchemaError {
@@ -152,7 +152,7 @@ pub enum HeaderTextError {
     },
 }
 
-/// A list of matches is not a rule of its schema.
+/// A list of matches is not a valid rule of the schema.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum RuleError {
@@ -204,7 +204,7 @@ pub enum RuleError {
         /// The given match.
         found: String,
     },
-    /// The id is the number that means "no rule".
+    /// The id is `u32::MAX`, which stands for "no rule".
     #[error("rule id {number} is too large; the largest is {}", u32::MAX - 1)]
     IdTooLarge {
         /// The number.
@@ -259,7 +259,7 @@ pub enum RuleError {
     },
 }
 
-/// A list of values is not a header of its schema.
+/// A list of values is not a valid header of the schema.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum HeaderError {
@@ -291,7 +291,7 @@ pub enum HeaderError {
     },
 }
 
-/// A rule set, or an engine for one, cannot be built.
+/// An engine, or a live table of engines, cannot be built.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum BuildError {
@@ -310,7 +310,7 @@ pub enum BuildError {
         option: &'static str,
         /// Its value.
         value: String,
-        /// The host's capabilities.
+        /// The reason why the host does not support the value.
         reason: String,
     },
     /// There are more rules than the caller allows.
@@ -391,7 +391,7 @@ pub struct Refusal {
     pub field: String,
     /// The reason why it is not supported.
     pub reason: String,
-    /// An alternative that would work.
+    /// An alternative that supports the field.
     pub instead: String,
 }
 
@@ -642,7 +642,7 @@ pub enum PartError {
     },
 }
 
-/// A transaction, or a rule in it, is refused. Nothing was changed.
+/// A transaction, or one rule, is refused. Nothing was changed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum UpdateError {
@@ -726,7 +726,7 @@ pub enum UpdateError {
 }
 
 /// A live table's `try_apply` did not accept a transaction. Nothing was
-/// changed. `E` is the reason why a transaction can be refused.
+/// changed. `E` is the type of the reason for a refusal.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum TryApplyError<E = UpdateError> {
@@ -764,8 +764,9 @@ impl UpdateError {
         }
     }
 
-    /// Returns the error with its change position mapped by `number`, for
-    /// layers that pass on parts of a longer list.
+    /// Returns the error with its change position replaced by
+    /// `number(position)`. For callers that split a list of changes: the
+    /// position in a piece becomes the position in the whole list.
     #[must_use]
     pub fn renumbered(mut self, number: impl FnOnce(usize) -> usize) -> UpdateError {
         match &mut self {

@@ -23,10 +23,12 @@ impl KeyVec {
         }
     }
 
-    /// Takes over packed words: a whole number of keys.
+    /// Returns a list of keys that consists of these packed words. The words
+    /// are not copied.
     ///
-    /// Bits outside of the fields must be zero. Nonzero bits would be kept,
-    /// although no rule uses them.
+    /// Bits outside of the fields must be zero. The function does not check or
+    /// clear these bits. No rule uses them, but two keys that differ in them
+    /// are not equal.
     ///
     /// # Errors
     /// [`HeaderError::PartialKey`] if the number of words is not a multiple of
@@ -129,7 +131,7 @@ impl KeyVec {
     }
 
     /// Changes one field of the key at a position, and nothing else. Meant for
-    /// pipelines that write fields between tables.
+    /// pipelines that change fields between two flow tables.
     ///
     /// ```
     /// use classyard::{KeyVec, Schema};
@@ -192,7 +194,7 @@ pub fn unpack(schema: &Schema, key: &[u64]) -> Vec<u128> {
         .collect()
 }
 
-/// A batch of keys: borrowed words and their width.
+/// A batch of keys: borrowed words, and the number of words in a key.
 #[derive(Clone, Copy, Debug)]
 pub struct KeySlice<'a> {
     words: &'a [u64],
@@ -254,11 +256,10 @@ impl<'a> KeySlice<'a> {
         self.words.chunks_exact(self.width)
     }
 
-    /// Returns the keys as rows of a compile-time width.
+    /// Returns the keys as arrays of `W` words.
     ///
     /// # Panics
-    /// If the width is not the batch's width: the keys belong to another
-    /// schema.
+    /// If `W` is not the batch's width: the keys belong to another schema.
     #[inline]
     #[must_use]
     pub fn rows<const W: usize>(&self) -> &'a [[u64; W]] {

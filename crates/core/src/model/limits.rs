@@ -14,20 +14,20 @@ use crate::model::rule::RuleId;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// The maximum number of rules, at building and after every update.
+    /// The maximum number of rules, in the build and after every update.
     pub rules: usize,
     /// The maximum number of bytes of a built engine, index and rules together.
     /// An engine that already holds more refuses every transaction that would
     /// leave it with more rules. So updates exceed the limit by at most one
-    /// step of growth.
+    /// step of growth of the engine's arrays.
     pub bytes: usize,
-    /// The maximum number of bytes at any moment of building. It covers
-    /// everything that the engine has allocated and not freed: the new
-    /// structure, working memory and capacity that is not written yet. When an
-    /// array grows, the old and the new array count together. The caller's rule
-    /// set does not count. Memory is counted before it is allocated; small
-    /// pieces are counted together, so up to about 64 KiB may be allocated
-    /// before they are counted.
+    /// The maximum number of bytes at any moment of the build. This limit
+    /// covers everything that the build has allocated and not freed: the new
+    /// structure, working memory and unused capacity. When an array grows, the
+    /// old and the new array count together. The caller's rule set does not
+    /// count. Memory is counted before it is allocated. Small pieces are
+    /// counted together, so up to about 64 KiB may be allocated before they are
+    /// counted.
     pub peak_bytes: usize,
 }
 
@@ -64,7 +64,8 @@ impl Limits {
         self
     }
 
-    /// Returns these limits with at most `capacity` rules.
+    /// Returns these limits with the limit on rules lowered to `capacity`, if
+    /// it is higher.
     pub(crate) fn within(&self, capacity: usize) -> Limits {
         Limits {
             rules: self.rules.min(capacity),
@@ -72,8 +73,9 @@ impl Limits {
         }
     }
 
-    /// Converts an error of a check with [`within`](Self::within): names the
-    /// engine if its capacity was exceeded before the caller's limit.
+    /// Converts an error of a check against [`within`](Self::within). If the
+    /// exceeded limit is the engine's capacity and not the caller's limit,
+    /// returns [`UpdateError::EngineFull`] with the engine's name.
     pub(crate) fn blame(&self, error: UpdateError, engine: &str) -> UpdateError {
         match error {
             UpdateError::TooManyRules {
@@ -90,7 +92,7 @@ impl Limits {
         }
     }
 
-    /// Checks the number of rules for a build.
+    /// Checks the number of rules of a build against the limit.
     ///
     /// # Errors
     /// [`BuildError::TooManyRules`]
@@ -104,7 +106,7 @@ impl Limits {
         Ok(())
     }
 
-    /// Checks the number of bytes that an engine needs.
+    /// Checks the number of bytes that an engine needs against the limit.
     ///
     /// # Errors
     /// [`BuildError::TooManyBytes`]

@@ -5,8 +5,8 @@ use std::fmt;
 /// The kind of match that rules use for a field.
 ///
 /// Every kind allows the wildcard as well. Prefix and range fields also accept
-/// a value under any mask, as ternary fields do. The kind is the usual form,
-/// for which engines arrange rules.
+/// a value under any mask, as ternary fields do. The kind is the form that most
+/// of the rules have; engines choose their structures for this form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MatchKind {
     /// A single value.

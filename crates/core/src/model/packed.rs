@@ -2,7 +2,7 @@
 
 use crate::model::schema::{FieldId, RangeField, Schema};
 
-/// A packed rule, in any engine's storage.
+/// A packed rule, borrowed from a rule set or from an engine.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PackedRule<'a> {
     pub(crate) schema: &'a Schema,
@@ -54,7 +54,8 @@ impl<'a> PackedRule<'a> {
         }
     }
 
-    /// Returns the lower and the upper end of a range field.
+    /// Returns the lower and the upper end of the rule's range in a range
+    /// field.
     pub(crate) fn ends(&self, range: &RangeField) -> (u128, u128) {
         (range.key.get(self.value), range.high.get(self.high))
     }

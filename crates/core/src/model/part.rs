@@ -1,6 +1,6 @@
-//! The numbers of a policy's parts.
+//! Ids of a policy's parts.
 
-/// The number of one family of headers in a policy, from 0.
+/// The id of a part of a policy: its position, from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PartId(u8);
 
@@ -18,7 +18,7 @@ impl PartId {
         PartId(u8::try_from(index).expect("MAX_PARTS is small"))
     }
 
-    /// Returns the position.
+    /// Returns the position of the part.
     #[must_use]
     pub fn index(self) -> usize {
         usize::from(self.0)

@@ -5,8 +5,8 @@ use hashbrown::HashMap;
 use crate::model::rule::RuleId;
 use crate::model::seed::MapState;
 
-/// Positions of rule ids. Takes no memory while ids are 0, 1, 2, … in order, as
-/// in every file that gives no ids.
+/// Positions of rule ids. Allocates nothing while the ids are 0, 1, 2, … in
+/// order, as in every rule file without ids.
 #[derive(Clone, Debug)]
 pub(crate) enum Positions {
     /// Id `i` is at position `i`; the number is the count of ids.

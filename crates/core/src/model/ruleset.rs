@@ -11,8 +11,8 @@ use crate::model::schema::Schema;
 
 /// The rules of one schema, in insertion order. Ids are unique.
 ///
-/// All words are in one allocation, [`Schema::rule_words`] for each rule. A
-/// million IPv4 rules take 52 MB.
+/// The words of all rules are in one allocation, [`Schema::rule_words`] words
+/// for each rule. A million IPv4 rules take 52 MB.
 #[derive(Clone, Debug)]
 pub struct RuleSet {
     schema: Arc<Schema>,
@@ -173,8 +173,8 @@ impl RuleSet {
         self.position(id).map(|position| self.rule(position))
     }
 
-    /// Returns the best rule that matches a key, by comparing every rule. This
-    /// is the reference for every engine's answers.
+    /// Compares every rule with a key and returns the best rule that matches.
+    /// The answers of every engine must equal the answers of this function.
     #[must_use]
     pub fn scan(&self, key: &[u64]) -> Winner {
         self.iter()
@@ -191,7 +191,8 @@ impl RuleSet {
         order
     }
 
-    /// Returns each rule's outcome if it wins, in insertion order.
+    /// Returns for each rule the outcome of a lookup that it wins, in insertion
+    /// order.
     pub(crate) fn winners(&self) -> &[Winner] {
         &self.winners
     }

@@ -1,13 +1,13 @@
 //! Seeds of hash functions.
 //!
-//! An attacker who knows an engine's hash function, and who may add rules or
-//! send headers, can make them all collide in one bucket. So hash functions
-//! start from a random number, drawn once in each process. It is unknown
-//! outside of the process, and the same for all builds in a process, such as
-//! the two sides of a live table. An explicit seed makes builds the same in
-//! every process, for tests and to reproduce results.
+//! An attacker who knows an engine's hash function, and who may add rules or send
+//! headers, can choose rules or headers that all hash to one bucket. So hash functions
+//! start from a random number, which is drawn once in each process and is not known
+//! outside of it. All builds in a process use this number, such as the two sides of a
+//! live table. An explicit seed makes builds the same in every process, for tests and to
+//! reproduce results.
 //!
-//! A seed changes time and memory, but no answers.
+//! The seed affects time and memory, but no answers.
 
 use std::collections::hash_map::RandomState;
 use std::fmt;
@@ -94,7 +94,7 @@ impl Default for MapState {
     fn default() -> MapState {
         static SHARED: OnceLock<(u64, SharedSeed)> = OnceLock::new();
         let (first, shared) = SHARED.get_or_init(|| {
-            // Differs from the numbers that engines start with.
+            // Differs from the seed of the engines' hash functions.
             let mut state = !drawn();
             (
                 splitmix(&mut state),

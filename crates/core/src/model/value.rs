@@ -5,8 +5,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// The text format of a field's values.
 ///
-/// Parsing is lenient where text is unambiguous: every format accepts a plain
-/// decimal or `0x` number.
+/// Every format also accepts a decimal number and a `0x` number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum ValueFormat {
     /// `443`

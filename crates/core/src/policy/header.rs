@@ -1,4 +1,5 @@
-//! Lookup of single headers of any family, and the meaning of winners.
+//! Lookup of single headers of any family, and the names of winning rules and
+//! their actions.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -8,10 +9,10 @@ use crate::model::value::ValueFormat;
 
 use super::{PartId, Policy, PolicyClassifier, PolicyTrace};
 
-/// A header that can give field values for several schemas.
+/// A header that has field values for one or more schemas.
 ///
-/// [`FiveTuple`] implements it, and so does the packet parser of
-/// `classyard-workload`.
+/// [`FiveTuple`] and the parsed packets of `classyard-workload` implement this
+/// trait.
 pub trait PacketHeader {
     /// Writes one value for each field of a schema, in order. Returns true if
     /// the header has values for this schema. `values` has one entry for each
@@ -21,10 +22,10 @@ pub trait PacketHeader {
 
 /// The addresses, ports and protocol of an IPv4 or IPv6 packet.
 ///
-/// A five-tuple has values for every schema whose fields are source and
-/// destination addresses of its family, source and destination ports of 16
-/// bits, and IP protocols ([`ValueFormat::IpProtocol`]), such as
-/// [`Schema::ipv4_5tuple`] and [`Schema::ipv6_5tuple`].
+/// A five-tuple has values for a schema if every field of the schema is a
+/// source or destination address of the tuple's family, a source or destination
+/// port of 16 bits, or an IP protocol ([`ValueFormat::IpProtocol`]). Examples
+/// are [`Schema::ipv4_5tuple`] and [`Schema::ipv6_5tuple`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FiveTuple {
     addresses: Addresses,
@@ -58,7 +59,7 @@ impl Addresses {
 
 impl FiveTuple {
     /// Returns a five-tuple, or `None` if one address is IPv4 and the other is
-    /// IPv6. A packet without ports has 0 for both.
+    /// IPv6. For a packet without ports, both ports are 0.
     #[must_use]
     pub fn new(src: IpAddr, dst: IpAddr, sport: u16, dport: u16, proto: u8) -> Option<FiveTuple> {
         let addresses = match (src, dst) {
@@ -143,14 +144,15 @@ pub struct Decision<'p> {
     pub rule_name: Option<&'p str>,
 }
 
-/// One header, packed for one schema.
+/// The key of one header for one schema.
 struct Packed {
     words: [u64; MAX_KEY_WORDS],
     length: usize,
 }
 
 impl Packed {
-    /// Packs a header, if it has values for this schema that fit.
+    /// Packs a header. Returns `None` if the header has no values for this
+    /// schema, or a value is wider than its field.
     fn new(header: &(impl PacketHeader + ?Sized), schema: &Schema) -> Option<Packed> {
         // Most schemas have few fields. Clearing space for the maximum number
         // of fields makes lookups of IPv6 five-tuples take 1.08 times as long,
@@ -187,9 +189,10 @@ impl Packed {
 }
 
 impl PolicyClassifier {
-    /// Looks up a header in the first part for whose schema it has values.
-    /// Returns `None` if no part matches, or a value is wider than its field:
-    /// the header does not belong to this policy. Allocates nothing.
+    /// Looks up a header in the first part that can represent it: the header
+    /// has values for the schema of the part, and every value fits its field.
+    /// Returns `None` if there is no such part: the header does not belong to
+    /// this policy. Allocates nothing.
     ///
     /// A single lookup costs several times as much as one header in a batch:
     /// prefer [`classify`](Self::classify) for many packets.
@@ -205,8 +208,10 @@ impl PolicyClassifier {
 }
 
 impl PolicyTrace {
-    /// Adds a header to the first part for whose schema it has values, and
-    /// returns the part. Returns `None` and adds nothing if no part matches.
+    /// Adds a header to the first part that can represent it, and returns the
+    /// part: the header has values for the schema of the part, and every value
+    /// fits its field. Returns `None` and adds nothing if there is no such
+    /// part.
     pub fn push_header(&mut self, header: &(impl PacketHeader + ?Sized)) -> Option<PartId> {
         let (part, packed) = self.parts.iter().enumerate().find_map(|(index, keys)| {
             let packed = Packed::new(header, keys.schema())?;
@@ -221,8 +226,8 @@ impl Policy {
     /// Returns the winning rule of a verdict, its action, and their names.
     /// Returns `None` for a miss, and for a rule that the policy does not have.
     ///
-    /// The policy has the rules from the time when the classifier was built. If
-    /// a live table has changed since, get the action from the guard
+    /// The policy holds the rules from which the classifier was built. If a
+    /// live table has changed since then, get the action from the guard
     /// ([`PolicyReplica::action_in`](crate::table::PolicyReplica::action_in))
     /// and its [name](Self::action_name) from the policy.
     #[must_use]

@@ -83,8 +83,9 @@ impl Schema {
 }
 
 impl Policy {
-    /// Parses a header like [`Schema::parse_header`], for the first part of the
-    /// policy with the address format of the text.
+    /// Parses a header like [`Schema::parse_header`], for the first part whose
+    /// address format is the format of the addresses in the text. If there is
+    /// no such part, parses the text for the first part.
     ///
     /// # Errors
     /// See [`HeaderTextError`].

@@ -2,10 +2,10 @@
 //!
 //! A firewall has IPv4 and IPv6 rules in one list. Their headers differ, so a
 //! *policy* keeps a [`RuleSet`] for each family of headers. These rule sets are
-//! its *parts*; they share one space of ids and priorities. A rule without
-//! addresses is in several parts under the same id. Each header belongs to
-//! exactly one part, so the winner in this part is the winner of the policy. A
-//! policy over a single schema has one part.
+//! the *parts* of the policy; they share one space of ids and priorities. A
+//! rule without addresses is in several parts under the same id. Each header
+//! belongs to exactly one part, so the winner in this part is the winner of the
+//! policy. A policy over a single schema has one part.
 //!
 //! A policy also stores the names of rules and actions.
 
@@ -90,9 +90,10 @@ impl Policy {
         )
     }
 
-    /// Returns a policy of rule sets that share one space of ids; rules with
-    /// equal ids are one rule. File order is the order of the first part, then
-    /// the additional rules of the second part, and so on.
+    /// Returns a policy whose parts are these rule sets. Rules with equal ids
+    /// in several parts are one rule. In file order, the rules of the first
+    /// part come first, then the rules that only later parts have, in the order
+    /// of the parts.
     ///
     /// # Panics
     /// If `parts` is empty or has more than [`MAX_PARTS`].
@@ -155,14 +156,15 @@ impl Policy {
         self.order.is_empty()
     }
 
-    /// Returns the ids of the rules in file order: the order of adding.
+    /// Returns the ids of the rules in file order: the order in which they were
+    /// added.
     #[must_use]
     pub fn ids(&self) -> &[RuleId] {
         &self.order
     }
 
-    /// Returns a rule's position in file order, if there is a rule with this
-    /// id.
+    /// Returns the position in file order of the rule with this id, if there is
+    /// one.
     #[must_use]
     pub fn position(&self, id: RuleId) -> Option<usize> {
         self.positions.get(id)
@@ -218,7 +220,7 @@ impl Policy {
         self.names.insert(id, name.into());
     }
 
-    /// Adds a rule with its matches for each of its parts.
+    /// Adds a rule. `matches` has the rule's matches for each of its parts.
     ///
     /// # Errors
     /// [`AddError`] if no part is given, a part is unknown or given twice, the
@@ -305,7 +307,7 @@ impl From<RuleSet> for Policy {
     }
 }
 
-/// A sequence of headers for a policy, each of one part.
+/// A sequence of headers for a policy. Each header belongs to one part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicyTrace {
     parts: Vec<KeyVec>,

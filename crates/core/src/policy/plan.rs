@@ -18,8 +18,8 @@ struct Step {
     kind: Kind,
     part: PartId,
     id: RuleId,
-    /// The number of rules that the policy gains; 0 except for the first step
-    /// of a change.
+    /// The number of rules that the policy gains by the change. All steps of a
+    /// change except the first have 0.
     growth: i8,
     /// The position of the change in the caller's transaction.
     change: usize,
@@ -40,10 +40,10 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// Plans a transaction for parts with these schemas. Before it, the policy
-    /// has `rules` rules, and `standing_before` returns the parts of a rule, a
-    /// bit for each part. Checks the limit on rules, but not the parts' own
-    /// limits.
+    /// Plans a transaction for parts with these schemas. Before the
+    /// transaction, the policy has `rules` rules. `standing_before` returns the
+    /// parts that then contain a rule, a bit for each part. Checks the limit on
+    /// rules, but not the parts' own limits.
     ///
     /// # Errors
     /// [`UpdateError`] names the first change that cannot be made.
@@ -109,8 +109,9 @@ impl Plan {
         Ok(())
     }
 
-    /// Checks whether a change fits the presence of its rule, and counts the
-    /// rules. Returns the number of rules gained.
+    /// Checks that an inserted rule is not present, and that a removed or
+    /// modified rule is present. Updates the number of rules and checks it
+    /// against the limit. Returns the number of rules that the policy gains.
     fn count(
         &mut self,
         index: usize,
@@ -158,9 +159,9 @@ impl Plan {
         self.steps.len()
     }
 
-    /// Returns the changes of each part for the planned transaction, in order.
-    /// Each has the number of rules that the policy gains, and the position of
-    /// its change in the transaction.
+    /// Returns the changes of all parts for the planned transaction, in order.
+    /// Each change has the number of rules that the policy gains by it, and the
+    /// position of the caller's change in the transaction.
     pub(crate) fn changes<'t>(
         &self,
         transaction: &'t PolicyTransaction<'_>,

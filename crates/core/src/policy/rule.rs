@@ -1,4 +1,4 @@
-//! Rules of a policy with fields by name, for any family.
+//! Rules of a policy whose fields are set by name, for any family.
 
 use std::sync::Arc;
 
@@ -10,10 +10,9 @@ use crate::model::schema::Schema;
 use super::transaction::Entry;
 use super::{PartId, Policy, PolicyTransactionBuf};
 
-/// A rule of a policy with fields by name. It is added to every part that has
-/// addresses of its family. For example, a rule with an IPv4 network is only in
-/// the IPv4 part; a rule that matches only ports or a protocol is in both
-/// parts.
+/// A rule of a policy whose fields are set by name. [`Policy::add_rule`] adds it to every
+/// part that has addresses of its family. For example, a rule with an IPv4 network is
+/// only in the IPv4 part; a rule that matches only ports or a protocol is in both parts.
 ///
 /// ```
 /// use classyard::{FiveTuple, Limits, NoProgress, EngineSpec, Policy, PolicyRule, Scratch};
@@ -50,7 +49,7 @@ impl PolicyRule {
 
     rule_setters!();
 
-    /// Returns the rule in each of its parts.
+    /// Returns the rule's form in each of its parts.
     fn forms<'s>(
         &self,
         schemas: impl Iterator<Item = &'s Arc<Schema>>,
@@ -73,7 +72,7 @@ impl PolicyRule {
             forms.push((PartId::from_index(index), rule));
         }
         match (forms.is_empty(), schema_of_other_family) {
-            // Reports the address that fits no part.
+            // The error names the address that fits no part.
             (true, Some(schema)) => {
                 let error = self.draft.matches(schema).err();
                 Err(error.map_or(AddError::Parts(PartError::Missing), AddError::Rule))
@@ -87,9 +86,9 @@ impl Policy {
     /// Adds a rule to every part that has addresses of its family.
     ///
     /// # Errors
-    /// [`AddError`] if a field is in no part or given twice, a value does not
-    /// fit its field, addresses fit no part, or the id is in use. Nothing is
-    /// added then.
+    /// [`AddError`] if one of these parts lacks a field, a field is given twice, a value
+    /// does not fit its field, no part has addresses of the rule's family, or the id is
+    /// in use. Nothing is added then.
     pub fn add_rule(&mut self, rule: &PolicyRule) -> Result<(), AddError> {
         let forms = rule.forms(self.schemas())?;
         let id = rule.draft.id().map_err(AddError::Rule)?;

@@ -1,5 +1,5 @@
-//! Transactions over a policy's parts: with borrowed rules, and with owned
-//! rules.
+//! Transactions of policies: one type borrows its rules, and one type owns
+//! them.
 
 use std::ops::{Deref, Range};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::model::transaction::packed::{Kind, PackedChanges, RuleHead};
 
 use super::{PartId, check_parts};
 
-/// A rule's form in one part.
+/// A rule's form in one part: the rule, packed for the schema of the part.
 pub(super) type Form<'a> = (PartId, RuleRef<'a>);
 
 /// A change to a policy's rules.
@@ -56,9 +56,9 @@ pub(super) enum Entry {
     Modify(Range<usize>),
 }
 
-/// Changes to a policy's rules, made in this order. Like a
-/// [`Transaction`](crate::Transaction), except that a rule has a form for each
-/// of its parts.
+/// A list of changes to a policy's rules, which are made in order, all or none.
+/// Like a [`Transaction`](crate::Transaction), except that a rule has one form
+/// for each of its parts: the rule, packed for the schema of the part.
 #[derive(Clone, Debug, Default)]
 pub struct PolicyTransaction<'a> {
     changes: Vec<Entry>,
@@ -144,8 +144,8 @@ impl<'a> PolicyTransaction<'a> {
     }
 }
 
-/// Changes to a policy's rules, packed into one buffer that
-/// [`clear`](Self::clear) keeps. Like a
+/// A list of changes to a policy's rules that owns its rules: they are packed
+/// into one buffer, which [`clear`](Self::clear) keeps. Like a
 /// [`TransactionBuf`](crate::TransactionBuf), except that a rule has matches
 /// for each of its parts.
 ///
@@ -171,7 +171,7 @@ pub struct PolicyTransactionBuf {
     /// The forms of inserts and modifies, each stored as a change.
     forms: PackedChanges,
     changes: Vec<Entry>,
-    /// Memory for the lent transaction.
+    /// Memory of the transaction that is lent.
     memory: PolicyTransaction<'static>,
 }
 
@@ -297,8 +297,8 @@ impl PolicyTransactionBuf {
         self.changes.clear();
     }
 
-    /// Returns the changes as a transaction, which returns its memory when it
-    /// is dropped.
+    /// Lends the changes as a [`PolicyTransaction`]. Its memory returns to this
+    /// buffer when the result is dropped.
     #[must_use]
     pub fn transaction(&mut self) -> LentPolicyTransaction<'_> {
         let PolicyTransactionBuf {

@@ -1,10 +1,11 @@
 //! Cookies of rules, indexed by rule id.
 //!
 //! # Idea
-//! Engines that support updates hold what lookups need: matches, priorities and
-//! ids. They also hold each rule's action. Cookies are the caller's data. They
-//! are stored here, next to an engine, and change with its rules. Few users set
-//! cookies, so only nonzero cookies are stored.
+//! Engines that support updates store each rule's matches, priority, id and
+//! action. They do not store cookies, which are the caller's data. Each copy of
+//! an engine in a live table has a [`Cookies`] next to it, which changes with
+//! the engine's rules. Few users set cookies, so only nonzero cookies are
+//! stored.
 //!
 //! # Data layout
 //! ```text
@@ -12,10 +13,10 @@
 //! ```
 //!
 //! # Cost
-//! Each update takes one operation of [`IdMap`] if any rule has a cookie,
-//! otherwise none. If ids are dense, a rule without a cookie takes no memory
-//! and a rule with a cookie takes 9 to 13 bytes; after many rules were removed,
-//! up to 15 bytes.
+//! Each update takes one operation of [`IdMap`] if any rule has a nonzero
+//! cookie, otherwise none. If ids are dense, a rule without a cookie takes no
+//! memory and a rule with a cookie takes 9 to 13 bytes; after many rules were
+//! removed, up to 15 bytes.
 
 use crate::model::rule::{RuleId, RuleRef};
 use crate::model::ruleset::RuleSet;
@@ -63,7 +64,7 @@ impl Cookies {
         cookies
     }
 
-    /// Applies a change to the cookies. The engine has already accepted it.
+    /// Applies a change that the engine has accepted to the cookies.
     #[inline]
     pub(crate) fn change(&mut self, change: &Change<'_>) {
         match change {

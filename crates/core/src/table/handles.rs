@@ -9,8 +9,8 @@ use super::replica::Replica;
 // The default replica of a table; nothing else in this file depends on it.
 use super::EngineReplica;
 
-/// A state of the rules: version *n* is the initial rules plus the first *n*
-/// transactions that were accepted.
+/// The number of a state of the rules. Version *n* has the initial rules, changed by the
+/// first *n* accepted transactions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Version(pub(super) u64);
 
@@ -32,26 +32,26 @@ impl fmt::Display for Version {
     }
 }
 
-/// One side of a table.
+/// One of the two sides of a table, with its version.
 pub(super) struct Side<R> {
     pub(super) version: Version,
     pub(super) replica: R,
 }
 
-/// Makes readers. May be cloned and used on any thread. The table lives as long as its
-/// writer, a reader or a clone of this.
+/// A handle of a live table, which creates readers. It may be cloned and used on any
+/// thread. The table is freed after its writer, all readers and all handles are dropped.
 ///
-/// By default a table of one engine; a [`PolicyTable`](super::PolicyTable) has the parts
-/// of a policy.
+/// `Table` without a type argument is a table of one engine. A
+/// [`PolicyTable`](super::PolicyTable) has an engine for each part of a policy.
 pub struct Table<R: Replica = EngineReplica> {
     pub(super) sides: Arc<Sides<Side<R>>>,
 }
 
 impl<R: Replica> Table<R> {
-    /// Makes a reader, for one thread. Takes the slot of a dropped reader, or memory for
-    /// a new slot (136 bytes). Making and dropping readers takes a lock for a constant
-    /// number of steps (amortised), however many readers there are; pinning never takes
-    /// it.
+    /// Creates a reader, for one thread. The reader reuses the slot of a dropped reader,
+    /// or allocates a new slot (136 bytes). Creating and dropping a reader takes a lock
+    /// for a constant number of steps (amortised), whatever the number of readers.
+    /// Pinning takes no lock.
     #[must_use]
     pub fn reader(&self) -> Reader<R> {
         Reader {
@@ -76,8 +76,8 @@ impl<R: Replica> fmt::Debug for Table<R> {
     }
 }
 
-/// Reads a table, on one thread at a time. May move to another thread; each thread
-/// should have its own.
+/// Reads a table. A reader may move to another thread, but only one thread can use it at
+/// a time. Create one reader for each thread.
 pub struct Reader<R: Replica = EngineReplica> {
     side: left_right::Reader<Side<R>>,
 }
@@ -86,9 +86,11 @@ impl<R: Replica> Reader<R> {
     /// Pins the table at its current version, until the guard is dropped. Never waits
     /// and never retries.
     ///
-    /// Keep a guard for a few batches at most: while an old guard is kept, changes stay
-    /// invisible for all readers, and finally the writer waits. A thread that has a
-    /// guard must not make calls of the writer that may wait.
+    /// Keep a guard for a few batches at most. While a guard of an older version exists,
+    /// later changes stay invisible for all readers, and after
+    /// [`MAX_PENDING`](super::MAX_PENDING) changes the writer waits. A thread that has a
+    /// guard must not call methods of the writer that may wait: they may wait for this
+    /// guard, and so for ever.
     ///
     /// A leaked guard ([`std::mem::forget`]) counts as kept until the reader pins again
     /// or is dropped. If the reader is leaked as well, the guard counts as kept for
@@ -111,19 +113,20 @@ impl<R: Replica> fmt::Debug for Reader<R> {
     }
 }
 
-/// A pinned table. It dereferences to the replica at the pinned version.
+/// Keeps a table pinned. A guard dereferences to the replica at the pinned version.
 pub struct Guard<'a, R: Replica = EngineReplica> {
     side: left_right::Guard<'a, Side<R>>,
 }
 
 impl<R: Replica> Guard<'_, R> {
-    /// The version that is pinned.
+    /// Returns the pinned version.
     #[must_use]
     pub fn version(&self) -> Version {
         self.side.version
     }
 
-    /// Bytes of the pinned side, including unused capacity. A table has two sides.
+    /// Returns the bytes held by the pinned side, including unused capacity. A table has
+    /// two sides.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.side.replica.bytes()

@@ -2,10 +2,10 @@
 //!
 //! # Idea
 //! Readers use the *live* side. The writer changes the *standby* side, which no reader
-//! uses, then makes it live. The old live side becomes the standby. The writer may
-//! change it as soon as the readers that were in it at the swap have left; later readers
-//! enter the other side. So the writer waits for a fixed set of readers, at most once
-//! for each, and readers never wait.
+//! uses, then makes it live: the sides *swap*. The old live side becomes the standby. The
+//! writer may change the new standby as soon as the readers that were in it at the swap
+//! have left. Later readers enter the other side. So the writer waits for a fixed set of
+//! readers, at most once for each, and readers never wait.
 //!
 //! # Data layout
 //! ```text
@@ -81,10 +81,11 @@
 //!
 //! # Cost
 //! Enter and leave: one fence, about 10 ns together. Making and dropping a reader: the
-//! lock and a constant number of steps, amortised over the growth of the pool. Swap: a
-//! cache line for each slot, so for the largest number of readers that ever existed
-//! together. Checking that the standby is free: a cache line for each remaining reader.
-//! Memory: twice the value, and 136 bytes for each slot, 8 of them in the pool.
+//! lock and a constant number of steps, amortised over the growth of the pool. Swap:
+//! reads a cache line for each slot. The number of slots is the largest number of readers
+//! that ever existed together. Checking that the standby is free: reads a cache line for
+//! each remaining reader. Memory: twice the value, and 136 bytes for each slot, 8 of them
+//! in the pool.
 //!
 //! # Where we differ from the paper, and why
 //! [RC15] has two indicators, and the writer chooses the indicator that readers use, so
@@ -237,12 +238,13 @@ impl<T> Drop for Sides<T> {
     }
 }
 
-/// Changes the value.
+/// The writer's half: changes the value.
 pub(super) struct Writer<T> {
     shared: Arc<Sides<T>>,
     /// The live side; only the writer changes it.
     live: usize,
-    /// Readers that may be in the standby: their slots and the counts recorded.
+    /// Readers that may be in the standby: each reader's slot, and the count of the slot
+    /// at the swap.
     remaining: Vec<(NonNull<Slot>, usize)>,
 }
 
@@ -261,7 +263,7 @@ impl<T> Writer<T> {
         read(unsafe { &*access.pointer() })
     }
 
-    /// True if no reader is in the standby, so that `with_standby` will change it. Stays
+    /// True if no reader is in the standby, so that `with_standby` can change it. Stays
     /// true until the next swap. Waits for no reader.
     pub(super) fn standby_is_free(&mut self) -> bool {
         self.remaining.retain(|(slot, seen)| {

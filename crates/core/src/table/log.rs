@@ -1,4 +1,4 @@
-//! The log of a table: changes and other work, in order, that a side lacks.
+//! The log of a table: the changes and other work that a side lacks, in order.
 
 use super::replica::{ChangeLog, Replica};
 
@@ -20,7 +20,8 @@ struct Place {
     steps: usize,
 }
 
-/// Changes and work in order. If cleared and filled again, it does not allocate.
+/// Changes and other work, in order. After a clear, the log can be filled again without
+/// allocating.
 ///
 /// ```text
 ///  changes     a b c d e f g h i j
@@ -74,8 +75,8 @@ impl<R: Replica> Log<R> {
         self.work.push((position, Work::Operation(operation)));
     }
 
-    /// Adds steps to maintenance at the same position, if there is any, so the log does
-    /// not grow with each call.
+    /// Adds steps of maintenance. If the last work is maintenance at the same position,
+    /// adds the steps to it, so that the log does not grow with each call.
     pub(super) fn push_steps(&mut self, more: usize) {
         let position = self.changes.len();
         let all_done = self.place.work == self.work.len();
@@ -91,14 +92,15 @@ impl<R: Replica> Log<R> {
         }
     }
 
-    /// Drops everything, but keeps memory for `keep` changes.
+    /// Removes everything, and keeps memory for `keep` changes.
     pub(super) fn clear(&mut self, keep: usize) {
         self.changes.clear(keep);
         self.work.clear();
         self.rewind();
     }
 
-    /// Begins again after a swap: the new standby has nothing of this log.
+    /// Moves the position to the start, after a swap: the new standby lacks everything in
+    /// this log.
     pub(super) fn rewind(&mut self) {
         self.place = Place::default();
     }
@@ -108,8 +110,9 @@ impl<R: Replica> Log<R> {
         self.place.changes == self.changes.len() && self.place.work == self.work.len()
     }
 
-    /// Continues on the standby, in order, until the budget is used up: a change costs
-    /// 1, other work costs its steps. Subtracts the cost from the budget.
+    /// Replays changes and other work on the standby, in order, until everything is done
+    /// or the budget is used up. A change costs 1, an operation costs 1, and maintenance
+    /// costs its steps. Subtracts the cost from the budget.
     pub(super) fn replay(&mut self, replica: &mut R, budget: &mut usize) {
         while *budget > 0 && !self.is_done() {
             let next = self.work.get(self.place.work);
@@ -126,7 +129,7 @@ impl<R: Replica> Log<R> {
         }
     }
 
-    /// Continues with the work at the standby's position.
+    /// Does the work at the standby's position, as far as the budget allows.
     fn replay_work(&mut self, replica: &mut R, budget: &mut usize) {
         let mut used = 1;
         match &self.work[self.place.work].1 {

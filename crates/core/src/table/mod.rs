@@ -3,33 +3,34 @@
 //!
 //! # Semantics
 //!
-//! A [`Reader`] *pins* the table for one batch. Until it unpins, it sees the rules after
-//! some number of whole transactions, its [`Version`]. Pinning takes a constant number
-//! of steps, whatever the writer and other readers do. The versions that a reader sees
-//! never go back.
+//! A [`Reader`] *pins* the table for one batch. While the table is pinned, the reader
+//! sees one [`Version`]: the rules after some number of whole transactions. Pinning takes
+//! a constant number of steps, whatever the writer and other readers do. A reader never
+//! pins an older version after a newer one.
 //!
-//! [`Writer::apply`] accepts or refuses each transaction immediately, by everything
-//! accepted before. Accepted changes become visible together, in order: immediately if
-//! no reader is in the standby, or else with a later call. [`Writer::publish`] returns
-//! when everything accepted is visible to every reader that pins afterwards. Only the
-//! writer ever waits, and only for batches that began before.
+//! [`Writer::apply`] checks each transaction against everything accepted before, and
+//! accepts or refuses it immediately. All changes of an accepted transaction become
+//! visible together: immediately if no reader has an older version pinned, otherwise with
+//! a later call. Transactions become visible in order. [`Writer::publish`] returns when
+//! everything accepted is visible to every reader that pins afterwards. Only the writer
+//! ever waits, and only for readers that have an older version pinned.
 //!
-//! A writer that changes rules all the time may publish changes together, every few
-//! milliseconds ([`Writer::set_publish_interval`]), because each publication leaves
-//! readers with cold caches. The library reads no clock; with an interval, the caller
-//! passes the time to the writer.
+//! After each publication, readers have cold caches. So a writer that changes rules all
+//! the time may publish changes together, every few milliseconds
+//! ([`Writer::set_publish_interval`]). The library reads no clock; with a publish
+//! interval, the caller passes the time to the writer.
 //!
 //! If a reader is leaked while it is pinned ([`Reader::pin`]), its side stays occupied
-//! for good. [`Writer::try_apply`] and [`Writer::try_publish`] return when
-//! [`Writer::apply`] and [`Writer::publish`] would wait.
+//! for good. Then [`Writer::apply`] and [`Writer::publish`] may wait for ever.
+//! [`Writer::try_apply`] and [`Writer::try_publish`] return instead of waiting.
 //!
 //! A [`Guard`] also returns the rules at its version: a winner's action and cookie
 //! ([`EngineReplica::action`], [`EngineReplica::cookie`]), a rule by its id
 //! ([`EngineReplica::rule`]), all rules ([`EngineReplica::rules`]).
 //!
 //! A table has two copies of the engine and of the rules' actions and cookies. It also
-//! has the changes that one copy lacks: at most [`MAX_PENDING`] and the last
-//! transaction's.
+//! has two logs, of the changes that one copy or both copies lack: each log has at most
+//! [`MAX_PENDING`] changes, plus the changes of one transaction.
 //!
 //! # Contents
 //!
@@ -73,9 +74,9 @@
 //!
 //! # Re-optimisation
 //!
-//! An engine that is fitted to its rules can be [re-optimised](crate::contract::reoptimise) while
-//! readers look up headers and the writer makes transactions. The work runs on a thread
-//! of the caller, with its own reader. Neither readers nor the writer wait.
+//! Some engines can be [re-optimised](crate::contract::reoptimise) while readers look up
+//! headers and the writer makes transactions. The work runs on a thread of the caller,
+//! with its own reader. Neither readers nor the writer wait.
 //!
 //! ```
 //! use std::sync::mpsc;
@@ -120,9 +121,9 @@
 //!
 //! # Mechanism
 //!
-//! Left-right [RC15] with group commit. `left_right.rs` shows the protocol and the
-//! argument for its correctness; `docs/live-table.md` explains it. The protocol does not
-//! depend on rules; only the files in `rules/` do.
+//! Left-right [RC15] with group commit. `left_right.rs` has the protocol and the argument
+//! for its correctness; `docs/live-table.md` explains the protocol. Only the files in
+//! `rules/` depend on rules.
 //!
 //! ```text
 //!            apply, publish                        pin

@@ -30,7 +30,7 @@ impl PublishInterval {
         self.now = self.now.max(now);
     }
 
-    /// Begins the interval again, after a publication.
+    /// Begins a new interval, after a publication.
     pub(super) fn begin(&mut self) {
         self.begun = self.now;
     }
@@ -40,7 +40,7 @@ impl PublishInterval {
         self.now - self.begun
     }
 
-    /// True if the interval is over, or there is none.
+    /// True if the interval is over, or there is no interval.
     pub(super) fn is_over(&self) -> bool {
         self.passed() >= self.interval
     }

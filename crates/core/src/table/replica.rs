@@ -1,17 +1,18 @@
-//! The traits of a replica, which a table has two copies of.
+//! The traits of the contents of a table: a table has two copies of a [`Replica`].
 
 use std::error::Error;
 use std::ops::Range;
 
-/// A side of a table, without its version: a value that many threads can read, and that
-/// can be brought from one state to the next twice, once on each side.
+/// The contents of one side of a table. Many threads can read a replica. The writer makes
+/// each accepted change twice, once on each side, so a change must have the same result
+/// on both.
 ///
 /// The library has two: [`EngineReplica`](super::EngineReplica), an engine with its
 /// rules' actions and cookies, and [`PolicyReplica`](super::PolicyReplica), one such
 /// engine for each part of a policy. [`Table::new`](super::Table::new) takes any other
 /// replica, such as several flow tables with the groups that their actions refer to.
-/// Structures that must change together belong into one replica, since readers see
-/// either all of a transaction or nothing.
+/// Structures that must change together belong in one replica: readers see either all
+/// changes of a transaction or none.
 ///
 /// A transaction takes three steps:
 ///
@@ -79,47 +80,47 @@ use std::ops::Range;
 /// # Ok::<(), std::fmt::Error>(())
 /// ```
 pub trait Replica: Send + Sync + Sized {
-    /// Changes that are made together or not at all, as the caller passes them: usually
-    /// a reference.
+    /// A list of changes that are made together or not at all, in the form that the
+    /// caller passes: usually a reference.
     type Transaction<'t>: Copy;
 
     /// The reason why a transaction cannot be made.
     type Refusal: Error;
 
-    /// Accepted changes, in order, until both sides have them. A table has two logs and
-    /// alternates between them.
+    /// A list of accepted changes, in order. It keeps a change until both sides have made
+    /// it. A table has two logs, which it uses alternately.
     type Log: ChangeLog;
 
     /// The writer's state about accepted changes.
     type Accepted: Accepted<Self>;
 
-    /// Work other than a change: both sides do it at the same position among the
-    /// changes, and it makes no version. It must not change any answer.
-    /// [`Infallible`](std::convert::Infallible) if there is none.
+    /// Work other than a change. Both sides do an operation at the same position among
+    /// the changes. An operation makes no new version and must not change any answer. Use
+    /// [`Infallible`](std::convert::Infallible) if there are no operations.
     type Operation;
 
-    /// Makes accepted changes, by their positions in the log. The table calls this on
-    /// each side for all changes in order, in ranges of any size. No reader sees the
-    /// side before the last change of a transaction is made.
+    /// Makes the accepted changes at these positions of the log. The table calls this
+    /// function on each side for all changes, in order, in ranges of any size. No reader
+    /// sees a side in which a transaction is only partly made.
     ///
     /// # Panics
-    /// If a change cannot be made after all. The table is then poisoned.
+    /// If a change cannot be made, although it was accepted. The table is then poisoned.
     fn replay(&mut self, log: &Self::Log, changes: Range<usize>);
 
     /// Does an operation, or begins it; [`maintain`](Self::maintain) and later changes
     /// continue it.
     fn operate(&mut self, operation: &Self::Operation);
 
-    /// True if `operation` replaces an earlier operation that some side still has to do.
-    /// The earlier operation is then dropped. If none is replaced, operations accumulate
-    /// while a reader is in the standby.
+    /// True if `operation` replaces the operation `earlier`, which one side or both have
+    /// not done yet. The table then drops `earlier`. Operations that are not replaced
+    /// accumulate while a reader is in the standby.
     fn replaces(operation: &Self::Operation, earlier: &Self::Operation) -> bool {
         let _ = (operation, earlier);
         false
     }
 
-    /// Does at most `steps` steps of the work that is otherwise left to later changes.
-    /// Returns true if there is more to do.
+    /// Does at most `steps` steps of the work that operations have begun. Otherwise,
+    /// later changes do this work. Returns true if there is more to do.
     fn maintain(&mut self, steps: usize) -> bool {
         let _ = steps;
         self.is_unfinished()
@@ -134,13 +135,14 @@ pub trait Replica: Send + Sync + Sized {
     fn bytes(&self) -> usize;
 }
 
-/// The writer's state outside of the two sides. With it, a transaction is checked
-/// against everything accepted, including changes that are not visible yet. Limits
-/// belong here.
+/// The writer's state outside of the two sides. The writer uses it to check a transaction
+/// against everything accepted, including changes that are not visible yet. Limits belong
+/// here.
 pub trait Accepted<R: Replica> {
     /// Checks a transaction against the live side and the changes
     /// [accepted](Self::accept) since. Returns the number of changes that it adds to the
-    /// log. Repeated calls return the same; they change nothing that was accepted.
+    /// log. A check does not change what was accepted, so a repeated check returns the
+    /// same result.
     ///
     /// # Errors
     /// The reason why the transaction cannot be made. A transaction that passes must be
@@ -151,15 +153,15 @@ pub trait Accepted<R: Replica> {
     /// the log.
     fn accept(&mut self, transaction: R::Transaction<'_>, log: &mut R::Log);
 
-    /// Called when the last transaction stays invisible for now. Its changes are in the
-    /// log from position `from` on. Not called for a transaction that is visible
-    /// immediately; its changes need not be recorded here.
+    /// Called if the last transaction is not visible immediately. Its changes are in the
+    /// log, beginning at position `from`. If a transaction is visible immediately, its
+    /// changes need not be recorded here.
     fn deferred(&mut self, log: &R::Log, from: usize) {
         let _ = (log, from);
     }
 
-    /// Called when everything accepted has become visible, so the live side has it.
-    /// `log` has the changes that became visible with this publication.
+    /// Called when everything accepted has become visible: the live side now has all
+    /// accepted changes. `log` has the changes that became visible with this publication.
     fn published(&mut self, log: &R::Log) {
         let _ = log;
     }
@@ -170,7 +172,7 @@ pub trait Accepted<R: Replica> {
     }
 }
 
-/// Accepted changes in order.
+/// A list of accepted changes, in order.
 pub trait ChangeLog: Default {
     /// The number of changes.
     fn len(&self) -> usize;
@@ -180,9 +182,9 @@ pub trait ChangeLog: Default {
         self.len() == 0
     }
 
-    /// Drops all changes. Keeps memory for about `keep` changes, so that the log can be
-    /// filled again without allocating. Frees the rest, so that a large transaction does
-    /// not hold memory for good.
+    /// Removes all changes. Keeps memory for about `keep` changes, so that the log can be
+    /// filled again without allocating. Frees all other memory, which a large transaction
+    /// may have used.
     fn clear(&mut self, keep: usize);
 
     /// Bytes held, including unused capacity.

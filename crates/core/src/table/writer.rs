@@ -15,26 +15,28 @@ use super::sync;
 // The default replica of a writer; nothing else in this file depends on it.
 use super::EngineReplica;
 
-/// The largest number of changes that are accepted and not yet visible when
-/// [`Writer::apply`] returns. If there would be more, [`Writer::apply`] waits for the
-/// readers in the standby, and [`Writer::try_apply`] returns without a change. A writer
-/// with 3 million changes a second makes these changes in 20 ms, several time slices of
-/// a reader that was interrupted during a batch. They take 5 MB for IPv4 rules.
+/// The maximum number of pending changes: changes that are accepted and not yet visible
+/// when [`Writer::apply`] returns. If there would be more, [`Writer::apply`] waits for
+/// readers of older versions, and [`Writer::try_apply`] returns an error.
+///
+/// At 3 million changes a second, a writer reaches this number after 20 ms. So it does
+/// not have to wait for a reader that was interrupted during a batch for a few time
+/// slices. This number of changes takes 5 MB for IPv4 rules.
 pub const MAX_PENDING: usize = 65_536;
 
 /// With a publish interval, a call with *n* changes replays at most `CATCH_UP_TIMES` ×
-/// *n* + `CATCH_UP_MORE` changes on the standby. The work itself is 2 × *n*, once on
-/// each side. The third *n* makes up for the time while a reader was in the standby. The
-/// constant takes 0.1 to 0.2 ms in `forest`. With it, calls with few changes catch up
-/// after a call with many.
+/// *n* + `CATCH_UP_MORE` changes on the standby. The work itself is 2 × *n*, once on each
+/// side. With the third *n*, the standby catches up after a time in which a reader was in
+/// it. With the constant, calls with few changes catch up after a call with many; 256
+/// changes take 0.1 to 0.2 ms in `forest`.
 const CATCH_UP_TIMES: usize = 3;
 const CATCH_UP_MORE: usize = 256;
 
 /// Makes a table's transactions. Each table has one writer.
 ///
-/// Dropping the writer publishes accepted changes if no reader is in the standby; call
-/// [`publish`](Self::publish) before to be sure. Readers continue with the last visible
-/// version.
+/// Dropping the writer publishes accepted changes if no reader is in the standby. To
+/// publish them in any case, call [`publish`](Self::publish) first. Readers continue with
+/// the last visible version.
 pub struct Writer<R: Replica = EngineReplica> {
     sides: left_right::Writer<Side<R>>,
     /// Accepted changes that the live side has and the standby lacks.
@@ -43,11 +45,12 @@ pub struct Writer<R: Replica = EngineReplica> {
     new: Log<R>,
     /// The replica's state about accepted changes.
     state: R::Accepted,
-    /// The newest version, with everything accepted.
+    /// The newest version, which has everything accepted.
     accepted: Version,
     /// The live side's version.
     visible: Version,
-    /// The version that was visible before the last swap; no reader is in an older one.
+    /// The version that was visible before the last swap. No reader has an older version
+    /// pinned.
     before: Version,
     /// Limits how often the sides swap.
     interval: PublishInterval,
@@ -56,8 +59,8 @@ pub struct Writer<R: Replica = EngineReplica> {
 }
 
 impl<R: Replica> Table<R> {
-    /// Makes a table of two equal replicas and the writer's state about them. The writer
-    /// enforces limits from then on.
+    /// Makes a table of two equal replicas and the writer's state about accepted changes.
+    /// From now on, this state enforces the limits.
     #[must_use]
     pub fn new(left: R, right: R, accepted: R::Accepted) -> (Writer<R>, Table<R>) {
         let [left, right] = [left, right].map(|replica| Side {
@@ -84,14 +87,14 @@ impl<R: Replica> Writer<R> {
         }
     }
 
-    /// Accepts all of a transaction's changes, in order, or refuses all. The changes are
-    /// visible once the returned version is. That is immediately, unless a reader is
-    /// still in an older version or the [publish interval](Self::set_publish_interval)
-    /// is not over; then a later call makes them visible.
+    /// Accepts all changes of a transaction, in order, or refuses all. Returns the
+    /// version that has the changes. This version is visible immediately, unless a reader
+    /// is still in an older version or the [publish interval](Self::set_publish_interval)
+    /// is not over. Otherwise, a later call makes it visible.
     ///
-    /// Waits only if more than [`MAX_PENDING`] changes would stay invisible, until
-    /// readers of older versions have left. If such a reader was leaked together with a
-    /// guard ([`Reader::pin`](super::Reader::pin)), it waits for ever.
+    /// Waits only if more than [`MAX_PENDING`] changes would stay invisible. The call
+    /// then waits until readers of older versions have left, and for ever if such a
+    /// reader was leaked together with a guard ([`Reader::pin`](super::Reader::pin)).
     /// [`try_apply`](Self::try_apply) never waits. In a policy, a change counts once for
     /// each part that it changes.
     ///
@@ -113,9 +116,9 @@ impl<R: Replica> Writer<R> {
     /// [`apply`](Self::apply) would wait. Waits for no reader.
     ///
     /// # Errors
-    /// [`TryApplyError::Refused`] if [`apply`](Self::apply) would refuse the
-    /// transaction; [`TryApplyError::WouldWait`] if it would wait for a reader. Nothing
-    /// is changed then.
+    /// [`TryApplyError::Refused`] if [`apply`](Self::apply) would refuse the transaction.
+    /// [`TryApplyError::WouldWait`] if [`apply`](Self::apply) would wait for a reader.
+    /// Nothing is changed then.
     ///
     /// # Panics
     /// If the table is [poisoned](Self::is_poisoned).
@@ -168,10 +171,10 @@ impl<R: Replica> Writer<R> {
         self.accepted
     }
 
-    /// Makes everything accepted visible to every reader that pins after this returns.
-    /// Returns the newest version. Waits until readers that pinned before the last
-    /// publication have left; if such a reader was leaked together with a guard, it
-    /// waits for ever. [`try_publish`](Self::try_publish) never waits.
+    /// Makes everything accepted visible to every reader that pins after the call
+    /// returns. Returns the newest version. Waits until readers that pinned before the
+    /// last publication have left, and for ever if such a reader was leaked together with
+    /// a guard. [`try_publish`](Self::try_publish) never waits.
     ///
     /// # Panics
     /// If the table is [poisoned](Self::is_poisoned).
@@ -201,11 +204,11 @@ impl<R: Replica> Writer<R> {
         true
     }
 
-    /// For a writer that has nothing else to do. After the [publish
-    /// interval](Self::set_publish_interval), does what
-    /// [`try_publish`](Self::try_publish) does; before, prepares up to 256 of the
-    /// changes for the next publication. Returns true if everything accepted is visible.
-    /// Waits for no reader.
+    /// If the [publish interval](Self::set_publish_interval) is over, does the same as
+    /// [`try_publish`](Self::try_publish). Otherwise, prepares the next publication:
+    /// makes up to 256 of the pending changes on the standby. Returns true if everything
+    /// accepted is visible. Waits for no reader. Meant for a writer that has nothing else
+    /// to do.
     ///
     /// # Panics
     /// If the table is [poisoned](Self::is_poisoned).
@@ -222,28 +225,29 @@ impl<R: Replica> Writer<R> {
 
     /// Sets the publish interval, the least time from one publication to the next.
     /// Accepted changes are published together after the interval, or after up to two
-    /// intervals if many are pending. With zero, the default, each call publishes if no
-    /// reader is in the standby. The interval begins with this call, and again with each
-    /// publication.
+    /// intervals if many are pending. If the interval is zero, the default, each call
+    /// publishes if no reader is in the standby. The interval begins with this call, and
+    /// again with each publication.
     ///
-    /// After each publication, readers' caches have no data of the new live side, and
-    /// lookups are slower for a while. If changes come all the time, an interval of some
-    /// milliseconds makes this rare.
+    /// After each publication, the readers' caches have no data of the new live side, so
+    /// lookups are slower for a while. If rules change all the time, an interval of some
+    /// milliseconds makes publications rare.
     ///
     /// The library reads no clock. With an interval, call [`set_now`](Self::set_now)
-    /// before each call; the interval never ends without it.
+    /// before each other call. Otherwise the interval never ends.
     ///
-    /// Only calls publish. A writer that may be idle for long calls
-    /// [`publish_if_due`](Self::publish_if_due) from time to time, or
-    /// [`publish`](Self::publish) before. The first change after an idle time does not
-    /// wait, since the interval is over by then. [`publish`](Self::publish),
-    /// [`try_publish`](Self::try_publish), [`synchronize`](Self::synchronize),
-    /// [`on_both_sides`](Self::on_both_sides) and `rebuild` ignore the interval. So does
-    /// [`apply`](Self::apply) if more than [`MAX_PENDING`] changes would be pending.
+    /// Changes are published only within a call of the writer. So if there may be no
+    /// changes for a long time, call [`publish_if_due`](Self::publish_if_due) from time
+    /// to time, or call [`publish`](Self::publish) after the last change. The first
+    /// change after an idle time does not wait, since the interval is over by then.
+    /// [`publish`](Self::publish), [`try_publish`](Self::try_publish),
+    /// [`synchronize`](Self::synchronize), [`on_both_sides`](Self::on_both_sides) and
+    /// `rebuild` ignore the interval. So does [`apply`](Self::apply) if more than
+    /// [`MAX_PENDING`] changes would be pending.
     ///
-    /// The work is spread over the calls of the interval: until twice the interval has
-    /// passed, a call with *n* changes makes at most 3 *n* + 256 changes on the standby,
-    /// including older ones.
+    /// The work is spread over the calls: until twice the interval has passed, a call
+    /// with *n* changes makes at most 3 *n* + 256 changes on the standby, including
+    /// changes of earlier calls.
     ///
     /// ```
     /// use std::time::{Duration, Instant};
@@ -272,15 +276,15 @@ impl<R: Replica> Writer<R> {
     }
 
     /// Sets the time for the [publish interval](Self::set_publish_interval): the time
-    /// since a moment that the caller chose once. An earlier time than before is
-    /// ignored. All later calls use the time; without an interval, it is not needed.
+    /// since a moment that the caller chose once. An earlier time than before is ignored.
+    /// All later calls use this time. Without an interval, the time is not needed.
     pub fn set_now(&mut self, now: Duration) {
         self.interval.set_now(now);
     }
 
-    /// Replays on the standby after a call with `brought` changes or steps of other
-    /// work, and publishes if it is time. Returns true if everything accepted is
-    /// visible. Waits for no reader.
+    /// Called after `brought` changes or steps of other work were added to the log.
+    /// Replays the log on the standby, and publishes if the interval allows it. Returns
+    /// true if everything accepted is visible. Waits for no reader.
     fn proceed(&mut self, brought: usize) -> bool {
         if self.interval.get().is_zero() {
             return self.try_publish();
@@ -303,7 +307,7 @@ impl<R: Replica> Writer<R> {
         false
     }
 
-    /// True if everything accepted is visible and no work has to be begun.
+    /// True if everything accepted is visible and the live side has begun all other work.
     fn is_published(&self) -> bool {
         self.visible == self.accepted && !self.new.has_work()
     }
@@ -326,8 +330,8 @@ impl<R: Replica> Writer<R> {
         self.old.is_done() && self.new.is_done()
     }
 
-    /// Publishes, then waits until no reader is in an older version. Then nothing that
-    /// was removed is in use.
+    /// Publishes, then waits until no reader is in an older version. After this call, no
+    /// reader uses a rule that was removed before the call.
     ///
     /// # Panics
     /// If the table is [poisoned](Self::is_poisoned).
@@ -337,14 +341,14 @@ impl<R: Replica> Writer<R> {
         self.visible
     }
 
-    /// Publishes, then does the same work on both sides, one after the other, without a
-    /// new version: the work must not change any answer. Readers continue during the
-    /// work. Waits for readers of older versions. [`operate`](Self::operate) does work
-    /// without waiting.
+    /// Publishes, then does the same work on both sides, one after the other. The work
+    /// must not change any answer, since it makes no new version. Readers continue during
+    /// the work. Waits for readers of older versions. [`operate`](Self::operate) does
+    /// work without waiting.
     ///
     /// # Errors
-    /// The first error of `work`. If the error is the second side's, the first side has
-    /// done the work and is live.
+    /// The first error of `work`. If the work fails on the second side, the first side
+    /// has done it and is live.
     ///
     /// # Panics
     /// If the table is [poisoned](Self::is_poisoned).
@@ -359,8 +363,8 @@ impl<R: Replica> Writer<R> {
         Ok(self.visible)
     }
 
-    /// Waits for the standby, replays everything so that the log is empty, and does the
-    /// work. Nothing may be pending.
+    /// Waits for the standby, replays the old log on it and clears this log, then does
+    /// the work. No change may be pending.
     fn work_on_standby<E>(
         &mut self,
         work: &mut impl FnMut(&mut R) -> Result<(), E>,
@@ -374,8 +378,8 @@ impl<R: Replica> Writer<R> {
         done.expect(FREE)
     }
 
-    /// Does an operation on both sides after everything accepted, at the same position
-    /// among the changes. Makes no version and waits for no reader.
+    /// Does an operation on both sides, at the same position among the changes: after all
+    /// accepted changes. Makes no new version and waits for no reader.
     ///
     /// # Panics
     /// If the table is [poisoned](Self::is_poisoned).
@@ -385,12 +389,13 @@ impl<R: Replica> Writer<R> {
         self.proceed(1);
     }
 
-    /// For times without changes: makes up to `steps` steps of work that an operation
-    /// has begun, such as adopting plans, on the standby. Each step is about the work of
-    /// a change. The standby then becomes live, at the end of the [publish
-    /// interval](Self::set_publish_interval) if there is one. Does nothing while a
-    /// reader is in the standby. Returns true if there is more to do; a thread that has
-    /// a guard must not wait for that.
+    /// Does up to `steps` steps of work that an operation has begun, such as installing
+    /// plans, on the standby. Meant for times without changes. A step is about the work
+    /// of a change. The standby then becomes live, at the end of the [publish
+    /// interval](Self::set_publish_interval) if there is one. Does nothing while a reader
+    /// is in the standby. Returns true if there is more to do. A thread that has a guard
+    /// must not repeat the call until it returns false: the guard may keep the standby
+    /// occupied.
     ///
     /// # Panics
     /// If the table is [poisoned](Self::is_poisoned).
@@ -411,8 +416,8 @@ impl<R: Replica> Writer<R> {
         self.new.has_work() || self.with_accepted(|live, _| live.is_unfinished())
     }
 
-    /// Makes the standby live; it must have everything. The old live side lacks what is
-    /// in `new`.
+    /// Makes the standby live; it must have everything. The previous live side lacks the
+    /// changes and work in `new`.
     fn swap(&mut self) {
         let version = self.accepted;
         let named = self.sides.with_standby(|side| side.version = version);
@@ -427,8 +432,8 @@ impl<R: Replica> Writer<R> {
         self.interval.begin();
     }
 
-    /// Waits for readers that have been in the standby since before the last swap. This
-    /// is the only place where any thread waits.
+    /// Waits until the standby is free: until the readers that pinned it before the last
+    /// swap have left. This is the only place where any thread waits.
     fn wait_for_standby(&mut self) {
         let mut attempt: u32 = 0;
         while !self.sides.standby_is_free() {
@@ -444,26 +449,27 @@ impl<R: Replica> Writer<R> {
         self.sides.with_live(|side| read(&side.replica, state))
     }
 
-    /// The newest version, with everything accepted.
+    /// The newest version, which has everything accepted.
     #[must_use]
     pub fn accepted(&self) -> Version {
         self.accepted
     }
 
-    /// The version that readers see if they pin now.
+    /// The version that a reader pins now.
     #[must_use]
     pub fn visible(&self) -> Version {
         self.visible
     }
 
-    /// Returns a version such that no reader is in an older one, nor will be. Nothing
-    /// that its transactions removed is in use. Waits for no reader;
-    /// [`synchronize`](Self::synchronize) waits until this is the newest version.
+    /// Returns the oldest version that a reader may have pinned, now or later. No reader
+    /// uses a rule that a transaction up to this version has removed. Waits for no
+    /// reader; [`synchronize`](Self::synchronize) waits until this version is the newest
+    /// one.
     pub fn oldest_in_use(&mut self) -> Version {
         match self.sides.standby_is_free() {
             true => self.visible,
-            // Readers that pinned before the last swap; that swap required that none was
-            // older.
+            // Readers in the standby pinned before the last swap. The swap required that
+            // no reader had an older version pinned.
             false => self.before,
         }
     }
@@ -475,14 +481,14 @@ impl<R: Replica> Writer<R> {
         self.new.changes().len()
     }
 
-    /// Bytes that the writer holds, without the two sides
+    /// The bytes that the writer holds, excluding the two sides
     /// ([`Guard::bytes`](super::Guard::bytes) returns the bytes of a side).
     #[must_use]
     pub fn log_bytes(&self) -> usize {
         self.old.bytes() + self.new.bytes() + self.state.bytes()
     }
 
-    /// Returns the table, which makes readers.
+    /// Returns a handle of the table, which creates readers.
     #[must_use]
     pub fn table(&self) -> Table<R> {
         Table {
@@ -490,9 +496,9 @@ impl<R: Replica> Writer<R> {
         }
     }
 
-    /// True if a replica, such as an engine, panicked while it was changed. Readers then
-    /// continue with the last visible version, which is unharmed; all calls of the
-    /// writer panic.
+    /// True if a replica, such as an engine, panicked while the writer changed it.
+    /// Readers then continue with the last visible version, which is intact. Calls that
+    /// change or publish rules panic.
     #[must_use]
     pub fn is_poisoned(&self) -> bool {
         self.poisoned

@@ -1,4 +1,4 @@
-//! The paths of each entry; most of an entry's paths open and close in large numbers.
+//! The paths of each entry, for entries with many paths that open and close often.
 //!
 //! # Idea
 //! Nearly every path has some entries that thousands of paths share, such as entries that

@@ -1,10 +1,10 @@
 //! Paths: the tables that look a packet up, and the entries that win there.
 //!
 //! # Idea
-//! The pipeline decides which entries win a packet. A path has these entries. Groups,
+//! For each table that looks a packet up, a path has the entry that wins there. Groups,
 //! meters and ports come from the version that processes the packet; the instructions of
-//! the entries are combined in the path's program, which is rebuilt when they change. So a
-//! flow cache only has to store paths, and many flows share few paths.
+//! the entries are combined in the path's program, which is rebuilt when they change. So
+//! a flow cache only has to store paths, and many flows share few paths.
 //!
 //! ```text
 //! flow ─┐
@@ -35,7 +35,7 @@ pub(crate) struct Step {
     pub(crate) set: Vec<Known>,
 }
 
-/// The tables of a packet's way.
+/// The tables that look a packet up, with the entries that win there.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Path {
     pub(crate) steps: Vec<Step>,

@@ -34,9 +34,9 @@
 //!
 //! # Where we differ from the paper, and why
 //! The paper normalises metrics regularly, but does not say how often; see
-//! [`TupleConfig::normalise_every`]. A lookup changes nothing:
-//! [`reference`](SortedTuples::reference) sorts. So the caller may skip it for packets
-//! that enter the cache, as Alg. 1 does.
+//! [`TupleConfig::normalise_every`]. A lookup changes nothing;
+//! [`reference`](SortedTuples::reference) updates the metrics and sorts. So the caller
+//! may skip this call for packets that enter the cache, as Alg. 1 does.
 //!
 //! # References
 //! [FTS25] §4.3, eq. 3, Fig. 8, Alg. 1.

@@ -35,7 +35,7 @@ pub struct FlowEntry {
     pub table: TableId,
     /// The priority; the higher priority wins.
     pub priority: u16,
-    /// The packets that it matches.
+    /// The match, which selects the packets of the entry.
     pub flow: Arc<FlowMatch>,
     /// The instructions for these packets.
     pub instructions: Arc<Instructions>,

@@ -9,8 +9,9 @@ use crate::error::{ErrorCode, OpenFlowError};
 use crate::flow_match::FlowMatch;
 use crate::meter::MeterId;
 
-/// Instructions, at most one of each type, in the order of execution. Without instructions,
-/// an entry carries out the packet's action set and drops the packet.
+/// Instructions, at most one of each type, in the order of execution. An entry without
+/// instructions ends the processing of a packet: the packet's action set is carried out,
+/// and a packet with an empty action set is dropped.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Instructions {
     /// Passes the packet through a meter, which may drop it.

@@ -9,7 +9,7 @@ use super::table_id::TableId;
 use crate::action::{GroupId, PortNo};
 use crate::flow_match::FlowMatch;
 
-/// The command of a message.
+/// The command of a [`FlowMod`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command {
     /// Adds an entry, or replaces the entry with the same match and priority.
@@ -51,16 +51,18 @@ pub struct FlowMod {
     pub importance: u16,
     /// The flags of the new entry.
     pub flags: FlowFlags,
-    /// Deletions apply only to entries with an output to this port.
+    /// Deletions apply only to entries with an output to this port; `None` for no
+    /// restriction.
     pub out_port: Option<PortNo>,
-    /// Deletions apply only to entries with an action that uses this group.
+    /// Deletions apply only to entries with an action that uses this group; `None` for no
+    /// restriction.
     pub out_group: Option<GroupId>,
     /// The instructions of the new or modified entries.
     pub instructions: Arc<Instructions>,
 }
 
 impl FlowMod {
-    /// Returns a message about a match in table 0, with the default priority of `ovs-ofctl`
+    /// Returns a message for a match in table 0, with the default priority of `ovs-ofctl`
     /// and without instructions.
     #[must_use]
     pub fn new(command: Command, flow: FlowMatch) -> FlowMod {

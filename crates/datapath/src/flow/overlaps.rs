@@ -29,11 +29,12 @@ use super::entry::FlowEntry;
 use crate::field::Field;
 use crate::flow_match::FlowMatch;
 
-/// The members of a leaf that is not divided.
+/// Maximum number of members of a leaf, unless all its members overlap each other.
 const LEAF_MEMBERS: usize = 16;
 
-/// A node becomes a leaf again when it has no more members than this. Less than
-/// [`LEAF_MEMBERS`], so that few changes are followed by a division.
+/// An inner node becomes a leaf when it has at most this number of members. The number is
+/// less than [`LEAF_MEMBERS`], so that a few additions and removals do not divide and
+/// merge a node repeatedly.
 const MERGED_MEMBERS: usize = 8;
 
 /// The index of one table's entries.
@@ -100,7 +101,8 @@ impl Leaf {
         }
     }
 
-    /// Returns the bit that excludes most pairs of members, or `None` if no pair is excluded.
+    /// Returns the bit in which the most pairs of members require different values, or
+    /// `None` if there is no such pair.
     fn best_bit(&self) -> Option<Bit> {
         const FIELD_BITS: usize = u128::BITS as usize;
         // For each bit, the members that require 0 and 1.
@@ -207,8 +209,8 @@ impl Node {
         })
     }
 
-    /// Iterates over members, without those below children that `skipped` returns for the bit
-    /// of their node.
+    /// Iterates over members. At each inner node, skips the child that `skipped` returns for
+    /// the node's bit.
     fn members_where(
         &self,
         skipped: impl Fn(Bit) -> Option<usize>,

@@ -35,7 +35,7 @@ pub enum RemovalReason {
     GroupDelete,
     /// A meter that it used was deleted.
     MeterDelete,
-    /// The table was full, and a new entry took the place.
+    /// The table was full, and a new entry replaced this entry.
     Eviction,
 }
 
@@ -84,7 +84,7 @@ fn eviction_key(entry: &FlowEntry) -> EvictionKey {
     (entry.importance, entry.added, entry.id)
 }
 
-/// All flow entries.
+/// The flow entries of all tables of a pipeline.
 #[derive(Clone, Debug, Default)]
 pub struct FlowStore {
     entries: Entries,
@@ -153,7 +153,8 @@ impl FlowStore {
     /// Configures a table. Returns the old configuration.
     ///
     /// # Errors
-    /// [`OpenFlowError`]; then nothing is changed.
+    /// [`OpenFlowError`] if the table does not exist or the maximum of entries is too large;
+    /// then nothing is changed.
     pub fn configure(&mut self, message: &TableMod) -> Result<TableConfig, OpenFlowError> {
         let TableMod { table, config } = *message;
         if !table.is_table() {
@@ -222,7 +223,8 @@ impl FlowStore {
         }
     }
 
-    /// Removes an entry without a message that deletes it.
+    /// Removes an entry for a reason other than a message, such as a timeout. Returns `None`
+    /// if there is no such entry.
     pub fn remove(&mut self, id: RuleId, reason: RemovalReason) -> Option<FlowChange> {
         let entry = self.take_out(id)?;
         Some(FlowChange::Removed(entry, reason))
@@ -404,7 +406,8 @@ impl FlowStore {
         meant
     }
 
-    /// Returns equal instructions in memory that all entries with these instructions share.
+    /// Returns the stored instructions that equal `instructions`, which all entries with
+    /// these instructions share. Stores them if there are none.
     fn shared(&mut self, instructions: &Arc<Instructions>) -> Arc<Instructions> {
         if let Some(known) = self.instructions.get(instructions) {
             return Arc::clone(known);

@@ -9,8 +9,9 @@ use super::table_id::TableId;
 pub struct TableConfig {
     /// The maximum number of entries.
     pub max_entries: u32,
-    /// A new entry in a full table replaces an entry that is not more important: the least
-    /// important entry, then the oldest, then the entry with the lowest number.
+    /// If true, a new entry in a full table replaces an entry that is not more important:
+    /// the least important entry, among these the oldest, among these the entry with the
+    /// lowest number.
     pub eviction: bool,
 }
 
@@ -20,7 +21,7 @@ impl TableConfig {
 }
 
 impl Default for TableConfig {
-    /// Returns one million entries without eviction.
+    /// Returns a maximum of one million entries, without eviction.
     fn default() -> TableConfig {
         TableConfig {
             max_entries: 1_000_000,

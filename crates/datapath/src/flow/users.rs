@@ -1,5 +1,5 @@
-//! The entries that use each group and meter. So the entries of a deleted group or meter are
-//! found without a search of all entries.
+//! The entries that use each group and meter. When a group or meter is deleted, its
+//! entries are found without a search of all entries.
 
 use std::collections::{BTreeSet, HashMap};
 

@@ -1,5 +1,5 @@
-//! Chains of groups that use each other, the actions that they may take, and the groups that
-//! watch each other.
+//! Relations between groups: chains of groups that send packets to each other, the
+//! maximum number of actions in a chain, and groups that watch each other.
 //!
 //! # Idea
 //! Each group has two numbers: the length of the longest chain that begins with it, and the
@@ -8,8 +8,8 @@
 //! loading groups takes time linear in their buckets. A modified group changes the numbers
 //! of its users. They are recomputed from the shortest chain to the longest, each once.
 //!
-//! A group that reaches another group has a longer chain. So a search for loops passes only
-//! groups whose chain is longer than the target's chain.
+//! If a group reaches another group, its chain is longer. So a search for loops visits
+//! only groups whose chain is longer than the target's chain.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,7 +30,7 @@ pub(super) struct ChainCost {
 type Groups = BTreeMap<GroupId, Group>;
 type Users = BTreeMap<GroupId, BTreeSet<GroupId>>;
 
-/// The uses between groups.
+/// The relations between groups, and the maximum work in each group.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Chains {
     costs: BTreeMap<GroupId, ChainCost>,
@@ -81,8 +81,8 @@ impl Chains {
         leads(groups, from, to, watched)
     }
 
-    /// Returns the costs of all groups that change if a group is added or replaced. The groups
-    /// must have no loop.
+    /// Returns the new costs of all groups whose costs change if `new` is added or replaces
+    /// a group. The groups must have no loop.
     fn settle(&self, groups: &Groups, new: &Group) -> BTreeMap<GroupId, ChainCost> {
         let mut changed: BTreeMap<GroupId, ChainCost> = BTreeMap::new();
         // Users have a longer chain than the group that they use.

@@ -25,7 +25,7 @@ impl std::fmt::Display for GroupId {
 /// The type of a group, which selects the buckets for a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum GroupType {
-    /// All buckets, each with a copy.
+    /// All buckets, each with a copy of the packet.
     All,
     /// A live bucket, chosen by the packet's flow and the buckets' weights.
     Select,
@@ -35,16 +35,19 @@ pub enum GroupType {
     FastFailover,
 }
 
-/// An action set of a group.
+/// A bucket of a group: an action set, with a weight and the items that it watches.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Bucket {
-    /// Its share of the packets, only for [`GroupType::Select`].
+    /// The bucket's share of the packets, relative to the weights of the other live buckets.
+    /// Must be 0 except in a [`GroupType::Select`] group.
     pub weight: u16,
-    /// The bucket is live while this port is live.
+    /// The bucket is live while this port is live. If it also watches a group, one live item
+    /// is enough.
     pub watch_port: Option<PortNo>,
     /// The bucket is live while this group has a live bucket.
     pub watch_group: Option<GroupId>,
-    /// Its actions: the last action of each kind is carried out, in the order of kinds.
+    /// The actions. They form an action set: the last action of each kind is carried out, in
+    /// the order of kinds.
     pub actions: Vec<Action>,
 }
 

@@ -7,7 +7,7 @@ use super::{Group, GroupType};
 use crate::action::GroupId;
 use crate::error::{ErrorCode, OpenFlowError};
 
-/// The command of a message.
+/// The command of a [`GroupMod`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GroupCommand {
     /// Adds a new group.
@@ -15,7 +15,7 @@ pub enum GroupCommand {
     /// Replaces type and buckets of an existing group. The group keeps its counters; its
     /// buckets count from 0.
     Modify,
-    /// Deletes a group if it exists, or all groups.
+    /// Deletes a group if it exists, or all groups if the number is [`GroupId::ALL`].
     Delete,
 }
 
@@ -55,11 +55,11 @@ pub enum GroupChange {
         /// The group after the change.
         new: Group,
     },
-    /// The group was removed, together with all flow entries that use it.
+    /// The group was removed. A pipeline also removes all flow entries that use it.
     Removed(Group),
 }
 
-/// All groups.
+/// The groups of a pipeline.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GroupStore {
     groups: BTreeMap<GroupId, Group>,

@@ -50,9 +50,9 @@ pub enum BandKind {
 pub struct Band {
     /// The action.
     pub kind: BandKind,
-    /// The rate, in units each second.
+    /// The rate, in units per second.
     pub rate: u32,
-    /// The units that may arrive together; 0 for the units of one second.
+    /// The largest burst, in units; 0 for the units of one second at the band's rate.
     pub burst: u32,
 }
 
@@ -82,7 +82,7 @@ pub struct Meter {
 }
 
 impl Band {
-    /// Returns the units that may arrive together.
+    /// Returns the largest burst, in units.
     #[must_use]
     pub fn size(&self) -> u32 {
         match self.burst {

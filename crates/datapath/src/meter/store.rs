@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::{Meter, MeterId, MeterUnit};
 use crate::error::{ErrorCode, OpenFlowError};
 
-/// The command of a message.
+/// The command of a [`MeterMod`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MeterCommand {
     /// Adds a new meter.
@@ -13,7 +13,7 @@ pub enum MeterCommand {
     /// Replaces unit and bands of an existing meter. The meter keeps its counters; its bands
     /// count from 0, with full token buckets.
     Modify,
-    /// Deletes a meter if it exists, or all meters.
+    /// Deletes a meter if it exists, or all meters if the number is [`MeterId::ALL`].
     Delete,
 }
 
@@ -53,11 +53,11 @@ pub enum MeterChange {
         /// The meter after the change.
         new: Meter,
     },
-    /// The meter was removed, together with all flow entries that use it.
+    /// The meter was removed. A pipeline also removes all flow entries that use it.
     Removed(Meter),
 }
 
-/// All meters.
+/// The meters of a pipeline.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MeterStore {
     meters: BTreeMap<MeterId, Meter>,

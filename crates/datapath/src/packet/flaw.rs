@@ -4,7 +4,7 @@ use std::fmt;
 
 macro_rules! flaws {
     ($($(#[$doc:meta])* $variant:ident $name:literal,)*) => {
-        /// A malformation. The fields before it are still parsed.
+        /// A malformation of a frame. Fields before the malformed header are still parsed.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum Flaw {
             $($(#[$doc])* $variant,)*

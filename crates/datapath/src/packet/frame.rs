@@ -3,9 +3,9 @@
 /// Free bytes in front of a frame after [`Frame::fill`].
 pub const HEADROOM: usize = 64;
 
-/// A frame. To insert or remove bytes near its beginning, only the bytes before them
-/// move. Refilling a frame allocates no memory unless the new frame is longer than all
-/// before.
+/// The bytes of a frame. Inserting or removing bytes moves only the bytes before them, so
+/// changes near the beginning are fast. Refilling a frame allocates no memory unless the
+/// new frame is longer than all previous frames.
 #[derive(Clone, Debug, Default)]
 pub struct Frame {
     buffer: Vec<u8>,

@@ -21,7 +21,8 @@ pub use rewrite::InvalidTtl;
 use crate::Field;
 use crate::key::PacketKey;
 
-/// A frame, its key and the positions of its headers. All change together.
+/// An Ethernet frame, its key and the positions of its headers. Each change of the packet
+/// keeps all three consistent.
 ///
 /// ```
 /// use classyard_datapath::{Field, Packet};

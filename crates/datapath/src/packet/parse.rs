@@ -6,8 +6,8 @@
 //!
 //! Lengths in IP headers bound the packet, so padding is never parsed as ports. A length
 //! of 0 means the rest of the frame, as in packets from segmentation offload. An IPv6
-//! packet may be empty; there a length of 0 has this meaning only before a header that
-//! cannot be empty. A jumbogram has the length of its option (RFC 2675).
+//! packet may be empty, so in IPv6 this holds only if the next header cannot be empty.
+//! The length of a jumbogram is in its jumbo payload option (RFC 2675).
 
 use super::flaw::{Flaw, Flaws};
 use crate::field::{eth_type, exthdr, icmpv6, ip_proto};
@@ -26,16 +26,16 @@ pub const MAX_ND_OPTIONS: usize = 16;
 /// Positions of the headers of a frame, in bytes from its beginning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Layers {
-    /// The begin of IP, ARP or MPLS, after the Ethernet header, VLAN tags and LLC.
+    /// The start of IP, ARP or MPLS, after the Ethernet header, VLAN tags and LLC.
     pub network: u32,
-    /// The begin of the header after IP and its options or extension headers.
+    /// The start of the header after IP and its options or extension headers.
     pub transport: u32,
     /// The end of the IP packet; the bytes after it are padding.
     pub end: u32,
-    /// The option of neighbour discovery with the Ethernet address.
+    /// The start of the neighbour discovery option that contains the Ethernet address, or 0.
     pub nd_option: u32,
-    /// True if an IPv6 routing header has addresses still to visit. Then checksums cover
-    /// another destination than the header's.
+    /// True if an IPv6 routing header has addresses still to visit. Then transport checksums
+    /// cover the final destination, not the destination in the IPv6 header.
     pub routed: bool,
     /// True if the packet is a fragment of a larger one.
     pub fragment: bool,
@@ -224,7 +224,7 @@ impl Parser<'_> {
         self.presence = Presence::NETWORK;
     }
 
-    /// Returns `N` bytes from offset `at`, or `None` if the packet ends before.
+    /// Returns `N` bytes from offset `at`, or `None` if the packet is shorter.
     #[inline(always)]
     fn content<const N: usize>(&self, at: usize) -> Option<&[u8; N]> {
         self.frame
@@ -597,7 +597,7 @@ struct Extensions {
     bits: u16,
     /// The number of destination options headers so far.
     destinations: u8,
-    /// The position of the last header in the preferred order.
+    /// The highest rank of a header so far. Ranks are positions in the preferred order.
     rank: u8,
 }
 

@@ -14,7 +14,7 @@ use crate::key::Presence;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InvalidTtl;
 
-/// The time to live of a label before a header without one.
+/// The time to live of a pushed MPLS label if the packet has no IP header.
 const DEFAULT_TTL: u8 = 64;
 
 /// The position of a transport checksum, and the bytes that it covers.
@@ -80,7 +80,8 @@ impl Packet {
     }
 
     /// Pushes a VLAN tag of a type, with the VLAN number and priority of the previous
-    /// outermost tag.
+    /// outermost tag, or 0 without a tag. Does nothing if the frame is shorter than an
+    /// Ethernet header.
     pub fn push_vlan(&mut self, tag_type: u16) {
         if self.frame.len() < 14 {
             return;
@@ -218,7 +219,8 @@ impl Packet {
         !matches!(kind, eth_type::VLAN | eth_type::VLAN_SERVICE | 0x9100)
     }
 
-    /// Returns the outermost MPLS label with all bits of its word.
+    /// Returns the outermost entry of the MPLS label stack: label, traffic class,
+    /// bottom-of-stack bit and time to live.
     fn label(&self) -> Option<u32> {
         let is_mpls = matches!(self.eth_type(), eth_type::MPLS | eth_type::MPLS_UPSTREAM);
         if !is_mpls || !self.key.presence().has(Presence::NETWORK) {
@@ -318,7 +320,8 @@ impl Packet {
         self.frame.bytes_mut()[at..][..new.len()].copy_from_slice(new);
     }
 
-    /// Writes bytes of a header that begins at `from` and has its checksum at `sum`.
+    /// Writes bytes of a header that begins at `from`, and adjusts the header's checksum at
+    /// `sum`.
     fn put_summed(&mut self, from: usize, at: usize, new: &[u8], sum: usize) {
         let bytes = self.frame.bytes();
         let change = Change::of(at - from, &bytes[at..at + new.len()], new);
@@ -409,7 +412,7 @@ impl Packet {
     }
 }
 
-/// True if an MPLS label is the last one.
+/// True if an MPLS label is the last one of the label stack.
 fn is_bottom(label: u32) -> bool {
     label & 0x100 != 0
 }

@@ -1,6 +1,6 @@
 //! A pipeline of flow tables that processes packets (OpenFlow 1.3.5 §5.1).
 //!
-//! # A vector's way
+//! # Processing of a vector
 //! Packets arrive in vectors. Table 0 looks up all packets of a vector together. Entries
 //! send packets to later tables, which look up their packets together as well. Tables lead
 //! only to later tables, so one pass over the tables is enough.
@@ -12,8 +12,8 @@
 //!         apply:  carries out actions       goto:   the packet waits for that table
 //!                                           else:   its action set is carried out
 //! ```
-//! A packet that matches no entry of a table is dropped. The table-miss entry (priority 0,
-//! every packet) can do something else with it.
+//! A packet that matches no entry of a table is dropped. A table-miss entry (priority 0,
+//! matches every packet) replaces this default with its instructions.
 //!
 //! # Changes
 //! ```text
@@ -32,7 +32,7 @@
 //! | `cached` | flow caches before the tables |
 //! | `worker` | the workers, each with counters and caches of its own |
 //! | `control` | the pipeline: messages, timeouts, statistics |
-//! | `watch` | the steps of one packet |
+//! | `watch` | traces of single packets |
 
 mod cached;
 mod control;

@@ -68,8 +68,8 @@ impl Worker {
     }
 
     /// Processes packets as [`process`](Self::process) does, and calls `on_node` after each
-    /// node with the number of its packets. The time between two calls is the time of the
-    /// second call's node.
+    /// [`Node`] with the number of packets that the node processed. The time from one call
+    /// to the next is the time that the node of the second call took.
     pub fn process_timed(
         &mut self,
         packets: &mut [Packet],

@@ -63,7 +63,7 @@ fn implied_tag<'t>(
     }))
 }
 
-/// Returns the fault of a refused match, about its wrong field.
+/// Converts the error of a refused match to a fault that names the wrong field.
 fn refused<'t>(error: &OpenFlowError, flow: &FlowLine<'t>, line: &'t str) -> Fault<'t> {
     let demand = flow
         .demands()

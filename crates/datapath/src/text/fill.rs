@@ -1,9 +1,9 @@
 //! Fills a pipeline from a text piece by piece.
 //!
 //! # Data layout
-//! The caller holds the text. The flow messages of at most four pieces are held at a time,
-//! and 4 bytes for the line of each flow. All messages about groups and meters are held
-//! together, since a group may refer to a later group.
+//! The text stays with the caller. In addition, [`fill`] holds the flow messages of at
+//! most four pieces at a time, 4 bytes for the line number of each flow, and all messages
+//! about tables, groups and meters, since a group may refer to a later group.
 //!
 //! # Threads
 //! A second thread reads the next pieces of a text that has more than one piece of flows.
@@ -33,15 +33,15 @@ use crate::pipeline::{Change, Message, Pipeline};
 /// memory.
 const FLOWS_PER_PIECE: usize = 1024;
 
-/// Pieces that may wait between the thread that reads and the thread that changes the
-/// pipeline. One or two more are in work.
+/// Maximum number of pieces that wait between the thread that reads and the thread that
+/// changes the pipeline. These threads process one or two more pieces.
 const WAITING_PIECES: usize = 2;
 
 /// A pipeline filled from a text.
 pub struct Filled {
     /// The pipeline.
     pub pipeline: Pipeline,
-    /// The lines of its entries, groups and meters.
+    /// The line numbers of its entries, groups and meters.
     pub lines: Lines,
     /// Problems of skipped lines; empty unless `skip_bad` is set.
     pub skipped: Problems,
@@ -49,7 +49,8 @@ pub struct Filled {
     pub notes: Vec<String>,
 }
 
-/// Lines of entries, groups and meters. If several lines change the same item, the last line.
+/// Line numbers of entries, groups and meters, counted from 1. If several lines change an
+/// item, the number of the last line.
 #[derive(Clone, Debug, Default)]
 pub struct Lines {
     /// Lines indexed by entry number; 0 for no line.
@@ -59,20 +60,20 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// Returns the line of a flow entry.
+    /// Returns the line number of a flow entry, or `None` if no line added it.
     #[must_use]
     pub fn flow(&self, id: RuleId) -> Option<usize> {
         let line = *self.flows.get(id.index())?;
         usize::try_from(line).ok().filter(|&line| line != 0)
     }
 
-    /// Returns the line of a group.
+    /// Returns the line number of a group, or `None` if no line added it.
     #[must_use]
     pub fn group(&self, group: GroupId) -> Option<usize> {
         self.groups.get(&group).copied()
     }
 
-    /// Returns the line of a meter.
+    /// Returns the line number of a meter, or `None` if no line added it.
     #[must_use]
     pub fn meter(&self, meter: MeterId) -> Option<usize> {
         self.meters.get(&meter).copied()
@@ -165,7 +166,7 @@ fn unbuilt(source: &str, error: &TableError) -> Problems {
     problems
 }
 
-/// Some statements, and what they say.
+/// Consecutive statements, with the messages and faults that were read from them.
 struct Piece<'t> {
     statements: Vec<Statement<'t>>,
     located: Vec<Located>,
@@ -204,7 +205,7 @@ fn pieces<'t>(
     })
 }
 
-/// Sends pieces until there are no more or the receiver is gone.
+/// Sends pieces until none is left or the receiver has been dropped.
 fn send_all<'t>(pieces: impl Iterator<Item = Piece<'t>>, sender: &SyncSender<Piece<'t>>) {
     for piece in pieces {
         if sender.send(piece).is_err() {

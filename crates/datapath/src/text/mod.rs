@@ -41,7 +41,7 @@ use crate::pipeline::{Message, Pipeline};
 /// The name of a text without a file, in messages.
 const SOURCE: &str = "pipeline";
 
-/// The expectation in the fault of a refused message.
+/// The expected text in the fault of a refused message.
 const ACCEPTED_MESSAGE: &str = "a message that a switch accepts";
 
 /// A message and its line.
@@ -53,8 +53,8 @@ pub struct Located {
     pub message: Message,
 }
 
-/// Reads the messages of a text, in the order of the text. Each adds an item or configures a
-/// table.
+/// Reads the messages of a text, in the order of the text. Each message adds a flow, a
+/// group or a meter, or configures a table.
 ///
 /// # Errors
 /// The problems of the text.
@@ -107,7 +107,7 @@ impl<'t> Reader<'t> {
 }
 
 /// Carries out all messages of a text or none, in the order that the [module](self)
-/// describes. Returns them in that order.
+/// describes. Returns the messages in that order.
 ///
 /// # Errors
 /// The problems of the text; or the first message that the pipeline refuses, with the

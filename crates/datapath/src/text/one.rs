@@ -6,7 +6,7 @@ use super::{Problem, read};
 use crate::flow::FlowMod;
 use crate::pipeline::Message;
 
-/// The expectation in problems of a text.
+/// The expected text in the problem of a text that does not have one message.
 const ONE_MESSAGE: &str = "one flow, group, meter or table, on one line";
 
 impl FromStr for Message {

@@ -28,8 +28,9 @@ pub(super) fn ordered(located: Vec<Located>) -> Vec<Located> {
     ordered
 }
 
-/// Sorts each group after the groups that it refers to, otherwise in the order of the text.
-/// Groups in a circle stay in the order of the text; a pipeline refuses them.
+/// Sorts each group after the groups that it refers to, otherwise in the order of the
+/// text. Groups that refer to each other in a loop stay in the order of the text; a
+/// pipeline refuses them.
 fn groups_in_order(groups: Vec<Located>) -> Vec<Located> {
     let group = |index: usize| match &groups[index].message {
         Message::Group(message) => Some(&message.group),

@@ -5,7 +5,8 @@
 use crate::contract::classifier::BATCH;
 use crate::cost::estimate::Estimate;
 
-/// Expected lookups and updates: their numbers, batch size and cores.
+/// The expected use of a classifier: lookups for each update, headers in a batch, and
+/// cores.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Load {
     lookups_per_update: Option<f64>,
@@ -13,7 +14,7 @@ pub struct Load {
     cores: usize,
 }
 
-/// One core looks up in full batches, and rules do not change.
+/// One core looks up headers in full batches, and rules do not change.
 impl Default for Load {
     fn default() -> Load {
         Load {
@@ -79,9 +80,9 @@ impl Load {
         self.cores
     }
 
-    /// Nanoseconds of a core for a header that is looked up in batches of this load.
-    /// Each batch has some wait time that it cannot overlap. This time is the
-    /// difference between a single lookup and a lookup of a full batch.
+    /// Returns the nanoseconds of a core for each header, in batches of this load's size.
+    /// The function assumes that each batch has one wait time that it cannot overlap: the
+    /// time of a single lookup minus the time for each header of a full batch.
     #[must_use]
     pub fn lookup_ns(&self, estimate: &Estimate) -> f64 {
         let (full, single) = (estimate.lookup_ns, estimate.single_ns);
@@ -91,8 +92,8 @@ impl Load {
         full + (single - full) / self.batch as f64
     }
 
-    /// Nanoseconds of a core for the updates that come with each lookup. `None` if
-    /// the load has updates and the engine takes none.
+    /// Returns the nanoseconds of a core for updates, divided by the number of lookups.
+    /// `None` if the load has updates and the engine takes none.
     #[must_use]
     pub fn update_ns(&self, estimate: &Estimate) -> Option<f64> {
         let Some(lookups) = self.lookups_per_update else {
@@ -101,10 +102,10 @@ impl Load {
         Some(estimate.update_ns? * self.sides() / lookups)
     }
 
-    /// Nanoseconds from one lookup to the next, over all cores. A single core makes
-    /// lookups and updates. With several cores, one core makes the updates and the
-    /// others look up, as in a [live table](crate::table), so the slower of the two
-    /// counts.
+    /// Returns the nanoseconds from one lookup to the next, over all cores. A single core
+    /// does the lookups and the updates. With several cores, one core does the updates
+    /// and the others do the lookups, as in a [live table](crate::table). The result is
+    /// then the time of updates or the time of lookups, whichever is longer.
     #[must_use]
     pub fn ns_per_lookup(&self, lookup_ns: f64, update_ns: f64) -> f64 {
         if self.lookups_per_update.is_none() {
@@ -116,8 +117,8 @@ impl Load {
         }
     }
 
-    /// The number of times that each update is made: once on each of two sides, if a
-    /// writer runs alongside readers.
+    /// The number of times that each update is made. In a live table, an update is made
+    /// on two sides.
     fn sides(&self) -> f64 {
         if self.cores == 1 { 1.0 } else { 2.0 }
     }

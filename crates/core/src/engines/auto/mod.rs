@@ -1,13 +1,13 @@
 //! Chooses an engine for rules, a load and a machine.
 //!
 //! # Idea
-//! The fastest engine depends on the rules, on the numbers of lookups and updates,
-//! and on the machine. Every engine can predict its costs before it is built
+//! The fastest engine depends on the rules, on the numbers of lookups and updates, and on
+//! the machine. Every engine can predict its costs before it is built
 //! ([`Costs`](crate::cost::estimate::Costs)). [`Auto`] predicts the costs of all engines,
-//! and ranks them by the cost of a lookup and its share of updates under a [`Load`].
-//! If two engines are about equally fast, predictions may rank them in the wrong
-//! order. So the best few engines can be built and timed over headers as well, with
-//! the caller's clock.
+//! and ranks engines by the time of a lookup plus its share of the updates under a
+//! [`Load`]. If two engines are about equally fast, predictions may rank them in the
+//! wrong order. So [`Auto::try_out`] can build the best few engines and time them over
+//! headers, with the caller's clock.
 //!
 //! ```text
 //! rank:    for each engine that fits the load:
@@ -39,8 +39,8 @@
 //! ```
 //!
 //! # Cost
-//! Ranking takes up to some tens of milliseconds for each engine, since most engines
-//! are built over a sample. `try_out` builds the best few engines over all rules.
+//! Ranking takes up to some tens of milliseconds for each engine, since it builds most
+//! engines over a sample. `try_out` builds the best few engines over all rules.
 //!
 //! # References
 //! [DEC14] §IV; [SFL17] §IV for static engines.
@@ -115,10 +115,11 @@ pub struct TryOut<'a> {
     pub keys: KeySlice<'a>,
     /// The number of engines to try out.
     pub candidates: usize,
-    /// The number of times that each engine looks up all headers. The fastest time
-    /// counts.
+    /// The number of times that each engine looks up all headers. The shortest time is
+    /// the result.
     pub rounds: usize,
-    /// Returns the time since a fixed moment. CPU time of this thread is best.
+    /// Returns the time since a fixed moment. The CPU time of this thread is the best
+    /// clock.
     pub clock: &'a mut dyn FnMut() -> Duration,
 }
 
@@ -127,8 +128,8 @@ pub struct TryOut<'a> {
 pub struct Review {
     /// All engines, over the current rules.
     pub ranking: Ranking,
-    /// Nanoseconds of the current engine for a lookup; `None` if it could not be
-    /// built any more.
+    /// Predicted nanoseconds from one lookup to the next with the current engine; `None`
+    /// if this engine can no longer be built.
     pub now_ns: Option<f64>,
     /// An engine that is better than the current engine by the margin.
     pub better: Option<EngineSpec>,
@@ -153,7 +154,7 @@ impl Default for Auto {
 const REVIEW_MARGIN: f64 = 1.3;
 
 impl Auto {
-    /// Sets the intended use of the classifier.
+    /// Sets the load: the intended use of the classifier.
     #[must_use]
     pub fn with_load(self, load: Load) -> Auto {
         Auto { load, ..self }
@@ -165,7 +166,7 @@ impl Auto {
         Auto { limits, ..self }
     }
 
-    /// Sets the costs of work.
+    /// Sets the machine, for predicted times.
     #[must_use]
     pub fn with_machine(self, machine: Machine) -> Auto {
         Auto { machine, ..self }
@@ -223,12 +224,12 @@ impl Auto {
         Ranking::of(engines, shape, &self.limits, &self.load, &self.machine)
     }
 
-    /// Builds the engine that is predicted to be the fastest. If it exceeds a limit,
-    /// builds the next one.
+    /// Builds the engine that is predicted to be the fastest. If the engine cannot be
+    /// built, for example because it exceeds a limit, builds the next one.
     ///
     /// # Errors
-    /// [`BuildError::Stopped`] if the observer cancels. If no candidate can be built,
-    /// the error of the last candidate. If there is no candidate, the error of an
+    /// [`BuildError::Stopped`] if the progress callback cancels. If no candidate can be
+    /// built, the error of the last candidate. If there is no candidate, the error of an
     /// excluded engine.
     pub fn build(
         &self,
@@ -254,10 +255,12 @@ impl Auto {
         Err(none_built(refused, ranking))
     }
 
-    /// Builds the engines that are predicted to be the fastest, one after the other,
-    /// and keeps the engine with the fastest measured lookups. At most two engines
-    /// exist at a time. Both count for the limit on peak bytes. If another engine
-    /// does not fit next to the best one so far, the best one stays.
+    /// Builds the engines that are predicted to be the fastest, one after the other, and
+    /// times their lookups. Keeps the engine with the shortest time from one lookup to
+    /// the next, with measured lookups and predicted updates. At most two engines exist
+    /// at a time. The limit on peak bytes applies to both together. If the next engine
+    /// does not fit in memory next to the fastest one so far, the fastest one so far
+    /// stays.
     ///
     /// # Errors
     /// The errors of [`build`](Self::build).
@@ -302,7 +305,7 @@ impl Auto {
                 lookup_ns,
                 ns: score(lookup_ns, candidate.update_ns),
             };
-            // Compares times of both engines from the same rounds.
+            // Both times are from the same rounds.
             let wins = best.as_ref().is_none_or(|(at, _)| {
                 let of_best = trials.get(*at).map(|trial: &Trial| trial.spec.clone());
                 let of_best = of_best.and_then(|spec| ranking.candidate(&spec));
@@ -326,8 +329,8 @@ impl Auto {
         })
     }
 
-    /// Times two classifiers, or one, in interleaved rounds. Returns nanoseconds for
-    /// a lookup.
+    /// Times two classifiers, or one, in interleaved rounds. Returns the nanoseconds for
+    /// a lookup of each; infinity if there is no `best`.
     #[allow(clippy::cast_precision_loss)] // counts of headers
     fn play(
         &self,
@@ -355,10 +358,10 @@ impl Auto {
         (least_ns[0], least_ns[1])
     }
 
-    /// Ranks all engines over the current rules, and returns another engine if it is
-    /// better than `now` by the margin. Takes some tenths of a second: call it when
-    /// the number of rules has changed by half, or every few minutes, not after each
-    /// update.
+    /// Ranks all engines over the current rules. Returns another engine if it is better
+    /// than the engine `now` by the margin. A review takes some tenths of a second. Call
+    /// it when the number of rules has changed by half, or every few minutes, not after
+    /// each update.
     #[must_use]
     pub fn review(&self, now: &EngineSpec, rules: &RuleSet) -> Review {
         let ranking = self.rank(&Shape::of(rules));
@@ -375,7 +378,7 @@ impl Auto {
     }
 }
 
-/// Looks headers up in batches of `batch` headers.
+/// Looks up all keys in batches of `batch` keys.
 fn look_up(classifier: &dyn Classifier, keys: KeySlice<'_>, batch: usize, scratch: &mut Scratch) {
     if batch == 1 {
         for key in keys.iter() {
@@ -392,14 +395,16 @@ fn look_up(classifier: &dyn Classifier, keys: KeySlice<'_>, batch: usize, scratc
     }
 }
 
-/// Returns headers for trials without packets: corners of the rules, as in
-/// ClassBench, with every rule equally likely. Empty if there are no rules.
+/// Returns `count` made-up headers, for trials without captured packets. Each header is a
+/// corner of a rule, as in ClassBench, and every rule is equally likely. Empty if there
+/// are no rules.
 #[must_use]
 pub fn headers_of(rules: &RuleSet, count: usize) -> KeyVec {
     observe::corners(rules, count)
 }
 
-/// Returns the excluded engine, or the error if the observer cancelled.
+/// Returns the engine as an excluded one, or the error if the progress callback
+/// cancelled.
 fn passed_over(spec: &EngineSpec, reason: BuildError) -> Result<Excluded, BuildError> {
     match reason {
         BuildError::Stopped { .. } => Err(reason),

@@ -15,13 +15,13 @@ use crate::model::limits::Limits;
 pub struct Candidate {
     /// The engine, with its options.
     pub spec: EngineSpec,
-    /// Its memory and work.
+    /// The engine's memory and work.
     pub costs: Costs,
-    /// Its times on the machine.
+    /// The engine's times on the machine.
     pub estimate: Estimate,
     /// Nanoseconds of a core for a lookup under the load.
     pub lookup_ns: f64,
-    /// Nanoseconds of a core for the updates that come with each lookup.
+    /// Nanoseconds of a core for updates, divided by the number of lookups.
     pub update_ns: f64,
     /// Nanoseconds from one lookup to the next. Candidates are ranked by this number.
     pub ns: f64,
@@ -45,10 +45,10 @@ pub struct Breakdown {
     pub mispredictions_ns: f64,
     /// Reading cache lines.
     pub reads_ns: f64,
-    /// The difference that calibration measured between actual and predicted time;
-    /// may be negative.
+    /// The correction by the machine's [factor](Machine::factor): measured time minus
+    /// computed time; may be negative.
     pub factor_ns: f64,
-    /// The cache lines that are read, by the level of memory that they are in.
+    /// The numbers of cache lines that a lookup reads from each cache and from memory.
     pub lines: Levels,
 }
 
@@ -154,10 +154,10 @@ impl Ranking {
     }
 }
 
-/// Returns the engines of a registry that fit a load. If rules do not change, these
-/// are all engines that do not wrap another engine. Otherwise, these are dynamic
-/// engines, and static engines within `sfl`, which gets the number of lookups for
-/// each update.
+/// Returns the engines of a registry that fit a load. If rules do not change, these are
+/// all engines that do not wrap another engine. Otherwise, these are the dynamic engines,
+/// including static engines within `sfl`. `sfl` gets the load's number of lookups for
+/// each update as an option.
 pub(super) fn engines_for(registry: &'static [Engine], load: &Load) -> Vec<EngineSpec> {
     let specs = EngineSpec::all_in(registry);
     let Some(lookups) = load.lookups_per_update() else {

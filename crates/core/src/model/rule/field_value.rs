@@ -10,7 +10,8 @@ use crate::model::error::RuleError;
 use crate::model::rule::FieldMatch;
 use crate::model::schema::Field;
 
-/// A match of a field before the field is known.
+/// A value, network or range that a field must match, before it is known which
+/// field.
 ///
 /// Converts from numbers (`6`, `443_u16`), ranges of numbers (`1024..=65535`,
 /// `1024..`, `..=1023`), addresses, networks ([`IpNet`]), ranges of addresses,
@@ -18,14 +19,14 @@ use crate::model::schema::Field;
 /// `None` is any value, and a [`FieldMatch`].
 ///
 /// IPv4 addresses need a field of 32 bits and IPv6 addresses a field of 128
-/// bits. So an address of the wrong family is an error, and never taken as a
+/// bits. So an address of the wrong family is an error; it is never used as a
 /// number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FieldValue(Value);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Value {
-    /// Numbers, which fit in any field that is wide enough.
+    /// Numbers, for any field that is wide enough.
     Match(FieldMatch),
     /// Numbers for fields of one width.
     OfWidth(FieldMatch, Width),
@@ -99,8 +100,8 @@ impl FieldValue {
         matches!(self.0, Value::OfWidth(_, Width::Ipv6))
     }
 
-    /// True if the field has the width of the other IP family: an address of
-    /// the wrong family, if the field is an address.
+    /// True if this is an IP address, network or range and the field has the
+    /// width of the other IP family.
     pub(crate) fn is_of_another_family(&self, field: &Field) -> bool {
         self.is_ipv4() && field.width() == Width::Ipv6.bits()
             || self.is_ipv6() && field.width() == Width::Ipv4.bits()
@@ -144,7 +145,7 @@ impl<T: Into<FieldValue>> From<Option<T>> for FieldValue {
 macro_rules! numbers {
     ($($number:ty),*) => {$(
         impl From<$number> for FieldValue {
-            /// This value.
+            /// A match of this value only.
             fn from(value: $number) -> FieldValue {
                 match u128::try_from(value) {
                     Ok(value) => FieldMatch::Exact(value).into(),
@@ -166,7 +167,7 @@ macro_rules! numbers {
         }
 
         impl From<RangeFrom<$number>> for FieldValue {
-            /// From a value to the largest that the field holds.
+            /// From a value to the largest value of the field.
             fn from(range: RangeFrom<$number>) -> FieldValue {
                 match u128::try_from(range.start) {
                     Ok(low) => FieldValue(Value::From(low)),
@@ -176,7 +177,7 @@ macro_rules! numbers {
         }
 
         impl From<RangeToInclusive<$number>> for FieldValue {
-            /// From 0 to a value, which is included.
+            /// From 0 to a value, both included.
             fn from(range: RangeToInclusive<$number>) -> FieldValue {
                 (0..=range.end).into()
             }
@@ -186,7 +187,8 @@ macro_rules! numbers {
 
 numbers!(u8, u16, u32, u64, u128, usize, i32, i64);
 
-/// Converts a negative number for an error message. Others never get here.
+/// Converts a negative number for an error message. Callers pass only negative
+/// numbers.
 fn number(value: impl TryInto<i128>) -> i128 {
     value.try_into().unwrap_or(i128::MAX)
 }

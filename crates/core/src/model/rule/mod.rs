@@ -9,17 +9,20 @@
 //! ```
 //!
 //! A key can match only if `(key ^ value) & mask` is zero. For exact, prefix
-//! and ternary fields, this is the whole test. Ranges are never expanded: the
-//! lower end of a range is in `value`, its upper end in `high`, and `mask` has
-//! the leading bits that all its values share, the longest prefix that contains
-//! the range ([TM19] §III.A). So hashing engines use only `value` and `mask`,
-//! and check the exact range for the few remaining candidates.  Prefix and
-//! range fields also accept a value under any mask. For a range field, `value`
-//! and `high` are then the smallest and the largest value that agree with the
-//! mask. Every key that agrees with the mask is between them, so one test
-//! serves both forms. The two forms cannot be confused: the mask of a range is
-//! a prefix, and if the mask of a ternary match is a prefix, both forms are
-//! equivalent.
+//! and ternary fields, this is the whole test.
+//!
+//! Ranges are never expanded. The lower end of a range is in `value` and its
+//! upper end in `high`. `mask` has the leading bits that all values of the
+//! range share: the longest prefix that contains the range ([TM19] §III.A). So
+//! engines that hash use only `value` and `mask`, and check the range itself
+//! for the few rules that the hash lookup returns.
+//!
+//! Prefix and range fields also accept a value under any mask. For a range
+//! field, `value` and `high` are then the smallest and the largest value that
+//! agree with the mask. Every value that agrees with the mask is between these
+//! two, so one test serves ranges and masks. A range and a value under a mask
+//! cannot be confused: the mask of a range is a prefix, and a value under a
+//! mask that is a prefix is the same match as a range.
 //!
 //! [TM19]: crate::papers#tm19
 
@@ -60,7 +63,7 @@ impl RuleId {
         Ok(RuleId(number))
     }
 
-    /// Returns the id for a position in a list.
+    /// Returns the id whose number is a position in a list.
     ///
     /// # Panics
     /// If the position is above [`RuleId::MAX`]: no list in memory is that
@@ -100,16 +103,16 @@ impl fmt::Display for Priority {
     }
 }
 
-/// The action for headers that a rule wins: an index into the user's own table
-/// of actions. Rule sets and engines with updates store it. A [live
-/// table](crate::table) returns it to readers
+/// The action of a rule: an index into the user's own table of actions. Rule
+/// sets and engines with updates store it. A [live table](crate::table) returns
+/// the winner's action to readers
 /// ([`EngineReplica::action`](crate::table::EngineReplica::action)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct ActionId(pub u32);
 
-/// The outcome of a lookup, packed so that the better of two outcomes is the
-/// smaller number: the inverted priority above the rule id, all ones for a
-/// miss.
+/// The outcome of a lookup, packed into 64 bits so that the better of two
+/// outcomes is the smaller number. The high half is the inverted priority and
+/// the low half is the rule id. A miss has all bits set.
 ///
 /// The order is total: highest priority first, then lowest id; any rule beats a
 /// miss.
@@ -121,7 +124,8 @@ impl Winner {
     /// No rule matches.
     pub const MISS: Winner = Winner(u64::MAX);
 
-    /// Returns the outcome that a rule wins.
+    /// Returns the outcome of a lookup that the rule with this priority and id
+    /// wins.
     #[must_use]
     pub fn new(priority: Priority, id: RuleId) -> Winner {
         Winner((u64::from(u32::MAX - priority.0) << 32) | u64::from(id.0))
@@ -229,7 +233,7 @@ impl FieldMatch {
         self.check(field)?;
         let width = field.width();
         let full = field.max_value();
-        // The ends of the match as an interval, if it is one.
+        // The two ends, if the match is an interval.
         let ends = match *self {
             FieldMatch::Any => Some((0, full)),
             FieldMatch::Exact(value) => Some((value, value)),
@@ -354,8 +358,9 @@ fn smallest_from(low: u128, value: u128, mask: u128, width: u32) -> Option<u128>
         let low_bits = low_ones(first + 1);
         return Some((low & !low_bits) | (value & low_bits));
     }
-    // A higher free bit must make the number larger: the lowest free bit that
-    // is 0 in `low`.
+    // This bit makes the number smaller than `low`, so a higher free bit must
+    // make it larger. The smallest result sets the lowest free bit that is 0 in
+    // `low`.
     let free = low_ones(width) & !mask & !low & !low_ones(first + 1);
     if free == 0 {
         return None;
@@ -389,8 +394,8 @@ impl Demanded {
         self.mask != shared_prefix_mask(self.low, self.high, self.width)
     }
 
-    /// True if some value satisfies both matches. The values must agree on the
-    /// bits that both masks have.
+    /// True if some value satisfies both matches. The caller has checked that
+    /// the two rules agree on the bits that both masks have.
     fn meets(self, other: Demanded) -> bool {
         let intervals_meet = self.low <= other.high && other.low <= self.high;
         let within = |holes: Demanded, range: Demanded| {
@@ -445,7 +450,7 @@ impl Rule {
         })
     }
 
-    /// Returns a rule of packed words: value, mask, high.
+    /// Returns a rule that owns these packed words: value, mask, high.
     pub(crate) fn from_words(
         schema: &Arc<Schema>,
         id: RuleId,
@@ -575,8 +580,8 @@ impl<'a> RuleRef<'a> {
         &self.words[..self.schema.key_words()]
     }
 
-    /// Returns the mask words: the bits on which all matching keys agree. This
-    /// is the rule's tuple.
+    /// Returns the mask words: the bits on which all matching keys agree. These
+    /// words are the rule's tuple.
     #[must_use]
     pub fn mask(&self) -> &'a [u64] {
         &self.words[self.schema.key_words()..2 * self.schema.key_words()]

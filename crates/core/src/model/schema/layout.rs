@@ -3,9 +3,9 @@
 use super::{Field, FieldId, MatchKind, low_ones};
 
 /// The key widths, in 64-bit words, for which the engines are compiled. The
-/// built-in schemas have 2, 5 and 6 words; 16 words hold 1,024 bits without
-/// gaps; 32 words are the widest key. Keys of other schemas end in zero words
-/// up to the next width.
+/// built-in schemas have 2, 5 and 6 words. 16 words are enough for 1,024 bits
+/// if the layout has no gaps, and 32 words are enough for every layout. A key
+/// of another schema is padded with zero words to the next of these widths.
 ///
 /// Each width adds compile time and code: `bench/records/build.md` compares five
 /// widths with ten.
@@ -50,7 +50,7 @@ impl Part {
 /// The place of a field: one part, or two for fields of more than 64 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Placement {
-    /// The field's low 64 bits, or all of its bits.
+    /// The field's low 64 bits; all bits if the field is not wider.
     pub low: Part,
     /// The bits above the low 64 bits.
     pub high: Option<Part>,
@@ -89,7 +89,7 @@ fn low_word(value: u128) -> u64 {
     u64::try_from(value & u128::from(u64::MAX)).expect("masked to 64 bits")
 }
 
-/// A range field's place in a key and in the upper ends of a packed rule.
+/// The place of a range field in a key, and in the high words of a packed rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RangeField {
     /// The field's id.
@@ -159,7 +159,7 @@ impl Layout {
 /// of words used.
 pub(crate) fn pack(widths: impl Iterator<Item = u32>) -> (Vec<Placement>, usize) {
     let widths: Vec<u32> = widths.collect();
-    // (field, is the upper part, width)
+    // Each part: its field, true for the bits above the low 64, its width.
     let mut parts: Vec<(usize, bool, u32)> = Vec::new();
     for (field, &width) in widths.iter().enumerate() {
         parts.push((field, false, width.min(64)));

@@ -2,8 +2,8 @@
 //!
 //! A *schema* is an ordered list of fields. Each field has a name, a width of 1
 //! to 128 bits and a [`MatchKind`]. Creating a schema fixes its *layout*: the
-//! place of each field in the machine words of a key. All later work uses words
-//! and needs no names.
+//! place of each field in the machine words of a key. Lookups and updates use
+//! only the words, not the names.
 //!
 //! # Layout
 //!
@@ -37,22 +37,22 @@ pub use layout::{KEY_WIDTHS, MAX_KEY_WORDS, Part, Placement, RangeField};
 use layout::Layout;
 pub(crate) use layout::{pack, prefix_mask};
 
-/// The maximum number of fields in a schema. It bounds arrays with an entry for each
-/// field.
+/// The maximum number of fields in a schema. This number bounds arrays with an
+/// entry for each field.
 pub const MAX_FIELDS: usize = 64;
 
 /// The maximum total width of a schema's fields in bits. It bounds the width of a key.
 pub const MAX_BITS: u32 = 1024;
 
-/// The maximum width of a field in bits: that of `u128`.
+/// The maximum width of a field in bits: the width of `u128`.
 pub const MAX_FIELD_BITS: u32 = 128;
 
 /// The role of a field, for algorithms that treat addresses and ports
 /// specially.
 ///
 /// TupleMerge's tuple selection ([TM19] §III.C.2) compares the source with the
-/// destination address, and drops an address together with its port. It does
-/// not treat fields without a role specially.
+/// destination address, and drops an address together with its port. Fields
+/// without a role are not treated specially.
 ///
 /// [TM19]: crate::papers#tm19
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
@@ -357,8 +357,8 @@ impl Schema {
         Ok(())
     }
 
-    /// Returns the range fields, each with its place in a key and in the upper
-    /// ends.
+    /// Returns the range fields, each with its place in a key and in a rule's
+    /// high words.
     #[must_use]
     pub fn range_fields(&self) -> &[RangeField] {
         &self.layout.ranges

@@ -11,9 +11,9 @@ use crate::model::schema::Schema;
 use super::Transaction;
 use super::packed::{Kind, PackedChanges, RuleHead};
 
-/// Changes whose rules are packed into one buffer. [`clear`](Self::clear) keeps
-/// the buffer, so a reused transaction allocates nothing. Lends the changes as
-/// a [`Transaction`].
+/// A list of changes that owns its rules: they are packed into one buffer.
+/// [`clear`](Self::clear) keeps the buffer, so a reused list allocates nothing.
+/// [`transaction`](Self::transaction) lends the changes as a [`Transaction`].
 ///
 /// ```
 /// use classyard::prelude::*;
@@ -36,7 +36,7 @@ use super::packed::{Kind, PackedChanges, RuleHead};
 pub struct TransactionBuf {
     schema: Arc<Schema>,
     changes: PackedChanges,
-    /// Memory for the lent transaction.
+    /// Memory of the transaction that is lent.
     memory: Transaction<'static>,
 }
 
@@ -133,8 +133,8 @@ impl TransactionBuf {
         self.changes.clear();
     }
 
-    /// Returns the changes as a transaction, which returns its memory when it
-    /// is dropped.
+    /// Lends the changes as a [`Transaction`]. Its memory returns to this buffer when the
+    /// result is dropped.
     #[must_use]
     pub fn transaction(&mut self) -> LentTransaction<'_> {
         let TransactionBuf {

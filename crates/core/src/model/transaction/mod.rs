@@ -1,4 +1,5 @@
-//! Transactions: changes to a rule set that are all made, or none.
+//! Transactions: lists of changes to a rule set. Either all changes of a
+//! transaction are made, or none.
 
 use std::sync::Arc;
 
@@ -37,10 +38,10 @@ impl Change<'_> {
     }
 }
 
-/// Changes, made in this order. Borrows its rules, so nothing is copied when
-/// they are added. A single change is not allocated, and [`clear`](Self::clear)
-/// keeps the memory of longer lists. A [`TransactionBuf`] owns its rules and
-/// lends a transaction.
+/// A list of changes, which are made in order, all or none. The rules are
+/// borrowed, so adding a change copies no words. A single change needs no
+/// allocation, and [`clear`](Self::clear) keeps the memory of longer lists. A
+/// [`TransactionBuf`] owns its rules and lends a transaction.
 #[derive(Clone, Debug, Default)]
 pub struct Transaction<'a> {
     changes: Changes<'a>,
@@ -61,11 +62,11 @@ impl Default for Changes<'_> {
     }
 }
 
-/// Capacity allocated when a second change is added.
+/// The capacity that is allocated when a second change is added.
 const MIN_LIST_CAPACITY: usize = 8;
 
-/// Maximum number of changes for which earlier changes of a rule are found by a
-/// scan.
+/// The maximum number of changes in a transaction for which validation finds
+/// earlier changes of a rule by a scan. Longer transactions use a map.
 const MAX_SCANNED_CHANGES: usize = 32;
 
 impl<'a> Changes<'a> {
@@ -159,8 +160,8 @@ impl<'a> Transaction<'a> {
     /// Checks the changes in order against the current rules: the schema, every
     /// id and the limit on rules. If there are more rules afterwards, also
     /// checks the bytes that the engine holds (`bytes`, called only then)
-    /// against the limit on bytes. Engines call this before any change; a
-    /// transaction that passes can be made without failing.
+    /// against the limit on bytes. Engines call this function before they make
+    /// a change. If it returns `Ok`, all changes can be made.
     ///
     /// # Errors
     /// [`UpdateError`] names the first change that cannot be made.
@@ -177,8 +178,8 @@ impl<'a> Transaction<'a> {
             .map(drop)
     }
 
-    /// Like [`validate`](Self::validate), with reused memory for the ids that
-    /// the changes touch. Returns the number of rules afterwards.
+    /// Like [`validate`](Self::validate), but uses `touched` as memory for the
+    /// ids that the changes touch. Returns the number of rules afterwards.
     pub(crate) fn validate_with(
         &self,
         touched: &mut Standing,
@@ -255,8 +256,8 @@ impl<'a> Transaction<'a> {
         Ok(count)
     }
 
-    /// Checks the limit on bytes if there are more rules afterwards; the last
-    /// part of [`validate`](Self::validate).
+    /// Checks the limit on bytes if there are more rules after the transaction.
+    /// This is the last part of [`validate`](Self::validate).
     fn validate_bytes(
         &self,
         limits: &Limits,

@@ -37,8 +37,9 @@ pub(crate) struct RuleHead {
 pub(crate) struct Entry {
     kind: Kind,
     pub(crate) part: PartId,
-    /// The number of rules that a policy gains, if this entry counts it: a
-    /// policy's change may have several entries, one for each part.
+    /// The number of rules that the policy gains by the change: 1, 0 or -1. If
+    /// a change has several entries, one for each part, only one entry has this
+    /// number and the others have 0.
     pub(crate) growth: i8,
     // These fields are not a `RuleHead`, which would take 4 more bytes.
     id: RuleId,
@@ -74,7 +75,8 @@ impl Entry {
     }
 }
 
-/// Changes in order. Refilling after a clear allocates nothing.
+/// A list of changes in order. After [`clear`](Self::clear), it can be filled
+/// again without allocating.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PackedChanges {
     entries: Vec<Entry>,

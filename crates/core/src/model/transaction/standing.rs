@@ -13,8 +13,9 @@ pub(crate) struct Standing {
 }
 
 impl Standing {
-    /// A map of at most this capacity is always cleared, never replaced:
-    /// clearing takes less time than a change (2 KiB of control bytes).
+    /// A map of at most this capacity is always cleared, never replaced by a
+    /// new map. Clearing writes 2 KiB of control bytes, which takes less time
+    /// than a change.
     const MAX_CLEARED_CAPACITY: usize = 2048;
 
     /// Returns the parts that contain a rule; `None` for ids that no change
@@ -33,8 +34,9 @@ impl Standing {
         self.parts.entry(id).or_insert(0)
     }
 
-    /// Removes all ids. Keeps the memory, unless it is much more than these ids
-    /// needed: the time of clearing grows with the map's capacity.
+    /// Removes all ids. Keeps the memory, unless its capacity is much larger
+    /// than the number of these ids: the time of clearing grows with the
+    /// capacity.
     pub(crate) fn clear(&mut self) {
         let capacity = self.parts.capacity();
         if capacity > Self::MAX_CLEARED_CAPACITY && self.parts.len() * 16 < capacity {

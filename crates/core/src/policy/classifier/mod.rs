@@ -15,8 +15,8 @@ use super::{PartId, Plan, Policy, PolicyTrace, PolicyTransaction};
 pub struct PolicyClassifier {
     parts: Vec<Box<dyn Classifier>>,
     limits: Limits,
-    /// The number of rules in the policy, each counted once. Not used with a
-    /// single part, which may be changed directly and has its own count.
+    /// The number of rules in the policy, each counted once. Not used if there
+    /// is a single part: it may be changed directly, and counts its own rules.
     rules: usize,
 }
 
@@ -26,7 +26,8 @@ impl Policy {
     /// each part.
     ///
     /// # Errors
-    /// The first part's [`BuildError`].
+    /// [`BuildError::TooManyRules`], or the [`BuildError`] of the first part
+    /// that cannot be built.
     pub fn build(
         &self,
         spec: &EngineSpec,
@@ -60,9 +61,9 @@ impl PolicyClassifier {
         &self.parts
     }
 
-    /// Returns the classifier of a policy with one part, for direct changes
-    /// without a list of parts for each change. Returns `None` if there are
-    /// several parts, which must change together.
+    /// Returns the classifier of the only part, so that changes need no list of
+    /// parts. Returns `None` if there are several parts, since they must change
+    /// together.
     pub fn single_mut(&mut self) -> Option<&mut dyn Classifier> {
         match self.parts.as_mut_slice() {
             [only] => Some(only.as_mut()),
@@ -113,8 +114,8 @@ impl PolicyClassifier {
     ///
     /// # Errors
     /// [`UpdateError`] names the refused change and the reason; nothing is
-    /// changed then. If a part exceeds its limit on bytes, this is the first
-    /// change that adds a rule to this part.
+    /// changed then. If a part exceeds its limit on bytes, the error names the
+    /// first change that adds a rule to this part.
     ///
     /// # Panics
     /// If the engine does not support updates.
@@ -182,8 +183,9 @@ impl PolicyClassifier {
         part.is_some_and(|part| part.install(plan))
     }
 
-    /// Does in each part at most `steps` steps of the work that is otherwise
-    /// left to updates. Returns true if there is more to do.
+    /// Does at most `steps` steps of unfinished work in each part, such as
+    /// installing a plan. Otherwise, updates do this work. Returns true if
+    /// there is more to do.
     ///
     /// # Panics
     /// If the engine does not support updates.

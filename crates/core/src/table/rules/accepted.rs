@@ -1,4 +1,4 @@
-//! Checks of rule transactions against everything accepted.
+//! Checks transactions of rules against everything accepted.
 
 use std::sync::Arc;
 
@@ -22,20 +22,20 @@ pub struct AcceptedRules {
     limits: Limits,
     /// The number of accepted rules.
     rules: usize,
-    /// The parts of each rule that pending changes touch. Other rules are as in the live
-    /// side.
+    /// For each rule that pending changes touch, the parts that contain it. For other
+    /// rules, the live side has the parts.
     pending: Standing,
-    /// From the last check: the number of rules afterwards.
+    /// From the last check: the number of rules after the transaction.
     rules_after: usize,
-    /// From the last check: ids that an engine's transaction touches.
+    /// From the last check: the ids that the transaction touches, in a table of one
+    /// engine.
     touched: Standing,
-    /// From the last check: the changes of a policy's transaction in each part.
+    /// From the last check: the changes in each part, in a table of a policy.
     plan: Plan,
 }
 
 impl AcceptedRules {
-    /// Makes the state for two replicas that are in no table yet, with the limits to
-    /// enforce.
+    /// Returns the state for a table of two replicas. The state enforces these limits.
     ///
     /// # Errors
     /// [`BuildError::TooManyBytes`](crate::BuildError::TooManyBytes) if a part of either
@@ -68,13 +68,14 @@ impl AcceptedRules {
         self.rules
     }
 
-    /// Returns the parts that have an accepted rule: a bit for each.
+    /// Returns the parts that contain an accepted rule: a bit for each part.
     pub(super) fn standing<R: Parts>(&self, live: &R, id: RuleId) -> u8 {
         standing(&self.pending, live, id)
     }
 
-    /// Records the changes of the last transaction, which begin at `from`. They include
-    /// every part of each rule, so the live side need not be read.
+    /// Records the changes of the last transaction, which begin at position `from` of the
+    /// log. The log has a change for every part of a changed rule, so the live side need
+    /// not be read.
     pub(super) fn record(&mut self, log: &RuleLog, from: usize) {
         for (id, part, stands) in log.standing(from) {
             let (bits, bit) = (self.pending.bits_mut(id), 1 << part.index());
@@ -85,7 +86,8 @@ impl AcceptedRules {
         }
     }
 
-    /// Drops the changes of a log, which are all recorded changes.
+    /// Removes the changes of a log from the state. The log must have all recorded
+    /// changes.
     pub(super) fn forget(&mut self, log: &RuleLog) {
         self.pending.forget(log.standing(0).map(|(id, _, _)| id));
     }
@@ -96,7 +98,8 @@ impl AcceptedRules {
     }
 }
 
-/// Returns the parts that have a rule: by pending changes, or else as in the live side.
+/// Returns the parts that contain a rule after the pending changes: a bit for each part.
+/// If no pending change touches the rule, reads the live side.
 fn standing<R: Parts>(pending: &Standing, live: &R, id: RuleId) -> u8 {
     pending.get(id).unwrap_or_else(|| {
         live.part_ids().fold(0, |bits, part| {

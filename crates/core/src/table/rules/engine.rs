@@ -51,10 +51,10 @@ impl EngineReplica {
         &*self.classifier
     }
 
-    /// Returns the action of the rule that won a lookup, or `None` for a miss. The
-    /// winner should come from the same guard. For a winner from another version,
-    /// returns the action that the rule with its id has in this version, or `None` if no
-    /// rule has the id.
+    /// Returns the action of the rule that won a lookup, or `None` for a miss. The winner
+    /// should come from the same guard. If it comes from another version, returns the
+    /// action of the rule with the winner's id in this version, or `None` if no rule has
+    /// this id.
     #[must_use]
     pub fn action(&self, winner: Winner) -> Option<ActionId> {
         self.action_of(PartId::FIRST, winner.rule()?)
@@ -67,16 +67,16 @@ impl EngineReplica {
         self.cookie_of(PartId::FIRST, winner.rule()?)
     }
 
-    /// Returns a copy of the rule with that id, if there is one.
+    /// Returns a copy of the rule with this id, if there is one.
     #[must_use]
     pub fn rule(&self, id: RuleId) -> Option<Rule> {
         self.rule_of(PartId::FIRST, id)
     }
 
     /// Returns copies of all rules, best first: highest priority, then lowest id. The
-    /// call reads each rule's priority and sorts them (O(*n* log *n*), 8 bytes a rule);
-    /// then each step copies one rule. The guard stays pinned during the iteration; for
-    /// many rules, the writer may have to wait.
+    /// call sorts the rules by priority (O(*n* log *n*) time, 8 bytes a rule). Each step
+    /// of the iterator then copies one rule. The guard stays pinned during the iteration,
+    /// so with many rules, the writer may have to wait.
     pub fn rules(&self) -> impl ExactSizeIterator<Item = Rule> {
         self.rules_of(PartId::FIRST)
     }
@@ -190,12 +190,12 @@ impl Parts for EngineReplica {
 }
 
 impl Table {
-    /// Builds an engine over the rules twice, and makes the table.
+    /// Builds two copies of an engine over the rules, and returns a live table of them.
     ///
     /// # Errors
-    /// [`BuildError`] if the engine takes no updates or does not support the schema, if
-    /// a limit is reached, or if the observer cancels. The limit on bytes is for each of
-    /// the two copies, including cookies.
+    /// [`BuildError`] if the engine takes no updates or does not support the schema, if a
+    /// limit is exceeded, or if the progress callback cancels. The limit on bytes is for
+    /// each of the two copies, including cookies.
     pub fn build(
         rules: &RuleSet,
         spec: &EngineSpec,
@@ -209,9 +209,9 @@ impl Table {
         Ok(Table::new(left, right, accepted))
     }
 
-    /// Makes a table of two classifiers that were built over these rules, for engines
-    /// that are not in the registry. Cookies come from `rules`. The table enforces the
-    /// limits from then on.
+    /// Returns a live table of two classifiers that were built over these rules, for
+    /// engines that are not in the registry. Cookies come from `rules`. The writer
+    /// enforces the limits.
     ///
     /// # Errors
     /// [`BuildError::Static`] if a classifier takes no updates,
@@ -219,7 +219,8 @@ impl Table {
     /// the limit.
     ///
     /// # Panics
-    /// If they differ from `rules` in the schema, in ids, or in an action.
+    /// If a classifier differs from `rules` in the schema, in the ids of its rules, or in
+    /// an action.
     pub fn from_pair(
         left: Box<dyn Classifier>,
         right: Box<dyn Classifier>,

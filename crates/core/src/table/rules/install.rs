@@ -5,7 +5,7 @@ use crate::policy::PartId;
 
 use super::parts::Parts;
 
-/// The operation of a table of rules: begins to install a plan in a part.
+/// The operation of a table of rules: to begin to install a plan in a part.
 #[derive(Clone, Debug)]
 pub struct InstallPlan {
     pub(super) part: PartId,
@@ -13,21 +13,21 @@ pub struct InstallPlan {
 }
 
 impl InstallPlan {
-    /// True if this plan replaces `earlier`, which is not yet installed: a newer plan
-    /// replaces an earlier plan of its part.
+    /// True if this plan replaces the earlier plan: both are for the same part.
     pub(super) fn replaces(&self, earlier: &InstallPlan) -> bool {
         self.part == earlier.part
     }
 }
 
-/// Begins to install a plan, which must fit.
+/// Begins to install a plan. The plan must be for the engine and schema of the part.
 pub(super) fn install(replica: &mut impl Parts, operation: &InstallPlan) {
     let engine = replica.engine_mut(operation.part).reoptimise_mut();
     let installed = engine.is_some_and(|engine| engine.install(&operation.plan));
     assert!(installed, "the writer has seen that the plan fits");
 }
 
-/// Makes steps of installing plans in all parts. Returns true if there are more.
+/// Does at most `steps` steps of installing a plan in each part. Returns true if there is
+/// more to do.
 pub(super) fn maintain(replica: &mut impl Parts, steps: usize) -> bool {
     let mut is_unfinished = false;
     for part in replica.part_ids() {

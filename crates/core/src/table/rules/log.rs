@@ -26,14 +26,14 @@ impl RuleLog {
         self.changes.push(part, change, growth);
     }
 
-    /// For each change from position `from` on: the rule's id and part, and true if the
-    /// rule exists there afterwards.
+    /// Returns the changes from position `from` to the end of the log: for each change
+    /// the rule's id, the part, and true if the part contains the rule after the change.
     pub(super) fn standing(&self, from: usize) -> impl Iterator<Item = (RuleId, PartId, bool)> {
         let entries = self.changes.entries()[from..].iter();
         entries.map(|entry| (entry.id(), entry.part, entry.stands()))
     }
 
-    /// The number of rules that a policy gains by some changes.
+    /// The number of rules that a policy gains by a range of changes.
     pub(super) fn growth(&self, changes: Range<usize>) -> isize {
         let entries = self.changes.entries()[changes].iter();
         entries.map(|entry| isize::from(entry.growth)).sum()
@@ -54,21 +54,22 @@ impl ChangeLog for RuleLog {
     }
 }
 
-/// The largest number of changes that an engine makes as one transaction of a replay. A
-/// larger range is divided, so that a side needs memory for at most this number of
-/// changes (56 KiB), which stays in the cache.
+/// The maximum number of changes that a replay passes to an engine as one transaction. A
+/// longer range is divided, so that a side needs memory for at most this number of
+/// changes. These 56 KiB stay in the cache.
 const CHANGES_PER_REPLAY: usize = 1024;
 
-/// Replays changes on a side. Reuses its memory, so it does not allocate.
+/// Replays changes on a side. It keeps its memory, so later replays do not allocate.
 #[derive(Default)]
 pub(super) struct Replay {
     memory: Transaction<'static>,
 }
 
 impl Replay {
-    /// Makes one part's changes of a range: engine and cookies are changed together.
-    /// Several transactions may become one: readers see a side only while it is live, so
-    /// no reader can see the versions in between.
+    /// Makes the changes of one part in a range of the log, in the engine and in the
+    /// cookies. The engine may receive the changes of several transactions as one
+    /// transaction. No reader can see the versions in between, since readers see a side
+    /// only while it is live.
     pub(super) fn run(
         &mut self,
         log: &RuleLog,

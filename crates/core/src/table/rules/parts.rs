@@ -1,5 +1,5 @@
-//! Shared code of the two kinds of rule tables: parts, each an engine and the cookies of
-//! its rules.
+//! Shared code of the two kinds of rule tables. Both consist of parts. A part is an
+//! engine and the cookies of its rules.
 //!
 //! Matches, priorities and actions come from the engine. Engine and cookies are changed
 //! together, so they always agree.
@@ -14,8 +14,8 @@ use crate::table::cookies::Cookies;
 
 const STATIC: &str = "the table was built over engines that take updates";
 
-/// Internal view of the parts. Prevents implementations of
-/// [`RuleReplica`](super::RuleReplica) outside the library.
+/// Access to the parts of a replica. This trait is private to the library, so
+/// [`RuleReplica`](super::RuleReplica) cannot be implemented elsewhere.
 #[doc(hidden)]
 pub trait Parts {
     /// The number of parts.
@@ -64,7 +64,7 @@ pub trait Parts {
         exists.then(|| self.cookies(part).get(id))
     }
 
-    /// Returns the rule with that id in a part, or `None` if there is none.
+    /// Returns the rule with this id in a part, or `None` if there is none.
     fn rule_of(&self, part: PartId, id: RuleId) -> Option<Rule> {
         let engine = self.engine(part);
         let schema = engine.schema();
@@ -88,12 +88,14 @@ pub trait Parts {
     }
 }
 
-/// Returns a classifier that takes updates, for reading.
+/// Returns a classifier as a [`DynamicClassifier`], for reading. The classifier must take
+/// updates.
 pub(super) fn dynamic(classifier: &dyn Classifier) -> &dyn DynamicClassifier {
     classifier.dynamic().expect(STATIC)
 }
 
-/// Returns a classifier that takes updates, for changes.
+/// Returns a classifier as a [`DynamicClassifier`], for changes. The classifier must take
+/// updates.
 pub(super) fn dynamic_mut(classifier: &mut dyn Classifier) -> &mut dyn DynamicClassifier {
     classifier.as_dynamic().expect(STATIC)
 }

@@ -35,20 +35,20 @@ pub struct PolicyReplica {
     cookies: Box<[Cookies]>,
     /// The parts' schemas, for reading while the parts change.
     schemas: Box<[Arc<Schema>]>,
-    /// The number of rules, each counted once.
+    /// The number of rules. A rule in several parts counts once.
     rules: usize,
     replay: Replay,
 }
 
 impl PolicyReplica {
-    /// Returns the action of the rule that won a lookup, or `None` for a miss. The
-    /// winner should come from the same guard. For a winner from another version,
-    /// returns the action that the rule with its id has in this version, or `None` if no
-    /// rule has the id.
+    /// Returns the action of the rule that won a lookup, or `None` for a miss. The winner
+    /// should come from the same guard. If it comes from another version, returns the
+    /// action of the rule with the winner's id in this version, or `None` if no rule has
+    /// this id.
     ///
-    /// A rule usually has one action in all its parts. If it has several, returns the
-    /// action in the first of these parts; [`action_in`](Self::action_in) takes the
-    /// part.
+    /// A rule usually has the same action in all its parts. If it has several actions,
+    /// returns the action in the first of its parts. [`action_in`](Self::action_in) has
+    /// the part as an argument.
     #[must_use]
     pub fn action(&self, winner: Winner) -> Option<ActionId> {
         let id = winner.rule()?;
@@ -81,7 +81,7 @@ impl PolicyReplica {
         self.cookie_of(part, winner.rule()?)
     }
 
-    /// Returns a copy of the rule with that id in a part, if there is one.
+    /// Returns a copy of the rule with this id in a part, if there is one.
     ///
     /// # Panics
     /// If the part does not exist.
@@ -221,12 +221,12 @@ impl Parts for PolicyReplica {
 }
 
 impl PolicyTable {
-    /// Builds an engine for each part, twice, and makes the table.
+    /// Builds two copies of an engine for each part, and returns a live table of them.
     ///
     /// # Errors
-    /// [`BuildError`] if the engine takes no updates or does not support the schema, if
-    /// a limit is reached, or if the observer cancels. The limit on bytes is for each
-    /// part in each of the two copies, including cookies.
+    /// [`BuildError`] if the engine takes no updates or does not support the schema, if a
+    /// limit is exceeded, or if the progress callback cancels. The limit on bytes is for
+    /// each part in each of the two copies, including cookies.
     pub fn build_policy(
         policy: &Policy,
         spec: &EngineSpec,

@@ -1,8 +1,9 @@
 //! Re-optimisation during lookups and updates.
 //!
-//! A reader samples the rules, with a pin for every few hundred; computing a plan from
-//! the sample needs no pin. The plan is an operation in the log: both sides begin to
-//! install it at the same position among the changes.
+//! A reader copies data of the rules into a snapshot, and pins the table once for every
+//! few hundred rules. Computing a plan from the snapshot needs no pin. To install a plan
+//! is an operation in the log: both sides begin it at the same position among the
+//! changes.
 
 use crate::contract::classifier::Progress;
 use crate::contract::reoptimise::{Drift, LookupPlan, Snapshot};
@@ -26,7 +27,8 @@ impl<R: RuleReplica> Writer<R> {
         self.with_accepted(|live, _| drift(live, part))
     }
 
-    /// Installs a plan on both sides after everything accepted.
+    /// Begins to install a plan on both sides, after all accepted changes. Returns false
+    /// if the plan does not fit.
     fn install_in(&mut self, part: PartId, plan: &LookupPlan) -> bool {
         let fits = self.with_accepted(|live, _| {
             let engine = live.part(part);
@@ -40,9 +42,9 @@ impl<R: RuleReplica> Writer<R> {
     }
 }
 impl Writer<EngineReplica> {
-    /// Returns the cost of lookups in the live side, compared with the cost right after
-    /// the last optimisation; `None` for engines that cannot be re-optimised. Takes a
-    /// fraction of a millisecond: call it about every thousand changes.
+    /// Returns the cost of lookups in the live side and the cost right after the last
+    /// optimisation; `None` for engines that cannot be re-optimised. Takes a fraction of
+    /// a millisecond: call it about every thousand changes.
     #[must_use]
     pub fn drift(&self) -> Option<Drift> {
         self.drift_in(PartId::FIRST)
@@ -51,7 +53,8 @@ impl Writer<EngineReplica> {
     /// Begins to install a plan on both sides, at the same position among the changes.
     /// Changes no answer and no version, and waits for no reader. Later changes and
     /// [`maintain`](Self::maintain) do the work step by step. If another plan is being
-    /// installed, the plan waits until that is done, unless a newer plan replaces it.
+    /// installed, the new plan waits until the other plan is installed, or until a newer
+    /// plan replaces the new plan.
     ///
     /// Returns `false` and does nothing if the plan is for another engine or schema.
     ///
@@ -64,9 +67,8 @@ impl Writer<EngineReplica> {
 }
 
 impl PolicyWriter {
-    /// Returns the cost of lookups in a part of the live side, compared with the cost
-    /// right after the last optimisation; `None` for engines that cannot be
-    /// re-optimised.
+    /// Returns the cost of lookups in a part of the live side and the cost right after
+    /// the last optimisation; `None` for engines that cannot be re-optimised.
     ///
     /// # Panics
     /// If the part does not exist.
@@ -106,28 +108,29 @@ impl<R: RuleReplica> Reader<R> {
 }
 
 impl Reader<EngineReplica> {
-    /// Returns the cost of lookups now, compared with the cost right after the last
-    /// optimisation; `None` for engines that cannot be re-optimised.
+    /// Returns the cost of lookups now and the cost right after the last optimisation;
+    /// `None` for engines that cannot be re-optimised.
     #[must_use]
     pub fn drift(&mut self) -> Option<Drift> {
         drift(&*self.pin(), PartId::FIRST)
     }
 
-    /// Computes a plan for the current rules, on this thread. Samples the rules, with a
-    /// pin for every few hundred, then computes without a pin, for about as long as
-    /// building the engine takes. Returns `None` for engines that cannot be
-    /// re-optimised. The writer [installs](Writer::install) the plan.
+    /// Computes a plan for the current rules, on this thread. Copies data of the rules
+    /// into a snapshot, and pins the table once for every few hundred rules. Then
+    /// computes the plan without a pin, which takes about as long as building the engine.
+    /// Returns `None` for engines that cannot be re-optimised. The writer
+    /// [installs](Writer::install) the plan.
     ///
     /// # Errors
-    /// [`BuildError::Stopped`] if the observer cancels.
+    /// [`BuildError::Stopped`] if the progress callback cancels.
     pub fn plan(&mut self, progress: &mut dyn Progress) -> Result<Option<LookupPlan>, BuildError> {
         self.plan_in(PartId::FIRST, progress)
     }
 }
 
 impl Reader<PolicyReplica> {
-    /// Returns the cost of lookups in a part now, compared with the cost right after the
-    /// last optimisation; `None` for engines that cannot be re-optimised.
+    /// Returns the cost of lookups in a part now and the cost right after the last
+    /// optimisation; `None` for engines that cannot be re-optimised.
     ///
     /// # Panics
     /// If the part does not exist.
@@ -139,7 +142,7 @@ impl Reader<PolicyReplica> {
     /// Computes a plan for a part's current rules, on this thread; see [`Reader::plan`].
     ///
     /// # Errors
-    /// [`BuildError::Stopped`] if the observer cancels.
+    /// [`BuildError::Stopped`] if the progress callback cancels.
     ///
     /// # Panics
     /// If the part does not exist.

@@ -1,4 +1,4 @@
-//! The replicas of rules, and the calls of a writer that both kinds of rule tables have.
+//! The trait of replicas that hold rules, and the methods of writers of such replicas.
 
 use crate::contract::classifier::{Classifier, Progress};
 use crate::model::error::{BuildError, UpdateError};
@@ -14,7 +14,8 @@ use super::log::RuleLog;
 use super::parts::Parts;
 
 /// A replica of rules: [`EngineReplica`](super::EngineReplica) or
-/// [`PolicyReplica`](super::PolicyReplica). Code for both takes the part as an argument.
+/// [`PolicyReplica`](super::PolicyReplica). Code that handles both types passes the part
+/// as an argument.
 pub trait RuleReplica:
     Replica<Refusal = UpdateError, Log = RuleLog, Accepted = AcceptedRules, Operation = InstallPlan>
     + Parts
@@ -33,7 +34,7 @@ impl<R: RuleReplica> Writer<R> {
         self.with_accepted(|_, accepted| accepted.rules())
     }
 
-    /// True if an accepted rule has that id.
+    /// True if an accepted rule has this id.
     #[must_use]
     pub fn contains(&self, id: RuleId) -> bool {
         self.with_accepted(|live, accepted| accepted.standing(live, id) != 0)
@@ -44,8 +45,9 @@ impl<R: RuleReplica> Writer<R> {
     /// soon as the first side is done. Waits for readers of older versions.
     ///
     /// # Errors
-    /// [`BuildError::Stopped`] if the observer cancels. If it cancels in the second
-    /// half, only one side is reorganised. That costs only speed.
+    /// [`BuildError::Stopped`] if the progress callback cancels. If it cancels after the
+    /// first side is done, only this side is reorganised. The other side gives the same
+    /// answers, but is slower.
     ///
     /// # Panics
     /// If the table is [poisoned](Self::is_poisoned).

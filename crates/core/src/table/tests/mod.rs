@@ -142,7 +142,7 @@ fn slots_are_used_again() {
     assert!(format!("{table:?}").contains("slots: 3"));
 }
 
-/// Making a reader takes a constant number of steps: if each new reader read all slots,
+/// Creating a reader takes a constant number of steps. If each new reader read all slots,
 /// this test would take minutes.
 #[test]
 fn many_readers_come_and_go() {

@@ -12,8 +12,9 @@ use super::{CachedDecision, MicroflowCache, Usage};
 pub struct ActiveConfig {
     /// The maximum number of flows; rounded down to whole buckets, at least one bucket.
     pub flows: usize,
-    /// A flow is active if its packet comes at most this time after its previous one, in
-    /// nanoseconds. `None`: tuned, so that the cache is just full.
+    /// A flow is active if one of its packets comes at most this time after the flow's
+    /// previous packet, in nanoseconds. With `None`, the threshold adapts to the traffic, so
+    /// that the active flows just fill the cache.
     pub threshold_ns: Option<u64>,
     /// A flow that is idle for more than this time is removed, in nanoseconds.
     pub timeout_ns: u64,
@@ -52,13 +53,13 @@ pub struct Room {
     pub(super) is_vacant: bool,
 }
 
-/// The buckets that a flow may be in, and the way to make room in them.
+/// The buckets that a flow may be in, and the method to make room in them.
 pub trait Hashing<const WAYS: usize> {
     /// Returns a hashing over `buckets` buckets that moves at most `kicks` flows to
     /// insert one.
     fn new(buckets: usize, kicks: usize, seed: u64) -> Self;
 
-    /// Returns the bucket and entry of a flow.
+    /// Returns the bucket and entry of a flow, or `None` if the flow is not in the cache.
     fn place(&self, buckets: &[Bucket<WAYS>], flow: u64) -> Option<(usize, usize)>;
 
     /// Returns the entry for a flow that is not in the cache. May move other flows.

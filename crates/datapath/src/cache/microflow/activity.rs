@@ -2,11 +2,11 @@
 //! flows.
 //!
 //! # Idea
-//! Packets of a flow come in batches. A flow is *active* if its packet comes soon after
-//! its previous one: the packet inter-arrival time (PIT) is at most a threshold. Storing
-//! the previous packet of every flow would need a table as large as the traffic. So only
-//! the latest flow of each decision is stored. If a packet of another flow with the same
-//! decision comes in between, two packets of a flow do not count as successive.
+//! Packets of a flow come in batches. A flow is *active* if a packet comes soon after the
+//! flow's previous packet: the packet inter-arrival time (PIT) is at most a threshold.
+//! Storing the previous packet of every flow would need a table as large as the traffic.
+//! So only the latest flow of each decision is stored. If a packet of another flow with
+//! the same decision comes in between, two packets of a flow do not count as successive.
 //!
 //! ```text
 //! latest │ flow 0 │ flow 1 │ …          flow: low 32 bits of its hash; time in ticks
@@ -26,8 +26,8 @@
 //! # Where we differ from the paper, and why
 //! Alg. 1 stores the packet (line 17) before it compares with the previous one (line 22),
 //! but the comparison must come first. Hits are not recorded: that would need a second
-//! random access for every packet, and a hit's flow is already cached. Decisions that
-//! share a slot count as one.
+//! random memory access for every packet, and a hit's flow is already cached. Decisions
+//! that share a slot count as one.
 //!
 //! # References
 //! [FTS25] §4.2.2, Alg. 1.

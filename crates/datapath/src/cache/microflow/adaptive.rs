@@ -2,9 +2,9 @@
 //!
 //! # Idea
 //! A lookup reads one cache line and compares its ten signatures together. Each entry has
-//! two bits for *re-reference interval prediction*: a hit predicts that the flow comes
-//! again soon, while a new entry has yet to show it. So in a flood of one-packet flows,
-//! these flows replace each other and not the flows in use.
+//! two bits for *re-reference interval prediction*: after a hit, the flow's next packet
+//! is predicted to come soon; for a new entry, it is predicted to come late. So
+//! one-packet flows in a flood replace each other, and not the flows in use.
 //!
 //! If floods still cost too much, flows can be admitted only at their second packet. If
 //! flows come in short batches, this costs one hit per batch. The cache measures which
@@ -66,7 +66,7 @@ const NEW_PREDICTION: u32 = 2;
 /// One bucket in this number always admits at the first packet, and one at the second.
 const LEADER_INTERVAL: usize = 32;
 
-/// The bound on the balance of the duel.
+/// The bound on the absolute value of `balance`.
 const MAX_BALANCE: i32 = 1_024;
 
 #[derive(Clone, Debug)]

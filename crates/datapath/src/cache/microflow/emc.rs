@@ -29,8 +29,9 @@
 //! # Where we differ, and why
 //! Open vSwitch stores the whole header and compares it; here the caller compares the
 //! decision with the packet, as for all caches. In Open vSwitch, an entry is dead when
-//! its flow is removed from the datapath; here it is removed when found wrong. If both
-//! entries are alive, Open vSwitch also replaces by the hash.
+//! its flow is removed from the datapath; here an entry is removed when its decision
+//! proves wrong. If both entries are alive, Open vSwitch also replaces the entry with the
+//! smaller hash.
 //!
 //! # References
 //! Open vSwitch, `lib/dpif-netdev-private-dfc.h` and `emc_insert` of

@@ -4,8 +4,9 @@
 //! A bucket keeps the flows with the most packets. Counting all flows would need a
 //! counter for each. The algorithm of Misra and Gries needs counters only for the flows
 //! in the bucket: a packet of such a flow adds 1 to its counter, a packet of any other
-//! flow subtracts 1 from all counters, and an entry with count 0 can be replaced. A flow
-//! with more than a fifth of its bucket's packets is certainly kept.
+//! flow subtracts 1 from all counters, and an entry with count 0 can be replaced. With
+//! unlimited counts, a flow with more than a fifth of its bucket's packets is certainly
+//! kept.
 //!
 //! # Data layout
 //! ```text

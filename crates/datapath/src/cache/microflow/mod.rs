@@ -82,7 +82,7 @@ pub struct Usage {
     pub bytes: usize,
     /// The number of flows admitted so far.
     pub admitted: u64,
-    /// The number of flows evicted for others or for being idle.
+    /// The number of flows evicted to admit other flows, or because they were idle.
     pub evicted: u64,
 }
 
@@ -95,7 +95,8 @@ pub trait MicroflowCache: fmt::Debug + Send {
     /// slices have the same length.
     fn look_up(&mut self, flows: &[u64], now: u64, found: &mut [CachedDecision]);
 
-    /// Offers the decision of a flow that was not found. The cache may admit the flow.
+    /// Offers the decision of a flow. If the cache has the flow, it replaces the flow's
+    /// decision. Otherwise it may admit the flow.
     fn offer(&mut self, flow: u64, decision: CachedDecision, now: u64);
 
     /// Removes a flow whose decision does not cover its packet, if the cache still has

@@ -7,7 +7,7 @@
 //! │ decisions 4 × u32 │                                                            │
 //! │ times     4 × u32 │ the flow's latest packet, in ticks of 65.5 µs              │
 //! ```
-//! Each cache uses the mark as it likes: `wef` stores offsets.
+//! Each cache defines the meaning of the mark: `wef` stores offsets.
 //!
 //! [FTS25]: classyard::papers#fts25
 

@@ -2,9 +2,9 @@
 //!
 //! # Idea
 //! The cache holds flows that are active now instead of the latest flows: it admits a
-//! flow if its packet comes soon after its previous one (see `activity`). To use all of
-//! the room, a flow may be in three buckets: its own and the two neighbours. If all three
-//! are full, flows are moved outwards, bucket by bucket, to make room.
+//! flow if a packet comes soon after the flow's previous packet (see `activity`). To use
+//! all of the room, a flow may be in three buckets: its own and the two neighbours. If
+//! all three are full, flows are moved outwards, bucket by bucket, to make room.
 //!
 //! # Data layout
 //! ```text

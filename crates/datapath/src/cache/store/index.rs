@@ -198,7 +198,7 @@ impl Index {
     /// Returns an index without megaflows.
     ///
     /// # Errors
-    /// The error of the engine that refuses.
+    /// The error of an engine that cannot be built.
     pub(super) fn new(spec: EngineSpec) -> Result<Index, TableError> {
         Index::build(spec, PieceSet::FIRST, std::iter::empty())
     }
@@ -231,11 +231,11 @@ impl Index {
         self.engine.stats().bytes()
     }
 
-    /// Adds a megaflow, or replaces the megaflow in its row. `all` are all megaflows
-    /// after this.
+    /// Adds a megaflow, or replaces the megaflow in its row. `all` iterates over all
+    /// megaflows, including the new one; it is used if the engine must be rebuilt.
     ///
     /// # Errors
-    /// The error of the engine that refuses.
+    /// The error of an engine that refuses the megaflow.
     pub(super) fn insert<'m>(
         &mut self,
         megaflow: Megaflow<'m>,
@@ -258,7 +258,7 @@ impl Index {
     /// Removes a megaflow.
     ///
     /// # Errors
-    /// The error of the engine that refuses.
+    /// The error of an engine that refuses the removal.
     pub(super) fn remove(&mut self, decision: CachedDecision) -> Result<(), TableError> {
         self.apply(Transaction::new().remove(id(decision)))
     }
@@ -289,7 +289,7 @@ impl Index {
     /// since packets wait for it.
     ///
     /// # Errors
-    /// The error of the engine that refuses.
+    /// The error of an engine that cannot be rebuilt.
     pub(super) fn settle(&mut self) -> Result<(), TableError> {
         if self.changes >= self.rules.max(MIN_REBUILD_RULES) * REBUILD_CHANGES_PER_RULE {
             if let Some(engine) = self.engine.as_dynamic() {

@@ -9,9 +9,9 @@ use crate::cache::path::Path;
 const EVICTION_TRIES: usize = 8;
 
 impl<P> Store<P> {
-    /// Adds a megaflow: packets that agree with `key` on the bits of `mask` take `path`.
-    /// An existing megaflow for the same key, under a mask that has these bits, gets the
-    /// path. Returns `None` if there are too many paths.
+    /// Adds a megaflow: packets that agree with `key` on the bits of `mask` take `path`. The
+    /// mask of its table may have more bits. If the table already has a megaflow for the
+    /// key, that megaflow gets the path. Returns `None` if there are too many paths.
     pub(crate) fn insert(
         &mut self,
         key: &Words,
@@ -78,7 +78,8 @@ impl<P> Store<P> {
         }
     }
 
-    /// Returns the table whose mask has all bits of a mask, and few others.
+    /// Returns the table for megaflows with `mask`. The table's mask has all bits of `mask`,
+    /// and as few others as possible. Adds a table if there is room for another mask.
     fn table_for(&mut self, mask: &Words) -> usize {
         let extra = |table: &MaskTable| {
             let words = table.mask().iter().zip(mask);

@@ -1,4 +1,4 @@
-//! Making megaflows stale that changes of entries may have made wrong.
+//! Marks megaflows as stale that changes of entries may have made wrong.
 
 use super::table::{MaskTable, Row, State};
 use super::{Added, Store, parts};
@@ -6,7 +6,7 @@ use crate::cache::bits::Words;
 use crate::cache::microflow::CachedDecision;
 
 impl<P> Store<P> {
-    /// Makes the megaflows stale that may lose packets to new entries.
+    /// Marks a megaflow as stale if a new entry may win some of its packets.
     pub(crate) fn entries_added(&mut self, added: &[Added]) {
         for added in added {
             self.demand.note(&added.match_bits);
@@ -32,7 +32,7 @@ impl<P> Store<P> {
         self.rows = rows;
     }
 
-    /// True if a new entry takes packets from a megaflow that was right.
+    /// True if a new entry may win packets of a megaflow that is not stale.
     fn takes_from(&self, added: &Added, (number, row): (usize, Row)) -> bool {
         let megaflows = &self.tables[number];
         let state = megaflows.state(row);

@@ -1,19 +1,19 @@
 //! The megaflows of a worker: keys under masks, and the paths of the packets that they
 //! cover.
 //!
-//! A megaflow is right for every packet that it covers: all of them take its path. So if
-//! several megaflows cover a packet, any of them will do, and the first match ends the
-//! search ([`find`]). The megaflows of one mask are in a table ([`table`]). The tables most
+//! All packets that a megaflow covers take the megaflow's path. So if several megaflows
+//! cover a packet, each of them gives the right path, and the first match ends the search
+//! ([`find`]). The megaflows of one mask are in a table ([`table`]). The tables most
 //! likely to match are probed first ([`order`]). Alternatively an engine of the registry
 //! returns the row that covers a packet ([`index`]); the rows stay in the tables.
 //!
 //! # Bounds
-//! The settings limit the number of masks and megaflows, whatever packets come. If all
+//! The settings limit the number of masks and megaflows, whatever packets arrive. If all
 //! masks are in use, a megaflow with another mask gets an existing mask that has all of
 //! its bits and perhaps more: it covers fewer packets, and is still right. The last mask
-//! is reserved for megaflows that fit no other mask; it has every bit where packets
-//! differ. If all megaflows are in use, a few are compared, and the one that was idle
-//! longest is removed.
+//! is reserved for megaflows that fit no other mask; it has all bits of every key word
+//! that some mask uses. If the maximum number of megaflows is cached, a few are compared,
+//! and the megaflow that was idle longest is removed.
 //!
 //! # Changes
 //! - An entry that is removed, or gets other instructions, closes the paths on which it
@@ -23,10 +23,10 @@
 //!   signatures ([`signature`]).
 //! - If there are too many changes to check, a new *era* begins.
 //!
-//! A megaflow is *stale* if its path is closed, if a new entry may take some of its
-//! packets, or if it is of an older era. A stale megaflow decides nothing. The next
-//! packet that it covers passes the pipeline, and the path learned from that packet
-//! replaces the megaflow.
+//! A megaflow is *stale* if its path is closed, if a new entry may win some of its
+//! packets, or if it is of an older era. A stale megaflow is not used. The tables process
+//! the next packet that it covers, and the path learned from that packet replaces the
+//! megaflow.
 
 mod find;
 mod index;

@@ -3,8 +3,8 @@
 
 use super::MAX_MASKS;
 
-/// The bound on the share that a hit adds to a table's weight: λ of [FTS25] eq. 3, typically
-/// 4 (§4.3.2).
+/// The bound λ of [FTS25] eq. 3: a hit adds 1/λ to λ to a table's weight. Typically 4
+/// (§4.3.2).
 const WEIGHT_TRUNCATION: f64 = 4.0;
 
 /// Every n-th search probes all tables, to measure whether more tables save time.
@@ -44,7 +44,7 @@ impl Default for ProbeOrder {
 }
 
 impl ProbeOrder {
-    /// Adds a table as the last. Its number is the number of tables before.
+    /// Adds a table as the last. Its number is the number of earlier tables.
     pub(super) fn add(&mut self) {
         self.order.push(self.recent.len());
         self.recent.push(Use::default());

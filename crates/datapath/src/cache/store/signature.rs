@@ -1,10 +1,11 @@
 //! Signatures of megaflows: 32 bits of each key, for finding the megaflows that a new
 //! rule may overlap.
 //!
-//! A new rule may make every megaflow that overlaps it wrong. All megaflows are searched
-//! for these, so each has a short signature: 32 bits of its key, chosen where rules have
-//! mask bits and keys differ. A rule has some of these bits in its mask, and most
-//! megaflows differ from it there. The rest are compared in full.
+//! A new rule may make every megaflow that overlaps it wrong. To find these megaflows,
+//! the rule is compared with all megaflows. So each megaflow has a short signature: 32
+//! bits of its key, at positions that are in the masks of many rules and at which keys
+//! differ. If a signature differs from the rule in a bit of the rule's mask, the megaflow
+//! does not overlap the rule. The remaining megaflows are compared in full.
 //!
 //! A table stores keys under its mask, so its signatures only use bits of that mask.
 

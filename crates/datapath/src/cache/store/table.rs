@@ -75,7 +75,8 @@ fn fold(one: u64, other: u64) -> u64 {
     halves.0 ^ halves.1
 }
 
-/// Returns a sum of products that can be computed in parallel.
+/// Returns the hash of some words: a sum of products that the CPU can compute in
+/// parallel.
 #[inline]
 fn hash(words: impl Iterator<Item = u64>, secret: Secret) -> u64 {
     let (mut sum, mut salt) = (secret.0[1], secret.0[0]);

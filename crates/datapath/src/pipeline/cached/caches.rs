@@ -6,8 +6,8 @@
 //!             ▼             ▼                  │
 //!           paths: actions of all entries ◀────┘ for later packets
 //! ```
-//! The misses of a level are looked up together in the next level. A microflow cache
-//! leads to a megaflow. Its answer is used only if the megaflow covers the packet.
+//! The misses of a level are looked up together in the next level. The answer of a
+//! microflow cache is a megaflow. It is used only if the megaflow covers the packet.
 //!
 //! Packets that miss all levels pass the tables. Packets of flows seen recently and a
 //! sample of the other packets are recorded there, and their paths are cached
@@ -283,8 +283,8 @@ impl Caches {
         vector.observer.node(Node::Microflows, received.len());
     }
 
-    /// Looks up the packets that missed so far among the megaflows, and with `offer` offers
-    /// the hits to the microflow cache.
+    /// Looks up the packets that missed so far among the megaflows. If `offer` is true,
+    /// offers the hits to the microflow cache.
     fn look_up_megaflows<O: Observer + ?Sized>(&mut self, vector: &mut Vector<'_, O>, offer: bool) {
         let packets = &*vector.packets;
         let Lookup {

@@ -15,10 +15,10 @@ use crate::cache::store::Added;
 use crate::pipeline::run::side::Side;
 use crate::pipeline::run::tally::Tally;
 
-/// Maximum number of megaflow signatures to compare with new entries in one call, about
-/// 2 ms. If there are more, a new era begins: each megaflow is checked in the tables when a
-/// packet hits it, which takes more time in total. Measured in `bench/records/caches.md`
-/// (Changes).
+/// Maximum number of megaflow signatures to compare with new entries in one call, which
+/// then takes about 2 ms. If there are more, a new era begins: each megaflow is checked
+/// in the tables when a packet hits it, which takes more time in total. Measured in
+/// `bench/records/caches.md` (Changes).
 const MAX_SCANNED_SIGNATURES: usize = 16_000_000;
 
 impl Caches {

@@ -166,8 +166,9 @@ impl RecordedPacket {
         masks
     }
 
-    /// Follows what instructions set in the key, and adds the bits that decide it to `mask`.
-    /// Returns false if the key alone does not determine the result.
+    /// Updates `set` with the bits that the instructions write into the key. Adds to `mask`
+    /// the bits that determine whether an action writes. Returns false if the key alone does
+    /// not determine the result.
     fn follow(&mut self, instructions: &Instructions, key: &PacketKey, mask: &mut Words) -> bool {
         let (values, masks) = &mut self.set;
         for action in &instructions.apply {

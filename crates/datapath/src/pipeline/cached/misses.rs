@@ -42,7 +42,7 @@ impl Caches {
         self.keep(vector.side, vector.tally, vector.nanoseconds);
     }
 
-    /// Computes the hashes of flows that the lookup did not need and recording does.
+    /// Computes the flow hashes that recording needs and the lookup did not compute.
     fn hash_misses(&mut self, packets: &[Packet], plan: VectorPlan) {
         if plan.levels.microflows {
             return;
@@ -173,8 +173,9 @@ impl Caches {
     }
 }
 
-/// Returns a mask with more bits, so that there are fewer different masks: of addresses and
-/// ports, all leading bits up to the last bit in `mask`, for addresses in steps of four.
+/// Returns a mask with more bits, so that there are fewer different masks. In addresses
+/// and ports, adds all bits before the last bit of `mask`. In addresses, also rounds the
+/// number of leading bits up to a multiple of four.
 fn widened(mask: &Words, key: &Words) -> Words {
     let mut wide = *mask;
     let is_ipv6 = PacketKey::place(Field::EthType).get(key) == 0x86dd;

@@ -2,7 +2,7 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | `caches` | the caches of a worker, and the way of a vector through them |
+//! | `caches` | the caches of a worker, and the lookup of a vector in them |
 //! | `misses` | packets that miss: recorded in the tables, and their paths cached |
 //! | `follow` | changes of entries applied to the caches |
 //! | `selector` | the cache selector: chooses at run time which caches are used |

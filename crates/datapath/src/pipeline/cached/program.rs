@@ -3,8 +3,8 @@
 //! The instructions of all entries on a path become one list of actions. Writes to the
 //! action set are carried out when the program is built, so the list has only the final
 //! set. Packets are counted for all entries of the path together
-//! ([`path_counts`](crate::pipeline::run::path_counts)), unless the packet's length changes on the path or
-//! the packet is dropped before the last entry.
+//! ([`path_counts`](crate::pipeline::run::path_counts)), unless the packet's length
+//! changes on the path or the packet is dropped before the last entry.
 
 use std::sync::Arc;
 
@@ -45,8 +45,8 @@ pub(super) struct Operations {
 }
 
 impl Operations {
-    /// Maximum number of shared lists. Then the set is cleared and filled again. It bounds
-    /// the memory of lists that no program uses any more.
+    /// Maximum number of shared lists. When it is reached, the set is cleared. It bounds the
+    /// memory of lists that no program uses any more.
     const MAX_SHARED: usize = 4096;
 
     /// Returns the list that was built, shared with all programs with an equal list.
@@ -66,7 +66,7 @@ impl Operations {
 /// The program of a path.
 pub(super) struct Program {
     operations: Arc<[Operation]>,
-    /// For a program that needs its steps, or whose pipeline continues after the path.
+    /// `None` unless the program needs its steps or the pipeline continues after the path.
     details: Option<Box<Details>>,
     /// True if packets have the same length at all steps.
     is_even: bool,

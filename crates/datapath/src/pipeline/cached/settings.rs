@@ -8,10 +8,10 @@ use crate::cache::finder::Finder;
 use crate::cache::microflow::Kind;
 use crate::cache::store::{MAX_MASKS, MAX_MEGAFLOWS};
 
-/// Returns the time since a fixed moment. It never goes back.
+/// Returns the time since a fixed moment. The time never decreases.
 pub type Clock = fn() -> Duration;
 
-/// A setting of flow caches that is out of its range.
+/// The error of a cache setting that is out of its range.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{count} {what}; a worker has {} to {}", range.start(), range.end())]
 pub struct CacheSettingsError {
@@ -69,17 +69,19 @@ impl Default for CacheSettings {
 }
 
 impl CacheSettings {
-    /// The allowed capacity of a microflow cache, in flows. It bounds the memory of a
-    /// worker.
+    /// The allowed capacities of a microflow cache, in flows. The upper end bounds the
+    /// memory of a worker.
     pub const MICROFLOWS: RangeInclusive<usize> = 1..=1 << 22;
-    /// The allowed maximum number of megaflows. It bounds the memory of a worker.
+    /// The allowed values of the maximum number of megaflows. The upper end bounds the
+    /// memory of a worker.
     pub const MEGAFLOWS: RangeInclusive<usize> = 1..=MAX_MEGAFLOWS;
-    /// The allowed maximum number of masks. It bounds the tables that a packet is looked up
-    /// in. One mask is reserved, so there are at least two.
+    /// The allowed values of the maximum number of masks. The upper end bounds the number of
+    /// hash tables that a packet is looked up in. One mask is reserved for megaflows that
+    /// fit no other mask, so there are at least two.
     pub const MASKS: RangeInclusive<usize> = 2..=MAX_MASKS;
 
-    /// Returns the default: 131,072 megaflows of 32 masks in hash tables, no
-    /// microflow cache, no clock, and a random seed for each worker.
+    /// Returns the default: up to 131,072 megaflows with up to 32 masks in hash tables, no
+    /// microflow cache, no clock, and a random seed.
     #[must_use]
     pub fn new() -> CacheSettings {
         CacheSettings {
@@ -105,7 +107,7 @@ impl CacheSettings {
         })
     }
 
-    /// Turns the lookup among megaflows on or off, for packets that miss the
+    /// Turns the lookup among megaflows on or off. It handles the packets that miss the
     /// microflow cache.
     #[must_use]
     pub fn megaflows(self, is_on: bool) -> Self {

@@ -21,15 +21,16 @@ pub struct CacheStatus {
     pub microflow_wrong: u64,
     /// Capacity and use of the microflow cache.
     pub microflows: Usage,
-    /// Vectors that bypassed the microflow cache, since it did not pay.
+    /// Vectors that bypassed the microflow cache, since packets were faster without it.
     pub microflow_bypasses: u64,
     /// Lookups among megaflows, in packets.
     pub megaflow_lookups: u64,
     /// Hits among megaflows.
     pub megaflow_hits: u64,
-    /// Masks probed by these lookups; if an engine finds megaflows, its lookups.
+    /// Masks probed by these lookups. If an engine finds megaflows, the number of its
+    /// lookups.
     pub megaflow_probes: u64,
-    /// Vectors that bypassed the megaflows, since they did not pay.
+    /// Vectors that bypassed the megaflows, since packets were faster without them.
     pub megaflow_bypasses: u64,
     /// Cached megaflows.
     pub megaflows: usize,
@@ -48,7 +49,7 @@ pub struct CacheStatus {
     pub outdated: u64,
     /// Megaflows with a mask of more bits than they need.
     pub narrowed: u64,
-    /// Times when too much had changed, so that all megaflows became stale.
+    /// Number of times that all megaflows became stale, since too many entries had changed.
     pub revalidations: u64,
     /// Packets with stale megaflows, which the tables processed.
     pub stale: u64,

@@ -6,7 +6,8 @@
 use crate::field::Field;
 use crate::flow::{TableConfig, TableId};
 
-/// The features of a flow table. They are the same for the table-miss entry.
+/// The features of a flow table. OpenFlow's separate properties for the table-miss entry
+/// have the same values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableFeatures {
     /// The table.

@@ -41,8 +41,8 @@ use crate::pipeline::worker::Worker;
 
 /// Flow tables, groups, meters and ports, with the writer that changes them.
 ///
-/// A bundle of messages is carried out as a whole or not at all. A [`Worker`] sees it as a
-/// whole or not at all for each vector.
+/// A bundle of messages is carried out as a whole or not at all. For each vector, a
+/// [`Worker`] uses the pipeline before a bundle or after it, never a part of the bundle.
 ///
 /// ```
 /// use std::time::Duration;
@@ -95,7 +95,7 @@ enum Leaving {
 pub struct RemovedFlow {
     /// The entry.
     pub entry: FlowEntry,
-    /// The reason of the removal.
+    /// The reason for the removal.
     pub reason: RemovalReason,
     /// The time from adding to removing the entry.
     pub duration: Duration,
@@ -189,9 +189,9 @@ impl Pipeline {
         &self.stores.ports
     }
 
-    /// Carries out all messages or none. Returns the changes in order. Every vector whose
-    /// processing begins afterwards sees them: this call waits for workers in a version older
-    /// than the latest one, at most until their vectors end.
+    /// Carries out all messages or none. Returns the changes in order. The changes apply to
+    /// every vector whose processing begins after this call. The call waits for workers that
+    /// still use an older version, at most until the end of their present vectors.
     ///
     /// # Errors
     /// [`ApplyError`] with the first message that cannot be carried out. Then nothing is
@@ -206,11 +206,11 @@ impl Pipeline {
         Ok(changes)
     }
 
-    /// Carries out messages as [`apply`](Self::apply) does, without waiting unless
-    /// [`MAX_PENDING`](classyard::table::MAX_PENDING) changes are waiting to become visible.
-    /// If a worker is still in an older version, a later call makes the changes visible. If
-    /// a controller sends many messages and then a barrier, submit the messages and call
-    /// [`publish`](Self::publish) at the barrier.
+    /// Carries out messages as [`apply`](Self::apply) does, but waits only if more than
+    /// [`MAX_PENDING`](classyard::table::MAX_PENDING) changes would stay invisible. The
+    /// changes are visible after this call unless a worker still uses an older version; then
+    /// a later call makes them visible. If a controller sends many messages and then a
+    /// barrier, submit the messages and call [`publish`](Self::publish) at the barrier.
     ///
     /// # Errors
     /// The errors of [`apply`](Self::apply).
@@ -230,7 +230,8 @@ impl Pipeline {
         self.writer.publish();
     }
 
-    /// Removes the expired entries. Returns the changes.
+    /// Removes the entries that have expired at time `now`. Returns the changes. If there
+    /// are any, they are visible after this call, which waits like [`apply`](Self::apply).
     pub fn expire(&mut self, now: Duration) -> Vec<Change> {
         let mut changes = Vec::new();
         while let Some(id) = self.expiry.pop(now) {
@@ -288,9 +289,9 @@ impl Pipeline {
         }
     }
 
-    /// Returns the removed entries for which no worker can count any more, in the order of
-    /// their removal. Call it now and then: the numbers of removed entries become free only
-    /// in this call. Does not wait.
+    /// Returns the removed entries for which no worker can count packets any more, with
+    /// their final counts, in the order of their removal. Call it regularly: only this call
+    /// frees the numbers of removed entries. Does not wait.
     pub fn collect_removed(&mut self) -> Vec<RemovedFlow> {
         let oldest = self.writer.oldest_in_use();
         let mut removed = Vec::new();
@@ -325,7 +326,8 @@ impl Pipeline {
         tallies.map(|tally| &**tally).for_each(act);
     }
 
-    /// Returns the packets and bytes that an entry matched since its counters were 0.
+    /// Returns the packets and bytes that an entry matched since it was added or its
+    /// counters were last reset.
     #[must_use]
     pub fn flow_count(&self, id: RuleId) -> Count {
         let before = self.resets.get(&id).copied().unwrap_or_default();
@@ -362,7 +364,7 @@ impl Pipeline {
         sum
     }
 
-    /// Returns the counts of a group.
+    /// Returns the counts of a group; an empty count if there is no such group.
     #[must_use]
     pub fn group_count(&self, id: GroupId) -> GroupCount {
         match self.stores.group_places(id) {
@@ -378,7 +380,7 @@ impl Pipeline {
         }
     }
 
-    /// Returns the counts of a meter.
+    /// Returns the counts of a meter; an empty count if there is no such meter.
     #[must_use]
     pub fn meter_count(&self, id: MeterId) -> MeterCount {
         match self.stores.limiter(id) {
@@ -426,10 +428,11 @@ impl Pipeline {
         Vector::begin(&side, &mut packets, counters, &mut buffers, sink, observer).process();
     }
 
-    /// Rebuilds the engines of all tables over just the fields that entries have now. Answers
-    /// stay the same. Takes as long as building the engines twice, and waits for workers in
-    /// older versions, so use it after loading. While packets are processed, a [`Planner`]
-    /// and [`maintain`](Self::maintain) do the same in small steps.
+    /// Rebuilds the engines of all tables, with only the fields that entries match now.
+    /// Lookups return the same winners. Takes as long as building the engines twice, and
+    /// waits for workers in older versions, so call it after loading. While packets are
+    /// processed, use a [`Planner`] and [`maintain`](Self::maintain), which do the same in
+    /// small steps.
     ///
     /// # Errors
     /// [`TableError`]; tables that were already rebuilt stay rebuilt.
@@ -437,8 +440,8 @@ impl Pipeline {
         self.writer.on_both_sides(Side::rebuild).map(drop)
     }
 
-    /// Rebuilds all engines while another thread does some work on the entries, if the
-    /// system has a thread for it. Returns the result of that work.
+    /// Rebuilds all engines while another thread runs `work` on the entries. If the system
+    /// cannot start a thread, `work` runs afterwards. Returns the result of `work`.
     ///
     /// # Errors
     /// As [`rebuild`](Self::rebuild).
@@ -474,8 +477,9 @@ impl Pipeline {
         begun.is_ok()
     }
 
-    /// Moves up to `steps` entries to engines over wider keys, and to the tables that plans
-    /// give them. Returns true if there is more to do. Does not wait. For idle times.
+    /// Does pending work of changes and plans: moves up to `steps` entries to engines over
+    /// wider keys, and makes up to `steps` steps of installing plans in each engine. Returns
+    /// true if work is left. Does not wait. Call it in idle times.
     pub fn maintain(&mut self, steps: usize) -> bool {
         self.writer.maintain(steps)
     }

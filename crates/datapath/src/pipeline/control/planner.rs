@@ -16,12 +16,12 @@ pub struct Planner {
 
 impl Planner {
     /// Returns a plan for an engine whose lookups cost at least 1.5 times what they did when
-    /// it was last optimised, or `None`. Pins the pipeline several times for a short time,
-    /// to copy some hundred entries each time. Then computes for about as long as building
-    /// the engine takes.
+    /// it was last optimised; `None` if there is no such engine. The call pins the pipeline
+    /// several times, each time briefly, to copy a few hundred entries. Then it computes for
+    /// about as long as building the engine takes.
     ///
     /// # Errors
-    /// [`BuildError::Stopped`] when the observer cancels.
+    /// [`BuildError::Stopped`] if `progress` cancels.
     pub fn plan(&mut self, progress: &mut dyn Progress) -> Result<Option<Plan>, BuildError> {
         let Some((table, family)) = self.reader.pin().drifted() else {
             return Ok(None);

@@ -26,7 +26,7 @@ pub struct PipelineSettings {
 }
 
 impl PipelineSettings {
-    /// Returns settings with a random seed of select groups for each pipeline.
+    /// Returns settings with which each pipeline gets a random seed for its select groups.
     #[must_use]
     pub fn new(tables: TableSettings) -> PipelineSettings {
         PipelineSettings {
@@ -35,8 +35,9 @@ impl PipelineSettings {
         }
     }
 
-    /// Sets the seed of select groups, so that they choose equally in every process. Keep it
-    /// secret from senders of packets.
+    /// Sets the seed of the hash with which select groups choose buckets, so that the
+    /// choices are the same in every process. Keep the seed secret from senders of packets:
+    /// with it, they can direct many flows to one bucket.
     #[must_use]
     pub fn select_seed(self, seed: u64) -> PipelineSettings {
         PipelineSettings {

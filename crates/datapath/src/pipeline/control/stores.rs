@@ -180,7 +180,8 @@ impl Stores {
         }
     }
 
-    /// Checks that the groups and meters of instructions exist, and the work of the actions.
+    /// Checks that the groups and meters that instructions use exist, and that the actions
+    /// to apply do not exceed the limit of a packet.
     fn check_references(&self, instructions: &Instructions) -> Result<(), OpenFlowError> {
         if let Some(meter) = instructions.meter
             && self.meters.get(meter).is_none()

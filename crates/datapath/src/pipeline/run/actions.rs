@@ -131,7 +131,8 @@ impl<O: Observer + ?Sized> Run<'_, O> {
         }
     }
 
-    /// Drops a packet at a limit.
+    /// Returns [`Dropped`] for a packet that reached a limit. Counts and reports the first
+    /// limit that the packet reached.
     #[cold]
     fn exceed(&mut self, limit: PacketLimit) -> Dropped {
         if !self.carried.is_over {

@@ -10,7 +10,7 @@ use crate::flow::{FlowChange, FlowEntry, TableConfig, TableMod};
 use crate::group::{Group, GroupChange};
 use crate::meter::{Meter, MeterChange};
 
-/// A change made by a message.
+/// A change of a pipeline, made by a message or a timeout.
 #[derive(Clone, Debug)]
 pub enum Change {
     /// A flow entry.
@@ -32,11 +32,12 @@ pub enum Change {
     },
 }
 
-/// The places of a group's counters, before and after a change.
+/// The places of a group's counters in the workers' counter arrays, before and after a
+/// change.
 #[derive(Clone, Debug)]
 pub struct GroupSlots(pub(in crate::pipeline) Box<Places<GroupPlaces>>);
 
-/// The limiter of a meter, before and after a change.
+/// The token buckets and counter places of a meter, before and after a change.
 #[derive(Clone, Debug)]
 pub struct MeterSlots(pub(in crate::pipeline) Places<Arc<Limiter>>);
 

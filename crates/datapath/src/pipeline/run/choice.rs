@@ -8,11 +8,13 @@ use crate::key::PacketKey;
 use classyard::author::splitmix;
 
 /// The buckets that packets of a group go to. The choice is recomputed when the group or
-/// the liveness of a bucket changes, so packets need no search.
+/// the liveness of a bucket changes, so processing a packet does not search for live
+/// buckets.
 pub(in crate::pipeline) enum Choice {
     /// All buckets.
     All,
-    /// The only bucket, or the first live bucket.
+    /// The only bucket of an indirect group, or the first live bucket of a fast-failover
+    /// group; `None` if no bucket is live.
     One(Option<usize>),
     /// A live bucket, chosen by the packet's flow.
     ByFlow(Shares),
@@ -43,11 +45,13 @@ impl Choice {
     }
 }
 
-/// Live buckets with their shares of all hashes: the end of each share, and the bucket.
+/// The live buckets of a select group: for each, the sum of the weights up to and
+/// including its own, and its number.
 pub(in crate::pipeline) struct Shares(Vec<(u64, usize)>);
 
 impl Shares {
-    /// Returns the bucket of a hash. The weights are the shares of the buckets.
+    /// Returns the bucket for a hash; `None` if no live bucket has a weight. A bucket's
+    /// share of all hashes is proportional to its weight.
     pub(in crate::pipeline) fn choose(&self, hash: impl FnOnce() -> u64) -> Option<usize> {
         let &(total, _) = self.0.last()?;
         let offset = hash() % total;
@@ -59,9 +63,10 @@ impl Shares {
 /// Hashes the fields that all packets of a flow share: Ethernet addresses and type, IP
 /// addresses, protocol and ports. VLANs and fields that change between hops are left out.
 ///
-/// Each part is added to the hash. The sum is multiplied by a secret number to 128 bits,
-/// and both halves are combined. Start and multiplier come from the seed, so an attacker
-/// without the seed cannot create flows that all go to one bucket.
+/// Each 64-bit half of a field's value is added to the hash. The sum is multiplied by a
+/// secret number, and the two halves of the 128-bit product are combined by XOR. Start
+/// and multiplier come from the seed, so an attacker without the seed cannot create flows
+/// that all go to one bucket.
 ///
 /// ```
 /// use classyard_datapath::Packet;
@@ -79,7 +84,7 @@ pub struct FlowHash {
 }
 
 impl FlowHash {
-    /// Returns the hash of a seed, the same in every process.
+    /// Returns the hash function of a seed. It is the same in every process.
     #[must_use]
     pub fn seeded(seed: u64) -> FlowHash {
         let mut state = seed;
@@ -89,7 +94,7 @@ impl FlowHash {
         }
     }
 
-    /// Returns a hash that cannot be computed outside of this process.
+    /// Returns a hash function with a random seed, which is unknown outside of this process.
     #[must_use]
     pub fn random() -> FlowHash {
         FlowHash::seeded(RandomState::new().hash_one(0_u8))

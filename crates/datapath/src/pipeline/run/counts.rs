@@ -1,6 +1,7 @@
 //! Counts of packets and bytes: of entries, tables, groups and meters.
 
-/// Packets and bytes. The bytes of a packet are the bytes of its frame when it is counted.
+/// Numbers of packets and bytes. The bytes of a packet are the length of its frame at the
+/// time of counting.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Count {
     /// Packets.

@@ -5,7 +5,8 @@
 //! are exceeded. Tokens are counted in billionths, so a rate adds a whole number of
 //! billionths in each nanosecond, and nothing is rounded.
 //!
-//! All threads share a meter, behind a lock for a few instructions.
+//! All threads share a meter. A lock protects its levels and is held for a few
+//! instructions.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -54,8 +55,8 @@ impl Limiter {
     }
 
     /// Takes the cost of a packet with `bytes` bytes at time `now`. Returns the number and
-    /// kind of the band that the packet exceeds. If `now` is earlier than in a previous call,
-    /// no tokens are added.
+    /// kind of the exceeded band with the highest rate; `None` if no band is exceeded. If
+    /// `now` is earlier than in a previous call, no tokens are added.
     pub(in crate::pipeline) fn meter(
         &self,
         bytes: usize,
@@ -94,7 +95,7 @@ impl Limiter {
     }
 }
 
-/// Returns the tokens of a rate or burst: packets or bits.
+/// Converts a rate or burst to tokens. A token is a packet or a bit.
 fn units(number: u32, unit: MeterUnit) -> u128 {
     match unit {
         MeterUnit::Packets => u128::from(number),

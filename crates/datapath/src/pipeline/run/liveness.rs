@@ -1,16 +1,18 @@
 //! Liveness of groups' buckets, updated when groups and ports change.
 //!
 //! # Idea
-//! Each bucket has the number of live items among the port and the group that it watches.
-//! Each group has the number of its live buckets. When a port or group becomes live or
-//! stops being live, the counts of the buckets that watch it change. If a group's count
-//! becomes 0 or stops being 0, the change spreads to the buckets that watch this group. A
-//! work list takes the place of recursion, so watching chains may have any length.
+//! For each bucket, the module stores how many of its watched items are live: the port
+//! and the group that the bucket watches. For each group, it stores the number of live
+//! buckets. When a port or group becomes live or stops being live, the counts of the
+//! buckets that watch it change. If a group's count becomes 0 or stops being 0, the
+//! change spreads to the buckets that watch this group. An explicit work list replaces
+//! recursion, so chains of watching groups may have any length.
 //!
 //! # Cost
 //! A change visits the buckets that watch the changed port or group. Groups do not watch
-//! each other in circles, so each bucket is visited at most twice: for its port and for its
-//! group. Packets do not use this module: see [`Choice`](super::choice::Choice).
+//! each other in circles, so each bucket is visited at most twice: for its port and for
+//! its group. Processing a packet does not use this module: see
+//! [`Choice`](super::choice::Choice).
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -64,7 +66,7 @@ impl Liveness {
         group.is_some_and(|group| group.live_buckets > 0)
     }
 
-    /// Returns the groups whose buckets changed, and clears the list.
+    /// Returns the groups with buckets whose liveness changed, and clears the list.
     pub(super) fn take_changed(&mut self) -> BTreeSet<GroupId> {
         std::mem::take(&mut self.changed)
     }

@@ -11,11 +11,12 @@ use crate::packet::Packet;
 /// The parts of the pipeline that can be timed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Node {
-    /// Parses frames into keys. The caller reports this node.
+    /// Parses frames into keys. The caller of the worker does this and reports this node.
     Parse,
     /// Looks packets up in the microflow cache, in a worker with caches.
     Microflows,
-    /// Looks packets up among megaflows that missed the microflow cache.
+    /// Looks packets up among the megaflows: all packets, or the misses of the microflow
+    /// cache.
     Megaflows,
     /// Runs the programs of packets that hit a cache.
     Paths,
@@ -62,17 +63,18 @@ pub trait Observer {
         let _ = (table, winner, packet);
     }
 
-    /// A meter has let a packet pass, or a band of it was applied.
+    /// A packet reached a meter. `band` is the number and kind of the applied band; `None`
+    /// if no rate was exceeded.
     fn metered(&mut self, meter: MeterId, band: Option<(usize, BandKind)>) {
         let _ = (meter, band);
     }
 
-    /// A packet is about to be sent, given to a group or changed.
+    /// An action is about to be carried out for a packet.
     fn acting(&mut self, action: &Action, packet: &Packet) {
         let _ = (action, packet);
     }
 
-    /// The packet was changed.
+    /// An action that can change the packet was carried out, or a meter has changed it.
     fn changed(&mut self, packet: &Packet) {
         let _ = packet;
     }

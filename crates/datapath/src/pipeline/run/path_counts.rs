@@ -80,7 +80,7 @@ impl PathCounts {
         std::hint::black_box(cells.fold(0, |all, packets| all | packets));
     }
 
-    /// Opens a path, which then counts for the entries of `steps`.
+    /// Opens a path: its counts then belong to the entries of `steps`.
     pub(super) fn open(&self, path: PathId, steps: impl Iterator<Item = (TableId, Winner)>) {
         let mut register = self.lock();
         let Register {
@@ -195,7 +195,7 @@ impl PathCounts {
     }
 }
 
-/// Returns true if the path is still open since this opening.
+/// Returns true if the path has not been closed since this opening.
 fn is_open(paths: &[Steps], opened: Opened) -> bool {
     paths[opened.path.0 as usize].stamp == Some(opened.stamp)
 }

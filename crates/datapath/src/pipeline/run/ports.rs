@@ -10,11 +10,11 @@ use crate::action::PortNo;
 pub struct PortState {
     /// True if the port has a link.
     pub is_up: bool,
-    /// Packets received from the port are dropped.
+    /// If true, packets received from the port are dropped.
     pub no_receive: bool,
-    /// Packets sent to the port are dropped.
+    /// If true, packets sent to the port are dropped.
     pub no_forward: bool,
-    /// Flooded packets are not sent to the port.
+    /// If true, flooded packets are not sent to the port.
     pub no_flood: bool,
 }
 
@@ -30,7 +30,8 @@ impl Default for PortState {
     }
 }
 
-/// Ports with numbers below this are in an array, since every packet looks ports up.
+/// Ports with numbers below this are in an array, since processing a packet looks ports
+/// up.
 const NEAR_PORTS: usize = 64;
 
 /// The ports of a switch.

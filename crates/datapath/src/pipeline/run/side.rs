@@ -270,8 +270,9 @@ fn ready(bucket: &Bucket, place: CounterId) -> SideBucket {
     }
 }
 
-/// A plan that re-optimises the engine of a family's entries. A
-/// [`Planner`](crate::pipeline::Planner) computes it without blocking workers or changes.
+/// A plan that re-optimises one engine of a flow table: the engine of one [`Family`] of
+/// packets. A [`Planner`](crate::pipeline::Planner) computes it without blocking workers
+/// or changes.
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub(in crate::pipeline) table: TableId,

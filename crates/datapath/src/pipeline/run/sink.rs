@@ -11,7 +11,7 @@ pub enum PacketInReason {
     NoMatch,
     /// Another action.
     Action,
-    /// An action would decrement an invalid time to live.
+    /// An action would decrement a time to live of 0 or 1.
     InvalidTtl,
 }
 
@@ -32,8 +32,8 @@ pub trait Sink {
     /// Receives a packet for a port, and for a queue if one was chosen.
     fn send(&mut self, port: PortNo, queue: Option<u32>, packet: &Packet);
 
-    /// Receives a packet for the controller. At most `max_len` bytes of it are sent.
-    /// `from` is the table and the cookie of the entry that sends the packet.
+    /// Receives a packet for the controller, which gets at most `max_len` bytes of the
+    /// packet. `from` is the table and the cookie of the entry that sends the packet.
     fn to_controller(
         &mut self,
         reason: PacketInReason,

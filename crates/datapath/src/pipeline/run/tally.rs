@@ -10,8 +10,9 @@
 //! ```
 //! Each bracket is a piece of [`cells`](super::cells).
 //!
-//! A number or place is reused only after every worker has left the versions that used it
-//! for something else. Then its cells are set to 0. So nothing is counted twice or lost.
+//! A number or place gets a new owner only after every worker has left the versions with
+//! the old owner. Before that, its cells are set to 0. So nothing is counted twice or
+//! lost.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -26,7 +27,8 @@ use crate::cache::entry_paths::PathId;
 use crate::flow::TableId;
 use crate::limits::PacketLimit;
 
-/// The number of a counter of a group, bucket, meter or band.
+/// The place of a counter: its number among the counters of groups, buckets, meters and
+/// bands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::pipeline) struct CounterId(pub(in crate::pipeline) u32);
 
@@ -80,7 +82,7 @@ impl Tally {
         }
     }
 
-    /// Counts packets and bytes that an entry wins.
+    /// Counts packets that an entry wins, and their bytes.
     #[inline]
     pub(in crate::pipeline) fn count_flows(
         &self,

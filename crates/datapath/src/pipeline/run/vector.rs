@@ -17,7 +17,8 @@ use crate::packet::Packet;
 /// Words of a bit set of tables.
 const TABLE_SET_WORDS: usize = (TableId::LAST.0 as usize + 1).div_ceil(64);
 
-/// Working memory of a worker. It allocates nothing after the longest vector and frame.
+/// Working memory of a worker. A vector allocates memory only if it has more packets, or
+/// longer frames, than all previous vectors.
 #[derive(Default)]
 pub(in crate::pipeline) struct Buffers {
     sets: Vec<ActionSet>,
@@ -72,7 +73,7 @@ pub(in crate::pipeline) struct Vector<'v, O: ?Sized> {
     pub(in crate::pipeline) packets: &'v mut [Packet],
     /// The counters of the worker.
     pub(in crate::pipeline) tally: &'v Tally,
-    /// The arrival time of all packets, and the same in nanoseconds.
+    /// The arrival time of all packets, as a duration and in nanoseconds.
     now: Duration,
     pub(in crate::pipeline) nanoseconds: u64,
     pub(super) buffers: &'v mut Buffers,
@@ -128,8 +129,8 @@ impl<'v, O: Observer + ?Sized> Vector<'v, O> {
         self.buffers.tables.iter().any(|&tables| tables != 0)
     }
 
-    /// Returns the means to carry out actions for a packet that is at `place`, the packet,
-    /// and its action set.
+    /// Returns a `Run` that carries out actions for a packet at `place`, with the packet and
+    /// its action set.
     #[inline(always)] // once for each packet and table
     pub(in crate::pipeline) fn packet(
         &mut self,

@@ -1,3 +1,3 @@
-//! The steps of one packet, for people.
+//! Traces of single packets, for people to read.
 
 pub(super) mod trace;

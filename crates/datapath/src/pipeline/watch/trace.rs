@@ -1,9 +1,9 @@
 //! A trace of one packet: its lookups with the reasons for their winners, actions, outputs.
 //!
-//! The packet is processed like any packet, with an [`Observer`]. Nothing is counted, and
-//! meters report what they would do but keep their tokens. Each lookup also has the entries
-//! that nearly won and the fields that mattered. They come from a search of all entries of
-//! the table.
+//! The packet is processed like any packet, with an [`Observer`]. Nothing is counted.
+//! Meters report the band that they would apply, but take no tokens. Each lookup also has
+//! the entries that nearly won and the fields that determined the winner. They come from
+//! a search of all entries of the table.
 
 use std::cell::RefCell;
 use std::time::Duration;
@@ -95,12 +95,12 @@ pub struct Lookup {
     pub winner: Option<FlowEntry>,
     /// Entries that would have won if a few fields were different, fewest differences first.
     pub near: Vec<NearMiss>,
-    /// Fields that decide between the winner and all better entries for this packet. While
-    /// their values stay the same, the winner does as well.
+    /// Fields that determine the winner for this packet. Every packet with the same values
+    /// in these fields has the same winner.
     pub mattered: Vec<Field>,
 }
 
-/// An entry that would have won a packet.
+/// An entry that would win the packet if it matched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NearMiss {
     /// The entry.

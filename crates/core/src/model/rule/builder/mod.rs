@@ -1,4 +1,4 @@
-//! A builder of rules from fields by name.
+//! A builder of rules whose fields are set by name.
 
 use std::sync::Arc;
 
@@ -37,8 +37,8 @@ impl Draft {
         RuleId::new(self.id.ok_or(RuleError::MissingId)?)
     }
 
-    /// True if a field matches an address of the family that the schema does
-    /// not have.
+    /// True if a field matches an address of one IP family and has the width of
+    /// the other.
     pub(crate) fn is_of_another_family(&self, schema: &Schema) -> bool {
         self.fields.iter().any(|(name, value)| {
             let field = schema.field_named(name).map(|id| schema.field(id));
@@ -83,8 +83,7 @@ impl Draft {
     }
 }
 
-/// Setters shared by builders of a schema's rules and of a policy's rules, for
-/// types with a `draft`.
+/// The setters of [`RuleBuilder`] and `PolicyRule`. Both types have a `draft`.
 macro_rules! rule_setters {
     () => {
         /// Sets the priority; higher wins.
@@ -114,7 +113,7 @@ macro_rules! rule_setters {
 }
 pub(crate) use rule_setters;
 
-/// Builds a [`Rule`] from fields by name; see [`Rule::builder`].
+/// Builds a [`Rule`] whose fields are set by name; see [`Rule::builder`].
 #[derive(Clone, Debug)]
 #[must_use = "a rule is made by `build`"]
 pub struct RuleBuilder<'s> {
@@ -123,8 +122,9 @@ pub struct RuleBuilder<'s> {
 }
 
 impl Rule {
-    /// Returns a builder of a rule with fields by name. Fields that are not set
-    /// match any value. The priority and the action number are 0 unless set.
+    /// Returns a builder of a rule whose fields are set by name. Fields that
+    /// are not set match any value. The priority and the action number are 0
+    /// unless set.
     ///
     /// [`Rule::new`] takes all fields by position, without name lookups.
     ///
@@ -157,7 +157,7 @@ impl Rule {
 }
 
 impl RuleBuilder<'_> {
-    /// Sets the rule's id, which every rule needs. The largest id is
+    /// Sets the rule's id. An id is required. The largest id is
     /// [`RuleId::MAX`].
     pub fn id(mut self, id: u32) -> Self {
         self.draft.id = Some(id);

@@ -10,15 +10,16 @@
 //! pause ─▶ present: time ─▶ none: settle, time ─▶ another: learn, settle, time ─▶ pause
 //! growing:  present: learn, time ─▶ none: settle, time ─▶ present: …
 //! ```
-//! The cost of a round is the time of its vectors minus their time with the best choice.
-//! The pause after a round is so long that rounds take [`MAX_EXPLORING_SHARE`] of the
-//! time.
+//! The cost of a round is the time of its vectors minus the time that they would have
+//! taken with the fastest choice. The pause after a round is chosen so that rounds cost
+//! [`MAX_EXPLORING_SHARE`] of all time.
 //!
 //! # Learning
-//! Recording a packet in the tables costs as much as tens of lookups. The time for it comes
-//! from the time that caches have saved ([`REINVESTED_SHARE`]), and from a small share of
-//! all time ([`LEARNING_SHARE`]). Caches that hold too few flows to pay may *grow*: at the
-//! start, and when the measured times show that packets would be much faster if every
+//! Recording a packet on its way through the tables takes as long as tens of lookups. The
+//! budget for recording is a share of the time that caches have saved
+//! ([`REINVESTED_SHARE`]), and a small share of all time ([`LEARNING_SHARE`]). Caches
+//! that hold too few flows to make packets faster may *grow*, with a larger budget: at
+//! the start, and when the measured times show that packets would be much faster if every
 //! packet hit. After a growth phase without effect, the selector waits twice as long
 //! before the next one.
 //!
@@ -34,7 +35,7 @@ use super::settings::Clock;
 const MAX_EXPLORING_SHARE: f64 = 0.0075;
 
 /// The share of the time without caches that recording packets may always cost, even if
-/// caches do not pay.
+/// caches do not make packets faster.
 const LEARNING_SHARE: f64 = 0.005;
 
 /// The share of the time saved by caches that recording packets may cost in addition.
@@ -51,8 +52,8 @@ const PROMISING_RATIO: f64 = 0.9;
 /// hits.
 const MIN_GAIN_SHARE: f64 = 0.06;
 
-/// Caches that have paid grow if changes have made the megaflows of more than this share
-/// of the packets stale.
+/// Caches that have made packets faster grow again if changes of entries have made the
+/// megaflows of more than this share of the packets stale.
 const MAX_STALE_SHARE: f64 = 0.05;
 
 /// If the share of misses whose flows were seen recently is below this limit, growing
@@ -82,7 +83,9 @@ const MAX_TIMED_VECTORS: usize = 1024;
 /// caches.
 const SETTLE_PACKETS: u64 = 12_288;
 
-/// The number for choices whose times differ so much that CPU caches do not matter.
+/// The value of [`SETTLE_PACKETS`] for choices whose ratio is outside of
+/// [`CLOSE_RATIOS`]: their times differ so much that the contents of CPU caches do not
+/// matter.
 const SHORT_SETTLE_PACKETS: u64 = 2048;
 
 /// If the time of a choice, as a share of the time without caches, is in this range, CPU
@@ -92,7 +95,7 @@ const CLOSE_RATIOS: std::ops::Range<f64> = 0.8..1.25;
 /// Packets of the learning segment of another choice, before that choice is timed.
 const LEARN_PACKETS: u64 = 16_384;
 
-/// Packets recorded in that segment. The last vector may exceed the number.
+/// Maximum number of packets to record in that segment. The last vector may exceed it.
 const MAX_RECORDED_PACKETS: u64 = 128;
 
 /// Minimum and maximum number of packets between rounds.
@@ -102,7 +105,7 @@ const MAX_PAUSE_PACKETS: u64 = 8_388_608;
 /// Packets of the learning segment while caches grow.
 const GROWTH_PACKETS: u64 = 131_072;
 
-/// Maximum number of rounds of growth while caches do not pay.
+/// Maximum number of rounds in a growth phase.
 const GROWTH_ROUNDS: u32 = 12;
 
 /// Minimum number of rounds before growing ends because caches would not pay even with
@@ -169,7 +172,7 @@ struct Choice {
     levels: Levels,
     /// Nanoseconds per packet in the latest timing.
     cost: f64,
-    /// The shares of packets that hit then, and of packets with stale megaflows.
+    /// In that timing: the share of packets that hit, and of packets with stale megaflows.
     hits: f64,
     stale: f64,
     /// Nanoseconds of the lookup in the first cache per packet, of the processing of a hit,
@@ -198,7 +201,7 @@ enum Purpose {
 struct Segment {
     choice: usize,
     purpose: Purpose,
-    /// The segment ends after this number of packets, unless it is timed.
+    /// The segment ends after this number of packets. Not used in segments that are timed.
     packets: u64,
 }
 
@@ -256,13 +259,14 @@ pub(super) struct CacheSelector {
     /// The first choice uses no caches.
     choices: Vec<Choice>,
     present: usize,
-    /// Remaining rounds of growth while caches do not pay.
+    /// Remaining rounds of the growth phase; 0 if caches do not grow.
     growth: u32,
     /// The share of misses after the latest round of growth.
     miss_share: f64,
     /// True if caches have paid since they last grew because of changes.
     have_paid: bool,
-    /// Rounds until the next growth phase; rounds after that phase if it has no effect.
+    /// Rounds until the next growth phase, and the pause after that phase if it has no
+    /// effect.
     until_growth: u32,
     growth_rest: u32,
     rounds: u32,
