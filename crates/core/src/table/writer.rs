@@ -90,7 +90,7 @@ impl<R: Replica> Writer<R> {
     /// Accepts all changes of a transaction, in order, or refuses all. Returns the
     /// version that has the changes. This version is visible immediately, unless a reader
     /// is still in an older version or the [publish interval](Self::set_publish_interval)
-    /// is not over. Otherwise, a later call makes it visible.
+    /// is not over. In that case, a later call makes it visible.
     ///
     /// Waits only if more than [`MAX_PENDING`] changes would stay invisible. The call
     /// then waits until readers of older versions have left, and for ever if such a
