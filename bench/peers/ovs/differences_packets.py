@@ -230,7 +230,7 @@ ARP_ROWS = {
     ],
     "operation above 255": [
         Packet("259", ethernet(ARP, arp(operation=259)), ovs="arp arp_op=0 " + ARP_FIELDS,
-               here="arp_op=259 " + ARP_FIELDS, rules="eth_type=0x806 proto=0"),
+               here="arp_op=259 " + ARP_FIELDS, rules="eth_type=0x806 proto=hopopt"),
     ],
     "RARP": [
         Packet("request", ethernet(RARP, arp(operation=3)), ovs="rarp arp_op=3 " + ARP_FIELDS,
