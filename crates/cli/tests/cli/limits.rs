@@ -21,7 +21,7 @@ fn run_within(mebibytes: u64, arguments: &str) -> Run {
         .arg((mebibytes * 1024).to_string())
         .arg(program().get_program())
         .args(words(arguments))
-        // The limit is on addresses, of which glibc may reserve 64 MiB for a thread's arena.
+        // The limit is on addresses. For a thread's arena glibc may reserve 64 MiB of them.
         .env("MALLOC_ARENA_MAX", "1")
         .stdin(Stdio::null());
     let output = command.output().expect("there is a shell");

@@ -168,10 +168,10 @@ mod tests {
             names.note().unwrap(),
             "2 ports are called by name and got numbers: eth0 = 7, eth1 = 8"
         );
-        let mut one = PortNames::of("actions=output:eth0");
-        assert_eq!(one.port("eth0", "in_port").unwrap(), 1);
+        let mut single_name = PortNames::of("actions=output:eth0");
+        assert_eq!(single_name.port("eth0", "in_port").unwrap(), 1);
         assert_eq!(
-            one.note().unwrap(),
+            single_name.note().unwrap(),
             "1 port is called by name and got a number: eth0 = 1"
         );
         for bad in ["", "\"\"", "\"a", "-1", "4294967296", "eth 0"] {

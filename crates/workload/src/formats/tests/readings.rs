@@ -19,7 +19,7 @@ fn rules_that_differ_in_what_is_left_out_are_counted() {
     assert_eq!(loaded.merged_rules, 2);
 }
 
-/// Comments, blank lines and bad lines count as lines and are no rules.
+/// Comments, blank lines and bad lines count as lines, but not as rules.
 #[test]
 fn each_rule_has_its_line() {
     let options = ReadOptions::default().with_skip_bad(true);
