@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn work_ends_where_the_observer_stops_it_unless_it_cannot_stop() {
+    fn work_ends_where_the_callback_cancels_it_unless_it_cannot_stop() {
         for (obeyed, count) in [(true, 3), (false, 6)] {
             let mut notes = Notes {
                 stop_at: Some(2),

@@ -29,7 +29,7 @@ use crate::model::error::BuildError;
 use crate::model::rule::{ActionId, RuleId};
 use crate::parts::sort::{sort, sort_by_key, sort_short};
 
-/// Names of phases for progress observers.
+/// Names of phases for the progress callback.
 pub(super) const LEARNING: &str = "learning masks";
 const FILLING: &str = "filling tables";
 

@@ -142,7 +142,7 @@ impl<const W: usize> Forest<W> {
         Ok(())
     }
 
-    /// Learns all masks again. If the observer stops it, the forest does not change.
+    /// Learns all masks again. If the progress callback cancels, the forest does not change.
     pub(super) fn rebuild(&mut self, progress: &mut dyn Progress) -> Result<(), BuildError> {
         let mut memory = Memory::unlimited();
         self.rebuild_within(

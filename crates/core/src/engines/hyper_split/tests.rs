@@ -10,7 +10,9 @@ use crate::model::rule::RuleId;
 use crate::model::ruleset::RuleSet;
 use crate::model::seed::splitmix;
 use crate::parts::tree::Grid;
-use crate::parts::tree::kit::{ANY, build, check, count, keys, range, rules, schema};
+use crate::parts::tree::kit::{
+    ANY, build, check, check_hidden_rules, count, keys, range, rules, schema,
+};
 use crate::parts::tree::split::{Chooser, Cut};
 
 #[test]
@@ -81,35 +83,7 @@ fn the_field_of_the_smallest_mean_is_cut_in_half() {
 /// hidden.
 #[test]
 fn rules_behind_a_hidden_one_are_found() {
-    let schema = schema(&[16, 16]);
-    let mut state = 3;
-    let mut below = |bound: u64| u128::from(splitmix(&mut state) % bound);
-    let matches = (0..300).map(|number| {
-        if number % 50 == 20 {
-            return vec![ANY, ANY];
-        }
-        let low = below(60_000);
-        vec![range(low, low + below(4000)), range(below(100), 60_000)]
-    });
-    let matches: Vec<_> = matches.collect();
-    let rules = rules(&schema, matches);
-    let keys = keys(&rules);
-    let mut built = build("hyper-split:binth=1", &rules);
-    // No leaf has a rule after the first rule that matches everything.
-    assert!(count(built.as_ref(), "longest list") <= 21);
-    check(built.as_ref(), &keys, &rules);
-    let mut hidden = Vec::new();
-    for number in [20, 3, 70, 69, 220, 120] {
-        let id = RuleId::from_index(number);
-        assert_eq!((built.hide(id), built.hide(id)), (Some(true), Some(false)));
-        hidden.push(id);
-        let mut left = RuleSet::new(&schema);
-        for rule in rules.iter().filter(|rule| !hidden.contains(&rule.id())) {
-            left.push(rule).unwrap();
-        }
-        assert_eq!(built.stats().rules, left.len());
-        check(built.as_ref(), &keys, &left);
-    }
+    check_hidden_rules("hyper-split:binth=1");
 }
 
 /// A rule with holes in its mask does not end a list.

@@ -156,7 +156,7 @@ pub(super) const ENGINE: Engine = Engine {
     estimate: estimate::estimate,
 };
 
-/// Phases that progress observers see.
+/// Names of phases for the progress callback.
 const SORTING: &str = "sorting rules into partitions";
 const PLACING: &str = "placing other rules";
 const NAMING: &str = "noting ids";

@@ -26,7 +26,7 @@ use crate::model::seed::MapState;
 /// power of the rules.
 const SPARE_DELETED_RULES: usize = 8;
 
-/// The phase of a build that progress observers see.
+/// Name of the build phase for the progress callback.
 const COPYING: &str = "copying rules";
 
 /// An inner engine over the rules of its build, and the changes since.

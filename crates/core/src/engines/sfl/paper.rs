@@ -62,7 +62,7 @@ use crate::model::schema::Schema;
 use crate::model::seed::MapState;
 use crate::parts::unwildcard;
 
-/// The phase of a build that progress observers see.
+/// Name of the build phase for the progress callback.
 const COPYING: &str = "copying rules";
 
 /// An inner engine, the master list and the update nodes.

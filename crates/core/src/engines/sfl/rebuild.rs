@@ -18,7 +18,7 @@ use crate::model::rule::RuleId;
 use crate::model::ruleset::RuleSet;
 use crate::model::seed::MapState;
 
-/// The phase that progress observers see.
+/// Name of the phase for the progress callback.
 const HASHING: &str = "hashing rules";
 
 /// The number of rules copied with each look. It bounds the time that a look keeps a

@@ -82,7 +82,7 @@ use crate::parts::tree::{MOST_RULES, Outline, indices};
 use classes::Subset;
 use plan::{Kind, Plan, Rules};
 
-/// The phase that progress observers see.
+/// Name of the phase for the progress callback.
 const CHOOSING: &str = "choosing trees";
 
 /// The registry entry.

@@ -367,7 +367,7 @@ impl<const W: usize> Placement<W> for TupleMerge {
         let rebuild_after = self.settings.rebuild_after;
         if rebuild_after.is_some_and(|after| self.changes >= after) {
             let rebuilt = self.rebuild(space, &mut NoProgress);
-            rebuilt.expect("only an observer stops a rebuild");
+            rebuilt.expect("only a progress callback stops a rebuild");
         }
         self.install_some(space, changes * background::STEPS_PER_CHANGE);
     }

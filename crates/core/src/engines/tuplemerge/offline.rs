@@ -79,9 +79,9 @@ impl<const W: usize> Selected<W> {
     }
 }
 
-/// Places all stored rules in newly selected tables. If the observer cancels before the
-/// selection is complete, nothing changes. Afterwards the observer still receives
-/// progress but cannot cancel, unless no rule was in a table before.
+/// Places all stored rules in newly selected tables. If the progress callback cancels
+/// before the selection is complete, nothing changes. Afterwards the callback still
+/// receives progress but cannot cancel, unless no rule was in a table before.
 pub(super) fn select_tables<const W: usize>(
     space: &mut TupleSpace<W>,
     mut entries: Vec<EntryIndex>,

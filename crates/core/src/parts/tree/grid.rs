@@ -11,7 +11,7 @@ use crate::model::schema::{FieldId, Schema};
 use crate::parts::ranked::RankedRules;
 use crate::parts::sort::sort;
 
-/// The phase that progress observers see.
+/// Name of the phase for the progress callback.
 const DIVIDING: &str = "dividing fields";
 
 /// Consecutive elementary intervals of a field.

@@ -104,3 +104,39 @@ pub(crate) fn check(built: &dyn Classifier, keys: &KeyVec, left: &RuleSet) {
         }
     }
 }
+
+/// Checks a tree engine over 300 rules of which six match every header: each leaf ends
+/// with the first of these, and the rules after it are found when it is hidden.
+///
+/// `spec` has `binth=1`.
+pub(crate) fn check_hidden_rules(spec: &str) {
+    let schema = schema(&[16, 16]);
+    let mut state = 3;
+    let mut below = |bound: u64| u128::from(splitmix(&mut state) % bound);
+    let matches = (0..300).map(|number| {
+        if number % 50 == 20 {
+            return vec![ANY, ANY];
+        }
+        let low = below(60_000);
+        vec![range(low, low + below(4000)), range(below(100), 60_000)]
+    });
+    let matches: Vec<_> = matches.collect();
+    let rules = rules(&schema, matches);
+    let keys = keys(&rules);
+    let mut built = build(spec, &rules);
+    // No leaf has a rule after the first rule that matches every header.
+    assert!(count(built.as_ref(), "longest list") <= 21);
+    check(built.as_ref(), &keys, &rules);
+    let mut hidden = Vec::new();
+    for number in [20, 3, 70, 69, 220, 120] {
+        let id = RuleId::from_index(number);
+        assert_eq!((built.hide(id), built.hide(id)), (Some(true), Some(false)));
+        hidden.push(id);
+        let mut visible = RuleSet::new(&schema);
+        for rule in rules.iter().filter(|rule| !hidden.contains(&rule.id())) {
+            visible.push(rule).unwrap();
+        }
+        assert_eq!(built.stats().rules, visible.len());
+        check(built.as_ref(), &keys, &visible);
+    }
+}

@@ -89,7 +89,7 @@ pub(crate) fn place_one_by_one<const W: usize>(
     Ok(())
 }
 
-/// The phase of placing rules, as progress observers see it.
+/// Name of the phase of placing rules, for the progress callback.
 const PLACING: &str = "placing rules in tables";
 
 /// A tuple space with its placement.
@@ -98,7 +98,7 @@ pub(crate) struct TupleEngine<const W: usize, P> {
     pub(crate) placement: P,
 }
 
-/// The phase of copying rules, as progress observers see it.
+/// Name of the phase of copying rules, for the progress callback.
 const COPYING: &str = "copying rules";
 
 impl<const W: usize, P: Placement<W>> TupleEngine<W, P> {
