@@ -31,15 +31,14 @@ fn seeds() -> Range<u64> {
 
 #[test]
 fn the_datapath_does_what_the_reference_does() {
-    let mut total = Summary::default();
-    for number in seeds() {
-        for world in 0..WORLDS {
-            match run_seed(number * WORLDS + world, &Options::default()) {
-                Ok(summary) => total.add(&summary),
-                Err(difference) => panic!("{difference}"),
-            }
-        }
-    }
+    let worlds = seeds().start * WORLDS..seeds().end * WORLDS;
+    let middle = worlds.start + (worlds.end - worlds.start) / 2;
+    let total = std::thread::scope(|threads| {
+        let second = threads.spawn(|| summary_of(middle..worlds.end));
+        let mut total = summary_of(worlds.start..middle);
+        total.add(&second.join().expect("the worlds agree"));
+        total
+    });
     println!("{total:#?}");
     // Worlds with little activity would agree, too.
     assert!(total.events > total.packets / 3, "packets come out");
@@ -55,6 +54,18 @@ fn the_datapath_does_what_the_reference_does() {
         assert!(total.refused.contains_key(code), "{code}");
     }
     assert!(total.limited_actions > 50 && total.limited_copies > 50);
+}
+
+/// Runs worlds, and panics at the first difference.
+fn summary_of(worlds: Range<u64>) -> Summary {
+    let mut total = Summary::default();
+    for world in worlds {
+        match run_seed(world, &Options::default()) {
+            Ok(summary) => total.add(&summary),
+            Err(difference) => panic!("{difference}"),
+        }
+    }
+    total
 }
 
 /// The worlds of the fuzz target `changes`, from random bytes.

@@ -34,6 +34,9 @@ use classyard::{
     Priority, Rule, RuleId, RuleSet, Schema, Scratch, Transaction, Winner,
 };
 
+use super::Found;
+use super::rows::{Megaflow, Rows, Search};
+use super::table::Row;
 use crate::cache::bits::Words;
 use crate::cache::microflow::CachedDecision;
 use crate::flow_table::TableError;
@@ -174,25 +177,16 @@ pub(super) struct Index {
     rules: usize,
     /// Changes since the engine was built or rebuilt.
     changes: usize,
+    buffers: Buffers,
 }
 
 /// Buffers for lookups.
 #[derive(Default)]
-pub(super) struct Buffers {
+struct Buffers {
     words: Vec<u64>,
     winners: Vec<Winner>,
     scratch: Scratch,
 }
-
-impl Buffers {
-    /// Returns the decision for key `number` of the last lookup.
-    pub(super) fn decision(&self, number: usize) -> Option<CachedDecision> {
-        CachedDecision::new(self.winners[number].rule()?.get())
-    }
-}
-
-/// The decision, key and mask of a megaflow.
-pub(super) type Megaflow<'m> = (CachedDecision, Words, &'m Words);
 
 impl Index {
     /// Returns an index without megaflows.
@@ -223,44 +217,8 @@ impl Index {
             rules: rules.len(),
             changes: 0,
             spec,
+            buffers: Buffers::default(),
         })
-    }
-
-    /// Returns the bytes of the engine. This is slow.
-    pub(super) fn bytes(&self) -> usize {
-        self.engine.stats().bytes()
-    }
-
-    /// Adds a megaflow, or replaces the megaflow in its row. `all` iterates over all
-    /// megaflows, including the new one; it is used if the engine must be rebuilt.
-    ///
-    /// # Errors
-    /// The error of an engine that refuses the megaflow.
-    pub(super) fn insert<'m>(
-        &mut self,
-        megaflow: Megaflow<'m>,
-        all: impl Iterator<Item = Megaflow<'m>>,
-    ) -> Result<(), TableError> {
-        let pieces = self.pieces.and(PieceSet::of(megaflow.2));
-        if pieces != self.pieces {
-            *self = Index::build(self.spec.clone(), pieces, all)?;
-            return Ok(());
-        }
-        let rule = rule(self.engine.schema(), self.pieces, megaflow);
-        let mut change = Transaction::new();
-        match self.has(megaflow.0) {
-            true => change.modify(rule.view()),
-            false => change.insert(rule.view()),
-        };
-        self.apply(&change)
-    }
-
-    /// Removes a megaflow.
-    ///
-    /// # Errors
-    /// The error of an engine that refuses the removal.
-    pub(super) fn remove(&mut self, decision: CachedDecision) -> Result<(), TableError> {
-        self.apply(Transaction::new().remove(id(decision)))
     }
 
     fn apply(&mut self, change: &Transaction<'_>) -> Result<(), TableError> {
@@ -285,12 +243,85 @@ impl Index {
         engine.is_some_and(|engine| engine.contains(id(decision)))
     }
 
+    /// Looks up keys. Their winners are then in the buffers.
+    fn look_up<'k>(&mut self, keys: impl Iterator<Item = &'k Words>) {
+        let Buffers {
+            words,
+            winners,
+            scratch,
+        } = &mut self.buffers;
+        let width = self.engine.schema().key_words();
+        words.clear();
+        winners.clear();
+        for key in keys {
+            let start = words.len();
+            words.resize(start + width, 0);
+            self.moves.project(key, &mut words[start..]);
+            winners.push(Winner::MISS);
+        }
+        let keys = KeySlice::new(words, width);
+        self.engine.classify_batch(keys, winners, scratch);
+    }
+}
+
+impl Search for Index {
+    fn find<'k, P>(
+        &mut self,
+        rows: &mut Rows<P>,
+        _: bool,
+        key: impl Fn(usize) -> &'k Words,
+        places: &mut Vec<usize>,
+        mut found: impl FnMut(usize, CachedDecision, Found),
+    ) -> u64 {
+        let probes = places.len() as u64;
+        self.look_up(places.iter().map(|&place| key(place)));
+        let mut winners = self.buffers.winners.iter();
+        places.retain(|&place| {
+            let winner = winners.next().and_then(|winner| winner.rule());
+            let Some(decision) = winner.and_then(|rule| CachedDecision::new(rule.get())) else {
+                return true;
+            };
+            // The row is compared with the key, since the index leaves out some bits.
+            match rows.check(decision, key(place)) {
+                Found::Nothing => true,
+                result => {
+                    found(place, decision, result);
+                    false
+                }
+            }
+        });
+        probes
+    }
+
+    fn table_added(&mut self) {}
+
+    fn table_replaced(&mut self, _: usize) {}
+
+    /// Adds a megaflow, or replaces the megaflow in its row. If its mask uses another
+    /// field, rebuilds the engine from all rows.
+    fn row_added<P>(&mut self, rows: &Rows<P>, table: usize, row: Row) -> Result<(), TableError> {
+        let megaflow = rows.megaflow(table, row);
+        let pieces = self.pieces.and(PieceSet::of(megaflow.2));
+        if pieces != self.pieces {
+            *self = Index::build(self.spec.clone(), pieces, rows.megaflows())?;
+            return Ok(());
+        }
+        let rule = rule(self.engine.schema(), self.pieces, megaflow);
+        let mut change = Transaction::new();
+        match self.has(megaflow.0) {
+            true => change.modify(rule.view()),
+            false => change.insert(rule.view()),
+        };
+        self.apply(&change)
+    }
+
+    fn row_removed(&mut self, decision: CachedDecision) -> Result<(), TableError> {
+        self.apply(Transaction::new().remove(id(decision)))
+    }
+
     /// Rebuilds the engine if many rules have changed since it was built. This is rare,
     /// since packets wait for it.
-    ///
-    /// # Errors
-    /// The error of an engine that cannot be rebuilt.
-    pub(super) fn settle(&mut self) -> Result<(), TableError> {
+    fn tick<P>(&mut self, _: &Rows<P>, _: f64) -> Result<(), TableError> {
         if self.changes >= self.rules.max(MIN_REBUILD_RULES) * REBUILD_CHANGES_PER_RULE {
             if let Some(engine) = self.engine.as_dynamic() {
                 engine.rebuild(&mut NoProgress)?;
@@ -301,20 +332,9 @@ impl Index {
         Ok(())
     }
 
-    /// Looks up keys.
-    pub(super) fn look_up<'k>(&self, keys: impl Iterator<Item = &'k Words>, into: &mut Buffers) {
-        let width = self.engine.schema().key_words();
-        into.words.clear();
-        into.winners.clear();
-        for key in keys {
-            let start = into.words.len();
-            into.words.resize(start + width, 0);
-            self.moves.project(key, &mut into.words[start..]);
-            into.winners.push(Winner::MISS);
-        }
-        let keys = KeySlice::new(&into.words, width);
-        self.engine
-            .classify_batch(keys, &mut into.winners, &mut into.scratch);
+    /// Returns the bytes of the engine. This is slow.
+    fn bytes(&self) -> usize {
+        self.engine.stats().bytes()
     }
 }
 

@@ -1,7 +1,8 @@
 //! Adding megaflows, and making room for them.
 
+use super::rows::Search;
 use super::table::{MAX_PATHS, MaskTable, Row, State};
-use super::{Kept, Store, decision, megaflows};
+use super::{Kept, Store, decision};
 use crate::cache::bits::{Known, Words};
 use crate::cache::path::Path;
 
@@ -19,7 +20,7 @@ impl<P> Store<P> {
         path: &Path,
         program: impl FnOnce(&Path) -> P,
     ) -> Option<Kept> {
-        if self.paths.len() >= MAX_PATHS / 2 {
+        if self.rows.paths.len() >= MAX_PATHS / 2 {
             return None;
         }
         let table = self.table_for(mask);
@@ -29,7 +30,7 @@ impl<P> Store<P> {
             .flat_map(|step| &step.set)
             .copied()
             .collect();
-        let (path, has_new_program) = self.paths.refer(path, self.era, program);
+        let (path, has_new_program) = self.rows.paths.refer(path, self.rows.era, program);
         let result = |table, row| {
             Some(Kept {
                 decision: decision(table, row),
@@ -39,43 +40,33 @@ impl<P> Store<P> {
         };
         let state = State {
             path,
-            tick: self.tick,
-            era: self.era,
+            tick: self.rows.tick,
+            era: self.rows.era,
         };
-        let hash = self.tables[table].hash(key, self.secret);
-        if let Some(row) = self.tables[table].find(key, hash) {
-            let old = self.tables[table].state(row).path;
-            self.tables[table].renew(row, state, &set);
-            self.paths.release(old);
+        let hash = self.rows.tables[table].hash(key, self.rows.secret);
+        if let Some(row) = self.rows.tables[table].find(key, hash) {
+            let old = self.rows.tables[table].state(row).path;
+            self.rows.tables[table].renew(row, state, &set);
+            self.rows.paths.release(old);
             return result(table, row);
         }
         if self.used >= self.bounds.megaflows {
             self.give_one_up();
         }
-        let (secret, demand) = (self.secret, &self.demand);
-        let (row, given_up) = self.tables[table].insert(key, state, &set, secret, demand);
+        let (secret, demand) = (self.rows.secret, &self.demand);
+        let (row, given_up) = self.rows.tables[table].insert(key, state, &set, secret, demand);
         match given_up {
             Some(path) => {
-                self.paths.release(path);
+                self.rows.paths.release(path);
                 self.counts.evicted += 1;
             }
             None => self.used += 1,
         }
         self.counts.added += 1;
-        self.index_row(table, row);
-        result(table, row)
-    }
-
-    /// Adds a new row to the index, or replaces a reused row.
-    fn index_row(&mut self, table: usize, row: Row) {
-        let Some(index) = &mut self.index else {
-            return;
-        };
-        let mask_table = &self.tables[table];
-        let megaflow = (decision(table, row), mask_table.key(row), mask_table.mask());
-        if index.insert(megaflow, megaflows(&self.tables)).is_err() {
-            self.index = None;
+        if self.search.row_added(&self.rows, table, row).is_err() {
+            self.search.replace_engine(&self.rows);
         }
+        result(table, row)
     }
 
     /// Returns the table for megaflows with `mask`. The table's mask has all bits of `mask`,
@@ -89,20 +80,20 @@ impl<P> Store<P> {
                 .sum::<u32>();
             (!lacks).then_some(extra)
         };
-        let fitting = self.tables.iter().enumerate();
+        let fitting = self.rows.tables.iter().enumerate();
         let fitting = fitting.filter_map(|(number, table)| Some((extra(table)?, number)));
         let fitting = fitting.min();
         if let Some((0, number)) = fitting {
             return number;
         }
         // The last mask is reserved for megaflows that fit no other.
-        if self.tables.len() + 1 < self.bounds.masks {
+        if self.rows.tables.len() + 1 < self.bounds.masks {
             return self.add_table(*mask);
         }
-        let empty = self.tables.iter().position(|table| table.len() == 0);
+        let empty = self.rows.tables.iter().position(|table| table.len() == 0);
         if let Some(number) = empty.filter(|&number| number + 1 < self.bounds.masks) {
-            self.tables[number] = MaskTable::new(*mask);
-            self.probes.reset(number);
+            self.rows.tables[number] = MaskTable::new(*mask);
+            self.search.table_replaced(number);
             return number;
         }
         self.counts.narrowed += 1;
@@ -116,7 +107,7 @@ impl<P> Store<P> {
     /// loses its megaflows. Returns its number.
     fn last_table(&mut self, mask: &Words) -> usize {
         let mut wide_mask = *mask;
-        for table in &self.tables {
+        for table in &self.rows.tables {
             let words = wide_mask.iter_mut().zip(table.mask());
             words.for_each(|(wide_mask, own)| *wide_mask |= own);
         }
@@ -126,23 +117,23 @@ impl<P> Store<P> {
             .filter(|word| **word != 0)
             .for_each(|word| *word = u64::MAX);
         let last = self.bounds.masks - 1;
-        if last == self.tables.len() {
+        if last == self.rows.tables.len() {
             return self.add_table(wide_mask);
         }
         self.clear_table(last);
-        self.tables[last] = MaskTable::new(wide_mask);
+        self.rows.tables[last] = MaskTable::new(wide_mask);
         last
     }
 
     fn add_table(&mut self, mask: Words) -> usize {
-        self.tables.push(MaskTable::new(mask));
-        self.probes.add();
-        self.tables.len() - 1
+        self.rows.tables.push(MaskTable::new(mask));
+        self.search.table_added();
+        self.rows.tables.len() - 1
     }
 
     pub(super) fn clear_table(&mut self, table: usize) {
-        for row in 0..self.tables[table].rows() {
-            if self.tables[table].has(row) {
+        for row in 0..self.rows.tables[table].rows() {
+            if self.rows.tables[table].has(row) {
                 self.remove(table, row);
             }
         }
@@ -155,22 +146,22 @@ impl<P> Store<P> {
         let mut looked_at = 0;
         while looked_at < EVICTION_TRIES {
             let (mut table, mut row) = self.hand;
-            if table >= self.tables.len() {
+            if table >= self.rows.tables.len() {
                 (table, row) = (0, 0);
             }
-            if row >= self.tables[table].rows() {
+            if row >= self.rows.tables[table].rows() {
                 self.hand = (table + 1, 0);
                 continue;
             }
             self.hand = (table, row + 1);
-            if !self.tables[table].has(row) {
+            if !self.rows.tables[table].has(row) {
                 continue;
             }
             looked_at += 1;
-            let state = self.tables[table].state(row);
-            let age = match self.paths.program(state.path) {
+            let state = self.rows.tables[table].state(row);
+            let age = match self.rows.paths.program(state.path) {
                 None => u16::MAX,
-                Some(_) => u16::from(self.tick.wrapping_sub(state.tick)),
+                Some(_) => u16::from(self.rows.tick.wrapping_sub(state.tick)),
             };
             if oldest.is_none_or(|(other, _, _)| age > other) {
                 oldest = Some((age, table, row));
@@ -186,14 +177,12 @@ impl<P> Store<P> {
     }
 
     pub(super) fn remove(&mut self, table: usize, row: Row) {
-        let path = self.tables[table].state(row).path;
-        self.tables[table].remove(row, self.secret);
-        if let Some(index) = &mut self.index
-            && index.remove(decision(table, row)).is_err()
-        {
-            self.index = None;
+        let path = self.rows.tables[table].state(row).path;
+        self.rows.tables[table].remove(row, self.rows.secret);
+        if self.search.row_removed(decision(table, row)).is_err() {
+            self.search.replace_engine(&self.rows);
         }
-        self.paths.release(path);
+        self.rows.paths.release(path);
         self.used -= 1;
     }
 }

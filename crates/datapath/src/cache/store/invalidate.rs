@@ -11,35 +11,35 @@ impl<P> Store<P> {
         for added in added {
             self.demand.note(&added.match_bits);
         }
-        let mut rows = std::mem::take(&mut self.rows);
-        for number in 0..self.tables.len() {
+        let mut rows = std::mem::take(&mut self.affected);
+        for number in 0..self.rows.tables.len() {
             // The signatures of a table are in cache for all entries after the first.
             for added in added {
                 rows.clear();
-                self.tables[number].overlapping(&added.match_bits, &mut rows);
+                self.rows.tables[number].overlapping(&added.match_bits, &mut rows);
                 for &row in &rows {
                     let row = Row::try_from(row).expect("24 bits");
-                    if self.tables[number].has(row) && self.takes_from(added, (number, row)) {
-                        let state = self.tables[number].state(row);
+                    if self.rows.tables[number].has(row) && self.takes_from(added, (number, row)) {
+                        let state = self.rows.tables[number].state(row);
                         // Any era except the present one.
-                        let era = !self.era;
-                        self.tables[number].set_state(row, State { era, ..state });
+                        let era = !self.rows.era;
+                        self.rows.tables[number].set_state(row, State { era, ..state });
                         self.counts.outdated += 1;
                     }
                 }
             }
         }
-        self.rows = rows;
+        self.affected = rows;
     }
 
     /// True if a new entry may win packets of a megaflow that is not stale.
     fn takes_from(&self, added: &Added, (number, row): (usize, Row)) -> bool {
-        let megaflows = &self.tables[number];
+        let megaflows = &self.rows.tables[number];
         let state = megaflows.state(row);
-        if self.is_stale(state) {
+        if self.rows.is_stale(state) {
             return false;
         }
-        let (path, _) = self.paths.get(state.path);
+        let (path, _) = self.rows.paths.get(state.path);
         let step = path.steps.iter().find(|step| step.table == added.table);
         step.is_some_and(|step| {
             added.winner.beats(step.winner) && megaflows.overlaps(row, &added.match_bits, &step.set)
@@ -49,13 +49,13 @@ impl<P> Store<P> {
     /// Makes all megaflows stale.
     pub(crate) fn begin_era(&mut self) {
         self.counts.eras += 1;
-        match self.era.checked_add(1) {
-            Some(era) => self.era = era,
+        match self.rows.era.checked_add(1) {
+            Some(era) => self.rows.era = era,
             // The era overflows: remove all megaflows, so that none seems to be of a
             // later era.
             None => {
-                (0..self.tables.len()).for_each(|table| self.clear_table(table));
-                self.era = 0;
+                (0..self.rows.tables.len()).for_each(|table| self.clear_table(table));
+                self.rows.era = 0;
             }
         }
     }
@@ -64,9 +64,9 @@ impl<P> Store<P> {
     pub(crate) fn drop_stale(&mut self, decision: CachedDecision, key: &Words) {
         let (table, row) = parts(decision);
         let stale = |mask_table: &MaskTable| {
-            mask_table.covers(row, key) && self.is_stale(mask_table.state(row))
+            mask_table.covers(row, key) && self.rows.is_stale(mask_table.state(row))
         };
-        if self.tables.get(table).is_some_and(stale) {
+        if self.rows.tables.get(table).is_some_and(stale) {
             self.remove(table, row);
         }
     }

@@ -2,10 +2,11 @@
 //! cover.
 //!
 //! All packets that a megaflow covers take the megaflow's path. So if several megaflows
-//! cover a packet, each of them gives the right path, and the first match ends the search
-//! ([`find`]). The megaflows of one mask are in a table ([`table`]). The tables most
-//! likely to match are probed first ([`order`]). Alternatively an engine of the registry
-//! returns the row that covers a packet ([`index`]); the rows stay in the tables.
+//! cover a packet, each of them gives the right path, and the first match ends the search.
+//! The megaflows of one mask are in a table ([`table`]). There are two ways to search
+//! ([`rows`]): the tables are probed, those most likely to match first ([`order`]), or an
+//! engine of the registry returns the row that covers a packet ([`index`]). The rows are
+//! in the tables in both cases.
 //!
 //! # Bounds
 //! The settings limit the number of masks and megaflows, whatever packets arrive. If all
@@ -28,18 +29,19 @@
 //! the next packet that it covers, and the path learned from that packet replaces the
 //! megaflow.
 
-mod find;
 mod index;
 mod insert;
 mod invalidate;
 mod order;
+mod rows;
+mod search;
 mod signature;
 mod table;
 
 use classyard::{EngineSpec, Winner};
 
-use self::index::{Buffers, Index};
-use self::order::ProbeOrder;
+use self::rows::{PREFETCH_PACKETS, Rows, Search};
+use self::search::ChosenSearch;
 use self::signature::Demand;
 use self::table::{MaskTable, Row, Secret};
 use super::bits::{Known, Words};
@@ -117,58 +119,57 @@ pub(crate) struct StoreCounts {
 /// The megaflows of a worker, and their paths.
 pub(crate) struct Store<P> {
     bounds: Bounds,
-    secret: Secret,
-    tables: Vec<MaskTable>,
-    /// The engine that finds rows, unless tables are probed one by one. It has exactly
-    /// the rows of the tables, and is dropped if it refuses a row.
-    index: Option<Index>,
-    looked_up: Buffers,
-    probes: ProbeOrder,
+    rows: Rows<P>,
+    search: ChosenSearch,
+    /// The number of megaflows.
     used: usize,
-    pub(crate) paths: Paths<P>,
     demand: Demand,
-    era: u32,
-    tick: u8,
     /// The position at which the next search for an idle megaflow begins.
     hand: (usize, Row),
     pub(crate) counts: StoreCounts,
     /// Buffer for rows that a change may affect.
-    rows: Vec<usize>,
+    affected: Vec<usize>,
 }
 
 impl<P> Store<P> {
+    /// Returns a store that finds megaflows by an engine, which gets a seed, or by hash
+    /// tables for `None`.
+    ///
     /// # Panics
     /// If the bounds are outside of the ranges of [`Bounds`].
-    pub(crate) fn new(bounds: Bounds, seed: u64) -> Store<P> {
+    pub(crate) fn new(bounds: Bounds, engine: Option<&EngineSpec>, seed: u64) -> Store<P> {
         assert!((2..=MAX_MASKS).contains(&bounds.masks), "{bounds:?}");
         assert!(
             (1..=MAX_MEGAFLOWS).contains(&bounds.megaflows),
             "{bounds:?}"
         );
+        let engine = engine.map(|spec| spec.clone().seeded(mix(seed)));
         Store {
             bounds,
-            secret: Secret([seed, seed.rotate_left(32) | 1].map(mix)),
-            tables: Vec::new(),
-            index: None,
-            looked_up: Buffers::default(),
-            probes: ProbeOrder::default(),
+            rows: Rows {
+                secret: Secret([seed, seed.rotate_left(32) | 1].map(mix)),
+                tables: Vec::new(),
+                paths: Paths::default(),
+                era: 0,
+                tick: 0,
+            },
+            search: ChosenSearch::new(engine),
             used: 0,
-            paths: Paths::default(),
             demand: Demand::default(),
-            era: 0,
-            tick: 0,
             hand: (0, 0),
             counts: StoreCounts::default(),
-            rows: Vec::new(),
+            affected: Vec::new(),
         }
     }
 
-    /// Makes the store use an engine, which gets a seed, or hash tables for `None`.
-    pub(crate) fn found_by(mut self, spec: Option<&EngineSpec>, seed: u64) -> Store<P> {
-        let spec = spec.cloned();
-        let index = spec.map(|spec| Index::new(spec.seeded(mix(seed))));
-        self.index = index.and_then(Result::ok);
-        self
+    /// Returns the paths of the megaflows.
+    pub(crate) fn paths(&self) -> &Paths<P> {
+        &self.rows.paths
+    }
+
+    /// Returns the paths of the megaflows, to be changed.
+    pub(crate) fn paths_mut(&mut self) -> &mut Paths<P> {
+        &mut self.rows.paths
     }
 
     /// Returns the number of megaflows.
@@ -178,31 +179,68 @@ impl<P> Store<P> {
 
     /// Returns the number of masks in use.
     pub(crate) fn masks(&self) -> usize {
-        self.tables.iter().filter(|table| table.len() > 0).count()
+        let tables = self.rows.tables.iter();
+        tables.filter(|table| table.len() > 0).count()
     }
 
     /// Returns the bytes held, without paths.
     pub(crate) fn bytes(&self) -> usize {
-        let tables = self.tables.iter().map(MaskTable::bytes);
-        tables.sum::<usize>() + self.index.as_ref().map_or(0, Index::bytes)
+        let tables = self.rows.tables.iter().map(MaskTable::bytes);
+        tables.sum::<usize>() + self.search.bytes()
     }
 
-    /// Sorts the tables by recent hits and advances the idle clock. A hit saves the time of
-    /// `saved` probes of one table.
+    /// Checks for each decision whether its megaflow covers the key of its packet, and
+    /// passes the result to `found`.
+    ///
+    /// Rows and paths are scattered in memory, so the rows of many packets are prefetched
+    /// together before any is read.
+    pub(crate) fn check_all<'k>(
+        &mut self,
+        decisions: &[(usize, CachedDecision)],
+        key: impl Fn(usize) -> &'k Words,
+        mut found: impl FnMut(usize, CachedDecision, Found),
+    ) {
+        for decisions in decisions.chunks(PREFETCH_PACKETS) {
+            let rows = decisions.iter().map(|&(_, decision)| parts(decision));
+            self.rows.fetch(rows);
+            for &(place, decision) in decisions {
+                found(place, decision, self.rows.check(decision, key(place)));
+            }
+        }
+    }
+
+    /// Checks whether the megaflow of a decision covers a key.
+    pub(crate) fn check(&mut self, decision: CachedDecision, key: &Words) -> Found {
+        self.rows.check(decision, key)
+    }
+
+    /// Looks up the keys at `places` of a vector. Passes each result with its decision to
+    /// `found`; keys without a megaflow stay in `places`. Probes all tables if `all` is
+    /// true, otherwise only the tables that save time.
+    pub(crate) fn find<'k>(
+        &mut self,
+        all: bool,
+        key: impl Fn(usize) -> &'k Words,
+        places: &mut Vec<usize>,
+        found: impl FnMut(usize, CachedDecision, Found),
+    ) {
+        let probes = self.search.find(&mut self.rows, all, key, places, found);
+        self.counts.probes += probes;
+    }
+
+    /// Adapts the search to recent packets and advances the idle clock. A hit saves the
+    /// time of `saved` probes of one table.
     pub(crate) fn tick(&mut self, saved: f64) {
-        self.tick = self.tick.wrapping_add(1);
-        let tables = &self.tables;
-        self.probes.sort(saved, |table| tables[table].len() > 0);
-        let settled = self.index.as_mut().map(Index::settle);
-        if settled.is_some_and(|settled| settled.is_err()) {
-            self.index = None;
+        self.rows.tick = self.rows.tick.wrapping_add(1);
+        if self.search.tick(&self.rows, saved).is_err() {
+            self.search.replace_engine(&self.rows);
         }
     }
 
     /// Returns the key, mask and path of a decision's megaflow.
     pub(crate) fn megaflow(&self, decision: CachedDecision) -> Option<(Words, Words, PathId)> {
         let (table, row) = parts(decision);
-        let table = self.tables.get(table)?;
+        let table = self.rows.tables.get(table)?;
         let state = table.has(row).then(|| table.state(row))?;
         Some((table.key(row), *table.mask(), state.path))
     }
@@ -210,19 +248,11 @@ impl<P> Store<P> {
     /// Returns the key, mask and path of every megaflow.
     #[cfg(test)]
     pub(crate) fn all(&self) -> impl Iterator<Item = (Words, Words, PathId)> {
-        megaflows(&self.tables).map(|(decision, key, mask)| {
+        self.rows.megaflows().map(|(decision, key, mask)| {
             let (table, row) = parts(decision);
-            (key, *mask, self.tables[table].state(row).path)
+            (key, *mask, self.rows.tables[table].state(row).path)
         })
     }
-}
-
-/// Returns all megaflows of some tables.
-fn megaflows(tables: &[MaskTable]) -> impl Iterator<Item = index::Megaflow<'_>> {
-    tables.iter().enumerate().flat_map(|(number, table)| {
-        let rows = (0..table.rows()).filter(|&row| table.has(row));
-        rows.map(move |row| (decision(number, row), table.key(row), table.mask()))
-    })
 }
 
 fn decision(table: usize, row: Row) -> CachedDecision {

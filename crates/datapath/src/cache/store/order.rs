@@ -1,7 +1,12 @@
-//! The order in which the tables of a store are probed: those most likely to match first
-//! ([FTS25] §4.3.2).
+//! The search in the tables of a store, one after the other: those most likely to match
+//! first ([FTS25] §4.3.2).
 
-use super::MAX_MASKS;
+use super::rows::{PREFETCH_PACKETS, Rows, Search};
+use super::table::Row;
+use super::{Found, MAX_MASKS, decision};
+use crate::cache::bits::Words;
+use crate::cache::microflow::CachedDecision;
+use crate::flow_table::TableError;
 
 /// The bound λ of [FTS25] eq. 3: a hit adds 1/λ to λ to a table's weight. Typically 4
 /// (§4.3.2).
@@ -44,21 +49,17 @@ impl Default for ProbeOrder {
 }
 
 impl ProbeOrder {
-    /// Adds a table as the last. Its number is the number of earlier tables.
-    pub(super) fn add(&mut self) {
-        self.order.push(self.recent.len());
-        self.recent.push(Use::default());
-    }
-
-    /// Forgets the use of a table.
-    pub(super) fn reset(&mut self, table: usize) {
-        self.recent[table] = Use::default();
+    /// Returns the order of tables that were not used yet.
+    pub(super) fn of_tables(count: usize) -> ProbeOrder {
+        let mut order = ProbeOrder::default();
+        (0..count).for_each(|_| order.table_added());
+        order
     }
 
     /// Begins a search. Returns how many tables to probe: all of them if `all` is true,
     /// otherwise those that save time, and now and then all, to measure whether more tables
     /// save time.
-    pub(super) fn begin(&mut self, all: bool) -> usize {
+    fn begin(&mut self, all: bool) -> usize {
         self.searches = self.searches.wrapping_add(1);
         match all || self.searches.is_multiple_of(FULL_SEARCH_INTERVAL) {
             true => self.order.len(),
@@ -66,14 +67,8 @@ impl ProbeOrder {
         }
     }
 
-    /// Returns the number of the table at a position of the order.
-    #[inline]
-    pub(super) fn at(&self, position: usize) -> usize {
-        self.order[position]
-    }
-
     /// Records a search of a table whose buckets hold `load` megaflows on average.
-    pub(super) fn record(&mut self, table: usize, packets: usize, hits: u32, load: f64) {
+    fn record(&mut self, table: usize, packets: usize, hits: u32, load: f64) {
         let share = (1.0 / load).clamp(1.0 / WEIGHT_TRUNCATION, WEIGHT_TRUNCATION);
         let recent = &mut self.recent[table];
         recent.weight += f64::from(hits) * share;
@@ -85,7 +80,7 @@ impl ProbeOrder {
 
     /// Sorts tables by hit weight and halves all use. A hit saves the time of `saved` probes
     /// of one table. `is_used` is true for tables with megaflows.
-    pub(super) fn sort(&mut self, saved: f64, is_used: impl Fn(usize) -> bool) {
+    fn sort(&mut self, saved: f64, is_used: impl Fn(usize) -> bool) {
         let recent = &self.recent;
         self.order
             .sort_by(|&one, &other| recent[other].weight.total_cmp(&recent[one].weight));
@@ -120,21 +115,117 @@ impl ProbeOrder {
     }
 }
 
+impl Search for ProbeOrder {
+    fn find<'k, P>(
+        &mut self,
+        rows: &mut Rows<P>,
+        all: bool,
+        key: impl Fn(usize) -> &'k Words,
+        places: &mut Vec<usize>,
+        mut found: impl FnMut(usize, CachedDecision, Found),
+    ) -> u64 {
+        let mut probes = 0;
+        for position in 0..self.begin(all) {
+            let number = self.order[position];
+            if places.is_empty() {
+                break;
+            }
+            if rows.tables[number].len() == 0 {
+                continue;
+            }
+            let searched = places.len();
+            probes += searched as u64;
+            let hits = find_in_table(rows, number, &key, places, &mut found);
+            self.record(number, searched, hits, rows.tables[number].load());
+        }
+        probes
+    }
+
+    fn table_added(&mut self) {
+        self.order.push(self.recent.len());
+        self.recent.push(Use::default());
+    }
+
+    fn table_replaced(&mut self, table: usize) {
+        self.recent[table] = Use::default();
+    }
+
+    fn row_added<P>(&mut self, _: &Rows<P>, _: usize, _: Row) -> Result<(), TableError> {
+        Ok(())
+    }
+
+    fn row_removed(&mut self, _: CachedDecision) -> Result<(), TableError> {
+        Ok(())
+    }
+
+    fn tick<P>(&mut self, rows: &Rows<P>, saved: f64) -> Result<(), TableError> {
+        self.sort(saved, |table| rows.tables[table].len() > 0);
+        Ok(())
+    }
+
+    fn bytes(&self) -> usize {
+        self.order.capacity() * size_of::<usize>() + self.recent.capacity() * size_of::<Use>()
+    }
+}
+
+/// Looks up the keys at `places` in one table. Returns the number of hits; the places of
+/// the other keys stay.
+#[inline]
+fn find_in_table<'k, P>(
+    rows: &mut Rows<P>,
+    number: usize,
+    key: impl Fn(usize) -> &'k Words,
+    places: &mut Vec<usize>,
+    mut found: impl FnMut(usize, CachedDecision, Found),
+) -> u32 {
+    let mut hashes = [0; PREFETCH_PACKETS];
+    let (mut hits, mut kept, mut first) = (0, 0, 0);
+    while first < places.len() {
+        let chunk_len = (places.len() - first).min(hashes.len());
+        // Computes all hashes first, so that the buckets are prefetched together.
+        let mut touched = 0;
+        for (hash, &place) in hashes.iter_mut().zip(&places[first..first + chunk_len]) {
+            *hash = rows.tables[number].hash(key(place), rows.secret);
+            touched |= rows.tables[number].touch(*hash);
+        }
+        std::hint::black_box(touched);
+        let candidates = hashes[..chunk_len].iter();
+        let candidates = candidates.filter_map(|&hash| rows.tables[number].candidate(hash));
+        rows.fetch(candidates.map(|row| (number, row)));
+        for offset in 0..chunk_len {
+            let place = places[first + offset];
+            match rows.tables[number].find(key(place), hashes[offset]) {
+                Some(row) => {
+                    hits += 1;
+                    let result = rows.hit(number, row);
+                    found(place, decision(number, row), result);
+                }
+                None => {
+                    places[kept] = place;
+                    kept += 1;
+                }
+            }
+        }
+        first += chunk_len;
+    }
+    places.truncate(kept);
+    hits
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn tables_with_hits_come_first_and_those_without_are_left_out() {
-        let mut order = ProbeOrder::default();
-        (0..3).for_each(|_| order.add());
+        let mut order = ProbeOrder::of_tables(3);
         assert_eq!(order.begin(false), 3);
         order.record(0, 100, 1, 1.0);
         order.record(1, 100, 60, 1.0);
         order.record(2, 40, 30, 1.0);
         // A hit saves four probes: table 0 has too few hits to be probed.
         order.sort(4.0, |_| true);
-        assert_eq!([0, 1, 2].map(|position| order.at(position)), [1, 2, 0]);
+        assert_eq!(order.order, [1, 2, 0]);
         assert_eq!((order.begin(false), order.begin(true)), (2, 3));
         // Every sixteenth search probes all tables.
         let full = (0..FULL_SEARCH_INTERVAL).filter(|_| order.begin(false) == 3);
@@ -145,14 +236,13 @@ mod tests {
 
     #[test]
     fn a_full_table_weighs_less_for_each_hit() {
-        let mut order = ProbeOrder::default();
-        (0..2).for_each(|_| order.add());
+        let mut order = ProbeOrder::of_tables(2);
         order.record(0, 10, 5, 4.0);
         order.record(1, 10, 4, 0.5);
         order.sort(4.0, |_| true);
-        assert_eq!(order.at(0), 1);
-        order.reset(1);
+        assert_eq!(order.order, [1, 0]);
+        order.table_replaced(1);
         order.sort(4.0, |_| true);
-        assert_eq!(order.at(0), 0);
+        assert_eq!(order.order, [0, 1]);
     }
 }

@@ -69,7 +69,7 @@ fn found(store: &mut Store<Winner>, number: usize) -> Option<(CachedDecision, Wi
         return None;
     };
     assert_eq!(store.check(decision, &key), Found::Path(path));
-    Some((decision, *store.paths.program(path).unwrap()))
+    Some((decision, *store.paths().program(path).unwrap()))
 }
 
 /// Returns every engine that takes updates, and one more that rarely lets rules share a
@@ -83,8 +83,8 @@ fn engines() -> Vec<Finder> {
 
 /// True if the index has exactly the rows of the tables.
 fn is_in_step<P>(store: &Store<P>) -> bool {
-    store.index.as_ref().is_none_or(|index| {
-        let mut rows = megaflows(&store.tables);
+    store.search.index().is_none_or(|index| {
+        let mut rows = store.rows.megaflows();
         index.len() == store.len() && rows.all(|(decision, ..)| index.has(decision))
     })
 }
@@ -112,7 +112,7 @@ fn has_what_was_put_in(finder: &Finder, seeds: u64, least: usize) {
             masks: *dice.pick(&[2, 3, 8, 32]),
             megaflows: *dice.pick(&[1, 5, 40, 300]),
         };
-        let mut store = Store::new(bounds, seed).found_by(finder.spec(), seed);
+        let mut store = Store::new(bounds, finder.spec(), seed);
         // Regions that are still right: key, mask, winner.
         let mut right: Vec<(Words, Words, Winner)> = Vec::new();
         for step in 0..400 {
@@ -140,8 +140,8 @@ fn has_what_was_put_in(finder: &Finder, seeds: u64, least: usize) {
                 }
                 1 => {
                     let removed = RuleId::from_index(dice.below(40));
-                    for path in store.paths.of_entry(removed) {
-                        store.paths.close(path);
+                    for path in store.paths().of_entry(removed) {
+                        store.paths_mut().close(path);
                     }
                     right.retain(|(_, _, winner)| winner.rule() != Some(removed));
                 }
@@ -167,7 +167,11 @@ fn has_what_was_put_in(finder: &Finder, seeds: u64, least: usize) {
             }
             assert!(store.masks() <= bounds.masks && store.len() <= bounds.megaflows);
             assert_eq!(store.len(), store.all().count());
-            assert_eq!(store.index.is_some(), finder.spec().is_some(), "{finder}");
+            assert_eq!(
+                store.search.index().is_some(),
+                finder.spec().is_some(),
+                "{finder}"
+            );
             assert!(is_in_step(&store), "{finder}: seed {seed}, step {step}");
             let number = dice.below(256);
             let key = point(number);
@@ -199,7 +203,7 @@ fn is_found(finder: &Finder) {
         masks: 4,
         megaflows: 1000,
     };
-    let mut store = Store::new(bounds, 1).found_by(finder.spec(), 1);
+    let mut store = Store::new(bounds, finder.spec(), 1);
     let mask = point(255);
     for number in 0..256 {
         let winner = winner(1, number);
@@ -227,14 +231,14 @@ fn rows_of_closed_paths_make_room_for_others() {
                 masks: 8,
                 megaflows: 100,
             };
-            let mut store = Store::new(bounds, 2).found_by(finder.spec(), 2);
+            let mut store = Store::new(bounds, finder.spec(), 2);
             for (number, mask) in [0xff, 0xfe, 0xf0, 0xc0, 0].into_iter().enumerate() {
                 let winner = winner(1, number);
                 store.insert(&point(0x55), &point(mask), &path(winner), |_| winner);
             }
             for number in (0..5).filter(|&number| number != open) {
-                for path in store.paths.of_entry(RuleId::from_index(number)) {
-                    store.paths.close(path);
+                for path in store.paths().of_entry(RuleId::from_index(number)) {
+                    store.paths_mut().close(path);
                 }
             }
             let key = point(0x55);
@@ -257,7 +261,7 @@ fn rows_of_closed_paths_make_room_for_others() {
                 stale += 1;
                 assert!(is_in_step(&store), "{finder}, {open}");
             };
-            assert_eq!(store.paths.program(path), Some(&winner(1, open)));
+            assert_eq!(store.paths().program(path), Some(&winner(1, open)));
             assert!(stale < 5 && store.len() == 5 - stale);
         }
     }
@@ -271,7 +275,7 @@ fn a_megaflow_on_another_path_is_compared_as_it_is_then() {
         masks: 4,
         megaflows: 1000,
     };
-    let mut store = Store::new(bounds, 4);
+    let mut store = Store::new(bounds, None, 4);
     let mask = point(255);
     // Enough rows that signatures are picked.
     for number in 0..256 {
@@ -306,7 +310,7 @@ fn an_index_gets_the_fields_of_masks() {
             masks: 32,
             megaflows: 100,
         };
-        let mut store = Store::new(bounds, 3).found_by(finder.spec(), 3);
+        let mut store = Store::new(bounds, finder.spec(), 3);
         let mut keys: Vec<Words> = Vec::new();
         for word in 0..14 {
             let (mut key, mut mask) = ([0; KEY_WORDS], [0; KEY_WORDS]);
@@ -314,7 +318,10 @@ fn an_index_gets_the_fields_of_masks() {
             let winner = winner(1, word);
             store.insert(&key, &mask, &path(winner), |_| winner);
             keys.push(key);
-            assert!(store.index.is_some() && is_in_step(&store), "{finder}");
+            assert!(
+                store.search.index().is_some() && is_in_step(&store),
+                "{finder}"
+            );
         }
         let (mut places, mut known) = ((0..14).collect(), Vec::new());
         store.find(
@@ -326,7 +333,7 @@ fn an_index_gets_the_fields_of_masks() {
         let known: Vec<Winner> = known
             .iter()
             .map(|found| match found {
-                Found::Path(path) => *store.paths.program(*path).unwrap(),
+                Found::Path(path) => *store.paths().program(*path).unwrap(),
                 other => panic!("{finder}: {other:?}"),
             })
             .collect();

@@ -54,8 +54,6 @@ pub(in crate::pipeline) struct Caches {
     pub(super) operations: Operations,
     pub(super) seen: SeenFlows,
     pub(super) secrets: [u64; 2],
-    /// Counts packets, to sample them.
-    pub(super) chance: u32,
     vectors: u32,
     selector: CacheSelector,
     pub(super) status: CacheStatus,
@@ -113,7 +111,7 @@ impl Caches {
             |(kind, flows): (Kind, usize)| (kind.build)(flows, seed ^ 0x6d69_6372_6f66_6c6f);
         Caches {
             microflows: settings.microflows.map(build),
-            store: Store::new(bounds, seed).found_by(settings.finder.spec(), seed),
+            store: Store::new(bounds, settings.finder.spec(), seed),
             followed: 0,
             learner: Learner::default(),
             operations: Operations::default(),
@@ -122,7 +120,6 @@ impl Caches {
                 seed ^ 0xa076_1d64_78bd_642f,
                 seed.rotate_left(17) ^ 0xe703_7ed1_a0b4_28db,
             ],
-            chance: 0,
             vectors: 0,
             selector: CacheSelector::new(levels, settings.clock),
             status: CacheStatus::default(),
@@ -150,7 +147,7 @@ impl Caches {
             megaflow_probes: probes,
             megaflows: self.store.len(),
             masks: self.store.masks(),
-            paths: self.store.paths.len(),
+            paths: self.store.paths().len(),
             megaflow_bytes: self.store.bytes(),
             added,
             evicted,
@@ -330,7 +327,7 @@ impl Caches {
                 continue;
             }
             hits += 1;
-            let program = self.store.paths.program(path);
+            let program = self.store.paths().program(path);
             let program = program.expect("the path was not closed when it was found");
             let (mut run, packet, set) = vector.packet(packet_index, NO_TABLE);
             if let Some(next) = program.run(path, &mut run, packet, set) {
@@ -369,7 +366,7 @@ impl Caches {
         self.store.find(true, |_| words, &mut vec![0], record);
         let megaflow = decision.and_then(|decision| self.store.megaflow(decision));
         let megaflow = megaflow.map(|(key, mask, path)| {
-            let (path, _) = self.store.paths.get(path);
+            let (path, _) = self.store.paths().get(path);
             let steps = path.steps.iter();
             Megaflow {
                 key,

@@ -56,8 +56,8 @@ impl Caches {
                     match_bits: match_bits(flow),
                 }),
                 EntryChange::Removed(id) => {
-                    for path in self.store.paths.of_entry(*id) {
-                        self.store.paths.close(path);
+                    for path in self.store.paths().of_entry(*id) {
+                        self.store.paths_mut().close(path);
                     }
                 }
                 EntryChange::Modified { id, keeps_paths } => self.modified(side, *id, *keeps_paths),
@@ -65,7 +65,7 @@ impl Caches {
         }
         self.store.entries_added(&added);
         // Must come before other paths get the numbers of the closed paths.
-        for path in self.store.paths.take_closed() {
+        for path in self.store.paths_mut().take_closed() {
             tally.close_path(path);
         }
     }
@@ -74,14 +74,14 @@ impl Caches {
     /// or are closed if packets now take another path. A path with a removed entry is closed
     /// as well, since its program needs the instructions of all its entries.
     fn modified(&mut self, side: &Side, id: RuleId, keeps_paths: bool) {
-        for number in self.store.paths.of_entry(id) {
-            let (path, _) = self.store.paths.get(number);
+        for number in self.store.paths().of_entry(id) {
+            let (path, _) = self.store.paths().get(number);
             let mut winners = path.steps.iter().filter_map(|step| step.winner.rule());
             let is_there = keeps_paths && winners.all(|id| side.find_flow(id).is_some());
             let new = is_there.then(|| Program::new(side, path, &mut self.operations));
-            match (new, self.store.paths.program_mut(number)) {
+            match (new, self.store.paths_mut().program_mut(number)) {
                 (Some(new), Some(program)) => *program = new,
-                _ => self.store.paths.close(number),
+                _ => self.store.paths_mut().close(number),
             }
         }
     }

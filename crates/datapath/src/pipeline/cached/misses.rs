@@ -18,9 +18,6 @@ use crate::pipeline::run::side::Side;
 use crate::pipeline::run::tally::Tally;
 use crate::pipeline::run::vector::Vector;
 
-/// One in this number of packets whose flows were not seen recently is recorded.
-const SAMPLING_PACKETS: u32 = 64;
-
 impl Caches {
     /// Passes the packets that missed through the tables, and caches the recorded paths.
     pub(super) fn pass_tables<O: Observer + ?Sized>(
@@ -88,10 +85,9 @@ impl Caches {
         to_record.clear();
         let mut seen = stale_count;
         for &packet_index in &*misses {
-            let was_seen = self.seen.note(flows[packet_index]);
-            seen += usize::from(was_seen);
-            self.chance = self.chance.wrapping_add(1);
-            if was_seen || plan.of_any_flow || self.chance.is_multiple_of(SAMPLING_PACKETS) {
+            let flow = self.seen.note(flows[packet_index]);
+            seen += usize::from(flow.recently);
+            if flow.recently || plan.of_any_flow || flow.is_sampled {
                 to_record.push(packet_index);
             }
         }
@@ -155,7 +151,7 @@ impl Caches {
             let added = self
                 .store
                 .insert(&recorded.key, &mask, &recorded.path, program);
-            for path in self.store.paths.take_closed() {
+            for path in self.store.paths_mut().take_closed() {
                 tally.close_path(path);
             }
             let Some(added) = added else { continue };
