@@ -342,8 +342,8 @@ impl<R: Replica> Writer<R> {
     }
 
     /// Publishes, then does the same work on both sides, one after the other. The work
-    /// must not change any answer, since it makes no new version. Readers continue during
-    /// the work. Waits for readers of older versions. [`operate`](Self::operate) does
+    /// must not change any answer that a reader can get, since it makes no new version.
+    /// Readers continue during the work. Waits for readers of older versions. [`operate`](Self::operate) does
     /// work without waiting.
     ///
     /// # Errors

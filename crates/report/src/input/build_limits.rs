@@ -178,9 +178,9 @@ mod tests {
         );
     }
 
-    /// Stopping by the observer is not reported as a limit.
+    /// Cancelling by the callback is not reported as a limit.
     #[test]
-    fn an_observer_that_stops_earlier_is_named() {
+    fn a_callback_that_cancels_earlier_is_named() {
         struct Impatient;
         impl Progress for Impatient {
             fn report(&mut self, _: &'static str, _: usize, _: usize) -> ControlFlow<()> {

@@ -50,8 +50,8 @@ impl FrameStream {
     /// the ports that the pipeline names, and a port for each interface that the
     /// capture declares before its first packet.
     ///
+    /// # Errors
     /// [`Failure`] if the capture cannot be read.
-    /// [`Failure`] when the capture cannot be read.
     pub fn open(args: &SwitchArgs, pipeline: &mut Pipeline) -> Result<FrameStream, Failure> {
         add_ports(pipeline, args.in_port.into_iter());
         let mut frames = FrameStream {

@@ -61,13 +61,13 @@ pub struct Headers {
     /// The source of the headers.
     pub source: String,
     /// The packets that the headers come from, if any.
-    pub packets: Option<Packets>,
+    pub packets: Option<CapturedPackets>,
     /// The number of bad lines that were skipped.
     pub skipped: usize,
 }
 
 /// The packets that headers come from.
-pub struct Packets {
+pub struct CapturedPackets {
     /// The capture.
     pub capture: Capture,
     /// The packet of each header, and the counts. The trace in it is empty.
@@ -104,13 +104,13 @@ const POLL_INTERVAL: Timespec = Timespec {
 
 /// A file that counts the bytes read from it. A pipe ends when the command is
 /// interrupted, even while it has no data.
-struct Counting {
+struct CountedFile {
     file: File,
     read: Arc<AtomicUsize>,
     is_regular: bool,
 }
 
-impl Counting {
+impl CountedFile {
     /// Waits until there is data. Returns false if an interrupt came first.
     fn wait(&self) -> bool {
         loop {
@@ -127,7 +127,7 @@ impl Counting {
     }
 }
 
-impl Read for Counting {
+impl Read for CountedFile {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if !self.is_regular && !self.wait() {
             return Ok(0);
@@ -248,7 +248,7 @@ impl HeadersArgs {
         Ok(Headers {
             trace,
             source: capture.source().to_owned(),
-            packets: Some(Packets { capture, origin }),
+            packets: Some(CapturedPackets { capture, origin }),
             skipped: 0,
         })
     }
@@ -289,12 +289,12 @@ pub fn open_capture(
                 });
             }
             let is_regular = metadata.is_file();
-            let counting = Counting {
+            let counted = CountedFile {
                 file,
                 read,
                 is_regular,
             };
-            (source, Box::new(counting))
+            (source, Box::new(counted))
         }
     };
     let reader = CaptureReader::new(&source, stream, options)?;

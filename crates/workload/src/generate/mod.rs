@@ -228,7 +228,7 @@ pub enum GenerateError {
         /// The number of rules requested.
         wanted: usize,
     },
-    /// The progress observer cancelled the work.
+    /// The progress callback cancelled the work.
     #[error("stopped while {stage}, at {done} of {total}")]
     Stopped {
         /// The current stage.
@@ -288,7 +288,7 @@ impl<'a> Steps<'a> {
 ///
 /// # Errors
 /// [`GenerateError`] if a parameter is out of bounds, the family does not have enough
-/// distinct rules, or the observer cancels.
+/// distinct rules, or the progress callback cancels.
 pub fn generate(recipe: &Recipe, progress: &mut dyn Progress) -> Result<Policy, GenerateError> {
     check(recipe)?;
     let config = &recipe.config;

@@ -193,7 +193,7 @@ pub enum TrafficError {
         /// The number of tries without success.
         tries: usize,
     },
-    /// The progress observer cancelled the work.
+    /// The progress callback cancelled the work.
     #[error("stopped while {stage}, at {done} of {total}")]
     Stopped {
         /// The current stage.
@@ -221,7 +221,7 @@ impl From<GenerateError> for TrafficError {
     }
 }
 
-/// The stage's name for the progress observer.
+/// The stage's name for the progress callback.
 const STAGE: &str = "making headers";
 
 /// Generates headers for a policy.
@@ -234,7 +234,7 @@ const STAGE: &str = "making headers";
 /// # Errors
 /// [`TrafficError`] if a parameter is out of bounds, the policy has no rules that the
 /// recipe could start from, there are no misses, a required classifier is missing, or
-/// the observer cancels.
+/// the progress callback cancels.
 ///
 /// # Panics
 /// If the classifier's parts are not the parts of the policy.

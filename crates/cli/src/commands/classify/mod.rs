@@ -31,7 +31,7 @@ mod tally;
 
 use input_report::InputReport;
 use lookups::{Lookups, Rate};
-use packets::{Chunk, MAX_HELD_PACKETS, Message, Packets};
+use packets::{Chunk, MAX_HELD_PACKETS, Message, PacketStream};
 use report::ClassifyReport;
 use tally::Tally;
 
@@ -167,15 +167,15 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
     let build_seconds = began.elapsed().as_secs_f64();
 
     let began = Instant::now();
-    let mut counting = Counting::new(args, &rules, &classifier, reporter)?;
-    let input = counting.run(input)?;
-    let Counting {
+    let mut lookup_run = LookupRun::new(args, &rules, &classifier, reporter)?;
+    let input = lookup_run.run(input)?;
+    let LookupRun {
         tally,
         seconds,
         spent,
         usable,
         ..
-    } = counting;
+    } = lookup_run;
     // If only the winners are requested, nothing is reported.
     let Some(input) = input else {
         return interrupt::outcome().and(usable);
@@ -211,7 +211,7 @@ enum Input {
     /// Headers in memory.
     Trace(Headers),
     /// Packets that are still to be read.
-    Capture(Packets),
+    Capture(PacketStream),
 }
 
 impl Input {
@@ -228,12 +228,12 @@ impl Input {
             None => (capture::ReadOptions::STREAMED, MAX_HELD_PACKETS),
         };
         let capture = args.headers.open_capture(&args.reading.bytes, default)?;
-        Ok(Input::Capture(Packets::new(capture, policy, held)?))
+        Ok(Input::Capture(PacketStream::new(capture, policy, held)?))
     }
 }
 
 /// Looks up headers while reading them, and counts the winners.
-struct Counting<'a> {
+struct LookupRun<'a> {
     args: &'a Args,
     rules: &'a LoadedRules,
     classifier: &'a PolicyClassifier,
@@ -249,15 +249,15 @@ struct Counting<'a> {
     usable: Result<(), Failure>,
 }
 
-impl<'a> Counting<'a> {
+impl<'a> LookupRun<'a> {
     fn new(
         args: &'a Args,
         rules: &'a LoadedRules,
         classifier: &'a PolicyClassifier,
         reporter: Reporter,
-    ) -> Result<Counting<'a>, Failure> {
+    ) -> Result<LookupRun<'a>, Failure> {
         let winners = args.winners.as_deref().map(WinnersFile::create);
-        Ok(Counting {
+        Ok(LookupRun {
             args,
             rules,
             classifier,
@@ -310,7 +310,7 @@ impl<'a> Counting<'a> {
     }
 
     /// Reads and looks up chunk by chunk.
-    fn stream(&mut self, mut packets: Packets) -> Result<Packets, Failure> {
+    fn stream(&mut self, mut packets: PacketStream) -> Result<PacketStream, Failure> {
         let (chunk, last) = packets.next_chunk()?;
         if last {
             self.all(&chunk)?;
@@ -333,7 +333,7 @@ impl<'a> Counting<'a> {
     }
 
     /// Reads in another thread and reports at each interval.
-    fn live(&mut self, packets: Packets, every: Duration) -> Result<Packets, Failure> {
+    fn live(&mut self, packets: PacketStream, every: Duration) -> Result<PacketStream, Failure> {
         let began = Instant::now();
         let mut next = began + every;
         let (mut count, mut bytes) = (0, 0);

@@ -40,7 +40,7 @@ pub(super) struct Column {
 }
 
 /// A capture that is being read.
-pub(super) struct Packets {
+pub(super) struct PacketStream {
     capture: OpenCapture,
     headers: PacketHeaders,
     schemas: Vec<Arc<Schema>>,
@@ -57,22 +57,22 @@ pub(super) enum Message {
     /// A chunk that is not the last.
     More(Chunk),
     /// The last chunk: all packets have been read.
-    Last(Chunk, Box<Packets>),
+    Last(Chunk, Box<PacketStream>),
     /// The capture cannot be read.
     Failed(ReadError),
 }
 
-impl Packets {
+impl PacketStream {
     /// Creates packets for a policy, with at most `most` in a chunk.
     pub(super) fn new(
         capture: OpenCapture,
         policy: &Policy,
         most: usize,
-    ) -> Result<Packets, Failure> {
+    ) -> Result<PacketStream, Failure> {
         let schemas: Vec<Arc<Schema>> = policy.schemas().cloned().collect();
         let headers =
             PacketHeaders::new(&schemas).map_err(|error| Failure::usage(error.to_string()))?;
-        Ok(Packets {
+        Ok(PacketStream {
             capture,
             headers,
             schemas,

@@ -68,7 +68,7 @@ impl ProbeOrder {
     }
 
     /// Records a search of a table whose buckets hold `load` megaflows on average.
-    fn record(&mut self, table: usize, packets: usize, hits: u32, load: f64) {
+    fn note_hits(&mut self, table: usize, packets: usize, hits: u32, load: f64) {
         let share = (1.0 / load).clamp(1.0 / WEIGHT_TRUNCATION, WEIGHT_TRUNCATION);
         let recent = &mut self.recent[table];
         recent.weight += f64::from(hits) * share;
@@ -136,7 +136,7 @@ impl Search for ProbeOrder {
             let searched = places.len();
             probes += searched as u64;
             let hits = find_in_table(rows, number, &key, places, &mut found);
-            self.record(number, searched, hits, rows.tables[number].load());
+            self.note_hits(number, searched, hits, rows.tables[number].load());
         }
         probes
     }
@@ -220,9 +220,9 @@ mod tests {
     fn tables_with_hits_come_first_and_those_without_are_left_out() {
         let mut order = ProbeOrder::of_tables(3);
         assert_eq!(order.begin(false), 3);
-        order.record(0, 100, 1, 1.0);
-        order.record(1, 100, 60, 1.0);
-        order.record(2, 40, 30, 1.0);
+        order.note_hits(0, 100, 1, 1.0);
+        order.note_hits(1, 100, 60, 1.0);
+        order.note_hits(2, 40, 30, 1.0);
         // A hit saves four probes: table 0 has too few hits to be probed.
         order.sort(4.0, |_| true);
         assert_eq!(order.order, [1, 2, 0]);
@@ -237,8 +237,8 @@ mod tests {
     #[test]
     fn a_full_table_weighs_less_for_each_hit() {
         let mut order = ProbeOrder::of_tables(2);
-        order.record(0, 10, 5, 4.0);
-        order.record(1, 10, 4, 0.5);
+        order.note_hits(0, 10, 5, 4.0);
+        order.note_hits(1, 10, 4, 0.5);
         order.sort(4.0, |_| true);
         assert_eq!(order.order, [1, 0]);
         order.table_replaced(1);

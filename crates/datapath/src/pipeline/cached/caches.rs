@@ -264,7 +264,7 @@ impl Caches {
             }
         }
         let key = |packet_index: usize| packets[packet_index].key().words();
-        let record = |packet_index: usize, decision, result| match result {
+        let take_result = |packet_index: usize, decision, result| match result {
             Found::Path(path) => {
                 paths[packet_index] = path;
                 self.status.microflow_hits += 1;
@@ -276,7 +276,7 @@ impl Caches {
                 misses.push(packet_index);
             }
         };
-        self.store.check_all(decided, key, record);
+        self.store.check_all(decided, key, take_result);
         vector.observer.node(Node::Microflows, received.len());
     }
 
@@ -295,7 +295,7 @@ impl Caches {
         let mut covered = 0;
         let mut cache = self.microflows.as_mut().filter(|_| offer);
         let key = |packet_index: usize| packets[packet_index].key().words();
-        let record = |packet_index: usize, decision, result| match result {
+        let take_result = |packet_index: usize, decision, result| match result {
             Found::Path(path) => {
                 paths[packet_index] = path;
                 covered += 1;
@@ -307,7 +307,7 @@ impl Caches {
             Found::Nothing => {}
         };
         let probes_all = self.settings.clock.is_none();
-        self.store.find(probes_all, key, misses, record);
+        self.store.find(probes_all, key, misses, take_result);
         self.status.megaflow_lookups += looked_up as u64;
         self.status.megaflow_hits += covered;
         vector.observer.node(Node::Megaflows, looked_up);
@@ -358,12 +358,12 @@ impl Caches {
             decision.is_some() && matches!(self.store.check(decision, words), Found::Path(_))
         });
         let mut decision = None;
-        let record = |_, covering, result| {
+        let take_result = |_, covering, result| {
             if let Found::Path(_) = result {
                 decision = Some(covering);
             }
         };
-        self.store.find(true, |_| words, &mut vec![0], record);
+        self.store.find(true, |_| words, &mut vec![0], take_result);
         let megaflow = decision.and_then(|decision| self.store.megaflow(decision));
         let megaflow = megaflow.map(|(key, mask, path)| {
             let (path, _) = self.store.paths().get(path);

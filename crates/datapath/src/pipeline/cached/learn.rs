@@ -132,7 +132,7 @@ impl Recorder for Learner {
         });
         let next = instructions.and_then(|instructions| instructions.goto_table);
         if let (Some(instructions), Some(next)) = (instructions, next)
-            && !recorded.follow(instructions, key, &mut mask)
+            && !recorded.write(instructions, key, &mut mask)
         {
             recorded.path.rest = Some(next);
         }
@@ -169,7 +169,7 @@ impl RecordedPacket {
     /// Updates `set` with the bits that the instructions write into the key. Adds to `mask`
     /// the bits that determine whether an action writes. Returns false if the key alone does
     /// not determine the result.
-    fn follow(&mut self, instructions: &Instructions, key: &PacketKey, mask: &mut Words) -> bool {
+    fn write(&mut self, instructions: &Instructions, key: &PacketKey, mask: &mut Words) -> bool {
         let (values, masks) = &mut self.set;
         for action in &instructions.apply {
             match *action {

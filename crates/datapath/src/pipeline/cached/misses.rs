@@ -36,7 +36,7 @@ impl Caches {
         self.select_recorded(vector.packets, plan, vector.nanoseconds, outcome);
         let learner = Some(&mut self.learner).filter(|learner| learner.is_recording());
         vector.run_tables(learner.map(|learner| learner as &mut dyn Recorder));
-        self.keep(vector.side, vector.tally, vector.nanoseconds);
+        self.store_paths(vector.side, vector.tally, vector.nanoseconds);
     }
 
     /// Computes the flow hashes that recording needs and the lookup did not compute.
@@ -96,7 +96,7 @@ impl Caches {
             return;
         }
         if !plan.levels.megaflows {
-            self.offer_megaflows(packets, now);
+            self.search_megaflows(packets, now);
             self.record_stale(packets, stale_count);
             outcome.renewed = self.learner.recorded().len();
         }
@@ -118,7 +118,7 @@ impl Caches {
     /// Looks up packets among the megaflows, which the vector has not used yet, and offers
     /// hits to the microflow cache. That takes less time than recording a known path.
     /// Packets that hit are not recorded any more.
-    fn offer_megaflows(&mut self, packets: &[Packet], now: u64) {
+    fn search_megaflows(&mut self, packets: &[Packet], now: u64) {
         let Lookup {
             flows,
             stale,
@@ -127,17 +127,19 @@ impl Caches {
         } = &mut self.lookup;
         let microflows = &mut self.microflows;
         let key = |packet_index: usize| packets[packet_index].key().words();
-        let record = |packet_index: usize, decision, result| match (result, microflows.as_mut()) {
-            (Found::Path(_), Some(cache)) => cache.offer(flows[packet_index], decision, now),
-            (Found::Stale, _) => stale.push((packet_index, decision)),
-            _ => {}
-        };
+        let take_result =
+            |packet_index: usize, decision, result| match (result, microflows.as_mut()) {
+                (Found::Path(_), Some(cache)) => cache.offer(flows[packet_index], decision, now),
+                (Found::Stale, _) => stale.push((packet_index, decision)),
+                _ => {}
+            };
         let probes_all = self.settings.clock.is_none();
-        self.store.find(probes_all, key, to_record, record);
+        self.store.find(probes_all, key, to_record, take_result);
     }
 
-    /// Caches the paths of recorded packets.
-    fn keep(&mut self, side: &Side, tally: &Tally, now: u64) {
+    /// Caches the paths of recorded packets, except those of packets that were dropped on
+    /// the way: their ends are not known.
+    fn store_paths(&mut self, side: &Side, tally: &Tally, now: u64) {
         for recorded in self.learner.recorded() {
             if let Some(decision) = recorded.stale {
                 self.store.drop_stale(decision, &recorded.key);

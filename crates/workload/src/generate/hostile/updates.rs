@@ -118,7 +118,7 @@ impl HostileUpdates {
     /// list.
     ///
     /// # Errors
-    /// [`GenerateError::Stopped`] if the observer cancels.
+    /// [`GenerateError::Stopped`] if the progress callback cancels.
     pub fn list(
         self,
         rules: usize,
