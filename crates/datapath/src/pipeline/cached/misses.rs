@@ -137,8 +137,8 @@ impl Caches {
         self.store.find(probes_all, key, to_record, take_result);
     }
 
-    /// Caches the paths of recorded packets, except those of packets that were dropped on
-    /// the way: their ends are not known.
+    /// Caches the paths of recorded packets. Leaves out packets that were dropped on the
+    /// way, since the ends of their paths are not known.
     fn store_paths(&mut self, side: &Side, tally: &Tally, now: u64) {
         for recorded in self.learner.recorded() {
             if let Some(decision) = recorded.stale {

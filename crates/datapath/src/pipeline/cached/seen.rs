@@ -13,12 +13,12 @@ pub(super) struct SeenFlows {
     packets: u32,
 }
 
-/// What is known of a packet's flow.
+/// The reasons to record a packet of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Seen {
     /// True if the flow was seen recently.
     pub(super) recently: bool,
-    /// True if the packet is one of the sample.
+    /// True if the packet is in the sample.
     pub(super) is_sampled: bool,
 }
 

@@ -364,7 +364,7 @@ impl Pipeline {
         sum
     }
 
-    /// Returns the counts of a group; an empty count if there is no such group.
+    /// Returns the counts of a group; an empty count if the group does not exist.
     #[must_use]
     pub fn group_count(&self, id: GroupId) -> GroupCount {
         match self.stores.group_places(id) {
@@ -380,7 +380,7 @@ impl Pipeline {
         }
     }
 
-    /// Returns the counts of a meter; an empty count if there is no such meter.
+    /// Returns the counts of a meter; an empty count if the meter does not exist.
     #[must_use]
     pub fn meter_count(&self, id: MeterId) -> MeterCount {
         match self.stores.limiter(id) {
