@@ -4,7 +4,6 @@
 //! |---|---|
 //! | [`microflow`] | microflow caches, which store where a flow's decision may be |
 //! | [`sorted_tuples`] | a tuple space that sorts its tuples by use; measured by `classyard_datapath::lab` only |
-//! | `finder` | the choice of a lookup for megaflows: hash tables or an engine |
 //! | `store` | megaflows: keys under masks, and the paths of the packets that they cover |
 //! | `path` | the tables that look a packet up, and the entries that win there |
 //! | `entry_paths` | numbers of paths, and the paths of each entry |
@@ -14,7 +13,6 @@
 pub(crate) mod bits;
 pub(crate) mod change;
 pub(crate) mod entry_paths;
-pub(crate) mod finder;
 pub mod microflow;
 pub(crate) mod path;
 pub mod sorted_tuples;

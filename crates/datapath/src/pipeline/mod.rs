@@ -40,8 +40,8 @@ mod run;
 mod watch;
 mod worker;
 
-pub use crate::cache::finder::Finder;
 pub use crate::cache::microflow::{KINDS, Kind};
+pub use crate::cache::store::Finder;
 pub use cached::settings::{CacheSettings, CacheSettingsError, Clock};
 pub use cached::status::{CacheAnswer, CacheStatus, Megaflow};
 pub use control::features::TableFeatures;

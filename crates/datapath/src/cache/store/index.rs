@@ -26,17 +26,17 @@
 //! [rebuilt](classyard::DynamicClassifier::rebuild) immediately, since some engines are
 //! fitted to their rules.
 
+use std::fmt;
 use std::sync::Arc;
 
 use classyard::schema::{FieldRole, Part};
 use classyard::{
-    ActionId, Classifier, EngineSpec, FieldMatch, KeySlice, Limits, MatchKind, NoProgress,
-    Priority, Rule, RuleId, RuleSet, Schema, Scratch, Transaction, Winner,
+    ActionId, BuildError, Classifier, EngineSpec, FieldMatch, KeySlice, Limits, MatchKind,
+    NoProgress, Priority, Rule, RuleId, RuleSet, Schema, Scratch, Transaction, Winner,
 };
 
-use super::Found;
-use super::rows::{Megaflow, Rows, Search};
-use super::table::Row;
+use super::tables::Row;
+use super::{Found, Megaflow, Rows, Search};
 use crate::cache::bits::Words;
 use crate::cache::microflow::CachedDecision;
 use crate::flow_table::TableError;
@@ -163,9 +163,43 @@ impl PieceSet {
     }
 }
 
-/// Returns the schema of an index with all pieces.
-pub(crate) fn schema() -> Arc<Schema> {
-    PieceSet::ALL.schema()
+/// The lookup that finds the megaflow of a packet: an engine, or by default one hash
+/// table for each mask, probed in the order of recent hits.
+#[derive(Clone, Debug, Default)]
+pub struct Finder(Option<EngineSpec>);
+
+impl Finder {
+    /// The name of the hash tables in options.
+    pub const SORTED: &'static str = "sorted";
+
+    /// Returns a finder that uses an engine with one rule for each megaflow.
+    ///
+    /// # Errors
+    /// [`BuildError`] if the engine takes no updates, does not support the fields of
+    /// megaflows, or has an option that this host lacks.
+    pub fn engine(spec: EngineSpec) -> Result<Finder, BuildError> {
+        if !spec.is_dynamic() {
+            return Err(classyard::engine::takes_no_updates(&spec.to_string()));
+        }
+        spec.available()?;
+        spec.accepts(&PieceSet::ALL.schema())?;
+        Ok(Finder(Some(spec)))
+    }
+
+    /// Returns the engine, if the finder uses one.
+    pub(crate) fn spec(&self) -> Option<&EngineSpec> {
+        self.0.as_ref()
+    }
+}
+
+impl fmt::Display for Finder {
+    /// Writes the value of `--megaflow-engine`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            None => f.write_str(Finder::SORTED),
+            Some(spec) => spec.fmt(f),
+        }
+    }
 }
 
 /// An engine over megaflows.
@@ -382,6 +416,6 @@ mod tests {
         assert_eq!(pieces, fields);
         let first: Vec<&str> = PieceSet::FIRST.pieces().map(|piece| piece.name).collect();
         assert_eq!(first, ["eth_type", "presence"]);
-        assert_eq!(schema().fields().len(), PIECES.len());
+        assert_eq!(PieceSet::ALL.schema().fields().len(), PIECES.len());
     }
 }

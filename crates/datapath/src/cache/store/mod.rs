@@ -3,10 +3,22 @@
 //!
 //! All packets that a megaflow covers take the megaflow's path. So if several megaflows
 //! cover a packet, each of them gives the right path, and the first match ends the search.
-//! The megaflows of one mask are in a table ([`table`]). There are two ways to search
-//! ([`rows`]): the tables are probed, those most likely to match first ([`order`]), or an
-//! engine of the registry returns the row that covers a packet ([`index`]). The rows are
-//! in the tables in both cases.
+//!
+//! The megaflows of one mask are the rows of a hash table. There are two ways to search for
+//! the row of a packet ([`Search`]):
+//!
+//! ```text
+//!       ┌▶ ProbeOrder: probes the tables, those most likely to match first ─┐
+//! key ──┤                                                                   ├▶ row ─▶ path,
+//!       └▶ Index: an engine of the registry returns the row ────────────────┘  unless stale
+//! ```
+//! This file has the rows, their lookup, insertion, and the changes that make them stale.
+//!
+//! | module | contents |
+//! |---|---|
+//! | [`tables`] | the hash table of a mask, and the search that probes all tables in order |
+//! | [`index`] | the search by an engine |
+//! | [`signature`] | 32 bits of each key, to find the megaflows that a new entry overlaps |
 //!
 //! # Bounds
 //! The settings limit the number of masks and megaflows, whatever packets arrive. If all
@@ -30,28 +42,22 @@
 //! megaflow.
 
 mod index;
-mod insert;
-mod invalidate;
-mod order;
-mod rows;
-mod search;
 mod signature;
-mod table;
+mod tables;
 
 use classyard::{EngineSpec, Winner};
 
-use self::rows::{PREFETCH_PACKETS, Rows, Search};
-use self::search::ChosenSearch;
+pub use self::index::Finder;
+use self::index::Index;
 use self::signature::Demand;
-use self::table::{MaskTable, Row, Secret};
+use self::tables::{MAX_PATHS, MaskTable, ProbeOrder, Row, Secret, State};
 use super::bits::{Known, Words};
 use super::entry_paths::PathId;
 use super::microflow::CachedDecision;
-use super::path::Paths;
+use super::path::{Path, Paths};
 use crate::flow::TableId;
+use crate::flow_table::TableError;
 use crate::key::KEY_WORDS;
-
-pub(crate) use self::index::schema as index_schema;
 
 /// The limits of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +76,12 @@ pub(crate) const MAX_MEGAFLOWS: usize = 1 << 23;
 
 /// The number of bits of a decision that hold the row. The other 8 bits hold the table.
 const ROW_BITS: u32 = 24;
+
+/// The number of packets whose rows are prefetched together.
+const PREFETCH_PACKETS: usize = 64;
+
+/// The number of rows compared to find a row that was idle for long.
+const EVICTION_TRIES: usize = 8;
 
 /// The result of a search for a packet's megaflow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,9 +143,85 @@ pub(crate) struct Store<P> {
     affected: Vec<usize>,
 }
 
+/// The megaflows of a store, and the paths of their packets.
+struct Rows<P> {
+    secret: Secret,
+    /// A table for each mask.
+    tables: Vec<MaskTable>,
+    paths: Paths<P>,
+    era: u32,
+    tick: u8,
+}
+
+/// The decision, key and mask of a megaflow.
+type Megaflow<'m> = (CachedDecision, Words, &'m Words);
+
+/// A way to find the megaflow of a packet among the rows of a store.
+trait Search {
+    /// Looks up the keys at `places` of a vector. Passes each result with its decision to
+    /// `found`; keys without a megaflow stay in `places`. If `all` is false, may leave out
+    /// searches that take more time than they save.
+    ///
+    /// Returns the number of packets looked up, added up over tables.
+    fn find<'k, P>(
+        &mut self,
+        rows: &mut Rows<P>,
+        all: bool,
+        key: impl Fn(usize) -> &'k Words,
+        places: &mut Vec<usize>,
+        found: impl FnMut(usize, CachedDecision, Found),
+    ) -> u64;
+
+    /// Called after a table was added as the last of `rows`.
+    fn table_added(&mut self);
+
+    /// Called after an empty table was replaced by a table for another mask.
+    fn table_replaced(&mut self, table: usize);
+
+    /// Called after a megaflow was added to a row.
+    ///
+    /// # Errors
+    /// The error of an engine that refuses the megaflow.
+    fn row_added<P>(&mut self, rows: &Rows<P>, table: usize, row: Row) -> Result<(), TableError>;
+
+    /// Called after the megaflow of a decision was removed.
+    ///
+    /// # Errors
+    /// The error of an engine that refuses the removal.
+    fn row_removed(&mut self, decision: CachedDecision) -> Result<(), TableError>;
+
+    /// Adapts the search to recent packets and changes. A hit saves the time of `saved`
+    /// probes of one table.
+    ///
+    /// # Errors
+    /// The error of an engine that cannot be rebuilt.
+    fn tick<P>(&mut self, rows: &Rows<P>, saved: f64) -> Result<(), TableError>;
+
+    /// Returns the bytes held.
+    fn bytes(&self) -> usize;
+}
+
+/// The search that the settings of a store choose.
+enum ChosenSearch {
+    /// Probes the tables of masks one by one.
+    Tables(ProbeOrder),
+    /// Looks packets up in an engine, which has exactly the rows of the tables.
+    Engine(Index),
+}
+
+/// Calls a method of the chosen search.
+macro_rules! chosen {
+    ($chosen:expr, $search:ident => $call:expr) => {
+        match $chosen {
+            ChosenSearch::Tables($search) => $call,
+            ChosenSearch::Engine($search) => $call,
+        }
+    };
+}
+
 impl<P> Store<P> {
-    /// Returns a store that finds megaflows by an engine, which gets a seed, or by hash
-    /// tables for `None`.
+    /// Returns a store that finds megaflows by an engine, which gets a seed. Without an
+    /// engine, or with one that cannot be built, probes the hash tables.
     ///
     /// # Panics
     /// If the bounds are outside of the ranges of [`Bounds`].
@@ -143,7 +231,7 @@ impl<P> Store<P> {
             (1..=MAX_MEGAFLOWS).contains(&bounds.megaflows),
             "{bounds:?}"
         );
-        let engine = engine.map(|spec| spec.clone().seeded(mix(seed)));
+        let index = engine.map(|spec| Index::new(spec.clone().seeded(mix(seed))));
         Store {
             bounds,
             rows: Rows {
@@ -153,7 +241,10 @@ impl<P> Store<P> {
                 era: 0,
                 tick: 0,
             },
-            search: ChosenSearch::new(engine),
+            search: match index {
+                Some(Ok(index)) => ChosenSearch::Engine(index),
+                _ => ChosenSearch::Tables(ProbeOrder::default()),
+            },
             used: 0,
             demand: Demand::default(),
             hand: (0, 0),
@@ -162,31 +253,20 @@ impl<P> Store<P> {
         }
     }
 
-    /// Returns the paths of the megaflows.
-    pub(crate) fn paths(&self) -> &Paths<P> {
-        &self.rows.paths
-    }
-
-    /// Returns the paths of the megaflows, to be changed.
-    pub(crate) fn paths_mut(&mut self) -> &mut Paths<P> {
-        &mut self.rows.paths
-    }
-
-    /// Returns the number of megaflows.
-    pub(crate) fn len(&self) -> usize {
-        self.used
-    }
-
-    /// Returns the number of masks in use.
-    pub(crate) fn masks(&self) -> usize {
-        let tables = self.rows.tables.iter();
-        tables.filter(|table| table.len() > 0).count()
-    }
-
-    /// Returns the bytes held, without paths.
-    pub(crate) fn bytes(&self) -> usize {
-        let tables = self.rows.tables.iter().map(MaskTable::bytes);
-        tables.sum::<usize>() + self.search.bytes()
+    /// Looks up the keys at `places` of a vector. Passes each result with its decision to
+    /// `found`; keys without a megaflow stay in `places`. Probes all tables if `all` is
+    /// true, otherwise only the tables that save time.
+    pub(crate) fn find<'k>(
+        &mut self,
+        all: bool,
+        key: impl Fn(usize) -> &'k Words,
+        places: &mut Vec<usize>,
+        found: impl FnMut(usize, CachedDecision, Found),
+    ) {
+        let rows = &mut self.rows;
+        let probes =
+            chosen!(&mut self.search, search => search.find(rows, all, key, places, found));
+        self.counts.probes += probes;
     }
 
     /// Checks for each decision whether its megaflow covers the key of its packet, and
@@ -214,27 +294,39 @@ impl<P> Store<P> {
         self.rows.check(decision, key)
     }
 
-    /// Looks up the keys at `places` of a vector. Passes each result with its decision to
-    /// `found`; keys without a megaflow stay in `places`. Probes all tables if `all` is
-    /// true, otherwise only the tables that save time.
-    pub(crate) fn find<'k>(
-        &mut self,
-        all: bool,
-        key: impl Fn(usize) -> &'k Words,
-        places: &mut Vec<usize>,
-        found: impl FnMut(usize, CachedDecision, Found),
-    ) {
-        let probes = self.search.find(&mut self.rows, all, key, places, found);
-        self.counts.probes += probes;
-    }
-
     /// Adapts the search to recent packets and advances the idle clock. A hit saves the
     /// time of `saved` probes of one table.
     pub(crate) fn tick(&mut self, saved: f64) {
         self.rows.tick = self.rows.tick.wrapping_add(1);
-        if self.search.tick(&self.rows, saved).is_err() {
-            self.search.replace_engine(&self.rows);
-        }
+        let result = chosen!(&mut self.search, search => search.tick(&self.rows, saved));
+        self.replace_refusing_engine(result);
+    }
+
+    /// Returns the paths of the megaflows.
+    pub(crate) fn paths(&self) -> &Paths<P> {
+        &self.rows.paths
+    }
+
+    /// Returns the paths of the megaflows, to be changed.
+    pub(crate) fn paths_mut(&mut self) -> &mut Paths<P> {
+        &mut self.rows.paths
+    }
+
+    /// Returns the number of megaflows.
+    pub(crate) fn len(&self) -> usize {
+        self.used
+    }
+
+    /// Returns the number of masks in use.
+    pub(crate) fn masks(&self) -> usize {
+        let tables = self.rows.tables.iter();
+        tables.filter(|table| table.len() > 0).count()
+    }
+
+    /// Returns the bytes held, without paths.
+    pub(crate) fn bytes(&self) -> usize {
+        let tables = self.rows.tables.iter().map(MaskTable::bytes);
+        tables.sum::<usize>() + chosen!(&self.search, search => search.bytes())
     }
 
     /// Returns the key, mask and path of a decision's megaflow.
@@ -255,11 +347,335 @@ impl<P> Store<P> {
     }
 }
 
+impl<P> Rows<P> {
+    /// Returns all megaflows.
+    fn megaflows(&self) -> impl Iterator<Item = Megaflow<'_>> {
+        self.tables.iter().enumerate().flat_map(|(number, table)| {
+            let rows = (0..table.rows()).filter(|&row| table.has(row));
+            rows.map(move |row| (decision(number, row), table.key(row), table.mask()))
+        })
+    }
+
+    /// Returns the megaflow of a row.
+    fn megaflow(&self, table: usize, row: Row) -> Megaflow<'_> {
+        let mask_table = &self.tables[table];
+        (decision(table, row), mask_table.key(row), mask_table.mask())
+    }
+
+    /// Prefetches rows of tables and their paths: at most [`PREFETCH_PACKETS`].
+    fn fetch(&self, rows: impl Iterator<Item = (usize, Row)>) {
+        let mut paths = [PathId(u32::MAX); PREFETCH_PACKETS];
+        let mut touched = 0;
+        for (path, (table, row)) in paths.iter_mut().zip(rows) {
+            let row = self
+                .tables
+                .get(table)
+                .and_then(|table| table.touch_row(row));
+            if let Some((state, last)) = row {
+                *path = state.path;
+                touched |= last;
+            }
+        }
+        for path in paths {
+            touched |= self.paths.touch(path);
+        }
+        std::hint::black_box(touched);
+    }
+
+    /// Checks whether the megaflow of a decision covers a key.
+    #[inline]
+    fn check(&mut self, decision: CachedDecision, key: &Words) -> Found {
+        let (table, row) = parts(decision);
+        match self.tables.get(table) {
+            Some(mask_table) if mask_table.covers(row, key) => self.hit(table, row),
+            _ => Found::Nothing,
+        }
+    }
+
+    /// Returns the result for a packet that the megaflow of a row covers, and records its
+    /// use.
+    #[inline]
+    fn hit(&mut self, table: usize, row: Row) -> Found {
+        let state = self.tables[table].state(row);
+        if self.is_stale(state) {
+            return Found::Stale;
+        }
+        if state.tick != self.tick {
+            let tick = self.tick;
+            self.tables[table].set_state(row, State { tick, ..state });
+        }
+        Found::Path(state.path)
+    }
+
+    /// True if a megaflow may be wrong.
+    #[inline]
+    fn is_stale(&self, state: State) -> bool {
+        state.era != self.era || self.paths.program(state.path).is_none()
+    }
+}
+
+/// Adding megaflows, and making room for them.
+impl<P> Store<P> {
+    /// Adds a megaflow: packets that agree with `key` on the bits of `mask` take `path`. The
+    /// mask of its table may have more bits. If the table already has a megaflow for the
+    /// key, that megaflow gets the path. Returns `None` if there are too many paths.
+    pub(crate) fn insert(
+        &mut self,
+        key: &Words,
+        mask: &Words,
+        path: &Path,
+        program: impl FnOnce(&Path) -> P,
+    ) -> Option<Kept> {
+        if self.rows.paths.len() >= MAX_PATHS / 2 {
+            return None;
+        }
+        let table = self.table_for(mask);
+        let set: Vec<Known> = path
+            .steps
+            .iter()
+            .flat_map(|step| &step.set)
+            .copied()
+            .collect();
+        let (path, has_new_program) = self.rows.paths.refer(path, self.rows.era, program);
+        let result = |table, row| {
+            Some(Kept {
+                decision: decision(table, row),
+                path,
+                has_new_program,
+            })
+        };
+        let state = State {
+            path,
+            tick: self.rows.tick,
+            era: self.rows.era,
+        };
+        let hash = self.rows.tables[table].hash(key, self.rows.secret);
+        if let Some(row) = self.rows.tables[table].find(key, hash) {
+            let old = self.rows.tables[table].state(row).path;
+            self.rows.tables[table].renew(row, state, &set);
+            self.rows.paths.release(old);
+            return result(table, row);
+        }
+        if self.used >= self.bounds.megaflows {
+            self.give_one_up();
+        }
+        let (secret, demand) = (self.rows.secret, &self.demand);
+        let (row, given_up) = self.rows.tables[table].insert(key, state, &set, secret, demand);
+        match given_up {
+            Some(path) => {
+                self.rows.paths.release(path);
+                self.counts.evicted += 1;
+            }
+            None => self.used += 1,
+        }
+        self.counts.added += 1;
+        let added = chosen!(&mut self.search, search => search.row_added(&self.rows, table, row));
+        self.replace_refusing_engine(added);
+        result(table, row)
+    }
+
+    /// Returns the table for megaflows with `mask`. The table's mask has all bits of `mask`,
+    /// and as few others as possible. Adds a table if there is room for another mask.
+    fn table_for(&mut self, mask: &Words) -> usize {
+        let extra = |table: &MaskTable| {
+            let words = table.mask().iter().zip(mask);
+            let lacks = words.clone().any(|(own, wanted)| wanted & !own != 0);
+            let extra = words
+                .map(|(own, wanted)| (own & !wanted).count_ones())
+                .sum::<u32>();
+            (!lacks).then_some(extra)
+        };
+        let fitting = self.rows.tables.iter().enumerate();
+        let fitting = fitting.filter_map(|(number, table)| Some((extra(table)?, number)));
+        let fitting = fitting.min();
+        if let Some((0, number)) = fitting {
+            return number;
+        }
+        // The last mask is reserved for megaflows that fit no other.
+        if self.rows.tables.len() + 1 < self.bounds.masks {
+            return self.add_table(*mask);
+        }
+        let empty = self.rows.tables.iter().position(|table| table.len() == 0);
+        if let Some(number) = empty.filter(|&number| number + 1 < self.bounds.masks) {
+            self.rows.tables[number] = MaskTable::new(*mask);
+            chosen!(&mut self.search, search => search.table_replaced(number));
+            return number;
+        }
+        self.counts.narrowed += 1;
+        match fitting {
+            Some((_, number)) => number,
+            None => self.last_table(mask),
+        }
+    }
+
+    /// Gives the last table a mask that has the bits of all masks and of `mask`. The table
+    /// loses its megaflows. Returns its number.
+    fn last_table(&mut self, mask: &Words) -> usize {
+        let mut wide_mask = *mask;
+        for table in &self.rows.tables {
+            let words = wide_mask.iter_mut().zip(table.mask());
+            words.for_each(|(wide_mask, own)| *wide_mask |= own);
+        }
+        // Whole words, so that few megaflows make the mask still wider.
+        wide_mask
+            .iter_mut()
+            .filter(|word| **word != 0)
+            .for_each(|word| *word = u64::MAX);
+        let last = self.bounds.masks - 1;
+        if last == self.rows.tables.len() {
+            return self.add_table(wide_mask);
+        }
+        self.clear_table(last);
+        self.rows.tables[last] = MaskTable::new(wide_mask);
+        last
+    }
+
+    fn add_table(&mut self, mask: Words) -> usize {
+        self.rows.tables.push(MaskTable::new(mask));
+        chosen!(&mut self.search, search => search.table_added());
+        self.rows.tables.len() - 1
+    }
+
+    fn clear_table(&mut self, table: usize) {
+        for row in 0..self.rows.tables[table].rows() {
+            if self.rows.tables[table].has(row) {
+                self.remove(table, row);
+            }
+        }
+    }
+
+    /// Makes room for a megaflow: compares a few and removes the one that was idle
+    /// longest.
+    fn give_one_up(&mut self) {
+        let mut oldest = None;
+        let mut looked_at = 0;
+        while looked_at < EVICTION_TRIES {
+            let (mut table, mut row) = self.hand;
+            if table >= self.rows.tables.len() {
+                (table, row) = (0, 0);
+            }
+            if row >= self.rows.tables[table].rows() {
+                self.hand = (table + 1, 0);
+                continue;
+            }
+            self.hand = (table, row + 1);
+            if !self.rows.tables[table].has(row) {
+                continue;
+            }
+            looked_at += 1;
+            let state = self.rows.tables[table].state(row);
+            let age = match self.rows.paths.program(state.path) {
+                None => u16::MAX,
+                Some(_) => u16::from(self.rows.tick.wrapping_sub(state.tick)),
+            };
+            if oldest.is_none_or(|(other, _, _)| age > other) {
+                oldest = Some((age, table, row));
+            }
+            if self.used < EVICTION_TRIES && looked_at >= self.used {
+                break;
+            }
+        }
+        if let Some((_, table, row)) = oldest {
+            self.remove(table, row);
+            self.counts.evicted += 1;
+        }
+    }
+
+    /// Removes a megaflow.
+    fn remove(&mut self, table: usize, row: Row) {
+        let path = self.rows.tables[table].state(row).path;
+        self.rows.tables[table].remove(row, self.rows.secret);
+        let removed = chosen!(&mut self.search, search => search.row_removed(decision(table, row)));
+        self.replace_refusing_engine(removed);
+        self.rows.paths.release(path);
+        self.used -= 1;
+    }
+
+    /// If the result is the error of an engine that refused a change, probes the tables
+    /// instead of the engine.
+    fn replace_refusing_engine(&mut self, result: Result<(), TableError>) {
+        if result.is_err() {
+            let order = ProbeOrder::of_tables(self.rows.tables.len());
+            self.search = ChosenSearch::Tables(order);
+        }
+    }
+}
+
+/// Changes of entries, which make megaflows stale.
+impl<P> Store<P> {
+    /// Marks a megaflow as stale if a new entry may win some of its packets.
+    pub(crate) fn entries_added(&mut self, added: &[Added]) {
+        for added in added {
+            self.demand.note(&added.match_bits);
+        }
+        let mut rows = std::mem::take(&mut self.affected);
+        for number in 0..self.rows.tables.len() {
+            // The signatures of a table are in cache for all entries after the first.
+            for added in added {
+                rows.clear();
+                self.rows.tables[number].overlapping(&added.match_bits, &mut rows);
+                for &row in &rows {
+                    let row = Row::try_from(row).expect("24 bits");
+                    if self.rows.tables[number].has(row) && self.takes_from(added, (number, row)) {
+                        let state = self.rows.tables[number].state(row);
+                        // Any era except the present one.
+                        let era = !self.rows.era;
+                        self.rows.tables[number].set_state(row, State { era, ..state });
+                        self.counts.outdated += 1;
+                    }
+                }
+            }
+        }
+        self.affected = rows;
+    }
+
+    /// True if a new entry may win packets of a megaflow that is not stale.
+    fn takes_from(&self, added: &Added, (number, row): (usize, Row)) -> bool {
+        let megaflows = &self.rows.tables[number];
+        let state = megaflows.state(row);
+        if self.rows.is_stale(state) {
+            return false;
+        }
+        let (path, _) = self.rows.paths.get(state.path);
+        let step = path.steps.iter().find(|step| step.table == added.table);
+        step.is_some_and(|step| {
+            added.winner.beats(step.winner) && megaflows.overlaps(row, &added.match_bits, &step.set)
+        })
+    }
+
+    /// Makes all megaflows stale.
+    pub(crate) fn begin_era(&mut self) {
+        self.counts.eras += 1;
+        match self.rows.era.checked_add(1) {
+            Some(era) => self.rows.era = era,
+            // The era overflows: remove all megaflows, so that none seems to be of a
+            // later era.
+            None => {
+                (0..self.rows.tables.len()).for_each(|table| self.clear_table(table));
+                self.rows.era = 0;
+            }
+        }
+    }
+
+    /// Removes a stale megaflow, if it still exists.
+    pub(crate) fn drop_stale(&mut self, decision: CachedDecision, key: &Words) {
+        let (table, row) = parts(decision);
+        let stale = |mask_table: &MaskTable| {
+            mask_table.covers(row, key) && self.rows.is_stale(mask_table.state(row))
+        };
+        if self.rows.tables.get(table).is_some_and(stale) {
+            self.remove(table, row);
+        }
+    }
+}
+
+/// Returns the decision whose megaflow is in a row of a table.
 fn decision(table: usize, row: Row) -> CachedDecision {
     let table = u32::try_from(table).expect("few masks");
     CachedDecision::new(table << ROW_BITS | row).expect("fewer masks than 255")
 }
 
+/// Returns the table and the row of a decision.
 #[inline]
 fn parts(decision: CachedDecision) -> (usize, Row) {
     let number = decision.number();

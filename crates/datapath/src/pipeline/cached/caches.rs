@@ -11,25 +11,33 @@
 //!
 //! Packets that miss all levels pass the tables. Packets of flows seen recently and a
 //! sample of the other packets are recorded there, and their paths are cached
-//! ([`misses`](super::misses)). Before a vector is looked up, the caches apply all changes
-//! of entries ([`follow`](super::follow)).
+//! ([`learn`](super::learn)).
+//!
+//! # Coherence
+//! Before a vector is looked up, the caches apply all changes of entries since the previous
+//! vector. The effects of entries, groups, meters and ports are not cached, with one
+//! exception: the program of a path has the actions of its entries, and is rebuilt when
+//! these actions change.
 
 use std::time::Duration;
 
-use super::flow_hash::flow_of;
-use super::learn::Learner;
-use super::program::{Operations, Program};
-use super::seen::SeenFlows;
-use super::selector::{CacheSelector, Levels, Outcome, Parts};
+use classyard::RuleId;
+
+use super::learn::{Learner, Operations, Program, SeenFlows};
+use super::selector::{CacheSelector, Levels, Outcome, Parts, VectorPlan};
 use super::settings::CacheSettings;
 use super::status::{CacheAnswer, CacheStatus, Megaflow};
+use crate::cache::bits::{Words, match_bits};
+use crate::cache::change::EntryChange;
 use crate::cache::entry_paths::PathId;
 use crate::cache::microflow::{CachedDecision, Kind, MicroflowCache};
-use crate::cache::store::{Bounds, Found, Store, StoreCounts};
+use crate::cache::path::Path;
+use crate::cache::store::{Added, Bounds, Found, Kept, Store, StoreCounts};
 use crate::flow::TableId;
 use crate::packet::Packet;
 use crate::pipeline::run::actions::NO_TABLE;
 use crate::pipeline::run::observer::{Node, Observer};
+use crate::pipeline::run::process::Recorder;
 use crate::pipeline::run::side::Side;
 use crate::pipeline::run::tally::{Tally, nanoseconds};
 use crate::pipeline::run::vector::Vector;
@@ -43,41 +51,50 @@ const PROBE_NS: f64 = 25.0;
 /// Vectors between two calls of [`Store::tick`], which sorts the masks.
 const TICK_VECTORS: u32 = 256;
 
+/// Maximum number of megaflow signatures to compare with new entries in one call, which
+/// then takes about 2 ms. If there are more, a new era begins: each megaflow is checked
+/// in the tables when a packet hits it, which takes more time in total. Measured in
+/// `bench/records/caches.md` (Changes).
+const MAX_SCANNED_SIGNATURES: usize = 16_000_000;
+
+/// Words of a key that identify a flow: all except the registers.
+const FLOW_WORDS: usize = 14;
+
 /// The caches of a worker.
 pub(in crate::pipeline) struct Caches {
-    pub(super) settings: CacheSettings,
-    pub(super) microflows: Option<Box<dyn MicroflowCache>>,
-    pub(super) store: Store<Program>,
+    settings: CacheSettings,
+    microflows: Option<Box<dyn MicroflowCache>>,
+    store: Store<Program>,
     /// The number of entry changes that were applied to the caches.
-    pub(super) followed: u64,
-    pub(super) learner: Learner,
-    pub(super) operations: Operations,
-    pub(super) seen: SeenFlows,
-    pub(super) secrets: [u64; 2],
+    followed: u64,
+    learner: Learner,
+    operations: Operations,
+    seen: SeenFlows,
+    secrets: [u64; 2],
     vectors: u32,
     selector: CacheSelector,
-    pub(super) status: CacheStatus,
-    pub(super) lookup: Lookup,
+    status: CacheStatus,
+    lookup: Lookup,
 }
 
 /// The lookup of one vector. Packets are given by their index in it.
 #[derive(Default)]
-pub(super) struct Lookup {
+struct Lookup {
     /// The packets whose ports receive.
     received: Vec<usize>,
     /// For each packet: the hash of its flow, its decision in the microflow cache,
     /// and its path.
-    pub(super) flows: Vec<u64>,
+    flows: Vec<u64>,
     decisions: Vec<CachedDecision>,
     paths: Vec<PathId>,
     /// The packets with a decision.
     decided: Vec<(usize, CachedDecision)>,
     /// The packets that missed so far.
-    pub(super) misses: Vec<usize>,
+    misses: Vec<usize>,
     /// The packets whose megaflows are stale.
-    pub(super) stale: Vec<(usize, CachedDecision)>,
+    stale: Vec<(usize, CachedDecision)>,
     /// The misses that are recorded.
-    pub(super) to_record: Vec<usize>,
+    to_record: Vec<usize>,
 }
 
 impl Lookup {
@@ -125,36 +142,6 @@ impl Caches {
             status: CacheStatus::default(),
             settings,
             lookup: Lookup::default(),
-        }
-    }
-
-    /// Returns the contents and counters of the caches.
-    pub(in crate::pipeline) fn status(&self) -> CacheStatus {
-        let StoreCounts {
-            probes,
-            added,
-            evicted,
-            outdated,
-            narrowed,
-            eras,
-        } = self.store.counts;
-        CacheStatus {
-            microflows: self
-                .microflows
-                .as_ref()
-                .map(|cache| cache.usage())
-                .unwrap_or_default(),
-            megaflow_probes: probes,
-            megaflows: self.store.len(),
-            masks: self.store.masks(),
-            paths: self.store.paths().len(),
-            megaflow_bytes: self.store.bytes(),
-            added,
-            evicted,
-            outdated,
-            narrowed,
-            revalidations: eras,
-            ..self.status
         }
     }
 
@@ -337,6 +324,260 @@ impl Caches {
         vector.observer.node(Node::Paths, hits);
         hits
     }
+}
+
+/// Packets that miss the caches.
+impl Caches {
+    /// Passes the packets that missed through the tables, and caches the recorded paths.
+    fn pass_tables<O: Observer + ?Sized>(
+        &mut self,
+        vector: &mut Vector<'_, O>,
+        plan: VectorPlan,
+        outcome: &mut Outcome,
+    ) {
+        let Lookup { misses, stale, .. } = &self.lookup;
+        let stale = stale.iter().map(|(packet_index, _)| packet_index);
+        for &packet_index in misses.iter().chain(stale) {
+            vector.wait(TableId(0), packet_index);
+        }
+        self.learner.begin(vector.packets.len());
+        self.hash_misses(vector.packets, plan);
+        self.select_recorded(vector.packets, plan, vector.nanoseconds, outcome);
+        let learner = Some(&mut self.learner).filter(|learner| !learner.recorded().is_empty());
+        vector.run_tables(learner.map(|learner| learner as &mut dyn Recorder));
+        self.store_paths(vector.side, vector.tally, vector.nanoseconds);
+    }
+
+    /// Computes the flow hashes that recording needs and the lookup did not compute.
+    fn hash_misses(&mut self, packets: &[Packet], plan: VectorPlan) {
+        if plan.levels.microflows {
+            return;
+        }
+        let Lookup {
+            flows,
+            misses,
+            stale,
+            ..
+        } = &mut self.lookup;
+        let unknown = misses.iter().filter(|_| plan.marks_flows);
+        let stale = stale.iter().map(|(packet_index, _)| packet_index);
+        for &packet_index in unknown.chain(stale) {
+            flows[packet_index] = flow_of(packets[packet_index].key().words(), self.secrets);
+        }
+    }
+
+    /// Selects the packets to record: all with stale megaflows, all of flows seen
+    /// recently, and a sample of the others.
+    fn select_recorded(
+        &mut self,
+        packets: &[Packet],
+        plan: VectorPlan,
+        now: u64,
+        outcome: &mut Outcome,
+    ) {
+        let stale_count = self.lookup.stale.len();
+        self.status.stale += stale_count as u64;
+        self.status.by_tables += (stale_count + self.lookup.misses.len()) as u64;
+        // Renewing stale megaflows is a cost of changes, not of learning.
+        self.record_stale(packets, 0);
+        outcome.stale = stale_count;
+        outcome.renewed = self.learner.recorded().len();
+        if !plan.marks_flows {
+            return;
+        }
+        let Lookup {
+            flows,
+            misses,
+            to_record,
+            ..
+        } = &mut self.lookup;
+        to_record.clear();
+        let mut seen = stale_count;
+        for &packet_index in &*misses {
+            let flow = self.seen.note(flows[packet_index]);
+            seen += usize::from(flow.recently);
+            if flow.recently || plan.of_any_flow || flow.is_sampled {
+                to_record.push(packet_index);
+            }
+        }
+        outcome.seen = Some(seen);
+        if !plan.may_record {
+            return;
+        }
+        if !plan.levels.megaflows {
+            self.search_megaflows(packets, now);
+            self.record_stale(packets, stale_count);
+            outcome.renewed = self.learner.recorded().len();
+        }
+        for &packet_index in &self.lookup.to_record {
+            let (flow, key) = (self.lookup.flows[packet_index], packets[packet_index].key());
+            self.learner.record(packet_index, flow, None, key);
+        }
+        outcome.recorded = self.learner.recorded().len() - outcome.renewed;
+    }
+
+    /// Records packets with stale megaflows, starting at index `first`.
+    fn record_stale(&mut self, packets: &[Packet], first: usize) {
+        for &(packet_index, decision) in &self.lookup.stale[first..] {
+            let (flow, key) = (self.lookup.flows[packet_index], packets[packet_index].key());
+            self.learner.record(packet_index, flow, Some(decision), key);
+        }
+    }
+
+    /// Looks up packets among the megaflows, which the vector has not used yet, and offers
+    /// hits to the microflow cache. That takes less time than recording a known path.
+    /// Packets that hit are not recorded any more.
+    fn search_megaflows(&mut self, packets: &[Packet], now: u64) {
+        let Lookup {
+            flows,
+            stale,
+            to_record,
+            ..
+        } = &mut self.lookup;
+        let microflows = &mut self.microflows;
+        let key = |packet_index: usize| packets[packet_index].key().words();
+        let take_result =
+            |packet_index: usize, decision, result| match (result, microflows.as_mut()) {
+                (Found::Path(_), Some(cache)) => cache.offer(flows[packet_index], decision, now),
+                (Found::Stale, _) => stale.push((packet_index, decision)),
+                _ => {}
+            };
+        let probes_all = self.settings.clock.is_none();
+        self.store.find(probes_all, key, to_record, take_result);
+    }
+
+    /// Caches the paths of recorded packets. Leaves out packets that were dropped on the
+    /// way, since the ends of their paths are not known.
+    fn store_paths(&mut self, side: &Side, tally: &Tally, now: u64) {
+        for recorded in self.learner.recorded() {
+            if let Some(decision) = recorded.stale {
+                self.store.drop_stale(decision, &recorded.key);
+            }
+            if recorded.is_open || recorded.path.steps.is_empty() {
+                continue;
+            }
+            let mask = recorded.wide_mask();
+            let operations = &mut self.operations;
+            let program = |path: &Path| Program::new(side, path, operations);
+            let added = self
+                .store
+                .insert(&recorded.key, &mask, &recorded.path, program);
+            for path in self.store.paths_mut().take_closed() {
+                tally.close_path(path);
+            }
+            let Some(added) = added else { continue };
+            let Kept { decision, path, .. } = added;
+            // A path of an earlier era is opened again; that settles its earlier counts.
+            if added.has_new_program {
+                let steps = recorded.path.steps.iter();
+                tally.open_path(path, steps.map(|step| (step.table, step.winner)));
+            }
+            self.status.learned += 1;
+            if let Some(cache) = &mut self.microflows {
+                cache.offer(recorded.flow, decision, now);
+            }
+        }
+    }
+}
+
+/// Changes of entries.
+impl Caches {
+    /// Applies the entry changes of a side that the caches have not applied yet.
+    fn follow(&mut self, side: &Side, tally: &Tally) {
+        let change_count = side.recent.made();
+        if change_count == self.followed {
+            return;
+        }
+        let changes = side.recent.since(self.followed);
+        self.followed = change_count;
+        if self.store.len() == 0 {
+            return;
+        }
+        let is_added = |change: &&EntryChange| matches!(change, EntryChange::Added { .. });
+        let scanned = |changes| Iterator::filter(changes, is_added).count() * self.store.len();
+        let Some(changes) =
+            changes.filter(|changes| scanned(changes.clone()) <= MAX_SCANNED_SIGNATURES)
+        else {
+            self.store.begin_era();
+            return;
+        };
+        // A stale megaflow stays stale, and no megaflow is added. So the order of changes
+        // does not matter, and new entries are compared with megaflows together.
+        let mut added = Vec::new();
+        for change in changes {
+            match change {
+                EntryChange::Added {
+                    table,
+                    winner,
+                    flow,
+                } => added.push(Added {
+                    table: *table,
+                    winner: *winner,
+                    match_bits: match_bits(flow),
+                }),
+                EntryChange::Removed(id) => {
+                    for path in self.store.paths().of_entry(*id) {
+                        self.store.paths_mut().close(path);
+                    }
+                }
+                EntryChange::Modified { id, keeps_paths } => self.modified(side, *id, *keeps_paths),
+            }
+        }
+        self.store.entries_added(&added);
+        // Must come before other paths get the numbers of the closed paths.
+        for path in self.store.paths_mut().take_closed() {
+            tally.close_path(path);
+        }
+    }
+
+    /// Handles an entry with new instructions. The paths on which it wins get new programs,
+    /// or are closed if packets now take another path. A path with a removed entry is closed
+    /// as well, since its program needs the instructions of all its entries.
+    fn modified(&mut self, side: &Side, id: RuleId, keeps_paths: bool) {
+        for number in self.store.paths().of_entry(id) {
+            let (path, _) = self.store.paths().get(number);
+            let mut winners = path.steps.iter().filter_map(|step| step.winner.rule());
+            let is_there = keeps_paths && winners.all(|id| side.find_flow(id).is_some());
+            let new = is_there.then(|| Program::new(side, path, &mut self.operations));
+            match (new, self.store.paths_mut().program_mut(number)) {
+                (Some(new), Some(program)) => *program = new,
+                _ => self.store.paths_mut().close(number),
+            }
+        }
+    }
+}
+
+/// Reports.
+impl Caches {
+    /// Returns the contents and counters of the caches.
+    pub(in crate::pipeline) fn status(&self) -> CacheStatus {
+        let StoreCounts {
+            probes,
+            added,
+            evicted,
+            outdated,
+            narrowed,
+            eras,
+        } = self.store.counts;
+        CacheStatus {
+            microflows: self
+                .microflows
+                .as_ref()
+                .map(|cache| cache.usage())
+                .unwrap_or_default(),
+            megaflow_probes: probes,
+            megaflows: self.store.len(),
+            masks: self.store.masks(),
+            paths: self.store.paths().len(),
+            megaflow_bytes: self.store.bytes(),
+            added,
+            evicted,
+            outdated,
+            narrowed,
+            revalidations: eras,
+            ..self.status
+        }
+    }
 
     /// Returns the caches' answer for a packet.
     pub(in crate::pipeline) fn ask(
@@ -386,4 +627,21 @@ impl Caches {
 fn between(from: Option<Duration>, to: Option<Duration>) -> Duration {
     let times = from.zip(to);
     times.map_or(Duration::ZERO, |(from, to)| to.saturating_sub(from))
+}
+
+/// Returns the hash of a packet's flow. It is a sum of independent products, so the CPU
+/// computes them in parallel.
+#[inline]
+fn flow_of(key: &Words, secrets: [u64; 2]) -> u64 {
+    let (mut sum, mut salt) = (secrets[1], secrets[0]);
+    let (pairs, _) = key[..FLOW_WORDS].as_chunks::<2>();
+    for &[one, other] in pairs {
+        // The salts depend on the position, so words of 0 do not make the product 0.
+        let product = u128::from(one ^ salt) * u128::from(other ^ salt.rotate_left(32));
+        #[allow(clippy::cast_possible_truncation)] // both halves are used
+        let (low, high) = (product as u64, (product >> 64) as u64);
+        sum = sum.wrapping_add(low ^ high);
+        salt = salt.rotate_left(7).wrapping_add(0x9e37_79b9_7f4a_7c15);
+    }
+    (sum ^ sum >> 32).wrapping_mul(0xd6e8_feb8_6659_fd93)
 }

@@ -1,36 +1,106 @@
-//! Learning paths: records packets that miss the caches on their way through the tables.
+//! Learning paths: packets that miss the caches are recorded on their way through the
+//! tables, and later packets run the program of the recorded path.
 //!
+//! ```text
+//! miss ─▶ SeenFlows ─▶ Learner ─▶ tables ─▶ RecordedPacket ─▶ Program ─▶ later packets
+//!         record it?              lookups   path, mask        actions of all entries
+//! ```
+//!
+//! # Recording
 //! For each recorded packet, lookups return the bits of the key that they depended on. Bits
 //! that earlier actions have set are left out, since they do not depend on the received
 //! packet. Bits that decide whether an action sets something are added. So every packet
 //! with the same values of these bits takes the same path ([FCH14] §3.2).
+//!
+//! # Programs
+//! The instructions of all entries on a path become one list of actions. Writes to the
+//! action set are carried out when the program is built, so the list has only the final
+//! set. Packets are counted for all entries of the path together
+//! ([`path_counts`](crate::pipeline::run::path_counts)), unless the packet's length
+//! changes on the path or the packet is dropped before the last entry.
 
-use crate::action::Action;
+use std::sync::Arc;
+
+use classyard::{RuleId, Winner};
+use foldhash::HashSet;
+
+use crate::action::{Action, ActionSet, PortNo};
 use crate::cache::bits::{Words, add_has, known};
+use crate::cache::entry_paths::PathId;
 use crate::cache::microflow::CachedDecision;
 use crate::cache::path::{Path, Step};
 use crate::field::{Field, VLAN_PRESENT};
 use crate::flow::{Instructions, TableId};
 use crate::flow_table::TableBuffers;
 use crate::key::{KEY_WORDS, PacketKey};
+use crate::limits::MAX_PACKET_ACTIONS;
+use crate::packet::Packet;
+use crate::pipeline::run::actions::{Dropped, MatchedEntry, Run};
+use crate::pipeline::run::observer::Observer;
 use crate::pipeline::run::process::Recorder;
-use crate::pipeline::run::side::Side;
-use classyard::Winner;
+use crate::pipeline::run::side::{Side, SideFlow};
+use crate::pipeline::run::tally::Tally;
+
+/// Slots for flows seen recently. The low bits of a flow's hash select the slot, which
+/// has the hash's high 16 bits.
+const SEEN_SLOTS: usize = 1 << 16;
+
+/// One in this number of packets whose flows were not seen recently is recorded.
+const SAMPLING_PACKETS: u32 = 64;
+
+/// Remembers the last flow of each slot, and counts packets to sample them.
+pub(super) struct SeenFlows {
+    slots: Box<[u16]>,
+    packets: u32,
+}
+
+/// The reasons to record a packet of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Seen {
+    /// True if the flow was seen recently.
+    pub(super) recently: bool,
+    /// True if the packet is in the sample.
+    pub(super) is_sampled: bool,
+}
+
+impl SeenFlows {
+    pub(super) fn new() -> SeenFlows {
+        SeenFlows {
+            slots: vec![0; SEEN_SLOTS].into(),
+            packets: 0,
+        }
+    }
+
+    /// Notes a packet of a flow, given by its hash.
+    pub(super) fn note(&mut self, flow: u64) -> Seen {
+        #[allow(clippy::cast_possible_truncation)] // parts of a hash
+        let (slot, tag) = (flow as usize % SEEN_SLOTS, (flow >> 48) as u16);
+        self.packets = self.packets.wrapping_add(1);
+        Seen {
+            recently: std::mem::replace(&mut self.slots[slot], tag) == tag,
+            is_sampled: self.packets.is_multiple_of(SAMPLING_PACKETS),
+        }
+    }
+}
+
+/// Maximum number of recorded packets in a vector. It bounds the time that recording adds
+/// to a vector.
+const MAX_RECORDED: usize = 32;
 
 /// A recorded packet.
 #[derive(Default)]
 pub(super) struct RecordedPacket {
     /// The hash of its flow.
-    pub(in crate::pipeline) flow: u64,
+    pub(super) flow: u64,
     /// The stale megaflow that covered it.
     pub(super) stale: Option<CachedDecision>,
     /// Its key when it was received.
-    pub(in crate::pipeline) key: Words,
+    pub(super) key: Words,
     /// The bits of the key that its path depends on.
-    pub(in crate::pipeline) mask: Words,
-    pub(in crate::pipeline) path: Path,
+    mask: Words,
+    pub(super) path: Path,
     /// True until the end of its path is known.
-    pub(in crate::pipeline) is_open: bool,
+    pub(super) is_open: bool,
     /// Values and mask of the bits that actions have set so far.
     set: (Words, Words),
 }
@@ -46,12 +116,9 @@ pub(super) struct Learner {
     buffers: TableBuffers,
 }
 
-/// Maximum number of recorded packets in a vector. It bounds the time that recording adds
-/// to a vector.
-const MAX_RECORDED: usize = 32;
-
 impl Learner {
-    pub(in crate::pipeline) fn begin(&mut self, packets: usize) {
+    /// Begins a vector of `packets` packets, none of which is recorded.
+    pub(super) fn begin(&mut self, packets: usize) {
         self.used = 0;
         self.places.clear();
         self.places.resize(packets, 0);
@@ -59,7 +126,7 @@ impl Learner {
 
     /// Records a packet, unless the maximum is reached, or another packet of its flow or of
     /// its stale megaflow is recorded.
-    pub(in crate::pipeline) fn record(
+    pub(super) fn record(
         &mut self,
         place: usize,
         flow: u64,
@@ -70,7 +137,7 @@ impl Learner {
             Some(_) => recorded.stale == stale,
             None => recorded.flow == flow,
         };
-        if self.is_full() || self.recorded().iter().any(is_same) {
+        if self.used == MAX_RECORDED || self.recorded().iter().any(is_same) {
             return;
         }
         if self.recorded.len() == self.used {
@@ -82,18 +149,9 @@ impl Learner {
         self.places[place] = u8::try_from(self.used).expect("few packets");
     }
 
-    /// The recorded packets of this vector.
-    pub(in crate::pipeline) fn recorded(&self) -> &[RecordedPacket] {
+    /// Returns the recorded packets of this vector.
+    pub(super) fn recorded(&self) -> &[RecordedPacket] {
         &self.recorded[..self.used]
-    }
-
-    /// True if the maximum number of packets is recorded.
-    pub(super) fn is_full(&self) -> bool {
-        self.used == MAX_RECORDED
-    }
-
-    pub(super) fn is_recording(&self) -> bool {
-        self.used > 0
     }
 }
 
@@ -153,6 +211,31 @@ impl RecordedPacket {
         self.path.clear();
         self.is_open = true;
         self.set = ([0; KEY_WORDS], [0; KEY_WORDS]);
+    }
+
+    /// Returns the mask of its megaflow: the bits that its path depends on, and more bits, so
+    /// that there are fewer different masks. In addresses and ports, adds all bits before the
+    /// last bit of the mask. In addresses, also rounds the number of leading bits up to a
+    /// multiple of four.
+    pub(super) fn wide_mask(&self) -> Words {
+        let mut wide = self.mask;
+        let is_ipv6 = PacketKey::place(Field::EthType).get(&self.key) == 0x86dd;
+        let addresses = match is_ipv6 {
+            true => [(Field::Ipv6Src, 128), (Field::Ipv6Dst, 128)],
+            false => [(Field::Ipv4Src, 32), (Field::Ipv4Dst, 32)],
+        };
+        let ports = [(Field::TcpSrc, 16), (Field::TcpDst, 16)];
+        let fields = addresses.into_iter().map(|field| (field, 4));
+        let fields = fields.chain(ports.into_iter().map(|field| (field, 1)));
+        for ((field, width), step) in fields {
+            let field_place = PacketKey::place(field);
+            let field_mask = field_place.get(&self.mask);
+            if field_mask != 0 {
+                let last = field_mask.trailing_zeros() / step * step;
+                field_place.set_bits(&mut wide, u128::MAX >> (128 - width) >> last << last);
+            }
+        }
+        wide
     }
 
     /// Returns the mask of the bits that actions set before the last step.
@@ -224,5 +307,219 @@ fn is_set(key: &PacketKey, field: Field) -> bool {
         // A frame too short for Ethernet addresses has type 0.
         Field::EthDst | Field::EthSrc => key.eth_type() != 0,
         _ => key.has(field),
+    }
+}
+
+/// A step of a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Operation {
+    /// The actions of a step's entry follow. Packets to the controller name this entry.
+    Begin(u8),
+    /// Carries out an action.
+    Act(Action),
+    /// Writes metadata: value and mask.
+    Metadata(u64, u64),
+    /// The actions of the action set follow.
+    Set,
+}
+
+/// Lists of operations, shared by programs with equal lists.
+#[derive(Default)]
+pub(super) struct Operations {
+    shared: HashSet<Arc<[Operation]>>,
+    /// Working memory: the list and the action set of the program that is being built.
+    list: Vec<Operation>,
+    set: ActionSet,
+}
+
+impl Operations {
+    /// Maximum number of shared lists. When it is reached, the set is cleared. It bounds the
+    /// memory of lists that no program uses any more.
+    const MAX_SHARED: usize = 4096;
+
+    /// Returns the list that was built, shared with all programs with an equal list.
+    fn share(&mut self) -> Arc<[Operation]> {
+        if let Some(operations) = self.shared.get(&self.list[..]) {
+            return Arc::clone(operations);
+        }
+        if self.shared.len() == Operations::MAX_SHARED {
+            self.shared.clear();
+        }
+        let operations: Arc<[Operation]> = self.list[..].into();
+        self.shared.insert(Arc::clone(&operations));
+        operations
+    }
+}
+
+/// The program of a path.
+pub(super) struct Program {
+    operations: Arc<[Operation]>,
+    /// `None` unless the program needs its steps or the pipeline continues after the path.
+    details: Option<Box<Details>>,
+    /// True if packets have the same length at all steps.
+    is_even: bool,
+}
+
+/// Data that only few programs need.
+struct Details {
+    /// The tables, and the entry that wins in each.
+    steps: Vec<(TableId, Option<RuleId>)>,
+    /// The place of each step's entry.
+    places: Vec<MatchedEntry>,
+    /// The table where the pipeline continues, and the action set.
+    rest: Option<(TableId, ActionSet)>,
+}
+
+impl Program {
+    pub(super) fn new(side: &Side, path: &Path, shared: &mut Operations) -> Program {
+        let flows = || {
+            let winners = path.steps.iter().map_while(|step| step.winner.rule());
+            winners.map(|entry| side.flow(entry))
+        };
+        let matched = flows().count();
+        // With many actions, a packet may reach a limit at any action.
+        let lists = || flows().map(|flow| &flow.instructions);
+        let length = lists().map(|list| list.apply.len() + list.write.len());
+        let is_long = length.sum::<usize>() > MAX_PACKET_ACTIONS as usize
+            || lists().any(|list| list.apply.iter().chain(&list.write).any(multiplies));
+        let needs_place = |action: &Action| is_long || needs_place(action);
+        let before_last = flows().take(path.steps.len() - 1);
+        let is_even = !before_last
+            .flat_map(|flow| &flow.instructions.apply)
+            .any(Action::changes_length);
+        let Operations { list, set, .. } = shared;
+        list.clear();
+        set.clear();
+        for (step, flow) in (0..).zip(flows()) {
+            let instructions = &flow.instructions;
+            let actions = &instructions.apply;
+            if !is_even || actions.iter().any(&needs_place) {
+                list.push(Operation::Begin(step));
+            }
+            list.extend(actions.iter().copied().map(Operation::Act));
+            if instructions.clear {
+                set.clear();
+            }
+            set.write(&instructions.write);
+            if let Some((value, mask)) = instructions.metadata {
+                list.push(Operation::Metadata(value, mask));
+            }
+        }
+        // A packet that no entry matches is dropped.
+        if path.rest.is_none() && !set.is_empty() && matched == path.steps.len() {
+            if is_even && set.ordered().any(&needs_place) {
+                let last = u8::try_from(matched - 1).expect("fewer steps than tables");
+                list.push(Operation::Begin(last));
+            }
+            list.push(Operation::Set);
+            list.extend(set.ordered().copied().map(Operation::Act));
+        }
+        let begins = |operation: &Operation| matches!(operation, Operation::Begin(_));
+        let has_details = !is_even || path.rest.is_some() || list.iter().any(begins);
+        let details = has_details.then(|| Box::new(Details::new(path, flows(), set)));
+        Program {
+            operations: shared.share(),
+            details,
+            is_even,
+        }
+    }
+
+    /// Runs the program for a packet. If the pipeline continues after the path, returns the
+    /// table and puts the packet's action set into `set`.
+    pub(super) fn run<O: Observer + ?Sized>(
+        &self,
+        path: PathId,
+        run: &mut Run<'_, O>,
+        packet: &mut Packet,
+        set: &mut ActionSet,
+    ) -> Option<TableId> {
+        let (length, details) = (packet.bytes().len(), self.details.as_deref());
+        let mut begun = 0;
+        for operation in &*self.operations {
+            match *operation {
+                Operation::Begin(step) => {
+                    begun = usize::from(step);
+                    if let Some(details) = details {
+                        run.place = details.places[begun];
+                        if !self.is_even {
+                            let length = packet.bytes().len();
+                            details.count(begun, run.tally, length, run.nanoseconds);
+                        }
+                    }
+                }
+                Operation::Act(action) => {
+                    if let Err(Dropped) = run.action(&action, packet) {
+                        if let Some(details) = details.filter(|_| self.is_even) {
+                            let steps = 0..=begun;
+                            let time = run.nanoseconds;
+                            steps.for_each(|step| details.count(step, run.tally, length, time));
+                        }
+                        return None;
+                    }
+                }
+                Operation::Metadata(value, mask) => packet.write_metadata(value, mask),
+                Operation::Set => run.observer.action_set(),
+            }
+        }
+        if self.is_even {
+            run.tally.count_path(path, length, run.nanoseconds);
+        }
+        let details = details?;
+        if !self.is_even
+            && let Some((table, _)) = details.steps.get(details.places.len())
+        {
+            // The packet matches no entry of the last table.
+            run.tally.count_table(*table, 1, 0);
+        }
+        let (table, actions) = details.rest.as_ref()?;
+        set.clone_from(actions);
+        Some(*table)
+    }
+}
+
+impl Details {
+    /// Returns the details of a path with the entries `flows`. If the pipeline continues
+    /// after the path, it continues with the action set `set`.
+    fn new<'s>(path: &Path, flows: impl Iterator<Item = &'s SideFlow>, set: &ActionSet) -> Details {
+        let steps = path.steps.iter();
+        let matched_steps = path.steps.iter().zip(flows);
+        Details {
+            steps: steps.map(|step| (step.table, step.winner.rule())).collect(),
+            places: matched_steps
+                .map(|(step, flow)| MatchedEntry {
+                    table: step.table,
+                    cookie: flow.cookie,
+                    is_miss: flow.is_miss,
+                })
+                .collect(),
+            rest: path.rest.map(|table| (table, set.clone())),
+        }
+    }
+
+    /// Counts a packet at a step that has an entry.
+    fn count(&self, step: usize, tally: &Tally, bytes: usize, now: u64) {
+        let (table, entry) = self.steps[step];
+        let entry = entry.expect("steps that begin have an entry");
+        tally.count_flows(entry, (1, bytes), now);
+        tally.count_table(table, 1, 1);
+    }
+}
+
+/// True if an action may send packets to the controller or drop them. Then the program
+/// needs the action's entry.
+fn needs_place(action: &Action) -> bool {
+    match action {
+        Action::Output { port, .. } => *port == PortNo::CONTROLLER,
+        Action::Group(_) | Action::DecrementTtl | Action::DecrementMplsTtl => true,
+        _ => false,
+    }
+}
+
+/// True if an action carries out other actions, or sends several packets.
+fn multiplies(action: &Action) -> bool {
+    match action {
+        Action::Group(_) => true,
+        Action::Output { port, .. } => matches!(*port, PortNo::ALL | PortNo::FLOOD),
+        _ => false,
     }
 }

@@ -4,9 +4,8 @@ use std::hash::{BuildHasher, RandomState};
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use crate::cache::finder::Finder;
 use crate::cache::microflow::Kind;
-use crate::cache::store::{MAX_MASKS, MAX_MEGAFLOWS};
+use crate::cache::store::{Finder, MAX_MASKS, MAX_MEGAFLOWS};
 
 /// Returns the time since a fixed moment. The time never decreases.
 pub type Clock = fn() -> Duration;
