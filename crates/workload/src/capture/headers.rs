@@ -1,4 +1,4 @@
-//! Conversion of packets to the headers that a policy classifies.
+//! Extraction of headers from packets: the headers that a policy classifies.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -44,7 +44,7 @@ impl CaptureTrace {
     }
 }
 
-/// A reason why packets cannot be converted to headers for a policy.
+/// A reason why headers for a policy cannot be extracted from packets.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum HeadersError {
@@ -110,19 +110,18 @@ impl Parts {
     }
 }
 
-/// Parses packets into headers for a policy, one by one, and counts them.
+/// Extracts a header for a policy from each packet of a capture, and counts packets.
 ///
 /// A packet goes to the first part of the policy that can represent it, as with
 /// [`PolicyClassifier::classify_header`]. A five-tuple part can represent a packet of
 /// its IP version whose five-tuple is known. An `openflow15` part can represent every
-/// packet whose EtherType is known, so five-tuple parts after it get no packets.
-/// `in_port` is the position of the packet's interface + 1, as with
-/// [`Parsed::received_by`].
+/// packet whose EtherType is known, so five-tuple parts after it get no packets. The
+/// `in_port` of a header of `openflow15` is the position of the packet's interface + 1.
 /// Packets that fit no part are counted and get no header.
 ///
 /// [`PolicyClassifier::classify_header`]: classyard::PolicyClassifier::classify_header
 #[derive(Debug)]
-pub struct PacketHeaders {
+pub struct HeaderExtractor {
     parts: Parts,
     counters: Counters,
     left_out: [u64; Kind::ALL.len()],
@@ -130,16 +129,16 @@ pub struct PacketHeaders {
     left_out_by_link: BTreeMap<u16, u64>,
 }
 
-impl PacketHeaders {
-    /// Creates a converter for a policy over `schemas`.
+impl HeaderExtractor {
+    /// Creates an extractor for a policy over `schemas`.
     ///
     /// # Errors
     /// [`HeadersError::Schema`] if a schema is not built in.
     pub fn new<'a>(
         schemas: impl IntoIterator<Item = &'a Arc<Schema>>,
-    ) -> Result<PacketHeaders, HeadersError> {
+    ) -> Result<HeaderExtractor, HeadersError> {
         let schemas: Vec<&Arc<Schema>> = schemas.into_iter().collect();
-        Ok(PacketHeaders {
+        Ok(HeaderExtractor {
             parts: Parts::new(&schemas)?,
             counters: Counters::new(),
             left_out: [0; Kind::ALL.len()],
@@ -196,7 +195,7 @@ fn listed(counts: [u64; Kind::ALL.len()]) -> Vec<(Kind, u64)> {
 
 impl Capture {
     /// Parses all packets into headers for a policy over `schemas`, in capture order.
-    /// [`PacketHeaders`] describes the part that each packet goes to.
+    /// [`HeaderExtractor`] describes the part that each packet goes to.
     ///
     /// # Errors
     /// [`HeadersError::Schema`] if a schema is not built in.
@@ -205,12 +204,12 @@ impl Capture {
         schemas: impl IntoIterator<Item = &'a Arc<Schema>>,
     ) -> Result<CaptureTrace, HeadersError> {
         let schemas: Vec<&Arc<Schema>> = schemas.into_iter().collect();
-        let mut headers = PacketHeaders::new(schemas.iter().copied())?;
+        let mut extractor = HeaderExtractor::new(schemas.iter().copied())?;
         let mut trace = PolicyTrace::new(schemas.iter().copied());
         let (mut packet_of, mut timestamps_ns, mut lengths) = (Vec::new(), Vec::new(), Vec::new());
         // The reader's limit ensures that positions fit 32 bits.
         for (position, (packet, frame)) in (0_u32..).zip(self.frames()) {
-            if headers.add(packet, frame, &mut trace) {
+            if extractor.add(packet, frame, &mut trace) {
                 packet_of.push(position);
                 timestamps_ns.push(packet.timestamp_ns);
                 lengths.push(packet.original_length);
@@ -221,8 +220,8 @@ impl Capture {
             packet_of,
             timestamps_ns,
             lengths,
-            counters: headers.counters,
-            left_out: headers.left_out,
+            counters: extractor.counters,
+            left_out: extractor.left_out,
         })
     }
 }
