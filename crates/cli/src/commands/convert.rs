@@ -13,7 +13,7 @@ use classyard_report::output::file::{WriteFailure, is_dash, to_file};
 use classyard_report::output::style::counted;
 use classyard_report::reporter::Reporter;
 use classyard_report::suggestion::did_you_mean;
-use classyard_workload::capture::{self, CaptureReader, PacketHeaders};
+use classyard_workload::capture::{self, CaptureReader, HeaderExtractor};
 use classyard_workload::diagnostic::{ReadError, ReadOptions};
 use classyard_workload::formats::{RuleFormat, SchemaChoice, read_trace, write_trace};
 
@@ -298,16 +298,16 @@ fn headers(
         None => families(open()?)?,
     };
     let policy = choice.policy();
-    let mut origin =
-        PacketHeaders::new(policy.schemas()).map_err(|error| Failure::usage(error.to_string()))?;
+    let mut extractor = HeaderExtractor::new(policy.schemas())
+        .map_err(|error| Failure::usage(error.to_string()))?;
     let mut trace = PolicyTrace::new(policy.schemas());
     let mut reader = open()?;
     while let Some(record) = reader.next_record()? {
-        origin.add(&record.packet, record.frame, &mut trace);
+        extractor.add(&record.packet, record.frame, &mut trace);
     }
     let (warnings, more) = (reader.warnings(), reader.more_warnings());
     HeadersArgs::warn(&source, warnings, more, reporter);
-    let kinds = origin.left_out();
+    let kinds = extractor.left_out();
     if !kinds.is_empty() {
         let left_out: u64 = kinds.iter().map(|(_, count)| count).sum();
         let kinds = kinds.iter().map(|(kind, count)| format!("{count} {kind}"));

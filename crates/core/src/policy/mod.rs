@@ -4,8 +4,9 @@
 //! *policy* keeps a [`RuleSet`] for each family of headers. These rule sets are
 //! the *parts* of the policy; they share one space of ids and priorities. A
 //! rule without addresses is in several parts under the same id. Each header
-//! belongs to exactly one part, so the winner in this part is the winner of the
-//! policy. A policy over a single schema has one part.
+//! belongs to exactly one part: the first part that can represent it. So the
+//! winner in this part is the winner of the policy. A policy over a single
+//! schema has one part.
 //!
 //! A policy also stores the names of rules and actions.
 

@@ -223,8 +223,8 @@ impl FlowStore {
         }
     }
 
-    /// Removes an entry for a reason other than a message, such as a timeout. Returns `None`
-    /// if there is no such entry.
+    /// Removes the entry with an id, for a reason other than a message, such as a timeout.
+    /// Returns `None` if no entry has this id.
     pub fn remove(&mut self, id: RuleId, reason: RemovalReason) -> Option<FlowChange> {
         let entry = self.take_out(id)?;
         Some(FlowChange::Removed(entry, reason))

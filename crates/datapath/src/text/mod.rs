@@ -14,8 +14,9 @@
 //! flows may precede a dump of groups. Tables are configured first. Then meters and groups
 //! are added, each group after the groups that it refers to. Flows are added last.
 //!
-//! [`read`] converts a text to messages, [`load`] carries them out as one bundle, and
-//! [`fill`] fills a pipeline piece by piece, which needs little memory in addition to the text.
+//! [`read`] converts a text to messages. [`load`] carries them out as one bundle, and the
+//! engines get the entries one by one. [`fill`] fills an empty pipeline piece by piece, which
+//! needs little memory in addition to the text, and builds each engine once at the end.
 //! Each problem has its line and column. The first [`SHOWN`](classyard_text::SHOWN)
 //! problems are kept, the others are only counted.
 

@@ -1,4 +1,4 @@
-//! Conversion of packets to the headers that a policy classifies.
+//! Extraction of headers from packets: the headers that a policy classifies.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -44,7 +44,7 @@ impl CaptureTrace {
     }
 }
 
-/// A reason why packets cannot be converted to headers for a policy.
+/// A reason why headers for a policy cannot be extracted from packets.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum HeadersError {
@@ -61,65 +61,67 @@ pub enum HeadersError {
     },
 }
 
-/// The parts of a policy for each kind of packet.
-#[derive(Debug)]
-struct Parts {
-    ipv4: Option<PartId>,
-    ipv6: Option<PartId>,
-    openflow: Option<PartId>,
+/// A built-in schema.
+#[derive(Clone, Copy, Debug)]
+enum BuiltIn {
+    Ipv4,
+    Ipv6,
+    Openflow15,
 }
+
+/// The schemas of a policy's parts, in the order of the parts.
+#[derive(Debug)]
+struct Parts(Vec<BuiltIn>);
 
 impl Parts {
     fn new(schemas: &[&Arc<Schema>]) -> Result<Parts, HeadersError> {
-        let mut parts = Parts {
-            ipv4: None,
-            ipv6: None,
-            openflow: None,
-        };
-        for (index, &schema) in schemas.iter().enumerate() {
-            let slot = if *schema == Schema::ipv4_5tuple() {
-                &mut parts.ipv4
+        let built_in = |schema: &Arc<Schema>| {
+            if *schema == Schema::ipv4_5tuple() {
+                Ok(BuiltIn::Ipv4)
             } else if *schema == Schema::ipv6_5tuple() {
-                &mut parts.ipv6
+                Ok(BuiltIn::Ipv6)
             } else if *schema == Schema::openflow15() {
-                &mut parts.openflow
+                Ok(BuiltIn::Openflow15)
             } else {
-                return Err(HeadersError::Schema {
+                Err(HeadersError::Schema {
                     schema: schema.name().to_owned(),
-                });
-            };
-            slot.get_or_insert(PartId::from_index(index));
-        }
-        Ok(parts)
+                })
+            }
+        };
+        let parts = schemas.iter().copied().map(built_in);
+        Ok(Parts(parts.collect::<Result<_, _>>()?))
     }
 
-    /// Adds the packet's header to its part of the trace. Returns true if it was added.
+    /// Adds the packet's header to the first part that can represent it, as
+    /// [`PolicyTrace::push_header`] does, without comparing schemas for each packet.
+    /// Returns true if it was added.
     fn push(&self, trace: &mut PolicyTrace, parsed: &Parsed, in_port: u32) -> bool {
-        let five_tuple = match parsed.kind {
-            Kind::Ipv4 => self.ipv4.zip(parsed.ipv4_5tuple()),
-            Kind::Ipv6 => self.ipv6.zip(parsed.ipv6_5tuple()),
-            _ => None,
-        };
-        let pushed = if let Some((part, header)) = five_tuple {
-            trace.push(part, &header)
-        } else if let Some((part, header)) = self.openflow.zip(parsed.openflow15(in_port)) {
-            trace.push(part, &header)
-        } else {
-            return false;
-        };
+        let pushed = self.0.iter().enumerate().find_map(|(index, schema)| {
+            let part = PartId::from_index(index);
+            match schema {
+                BuiltIn::Ipv4 => Some(trace.push(part, &parsed.ipv4_5tuple()?)),
+                BuiltIn::Ipv6 => Some(trace.push(part, &parsed.ipv6_5tuple()?)),
+                BuiltIn::Openflow15 => Some(trace.push(part, &parsed.openflow15(in_port)?)),
+            }
+        });
         // The parser's fields fit the widths in the schema.
-        debug_assert!(pushed.is_ok(), "{pushed:?}");
-        pushed.is_ok()
+        debug_assert!(pushed.as_ref().is_none_or(Result::is_ok), "{pushed:?}");
+        matches!(pushed, Some(Ok(())))
     }
 }
 
-/// Parses packets into headers for a policy, one by one, and counts them.
+/// Extracts a header for a policy from each packet of a capture, and counts packets.
 ///
-/// A packet goes to the five-tuple part of its IP version if its five-tuple is known.
-/// Otherwise it goes to the `openflow15` part, with the position of its interface + 1
-/// as `in_port`. Packets that fit no part are counted and get no header.
+/// A packet goes to the first part of the policy that can represent it, as with
+/// [`PolicyClassifier::classify_header`]. A five-tuple part can represent a packet of
+/// its IP version whose five-tuple is known. An `openflow15` part can represent every
+/// packet whose EtherType is known, so five-tuple parts after it get no packets. The
+/// `in_port` of a header of `openflow15` is the position of the packet's interface + 1.
+/// Packets that fit no part are counted and get no header.
+///
+/// [`PolicyClassifier::classify_header`]: classyard::PolicyClassifier::classify_header
 #[derive(Debug)]
-pub struct PacketHeaders {
+pub struct HeaderExtractor {
     parts: Parts,
     counters: Counters,
     left_out: [u64; Kind::ALL.len()],
@@ -127,16 +129,16 @@ pub struct PacketHeaders {
     left_out_by_link: BTreeMap<u16, u64>,
 }
 
-impl PacketHeaders {
-    /// Creates a converter for a policy over `schemas`.
+impl HeaderExtractor {
+    /// Creates an extractor for a policy over `schemas`.
     ///
     /// # Errors
     /// [`HeadersError::Schema`] if a schema is not built in.
     pub fn new<'a>(
         schemas: impl IntoIterator<Item = &'a Arc<Schema>>,
-    ) -> Result<PacketHeaders, HeadersError> {
+    ) -> Result<HeaderExtractor, HeadersError> {
         let schemas: Vec<&Arc<Schema>> = schemas.into_iter().collect();
-        Ok(PacketHeaders {
+        Ok(HeaderExtractor {
             parts: Parts::new(&schemas)?,
             counters: Counters::new(),
             left_out: [0; Kind::ALL.len()],
@@ -193,7 +195,7 @@ fn listed(counts: [u64; Kind::ALL.len()]) -> Vec<(Kind, u64)> {
 
 impl Capture {
     /// Parses all packets into headers for a policy over `schemas`, in capture order.
-    /// [`PacketHeaders`] describes the part that each packet goes to.
+    /// [`HeaderExtractor`] describes the part that each packet goes to.
     ///
     /// # Errors
     /// [`HeadersError::Schema`] if a schema is not built in.
@@ -202,12 +204,12 @@ impl Capture {
         schemas: impl IntoIterator<Item = &'a Arc<Schema>>,
     ) -> Result<CaptureTrace, HeadersError> {
         let schemas: Vec<&Arc<Schema>> = schemas.into_iter().collect();
-        let mut headers = PacketHeaders::new(schemas.iter().copied())?;
+        let mut extractor = HeaderExtractor::new(schemas.iter().copied())?;
         let mut trace = PolicyTrace::new(schemas.iter().copied());
         let (mut packet_of, mut timestamps_ns, mut lengths) = (Vec::new(), Vec::new(), Vec::new());
         // The reader's limit ensures that positions fit 32 bits.
         for (position, (packet, frame)) in (0_u32..).zip(self.frames()) {
-            if headers.add(packet, frame, &mut trace) {
+            if extractor.add(packet, frame, &mut trace) {
                 packet_of.push(position);
                 timestamps_ns.push(packet.timestamp_ns);
                 lengths.push(packet.original_length);
@@ -218,8 +220,8 @@ impl Capture {
             packet_of,
             timestamps_ns,
             lengths,
-            counters: headers.counters,
-            left_out: headers.left_out,
+            counters: extractor.counters,
+            left_out: extractor.left_out,
         })
     }
 }

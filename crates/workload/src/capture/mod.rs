@@ -37,7 +37,7 @@
 //! # Headers
 //!
 //! [`Capture::classify_input`] parses all packets into the headers that a policy needs,
-//! and counts packets that fit no part of the policy. [`PacketHeaders`] does this
+//! and counts packets that fit no part of the policy. [`HeaderExtractor`] does this
 //! packet by packet. The module [`packet`](crate::packet) describes the headers of
 //! fragments, ICMP and the like.
 
@@ -62,7 +62,7 @@ pub mod frame;
 mod tests;
 
 pub use ethernet::{NoEthernetFrame, ethernet_frame};
-pub use headers::{CaptureTrace, HeadersError, PacketHeaders};
+pub use headers::{CaptureTrace, HeaderExtractor, HeadersError};
 pub use read::{CaptureReader, Record, read_capture, read_capture_file, read_capture_from};
 pub use warning::{CaptureProblem, Warning};
 pub use write::{PcapWriter, TraceReport, WriteError, write_trace};

@@ -1,7 +1,7 @@
 //! The part of a report of `classify` on the headers and packets of the input.
 
 use classyard_report::input::headers::Headers;
-use classyard_workload::capture::PacketHeaders;
+use classyard_workload::capture::HeaderExtractor;
 use serde::Serialize;
 
 /// The input that was classified.
@@ -69,7 +69,7 @@ impl InputReport {
     pub(super) fn capture(
         source: &str,
         with_header: usize,
-        headers: &PacketHeaders,
+        extractor: &HeaderExtractor,
         bytes: u64,
     ) -> InputReport {
         InputReport {
@@ -77,7 +77,7 @@ impl InputReport {
             kind: "capture",
             headers: with_header,
             skipped: 0,
-            packets: Some(PacketsReport::new(headers, bytes)),
+            packets: Some(PacketsReport::new(extractor, bytes)),
         }
     }
 
@@ -99,9 +99,9 @@ impl InputReport {
 }
 
 impl PacketsReport {
-    fn new(headers: &PacketHeaders, bytes: u64) -> PacketsReport {
+    fn new(extractor: &HeaderExtractor, bytes: u64) -> PacketsReport {
         use classyard_workload::packet::{Anomaly, Kind, Property, Transport};
-        let counters = headers.counters();
+        let counters = extractor.counters();
         let named = |rows: Vec<(&'static str, u64)>| -> Vec<Named> {
             let rows = rows.into_iter().filter(|&(_, packets)| packets > 0);
             rows.map(|(name, packets)| Named { name, packets })
@@ -119,7 +119,7 @@ impl PacketsReport {
                 })
                 .collect(),
             without_header: named(
-                headers
+                extractor
                     .left_out()
                     .into_iter()
                     .map(|(kind, count)| (kind.name(), count))

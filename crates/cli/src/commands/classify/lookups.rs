@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use classyard::classifier::BATCH;
-use classyard::{KeyVec, PolicyClassifier, PolicyTrace, Progress, Scratch, Winner};
+use classyard::{PolicyClassifier, PolicyTrace, Progress, Scratch, Winner};
 use serde::Serialize;
 
 /// Timed passes stop once they have taken this long together, in seconds.
@@ -50,6 +50,36 @@ pub(super) struct Spread {
     pub(super) max: f64,
 }
 
+/// Returns a miss for each header of each part.
+fn misses(trace: &PolicyTrace) -> Vec<Vec<Winner>> {
+    let lengths = trace.parts().map(|(_, keys)| keys.len());
+    lengths.map(|length| vec![Winner::MISS; length]).collect()
+}
+
+/// Looks a trace up in batches of [`BATCH`], and calls `after_batch` with the number of
+/// headers of each batch. Overwrites `winners`, which has the winners of each part in
+/// the order of the part's headers.
+///
+/// This loop is not [`PolicyClassifier::classify`], which also copies the winners of a
+/// policy of several parts into the order of the trace. Timed passes leave out that
+/// copy; [`Lookups::in_order`] reads the winners in this order afterwards.
+#[inline]
+fn look_up(
+    classifier: &PolicyClassifier,
+    trace: &PolicyTrace,
+    winners: &mut [Vec<Winner>],
+    scratch: &mut Scratch,
+    mut after_batch: impl FnMut(usize),
+) {
+    let parts = classifier.parts().iter().zip(trace.parts()).zip(winners);
+    for ((classifier, (_, keys)), winners) in parts {
+        for (keys, winners) in keys.batches(BATCH).zip(winners.chunks_mut(BATCH)) {
+            classifier.classify_batch(keys, winners, scratch);
+            after_batch(keys.len());
+        }
+    }
+}
+
 impl Lookups {
     /// Looks a trace up once and times it.
     pub(super) fn once(
@@ -58,20 +88,12 @@ impl Lookups {
         scratch: &mut Scratch,
     ) -> Lookups {
         let began = Instant::now();
-        let mut lookups = Lookups {
-            winners: Vec::new(),
-            seconds: Vec::new(),
-        };
-        for (part, classifier) in classifier.parts().iter().enumerate() {
-            let keys = trace.part(classyard::policy::PartId::from_index(part));
-            let mut winners = vec![Winner::MISS; keys.len()];
-            for (keys, winners) in keys.batches(BATCH).zip(winners.chunks_mut(BATCH)) {
-                classifier.classify_batch(keys, winners, scratch);
-            }
-            lookups.winners.push(winners);
+        let mut winners = misses(trace);
+        look_up(classifier, trace, &mut winners, scratch, |_| {});
+        Lookups {
+            winners,
+            seconds: vec![began.elapsed().as_secs_f64()],
         }
-        lookups.seconds.push(began.elapsed().as_secs_f64());
-        lookups
     }
 
     /// Looks a trace up several times for timing.
@@ -81,40 +103,31 @@ impl Lookups {
         repeat: Option<u32>,
         progress: &mut dyn Progress,
     ) -> Lookups {
-        let mut lookups = Lookups {
-            winners: Vec::new(),
-            seconds: Vec::new(),
-        };
         let mut scratch = Scratch::new();
         let total = trace.len();
         // The first pass warms the caches, allocates the buffers and provides the
         // reported winners, so it may show its progress. It is timed only if it is the
         // only pass.
         let began = Instant::now();
-        let mut done = 0;
-        for (part, classifier) in classifier.parts().iter().enumerate() {
-            let keys = trace.part(classyard::policy::PartId::from_index(part));
-            let mut winners = vec![Winner::MISS; keys.len()];
-            let batches = keys.batches(BATCH).zip(winners.chunks_mut(BATCH));
-            for (index, (keys, winners)) in batches.enumerate() {
-                classifier.classify_batch(keys, winners, &mut scratch);
-                done += keys.len();
-                if index % BATCHES_PER_REPORT == 0 {
-                    let _ = progress.report("classifying", done, total);
-                }
+        let mut lookups = Lookups {
+            winners: misses(trace),
+            seconds: Vec::new(),
+        };
+        let (mut batches, mut done) = (0, 0);
+        let winners = &mut lookups.winners;
+        look_up(classifier, trace, winners, &mut scratch, |headers| {
+            done += headers;
+            if batches % BATCHES_PER_REPORT == 0 {
+                let _ = progress.report("classifying", done, total);
             }
-            lookups.winners.push(winners);
-        }
+            batches += 1;
+        });
         let first = began.elapsed().as_secs_f64();
         if first >= MAX_FIRST_PASS_SECONDS && repeat.is_none() {
             lookups.seconds.push(first);
             return lookups;
         }
-        let mut winners: Vec<Vec<Winner>> = lookups
-            .winners
-            .iter()
-            .map(|part_winners| vec![Winner::MISS; part_winners.len()])
-            .collect();
+        let mut winners = misses(trace);
         let requested_passes = repeat.map(|repeat| repeat as usize);
         let mut spent = 0.0;
         loop {
@@ -137,13 +150,7 @@ impl Lookups {
                 part_winners.fill(Winner::MISS);
             }
             let began = Instant::now();
-            for (part, classifier) in classifier.parts().iter().enumerate() {
-                let keys: &KeyVec = trace.part(classyard::policy::PartId::from_index(part));
-                let batches = keys.batches(BATCH).zip(winners[part].chunks_mut(BATCH));
-                for (keys, winners) in batches {
-                    classifier.classify_batch(keys, winners, &mut scratch);
-                }
-            }
+            look_up(classifier, trace, &mut winners, &mut scratch, |_| {});
             let seconds = began.elapsed().as_secs_f64();
             spent += seconds;
             lookups.seconds.push(seconds);

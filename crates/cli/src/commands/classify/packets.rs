@@ -11,7 +11,7 @@ use classyard_report::input::left_out::link_help;
 use classyard_report::interrupt;
 use classyard_report::output::join;
 use classyard_report::reporter::Reporter;
-use classyard_workload::capture::PacketHeaders;
+use classyard_workload::capture::HeaderExtractor;
 use classyard_workload::diagnostic::ReadError;
 
 use super::input_report::InputReport;
@@ -42,7 +42,7 @@ pub(super) struct Column {
 /// A capture that is being read.
 pub(super) struct PacketStream {
     capture: OpenCapture,
-    headers: PacketHeaders,
+    extractor: HeaderExtractor,
     schemas: Vec<Arc<Schema>>,
     /// The maximum number of packets in a chunk.
     most: usize,
@@ -70,11 +70,11 @@ impl PacketStream {
         most: usize,
     ) -> Result<PacketStream, Failure> {
         let schemas: Vec<Arc<Schema>> = policy.schemas().cloned().collect();
-        let headers =
-            PacketHeaders::new(&schemas).map_err(|error| Failure::usage(error.to_string()))?;
+        let extractor =
+            HeaderExtractor::new(&schemas).map_err(|error| Failure::usage(error.to_string()))?;
         Ok(PacketStream {
             capture,
-            headers,
+            extractor,
             schemas,
             most,
             eager: false,
@@ -105,7 +105,7 @@ impl PacketStream {
                 break true;
             };
             let length = record.packet.original_length;
-            let added = self.headers.add(&record.packet, record.frame, &mut trace);
+            let added = self.extractor.add(&record.packet, record.frame, &mut trace);
             column.with_header.push(added);
             column.bytes += u64::from(length);
             if added {
@@ -159,9 +159,9 @@ impl PacketStream {
         if self.with_header > 0 || reader.packets() == 0 {
             return Ok(());
         }
-        let kinds = self.headers.left_out().into_iter();
+        let kinds = self.extractor.left_out().into_iter();
         let kinds = kinds.map(|(kind, count)| format!("{count} {kind}"));
-        let links = self.headers.left_out_by_link().into_iter();
+        let links = self.extractor.left_out_by_link().into_iter();
         let links = links.map(|(link, count)| format!("{count} of {link}"));
         let message = format!(
             "no packet of {} has a header for these rules: {}; by link type: {}",
@@ -175,6 +175,6 @@ impl PacketStream {
     /// Reports the packets that were read.
     pub(super) fn report(&self) -> InputReport {
         let source = self.capture.reader.source();
-        InputReport::capture(source, self.with_header, &self.headers, self.bytes)
+        InputReport::capture(source, self.with_header, &self.extractor, self.bytes)
     }
 }

@@ -44,6 +44,10 @@ const MAX_SLOTS_TO_SEPARATE: usize = 1 << 12;
 /// The most value words read when a run is split. Bounds the work of that update.
 const SPLIT_WORDS: usize = 8192;
 
+/// The most rules of a nested table without mask bits, when it is grown. Half of
+/// [`MAX_RUN`], so its run has room for rules that are inserted later.
+const HALF_RUN: usize = MAX_RUN / 2;
+
 /// When a bucket is divided, this number of its rules counts as one step of
 /// [maintenance](super::maintain). Bounds the work of an update that splits a run.
 const RULES_PER_STEP: usize = 4;
@@ -346,7 +350,7 @@ fn grow_table<const W: usize>(
             slot,
         };
         let bucket = grow_bucket(structure, growth, rows, members, slot_place, whole, monitor)?;
-        structure.fill(slot_place, bucket, signature);
+        structure.store_bucket(slot_place, bucket, signature);
         start = bucket_end;
     }
     drop(hashed);
@@ -395,10 +399,10 @@ pub(super) fn grow_bucket<const W: usize>(
         if mask != [0; W] || served.len() > MAX_RUN {
             let mut next = Some((mask, served));
             while let Some((mask, mut served)) = next {
-                // Rules that no mask distinguishes fill one table after the other,
-                // best first.
+                // Rules that no mask distinguishes go to one table after the other, best
+                // first.
                 if mask == [0; W] {
-                    keep_best(rows, &mut served, &mut remaining, monitor)?;
+                    keep_half_run(rows, &mut served, &mut remaining, monitor)?;
                 }
                 grow_table(structure, growth, rows, mask, served, place, order, monitor)?;
                 order += 1;
@@ -435,17 +439,17 @@ pub(super) fn make_run<const W: usize>(
     structure.create_run(place, members.iter().map(|&index| rows.row(index)))
 }
 
-/// Leaves the best half run of rules in `served` and puts the others back into
-/// `rest`, whose memory they came from.
-fn keep_best(
+/// Keeps the best [`HALF_RUN`] rules in `served` and moves the others back to `rest`,
+/// whose memory has room for them.
+fn keep_half_run(
     rows: &Rows<'_>,
     served: &mut Vec<u32>,
     rest: &mut Vec<u32>,
     monitor: &mut Monitor<'_>,
 ) -> Result<(), BuildError> {
-    if served.len() > MAX_RUN / 2 {
+    if served.len() > HALF_RUN {
         sort_by_key(served, |&index| rows.rank(index), monitor)?;
-        rest.extend(served.drain(MAX_RUN / 2..));
+        rest.extend(served.drain(HALF_RUN..));
     }
     Ok(())
 }

@@ -117,12 +117,14 @@ impl<const W: usize> Forest<W> {
             monitor.advance(1)?;
         }
         let actions = rules.map(|rule| (rule.id(), rule.action()));
-        self.fill_rows(&words, actions, monitor)?;
+        self.grow_rows(&words, actions, monitor)?;
         monitor.memory().give_back(bytes);
         Ok(())
     }
 
-    fn fill_rows(
+    /// Grows the tables of an empty forest from rows, and records the cost of lookups.
+    /// `actions` has the ids and actions of the rules, in any order.
+    fn grow_rows(
         &mut self,
         words: &[u64],
         actions: impl Iterator<Item = (RuleId, ActionId)>,
@@ -168,7 +170,7 @@ impl<const W: usize> Forest<W> {
         let mut fresh = Forest::new(self.structure.shape().clone(), self.settings, self.lookup);
         fresh.structure.limit_words_as(&self.structure);
         fresh.growth.set_budget(budget);
-        fresh.fill_rows(&words, self.structure.actions(), monitor)?;
+        fresh.grow_rows(&words, self.structure.actions(), monitor)?;
         fresh.growth.budget().end();
         fresh.changes = self.changes;
         fresh.structure.take_masks_of(&mut self.structure);

@@ -33,12 +33,12 @@ pub(super) fn insert<const W: usize>(
         let entry = structure.count_in(table, &rule);
         match entry.bucket {
             Bucket::Nested(_) => {
-                structure.fill(entry.place, entry.bucket, entry.signature);
+                structure.store_bucket(entry.place, entry.bucket, entry.signature);
                 parent = entry.place;
             }
             Bucket::Run(run) if growth.is_to_be_split(run) => {
                 let bucket = split(structure, growth, run, row, entry.place);
-                structure.fill(entry.place, bucket, entry.signature);
+                structure.store_bucket(entry.place, bucket, entry.signature);
                 return;
             }
             Bucket::Empty | Bucket::Run(_) => {
@@ -124,5 +124,5 @@ fn fold<const W: usize>(structure: &mut Structure<W>, parent: Place) {
         signature | 1 << table.signature_bit(hash)
     });
     let run = grow::make_run(structure, &rows, members, parent);
-    structure.fill(parent, Bucket::Run(run), signature);
+    structure.store_bucket(parent, Bucket::Run(run), signature);
 }

@@ -93,7 +93,8 @@ impl fmt::Display for RuleId {
     }
 }
 
-/// The rank of a rule among overlapping rules: the higher priority wins.
+/// The priority of a rule. Of the rules that match a header, a rule with the
+/// highest priority wins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct Priority(pub u32);
 

@@ -16,9 +16,10 @@ pub struct Planner {
 
 impl Planner {
     /// Returns a plan for an engine whose lookups cost at least 1.5 times what they did when
-    /// it was last optimised; `None` if there is no such engine. The call pins the pipeline
-    /// several times, each time briefly, to copy a few hundred entries. Then it computes for
-    /// about as long as building the engine takes.
+    /// it was last optimised. Returns `None` if the lookups of every engine cost less than
+    /// that or the engine is already installing a plan, and if the engine is removed during
+    /// the call. The call pins the pipeline several times, each time briefly, to copy a few
+    /// hundred entries. Then it computes for about as long as building the engine takes.
     ///
     /// # Errors
     /// [`BuildError::Stopped`] if `progress` cancels.

@@ -13,11 +13,11 @@ use crate::meter::{Meter, MeterChange};
 /// A change of a pipeline, made by a message or a timeout.
 #[derive(Clone, Debug)]
 pub enum Change {
-    /// A flow entry.
+    /// A flow entry that was added, changed or removed.
     Flow(FlowChange),
-    /// A group, with the places of its counters.
+    /// A group that was added, changed or removed, with the places of its counters.
     Group(GroupChange, GroupSlots),
-    /// A meter, with its limiter.
+    /// A meter that was added, changed or removed, with its limiter.
     Meter(MeterChange, MeterSlots),
     /// The configuration of a table: the message and the old configuration.
     Table(TableMod, TableConfig),

@@ -97,7 +97,7 @@ impl<const W: usize> Structure<W> {
             Bucket::Run(run) => self.runs.insert(run, row),
             Bucket::Nested(_) => unreachable!("rules are in runs"),
         };
-        self.fill(entry.place, Bucket::Run(run), entry.signature);
+        self.store_bucket(entry.place, Bucket::Run(run), entry.signature);
     }
 
     /// Sets the place of a rule whose id exists.
@@ -109,12 +109,12 @@ impl<const W: usize> Structure<W> {
     /// Stores a bucket and a signature in a slot. Its conflicts are set to all
     /// groups.
     #[inline]
-    pub(crate) fn fill(&mut self, place: Place, bucket: Bucket, signature: u16) {
+    pub(crate) fn store_bucket(&mut self, place: Place, bucket: Bucket, signature: u16) {
         self.tables[place.table.index()].set_slot(place.slot, Slot::new(bucket, signature));
     }
 
     /// Makes a run of rows, sorted best first, and sets the place of their rules.
-    /// The caller [stores](Self::fill) the run in that slot.
+    /// The caller [stores](Self::store_bucket) the run in that slot.
     pub(crate) fn create_run<'a>(
         &mut self,
         place: Place,
