@@ -299,7 +299,9 @@ impl<P> Store<P> {
     pub(crate) fn tick(&mut self, saved: f64) {
         self.rows.tick = self.rows.tick.wrapping_add(1);
         let result = chosen!(&mut self.search, search => search.tick(&self.rows, saved));
-        self.replace_refusing_engine(result);
+        if result.is_err() {
+            self.probe_tables();
+        }
     }
 
     /// Returns the paths of the megaflows.
@@ -470,7 +472,9 @@ impl<P> Store<P> {
         }
         self.counts.added += 1;
         let added = chosen!(&mut self.search, search => search.row_added(&self.rows, table, row));
-        self.replace_refusing_engine(added);
+        if added.is_err() {
+            self.probe_tables();
+        }
         result(table, row)
     }
 
@@ -586,18 +590,17 @@ impl<P> Store<P> {
         let path = self.rows.tables[table].state(row).path;
         self.rows.tables[table].remove(row, self.rows.secret);
         let removed = chosen!(&mut self.search, search => search.row_removed(decision(table, row)));
-        self.replace_refusing_engine(removed);
+        if removed.is_err() {
+            self.probe_tables();
+        }
         self.rows.paths.release(path);
         self.used -= 1;
     }
 
-    /// If the result is the error of an engine that refused a change, probes the tables
-    /// instead of the engine.
-    fn replace_refusing_engine(&mut self, result: Result<(), TableError>) {
-        if result.is_err() {
-            let order = ProbeOrder::of_tables(self.rows.tables.len());
-            self.search = ChosenSearch::Tables(order);
-        }
+    /// Probes the tables in place of an engine that refused a change.
+    fn probe_tables(&mut self) {
+        let order = ProbeOrder::of_tables(self.rows.tables.len());
+        self.search = ChosenSearch::Tables(order);
     }
 }
 
