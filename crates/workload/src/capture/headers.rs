@@ -61,52 +61,62 @@ pub enum HeadersError {
     },
 }
 
-/// A built-in schema.
-#[derive(Clone, Copy, Debug)]
-enum BuiltIn {
-    Ipv4,
-    Ipv6,
-    Openflow15,
-}
-
-/// The schemas of a policy's parts, in the order of the parts.
+/// For each built-in schema, the part that takes packets, or `None` if no part does.
+///
+/// A packet whose five-tuple is known also has a header of `openflow15`. So the first
+/// part that can represent a packet is never a five-tuple part after `openflow15`.
 #[derive(Debug)]
-struct Parts(Vec<BuiltIn>);
+struct Parts {
+    ipv4: Option<PartId>,
+    ipv6: Option<PartId>,
+    openflow: Option<PartId>,
+}
 
 impl Parts {
     fn new(schemas: &[&Arc<Schema>]) -> Result<Parts, HeadersError> {
-        let built_in = |schema: &Arc<Schema>| {
-            if *schema == Schema::ipv4_5tuple() {
-                Ok(BuiltIn::Ipv4)
-            } else if *schema == Schema::ipv6_5tuple() {
-                Ok(BuiltIn::Ipv6)
-            } else if *schema == Schema::openflow15() {
-                Ok(BuiltIn::Openflow15)
-            } else {
-                Err(HeadersError::Schema {
-                    schema: schema.name().to_owned(),
-                })
-            }
+        let mut parts = Parts {
+            ipv4: None,
+            ipv6: None,
+            openflow: None,
         };
-        let parts = schemas.iter().copied().map(built_in);
-        Ok(Parts(parts.collect::<Result<_, _>>()?))
+        for (index, &schema) in schemas.iter().enumerate() {
+            let is_after_openflow = parts.openflow.is_some();
+            let slot = if *schema == Schema::ipv4_5tuple() {
+                &mut parts.ipv4
+            } else if *schema == Schema::ipv6_5tuple() {
+                &mut parts.ipv6
+            } else if *schema == Schema::openflow15() {
+                &mut parts.openflow
+            } else {
+                return Err(HeadersError::Schema {
+                    schema: schema.name().to_owned(),
+                });
+            };
+            if !is_after_openflow {
+                slot.get_or_insert(PartId::from_index(index));
+            }
+        }
+        Ok(parts)
     }
 
-    /// Adds the packet's header to the first part that can represent it, as
-    /// [`PolicyTrace::push_header`] does, without comparing schemas for each packet.
-    /// Returns true if it was added.
+    /// Adds the packet's header to the first part that can represent it. Returns true
+    /// if it was added.
     fn push(&self, trace: &mut PolicyTrace, parsed: &Parsed, in_port: u32) -> bool {
-        let pushed = self.0.iter().enumerate().find_map(|(index, schema)| {
-            let part = PartId::from_index(index);
-            match schema {
-                BuiltIn::Ipv4 => Some(trace.push(part, &parsed.ipv4_5tuple()?)),
-                BuiltIn::Ipv6 => Some(trace.push(part, &parsed.ipv6_5tuple()?)),
-                BuiltIn::Openflow15 => Some(trace.push(part, &parsed.openflow15(in_port)?)),
-            }
-        });
+        let five_tuple = match parsed.kind {
+            Kind::Ipv4 => self.ipv4.zip(parsed.ipv4_5tuple()),
+            Kind::Ipv6 => self.ipv6.zip(parsed.ipv6_5tuple()),
+            _ => None,
+        };
+        let pushed = if let Some((part, header)) = five_tuple {
+            trace.push(part, &header)
+        } else if let Some((part, header)) = self.openflow.zip(parsed.openflow15(in_port)) {
+            trace.push(part, &header)
+        } else {
+            return false;
+        };
         // The parser's fields fit the widths in the schema.
-        debug_assert!(pushed.as_ref().is_none_or(Result::is_ok), "{pushed:?}");
-        matches!(pushed, Some(Ok(())))
+        debug_assert!(pushed.is_ok(), "{pushed:?}");
+        pushed.is_ok()
     }
 }
 
