@@ -10,6 +10,32 @@ enum Work<O> {
     Maintain(usize),
 }
 
+/// The work that may be replayed now.
+#[derive(Clone, Copy)]
+pub(super) enum Budget {
+    /// Everything.
+    Unlimited,
+    /// Work that costs at most this number of steps. A change costs one step.
+    Steps(usize),
+}
+
+impl Budget {
+    /// Returns the number of steps that are left.
+    pub(super) fn steps(self) -> usize {
+        match self {
+            Budget::Unlimited => usize::MAX,
+            Budget::Steps(steps) => steps,
+        }
+    }
+
+    /// Subtracts the cost of work.
+    fn spend(&mut self, spent: usize) {
+        if let Budget::Steps(steps) = self {
+            *steps -= spent;
+        }
+    }
+}
+
 /// A side's position in a log. The sides replay a log one after the other, so one
 /// position is enough.
 #[derive(Clone, Copy, Default)]
@@ -113,16 +139,16 @@ impl<R: Replica> Log<R> {
     /// Replays changes and other work on the standby, in order, until everything is done
     /// or the budget is used up. A change costs 1, an operation costs 1, and maintenance
     /// costs its steps. Subtracts the cost from the budget.
-    pub(super) fn replay(&mut self, replica: &mut R, budget: &mut usize) {
-        while *budget > 0 && !self.is_done() {
+    pub(super) fn replay(&mut self, replica: &mut R, budget: &mut Budget) {
+        while budget.steps() > 0 && !self.is_done() {
             let next = self.work.get(self.place.work);
             let until = next.map_or(self.changes.len(), |&(at, _)| at);
             if self.place.changes < until {
                 let start = self.place.changes;
-                let stop = until.min(start.saturating_add(*budget));
+                let stop = until.min(start.saturating_add(budget.steps()));
                 replica.replay(&self.changes, start..stop);
                 self.place.changes = stop;
-                *budget -= stop - start;
+                budget.spend(stop - start);
             } else {
                 self.replay_work(replica, budget);
             }
@@ -130,21 +156,21 @@ impl<R: Replica> Log<R> {
     }
 
     /// Does the work at the standby's position, as far as the budget allows.
-    fn replay_work(&mut self, replica: &mut R, budget: &mut usize) {
+    fn replay_work(&mut self, replica: &mut R, budget: &mut Budget) {
         let mut used = 1;
         match &self.work[self.place.work].1 {
             Work::Operation(operation) => replica.operate(operation),
             Work::Maintain(steps) => {
-                used = (steps - self.place.steps).min(*budget);
+                used = (steps - self.place.steps).min(budget.steps());
                 self.place.steps += used;
-                // If the work is finished early, the remaining steps cost nothing.
+                // If the work is finished early, the remaining steps are not done later.
                 if replica.maintain(used) && self.place.steps < *steps {
-                    *budget -= used;
+                    budget.spend(used);
                     return;
                 }
             }
         }
-        *budget -= used;
+        budget.spend(used);
         self.place.work += 1;
         self.place.steps = 0;
     }

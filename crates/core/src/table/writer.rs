@@ -8,7 +8,7 @@ use crate::model::error::TryApplyError;
 
 use super::handles::{Side, Table, Version};
 use super::left_right::{self, Sides};
-use super::log::Log;
+use super::log::{Budget, Log};
 use super::publish_interval::PublishInterval;
 use super::replica::{Accepted, ChangeLog, Replica};
 use super::sync;
@@ -199,7 +199,7 @@ impl<R: Replica> Writer<R> {
         if !self.sides.standby_is_free() {
             return false;
         }
-        self.catch_up(usize::MAX);
+        self.catch_up(Budget::Unlimited);
         self.swap();
         true
     }
@@ -218,7 +218,7 @@ impl<R: Replica> Writer<R> {
             return self.try_publish();
         }
         if self.sides.standby_is_free() {
-            self.catch_up(CATCH_UP_MORE);
+            self.catch_up(Budget::Steps(CATCH_UP_MORE));
         }
         self.is_published()
     }
@@ -294,10 +294,11 @@ impl<R: Replica> Writer<R> {
         }
         let passed = self.interval.passed();
         let budget = match passed >= self.interval.get().saturating_mul(2) {
-            true => usize::MAX,
-            false => brought
-                .saturating_mul(CATCH_UP_TIMES)
-                .saturating_add(CATCH_UP_MORE),
+            true => Budget::Unlimited,
+            false => {
+                let steps = brought.saturating_mul(CATCH_UP_TIMES);
+                Budget::Steps(steps.saturating_add(CATCH_UP_MORE))
+            }
         };
         let done = self.catch_up(budget);
         if done && self.interval.is_over() {
@@ -314,7 +315,7 @@ impl<R: Replica> Writer<R> {
 
     /// Replays pending changes and work on the standby, which must be free, within the
     /// budget. Returns true if the standby then has everything.
-    fn catch_up(&mut self, mut budget: usize) -> bool {
+    fn catch_up(&mut self, mut budget: Budget) -> bool {
         if self.old.is_done() && self.new.is_done() {
             return true;
         }
@@ -370,7 +371,7 @@ impl<R: Replica> Writer<R> {
         work: &mut impl FnMut(&mut R) -> Result<(), E>,
     ) -> Result<(), E> {
         self.wait_for_standby();
-        self.catch_up(usize::MAX);
+        self.catch_up(Budget::Unlimited);
         self.old.clear(MAX_PENDING);
         self.poisoned = true;
         let done = self.sides.with_standby(|side| work(&mut side.replica));

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::ops::Range;
 
-use crate::table::log::Log;
+use crate::table::log::{Budget, Log};
 use crate::table::replica::{Accepted, Replica};
 
 /// A call that the replica receives.
@@ -98,10 +98,10 @@ fn take(side: &mut Telling) -> Vec<Told> {
 }
 
 /// Replays with a budget; returns the part used.
-fn replay(log: &mut Log<Telling>, side: &mut Telling, mut budget: usize) -> usize {
-    let before = budget;
+fn replay(log: &mut Log<Telling>, side: &mut Telling, steps: usize) -> usize {
+    let mut budget = Budget::Steps(steps);
     log.replay(side, &mut budget);
-    before - budget
+    steps - budget.steps()
 }
 
 /// Replaying a log in pieces of any size makes all of it, in order.

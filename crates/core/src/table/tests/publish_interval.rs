@@ -351,6 +351,27 @@ fn maintaining_respects_the_interval() {
     assert_eq!(writer.pending(), 5);
 }
 
+/// Any number of steps of maintenance leaves all changes visible on both sides.
+#[test]
+fn unlimited_steps_of_maintenance_lose_no_change() {
+    let spec = EngineSpec::parse("forest").unwrap();
+    let limits = Limits::default();
+    let (mut writer, table) =
+        Table::build(&rules(0..300), &spec, &limits, &mut NoProgress).unwrap();
+    let mut reader = table.reader();
+    for number in 1000..1004 {
+        let plan = reader.plan(&mut NoProgress).unwrap();
+        if let Some(plan) = plan {
+            assert!(writer.install(&plan));
+        }
+        while writer.maintain(usize::MAX) {}
+        insert(&mut writer, number).unwrap();
+        writer.publish();
+        assert_eq!(best(&mut reader, PartId::FIRST), Some(number));
+        assert_eq!(reader.pin().stats().rules, writer.rules());
+    }
+}
+
 /// Newer plans replace plans that one side has begun to adopt.
 #[test]
 fn plans_are_replaced_in_a_log_half_replayed() {
