@@ -101,8 +101,8 @@ impl Leaf {
         }
     }
 
-    /// Returns the bit in which the most pairs of members require different values. Returns
-    /// `None` if no two members require different values in any bit.
+    /// Returns the bit that distinguishes the most pairs of members: one member requires 0
+    /// and the other 1. Returns `None` if no bit distinguishes two members.
     fn best_bit(&self) -> Option<Bit> {
         const FIELD_BITS: usize = u128::BITS as usize;
         // For each bit, the members that require 0 and 1.

@@ -220,8 +220,8 @@ macro_rules! chosen {
 }
 
 impl<P> Store<P> {
-    /// Returns a store that finds megaflows by an engine, which gets a seed. Without an
-    /// engine, or with one that cannot be built, probes the hash tables.
+    /// Returns a store that finds megaflows by an engine, which gets a seed. If no engine is
+    /// given, or it cannot be built, the store probes the hash tables.
     ///
     /// # Panics
     /// If the bounds are outside of the ranges of [`Bounds`].
@@ -548,8 +548,8 @@ impl<P> Store<P> {
         }
     }
 
-    /// Makes room for a megaflow: compares a few and removes the one that was idle
-    /// longest.
+    /// Makes room for a megaflow: compares [`EVICTION_TRIES`] megaflows and removes the
+    /// megaflow that was idle longest.
     fn give_one_up(&mut self) {
         let mut oldest = None;
         let mut looked_at = 0;

@@ -67,9 +67,9 @@ impl ProbeOrder {
         order
     }
 
-    /// Begins a search. Returns how many tables to probe: all of them if `all` is true,
-    /// otherwise those that save time, and now and then all, to measure whether more tables
-    /// save time.
+    /// Begins a search. Returns the number of tables to probe: all tables if `all` is true,
+    /// and in every [`FULL_SEARCH_INTERVAL`]th search. Otherwise returns the number of tables
+    /// whose probes save time.
     fn begin(&mut self, all: bool) -> usize {
         self.searches = self.searches.wrapping_add(1);
         match all || self.searches.is_multiple_of(FULL_SEARCH_INTERVAL) {

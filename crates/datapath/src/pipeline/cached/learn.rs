@@ -117,7 +117,7 @@ pub(super) struct Learner {
 }
 
 impl Learner {
-    /// Begins a vector of `packets` packets, none of which is recorded.
+    /// Begins a vector of `packets` packets. No packet is recorded yet.
     pub(super) fn begin(&mut self, packets: usize) {
         self.used = 0;
         self.places.clear();
