@@ -128,6 +128,7 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
         malformed: vec![0; Flaw::ALL.len()],
         removed: Vec::new(),
         held: args.rate.held_frames(),
+        packet: [Packet::default()],
     };
     let mut frames = FrameStream::open(&args.switch, &mut pipeline)?;
     replayed.run(&mut pipeline, &mut frames, args, reporter)?;
@@ -168,6 +169,8 @@ struct Replayed {
     removed: Vec<RemovedFlow>,
     /// Packets for measuring the rate.
     held: HeldFrames,
+    /// The packet that is being processed.
+    packet: [Packet; 1],
 }
 
 /// Packets between two reports of progress.
@@ -204,12 +207,16 @@ impl Replayed {
     }
 
     fn take(&mut self, worker: &mut Worker, frame: &Frame<'_>) -> Result<(), Failure> {
-        let mut packet = [Packet::new(frame.bytes, frame.in_port)];
-        for (number, &flaw) in Flaw::ALL.iter().enumerate() {
-            self.malformed[number] += u64::from(packet[0].parsed().flaws.contains(flaw));
+        let [packet] = &mut self.packet;
+        packet.receive(frame.bytes, frame.in_port);
+        let flaws = packet.parsed().flaws;
+        if !flaws.is_empty() {
+            flaws
+                .iter()
+                .for_each(|flaw| self.malformed[flaw as usize] += 1);
         }
         self.ports.received(PortNo(frame.in_port), frame);
-        worker.process(&mut packet, frame.time, &mut self.ports);
+        worker.process(&mut self.packet, frame.time, &mut self.ports);
         self.ports.check()
     }
 }

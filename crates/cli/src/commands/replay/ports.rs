@@ -68,6 +68,9 @@ impl OutPorts {
 
     /// Returns the error of an earlier write, if one failed.
     pub(super) fn check(&mut self) -> Result<(), Failure> {
+        if self.failed.is_none() {
+            return Ok(());
+        }
         self.failed.take().map_or(Ok(()), Err)
     }
 
@@ -80,21 +83,21 @@ impl OutPorts {
         Ok(())
     }
 
-    fn write(&mut self, name: &str, bytes: &[u8]) {
-        if self.folder.is_none() || self.failed.is_some() {
+    /// Writes a packet to the capture of a port, or of the controller without a port.
+    fn write(&mut self, port: Option<PortNo>, bytes: &[u8]) {
+        let (Some(folder), None) = (&self.folder, &self.failed) else {
             return;
-        }
-        if let Err(failure) = self.write_packet(name, bytes) {
-            self.failed = Some(failure);
-        }
-    }
-
-    fn write_packet(&mut self, name: &str, bytes: &[u8]) -> Result<(), Failure> {
-        let folder = self.folder.as_deref().unwrap_or(Path::new(""));
-        let file = file_of(&mut self.files, name, &folder.join(name))?;
-        let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
-        let written = file.packet(self.stamp, length, bytes);
-        written.map_err(|error| file.get_ref().failure(error))
+        };
+        let name = port.map_or_else(
+            || "controller.pcap".to_owned(),
+            |port| format!("port-{port}.pcap"),
+        );
+        let written = file_of(&mut self.files, &name, &folder.join(&name)).and_then(|file| {
+            let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+            let written = file.packet(self.stamp, length, bytes);
+            written.map_err(|error| file.get_ref().failure(error))
+        });
+        self.failed = written.err();
     }
 }
 
@@ -119,7 +122,7 @@ impl Sink for OutPorts {
     fn send(&mut self, port: PortNo, _: Option<u32>, packet: &Packet) {
         let bytes = packet.bytes();
         add(&mut self.ports.entry(port).or_default().sent, bytes.len());
-        self.write(&format!("port-{port}.pcap"), bytes);
+        self.write(Some(port), bytes);
     }
 
     fn to_controller(
@@ -137,7 +140,7 @@ impl Sink for OutPorts {
             length => bytes.len().min(usize::from(length)),
         };
         self.ports.entry(in_port(packet.key())).or_default();
-        self.write("controller.pcap", &bytes[..max_bytes]);
+        self.write(None, &bytes[..max_bytes]);
     }
 }
 

@@ -531,6 +531,7 @@ impl<P> Store<P> {
         }
         self.clear_table(last);
         self.rows.tables[last] = MaskTable::new(wide_mask);
+        chosen!(&mut self.search, search => search.table_replaced(last));
         last
     }
 

@@ -714,7 +714,7 @@ impl Count {
 
 #[allow(clippy::cast_precision_loss)] // times of vectors and rounds
 fn nanoseconds(time: Duration) -> f64 {
-    time.as_nanos() as f64
+    time.as_secs() as f64 * 1e9 + f64::from(time.subsec_nanos())
 }
 
 #[cfg(test)]
