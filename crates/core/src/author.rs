@@ -4,8 +4,8 @@
 //! | names | purpose |
 //! |---|---|
 //! | [`Engine`], [`EngineOption`], [`EngineOptions`], [`OptionKind`], [`OptionValue`], [`Wraps`] | the entry of an engine in a registry |
-//! | [`Algorithm`], [`Family`], [`build_static`] | an engine without updates |
-//! | [`Updates`], [`DynamicFamily`], [`build_dynamic`] | an engine with updates |
+//! | [`Algorithm`], [`EveryWidth`], [`build_static`] | an engine without updates |
+//! | [`Updates`], [`DynamicEveryWidth`], [`build_dynamic`] | an engine with updates |
 //! | [`BuildRequest`], [`Monitor`], [`Memory`], [`bytes_of`], [`grown`] | progress, cancellation and memory limits of a build |
 //! | [`Costs`], [`Shape`], [`Work`], [`LineReads`] | an estimate of memory and time |
 //! | [`Reoptimise`], [`Contents`], [`Drift`], [`LookupPlan`], [`Snapshot`] | a new plan for an engine while it is in use |
@@ -29,7 +29,7 @@
 pub use crate::budget::memory::{Memory, bytes_of, grown};
 pub use crate::budget::monitor::Monitor;
 pub use crate::contract::adapter::{
-    Algorithm, DynamicFamily, Family, Updates, build_dynamic, build_static,
+    Algorithm, DynamicEveryWidth, EveryWidth, Updates, build_dynamic, build_static,
 };
 pub use crate::contract::options::{EngineOption, EngineOptions, OptionKind, OptionValue};
 pub use crate::contract::reoptimise::{Contents, Drift, LookupPlan, Reoptimise, Snapshot};

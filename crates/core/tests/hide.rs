@@ -1,6 +1,6 @@
 //! Hiding rules of a static engine from lookups.
 
-use classyard::engine::adapter::{Algorithm, Family, build_static};
+use classyard::engine::adapter::{Algorithm, EveryWidth, build_static};
 use classyard::engine::{BuildRequest, Engine, Wraps};
 use classyard::*;
 
@@ -63,7 +63,7 @@ impl<const W: usize> Algorithm<W> for List {
 
 struct AnyWidth;
 
-impl Family for AnyWidth {
+impl EveryWidth for AnyWidth {
     type At<const W: usize> = List;
 }
 

@@ -18,7 +18,7 @@
 //! [estimates](crate::cost::estimate) the memory and work of a build:
 //!
 //! ```
-//! use classyard::engine::adapter::{Algorithm, Family, build_static};
+//! use classyard::engine::adapter::{Algorithm, EveryWidth, build_static};
 //! use classyard::prelude::*;
 //! use classyard::{BuildError, Limits, LookupTrace};
 //! use classyard::engine::{BuildRequest, Engine};
@@ -76,7 +76,7 @@
 //!
 //! struct AnyWidth;
 //!
-//! impl Family for AnyWidth {
+//! impl EveryWidth for AnyWidth {
 //!     type At<const W: usize> = Masks<W>;
 //! }
 //!
@@ -241,13 +241,13 @@ pub trait Updates<const W: usize>: Algorithm<W> {
 }
 
 /// An algorithm at every key width.
-pub trait Family: 'static {
+pub trait EveryWidth: 'static {
     /// The algorithm for keys of `W` words.
     type At<const W: usize>: Algorithm<W>;
 }
 
 /// An algorithm that takes updates, at every key width.
-pub trait DynamicFamily: 'static {
+pub trait DynamicEveryWidth: 'static {
     /// The algorithm for keys of `W` words.
     type At<const W: usize>: Updates<W>;
 }
@@ -273,10 +273,10 @@ pub(crate) use at_width;
 ///
 /// # Errors
 /// The errors of [`Algorithm::build`], and [`BuildError::TooManyBytes`].
-pub fn build_static<F: Family>(
+pub fn build_static<F: EveryWidth>(
     request: &mut BuildRequest<'_>,
 ) -> Result<Box<dyn Classifier>, BuildError> {
-    fn at<F: Family, const W: usize>(
+    fn at<F: EveryWidth, const W: usize>(
         request: &mut BuildRequest<'_>,
     ) -> Result<Box<dyn Classifier>, BuildError> {
         Ok(Box::new(Adapter::<W, F::At<W>, Static>::build(request)?))
@@ -289,10 +289,10 @@ pub fn build_static<F: Family>(
 ///
 /// # Errors
 /// The errors of [`Algorithm::build`], and [`BuildError::TooManyBytes`].
-pub fn build_dynamic<F: DynamicFamily>(
+pub fn build_dynamic<F: DynamicEveryWidth>(
     request: &mut BuildRequest<'_>,
 ) -> Result<Box<dyn Classifier>, BuildError> {
-    fn at<F: DynamicFamily, const W: usize>(
+    fn at<F: DynamicEveryWidth, const W: usize>(
         request: &mut BuildRequest<'_>,
     ) -> Result<Box<dyn Classifier>, BuildError> {
         Ok(Box::new(Adapter::<W, F::At<W>, Dynamic>::build(request)?))

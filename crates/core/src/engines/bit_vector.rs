@@ -2,7 +2,7 @@
 //! them. The algorithm is in [`bit_vectors`](crate::parts::bit_vectors), which `rfc` uses
 //! as well.
 
-use crate::contract::adapter::{Family, build_static};
+use crate::contract::adapter::{EveryWidth, build_static};
 use crate::contract::options::EngineOption;
 use crate::contract::spec::{Engine, EngineSpec, Wraps};
 use crate::cost::estimate::{Costs, Shape};
@@ -39,7 +39,7 @@ pub(super) const ENGINE: Engine = Engine {
 /// The engine at every key width.
 struct AnyWidth;
 
-impl Family for AnyWidth {
+impl EveryWidth for AnyWidth {
     type At<const W: usize> = BitVector;
 }
 

@@ -38,7 +38,7 @@ use hashbrown::HashMap;
 use hashbrown::hash_map::Entry;
 
 use crate::budget::memory::{bytes_of, map_bytes};
-use crate::contract::adapter::{Algorithm, DynamicFamily, Updates, build_dynamic};
+use crate::contract::adapter::{Algorithm, DynamicEveryWidth, Updates, build_dynamic};
 use crate::contract::classifier::{LookupTrace, Probe};
 use crate::contract::observe::{FREE, Met, Prices};
 use crate::contract::spec::BuildRequest;
@@ -119,7 +119,7 @@ const READS_PER_MOVED_LINE: f64 = 0.9;
 /// The engine at every key width.
 struct AnyWidth;
 
-impl DynamicFamily for AnyWidth {
+impl DynamicEveryWidth for AnyWidth {
     type At<const W: usize> = Linear;
 }
 

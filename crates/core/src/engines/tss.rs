@@ -35,7 +35,7 @@ use std::sync::Arc;
 use hashbrown::HashMap;
 
 use crate::budget::monitor::Monitor;
-use crate::contract::adapter::{DynamicFamily, build_dynamic};
+use crate::contract::adapter::{DynamicEveryWidth, build_dynamic};
 use crate::contract::observe::{Met, Prices};
 use crate::contract::options::EngineOption;
 use crate::contract::spec::BuildRequest;
@@ -135,7 +135,7 @@ const SINGLE: Prices = Prices {
 /// The engine at every key width.
 struct AnyWidth;
 
-impl DynamicFamily for AnyWidth {
+impl DynamicEveryWidth for AnyWidth {
     type At<const W: usize> = TupleEngine<W, OneTablePerMask<W>>;
 }
 

@@ -33,7 +33,7 @@ impl fmt::Display for Version {
 }
 
 /// One of the two sides of a table, with its version.
-pub(super) struct Side<R> {
+pub(super) struct VersionedReplica<R> {
     pub(super) version: Version,
     pub(super) replica: R,
 }
@@ -44,7 +44,7 @@ pub(super) struct Side<R> {
 /// `Table` without a type argument is a table of one engine. A
 /// [`PolicyTable`](super::PolicyTable) has an engine for each part of a policy.
 pub struct Table<R: Replica = EngineReplica> {
-    pub(super) sides: Arc<Sides<Side<R>>>,
+    pub(super) sides: Arc<Sides<VersionedReplica<R>>>,
 }
 
 impl<R: Replica> Table<R> {
@@ -79,7 +79,7 @@ impl<R: Replica> fmt::Debug for Table<R> {
 /// Reads a table. A reader may move to another thread, but only one thread can use it at
 /// a time. Create one reader for each thread.
 pub struct Reader<R: Replica = EngineReplica> {
-    side: left_right::Reader<Side<R>>,
+    side: left_right::Reader<VersionedReplica<R>>,
 }
 
 impl<R: Replica> Reader<R> {
@@ -115,7 +115,7 @@ impl<R: Replica> fmt::Debug for Reader<R> {
 
 /// Keeps a table pinned. A guard dereferences to the replica at the pinned version.
 pub struct Guard<'a, R: Replica = EngineReplica> {
-    side: left_right::Guard<'a, Side<R>>,
+    side: left_right::Guard<'a, VersionedReplica<R>>,
 }
 
 impl<R: Replica> Guard<'_, R> {

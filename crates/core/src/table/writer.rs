@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::model::error::TryApplyError;
 
-use super::handles::{Side, Table, Version};
+use super::handles::{Table, Version, VersionedReplica};
 use super::left_right::{self, Sides};
 use super::log::{Budget, Log};
 use super::publish_interval::PublishInterval;
@@ -38,7 +38,7 @@ const CATCH_UP_MORE: usize = 256;
 /// publish them in any case, call [`publish`](Self::publish) first. Readers continue with
 /// the last visible version.
 pub struct Writer<R: Replica = EngineReplica> {
-    sides: left_right::Writer<Side<R>>,
+    sides: left_right::Writer<VersionedReplica<R>>,
     /// Accepted changes that the live side has and the standby lacks.
     old: Log<R>,
     /// Accepted changes that neither side has.
@@ -63,7 +63,7 @@ impl<R: Replica> Table<R> {
     /// From now on, this state enforces the limits.
     #[must_use]
     pub fn new(left: R, right: R, accepted: R::Accepted) -> (Writer<R>, Table<R>) {
-        let [left, right] = [left, right].map(|replica| Side {
+        let [left, right] = [left, right].map(|replica| VersionedReplica {
             version: Version::default(),
             replica,
         });
@@ -73,7 +73,7 @@ impl<R: Replica> Table<R> {
 }
 
 impl<R: Replica> Writer<R> {
-    fn new(sides: left_right::Writer<Side<R>>, state: R::Accepted) -> Writer<R> {
+    fn new(sides: left_right::Writer<VersionedReplica<R>>, state: R::Accepted) -> Writer<R> {
         Writer {
             sides,
             old: Log::default(),

@@ -94,7 +94,7 @@ use std::sync::Arc;
 
 use crate::budget::memory::{Memory, bytes_of};
 use crate::budget::monitor::Monitor;
-use crate::contract::adapter::{Algorithm, DynamicFamily, Updates, build_dynamic};
+use crate::contract::adapter::{Algorithm, DynamicEveryWidth, Updates, build_dynamic};
 use crate::contract::classifier::{LookupTrace, Metric, Progress};
 use crate::contract::options::EngineOption;
 use crate::contract::reoptimise::Reoptimise;
@@ -221,7 +221,7 @@ const ID_GROUP: usize = 16;
 /// The engine at every key width.
 struct AnyWidth;
 
-impl DynamicFamily for AnyWidth {
+impl DynamicEveryWidth for AnyWidth {
     type At<const W: usize> = CutSplit<W>;
 }
 

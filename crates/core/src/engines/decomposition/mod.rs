@@ -99,7 +99,7 @@ use std::sync::Arc;
 
 use crate::budget::memory::bytes_of;
 use crate::budget::monitor::Monitor;
-use crate::contract::adapter::{Algorithm, Family, build_static};
+use crate::contract::adapter::{Algorithm, EveryWidth, build_static};
 use crate::contract::classifier::{LookupTrace, Metric};
 use crate::contract::options::{EngineOption, EngineOptions, OptionValue};
 use crate::contract::spec::BuildRequest;
@@ -230,7 +230,7 @@ impl Default for Tuning {
 /// The engine at every key width.
 struct AnyWidth;
 
-impl Family for AnyWidth {
+impl EveryWidth for AnyWidth {
     type At<const W: usize> = Decomposition;
 }
 

@@ -5,7 +5,7 @@ use super::learn::Learner;
 use super::lookup::{Buffers, LookupConfig};
 use super::settings::{Feature, NAME, Settings, wants_fingerprints};
 use super::slot::MAX_RUN;
-use crate::contract::adapter::{Algorithm, DynamicFamily, Updates};
+use crate::contract::adapter::{Algorithm, DynamicEveryWidth, Updates};
 use crate::contract::classifier::{LookupTrace, Metric, Progress};
 use crate::contract::options::EngineOptions;
 use crate::contract::reoptimise::{Drift, LookupPlan, Reoptimise, Snapshot};
@@ -17,7 +17,7 @@ use crate::parts::simd::Isa;
 /// The engine at every key width.
 pub(super) struct AnyWidth;
 
-impl DynamicFamily for AnyWidth {
+impl DynamicEveryWidth for AnyWidth {
     type At<const W: usize> = Forest<W>;
 }
 

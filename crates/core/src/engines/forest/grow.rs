@@ -92,7 +92,7 @@ impl<const W: usize> Growth<W> {
 
     /// Records that `rules` more rules were placed. Counts their memory from time to
     /// time.
-    fn has_placed(
+    fn note_placed(
         &mut self,
         structure: &Structure<W>,
         rules: usize,
@@ -303,7 +303,7 @@ fn grow_table<const W: usize>(
     order: u32,
     monitor: &mut Monitor<'_>,
 ) -> Result<TableNumber, BuildError> {
-    let probe = Table::new(mask, 1);
+    let hasher = Table::new(mask, 1);
     let hashed_bytes = bytes_of::<(u64, u32)>(served.len());
     monitor.memory().take(hashed_bytes)?;
     let mut hashed: Vec<(u64, u32)> = Vec::with_capacity(served.len());
@@ -312,7 +312,7 @@ fn grow_table<const W: usize>(
         hashed.extend(block.iter().map(|&index| {
             let rule = structure.outline(rows.row(index));
             best = best.min(rule.rank);
-            (probe.hash(&rule.value, structure.secrets()), index)
+            (hasher.hash(&rule.value, structure.secrets()), index)
         }));
         monitor.work(block.len())?;
     }
@@ -344,12 +344,20 @@ fn grow_table<const W: usize>(
             .iter()
             .map(|&(_, index)| index)
             .collect();
-        let whole = start == 0 && bucket_end == hashed.len() && mask != [0; W];
+        let is_whole_table = start == 0 && bucket_end == hashed.len() && mask != [0; W];
         let slot_place = Place {
             table: number,
             slot,
         };
-        let bucket = grow_bucket(structure, growth, rows, members, slot_place, whole, monitor)?;
+        let bucket = grow_bucket(
+            structure,
+            growth,
+            rows,
+            members,
+            slot_place,
+            is_whole_table,
+            monitor,
+        )?;
         structure.store_bucket(slot_place, bucket, signature);
         start = bucket_end;
     }
@@ -359,7 +367,7 @@ fn grow_table<const W: usize>(
 }
 
 /// Makes a run of rules, or nested tables if there are too many rules; the caller
-/// stores the result in the slot. If the rules are the `whole` of a table that a
+/// stores the result in the slot. If the rules are the whole of a table that a
 /// mask was learned for, a second search would choose the same table.
 ///
 /// If the members are too many for a run, their memory is already counted.
@@ -423,7 +431,7 @@ pub(super) fn grow_bucket<const W: usize>(
     let count = members.len();
     let run = make_run(structure, rows, members, place);
     monitor.memory().give_back(bytes);
-    growth.has_placed(structure, count, monitor)?;
+    growth.note_placed(structure, count, monitor)?;
     monitor.advance(count)?;
     Ok(Bucket::Run(run))
 }

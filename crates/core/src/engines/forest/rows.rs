@@ -321,7 +321,7 @@ impl RowShape {
 
     /// The most rules of a short run.
     #[inline]
-    pub(super) fn short(&self) -> usize {
+    pub(super) fn max_short_len(&self) -> usize {
         if self.fingerprint.is_some() {
             wide::MAX_SHORT_RUN
         } else {
@@ -593,7 +593,7 @@ mod tests {
     use super::super::kernels::active::OneKey;
     use super::super::kernels::compare::Hits;
     use super::super::kernels::wide::Candidate;
-    use super::super::slot::{Bucket, Hit, Run, Slot};
+    use super::super::slot::{Bucket, FoundSlot, Run, Slot};
     use super::*;
     use crate::model::key::KeyVec;
     use crate::model::rule::{ActionId, FieldMatch, Priority, Rule};
@@ -720,8 +720,8 @@ mod tests {
         let mut one = OneKey::new(key, Winner::MISS, shape.print(key));
         let slot = Slot::new(Bucket::Run(Run { start: 0, len: 1 }), 0);
         let hits = Hits {
-            hits: &[Hit::new(slot, 0)],
-            short: true,
+            hits: &[FoundSlot::new(slot, 0)],
+            is_short: true,
             prefetch: false,
         };
         let accept =

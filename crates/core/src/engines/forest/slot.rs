@@ -4,7 +4,7 @@
 //! ```text
 //!        63            32 31        16 15       11 10          0
 //! Slot   │   position   │ signature  │ conflicts │   length    │
-//! Hit    │   position   │ key number │ conflicts │   length    │
+//! FoundSlot    │   position   │ key number │ conflicts │   length    │
 //! ```
 //! | length | the bucket is | position is |
 //! |---|---|---|
@@ -19,7 +19,7 @@
 //! The *conflicts* are a [`ConflictMask`]: the groups of tables that may hold a
 //! better rule than some rule of the run.
 //!
-//! A [`Hit`] is a slot found by a key of a batch. The signature has been tested by
+//! A [`FoundSlot`] is a slot found by a key of a batch. The signature has been tested by
 //! then, so the number of the key in its batch takes its place.
 //!
 //! Only this file knows the bit positions. Vector code uses the masks and shifts
@@ -258,16 +258,16 @@ impl Slot {
 /// A key with the slot that it found; see the [module](self) for its bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
-pub(crate) struct Hit(u64);
+pub(crate) struct FoundSlot(u64);
 
-impl Hit {
+impl FoundSlot {
     /// Belongs to no key.
-    pub(crate) const NONE: Hit = Hit(0);
+    pub(crate) const NONE: FoundSlot = FoundSlot(0);
 
     /// The hit of the key with the number `key` in its batch.
     #[inline(always)]
-    pub(crate) fn new(slot: Slot, key: u8) -> Hit {
-        Hit(slot.0 & !SIGNATURE_MASK | u64::from(key) << SIGNATURE_AT)
+    pub(crate) fn new(slot: Slot, key: u8) -> FoundSlot {
+        FoundSlot(slot.0 & !SIGNATURE_MASK | u64::from(key) << SIGNATURE_AT)
     }
 
     /// The slot, without its signature.
@@ -333,7 +333,7 @@ mod tests {
         let group = ConflictMask::group(2);
         let slot = Slot::new(Bucket::Run(run), u16::MAX).with_conflicts(group);
         for key in [0, 1, 255] {
-            let hit = Hit::new(slot, key);
+            let hit = FoundSlot::new(slot, key);
             assert_eq!((hit.start(), hit.len()), (u32::MAX as usize, 1024));
             assert_eq!((hit.key(), hit.conflicts()), (key, group));
             assert_eq!(hit.slot().bucket(), Bucket::Run(run));

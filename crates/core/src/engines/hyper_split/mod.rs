@@ -83,7 +83,7 @@ mod node;
 mod tests;
 
 use crate::budget::monitor::Monitor;
-use crate::contract::adapter::{Family, build_static};
+use crate::contract::adapter::{EveryWidth, build_static};
 use crate::contract::observe::Prices;
 use crate::contract::options::EngineOption;
 use crate::contract::spec::{Engine, EngineSpec, Wraps};
@@ -124,7 +124,7 @@ pub(super) const ENGINE: Engine = Engine {
 /// The engine at every key width.
 struct AnyWidth;
 
-impl Family for AnyWidth {
+impl EveryWidth for AnyWidth {
     type At<const W: usize> = HyperSplit;
 }
 

@@ -109,7 +109,7 @@ use std::sync::Arc;
 
 use crate::budget::memory::{Memory, bytes_of};
 use crate::budget::monitor::{Monitor, unwatched};
-use crate::contract::adapter::{Algorithm, DynamicFamily, Updates, build_dynamic};
+use crate::contract::adapter::{Algorithm, DynamicEveryWidth, Updates, build_dynamic};
 use crate::contract::classifier::{LookupTrace, Metric, Progress};
 use crate::contract::options::EngineOption;
 use crate::contract::spec::BuildRequest;
@@ -182,7 +182,7 @@ fn check_rules(rules: usize) -> Result<(), BuildError> {
 /// The engine at every key width.
 struct AnyWidth;
 
-impl DynamicFamily for AnyWidth {
+impl DynamicEveryWidth for AnyWidth {
     type At<const W: usize> = PartitionSort<W>;
 }
 

@@ -76,7 +76,7 @@ use std::sync::Arc;
 
 use crate::budget::memory::bytes_of;
 use crate::budget::monitor::Monitor;
-use crate::contract::adapter::{Algorithm, Family, build_static};
+use crate::contract::adapter::{Algorithm, EveryWidth, build_static};
 use crate::contract::classifier::{LookupTrace, Metric, Probe};
 use crate::contract::observe::{Met, Prices};
 use crate::contract::options::EngineOption;
@@ -204,7 +204,7 @@ fn most_bytes(spec: &EngineSpec) -> usize {
 /// The engine at every key width.
 struct AnyWidth;
 
-impl Family for AnyWidth {
+impl EveryWidth for AnyWidth {
     type At<const W: usize> = Rfc;
 }
 

@@ -81,7 +81,7 @@ mod tests;
 use std::ops::ControlFlow;
 
 use crate::budget::progress::Progress;
-use crate::contract::adapter::{DynamicFamily, build_dynamic};
+use crate::contract::adapter::{DynamicEveryWidth, build_dynamic};
 use crate::contract::classifier::Classifier;
 use crate::contract::options::{EngineOption, OptionValue};
 use crate::contract::spec::BuildRequest;
@@ -152,11 +152,11 @@ fn inner_of(spec: &EngineSpec) -> &EngineSpec {
 struct Stable;
 struct Published;
 
-impl DynamicFamily for Stable {
+impl DynamicEveryWidth for Stable {
     type At<const W: usize> = Buffered;
 }
 
-impl DynamicFamily for Published {
+impl DynamicEveryWidth for Published {
     type At<const W: usize> = Paper;
 }
 

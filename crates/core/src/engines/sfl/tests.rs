@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::contract::adapter::{Algorithm, Family, build_static};
+use crate::contract::adapter::{Algorithm, EveryWidth, build_static};
 use crate::contract::classifier::{
     DynamicClassifier, Limits, LookupTrace, MetricValue, NoProgress, Probe, Scratch,
 };
@@ -65,7 +65,7 @@ impl<const W: usize> Algorithm<W> for List {
     }
 }
 
-impl Family for List {
+impl EveryWidth for List {
     type At<const W: usize> = List;
 }
 

@@ -62,7 +62,7 @@ mod tests;
 
 use crate::budget::memory::bytes_of;
 use crate::budget::monitor::{Monitor, unwatched};
-use crate::contract::adapter::{Algorithm, Family, build_static};
+use crate::contract::adapter::{Algorithm, EveryWidth, build_static};
 use crate::contract::classifier::{LookupTrace, Metric};
 use crate::contract::options::EngineOption;
 use crate::contract::spec::BuildRequest;
@@ -153,7 +153,7 @@ fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildError> {
 /// The engine at every key width.
 struct AnyWidth;
 
-impl Family for AnyWidth {
+impl EveryWidth for AnyWidth {
     type At<const W: usize> = SmartSplit;
 }
 

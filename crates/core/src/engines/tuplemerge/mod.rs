@@ -79,7 +79,7 @@ use std::sync::Arc;
 
 use crate::budget::memory::{Memory, bytes_of};
 use crate::budget::monitor::Monitor;
-use crate::contract::adapter::{DynamicFamily, build_dynamic};
+use crate::contract::adapter::{DynamicEveryWidth, build_dynamic};
 use crate::contract::classifier::{NoProgress, Progress};
 use crate::contract::options::EngineOption;
 use crate::contract::reoptimise::Reoptimise;
@@ -225,7 +225,7 @@ impl Variant {
 /// The engines at every key width.
 struct AnyWidth;
 
-impl DynamicFamily for AnyWidth {
+impl DynamicEveryWidth for AnyWidth {
     type At<const W: usize> = TupleEngine<W, TupleMerge>;
 }
 

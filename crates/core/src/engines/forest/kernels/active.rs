@@ -36,7 +36,7 @@ static POSITIONS: [u8; BATCH] = {
 
 /// The data of a table that decides which keys are active for it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Offer {
+pub(crate) struct TableBounds {
     /// No rule in the table is better.
     pub(crate) best: Winner,
     /// No rule inserted since conflicts were marked is better.
@@ -45,7 +45,7 @@ pub(crate) struct Offer {
     pub(crate) group: ConflictMask,
 }
 
-impl Offer {
+impl TableBounds {
     /// True if the table may have a better rule for a key.
     #[inline(always)]
     pub(crate) fn may_improve(&self, winner: Winner, conflicts: ConflictMask) -> bool {
@@ -117,15 +117,15 @@ impl<'a, const W: usize> ActiveKeys<'a, W> {
         }
     }
 
-    /// Activates the keys that a table with that offer may improve. If nearly all
+    /// Activates the keys that a table with that bounds may improve. If nearly all
     /// keys are active and there are columns, activates all keys. Returns true if
     /// any key may be improved by this or a later table, by their best rules; if
     /// not, all later tables can be skipped.
-    pub(crate) fn activate(&mut self, isa: Isa, offer: &Offer) -> bool {
+    pub(crate) fn activate(&mut self, isa: Isa, bounds: &TableBounds) -> bool {
         let (active, may_continue) = match isa {
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx512(proof) => x86::activate(proof, self, offer),
-            _ => self.activate_scalar(offer),
+            Isa::Avx512(proof) => x86::activate(proof, self, bounds),
+            _ => self.activate_scalar(bounds),
         };
         self.len = active;
         if self.in_columns && active * 8 >= self.rows.len() * 7 {
@@ -138,14 +138,14 @@ impl<'a, const W: usize> ActiveKeys<'a, W> {
     }
 
     /// The scalar fallback.
-    fn activate_scalar(&mut self, offer: &Offer) -> (usize, bool) {
+    fn activate_scalar(&mut self, bounds: &TableBounds) -> (usize, bool) {
         let mut active_count = 0;
         let mut may_continue = false;
         let keys = self.winners.iter().zip(&self.workspace.conflicts);
         for ((&winner, &conflicts), position) in keys.zip(0..=u8::MAX) {
             self.workspace.active[active_count] = position;
-            active_count += usize::from(offer.may_improve(winner, conflicts));
-            may_continue |= offer.best.beats(winner);
+            active_count += usize::from(bounds.may_improve(winner, conflicts));
+            may_continue |= bounds.best.beats(winner);
         }
         (active_count, may_continue)
     }
@@ -355,17 +355,17 @@ mod x86 {
         _mm512_test_epi64_mask, _pdep_u64, _pext_u64,
     };
 
-    use super::{ActiveKeys, Offer};
+    use super::{ActiveKeys, TableBounds};
     use crate::contract::classifier::BATCH;
     use crate::parts::simd::{Avx512, first_bits};
 
     pub(super) fn activate<const W: usize>(
         _: Avx512,
         keys: &mut ActiveKeys<'_, W>,
-        offer: &Offer,
+        bounds: &TableBounds,
     ) -> (usize, bool) {
         // SAFETY: holding an `Avx512` means that the processor has the features.
-        unsafe { activate_avx512(keys, offer) }
+        unsafe { activate_avx512(keys, bounds) }
     }
 
     pub(super) fn make_columns<const W: usize>(_: Avx512, rows: &[[u64; W]], columns: &mut [u64]) {
@@ -394,12 +394,12 @@ mod x86 {
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2,popcnt")]
     fn activate_avx512<const W: usize>(
         keys: &mut ActiveKeys<'_, W>,
-        offer: &Offer,
+        bounds: &TableBounds,
     ) -> (usize, bool) {
         const LOW_BIT_OF_EACH_BYTE: u64 = 0x0101_0101_0101_0101;
-        let best = _mm512_set1_epi64(offer.best.rank().cast_signed());
-        let late_best = _mm512_set1_epi64(offer.late_best.rank().cast_signed());
-        let group = _mm512_set1_epi64(offer.group.bits().into());
+        let best = _mm512_set1_epi64(bounds.best.rank().cast_signed());
+        let late_best = _mm512_set1_epi64(bounds.late_best.rank().cast_signed());
+        let group = _mm512_set1_epi64(bounds.group.bits().into());
         let mut positions = 0x0706_0504_0302_0100;
         let mut active_count = 0;
         let mut improvable = 0;
@@ -450,7 +450,7 @@ mod tests {
                 keys.make_columns(isa);
                 let may_continue = keys.activate(
                     isa,
-                    &Offer {
+                    &TableBounds {
                         best: Winner::from_rank(5),
                         late_best: Winner::from_rank(5),
                         group: ConflictMask::group(1),
@@ -491,12 +491,12 @@ mod tests {
                     *keys.at(position).2 = *conflicts;
                 }
                 for (best, group) in [(0, 1), (10, 0), (300, 0), (500, 4), (900, 2)] {
-                    let offer = Offer {
+                    let bounds = TableBounds {
                         best: Winner::from_rank(best),
                         late_best: Winner::from_rank(best + 300),
                         group: ConflictMask::group(group),
                     };
-                    let may_continue = keys.activate(isa, &offer);
+                    let may_continue = keys.activate(isa, &bounds);
                     let is_active = |&position: &u8| {
                         let index = usize::from(position);
                         let winner = ranks[index].rank();

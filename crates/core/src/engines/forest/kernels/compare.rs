@@ -31,7 +31,7 @@
 //! Ranges that do not fit lanes are checked by `accept`, only for candidates.
 
 use super::active::Keys;
-use crate::engines::forest::slot::Hit;
+use crate::engines::forest::slot::FoundSlot;
 use crate::model::rule::Winner;
 use crate::parts::simd::{Isa, prefetch_early_at};
 
@@ -42,10 +42,10 @@ pub(crate) const MAX_SHORT_RUN: usize = 4;
 /// Keys and the runs to compare them with.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Hits<'a> {
-    pub(crate) hits: &'a [Hit],
+    pub(crate) hits: &'a [FoundSlot],
     /// True if no run has more rules than the kernel's `MAX_SHORT_RUN`; see
     /// [`MAX_SHORT_RUN`] for this module's.
-    pub(crate) short: bool,
+    pub(crate) is_short: bool,
     /// True if all runs are prefetched first.
     pub(crate) prefetch: bool,
 }
@@ -59,7 +59,7 @@ impl Hits<'_> {
     /// number is equal for all runs; otherwise branches would depend on it.
     #[inline(always)]
     fn lines(self, columns: usize) -> usize {
-        if self.short {
+        if self.is_short {
             2 + columns * MAX_SHORT_RUN / 2 / WORDS_PER_LINE
         } else {
             columns + 1
@@ -77,7 +77,7 @@ impl Hits<'_> {
         words: &[u64],
         columns: usize,
         keys: usize,
-    ) -> impl Iterator<Item = (Hit, &[u64], usize)> {
+    ) -> impl Iterator<Item = (FoundSlot, &[u64], usize)> {
         let walk = self.walk_unprefetched(words, columns, keys);
         if self.prefetch {
             // The processor can have fewer outstanding requests; the others wait.
@@ -98,7 +98,7 @@ impl Hits<'_> {
         words: &[u64],
         columns: usize,
         keys: usize,
-    ) -> impl Iterator<Item = (Hit, &[u64], usize)> {
+    ) -> impl Iterator<Item = (FoundSlot, &[u64], usize)> {
         // Vectors check all hits together, in place of two branches for each hit.
         let (mut end, mut key) = (0, 0);
         for hit in self.hits {
@@ -246,7 +246,7 @@ fn improve_columns<const W: usize, const FIVE: bool, const ODD: bool>(
 ) {
     match isa {
         #[cfg(target_arch = "x86_64")]
-        Isa::Avx512(proof) if hits.short && !ODD => {
+        Isa::Avx512(proof) if hits.is_short && !ODD => {
             x86::improve_short::<W, FIVE>(proof, words, columns, keys, hits);
         }
         #[cfg(target_arch = "x86_64")]
@@ -626,8 +626,8 @@ mod tests {
                     .collect();
                 let hits = Hits {
                     hits: &[0, 1, 2, 3, 4]
-                        .map(|key| Hit::new(Slot::from_word(3 << 32 | len as u64), key)),
-                    short: len <= MAX_SHORT_RUN,
+                        .map(|key| FoundSlot::new(Slot::from_word(3 << 32 | len as u64), key)),
+                    is_short: len <= MAX_SHORT_RUN,
                     prefetch: round % 2 == 0,
                 };
                 // In some rounds `accept` rejects every other rule; in some, keys

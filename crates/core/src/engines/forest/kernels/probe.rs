@@ -21,7 +21,7 @@
 
 use super::active::ActiveKeys;
 use crate::contract::classifier::BATCH;
-use crate::engines::forest::slot::{Hit, Slot};
+use crate::engines::forest::slot::{FoundSlot, Slot};
 use crate::parts::simd::{Aligned, Isa, prefetch_early};
 
 /// The data of a table that probing needs.
@@ -35,7 +35,7 @@ pub(crate) struct Probed<'a, const W: usize> {
     /// The words of [`Slot`]s.
     pub(crate) slots: &'a [u64],
     /// The most rules of a short run.
-    pub(crate) short: usize,
+    pub(crate) max_short_len: usize,
     /// True if slots may hold nested tables.
     pub(crate) nested: bool,
     /// True if slots that do not fit a near cache are prefetched.
@@ -46,20 +46,20 @@ pub(crate) struct Probed<'a, const W: usize> {
 #[derive(Clone, Debug)]
 pub(crate) struct Found {
     /// Short runs.
-    pub(crate) short: HitList,
+    pub(crate) short: FoundSlots,
     /// Longer runs.
-    pub(crate) long: HitList,
+    pub(crate) long: FoundSlots,
     /// Nested tables, if the table may have any.
-    pub(crate) nested: HitList,
+    pub(crate) nested: FoundSlots,
     /// The place of each active key.
     places: Box<Aligned<[u64; BATCH]>>,
 }
 
 /// Hits of one kind, at most one for each key.
 #[derive(Clone, Debug)]
-pub(crate) struct HitList {
+pub(crate) struct FoundSlots {
     /// With spare room for a vector behind the last.
-    hits: Box<Aligned<[Hit; BATCH + 8]>>,
+    hits: Box<Aligned<[FoundSlot; BATCH + 8]>>,
     len: usize,
 }
 
@@ -70,42 +70,42 @@ impl Found {
         }
     }
 
-    /// Appends a run, which is short if it has at most `short` rules. There may be
+    /// Appends a run, which is short if it has at most `max_short_len` rules. There may be
     /// [`BATCH`] hits in all.
-    pub(crate) fn push_run(&mut self, hit: Hit, short: usize) {
-        let short = hit.len() <= short;
-        self.short.append(hit, short);
-        self.long.append(hit, !short);
+    pub(crate) fn push_run(&mut self, hit: FoundSlot, max_short_len: usize) {
+        let is_short = hit.len() <= max_short_len;
+        self.short.append(hit, is_short);
+        self.long.append(hit, !is_short);
     }
 }
 
 impl Default for Found {
     fn default() -> Found {
         Found {
-            short: HitList::default(),
-            long: HitList::default(),
-            nested: HitList::default(),
+            short: FoundSlots::default(),
+            long: FoundSlots::default(),
+            nested: FoundSlots::default(),
             places: Box::new(Aligned([0; BATCH])),
         }
     }
 }
 
-impl Default for HitList {
-    fn default() -> HitList {
-        HitList {
-            hits: Box::new(Aligned([Hit::NONE; BATCH + 8])),
+impl Default for FoundSlots {
+    fn default() -> FoundSlots {
+        FoundSlots {
+            hits: Box::new(Aligned([FoundSlot::NONE; BATCH + 8])),
             len: 0,
         }
     }
 }
 
-impl HitList {
-    fn append(&mut self, hit: Hit, wanted: bool) {
+impl FoundSlots {
+    fn append(&mut self, hit: FoundSlot, wanted: bool) {
         self.hits[self.len] = hit;
         self.len += usize::from(wanted);
     }
 
-    pub(crate) fn hits(&self) -> &[Hit] {
+    pub(crate) fn hits(&self) -> &[FoundSlot] {
         &self.hits[..self.len]
     }
 }
@@ -182,10 +182,10 @@ fn probe_scalar<const W: usize>(
         let slot = Slot::from_word(table.slots[index_of(place)]);
         let is_candidate = slot.may_hold(signature_bit(place));
         let nested = table.nested & slot.is_nested();
-        let hit = Hit::new(slot, position);
-        let short = hit.len() <= table.short;
-        found.short.append(hit, is_candidate & short);
-        found.long.append(hit, is_candidate & !short & !nested);
+        let hit = FoundSlot::new(slot, position);
+        let is_short = hit.len() <= table.max_short_len;
+        found.short.append(hit, is_candidate & is_short);
+        found.long.append(hit, is_candidate & !is_short & !nested);
         found.nested.append(hit, is_candidate & nested);
     }
 }
@@ -204,7 +204,7 @@ mod x86 {
         _mm512_storeu_si512,
     };
 
-    use super::{ActiveKeys, Found, HitList, NEAR_WORDS, Probed, index_of};
+    use super::{ActiveKeys, Found, FoundSlots, NEAR_WORDS, Probed, index_of};
     use crate::contract::classifier::BATCH;
     use crate::engines::forest::slot::{LENGTH_MASK, SIGNATURE_AT, SIGNATURE_MASK, Slot};
     use crate::parts::simd::{Avx512, first_bits, prefetch_early};
@@ -341,7 +341,7 @@ mod x86 {
         let lowest_bit = _mm512_set1_epi64(1);
         let length = _mm512_set1_epi64(LENGTH_MASK.cast_signed());
         let is_nested = _mm512_set1_epi64(Slot::NESTED_LENGTH.cast_signed());
-        let short = _mm512_set1_epi64((table.short as u64).cast_signed());
+        let short = _mm512_set1_epi64((table.max_short_len as u64).cast_signed());
         let signature = _mm512_set1_epi64(SIGNATURE_MASK.cast_signed());
         found.clear();
         for from in (0..len).step_by(8) {
@@ -380,7 +380,7 @@ mod x86 {
     /// Appends the selected hits.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2,popcnt")]
-    fn append(list: &mut HitList, selected: __mmask8, hits: __m512i) {
+    fn append(list: &mut FoundSlots, selected: __mmask8, hits: __m512i) {
         let target = &mut list.hits[list.len..list.len + 8];
         let hits = _mm512_maskz_compress_epi64(selected, hits);
         // SAFETY: eight words are written to a slice of eight; a hit is a word of
@@ -393,7 +393,7 @@ mod x86 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engines::forest::kernels::active::{Offer, Workspace};
+    use crate::engines::forest::kernels::active::{TableBounds, Workspace};
     use crate::engines::forest::slot::{ConflictMask, LENGTH_MASK};
     use crate::model::rule::Winner;
     use crate::model::seed::splitmix;
@@ -427,7 +427,7 @@ mod tests {
                 secrets: &secrets,
                 shift: 63 - bits,
                 slots: &slots,
-                short: if W == 2 { 4 } else { 8 },
+                max_short_len: if W == 2 { 4 } else { 8 },
                 nested: bits != 7,
                 prefetch: bits != 1,
             };
@@ -440,7 +440,7 @@ mod tests {
                     .collect();
                 // Half of the keys are active, nearly all, or all.
                 for best in [500, 50, 0] {
-                    let offer = Offer {
+                    let bounds = TableBounds {
                         best: Winner::from_rank(best),
                         late_best: Winner::MISS,
                         group: ConflictMask::group(0),
@@ -452,7 +452,7 @@ mod tests {
                             if in_columns {
                                 keys.make_columns(isa);
                             }
-                            keys.activate(isa, &offer);
+                            keys.activate(isa, &bounds);
                             assert!(best > 0 || keys.all());
                             let mut expected = Found::default();
                             probe_scalar(&table, &keys, &mut expected);

@@ -27,7 +27,7 @@
 use super::active::Keys;
 use super::compare::Hits;
 use crate::contract::classifier::BATCH;
-use crate::engines::forest::slot::Hit;
+use crate::engines::forest::slot::FoundSlot;
 use crate::model::rule::Winner;
 use crate::parts::simd::{Isa, prefetch_early_at};
 
@@ -73,14 +73,14 @@ impl WideColumns {
 /// A key and a run that may have a match.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Candidate {
-    hit: Hit,
+    hit: FoundSlot,
     /// Bits for the candidates among the first [`BLOCK_RULES`] rules.
     rules: u64,
 }
 
 impl Candidate {
     pub(crate) const NONE: Candidate = Candidate {
-        hit: Hit::NONE,
+        hit: FoundSlot::NONE,
         rules: 0,
     };
 }
@@ -142,7 +142,7 @@ fn prefetch_heads(words: &[u64], hits: Hits<'_>) {
     }
     // Two rules' heads of a short run, ten of a long run. The number of lines is
     // constant; otherwise branches would depend on the length.
-    if hits.short {
+    if hits.is_short {
         prefetch_lines::<2>(words, hits);
     } else {
         prefetch_lines::<4>(words, hits);
@@ -179,7 +179,7 @@ macro_rules! improve {
      $filter:ident, $further:ident, $short:ident, $matches:ident::<$w:ident, $odd:ident>) => {{
         prefetch_heads($words, $hits);
         let mut kept_count = 0;
-        if $hits.short {
+        if $hits.is_short {
             for (hit, run, len) in $hits.walk_unprefetched($words, $columns.count, $keys.len()) {
                 let print = $keys.print(hit.key());
                 let winner = $keys.winner(hit.key());
@@ -576,8 +576,8 @@ mod tests {
                     .collect();
                 let hits = Hits {
                     hits: &[0, 1, 2, 3, 4]
-                        .map(|key| Hit::new(Slot::from_word(3 << 32 | len as u64), key)),
-                    short: len <= MAX_SHORT_RUN,
+                        .map(|key| FoundSlot::new(Slot::from_word(3 << 32 | len as u64), key)),
+                    is_short: len <= MAX_SHORT_RUN,
                     prefetch: round % 2 == 0,
                 };
                 // In some rounds `accept` rejects rules; in some, keys begin with a

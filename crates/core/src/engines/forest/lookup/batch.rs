@@ -18,7 +18,7 @@ use crate::engines::forest::kernels::active::{ActiveKeys, Keys, Workspace};
 use crate::engines::forest::kernels::compare::Hits;
 use crate::engines::forest::kernels::probe::{Found, probe};
 use crate::engines::forest::kernels::wide::{Candidate, Candidates, WIDE_KEY_WORDS};
-use crate::engines::forest::slot::{Hit, TableNumber};
+use crate::engines::forest::slot::{FoundSlot, TableNumber};
 use crate::model::rule::Winner;
 use crate::parts::simd::prefetch;
 
@@ -89,12 +89,12 @@ impl<const W: usize> Lookup<'_, W> {
             probing, prefetch, ..
         } = self.config;
         let structure = self.structure;
-        let short = structure.shape().short();
+        let max_short_len = structure.shape().max_short_len();
         for number in structure.chain(structure.root()) {
             let table = structure.table(number);
-            let offer = table.offer();
-            let table = table.probed(structure.secrets(), short, prefetch);
-            if !keys.activate(probing, &offer) {
+            let bounds = table.bounds();
+            let table = table.probed(structure.secrets(), max_short_len, prefetch);
+            if !keys.activate(probing, &bounds) {
                 break;
             }
             if keys.positions().is_empty() {
@@ -158,7 +158,10 @@ impl<const W: usize> Lookup<'_, W> {
                         table: TableNumber::from_slot(slot),
                     });
                 } else {
-                    found.push_run(Hit::new(slot, visit.key), structure.shape().short());
+                    found.push_run(
+                        FoundSlot::new(slot, visit.key),
+                        structure.shape().max_short_len(),
+                    );
                 }
             }
             self.compare_found(keys, found, room);
@@ -166,10 +169,10 @@ impl<const W: usize> Lookup<'_, W> {
     }
 
     fn compare_found(self, keys: &mut ActiveKeys<'_, W>, found: &Found, room: &mut [Candidate]) {
-        for (list, short) in [(&found.short, true), (&found.long, false)] {
+        for (list, is_short) in [(&found.short, true), (&found.long, false)] {
             let hits = Hits {
                 hits: list.hits(),
-                short,
+                is_short,
                 prefetch: self.config.prefetches_runs(self.structure.words()),
             };
             self.compare(keys, hits, room);

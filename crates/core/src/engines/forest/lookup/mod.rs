@@ -11,7 +11,7 @@
 //!         run:           winner = the best of winner and the first match in it
 //!         nested tables: visit(their chain)
 //! ```
-//! [`Offer::may_improve`] decides if the winner may have conflicts in a table, from
+//! [`TableBounds::may_improve`] decides if the winner may have conflicts in a table, from
 //! the conflicts in the winner's slot and from ranks.
 //!
 //! | file | lookups | outstanding memory accesses |
@@ -19,7 +19,7 @@
 //! | [`batch`] | up to 256 keys together, with vectors | up to 256 |
 //! | [`one`] | one key; also masked and traced, by observers of the same walk | one |
 //!
-//! [`Offer::may_improve`]: super::kernels::active::Offer::may_improve
+//! [`TableBounds::may_improve`]: super::kernels::active::TableBounds::may_improve
 
 use super::kernels::active::Keys;
 use super::kernels::compare::{self, Hits};

@@ -16,7 +16,7 @@ use crate::engines::forest::kernels::active::OneKey;
 use crate::engines::forest::kernels::compare::Hits;
 use crate::engines::forest::kernels::wide::Candidate;
 use crate::engines::forest::rows::Unpacked;
-use crate::engines::forest::slot::{Bucket, Hit, Run, Slot, TableNumber};
+use crate::engines::forest::slot::{Bucket, FoundSlot, Run, Slot, TableNumber};
 use crate::engines::forest::structure::Table;
 use crate::model::packed::PackedRule;
 use crate::model::rule::Winner;
@@ -133,7 +133,7 @@ impl<const W: usize> Lookup<'_, W> {
             if !Winner::from_rank(table.best()).beats(one.winner) {
                 break;
             }
-            if !table.offer().may_improve(one.winner, one.conflicts) {
+            if !table.bounds().may_improve(one.winner, one.conflicts) {
                 continue;
             }
             observer.probes(number, table);
@@ -146,8 +146,8 @@ impl<const W: usize> Lookup<'_, W> {
                 Bucket::Run(run) if O::RULES => self.compare_rules(slot, run, one, observer),
                 Bucket::Run(run) => {
                     let hits = Hits {
-                        hits: &[Hit::new(slot, 0)],
-                        short: usize::from(run.len) <= structure.shape().short(),
+                        hits: &[FoundSlot::new(slot, 0)],
+                        is_short: usize::from(run.len) <= structure.shape().max_short_len(),
                         // The run is read immediately, so prefetching gains nothing.
                         prefetch: false,
                     };

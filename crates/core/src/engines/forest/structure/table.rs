@@ -7,7 +7,7 @@
 //! The slot number is the hash's leading bits, so the number of slots is a power of
 //! two. A slot has no key: rules with equal slot numbers share a bucket.
 
-use crate::engines::forest::kernels::active::Offer;
+use crate::engines::forest::kernels::active::TableBounds;
 use crate::engines::forest::kernels::probe::Probed;
 use crate::engines::forest::slot::{ConflictMask, Place, Slot, TableNumber};
 use crate::model::rule::Winner;
@@ -216,21 +216,21 @@ impl<const W: usize> Table<W> {
 
     /// The data that decides which keys are active for this table.
     #[inline]
-    pub(crate) fn offer(&self) -> Offer {
-        Offer {
+    pub(crate) fn bounds(&self) -> TableBounds {
+        TableBounds {
             best: Winner::from_rank(self.best),
             late_best: Winner::from_rank(self.late_best),
             group: self.group,
         }
     }
 
-    /// The table in the form for vector code. Runs of at most `short` rules are
+    /// The table in the form for vector code. Runs of at most `max_short_len` rules are
     /// short.
     #[inline]
     pub(crate) fn probed<'a>(
         &'a self,
         secrets: &'a [u64; W],
-        short: usize,
+        max_short_len: usize,
         prefetch: bool,
     ) -> Probed<'a, W> {
         Probed {
@@ -238,7 +238,7 @@ impl<const W: usize> Table<W> {
             secrets,
             shift: self.shift,
             slots: &self.slots,
-            short,
+            max_short_len,
             nested: self.nested > 0,
             prefetch,
         }
