@@ -16,7 +16,7 @@ use std::sync::LazyLock;
 
 use classyard::author::{bytes_of, grown};
 use classyard::classifier::{Metric, Probe};
-use classyard::engine::adapter::{Algorithm, Family, build_static};
+use classyard::engine::adapter::{Algorithm, EveryWidth, build_static};
 use classyard::engine::{BuildRequest, ENGINES, Engine, EngineOption, Wraps};
 use classyard::error::Refusal;
 use classyard::estimate::{Costs, Shape};
@@ -82,7 +82,7 @@ fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildError> {
 
 struct AnyWidth;
 
-impl Family for AnyWidth {
+impl EveryWidth for AnyWidth {
     type At<const W: usize> = Stride;
 }
 

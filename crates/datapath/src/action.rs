@@ -464,6 +464,11 @@ impl ActionSet {
         }
     }
 
+    /// Replaces this set by a copy of `other`. The set keeps its memory.
+    pub(crate) fn copy_from(&mut self, other: &ActionSet) {
+        self.actions.clone_from(&other.actions);
+    }
+
     /// Removes all actions. The set keeps its memory.
     pub fn clear(&mut self) {
         self.actions.clear();

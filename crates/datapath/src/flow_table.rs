@@ -23,6 +23,9 @@
 //! other:
 //! ```
 //!
+//! The bits of a packet's key on which its winner depends are found without the engines, in
+//! [agreement trees](crate::megaflow::agreement), so they are the same with every engine.
+//!
 //! Entries that match every packet, such as the table-miss entry, are in no engine.
 //! Lookups start with the best of them as the winner.
 //!
@@ -36,89 +39,21 @@ use std::sync::Arc;
 
 use classyard::reoptimise::{LookupPlan, Reoptimise, Snapshot};
 use classyard::{
-    ActionId, BuildError, Classifier, EngineSpec, KeySlice, Limits, NoProgress, Priority, RuleId,
-    RuleSet, Scratch, Transaction, UpdateError, Winner,
+    ActionId, Classifier, KeySlice, Limits, NoProgress, Priority, RuleId, RuleSet, Scratch,
+    Transaction, Winner,
 };
 
+use crate::bits::match_bits;
 use crate::field::Field;
 use crate::flow_match::{Family, FlowMatch};
 use crate::key::{KEY_WORDS, PacketKey};
-use crate::projection::{FieldSet, Projection, TooWide};
-
-/// Settings of a flow table.
-///
-/// ```
-/// use classyard::EngineSpec;
-/// use classyard_datapath::TableSettings;
-///
-/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let settings = TableSettings::new(EngineSpec::parse("tuplemerge")?)?.rebuild_below(100);
-/// assert_eq!(settings.engine().to_string(), "tuplemerge");
-/// // An engine without updates cannot follow a controller.
-/// assert!(TableSettings::new(EngineSpec::parse("rfc")?).is_err());
-/// # Ok(())
-/// # }
-/// ```
-#[derive(Clone, Debug)]
-pub struct TableSettings {
-    engine: EngineSpec,
-    rebuild_below: usize,
-}
-
-impl TableSettings {
-    /// The default value of [`rebuild_below`](Self::rebuild_below), in rules.
-    pub const USUAL_REBUILD_BELOW: usize = 256;
-
-    /// Returns settings for tables that use this engine for each family of packets.
-    ///
-    /// # Errors
-    /// [`BuildError`] if the engine takes no updates, or has an option that this host does
-    /// not support.
-    pub fn new(engine: EngineSpec) -> Result<TableSettings, BuildError> {
-        if !engine.is_dynamic() {
-            return Err(classyard::engine::takes_no_updates(&engine.to_string()));
-        }
-        engine.available()?;
-        Ok(TableSettings {
-            engine,
-            rebuild_below: TableSettings::USUAL_REBUILD_BELOW,
-        })
-    }
-
-    /// Sets the number of rules of a family below which its engine is rebuilt immediately
-    /// when a new entry needs a wider projection.
-    #[must_use]
-    pub fn rebuild_below(self, rules: usize) -> TableSettings {
-        TableSettings {
-            rebuild_below: rules,
-            ..self
-        }
-    }
-
-    /// Returns the engine that each family uses.
-    #[must_use]
-    pub fn engine(&self) -> &EngineSpec {
-        &self.engine
-    }
-}
-
-/// The reason why an entry cannot be added.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum TableError {
-    /// The table already has an entry with this id.
-    #[error("the table has an entry {0} already")]
-    Known(RuleId),
-    /// The table's entries have too many fields.
-    #[error(transparent)]
-    Wide(#[from] TooWide),
-    /// The engine could not be built.
-    #[error(transparent)]
-    Build(#[from] BuildError),
-    /// The engine refused the entry.
-    #[error(transparent)]
-    Update(UpdateError),
-}
+use crate::megaflow::MegaflowBits;
+use crate::megaflow::agreement::{WantedBits, prefix_fields};
+use crate::megaflow::cross_product::term_of;
+use crate::megaflow::family_bits::FamilyBits;
+use crate::megaflow::planned::{PlannedMasks, PlannedRules};
+use crate::projection::{FieldSet, Projection};
+use crate::table_settings::{TableError, TableSettings};
 
 /// The priority and match of an entry.
 #[derive(Clone, Debug)]
@@ -130,24 +65,31 @@ struct Entry {
 type Entries = HashMap<RuleId, Entry>;
 
 /// An engine over a projection.
-struct Part {
+struct ProjectedEngine {
     projection: Projection,
-    engine: Box<dyn Classifier>,
+    classifier: Box<dyn Classifier>,
     rules: usize,
 }
 
-/// The engines of a family.
-#[derive(Default)]
+/// The engines of a family, and the bits of megaflows.
 struct FamilyRules {
-    /// Each part has all fields of the part before, and more.
-    parts: Vec<Part>,
-    /// Rules of the first part that are to be moved to the last part. May include rules
+    /// Each engine has all fields of the engine before, and more.
+    engines: Vec<ProjectedEngine>,
+    bits: FamilyBits,
+    /// Rules of the first engine that are to be moved to the last engine. May include rules
     /// that were removed after the list was made; does not include later additions.
     moving: Vec<RuleId>,
 }
 
-/// The maximum number of parts of a family.
-const MAX_PARTS: usize = 4;
+/// The state of a family's entries: it is different after each change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Generation {
+    table: u64,
+    changes: u64,
+}
+
+/// The maximum number of engines of a family.
+const MAX_ENGINES: usize = 4;
 
 /// The flow entries of a table.
 ///
@@ -167,7 +109,7 @@ const MAX_PARTS: usize = 4;
 /// let packets = [1, 2].map(|port| Packet::new(&[0; 60], port));
 /// let mut winners = [Winner::MISS; 2];
 /// let mut buffers = TableBuffers::default();
-/// table.classify(|place| packets[place].key(), &mut winners, &mut buffers);
+/// table.classify(|packet_index| packets[packet_index].key(), &mut winners, &mut buffers);
 /// assert_eq!(winners[0].rule(), Some(RuleId::new(7)?));
 /// assert!(winners[1].is_miss());
 /// # Ok(())
@@ -175,6 +117,8 @@ const MAX_PARTS: usize = 4;
 /// ```
 pub struct FlowTable {
     settings: TableSettings,
+    /// Distinguishes tables that had the same place in a pipeline one after the other.
+    number: u64,
     entries: Entries,
     /// Entries that match every packet, by rank.
     always: BTreeMap<u64, Winner>,
@@ -187,7 +131,7 @@ pub struct FlowTable {
 #[derive(Default)]
 pub struct TableBuffers {
     /// The packets of each family, by their positions in the batch.
-    places: [Vec<usize>; Family::ALL.len()],
+    packet_indices: [Vec<usize>; Family::ALL.len()],
     words: Vec<u64>,
     winners: Vec<Winner>,
     scratch: Scratch,
@@ -197,11 +141,17 @@ impl FlowTable {
     /// Returns an empty table.
     #[must_use]
     pub fn new(settings: TableSettings) -> FlowTable {
+        FlowTable::numbered(settings, 0)
+    }
+
+    /// Returns an empty table with a number that no other table of its pipeline has had.
+    pub(crate) fn numbered(settings: TableSettings, number: u64) -> FlowTable {
         FlowTable {
-            settings,
+            number,
             entries: Entries::default(),
             always: BTreeMap::new(),
-            families: Default::default(),
+            families: Family::ALL.map(|_| FamilyRules::new(settings.megaflow_bits)),
+            settings,
             is_filling: false,
         }
     }
@@ -250,11 +200,12 @@ impl FlowTable {
         if entry.flow.values().is_empty() {
             let winner = Winner::new(priority, id);
             self.always.insert(winner.rank(), winner);
+            self.note_change();
             self.entries.insert(id, entry);
             return Ok(());
         }
         if self.is_filling {
-            self.entries.insert(id, entry);
+            self.insert(id, entry);
             return Ok(());
         }
         for (done, family) in entry.flow.families().enumerate() {
@@ -266,8 +217,26 @@ impl FlowTable {
                 return Err(error);
             }
         }
-        self.entries.insert(id, entry);
+        self.insert(id, entry);
         Ok(())
+    }
+
+    /// Notes a change of the entries that match every packet.
+    fn note_change(&mut self) {
+        for rules in &mut self.families {
+            rules.bits.note_change();
+        }
+    }
+
+    /// Adds an entry to the list of entries and to the bits of megaflows.
+    fn insert(&mut self, id: RuleId, entry: Entry) {
+        let rank = Winner::new(entry.priority, id).rank();
+        let required = match_bits(&entry.flow);
+        for family in entry.flow.families() {
+            let rules = &mut self.families[family as usize];
+            rules.bits.insert(&required, rank);
+        }
+        self.entries.insert(id, entry);
     }
 
     /// Removes an entry. Returns true if it existed.
@@ -277,10 +246,15 @@ impl FlowTable {
         };
         if entry.flow.values().is_empty() {
             self.always.remove(&Winner::new(entry.priority, id).rank());
+            self.note_change();
             return true;
         }
+        let rank = Winner::new(entry.priority, id).rank();
+        let required = match_bits(&entry.flow);
         for family in entry.flow.families() {
-            self.families[family as usize].remove(id);
+            let rules = &mut self.families[family as usize];
+            rules.remove(id);
+            rules.bits.remove(&required, rank);
         }
         true
     }
@@ -288,7 +262,7 @@ impl FlowTable {
     /// True if some family has several engines, which makes lookups slower.
     #[must_use]
     pub fn is_split(&self) -> bool {
-        self.families.iter().any(|rules| rules.parts.len() > 1)
+        self.families.iter().any(|rules| rules.engines.len() > 1)
     }
 
     /// Rebuilds the engine of every family, with a projection of only the fields that its
@@ -311,7 +285,11 @@ impl FlowTable {
         for (family, members) in Family::ALL.into_iter().zip(members) {
             if !members.is_empty() {
                 let rules = &mut self.families[family as usize];
-                rules.parts = vec![Part::build(members.into_iter(), family, &self.settings)?];
+                rules.engines = vec![ProjectedEngine::build(
+                    members.into_iter(),
+                    family,
+                    &self.settings,
+                )?];
                 rules.moving.clear();
             }
         }
@@ -321,9 +299,9 @@ impl FlowTable {
 
     /// Returns the family's engine with the most rules, if it can be re-optimised.
     fn main_engine(&self, family: Family) -> Option<&dyn Reoptimise> {
-        let parts = self.families[family as usize].parts.iter();
-        let part = parts.max_by_key(|part| part.rules)?;
-        part.engine.dynamic()?.reoptimise()
+        let engines = self.families[family as usize].engines.iter();
+        let engine = engines.max_by_key(|engine| engine.rules)?;
+        engine.classifier.dynamic()?.reoptimise()
     }
 
     /// Returns a family whose engine should be re-optimised, since its lookups cost much
@@ -346,20 +324,20 @@ impl FlowTable {
     /// Begins to install a plan in the engine of the family for which it was computed.
     /// Returns true if installing has begun, and false if the engine was replaced.
     pub fn install(&mut self, family: Family, plan: &LookupPlan) -> bool {
-        let parts = &mut self.families[family as usize].parts;
-        let fitting = parts.iter_mut().find(|part| {
-            let schema = part.projection.schema();
-            plan.fits(part.engine.engine(), schema)
+        let engines = &mut self.families[family as usize].engines;
+        let fitting = engines.iter_mut().find(|engine| {
+            let schema = engine.projection.schema();
+            plan.fits(engine.classifier.engine(), schema)
         });
-        let engine = fitting.and_then(|part| part.engine.as_dynamic()?.reoptimise_mut());
+        let engine = fitting.and_then(|engine| engine.classifier.as_dynamic()?.reoptimise_mut());
         engine.is_some_and(|engine| engine.install(plan))
     }
 
     /// True if [`maintain`](Self::maintain) has work to do.
     #[must_use]
     pub fn is_unfinished(&self) -> bool {
-        let parts = self.families.iter().flat_map(|rules| &rules.parts);
-        let mut engines = parts.filter_map(|part| part.engine.dynamic()?.reoptimise());
+        let engines = self.families.iter().flat_map(|rules| &rules.engines);
+        let mut engines = engines.filter_map(|engine| engine.classifier.dynamic()?.reoptimise());
         self.is_split() || engines.any(Reoptimise::is_installing)
     }
 
@@ -368,8 +346,12 @@ impl FlowTable {
     /// of installing plans in each engine. Lookup results do not change. Returns the
     /// number of steps that moving took.
     pub fn maintain(&mut self, steps: usize) -> usize {
-        for part in self.families.iter_mut().flat_map(|rules| &mut rules.parts) {
-            let engine = part.engine.as_dynamic();
+        for engine in self
+            .families
+            .iter_mut()
+            .flat_map(|rules| &mut rules.engines)
+        {
+            let engine = engine.classifier.as_dynamic();
             if let Some(engine) = engine.and_then(|engine| engine.reoptimise_mut()) {
                 engine.step(steps);
             }
@@ -377,7 +359,7 @@ impl FlowTable {
         let mut steps_left = steps;
         for family in Family::ALL {
             let rules = &mut self.families[family as usize];
-            while steps_left > 0 && rules.parts.len() > 1 {
+            while steps_left > 0 && rules.engines.len() > 1 {
                 steps_left -= rules.move_some(steps_left, family, &self.entries);
             }
         }
@@ -388,15 +370,25 @@ impl FlowTable {
     /// packet's family.
     #[must_use]
     pub fn engine_tables(&self) -> usize {
-        let parts = self.families.iter().flat_map(|rules| &rules.parts);
-        parts.map(|part| part.engine.stats().tables).sum()
+        let engines = self.families.iter().flat_map(|rules| &rules.engines);
+        engines.map(|engine| engine.classifier.stats().tables).sum()
     }
 
-    /// Bytes held by engines.
+    /// Bytes held by engines, and by the structures that find the bits of megaflows.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        let parts = self.families.iter().flat_map(|rules| &rules.parts);
-        parts.map(|part| part.engine.stats().bytes()).sum()
+        let engines = self.families.iter().flat_map(|rules| &rules.engines);
+        let engines: usize = engines
+            .map(|engine| engine.classifier.stats().bytes())
+            .sum();
+        let bits = self.families.iter().map(|rules| rules.bits.bytes());
+        engines + bits.sum::<usize>()
+    }
+
+    /// Returns the best entry that matches every packet.
+    fn best_always(&self) -> Winner {
+        let best = self.always.values().next();
+        best.copied().unwrap_or(Winner::MISS)
     }
 
     /// Looks up the winning entry of each packet. `key` returns the key at a position of
@@ -407,52 +399,109 @@ impl FlowTable {
         winners: &mut [Winner],
         buffers: &mut TableBuffers,
     ) {
-        let always = self.always.values().next();
-        winners.fill(always.copied().unwrap_or(Winner::MISS));
-        if self.families.iter().all(|rules| rules.parts.is_empty()) {
+        winners.fill(self.best_always());
+        if self.families.iter().all(|rules| rules.engines.is_empty()) {
             return;
         }
-        let mut family_places = std::mem::take(&mut buffers.places);
-        family_places.iter_mut().for_each(Vec::clear);
-        for place in 0..winners.len() {
-            family_places[Family::of(key(place)) as usize].push(place);
+        let mut family_packets = std::mem::take(&mut buffers.packet_indices);
+        family_packets.iter_mut().for_each(Vec::clear);
+        for packet_index in 0..winners.len() {
+            family_packets[Family::of(key(packet_index)) as usize].push(packet_index);
         }
-        for (rules, places) in self.families.iter().zip(&family_places) {
-            if rules.parts.is_empty() || places.is_empty() {
+        for (rules, packet_indices) in self.families.iter().zip(&family_packets) {
+            if rules.engines.is_empty() || packet_indices.is_empty() {
                 continue;
             }
             buffers.winners.clear();
-            let begin = places.iter().map(|&place| winners[place]);
+            let begin = packet_indices
+                .iter()
+                .map(|&packet_index| winners[packet_index]);
             buffers.winners.extend(begin);
-            for part in &rules.parts {
-                part.improve(places.iter().map(|&place| key(place)), buffers);
+            for engine in &rules.engines {
+                engine.improve(
+                    packet_indices.iter().map(|&packet_index| key(packet_index)),
+                    buffers,
+                );
             }
-            for (&place, &winner) in places.iter().zip(&buffers.winners) {
-                winners[place] = winner;
+            for (&packet_index, &winner) in packet_indices.iter().zip(&buffers.winners) {
+                winners[packet_index] = winner;
             }
         }
-        buffers.places = family_places;
+        buffers.packet_indices = family_packets;
     }
 
     /// Looks up the winning entry of a packet. Adds to `mask` the bits of the packet's
     /// key on which the result depends: every packet with the same values of these bits
-    /// has the same winner.
+    /// has the same winner. Uses bits that `mask` has already where they suffice.
     pub fn classify_masked(
         &self,
         key: &PacketKey,
         mask: &mut [u64; KEY_WORDS],
         buffers: &mut TableBuffers,
     ) -> Winner {
-        let always = self.always.values().next();
-        let mut winner = always.copied().unwrap_or(Winner::MISS);
-        if self.families.iter().all(|rules| rules.parts.is_empty()) {
-            return winner;
+        let mut winners = [Winner::MISS];
+        self.classify(|_| key, &mut winners, buffers);
+        let [winner] = winners;
+        self.add_bits(key, winner, mask);
+        winner
+    }
+
+    /// Adds to `mask` the bits of a packet's key on which its winner depends, as
+    /// [`classify_masked`](Self::classify_masked) does. `winner` is the result of a lookup
+    /// of the packet.
+    pub(crate) fn add_bits(&self, key: &PacketKey, winner: Winner, mask: &mut [u64; KEY_WORDS]) {
+        if self.families.iter().all(|rules| rules.engines.is_empty()) {
+            return;
         }
         PacketKey::place(Field::EthType).set_bits(mask, u128::MAX);
-        for part in &self.families[Family::of(key) as usize].parts {
-            winner = part.improve_masked(key, winner, mask, buffers);
+        let family = Family::of(key);
+        let mut wanted = WantedBits::new(mask, prefix_fields(family == Family::Ipv6));
+        if let Some(entry) = winner.rule().and_then(|id| self.entries.get(&id)) {
+            for known in match_bits(&entry.flow) {
+                wanted.add(usize::from(known.word), known.mask);
+            }
         }
-        winner
+        let rules = &self.families[family as usize];
+        let (packet, rank) = (key.words(), winner.rank());
+        let entries = || {
+            let entries = self.entries.iter();
+            let entries = entries.filter(|(_, entry)| is_in(&entry.flow, family));
+            let ranked = entries.map(|(&id, entry)| {
+                let rank = Winner::new(entry.priority, id).rank();
+                (rank, term_of(&entry.flow))
+            });
+            ranked.collect()
+        };
+        rules.bits.add_bits(packet, rank, &mut wanted, entries);
+    }
+
+    /// Returns a family without planned masks for which masks can be planned, and its rules.
+    pub(crate) fn unplanned(&self) -> Option<(Family, Generation, PlannedRules)> {
+        let always = self.best_always().rank();
+        Family::ALL.into_iter().find_map(|family| {
+            let planned_rules = self.families[family as usize].bits.unplanned(always)?;
+            Some((family, self.generation(family), planned_rules))
+        })
+    }
+
+    fn generation(&self, family: Family) -> Generation {
+        Generation {
+            table: self.number,
+            changes: self.families[family as usize].bits.changes(),
+        }
+    }
+
+    /// Uses masks that were planned for a generation of a family's entries, unless the
+    /// entries have changed since.
+    pub(crate) fn use_masks(
+        &mut self,
+        family: Family,
+        generation: Generation,
+        masks: &Arc<PlannedMasks>,
+    ) {
+        if self.generation(family) == generation {
+            self.families[family as usize].bits.use_masks(masks);
+        }
     }
 }
 
@@ -462,6 +511,14 @@ fn is_in(flow: &FlowMatch, family: Family) -> bool {
 }
 
 impl FamilyRules {
+    fn new(algorithm: MegaflowBits) -> FamilyRules {
+        FamilyRules {
+            engines: Vec::new(),
+            moving: Vec::new(),
+            bits: FamilyBits::new(algorithm),
+        }
+    }
+
     fn add(
         &mut self,
         id: RuleId,
@@ -470,43 +527,52 @@ impl FamilyRules {
         entries: &Entries,
         settings: &TableSettings,
     ) -> Result<(), TableError> {
-        // The widest part, so that the other parts become empty.
-        let mut parts = self.parts.iter_mut().rev();
-        if let Some(part) = parts.find(|part| part.projection.covers(&entry.flow)) {
-            return part.insert(id, entry);
+        // The widest engine, so that the other engines become empty.
+        let mut engines = self.engines.iter_mut().rev();
+        if let Some(engine) = engines.find(|engine| engine.projection.covers(&entry.flow)) {
+            return engine.insert(id, entry);
         }
         let new = std::iter::once((&id, entry));
-        let rules: usize = self.parts.iter().map(|part| part.rules).sum();
-        if rules < settings.rebuild_below || self.parts.is_empty() {
+        let rules: usize = self.engines.iter().map(|engine| engine.rules).sum();
+        if rules < settings.rebuild_below || self.engines.is_empty() {
             let members = entries.iter();
             let members = members.filter(|(_, entry)| is_in(&entry.flow, family));
-            self.parts = vec![Part::build(members.chain(new), family, settings)?];
+            self.engines = vec![ProjectedEngine::build(
+                members.chain(new),
+                family,
+                settings,
+            )?];
             return Ok(());
         }
-        let last = self.parts.last().expect("there is one");
+        let last = self.engines.last().expect("there is one");
         let fields = last.projection.fields();
-        let built = if self.parts.len() < MAX_PARTS && last.rules >= settings.rebuild_below {
-            // Includes the fields of the previous part, since its rules will move here.
-            Part::over(fields, new.clone(), family, settings).map(|part| (part, false))
+        let built = if self.engines.len() < MAX_ENGINES && last.rules >= settings.rebuild_below {
+            // Includes the fields of the previous engine, since its rules will move here.
+            ProjectedEngine::over(fields, new.clone(), family, settings)
+                .map(|engine| (engine, false))
         } else {
-            // Replaces the last part by a wider one.
+            // Replaces the last engine by a wider one.
             let members = entries.iter().filter(|(id, _)| last.has(**id));
             let members = members.chain(new.clone());
-            Part::over(fields, members, family, settings).map(|part| (part, true))
+            ProjectedEngine::over(fields, members, family, settings).map(|engine| (engine, true))
         };
         match built {
-            Ok((part, replaces)) => {
+            Ok((engine, replaces)) => {
                 if replaces {
-                    self.parts.pop();
+                    self.engines.pop();
                 }
-                self.parts.push(part);
+                self.engines.push(engine);
                 Ok(())
             }
             // Fields that no entry uses any more may make the projection too wide.
             Err(TableError::Wide(_)) => {
                 let members = entries.iter();
                 let members = members.filter(|(_, entry)| is_in(&entry.flow, family));
-                self.parts = vec![Part::build(members.chain(new), family, settings)?];
+                self.engines = vec![ProjectedEngine::build(
+                    members.chain(new),
+                    family,
+                    settings,
+                )?];
                 self.moving.clear();
                 Ok(())
             }
@@ -514,10 +580,10 @@ impl FamilyRules {
         }
     }
 
-    /// Moves up to `steps` rules from the first part to the last. Returns the number of
+    /// Moves up to `steps` rules from the first engine to the last. Returns the number of
     /// steps, at least one.
     fn move_some(&mut self, steps: usize, family: Family, entries: &Entries) -> usize {
-        let [first, .., last] = &mut self.parts[..] else {
+        let [first, .., last] = &mut self.engines[..] else {
             return 1;
         };
         if self.moving.is_empty() {
@@ -533,7 +599,7 @@ impl FamilyRules {
             moved += 1;
             if first.has(id) {
                 last.insert(id, &entries[&id])
-                    .expect("the last part is wide enough");
+                    .expect("the last engine is wide enough");
                 first.remove(id);
             }
         }
@@ -542,29 +608,29 @@ impl FamilyRules {
     }
 
     fn drop_empty(&mut self) {
-        let first = self.parts.first().map(|part| part.rules);
+        let first = self.engines.first().map(|engine| engine.rules);
         if first == Some(0) {
             self.moving.clear();
         }
-        self.parts.retain(|part| part.rules > 0);
+        self.engines.retain(|engine| engine.rules > 0);
     }
 
     fn remove(&mut self, id: RuleId) {
-        if let Some(part) = self.parts.iter_mut().find(|part| part.has(id)) {
-            part.remove(id);
+        if let Some(engine) = self.engines.iter_mut().find(|engine| engine.has(id)) {
+            engine.remove(id);
         }
         self.drop_empty();
     }
 }
 
-impl Part {
+impl ProjectedEngine {
     /// Builds an engine over the fields of some entries.
     fn build<'e>(
         entries: impl Iterator<Item = (&'e RuleId, &'e Entry)>,
         family: Family,
         settings: &TableSettings,
-    ) -> Result<Part, TableError> {
-        Part::over(FieldSet::NONE, entries, family, settings)
+    ) -> Result<ProjectedEngine, TableError> {
+        ProjectedEngine::over(FieldSet::NONE, entries, family, settings)
     }
 
     /// Builds an engine over `fields` and the fields of some entries.
@@ -573,7 +639,7 @@ impl Part {
         entries: impl Iterator<Item = (&'e RuleId, &'e Entry)>,
         family: Family,
         settings: &TableSettings,
-    ) -> Result<Part, TableError> {
+    ) -> Result<ProjectedEngine, TableError> {
         let entries: Vec<(&RuleId, &Entry)> = entries.collect();
         let fields = entries.iter().fold(fields, |fields, (_, entry)| {
             fields.and(FieldSet::of(&entry.flow, family))
@@ -586,16 +652,16 @@ impl Part {
             rules.push(rule.view()).expect("ids are distinct");
         }
         let limits = Limits::default();
-        let engine = settings.engine.build(&rules, &limits, &mut NoProgress)?;
-        Ok(Part {
+        let classifier = settings.engine.build(&rules, &limits, &mut NoProgress)?;
+        Ok(ProjectedEngine {
             projection,
-            engine,
+            classifier,
             rules: entries.len(),
         })
     }
 
     fn has(&self, id: RuleId) -> bool {
-        self.engine
+        self.classifier
             .dynamic()
             .is_some_and(|engine| engine.contains(id))
     }
@@ -605,7 +671,10 @@ impl Part {
             .projection
             .rule(id, entry.priority, ActionId(0), &entry.flow);
         let rule = rule.expect("the match was checked");
-        let engine = self.engine.as_dynamic().expect("an engine with updates");
+        let engine = self
+            .classifier
+            .as_dynamic()
+            .expect("an engine with updates");
         engine
             .apply(Transaction::new().insert(rule.view()))
             .map_err(TableError::Update)?;
@@ -614,13 +683,16 @@ impl Part {
     }
 
     fn remove(&mut self, id: RuleId) {
-        let engine = self.engine.as_dynamic().expect("an engine with updates");
+        let engine = self
+            .classifier
+            .as_dynamic()
+            .expect("an engine with updates");
         let removed = engine.apply(Transaction::new().remove(id));
         removed.expect("the rule is there");
         self.rules -= 1;
     }
 
-    /// Replaces each winner in `buffers` by the best rule of this part that matches its
+    /// Replaces each winner in `buffers` by the best rule of this engine that matches its
     /// packet, if that rule is better.
     fn improve<'k>(
         &self,
@@ -640,26 +712,6 @@ impl Part {
             self.projection.project(key, words);
         }
         let keys = KeySlice::new(words, width);
-        self.engine.improve_batch(keys, winners, scratch);
-    }
-
-    /// Returns `winner`, or the best rule of this part that matches, if that rule is better.
-    /// Adds to `mask` the bits of the key that the result depends on.
-    fn improve_masked(
-        &self,
-        key: &PacketKey,
-        winner: Winner,
-        mask: &mut [u64; KEY_WORDS],
-        buffers: &mut TableBuffers,
-    ) -> Winner {
-        let width = self.projection.schema().key_words();
-        let TableBuffers { words, .. } = buffers;
-        words.clear();
-        words.resize(2 * width, 0);
-        let (own, wanted) = words.split_at_mut(width);
-        self.projection.project(key, own);
-        let winner = self.engine.improve_masked(own, winner, wanted);
-        self.projection.add_mask(wanted, mask);
-        winner
+        self.classifier.improve_batch(keys, winners, scratch);
     }
 }

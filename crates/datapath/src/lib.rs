@@ -13,6 +13,7 @@
 //! | [`group`] | groups of actions, and the messages that change them |
 //! | [`meter`] | meters, and the messages that change them |
 //! | `flow_table` | the lookup of a table's winning flow entry |
+//! | `table_settings` | the engine of a table, and the bits of its megaflows |
 //! | [`limits`] | the limits on the work for one packet |
 //! | [`pipeline`] | processing of packets with tables, groups, meters and ports |
 //! | [`text`] | pipelines as text, in the syntax of `ovs-ofctl` |
@@ -25,6 +26,7 @@
 #![forbid(unsafe_code)]
 
 pub mod action;
+mod bits;
 mod cache;
 mod error;
 pub mod field;
@@ -41,17 +43,20 @@ pub mod meter;
 pub mod packet;
 pub mod pipeline;
 mod projection;
+mod table_settings;
 pub mod text;
 
 pub use action::{Action, ActionSet, GroupId, PortNo};
 pub use error::{ApplyError, ErrorCode, OpenFlowError};
 pub use field::{Field, FieldInfo, Prerequisite};
 pub use flow_match::{Family, FlowMatch, MatchField};
-pub use flow_table::{FlowTable, TableBuffers, TableError, TableSettings};
+pub use flow_table::{FlowTable, TableBuffers};
 pub use key::{KEY_WORDS, PacketKey, Presence};
+pub use megaflow::{MegaflowBits, UnknownMegaflowBits};
 pub use meter::MeterId;
 pub use packet::{Flaw, Flaws, Frame, InvalidTtl, Layers, Packet, Parsed};
 pub use projection::{FieldSet, Projection, TooWide};
+pub use table_settings::{TableError, TableSettings};
 
 /// Tests the examples of `README.md`.
 #[cfg(doctest)]

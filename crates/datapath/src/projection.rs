@@ -268,14 +268,6 @@ impl Projection {
         self.moves.project(key.words(), words);
     }
 
-    /// Maps a mask over the projection's keys to packets' keys, and adds its bits to
-    /// `mask`.
-    pub fn add_mask(&self, words: &[u64], mask: &mut [u64; KEY_WORDS]) {
-        for step in &self.moves.0 {
-            mask[step.from] |= words[step.to].rotate_right(step.rotate) & step.mask;
-        }
-    }
-
     /// Appends the projected keys of packets to `to`.
     pub fn project_all<'k>(&self, keys: impl Iterator<Item = &'k PacketKey>, to: &mut KeyVec) {
         let mut words = [0; classyard::schema::MAX_KEY_WORDS];

@@ -27,6 +27,38 @@ fn caches_of_every_kind_change_nothing() {
 }
 
 #[test]
+fn every_choice_of_bits_gives_the_same_results() {
+    let report = |options: &str| {
+        let arguments = format!("replay --seconds 0.1 {options} --format json");
+        run(&arguments).exits(0).json()
+    };
+    let without = report("--cache none --megaflows 0");
+    for bits in [
+        "auto",
+        "naive",
+        "common-match",
+        "multi-bit",
+        "prefix-tree",
+        "fewest-masks",
+    ] {
+        let with = report(&format!(
+            "--megaflow-bits {bits} --always-cache --cache none"
+        ));
+        for part in ["tables", "flows", "groups", "meters", "ports", "controller"] {
+            assert_eq!(with[part], without[part], "{bits}: {part}");
+        }
+        assert!(
+            with["rate"]["caches"]["megaflow_hits"].as_u64() > Some(0),
+            "{bits}"
+        );
+    }
+    run("replay --megaflow-bits few")
+        .exits(2)
+        .complains("unknown algorithm `few`")
+        .complains("prefix-tree");
+}
+
+#[test]
 fn what_caches_did_is_told() {
     let rate = |caches: &str| {
         let arguments = format!("replay --seconds 0.1 {caches} --format json");

@@ -8,9 +8,7 @@
 //! | `path` | the tables that look a packet up, and the entries that win there |
 //! | `entry_paths` | numbers of paths, and the paths of each entry |
 //! | `change` | the changes of entries that affect cached flows |
-//! | `bits` | bits of a key |
 
-pub(crate) mod bits;
 pub(crate) mod change;
 pub(crate) mod entry_paths;
 pub mod microflow;

@@ -21,8 +21,8 @@
 use classyard::{RuleId, Winner};
 use foldhash::HashMap;
 
-use super::bits::Known;
 use super::entry_paths::{EntryPaths, Opened, PathId};
+use crate::bits::Known;
 use crate::flow::TableId;
 
 /// One table on a path.

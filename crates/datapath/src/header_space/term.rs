@@ -91,11 +91,20 @@ impl<const W: usize> Term<W> {
         })
     }
 
+    /// Returns the smallest term that contains both: the bits that both have with the same
+    /// value.
+    #[must_use]
+    pub fn agreement(&self, other: &Term<W>) -> Term<W> {
+        let mask = std::array::from_fn(|word| {
+            self.mask[word] & other.mask[word] & !(self.value[word] ^ other.value[word])
+        });
+        Term::new(self.value, mask)
+    }
+
     /// Returns the headers that are in this set and not in `other`, as disjoint terms.
     ///
     /// There is one term for each mask bit of `other` that this set does not have. The
     /// term differs from `other` in this bit and agrees with it in the bits before.
-    /// with it in the bits before.
     pub fn difference(&self, other: &Term<W>) -> impl Iterator<Item = Term<W>> + use<W> {
         let apart = !self.overlaps(other);
         let (mut agreeing, other) = (*self, *other);

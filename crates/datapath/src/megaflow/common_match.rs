@@ -51,7 +51,7 @@ impl<const W: usize> CommonMatch<W> {
         let mut common = Vec::with_capacity(rules.len());
         let mut last: Option<Term<W>> = None;
         for rule in rules.iter() {
-            let agreed = last.map_or(*rule, |last| agreement(&last, rule));
+            let agreed = last.map_or(*rule, |last| last.agreement(rule));
             common.push(agreed);
             last = Some(agreed);
         }
@@ -60,14 +60,6 @@ impl<const W: usize> CommonMatch<W> {
             multi_bit: MultiBit::new(rules),
         }
     }
-}
-
-/// Returns the bits that both masks have and where the values agree.
-fn agreement<const W: usize>(one: &Term<W>, two: &Term<W>) -> Term<W> {
-    let mask = std::array::from_fn(|word| {
-        one.mask()[word] & two.mask()[word] & !(one.value()[word] ^ two.value()[word])
-    });
-    Term::new(*one.value(), mask)
 }
 
 impl<const W: usize> Heuristic<W> for CommonMatch<W> {

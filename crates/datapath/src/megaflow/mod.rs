@@ -1,6 +1,6 @@
 //! Algorithms for the mask of a megaflow: few bits of a packet that determine its winning
-//! rule. They are measured in [`lab`](crate::lab); workers take masks from
-//! [`FlowTable::classify_masked`](crate::flow_table::FlowTable).
+//! rule. Flow tables use [`agreement`] and
+//! [`planned`]; all others are measured in [`lab`](crate::lab).
 //!
 //! # Idea
 //! A flow cache of exact headers needs an entry for every connection. A *megaflow* is a
@@ -28,9 +28,11 @@
 //! | [`multi_bit`] | one bit for each of a few groups of rules | [FCH14] §4 |
 //! | [`prefix_tree`] | the longest prefix that some rule shares, and the next bit | [FCH14] §4 |
 //! | [`brute_force`] | the smallest number of bits | [FCH14] §5.2 |
+//! | [`agreement`] | the cheapest common bit of each group of rules | ours |
 //! | [`fewest_masks`] | the bits of a mask from a small set, chosen for few flows | ours |
 //!
-//! [`table`] has a table and a cache of the flows that a heuristic computes for it: the
+//! [`planned`] uses the last for flow tables whose rules differ in few bits. [`table`] has
+//! a table and a cache of the flows that a heuristic computes for it: the
 //! simulator of [FCH14] §5.2. [`cross_product`] needs no packets: it computes all flows
 //! of a pipeline in advance (§3.1).
 //!
@@ -55,17 +57,22 @@ use std::fmt;
 
 use crate::header_space::Term;
 
+pub(crate) mod agreement;
+mod algorithm;
 pub mod brute_force;
 pub mod common_match;
 pub mod cross_product;
+pub(crate) mod family_bits;
 pub mod fewest_masks;
 pub mod multi_bit;
 pub mod naive;
+pub(crate) mod planned;
 pub mod prefix_tree;
 pub mod table;
 #[cfg(test)]
 mod tests;
 
+pub use algorithm::{MegaflowBits, UnknownMegaflowBits};
 pub use brute_force::BruteForce;
 pub use common_match::CommonMatch;
 pub use fewest_masks::FewestMasks;

@@ -49,7 +49,7 @@ pub use control::live::{Pipeline, RemovedFlow};
 pub use control::message::Message;
 pub use control::planner::Planner;
 pub use control::settings::PipelineSettings;
-pub use run::change::{Change, GroupSlots, MeterSlots};
+pub use run::change::{Change, GroupCountersChange, LimiterChange};
 pub use run::choice::FlowHash;
 pub use run::counts::{Count, GroupCount, MeterCount, TableCount};
 pub use run::observer::{Node, Observer};

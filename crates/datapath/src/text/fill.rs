@@ -25,9 +25,9 @@ use classyard_text::overlap::{self, Condition};
 use super::{Fault, Located, Problem, Reader, order, refused};
 use crate::action::GroupId;
 use crate::flow::{FlowChange, FlowEntry, FlowStore};
-use crate::flow_table::TableError;
 use crate::meter::MeterId;
 use crate::pipeline::{Change, Message, Pipeline};
+use crate::table_settings::TableError;
 
 /// Flows in a piece. More flows make publishing cheaper for each flow, fewer flows take less
 /// memory.

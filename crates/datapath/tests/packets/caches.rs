@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::time::Duration;
 
-use classyard::{EngineSpec, RuleId};
+use classyard::{EngineSpec, NoProgress, RuleId};
 use classyard_datapath::flow::{Command, TableId};
 use classyard_datapath::pipeline::Finder;
 use classyard_datapath::pipeline::KINDS;
@@ -14,7 +14,7 @@ use classyard_datapath::pipeline::{
     CacheSettings, Discard, Message, PacketInReason, Pipeline, PortState, Sink, Step, Worker,
 };
 use classyard_datapath::text::read;
-use classyard_datapath::{Packet, PortNo, TableSettings};
+use classyard_datapath::{MegaflowBits, Packet, PortNo, TableSettings};
 
 use crate::frames::Dice;
 
@@ -101,9 +101,10 @@ fn message(text: &str) -> Message {
 }
 
 /// Returns a pipeline with the ports and the group that entries use, without entries.
-fn pipeline(engine: &str) -> Pipeline {
+fn pipeline(engine: &str, bits: MegaflowBits) -> Pipeline {
     let engine = EngineSpec::parse(engine).unwrap();
-    let mut pipeline = Pipeline::new(TableSettings::new(engine).unwrap().rebuild_below(30));
+    let settings = TableSettings::new(engine).unwrap().rebuild_below(30);
+    let mut pipeline = Pipeline::new(settings.megaflow_bits(bits));
     for port in 1..=3 {
         let port = Message::Port(PortNo(port), Some(PortState::default()));
         pipeline.apply(&[port], Duration::ZERO).unwrap();
@@ -149,14 +150,30 @@ fn compare(pipeline: &Pipeline, worker: &mut Worker, packets: &[Packet], about: 
     known
 }
 
+/// Installs plans until there is none left. Returns their number.
+fn plan_masks(pipeline: &mut Pipeline) -> usize {
+    let mut planner = pipeline.planner();
+    let mut plans = 0;
+    while let Some(plan) = planner.plan(&mut NoProgress).unwrap() {
+        pipeline.install(plan);
+        while pipeline.maintain(usize::MAX) {}
+        plans += 1;
+    }
+    plans
+}
+
 #[test]
 fn every_packet_that_a_megaflow_covers_takes_its_path() {
     let packets = packets();
-    let (mut known, mut kept, mut lost) = (0, 0, 0);
-    for seed in 0..24 {
+    let (mut known, mut kept, mut lost, mut plans) = (0, 0, 0, 0);
+    for seed in 0..32 {
         let dice = &mut Dice(seed);
         let engine = *dice.pick(&["forest", "tuplemerge", "tss", "linear"]);
-        let mut pipeline = pipeline(engine);
+        let bits = match seed % 2 {
+            0 => MegaflowBits::Auto,
+            _ => *dice.pick(&MegaflowBits::ALL),
+        };
+        let mut pipeline = pipeline(engine, bits);
         let mut entries = BTreeSet::new();
         for _ in 0..10 + dice.below(30) {
             let text = entry(dice);
@@ -174,11 +191,14 @@ fn every_packet_that_a_megaflow_covers_takes_its_path() {
         let settings = settings.max_masks(*dice.pick(&[2, 4, 32])).unwrap();
         let mut worker = pipeline.cached_worker(settings);
         for change in 0..12 {
+            if dice.one_in(2) {
+                plans += plan_masks(&mut pipeline);
+            }
             for _ in 0..60 {
                 let packet = dice.pick(&packets).clone();
                 worker.process(&mut [packet], Duration::ZERO, &mut Discard);
             }
-            let about = format!("seed {seed}, {engine}, {finder}, change {change}");
+            let about = format!("seed {seed}, {engine}, {bits}, {finder}, change {change}");
             let before = compare(&pipeline, &mut worker, &packets, &about);
             known += before;
             // One entry is added, removed or modified.
@@ -217,6 +237,7 @@ fn every_packet_that_a_megaflow_covers_takes_its_path() {
         }
     }
     assert!(known > 100_000, "{known}");
+    assert!(plans > 20, "{plans} plans of masks");
     // Changes make some megaflows stale, but not most.
     assert!(lost > 1000 && kept > lost * 4, "{lost} of {kept}");
 }
@@ -260,7 +281,7 @@ fn clock() -> Duration {
 fn caches_chosen_by_time_change_nothing() {
     let packets = packets();
     let dice = &mut Dice(7);
-    let mut pipeline = pipeline("forest");
+    let mut pipeline = pipeline("forest", MegaflowBits::Auto);
     let settings = CacheSettings::new().seed(7).clock(Some(clock));
     let settings = settings.microflows(KINDS[KINDS.len() - 1], 1024).unwrap();
     let mut caches = pipeline.cached_worker(settings.max_megaflows(1000).unwrap());

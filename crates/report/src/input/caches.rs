@@ -116,6 +116,11 @@ impl CacheArgs {
         Some(settings.expect("options have the ranges of the settings"))
     }
 
+    /// True if workers have megaflows.
+    pub fn has_megaflows(&self) -> bool {
+        self.settings().is_some()
+    }
+
     /// Creates a worker that always uses these caches, whether they save time or not,
     /// so that their contents can be reported.
     pub fn patient_worker(&self, pipeline: &mut Pipeline) -> Worker {

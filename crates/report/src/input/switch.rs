@@ -8,7 +8,7 @@ use classyard::EngineSpec;
 use classyard_datapath::flow::FlowEntry;
 use classyard_datapath::pipeline::{Message, Pipeline, PipelineSettings, PortState};
 use classyard_datapath::text::{self, Filled};
-use classyard_datapath::{Action, Field, GroupId, MeterId, PortNo, TableSettings};
+use classyard_datapath::{Action, Field, GroupId, MegaflowBits, MeterId, PortNo, TableSettings};
 use classyard_workload::capture;
 use classyard_workload::diagnostic::ReadError;
 
@@ -57,6 +57,20 @@ pub struct SwitchArgs {
     #[arg(short, long, default_value = "forest", value_name = "SPEC", value_parser = super::engine)]
     engine: EngineSpec,
 
+    /// The algorithm that chooses the bits that a megaflow matches on: auto, naive,
+    /// common-match, multi-bit, prefix-tree or fewest-masks
+    ///
+    /// With all algorithms, the same flow wins all packets of a megaflow. Fewer bits make
+    /// wider megaflows, so fewer packets pass the tables. `auto` follows changes of flows;
+    /// the others are computed again after a change.
+    #[arg(
+        long,
+        default_value_t,
+        value_name = "ALGORITHM",
+        help_heading = "Flow caches"
+    )]
+    megaflow_bits: MegaflowBits,
+
     /// The seed of the hash that spreads packets over the buckets of select groups;
     /// runs with the same seed choose the same buckets
     #[arg(long, value_name = "N", default_value_t = 0)]
@@ -88,8 +102,10 @@ impl SwitchArgs {
                 embedded::PIPELINE.to_owned(),
             ),
         };
-        let settings = TableSettings::new(self.engine.clone())?;
-        let settings = PipelineSettings::new(settings.rebuild_below(REBUILD_BELOW));
+        let tables = TableSettings::new(self.engine.clone())?
+            .rebuild_below(REBUILD_BELOW)
+            .megaflow_bits(self.megaflow_bits);
+        let settings = PipelineSettings::new(tables);
         let pipeline = Pipeline::new(settings.select_seed(self.select_seed));
         let filled = text::fill(pipeline, &name, &content, self.skip_bad, Duration::ZERO);
         let Filled {
@@ -107,6 +123,19 @@ impl SwitchArgs {
             lines,
         };
         Ok((pipeline, lines))
+    }
+
+    /// Plans the masks of megaflows for tables whose flows differ in few bits.
+    ///
+    /// # Errors
+    /// If the user interrupts it.
+    pub fn plan_masks(&self, pipeline: &mut Pipeline, reporter: Reporter) -> Result<(), Failure> {
+        let (mut planner, mut progress) = (pipeline.planner(), reporter.progress());
+        while let Some(plan) = planner.plan(&mut progress)? {
+            pipeline.install(plan);
+            while pipeline.maintain(usize::MAX) {}
+        }
+        Ok(())
     }
 
     /// Opens the capture or the embedded example for reading packet by packet.

@@ -123,6 +123,9 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
     // The process ends after the report. To free a million flows would take a second.
     let mut pipeline = ManuallyDrop::new(pipeline);
     args.rate.check(&pipeline)?;
+    if args.caches.has_megaflows() {
+        args.switch.plan_masks(&mut pipeline, reporter)?;
+    }
     let mut replayed = Replayed {
         ports: OutPorts::new(args.output.as_deref())?,
         malformed: vec![0; Flaw::ALL.len()],

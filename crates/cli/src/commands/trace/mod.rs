@@ -93,6 +93,9 @@ fn frame(text: &str) -> Result<FrameBytes, String> {
 pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
     args.switch.check(reporter)?;
     let (mut pipeline, lines) = args.switch.load(reporter)?;
+    if args.caches.has_megaflows() {
+        args.switch.plan_masks(&mut pipeline, reporter)?;
+    }
     if let Some(FrameBytes(bytes)) = &args.frame {
         let in_port = args.switch.in_port.unwrap_or(1);
         add_ports(&mut pipeline, std::iter::once(in_port));

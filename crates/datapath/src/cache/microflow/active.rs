@@ -5,7 +5,7 @@
 
 use super::activity::Activity;
 use super::timed::{Bucket, Entry, Scan, Tick};
-use super::{CachedDecision, MicroflowCache, Usage};
+use super::{MegaflowId, MicroflowCache, Usage};
 
 /// Settings of a cache of active flows.
 #[derive(Clone, Debug)]
@@ -101,7 +101,7 @@ impl<const WAYS: usize, H: Hashing<WAYS>> ActiveFlows<WAYS, H> {
     }
 
     /// Inserts an active flow that is not in the cache.
-    fn insert(&mut self, flow: u64, decision: CachedDecision, now: Tick) {
+    fn insert(&mut self, flow: u64, decision: MegaflowId, now: Tick) {
         let room = self.hashing.room(&mut self.buckets, flow, now);
         let bucket = &mut self.buckets[room.bucket];
         let idle = now.since(bucket.times[room.way]);
@@ -130,7 +130,7 @@ impl<const WAYS: usize, H> MicroflowCache for ActiveFlows<WAYS, H>
 where
     H: Hashing<WAYS> + std::fmt::Debug + Send,
 {
-    fn look_up(&mut self, flows: &[u64], now: u64, found: &mut [CachedDecision]) {
+    fn look_up(&mut self, flows: &[u64], now: u64, found: &mut [MegaflowId]) {
         let tick = Tick::at(now);
         self.expire(tick);
         for (&flow, found) in flows.iter().zip(found) {
@@ -140,12 +140,12 @@ where
                     bucket.times[way] = tick;
                     bucket.decisions[way]
                 }
-                None => CachedDecision::NONE,
+                None => MegaflowId::NONE,
             };
         }
     }
 
-    fn offer(&mut self, flow: u64, decision: CachedDecision, now: u64) {
+    fn offer(&mut self, flow: u64, decision: MegaflowId, now: u64) {
         if !decision.is_some() {
             return;
         }
@@ -159,7 +159,7 @@ where
         }
     }
 
-    fn forget(&mut self, flow: u64, wrong: CachedDecision) {
+    fn forget(&mut self, flow: u64, wrong: MegaflowId) {
         if let Some((bucket, way)) = self.hashing.place(&self.buckets, flow)
             && self.buckets[bucket].decisions[way] == wrong
         {

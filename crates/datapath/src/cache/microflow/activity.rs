@@ -34,7 +34,7 @@
 //!
 //! [FTS25]: classyard::papers#fts25
 
-use super::CachedDecision;
+use super::MegaflowId;
 use super::random::{low, mixed, scaled};
 use super::timed::Tick;
 
@@ -92,7 +92,7 @@ impl Activity {
 
     /// Records a packet of a flow that was not found. Returns true if the flow is active.
     #[inline]
-    pub(super) fn note(&mut self, flow: u64, decision: CachedDecision, now: Tick) -> bool {
+    pub(super) fn note(&mut self, flow: u64, decision: MegaflowId, now: Tick) -> bool {
         let slot = scaled(mixed(u64::from(decision.number())) >> 32, self.latest.len());
         let slot = &mut self.latest[slot];
         // An unused slot looks like a packet of flow 0 at time 0. At worst, one flow is

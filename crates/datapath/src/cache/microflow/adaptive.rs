@@ -48,7 +48,7 @@
 //! Storage 13 (4), 2017 (the doorkeeper).
 
 use super::random::{bucket_of, low, scaled};
-use super::{CachedDecision, MicroflowCache, Usage};
+use super::{MegaflowId, MicroflowCache, Usage};
 
 /// The entries of a bucket: as many as fit into a cache line with the state.
 const LINE_WAYS: usize = 10;
@@ -74,7 +74,7 @@ const MAX_BALANCE: i32 = 1_024;
 struct Line {
     signatures: [u16; LINE_WAYS],
     state: u32,
-    decisions: [CachedDecision; LINE_WAYS],
+    decisions: [MegaflowId; LINE_WAYS],
 }
 
 const _: () = assert!(std::mem::size_of::<Line>() == 64);
@@ -82,7 +82,7 @@ const _: () = assert!(std::mem::size_of::<Line>() == 64);
 const EMPTY: Line = Line {
     signatures: [0; LINE_WAYS],
     state: 0,
-    decisions: [CachedDecision::NONE; LINE_WAYS],
+    decisions: [MegaflowId::NONE; LINE_WAYS],
 };
 
 impl Line {
@@ -129,7 +129,7 @@ impl Line {
         }
     }
 
-    fn put(&mut self, way: usize, signature: u16, decision: CachedDecision) {
+    fn put(&mut self, way: usize, signature: u16, decision: MegaflowId) {
         self.signatures[way] = signature;
         self.decisions[way] = decision;
         self.state |= 1 << (2 * LINE_WAYS + way);
@@ -219,7 +219,7 @@ impl Adaptive {
 }
 
 impl MicroflowCache for Adaptive {
-    fn look_up(&mut self, flows: &[u64], _now: u64, found: &mut [CachedDecision]) {
+    fn look_up(&mut self, flows: &[u64], _now: u64, found: &mut [MegaflowId]) {
         for (&flow, found) in flows.iter().zip(found) {
             let bucket = bucket_of(flow, self.lines.len());
             let line = &mut self.lines[bucket];
@@ -228,12 +228,12 @@ impl MicroflowCache for Adaptive {
                     line.predict(way, 0);
                     line.decisions[way]
                 }
-                None => CachedDecision::NONE,
+                None => MegaflowId::NONE,
             };
         }
     }
 
-    fn offer(&mut self, flow: u64, decision: CachedDecision, _now: u64) {
+    fn offer(&mut self, flow: u64, decision: MegaflowId, _now: u64) {
         if !decision.is_some() {
             return;
         }
@@ -256,14 +256,14 @@ impl MicroflowCache for Adaptive {
         self.lines[bucket].put(way, signature(flow), decision);
     }
 
-    fn forget(&mut self, flow: u64, wrong: CachedDecision) {
+    fn forget(&mut self, flow: u64, wrong: MegaflowId) {
         let bucket = bucket_of(flow, self.lines.len());
         let line = &mut self.lines[bucket];
         if let Some(way) = line.find(signature(flow))
             && line.decisions[way] == wrong
         {
             line.state &= !(1 << (2 * LINE_WAYS + way));
-            line.decisions[way] = CachedDecision::NONE;
+            line.decisions[way] = MegaflowId::NONE;
             self.used -= 1;
         }
     }

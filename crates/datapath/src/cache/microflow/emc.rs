@@ -38,7 +38,7 @@
 //! `lib/dpif-netdev.c`; the options `emc-insert-inv-prob` (100) and 8,192 entries.
 
 use super::random::{Random, low, scaled};
-use super::{CachedDecision, MicroflowCache, Usage};
+use super::{MegaflowId, MicroflowCache, Usage};
 
 /// Settings of the exact match cache.
 #[derive(Clone, Debug)]
@@ -60,12 +60,12 @@ impl EmcConfig {
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     signature: u32,
-    decision: CachedDecision,
+    decision: MegaflowId,
 }
 
 const VACANT: Entry = Entry {
     signature: 0,
-    decision: CachedDecision::NONE,
+    decision: MegaflowId::NONE,
 };
 
 /// Open vSwitch's exact match cache.
@@ -116,16 +116,16 @@ impl Emc {
 }
 
 impl MicroflowCache for Emc {
-    fn look_up(&mut self, flows: &[u64], _now: u64, found: &mut [CachedDecision]) {
+    fn look_up(&mut self, flows: &[u64], _now: u64, found: &mut [MegaflowId]) {
         for (&flow, found) in flows.iter().zip(found) {
             *found = match self.place(flow) {
                 Some(place) => self.entries[place].decision,
-                None => CachedDecision::NONE,
+                None => MegaflowId::NONE,
             };
         }
     }
 
-    fn offer(&mut self, flow: u64, decision: CachedDecision, _now: u64) {
+    fn offer(&mut self, flow: u64, decision: MegaflowId, _now: u64) {
         if !decision.is_some() {
             return;
         }
@@ -158,7 +158,7 @@ impl MicroflowCache for Emc {
         };
     }
 
-    fn forget(&mut self, flow: u64, wrong: CachedDecision) {
+    fn forget(&mut self, flow: u64, wrong: MegaflowId) {
         if let Some(place) = self.place(flow)
             && self.entries[place].decision == wrong
         {

@@ -43,7 +43,7 @@
 //! [TM19]: classyard::papers#tm19
 
 use super::random::{bucket_of, low};
-use super::{CachedDecision, MicroflowCache, Usage};
+use super::{MegaflowId, MicroflowCache, Usage};
 
 /// The number of entries in a bucket.
 const BUCKET_WAYS: usize = 4;
@@ -69,13 +69,13 @@ impl HeavyHitterConfig {
 #[derive(Clone, Debug)]
 struct Bucket {
     signatures: [u32; BUCKET_WAYS],
-    decisions: [CachedDecision; BUCKET_WAYS],
+    decisions: [MegaflowId; BUCKET_WAYS],
     counts: [u32; BUCKET_WAYS],
 }
 
 const EMPTY: Bucket = Bucket {
     signatures: [0; BUCKET_WAYS],
-    decisions: [CachedDecision::NONE; BUCKET_WAYS],
+    decisions: [MegaflowId::NONE; BUCKET_WAYS],
     counts: [0; BUCKET_WAYS],
 };
 
@@ -115,7 +115,7 @@ impl HeavyHitter {
 }
 
 impl MicroflowCache for HeavyHitter {
-    fn look_up(&mut self, flows: &[u64], _now: u64, found: &mut [CachedDecision]) {
+    fn look_up(&mut self, flows: &[u64], _now: u64, found: &mut [MegaflowId]) {
         for (&flow, found) in flows.iter().zip(found) {
             let index = bucket_of(flow, self.buckets.len());
             let bucket = &mut self.buckets[index];
@@ -125,12 +125,12 @@ impl MicroflowCache for HeavyHitter {
                     *count = (*count + 1).min(self.most);
                     bucket.decisions[way]
                 }
-                None => CachedDecision::NONE,
+                None => MegaflowId::NONE,
             };
         }
     }
 
-    fn offer(&mut self, flow: u64, decision: CachedDecision, _now: u64) {
+    fn offer(&mut self, flow: u64, decision: MegaflowId, _now: u64) {
         if !decision.is_some() {
             return;
         }
@@ -159,13 +159,13 @@ impl MicroflowCache for HeavyHitter {
         bucket.counts[way] = 1;
     }
 
-    fn forget(&mut self, flow: u64, wrong: CachedDecision) {
+    fn forget(&mut self, flow: u64, wrong: MegaflowId) {
         let index = bucket_of(flow, self.buckets.len());
         let bucket = &mut self.buckets[index];
         if let Some(way) = bucket.find(low(flow))
             && bucket.decisions[way] == wrong
         {
-            bucket.decisions[way] = CachedDecision::NONE;
+            bucket.decisions[way] = MegaflowId::NONE;
             bucket.counts[way] = 0;
             self.used -= 1;
         }

@@ -41,18 +41,18 @@ pub mod wef;
 
 /// The number of a decision. `u32::MAX` stands for none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct CachedDecision(u32);
+pub struct MegaflowId(u32);
 
-impl CachedDecision {
+impl MegaflowId {
     /// No decision.
-    pub const NONE: CachedDecision = CachedDecision(u32::MAX);
+    pub const NONE: MegaflowId = MegaflowId(u32::MAX);
 
     /// Returns the decision with a number; `None` for `u32::MAX`.
     #[must_use]
-    pub const fn new(number: u32) -> Option<CachedDecision> {
+    pub const fn new(number: u32) -> Option<MegaflowId> {
         match number {
             u32::MAX => None,
-            _ => Some(CachedDecision(number)),
+            _ => Some(MegaflowId(number)),
         }
     }
 
@@ -91,17 +91,17 @@ pub struct Usage {
 /// Flows are identified by hashes of 64 bits, computed with a secret seed. Times are in
 /// nanoseconds and never decrease.
 pub trait MicroflowCache: fmt::Debug + Send {
-    /// Sets `found` to the decision that each flow may have, or [`CachedDecision::NONE`]. Both
+    /// Sets `found` to the decision that each flow may have, or [`MegaflowId::NONE`]. Both
     /// slices have the same length.
-    fn look_up(&mut self, flows: &[u64], now: u64, found: &mut [CachedDecision]);
+    fn look_up(&mut self, flows: &[u64], now: u64, found: &mut [MegaflowId]);
 
     /// Offers the decision of a flow. If the cache has the flow, it replaces the flow's
     /// decision. Otherwise it may admit the flow.
-    fn offer(&mut self, flow: u64, decision: CachedDecision, now: u64);
+    fn offer(&mut self, flow: u64, decision: MegaflowId, now: u64);
 
     /// Removes a flow whose decision does not cover its packet, if the cache still has
     /// the decision `wrong` for it.
-    fn forget(&mut self, flow: u64, wrong: CachedDecision);
+    fn forget(&mut self, flow: u64, wrong: MegaflowId);
 
     /// Returns the fill level and the counters.
     fn usage(&self) -> Usage;

@@ -12,12 +12,12 @@ fn flow(number: u16) -> u64 {
     mixed(u64::from(number) + 1) << 16 | u64::from(number)
 }
 
-fn decision(number: u32) -> CachedDecision {
-    CachedDecision::new(number).unwrap()
+fn decision(number: u32) -> MegaflowId {
+    MegaflowId::new(number).unwrap()
 }
 
-fn one(cache: &mut dyn MicroflowCache, flow: u64, now: u64) -> CachedDecision {
-    let mut found = [CachedDecision::NONE];
+fn one(cache: &mut dyn MicroflowCache, flow: u64, now: u64) -> MegaflowId {
+    let mut found = [MegaflowId::NONE];
     cache.look_up(&[flow], now, &mut found);
     found[0]
 }
@@ -45,9 +45,9 @@ fn steps() -> impl Strategy<Value = Vec<(u16, Step, u64)>> {
 }
 
 /// Applies steps to a cache and checks each answer. Returns all answers.
-fn check(kind: &Kind, flows: usize, steps: &[(u16, Step, u64)], seed: u64) -> Vec<CachedDecision> {
+fn check(kind: &Kind, flows: usize, steps: &[(u16, Step, u64)], seed: u64) -> Vec<MegaflowId> {
     let mut cache = (kind.build)(flows, seed);
-    let mut offered: HashMap<u64, CachedDecision> = HashMap::new();
+    let mut offered: HashMap<u64, MegaflowId> = HashMap::new();
     let (mut now, mut forgotten) = (0, 0_usize);
     let mut answers = Vec::new();
     let bytes = cache.usage().bytes;
@@ -69,7 +69,7 @@ fn check(kind: &Kind, flows: usize, steps: &[(u16, Step, u64)], seed: u64) -> Ve
                 if found.is_some() {
                     cache.forget(flow, found);
                     forgotten += 1;
-                    assert_eq!(one(&mut *cache, flow, now), CachedDecision::NONE);
+                    assert_eq!(one(&mut *cache, flow, now), MegaflowId::NONE);
                 }
                 cache.offer(flow, decision(number), now);
                 offered.insert(flow, decision(number));
@@ -84,7 +84,7 @@ fn check(kind: &Kind, flows: usize, steps: &[(u16, Step, u64)], seed: u64) -> Ve
                 }
                 assert_eq!(
                     one(&mut *cache, flow, now),
-                    CachedDecision::NONE,
+                    MegaflowId::NONE,
                     "{}",
                     kind.name
                 );
@@ -180,7 +180,7 @@ fn batches_answer_as_single_lookups() {
         }
         let flows: Vec<u64> = (0..130).map(flow).collect();
         let now = 400_000_000;
-        let singles: Vec<CachedDecision> = flows
+        let singles: Vec<MegaflowId> = flows
             .iter()
             .map(|&flow| one(&mut *cache, flow, now))
             .collect();
@@ -190,7 +190,7 @@ fn batches_answer_as_single_lookups() {
             kind.name
         );
         for length in 0..=flows.len() {
-            let mut found = vec![CachedDecision::NONE; length];
+            let mut found = vec![MegaflowId::NONE; length];
             cache.look_up(&flows[..length], now, &mut found);
             assert_eq!(found, singles[..length], "{}", kind.name);
         }

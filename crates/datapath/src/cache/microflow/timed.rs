@@ -11,7 +11,7 @@
 //!
 //! [FTS25]: classyard::papers#fts25
 
-use super::CachedDecision;
+use super::MegaflowId;
 use super::random::low;
 
 /// A time in ticks of 2¹⁶ ns. It wraps around after 78 hours: an entry of that age looks
@@ -53,7 +53,7 @@ pub(super) fn signature(flow: u64) -> u32 {
 #[derive(Clone, Debug)]
 pub struct Bucket<const WAYS: usize> {
     pub(super) tags: [u32; WAYS],
-    pub(super) decisions: [CachedDecision; WAYS],
+    pub(super) decisions: [MegaflowId; WAYS],
     pub(super) times: [Tick; WAYS],
 }
 
@@ -61,14 +61,14 @@ pub struct Bucket<const WAYS: usize> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry {
     pub(super) tag: u32,
-    pub(super) decision: CachedDecision,
+    pub(super) decision: MegaflowId,
     pub(super) time: Tick,
 }
 
 impl<const WAYS: usize> Bucket<WAYS> {
     pub(super) const EMPTY: Bucket<WAYS> = Bucket {
         tags: [0; WAYS],
-        decisions: [CachedDecision::NONE; WAYS],
+        decisions: [MegaflowId::NONE; WAYS],
         times: [Tick(0); WAYS],
     };
 
@@ -115,7 +115,7 @@ impl<const WAYS: usize> Bucket<WAYS> {
     #[inline]
     pub(super) fn clear(&mut self, way: usize) {
         self.tags[way] = 0;
-        self.decisions[way] = CachedDecision::NONE;
+        self.decisions[way] = MegaflowId::NONE;
     }
 }
 

@@ -36,11 +36,11 @@ use classyard::{
 };
 
 use super::tables::Row;
-use super::{Found, Megaflow, Rows, Search};
-use crate::cache::bits::Words;
-use crate::cache::microflow::CachedDecision;
-use crate::flow_table::TableError;
+use super::{Found, Megaflow, Megaflows, Search};
+use crate::bits::Words;
+use crate::cache::microflow::MegaflowId;
 use crate::projection::Moves;
+use crate::table_settings::TableError;
 
 /// The engine is rebuilt after this number of changes for each rule of the last build,
 /// counted as at least [`MIN_REBUILD_RULES`] rules.
@@ -272,7 +272,7 @@ impl Index {
     }
 
     /// True if the index has a megaflow.
-    pub(super) fn has(&self, decision: CachedDecision) -> bool {
+    pub(super) fn has(&self, decision: MegaflowId) -> bool {
         let engine = self.engine.dynamic();
         engine.is_some_and(|engine| engine.contains(id(decision)))
     }
@@ -301,25 +301,25 @@ impl Index {
 impl Search for Index {
     fn find<'k, P>(
         &mut self,
-        rows: &mut Rows<P>,
+        megaflows: &mut Megaflows<P>,
         _: bool,
         key: impl Fn(usize) -> &'k Words,
-        places: &mut Vec<usize>,
-        mut found: impl FnMut(usize, CachedDecision, Found),
+        packet_indices: &mut Vec<usize>,
+        mut found: impl FnMut(usize, MegaflowId, Found),
     ) -> u64 {
-        let probes = places.len() as u64;
-        self.look_up(places.iter().map(|&place| key(place)));
+        let probes = packet_indices.len() as u64;
+        self.look_up(packet_indices.iter().map(|&packet_index| key(packet_index)));
         let mut winners = self.buffers.winners.iter();
-        places.retain(|&place| {
+        packet_indices.retain(|&packet_index| {
             let winner = winners.next().and_then(|winner| winner.rule());
-            let Some(decision) = winner.and_then(|rule| CachedDecision::new(rule.get())) else {
+            let Some(decision) = winner.and_then(|rule| MegaflowId::new(rule.get())) else {
                 return true;
             };
             // The row is compared with the key, since the index leaves out some bits.
-            match rows.check(decision, key(place)) {
+            match megaflows.check(decision, key(packet_index)) {
                 Found::Nothing => true,
                 result => {
-                    found(place, decision, result);
+                    found(packet_index, decision, result);
                     false
                 }
             }
@@ -333,11 +333,16 @@ impl Search for Index {
 
     /// Adds a megaflow, or replaces the megaflow in its row. If its mask uses another
     /// field, rebuilds the engine from all rows.
-    fn row_added<P>(&mut self, rows: &Rows<P>, table: usize, row: Row) -> Result<(), TableError> {
-        let megaflow = rows.megaflow(table, row);
+    fn row_added<P>(
+        &mut self,
+        megaflows: &Megaflows<P>,
+        table: usize,
+        row: Row,
+    ) -> Result<(), TableError> {
+        let megaflow = megaflows.megaflow(table, row);
         let pieces = self.pieces.and(PieceSet::of(megaflow.2));
         if pieces != self.pieces {
-            *self = Index::build(self.spec.clone(), pieces, rows.megaflows())?;
+            *self = Index::build(self.spec.clone(), pieces, megaflows.megaflows())?;
             return Ok(());
         }
         let rule = rule(self.engine.schema(), self.pieces, megaflow);
@@ -349,13 +354,13 @@ impl Search for Index {
         self.apply(&change)
     }
 
-    fn row_removed(&mut self, decision: CachedDecision) -> Result<(), TableError> {
+    fn row_removed(&mut self, decision: MegaflowId) -> Result<(), TableError> {
         self.apply(Transaction::new().remove(id(decision)))
     }
 
     /// Rebuilds the engine if many rules have changed since it was built. This is rare,
     /// since packets wait for it.
-    fn tick<P>(&mut self, _: &Rows<P>, _: f64) -> Result<(), TableError> {
+    fn tick<P>(&mut self, _: &Megaflows<P>, _: f64) -> Result<(), TableError> {
         if self.changes >= self.rules.max(MIN_REBUILD_RULES) * REBUILD_CHANGES_PER_RULE {
             if let Some(engine) = self.engine.as_dynamic() {
                 engine.rebuild(&mut NoProgress)?;
@@ -385,7 +390,7 @@ fn rule(schema: &Arc<Schema>, pieces: PieceSet, (decision, key, mask): Megaflow<
 }
 
 /// Returns the id of a decision's rule: the number of the decision.
-fn id(decision: CachedDecision) -> RuleId {
+fn id(decision: MegaflowId) -> RuleId {
     RuleId::new(decision.number()).expect("a decision has no number above those of rules")
 }
 

@@ -51,13 +51,13 @@ pub use self::index::Finder;
 use self::index::Index;
 use self::signature::Demand;
 use self::tables::{MAX_PATHS, MaskTable, ProbeOrder, Row, Secret, State};
-use super::bits::{Known, Words};
 use super::entry_paths::PathId;
-use super::microflow::CachedDecision;
+use super::microflow::MegaflowId;
 use super::path::{Path, Paths};
+use crate::bits::{Known, Words};
 use crate::flow::TableId;
-use crate::flow_table::TableError;
 use crate::key::KEY_WORDS;
+use crate::table_settings::TableError;
 
 /// The limits of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,7 +97,7 @@ pub(crate) enum Found {
 /// A megaflow that was added.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Kept {
-    pub(crate) decision: CachedDecision,
+    pub(crate) decision: MegaflowId,
     pub(crate) path: PathId,
     /// True if the path has a new program.
     pub(crate) has_new_program: bool,
@@ -131,7 +131,7 @@ pub(crate) struct StoreCounts {
 /// The megaflows of a worker, and their paths.
 pub(crate) struct Store<P> {
     bounds: Bounds,
-    rows: Rows<P>,
+    megaflows: Megaflows<P>,
     search: ChosenSearch,
     /// The number of megaflows.
     used: usize,
@@ -144,7 +144,7 @@ pub(crate) struct Store<P> {
 }
 
 /// The megaflows of a store, and the paths of their packets.
-struct Rows<P> {
+struct Megaflows<P> {
     secret: Secret,
     /// A table for each mask.
     tables: Vec<MaskTable>,
@@ -154,25 +154,25 @@ struct Rows<P> {
 }
 
 /// The decision, key and mask of a megaflow.
-type Megaflow<'m> = (CachedDecision, Words, &'m Words);
+type Megaflow<'m> = (MegaflowId, Words, &'m Words);
 
 /// A way to find the megaflow of a packet among the rows of a store.
 trait Search {
-    /// Looks up the keys at `places` of a vector. Passes each result with its decision to
-    /// `found`; keys without a megaflow stay in `places`. If `all` is false, may leave out
+    /// Looks up the packets of a vector that `packet_indices` lists. Passes each result with its decision to
+    /// `found`; keys without a megaflow stay in `packet_indices`. If `all` is false, may leave out
     /// searches that take more time than they save.
     ///
     /// Returns the number of packets looked up, added up over tables.
     fn find<'k, P>(
         &mut self,
-        rows: &mut Rows<P>,
+        megaflows: &mut Megaflows<P>,
         all: bool,
         key: impl Fn(usize) -> &'k Words,
-        places: &mut Vec<usize>,
-        found: impl FnMut(usize, CachedDecision, Found),
+        packet_indices: &mut Vec<usize>,
+        found: impl FnMut(usize, MegaflowId, Found),
     ) -> u64;
 
-    /// Called after a table was added as the last of `rows`.
+    /// Called after a table was added as the last of `megaflows`.
     fn table_added(&mut self);
 
     /// Called after an empty table was replaced by a table for another mask.
@@ -182,20 +182,25 @@ trait Search {
     ///
     /// # Errors
     /// The error of an engine that refuses the megaflow.
-    fn row_added<P>(&mut self, rows: &Rows<P>, table: usize, row: Row) -> Result<(), TableError>;
+    fn row_added<P>(
+        &mut self,
+        megaflows: &Megaflows<P>,
+        table: usize,
+        row: Row,
+    ) -> Result<(), TableError>;
 
     /// Called after the megaflow of a decision was removed.
     ///
     /// # Errors
     /// The error of an engine that refuses the removal.
-    fn row_removed(&mut self, decision: CachedDecision) -> Result<(), TableError>;
+    fn row_removed(&mut self, decision: MegaflowId) -> Result<(), TableError>;
 
     /// Adapts the search to recent packets and changes. A hit saves the time of `saved`
     /// probes of one table.
     ///
     /// # Errors
     /// The error of an engine that cannot be rebuilt.
-    fn tick<P>(&mut self, rows: &Rows<P>, saved: f64) -> Result<(), TableError>;
+    fn tick<P>(&mut self, megaflows: &Megaflows<P>, saved: f64) -> Result<(), TableError>;
 
     /// Returns the bytes held.
     fn bytes(&self) -> usize;
@@ -234,7 +239,7 @@ impl<P> Store<P> {
         let index = engine.map(|spec| Index::new(spec.clone().seeded(mix(seed))));
         Store {
             bounds,
-            rows: Rows {
+            megaflows: Megaflows {
                 secret: Secret([seed, seed.rotate_left(32) | 1].map(mix)),
                 tables: Vec::new(),
                 paths: Paths::default(),
@@ -253,19 +258,18 @@ impl<P> Store<P> {
         }
     }
 
-    /// Looks up the keys at `places` of a vector. Passes each result with its decision to
-    /// `found`; keys without a megaflow stay in `places`. Probes all tables if `all` is
+    /// Looks up the packets of a vector that `packet_indices` lists. Passes each result with its decision to
+    /// `found`; keys without a megaflow stay in `packet_indices`. Probes all tables if `all` is
     /// true, otherwise only the tables that save time.
     pub(crate) fn find<'k>(
         &mut self,
         all: bool,
         key: impl Fn(usize) -> &'k Words,
-        places: &mut Vec<usize>,
-        found: impl FnMut(usize, CachedDecision, Found),
+        packet_indices: &mut Vec<usize>,
+        found: impl FnMut(usize, MegaflowId, Found),
     ) {
-        let rows = &mut self.rows;
-        let probes =
-            chosen!(&mut self.search, search => search.find(rows, all, key, places, found));
+        let megaflows = &mut self.megaflows;
+        let probes = chosen!(&mut self.search, search => search.find(megaflows, all, key, packet_indices, found));
         self.counts.probes += probes;
     }
 
@@ -276,29 +280,33 @@ impl<P> Store<P> {
     /// together before any is read.
     pub(crate) fn check_all<'k>(
         &mut self,
-        decisions: &[(usize, CachedDecision)],
+        decisions: &[(usize, MegaflowId)],
         key: impl Fn(usize) -> &'k Words,
-        mut found: impl FnMut(usize, CachedDecision, Found),
+        mut found: impl FnMut(usize, MegaflowId, Found),
     ) {
         for decisions in decisions.chunks(PREFETCH_PACKETS) {
             let rows = decisions.iter().map(|&(_, decision)| parts(decision));
-            self.rows.fetch(rows);
-            for &(place, decision) in decisions {
-                found(place, decision, self.rows.check(decision, key(place)));
+            self.megaflows.fetch(rows);
+            for &(packet_index, decision) in decisions {
+                found(
+                    packet_index,
+                    decision,
+                    self.megaflows.check(decision, key(packet_index)),
+                );
             }
         }
     }
 
     /// Checks whether the megaflow of a decision covers a key.
-    pub(crate) fn check(&mut self, decision: CachedDecision, key: &Words) -> Found {
-        self.rows.check(decision, key)
+    pub(crate) fn check(&mut self, decision: MegaflowId, key: &Words) -> Found {
+        self.megaflows.check(decision, key)
     }
 
     /// Adapts the search to recent packets and advances the idle clock. A hit saves the
     /// time of `saved` probes of one table.
     pub(crate) fn tick(&mut self, saved: f64) {
-        self.rows.tick = self.rows.tick.wrapping_add(1);
-        let result = chosen!(&mut self.search, search => search.tick(&self.rows, saved));
+        self.megaflows.tick = self.megaflows.tick.wrapping_add(1);
+        let result = chosen!(&mut self.search, search => search.tick(&self.megaflows, saved));
         if result.is_err() {
             self.probe_tables();
         }
@@ -306,12 +314,12 @@ impl<P> Store<P> {
 
     /// Returns the paths of the megaflows.
     pub(crate) fn paths(&self) -> &Paths<P> {
-        &self.rows.paths
+        &self.megaflows.paths
     }
 
     /// Returns the paths of the megaflows, to be changed.
     pub(crate) fn paths_mut(&mut self) -> &mut Paths<P> {
-        &mut self.rows.paths
+        &mut self.megaflows.paths
     }
 
     /// Returns the number of megaflows.
@@ -321,20 +329,20 @@ impl<P> Store<P> {
 
     /// Returns the number of masks in use.
     pub(crate) fn masks(&self) -> usize {
-        let tables = self.rows.tables.iter();
+        let tables = self.megaflows.tables.iter();
         tables.filter(|table| table.len() > 0).count()
     }
 
     /// Returns the bytes held, without paths.
     pub(crate) fn bytes(&self) -> usize {
-        let tables = self.rows.tables.iter().map(MaskTable::bytes);
+        let tables = self.megaflows.tables.iter().map(MaskTable::bytes);
         tables.sum::<usize>() + chosen!(&self.search, search => search.bytes())
     }
 
     /// Returns the key, mask and path of a decision's megaflow.
-    pub(crate) fn megaflow(&self, decision: CachedDecision) -> Option<(Words, Words, PathId)> {
+    pub(crate) fn megaflow(&self, decision: MegaflowId) -> Option<(Words, Words, PathId)> {
         let (table, row) = parts(decision);
-        let table = self.rows.tables.get(table)?;
+        let table = self.megaflows.tables.get(table)?;
         let state = table.has(row).then(|| table.state(row))?;
         Some((table.key(row), *table.mask(), state.path))
     }
@@ -342,14 +350,14 @@ impl<P> Store<P> {
     /// Returns the key, mask and path of every megaflow.
     #[cfg(test)]
     pub(crate) fn all(&self) -> impl Iterator<Item = (Words, Words, PathId)> {
-        self.rows.megaflows().map(|(decision, key, mask)| {
+        self.megaflows.megaflows().map(|(decision, key, mask)| {
             let (table, row) = parts(decision);
-            (key, *mask, self.rows.tables[table].state(row).path)
+            (key, *mask, self.megaflows.tables[table].state(row).path)
         })
     }
 }
 
-impl<P> Rows<P> {
+impl<P> Megaflows<P> {
     /// Returns all megaflows.
     fn megaflows(&self) -> impl Iterator<Item = Megaflow<'_>> {
         self.tables.iter().enumerate().flat_map(|(number, table)| {
@@ -386,7 +394,7 @@ impl<P> Rows<P> {
 
     /// Checks whether the megaflow of a decision covers a key.
     #[inline]
-    fn check(&mut self, decision: CachedDecision, key: &Words) -> Found {
+    fn check(&mut self, decision: MegaflowId, key: &Words) -> Found {
         let (table, row) = parts(decision);
         match self.tables.get(table) {
             Some(mask_table) if mask_table.covers(row, key) => self.hit(table, row),
@@ -428,7 +436,7 @@ impl<P> Store<P> {
         path: &Path,
         program: impl FnOnce(&Path) -> P,
     ) -> Option<Kept> {
-        if self.rows.paths.len() >= MAX_PATHS / 2 {
+        if self.megaflows.paths.len() >= MAX_PATHS / 2 {
             return None;
         }
         let table = self.table_for(mask);
@@ -438,7 +446,10 @@ impl<P> Store<P> {
             .flat_map(|step| &step.set)
             .copied()
             .collect();
-        let (path, has_new_program) = self.rows.paths.refer(path, self.rows.era, program);
+        let (path, has_new_program) = self
+            .megaflows
+            .paths
+            .refer(path, self.megaflows.era, program);
         let result = |table, row| {
             Some(Kept {
                 decision: decision(table, row),
@@ -448,30 +459,31 @@ impl<P> Store<P> {
         };
         let state = State {
             path,
-            tick: self.rows.tick,
-            era: self.rows.era,
+            tick: self.megaflows.tick,
+            era: self.megaflows.era,
         };
-        let hash = self.rows.tables[table].hash(key, self.rows.secret);
-        if let Some(row) = self.rows.tables[table].find(key, hash) {
-            let old = self.rows.tables[table].state(row).path;
-            self.rows.tables[table].renew(row, state, &set);
-            self.rows.paths.release(old);
+        let hash = self.megaflows.tables[table].hash(key, self.megaflows.secret);
+        if let Some(row) = self.megaflows.tables[table].find(key, hash) {
+            let old = self.megaflows.tables[table].state(row).path;
+            self.megaflows.tables[table].renew(row, state, &set);
+            self.megaflows.paths.release(old);
             return result(table, row);
         }
         if self.used >= self.bounds.megaflows {
             self.give_one_up();
         }
-        let (secret, demand) = (self.rows.secret, &self.demand);
-        let (row, given_up) = self.rows.tables[table].insert(key, state, &set, secret, demand);
+        let (secret, demand) = (self.megaflows.secret, &self.demand);
+        let (row, given_up) = self.megaflows.tables[table].insert(key, state, &set, secret, demand);
         match given_up {
             Some(path) => {
-                self.rows.paths.release(path);
+                self.megaflows.paths.release(path);
                 self.counts.evicted += 1;
             }
             None => self.used += 1,
         }
         self.counts.added += 1;
-        let added = chosen!(&mut self.search, search => search.row_added(&self.rows, table, row));
+        let added =
+            chosen!(&mut self.search, search => search.row_added(&self.megaflows, table, row));
         if added.is_err() {
             self.probe_tables();
         }
@@ -489,19 +501,23 @@ impl<P> Store<P> {
                 .sum::<u32>();
             (!lacks).then_some(extra)
         };
-        let fitting = self.rows.tables.iter().enumerate();
+        let fitting = self.megaflows.tables.iter().enumerate();
         let fitting = fitting.filter_map(|(number, table)| Some((extra(table)?, number)));
         let fitting = fitting.min();
         if let Some((0, number)) = fitting {
             return number;
         }
         // The last mask is reserved for megaflows that fit no other.
-        if self.rows.tables.len() + 1 < self.bounds.masks {
+        if self.megaflows.tables.len() + 1 < self.bounds.masks {
             return self.add_table(*mask);
         }
-        let empty = self.rows.tables.iter().position(|table| table.len() == 0);
+        let empty = self
+            .megaflows
+            .tables
+            .iter()
+            .position(|table| table.len() == 0);
         if let Some(number) = empty.filter(|&number| number + 1 < self.bounds.masks) {
-            self.rows.tables[number] = MaskTable::new(*mask);
+            self.megaflows.tables[number] = MaskTable::new(*mask);
             chosen!(&mut self.search, search => search.table_replaced(number));
             return number;
         }
@@ -516,7 +532,7 @@ impl<P> Store<P> {
     /// loses its megaflows. Returns its number.
     fn last_table(&mut self, mask: &Words) -> usize {
         let mut wide_mask = *mask;
-        for table in &self.rows.tables {
+        for table in &self.megaflows.tables {
             let words = wide_mask.iter_mut().zip(table.mask());
             words.for_each(|(wide_mask, own)| *wide_mask |= own);
         }
@@ -526,24 +542,24 @@ impl<P> Store<P> {
             .filter(|word| **word != 0)
             .for_each(|word| *word = u64::MAX);
         let last = self.bounds.masks - 1;
-        if last == self.rows.tables.len() {
+        if last == self.megaflows.tables.len() {
             return self.add_table(wide_mask);
         }
         self.clear_table(last);
-        self.rows.tables[last] = MaskTable::new(wide_mask);
+        self.megaflows.tables[last] = MaskTable::new(wide_mask);
         chosen!(&mut self.search, search => search.table_replaced(last));
         last
     }
 
     fn add_table(&mut self, mask: Words) -> usize {
-        self.rows.tables.push(MaskTable::new(mask));
+        self.megaflows.tables.push(MaskTable::new(mask));
         chosen!(&mut self.search, search => search.table_added());
-        self.rows.tables.len() - 1
+        self.megaflows.tables.len() - 1
     }
 
     fn clear_table(&mut self, table: usize) {
-        for row in 0..self.rows.tables[table].rows() {
-            if self.rows.tables[table].has(row) {
+        for row in 0..self.megaflows.tables[table].rows() {
+            if self.megaflows.tables[table].has(row) {
                 self.remove(table, row);
             }
         }
@@ -556,22 +572,22 @@ impl<P> Store<P> {
         let mut looked_at = 0;
         while looked_at < EVICTION_TRIES {
             let (mut table, mut row) = self.hand;
-            if table >= self.rows.tables.len() {
+            if table >= self.megaflows.tables.len() {
                 (table, row) = (0, 0);
             }
-            if row >= self.rows.tables[table].rows() {
+            if row >= self.megaflows.tables[table].rows() {
                 self.hand = (table + 1, 0);
                 continue;
             }
             self.hand = (table, row + 1);
-            if !self.rows.tables[table].has(row) {
+            if !self.megaflows.tables[table].has(row) {
                 continue;
             }
             looked_at += 1;
-            let state = self.rows.tables[table].state(row);
-            let age = match self.rows.paths.program(state.path) {
+            let state = self.megaflows.tables[table].state(row);
+            let age = match self.megaflows.paths.program(state.path) {
                 None => u16::MAX,
-                Some(_) => u16::from(self.rows.tick.wrapping_sub(state.tick)),
+                Some(_) => u16::from(self.megaflows.tick.wrapping_sub(state.tick)),
             };
             if oldest.is_none_or(|(other, _, _)| age > other) {
                 oldest = Some((age, table, row));
@@ -588,19 +604,19 @@ impl<P> Store<P> {
 
     /// Removes a megaflow.
     fn remove(&mut self, table: usize, row: Row) {
-        let path = self.rows.tables[table].state(row).path;
-        self.rows.tables[table].remove(row, self.rows.secret);
+        let path = self.megaflows.tables[table].state(row).path;
+        self.megaflows.tables[table].remove(row, self.megaflows.secret);
         let removed = chosen!(&mut self.search, search => search.row_removed(decision(table, row)));
         if removed.is_err() {
             self.probe_tables();
         }
-        self.rows.paths.release(path);
+        self.megaflows.paths.release(path);
         self.used -= 1;
     }
 
     /// Probes the tables in place of an engine that refused a change.
     fn probe_tables(&mut self) {
-        let order = ProbeOrder::of_tables(self.rows.tables.len());
+        let order = ProbeOrder::of_tables(self.megaflows.tables.len());
         self.search = ChosenSearch::Tables(order);
     }
 }
@@ -613,18 +629,20 @@ impl<P> Store<P> {
             self.demand.note(&added.match_bits);
         }
         let mut rows = std::mem::take(&mut self.affected);
-        for number in 0..self.rows.tables.len() {
+        for number in 0..self.megaflows.tables.len() {
             // The signatures of a table are in cache for all entries after the first.
             for added in added {
                 rows.clear();
-                self.rows.tables[number].overlapping(&added.match_bits, &mut rows);
+                self.megaflows.tables[number].overlapping(&added.match_bits, &mut rows);
                 for &row in &rows {
                     let row = Row::try_from(row).expect("24 bits");
-                    if self.rows.tables[number].has(row) && self.takes_from(added, (number, row)) {
-                        let state = self.rows.tables[number].state(row);
+                    if self.megaflows.tables[number].has(row)
+                        && self.takes_from(added, (number, row))
+                    {
+                        let state = self.megaflows.tables[number].state(row);
                         // Any era except the present one.
-                        let era = !self.rows.era;
-                        self.rows.tables[number].set_state(row, State { era, ..state });
+                        let era = !self.megaflows.era;
+                        self.megaflows.tables[number].set_state(row, State { era, ..state });
                         self.counts.outdated += 1;
                     }
                 }
@@ -635,12 +653,12 @@ impl<P> Store<P> {
 
     /// True if a new entry may win packets of a megaflow that is not stale.
     fn takes_from(&self, added: &Added, (number, row): (usize, Row)) -> bool {
-        let megaflows = &self.rows.tables[number];
+        let megaflows = &self.megaflows.tables[number];
         let state = megaflows.state(row);
-        if self.rows.is_stale(state) {
+        if self.megaflows.is_stale(state) {
             return false;
         }
-        let (path, _) = self.rows.paths.get(state.path);
+        let (path, _) = self.megaflows.paths.get(state.path);
         let step = path.steps.iter().find(|step| step.table == added.table);
         step.is_some_and(|step| {
             added.winner.beats(step.winner) && megaflows.overlaps(row, &added.match_bits, &step.set)
@@ -650,38 +668,38 @@ impl<P> Store<P> {
     /// Makes all megaflows stale.
     pub(crate) fn begin_era(&mut self) {
         self.counts.eras += 1;
-        match self.rows.era.checked_add(1) {
-            Some(era) => self.rows.era = era,
+        match self.megaflows.era.checked_add(1) {
+            Some(era) => self.megaflows.era = era,
             // The era overflows: remove all megaflows, so that none seems to be of a
             // later era.
             None => {
-                (0..self.rows.tables.len()).for_each(|table| self.clear_table(table));
-                self.rows.era = 0;
+                (0..self.megaflows.tables.len()).for_each(|table| self.clear_table(table));
+                self.megaflows.era = 0;
             }
         }
     }
 
     /// Removes a stale megaflow, if it still exists.
-    pub(crate) fn drop_stale(&mut self, decision: CachedDecision, key: &Words) {
+    pub(crate) fn drop_stale(&mut self, decision: MegaflowId, key: &Words) {
         let (table, row) = parts(decision);
         let stale = |mask_table: &MaskTable| {
-            mask_table.covers(row, key) && self.rows.is_stale(mask_table.state(row))
+            mask_table.covers(row, key) && self.megaflows.is_stale(mask_table.state(row))
         };
-        if self.rows.tables.get(table).is_some_and(stale) {
+        if self.megaflows.tables.get(table).is_some_and(stale) {
             self.remove(table, row);
         }
     }
 }
 
 /// Returns the decision whose megaflow is in a row of a table.
-fn decision(table: usize, row: Row) -> CachedDecision {
+fn decision(table: usize, row: Row) -> MegaflowId {
     let table = u32::try_from(table).expect("few masks");
-    CachedDecision::new(table << ROW_BITS | row).expect("fewer masks than 255")
+    MegaflowId::new(table << ROW_BITS | row).expect("fewer masks than 255")
 }
 
 /// Returns the table and the row of a decision.
 #[inline]
-fn parts(decision: CachedDecision) -> (usize, Row) {
+fn parts(decision: MegaflowId) -> (usize, Row) {
     let number = decision.number();
     (
         (number >> ROW_BITS) as usize,

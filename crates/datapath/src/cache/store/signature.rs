@@ -9,7 +9,7 @@
 //!
 //! A table stores keys under its mask, so its signatures only use bits of that mask.
 
-use crate::cache::bits::{Known, Words};
+use crate::bits::{Known, Words};
 use crate::key::KEY_WORDS;
 
 /// The number of rules that had each bit of a key in their masks.
@@ -85,8 +85,8 @@ impl Signature {
     /// Returns the signature of a key.
     pub(super) fn of(&self, key: impl Fn(usize) -> u64) -> u32 {
         let bits = (0..).zip(&self.0);
-        bits.fold(0, |all, (place, picked)| {
-            all | u32::from(key(usize::from(picked.word)) >> picked.bit & 1 == 1) << place
+        bits.fold(0, |all, (position, picked)| {
+            all | u32::from(key(usize::from(picked.word)) >> picked.bit & 1 == 1) << position
         })
     }
 
@@ -94,15 +94,15 @@ impl Signature {
     /// `open`, which actions may have set before the rule, are left out.
     pub(super) fn of_bits(&self, match_bits: &[Known], open: &Words) -> (u32, u32) {
         let (mut value, mut mask) = (0, 0);
-        for (place, picked) in (0..).zip(&self.0) {
+        for (position, picked) in (0..).zip(&self.0) {
             let word = usize::from(picked.word);
             let known = match_bits
                 .iter()
                 .find(|known| usize::from(known.word) == word);
             let Some(known) = known else { continue };
             if (known.mask & !open[word]) >> picked.bit & 1 == 1 {
-                mask |= 1 << place;
-                value |= u32::from(known.value >> picked.bit & 1 == 1) << place;
+                mask |= 1 << position;
+                value |= u32::from(known.value >> picked.bit & 1 == 1) << position;
             }
         }
         (value, mask)
@@ -131,7 +131,7 @@ pub(super) fn agreeing(signatures: &[u32], (value, mask): (u32, u32), found: &mu
     let agree = (chunked..)
         .zip(&signatures[chunked..])
         .filter(|&(_, &one)| differs(one) == 0);
-    found.extend(agree.map(|(place, _)| place));
+    found.extend(agree.map(|(position, _)| position));
 }
 
 #[cfg(test)]

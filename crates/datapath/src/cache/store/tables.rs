@@ -12,12 +12,12 @@
 //! rows as buckets.
 
 use super::signature::{Demand, Signature, agreeing};
-use super::{Found, MAX_MASKS, PREFETCH_PACKETS, Rows, Search, decision};
-use crate::cache::bits::{Known, Words};
+use super::{Found, MAX_MASKS, Megaflows, PREFETCH_PACKETS, Search, decision};
+use crate::bits::{Known, Words};
 use crate::cache::entry_paths::PathId;
-use crate::cache::microflow::CachedDecision;
-use crate::flow_table::TableError;
+use crate::cache::microflow::MegaflowId;
 use crate::key::KEY_WORDS;
+use crate::table_settings::TableError;
 
 /// The bound λ of [FTS25] eq. 3: a hit adds 1/λ to λ to a table's weight. Typically 4
 /// (§4.3.2).
@@ -129,25 +129,25 @@ impl ProbeOrder {
 impl Search for ProbeOrder {
     fn find<'k, P>(
         &mut self,
-        rows: &mut Rows<P>,
+        megaflows: &mut Megaflows<P>,
         all: bool,
         key: impl Fn(usize) -> &'k Words,
-        places: &mut Vec<usize>,
-        mut found: impl FnMut(usize, CachedDecision, Found),
+        packet_indices: &mut Vec<usize>,
+        mut found: impl FnMut(usize, MegaflowId, Found),
     ) -> u64 {
         let mut probes = 0;
         for position in 0..self.begin(all) {
             let number = self.order[position];
-            if places.is_empty() {
+            if packet_indices.is_empty() {
                 break;
             }
-            if rows.tables[number].len() == 0 {
+            if megaflows.tables[number].len() == 0 {
                 continue;
             }
-            let searched = places.len();
+            let searched = packet_indices.len();
             probes += searched as u64;
-            let hits = find_in_table(rows, number, &key, places, &mut found);
-            self.note_hits(number, searched, hits, rows.tables[number].load());
+            let hits = find_in_table(megaflows, number, &key, packet_indices, &mut found);
+            self.note_hits(number, searched, hits, megaflows.tables[number].load());
         }
         probes
     }
@@ -161,16 +161,16 @@ impl Search for ProbeOrder {
         self.recent[table] = Use::default();
     }
 
-    fn row_added<P>(&mut self, _: &Rows<P>, _: usize, _: Row) -> Result<(), TableError> {
+    fn row_added<P>(&mut self, _: &Megaflows<P>, _: usize, _: Row) -> Result<(), TableError> {
         Ok(())
     }
 
-    fn row_removed(&mut self, _: CachedDecision) -> Result<(), TableError> {
+    fn row_removed(&mut self, _: MegaflowId) -> Result<(), TableError> {
         Ok(())
     }
 
-    fn tick<P>(&mut self, rows: &Rows<P>, saved: f64) -> Result<(), TableError> {
-        self.sort(saved, |table| rows.tables[table].len() > 0);
+    fn tick<P>(&mut self, megaflows: &Megaflows<P>, saved: f64) -> Result<(), TableError> {
+        self.sort(saved, |table| megaflows.tables[table].len() > 0);
         Ok(())
     }
 
@@ -179,47 +179,50 @@ impl Search for ProbeOrder {
     }
 }
 
-/// Looks up the keys at `places` in one table. Returns the number of hits; the places of
+/// Looks up the keys at `packet_indices` in one table. Returns the number of hits; the packet_indices of
 /// the other keys stay.
 #[inline]
 fn find_in_table<'k, P>(
-    rows: &mut Rows<P>,
+    megaflows: &mut Megaflows<P>,
     number: usize,
     key: impl Fn(usize) -> &'k Words,
-    places: &mut Vec<usize>,
-    mut found: impl FnMut(usize, CachedDecision, Found),
+    packet_indices: &mut Vec<usize>,
+    mut found: impl FnMut(usize, MegaflowId, Found),
 ) -> u32 {
     let mut hashes = [0; PREFETCH_PACKETS];
     let (mut hits, mut kept, mut first) = (0, 0, 0);
-    while first < places.len() {
-        let chunk_len = (places.len() - first).min(hashes.len());
+    while first < packet_indices.len() {
+        let chunk_len = (packet_indices.len() - first).min(hashes.len());
         // Computes all hashes first, so that the buckets are prefetched together.
         let mut touched = 0;
-        for (hash, &place) in hashes.iter_mut().zip(&places[first..first + chunk_len]) {
-            *hash = rows.tables[number].hash(key(place), rows.secret);
-            touched |= rows.tables[number].touch(*hash);
+        for (hash, &packet_index) in hashes
+            .iter_mut()
+            .zip(&packet_indices[first..first + chunk_len])
+        {
+            *hash = megaflows.tables[number].hash(key(packet_index), megaflows.secret);
+            touched |= megaflows.tables[number].touch(*hash);
         }
         std::hint::black_box(touched);
         let candidates = hashes[..chunk_len].iter();
-        let candidates = candidates.filter_map(|&hash| rows.tables[number].candidate(hash));
-        rows.fetch(candidates.map(|row| (number, row)));
+        let candidates = candidates.filter_map(|&hash| megaflows.tables[number].candidate(hash));
+        megaflows.fetch(candidates.map(|row| (number, row)));
         for offset in 0..chunk_len {
-            let place = places[first + offset];
-            match rows.tables[number].find(key(place), hashes[offset]) {
+            let packet_index = packet_indices[first + offset];
+            match megaflows.tables[number].find(key(packet_index), hashes[offset]) {
                 Some(row) => {
                     hits += 1;
-                    let result = rows.hit(number, row);
-                    found(place, decision(number, row), result);
+                    let result = megaflows.hit(number, row);
+                    found(packet_index, decision(number, row), result);
                 }
                 None => {
-                    places[kept] = place;
+                    packet_indices[kept] = packet_index;
                     kept += 1;
                 }
             }
         }
         first += chunk_len;
     }
-    places.truncate(kept);
+    packet_indices.truncate(kept);
     hits
 }
 

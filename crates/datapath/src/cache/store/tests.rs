@@ -4,7 +4,7 @@ use classyard::{Priority, RuleId};
 use classyard_conformance::random::{Dice, SeededDice};
 
 use super::*;
-use crate::cache::bits::known;
+use crate::bits::known;
 use crate::cache::path::Step;
 
 /// Returns a point: four bits in each of two words.
@@ -49,19 +49,19 @@ fn covers(mask: &Words, key: &Words, other: &Words) -> bool {
 }
 
 /// Returns the winner that a store finds for a point.
-fn found(store: &mut Store<Winner>, number: usize) -> Option<(CachedDecision, Winner)> {
+fn found(store: &mut Store<Winner>, number: usize) -> Option<(MegaflowId, Winner)> {
     let (key, mut answer) = (point(number), None);
     // If megaflows cover the point, any of them is found.
     let is_covered = store.all().any(|(own, mask, _)| covers(&mask, &own, &key));
-    let mut places = vec![0];
+    let mut packet_indices = vec![0];
     store.find(
         true,
         |_| &key,
-        &mut places,
+        &mut packet_indices,
         |_, decision, found| answer = Some((decision, found)),
     );
     assert_eq!(
-        (answer.is_some(), places.is_empty()),
+        (answer.is_some(), packet_indices.is_empty()),
         (is_covered, is_covered)
     );
     let (decision, Found::Path(path)) = answer? else {
@@ -91,7 +91,7 @@ fn index<P>(store: &Store<P>) -> Option<&Index> {
 /// True if the index has exactly the rows of the tables.
 fn is_in_step<P>(store: &Store<P>) -> bool {
     index(store).is_none_or(|index| {
-        let mut rows = store.rows.megaflows();
+        let mut rows = store.megaflows.megaflows();
         index.len() == store.len() && rows.all(|(decision, ..)| index.has(decision))
     })
 }
@@ -247,14 +247,14 @@ fn rows_of_closed_paths_make_room_for_others() {
             let key = point(0x55);
             let mut stale = 0;
             let path = loop {
-                let (mut places, mut known) = (vec![0, 1, 2], Vec::new());
+                let (mut packet_indices, mut known) = (vec![0, 1, 2], Vec::new());
                 store.find(
                     true,
                     |_| &key,
-                    &mut places,
+                    &mut packet_indices,
                     |_, decision, found| known.push((decision, found)),
                 );
-                assert!(places.is_empty(), "{finder}, {open}");
+                assert!(packet_indices.is_empty(), "{finder}, {open}");
                 assert_eq!(known, [known[0]; 3]);
                 match known[0] {
                     (decision, Found::Stale) => store.drop_stale(decision, &key),
@@ -323,11 +323,11 @@ fn an_index_gets_the_fields_of_masks() {
             keys.push(key);
             assert!(index(&store).is_some() && is_in_step(&store), "{finder}");
         }
-        let (mut places, mut known) = ((0..14).collect(), Vec::new());
+        let (mut packet_indices, mut known) = ((0..14).collect(), Vec::new());
         store.find(
             true,
-            |place| &keys[place],
-            &mut places,
+            |packet_index| &keys[packet_index],
+            &mut packet_indices,
             |_, _, found| known.push(found),
         );
         let known: Vec<Winner> = known

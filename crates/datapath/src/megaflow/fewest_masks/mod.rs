@@ -61,7 +61,7 @@ use std::sync::Arc;
 
 use super::{Heuristic, MultiBit, TooMuchWork, add, and, is_empty, looked_at, tells_apart};
 use crate::header_space::Term;
-use plan::{Plan, Universe};
+pub(crate) use plan::PlannedPoints;
 
 mod plan;
 
@@ -80,7 +80,7 @@ pub const EXCHANGES: usize = 48;
 pub struct FewestMasks<const W: usize> {
     rules: Arc<[Term<W>]>,
     looked_at: [u64; W],
-    universe: Option<(Universe<W>, Plan)>,
+    planned: Option<PlannedPoints<W>>,
     /// Masks of flows, restricted to the rules' mask bits. The mask of all these bits is
     /// not listed; there is always room for it.
     in_use: Vec<[u64; W]>,
@@ -113,18 +113,12 @@ impl<const W: usize> FewestMasks<W> {
         // Packets that a rule matches have flows with at least that rule's mask.
         let winner_masks = rule_masks.iter().filter(|mask| ***mask != looked_at);
         let room = most.saturating_sub(1 + winner_masks.count());
-        let universe = Universe::of(&looked_at).map(|universe| {
-            let plan = Plan::new(&universe, &rules, room, exchanges);
-            (universe, plan)
-        });
-        let planned = universe.iter().flat_map(|(universe, plan)| {
-            let masks = plan.masks().iter();
-            masks.map(|&mask| universe.expand(mask))
-        });
+        let planned = PlannedPoints::new(&looked_at, &rules, room, exchanges);
+        let masks = planned.iter().flat_map(PlannedPoints::masks);
         FewestMasks {
             looked_at,
-            in_use: planned.collect(),
-            universe,
+            in_use: masks.collect(),
+            planned,
             most: most.max(1),
             multi_bit: MultiBit::new(Arc::clone(&rules)),
             rules,
@@ -135,7 +129,7 @@ impl<const W: usize> FewestMasks<W> {
     /// their order. `None` without a plan.
     #[must_use]
     pub fn planned_flows(&self) -> Option<usize> {
-        self.universe.as_ref().map(|(_, plan)| plan.flows())
+        self.planned.as_ref().map(PlannedPoints::flows)
     }
 
     /// Returns the number of used or planned masks, plus the mask of all bits.
@@ -177,11 +171,10 @@ impl<const W: usize> Heuristic<W> for FewestMasks<W> {
         if seen == self.looked_at || above == 0 && is_empty(&seen) {
             return Ok(());
         }
-        if let Some((universe, plan)) = &self.universe
-            && is_empty(&seen)
-            && let Some(mask) = plan.mask(universe.compress(packet))
+        if is_empty(&seen)
+            && let Some(mask) = self.planned.as_ref().and_then(|plan| plan.mask(packet))
         {
-            add(wanted, &universe.expand(mask));
+            add(wanted, &mask);
             return Ok(());
         }
         if let Some(mask) = self.usable(packet, above, &seen) {

@@ -14,16 +14,62 @@ const MOST_BITS: usize = 16;
 const STARTS_PER_WEIGHT: usize = 2;
 const SEARCHES_PER_MASK: usize = 4;
 
+/// A mask for each header that no rule matches, planned in advance.
+#[derive(Clone, Debug)]
+pub(crate) struct PlannedPoints<const W: usize> {
+    universe: Universe<W>,
+    plan: Plan,
+}
+
+impl<const W: usize> PlannedPoints<W> {
+    /// Plans at most `most` masks for rules whose mask bits are `looked_at`, not counting the
+    /// mask of all these bits, and tries a number of exchanges. Returns `None` if there are
+    /// more than 16 bits.
+    pub(crate) fn new(
+        looked_at: &[u64; W],
+        rules: &[Term<W>],
+        most: usize,
+        exchanges: usize,
+    ) -> Option<PlannedPoints<W>> {
+        let universe = Universe::of(looked_at)?;
+        let plan = Plan::new(&universe, rules, most, exchanges);
+        Some(PlannedPoints { universe, plan })
+    }
+
+    /// Returns the planned mask of a header, or `None` if some rule matches it.
+    #[inline]
+    pub(crate) fn mask(&self, header: &[u64; W]) -> Option<[u64; W]> {
+        let mask = self.plan.mask(self.universe.compress(header))?;
+        Some(self.universe.expand(mask))
+    }
+
+    /// Iterates over the masks without the mask of all bits.
+    pub(super) fn masks(&self) -> impl Iterator<Item = [u64; W]> {
+        let masks = self.plan.masks().iter();
+        masks.map(|&mask| self.universe.expand(mask))
+    }
+
+    /// Returns the number of flows that cover all headers that no rule matches.
+    pub(super) fn flows(&self) -> usize {
+        self.plan.flows
+    }
+
+    /// Bytes held.
+    pub(crate) fn bytes(&self) -> usize {
+        4 * self.plan.masks.len() + self.plan.choices.len()
+    }
+}
+
 /// The rules' mask bits, packed as the bits of a number.
 #[derive(Clone, Debug)]
-pub(super) struct Universe<const W: usize> {
+struct Universe<const W: usize> {
     /// Word and bit of each bit, the lowest first.
     bits: Vec<(usize, u32)>,
 }
 
 impl<const W: usize> Universe<W> {
     /// Returns the universe of some bits, or `None` above [`MOST_BITS`].
-    pub(super) fn of(looked_at: &[u64; W]) -> Option<Universe<W>> {
+    fn of(looked_at: &[u64; W]) -> Option<Universe<W>> {
         let word_bits = (0..W).flat_map(|word| (0..u64::BITS).map(move |bit| (word, bit)));
         let bits: Vec<_> = word_bits
             .filter(|&(word, bit)| looked_at[word] >> bit & 1 == 1)
@@ -34,7 +80,7 @@ impl<const W: usize> Universe<W> {
 
     /// Returns a header's point.
     #[inline]
-    pub(super) fn compress(&self, header: &[u64; W]) -> u32 {
+    fn compress(&self, header: &[u64; W]) -> u32 {
         let bits = self.bits.iter().zip(0..);
         bits.fold(0, |point, (&(word, bit), place)| {
             point | u32::from(header[word] >> bit & 1 == 1) << place
@@ -43,7 +89,7 @@ impl<const W: usize> Universe<W> {
 
     /// Returns the bits of a header that correspond to a mask over points.
     #[inline]
-    pub(super) fn expand(&self, mask: u32) -> [u64; W] {
+    fn expand(&self, mask: u32) -> [u64; W] {
         let mut words = [0; W];
         for (place, &(word, bit)) in self.bits.iter().enumerate() {
             words[word] |= u64::from(mask >> place & 1) << bit;
@@ -92,7 +138,7 @@ const NO_MASK: u8 = u8::MAX;
 
 /// A mask for each point that no rule matches.
 #[derive(Clone, Debug)]
-pub(super) struct Plan {
+struct Plan {
     masks: Vec<u32>,
     /// The index of the mask, by point.
     choices: Vec<u8>,
@@ -101,7 +147,7 @@ pub(super) struct Plan {
 
 impl Plan {
     /// Plans at most `most` masks, not counting the mask of all bits.
-    pub(super) fn new<const W: usize>(
+    fn new<const W: usize>(
         universe: &Universe<W>,
         rules: &[Term<W>],
         most: usize,
@@ -135,22 +181,17 @@ impl Plan {
     }
 
     /// Returns the masks without the mask of all bits.
-    pub(super) fn masks(&self) -> &[u32] {
+    fn masks(&self) -> &[u32] {
         &self.masks[..self.masks.len() - 1]
     }
 
     /// Returns the mask of a point, or `None` if some rule matches it.
     #[inline]
-    pub(super) fn mask(&self, point: u32) -> Option<u32> {
+    fn mask(&self, point: u32) -> Option<u32> {
         match self.choices[at(point)] {
             NO_MASK => None,
             choice => Some(self.masks[usize::from(choice)]),
         }
-    }
-
-    /// Returns the number of flows that cover all points that no rule matches.
-    pub(super) fn flows(&self) -> usize {
-        self.flows
     }
 }
 

@@ -27,10 +27,10 @@ use super::learn::{Learner, Operations, Program, SeenFlows};
 use super::selector::{CacheSelector, Levels, Outcome, Parts, VectorPlan};
 use super::settings::CacheSettings;
 use super::status::{CacheAnswer, CacheStatus, Megaflow};
-use crate::cache::bits::{Words, match_bits};
+use crate::bits::{Words, match_bits};
 use crate::cache::change::EntryChange;
 use crate::cache::entry_paths::PathId;
-use crate::cache::microflow::{CachedDecision, Kind, MicroflowCache};
+use crate::cache::microflow::{Kind, MegaflowId, MicroflowCache};
 use crate::cache::path::Path;
 use crate::cache::store::{Added, Bounds, Found, Kept, Store, StoreCounts};
 use crate::flow::TableId;
@@ -85,14 +85,14 @@ struct Lookup {
     /// For each packet: the hash of its flow, its decision in the microflow cache,
     /// and its path.
     flows: Vec<u64>,
-    decisions: Vec<CachedDecision>,
+    decisions: Vec<MegaflowId>,
     paths: Vec<PathId>,
     /// The packets with a decision.
-    decided: Vec<(usize, CachedDecision)>,
+    decided: Vec<(usize, MegaflowId)>,
     /// The packets that missed so far.
     misses: Vec<usize>,
     /// The packets whose megaflows are stale.
-    stale: Vec<(usize, CachedDecision)>,
+    stale: Vec<(usize, MegaflowId)>,
     /// The misses that are recorded.
     to_record: Vec<usize>,
 }
@@ -240,7 +240,7 @@ impl Caches {
         }
         // Packets that are not received have flow 0, and their decisions are ignored.
         decisions.clear();
-        decisions.resize(packets.len(), CachedDecision::NONE);
+        decisions.resize(packets.len(), MegaflowId::NONE);
         cache.look_up(flows, vector.nanoseconds, decisions);
         self.status.microflow_lookups += received.len() as u64;
         decided.clear();
@@ -588,17 +588,22 @@ impl Caches {
     ) -> CacheAnswer {
         self.follow(side, tally);
         let words = packet.key().words();
+        let mut decision = None;
         let microflow = self.microflows.as_mut().map(|cache| {
-            let mut decisions = [CachedDecision::NONE];
+            let mut decisions = [MegaflowId::NONE];
             cache.look_up(
                 &[flow_of(words, self.secrets)],
                 nanoseconds(now),
                 &mut decisions,
             );
-            let [decision] = decisions;
-            decision.is_some() && matches!(self.store.check(decision, words), Found::Path(_))
+            let [cached] = decisions;
+            let is_hit =
+                cached.is_some() && matches!(self.store.check(cached, words), Found::Path(_));
+            decision = is_hit.then_some(cached);
+            is_hit
         });
-        let mut decision = None;
+        // Several megaflows may cover the packet. An engine finds one of them, which may be
+        // stale.
         let take_result = |_, covering, result| {
             if let Found::Path(_) = result {
                 decision = Some(covering);

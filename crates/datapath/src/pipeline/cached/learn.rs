@@ -25,13 +25,12 @@ use classyard::{RuleId, Winner};
 use foldhash::HashSet;
 
 use crate::action::{Action, ActionSet, PortNo};
-use crate::cache::bits::{Words, add_has, known};
+use crate::bits::{Words, add_has, known};
 use crate::cache::entry_paths::PathId;
-use crate::cache::microflow::CachedDecision;
+use crate::cache::microflow::MegaflowId;
 use crate::cache::path::{Path, Step};
 use crate::field::{Field, VLAN_PRESENT};
 use crate::flow::{Instructions, TableId};
-use crate::flow_table::TableBuffers;
 use crate::key::{KEY_WORDS, PacketKey};
 use crate::limits::MAX_PACKET_ACTIONS;
 use crate::packet::Packet;
@@ -93,7 +92,7 @@ pub(super) struct RecordedPacket {
     /// The hash of its flow.
     pub(super) flow: u64,
     /// The stale megaflow that covered it.
-    pub(super) stale: Option<CachedDecision>,
+    pub(super) stale: Option<MegaflowId>,
     /// Its key when it was received.
     pub(super) key: Words,
     /// The bits of the key that its path depends on.
@@ -112,25 +111,24 @@ pub(super) struct Learner {
     recorded: Vec<RecordedPacket>,
     used: usize,
     /// For each packet of the vector: its index in `recorded` plus 1, or 0.
-    places: Vec<u8>,
-    buffers: TableBuffers,
+    record_numbers: Vec<u8>,
 }
 
 impl Learner {
     /// Begins a vector of `packets` packets. No packet is recorded yet.
     pub(super) fn begin(&mut self, packets: usize) {
         self.used = 0;
-        self.places.clear();
-        self.places.resize(packets, 0);
+        self.record_numbers.clear();
+        self.record_numbers.resize(packets, 0);
     }
 
     /// Records a packet, unless the maximum is reached, or another packet of its flow or of
     /// its stale megaflow is recorded.
     pub(super) fn record(
         &mut self,
-        place: usize,
+        packet_index: usize,
         flow: u64,
-        stale: Option<CachedDecision>,
+        stale: Option<MegaflowId>,
         key: &PacketKey,
     ) {
         let is_same = |recorded: &RecordedPacket| match stale {
@@ -146,7 +144,7 @@ impl Learner {
         let recorded = &mut self.recorded[self.used];
         recorded.begin(flow, stale, key);
         self.used += 1;
-        self.places[place] = u8::try_from(self.used).expect("few packets");
+        self.record_numbers[packet_index] = u8::try_from(self.used).expect("few packets");
     }
 
     /// Returns the recorded packets of this vector.
@@ -157,14 +155,14 @@ impl Learner {
 
 impl Recorder for Learner {
     /// Records a lookup of a packet, before its winner's instructions are carried out.
-    fn looked_up(
+    fn record_lookup(
         &mut self,
-        (place, key): (usize, &PacketKey),
+        (packet_index, key): (usize, &PacketKey),
         table: TableId,
         winner: Winner,
         side: &Side,
     ) {
-        let Some(number) = usize::from(self.places[place]).checked_sub(1) else {
+        let Some(number) = usize::from(self.record_numbers[packet_index]).checked_sub(1) else {
             return;
         };
         let recorded = &mut self.recorded[number];
@@ -177,11 +175,11 @@ impl Recorder for Learner {
             recorded.is_open = false;
             return;
         }
-        // Looks the packet up again, for the mask.
-        let mut mask = [0; KEY_WORDS];
+        // Bits that the path depends on already, and bits with known values, cost nothing.
+        let mut mask: Words =
+            std::array::from_fn(|word| recorded.mask[word] | recorded.set.1[word]);
         if let Some(rules) = side.table(table) {
-            let masked_winner = rules.classify_masked(key, &mut mask, &mut self.buffers);
-            debug_assert_eq!(masked_winner, winner);
+            rules.add_bits(key, winner, &mut mask);
         }
         recorded.path.steps.push(Step {
             table,
@@ -205,7 +203,7 @@ impl Recorder for Learner {
 
 impl RecordedPacket {
     /// Begins with another packet and reuses the memory.
-    fn begin(&mut self, flow: u64, stale: Option<CachedDecision>, key: &PacketKey) {
+    fn begin(&mut self, flow: u64, stale: Option<MegaflowId>, key: &PacketKey) {
         (self.flow, self.stale, self.key) = (flow, stale, *key.words());
         self.mask = [0; KEY_WORDS];
         self.path.clear();
@@ -214,9 +212,8 @@ impl RecordedPacket {
     }
 
     /// Returns the mask of its megaflow: the bits that its path depends on, and more bits, so
-    /// that there are fewer different masks. In addresses and ports, adds all bits before the
-    /// last bit of the mask. In addresses, also rounds the number of leading bits up to a
-    /// multiple of four.
+    /// that there are fewer different masks. If the mask of an address is a prefix, rounds its
+    /// length up to a multiple of four.
     pub(super) fn wide_mask(&self) -> Words {
         let mut wide = self.mask;
         let is_ipv6 = PacketKey::place(Field::EthType).get(&self.key) == 0x86dd;
@@ -224,15 +221,13 @@ impl RecordedPacket {
             true => [(Field::Ipv6Src, 128), (Field::Ipv6Dst, 128)],
             false => [(Field::Ipv4Src, 32), (Field::Ipv4Dst, 32)],
         };
-        let ports = [(Field::TcpSrc, 16), (Field::TcpDst, 16)];
-        let fields = addresses.into_iter().map(|field| (field, 4));
-        let fields = fields.chain(ports.into_iter().map(|field| (field, 1)));
-        for ((field, width), step) in fields {
+        for (field, width) in addresses {
             let field_place = PacketKey::place(field);
             let field_mask = field_place.get(&self.mask);
-            if field_mask != 0 {
-                let last = field_mask.trailing_zeros() / step * step;
-                field_place.set_bits(&mut wide, u128::MAX >> (128 - width) >> last << last);
+            let last = field_mask.trailing_zeros().min(width);
+            let prefix = |last: u32| u128::MAX >> (128 - width) >> last << last;
+            if field_mask != 0 && field_mask == prefix(last) {
+                field_place.set_bits(&mut wide, prefix(last / 4 * 4));
             }
         }
         wide
@@ -364,8 +359,8 @@ pub(super) struct Program {
 struct Details {
     /// The tables, and the entry that wins in each.
     steps: Vec<(TableId, Option<RuleId>)>,
-    /// The place of each step's entry.
-    places: Vec<MatchedEntry>,
+    /// The table and entry that each step matched.
+    matched: Vec<MatchedEntry>,
     /// The table where the pipeline continues, and the action set.
     rest: Option<(TableId, ActionSet)>,
 }
@@ -440,7 +435,7 @@ impl Program {
                 Operation::Begin(step) => {
                     begun = usize::from(step);
                     if let Some(details) = details {
-                        run.place = details.places[begun];
+                        run.matched = details.matched[begun];
                         if !self.is_even {
                             let length = packet.bytes().len();
                             details.count(begun, run.tally, length, run.nanoseconds);
@@ -466,13 +461,13 @@ impl Program {
         }
         let details = details?;
         if !self.is_even
-            && let Some((table, _)) = details.steps.get(details.places.len())
+            && let Some((table, _)) = details.steps.get(details.matched.len())
         {
             // The packet matches no entry of the last table.
             run.tally.count_table(*table, 1, 0);
         }
         let (table, actions) = details.rest.as_ref()?;
-        set.clone_from(actions);
+        set.copy_from(actions);
         Some(*table)
     }
 }
@@ -485,7 +480,7 @@ impl Details {
         let matched_steps = path.steps.iter().zip(flows);
         Details {
             steps: steps.map(|step| (step.table, step.winner.rule())).collect(),
-            places: matched_steps
+            matched: matched_steps
                 .map(|(step, flow)| MatchedEntry {
                     table: step.table,
                     cookie: flow.cookie,

@@ -4,7 +4,7 @@ use std::fmt;
 
 use classyard::RuleId;
 
-use crate::cache::bits::Words;
+use crate::bits::Words;
 use crate::cache::microflow::Usage;
 use crate::field::{Field, Prerequisite};
 use crate::flow::TableId;

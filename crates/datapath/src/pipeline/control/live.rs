@@ -21,14 +21,14 @@ use super::stores::Stores;
 use crate::action::GroupId;
 use crate::error::ApplyError;
 use crate::flow::{FlowChange, FlowEntry, FlowStore, RemovalReason, TableId};
-use crate::flow_table::{FlowTable, TableError};
+use crate::flow_table::FlowTable;
 use crate::group::GroupStore;
 use crate::limits::{LimitCounts, PacketLimit};
 use crate::meter::{MeterId, MeterStore};
 use crate::packet::Packet;
 use crate::pipeline::cached::caches::Caches;
 use crate::pipeline::cached::settings::CacheSettings;
-use crate::pipeline::run::change::{Change, GroupSlots, MeterSlots, left};
+use crate::pipeline::run::change::{Change, GroupCountersChange, LimiterChange, freed_counters};
 use crate::pipeline::run::choice::FlowHash;
 use crate::pipeline::run::counts::{Count, GroupCount, MeterCount, TableCount};
 use crate::pipeline::run::observer::Observer;
@@ -38,6 +38,7 @@ use crate::pipeline::run::sink::Sink;
 use crate::pipeline::run::tally::{CounterId, Tally};
 use crate::pipeline::run::vector::{Buffers, Vector};
 use crate::pipeline::worker::Worker;
+use crate::table_settings::TableError;
 
 /// Flow tables, groups, meters and ports, with the writer that changes them.
 ///
@@ -279,12 +280,12 @@ impl Pipeline {
                     self.resets.insert(new.id, count);
                     continue;
                 }
-                Change::Group(_, GroupSlots(places)) => left(places),
-                Change::Meter(_, MeterSlots(places)) => left(places),
+                Change::Group(_, GroupCountersChange(counters)) => freed_counters(counters),
+                Change::Meter(_, LimiterChange(counters)) => freed_counters(counters),
                 _ => continue,
             };
             let unused = unused.into_iter();
-            let leaving = unused.map(|place| (version, Leaving::Counter(place)));
+            let leaving = unused.map(|counter| (version, Leaving::Counter(counter)));
             self.leaving.extend(leaving);
         }
     }
@@ -312,9 +313,9 @@ impl Pipeline {
                     self.resets.remove(&id);
                     self.stores.flows.release(id);
                 }
-                Leaving::Counter(place) => {
-                    self.each_tally(|tally| tally.clear(place));
-                    self.stores.book.give_back(place);
+                Leaving::Counter(counter) => {
+                    self.each_tally(|tally| tally.clear(counter));
+                    self.stores.book.give_back(counter);
                 }
             }
         }
@@ -367,14 +368,14 @@ impl Pipeline {
     /// Returns the counts of a group; an empty count if the group does not exist.
     #[must_use]
     pub fn group_count(&self, id: GroupId) -> GroupCount {
-        match self.stores.group_places(id) {
+        match self.stores.group_counters(id) {
             None => GroupCount::default(),
-            Some(places) => GroupCount {
-                all: self.place_count(places.all),
-                buckets: places
+            Some(counters) => GroupCount {
+                all: self.counter_total(counters.all),
+                buckets: counters
                     .buckets
                     .iter()
-                    .map(|&place| self.place_count(place))
+                    .map(|&counter| self.counter_total(counter))
                     .collect(),
             },
         }
@@ -386,11 +387,11 @@ impl Pipeline {
         match self.stores.limiter(id) {
             None => MeterCount::default(),
             Some(limiter) => MeterCount {
-                all: self.place_count(limiter.place),
+                all: self.counter_total(limiter.counter),
                 bands: limiter
                     .bands
                     .iter()
-                    .map(|&place| self.place_count(place))
+                    .map(|&counter| self.counter_total(counter))
                     .collect(),
             },
         }
@@ -407,9 +408,9 @@ impl Pipeline {
         counts
     }
 
-    fn place_count(&self, place: CounterId) -> Count {
+    fn counter_total(&self, counter: CounterId) -> Count {
         let mut count = Count::default();
-        self.each_tally(|tally| count = count.and(tally.place(place)));
+        self.each_tally(|tally| count = count.and(tally.counted(counter)));
         count
     }
 

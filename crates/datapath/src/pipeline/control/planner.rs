@@ -1,15 +1,16 @@
 //! Planners: plans to re-optimise the engines of tables.
 
 use std::fmt;
+use std::sync::Arc;
 
 use classyard::reoptimise::Snapshot;
 use classyard::table::Reader;
 use classyard::{BuildError, Progress};
 
-use crate::pipeline::run::side::{Plan, Side};
+use crate::pipeline::run::side::{Improvement, Plan, Side};
 
-/// Computes plans that re-optimise engines after many changes of their entries, without
-/// blocking workers or changes.
+/// Computes plans that re-optimise engines after many changes of their entries, and plans for
+/// the masks of megaflows, without blocking workers or changes.
 pub struct Planner {
     pub(super) reader: Reader<Side>,
 }
@@ -25,7 +26,7 @@ impl Planner {
     /// [`BuildError::Stopped`] if `progress` cancels.
     pub fn plan(&mut self, progress: &mut dyn Progress) -> Result<Option<Plan>, BuildError> {
         let Some((table, family)) = self.reader.pin().drifted() else {
-            return Ok(None);
+            return Ok(self.plan_masks());
         };
         let mut snapshot = Snapshot::new();
         loop {
@@ -43,8 +44,19 @@ impl Planner {
         Ok(plan.map(|plan| Plan {
             table,
             family,
-            plan,
+            improvement: Improvement::Engine(plan),
         }))
+    }
+
+    /// Plans the masks of megaflows for a table whose entries differ in few bits.
+    fn plan_masks(&mut self) -> Option<Plan> {
+        let (table, (family, generation, rules)) = self.reader.pin().unplanned()?;
+        let masks = rules.plan()?;
+        Some(Plan {
+            table,
+            family,
+            improvement: Improvement::Masks(generation, Arc::new(masks)),
+        })
     }
 }
 

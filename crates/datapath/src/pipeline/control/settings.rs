@@ -1,7 +1,7 @@
 //! Settings of a pipeline.
 
-use crate::flow_table::TableSettings;
 use crate::pipeline::run::choice::FlowHash;
+use crate::table_settings::TableSettings;
 
 /// Settings of a pipeline: its tables, and the hash of select groups.
 ///

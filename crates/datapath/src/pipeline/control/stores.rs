@@ -15,11 +15,11 @@ use crate::group::{GroupChange, GroupStore};
 use crate::limits::MAX_PACKET_ACTIONS;
 use crate::meter::{MeterChange, MeterId, MeterStore};
 use crate::pipeline::run::change::{
-    Change, GroupSlots, MeterSlots, Places, added, new_group, new_meter,
+    BeforeAfter, Change, GroupCountersChange, LimiterChange, new_counters, new_group, new_meter,
 };
 use crate::pipeline::run::limiter::Limiter;
 use crate::pipeline::run::ports::Ports;
-use crate::pipeline::run::tally::{GroupPlaces, PlaceBook};
+use crate::pipeline::run::tally::{CounterBook, GroupCounters};
 
 /// The entries, groups, meters and ports of a pipeline.
 #[derive(Default)]
@@ -28,8 +28,8 @@ pub(super) struct Stores {
     pub(in crate::pipeline) groups: GroupStore,
     pub(in crate::pipeline) meters: MeterStore,
     pub(in crate::pipeline) ports: Ports,
-    pub(super) book: PlaceBook,
-    group_places: HashMap<GroupId, GroupPlaces>,
+    pub(super) book: CounterBook,
+    group_counters: HashMap<GroupId, GroupCounters>,
     limiters: HashMap<MeterId, Arc<Limiter>>,
 }
 
@@ -74,8 +74,9 @@ impl Stores {
                         GroupChange::Removed(group) => Some(group.id),
                         _ => None,
                     };
-                    let slots = GroupSlots(Box::new(self.place_group(&change)));
-                    changes.push(Change::Group(change, slots));
+                    let counters =
+                        GroupCountersChange(Box::new(self.assign_group_counters(&change)));
+                    changes.push(Change::Group(change, counters));
                     if let Some(group) = removed {
                         self.remove_users(Used::Group(group), RemovalReason::GroupDelete, changes);
                     }
@@ -87,8 +88,8 @@ impl Stores {
                         MeterChange::Removed(meter) => Some(meter.id),
                         _ => None,
                     };
-                    let slots = MeterSlots(self.place_meter(&change));
-                    changes.push(Change::Meter(change, slots));
+                    let limiter = LimiterChange(self.assign_limiter(&change));
+                    changes.push(Change::Meter(change, limiter));
                     if let Some(meter) = removed {
                         self.remove_users(Used::Meter(meter), RemovalReason::MeterDelete, changes);
                     }
@@ -119,26 +120,26 @@ impl Stores {
         for change in changes.into_iter().rev() {
             match change {
                 Change::Flow(change) => self.flows.undo(vec![change]),
-                Change::Group(change, GroupSlots(places)) => {
+                Change::Group(change, GroupCountersChange(counters)) => {
                     let id = match &change {
                         GroupChange::Added(group) | GroupChange::Removed(group) => group.id,
                         GroupChange::Changed { new, .. } => new.id,
                     };
-                    for place in added(&places) {
-                        self.book.give_back(place);
+                    for counter in new_counters(&counters) {
+                        self.book.give_back(counter);
                     }
-                    put(&mut self.group_places, id, places.old);
+                    put(&mut self.group_counters, id, counters.old);
                     self.groups.undo(vec![change]);
                 }
-                Change::Meter(change, MeterSlots(places)) => {
+                Change::Meter(change, LimiterChange(counters)) => {
                     let id = match &change {
                         MeterChange::Added(meter) | MeterChange::Removed(meter) => meter.id,
                         MeterChange::Changed { new, .. } => new.id,
                     };
-                    for place in added(&places) {
-                        self.book.give_back(place);
+                    for counter in new_counters(&counters) {
+                        self.book.give_back(counter);
                     }
-                    put(&mut self.limiters, id, places.old);
+                    put(&mut self.limiters, id, counters.old);
                     self.meters.undo(vec![change]);
                 }
                 Change::Table(message, old) => {
@@ -161,9 +162,9 @@ impl Stores {
         self.flows.remove(id, reason).map(Change::Flow)
     }
 
-    /// Returns the counter places of a group.
-    pub(super) fn group_places(&self, id: GroupId) -> Option<&GroupPlaces> {
-        self.group_places.get(&id)
+    /// Returns the counters of a group.
+    pub(super) fn group_counters(&self, id: GroupId) -> Option<&GroupCounters> {
+        self.group_counters.get(&id)
     }
 
     /// Returns the limiter of a meter.
@@ -220,47 +221,47 @@ impl Stores {
         Err(OpenFlowError::new(ErrorCode::TooManyActions, message))
     }
 
-    /// Assigns counter places after a change of a group. The group keeps its place. Its
-    /// buckets get new places, since a modification clears their counters (§7.3.4.2).
-    fn place_group(&mut self, change: &GroupChange) -> Places<GroupPlaces> {
+    /// Assigns counters after a change of a group. The group keeps its counter. Its
+    /// buckets get new counters, since a modification clears their counters (§7.3.4.2).
+    fn assign_group_counters(&mut self, change: &GroupChange) -> BeforeAfter<GroupCounters> {
         let id = match change {
             GroupChange::Added(group) | GroupChange::Removed(group) => group.id,
             GroupChange::Changed { new, .. } => new.id,
         };
-        let old = self.group_places.remove(&id);
+        let old = self.group_counters.remove(&id);
         let new = new_group(change).map(|group| {
-            let group_place = match &old {
-                Some(places) => places.all,
+            let group_counter = match &old {
+                Some(counters) => counters.all,
                 None => self.book.take(),
             };
             let buckets = group.buckets.iter().map(|_| self.book.take());
-            GroupPlaces {
-                all: group_place,
+            GroupCounters {
+                all: group_counter,
                 buckets: buckets.collect(),
             }
         });
-        put(&mut self.group_places, id, new.clone());
-        Places { old, new }
+        put(&mut self.group_counters, id, new.clone());
+        BeforeAfter { old, new }
     }
 
-    /// Assigns counter places after a change of a meter. Its token buckets are full again.
-    fn place_meter(&mut self, change: &MeterChange) -> Places<Arc<Limiter>> {
+    /// Assigns counters after a change of a meter. Its token buckets are full again.
+    fn assign_limiter(&mut self, change: &MeterChange) -> BeforeAfter<Arc<Limiter>> {
         let id = match change {
             MeterChange::Added(meter) | MeterChange::Removed(meter) => meter.id,
             MeterChange::Changed { new, .. } => new.id,
         };
         let old = self.limiters.remove(&id);
         let new = new_meter(change).map(|meter| {
-            let meter_place = match &old {
-                Some(limiter) => limiter.place,
+            let meter_counter = match &old {
+                Some(limiter) => limiter.counter,
                 None => self.book.take(),
             };
             let bands = meter.bands.iter().map(|_| self.book.take());
             let bands = bands.collect();
-            Arc::new(Limiter::new(meter, meter_place, bands))
+            Arc::new(Limiter::new(meter, meter_counter, bands))
         });
         put(&mut self.limiters, id, new.clone());
-        Places { old, new }
+        BeforeAfter { old, new }
     }
 }
 

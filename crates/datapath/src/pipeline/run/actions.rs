@@ -16,7 +16,7 @@ use crate::limits::{MAX_PACKET_ACTIONS, MAX_PACKET_COPIES, PacketLimit};
 use crate::meter::{BandKind, MeterId};
 use crate::packet::{InvalidTtl, Packet};
 
-/// The place of a packet: the table, and the entry that matched there.
+/// The table in which a packet is, and the entry that matched there.
 #[derive(Clone, Copy)]
 pub(in crate::pipeline) struct MatchedEntry {
     pub(in crate::pipeline) table: TableId,
@@ -61,7 +61,7 @@ pub(in crate::pipeline) struct Run<'r, O: ?Sized> {
     pub(in crate::pipeline) observer: &'r mut O,
     /// Packets that are reused for copies.
     pub(in crate::pipeline) copies: &'r mut Vec<Packet>,
-    pub(in crate::pipeline) place: MatchedEntry,
+    pub(in crate::pipeline) matched: MatchedEntry,
     pub(super) carried: &'r mut Carried,
 }
 
@@ -104,7 +104,7 @@ impl<O: Observer + ?Sized> Run<'_, O> {
             return Ok(());
         };
         let bytes = packet.bytes().len();
-        self.tally.count(limiter.place, bytes, self.nanoseconds);
+        self.tally.count(limiter.counter, bytes, self.nanoseconds);
         let band = match self.observer.is_rehearsal() {
             true => limiter.would_meter(bytes, self.now),
             false => limiter.meter(bytes, self.now),
@@ -193,7 +193,7 @@ impl<O: Observer + ?Sized> Run<'_, O> {
         packet: &Packet,
     ) -> Result<(), Dropped> {
         self.count_copy()?;
-        let sender = (self.place.table, self.place.cookie);
+        let sender = (self.matched.table, self.matched.cookie);
         self.sink.to_controller(reason, max_len, sender, packet);
         Ok(())
     }
@@ -210,7 +210,7 @@ impl<O: Observer + ?Sized> Run<'_, O> {
         let ports = &side.ports;
         match port {
             PortNo::CONTROLLER => {
-                let reason = match self.place.is_miss {
+                let reason = match self.matched.is_miss {
                     true => PacketInReason::NoMatch,
                     false => PacketInReason::Action,
                 };
@@ -236,7 +236,7 @@ impl<O: Observer + ?Sized> Run<'_, O> {
             return Ok(());
         };
         self.tally
-            .count(group.place, packet.bytes().len(), self.nanoseconds);
+            .count(group.counter, packet.bytes().len(), self.nanoseconds);
         let number = match &group.choice {
             Choice::All => {
                 let mut buckets = 0..group.buckets.len();
@@ -266,7 +266,7 @@ impl<O: Observer + ?Sized> Run<'_, O> {
         self.count_action()?;
         let bucket = &group.buckets[number];
         self.tally
-            .count(bucket.place, packet.bytes().len(), self.nanoseconds);
+            .count(bucket.counter, packet.bytes().len(), self.nanoseconds);
         self.observer.bucket(id, Some(number));
         let queue = self.carried.queue;
         let mut actions = bucket.actions.iter();

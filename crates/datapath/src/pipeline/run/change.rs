@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::limiter::Limiter;
 use super::ports::PortState;
-use super::tally::{CounterId, GroupPlaces};
+use super::tally::{CounterId, GroupCounters};
 use crate::action::PortNo;
 use crate::flow::{FlowChange, FlowEntry, TableConfig, TableMod};
 use crate::group::{Group, GroupChange};
@@ -15,10 +15,10 @@ use crate::meter::{Meter, MeterChange};
 pub enum Change {
     /// A flow entry that was added, changed or removed.
     Flow(FlowChange),
-    /// A group that was added, changed or removed, with the places of its counters.
-    Group(GroupChange, GroupSlots),
+    /// A group that was added, changed or removed, with its counters.
+    Group(GroupChange, GroupCountersChange),
     /// A meter that was added, changed or removed, with its limiter.
-    Meter(MeterChange, MeterSlots),
+    Meter(MeterChange, LimiterChange),
     /// The configuration of a table: the message and the old configuration.
     Table(TableMod, TableConfig),
     /// The state of a port.
@@ -32,58 +32,60 @@ pub enum Change {
     },
 }
 
-/// The places of a group's counters in the workers' counter arrays, before and after a
-/// change.
+/// The numbers of a group's counters in the workers' counter arrays, before and after
+/// a change.
 #[derive(Clone, Debug)]
-pub struct GroupSlots(pub(in crate::pipeline) Box<Places<GroupPlaces>>);
+pub struct GroupCountersChange(pub(in crate::pipeline) Box<BeforeAfter<GroupCounters>>);
 
-/// The token buckets and counter places of a meter, before and after a change.
+/// The token buckets and counters of a meter, before and after a change.
 #[derive(Clone, Debug)]
-pub struct MeterSlots(pub(in crate::pipeline) Places<Arc<Limiter>>);
+pub struct LimiterChange(pub(in crate::pipeline) BeforeAfter<Arc<Limiter>>);
 
 /// Data that belongs to a group or meter, before and after a change.
 #[derive(Clone, Debug)]
-pub(in crate::pipeline) struct Places<T> {
+pub(in crate::pipeline) struct BeforeAfter<T> {
     pub(in crate::pipeline) old: Option<T>,
     pub(in crate::pipeline) new: Option<T>,
 }
 
-/// Data with several counter places.
-pub(in crate::pipeline) trait Placed {
-    fn places(&self) -> Vec<CounterId>;
+/// Data with several counters.
+pub(in crate::pipeline) trait HasCounters {
+    fn counters(&self) -> Vec<CounterId>;
 }
 
-impl Placed for GroupPlaces {
-    fn places(&self) -> Vec<CounterId> {
+impl HasCounters for GroupCounters {
+    fn counters(&self) -> Vec<CounterId> {
         std::iter::once(self.all)
             .chain(self.buckets.iter().copied())
             .collect()
     }
 }
 
-impl Placed for Arc<Limiter> {
-    fn places(&self) -> Vec<CounterId> {
-        std::iter::once(self.place)
+impl HasCounters for Arc<Limiter> {
+    fn counters(&self) -> Vec<CounterId> {
+        std::iter::once(self.counter)
             .chain(self.bands.iter().copied())
             .collect()
     }
 }
 
-fn places<T: Placed>(counted: Option<&T>) -> Vec<CounterId> {
-    counted.map(T::places).unwrap_or_default()
+fn counters<T: HasCounters>(counted: Option<&T>) -> Vec<CounterId> {
+    counted.map(T::counters).unwrap_or_default()
 }
 
-/// Returns the counter places that are new after a change.
-pub(in crate::pipeline) fn added<T: Placed>(change: &Places<T>) -> Vec<CounterId> {
-    let (old, mut new) = (places(change.old.as_ref()), places(change.new.as_ref()));
-    new.retain(|place| !old.contains(place));
+/// Returns the counters that are new after a change.
+pub(in crate::pipeline) fn new_counters<T: HasCounters>(change: &BeforeAfter<T>) -> Vec<CounterId> {
+    let (old, mut new) = (counters(change.old.as_ref()), counters(change.new.as_ref()));
+    new.retain(|counter| !old.contains(counter));
     new
 }
 
-/// Returns the counter places that are no longer used after a change.
-pub(in crate::pipeline) fn left<T: Placed>(change: &Places<T>) -> Vec<CounterId> {
-    let (mut old, new) = (places(change.old.as_ref()), places(change.new.as_ref()));
-    old.retain(|place| !new.contains(place));
+/// Returns the counters that are no longer used after a change.
+pub(in crate::pipeline) fn freed_counters<T: HasCounters>(
+    change: &BeforeAfter<T>,
+) -> Vec<CounterId> {
+    let (mut old, new) = (counters(change.old.as_ref()), counters(change.new.as_ref()));
+    old.retain(|counter| !new.contains(counter));
     old
 }
 

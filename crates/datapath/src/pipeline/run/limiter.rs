@@ -21,8 +21,8 @@ const BILLIONTHS_PER_TOKEN: u128 = 1_000_000_000;
 #[derive(Debug)]
 pub(in crate::pipeline) struct Limiter {
     meter: Meter,
-    /// The counter places of the meter and of its bands.
-    pub(in crate::pipeline) place: CounterId,
+    /// The counters of the meter and of its bands.
+    pub(in crate::pipeline) counter: CounterId,
     pub(in crate::pipeline) bands: Vec<CounterId>,
     levels: Mutex<Levels>,
 }
@@ -39,7 +39,7 @@ impl Limiter {
     /// Returns a meter with full buckets.
     pub(in crate::pipeline) fn new(
         meter: &Meter,
-        place: CounterId,
+        counter: CounterId,
         bands: Vec<CounterId>,
     ) -> Limiter {
         let tokens = meter.bands.iter().map(|band| full(band, meter.unit));
@@ -49,7 +49,7 @@ impl Limiter {
                 tokens: tokens.collect(),
             }),
             meter: meter.clone(),
-            place,
+            counter,
             bands,
         }
     }

@@ -22,7 +22,7 @@ const BATCH_PACKETS: usize = 64;
 /// carried out.
 pub(in crate::pipeline) trait Recorder {
     /// A packet, given by its index in the vector and its key, was looked up.
-    fn looked_up(
+    fn record_lookup(
         &mut self,
         packet: (usize, &PacketKey),
         table: TableId,
@@ -37,9 +37,9 @@ type Winners<'s> = [Option<(RuleId, &'s SideFlow)>; BATCH_PACKETS];
 impl<'v, O: Observer + ?Sized> Vector<'v, O> {
     /// Processes all packets in the tables, beginning with table 0.
     pub(in crate::pipeline) fn process(&mut self) {
-        for number in 0..self.packets.len() {
-            if self.is_received(number) {
-                self.wait(TableId(0), number);
+        for packet_index in 0..self.packets.len() {
+            if self.is_received(packet_index) {
+                self.wait(TableId(0), packet_index);
             }
         }
         self.run_tables(None);
@@ -50,9 +50,10 @@ impl<'v, O: Observer + ?Sized> Vector<'v, O> {
         while let Some(table) = self.buffers.next() {
             self.look_up(table);
             if let Some(recorder) = &mut recorder {
-                for (&number, &winner) in self.buffers.here.iter().zip(&self.buffers.winners) {
-                    let packet = (number, self.packets[number].key());
-                    recorder.looked_up(packet, table, winner, self.side);
+                for (&packet_index, &winner) in self.buffers.here.iter().zip(&self.buffers.winners)
+                {
+                    let packet = (packet_index, self.packets[packet_index].key());
+                    recorder.record_lookup(packet, table, winner, self.side);
                 }
             }
             self.observer.node(Node::Tables, self.buffers.here.len());
@@ -89,21 +90,21 @@ impl<'v, O: Observer + ?Sized> Vector<'v, O> {
     fn count(&self, batch: &[usize], winners: &[Winner]) -> Winners<'v> {
         let side = self.side;
         let mut flows = [None; BATCH_PACKETS];
-        let bytes = |number: usize| self.packets[number].bytes().len();
+        let bytes = |packet_index: usize| self.packets[packet_index].bytes().len();
         match the_same(winners) {
             // Common in small tables. One add per batch avoids store-to-load stalls on the
             // cell.
             Some(id) => {
-                let bytes = batch.iter().map(|&number| bytes(number)).sum();
+                let bytes = batch.iter().map(|&packet_index| bytes(packet_index)).sum();
                 self.tally
                     .count_flows(id, (batch.len(), bytes), self.nanoseconds);
                 flows[..batch.len()].fill(Some((id, side.flow(id))));
             }
             None => {
-                for ((flow, &number), winner) in flows.iter_mut().zip(batch).zip(winners) {
+                for ((flow, &packet_index), winner) in flows.iter_mut().zip(batch).zip(winners) {
                     if let Some(id) = winner.rule() {
                         self.tally
-                            .count_flows(id, (1, bytes(number)), self.nanoseconds);
+                            .count_flows(id, (1, bytes(packet_index)), self.nanoseconds);
                         *flow = Some((id, side.flow(id)));
                     }
                 }
@@ -115,22 +116,22 @@ impl<'v, O: Observer + ?Sized> Vector<'v, O> {
     /// Carries out the instructions of the entries that win packets in a table.
     #[inline(always)]
     fn carry_out(&mut self, table: TableId, batch: &[usize], flows: &Winners<'_>) {
-        for (flow, &number) in flows.iter().zip(batch) {
+        for (flow, &packet_index) in flows.iter().zip(batch) {
             let winner = flow.map(|(id, _)| id);
             self.observer
-                .looked_up(table, winner, &self.packets[number]);
+                .looked_up(table, winner, &self.packets[packet_index]);
             let &Some((_, flow)) = flow else {
                 continue;
             };
-            let place = MatchedEntry {
+            let matched = MatchedEntry {
                 table,
                 cookie: flow.cookie,
                 is_miss: flow.is_miss,
             };
-            let (mut run, packet, set) = self.packet(number, place);
+            let (mut run, packet, set) = self.packet(packet_index, matched);
             let next = run.instructions(&flow.instructions, packet, set);
             if let Ok(Some(next)) = next {
-                self.wait(next, number);
+                self.wait(next, packet_index);
             }
         }
     }

@@ -12,7 +12,7 @@ use classyard::reoptimise::LookupPlan;
 use classyard::table::{Accepted, Replica};
 use classyard::{Priority, RuleId, Winner};
 
-use super::change::{Change, GroupSlots, MeterSlots, new_group, new_meter};
+use super::change::{Change, GroupCountersChange, LimiterChange, new_group, new_meter};
 use super::choice::{Choice, FlowHash};
 use super::limiter::Limiter;
 use super::liveness::Liveness;
@@ -22,9 +22,11 @@ use crate::action::{Action, ActionSet, GroupId};
 use crate::cache::change::{EntryChange, Recent, keeps_paths};
 use crate::flow::{FlowEntry, Instructions, TableId};
 use crate::flow_match::Family;
-use crate::flow_table::{FlowTable, TableError, TableSettings};
+use crate::flow_table::{FlowTable, Generation};
 use crate::group::{Bucket, Group, GroupChange, GroupType};
+use crate::megaflow::planned::{PlannedMasks, PlannedRules};
 use crate::meter::{MeterChange, MeterId};
+use crate::table_settings::{TableError, TableSettings};
 
 /// The data of an entry for processing packets. Two entries fill a cache line, and no entry
 /// crosses a cache line.
@@ -39,7 +41,7 @@ pub(in crate::pipeline) struct SideFlow {
 /// A group prepared for processing packets.
 pub(in crate::pipeline) struct SideGroup {
     kind: GroupType,
-    pub(in crate::pipeline) place: CounterId,
+    pub(in crate::pipeline) counter: CounterId,
     pub(in crate::pipeline) buckets: Vec<SideBucket>,
     pub(in crate::pipeline) choice: Choice,
 }
@@ -51,12 +53,14 @@ pub(in crate::pipeline) struct SideBucket {
     pub(in crate::pipeline) actions: Vec<Action>,
     /// True if an action changes packets, so that a copy is needed.
     pub(in crate::pipeline) changes: bool,
-    pub(in crate::pipeline) place: CounterId,
+    pub(in crate::pipeline) counter: CounterId,
 }
 
 /// All data for processing packets.
 pub(in crate::pipeline) struct Side {
     settings: TableSettings,
+    /// The number of tables that had entries so far.
+    tables_made: u64,
     /// Tables, indexed by number, up to the last table that has had an entry.
     tables: Vec<Option<FlowTable>>,
     /// Entries, indexed by number.
@@ -76,6 +80,7 @@ impl Side {
     pub(in crate::pipeline) fn new(settings: TableSettings, flow_hash: FlowHash) -> Side {
         Side {
             settings,
+            tables_made: 0,
             liveness: Liveness::default(),
             flow_hash,
             tables: Vec::new(),
@@ -112,6 +117,15 @@ impl Side {
     pub(in crate::pipeline) fn drifted(&self) -> Option<(TableId, Family)> {
         let mut tables = (0..).zip(&self.tables);
         tables.find_map(|(number, table)| Some((TableId(number), table.as_ref()?.drifted()?)))
+    }
+
+    /// Returns a table, and a family of its entries for which masks of megaflows can be
+    /// planned.
+    pub(in crate::pipeline) fn unplanned(
+        &self,
+    ) -> Option<(TableId, (Family, Generation, PlannedRules))> {
+        let mut tables = (0..).zip(&self.tables);
+        tables.find_map(|(number, table)| Some((TableId(number), table.as_ref()?.unplanned()?)))
     }
 
     #[inline]
@@ -151,37 +165,41 @@ impl Side {
                     self.replace(old, new);
                 }
             }
-            Change::Group(change, GroupSlots(places)) => match (new_group(change), &places.new) {
-                (Some(group), Some(places)) => {
-                    let buckets = group.buckets.iter().zip(&places.buckets);
-                    let side_group = SideGroup {
-                        kind: group.kind,
-                        place: places.all,
-                        buckets: buckets
-                            .map(|(bucket, &place)| ready(bucket, place))
-                            .collect(),
-                        choice: Choice::One(None),
-                    };
-                    self.liveness.put(group, &self.ports);
-                    self.groups.insert(group.id, side_group);
-                }
-                _ => {
-                    if let GroupChange::Removed(Group { id, .. }) = change {
-                        self.groups.remove(id);
-                        self.liveness.remove(*id);
+            Change::Group(change, GroupCountersChange(counters)) => {
+                match (new_group(change), &counters.new) {
+                    (Some(group), Some(counters)) => {
+                        let buckets = group.buckets.iter().zip(&counters.buckets);
+                        let side_group = SideGroup {
+                            kind: group.kind,
+                            counter: counters.all,
+                            buckets: buckets
+                                .map(|(bucket, &counter)| ready(bucket, counter))
+                                .collect(),
+                            choice: Choice::One(None),
+                        };
+                        self.liveness.put(group, &self.ports);
+                        self.groups.insert(group.id, side_group);
+                    }
+                    _ => {
+                        if let GroupChange::Removed(Group { id, .. }) = change {
+                            self.groups.remove(id);
+                            self.liveness.remove(*id);
+                        }
                     }
                 }
-            },
-            Change::Meter(change, MeterSlots(places)) => match (new_meter(change), &places.new) {
-                (Some(meter), Some(limiter)) => {
-                    self.meters.insert(meter.id, Arc::clone(limiter));
-                }
-                _ => {
-                    if let MeterChange::Removed(meter) = change {
-                        self.meters.remove(&meter.id);
+            }
+            Change::Meter(change, LimiterChange(counters)) => {
+                match (new_meter(change), &counters.new) {
+                    (Some(meter), Some(limiter)) => {
+                        self.meters.insert(meter.id, Arc::clone(limiter));
+                    }
+                    _ => {
+                        if let MeterChange::Removed(meter) = change {
+                            self.meters.remove(&meter.id);
+                        }
                     }
                 }
-            },
+            }
             // The stores enforce the maximum of entries.
             Change::Table(..) => {}
             Change::Port { port, new, .. } => {
@@ -203,8 +221,10 @@ impl Side {
                     self.tables.resize_with(index + 1, || None);
                 }
                 let (settings, is_filling) = (&self.settings, self.is_filling);
+                let tables_made = &mut self.tables_made;
                 let table = self.tables[index].get_or_insert_with(|| {
-                    let mut table = FlowTable::new(settings.clone());
+                    *tables_made += 1;
+                    let mut table = FlowTable::numbered(settings.clone(), *tables_made);
                     if is_filling {
                         table.begin_filling();
                     }
@@ -258,7 +278,7 @@ impl Side {
 }
 
 /// Prepares a bucket for processing packets.
-fn ready(bucket: &Bucket, place: CounterId) -> SideBucket {
+fn ready(bucket: &Bucket, counter: CounterId) -> SideBucket {
     let mut set = ActionSet::default();
     set.write(&bucket.actions);
     let actions: Vec<Action> = set.ordered().copied().collect();
@@ -266,18 +286,26 @@ fn ready(bucket: &Bucket, place: CounterId) -> SideBucket {
         bucket: bucket.clone(),
         changes: actions.iter().any(Action::changes_packets),
         actions,
-        place,
+        counter,
     }
 }
 
-/// A plan that re-optimises one engine of a flow table: the engine of one [`Family`] of
-/// packets. A [`Planner`](crate::pipeline::Planner) computes it without blocking workers
-/// or changes.
+/// A plan that improves a flow table for one [`Family`] of packets. A
+/// [`Planner`](crate::pipeline::Planner) computes it without blocking workers or changes.
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub(in crate::pipeline) table: TableId,
     pub(in crate::pipeline) family: Family,
-    pub(in crate::pipeline) plan: LookupPlan,
+    pub(in crate::pipeline) improvement: Improvement,
+}
+
+/// The part of a flow table that a plan improves.
+#[derive(Clone, Debug)]
+pub(in crate::pipeline) enum Improvement {
+    /// Rearranges the engine.
+    Engine(LookupPlan),
+    /// Uses planned masks of megaflows.
+    Masks(Generation, Arc<PlannedMasks>),
 }
 
 /// Accepts every change, since the stores check messages before they make changes.
@@ -298,13 +326,20 @@ impl Replica for Side {
     fn operate(&mut self, plan: &Plan) {
         let index = usize::from(plan.table.0);
         if let Some(table) = self.tables.get_mut(index).and_then(Option::as_mut) {
-            // Ignored if the engine was replaced since the plan was computed.
-            table.install(plan.family, &plan.plan);
+            // A plan for an engine that was replaced, or for entries that have changed since,
+            // is ignored.
+            match &plan.improvement {
+                Improvement::Engine(lookup) => _ = table.install(plan.family, lookup),
+                Improvement::Masks(generation, masks) => {
+                    table.use_masks(plan.family, *generation, masks);
+                }
+            }
         }
     }
 
     fn replaces(plan: &Plan, earlier: &Plan) -> bool {
-        (plan.table, plan.family) == (earlier.table, earlier.family)
+        let kind = |plan: &Plan| std::mem::discriminant(&plan.improvement);
+        (plan.table, plan.family, kind(plan)) == (earlier.table, earlier.family, kind(earlier))
     }
 
     /// Moves up to `steps` entries to engines over wider keys, and makes up to `steps` steps

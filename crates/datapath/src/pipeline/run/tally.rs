@@ -6,11 +6,11 @@
 //!
 //! ```text
 //! entries:            [ 0 … 63 ] [ 64 … 191 ] [ 192 … 447 ] …    by entry number
-//! groups, meters:     the same, by the place assigned to each counter
+//! groups, meters:     the same, by the number assigned to each counter
 //! ```
 //! Each bracket is a piece of [`cells`](super::cells).
 //!
-//! A number or place gets a new owner only after every worker has left the versions with
+//! A number gets a new owner only after every worker has left the versions with
 //! the old owner. Before that, its cells are set to 0. So nothing is counted twice or
 //! lost.
 
@@ -27,37 +27,37 @@ use crate::cache::entry_paths::PathId;
 use crate::flow::TableId;
 use crate::limits::PacketLimit;
 
-/// The place of a counter: its number among the counters of groups, buckets, meters and
+/// The number of a counter among the counters of groups, buckets, meters and
 /// bands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::pipeline) struct CounterId(pub(in crate::pipeline) u32);
 
-/// The counter places of a group and its buckets.
+/// The counters of a group and its buckets.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::pipeline) struct GroupPlaces {
+pub(in crate::pipeline) struct GroupCounters {
     pub(in crate::pipeline) all: CounterId,
     pub(in crate::pipeline) buckets: Vec<CounterId>,
 }
 
-/// Assigns places: always the smallest free number.
+/// Assigns counters: always the smallest free number.
 #[derive(Clone, Debug, Default)]
-pub(in crate::pipeline) struct PlaceBook {
+pub(in crate::pipeline) struct CounterBook {
     free: BTreeSet<u32>,
     next: u32,
 }
 
-impl PlaceBook {
+impl CounterBook {
     pub(in crate::pipeline) fn take(&mut self) -> CounterId {
-        if let Some(place) = self.free.pop_first() {
-            return CounterId(place);
+        if let Some(counter) = self.free.pop_first() {
+            return CounterId(counter);
         }
         let number = self.next;
-        self.next = number.checked_add(1).expect("fewer places than numbers");
+        self.next = number.checked_add(1).expect("fewer counters than numbers");
         CounterId(number)
     }
 
-    pub(in crate::pipeline) fn give_back(&mut self, place: CounterId) {
-        self.free.insert(place.0);
+    pub(in crate::pipeline) fn give_back(&mut self, counter: CounterId) {
+        self.free.insert(counter.0);
     }
 }
 
@@ -132,8 +132,8 @@ impl Tally {
     }
 
     #[inline]
-    pub(in crate::pipeline) fn count(&self, place: CounterId, bytes: usize, now: u64) {
-        self.others.get(place.0).count(bytes, now);
+    pub(in crate::pipeline) fn count(&self, counter: CounterId, bytes: usize, now: u64) {
+        self.others.get(counter.0).count(bytes, now);
     }
 
     /// Counts a packet dropped at a limit.
@@ -164,8 +164,8 @@ impl Tally {
         (count, Duration::from_nanos(last))
     }
 
-    pub(in crate::pipeline) fn place(&self, place: CounterId) -> Count {
-        self.others.read(place.0).0
+    pub(in crate::pipeline) fn counted(&self, counter: CounterId) -> Count {
+        self.others.read(counter.0).0
     }
 
     /// Returns the counts of a table; zeros for an invalid table number.
@@ -185,9 +185,9 @@ impl Tally {
         self.flows.clear(id.get());
     }
 
-    /// Sets the counter of a place to 0. No worker may count there during this call.
-    pub(in crate::pipeline) fn clear(&self, place: CounterId) {
-        self.others.clear(place.0);
+    /// Sets a counter to 0. No worker may count there during this call.
+    pub(in crate::pipeline) fn clear(&self, counter: CounterId) {
+        self.others.clear(counter.0);
     }
 
     /// Adds all counts of a tally whose worker has been dropped.
@@ -244,7 +244,7 @@ mod tests {
             )
         );
         assert_eq!(
-            former.place(CounterId(3)),
+            former.counted(CounterId(3)),
             Count {
                 packets: 2,
                 bytes: 15

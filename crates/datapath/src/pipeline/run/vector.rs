@@ -106,8 +106,8 @@ impl<'v, O: Observer + ?Sized> Vector<'v, O> {
 
     /// True if the packet's ingress port receives packets.
     #[inline]
-    pub(in crate::pipeline) fn is_received(&self, number: usize) -> bool {
-        let port = in_port(self.packets[number].key());
+    pub(in crate::pipeline) fn is_received(&self, packet_index: usize) -> bool {
+        let port = in_port(self.packets[packet_index].key());
         self.side.ports.receives(port)
     }
 
@@ -118,10 +118,10 @@ impl<'v, O: Observer + ?Sized> Vector<'v, O> {
 
     /// Makes a packet wait for a table.
     #[inline]
-    pub(in crate::pipeline) fn wait(&mut self, table: TableId, number: usize) {
+    pub(in crate::pipeline) fn wait(&mut self, table: TableId, packet_index: usize) {
         let index = usize::from(table.0);
         self.buffers.tables[index / 64] |= 1 << (index % 64);
-        self.buffers.waiting[index].push(number);
+        self.buffers.waiting[index].push(packet_index);
     }
 
     /// True if packets wait for any table.
@@ -129,13 +129,13 @@ impl<'v, O: Observer + ?Sized> Vector<'v, O> {
         self.buffers.tables.iter().any(|&tables| tables != 0)
     }
 
-    /// Returns a `Run` that carries out actions for a packet at `place`, with the packet and
+    /// Returns a `Run` that carries out actions for a packet that matched `matched`, with the packet and
     /// its action set.
     #[inline(always)] // once for each packet and table
     pub(in crate::pipeline) fn packet(
         &mut self,
-        number: usize,
-        place: MatchedEntry,
+        packet_index: usize,
+        matched: MatchedEntry,
     ) -> (Run<'_, O>, &mut Packet, &mut ActionSet) {
         let run = Run {
             side: self.side,
@@ -145,13 +145,13 @@ impl<'v, O: Observer + ?Sized> Vector<'v, O> {
             sink: &mut *self.sink,
             observer: &mut *self.observer,
             copies: &mut self.buffers.copies,
-            place,
-            carried: &mut self.buffers.carried[number],
+            matched,
+            carried: &mut self.buffers.carried[packet_index],
         };
         (
             run,
-            &mut self.packets[number],
-            &mut self.buffers.sets[number],
+            &mut self.packets[packet_index],
+            &mut self.buffers.sets[packet_index],
         )
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! [FTS25]: classyard::papers#fts25
 
-use classyard_datapath::lab::microflow::{CachedDecision, KINDS};
+use classyard_datapath::lab::microflow::{KINDS, MegaflowId};
 use classyard_report::chart::{Chart, Mark, Series};
 use classyard_report::failure::Failure;
 use serde::{Deserialize, Serialize};
@@ -320,13 +320,13 @@ fn speed(name: &str, seed: u64) -> Rate {
     let flows = (CACHE_FLOWS * 7 / 10) as u64;
     // 300 offers are enough for emc, which accepts one in a hundred.
     for number in (0..flows).flat_map(|number| [number; 300]) {
-        let decision = u32::try_from(number).ok().and_then(CachedDecision::new);
+        let decision = u32::try_from(number).ok().and_then(MegaflowId::new);
         cache.offer(flow(number), decision.expect("a few thousand"), 0);
     }
     let hashes: Vec<u64> = (0..TIMED_LOOKUPS as u64)
         .map(|number| flow(flow(number) % flows))
         .collect();
-    let mut decisions = [CachedDecision::NONE; BATCH_LOOKUPS];
+    let mut decisions = [MegaflowId::NONE; BATCH_LOOKUPS];
     let (mut best, mut hits) = (f64::INFINITY, 0);
     for _ in 0..20 {
         let before = thread_cpu_time();

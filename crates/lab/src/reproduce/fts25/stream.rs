@@ -6,7 +6,7 @@ use classyard_datapath::lab::microflow::active::ActiveConfig;
 use classyard_datapath::lab::microflow::cuckoo::Cuckoo;
 use classyard_datapath::lab::microflow::emc::{Emc, EmcConfig};
 use classyard_datapath::lab::microflow::wef::Wef;
-use classyard_datapath::lab::microflow::{CachedDecision, KINDS, MicroflowCache};
+use classyard_datapath::lab::microflow::{KINDS, MegaflowId, MicroflowCache};
 use classyard_datapath::lab::sorted_tuples::{SortedTuples, TupleConfig};
 use classyard_report::failure::Failure;
 use serde::{Deserialize, Serialize};
@@ -364,8 +364,8 @@ fn hash(flow: u64, seed: u64) -> u64 {
 }
 
 /// True if a cache has the right decision for a flow; a wrong decision is removed.
-fn hits(cache: &mut dyn MicroflowCache, flow: u64, right: CachedDecision, now: u64) -> bool {
-    let mut decisions = [CachedDecision::NONE];
+fn hits(cache: &mut dyn MicroflowCache, flow: u64, right: MegaflowId, now: u64) -> bool {
+    let mut decisions = [MegaflowId::NONE];
     cache.look_up(&[flow], now, &mut decisions);
     if decisions[0] == right {
         return true;
@@ -425,7 +425,7 @@ pub(super) fn measure(trace: &Trace, packets: usize, seed: u64) -> Result<Outcom
             latest: now,
         };
         let flow = hash(packet.flow, seed);
-        let right = CachedDecision::new(entry).expect("far fewer flows");
+        let right = MegaflowId::new(entry).expect("far fewer flows");
         for one in &mut caches {
             match hits(&mut *one.cache, flow, right, now) {
                 true => one.hits += 1,
@@ -470,7 +470,7 @@ pub(super) fn measure(trace: &Trace, packets: usize, seed: u64) -> Result<Outcom
 }
 
 impl Scheme {
-    fn packet(&mut self, words: &[u64; 2], flow: u64, right: CachedDecision, now: u64, load: f64) {
+    fn packet(&mut self, words: &[u64; 2], flow: u64, right: MegaflowId, now: u64, load: f64) {
         if let Some(cache) = &mut self.cache
             && hits(&mut **cache, flow, right, now)
         {

@@ -2,7 +2,7 @@
 //!
 //! [FTS25]: classyard::papers#fts25
 
-use classyard_datapath::lab::microflow::{CachedDecision, MicroflowCache};
+use classyard_datapath::lab::microflow::{MegaflowId, MicroflowCache};
 use classyard_datapath::lab::sorted_tuples::{SortedTuples, TupleConfig};
 use classyard_report::failure::Failure;
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -140,7 +140,7 @@ fn simulate_hits(flows: f64, q: f64, n: f64, packets: u32, seed: u64) -> HitRate
         let hash = flow.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let hash = (hash ^ hash >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let hash = hash ^ hash >> 32;
-        let right = u32::try_from(flow).ok().and_then(CachedDecision::new);
+        let right = u32::try_from(flow).ok().and_then(MegaflowId::new);
         let right = right.expect("fewer than 2^32 flows");
         for (cache, hits) in caches.iter_mut().zip(&mut hits) {
             let is_hit = looked_up(&mut **cache, hash, right, now);
@@ -157,8 +157,8 @@ fn simulate_hits(flows: f64, q: f64, n: f64, packets: u32, seed: u64) -> HitRate
 }
 
 /// Looks up a flow, and offers it to the cache after a miss.
-fn looked_up(cache: &mut dyn MicroflowCache, flow: u64, right: CachedDecision, now: u64) -> bool {
-    let mut decisions = [CachedDecision::NONE];
+fn looked_up(cache: &mut dyn MicroflowCache, flow: u64, right: MegaflowId, now: u64) -> bool {
+    let mut decisions = [MegaflowId::NONE];
     cache.look_up(&[flow], now, &mut decisions);
     if decisions[0] == right {
         return true;
