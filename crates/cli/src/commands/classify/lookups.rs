@@ -72,9 +72,10 @@ fn look_up(
     mut after_batch: impl FnMut(usize),
 ) {
     let parts = classifier.parts().iter().zip(trace.parts()).zip(winners);
-    for ((classifier, (_, keys)), winners) in parts {
-        for (keys, winners) in keys.batches(BATCH).zip(winners.chunks_mut(BATCH)) {
-            classifier.classify_batch(keys, winners, scratch);
+    for ((part_classifier, (_, part_keys)), part_winners) in parts {
+        let batches = part_keys.batches(BATCH).zip(part_winners.chunks_mut(BATCH));
+        for (keys, winners) in batches {
+            part_classifier.classify_batch(keys, winners, scratch);
             after_batch(keys.len());
         }
     }

@@ -287,7 +287,7 @@ impl<'a> LookupRun<'a> {
                     trace: std::mem::replace(&mut headers.trace, empty),
                     packets: None,
                 };
-                self.all(&chunk)?;
+                self.look_up_timed(&chunk)?;
                 report
             }
             Input::Capture(packets) => {
@@ -313,13 +313,13 @@ impl<'a> LookupRun<'a> {
     fn stream(&mut self, mut packets: PacketStream) -> Result<PacketStream, Failure> {
         let (chunk, last) = packets.next_chunk()?;
         if last {
-            self.all(&chunk)?;
+            self.look_up_timed(&chunk)?;
             return Ok(packets);
         }
         let mut progress = self.reporter.progress();
         let mut next = Some((chunk, last));
         while let Some((chunk, last)) = next.take() {
-            self.more(&chunk)?;
+            self.look_up_chunk(&chunk)?;
             // Free the chunk before the next one is read.
             drop(chunk);
             if let Some(extent) = packets.extent() {
@@ -350,7 +350,7 @@ impl<'a> LookupRun<'a> {
                 }
             };
             if let Some(chunk) = &chunk {
-                self.more(chunk)?;
+                self.look_up_chunk(chunk)?;
                 if let Some(column) = &chunk.packets {
                     count += column.with_header.len() as u64;
                     bytes += column.bytes;
@@ -389,7 +389,7 @@ impl<'a> LookupRun<'a> {
     }
 
     /// Looks up all headers, several times for timing.
-    fn all(&mut self, chunk: &Chunk) -> Result<(), Failure> {
+    fn look_up_timed(&mut self, chunk: &Chunk) -> Result<(), Failure> {
         // Nothing is timed if only the winners are requested.
         let repeat = match self.only_winners() {
             true => Some(0),
@@ -401,11 +401,11 @@ impl<'a> LookupRun<'a> {
         drop(progress);
         self.spent += began.elapsed().as_secs_f64();
         self.seconds = lookups.seconds().to_vec();
-        self.take(chunk, &lookups)
+        self.count(chunk, &lookups)
     }
 
     /// Looks up the headers of one chunk, once.
-    fn more(&mut self, chunk: &Chunk) -> Result<(), Failure> {
+    fn look_up_chunk(&mut self, chunk: &Chunk) -> Result<(), Failure> {
         let lookups = Lookups::once(self.classifier, &chunk.trace, &mut self.scratch);
         let seconds: f64 = lookups.seconds().iter().sum();
         self.spent += seconds;
@@ -413,10 +413,10 @@ impl<'a> LookupRun<'a> {
             Some(all) => *all += seconds,
             None => self.seconds.push(seconds),
         }
-        self.take(chunk, &lookups)
+        self.count(chunk, &lookups)
     }
 
-    fn take(&mut self, chunk: &Chunk, lookups: &Lookups) -> Result<(), Failure> {
+    fn count(&mut self, chunk: &Chunk, lookups: &Lookups) -> Result<(), Failure> {
         if let Some(winners) = &mut self.winners {
             winners.write(&self.rules.policy, chunk, lookups)?;
         }

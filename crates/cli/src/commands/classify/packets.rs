@@ -45,11 +45,12 @@ pub(super) struct PacketStream {
     extractor: HeaderExtractor,
     schemas: Vec<Arc<Schema>>,
     /// The maximum number of packets in a chunk.
-    most: usize,
+    max_packets: usize,
     /// If set, hand on the available packets before waiting for more.
     eager: bool,
     bytes: u64,
-    with_header: usize,
+    /// The number of packets so far that have a header of the policy.
+    header_count: usize,
 }
 
 /// A message of the reading thread.
@@ -63,11 +64,11 @@ pub(super) enum Message {
 }
 
 impl PacketStream {
-    /// Creates packets for a policy, with at most `most` in a chunk.
+    /// Creates packets for a policy, with at most `max_packets` in a chunk.
     pub(super) fn new(
         capture: OpenCapture,
         policy: &Policy,
-        most: usize,
+        max_packets: usize,
     ) -> Result<PacketStream, Failure> {
         let schemas: Vec<Arc<Schema>> = policy.schemas().cloned().collect();
         let extractor =
@@ -76,10 +77,10 @@ impl PacketStream {
             capture,
             extractor,
             schemas,
-            most,
+            max_packets,
             eager: false,
             bytes: 0,
-            with_header: 0,
+            header_count: 0,
         })
     }
 
@@ -98,7 +99,7 @@ impl PacketStream {
             if interrupt::is_requested() {
                 break true;
             }
-            if held >= self.most || (self.eager && held > 0 && !reader.is_buffered()) {
+            if held >= self.max_packets || (self.eager && held > 0 && !reader.is_buffered()) {
                 break false;
             }
             let Some(record) = reader.next_record()? else {
@@ -113,7 +114,7 @@ impl PacketStream {
             }
         };
         self.bytes += column.bytes;
-        self.with_header += trace.len();
+        self.header_count += trace.len();
         let packets = Some(column);
         Ok((Chunk { trace, packets }, last))
     }
@@ -156,7 +157,7 @@ impl PacketStream {
     /// [`Failure::Usage`] with the link types, the kinds and their counts.
     pub(super) fn check(&self) -> Result<(), Failure> {
         let reader = &self.capture.reader;
-        if self.with_header > 0 || reader.packets() == 0 {
+        if self.header_count > 0 || reader.packets() == 0 {
             return Ok(());
         }
         let kinds = self.extractor.left_out().into_iter();
@@ -175,6 +176,6 @@ impl PacketStream {
     /// Reports the packets that were read.
     pub(super) fn report(&self) -> InputReport {
         let source = self.capture.reader.source();
-        InputReport::capture(source, self.with_header, &self.extractor, self.bytes)
+        InputReport::capture(source, self.header_count, &self.extractor, self.bytes)
     }
 }
