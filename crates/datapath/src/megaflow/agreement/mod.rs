@@ -11,9 +11,9 @@
 //! bits, and the set then keeps the bits in common. At the end, each set gets its cheapest
 //! bit: the bit that adds the fewest bits to the mask.
 //!
-//! The rules are found in trees. Rules with the same mask are a *group*. Each node of a group's
-//! tree has the bits in which all rules below *agree*. So one comparison tells if a wanted bit
-//! excludes all of them, and a search never looks at most rules.
+//! Trees find the rules. Rules with the same mask are a *group*, which has a tree. Each node
+//! holds the bits where all rules below *agree*. If one of these bits is wanted and the packet
+//! differs in it, the search skips all rules below.
 //!
 //! # Data layout
 //! ```text
@@ -96,7 +96,7 @@ pub(crate) struct AgreementTrees {
     /// By the number of mask bits. The order within a number of bits has no meaning.
     groups: BTreeMap<u32, Vec<Group>>,
     /// By mask, the index of its group among the groups with as many bits.
-    places: HashMap<Box<[MaskWord]>, usize>,
+    group_indexes: HashMap<Box<[MaskWord]>, usize>,
     /// All mask bits of rules since the trees were last empty.
     all_bits: Words,
 }
@@ -109,33 +109,37 @@ impl AgreementTrees {
             self.all_bits[usize::from(*word)] |= mask;
         }
         let groups = self.groups.entry(bits(parts.mask())).or_default();
-        let place = match self.places.get(parts.mask()) {
-            Some(&place) => place,
+        let index = match self.group_indexes.get(parts.mask()) {
+            Some(&index) => index,
             None => {
-                self.places.insert(parts.mask().into(), groups.len());
+                self.group_indexes.insert(parts.mask().into(), groups.len());
                 groups.push(Group::new(parts.mask().into()));
                 groups.len() - 1
             }
         };
-        groups[place].insert(parts.values(), rank);
+        groups[index].insert(parts.values(), rank);
     }
 
     /// Removes a rule that was added with the same bits and rank.
     pub(crate) fn remove(&mut self, required: &[Known], rank: u64) {
         let parts = RuleParts::new(required);
         let (mask, count) = (parts.mask(), bits(parts.mask()));
-        let Some((&place, groups)) = self.places.get(mask).zip(self.groups.get_mut(&count)) else {
+        let groups = self.groups.get_mut(&count);
+        let Some((&index, groups)) = self.group_indexes.get(mask).zip(groups) else {
             debug_assert!(false, "the rule was not added");
             return;
         };
-        groups[place].remove(parts.values(), rank);
-        if !groups[place].is_empty() {
+        groups[index].remove(parts.values(), rank);
+        if !groups[index].is_empty() {
             return;
         }
-        self.places.remove(mask);
-        groups.swap_remove(place);
-        match groups.get(place) {
-            Some(moved) => *self.places.get_mut(moved.mask()).expect("a group's mask") = place,
+        self.group_indexes.remove(mask);
+        groups.swap_remove(index);
+        match groups.get(index) {
+            Some(moved) => {
+                let moved_index = self.group_indexes.get_mut(moved.mask());
+                *moved_index.expect("a group's mask") = index;
+            }
             None if groups.is_empty() => _ = self.groups.remove(&count),
             None => {}
         }
@@ -236,7 +240,7 @@ fn bits(mask: &[MaskWord]) -> u32 {
     mask.iter().map(|word| word.mask.count_ones()).sum()
 }
 
-/// Returns the addresses and ports at their places in a packet's key. In these fields, all
+/// Returns the addresses and ports at their group_indexes in a packet's key. In these fields, all
 /// bits before a wanted bit are wanted too.
 pub(crate) fn prefix_fields(is_ipv6: bool) -> &'static [Part] {
     const fn part(word: usize, shift: u32, width: u32) -> Part {

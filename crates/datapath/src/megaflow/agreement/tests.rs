@@ -98,7 +98,7 @@ proptest! {
         for rule in rules.drain(..) {
             trees.remove(&required(&rule), rule.rank);
         }
-        prop_assert!(trees.groups.is_empty() && trees.places.is_empty());
+        prop_assert!(trees.groups.is_empty() && trees.group_indexes.is_empty());
     }
 }
 
