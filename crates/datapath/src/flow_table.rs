@@ -23,8 +23,8 @@
 //! other:
 //! ```
 //!
-//! The bits of a packet's key on which its winner depends are found without the engines, in
-//! [agreement trees](crate::megaflow::agreement), so they are the same with every engine.
+//! A packet's winner depends on some bits of its key. [Agreement
+//! trees](crate::megaflow::agreement) find these bits, so they are the same with every engine.
 //!
 //! Entries that match every packet, such as the table-miss entry, are in no engine.
 //! Lookups start with the best of them as the winner.

@@ -16,8 +16,8 @@ use std::str::FromStr;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum MegaflowBits {
-    /// Planned masks for tables whose entries differ in few bits, as soon as they are planned.
-    /// Otherwise trees of the bits in which entries agree. Both follow changes of the table.
+    /// Planned masks, if a table has a plan. Otherwise agreement trees, which follow every
+    /// change of the table.
     #[default]
     Auto,
     /// All mask bits of all entries of higher priority ([FCH14] §2).

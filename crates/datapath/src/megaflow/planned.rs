@@ -3,7 +3,7 @@
 //!
 //! # Idea
 //! Many tables match on one field: every rule has the same Ethernet type and protocol, and
-//! another port. The bits in which all rules agree are *constant*; at most 16 bits are left.
+//! another port. The bits where all rules agree are *constant*. At most 16 other bits remain.
 //! For these, [`PlannedPoints`] has a small set of masks, planned in advance. A packet that has the
 //! constant values and that no rule matches gets the constant bits and the planned mask.
 //!
@@ -37,13 +37,13 @@ const EXCHANGES: usize = 0;
 /// Maximum number of groups whose masks are planned. It bounds the time to read the rules.
 const MAX_PLANNED_GROUPS: usize = 64;
 
-/// Maximum number of bits in which rules may differ: the bits of a port.
+/// Maximum number of bits where rules may differ: the bits of a port.
 const MAX_VARYING_BITS: u32 = 16;
 
 /// The rules for which masks are planned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PlannedRules {
-    /// The bits in which all rules agree.
+    /// The bits where all rules agree.
     constant: Term<KEY_WORDS>,
     /// The other bits of the rules.
     rules: Vec<Term<KEY_WORDS>>,

@@ -68,6 +68,7 @@ impl OutPorts {
 
     /// Returns the error of an earlier write, if one failed.
     pub(super) fn check(&mut self) -> Result<(), Failure> {
+        // Called for each packet; taking the error moves its bytes.
         if self.failed.is_none() {
             return Ok(());
         }

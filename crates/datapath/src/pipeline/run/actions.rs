@@ -16,7 +16,7 @@ use crate::limits::{MAX_PACKET_ACTIONS, MAX_PACKET_COPIES, PacketLimit};
 use crate::meter::{BandKind, MeterId};
 use crate::packet::{InvalidTtl, Packet};
 
-/// The table in which a packet is, and the entry that matched there.
+/// A table that a packet went through, and the entry that matched the packet.
 #[derive(Clone, Copy)]
 pub(in crate::pipeline) struct MatchedEntry {
     pub(in crate::pipeline) table: TableId,
