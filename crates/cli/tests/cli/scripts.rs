@@ -40,10 +40,13 @@ fn fast_failover_follows_the_links_of_the_pipeline() {
     assert_eq!(port(&down, "2")["link"], "down");
     let both = replay("port=2,name=wan0,link=down\nport=3,link=down\n");
     assert_eq!((sent(&both, "2"), sent(&both, "3")), (0, 0));
-    run(&format!("replay -p {} --seconds 0", folder.path("ports.flows")))
-        .exits(0)
-        .prints("wan0")
-        .prints("down");
+    run(&format!(
+        "replay -p {} --seconds 0",
+        folder.path("ports.flows")
+    ))
+    .exits(0)
+    .prints("wan0")
+    .prints("down");
     let trace = run(&format!("trace -p {}", folder.path("ports.flows")));
     trace.exits(0).prints("goes nowhere");
 }
@@ -111,7 +114,10 @@ fn replay(script: &str, options: &str) -> Value {
 fn the_example_of_a_script_is_replayed() {
     let report = replay(&example("failover.script"), "--seconds 0");
     let script = &report["script"];
-    assert_eq!((&script["changes"], &script["made"]), (&15.into(), &14.into()));
+    assert_eq!(
+        (&script["changes"], &script["made"]),
+        (&15.into(), &14.into())
+    );
     let steps = script["steps"].as_array().unwrap();
     let before = |packet: u64| steps.iter().find(|step| step["packet"] == packet).unwrap();
     // Two changes before one packet, in the order of their lines.
@@ -125,7 +131,10 @@ fn the_example_of_a_script_is_replayed() {
         assert_eq!(stale(before(500), key), 0, "{key}");
     }
     let deletion = &before(600)["changes"][0];
-    assert_eq!((&deletion["line"], &deletion["flows_removed"]), (&5.into(), &1.into()));
+    assert_eq!(
+        (&deletion["line"], &deletion["flows_removed"]),
+        (&5.into(), &1.into())
+    );
     assert!(stale(before(600), "stranded") > 0);
     // A change at a time has this time, not the time of the packet after it.
     let first = &steps[0];
@@ -135,18 +144,27 @@ fn the_example_of_a_script_is_replayed() {
     // A meter takes the flow that uses it along.
     assert_eq!(before(1700)["changes"][0]["flows_removed"], 1);
     let not_made = &script["not_made"][0];
-    assert_eq!((&not_made["line"], &not_made["at_seconds"]), (&16.into(), &100.0.into()));
+    assert_eq!(
+        (&not_made["line"], &not_made["at_seconds"]),
+        (&16.into(), &100.0.into())
+    );
     assert_eq!(not_made["change"], "port=wan1,link=down");
     assert!(script["caches"]["megaflow_hits"].as_u64().unwrap() > 0);
     // Flows, groups and removed flows name the line of the script.
     let flows = report["flows"].as_array().unwrap();
     let last = flows.iter().find(|flow| flow["script_line"] == 15).unwrap();
-    assert_eq!((&last["line"], &last["actions"]), (&Value::Null, &"flood".into()));
+    assert_eq!(
+        (&last["line"], &last["actions"]),
+        (&Value::Null, &"flood".into())
+    );
     assert!(last["packets"].as_u64().unwrap() > 0);
     let removed = report["removed"].as_array().unwrap();
     let reasons = ["deleted", "idle timeout", "meter deleted"];
     for reason in reasons {
-        assert!(removed.iter().any(|flow| flow["reason"] == reason), "{reason}");
+        assert!(
+            removed.iter().any(|flow| flow["reason"] == reason),
+            "{reason}"
+        );
     }
     assert_eq!(report["groups"][1]["script_line"], 9);
     assert_eq!(report["groups"][0]["line"], 9);
@@ -156,17 +174,19 @@ fn the_example_of_a_script_is_replayed() {
 fn people_read_the_script_of_a_replay() {
     let (flows, capture) = (example("failover.flows"), example("office.pcap"));
     let script = example("failover.script");
-    run(&format!("replay -p {flows} -c {capture} --script {script} --seconds 0"))
-        .exits(0)
-        .complains("1 of 15 changes not made, since the capture ended before")
-        .prints("14 of 15 changes made")
-        .prints("megaflows outdated by new flows")
-        .prints("Changes of the script")
-        .prints("port=wan0,link=down")
-        .prints("Changes after the end of the capture")
-        .prints("at 100 s")
-        .prints("Removed flows")
-        .prints("script:15");
+    run(&format!(
+        "replay -p {flows} -c {capture} --script {script} --seconds 0"
+    ))
+    .exits(0)
+    .complains("1 of 15 changes not made, since the capture ended before")
+    .prints("14 of 15 changes made")
+    .prints("megaflows outdated by new flows")
+    .prints("Changes of the script")
+    .prints("port=wan0,link=down")
+    .prints("Changes after the end of the capture")
+    .prints("at 100 s")
+    .prints("Removed flows")
+    .prints("script:15");
 }
 
 #[test]
@@ -175,7 +195,10 @@ fn caches_change_nothing_under_a_script() {
     let office = "before=100 add priority=300,udp actions=output:2\n\
         before=500 modify table=1,ip actions=goto_table:3\nat=20s group modify \
         group_id=1,type=all,bucket=actions=output:3\nbefore=1500 delete table=1,icmp\n";
-    let scripts = [example("failover.script"), folder.file("office.script", office)];
+    let scripts = [
+        example("failover.script"),
+        folder.file("office.script", office),
+    ];
     let pipelines = [example("failover.flows"), example("office.flows")];
     for (script, flows) in scripts.iter().zip(pipelines) {
         let report = |options: &str| {
@@ -193,12 +216,21 @@ fn caches_change_nothing_under_a_script() {
             steps
         };
         let expected = steps(&mut without);
-        for options in ["", "--cache-flows 4 --megaflows 6 --masks 2", "--cache wef --megaflows 0"]
-        {
+        for options in [
+            "",
+            "--cache-flows 4 --megaflows 6 --masks 2",
+            "--cache wef --megaflows 0",
+        ] {
             let mut with = report(options);
             assert_eq!(steps(&mut with), expected, "{options}");
             for part in [
-                "tables", "flows", "removed", "groups", "meters", "ports", "controller",
+                "tables",
+                "flows",
+                "removed",
+                "groups",
+                "meters",
+                "ports",
+                "controller",
             ] {
                 assert_eq!(with[part], without[part], "{options}: {part}");
             }
@@ -228,8 +260,12 @@ fn a_refused_change_ends_the_replay_with_its_line() {
         .complains("`delete` without a moment")
         .complains("bad.script:4:7")
         .complains("no port has the name `eth9`");
-    run("replay --script nowhere.script").exits(2).complains("nowhere.script");
-    run("replay -c - --script -").exits(2).complains("standard input");
+    run("replay --script nowhere.script")
+        .exits(2)
+        .complains("nowhere.script");
+    run("replay -c - --script -")
+        .exits(2)
+        .complains("standard input");
 }
 
 #[test]
@@ -237,9 +273,15 @@ fn empty_and_late_scripts_change_nothing() {
     let folder = Folder::new();
     let plain = run("replay --seconds 0 --format json").exits(0).json();
     assert_eq!(plain["script"], Value::Null);
-    for text in ["", "\r\n# nothing\r\n", "at=1000000s delete\nbefore=99999999 delete\n"] {
+    for text in [
+        "",
+        "\r\n# nothing\r\n",
+        "at=1000000s delete\nbefore=99999999 delete\n",
+    ] {
         let script = folder.file("idle.script", text);
-        let report = run(&format!("replay --script {script} --seconds 0 --format json"));
+        let report = run(&format!(
+            "replay --script {script} --seconds 0 --format json"
+        ));
         let report = report.exits(0).json();
         assert_eq!(report["script"]["made"], 0);
         let late = report["script"]["not_made"].as_array().unwrap().len();
@@ -281,7 +323,9 @@ fn a_long_script_is_made_and_listed_in_part() {
     let script = folder.file("long.script", lines.collect::<String>());
     let replay = format!("replay --script {script} --seconds 0");
     run(&replay).exits(0).prints("and 3,000 more changes");
-    let report = run(&format!("{replay} --top 0 --format json")).exits(0).json();
+    let report = run(&format!("{replay} --top 0 --format json"))
+        .exits(0)
+        .json();
     assert_eq!(report["script"]["made"], changes);
     assert_eq!(report["script"]["not_made"], Value::Array(Vec::new()));
 }

@@ -69,7 +69,11 @@ fn deleted(line: &str) -> Result<GroupId, Fault<'_>> {
             Some(("group_id", value)) => GroupId(number(value, "group_id")?),
             _ => {
                 let description = format!("{} in the deletion of a group", quoted(part));
-                return Err(Fault::new(part, description, "`group_id=N` or `group_id=all`"));
+                return Err(Fault::new(
+                    part,
+                    description,
+                    "`group_id=N` or `group_id=all`",
+                ));
             }
         };
     }

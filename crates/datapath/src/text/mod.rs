@@ -129,7 +129,11 @@ impl<'t> Reader<'t> {
         let (port, state) = port::described(&line)?;
         let again = |part: &'t str, noun: &str, earlier: usize| {
             let description = format!("{noun} {} again, after line {earlier}", quoted(part));
-            Fault::new(part, description, "each number and each name of a port once")
+            Fault::new(
+                part,
+                description,
+                "each number and each name of a port once",
+            )
         };
         if let Some(&earlier) = self.port_lines.get(&port) {
             return Err(again(line.port, "port", earlier));

@@ -44,7 +44,11 @@ pub(super) fn named<'t>(
         true => Ok(port),
         false => {
             let description = format!("{} is not a port", quoted(line.port));
-            Err(Fault::new(line.port, description, "a number, a name, or `LOCAL`"))
+            Err(Fault::new(
+                line.port,
+                description,
+                "a number, a name, or `LOCAL`",
+            ))
         }
     }
 }

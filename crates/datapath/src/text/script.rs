@@ -243,8 +243,7 @@ impl Script {
 /// Returns the changes at times and the changes before packets, the latest of each first.
 fn queues(lines: &[Line]) -> (Vec<usize>, Vec<usize>) {
     let is_timed = |index: &usize| matches!(lines[*index].due, Due::At(_));
-    let (mut timed, mut numbered): (Vec<usize>, Vec<usize>) =
-        (0..lines.len()).partition(is_timed);
+    let (mut timed, mut numbered): (Vec<usize>, Vec<usize>) = (0..lines.len()).partition(is_timed);
     let key = |index: &usize| match lines[*index].due {
         Due::At(time) => (u64::try_from(time.as_nanos()).unwrap_or(u64::MAX), *index),
         Due::Before(packet) => (packet, *index),
@@ -260,7 +259,7 @@ fn change_text(content: &str) -> &str {
     CommandLine::parse(content).map_or(content, |line| line.change)
 }
 
-/// A change as it is read: a message, or values of a port.
+/// A change that was read: a message, or values of a port.
 enum Change<'t> {
     Message(Message),
     Port(PortLine<'t>, PortNo),
@@ -345,7 +344,11 @@ mod tests {
         assert_eq!(lines_due(&mut script, 2, 999), [7]);
         // At the time of packet 4, line 5 has the time of the packet. A packet may be missing.
         assert_eq!(lines_due(&mut script, 4, 2_000), [4, 1, 5, 6]);
-        assert_eq!(lines_due(&mut script, 5, 1_000), [0; 0], "the clock goes back");
+        assert_eq!(
+            lines_due(&mut script, 5, 1_000),
+            [0; 0],
+            "the clock goes back"
+        );
         let waiting: Vec<_> = script.waiting().collect();
         let last = Due::At(Duration::from_secs(100));
         assert_eq!(
@@ -353,7 +356,11 @@ mod tests {
             [(8, Due::Before(90), "delete"), (9, last, "group delete")]
         );
         for empty in ["", "\n\n", "# nothing", "\u{feff}"] {
-            assert!(Script::read("s", empty.to_owned(), BTreeMap::new()).unwrap().is_empty());
+            assert!(
+                Script::read("s", empty.to_owned(), BTreeMap::new())
+                    .unwrap()
+                    .is_empty()
+            );
         }
     }
 
@@ -394,7 +401,9 @@ mod tests {
         assert_eq!(named, [2, 3, 5, 6, 8], "deletions name no port");
         let ports = Ports::default();
         let due = script.due(1, Duration::ZERO);
-        let messages = due.iter().map(|change| script.message(change, &ports).unwrap());
+        let messages = due
+            .iter()
+            .map(|change| script.message(change, &ports).unwrap());
         let messages: Vec<Message> = messages.collect();
         let is_modified = matches!(&messages[3], Message::Group(group)
             if group.command == GroupCommand::Modify);
@@ -417,14 +426,23 @@ mod tests {
             read.err().unwrap().to_string()
         };
         for (text, start) in [
-            ("\nat=1s add actions=fly", "s:2:19: unsupported action `fly`"),
+            (
+                "\nat=1s add actions=fly",
+                "s:2:19: unsupported action `fly`",
+            ),
             ("  before=1 add tp_dst=1 actions=drop\r\n", "s:1:16: "),
             ("before=1 port=1,name=a", "s:1:22: a name in a script"),
             ("before=1 port=eth0", "s:1:15: no port has the name `eth0`"),
             ("before=1 port=flood", "s:1:15: `flood` is not a port"),
-            ("before=1 delete group_id=1,type=all", "s:1:28: `type=all` in the deletion"),
+            (
+                "before=1 delete group_id=1,type=all",
+                "s:1:28: `type=all` in the deletion",
+            ),
             ("before=1 delete table=254x", "s:1:23: "),
-            ("before=1 add table=255 actions=drop", "s:1:20: there is no table 255"),
+            (
+                "before=1 add table=255 actions=drop",
+                "s:1:20: there is no table 255",
+            ),
         ] {
             let problem = problems(text);
             assert!(problem.starts_with(start), "{problem}");

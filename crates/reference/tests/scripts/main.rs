@@ -154,9 +154,17 @@ impl Pair {
             let expected = self.reference.table_count(table);
             assert_eq!(self.pipeline.table_count(table), expected, "table {table}");
         }
-        let meters: Vec<_> = self.pipeline.meters().iter().map(|meter| meter.id).collect();
+        let meters: Vec<_> = self
+            .pipeline
+            .meters()
+            .iter()
+            .map(|meter| meter.id)
+            .collect();
         let counts = meters.iter().map(|&id| self.pipeline.meter_count(id));
-        let expected = self.reference.meters().map(|(_, meter)| meter.count.clone());
+        let expected = self
+            .reference
+            .meters()
+            .map(|(_, meter)| meter.count.clone());
         assert!(counts.eq(expected), "meters and their counts");
         let removed = self.pipeline.collect_removed();
         let expected = self.reference.collect_removed();
@@ -196,7 +204,11 @@ fn agree(flows: &str, script: &str) -> (usize, usize, CacheStatus) {
         };
         let result = pair.run(&capture, &mut worker);
         pair.compare();
-        assert_eq!(*first_result.get_or_insert(result), result, "caches {number}");
+        assert_eq!(
+            *first_result.get_or_insert(result),
+            result,
+            "caches {number}"
+        );
         if number == 1 {
             usual = worker.caches().expect("a worker with caches");
         }
@@ -211,7 +223,10 @@ fn the_script_of_the_example_has_the_same_effect_with_and_without_caches() {
     assert_eq!(changes, 14, "the last line is after the end");
     assert!(sent > 1_500, "{sent}");
     assert!(caches.outdated > 0 && caches.stranded > 0, "{caches:?}");
-    assert!(caches.megaflow_hits + caches.microflow_hits > 500, "{caches:?}");
+    assert!(
+        caches.megaflow_hits + caches.microflow_hits > 500,
+        "{caches:?}"
+    );
 }
 
 #[test]

@@ -48,8 +48,7 @@ pub struct FrameStream {
 impl FrameStream {
     /// Opens the capture that the arguments name and adds the ports to the pipeline:
     /// the ports that the pipeline names, and a port for each interface that the
-    /// capture declares before its first packet. Ports that the pipeline has stay as they
-    /// are.
+    /// capture declares before its first packet. Existing ports keep their state.
     ///
     /// # Errors
     /// [`Failure`] if the capture cannot be read.

@@ -201,8 +201,8 @@ impl Lines {
     }
 }
 
-/// Adds the input ports and all ports that the pipeline names, all of them up. Ports that
-/// exist stay as they are.
+/// Adds the input ports and all ports that the pipeline names, all of them up. Existing
+/// ports keep their state.
 pub fn add_ports(pipeline: &mut Pipeline, in_ports: impl Iterator<Item = u32>) {
     let mut ports: BTreeSet<PortNo> = in_ports.map(PortNo).collect();
     for entry in pipeline.flows().iter() {
@@ -215,7 +215,7 @@ pub fn add_ports(pipeline: &mut Pipeline, in_ports: impl Iterator<Item = u32>) {
     add_missing_ports(pipeline, ports.into_iter(), Duration::ZERO);
 }
 
-/// Adds those of the ports that do not exist, all of them up. Reserved ports are left out.
+/// Adds the ports that do not exist yet, all of them up. Reserved ports are left out.
 pub fn add_missing_ports(
     pipeline: &mut Pipeline,
     ports: impl Iterator<Item = PortNo>,

@@ -229,7 +229,17 @@ mod tests {
             );
         }
         for bad in [
-            "", "s", "1", "-1s", "1e3s", "1m", "1.s", ".5s", "inf", "18446744074s", "1 s",
+            "",
+            "s",
+            "1",
+            "-1s",
+            "1e3s",
+            "1m",
+            "1.s",
+            ".5s",
+            "inf",
+            "18446744074s",
+            "1 s",
         ] {
             assert!(time(bad).is_err(), "{bad}");
         }
@@ -244,14 +254,39 @@ mod tests {
             ("add actions=drop", Flow, Some(Add), "actions=drop"),
             ("actions=drop", Flow, None, "actions=drop"),
             ("delete", Flow, Some(Delete { strict: false }), ""),
-            ("flow delete_strict arp", Flow, Some(Delete { strict: true }), "arp"),
-            ("modify_strict ip", Flow, Some(Modify { strict: true }), "ip"),
+            (
+                "flow delete_strict arp",
+                Flow,
+                Some(Delete { strict: true }),
+                "arp",
+            ),
+            (
+                "modify_strict ip",
+                Flow,
+                Some(Modify { strict: true }),
+                "ip",
+            ),
             ("group_id=1,type=all", Group, None, "group_id=1,type=all"),
             ("group delete", Group, Some(Delete { strict: false }), ""),
-            ("delete group_id=1", Group, Some(Delete { strict: false }), "group_id=1"),
-            ("meter modify meter=1", Meter, Some(Modify { strict: false }), "meter=1"),
+            (
+                "delete group_id=1",
+                Group,
+                Some(Delete { strict: false }),
+                "group_id=1",
+            ),
+            (
+                "meter modify meter=1",
+                Meter,
+                Some(Modify { strict: false }),
+                "meter=1",
+            ),
             ("port=1,link=up", Port, None, "port=1,link=up"),
-            ("port modify port=1", Port, Some(Modify { strict: false }), "port=1"),
+            (
+                "port modify port=1",
+                Port,
+                Some(Modify { strict: false }),
+                "port=1",
+            ),
             ("table_id=1,eviction", Table, None, "table_id=1,eviction"),
         ] {
             let line = format!("before=7   {change}");
@@ -268,7 +303,9 @@ mod tests {
         assert!(fault("before=+1 delete").starts_with("1:8: `+1`"));
         assert!(fault("at=1s").starts_with("1:6: the line ends here"));
         assert!(fault("at=1s add port=9").starts_with("1:7: `add` of a port"));
-        assert!(fault("at=1s group modify_strict group_id=1").contains("`modify_strict` of a group"));
+        assert!(
+            fault("at=1s group modify_strict group_id=1").contains("`modify_strict` of a group")
+        );
         assert!(fault("at=1s delete table_id=1").contains("`delete` of a table"));
     }
 }

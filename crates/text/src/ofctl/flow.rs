@@ -547,17 +547,22 @@ mod tests {
         };
         let delete = Command::Delete { strict: false };
         let all = parse("", delete).unwrap();
-        assert_eq!((all.table, all.cookie_mask, all.demands().len()), (255, 0, 0));
+        assert_eq!(
+            (all.table, all.cookie_mask, all.demands().len()),
+            (255, 0, 0)
+        );
         let some = parse("table=3,cookie=5/7,out_port=2,out_group=9,ip", delete).unwrap();
         assert_eq!((some.table, some.cookie, some.cookie_mask), (3, 5, 7));
         assert_eq!((some.out_port, some.out_group), (Some(2), Some(9)));
         let modify = Command::Modify { strict: true };
         let one = parse("cookie=1/-1,priority=4 actions=drop", modify).unwrap();
         assert_eq!((one.table, one.priority, one.cookie_mask), (0, 4, u64::MAX));
-        let refused = |line, command| FlowLine::parse_command(line, command, &mut PortNames::default())
-            .unwrap_err()
-            .at(1, line)
-            .to_string();
+        let refused = |line, command| {
+            FlowLine::parse_command(line, command, &mut PortNames::default())
+                .unwrap_err()
+                .at(1, line)
+                .to_string()
+        };
         assert!(refused("ip actions=drop", delete).starts_with("1:12: a deletion with actions"));
         assert!(refused("priority=4", delete).contains("`delete_strict` for one flow"));
         let modify = Command::Modify { strict: false };

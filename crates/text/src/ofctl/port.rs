@@ -1,9 +1,28 @@
 //! Ports: one per line, with a number, a name, the state of the link, a speed and flags.
+//! Numbers and names of reserved ports.
 
-use super::ports::RESERVED_PORTS;
-use super::scan::parts;
+use super::scan::{number, parts};
 use crate::Fault;
 use crate::line::quoted;
+
+/// Names of reserved ports.
+pub const RESERVED_PORTS: [(&str, u32); 9] = [
+    ("UNSET", 0xffff_fff7),
+    ("IN_PORT", 0xffff_fff8),
+    ("TABLE", 0xffff_fff9),
+    ("NORMAL", 0xffff_fffa),
+    ("FLOOD", 0xffff_fffb),
+    ("ALL", 0xffff_fffc),
+    ("CONTROLLER", 0xffff_fffd),
+    ("LOCAL", 0xffff_fffe),
+    ("ANY", 0xffff_ffff),
+];
+
+/// The largest number of a port (`OFPP_MAX`).
+const MAX_PORT: u32 = 0xffff_ff00;
+
+/// The number of the switch's own port.
+const LOCAL_PORT: u32 = 0xffff_fffe;
 
 /// The maximum length of a port's name in bytes (`OFP_MAX_PORT_NAME_LEN`, without the zero
 /// at the end).
@@ -86,6 +105,24 @@ impl<'t> PortLine<'t> {
         }
         read.port = port.ok_or_else(|| Fault::missing(line, "`port=N`"))?;
         Ok(read)
+    }
+}
+
+/// Reads the number of a port that a line describes: a number, or `LOCAL`.
+///
+/// # Errors
+/// A [`Fault`] about the text.
+pub fn port_number(text: &str) -> Result<u32, Fault<'_>> {
+    if text.eq_ignore_ascii_case("LOCAL") {
+        return Ok(LOCAL_PORT);
+    }
+    match number(text, "port") {
+        Ok(port) if (1..=MAX_PORT).contains(&port) => Ok(port),
+        _ => Err(Fault::new(
+            text,
+            format!("{} is not the number of a port", quoted(text)),
+            format!("a number from 1 to {MAX_PORT}, or `LOCAL`; `name=` gives a port its name"),
+        )),
     }
 }
 
@@ -219,8 +256,20 @@ mod tests {
             assert_eq!(speed(text).ok(), Some(kilobits), "{text}");
         }
         for bad in [
-            "", "G", "0G", "-1G", "10", "1e3G", "1.0005K", "4.3T", ".5G", "5.G", "10g", "10Gb",
-            "1.0000000001G", "99999999999999999999T",
+            "",
+            "G",
+            "0G",
+            "-1G",
+            "10",
+            "1e3G",
+            "1.0005K",
+            "4.3T",
+            ".5G",
+            "5.G",
+            "10g",
+            "10Gb",
+            "1.0000000001G",
+            "99999999999999999999T",
         ] {
             assert!(speed(bad).is_err(), "{bad}");
         }
@@ -248,6 +297,14 @@ mod tests {
             "\"\u{1b}\"",
         ] {
             assert!(port_name(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn ports_have_numbers_from_1() {
+        assert_eq!(port_number("4294967040").ok(), Some(MAX_PORT));
+        for bad in ["", "0", "4294967041", "eth0", "flood", "-1"] {
+            assert!(port_number(bad).is_err(), "{bad}");
         }
     }
 

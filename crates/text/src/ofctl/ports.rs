@@ -2,29 +2,10 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use super::port::{PortLine, is_bare_name};
+use super::port::{PortLine, RESERVED_PORTS, is_bare_name, port_number};
 use super::scan::number;
 use crate::Fault;
 use crate::line::{counted_verb, lines, quoted};
-
-/// Names of reserved ports.
-pub const RESERVED_PORTS: [(&str, u32); 9] = [
-    ("UNSET", 0xffff_fff7),
-    ("IN_PORT", 0xffff_fff8),
-    ("TABLE", 0xffff_fff9),
-    ("NORMAL", 0xffff_fffa),
-    ("FLOOD", 0xffff_fffb),
-    ("ALL", 0xffff_fffc),
-    ("CONTROLLER", 0xffff_fffd),
-    ("LOCAL", 0xffff_fffe),
-    ("ANY", 0xffff_ffff),
-];
-
-/// The largest number of a port (`OFPP_MAX`).
-const MAX_PORT: u32 = 0xffff_ff00;
-
-/// The number of the switch's own port.
-const LOCAL_PORT: u32 = 0xffff_fffe;
 
 /// The maximum number of names that a note lists.
 const NAMES_SHOWN: usize = 8;
@@ -182,24 +163,6 @@ impl<'t> PortNames<'t> {
     }
 }
 
-/// Reads the number of a port that a line describes: a number, or `LOCAL`.
-///
-/// # Errors
-/// A [`Fault`] about the text.
-pub fn port_number(text: &str) -> Result<u32, Fault<'_>> {
-    if text.eq_ignore_ascii_case("LOCAL") {
-        return Ok(LOCAL_PORT);
-    }
-    match number(text, "port") {
-        Ok(port) if (1..=MAX_PORT).contains(&port) => Ok(port),
-        _ => Err(Fault::new(
-            text,
-            format!("{} is not the number of a port", quoted(text)),
-            format!("a number from 1 to {MAX_PORT}, or `LOCAL`; `name=` gives a port its name"),
-        )),
-    }
-}
-
 /// Returns the numbers of the ports that a text gives by number.
 fn numbered_ports(text: &str) -> HashSet<u32> {
     const PORT_KEYS: [&str; 3] = ["port", "output", "enqueue"];
@@ -267,7 +230,11 @@ mod tests {
         assert_eq!(names.port("eth0x", "in_port").unwrap(), 3);
         assert_eq!(names.port("br0", "in_port").unwrap(), 0xffff_fffe);
         assert_eq!(names.note(), None);
-        assert_eq!(names.port("eth1", "in_port").unwrap(), 1, "3 and 4 are used");
+        assert_eq!(
+            names.port("eth1", "in_port").unwrap(),
+            1,
+            "3 and 4 are used"
+        );
         assert_eq!(
             names.note().unwrap(),
             "1 port is called by name and got a number: eth1 = 1"
@@ -277,13 +244,5 @@ mod tests {
         assert_eq!(known.port("7", "in_port").unwrap(), 7);
         let fault = known.port("eth2", "in_port").unwrap_err();
         assert_eq!(fault.found(), "no port has the name `eth2`");
-    }
-
-    #[test]
-    fn ports_have_numbers_from_1() {
-        assert_eq!(port_number("4294967040").ok(), Some(MAX_PORT));
-        for bad in ["", "0", "4294967041", "eth0", "flood", "-1"] {
-            assert!(port_number(bad).is_err(), "{bad}");
-        }
     }
 }

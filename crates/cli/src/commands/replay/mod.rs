@@ -19,6 +19,7 @@ mod caches;
 mod ports;
 mod rate;
 mod report;
+mod rows;
 mod script;
 
 use ports::OutPorts;

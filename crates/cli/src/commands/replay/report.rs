@@ -19,6 +19,7 @@ use serde::Serialize;
 use super::Replayed;
 use super::caches::CacheReport;
 use super::rate::Rate;
+use super::rows::{MAX_ROWS, remark_more};
 use super::script::{ScriptReport, ScriptRun};
 
 /// The report of a replay.
@@ -171,20 +172,6 @@ struct PortRow {
 pub(super) struct ReasonRow {
     reason: &'static str,
     packets: u64,
-}
-
-/// The maximum number of rows in a table for people, except the table of flows.
-pub(super) const MAX_ROWS: usize = 1_000;
-
-/// Says how many items a table for people does not list.
-pub(super) fn remark_more(out: &mut dyn Write, count: usize, item: &str) -> io::Result<()> {
-    match count {
-        0 => Ok(()),
-        count => remark(
-            out,
-            &format!("and {} (--format json lists all)", counted(count, item)),
-        ),
-    }
 }
 
 /// Returns the flows of a pipeline by table and priority, or the `top` flows with

@@ -20,7 +20,7 @@ use classyard_workload::diagnostic::ReadError;
 use serde::Serialize;
 
 use super::caches::CacheReport;
-use super::report::{MAX_ROWS, remark_more};
+use super::rows::{MAX_ROWS, remark_more};
 
 /// A script, and the changes that were made so far.
 pub(super) struct ScriptRun {
@@ -117,9 +117,8 @@ impl ScriptRun {
             let message = self.script.message(change, pipeline.ports());
             let message = message.map_err(ReadError::Bad)?;
             let changes = pipeline.submit(std::slice::from_ref(&message), change.time);
-            let changes = changes.map_err(|refusal| {
-                ReadError::Bad(self.script.refused(change, refusal.error()))
-            })?;
+            let changes = changes
+                .map_err(|refusal| ReadError::Bad(self.script.refused(change, refusal.error())))?;
             self.note(*change, &message, &changes);
         }
         pipeline.publish();

@@ -32,7 +32,9 @@ impl PortName {
             return None;
         }
         let mut bytes = [0; MAX_PORT_NAME_BYTES];
-        bytes.get_mut(..name.len())?.copy_from_slice(name.as_bytes());
+        bytes
+            .get_mut(..name.len())?
+            .copy_from_slice(name.as_bytes());
         let length = u8::try_from(name.len()).ok()?;
         Some(PortName { bytes, length })
     }
@@ -85,7 +87,10 @@ mod tests {
         for bad in ["", "Flood", "a\"b", "a#b", "a\nb", "0123456789abcdef"] {
             assert_eq!(PortName::new(bad), None, "{bad:?}");
         }
-        assert_eq!(PortName::new("0123456789abcde").unwrap().to_string(), "\"0123456789abcde\"");
+        assert_eq!(
+            PortName::new("0123456789abcde").unwrap().to_string(),
+            "\"0123456789abcde\""
+        );
         assert_eq!(PortName::new("é").unwrap().as_str(), "é");
     }
 

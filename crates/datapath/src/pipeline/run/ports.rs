@@ -17,9 +17,9 @@ pub struct PortState {
     pub no_forward: bool,
     /// If true, flooded packets are not sent to the port.
     pub no_flood: bool,
-    /// The name of the port, if it has one.
+    /// The name of the port, or `None`.
     pub name: Option<PortName>,
-    /// The speed of the port, if it is given.
+    /// The speed of the port, or `None` if unknown.
     pub speed: Option<PortSpeed>,
 }
 
