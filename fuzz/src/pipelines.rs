@@ -1,11 +1,14 @@
-//! Pipelines as text: read, written, loaded, and run.
+//! Pipelines as text: read, written, loaded, and run. Scripts that change them.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use classyard::EngineSpec;
 use classyard_datapath::flow::TableId;
-use classyard_datapath::pipeline::{Message, PacketInReason, Pipeline, PortState, Sink};
-use classyard_datapath::text;
+use classyard_datapath::pipeline::{
+    CacheSettings, Message, PacketInReason, Pipeline, PortState, Sink,
+};
+use classyard_datapath::text::{self, Problems, Script};
 use classyard_datapath::{Packet, PortNo, TableSettings};
 
 /// Frames sent to a pipeline: TCP over IPv4, neighbour discovery over IPv6, ARP with a
@@ -31,28 +34,80 @@ impl Sink for Counted {
     }
 }
 
+/// Returns an empty pipeline.
+fn empty() -> Pipeline {
+    let engine = EngineSpec::parse("tuplemerge").expect("it is registered");
+    let settings = TableSettings::new(engine).expect("it takes updates");
+    Pipeline::new(settings.rebuild_below(8))
+}
+
+/// Adds three ports that are up.
+fn add_ports(pipeline: &mut Pipeline) {
+    let ports = [1, 2, 3].map(|port| Message::Port(PortNo(port), Some(PortState::default())));
+    let added = pipeline.apply(&ports, Duration::ZERO);
+    added.expect("numbers of ports");
+}
+
+/// Checks that problems have positions in a text.
+fn check_positions(problems: &Problems, text: &str) {
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(!problems.is_empty(), "a reason");
+    for problem in problems.shown() {
+        let columns = lines[problem.line - 1].chars().count() + 1;
+        assert!((1..=columns).contains(&problem.column), "{problem}");
+        assert!(!problem.found.is_empty(), "{problem}");
+    }
+}
+
+/// Reads a text as a pipeline and as a script.
+pub(crate) fn pipelines(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    pipeline(&text);
+    script(&text);
+}
+
+/// Reads a text as a script, and makes its changes between packets. Each change must be
+/// due once or wait at the end. Problems must have positions in the text.
+fn script(text: &str) {
+    let names = BTreeMap::from([("eth0".to_owned(), 1), ("eth1".to_owned(), 2)]);
+    let mut script = match Script::read("script", text.to_owned(), names) {
+        Ok(script) => script,
+        Err(problems) => return check_positions(&problems, text),
+    };
+    let mut pipeline = empty();
+    add_ports(&mut pipeline);
+    let mut worker = pipeline.cached_worker(CacheSettings::new());
+    let mut due_changes = 0;
+    for packet in 1..=8 {
+        let now = Duration::from_secs(packet);
+        for change in script.due(packet, now) {
+            due_changes += 1;
+            assert!(change.time <= now, "no change comes too early");
+            let problems = match script.message(&change, pipeline.ports()) {
+                Ok(message) => match pipeline.apply(&[message], change.time) {
+                    Ok(_) => continue,
+                    Err(refusal) => script.refused(&change, refusal.error()),
+                },
+                Err(problems) => problems,
+            };
+            check_positions(&problems, text);
+            assert_eq!(problems.shown()[0].line, script.line(&change));
+        }
+        let mut packets = FRAMES.map(|frame| Packet::new(frame, 1));
+        worker.process(&mut packets, now, &mut Counted::default());
+    }
+    assert_eq!(due_changes + script.waiting().count(), script.len());
+}
+
 /// Reads a text as a pipeline. Problems must have positions in the text; messages must
 /// survive writing and reading; a pipeline that accepts them processes packets, and a
 /// pipeline that refuses them must stay unchanged.
-pub(crate) fn pipelines(data: &[u8]) {
-    let text = String::from_utf8_lossy(data);
-    let lines: Vec<&str> = text.lines().collect();
-    let settings = || {
-        let engine = EngineSpec::parse("tuplemerge").expect("it is registered");
-        let settings = TableSettings::new(engine).expect("it takes updates");
-        settings.rebuild_below(8)
-    };
-    let located = match text::read(&text) {
+fn pipeline(text: &str) {
+    let located = match text::read(text) {
         Ok(located) => located,
         Err(problems) => {
-            assert!(!problems.is_empty(), "a reason");
-            for problem in problems.shown() {
-                let columns = lines[problem.line - 1].chars().count() + 1;
-                assert!((1..=columns).contains(&problem.column), "{problem}");
-                assert!(!problem.found.is_empty(), "{problem}");
-            }
-            let empty = Pipeline::new(settings());
-            let filled = text::fill(empty, "pipeline", &text, true, Duration::ZERO);
+            check_positions(&problems, text);
+            let filled = text::fill(empty(), "pipeline", text, true, Duration::ZERO);
             assert!(filled.is_ok(), "bad lines are skipped");
             return;
         }
@@ -65,15 +120,12 @@ pub(crate) fn pipelines(data: &[u8]) {
     }
     // Loads message by message, with and without skipping bad lines.
     for skip_bad in [false, true] {
-        let empty = Pipeline::new(settings());
-        let filled = text::fill(empty, "pipeline", &text, skip_bad, Duration::ZERO);
+        let filled = text::fill(empty(), "pipeline", text, skip_bad, Duration::ZERO);
         assert!(filled.is_ok() || !skip_bad, "bad lines are skipped");
     }
-    let mut pipeline = Pipeline::new(settings());
-    let ports = [1, 2, 3].map(|port| Message::Port(PortNo(port), Some(PortState::default())));
-    let added = pipeline.apply(&ports, Duration::ZERO);
-    added.expect("numbers of ports");
-    if text::load(&text, &mut pipeline, Duration::ZERO).is_err() {
+    let mut pipeline = empty();
+    add_ports(&mut pipeline);
+    if text::load(text, &mut pipeline, Duration::ZERO).is_err() {
         assert_eq!(
             (pipeline.flows().len(), pipeline.groups().iter().len()),
             (0, 0),
@@ -85,7 +137,12 @@ pub(crate) fn pipelines(data: &[u8]) {
     let mut worker = pipeline.worker();
     worker.process(&mut packets, Duration::ZERO, &mut Counted::default());
     let first = pipeline.table_count(TableId(0));
-    assert!(first.matched <= first.lookups && first.lookups == 4);
+    let received = if pipeline.ports().receives(PortNo(1)) {
+        4
+    } else {
+        0
+    };
+    assert!(first.matched <= first.lookups && first.lookups == received);
     for packet in &packets {
         let again = Packet::new(packet.bytes(), 1);
         assert_eq!(

@@ -163,6 +163,14 @@ pub enum Kind {
 }
 
 impl Action {
+    /// Returns the port that an output sends packets to; `None` for other actions.
+    pub(crate) fn output_port(&self) -> Option<PortNo> {
+        match self {
+            Action::Output { port, .. } => Some(*port),
+            _ => None,
+        }
+    }
+
     /// Returns the kind of the action.
     #[must_use]
     pub fn kind(&self) -> Kind {

@@ -108,6 +108,8 @@ pub(crate) struct Paths<P> {
     open: usize,
     /// Closed paths that the owner has not taken yet.
     closed: Vec<PathId>,
+    /// The number of megaflows that referred to a path when it was closed.
+    stranded: u64,
 }
 
 impl<P> Default for Paths<P> {
@@ -120,6 +122,7 @@ impl<P> Default for Paths<P> {
             opened: 0,
             open: 0,
             closed: Vec::new(),
+            stranded: 0,
         }
     }
 }
@@ -196,6 +199,7 @@ impl<P> Paths<P> {
         if held.program.take().is_none() {
             return;
         }
+        self.stranded += u64::from(held.megaflows);
         self.closed.push(id);
         self.open -= 1;
         let hash = held.path.hash();
@@ -244,6 +248,11 @@ impl<P> Paths<P> {
         self.open
     }
 
+    /// Returns the number of megaflows whose paths were closed so far.
+    pub(crate) fn stranded(&self) -> u64 {
+        self.stranded
+    }
+
     fn held_mut(&mut self, id: PathId) -> &mut Held<P> {
         &mut self.held[id.0 as usize]
     }
@@ -288,6 +297,7 @@ mod tests {
         paths.close(one);
         assert_eq!(paths.of_entry(RuleId::new(1).unwrap()), [two]);
         assert_eq!(paths.take_closed().collect::<Vec<_>>(), [one]);
+        assert_eq!(paths.stranded(), 2);
         assert_eq!(
             (paths.program(one), paths.program(two)),
             (None, Some(&"two"))
@@ -307,7 +317,7 @@ mod tests {
         for id in [reopened, two, three] {
             paths.release(id);
         }
-        assert_eq!(paths.len(), 0);
+        assert_eq!((paths.len(), paths.stranded()), (0, 2));
         assert!(paths.by_entry.is_empty());
     }
 }

@@ -75,6 +75,12 @@ impl Instructions {
         self.apply.iter().chain(&self.write)
     }
 
+    /// Returns the ports that actions send packets to, also reserved ports. A port may
+    /// occur several times.
+    pub fn output_ports(&self) -> impl Iterator<Item = PortNo> {
+        self.actions().filter_map(Action::output_port)
+    }
+
     /// Returns true if an action sends packets to a port.
     #[must_use]
     pub fn sends_to(&self, port: PortNo) -> bool {

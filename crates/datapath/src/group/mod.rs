@@ -96,6 +96,15 @@ pub struct Group {
 }
 
 impl Group {
+    /// Returns the ports that buckets watch or send packets to, also reserved ports. A port
+    /// may occur several times.
+    pub fn named_ports(&self) -> impl Iterator<Item = PortNo> {
+        self.buckets.iter().flat_map(|bucket| {
+            let outputs = bucket.actions.iter().filter_map(Action::output_port);
+            bucket.watch_port.into_iter().chain(outputs)
+        })
+    }
+
     /// Checks a group without the other groups. Actions are not checked against a match, since
     /// a group may receive packets of any kind.
     fn check(&self) -> Result<(), OpenFlowError> {

@@ -52,6 +52,7 @@ pub use control::settings::PipelineSettings;
 pub use run::change::{Change, GroupCountersChange, LimiterChange};
 pub use run::choice::FlowHash;
 pub use run::counts::{Count, GroupCount, MeterCount, TableCount};
+pub use run::description::{PortName, PortSpeed};
 pub use run::observer::{Node, Observer};
 pub use run::ports::{PortState, Ports};
 pub use run::side::Plan;

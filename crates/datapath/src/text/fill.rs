@@ -3,14 +3,14 @@
 //! # Data layout
 //! The text stays with the caller. In addition, [`fill`] holds the flow messages of at
 //! most four pieces at a time, 4 bytes for the line number of each flow, and all messages
-//! about tables, groups and meters, since a group may refer to a later group.
+//! about tables, groups, meters and ports, since a group may refer to a later group.
 //!
 //! # Threads
 //! A second thread reads the next pieces of a text that has more than one piece of flows.
 //! Another searches for overlapping flows while engines are built. If the system has no
 //! thread left, the calling thread does this work.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -23,7 +23,7 @@ use classyard_text::ofctl::{Statement, StatementKind, statements};
 use classyard_text::overlap::{self, Condition};
 
 use super::{Fault, Located, Problem, Reader, order, refused};
-use crate::action::GroupId;
+use crate::action::{GroupId, PortNo};
 use crate::flow::{FlowChange, FlowEntry, FlowStore};
 use crate::meter::MeterId;
 use crate::pipeline::{Change, Message, Pipeline};
@@ -41,15 +41,18 @@ const WAITING_PIECES: usize = 2;
 pub struct Filled {
     /// The pipeline.
     pub pipeline: Pipeline,
-    /// The line numbers of its entries, groups and meters.
+    /// The line numbers of its entries, groups, meters and ports.
     pub lines: Lines,
+    /// The numbers of ports by name, also of names that got a number because no line gives
+    /// them.
+    pub port_numbers: BTreeMap<String, u32>,
     /// Problems of skipped lines; empty unless `skip_bad` is set.
     pub skipped: Problems,
     /// Remarks on the text, one sentence each.
     pub notes: Vec<String>,
 }
 
-/// Line numbers of entries, groups and meters, counted from 1. If several lines change an
+/// Line numbers of entries, groups, meters and ports, counted from 1. If several lines change an
 /// item, the number of the last line.
 #[derive(Clone, Debug, Default)]
 pub struct Lines {
@@ -57,6 +60,7 @@ pub struct Lines {
     flows: Vec<u32>,
     groups: HashMap<GroupId, usize>,
     meters: HashMap<MeterId, usize>,
+    ports: HashMap<PortNo, usize>,
 }
 
 impl Lines {
@@ -77,6 +81,17 @@ impl Lines {
     #[must_use]
     pub fn meter(&self, meter: MeterId) -> Option<usize> {
         self.meters.get(&meter).copied()
+    }
+
+    /// Returns the line number of a port, or `None` if no line describes it.
+    #[must_use]
+    pub fn port(&self, port: PortNo) -> Option<usize> {
+        self.ports.get(&port).copied()
+    }
+
+    /// Returns the ports that lines describe, in any order.
+    pub fn ports(&self) -> impl Iterator<Item = PortNo> {
+        self.ports.keys().copied()
     }
 
     fn set_flow(&mut self, id: RuleId, line: usize) {
@@ -147,6 +162,7 @@ pub fn fill(
     Ok(Filled {
         pipeline,
         lines,
+        port_numbers: reader.ports.into_numbers(),
         skipped: problems,
         notes,
     })
@@ -327,7 +343,10 @@ impl Filler {
                 Message::Meter(meter) => {
                     self.lines.meters.insert(meter.meter.id, line);
                 }
-                Message::Table(_) | Message::Port(..) => {}
+                Message::Port(port, _) => {
+                    self.lines.ports.insert(*port, line);
+                }
+                Message::Table(_) => {}
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use classyard_text::Fault;
 use classyard_text::line::quoted;
-use classyard_text::ofctl::{Kind, PortNames, number, parts};
+use classyard_text::ofctl::{Command, Kind, PortNames, number, parts};
 
 use super::actions::actions;
 use crate::action::{GroupId, PortNo};
@@ -40,6 +40,44 @@ pub(super) fn read<'t>(line: &'t str, ports: &mut PortNames<'_>) -> Result<Group
             buckets: buckets?,
         },
     })
+}
+
+/// Reads a group to add or modify as [`read`] does, or to delete: `group_id=N`, or
+/// `group_id=all` or nothing for all groups.
+pub(super) fn read_command<'t>(
+    line: &'t str,
+    command: Command,
+    ports: &mut PortNames<'_>,
+) -> Result<GroupMod, Fault<'t>> {
+    let command = match command {
+        Command::Add => GroupCommand::Add,
+        Command::Modify { .. } => GroupCommand::Modify,
+        Command::Delete { .. } => return Ok(GroupMod::delete(deleted(line)?)),
+    };
+    Ok(GroupMod {
+        command,
+        ..read(line, ports)?
+    })
+}
+
+/// Reads the group or groups of a deletion.
+fn deleted(line: &str) -> Result<GroupId, Fault<'_>> {
+    let mut id = GroupId::ALL;
+    for part in parts(line) {
+        id = match part.split_once('=') {
+            Some(("group_id", "all")) => GroupId::ALL,
+            Some(("group_id", value)) => GroupId(number(value, "group_id")?),
+            _ => {
+                let description = format!("{} in the deletion of a group", quoted(part));
+                return Err(Fault::new(
+                    part,
+                    description,
+                    "`group_id=N` or `group_id=all`",
+                ));
+            }
+        };
+    }
+    Ok(id)
 }
 
 /// Returns the text before the first `bucket=`, and the text after each `bucket=`.

@@ -2,7 +2,7 @@
 
 use classyard_text::Fault;
 use classyard_text::line::quoted;
-use classyard_text::ofctl::{number, parts};
+use classyard_text::ofctl::{Command, number, parts};
 
 use crate::meter::{Band, BandKind, Meter, MeterCommand, MeterId, MeterMod, MeterUnit};
 
@@ -72,6 +72,36 @@ pub(super) fn read(line: &str) -> Result<MeterMod, Fault<'_>> {
             bands: bands?,
         },
     })
+}
+
+/// Reads a meter to add or modify as [`read`] does, or to delete: `meter=N`, or `meter=all`
+/// or nothing for all meters.
+pub(super) fn read_command(line: &str, command: Command) -> Result<MeterMod, Fault<'_>> {
+    let command = match command {
+        Command::Add => MeterCommand::Add,
+        Command::Modify { .. } => MeterCommand::Modify,
+        Command::Delete { .. } => return Ok(MeterMod::delete(deleted(line)?)),
+    };
+    Ok(MeterMod {
+        command,
+        ..read(line)?
+    })
+}
+
+/// Reads the meter or meters of a deletion.
+fn deleted(line: &str) -> Result<MeterId, Fault<'_>> {
+    let mut id = MeterId::ALL;
+    for part in parts(line) {
+        id = match part.split_once('=') {
+            Some(("meter", "all")) => MeterId::ALL,
+            Some(("meter", value)) => MeterId(number(value, "meter")?),
+            _ => {
+                let description = format!("{} in the deletion of a meter", quoted(part));
+                return Err(Fault::new(part, description, "`meter=N` or `meter=all`"));
+            }
+        };
+    }
+    Ok(id)
 }
 
 fn unknown(part: &str) -> Fault<'_> {

@@ -1,8 +1,9 @@
-//! A pipeline as text: flow entries, groups and meters in the syntax of `ovs-ofctl`, and
-//! configurations of tables, in one file.
+//! A pipeline as text: flow entries, groups and meters in the syntax of `ovs-ofctl`, ports,
+//! and configurations of tables, in one file. Scripts of changes.
 //!
 //! ```text
-//! # A comment. A line is a flow, a group, a meter or a table's configuration.
+//! # A comment. A line is a flow, a group, a meter, a port or a table's configuration.
+//! port=1,name=eth0,link=down,speed=10G
 //! table_id=1,max_entries=1000,eviction
 //! meter=1,pktps,burst,bands=type=drop,rate=100,burst_size=10
 //! group_id=1,type=select,bucket=weight:1,actions=output:1,bucket=weight:2,actions=output:2
@@ -11,12 +12,13 @@
 //! ```
 //!
 //! [`classyard_text::ofctl`] describes the syntax. Lines may be in any order, so a dump of
-//! flows may precede a dump of groups. Tables are configured first. Then meters and groups
+//! flows may precede a dump of groups. Tables and ports are first. Then meters and groups
 //! are added, each group after the groups that it refers to. Flows are added last.
 //!
 //! [`read`] converts a text to messages. [`load`] carries them out as one bundle, and the
 //! engines get the entries one by one. [`fill`] fills an empty pipeline piece by piece, which
 //! needs little memory in addition to the text, and builds each engine once at the end.
+//! A [`Script`] has changes that apply while packets are processed.
 //! Each problem has its line and column. The first [`SHOWN`](classyard_text::SHOWN)
 //! problems are kept, the others are only counted.
 
@@ -28,14 +30,22 @@ mod group;
 mod meter;
 mod one;
 mod order;
+mod port;
+mod script;
 mod table;
 
+use std::collections::HashMap;
 use std::time::Duration;
 
-use classyard_text::ofctl::{PortNames, Statement, StatementKind, statements};
+use classyard_text::line::quoted;
+pub use classyard_text::ofctl::Due;
+use classyard_text::ofctl::{Command, PortLine, PortNames, Statement, StatementKind, statements};
 pub use classyard_text::{Fault, Problem, Problems};
 
 pub use fill::{Filled, Lines, fill};
+pub use script::{Script, ScriptChange};
+
+use crate::action::PortNo;
 
 use crate::pipeline::{Message, Pipeline};
 
@@ -55,7 +65,7 @@ pub struct Located {
 }
 
 /// Reads the messages of a text, in the order of the text. Each message adds a flow, a
-/// group or a meter, or configures a table.
+/// group, a meter or a port, or configures a table.
 ///
 /// # Errors
 /// The problems of the text.
@@ -82,6 +92,10 @@ struct Reader<'t> {
     ports: PortNames<'t>,
     /// Flows with a value that has bits outside of its mask.
     stray_bits: usize,
+    /// The lines of ports so far.
+    port_lines: HashMap<PortNo, usize>,
+    /// The lines of names so far.
+    name_lines: HashMap<&'t str, usize>,
 }
 
 impl<'t> Reader<'t> {
@@ -89,6 +103,8 @@ impl<'t> Reader<'t> {
         Reader {
             ports: PortNames::of(text),
             stray_bits: 0,
+            port_lines: HashMap::new(),
+            name_lines: HashMap::new(),
         }
     }
 
@@ -96,14 +112,40 @@ impl<'t> Reader<'t> {
         let text = statement.text;
         match statement.kind {
             StatementKind::Flow => {
-                let read = flow::read(text, &mut self.ports)?;
+                let read = flow::read(text, Command::Add, &mut self.ports)?;
                 self.stray_bits += usize::from(read.has_stray_bits);
                 Ok(Message::Flow(read.message))
             }
             StatementKind::Group => group::read(text, &mut self.ports).map(Message::Group),
             StatementKind::Meter => meter::read(text).map(Message::Meter),
             StatementKind::Table => table::read(text).map(Message::Table),
+            StatementKind::Port => self.port(statement),
         }
+    }
+
+    /// Reads a port. Each number and each name may occur once.
+    fn port(&mut self, statement: &Statement<'t>) -> Result<Message, Fault<'t>> {
+        let line = PortLine::parse(statement.text)?;
+        let (port, state) = port::described(&line)?;
+        let again = |part: &'t str, noun: &str, earlier: usize| {
+            let description = format!("{noun} {} again, after line {earlier}", quoted(part));
+            Fault::new(
+                part,
+                description,
+                "each number and each name of a port once",
+            )
+        };
+        if let Some(&earlier) = self.port_lines.get(&port) {
+            return Err(again(line.port, "port", earlier));
+        }
+        if let Some(name) = line.name
+            && let Some(earlier) = self.name_lines.insert(name, statement.number)
+        {
+            self.name_lines.insert(name, earlier);
+            return Err(again(name, "name", earlier));
+        }
+        self.port_lines.insert(port, statement.number);
+        Ok(Message::Port(port, Some(state)))
     }
 }
 

@@ -7,13 +7,13 @@ use crate::flow::FlowMod;
 use crate::pipeline::Message;
 
 /// The expected text in the problem of a text that does not have one message.
-const ONE_MESSAGE: &str = "one flow, group, meter or table, on one line";
+const ONE_MESSAGE: &str = "one flow, group, meter, port or table, on one line";
 
 impl FromStr for Message {
     type Err = Problem;
 
-    /// Reads a message that adds a flow, a group or a meter, or configures a table, as
-    /// `ovs-ofctl` writes it.
+    /// Reads a message that adds a flow, a group, a meter or a port, or configures a table,
+    /// as a line of a pipeline's text.
     ///
     /// ```
     /// use classyard_datapath::pipeline::Message;
@@ -76,9 +76,14 @@ mod tests {
             "group_id=1,type=select,bucket=weight:1,actions=output:1",
             "meter=1,pktps,bands=type=drop,rate=100",
             "table_id=1,max_entries=1000,eviction",
+            "port=1,name=eth0,link=down,speed=2500M,no-receive,no-forward,no-flood",
+            "port=local,name=\"br 0\"",
+            "port=4294967040",
         ] {
             let message: Message = text.parse().unwrap();
-            assert_eq!(message.to_string().parse(), Ok(message), "{text}");
+            let written = message.to_string();
+            assert!(!text.starts_with("port") || written == text, "{written}");
+            assert_eq!(written.parse(), Ok(message), "{text}");
         }
     }
 

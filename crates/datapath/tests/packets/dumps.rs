@@ -51,6 +51,7 @@ fn a_dump_is_loaded_as_it_is_printed() {
         lines,
         skipped,
         notes,
+        ..
     } = filled(&text, false).unwrap_or_else(|problems| panic!("{problems}"));
     assert!(skipped.is_empty());
     assert_eq!(pipeline.flows().len(), 17);

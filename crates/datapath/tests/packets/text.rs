@@ -6,8 +6,8 @@ use std::time::Duration;
 use classyard::EngineSpec;
 use classyard_datapath::flow::TableId;
 use classyard_datapath::pipeline::Pipeline;
-use classyard_datapath::text::{Located, load, read};
-use classyard_datapath::{GroupId, TableSettings};
+use classyard_datapath::text::{Located, fill, load, read};
+use classyard_datapath::{GroupId, PortNo, TableSettings};
 
 use crate::frames::Dice;
 use crate::messages::Maker;
@@ -307,4 +307,42 @@ fn a_text_is_loaded_as_a_whole_or_not_at_all() {
     assert!(shown.contains("there is no group 7"), "{shown}");
     assert_eq!(pipeline.flows().len(), 2);
     assert!(pipeline.groups().get(GroupId(1)).is_some());
+}
+
+#[test]
+fn ports_have_lines_names_and_states() {
+    let text = "actions=output:wan0,output:lan1\nport=2,name=wan0,link=down,no-flood # uplink\n\
+        group_id=1,type=ff,bucket=watch_port:wan0,actions=output:wan0\nport=LOCAL,name=br0\n";
+    let engine = EngineSpec::parse("linear").unwrap();
+    let empty = || Pipeline::new(TableSettings::new(engine.clone()).unwrap());
+    let filled = fill(empty(), "f", text, false, Duration::ZERO).unwrap();
+    let ports = filled.pipeline.ports();
+    let wan0 = ports.get(PortNo(2)).unwrap();
+    assert!(!wan0.is_up && wan0.no_flood && !wan0.no_forward && !wan0.no_receive);
+    assert_eq!(wan0.name.unwrap().as_str(), "wan0");
+    assert!(ports.get(PortNo::LOCAL).unwrap().is_up);
+    assert_eq!(ports.get(PortNo(1)), None, "no line describes it");
+    assert_eq!(filled.lines.port(PortNo(2)), Some(2));
+    assert_eq!(filled.lines.port(PortNo(1)), None);
+    let flow = filled.pipeline.flows().iter().next().unwrap();
+    assert_eq!(flow.instructions.to_string(), "output:2,output:1");
+    assert_eq!(filled.port_numbers["lan1"], 1);
+    assert_eq!(
+        filled.notes,
+        ["1 port is called by name and got a number: lan1 = 1"]
+    );
+    // A repeated port or name is skipped, and its message names the earlier line.
+    let text = "port=1,name=a\nport=1,link=down\nport=3,name=a\nactions=output:a";
+    let filled = fill(empty(), "f", text, true, Duration::ZERO).unwrap();
+    assert_eq!(filled.skipped.total(), 2);
+    let skipped = filled.skipped.to_string();
+    assert!(
+        skipped.contains("f:2:6: port `1` again, after line 1"),
+        "{skipped}"
+    );
+    assert!(
+        skipped.contains("f:3:13: name `a` again, after line 1"),
+        "{skipped}"
+    );
+    assert!(filled.pipeline.ports().get(PortNo(1)).unwrap().is_up);
 }

@@ -550,6 +550,7 @@ pub(crate) fn port_message(shape: &Shape, dice: &mut dyn Dice) -> Message {
         no_receive: dice.one_in(12),
         no_forward: dice.one_in(8),
         no_flood: dice.one_in(4),
+        ..PortState::default()
     };
     Message::Port(port, (!dice.one_in(10)).then_some(state))
 }

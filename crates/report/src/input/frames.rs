@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use classyard_datapath::pipeline::{Message, Pipeline, PortState};
+use classyard_datapath::pipeline::Pipeline;
 use classyard_datapath::{Packet, PortNo};
 use classyard_workload::capture::ethernet_frame;
 use classyard_workload::diagnostic::ReadError;
 
 use super::headers::{Extent, HeadersArgs, OpenCapture};
 use super::left_out::LeftOut;
-use super::switch::{SwitchArgs, add_ports};
+use super::switch::{SwitchArgs, add_missing_ports, add_ports};
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::reporter::Reporter;
@@ -48,7 +48,7 @@ pub struct FrameStream {
 impl FrameStream {
     /// Opens the capture that the arguments name and adds the ports to the pipeline:
     /// the ports that the pipeline names, and a port for each interface that the
-    /// capture declares before its first packet.
+    /// capture declares before its first packet. Existing ports keep their state.
     ///
     /// # Errors
     /// [`Failure`] if the capture cannot be read.
@@ -106,11 +106,8 @@ impl FrameStream {
         if self.in_port.is_some() || declared == self.ports_added {
             return;
         }
-        let added = (self.ports_added + 1..=declared).map(PortNo);
-        let ports = added.map(|port| Message::Port(port, Some(PortState::default())));
-        let ports: Vec<Message> = ports.collect();
-        let added = pipeline.apply(&ports, self.frame().time);
-        added.expect("interface numbers are valid port numbers");
+        let declared_ports = (self.ports_added + 1..=declared).map(PortNo);
+        add_missing_ports(pipeline, declared_ports, self.frame().time);
         self.ports_added = declared;
     }
 

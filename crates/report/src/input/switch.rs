@@ -1,14 +1,15 @@
 //! The input of `replay` and `trace`: a pipeline, and the packets of a capture.
 
-use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use classyard::EngineSpec;
 use classyard_datapath::flow::FlowEntry;
+use classyard_datapath::group::Group;
 use classyard_datapath::pipeline::{Message, Pipeline, PipelineSettings, PortState};
-use classyard_datapath::text::{self, Filled};
-use classyard_datapath::{Action, Field, GroupId, MegaflowBits, MeterId, PortNo, TableSettings};
+use classyard_datapath::text::{self, Filled, Script};
+use classyard_datapath::{Field, GroupId, MegaflowBits, MeterId, PortNo, TableSettings};
 use classyard_workload::capture;
 use classyard_workload::diagnostic::ReadError;
 
@@ -26,7 +27,8 @@ const REBUILD_BELOW: usize = 1_000;
 /// The flags that name a pipeline and its packets.
 #[derive(Debug, clap::Args)]
 pub struct SwitchArgs {
-    /// The pipeline: flows, groups and meters as ovs-ofctl accepts them, one per line
+    /// The pipeline: flows, groups and meters as ovs-ofctl accepts them, and ports such
+    /// as port=1,name=eth0,link=down,speed=10G, one per line
     #[arg(short, long, value_name = "FILE", help_heading = "Input")]
     pipeline: Option<PathBuf>,
 
@@ -78,11 +80,13 @@ pub struct SwitchArgs {
 }
 
 impl SwitchArgs {
-    /// Checks the arguments against each other.
-    pub fn check(&self, reporter: Reporter) -> Result<(), Failure> {
+    /// Checks the arguments against each other. `script` is the script of changes, if the
+    /// command has one.
+    pub fn check(&self, script: Option<&Path>, reporter: Reporter) -> Result<(), Failure> {
         only_one_from_stdin(&[
             ("pipeline", self.pipeline.as_deref()),
             ("capture", self.capture.as_deref()),
+            ("script", script),
         ])?;
         if self.pipeline.is_none() && self.capture.is_some() {
             reporter.note("no pipeline given, so the embedded example's is used");
@@ -111,6 +115,7 @@ impl SwitchArgs {
         let Filled {
             pipeline,
             lines,
+            port_numbers,
             skipped,
             notes,
         } = filled.map_err(ReadError::Bad)?;
@@ -121,8 +126,19 @@ impl SwitchArgs {
         let lines = Lines {
             source: name,
             lines,
+            port_numbers,
         };
         Ok((pipeline, lines))
+    }
+
+    /// Reads a script of changes for a pipeline with these lines.
+    ///
+    /// # Errors
+    /// If the file cannot be read, or has bad lines.
+    pub fn read_script(&self, path: &Path, lines: &Lines) -> Result<Script, Failure> {
+        let text = read_text(path, self.bytes.text())?;
+        let script = Script::read(&source_name(path), text, lines.port_numbers.clone());
+        Ok(script.map_err(ReadError::Bad)?)
     }
 
     /// Plans the masks of megaflows for tables whose flows differ in few bits.
@@ -154,6 +170,8 @@ pub struct Lines {
     /// The file's name.
     pub source: String,
     lines: text::Lines,
+    /// Numbers of ports by name.
+    port_numbers: BTreeMap<String, u32>,
 }
 
 impl Lines {
@@ -167,37 +185,45 @@ impl Lines {
         self.lines.group(group)
     }
 
+    /// Returns the line of a port.
+    pub fn port(&self, port: PortNo) -> Option<usize> {
+        self.lines.port(port)
+    }
+
+    /// Returns the ports that lines describe.
+    pub fn ports(&self) -> impl Iterator<Item = PortNo> {
+        self.lines.ports()
+    }
+
     /// Returns the line of a meter.
     pub fn meter(&self, meter: MeterId) -> Option<usize> {
         self.lines.meter(meter)
     }
 }
 
-/// Adds the input ports and all ports that the pipeline names, all of them up.
+/// Adds the input ports and all ports that the pipeline names, all of them up. Existing
+/// ports keep their state.
 pub fn add_ports(pipeline: &mut Pipeline, in_ports: impl Iterator<Item = u32>) {
     let mut ports: BTreeSet<PortNo> = in_ports.map(PortNo).collect();
     for entry in pipeline.flows().iter() {
         if let Some(value) = entry.flow.get(Field::InPort) {
             ports.extend(u32::try_from(value.value).map(PortNo));
         }
-        let instructions = &entry.instructions;
-        ports.extend(instructions.apply.iter().filter_map(sends_to));
-        ports.extend(instructions.write.iter().filter_map(sends_to));
+        ports.extend(entry.instructions.output_ports());
     }
-    for bucket in pipeline.groups().iter().flat_map(|group| &group.buckets) {
-        ports.extend(bucket.watch_port);
-        ports.extend(bucket.actions.iter().filter_map(sends_to));
-    }
-    let ports = ports.into_iter().filter(|port| port.is_physical());
-    let ports = ports.map(|port| Message::Port(port, Some(PortState::default())));
-    let ports: Vec<Message> = ports.collect();
-    let added = pipeline.apply(&ports, Duration::ZERO);
-    added.expect("numbers of ports");
+    ports.extend(pipeline.groups().iter().flat_map(Group::named_ports));
+    add_missing_ports(pipeline, ports.into_iter(), Duration::ZERO);
 }
 
-fn sends_to(action: &Action) -> Option<PortNo> {
-    match action {
-        Action::Output { port, .. } => Some(*port),
-        _ => None,
-    }
+/// Adds the ports that do not exist yet, all of them up. Reserved ports are left out.
+pub fn add_missing_ports(
+    pipeline: &mut Pipeline,
+    ports: impl Iterator<Item = PortNo>,
+    now: Duration,
+) {
+    let missing = ports.filter(|&port| port.is_physical() && pipeline.ports().get(port).is_none());
+    let missing = missing.map(|port| Message::Port(port, Some(PortState::default())));
+    let missing: Vec<Message> = missing.collect();
+    let added = pipeline.apply(&missing, now);
+    added.expect("numbers of ports");
 }

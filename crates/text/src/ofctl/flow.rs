@@ -1,5 +1,6 @@
 //! Flows: one per line, with attributes, a match and actions.
 
+use super::command::Command;
 use super::fields::{FieldSpec, Kind, SHORTHANDS, field};
 use super::ports::PortNames;
 use super::scan::{next_part, number};
@@ -32,15 +33,27 @@ pub struct FlowFlags {
     pub no_byte_counts: bool,
 }
 
-/// A flow to add: attributes, a match, and actions as text.
+/// The number of all tables together, in deletions.
+const ALL_TABLES: u8 = 255;
+
+/// A flow to add, or the flows to modify or delete: attributes, a match, and actions as
+/// text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlowLine<'t> {
-    /// The table; 0 if the line gives none.
+    /// The command.
+    pub command: Command,
+    /// The table. If the line gives none, 0, or 255 for all tables in a deletion.
     pub table: u8,
     /// The priority; 32768 if the line gives none.
     pub priority: u16,
     /// The cookie.
     pub cookie: u64,
+    /// The bits of cookies that modifications and deletions compare.
+    pub cookie_mask: u64,
+    /// A deletion applies only to flows with an output to this port.
+    pub out_port: Option<u32>,
+    /// A deletion applies only to flows that use this group.
+    pub out_group: Option<u32>,
     /// Seconds without a packet until the flow expires.
     pub idle_timeout: u16,
     /// Seconds until the flow expires.
@@ -86,16 +99,35 @@ impl Demand<'_> {
 }
 
 impl<'t> FlowLine<'t> {
-    /// Reads a flow. Comments and the words `flow add` must have been removed.
+    /// Reads a flow to add. Comments and the words `flow add` must have been removed.
     ///
     /// # Errors
     /// A [`Fault`] about a part of the line.
     pub fn parse(line: &'t str, ports: &mut PortNames<'_>) -> Result<FlowLine<'t>, Fault<'t>> {
+        FlowLine::parse_command(line, Command::Add, ports)
+    }
+
+    /// Reads a flow to add, or the flows to modify or delete. Comments and the command must
+    /// have been removed. A deletion has no actions, and may have `out_port` and
+    /// `out_group`. A cookie of a modification or deletion may have a mask.
+    ///
+    /// # Errors
+    /// A [`Fault`] about a part of the line.
+    pub fn parse_command(
+        line: &'t str,
+        command: Command,
+        ports: &mut PortNames<'_>,
+    ) -> Result<FlowLine<'t>, Fault<'t>> {
         let (before, actions) = split(line);
+        let deletes = matches!(command, Command::Delete { .. });
         let mut flow = FlowLine {
-            table: 0,
+            command,
+            table: if deletes { ALL_TABLES } else { 0 },
             priority: DEFAULT_PRIORITY,
             cookie: 0,
+            cookie_mask: 0,
+            out_port: None,
+            out_group: None,
             idle_timeout: 0,
             hard_timeout: 0,
             importance: 0,
@@ -138,6 +170,12 @@ impl<'t> FlowLine<'t> {
         }
         flow.check_needs()?;
         match actions {
+            None if deletes => Ok(flow),
+            Some(actions) if deletes => Err(Fault::new(
+                actions,
+                "a deletion with actions",
+                "a match alone; `out_port=N` and `out_group=N` select flows by their actions",
+            )),
             None => Err(Fault::missing(line, "`actions=…`")),
             Some("") => Err(Fault::missing(line, "actions, or `drop`")),
             Some(_) => Ok(flow),
@@ -201,8 +239,17 @@ impl<'t> FlowLine<'t> {
     ) -> Result<(), Fault<'t>> {
         match key {
             "table" => self.table = number(value, key)?,
-            "priority" => self.priority = number(value, key)?,
-            "cookie" => self.cookie = number(value, key)?,
+            "priority" => {
+                self.check_priority(part)?;
+                self.priority = number(value, key)?;
+            }
+            "cookie" => self.cookie(value)?,
+            "out_port" if matches!(self.command, Command::Delete { .. }) => {
+                self.out_port = Some(ports.port(value, key)?);
+            }
+            "out_group" if matches!(self.command, Command::Delete { .. }) => {
+                self.out_group = Some(number(value, key)?);
+            }
             "idle_timeout" => self.idle_timeout = number(value, key)?,
             "hard_timeout" => self.hard_timeout = number(value, key)?,
             "importance" => self.importance = number(value, key)?,
@@ -212,6 +259,36 @@ impl<'t> FlowLine<'t> {
             _ if STATISTICS.contains(&key) => {}
             _ => self.field(part, key, value, ports)?,
         }
+        Ok(())
+    }
+
+    /// Refuses a priority that would have no effect.
+    fn check_priority(&self, part: &'t str) -> Result<(), Fault<'t>> {
+        let strict = match self.command {
+            Command::Modify { strict: false } => "modify_strict",
+            Command::Delete { strict: false } => "delete_strict",
+            _ => return Ok(()),
+        };
+        Err(Fault::new(
+            part,
+            format!("{} in a command for flows of any priority", quoted(part)),
+            format!("no priority, or `{strict}` for one flow"),
+        ))
+    }
+
+    /// Reads a cookie. Modifications and deletions compare the bits of its mask, which are
+    /// all bits if the text has no mask.
+    fn cookie(&mut self, text: &'t str) -> Result<(), Fault<'t>> {
+        if self.command == Command::Add {
+            self.cookie = number(text, "cookie")?;
+            return Ok(());
+        }
+        let (value, mask) = text.split_once('/').unwrap_or((text, "-1"));
+        self.cookie = number(value, "cookie")?;
+        self.cookie_mask = match mask {
+            "-1" => u64::MAX,
+            mask => number(mask, "cookie")?,
+        };
         Ok(())
     }
 
@@ -455,4 +532,42 @@ fn contradiction<'t>(part: &'t str, other: &str) -> Fault<'t> {
         format!("{} contradicts {}", quoted(part), quoted(other)),
         "one Ethernet type and one protocol",
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_have_their_own_attributes() {
+        let mut ports = PortNames::default();
+        let mut parse = |line: &'static str, command| {
+            let read = FlowLine::parse_command(line, command, &mut ports);
+            read.map_err(|fault| fault.at(1, line).to_string())
+        };
+        let delete = Command::Delete { strict: false };
+        let all = parse("", delete).unwrap();
+        assert_eq!(
+            (all.table, all.cookie_mask, all.demands().len()),
+            (255, 0, 0)
+        );
+        let some = parse("table=3,cookie=5/7,out_port=2,out_group=9,ip", delete).unwrap();
+        assert_eq!((some.table, some.cookie, some.cookie_mask), (3, 5, 7));
+        assert_eq!((some.out_port, some.out_group), (Some(2), Some(9)));
+        let modify = Command::Modify { strict: true };
+        let one = parse("cookie=1/-1,priority=4 actions=drop", modify).unwrap();
+        assert_eq!((one.table, one.priority, one.cookie_mask), (0, 4, u64::MAX));
+        let refused = |line, command| {
+            FlowLine::parse_command(line, command, &mut PortNames::default())
+                .unwrap_err()
+                .at(1, line)
+                .to_string()
+        };
+        assert!(refused("ip actions=drop", delete).starts_with("1:12: a deletion with actions"));
+        assert!(refused("priority=4", delete).contains("`delete_strict` for one flow"));
+        let modify = Command::Modify { strict: false };
+        assert!(refused("priority=4 actions=drop", modify).contains("`modify_strict`"));
+        assert!(refused("ip", modify).contains("`actions=…`"));
+        assert!(refused("out_port=2 actions=drop", Command::Add).contains("unsupported field"));
+    }
 }

@@ -1,5 +1,5 @@
 //! The syntax of `ovs-ofctl`: flows, groups and meters, one per line, as `ovs-ofctl`
-//! prints and reads them.
+//! prints and reads them. Ports, which `ovs-ofctl` only prints, have lines of our own.
 //!
 //! ```text
 //! OFPST_FLOW reply (OF1.3) (xid=0x2):
@@ -8,6 +8,7 @@
 //! group_id=1,type=select,bucket=weight:1,actions=output:1
 //! meter=1 pktps burst stats bands=
 //! type=drop rate=100 burst_size=10
+//! port=1,name=eth0,link=down,speed=10G
 //! ```
 //!
 //! [`statements`] splits a text into statements. [`FlowLine`] parses a flow, but keeps its
@@ -15,18 +16,24 @@
 //! `dl_vlan`), new names (`ipv4_src`, `vlan_vid`), words for kinds of packets (`tcp6`,
 //! `rarp`), `vlan_tci`, values with masks. A field requires its protocol on the line, such
 //! as `tcp` for `tcp_dst`, before or after the field. Counters and ages are ignored.
-//! Ports may have names; [`PortNames`] assigns numbers to them.
+//! Ports may have names. A [`PortLine`] gives a port its name; [`PortNames`] assigns numbers
+//! to other names. [`CommandLine`] parses a line of a script, which may also modify and
+//! delete.
 
+mod command;
 mod fields;
 mod flow;
+mod port;
 mod ports;
 mod scan;
 mod statement;
 mod value;
 
+pub use command::{Command, CommandLine, Due};
 pub use fields::{FIELDS, FieldSpec, Kind, Needs, SHORTHANDS, field};
 pub use flow::{Demand, FlowFlags, FlowLine};
-pub use ports::{PortNames, RESERVED_PORTS};
+pub use port::{MAX_PORT_NAME_BYTES, PortLine, RESERVED_PORTS, is_bare_name, port_number};
+pub use ports::PortNames;
 pub use scan::{Bits, first_word, number, parts, too_large};
 pub use statement::{Statement, StatementKind, is_heading, statements};
 pub use value::{FieldText, value};

@@ -2,46 +2,62 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use super::port::{PortLine, RESERVED_PORTS, is_bare_name, port_number};
 use super::scan::number;
 use crate::Fault;
-use crate::line::{counted_verb, quoted};
-
-/// Names of reserved ports.
-pub const RESERVED_PORTS: [(&str, u32); 9] = [
-    ("UNSET", 0xffff_fff7),
-    ("IN_PORT", 0xffff_fff8),
-    ("TABLE", 0xffff_fff9),
-    ("NORMAL", 0xffff_fffa),
-    ("FLOOD", 0xffff_fffb),
-    ("ALL", 0xffff_fffc),
-    ("CONTROLLER", 0xffff_fffd),
-    ("LOCAL", 0xffff_fffe),
-    ("ANY", 0xffff_ffff),
-];
+use crate::line::{counted_verb, lines, quoted};
 
 /// The maximum number of names that a note lists.
 const NAMES_SHOWN: usize = 8;
 
 /// Numbers of the ports that a file gives by name.
 ///
-/// A dump has the names of ports, not their numbers. In order of first use, each name
-/// gets the lowest number that no port of the file has.
+/// A line such as `port=1,name=eth0` gives a port its name. A dump has the names of ports,
+/// not their numbers: in order of first use, each other name gets the lowest number that no
+/// port of the file has.
 #[derive(Clone, Debug, Default)]
 pub struct PortNames<'t> {
     text: &'t str,
+    /// The named ports. Names that no line gives are added when they are used.
     numbers: BTreeMap<String, u32>,
+    /// The names that no line gives, in order of first use.
+    assigned: Vec<String>,
+    /// The numbers of all ports in `text`; empty before the first name gets a number.
     used: HashSet<u32>,
     last: u32,
+    /// True after the names in `text` were read.
+    is_scanned: bool,
+    /// True if names that are not in `numbers` are refused.
+    is_closed: bool,
 }
 
 impl<'t> PortNames<'t> {
-    /// Returns a table without names. Numbers of ports in `text` are never assigned to names.
+    /// Returns the names of a text. Numbers of ports in `text` are never assigned to other
+    /// names.
     #[must_use]
     pub fn of(text: &'t str) -> PortNames<'t> {
         PortNames {
             text,
             ..PortNames::default()
         }
+    }
+
+    /// Returns the names of known ports. All other names are refused.
+    #[must_use]
+    pub fn known(numbers: BTreeMap<String, u32>) -> PortNames<'t> {
+        PortNames {
+            numbers,
+            is_scanned: true,
+            is_closed: true,
+            ..PortNames::default()
+        }
+    }
+
+    /// Returns the names so far, with their numbers.
+    #[must_use]
+    pub fn into_numbers(mut self) -> BTreeMap<String, u32> {
+        self.scan();
+        self.numbers
     }
 
     /// Returns the number of a port, given as a number, a reserved name or a name, which
@@ -59,12 +75,12 @@ impl<'t> PortNames<'t> {
             .and_then(|name| name.strip_suffix('"'));
         let name = quoted_name.unwrap_or(text);
         let is_name = quoted_name.is_some_and(|name| !name.is_empty() && !name.contains('"'))
-            || (text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
-                && text
-                    .bytes()
-                    .all(|b| b.is_ascii_alphanumeric() || b"_-.@:".contains(&b)));
+            || is_bare_name(text);
         if is_name {
-            return Ok(self.number_of(name));
+            return self.number_of(name).ok_or_else(|| {
+                let description = format!("no port has the name {}", quoted(text));
+                Fault::new(text, description, "a name of the pipeline, or a number")
+            });
         }
         if text.starts_with('"') {
             let message = format!("{} is not a port name", quoted(text));
@@ -73,11 +89,41 @@ impl<'t> PortNames<'t> {
         number(text, field)
     }
 
-    fn number_of(&mut self, name: &str) -> u32 {
-        if let Some(number) = self.numbers.get(name) {
-            return *number;
+    /// Reads the names that lines of the text give to ports. If several lines give a name,
+    /// the first line counts.
+    fn scan(&mut self) {
+        if std::mem::replace(&mut self.is_scanned, true) {
+            return;
         }
-        if self.numbers.is_empty() {
+        for (_, line) in lines(self.text) {
+            let line = line.trim_start();
+            if !line.starts_with("port=") {
+                continue;
+            }
+            let line = line.split('#').next().unwrap_or(line);
+            // The reader of the line reports its problems.
+            if let Ok(PortLine {
+                port,
+                name: Some(name),
+                ..
+            }) = PortLine::parse(line)
+                && let Ok(port) = port_number(port)
+            {
+                self.numbers.entry(name.to_owned()).or_insert(port);
+            }
+        }
+    }
+
+    /// Returns the number of a named port, or `None` if other names are refused.
+    fn number_of(&mut self, name: &str) -> Option<u32> {
+        self.scan();
+        if let Some(number) = self.numbers.get(name) {
+            return Some(*number);
+        }
+        if self.is_closed {
+            return None;
+        }
+        if self.assigned.is_empty() {
             self.used = numbered_ports(self.text);
         }
         self.last += 1;
@@ -85,26 +131,21 @@ impl<'t> PortNames<'t> {
             self.last += 1;
         }
         self.numbers.insert(name.to_owned(), self.last);
-        self.last
+        self.assigned.push(name.to_owned());
+        Some(self.last)
     }
 
-    /// Returns a sentence about the names, or `None` if there are none.
+    /// Returns a sentence about the names that no line gives, or `None` if there are none.
     #[must_use]
     pub fn note(&self) -> Option<String> {
-        if self.numbers.is_empty() {
+        if self.assigned.is_empty() {
             return None;
         }
-        let mut named: Vec<(&str, u32)> = self
-            .numbers
-            .iter()
-            .map(|(name, number)| (name.as_str(), *number))
-            .collect();
-        named.sort_by_key(|&(_, number)| number);
-        let shown = named.iter().take(NAMES_SHOWN);
+        let shown = self.assigned.iter().take(NAMES_SHOWN);
         let shown: Vec<String> = shown
-            .map(|(name, number)| format!("{name} = {number}"))
+            .map(|name| format!("{name} = {}", self.numbers[name]))
             .collect();
-        let ellipsis = if named.len() > NAMES_SHOWN {
+        let ellipsis = if self.assigned.len() > NAMES_SHOWN {
             ", …"
         } else {
             ""
@@ -112,7 +153,7 @@ impl<'t> PortNames<'t> {
         Some(format!(
             "{}: {}{ellipsis}",
             counted_verb(
-                named.len(),
+                self.assigned.len(),
                 "port",
                 "is called by name and got a number",
                 "are called by name and got numbers"
@@ -178,5 +219,30 @@ mod tests {
             assert!(names.port(bad, "in_port").is_err(), "{bad}");
         }
         assert!(PortNames::default().note().is_none());
+    }
+
+    #[test]
+    fn lines_of_ports_give_names() {
+        let text = "actions=output:eth1\r\n port=3,name=eth0 # left\nport=3,name=eth0x\n\
+            port=x,name=bad\nport=local,name=br0\nport=4,name=eth0";
+        let mut names = PortNames::of(text);
+        assert_eq!(names.port("eth0", "in_port").unwrap(), 3, "the first line");
+        assert_eq!(names.port("eth0x", "in_port").unwrap(), 3);
+        assert_eq!(names.port("br0", "in_port").unwrap(), 0xffff_fffe);
+        assert_eq!(names.note(), None);
+        assert_eq!(
+            names.port("eth1", "in_port").unwrap(),
+            1,
+            "3 and 4 are used"
+        );
+        assert_eq!(
+            names.note().unwrap(),
+            "1 port is called by name and got a number: eth1 = 1"
+        );
+        let mut known = PortNames::known(names.into_numbers());
+        assert_eq!(known.port("\"eth1\"", "in_port").unwrap(), 1);
+        assert_eq!(known.port("7", "in_port").unwrap(), 7);
+        let fault = known.port("eth2", "in_port").unwrap_err();
+        assert_eq!(fault.found(), "no port has the name `eth2`");
     }
 }

@@ -1,4 +1,4 @@
-//! The statements of a text: flows, groups, meters, tables.
+//! The statements of a text: flows, groups, meters, tables, ports.
 
 use super::scan::first_word;
 use crate::line::lines;
@@ -14,10 +14,25 @@ pub enum StatementKind {
     Meter,
     /// A table's configuration: `table_id=…`.
     Table,
+    /// A port: `port=…`.
+    Port,
 }
 
-/// A flow, a group, a meter or a table's configuration. It is one line, but a meter may
-/// have several lines.
+impl StatementKind {
+    /// Returns the kind of a line by its first key.
+    pub(super) fn of(line: &str) -> StatementKind {
+        match line {
+            _ if line.starts_with("group_id") => StatementKind::Group,
+            _ if line.starts_with("table_id") => StatementKind::Table,
+            _ if line.starts_with("meter=") => StatementKind::Meter,
+            _ if line.starts_with("port=") => StatementKind::Port,
+            _ => StatementKind::Flow,
+        }
+    }
+}
+
+/// A flow, a group, a meter, a port or a table's configuration. It is one line, but a meter
+/// may have several lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Statement<'t> {
     /// The kind.
@@ -117,10 +132,7 @@ fn classify(line: &str) -> (StatementKind, &str) {
     }
     match word {
         "add" => (StatementKind::Flow, rest),
-        _ if line.starts_with("group_id") => (StatementKind::Group, line),
-        _ if line.starts_with("table_id") => (StatementKind::Table, line),
-        _ if line.starts_with("meter=") => (StatementKind::Meter, line),
-        _ => (StatementKind::Flow, line),
+        _ => (StatementKind::of(line), line),
     }
 }
 
@@ -133,11 +145,11 @@ mod tests {
     fn headings_and_comments_are_left_out_and_bands_are_of_their_meter() {
         let text = "OFPST_FLOW reply (OF1.3) (xid=0x2):\n a # b\r\n\n# c\nflow add d\n\
             OFPST_METER_CONFIG reply (OF1.3) (xid=0x2):\nmeter=1 kbps bands=\ntype=drop rate=1\n\
-            type=drop rate=x\n\nmeter=2 kbps bands=type=drop,rate=1 # no\ntable_id=1\ngroup_id=7";
+            type=drop rate=x\n\nmeter=2 kbps bands=type=drop,rate=1 # no\ntable_id=1\ngroup_id=7\n port=3,link=down # c";
         let statements_read: Vec<_> = statements(text)
             .map(|one| (one.kind, one.number, one.text))
             .collect();
-        use StatementKind::{Flow, Group, Meter, Table};
+        use StatementKind::{Flow, Group, Meter, Port, Table};
         assert_eq!(
             statements_read,
             [
@@ -151,6 +163,7 @@ mod tests {
                 (Meter, 11, "meter=2 kbps bands=type=drop,rate=1"),
                 (Table, 12, "table_id=1"),
                 (Group, 13, "group_id=7"),
+                (Port, 14, "port=3,link=down"),
             ]
         );
         let meter = statements(text).nth(2).unwrap();

@@ -29,6 +29,8 @@ pub(super) struct CacheReport {
     evicted: u64,
     /// Megaflows that lost packets to new flows.
     outdated: u64,
+    /// Megaflows whose path an entry left.
+    stranded: u64,
     narrowed: u64,
     revalidations: u64,
     stale: u64,
@@ -60,6 +62,7 @@ impl CacheReport {
             added: sum(|it| it.added),
             evicted: sum(|it| it.evicted),
             outdated: sum(|it| it.outdated),
+            stranded: sum(|it| it.stranded),
             narrowed: sum(|it| it.narrowed),
             revalidations: sum(|it| it.revalidations),
             stale: sum(|it| it.stale),

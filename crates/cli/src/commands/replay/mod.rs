@@ -10,7 +10,7 @@ use classyard_datapath::{Field, Flaw, Packet, PacketKey, PortNo};
 use classyard_report::failure::Failure;
 use classyard_report::input::caches::CacheArgs;
 use classyard_report::input::frames::{Frame, FrameStream, HeldFrames};
-use classyard_report::input::switch::SwitchArgs;
+use classyard_report::input::switch::{SwitchArgs, add_missing_ports};
 use classyard_report::interrupt::{self, SoftStop};
 use classyard_report::output::{Format, OutputArgs};
 use classyard_report::reporter::Reporter;
@@ -19,20 +19,24 @@ mod caches;
 mod ports;
 mod rate;
 mod report;
+mod rows;
+mod script;
 
 use ports::OutPorts;
 use rate::RateArgs;
 use report::{CaptureRow, ReplayReport};
+use script::ScriptRun;
 
 /// Run a capture through a pipeline of OpenFlow tables: what goes where, and by
 /// which flow
 ///
 /// The pipeline is a file of flows, groups and meters as ovs-ofctl accepts them.
 /// Every packet is processed at its capture time. Its input port is port 1, or in a
-/// pcapng file the port of its interface. All ports that the pipeline names are up;
-/// the port of an interface is up once the capture has declared it. The capture is
-/// read packet by packet and not held in memory, except the packets for measuring
-/// the rate. Without files, runs the embedded example.
+/// pcapng file the port of its interface. All ports that the pipeline names are up,
+/// unless a line such as port=1,link=down describes them; the port of an interface is
+/// up once the capture has declared it. The capture is read packet by packet and not
+/// held in memory, except the packets for measuring the rate. Without files, runs the
+/// embedded example.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -45,6 +49,11 @@ Examples:
       at ten times the captured speed; without --pace, without waiting
   classyard replay -p switch.flows -c dump.pcap --seconds 5 --workers 2 --change-rate 100k
       how fast two threads are while flows change
+  classyard replay -p switch.flows -c dump.pcap --script changes.script
+      with changes of flows, groups, meters and ports, one per line:
+        at=1.5s add table=0,priority=9,tcp,tp_dst=80 actions=output:2
+        before=100 delete table=0,tcp
+        before=2000 port=1,link=down
   classyard replay -p switch.flows -c dump.pcap --top 10
       only the ten flows with most packets
   tcpdump -w - | classyard replay -p switch.flows -c -
@@ -82,6 +91,23 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", help_heading = "Output")]
     top: Option<usize>,
 
+    /// Change the pipeline at times of the capture or before packets, as the lines of
+    /// FILE say; - for standard input
+    ///
+    /// A line has a moment and a change. at=1.5s is a time after the first packet;
+    /// before=100 is before packet 100 of the capture. The change is a line of a pipeline
+    /// after add, modify, modify_strict, delete or delete_strict, or after group or meter
+    /// and one of these words. A line such as port=1,link=down changes a port.
+    ///
+    /// The changes that are due before a packet apply in the order of their times, at
+    /// equal times in the order of the lines. A bad line is an error before the first
+    /// packet. A change that the pipeline refuses ends the command without a report.
+    /// Caches are used for every packet, and the report has the megaflows that each
+    /// change made stale. The rate is measured afterwards, with the pipeline as the
+    /// script leaves it.
+    #[arg(long, value_name = "FILE", help_heading = "Input")]
+    script: Option<PathBuf>,
+
     #[command(flatten)]
     rate: RateArgs,
 
@@ -118,8 +144,11 @@ const VECTOR_PACKETS: usize = 256;
 
 /// Runs the command.
 pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
-    args.switch.check(reporter)?;
+    let script = args.script.as_deref();
+    args.switch.check(script, reporter)?;
     let (pipeline, lines) = args.switch.load(reporter)?;
+    let script = script.map(|path| args.switch.read_script(path, &lines));
+    let script = script.transpose()?;
     // The process ends after the report. To free a million flows would take a second.
     let mut pipeline = ManuallyDrop::new(pipeline);
     args.rate.check(&pipeline)?;
@@ -132,8 +161,13 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
         removed: Vec::new(),
         held: args.rate.held_frames(),
         packet: [Packet::default()],
+        script: None,
     };
     let mut frames = FrameStream::open(&args.switch, &mut pipeline)?;
+    if let Some(script) = script {
+        add_missing_ports(&mut pipeline, script.named_ports(), Duration::ZERO);
+        replayed.script = Some(ScriptRun::new(script));
+    }
     replayed.run(&mut pipeline, &mut frames, args, reporter)?;
     replayed.ports.flush()?;
     frames.check()?;
@@ -159,6 +193,9 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
         );
     }
     report.note_held_packets(reporter);
+    if let Some(script) = &replayed.script {
+        script.note_waiting(reporter);
+    }
     args.report.report(&report)?;
     interrupt::outcome()
 }
@@ -174,6 +211,8 @@ struct Replayed {
     held: HeldFrames,
     /// The packet that is being processed.
     packet: [Packet; 1],
+    /// The script, if there is one.
+    script: Option<ScriptRun>,
 }
 
 /// Packets between two reports of progress.
@@ -190,7 +229,11 @@ impl Replayed {
     ) -> Result<(), Failure> {
         // Ctrl-C ends the capture; the command then reports the packets so far.
         let _soft_stop = SoftStop::hold();
-        let mut worker = args.caches.worker(pipeline);
+        let mut worker = match &self.script {
+            // So that the report shows what the changes do to the caches.
+            Some(_) => args.caches.patient_worker(pipeline),
+            None => args.caches.worker(pipeline),
+        };
         let (mut progress, begin) = (reporter.progress(), Instant::now());
         while frames.advance(pipeline)? {
             let frame = frames.frame();
@@ -201,9 +244,18 @@ impl Replayed {
             if let Some(pace) = args.pace {
                 wait_until(begin, frame.time.div_f64(pace));
             }
+            if let Some(script) = &mut self.script {
+                script.change((pipeline, &worker), &frame, &mut progress)?;
+            }
             pipeline.expire(frame.time);
             self.held.add(&frame);
             self.take(&mut worker, &frame)?;
+            if let Some(script) = &mut self.script {
+                script.follow_caches(&worker);
+            }
+        }
+        if let Some(script) = &mut self.script {
+            script.end(&worker);
         }
         self.removed = pipeline.collect_removed();
         Ok(())

@@ -19,11 +19,14 @@ use serde::Serialize;
 use super::Replayed;
 use super::caches::CacheReport;
 use super::rate::Rate;
+use super::rows::{MAX_ROWS, remark_more};
+use super::script::{ScriptReport, ScriptRun};
 
 /// The report of a replay.
 #[derive(Serialize)]
 pub(super) struct ReplayReport {
     capture: CaptureRow,
+    script: Option<ScriptReport>,
     pub(super) rate: Option<Rate>,
     tables: Vec<TableRow>,
     flows: Vec<FlowRow>,
@@ -56,9 +59,37 @@ struct TableRow {
     matched: u64,
 }
 
+/// The line of an item, in the pipeline's file or in the script.
+#[derive(Clone, Copy, Serialize, PartialEq, Eq, PartialOrd, Ord)]
+struct LineRow {
+    line: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    script_line: Option<usize>,
+}
+
+impl LineRow {
+    /// Returns the line of the script if there is one, otherwise the line of the pipeline.
+    fn new(line: Option<usize>, script_line: Option<usize>) -> LineRow {
+        LineRow {
+            line: line.filter(|_| script_line.is_none()),
+            script_line,
+        }
+    }
+
+    /// Returns the line for a table.
+    fn text(self) -> String {
+        match (self.line, self.script_line) {
+            (_, Some(line)) => format!("script:{line}"),
+            (Some(line), None) => line.to_string(),
+            (None, None) => String::new(),
+        }
+    }
+}
+
 #[derive(Serialize)]
 struct FlowRow {
-    line: Option<usize>,
+    #[serde(flatten)]
+    line: LineRow,
     table: u8,
     priority: u16,
     #[serde(rename = "match")]
@@ -71,7 +102,8 @@ struct FlowRow {
 
 #[derive(Serialize)]
 struct RemovedRow {
-    line: Option<usize>,
+    #[serde(flatten)]
+    line: LineRow,
     table: u8,
     priority: u16,
     #[serde(rename = "match")]
@@ -84,7 +116,8 @@ struct RemovedRow {
 
 #[derive(Serialize)]
 struct GroupRow {
-    line: Option<usize>,
+    #[serde(flatten)]
+    line: LineRow,
     group: u32,
     #[serde(rename = "type")]
     kind: &'static str,
@@ -102,7 +135,8 @@ struct BucketRow {
 
 #[derive(Serialize)]
 struct MeterRow {
-    line: Option<usize>,
+    #[serde(flatten)]
+    line: LineRow,
     meter: u32,
     unit: &'static str,
     packets: u64,
@@ -122,6 +156,11 @@ struct BandRow {
 #[derive(Serialize)]
 struct PortRow {
     port: String,
+    line: Option<usize>,
+    name: Option<String>,
+    /// `up` or `down`, at the end of the replay.
+    link: Option<&'static str>,
+    speed: Option<String>,
     received_packets: u64,
     received_bytes: u64,
     sent_packets: u64,
@@ -135,29 +174,19 @@ pub(super) struct ReasonRow {
     packets: u64,
 }
 
-/// The maximum number of rows in a table for people, except the table of flows.
-const MAX_ROWS: usize = 1_000;
-
-/// Says how many items a table for people does not list.
-fn remark_more(out: &mut dyn Write, count: usize, item: &str) -> io::Result<()> {
-    match count {
-        0 => Ok(()),
-        count => remark(
-            out,
-            &format!("and {} (--format json lists all)", counted(count, item)),
-        ),
-    }
-}
-
 /// Returns the flows of a pipeline by table and priority, or the `top` flows with
 /// the most packets.
-fn flow_rows(pipeline: &Pipeline, lines: &Lines, top: Option<usize>) -> Vec<FlowRow> {
-    let mut entries: Vec<(&FlowEntry, Option<usize>, Count)> = pipeline
+fn flow_rows(
+    pipeline: &Pipeline,
+    line: impl Fn(&FlowEntry) -> LineRow,
+    top: Option<usize>,
+) -> Vec<FlowRow> {
+    let mut entries: Vec<(&FlowEntry, LineRow, Count)> = pipeline
         .flows()
         .iter()
-        .map(|entry| (entry, lines.flow(entry), pipeline.flow_count(entry.id)))
+        .map(|entry| (entry, line(entry), pipeline.flow_count(entry.id)))
         .collect();
-    let by_priority = |(entry, line, _): &(&FlowEntry, Option<usize>, Count)| {
+    let by_priority = |(entry, line, _): &(&FlowEntry, LineRow, Count)| {
         (entry.table, Reverse(entry.priority), *line, entry.id)
     };
     match top {
@@ -206,6 +235,29 @@ fn limits(pipeline: &Pipeline) -> Vec<ReasonRow> {
     rows.filter(|row| row.packets > 0).collect()
 }
 
+/// Returns the ports that sent or received packets, and the ports that lines describe.
+fn port_rows(pipeline: &Pipeline, lines: &Lines, replayed: &Replayed) -> Vec<PortRow> {
+    let mut counts = replayed.ports.ports.clone();
+    for port in lines.ports() {
+        counts.entry(port).or_default();
+    }
+    let rows = counts.iter().map(|(&port, count): (&PortNo, _)| {
+        let state = pipeline.ports().get(port);
+        PortRow {
+            port: port.to_string(),
+            line: lines.port(port),
+            name: state.and_then(|state| Some(state.name?.as_str().to_owned())),
+            link: state.map(|state| if state.is_up { "up" } else { "down" }),
+            speed: state.and_then(|state| Some(state.speed?.to_string())),
+            received_packets: count.received.packets,
+            received_bytes: count.received.bytes,
+            sent_packets: count.sent.packets,
+            sent_bytes: count.sent.bytes,
+        }
+    });
+    rows.collect()
+}
+
 impl ReplayReport {
     pub(super) fn new(
         pipeline: &Pipeline,
@@ -227,9 +279,14 @@ impl ReplayReport {
             })
         });
         let flow_count = pipeline.flows().iter().count();
-        let flows = flow_rows(pipeline, lines, top);
+        let script = replayed.script.as_ref();
+        let flow_line = |entry: &FlowEntry| {
+            let script_line = script.and_then(|script| script.flow_line(entry.id));
+            LineRow::new(lines.flow(entry), script_line)
+        };
+        let flows = flow_rows(pipeline, flow_line, top);
         let removed = replayed.removed.iter().map(|gone| RemovedRow {
-            line: lines.flow(&gone.entry),
+            line: flow_line(&gone.entry),
             table: gone.entry.table.0,
             priority: gone.entry.priority,
             matches: gone.entry.flow.to_string(),
@@ -250,7 +307,10 @@ impl ReplayReport {
                 }
             });
             GroupRow {
-                line: lines.group(group.id),
+                line: LineRow::new(
+                    lines.group(group.id),
+                    script.and_then(|script| script.group_line(group.id)),
+                ),
                 group: group.id.0,
                 kind: match group.kind {
                     GroupType::All => "all",
@@ -267,7 +327,10 @@ impl ReplayReport {
             let count = pipeline.meter_count(meter.id);
             let bands = meter.bands.iter().zip(&count.bands);
             MeterRow {
-                line: lines.meter(meter.id),
+                line: LineRow::new(
+                    lines.meter(meter.id),
+                    script.and_then(|script| script.meter_line(meter.id)),
+                ),
                 meter: meter.id.0,
                 unit: match meter.unit {
                     MeterUnit::Kilobits => "kbps",
@@ -288,17 +351,10 @@ impl ReplayReport {
                     .collect(),
             }
         });
-        let ports = replayed.ports.ports.iter();
-        let ports = ports.map(|(port, count): (&PortNo, _)| PortRow {
-            port: port.to_string(),
-            received_packets: count.received.packets,
-            received_bytes: count.received.bytes,
-            sent_packets: count.sent.packets,
-            sent_bytes: count.sent.bytes,
-        });
         let controller = replayed.ports.controller.iter();
         ReplayReport {
             capture,
+            script: script.map(ScriptRun::report),
             rate: None,
             tables: tables.collect(),
             flows_not_listed: flow_count - flows.len(),
@@ -306,7 +362,7 @@ impl ReplayReport {
             removed: removed.collect(),
             groups: groups.collect(),
             meters: meters.collect(),
-            ports: ports.collect(),
+            ports: port_rows(pipeline, lines, replayed),
             controller: controller
                 .map(|(&reason, &packets)| ReasonRow { reason, packets })
                 .collect(),
@@ -340,7 +396,7 @@ impl ReplayReport {
         ]);
         for flow in &self.flows {
             table.row(vec![
-                flow.line.map(|line| line.to_string()).unwrap_or_default(),
+                flow.line.text(),
                 flow.table.to_string(),
                 flow.priority.to_string(),
                 grouped(flow.packets),
@@ -367,7 +423,13 @@ impl ReplayReport {
 
     fn write_removed(&self, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out)?;
-        heading(out, "Expired and evicted flows")?;
+        heading(
+            out,
+            match self.script {
+                Some(_) => "Removed flows",
+                None => "Expired and evicted flows",
+            },
+        )?;
         let mut table = Table::new(&[
             ("line", Side::Right),
             ("table", Side::Right),
@@ -380,7 +442,7 @@ impl ReplayReport {
         ]);
         for flow in self.removed.iter().take(MAX_ROWS) {
             table.row(vec![
-                flow.line.map(|line| line.to_string()).unwrap_or_default(),
+                flow.line.text(),
                 flow.table.to_string(),
                 flow.priority.to_string(),
                 grouped(flow.packets),
@@ -411,7 +473,7 @@ impl ReplayReport {
         ]);
         let group_row = |group: &GroupRow| {
             vec![
-                group.line.map(|line| line.to_string()).unwrap_or_default(),
+                group.line.text(),
                 group.group.to_string(),
                 group.kind.to_owned(),
                 grouped(group.packets),
@@ -452,7 +514,7 @@ impl ReplayReport {
         ]);
         for meter in self.meters.iter().take(MAX_ROWS) {
             table.row(vec![
-                meter.line.map(|line| line.to_string()).unwrap_or_default(),
+                meter.line.text(),
                 meter.meter.to_string(),
                 grouped(meter.packets),
                 grouped(meter.bytes),
@@ -479,30 +541,35 @@ impl ReplayReport {
     fn write_ports(&self, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out)?;
         heading(out, "Ports")?;
-        let mut table = Table::new(&[
-            ("port", Side::Left),
-            ("received", Side::Right),
-            ("bytes", Side::Right),
-            ("sent", Side::Right),
-            ("bytes", Side::Right),
-        ]);
-        for port in &self.ports {
-            table.row(vec![
-                port.port.clone(),
-                grouped(port.received_packets),
-                grouped(port.received_bytes),
-                grouped(port.sent_packets),
-                grouped(port.sent_bytes),
-            ]);
+        let is_described = self.ports.iter().any(|port| port.line.is_some());
+        let mut columns = vec![("port", Side::Left)];
+        if is_described {
+            let descriptions = ["name", "link", "speed"];
+            columns.extend(descriptions.map(|name| (name, Side::Left)));
         }
-        for row in &self.controller {
-            table.row(vec![
-                format!("controller ({})", row.reason),
-                String::new(),
-                String::new(),
-                grouped(row.packets),
-                String::new(),
-            ]);
+        columns.extend(["received", "bytes", "sent", "bytes"].map(|name| (name, Side::Right)));
+        let mut table = Table::new(&columns);
+        let row = |port: &str, descriptions: [&str; 3], counts: [String; 4]| {
+            let descriptions = descriptions.iter().filter(|_| is_described);
+            let texts = std::iter::once(&port).chain(descriptions);
+            texts.map(|text| (*text).to_owned()).chain(counts).collect()
+        };
+        for port in &self.ports {
+            let [name, speed] = [&port.name, &port.speed].map(|text| text.as_deref().unwrap_or(""));
+            let counts = [
+                port.received_packets,
+                port.received_bytes,
+                port.sent_packets,
+                port.sent_bytes,
+            ];
+            let link = port.link.unwrap_or("");
+            table.row(row(&port.port, [name, link, speed], counts.map(grouped)));
+        }
+        for reason in &self.controller {
+            let port = format!("controller ({})", reason.reason);
+            let sent = grouped(reason.packets);
+            let counts = [String::new(), String::new(), sent, String::new()];
+            table.row(row(&port, [""; 3], counts));
         }
         table.write(out)
     }
@@ -542,6 +609,11 @@ impl Report for ReplayReport {
             let text = format!("{} {}", grouped(row.packets), row.reason);
             fact(out, "Dropped by limit", text)?;
         }
+        if let Some(script) = &self.script {
+            for (name, text) in script.facts() {
+                fact(out, name, text)?;
+            }
+        }
         if let Some(rate) = &self.rate {
             let mut text = rate.text();
             if rate.held_packets < *packets {
@@ -578,6 +650,9 @@ impl Report for ReplayReport {
             ]);
         }
         table.write(out)?;
+        if let Some(script) = &self.script {
+            script.write(out)?;
+        }
         self.write_flows(out)?;
         if !self.removed.is_empty() {
             self.write_removed(out)?;
@@ -605,7 +680,7 @@ impl Report for ReplayReport {
         ])?;
         for flow in &self.flows {
             out.row(&[
-                &csv::optional(flow.line.as_ref()),
+                &csv::optional(flow.line.line.as_ref()),
                 &flow.table,
                 &flow.priority,
                 &flow.matches,

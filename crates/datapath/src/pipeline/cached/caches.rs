@@ -573,6 +573,7 @@ impl Caches {
             added,
             evicted,
             outdated,
+            stranded: self.store.paths().stranded(),
             narrowed,
             revalidations: eras,
             ..self.status

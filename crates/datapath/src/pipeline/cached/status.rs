@@ -48,6 +48,9 @@ pub struct CacheStatus {
     /// Megaflows that became stale because a new entry wins some of their packets. The next
     /// packet that such a megaflow covers renews it.
     pub outdated: u64,
+    /// Megaflows that became stale because an entry on their path was removed, or sends
+    /// their packets to another table.
+    pub stranded: u64,
     /// Megaflows with a mask of more bits than they need.
     pub narrowed: u64,
     /// Number of times that all megaflows became stale, since too many entries had changed.

@@ -24,14 +24,32 @@ pub enum Message {
 }
 
 impl fmt::Display for Message {
-    /// Writes the message as a line of a pipeline's text; a port as a comment.
+    /// Writes the message as a line of a pipeline's text; a removed port as a comment.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Message::Flow(message) => message.fmt(f),
             Message::Group(message) => message.group.fmt(f),
             Message::Meter(message) => message.meter.fmt(f),
             Message::Table(message) => message.fmt(f),
-            Message::Port(port, Some(_)) => write!(f, "# port {port}"),
+            Message::Port(port, Some(state)) => {
+                write!(f, "port={port}")?;
+                if let Some(name) = state.name {
+                    write!(f, ",name={name}")?;
+                }
+                if !state.is_up {
+                    f.write_str(",link=down")?;
+                }
+                if let Some(speed) = state.speed {
+                    write!(f, ",speed={speed}")?;
+                }
+                let flags = [
+                    (",no-receive", state.no_receive),
+                    (",no-forward", state.no_forward),
+                    (",no-flood", state.no_flood),
+                ];
+                let mut set = flags.into_iter().filter(|(_, is_set)| *is_set);
+                set.try_for_each(|(flag, _)| f.write_str(flag))
+            }
             Message::Port(port, None) => write!(f, "# no port {port}"),
         }
     }

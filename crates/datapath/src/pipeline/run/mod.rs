@@ -10,7 +10,7 @@
 //! | `limiter` | token buckets of meters |
 //! | `tally`, `path_counts`, `cells` | counters of a worker |
 //! | `counts` | counts of packets and bytes |
-//! | `ports` | states of ports |
+//! | `ports`, `description` | states of ports, their names and speeds |
 //! | `sink` | receivers of the packets that the pipeline sends |
 //! | `observer` | observers of packets |
 
@@ -19,6 +19,7 @@ pub(super) mod cells;
 pub(super) mod change;
 pub(super) mod choice;
 pub(super) mod counts;
+pub(super) mod description;
 pub(super) mod limiter;
 pub(super) mod liveness;
 pub(super) mod observer;

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use super::description::{PortName, PortSpeed};
 use crate::action::PortNo;
 
-/// The state of a port (`ofp_port_config`, `ofp_port_state`).
+/// The state of a port (`ofp_port_config`, `ofp_port_state`) and its description.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(clippy::struct_excessive_bools)] // they are bits of the protocol
 pub struct PortState {
@@ -16,16 +17,38 @@ pub struct PortState {
     pub no_forward: bool,
     /// If true, flooded packets are not sent to the port.
     pub no_flood: bool,
+    /// The name of the port, or `None`.
+    pub name: Option<PortName>,
+    /// The speed of the port, or `None` if unknown.
+    pub speed: Option<PortSpeed>,
 }
 
 impl Default for PortState {
-    /// Returns the state of a port with a link and without restrictions.
+    /// Returns the state of a port with a link, without restrictions and description.
     fn default() -> PortState {
         PortState {
             is_up: true,
             no_receive: false,
             no_forward: false,
             no_flood: false,
+            name: None,
+            speed: None,
+        }
+    }
+}
+
+/// The part of a port's state that processing a packet uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Passage {
+    receives: bool,
+    sends: bool,
+}
+
+impl PortState {
+    fn passage(self) -> Passage {
+        Passage {
+            receives: !self.no_receive,
+            sends: self.is_up && !self.no_forward,
         }
     }
 }
@@ -38,7 +61,7 @@ const NEAR_PORTS: usize = 64;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ports {
     /// The ports with low numbers, indexed by number.
-    near: [Option<PortState>; NEAR_PORTS],
+    near: [Option<Passage>; NEAR_PORTS],
     /// All ports.
     ports: BTreeMap<PortNo, PortState>,
 }
@@ -60,7 +83,7 @@ impl Ports {
         state: Option<PortState>,
     ) -> Option<PortState> {
         if let Some(near) = self.near.get_mut(port.0 as usize) {
-            *near = state;
+            *near = state.map(PortState::passage);
         }
         match state {
             Some(state) => self.ports.insert(port, state),
@@ -74,12 +97,16 @@ impl Ports {
     }
 
     /// Returns the state of a port.
-    #[inline]
     #[must_use]
     pub fn get(&self, port: PortNo) -> Option<PortState> {
+        self.ports.get(&port).copied()
+    }
+
+    #[inline]
+    fn passage(&self, port: PortNo) -> Option<Passage> {
         match self.near.get(port.0 as usize) {
             Some(near) => *near,
-            None => self.ports.get(&port).copied(),
+            None => self.get(port).map(PortState::passage),
         }
     }
 
@@ -88,7 +115,7 @@ impl Ports {
     #[inline]
     #[must_use]
     pub fn receives(&self, port: PortNo) -> bool {
-        self.get(port).is_none_or(|state| !state.no_receive)
+        self.passage(port).is_none_or(|passage| passage.receives)
     }
 
     /// Returns true if a bucket that watches the port is live.
@@ -101,8 +128,7 @@ impl Ports {
     #[inline]
     #[must_use]
     pub fn sends(&self, port: PortNo) -> bool {
-        self.get(port)
-            .is_some_and(|state| state.is_up && !state.no_forward)
+        self.passage(port).is_some_and(|passage| passage.sends)
     }
 
     /// Returns the ports for output to `ALL` or, if `flood` is set, to `FLOOD`, except
@@ -145,6 +171,8 @@ mod tests {
                 no_receive: dice.below(2) == 0,
                 no_forward: dice.below(2) == 0,
                 no_flood: dice.below(2) == 0,
+                name: PortName::new(["", "eth0", "eth1"][dice.below(3)]),
+                speed: (dice.below(2) == 0).then_some(PortSpeed(1_000)),
             };
             let state = (dice.below(3) > 0).then_some(state);
             let before = match state {

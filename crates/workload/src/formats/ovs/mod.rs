@@ -364,6 +364,7 @@ impl Ignored {
                 StatementKind::Group => "group",
                 StatementKind::Meter => "meter",
                 StatementKind::Table => "table configuration",
+                StatementKind::Port => "port",
             };
             *ignored.statements.entry(noun).or_insert(0) += 1;
         }
