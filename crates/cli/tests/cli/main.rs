@@ -29,4 +29,5 @@ mod reproduce;
 mod streaming;
 mod support;
 mod terminal;
+mod threads;
 mod trace;
