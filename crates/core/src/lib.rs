@@ -18,9 +18,11 @@
 //! 6. A [`Table`] lets any number of threads look up headers while one writer
 //!    makes transactions. Readers never wait. For one batch, a reader sees the
 //!    rules and actions of one version.
-//! 7. Engines that adapt to their rules can be re-optimised while the rules
+//! 7. A [`LookupPool`](parallel::LookupPool) looks up one batch on several threads of the
+//!    caller.
+//! 8. Engines that adapt to their rules can be re-optimised while the rules
 //!    change: [`reoptimise`].
-//! 8. [`estimate`] predicts an engine's memory and lookup time before it is
+//! 9. [`estimate`] predicts an engine's memory and lookup time before it is
 //!    built.
 //!
 //! The crate root has the names that most programs use. Other names are in the
@@ -66,6 +68,7 @@
 pub mod author;
 pub mod build;
 pub mod engine;
+pub mod parallel;
 pub mod policy;
 pub mod table;
 

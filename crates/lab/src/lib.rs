@@ -5,6 +5,7 @@
 
 pub mod bench;
 pub mod calibrate;
+pub mod cores;
 pub mod estimates;
 pub mod reproduce;
 pub mod sax_pac;

@@ -30,4 +30,5 @@ mod scripts;
 mod streaming;
 mod support;
 mod terminal;
+mod threads;
 mod trace;

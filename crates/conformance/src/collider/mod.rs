@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use classyard::classifier::BATCH;
 use classyard::key::unpack;
+use classyard::parallel::LookupPool;
 use classyard::policy::PartId;
 use classyard::{
     BuildError, Classifier, EngineSpec, KeySlice, KeyVec, Limits, NoProgress, Policy, PolicyTrace,
@@ -53,6 +54,8 @@ pub struct Options {
     pub updates: usize,
     /// The maximum number of headers that are looked up after each transaction.
     pub headers_per_update: usize,
+    /// The number of threads over which the batches of one engine are split, at least 1.
+    pub threads: usize,
     /// The limits of the engines.
     pub limits: Limits,
 }
@@ -69,6 +72,7 @@ impl Default for Options {
             oracle: false,
             updates: 0,
             headers_per_update: BATCH,
+            threads: 1,
             limits: Limits::default(),
         }
     }
@@ -100,22 +104,30 @@ pub fn collide(
         Subject::from(spec)
     });
     let subjects: Vec<&Subject> = oracle.iter().chain(subjects).collect();
-    let mut collider = Collider {
-        policy,
-        trace,
-        options,
-        indices: indices(policy, trace),
-        seats: Vec::new(),
-        overlay: Overlay::new(policy),
-        report: CollisionReport::default(),
-        scratch: Scratch::new(),
-    };
-    match collider.run(expected, &subjects, progress) {
-        Ok(()) => {}
-        Err(Stop::Asked) => collider.report.stopped = true,
-        Err(Stop::Found(collision)) => collider.report.collision = Some(collision),
-    }
-    collider.report
+    let (pool, workers) = LookupPool::new(options.threads.max(1) - 1);
+    std::thread::scope(|scope| {
+        for worker in workers {
+            scope.spawn(move || worker.run());
+        }
+        // Dropping the collider drops the pool, so the workers end before the scope.
+        let mut collider = Collider {
+            policy,
+            trace,
+            options,
+            indices: indices(policy, trace),
+            seats: Vec::new(),
+            overlay: Overlay::new(policy),
+            report: CollisionReport::default(),
+            scratch: Scratch::new(),
+            pool,
+        };
+        match collider.run(expected, &subjects, progress) {
+            Ok(()) => {}
+            Err(Stop::Asked) => collider.report.stopped = true,
+            Err(Stop::Found(collision)) => collider.report.collision = Some(collision),
+        }
+        collider.report
+    })
 }
 
 /// The engine with which every answer is compared if the oracle is requested.
@@ -156,6 +168,7 @@ struct Collider<'a> {
     overlay: Overlay<'a>,
     report: CollisionReport,
     scratch: Scratch,
+    pool: LookupPool,
 }
 
 enum Stop {
@@ -292,21 +305,22 @@ impl<'a> Collider<'a> {
             if dynamic && !seat.subject.is_dynamic() {
                 continue;
             }
-            let mut answers = vec![Winner::MISS; rows.len()];
-            let batches = keys.batches(batch).skip(rows.start / batch);
-            for (number, (slice, winners)) in batches.zip(answers.chunks_mut(batch)).enumerate() {
-                let classifier = seat.parts[part.index()].as_ref();
-                let scratch = &mut self.scratch;
-                if let Err(message) = guarded(|| classifier.classify_batch(slice, winners, scratch))
-                {
-                    let row = rows.start + number * batch;
-                    let question = batch_question(keys, row, slice.len());
+            let classifier = seat.parts[part.index()].as_ref();
+            let slice = keys.as_slice().range(rows.clone());
+            // The chunks of the pool are batches of `BATCH`.
+            let pool = (self.options.threads > 1 && batch == BATCH).then_some(&mut self.pool);
+            let answers = match batch_answers(classifier, slice, batch, pool, &mut self.scratch) {
+                Ok(answers) => answers,
+                Err((start, message)) => {
+                    let length = batch.min(rows.len() - start);
+                    let row = rows.start + start;
+                    let question = batch_question(keys, row, length);
                     let row = offset + row;
                     let place = Place { part, row };
                     let lookup = Lookup::Panic(message);
                     return Err(self.found(lookup, place, seat.subject, None, question));
                 }
-            }
+            };
             self.report.counters.batch_lookups += answers.len();
             let Some((first, winners)) = &reference else {
                 reference = Some((seat.subject, answers));
@@ -641,6 +655,35 @@ impl<'a> Collider<'a> {
                 })
             }),
         }))
+    }
+}
+
+/// Looks keys up in batches, on several threads if there is a pool. Returns the position of
+/// a batch and the message if the engine panics.
+fn batch_answers(
+    classifier: &dyn Classifier,
+    keys: KeySlice<'_>,
+    batch: usize,
+    pool: Option<&mut LookupPool>,
+    scratch: &mut Scratch,
+) -> Result<Vec<Winner>, (usize, String)> {
+    let mut answers = vec![Winner::MISS; keys.len()];
+    let mut on_threads = None;
+    if let Some(pool) = pool {
+        match guarded(|| pool.classify_batch(classifier, keys, &mut answers)) {
+            Ok(()) => return Ok(answers),
+            // One thread repeats the lookups, to find the batch.
+            Err(message) => on_threads = Some(message),
+        }
+    }
+    for (start, winners) in (0..).step_by(batch).zip(answers.chunks_mut(batch)) {
+        let slice = keys.range(start..start + winners.len());
+        let looked_up = guarded(|| classifier.classify_batch(slice, winners, scratch));
+        looked_up.map_err(|message| (start, message))?;
+    }
+    match on_threads {
+        None => Ok(answers),
+        Some(message) => Err((0, format!("{message}, on several threads only"))),
     }
 }
 

@@ -7,7 +7,7 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
-use std::sync::atomic::{AtomicIsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicIsize, AtomicUsize, Ordering::Relaxed};
 
 thread_local! {
     /// This thread's allocation requests.
@@ -19,6 +19,8 @@ thread_local! {
     static PEAK: Cell<isize> = const { Cell::new(0) };
 }
 
+/// The allocation requests of all threads.
+static ALL_REQUESTS: AtomicUsize = AtomicUsize::new(0);
 /// Bytes that all threads hold.
 static ALL_BYTES: AtomicIsize = AtomicIsize::new(0);
 /// The maximum of `ALL_BYTES` since the last reset.
@@ -28,6 +30,7 @@ static ALL_PEAK: AtomicIsize = AtomicIsize::new(0);
 struct Counting;
 
 fn count() {
+    ALL_REQUESTS.fetch_add(1, Relaxed);
     REQUESTS.with(|requests| requests.set(requests.get() + 1));
 }
 
@@ -81,6 +84,14 @@ pub(crate) fn requests(work: impl FnOnce()) -> usize {
     let before = REQUESTS.with(Cell::get);
     work();
     REQUESTS.with(Cell::get) - before
+}
+
+/// Returns the number of allocation requests of all threads during `work`. Exact if no
+/// other test runs in the process.
+pub(crate) fn requests_of_all_threads(work: impl FnOnce()) -> usize {
+    let before = ALL_REQUESTS.load(Relaxed);
+    work();
+    ALL_REQUESTS.load(Relaxed) - before
 }
 
 /// Bytes of memory that work on this thread allocated.

@@ -25,6 +25,7 @@ mod peer;
 mod reoptimise;
 mod report;
 mod row;
+mod threads;
 mod updates;
 mod verify;
 mod versus;
@@ -41,6 +42,7 @@ pub(crate) use peer::PeerSpec;
 pub(crate) use reoptimise::{ReoptimisePlan, ReoptimiseResults, measure as measure_reoptimising};
 pub(crate) use report::{write_csv, write_table};
 pub(crate) use row::{Measurement, Row};
+pub(crate) use threads::ThreadPlan;
 
 pub(crate) use updates::{Protocol, carry_out, inserted, subset};
 pub(crate) use verify::{SCANNED_RULES, answers, wrong_answers};
@@ -75,6 +77,8 @@ pub(crate) struct Field {
     pub(crate) peers: Vec<PeerSpec>,
     /// The time limit for a peer's build and for each pass.
     pub(crate) peer_limit: Duration,
+    /// Threads to measure with in addition to one, if requested.
+    pub(crate) threads: Option<ThreadPlan>,
 }
 
 /// The settings of a measurement.
@@ -109,7 +113,7 @@ const TRIAL_RUNS: usize = 2;
 /// The reason why the first engine is refused, if all are.
 pub(crate) fn measure_subject(
     subject: &Subject,
-    field: &Field,
+    field: &mut Field,
     plan: &Plan,
     progress: &mut dyn Progress,
 ) -> Result<Vec<Row>, Failure> {
@@ -168,6 +172,14 @@ pub(crate) fn measure_subject(
     }
     classyard::classifier::report(progress, "checking answers", plan.repeats, steps)?;
     entries.iter_mut().for_each(Entry::answer);
+    let mut threaded = Vec::new();
+    if let Some(threads) = &mut field.threads {
+        for (classifier, _) in &built {
+            classyard::classifier::report(progress, "timing threads", plan.repeats, steps)?;
+            let answers = verify::answers(classifier, trace);
+            threaded.push(threads.measure(classifier, trace, plan.repeats, &answers));
+        }
+    }
     let shown = checked_results(entries, |answers| {
         let expected = subject.expected.as_deref();
         verify::wrong_answers(policy, trace, answers, expected, SCANNED_RULES)
@@ -176,6 +188,7 @@ pub(crate) fn measure_subject(
 
     let updates = measure_updates(subject, &engines, plan, progress)?;
     let shapes = Shapes::of(policy);
+    let mut threaded = threaded.into_iter();
     let mut rows = Vec::new();
     for ((engine, (classifier, seconds)), updated) in engines.iter().zip(&built).zip(updates) {
         let shown = shown.next().expect("every engine has an entry");
@@ -192,6 +205,10 @@ pub(crate) fn measure_subject(
             [row.update_seconds, row.update_wall_seconds] = each.quantiles();
         }
         row.wrong += updated.wrong;
+        if let Some((rates, differing)) = threaded.next() {
+            row.threads = Some(rates);
+            row.wrong += differing;
+        }
         rows.push(Row::Measured(Box::new(row)));
     }
     for (engine, reason) in refused {

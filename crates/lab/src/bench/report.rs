@@ -8,7 +8,8 @@ use classyard_report::output::table::{Side, Table};
 use super::latency::{Quantiles, microseconds};
 use super::measure::{Spread, geometric_mean};
 use super::row::{Failed, Measurement, Row};
-use super::{estimated, versus};
+use super::threads::ThreadRates;
+use super::{estimated, threads, versus};
 
 /// Writes one row for each measurement.
 pub(crate) fn write_csv(results: &[Row], out: &mut csv::Writer<'_>) -> io::Result<()> {
@@ -37,6 +38,7 @@ pub(crate) fn write_csv(results: &[Row], out: &mut csv::Writer<'_>) -> io::Resul
         ]
         .map(|which| format!("estimated_{which}")),
     );
+    heading.extend(ThreadRates::COLUMNS.map(str::to_owned));
     heading.extend(["wrong", "peer", "best_of_peer", "failed"].map(str::to_owned));
     row(out, &heading)?;
     for r in results {
@@ -83,6 +85,10 @@ pub(crate) fn write_csv(results: &[Row], out: &mut csv::Writer<'_>) -> io::Resul
         cells.push(csv::optional(estimate.map(|e| &e.lookup_ns)));
         cells.push(csv::optional(estimate.map(|e| &e.single_ns)));
         cells.push(csv::optional(estimate.and_then(|e| e.update_ns.as_ref())));
+        match &r.threads {
+            Some(rates) => cells.extend(rates.cells()),
+            None => cells.extend(ThreadRates::COLUMNS.map(|_| String::new())),
+        }
         cells.push(r.wrong.to_string());
         cells.push(csv::optional(r.peer.as_ref().map(|peer| &peer.name)));
         cells.push(csv::optional(r.peer.as_ref().map(|peer| &peer.best)));
@@ -112,6 +118,13 @@ pub(crate) fn write_table(results: &[Row], out: &mut dyn Write) -> io::Result<()
         ("batch M/s", Side::Right),
         ("single M/s", Side::Right),
     ];
+    let threads = measured.iter().find_map(|r| r.threads.as_ref());
+    let together = threads.map(|rates| format!("{} threads M/s", rates.count()));
+    if let Some(together) = &together {
+        columns.push((together, Side::Right));
+        columns.push(("one M/s", Side::Right));
+        columns.push(("scaling", Side::Right));
+    }
     if updates {
         columns.push(("updates M/s", Side::Right));
         columns.push(("with lookups", Side::Right));
@@ -122,7 +135,7 @@ pub(crate) fn write_table(results: &[Row], out: &mut dyn Write) -> io::Result<()
     columns.push(("wrong", Side::Right));
     let mut table = Table::new(&columns);
     for row in results {
-        table.row(cells(row, updates, columns.len()));
+        table.row(cells(row, together.is_some(), updates, columns.len()));
     }
     table.write(out)?;
     writeln!(out)?;
@@ -137,6 +150,11 @@ pub(crate) fn write_table(results: &[Row], out: &mut dyn Write) -> io::Result<()
              its repeats"
         )?;
     }
+    let of_threads = measured.iter().filter_map(|r| {
+        let rates = r.threads.as_ref()?;
+        Some((r.set.as_str(), r.engine.as_str(), rates))
+    });
+    threads::write(of_threads, out)?;
     let ours: Vec<&Measurement> = measured.into_iter().filter(|r| r.peer.is_none()).collect();
     write_ratios(&ours, out)?;
     estimated::write(&ours, out)?;
@@ -152,7 +170,7 @@ pub(crate) fn write_table(results: &[Row], out: &mut dyn Write) -> io::Result<()
     versus::write(results, out)
 }
 
-fn cells(row: &Row, updates: bool, columns: usize) -> Vec<String> {
+fn cells(row: &Row, threads: bool, updates: bool, columns: usize) -> Vec<String> {
     let r = match row {
         Row::Measured(measurement) => measurement,
         Row::Failed(failed) => {
@@ -177,6 +195,10 @@ fn cells(row: &Row, updates: bool, columns: usize) -> Vec<String> {
         millions(Some(r.batch_headers_per_second)),
         millions(Some(r.single_headers_per_second)),
     ];
+    if threads {
+        let rates = r.threads.as_ref().map(ThreadRates::table_cells);
+        cells.extend(rates.unwrap_or_else(|| [dash(), dash(), dash()]));
+    }
     if updates {
         cells.push(millions(r.updates_per_second));
         cells.push(millions(r.updates_with_lookups_per_second));

@@ -9,6 +9,7 @@ use super::candidate::Shown;
 use super::latency::Quantiles;
 use super::measure::Spread;
 use super::peer::{Origin, PeerSpec};
+use super::threads::ThreadRates;
 use crate::estimates::EstimateRow;
 
 /// One engine on one rule set.
@@ -33,6 +34,8 @@ pub(crate) struct Measurement {
     pub(crate) batch_headers_per_second: Spread,
     /// Headers per second, one call for each.
     pub(crate) single_headers_per_second: Spread,
+    /// Rates of several threads; absent unless requested, and for peers.
+    pub(crate) threads: Option<ThreadRates>,
     /// Rule changes per second; absent unless requested.
     pub(crate) updates_per_second: Option<Spread>,
     /// Rule changes per second with four lookups after each, including the time of
@@ -74,6 +77,7 @@ impl Measurement {
             tables: None,
             batch_headers_per_second: shown.batch,
             single_headers_per_second: shown.single,
+            threads: None,
             updates_per_second: None,
             updates_with_lookups_per_second: None,
             update_seconds: None,

@@ -76,12 +76,13 @@ pub(super) fn measure(
     progress: &mut dyn Progress,
 ) -> Result<Vec<Factor>, Failure> {
     let engines = registry::all().filter(|spec| spec.inner().is_none());
-    let field = Field {
+    let mut field = Field {
         engines: engines.collect(),
         limits: BuildLimits::default().with_engine_bytes(1 << 30),
         machine: machine.clone(),
         peers: Vec::new(),
         peer_limit: Duration::ZERO,
+        threads: None,
     };
     let measured = bench::Plan {
         repeats: plan.repeats,
@@ -107,7 +108,12 @@ pub(super) fn measure(
                 trace,
                 expected: None,
             };
-            rows.extend(measure_subject(&subject, &field, &measured, &mut silent)?);
+            rows.extend(measure_subject(
+                &subject,
+                &mut field,
+                &measured,
+                &mut silent,
+            )?);
         }
     }
     let mut factors = Vec::new();

@@ -9,6 +9,7 @@ use classyard::{EngineSpec, Policy, PolicyTrace, RuleId, RuleRef};
 use classyard_conformance::collider::{self, CollisionReport, collide};
 use classyard_conformance::random::{Dice, SeededDice, draw_header};
 use classyard_conformance::{Subject, isa_specs};
+use classyard_lab::cores::thread_count;
 use classyard_report::failure::Failure;
 use classyard_report::input::family::{
     FamilyName, hostile_sets, named_sets, openflow_set, profiles_of,
@@ -48,7 +49,7 @@ Examples:
   classyard check -r acl1_1k.txt --expected acl1_1k.expected --engines all
   classyard check --profiles all --sizes 1k,10k --families ipv4,ipv6,openflow15,dual \\
       --changes 100k
-  classyard check --profiles fw1 --engines linear,tuplemerge:c=4 --count 1M
+  classyard check --profiles fw1 --engines linear,tuplemerge:c=4 --count 1M --threads 2
   classyard check --hostile all --sizes 500 --changes 2k
       rules that are hard for classifiers
   classyard check --schemas 200 --seed 7 --engines all,forest:isa=scalar
@@ -164,6 +165,11 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "N", default_value_t = 1)]
     seed: u64,
 
+    /// Look headers up on N threads: batches of one engine are split over them; with
+    /// --schemas, each thread runs rounds of its own
+    #[arg(long, value_name = "N", value_parser = thread_count, default_value_t = 1)]
+    threads: usize,
+
     #[command(flatten)]
     output: OutputArgs,
 }
@@ -237,6 +243,7 @@ fn check(args: &Args, case: &Case, subjects: &[Subject], reporter: Reporter) -> 
         seed: args.seed,
         single_every: 13,
         masked_every: 101,
+        threads: args.threads,
         ..collider::Options::default()
     };
     let began = Instant::now();
@@ -285,6 +292,9 @@ fn check(args: &Args, case: &Case, subjects: &[Subject], reporter: Reporter) -> 
         args.seed,
         args.engine_words().join(",")
     ));
+    if args.threads > 1 {
+        repeat.push_str(&format!(" --threads {}", args.threads));
+    }
     CaseReport::new(case, &reports, began.elapsed(), repeat)
 }
 

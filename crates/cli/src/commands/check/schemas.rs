@@ -2,9 +2,10 @@
 
 use std::io::{self, Write};
 use std::ops::ControlFlow;
+use std::panic::resume_unwind;
 use std::time::Instant;
 
-use classyard::{EngineSpec, Schema};
+use classyard::{EngineSpec, NoProgress, Progress, Schema};
 use classyard_conformance::differential::{Counters, Outcome};
 use classyard_conformance::rounds::Round;
 use classyard_conformance::{Skip, Subject};
@@ -28,20 +29,40 @@ pub(super) fn run(
     reporter: Reporter,
 ) -> Result<(), Failure> {
     let subjects: Vec<Subject> = specs.iter().cloned().map(Subject::from).collect();
+    let subjects = subjects.as_slice();
     let mut report = SchemasReport::new(args, count, specs);
     let mut progress = reporter.progress();
     let began = Instant::now();
-    for (index, number) in (0..count).zip(0u64..) {
-        let round_began = Instant::now();
-        let round = Round::draw(args.seed.wrapping_add(number), args.changes);
-        let mut overall = Overall {
-            progress: &mut progress,
-            before: index,
-            count,
+    let mut numbers = 0..count;
+    loop {
+        // The threads run a round each, together. Reports are in the order of seeds, so the
+        // number of threads changes no report.
+        let before = numbers.start;
+        let seeds: Vec<u64> = (numbers.by_ref().take(args.threads))
+            .map(|index| args.seed.wrapping_add(index as u64))
+            .collect();
+        let Some((&first, others)) = seeds.split_first() else {
+            break;
         };
-        let outcome = round.run(&subjects, &mut overall);
-        let took = round_began.elapsed().as_secs_f64();
-        if !report.push(&round, outcome, took)? {
+        let finished = std::thread::scope(|scope| {
+            let begun: Vec<_> = (others.iter())
+                .map(|&seed| scope.spawn(move || run_round(args, seed, subjects, &mut NoProgress)))
+                .collect();
+            let mut overall = Overall {
+                progress: &mut progress,
+                before,
+                count,
+            };
+            let first = run_round(args, first, subjects, &mut overall);
+            let joined = begun.into_iter().map(std::thread::ScopedJoinHandle::join);
+            let joined = joined.map(|done| done.unwrap_or_else(|panic| resume_unwind(panic)));
+            [first].into_iter().chain(joined).collect::<Vec<_>>()
+        });
+        let mut equal = true;
+        for (round, outcome, took) in finished {
+            equal = equal && report.push(&round, outcome, took)?;
+        }
+        if !equal {
             break;
         }
     }
@@ -65,17 +86,30 @@ pub(super) fn run(
     }
 }
 
+/// Runs the round of a seed. Returns it with its outcome and its duration in seconds.
+fn run_round(
+    args: &Args,
+    seed: u64,
+    subjects: &[Subject],
+    progress: &mut dyn Progress,
+) -> (Round, Outcome, f64) {
+    let began = Instant::now();
+    let round = Round::draw(seed, args.changes);
+    let outcome = round.run(subjects, progress);
+    (round, outcome, began.elapsed().as_secs_f64())
+}
+
 /// The number of progress steps per round.
 const ROUND_STEPS: usize = 100;
 
 /// The progress of all rounds together.
 struct Overall<'a> {
-    progress: &'a mut dyn classyard::Progress,
+    progress: &'a mut dyn Progress,
     before: usize,
     count: usize,
 }
 
-impl classyard::Progress for Overall<'_> {
+impl Progress for Overall<'_> {
     fn report(&mut self, stage: &'static str, done: usize, total: usize) -> ControlFlow<()> {
         if stage != "checking" {
             // Reducing a disagreement takes a while as well, so it shows its own

@@ -1,9 +1,8 @@
-//! Lookups in batches, and their timing.
-
-use std::time::Instant;
+//! Lookups in batches on one or several threads, and their timing.
 
 use classyard::classifier::BATCH;
-use classyard::{PolicyClassifier, PolicyTrace, Progress, Scratch, Winner};
+use classyard::{PolicyClassifier, PolicyTrace, Progress, Winner};
+use classyard_lab::cores::{Clocks, Crew, objection, usable_processors};
 use serde::Serialize;
 
 /// Timed passes stop once they have taken this long together, in seconds.
@@ -19,14 +18,14 @@ const MAX_PASSES: usize = 1000;
 /// A first pass that took this long, in seconds, is not repeated.
 const MAX_FIRST_PASS_SECONDS: f64 = 2.0;
 
-/// Batches between two reports of progress.
-const BATCHES_PER_REPORT: usize = 256;
+/// Headers between two reports of progress. Timed passes have no reports.
+const HEADERS_PER_REPORT: usize = 256 * BATCH;
 
-/// The winners of a trace and the duration of each pass.
+/// The winners of a trace and the times of each pass.
 pub(super) struct Lookups {
     /// For each part of the policy, the winners of its headers in order.
     winners: Vec<Vec<Winner>>,
-    seconds: Vec<f64>,
+    passes: Vec<Clocks>,
 }
 
 /// The lookup rate.
@@ -34,8 +33,16 @@ pub(super) struct Lookups {
 pub(super) struct Rate {
     /// The number of timed passes over all headers.
     pub(super) passes: usize,
-    /// The number of headers per batch.
+    /// The maximum number of headers per batch.
     pub(super) batch: usize,
+    /// The number of threads.
+    pub(super) threads: usize,
+    /// The number of processors that the process may use.
+    pub(super) processors: usize,
+    /// The share of the elapsed time for which all threads had processors.
+    pub(super) cpu_share: f64,
+    /// The reason why the rate does not show what the threads can do, if there is one.
+    pub(super) doubt: Option<String>,
     /// The rates of the passes.
     pub(super) headers_per_second: Spread,
     /// The time per header in the median pass.
@@ -56,27 +63,28 @@ fn misses(trace: &PolicyTrace) -> Vec<Vec<Winner>> {
     lengths.map(|length| vec![Winner::MISS; length]).collect()
 }
 
-/// Looks a trace up in batches of [`BATCH`], and calls `after_batch` with the number of
-/// headers of each batch. Overwrites `winners`, which has the winners of each part in
-/// the order of the part's headers.
+/// Looks a trace up, at most `span` headers at a time, and calls `after_span` with their
+/// number. Overwrites `winners`, which has the winners of each part in the order of the
+/// part's headers.
 ///
 /// This loop is not [`PolicyClassifier::classify`], which also copies the winners of a
 /// policy of several parts into the order of the trace. Timed passes leave out that
 /// copy; [`Lookups::in_order`] reads the winners in this order afterwards.
-#[inline]
 fn look_up(
     classifier: &PolicyClassifier,
     trace: &PolicyTrace,
     winners: &mut [Vec<Winner>],
-    scratch: &mut Scratch,
-    mut after_batch: impl FnMut(usize),
+    crew: &mut Crew,
+    span: usize,
+    mut after_span: impl FnMut(usize),
 ) {
     let parts = classifier.parts().iter().zip(trace.parts()).zip(winners);
     for ((part_classifier, (_, part_keys)), part_winners) in parts {
-        let batches = part_keys.batches(BATCH).zip(part_winners.chunks_mut(BATCH));
-        for (keys, winners) in batches {
-            part_classifier.classify_batch(keys, winners, scratch);
-            after_batch(keys.len());
+        let spans = part_keys.batches(span).zip(part_winners.chunks_mut(span));
+        for (keys, winners) in spans {
+            let pool = crew.pool();
+            pool.classify_batch(part_classifier.as_ref(), keys, winners);
+            after_span(keys.len());
         }
     }
 }
@@ -86,14 +94,17 @@ impl Lookups {
     pub(super) fn once(
         classifier: &PolicyClassifier,
         trace: &PolicyTrace,
-        scratch: &mut Scratch,
+        crew: &mut Crew,
     ) -> Lookups {
-        let began = Instant::now();
-        let mut winners = misses(trace);
-        look_up(classifier, trace, &mut winners, scratch, |_| {});
+        let (winners, clocks) = Clocks::time(|| {
+            let mut winners = misses(trace);
+            let span = trace.len().max(1);
+            look_up(classifier, trace, &mut winners, crew, span, |_| {});
+            winners
+        });
         Lookups {
             winners,
-            seconds: vec![began.elapsed().as_secs_f64()],
+            passes: vec![clocks],
         }
     }
 
@@ -102,37 +113,41 @@ impl Lookups {
         classifier: &PolicyClassifier,
         trace: &PolicyTrace,
         repeat: Option<u32>,
+        crew: &mut Crew,
         progress: &mut dyn Progress,
     ) -> Lookups {
-        let mut scratch = Scratch::new();
         let total = trace.len();
         // The first pass warms the caches, allocates the buffers and provides the
         // reported winners, so it may show its progress. It is timed only if it is the
         // only pass.
-        let began = Instant::now();
         let mut lookups = Lookups {
             winners: misses(trace),
-            seconds: Vec::new(),
+            passes: Vec::new(),
         };
-        let (mut batches, mut done) = (0, 0);
+        let mut done = 0;
         let winners = &mut lookups.winners;
-        look_up(classifier, trace, winners, &mut scratch, |headers| {
-            done += headers;
-            if batches % BATCHES_PER_REPORT == 0 {
-                let _ = progress.report("classifying", done, total);
-            }
-            batches += 1;
+        let ((), first) = Clocks::time(|| {
+            look_up(
+                classifier,
+                trace,
+                winners,
+                crew,
+                HEADERS_PER_REPORT,
+                |headers| {
+                    done += headers;
+                    let _ = progress.report("classifying", done, total);
+                },
+            );
         });
-        let first = began.elapsed().as_secs_f64();
-        if first >= MAX_FIRST_PASS_SECONDS && repeat.is_none() {
-            lookups.seconds.push(first);
+        if first.wall >= MAX_FIRST_PASS_SECONDS && repeat.is_none() {
+            lookups.passes.push(first);
             return lookups;
         }
         let mut winners = misses(trace);
         let requested_passes = repeat.map(|repeat| repeat as usize);
         let mut spent = 0.0;
         loop {
-            let passes = lookups.seconds.len();
+            let passes = lookups.passes.len();
             let enough = match requested_passes {
                 Some(requested_passes) => passes >= requested_passes,
                 None => {
@@ -150,11 +165,10 @@ impl Lookups {
             for part_winners in &mut winners {
                 part_winners.fill(Winner::MISS);
             }
-            let began = Instant::now();
-            look_up(classifier, trace, &mut winners, &mut scratch, |_| {});
-            let seconds = began.elapsed().as_secs_f64();
-            spent += seconds;
-            lookups.seconds.push(seconds);
+            let ((), clocks) =
+                Clocks::time(|| look_up(classifier, trace, &mut winners, crew, total, |_| {}));
+            spent += clocks.wall;
+            lookups.passes.push(clocks);
         }
     }
 
@@ -172,35 +186,45 @@ impl Lookups {
         })
     }
 
-    /// Returns the duration of each pass.
-    pub(super) fn seconds(&self) -> &[f64] {
-        &self.seconds
+    /// Returns the times of each pass.
+    pub(super) fn passes(&self) -> &[Clocks] {
+        &self.passes
     }
 }
 
 impl Rate {
-    /// Computes the rate of `headers` lookups from the duration of each pass.
+    /// Computes the rate of `headers` lookups on `threads` threads from the times of each
+    /// pass.
     #[allow(clippy::cast_precision_loss)] // rates are shown with few digits
-    pub(super) fn new(seconds: &[f64], headers: usize) -> Rate {
-        let mut sorted = seconds.to_vec();
+    pub(super) fn new(passes: &[Clocks], headers: usize, threads: usize) -> Rate {
+        let mut sorted: Vec<f64> = passes.iter().map(|clocks| clocks.wall).collect();
         sorted.sort_by(f64::total_cmp);
         let median = sorted.get(sorted.len() / 2).copied().unwrap_or(0.0);
+        let mut all = Clocks::default();
+        passes.iter().for_each(|clocks| all.add(*clocks));
+        let processors = usable_processors();
+        let cpu_share = all.cpu_share(threads);
+        let rate = Rate {
+            batch: BATCH,
+            threads,
+            processors,
+            cpu_share,
+            ..Rate::default()
+        };
         if headers == 0 || median == 0.0 {
-            return Rate {
-                batch: BATCH,
-                ..Rate::default()
-            };
+            return rate;
         }
         let headers = headers as f64;
         Rate {
             passes: sorted.len(),
-            batch: BATCH,
+            doubt: objection(threads, processors, cpu_share),
             headers_per_second: Spread {
                 min: headers / sorted[sorted.len() - 1],
                 median: headers / median,
                 max: headers / sorted[0],
             },
             nanoseconds_per_header: median / headers * 1e9,
+            ..rate
         }
     }
 }

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
-use classyard::{Policy, PolicyClassifier, PolicyTrace, Progress as _, Scratch};
+use classyard::{Policy, PolicyClassifier, PolicyTrace, Progress as _};
+use classyard_lab::cores::{Clocks, Crew, thread_count};
 use classyard_report::engine_choice::EngineChoice;
 use classyard_report::failure::Failure;
 use classyard_report::input::build_limits::BuildLimits;
@@ -49,6 +50,8 @@ Examples:
       a ClassBench trace, looked up by another engine
   classyard classify -r fw.rules -c dump.pcap --winners - --quiet | sort | uniq -c
       only the winners, one line per packet
+  classyard classify -r acl1.txt -t acl1_trace.txt --threads 2
+      each batch is split over two threads
   tcpdump -w - | classyard classify -r fw.rules -c - --every 5s
       live: the counts so far, every five seconds")]
 pub(crate) struct Args {
@@ -76,6 +79,14 @@ pub(crate) struct Args {
     /// not held in memory: their headers are looked up once, while they are read.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     repeat: Option<u32>,
+
+    /// Look headers up on N threads
+    ///
+    /// The rate is headers per second of elapsed time. If the process may use fewer
+    /// processors, or the threads had them for less than 90 % of the time, the report
+    /// says so.
+    #[arg(long, value_name = "N", value_parser = thread_count, default_value_t = 1)]
+    threads: usize,
 
     /// Write the winner of each header to a file, - for standard output
     ///
@@ -171,7 +182,7 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
     let input = lookup_run.run(input)?;
     let LookupRun {
         tally,
-        seconds,
+        passes,
         spent,
         usable,
         ..
@@ -189,12 +200,12 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
     let mut report = ClassifyReport::new(&rules, input, &tally, top, args.all);
     report.engine =
         report::EngineReport::new(&spec, args.engine.is_some(), &rules.policy, &classifier);
-    report.rate = Rate::new(&seconds, headers);
+    report.rate = Rate::new(&passes, headers, args.threads);
     report.seconds = report::Seconds {
         read_rules: rules_seconds,
         read_headers: open_seconds + (began.elapsed().as_secs_f64() - spent).max(0.0),
         build: build_seconds,
-        classify: seconds.iter().sum(),
+        classify: passes.iter().map(|clocks| clocks.wall).sum(),
     };
     if args.every.is_some() && args.output.format == Format::Json {
         let mut out = stdout();
@@ -238,11 +249,11 @@ struct LookupRun<'a> {
     rules: &'a LoadedRules,
     classifier: &'a PolicyClassifier,
     reporter: Reporter,
-    scratch: Scratch,
+    crew: Crew,
     tally: Tally<'a>,
     winners: Option<WinnersFile>,
-    /// The duration of each pass over all headers.
-    seconds: Vec<f64>,
+    /// The times of each pass over all headers.
+    passes: Vec<Clocks>,
     /// The total time of lookups in seconds, timed passes or not.
     spent: f64,
     /// An error if no packet of the capture has a header for the rules.
@@ -262,10 +273,10 @@ impl<'a> LookupRun<'a> {
             rules,
             classifier,
             reporter,
-            scratch: Scratch::new(),
+            crew: Crew::start(args.threads)?,
             tally: Tally::new(&rules.policy),
             winners: winners.transpose()?,
-            seconds: Vec::new(),
+            passes: Vec::new(),
             spent: 0.0,
             usable: Ok(()),
         })
@@ -397,21 +408,23 @@ impl<'a> LookupRun<'a> {
         };
         let began = Instant::now();
         let mut progress = self.reporter.progress();
-        let lookups = Lookups::run(self.classifier, &chunk.trace, repeat, &mut progress);
+        let crew = &mut self.crew;
+        let lookups = Lookups::run(self.classifier, &chunk.trace, repeat, crew, &mut progress);
         drop(progress);
         self.spent += began.elapsed().as_secs_f64();
-        self.seconds = lookups.seconds().to_vec();
+        self.passes = lookups.passes().to_vec();
         self.count(chunk, &lookups)
     }
 
     /// Looks up the headers of one chunk, once.
     fn look_up_chunk(&mut self, chunk: &Chunk) -> Result<(), Failure> {
-        let lookups = Lookups::once(self.classifier, &chunk.trace, &mut self.scratch);
-        let seconds: f64 = lookups.seconds().iter().sum();
-        self.spent += seconds;
-        match self.seconds.first_mut() {
-            Some(all) => *all += seconds,
-            None => self.seconds.push(seconds),
+        let lookups = Lookups::once(self.classifier, &chunk.trace, &mut self.crew);
+        let mut clocks = Clocks::default();
+        lookups.passes().iter().for_each(|pass| clocks.add(*pass));
+        self.spent += clocks.wall;
+        match self.passes.first_mut() {
+            Some(all) => all.add(clocks),
+            None => self.passes.push(clocks),
         }
         self.count(chunk, &lookups)
     }

@@ -402,8 +402,12 @@ impl ClassifyReport {
             ..
         } = rate;
         if rate.passes > 0 {
-            let text = format!(
-                "{} headers/s, {} ns per header\nmedian of {} ({} to {}) in batches of {}, one thread",
+            let threads = match rate.threads {
+                1 => "one thread".to_owned(),
+                count => format!("{count} threads, by elapsed time"),
+            };
+            let mut text = format!(
+                "{} headers/s, {} ns per header\nmedian of {} ({} to {}) in batches of {}, {threads}",
                 paint(BOLD, &large(spread.median)),
                 three_digits(rate.nanoseconds_per_header),
                 passes(rate.passes),
@@ -411,6 +415,10 @@ impl ClassifyReport {
                 large(spread.max),
                 rate.batch
             );
+            if let Some(doubt) = &rate.doubt {
+                let remark = format!("does not show what this processor can do: {doubt}");
+                text.push_str(&format!("\n{}", paint(NOTABLE, &remark)));
+            }
             fact(out, "Rate", text)?;
         }
         writeln!(out)

@@ -82,6 +82,7 @@ mod tests {
             machine: Machine::default(),
             peers: Vec::new(),
             peer_limit: Duration::ZERO,
+            threads: None,
         };
         let mut plan = Plan {
             repeats: 1,

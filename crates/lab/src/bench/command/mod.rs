@@ -24,8 +24,8 @@ use serde::Serialize;
 
 use crate::bench::hostile::Kind as HostileTraffic;
 use crate::bench::{
-    self, ChoiceRow, Field, PAPER_CHANGES, PeerSpec, Plan, Row, Subject, generated_policy,
-    generated_trace,
+    self, ChoiceRow, Field, PAPER_CHANGES, PeerSpec, Plan, Row, Subject, ThreadPlan,
+    generated_policy, generated_trace,
 };
 
 mod hostile;
@@ -61,6 +61,8 @@ Examples:
       what rebuilding costs readers and updates beside it
   classyard bench --hostile all --sizes 10k -e forest,tuplemerge
       rules, traffic and updates that are hard for engines
+  classyard bench --profiles acl1 --sizes 10k -e all --threads 2
+      two threads against one, by elapsed time
   classyard bench --profiles all --sizes 1k,64k --format ndjson -o bench.ndjson
       each row as soon as it is measured
   classyard bench --auto --profiles all --sizes 1k,10k -e all
@@ -77,7 +79,9 @@ and command; CSV has columns of these names.
 JSON: one object for each engine (and rule set) with set, engine, rules, build_seconds, bytes,
 index_bytes, tables, batch_headers_per_second, single_headers_per_second, updates_per_second,
 updates_with_lookups_per_second, update_seconds, update_wall_seconds, wrong and peer; rates are
-{min, median, max}, times {p50, p90, p99, p999, max} in seconds. For a peer's algorithm, peer has
+{min, median, max}, times {p50, p90, p99, p999, max} in seconds. With --threads, threads has threads,
+processors, headers_per_second, alone_headers_per_second, cpu_share, alone_cpu_share,
+scaling and no_scaling, the reason if scaling is null. For a peer's algorithm, peer has
 name, version, algorithm, options, best, peak_rss_bytes and huge_page_bytes; a peer or an
 engine that cannot be measured has set, engine, rules and failed, the reason.
 
@@ -255,6 +259,19 @@ pub struct Args {
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..), value_name = "N")]
     repeat: u16,
 
+    /// Measure lookups on N threads as well, against one thread, by elapsed time
+    ///
+    /// Batches are split over the threads. The scaling is the ratio of the two rates. If
+    /// the process may use fewer processors than threads, or the threads had processors
+    /// for less than 90 % of the time, there is no ratio, and the report says why.
+    #[arg(
+        long,
+        value_parser = crate::cores::thread_count,
+        conflicts_with_all = ["mixed", "hostile", "reoptimise", "auto"],
+        value_name = "N"
+    )]
+    threads: Option<usize>,
+
     /// Measure updates as well: insert half of the rules, then run a shuffled list of
     /// insertions and deletions, without lookups, with lookups in between, and with
     /// each update timed
@@ -412,7 +429,9 @@ pub fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
         seed: args.seed,
         trial: args.auto,
     };
-    let field = Field {
+    let threads = args.threads;
+    let threads = threads.map(|threads| ThreadPlan::start(threads, args.quick));
+    let mut field = Field {
         engines: args.engines(),
         limits: args.build_limits,
         machine: args.machine.load(reporter)?.machine,
@@ -422,6 +441,7 @@ pub fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
             .map(PeerSpec::find)
             .collect::<Result<_, _>>()?,
         peer_limit: Duration::from_secs(args.peer_limit),
+        threads: threads.transpose()?,
     };
     let mut sink = args.output.begin(args.seed, reporter)?;
     let (mut results, mut choices) = (Vec::new(), Vec::new());
@@ -429,7 +449,7 @@ pub fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
         let subject = subject.load(args, args.headers(), reporter)?;
         long::warn(&subject, &field, &plan, reporter);
         let mut progress = reporter.progress();
-        let measured = bench::measure_subject(&subject, &field, &plan, &mut progress)?;
+        let measured = bench::measure_subject(&subject, &mut field, &plan, &mut progress)?;
         drop(progress);
         if args.auto {
             for row in bench::choices(&measured) {

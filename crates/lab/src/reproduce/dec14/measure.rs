@@ -1,8 +1,6 @@
 //! Times of lookups, and the engine's counts of their work.
 
 use std::collections::BTreeMap;
-use std::sync::Barrier;
-use std::time::{Duration, Instant};
 
 use classyard::classifier::MetricValue;
 use classyard::policy::PartId;
@@ -13,7 +11,8 @@ use classyard_report::failure::Failure;
 use serde::{Deserialize, Serialize};
 
 use super::{Study, TOGETHER};
-use crate::bench::{Spread, thread_cpu_time, timed};
+use crate::bench::{Spread, timed};
+use crate::cores::{Clocks, Crew, objection, usable_processors};
 use crate::reproduce::statistics::coordinate;
 
 /// Times of lookups with one rule set.
@@ -28,13 +27,16 @@ pub(super) struct Lookups {
     pub(super) wrong: usize,
 }
 
-/// Headers classified per second of CPU time by several threads that run together.
+/// Headers classified per second of elapsed time by several threads, each with headers of
+/// its own.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Threads {
-    /// The sum over all threads.
+    /// The rate of all threads together.
     pub(super) rate: f64,
-    /// One thread alone, measured in alternation with all threads.
+    /// The rate of one thread, measured in alternation with all threads.
     pub(super) alone: f64,
+    /// The reason why the rates do not show what the processors can do, if there is one.
+    pub(super) objection: Option<String>,
 }
 
 /// Timed passes of each measurement, interleaved.
@@ -47,11 +49,11 @@ const PASS_SECONDS: f64 = 0.02;
 /// Headers that are timed to estimate how many fit into a pass, and headers whose answers
 /// are compared with a scan.
 const PROBED_HEADERS: usize = 500;
-const CHECKED_HEADERS: usize = 300;
+pub(super) const CHECKED_HEADERS: usize = 300;
 
-/// The time for which threads run together.
-const RUN_TIME: Duration = Duration::from_millis(200);
-const SHORT_RUN_TIME: Duration = Duration::from_millis(50);
+/// The elapsed time of a run of threads in seconds.
+const RUN_SECONDS: f64 = 0.2;
+const SHORT_RUN_SECONDS: f64 = 0.05;
 
 /// Builds an engine over rules.
 pub(super) fn built(engine: &str, policy: &Policy) -> Result<PolicyClassifier, Failure> {
@@ -147,8 +149,9 @@ impl Study<'_> {
         })
     }
 
-    /// Times threads that look up headers in one shared structure. Returns stored times
-    /// if there are any.
+    /// Times threads that look up headers in one shared structure, by elapsed time. A batch
+    /// is split over the threads, so each packet stays on one core. Returns stored times if
+    /// there are any.
     pub(super) fn dec14_parallel(
         &mut self,
         engine: &str,
@@ -164,69 +167,56 @@ impl Study<'_> {
             let classifier = classifier.part(PartId::FIRST);
             let (_, keys) = trace.parts().next().expect("one part");
             let keys = keys.as_slice();
-            let run = if study.args.quick {
-                SHORT_RUN_TIME
+            let seconds = if study.args.quick {
+                SHORT_RUN_SECONDS
             } else {
-                RUN_TIME
+                RUN_SECONDS
             };
-            let (mut alone, mut together) = (Vec::new(), Vec::new());
+            let counts = [1, threads];
+            let mut crews = [Crew::start(1)?, Crew::start(threads)?];
+            let (mut samples, mut clocks) = ([vec![], vec![]], [Clocks::default(); 2]);
             for _ in 0..study.dec14_repeats() {
-                alone.push(at_once(classifier, keys, 1, run));
-                together.push(at_once(classifier, keys, threads, run));
+                for (side, crew) in crews.iter_mut().enumerate() {
+                    let (headers, run) = look_up_for(crew, classifier, keys, seconds);
+                    samples[side].push(coordinate(headers) / run.wall);
+                    clocks[side].add(run);
+                }
             }
             let median = |samples: &[f64]| Spread::of(samples).map_or(0.0, |s| s.median);
+            let processors = usable_processors();
+            let mut objections = counts
+                .iter()
+                .zip(&clocks)
+                .map(|(&count, clocks)| objection(count, processors, clocks.cpu_share(count)));
             Ok(Threads {
-                rate: median(&together),
-                alone: median(&alone),
+                alone: median(&samples[0]),
+                rate: median(&samples[1]),
+                objection: objections.find_map(|objection| objection),
             })
         })
     }
 }
 
-/// Returns the sum over all threads of headers per second of CPU time, with the threads
-/// looking up batches together.
-fn at_once(classifier: &dyn Classifier, keys: KeySlice<'_>, threads: usize, run: Duration) -> f64 {
-    let barrier = Barrier::new(threads);
-    std::thread::scope(|scope| {
-        let begun: Vec<_> = (0..threads)
-            .map(|_| scope.spawn(|| rate_for(classifier, keys, &barrier, run)))
-            .collect();
-        let rates = begun
-            .into_iter()
-            .map(|thread| thread.join().expect("no panic"));
-        rates.sum::<f64>()
-    })
-}
-
-/// Returns headers per second of this thread's CPU time, over `run`.
-fn rate_for(
+/// Looks keys up repeatedly, for at least `seconds`. Returns the number of lookups and the
+/// times.
+fn look_up_for(
+    crew: &mut Crew,
     classifier: &dyn Classifier,
     keys: KeySlice<'_>,
-    barrier: &Barrier,
-    run: Duration,
-) -> f64 {
-    let mut scratch = Scratch::new();
-    // Warms the caches.
-    std::hint::black_box(pass(
-        classifier,
-        keys,
-        classyard::classifier::BATCH,
-        &mut scratch,
-    ));
-    barrier.wait();
-    let (began, before) = (Instant::now(), thread_cpu_time());
-    let mut headers = 0;
-    while headers == 0 || began.elapsed() < run {
-        std::hint::black_box(pass(
-            classifier,
-            keys,
-            classyard::classifier::BATCH,
-            &mut scratch,
-        ));
-        headers += keys.len();
+    seconds: f64,
+) -> (usize, Clocks) {
+    let mut winners = vec![Winner::MISS; keys.len()];
+    // Wakes the threads and warms the caches.
+    crew.pool().classify_batch(classifier, keys, &mut winners);
+    let (mut headers, mut clocks) = (0, Clocks::default());
+    while headers == 0 || clocks.wall < seconds {
+        let pool = crew.pool();
+        let ((), pass) = Clocks::time(|| pool.classify_batch(classifier, keys, &mut winners));
+        clocks.add(pass);
+        headers += keys.len().max(1);
     }
-    let spent = thread_cpu_time().saturating_sub(before);
-    coordinate(headers) / spent.as_secs_f64().max(1e-9)
+    std::hint::black_box(&winners);
+    (headers, clocks)
 }
 
 /// Converts a count to a whole number of at most `max`.

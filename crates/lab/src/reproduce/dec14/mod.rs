@@ -11,8 +11,10 @@ use super::figure::Figure;
 use super::request::{Common, Paper, Request, at_least_one, sizes};
 use super::study::Study;
 use crate::bench::{generated_policy, generated_trace};
+use crate::cores::usable_processors;
 
 pub(super) mod concurrency;
+pub(super) mod fields;
 pub(super) mod latency;
 mod measure;
 mod model;
@@ -51,6 +53,10 @@ pub(super) const FIGURES: &[Figure] = &[
         name: "split",
         draw: split::draw,
     },
+    Figure {
+        name: "fields",
+        draw: fields::draw,
+    },
 ];
 
 /// Qu et al., decomposition on multi-core processors, 2014
@@ -64,6 +70,7 @@ Figures:
   concurrency      latency against headers together and threads (Fig. 3)
   throughput       with and without optimisations, and the peak (Fig. 4, Table VII)
   split            one rule set split over cores, winners merged
+  fields           a field a core, against a packet a core
 
 Example:
   classyard reproduce dec14 --quick")]
@@ -146,7 +153,7 @@ impl Study<'_> {
     /// Returns the measured numbers of threads: powers of two up to the number of
     /// processors.
     fn dec14_threads(&self) -> Vec<usize> {
-        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        let processors = usable_processors();
         let counts = std::iter::successors(Some(1), |threads| Some(2 * threads));
         counts
             .take_while(|&threads| threads == 1 || threads <= processors.min(MOST_THREADS))
