@@ -4,8 +4,8 @@ present value.
 
 The first run builds three programs into FOLDER (10 to 30 minutes); `programs.py` describes
 them. Then the commands of `groups.toml` run with the present value and with each other value,
-in turns. The figures of a group are stored in FOLDER/results when the group is done, so an
-interrupted run continues with the next group.
+in turns. The figures of each constant are stored in FOLDER/results, so an interrupted run
+continues where it ended.
 
 Counted figures, such as bytes or tables read, are the same in each run. Times are CPU times of
 one thread; for them, and for counts that depend on times, the median of the ratios over the
@@ -202,23 +202,43 @@ def summary(name, key, ratios):
     return {"ratio": middle, "spread": spread, "effect": effect, "counted": is_counted}
 
 
-def measure(folder, group, turns, constants):
-    """Returns the results of a group: for each constant and value, the metrics."""
-    commands = [Command(folder, command) for command in group["commands"]]
-    results = []
+def measure(folder, commands, constant, turns):
+    """Returns the results of a constant: for each other value, the metrics."""
+    values = values_of(constant)
+    columns = {value: {} for value in values}
+    for command in commands:
+        for value, metrics in command.ratios(constant, values, turns).items():
+            for name, ratios in metrics.items():
+                if ratios:
+                    key = command.command["metrics"][name]
+                    columns[value][name] = summary(name, key, ratios)
+    return {"name": constant["name"], "value": present(constant), "values": columns}
+
+
+def stored(folder, group):
+    """Returns the results of a group that are stored, by the constant's name."""
+    file = folder / "results" / (group["name"] + ".json")
+    try:
+        return json.loads(file.read_text()) if file.exists() else {}
+    except (OSError, json.JSONDecodeError) as error:
+        raise Problem(f"{file}: {error}; remove the file to measure the group again")
+
+
+def results_of(folder, group, options):
+    """Measures a group, and returns its results in the order of `groups.toml`."""
+    results = {} if options.again or options.quick else stored(folder, group)
+    commands = {c["name"]: Command(folder, c) for c in group["commands"]}
+    constants = group["constants"][:1] if options.quick else group["constants"]
     for constant in constants:
-        print(f"note: {group['name']}: {constant['name']}", file=sys.stderr, flush=True)
-        values = values_of(constant)
-        columns = {value: {} for value in values}
-        for command in commands:
-            for value, metrics in command.ratios(constant, values, turns).items():
-                for name, ratios in metrics.items():
-                    if ratios:
-                        key = command.command["metrics"][name]
-                        columns[value][name] = summary(name, key, ratios)
-        row = {"name": constant["name"], "value": present(constant), "values": columns}
-        results.append(row | {k: constant[k] for k in ("option",) if k in constant})
-    return results
+        name = constant["name"]
+        if name in results and results[name]["value"] == present(constant):
+            continue
+        print(f"note: {group['name']}: {name}", file=sys.stderr, flush=True)
+        those = [commands[c] for c in constant.get("commands", commands)]
+        results[name] = measure(folder, those, constant, 1 if options.quick else TURNS)
+        if not options.quick:
+            write(folder / "results" / (group["name"] + ".json"), json.dumps(results, indent=1))
+    return [results[c["name"]] for c in constants]
 
 
 def make_inputs(folder, inputs):
@@ -246,9 +266,10 @@ def arguments():
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("folder", metavar="FOLDER", type=Path, help="for programs and results")
-    parser.add_argument("--groups", metavar="NAMES", help="measure these groups only, again")
+    parser.add_argument("--groups", metavar="NAMES", help="measure these groups only")
     parser.add_argument("--list", action="store_true", help="list the groups and their constants")
     parser.add_argument("--rebuild", action="store_true", help="build the programs again")
+    parser.add_argument("--again", action="store_true", help="replace stored results")
     parser.add_argument(
         "--quick", action="store_true", help="one turn of one constant a group; stores nothing"
     )
@@ -265,16 +286,6 @@ def chosen(settings, names):
         if name not in groups:
             raise Problem(f"--groups: there is no group `{name}`; --list has the names")
     return [groups[name] for name in names or groups]
-
-
-def results_of(folder, group, is_measured):
-    """Returns the results of a group, stored or measured now."""
-    file = folder / "results" / (group["name"] + ".json")
-    if file.exists() and not is_measured:
-        return json.loads(file.read_text())
-    results = measure(folder, group, TURNS, group["constants"])
-    write(file, json.dumps(results, indent=1) + "\n")
-    return results
 
 
 def main():
@@ -294,18 +305,15 @@ def main():
     if options.rebuild or not is_built:
         programs.build(folder, built, values_of)
     make_inputs(folder, settings["inputs"])
-    tables = []
     for group in groups:
-        if options.quick:
-            results = measure(folder, group, 1, group["constants"][:1])
-        else:
-            results = results_of(folder, group, bool(options.groups))
-        tables.append(table_of(group, results))
-        print(tables[-1], flush=True)
+        print(table_of(group, results_of(folder, group, options)), flush=True)
     if options.record and not options.quick:
-        stored = [g for g in settings["group"] if (folder / "results" / (g["name"] + ".json")).exists()]
-        text = "\n".join(table_of(g, results_of(folder, g, False)) for g in stored)
-        write(options.record, record_with(options.record, text))
+        tables = []
+        for group in settings["group"]:
+            results = stored(folder, group)
+            rows = [results[c["name"]] for c in group["constants"] if c["name"] in results]
+            tables += [table_of(group, rows)] if rows else []
+        write(options.record, record_with(options.record, "\n".join(tables)))
 
 
 if __name__ == "__main__":

@@ -16,7 +16,8 @@ PROJECT = Path(__file__).resolve().parents[2]
 PROGRAMS = ["settable", "first", "second"]
 CRATES = ["core", "datapath"]
 
-FUNCTION = """{visibility}fn {name}() -> {type} {{
+FUNCTION = """#[allow(non_snake_case)]
+{visibility}fn {name}() -> {type} {{
     static VALUE: std::sync::LazyLock<{type}> = std::sync::LazyLock::new(|| {{
         let name = "{path}:{name}=";
         let set = std::env::var("CLASSYARD_CONSTANT").ok();
