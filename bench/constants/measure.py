@@ -9,8 +9,8 @@ continues where it ended.
 
 Counted figures, such as bytes or tables read, are the same in each run. Times are CPU times of
 one thread; for them, and for counts that depend on times, the median of the ratios over the
-turns counts. An effect is a ratio that differs from 1 by more than 0.5 % (counted) or 3 %
-(others), and by more than the ratios of the turns differ from each other.
+turns counts. An effect is a ratio that differs from 1 by more than 0.5 % (if turns differ by
+less) or 3 % (others), and by more than the ratios of the turns differ from each other.
 """
 
 import argparse
@@ -190,16 +190,9 @@ class Command:
         return ratios
 
 
-def summary(name, key, ratios):
-    """Returns the median of the ratios, their spread, and the effect: worse, better or none."""
-    middle = statistics.median(ratios)
-    spread = max(ratios) - min(ratios)
-    is_counted = spread == 0
-    effect = "none"
-    if abs(middle - 1) > max(0.005 if is_counted else 0.03, spread):
-        is_better = (middle > 1) == key.rpartition(":")[2].startswith("+")
-        effect = "better" if is_better else "worse"
-    return {"ratio": middle, "spread": spread, "effect": effect, "counted": is_counted}
+def summary(ratios):
+    """Returns the median of the ratios of the turns, and their spread."""
+    return {"ratio": statistics.median(ratios), "spread": max(ratios) - min(ratios)}
 
 
 def measure(folder, commands, constant, turns):
@@ -210,8 +203,7 @@ def measure(folder, commands, constant, turns):
         for value, metrics in command.ratios(constant, values, turns).items():
             for name, ratios in metrics.items():
                 if ratios:
-                    key = command.command["metrics"][name]
-                    columns[value][name] = summary(name, key, ratios)
+                    columns[value][name] = summary(ratios)
     return {"name": constant["name"], "value": present(constant), "values": columns}
 
 
@@ -233,12 +225,16 @@ def results_of(folder, group, options):
         name = constant["name"]
         if name in results and results[name]["value"] == present(constant):
             continue
+        needed = [program_of(folder, constant, value)[0] for value in values_of(constant)]
+        if not all(program.exists() for program in needed):
+            print(f"warning: {name}: not measured: a program is missing", file=sys.stderr)
+            continue
         print(f"note: {group['name']}: {name}", file=sys.stderr, flush=True)
         those = [commands[c] for c in constant.get("commands", commands)]
         results[name] = measure(folder, those, constant, 1 if options.quick else TURNS)
         if not options.quick:
             write(folder / "results" / (group["name"] + ".json"), json.dumps(results, indent=1))
-    return [results[c["name"]] for c in constants]
+    return [results[c["name"]] for c in constants if c["name"] in results]
 
 
 def make_inputs(folder, inputs):
@@ -301,8 +297,7 @@ def main():
         raise Problem(f"{options.folder}: choose a folder outside of the project, such as /tmp/constants")
     everything = {c["name"]: c for group in settings["group"] for c in group["constants"]}
     built = [c for c in everything.values() if "option" not in c]
-    is_built = all((folder / "programs" / program).exists() for program in programs.PROGRAMS)
-    if options.rebuild or not is_built:
+    if options.rebuild or not (folder / "programs/settable").exists():
         programs.build(folder, built, values_of)
     make_inputs(folder, settings["inputs"])
     for group in groups:
@@ -312,7 +307,8 @@ def main():
         for group in settings["group"]:
             results = stored(folder, group)
             rows = [results[c["name"]] for c in group["constants"] if c["name"] in results]
-            tables += [table_of(group, rows)] if rows else []
+            if rows:
+                tables.append(table_of(group, rows))
         write(options.record, record_with(options.record, "\n".join(tables)))
 
 

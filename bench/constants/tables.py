@@ -1,63 +1,91 @@
 """Tables of measured constants in Markdown."""
 
-from programs import Problem, split
+from programs import Problem
 
 BEGIN = "<!-- tables of bench/constants/measure.py -->"
 END = "<!-- end of the tables -->"
 
+# Ratios of figures that vary by less than this are those of counts.
+COUNTED_SPREAD = 0.005
+MIN_COUNTED_EFFECT = 0.005
+MIN_TIMED_EFFECT = 0.03
+
 
 def short(name):
     """Returns the constant's file below `src`, and its name."""
-    path, name = split(name)
-    return f"`{path.split('/src/')[-1]}` `{name}`" if path else f"`{name}`"
+    path, name = name.rsplit(":", 1)
+    return f"`{path.split('/src/')[-1]}` `{name}`"
 
 
-def effects(metrics):
+def is_counted(metric):
+    return metric["spread"] < COUNTED_SPREAD
+
+
+def threshold(metric):
+    """Returns the smallest difference from 1 that is an effect."""
+    least = MIN_COUNTED_EFFECT if is_counted(metric) else MIN_TIMED_EFFECT
+    return max(least, metric["spread"])
+
+
+def effect(metric, key):
+    """Returns worse, better or none. `key` says if more or less is better."""
+    if abs(metric["ratio"] - 1) <= threshold(metric):
+        return "none"
+    more_is_better = key.rpartition(":")[2].startswith("+")
+    return "better" if (metric["ratio"] > 1) == more_is_better else "worse"
+
+
+def effects(metrics, keys):
     """Returns the metrics that a value changes, with their ratios."""
     parts = []
     for name, metric in metrics.items():
-        if metric["effect"] != "none":
-            spread = "" if metric["counted"] else f" ± {metric['spread'] / 2:.2f}"
+        if effect(metric, keys[name]) != "none":
+            spread = "" if is_counted(metric) else f" ± {metric['spread'] / 2:.2f}"
             parts.append(f"{name} {metric['ratio']:.2f}{spread}")
-    spreads = [metric["spread"] for metric in metrics.values() if not metric["counted"]]
-    if not parts and spreads:
-        return f"none above {100 * max(0.03, *spreads):.0f} %"
-    return ", ".join(parts) or "none above 0.5 %"
+    if parts:
+        return ", ".join(parts)
+    return f"none above {100 * max(threshold(metric) for metric in metrics.values()):.1g} %"
 
 
-def finding(row):
+def finding(row, keys):
     """Returns the conclusion from the effects of all other values.
 
     If no counted figure changes, times decide.
     """
-    metrics = [m for metrics in row["values"].values() for m in metrics.values()]
-    is_counted = any(m["counted"] and m["effect"] != "none" for m in metrics)
-    found = {
-        value: {m["effect"] for m in metrics.values() if m["counted"] or not is_counted}
+    found = [
+        (value, effect(metric, keys[name]), is_counted(metric))
         for value, metrics in row["values"].items()
-    }
-    everything = set().union(*found.values()) - {"none"}
-    better = [value for value, e in found.items() if "better" in e and "worse" not in e]
-    by = "" if is_counted else ", by time"
-    if not everything:
+        for name, metric in metrics.items()
+    ]
+    found = [row for row in found if row[1] != "none"]
+    if not found:
         return "no effect"
-    if better:
-        return f"{' and '.join(better)} better{by}"
-    return ("a trade-off" if "better" in everything else "kept") + by
+    counted = [row for row in found if row[2]]
+    by = "" if counted else ", by time"
+    found = counted or found
+    worse = {value for value, effect, _ in found if effect == "worse"}
+    better = [value for value in row["values"] if (value, "better") in {f[:2] for f in found}]
+    if not better:
+        return "kept" + by
+    only_better = [value for value in better if value not in worse]
+    return (f"{' and '.join(only_better)} better" if only_better else "a trade-off") + by
 
 
 def table_of(group, results):
     """Returns the section of a group."""
+    keys = {name: key for command in group["commands"] for name, key in command["metrics"].items()}
     lines = [f"### {group['title']}", ""]
     if "note" in group:
         lines += [group["note"], ""]
-    lines += [f"- `classyard {command['run'].replace('{:option}', '').replace('{,option}', '')}`" for command in group["commands"]]
+    runs = dict.fromkeys(command["run"].replace("{:option}", "") for command in group["commands"])
+    lines += [f"- `classyard {run}`" for run in runs]
     lines += ["", "| constant | value | instead | ratios to the present value | finding |"]
     lines += ["|---|---|---|---|---|"]
     for row in results:
-        name, value, conclusion = short(row["name"]), row["value"], finding(row)
+        name, value, conclusion = short(row["name"]), row["value"], finding(row, keys)
         for other, metrics in row["values"].items():
-            lines.append(f"| {name} | {value} | {other} | {effects(metrics)} | {conclusion} |")
+            changes = effects(metrics, keys)
+            lines.append(f"| {name} | {value} | {other} | {changes} | {conclusion} |")
             name, value, conclusion = "", "", ""
     return "\n".join(lines) + "\n"
 
