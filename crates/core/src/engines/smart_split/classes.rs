@@ -35,6 +35,7 @@ fn is_large(schema: &Schema, rule: &RuleRef<'_>, field: FieldId) -> bool {
 }
 
 /// A class with less than 1 / `MIN_CLASS_SHARE` of all rules has no tree of its own.
+/// Measured in `bench/records/constants.md` (SmartSplit).
 const MIN_CLASS_SHARE: usize = 32;
 
 impl Classes {

@@ -128,7 +128,8 @@ fn check_rules(rules: usize) -> Result<(), BuildError> {
     Ok(())
 }
 
-/// The work of choosing, in builds of all chosen trees over a sample.
+/// The work of choosing, in builds of all chosen trees over a sample. Measured in
+/// `bench/records/constants.md` (Estimates of other engines).
 const CHOOSING_BUILDS: f64 = 4.0;
 
 #[allow(clippy::cast_precision_loss)] // an estimate

@@ -8,10 +8,12 @@
 /// No unit.
 pub(super) const NO_UNIT: u32 = u32::MAX;
 
-/// Each length of up to this number of units has a list of its own.
+/// Each length of up to this number of units has a list of its own. Measured in
+/// `bench/records/constants.md` (Forest).
 const MAX_EXACT_UNITS: usize = 64;
 
-/// Lists for each larger power of two.
+/// Lists for each larger power of two. Measured in `bench/records/constants.md`
+/// (Forest).
 const LISTS_PER_POWER: usize = 8;
 
 /// Bits of [`MAX_EXACT_UNITS`], a power of two, below its one.
