@@ -18,6 +18,7 @@ import json
 import math
 import os
 import re
+import resource
 import shlex
 import statistics
 import subprocess
@@ -77,7 +78,10 @@ def program_of(folder, constant, value):
 
 
 def figure(row, key):
-    """Returns a figure of a row of a report, such as `a.b / (c + d)`, or None."""
+    """Returns a figure of a row of a report, such as `a.b / (c + d)`, or None.
+
+    For an estimate, `~a | b`, returns the estimate and the measured figure.
+    """
 
     def read(match):
         value = row
@@ -85,13 +89,19 @@ def figure(row, key):
             value = value.get(part) if isinstance(value, dict) else None
         return "None" if value is None else f"({value!r})"
 
-    expression = re.sub(r"[a-z_]\w*(?:\.[a-z_]\w*)*", read, key.lstrip("+~"))
-    if "None" in expression:
-        return None
-    try:
-        return eval(expression, {"__builtins__": {}})
-    except ZeroDivisionError:
-        return None
+    def value_of(expression):
+        expression = re.sub(r"[a-z_]\w*(?:\.[a-z_]\w*)*", read, expression)
+        if "None" in expression:
+            return None
+        try:
+            return eval(expression, {"__builtins__": {}})
+        except ZeroDivisionError:
+            return None
+
+    if not key.startswith("~"):
+        return value_of(key.lstrip("+"))
+    estimate, measured = (value_of(part) for part in key.lstrip("~").split("|"))
+    return (estimate, measured) if estimate and measured else None
 
 
 def rows_of(report, path):
@@ -109,6 +119,7 @@ def run(folder, command, constant, value):
     line = command["run"].replace("{:option}", option and ":" + option)
     line = line.replace("{,option}", option and "," + option)
     arguments = shlex.split(line) + command.get("format", "--format json -q").split()
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
     done = subprocess.run(
         [program, *arguments],
         cwd=folder / "inputs",
@@ -126,12 +137,13 @@ def run(folder, command, constant, value):
     else:
         report = json.loads(done.stdout)
     figures = {}
+    used = {"cpu_seconds": resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before}
     for name, key in command["metrics"].items():
         path, _, key = key.rpartition(":")
         rows = rows_of(report, path)
         where = command.get("where", {})
         kept = [row for row in rows if all(row.get(k, v) == v for k, v in where.items())]
-        figures[name] = [figure(row, key) for row in kept]
+        figures[name] = [figure(row | {"command": used}, key) for row in kept]
     return figures
 
 
@@ -140,15 +152,37 @@ def mean(numbers):
     return math.exp(statistics.fmean(math.log(number) for number in numbers))
 
 
+def error(estimates, measured, is_relative):
+    """Returns the mean error of estimates, as a logarithm of their ratios to measurements.
+
+    If it is relative, a common factor of all ratios is no error.
+    """
+    logs = [math.log(a / b) for a, b in zip(estimates, measured)]
+    common = statistics.median(logs) if is_relative else 0
+    return statistics.fmean(abs(log - common) for log in logs)
+
+
 def ratio(key, other, now):
-    """Returns the mean ratio of the rows, or of errors if the figures should be 1."""
-    if key.rpartition(":")[2].startswith("~"):
-        pairs = [(a, b) for a, b in zip(other, now) if a and b]
-        errors = [statistics.fmean(abs(math.log(n)) for n in side) for side in zip(*pairs)]
-        return errors[0] / errors[1] if pairs and errors[1] else None
+    """Returns the mean ratio of the rows, or the ratio of the errors of estimates.
+
+    Both errors are those against the measurements with the present value.
+    """
+    key = key.rpartition(":")[2]
     pairs = [(a, b) for a, b in zip(other, now) if a is not None and b is not None]
+    if key.startswith("~"):
+        measured = [b[1] for _, b in pairs]
+        sides = ([a[0] for a, _ in pairs], [b[0] for _, b in pairs])
+        errors = [error(side, measured, key.startswith("~~")) for side in sides]
+        return errors[0] / errors[1] if errors[1] else None
     pairs = [(a, b) for a, b in pairs if a > 0 and b > 0]
     return mean([a / b for a, b in pairs]) if pairs else None
+
+
+def is_same(key, figures, again):
+    """True if counted figures, or estimates, are the same in two runs."""
+    if key.rpartition(":")[2].startswith("~"):
+        figures, again = [[f and f[0] for f in side] for side in (figures, again)]
+    return figures == again
 
 
 class Command:
@@ -165,7 +199,8 @@ class Command:
         if self.now is None:
             self.now = run(self.folder, self.command, constant, None)
             again = run(self.folder, self.command, constant, None)
-            differ = [name for name in again if again[name] != self.now[name]]
+            metrics = self.command["metrics"]
+            differ = [n for n in again if not is_same(metrics[n], again[n], self.now[n])]
             if differ:
                 raise Problem(f"classyard {self.command['run']}: not the same twice: {differ}")
         return self.now

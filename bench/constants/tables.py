@@ -63,6 +63,9 @@ def finding(row, keys):
     counted = [row for row in found if row[2]]
     by = "" if counted else ", by time"
     found = counted or found
+    if not counted and len({value for value, _, _ in found}) == len(row["values"]) > 1:
+        if len({effect for _, effect, _ in found}) == 1:
+            return "undecided"
     worse = {value for value, effect, _ in found if effect == "worse"}
     better = [value for value in row["values"] if (value, "better") in {f[:2] for f in found}]
     if not better:
