@@ -24,8 +24,8 @@
 //! take the way and the kinds with the fastest lookups
 //! build each tree over its rules
 //! ```
-//! A class with less than 1/32 of the rules has no tree of its own: it joins the rules
-//! that are large in both fields.
+//! A class without sampled rules has no tree of its own: it joins the rules that are
+//! large in both fields.
 //!
 //! # Lookup
 //! ```text
