@@ -117,7 +117,6 @@ def run(folder, command, constant, value):
     is_option = "option" in constant and value is not None
     option = f"{constant['option']}={value}" if is_option else ""
     line = command["run"].replace("{:option}", option and ":" + option)
-    line = line.replace("{,option}", option and "," + option)
     arguments = shlex.split(line) + command.get("format", "--format json -q").split()
     before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
     done = subprocess.run(
@@ -329,11 +328,12 @@ def main():
         return
     folder = options.folder.resolve()
     if programs.PROJECT in [folder, *folder.parents]:
-        raise Problem(f"{options.folder}: choose a folder outside of the project, such as /tmp/constants")
+        raise Problem(f"{options.folder}: choose a folder outside of the project")
     everything = {c["name"]: c for group in settings["group"] for c in group["constants"]}
     built = [c for c in everything.values() if "option" not in c]
-    if options.rebuild or not (folder / "programs/settable").exists():
-        programs.build(folder, built, values_of)
+    present_programs = [] if options.rebuild else programs.existing(folder)
+    wanted = [program for program in programs.PROGRAMS if program not in present_programs]
+    programs.build(folder, wanted, built, values_of)
     make_inputs(folder, settings["inputs"])
     for group in groups:
         print(table_of(group, results_of(folder, group, options)), flush=True)

@@ -159,22 +159,35 @@ def sources_of(program, constants, values_of):
     return sources
 
 
-def build(folder, constants, values_of, is_check=False):
-    """Builds the programs into `folder/programs`."""
+def cargo(tree, folder):
+    """Builds the program in `tree`. Returns false if it does not compile."""
+    command = [os.environ.get("CARGO", "cargo"), "build", "--release", "--locked"]
+    environment = {**os.environ, "CARGO_TARGET_DIR": str(folder / "target")}
+    try:
+        done = subprocess.run([*command, "-p", "classyard-cli"], cwd=tree, env=environment)
+    except OSError as error:
+        raise Problem(f"{command[0]}: {error.strerror}; install Rust, or set CARGO")
+    return done.returncode == 0
+
+
+def existing(folder):
+    """Returns the programs that have been built."""
+    return [program for program in PROGRAMS if (folder / "programs" / program).exists()]
+
+
+def build(folder, wanted, constants, values_of):
+    """Builds programs into `folder/programs`."""
+    if not wanted:
+        return
     tree = folder / "tree"
     copy(tree)
-    for program in PROGRAMS:
+    for program in wanted:
         sources_of(program, constants, values_of).sync(tree)
-        print(f"note: {'checking' if is_check else 'building'} {program}", file=sys.stderr, flush=True)
-        command = [os.environ.get("CARGO", "cargo"), "check" if is_check else "build"]
-        command += ["--release", "--locked", "-p", "classyard-cli"]
-        environment = {**os.environ, "CARGO_TARGET_DIR": str(folder / "target")}
-        if subprocess.run(command, cwd=tree, env=environment).returncode != 0:
+        print(f"note: building {program}", file=sys.stderr, flush=True)
+        if not cargo(tree, folder):
             raise Problem(
                 f"the program `{program}` does not compile. If a constant sets the length of an "
                 "array, give it `compiled = true` in groups.toml."
             )
-        if not is_check:
-            built = (folder / "target/release/classyard").read_bytes()
-            write(folder / "programs" / program, built)
-            (folder / "programs" / program).chmod(0o755)
+        write(folder / "programs" / program, (folder / "target/release/classyard").read_bytes())
+        (folder / "programs" / program).chmod(0o755)

@@ -9,6 +9,8 @@ END = "<!-- end of the tables -->"
 COUNTED_SPREAD = 0.005
 MIN_COUNTED_EFFECT = 0.005
 MIN_TIMED_EFFECT = 0.03
+# If times vary by more, nothing follows from them.
+MAX_NOISE = 0.1
 
 
 def short(name):
@@ -35,16 +37,29 @@ def effect(metric, key):
     return "better" if (metric["ratio"] > 1) == more_is_better else "worse"
 
 
+def percent(metrics):
+    """Returns the largest threshold of metrics in percent."""
+    return f"{100 * max(threshold(metric) for metric in metrics):.2g} %"
+
+
 def effects(metrics, keys):
-    """Returns the metrics that a value changes, with their ratios."""
+    """Returns the metrics that a value changes, with their ratios.
+
+    If it changes counted figures, these only: times would say the same, less precisely.
+    """
+    found = {name: m for name, m in metrics.items() if effect(m, keys[name]) != "none"}
+    counted = {name: m for name, m in found.items() if is_counted(m)}
     parts = []
-    for name, metric in metrics.items():
-        if effect(metric, keys[name]) != "none":
-            spread = "" if is_counted(metric) else f" ± {metric['spread'] / 2:.2f}"
-            parts.append(f"{name} {metric['ratio']:.2f}{spread}")
+    for name, metric in (counted or found).items():
+        spread = "" if is_counted(metric) else f" ± {metric['spread'] / 2:.2f}"
+        parts.append(f"{name} {metric['ratio']:.2f}{spread}")
     if parts:
         return ", ".join(parts)
-    return f"none above {100 * max(threshold(metric) for metric in metrics.values()):.1g} %"
+    counted = [metric for metric in metrics.values() if is_counted(metric)]
+    others = [metric for metric in metrics.values() if not is_counted(metric)]
+    counts = f"none above {percent(counted)}" if counted else ""
+    times = f"times: none above {percent(others)}" if others else ""
+    return "; ".join(part for part in (counts, times) if part)
 
 
 def finding(row, keys):
@@ -52,6 +67,7 @@ def finding(row, keys):
 
     If no counted figure changes, times decide.
     """
+    metrics = [metric for metrics in row["values"].values() for metric in metrics.values()]
     found = [
         (value, effect(metric, keys[name]), is_counted(metric))
         for value, metrics in row["values"].items()
@@ -59,7 +75,8 @@ def finding(row, keys):
     ]
     found = [row for row in found if row[1] != "none"]
     if not found:
-        return "no effect"
+        is_precise = any(map(is_counted, metrics)) or max(map(threshold, metrics)) <= MAX_NOISE
+        return "no effect" if is_precise else "undecided"
     counted = [row for row in found if row[2]]
     by = "" if counted else ", by time"
     found = counted or found
