@@ -1,5 +1,7 @@
 """Tables of measured constants in Markdown."""
 
+import re
+
 from programs import Problem
 
 BEGIN = "<!-- tables of bench/constants/measure.py -->"
@@ -19,27 +21,29 @@ def short(name):
     return f"`{path.split('/src/')[-1]}` `{name}`"
 
 
-def is_counted(metric):
-    return metric["spread"] < COUNTED_SPREAD
+def is_counted(metric, key):
+    """True if the figure is a count: its turns agree, and no part of it is a time."""
+    is_time = re.search("seconds|per_second|_ns", key) and "~" not in key
+    return not is_time and metric["spread"] < COUNTED_SPREAD
 
 
-def threshold(metric):
+def threshold(metric, key):
     """Returns the smallest difference from 1 that is an effect."""
-    least = MIN_COUNTED_EFFECT if is_counted(metric) else MIN_TIMED_EFFECT
+    least = MIN_COUNTED_EFFECT if is_counted(metric, key) else MIN_TIMED_EFFECT
     return max(least, metric["spread"])
 
 
 def effect(metric, key):
     """Returns worse, better or none. `key` says if more or less is better."""
-    if abs(metric["ratio"] - 1) <= threshold(metric):
+    if abs(metric["ratio"] - 1) <= threshold(metric, key):
         return "none"
     more_is_better = key.rpartition(":")[2].startswith("+")
     return "better" if (metric["ratio"] > 1) == more_is_better else "worse"
 
 
-def percent(metrics):
-    """Returns the largest threshold of metrics in percent."""
-    return f"{100 * max(threshold(metric) for metric in metrics):.2g} %"
+def percent(thresholds):
+    """Returns the largest threshold in percent."""
+    return f"{100 * max(thresholds):.2g} %"
 
 
 def effects(metrics, keys):
@@ -48,18 +52,18 @@ def effects(metrics, keys):
     If it changes counted figures, these only: times would say the same, less precisely.
     """
     found = {name: m for name, m in metrics.items() if effect(m, keys[name]) != "none"}
-    counted = {name: m for name, m in found.items() if is_counted(m)}
+    counted = {name: m for name, m in found.items() if is_counted(m, keys[name])}
     parts = []
     for name, metric in (counted or found).items():
-        spread = "" if is_counted(metric) else f" ± {metric['spread'] / 2:.2f}"
+        spread = "" if is_counted(metric, keys[name]) else f" ± {metric['spread'] / 2:.2f}"
         parts.append(f"{name} {metric['ratio']:.2f}{spread}")
     if parts:
         return ", ".join(parts)
-    counted = [metric for metric in metrics.values() if is_counted(metric)]
-    others = [metric for metric in metrics.values() if not is_counted(metric)]
-    counts = f"none above {percent(counted)}" if counted else ""
-    times = f"times: none above {percent(others)}" if others else ""
-    return "; ".join(part for part in (counts, times) if part)
+    rows = [(is_counted(m, keys[name]), threshold(m, keys[name])) for name, m in metrics.items()]
+    counts = [threshold for is_count, threshold in rows if is_count]
+    times = [threshold for is_count, threshold in rows if not is_count]
+    texts = [f"none above {percent(counts)}"] if counts else []
+    return "; ".join(texts + ([f"times: none above {percent(times)}"] if times else []))
 
 
 def finding(row, keys):
@@ -67,16 +71,17 @@ def finding(row, keys):
 
     If no counted figure changes, times decide.
     """
-    metrics = [metric for metrics in row["values"].values() for metric in metrics.values()]
-    found = [
-        (value, effect(metric, keys[name]), is_counted(metric))
+    figures = [
+        (value, metric, keys[name])
         for value, metrics in row["values"].items()
         for name, metric in metrics.items()
     ]
+    found = [(v, effect(m, key), is_counted(m, key)) for v, m, key in figures]
     found = [row for row in found if row[1] != "none"]
     if not found:
-        is_precise = any(map(is_counted, metrics)) or max(map(threshold, metrics)) <= MAX_NOISE
-        return "no effect" if is_precise else "undecided"
+        noise = max(threshold(metric, key) for _, metric, key in figures)
+        is_precise = any(is_counted(metric, key) for _, metric, key in figures)
+        return "no effect" if is_precise or noise <= MAX_NOISE else "undecided"
     counted = [row for row in found if row[2]]
     by = "" if counted else ", by time"
     found = counted or found
