@@ -13,6 +13,8 @@ MIN_COUNTED_EFFECT = 0.005
 MIN_TIMED_EFFECT = 0.03
 # If times vary by more, nothing follows from them.
 MAX_NOISE = 0.1
+# Times that differ by this factor are shown next to counts.
+LARGE_TIMED_RATIO = 1.5
 
 
 def short(name):
@@ -41,6 +43,12 @@ def effect(metric, key):
     return "better" if (metric["ratio"] > 1) == more_is_better else "worse"
 
 
+def is_clear(metric, key):
+    """True for counted figures, and for times that differ by a large factor."""
+    ratio = metric["ratio"]
+    return is_counted(metric, key) or max(ratio, 1 / ratio) > LARGE_TIMED_RATIO
+
+
 def percent(thresholds):
     """Returns the largest threshold in percent."""
     return f"{100 * max(thresholds):.2g} %"
@@ -49,12 +57,12 @@ def percent(thresholds):
 def effects(metrics, keys):
     """Returns the metrics that a value changes, with their ratios.
 
-    If it changes counted figures, these only: times would say the same, less precisely.
+    If some of them are clear, returns only those.
     """
     found = {name: m for name, m in metrics.items() if effect(m, keys[name]) != "none"}
-    counted = {name: m for name, m in found.items() if is_counted(m, keys[name])}
+    clear = {name: m for name, m in found.items() if is_clear(m, keys[name])}
     parts = []
-    for name, metric in (counted or found).items():
+    for name, metric in (clear or found).items():
         spread = "" if is_counted(metric, keys[name]) else f" ± {metric['spread'] / 2:.2f}"
         parts.append(f"{name} {metric['ratio']:.2f}{spread}")
     if parts:
@@ -69,23 +77,23 @@ def effects(metrics, keys):
 def finding(row, keys):
     """Returns the conclusion from the effects of all other values.
 
-    If no counted figure changes, times decide.
+    If no figure changes clearly, all times decide.
     """
     figures = [
         (value, metric, keys[name])
         for value, metrics in row["values"].items()
         for name, metric in metrics.items()
     ]
-    found = [(v, effect(m, key), is_counted(m, key)) for v, m, key in figures]
+    found = [(v, effect(m, key), is_clear(m, key)) for v, m, key in figures]
     found = [row for row in found if row[1] != "none"]
     if not found:
         noise = max(threshold(metric, key) for _, metric, key in figures)
         is_precise = any(is_counted(metric, key) for _, metric, key in figures)
         return "no effect" if is_precise or noise <= MAX_NOISE else "undecided"
-    counted = [row for row in found if row[2]]
-    by = "" if counted else ", by time"
-    found = counted or found
-    if not counted and len({value for value, _, _ in found}) == len(row["values"]) > 1:
+    clear = [row for row in found if row[2]]
+    by = "" if clear else ", by time"
+    found = clear or found
+    if not clear and len({value for value, _, _ in found}) == len(row["values"]) > 1:
         if len({effect for _, effect, _ in found}) == 1:
             return "undecided"
     worse = {value for value, effect, _ in found if effect == "worse"}
