@@ -236,6 +236,51 @@ fn files_and_names_in_documents_exist() {
     assert!(checked > 60, "only {checked} names were found");
 }
 
+/// Returns the comments above a constant, and above the constants that directly precede
+/// it. Returns `None` if the source has no such constant.
+fn comments_of_constant(name: &str, source: &str) -> Option<String> {
+    let lines: Vec<&str> = source.lines().map(str::trim_start).collect();
+    let declares = |line: &&str| line.contains(&format!("const {name}: "));
+    let number = lines.iter().position(declares)?;
+    let above = lines[..number].iter().rev();
+    let block = above.take_while(|line| {
+        line.starts_with("//") || line.starts_with("#[") || line.contains("const ")
+    });
+    let comments = block.filter(|line| line.starts_with("//"));
+    Some(comments.copied().collect::<Vec<_>>().join("\n"))
+}
+
+#[test]
+fn measured_constants_cite_their_record() {
+    let groups = fs::read_to_string(root().join("bench/constants/groups.toml")).unwrap();
+    let (mut checked, mut wrong) = (0, Vec::new());
+    let names = groups.split("{ name = \"crates/").skip(1);
+    for name in names.filter_map(|rest| rest.split('"').next()) {
+        let (file, constant) = name.rsplit_once(':').unwrap();
+        let source = fs::read_to_string(root().join("crates").join(file)).unwrap_or_default();
+        match comments_of_constant(constant, &source) {
+            None => wrong.push(format!("groups.toml: {name}: there is no such constant")),
+            Some(comments) if !comments.contains("bench/records/constants.md") => {
+                wrong.push(format!(
+                    "crates/{name} does not cite bench/records/constants.md"
+                ));
+            }
+            Some(_) => {}
+        }
+        checked += 1;
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(checked > 100, "only {checked} constants were found");
+}
+
+#[test]
+fn comments_of_constants_are_found() {
+    let source = "/// A.\nconst A: u8 = 1;\nconst B: u8 = 2;\n\n/// C.\n#[x]\nconst C: u8 = 3;";
+    assert_eq!(comments_of_constant("B", source).unwrap(), "/// A.");
+    assert_eq!(comments_of_constant("C", source).unwrap(), "/// C.");
+    assert_eq!(comments_of_constant("D", source), None);
+}
+
 #[test]
 fn a_missing_file_or_name_is_noticed() {
     assert!(named_file("core/contract/spec.rs", &[]).is_some());

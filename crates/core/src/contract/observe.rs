@@ -25,14 +25,16 @@ use crate::model::schema::Schema;
 use crate::model::seed::splitmix;
 
 /// The number of rules of the larger sample, divided by the number of the smaller
-/// one.
+/// one. Measured in `bench/records/constants.md` (Estimates: samples).
 const SAMPLE_RATIO: usize = 4;
 
-/// The largest number of rules in a sample over which trees are built.
+/// The largest number of rules in a sample over which trees are built. Measured in
+/// `bench/records/constants.md` (Estimates: samples).
 const MAX_TREE_SAMPLE: usize = 4096;
 
 /// The number of headers that are looked up. In most cases, the counts of 512 headers
-/// differ from the counts of all headers by less than 10 %.
+/// differ from the counts of all headers by less than 10 %. Measured in
+/// `bench/records/constants.md` (Estimates: samples).
 const SAMPLE_HEADERS: usize = 512;
 
 /// The smallest and the largest exponent with which the counts of a lookup may grow with

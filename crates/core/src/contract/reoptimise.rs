@@ -112,7 +112,8 @@ pub struct Drift {
 
 impl Drift {
     /// A new plan is worth computing when the ratio of the two costs reaches
-    /// this value.
+    /// this value. Measured in `bench/records/constants.md` (CutSplit and
+    /// TupleMerge, re-optimisation).
     pub const DUE_RATIO: f64 = 1.5;
 
     /// Returns the current cost divided by the cost after the last

@@ -197,10 +197,12 @@ pub struct Shape {
 /// `crate::parts::id_map`.
 const ID_GROUP: usize = 16;
 
-/// Maximum number of rules in a sample.
+/// Maximum number of rules in a sample. Measured in `bench/records/constants.md`
+/// (Estimates: samples).
 const SAMPLE_RULES: usize = 8192;
 
-/// Number of sampled ranks for estimating the rank of a tuple's best rule.
+/// Number of sampled ranks for estimating the rank of a tuple's best rule. Measured
+/// in `bench/records/constants.md` (Estimates: samples).
 const SAMPLED_RANKS: usize = 4096;
 
 impl Shape {

@@ -30,7 +30,8 @@
 use crate::model::schema::{Placement, prefix_mask};
 use crate::parts::simd::Aligned;
 
-/// The number of values that are searched together.
+/// The number of values that are searched together. Measured in
+/// `bench/records/constants.md` (Decomposition).
 pub(crate) const GROUP: usize = 16;
 
 /// The intervals of a field, by their smallest values.
@@ -228,10 +229,12 @@ pub(crate) struct Tree<T, const K: usize> {
     head_shift: u32,
 }
 
-/// The smallest number of intervals for which there are heads.
+/// The smallest number of intervals for which there are heads. Measured in
+/// `bench/records/constants.md` (Decomposition).
 const MIN_HEADED_INTERVALS: usize = 256;
 
 /// The largest number of intervals of a head for which a search starts at the head.
+/// Measured in `bench/records/constants.md` (Decomposition).
 const MAX_HEAD_INTERVALS: u32 = 32;
 
 /// The number of first bits that select a head, for `intervals` intervals of a field

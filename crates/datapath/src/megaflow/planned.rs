@@ -30,11 +30,13 @@ use crate::key::KEY_WORDS;
 /// has 32 masks by default, and reserves one for megaflows that fit no other.
 const MAX_PLANNED_MASKS: usize = MOST_MASKS - 2;
 
-/// Exchanges that are tried for a plan. Without exchanges, a plan has 5 % to 10 % more flows
-/// and takes a tenth of the time.
+/// Exchanges that are tried for a plan. With exchanges, plans need fewer megaflows, but a
+/// plan of hundreds of rules takes seconds. Measured in `bench/records/constants.md` (Bits
+/// of megaflows).
 const EXCHANGES: usize = 0;
 
-/// Maximum number of groups whose masks are planned. It bounds the time to read the rules.
+/// Maximum number of groups whose masks are planned. It bounds the time to read the
+/// rules. Measured in `bench/records/constants.md` (Bits of megaflows).
 const MAX_PLANNED_GROUPS: usize = 64;
 
 /// Maximum number of bits where rules may differ: the bits of a port.

@@ -215,15 +215,19 @@ pub(super) fn class(selected: &[Selected], ends: &dyn Fn(usize) -> Ends) -> usiz
     small.fold(0, |class, (number, _)| class | 1 << number)
 }
 
-/// The number of rules that are sampled to select fields.
+/// The number of rules that are sampled to select fields. Measured in
+/// `bench/records/constants.md` (CutSplit).
 const SAMPLE_RULES: usize = 1024;
 
-/// Sizes of blocks, in eighths of a field's width.
+/// Sizes of blocks, in eighths of a field's width. Measured in
+/// `bench/records/constants.md` (CutSplit).
 const WIDTH_EIGHTHS: [u32; 6] = [2, 3, 4, 5, 6, 7];
 
 /// The weight of a rule that is small in a field that has been selected already.
+/// Measured in `bench/records/constants.md` (CutSplit).
 const SMALL_RULE_WEIGHT: u64 = 1;
-/// The weight of a rule that is not small in any selected field.
+/// The weight of a rule that is not small in any selected field. Measured in
+/// `bench/records/constants.md` (CutSplit).
 const BIG_RULE_WEIGHT: u64 = 4;
 
 /// Selects at most `max_fields` fields, each with its block size, that separate rules

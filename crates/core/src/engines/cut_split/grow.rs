@@ -12,11 +12,13 @@ use super::Settings;
 use super::fields::{Ends, Fields, Selected, WordsAt, free_bits};
 use super::node::{Draft, Leaf, MAX_CUT_BITS};
 
-/// The number of rules that are sampled to choose a field to cut.
+/// The number of rules that are sampled to choose a field to cut. Measured in
+/// `bench/records/constants.md` (CutSplit).
 const SAMPLE_RULES: usize = 512;
 
 /// A node with this number of rules is cut even if the cut hardly separates them. Their
-/// addresses share leading bits, and the next cut separates them.
+/// addresses share leading bits, and the next cut separates them. Measured in
+/// `bench/records/constants.md` (CutSplit).
 const ALWAYS_CUT_RULES: usize = 256;
 
 /// The largest number of inner nodes above a leaf. It bounds the work of a lookup.

@@ -212,7 +212,8 @@ fn check_rules(rules: usize) -> Result<(), BuildError> {
     Ok(())
 }
 
-/// The number of keys that a batch looks up together.
+/// The number of keys that a batch looks up together. Measured in
+/// `bench/records/constants.md` (CutSplit).
 const GROUP_KEYS: usize = 32;
 
 /// The number of ids in a group of the map of ids: a page of `crate::parts::id_map`.

@@ -27,14 +27,16 @@ use crate::contract::reoptimise::{Contents, Drift, LookupPlan, Reoptimise, Snaps
 use crate::model::error::BuildError;
 use crate::parts::sort::sort_by_key;
 
-/// Steps that each change makes while a plan is being installed.
+/// Steps that each change makes while a plan is being installed. Measured in
+/// `bench/records/constants.md` (CutSplit and TupleMerge, re-optimisation).
 pub(super) const STEPS_PER_CHANGE: usize = 4;
 
 /// Positions of the map of ids that each look reads. It bounds the time that a look keeps
 /// a reader pinned.
 const POSITIONS_PER_LOOK: usize = 1 << 9;
 
-/// The number of rules whose lookups are counted for the cost.
+/// The number of rules whose lookups are counted for the cost. Measured in
+/// `bench/records/constants.md` (CutSplit and TupleMerge, re-optimisation).
 const SAMPLE_RULES: usize = 256;
 
 /// Skipped nodes that count as a step. It bounds the work of a step.

@@ -21,7 +21,7 @@ const GROWING: &str = "cutting and splitting";
 const PLANTING: &str = "storing rules at leaves";
 
 /// A class of rules has its own tree if its rules are at least all rules divided by
-/// this number.
+/// this number. Measured in `bench/records/constants.md` (CutSplit).
 const MIN_CLASS_DIVISOR: usize = 24;
 
 /// The largest number of places in a tree: rows are numbered with 32 bits. A place is

@@ -12,7 +12,8 @@ use crate::parts::simd::bits::{WORDS, common, first_common};
 use crate::parts::simd::prefetch;
 use crate::parts::unwildcard;
 
-/// The number of keys of a batch that are searched together.
+/// The number of keys of a batch that are searched together. Measured in
+/// `bench/records/constants.md` (Decomposition).
 const CHUNK_KEYS: usize = 4 * GROUP;
 
 /// Results of the searches of a chunk.

@@ -183,10 +183,11 @@ const MAX_RULES: usize = 1 << 28;
 const BLOCKS_PER_STEP: usize = 32;
 
 /// Largest number of bytes of a superfield's vectors: a part of the second-level
-/// cache.
+/// cache. Measured in `bench/records/constants.md` (Decomposition).
 const SUPERFIELD_BYTES: usize = 256 << 10;
 
-/// Largest number of bits of a superfield, and of a field in a superfield.
+/// Largest number of bits of a superfield, and of a field in a superfield. Measured
+/// in `bench/records/constants.md` (Decomposition).
 const SUPERFIELD_BITS: u32 = 16;
 const SHORT_BITS: u32 = 12;
 

@@ -41,19 +41,21 @@ const SHARED_BY_MANY: u8 = u8::MAX;
 pub(super) const MAX_SHARED: usize = SHARED_BY_MANY as usize - 1;
 
 /// The number of headers and rules that are drawn to choose the fields of vectors.
+/// Measured in `bench/records/constants.md` (Decomposition).
 const SAMPLE_HEADERS: usize = 64;
 const SAMPLE_RULES: usize = 256;
 
-// Prices in nanoseconds. Only their ratios matter. From batches over fifteen fields
-// at 10,000 rules, November 2026.
-/// To test the tag of a candidate (estimated, not measured yet), and to compare a
-/// candidate that passes.
+// Prices in nanoseconds. Only their ratios matter.
+/// To test the tag of a candidate, and to compare a candidate that passes. Measured
+/// in `bench/records/constants.md` (Decomposition).
 const SCREEN_NS: f64 = 1.5;
 const COMPARE_NS: f64 = 8.0;
-/// To search a field, for each doubling of its values; and to join a block.
+/// To search a field, for each doubling of its values; and to join a block. Measured
+/// in `bench/records/constants.md` (Decomposition).
 const SEARCH_NS: f64 = 0.4;
 const BLOCK_NS: f64 = 0.7;
 /// The largest number of blocks that are joined before the first rule is found.
+/// Measured in `bench/records/constants.md` (Decomposition).
 const MAX_READ_BLOCKS: usize = 4;
 
 /// The division of rules, and the fields that are searched.

@@ -24,10 +24,12 @@ use crate::model::error::BuildError;
 /// table. Bounds the time of an estimate.
 const MAX_TABLE_TUPLES: usize = 1024;
 
-/// Mask bits needed in place of each bit of a random value.
+/// Mask bits needed in place of each bit of a random value. Measured in
+/// `bench/records/constants.md` (Estimates of forest).
 const MASK_BITS_PER_NEEDED_BIT: f64 = 1.5;
 
-/// The mean number of rules in a bucket, divided by the target of learning.
+/// The mean number of rules in a bucket, divided by the target of learning. Measured
+/// in `bench/records/constants.md` (Estimates of forest).
 const BUCKET_FILL: f64 = 0.75;
 
 /// The growth of the sampled counts with the number of rules. `bench/README.md`

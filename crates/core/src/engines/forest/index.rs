@@ -25,11 +25,12 @@ use crate::model::schema::Schema;
 const MAX_SMALL_RULES: usize = 128;
 
 /// Doubling counts from this number of rules; fewer rules are as fast to scan.
+/// Measured in `bench/records/constants.md` (Forest).
 const MIN_BASE_RULES: usize = 32;
 
 /// A forest that has shrunk to at most this number of rules is rebuilt. A larger
 /// forest keeps its masks: masks learned from few rules distinguish few rules, and
-/// rules often come back.
+/// rules often come back. Measured in `bench/records/constants.md` (Forest).
 const MAX_REBUILT_RULES: usize = 16;
 
 /// Tables are resized when the number of rules has grown or shrunk by this factor

@@ -25,7 +25,8 @@ pub(super) const FINGERPRINTS: [&str; 3] = ["auto", "on", "off"];
 const MAX_SAMPLED_RULES: usize = 1024;
 
 /// With fewer sampled rules, `auto` uses no fingerprints: few rules need few tables,
-/// whatever their masks.
+/// whatever their masks. Measured in `bench/records/constants.md` (Forest, wide
+/// rules).
 const MIN_SAMPLED_RULES: usize = 128;
 
 /// True if the option asks for fingerprints, or if it is `auto` and they pay for

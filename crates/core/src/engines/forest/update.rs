@@ -14,7 +14,8 @@ use crate::budget::monitor::unwatched;
 use crate::model::rule::RuleId;
 use crate::parts::id_map::Position;
 
-/// Nested tables with at most this number of rules become a run again.
+/// Nested tables with at most this number of rules become a run again. Measured in
+/// `bench/records/constants.md` (Forest).
 const MAX_FOLDED_RULES: usize = 6;
 
 /// Inserts a rule, given as a row. Its id must be known: either it was just

@@ -7,7 +7,8 @@ use crate::model::error::BuildError;
 use crate::parts::tree::{Entry, Grid, Side, push, room_for};
 
 /// The largest number of rules that cuts are judged by. If a node has more, a sample
-/// at equal distances in its list is used.
+/// at equal distances in its list is used. Measured in `bench/records/constants.md`
+/// (HyperCuts).
 const SAMPLE_RULES: usize = 256;
 
 /// Copies of rules in children that count as one step of work. It sets how often a build
@@ -18,10 +19,12 @@ const COPIES_PER_STEP: usize = 32;
 /// bounds the work of judging.
 const MAX_COPIES_PER_RULE: usize = 8;
 
-/// The largest number of doublings of a field's parts in one step.
+/// The largest number of doublings of a field's parts in one step. Measured in
+/// `bench/records/constants.md` (HyperCuts).
 const MAX_DOUBLINGS: u32 = 4;
 
-/// The largest ratio of a cut's cost after and before a doubling.
+/// The largest ratio of a cut's cost after and before a doubling. Measured in
+/// `bench/records/constants.md` (HyperCuts).
 const MAX_COST_RATIO: f64 = 0.95;
 
 /// Limits on the cuts of a node.

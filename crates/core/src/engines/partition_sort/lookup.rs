@@ -26,7 +26,8 @@ use super::{PartitionSort, Trees};
 use crate::contract::adapter::Algorithm;
 use crate::parts::tuple_space::EntryIndex;
 
-/// The number of partitions whose trees a single key descends together.
+/// The number of partitions whose trees a single key descends together. Measured in
+/// `bench/records/constants.md` (PartitionSort).
 const PARTITIONS_TOGETHER: usize = 2;
 
 /// Working memory of a batch.

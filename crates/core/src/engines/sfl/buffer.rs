@@ -31,6 +31,7 @@ use crate::parts::simd::lanes::{EMPTY, LANES, close, first_alike, open, put, row
 use crate::parts::unwildcard;
 
 /// The number of blocks that are compared between two checks of a rule's rank.
+/// Measured in `bench/records/constants.md` (SFL).
 const BLOCKS_PER_RANK_CHECK: usize = 8;
 
 /// Rules in a list, best first.

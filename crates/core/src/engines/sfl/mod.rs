@@ -240,21 +240,27 @@ fn compare_ns(rule_words: usize) -> f64 {
     (COMPARE_NS + COMPARE_WORD_NS * rule_words as f64) / 2.0
 }
 
-// Prices in nanoseconds.
+/// Prices in nanoseconds: to compare a rule of the buffer, fixed and for each of its
+/// words. Measured in `bench/records/constants.md` (SFL).
 const COMPARE_NS: f64 = 0.06;
 const COMPARE_WORD_NS: f64 = 0.02;
-/// The work between two reports of progress: 4,096 steps.
+/// The work between two reports of progress: 4,096 steps. Measured in
+/// `bench/records/constants.md` (SFL).
 const REPORT_NS: f64 = 400_000.0;
 
 // Numbers of instructions.
-/// Comparing a rule of the buffer: fixed, and for each of its words.
+/// Comparing a rule of the buffer: fixed, and for each of its words. Measured in
+/// `bench/records/constants.md` (SFL).
 const COMPARE_WORK: f64 = 0.3;
 const COMPARE_WORD: f64 = 0.1;
-/// A lookup, in addition to the inner engine's.
+/// A lookup, in addition to the inner engine's. Measured in
+/// `bench/records/constants.md` (SFL).
 const LOOKUP_WORK: f64 = 40.0;
-/// Copying a rule into the master set.
+/// Copying a rule into the master set. Measured in `bench/records/constants.md`
+/// (SFL).
 const COPY_WORK: f64 = 300.0;
-/// An update of the master set and the buffer.
+/// An update of the master set and the buffer. Measured in
+/// `bench/records/constants.md` (SFL).
 const UPDATE_WORK: f64 = 2500.0;
 
 /// Costs of the inner engine and the master rule set. In the mean, half of the allowed

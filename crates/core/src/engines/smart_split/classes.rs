@@ -34,9 +34,6 @@ fn is_large(schema: &Schema, rule: &RuleRef<'_>, field: FieldId) -> bool {
     (high - low) >> (schema.field(field).width() / 2) > 0
 }
 
-/// A class with less than 1 / `MIN_CLASS_SHARE` of all rules has no tree of its own.
-const MIN_CLASS_SHARE: usize = 32;
-
 impl Classes {
     /// Classes by the two widest fields that have both large and small rules.
     pub(super) fn of(rules: &RuleSet, some: &[u32]) -> Classes {
@@ -94,7 +91,7 @@ impl Classes {
                 let part = Subset(part);
                 let rules = (0..4).filter(|&class| part.has(class));
                 let rules: usize = rules.map(|class| counts[class]).sum();
-                if rules * MIN_CLASS_SHARE >= some.len().max(1) && !part.has(3) {
+                if rules > 0 && !part.has(3) {
                     way.push(part);
                 } else {
                     rest_subset = rest_subset.or(part);
@@ -102,10 +99,9 @@ impl Classes {
             }
             let rest_rules = (0..4).filter(|&class| rest_subset.has(class));
             let rest_rules: usize = rest_rules.map(|class| counts[class]).sum();
-            // If the rest has few rules, it joins the first part instead of having a
-            // tree.
+            // A rest without rules has no tree.
             match way.first_mut() {
-                Some(first) if rest_rules * MIN_CLASS_SHARE < some.len() => {
+                Some(first) if rest_rules == 0 => {
                     *first = first.or(rest_subset);
                 }
                 _ => way.push(rest_subset),

@@ -24,8 +24,8 @@
 //! take the way and the kinds with the fastest lookups
 //! build each tree over its rules
 //! ```
-//! A class with less than 1/32 of the rules has no tree of its own: it joins the rules
-//! that are large in both fields.
+//! A class without sampled rules has no tree of its own: it joins the rules that are
+//! large in both fields.
 //!
 //! # Lookup
 //! ```text
@@ -128,7 +128,8 @@ fn check_rules(rules: usize) -> Result<(), BuildError> {
     Ok(())
 }
 
-/// The work of choosing, in builds of all chosen trees over a sample.
+/// The work of choosing, in builds of all chosen trees over a sample. Measured in
+/// `bench/records/constants.md` (Estimates of other engines).
 const CHOOSING_BUILDS: f64 = 4.0;
 
 #[allow(clippy::cast_precision_loss)] // an estimate

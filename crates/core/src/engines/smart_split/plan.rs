@@ -11,10 +11,12 @@ use crate::model::ruleset::RuleSet;
 use crate::parts::tree::Prediction;
 use crate::parts::tree::predict;
 
-/// The number of rules in the sample.
+/// The number of rules in the sample. Measured in `bench/records/constants.md`
+/// (SmartSplit).
 pub(super) const SAMPLE_RULES: usize = 512;
 
-/// The largest number of rules that get a single tree without a choice.
+/// The largest number of rules that get a single tree without a choice. Measured in
+/// `bench/records/constants.md` (SmartSplit).
 const MAX_ONE_TREE_RULES: usize = 64;
 
 /// A kind of tree.

@@ -42,7 +42,8 @@ use crate::parts::tuple_space::{
     EntryIndex, Hasher, Mark, Placement, TableNumber, TupleEngine, TupleSpace,
 };
 
-/// The number of steps with each change while a plan is being installed.
+/// The number of steps with each change while a plan is being installed. Measured in
+/// `bench/records/constants.md` (CutSplit and TupleMerge, re-optimisation).
 pub(super) const STEPS_PER_CHANGE: usize = 4;
 
 /// The number of ids copied to a plan for one step of work. It sets how often the
@@ -53,7 +54,8 @@ const IDS_PER_STEP: usize = 8;
 /// reader pinned.
 const RECORDS_PER_LOOK: usize = 1 << 9;
 
-/// The number of rules whose lookups are counted for [`cost`].
+/// The number of rules whose lookups are counted for [`cost`]. Measured in
+/// `bench/records/constants.md` (CutSplit and TupleMerge, re-optimisation).
 const COST_SAMPLES: usize = 256;
 
 /// Outlines of rules, copied some at a time.

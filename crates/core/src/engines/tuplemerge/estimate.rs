@@ -27,7 +27,8 @@ use crate::model::schema::{MatchKind, Schema};
 use crate::model::seed::splitmix;
 use crate::parts::tuple_space::{Placing, SpaceEstimate, TableEstimate, most_keys};
 
-/// The length of a table's longest chain, divided by the mean length.
+/// The length of a table's longest chain, divided by the mean length. Measured in
+/// `bench/records/constants.md` (Estimates of TupleMerge).
 const LONGEST_TO_MEAN_CHAIN: f64 = 4.0;
 
 /// The number of simulated tuples: the most common ones. Rules of other tuples join the
@@ -35,7 +36,8 @@ const LONGEST_TO_MEAN_CHAIN: f64 = 4.0;
 const MAX_SIMULATED_TUPLES: usize = 4096;
 
 /// The smallest number of rules of a tuple that is placed again after all tables exist,
-/// because most of its rules come then.
+/// because most of its rules come then. Measured in `bench/records/constants.md`
+/// (Estimates of TupleMerge).
 const MIN_RULES_OF_COMMON_TUPLE: usize = 8;
 
 /// The largest number of simulated splits. It bounds the time of an estimate.

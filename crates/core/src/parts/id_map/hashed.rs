@@ -47,7 +47,8 @@ pub(super) const SWEPT_SLOTS: usize = 16;
 const SEGMENT_BITS: u32 = 11;
 const SEGMENT_SLOTS: usize = 1 << SEGMENT_BITS;
 
-/// The binary logarithm of the number of slots in the smallest table.
+/// The binary logarithm of the number of slots in the smallest table. Measured in
+/// `bench/records/constants.md` (Lists and maps).
 const MIN_BITS: u32 = 3;
 
 /// An empty slot.

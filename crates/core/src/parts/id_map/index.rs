@@ -35,7 +35,8 @@ const PAGES_PER_UPDATE: usize = 4;
 /// the work of an update.
 const ENTRIES_PER_UPDATE: usize = 64;
 
-/// The smallest number of array entries.
+/// The smallest number of array entries. Measured in `bench/records/constants.md`
+/// (Lists and maps).
 const MIN_ENTRIES: usize = 8;
 
 /// The array halves if less than 1 / `MIN_USED_SHARE` of its entries are used. It bounds

@@ -12,6 +12,7 @@ use crate::cost::machine::Work;
 use crate::model::error::BuildError;
 
 /// The size of the larger sample, divided by the size of the smaller sample.
+/// Measured in `bench/records/constants.md` (Estimates: samples).
 const SAMPLE_RATIO: usize = 4;
 
 /// The prices of a tree's work. `crate::cost::estimate` describes the measurements behind
@@ -128,7 +129,8 @@ impl Prediction {
     }
 }
 
-/// The largest sample over which trees are built.
+/// The largest sample over which trees are built. Measured in
+/// `bench/records/constants.md` (Estimates: samples).
 const MAX_SAMPLE_RULES: usize = 2048;
 
 /// Returns the indices of a shape's sampled rules.

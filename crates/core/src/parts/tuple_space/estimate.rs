@@ -67,10 +67,12 @@ pub(crate) struct TableEstimate {
 }
 
 /// The share of a mask's bits that determine the number of different values: few
-/// protocols and ports are in use.
+/// protocols and ports are in use. Measured in `bench/records/constants.md`
+/// (Estimates of TupleMerge).
 const EFFECTIVE_BITS_SHARE: f64 = 0.5;
 
-/// Halving a mask's bits divides the number of keys by two to this power.
+/// Halving a mask's bits divides the number of keys by two to this power. Measured
+/// in `bench/records/constants.md` (Estimates of TupleMerge).
 const KEYS_POWER: f64 = 3.0;
 
 impl TableEstimate {

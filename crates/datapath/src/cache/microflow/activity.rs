@@ -68,7 +68,8 @@ struct Tuning {
 pub(super) const FIRST_THRESHOLD: u64 = 256_000_000;
 
 /// Bounds of the threshold in ticks: 1 ms, and 10 s as the timeout of the paper's flow
-/// entries ([FTS25] §6.1).
+/// entries ([FTS25] §6.1). Measured in `bench/records/constants.md` (Microflow caches:
+/// thresholds).
 const MIN_THRESHOLD_TICKS: u32 = 16;
 const MAX_THRESHOLD_TICKS: u32 = 152_588;
 

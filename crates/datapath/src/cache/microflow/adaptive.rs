@@ -64,9 +64,11 @@ const PREDICTION_BITS: u32 = (1 << (2 * LINE_WAYS)) - 1;
 const NEW_PREDICTION: u32 = 2;
 
 /// One bucket in this number always admits at the first packet, and one at the second.
+/// Measured in `bench/records/constants.md` (Microflow caches).
 const LEADER_INTERVAL: usize = 32;
 
-/// The bound on the absolute value of `balance`.
+/// The bound on the absolute value of `balance`. Measured in `bench/records/constants.md`
+/// (Microflow caches).
 const MAX_BALANCE: i32 = 1_024;
 
 #[derive(Clone, Debug)]

@@ -45,7 +45,8 @@
 use super::random::{bucket_of, low};
 use super::{MegaflowId, MicroflowCache, Usage};
 
-/// The number of entries in a bucket.
+/// The number of entries in a bucket. Measured in `bench/records/constants.md` (Microflow
+/// caches: heavy hitters).
 const BUCKET_WAYS: usize = 4;
 
 /// Settings of a cache of heavy hitters.

@@ -43,7 +43,8 @@ use crate::projection::Moves;
 use crate::table_settings::TableError;
 
 /// The engine is rebuilt after this number of changes for each rule of the last build,
-/// counted as at least [`MIN_REBUILD_RULES`] rules.
+/// counted as at least [`MIN_REBUILD_RULES`] rules. Measured in
+/// `bench/records/constants.md` (An engine for megaflows).
 const REBUILD_CHANGES_PER_RULE: usize = 4;
 const MIN_REBUILD_RULES: usize = 64;
 

@@ -109,7 +109,8 @@ impl Signature {
     }
 }
 
-/// The number of signatures compared together.
+/// The number of signatures compared together. Measured in `bench/records/constants.md`
+/// (Signatures and changes).
 const CHUNK_SIGNATURES: usize = 32;
 
 /// Finds the positions of signatures that agree with a value under a mask.

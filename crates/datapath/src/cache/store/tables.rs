@@ -24,6 +24,7 @@ use crate::table_settings::TableError;
 const WEIGHT_TRUNCATION: f64 = 4.0;
 
 /// Every n-th search probes all tables, to measure whether more tables save time.
+/// Measured in `bench/records/constants.md` (Megaflows).
 const FULL_SEARCH_INTERVAL: u32 = 16;
 
 /// The use of a table by recent packets.
@@ -239,9 +240,11 @@ const FREE_ROW: u64 = u64::MAX;
 pub(super) type Row = u32;
 
 /// The numbers of rows at which new signature bits are picked from the present keys.
+/// Measured in `bench/records/constants.md` (Signatures and changes).
 const PICKED_AT: [usize; 3] = [64, 512, 4096];
 
-/// The maximum number of keys used to pick signature bits.
+/// The maximum number of keys used to pick signature bits. Measured in
+/// `bench/records/constants.md` (Signatures and changes).
 const SAMPLE_KEYS: usize = 256;
 
 /// The state of a megaflow, in a word.

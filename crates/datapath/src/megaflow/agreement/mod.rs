@@ -80,7 +80,8 @@ pub(crate) use choice::WantedBits;
 pub(crate) use group::Group;
 use tree::Node;
 
-/// Maximum number of groups that are compared with a packet.
+/// Maximum number of groups that are compared with a packet. Measured in
+/// `bench/records/constants.md` (Bits of megaflows).
 const MAX_GROUPS: usize = 2048;
 
 /// Maximum number of branches that are divided for a packet although one bit would exclude all

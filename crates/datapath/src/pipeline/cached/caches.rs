@@ -46,9 +46,11 @@ use crate::pipeline::run::vector::Vector;
 const UNKNOWN: PathId = PathId(u32::MAX);
 
 /// Approximate time to probe the megaflows of one mask for a packet, in nanoseconds.
+/// Measured in `bench/records/constants.md` (Megaflows).
 const PROBE_NS: f64 = 25.0;
 
-/// Vectors between two calls of [`Store::tick`], which sorts the masks.
+/// Vectors between two calls of [`Store::tick`], which sorts the masks. Measured in
+/// `bench/records/constants.md` (Megaflows).
 const TICK_VECTORS: u32 = 256;
 
 /// Maximum number of megaflow signatures to compare with new entries in one call, which

@@ -43,17 +43,20 @@ const LANE_COUNT: usize = 4;
 const PRINT_LANE_BITS: u32 = LANE_BITS;
 
 /// The most bits of one chunk's hash; more bits are better used for other chunks.
+/// Measured in `bench/records/constants.md` (Forest, wide rules).
 const MAX_CHUNK_BITS: u32 = 8;
 
 /// The most chunks considered: one bit each in the differences of a pair. Bounds the
 /// work of assigning bits.
 const MAX_CHUNKS: usize = 128;
 
-/// The most pairs of rules that decide the assignment of bits.
+/// The most pairs of rules that decide the assignment of bits. Measured in
+/// `bench/records/constants.md` (Forest, wide rules).
 const MAX_PAIRS: usize = 1024;
 
 /// Each pair is the closest of this number of random pairs, since rules in one
-/// bucket are closer than others.
+/// bucket are closer than others. Measured in `bench/records/constants.md` (Forest,
+/// wide rules).
 const CLOSEST_OF: usize = 16;
 
 /// Hashed bits of a key word.

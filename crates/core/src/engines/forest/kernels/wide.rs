@@ -32,7 +32,8 @@ use crate::model::rule::Winner;
 use crate::parts::simd::{Isa, prefetch_early_at};
 
 /// The fewest words of a key with wide runs. Runs of keys of two words have five
-/// columns, and all of them are read in one step.
+/// columns, and all of them are read in one step. Measured in
+/// `bench/records/constants.md` (Forest, wide rules).
 pub(crate) const WIDE_KEY_WORDS: usize = 3;
 
 /// The number of columns before the bodies: rank, print, care.

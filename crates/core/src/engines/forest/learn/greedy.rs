@@ -62,10 +62,12 @@ impl Aim {
 }
 
 /// The cost of each bit of a step: of two equal steps, the shorter step leaves more
-/// bits in which headers may differ.
+/// bits in which headers may differ. Measured in `bench/records/constants.md`
+/// (Forest).
 const BIT_COST: f64 = 0.02;
 
-/// The smallest score of a step that is taken.
+/// The smallest score of a step that is taken. Measured in
+/// `bench/records/constants.md` (Forest).
 const MIN_SCORE: f64 = 0.02;
 
 /// The most times that the weight and the smallest score are halved if there is no
@@ -73,7 +75,7 @@ const MIN_SCORE: f64 = 0.02;
 /// majority. Bounds the work for a mask.
 const MAX_HALVINGS: u32 = 6;
 
-/// The smallest sample, in rules.
+/// The smallest sample, in rules. Measured in `bench/records/constants.md` (Forest).
 const MIN_SAMPLE_RULES: usize = 128;
 
 /// The largest sample, in rules. Compared with 470 rules in
@@ -81,7 +83,7 @@ const MIN_SAMPLE_RULES: usize = 128;
 const MAX_SAMPLE_RULES: usize = 2048;
 
 /// At most this number of rules are scanned, since another table does not pay for
-/// them.
+/// them. Measured in `bench/records/constants.md` (Forest).
 const MAX_SCANNED_RULES: f64 = 8.0;
 
 /// The most steps judged for one mask. Schemas of up to about 400 bits have fewer.

@@ -30,7 +30,7 @@ use crate::model::error::BuildError;
 use crate::parts::sort::sort_short;
 
 /// The most kinds that a table tries to absorb; the kinds with the most rules are
-/// chosen.
+/// chosen. Measured in `bench/records/constants.md` (Forest).
 const MAX_ABSORBED_KINDS: usize = 8;
 
 /// Improves a plan with allowed masks. Ends after `work` work, or when the model has

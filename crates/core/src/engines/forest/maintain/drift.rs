@@ -25,7 +25,8 @@ pub(super) const SAMPLED_RULES: usize = 256;
 /// Approximate prices in nanoseconds. Only their ratios matter here. The prices of
 /// learning are separate: they are fitted to times and change with kernels. The
 /// prices of a probe, a compare and a second block are learning's earlier ones
-/// (`bench/records/forest-experiments.md`, "prices fitted again").
+/// (`bench/records/forest-experiments.md`, "prices fitted again"). The prices of nested
+/// tables are measured in `bench/records/constants.md` (Forest).
 const PROBE_PRICE: f64 = 2.1;
 const NESTED_PROBE_PRICE: f64 = 20.0;
 const NESTED_PRICE: f64 = 40.0;

@@ -19,7 +19,8 @@ pub(crate) struct RootPlan<const W: usize> {
 }
 
 /// If only the sizes of tables change, the new tables have slots for the present
-/// number of keys times this factor, as room for later rules.
+/// number of keys times this factor, as room for later rules. Measured in
+/// `bench/records/constants.md` (Forest).
 const SPARE_FACTOR: usize = 2;
 
 /// A table of a plan.

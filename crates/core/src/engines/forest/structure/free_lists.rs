@@ -8,14 +8,22 @@
 /// No unit.
 pub(super) const NO_UNIT: u32 = u32::MAX;
 
-/// Each length of up to this number of units has a list of its own.
+/// Each length of up to this number of units has a list of its own. Measured in
+/// `bench/records/constants.md` (Forest).
 const MAX_EXACT_UNITS: usize = 64;
 
-/// Lists for each larger power of two.
+/// Lists for each larger power of two. Measured in `bench/records/constants.md`
+/// (Forest).
 const LISTS_PER_POWER: usize = 8;
 
+/// Bits of [`MAX_EXACT_UNITS`], a power of two, below its one.
+const EXACT_BITS: usize = MAX_EXACT_UNITS.ilog2() as usize;
+
+/// Bits of a length that choose one of the [`LISTS_PER_POWER`] lists, a power of two.
+const FINE_BITS: usize = LISTS_PER_POWER.ilog2() as usize;
+
 /// The number of lists; the last power of two is 2³¹.
-const LIST_COUNT: usize = MAX_EXACT_UNITS + 1 + (31 - 5) * LISTS_PER_POWER;
+const LIST_COUNT: usize = MAX_EXACT_UNITS + 1 + (32 - EXACT_BITS) * LISTS_PER_POWER;
 
 /// The first block of each list.
 #[derive(Debug)]
@@ -77,8 +85,8 @@ fn list_of(units: usize) -> usize {
         return units;
     }
     let power = units.ilog2() as usize;
-    let fine = (units >> (power - 3)) & (LISTS_PER_POWER - 1);
-    MAX_EXACT_UNITS + 1 + (power - 6) * LISTS_PER_POWER + fine
+    let fine = (units >> (power - FINE_BITS)) & (LISTS_PER_POWER - 1);
+    MAX_EXACT_UNITS + 1 + (power - EXACT_BITS) * LISTS_PER_POWER + fine
 }
 
 /// Returns the first list whose blocks all have at least `units` units.
@@ -87,7 +95,7 @@ fn list_for(units: usize) -> usize {
         return units;
     }
     let power = units.ilog2() as usize;
-    list_of(units + (1 << (power - 3)) - 1)
+    list_of(units + (1 << (power - FINE_BITS)) - 1)
 }
 
 #[cfg(test)]

@@ -36,7 +36,8 @@ pub(crate) struct Prices {
     most: f64,
 }
 
-/// Lines of a run at the full price; the processor prefetches later lines.
+/// Lines of a run at the full price; the processor prefetches later lines. Measured
+/// in `bench/records/constants.md` (Forest).
 const FULL_PRICE_LINES: f64 = 8.0;
 
 impl Prices {
@@ -129,7 +130,8 @@ pub(crate) struct Cost {
 
 /// The price of a mask bit in nanoseconds, when plans are compared. Of two equally
 /// fast plans, the plan with shorter masks serves more of the rules that are
-/// inserted later, and its tables need fewer slots.
+/// inserted later, and its tables need fewer slots. Measured in
+/// `bench/records/constants.md` (Forest).
 const BIT_PRICE: f64 = 0.005;
 
 impl Cost {
