@@ -24,6 +24,8 @@ use super::rate::Rate;
 #[derive(Serialize)]
 pub(super) struct ReplayReport {
     capture: CaptureRow,
+    /// The flow caches while the capture was replayed at its times; `None` without caches.
+    caches: Option<CacheReport>,
     pub(super) rate: Option<Rate>,
     tables: Vec<TableRow>,
     flows: Vec<FlowRow>,
@@ -297,8 +299,12 @@ impl ReplayReport {
             sent_bytes: count.sent.bytes,
         });
         let controller = replayed.ports.controller.iter();
+        let caches = replayed.caches;
         ReplayReport {
             capture,
+            caches: caches
+                .as_ref()
+                .map(|status| CacheReport::new(std::slice::from_ref(status))),
             rate: None,
             tables: tables.collect(),
             flows_not_listed: flow_count - flows.len(),
@@ -542,6 +548,9 @@ impl Report for ReplayReport {
             let text = format!("{} {}", grouped(row.packets), row.reason);
             fact(out, "Dropped by limit", text)?;
         }
+        for (name, text) in self.caches.iter().flat_map(CacheReport::facts) {
+            fact(out, name, text)?;
+        }
         if let Some(rate) = &self.rate {
             let mut text = rate.text();
             if rate.held_packets < *packets {
@@ -549,8 +558,8 @@ impl Report for ReplayReport {
                 text += &format!(", with the first {held} packets");
             }
             fact(out, "Rate", text)?;
-            for (name, text) in rate.caches().into_iter().flat_map(CacheReport::facts) {
-                fact(out, name, text)?;
+            if let Some(text) = rate.caches().and_then(CacheReport::bypasses) {
+                fact(out, "Bypasses", text)?;
             }
             for node in rate.nodes() {
                 let text = format!(
