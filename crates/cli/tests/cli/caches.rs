@@ -167,7 +167,7 @@ fn hit_rates_are_by_the_clock_of_the_capture() {
     assert!(rate["microflow_lookups"].as_u64() > Some(1_000), "{rate}");
     run(&arguments)
         .exits(0)
-        .prints("Microflows  0.0 % hits of 500 packets");
+        .prints("Microflows 0.0 % hits of 500 packets");
 }
 
 #[test]

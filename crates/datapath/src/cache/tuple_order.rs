@@ -6,8 +6,8 @@
 //!     while its metric is larger than the previous tuple's: swap the two
 //! at regular intervals: divide all metrics by the largest
 //! ```
-//! Frequent tuples come first. Of two equally frequent tuples the one with fewer entries in
-//! a bucket comes first, since a search in it takes less time.
+//! Frequent tuples come first. If two tuples are equally frequent, the tuple with fewer
+//! entries in a bucket comes first, since a search in it takes less time.
 //!
 //! [FTS25]: classyard::papers#fts25
 

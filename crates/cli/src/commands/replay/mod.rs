@@ -197,7 +197,7 @@ impl Replayed {
     ) -> Result<(), Failure> {
         // Ctrl-C ends the capture; the command then reports the packets so far.
         let _soft_stop = SoftStop::hold();
-        // The caches are used for every packet, so their hit rates are those of the capture.
+        // The caches are used for every packet, so the report has the hit rates of the capture.
         let mut worker = args.caches.patient_worker(pipeline);
         let (mut progress, begin) = (reporter.progress(), Instant::now());
         while frames.advance(pipeline)? {

@@ -223,7 +223,7 @@ struct Done {
 /// Runs passes over all packets until the time is over. A first pass, which does
 /// not count, warms the caches; its end is sent to `warm`.
 ///
-/// The clock is that of the capture: a vector has the time of its last packet. The first
+/// The clock follows the capture: a vector has the time of its last packet. The first
 /// pass follows the time `replayed`, and each pass follows the one before it.
 fn run(
     worker: &mut Worker,

@@ -1,7 +1,7 @@
 //! The times of latest packets, for the caches of active flows.
 //!
 //! A flow is active if little time has passed since its previous packet ([FTS25] §4.2.2).
-//! There are two tables that can tell that time:
+//! Two kinds of tables record the times:
 //!
 //! ```text
 //! Recorded::Flows       bucket, 64 bytes, one cache line            4 buckets or more
@@ -220,7 +220,7 @@ mod tests {
         assert_eq!(replace(&mut latest, 0, 1_603), None);
     }
 
-    /// With three times as many flows as places, some flows are known at their next packet,
+    /// If there are three flows for each place, some flows are known at their next packet,
     /// although the flow that was idle longest is always the next one.
     #[test]
     fn some_of_too_many_flows_are_known() {

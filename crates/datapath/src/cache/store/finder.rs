@@ -18,7 +18,7 @@ pub struct Finder(pub(super) Method);
 /// The method of a finder.
 #[derive(Clone, Debug, Default)]
 pub(super) enum Method {
-    /// Hash tables in the order of recent hits, without those that save no time.
+    /// Hash tables in the order of recent hits; hash tables that save no time are left out.
     #[default]
     Sorted,
     /// Hash tables in the order of eq. 3.

@@ -174,7 +174,7 @@ pub(super) fn active(flows: usize, threshold_ms: u64) -> ActiveConfig {
     }
 }
 
-/// Returns the same settings by §4.2.2: the latest packet of each flow is recorded, as in a
+/// Returns these settings by §4.2.2: the latest packet of each flow is recorded, as in a
 /// switch.
 fn by_flow(flows: usize, threshold_ms: u64) -> ActiveConfig {
     ActiveConfig {
