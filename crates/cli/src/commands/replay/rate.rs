@@ -236,13 +236,14 @@ fn run(
     // Between two passes is the mean time between two vectors.
     let vectors = u32::try_from(frames.vectors().len()).unwrap_or(u32::MAX);
     let pause = (frames.duration() / vectors.max(1)).max(Duration::from_nanos(1));
-    let mut pass_begin = replayed + pause;
+    let mut pass_begin = replayed.saturating_add(pause);
     let mut pass = |timer: &mut Timer, stop: Option<&AtomicBool>| {
         let mut packets = 0;
         let begin = pass_begin;
-        pass_begin += frames.duration() + pause;
+        let pass_end = begin.saturating_add(frames.duration());
+        pass_begin = pass_end.saturating_add(pause);
         for frames in frames.vectors() {
-            let now = begin + frames.time();
+            let now = begin.saturating_add(frames.time());
             let vector = &mut vector[..frames.packet_count()];
             timer.begin();
             frames.receive(vector);
