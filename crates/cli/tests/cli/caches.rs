@@ -164,7 +164,7 @@ fn hit_rates_are_by_the_clock_of_the_capture() {
         "{arguments} --seconds 0.05 --always-cache --format json"
     ));
     let rate = measured.exits(0).json()["rate"]["caches"].clone();
-    assert!(rate["microflow_lookups"].as_u64() > Some(1_000), "{rate}");
+    assert!(rate["microflow_lookups"].as_u64() >= Some(500), "{rate}");
     run(&arguments)
         .exits(0)
         .prints("Microflows 0.0 % hits of 500 packets");

@@ -321,7 +321,6 @@ fn udp(source_port: u16) -> Packet {
 /// another flow than the previous one.
 #[test]
 fn flows_that_take_turns_hit_every_cache() {
-    const ROUNDS: u32 = 300;
     const COUNTED_ROUNDS: u32 = 50;
     let settings = || CacheSettings::new().seed(3);
     let kinds = KINDS.iter().map(|kind| {
@@ -331,15 +330,15 @@ fn flows_that_take_turns_hit_every_cache() {
     let (active, tuples) = (ActiveFlowSettings::default(), TupleSettings::default());
     let fast_tss = settings().fast_tss(16_384, active, tuples).unwrap();
     for (name, settings) in kinds.chain([("fasttss", fast_tss)]) {
-        for flows in [2, 50, 1_000] {
+        for (flows, rounds) in [(2, 1_500), (50, 1_500), (1_000, 300)] {
             let mut pipeline = pipeline("forest", MegaflowBits::Auto);
             let entry = message("priority=0 actions=output:2");
             pipeline.apply(&[entry], Duration::ZERO).unwrap();
             let mut worker = pipeline.cached_worker(settings.clone());
             let mut packets: Vec<Packet> = (0..flows).map(udp).collect();
             let mut before = worker.caches().unwrap();
-            for round in 0..ROUNDS {
-                if round == ROUNDS - COUNTED_ROUNDS {
+            for round in 0..rounds {
+                if round == rounds - COUNTED_ROUNDS {
                     before = worker.caches().unwrap();
                 }
                 for (vector, packets) in (0..).zip(packets.chunks_mut(50)) {
