@@ -3,11 +3,14 @@
 //! | module | what it has |
 //! |---|---|
 //! | [`microflow`] | microflow caches, which store where a flow's decision may be |
-//! | [`sorted_tuples`] | a tuple space that sorts its tuples by use; measured by `classyard_datapath::lab` only |
+//! | `tuple_order` | the order of tuples by use ([FTS25] eq. 3) |
+//! | [`sorted_tuples`] | a tuple space as in [FTS25], for measurements; only `classyard_datapath::lab` uses it |
 //! | `store` | megaflows: keys under masks, and the paths of the packets that they cover |
 //! | `path` | the tables that look a packet up, and the entries that win there |
 //! | `entry_paths` | numbers of paths, and the paths of each entry |
 //! | `change` | the changes of entries that affect cached flows |
+//!
+//! [FTS25]: classyard::papers#fts25
 
 pub(crate) mod change;
 pub(crate) mod entry_paths;
@@ -15,3 +18,4 @@ pub mod microflow;
 pub(crate) mod path;
 pub mod sorted_tuples;
 pub(crate) mod store;
+pub(crate) mod tuple_order;

@@ -8,7 +8,7 @@
 //! # Data layout
 //! ```text
 //! order:   tuple 3 ▸ tuple 0 ▸ tuple 7 ▸ …       by metric, the largest first
-//! tuple:   mask [u64; W] │ metric f64 │ buckets 2^9 (configured) × u32: first entry
+//! tuple:   mask [u64; W] │ buckets 2^9 (configured) × u32: first entry
 //! entry:   masked key [u64; W] │ value u32 │ next u32     in one array for all tuples
 //! ```
 //!
@@ -21,11 +21,8 @@
 //! The *search length* is the number of entries that were compared, in all tuples.
 //!
 //! # Sorting
-//! ```text
-//! metric of the tuple += 1/α, clamped to 1/λ … λ          eq. 3; α: entries / buckets
-//! while its metric is larger than the previous tuple's: swap the two
-//! at regular intervals: divide all metrics by the largest
-//! ```
+//! Each reference may move its tuple ahead, by eq. 3: see `tuple_order`. A switch orders the
+//! hash tables of its megaflows by the same code (`store::tuples`).
 //!
 //! # Cost
 //! A failed tuple lookup compares α entries on average, the successful one α/2 + 1
@@ -34,24 +31,25 @@
 //!
 //! # Where we differ from the paper, and why
 //! The paper normalises metrics regularly, but does not say how often; see
-//! [`TupleConfig::normalise_every`]. A lookup changes nothing;
-//! [`reference`](SortedTuples::reference) updates the metrics and sorts. So the caller
-//! may skip this call for packets that enter the cache, as Alg. 1 does.
+//! [`TupleSettings`]. A lookup changes nothing; [`reference`](SortedTuples::reference)
+//! updates the metrics and sorts. For a packet whose flow enters the cache, the caller calls
+//! [`count`](SortedTuples::count) instead, as Alg. 1 does (lines 22 to 31).
 //!
 //! # References
 //! [FTS25] §4.3, eq. 3, Fig. 8, Alg. 1.
 //!
 //! [FTS25]: classyard::papers#fts25
 
+use super::tuple_order::TupleOrder;
+pub use super::tuple_order::TupleSettings;
+
 /// Settings of a tuple space.
 #[derive(Clone, Copy, Debug)]
 pub struct TupleConfig {
     /// Each tuple has 2^`bucket_bits` buckets; at most 24.
     pub bucket_bits: u32,
-    /// λ of eq. 3, above 1.
-    pub truncation: f64,
-    /// The number of references between two normalisations of the metrics, at least 1.
-    pub normalise_every: u32,
+    /// The settings of eq. 3.
+    pub order: TupleSettings,
     /// True if tuples are sorted; otherwise they stay in the order of their creation.
     pub is_sorted: bool,
 }
@@ -62,8 +60,7 @@ impl Default for TupleConfig {
     fn default() -> TupleConfig {
         TupleConfig {
             bucket_bits: 9,
-            truncation: 4.0,
-            normalise_every: 1 << 16,
+            order: TupleSettings::default(),
             is_sorted: true,
         }
     }
@@ -94,7 +91,6 @@ struct Entry<const W: usize> {
 #[derive(Clone, Debug)]
 struct Tuple<const W: usize> {
     mask: [u64; W],
-    metric: f64,
     buckets: Box<[u32]>,
     entries: usize,
     references: u64,
@@ -119,12 +115,13 @@ pub struct TupleState<const W: usize> {
 #[derive(Clone, Debug)]
 pub struct SortedTuples<const W: usize> {
     config: TupleConfig,
-    /// In search order.
+    /// In the order of their creation.
     tuples: Vec<Tuple<W>>,
+    /// The search order.
+    order: TupleOrder,
     entries: Vec<Entry<W>>,
     /// The first unused entry.
     free: u32,
-    until_normalised: u32,
 }
 
 impl<const W: usize> SortedTuples<W> {
@@ -133,16 +130,14 @@ impl<const W: usize> SortedTuples<W> {
     pub fn new(config: TupleConfig) -> SortedTuples<W> {
         let config = TupleConfig {
             bucket_bits: config.bucket_bits.min(24),
-            truncation: config.truncation.max(1.0),
-            normalise_every: config.normalise_every.max(1),
             ..config
         };
         SortedTuples {
             config,
             tuples: Vec::new(),
+            order: TupleOrder::new(config.order),
             entries: Vec::new(),
             free: NO_ENTRY,
-            until_normalised: config.normalise_every,
         }
     }
 
@@ -150,7 +145,8 @@ impl<const W: usize> SortedTuples<W> {
     #[must_use]
     pub fn look_up(&self, key: &[u64; W]) -> Search {
         let mut length = 0;
-        for (failed, tuple) in self.tuples.iter().enumerate() {
+        for (failed, &number) in self.order.tuples().iter().enumerate() {
+            let tuple = &self.tuples[number];
             let key = masked(key, &tuple.mask);
             let mut next = tuple.buckets[bucket(&key, tuple.buckets.len())];
             while next != NO_ENTRY {
@@ -176,36 +172,17 @@ impl<const W: usize> SortedTuples<W> {
     /// Records that a packet matched an entry of the tuple at position `place`: its
     /// metric grows, and the tuple moves forward past tuples with smaller metrics.
     pub fn reference(&mut self, place: usize) {
-        let buckets = self.buckets();
-        let truncation = self.config.truncation;
-        let tuple = &mut self.tuples[place];
-        tuple.references += 1;
-        if !self.config.is_sorted {
-            return;
-        }
-        // 1/α; infinite if the tuple has no entries.
-        let inverse = buckets / tuple.entries as f64;
-        tuple.metric += inverse.clamp(1.0 / truncation, truncation);
-        let mut position = place;
-        while position > 0 && self.tuples[position].metric > self.tuples[position - 1].metric {
-            self.tuples.swap(position, position - 1);
-            position -= 1;
-        }
-        self.until_normalised -= 1;
-        if self.until_normalised == 0 {
-            self.until_normalised = self.config.normalise_every;
-            self.normalise();
+        self.count(place);
+        if self.config.is_sorted {
+            let entries = self.tuples[self.order.tuples()[place]].entries;
+            self.order.reference(place, entries as f64 / self.buckets());
         }
     }
 
-    /// Divides all metrics by the largest, which is the first.
-    fn normalise(&mut self) {
-        let greatest = self.tuples.first().map_or(0.0, |tuple| tuple.metric);
-        if greatest > 0.0 {
-            for tuple in &mut self.tuples {
-                tuple.metric /= greatest;
-            }
-        }
+    /// Counts a match of the tuple at position `place` and leaves the metrics unchanged, for
+    /// a packet whose flow enters the cache.
+    pub fn count(&mut self, place: usize) {
+        self.tuples[self.order.tuples()[place]].references += 1;
     }
 
     /// Adds an entry, or changes the value of the entry with this mask and masked key.
@@ -217,11 +194,11 @@ impl<const W: usize> SortedTuples<W> {
         let position = self.place(mask).unwrap_or_else(|| {
             self.tuples.push(Tuple {
                 mask: *mask,
-                metric: 0.0,
                 buckets: vec![NO_ENTRY; 1 << self.config.bucket_bits].into_boxed_slice(),
                 entries: 0,
                 references: 0,
             });
+            self.order.push();
             self.tuples.len() - 1
         });
         let key = masked(key, mask);
@@ -292,12 +269,15 @@ impl<const W: usize> SortedTuples<W> {
     /// Iterates over the tuples, in search order.
     pub fn tuples(&self) -> impl Iterator<Item = TupleState<W>> {
         let buckets = self.buckets();
-        self.tuples.iter().map(move |tuple| TupleState {
-            mask: tuple.mask,
-            entries: tuple.entries,
-            load_factor: tuple.entries as f64 / buckets,
-            metric: tuple.metric,
-            references: tuple.references,
+        self.order.tuples().iter().map(move |&number| {
+            let tuple = &self.tuples[number];
+            TupleState {
+                mask: tuple.mask,
+                entries: tuple.entries,
+                load_factor: tuple.entries as f64 / buckets,
+                metric: self.order.metric(number),
+                references: tuple.references,
+            }
         })
     }
 
@@ -347,7 +327,7 @@ mod tests {
         SortedTuples::new(TupleConfig {
             bucket_bits: 3,
             is_sorted,
-            normalise_every: 50,
+            order: TupleSettings::default().with_normalise_every(50),
             ..TupleConfig::default()
         })
     }

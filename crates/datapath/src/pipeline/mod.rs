@@ -42,7 +42,8 @@ mod worker;
 
 pub use crate::cache::microflow::{KINDS, Kind};
 pub use crate::cache::store::Finder;
-pub use cached::settings::{CacheSettings, CacheSettingsError, Clock};
+pub use crate::cache::tuple_order::{LambdaError, TupleSettings};
+pub use cached::settings::{ActiveFlowSettings, CacheSettings, CacheSettingsError, Clock};
 pub use cached::status::{CacheAnswer, CacheStatus, Megaflow};
 pub use control::features::TableFeatures;
 pub use control::live::{Pipeline, RemovedFlow};

@@ -8,10 +8,9 @@ use std::time::Duration;
 
 use classyard::{EngineSpec, NoProgress, RuleId};
 use classyard_datapath::flow::{Command, TableId};
-use classyard_datapath::pipeline::Finder;
-use classyard_datapath::pipeline::KINDS;
 use classyard_datapath::pipeline::{
-    CacheSettings, Discard, Message, PacketInReason, Pipeline, PortState, Sink, Step, Worker,
+    ActiveFlowSettings, CacheSettings, Discard, Finder, KINDS, Message, PacketInReason, Pipeline,
+    PortState, Sink, Step, TupleSettings, Worker,
 };
 use classyard_datapath::text::read;
 use classyard_datapath::{MegaflowBits, Packet, PortNo, TableSettings};
@@ -180,9 +179,10 @@ fn every_packet_that_a_megaflow_covers_takes_its_path() {
             pipeline.apply(&[message(&text)], Duration::ZERO).unwrap();
             entries.insert(text);
         }
-        let finder = dice.pick(&["sorted", "tuplemerge", "forest"]);
+        let finder = dice.pick(&["sorted", "sorted-tuples", "tuplemerge", "forest"]);
         let finder = match *finder {
             "sorted" => Finder::default(),
+            "sorted-tuples" => Finder::sorted_tuples(TupleSettings::default()),
             engine => Finder::engine(EngineSpec::parse(engine).unwrap()).unwrap(),
         };
         let settings = CacheSettings::new().seed(seed).finder(finder.clone());
@@ -304,4 +304,58 @@ fn caches_chosen_by_time_change_nothing() {
     assert!(status.megaflow_hits > 1000, "{status:?}");
     assert!(status.microflow_bypasses > 1000, "{status:?}");
     assert!(status.megaflow_bypasses > 1000, "{status:?}");
+}
+
+/// Returns a UDP packet with a source port of its own.
+fn udp(source_port: u16) -> Packet {
+    let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0];
+    frame.extend([
+        0x45, 0, 0, 28, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 1, 1,
+    ]);
+    frame.extend(source_port.to_be_bytes());
+    frame.extend([0, 53, 0, 8, 0, 0]);
+    Packet::new(&frame, 1)
+}
+
+/// Flows that share a wide megaflow hit every microflow cache, although each packet is of
+/// another flow than the previous one.
+#[test]
+fn flows_that_take_turns_hit_every_cache() {
+    const COUNTED_ROUNDS: u32 = 50;
+    let settings = || CacheSettings::new().seed(3);
+    let kinds = KINDS.iter().map(|kind| {
+        let settings = settings().microflows(*kind, 16_384);
+        (kind.name, settings.unwrap())
+    });
+    let (active, tuples) = (ActiveFlowSettings::default(), TupleSettings::default());
+    let fast_tss = settings().fast_tss(16_384, active, tuples).unwrap();
+    for (name, settings) in kinds.chain([("fasttss", fast_tss)]) {
+        for (flows, rounds) in [(2, 1_500), (50, 1_500), (1_000, 300)] {
+            let mut pipeline = pipeline("forest", MegaflowBits::Auto);
+            let entry = message("priority=0 actions=output:2");
+            pipeline.apply(&[entry], Duration::ZERO).unwrap();
+            let mut worker = pipeline.cached_worker(settings.clone());
+            let mut packets: Vec<Packet> = (0..flows).map(udp).collect();
+            let mut before = worker.caches().unwrap();
+            for round in 0..rounds {
+                if round == rounds - COUNTED_ROUNDS {
+                    before = worker.caches().unwrap();
+                }
+                for (vector, packets) in (0..).zip(packets.chunks_mut(50)) {
+                    let now = Duration::from_millis(100) * round + Duration::from_millis(vector);
+                    worker.process(packets, now, &mut Discard);
+                }
+            }
+            let status = worker.caches().unwrap();
+            assert_eq!(status.megaflows, 1, "{name}");
+            let hits = status.microflow_hits - before.microflow_hits;
+            let packets = u64::from(COUNTED_ROUNDS) * u64::from(flows);
+            assert_eq!(status.microflow_lookups - before.microflow_lookups, packets);
+            // emc admits one in a hundred flows that miss.
+            assert!(
+                hits * 4 > packets * 3,
+                "{name}, {flows} flows: {hits} of {packets}"
+            );
+        }
+    }
 }

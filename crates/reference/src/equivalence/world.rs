@@ -7,11 +7,9 @@ use std::time::Duration;
 use classyard::{EngineSpec, NoProgress};
 use classyard_conformance::random::Dice;
 use classyard_datapath::flow::{FlowChange, FlowEntry, RemovalReason, TableConfig, TableId};
-use classyard_datapath::pipeline::Finder;
-use classyard_datapath::pipeline::KINDS;
 use classyard_datapath::pipeline::{
-    CacheSettings, Change, Clock, Message, PacketInReason, Pipeline, PipelineSettings, PortState,
-    RemovedFlow, Sink, Worker,
+    ActiveFlowSettings, CacheSettings, Change, Clock, Finder, KINDS, Message, PacketInReason,
+    Pipeline, PipelineSettings, PortState, RemovedFlow, Sink, TupleSettings, Worker,
 };
 use classyard_datapath::{Field, Packet, PortNo, TableSettings};
 
@@ -72,7 +70,17 @@ fn worker(pipeline: &mut Pipeline, dice: &mut dyn Dice) -> Worker {
             None => Ok(settings),
         })
         .expect("counts in their ranges");
+    let active = ActiveFlowSettings::default()
+        .threshold(
+            dice.pick(&[None, Some(Duration::from_millis(100))])
+                .to_owned(),
+        )
+        .timeout(*dice.pick(&[Duration::from_millis(50), Duration::from_secs(10)]))
+        .kicks(dice.below(4))
+        .and_then(|active| active.latest(*dice.pick(&[8, 64, 1000])))
+        .expect("numbers in their ranges");
     let settings = settings
+        .active_flows(active)
         .finder(finder(dice))
         // Caches that are measured by the clock are sometimes bypassed.
         .clock(dice.one_in(8).then_some(clock as Clock))
@@ -80,8 +88,13 @@ fn worker(pipeline: &mut Pipeline, dice: &mut dyn Dice) -> Worker {
     pipeline.cached_worker(settings)
 }
 
-/// Returns the finder of megaflows: the tables of their masks, or an engine.
+/// Returns the finder of megaflows: hash tables in one of two orders, or an engine.
 fn finder(dice: &mut dyn Dice) -> Finder {
+    if dice.one_in(5) {
+        let settings = TupleSettings::default().with_lambda(*dice.pick(&[1.5, 4.0, 100.0]));
+        let settings = settings.expect("a number in the range of λ");
+        return Finder::sorted_tuples(settings.with_normalise_every(*dice.pick(&[1, 5, 1000])));
+    }
     let engine = *dice.pick(&[
         None,
         None,

@@ -3,18 +3,28 @@
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use classyard_datapath::pipeline::Finder;
-use classyard_datapath::pipeline::{CacheSettings, Clock, Pipeline, Worker};
-use classyard_datapath::pipeline::{KINDS, Kind};
+use classyard_datapath::pipeline::{
+    ActiveFlowSettings, CacheSettings, Clock, Finder, KINDS, Kind, Pipeline, Worker,
+};
 
+use super::cache_options::{self, ACTIVE, CacheOptions, TUPLES};
 use super::count;
+use crate::failure::Failure;
 use crate::registry;
 
 /// Flow caches before the tables.
 #[derive(Debug, clap::Args)]
 pub struct CacheArgs {
+    /// Both levels of caches by the name of a scheme: fasttss, as fasttss or
+    /// fasttss:OPTION=VALUE:...
+    #[arg(long, value_name = "SPEC", value_parser = scheme, long_help = scheme_help(), conflicts_with_all = ["cache", "megaflow_engine"], help_heading = "Flow caches")]
+    caches: Option<CacheOptions>,
+
     /// The microflow cache (single flows): adaptive, wef, cuckoo, emc, heavy-hitter,
     /// or none
+    ///
+    /// wef and cuckoo take the options threshold, timeout, kicks and latest of --caches:
+    /// wef:threshold=256ms:kicks=4.
     #[arg(long, default_value = "adaptive", value_name = "KIND", value_parser = kind, help_heading = "Flow caches")]
     cache: Choice,
 
@@ -33,9 +43,12 @@ pub struct CacheArgs {
     #[arg(long, default_value = "32", value_name = "COUNT", value_parser = clap::value_parser!(u8).range(2..=128), help_heading = "Flow caches")]
     masks: u8,
 
-    /// Lookup of megaflows: sorted (a hash table per mask, most hits first), or an
-    /// engine that takes updates, as NAME or NAME:OPTION=VALUE:... (see `classyard
-    /// engines`)
+    /// Lookup of megaflows: sorted (a hash table per mask, most hits first),
+    /// sorted-tuples (the same, sorted at each packet), or an engine that takes updates,
+    /// as NAME or NAME:OPTION=VALUE:... (see `classyard engines`)
+    ///
+    /// sorted-tuples takes the options lambda and normalise of --caches:
+    /// sorted-tuples:lambda=8.
     #[arg(long, default_value = Finder::SORTED, value_name = "SPEC", value_parser = finder, help_heading = "Flow caches")]
     megaflow_engine: Finder,
 
@@ -50,23 +63,52 @@ pub fn clock() -> Duration {
     BEGUN.get_or_init(Instant::now).elapsed()
 }
 
-/// A kind of cache, or none.
+/// A kind of cache with its settings, or none.
 #[derive(Clone, Copy, Debug)]
-struct Choice(Option<Kind>);
+struct Choice(Option<(Kind, ActiveFlowSettings)>);
+
+/// The name of the caches of [FTS25].
+const FASTTSS: &str = "fasttss";
 
 fn kind(text: &str) -> Result<Choice, String> {
+    let (name, given) = cache_options::split(text);
     if text == "none" {
         return Ok(Choice(None));
     }
-    let cache_kind = KINDS.iter().find(|kind| kind.name == text);
-    let names: Vec<&str> = KINDS.iter().map(|kind| kind.name).collect();
-    let cache_kind = cache_kind.ok_or_else(|| {
-        format!(
-            "unknown cache `{text}`; expected {}, or none",
+    let Some(kind) = KINDS.iter().find(|kind| kind.name == name) else {
+        let names: Vec<&str> = KINDS.iter().map(|kind| kind.name).collect();
+        return Err(format!(
+            "unknown cache `{name}`; expected {}, or none",
             names.join(", ")
-        )
-    });
-    cache_kind.map(|kind| Choice(Some(*kind)))
+        ));
+    };
+    let options: &[&[_]] = match kind.is_of_active_flows() {
+        true => &[ACTIVE],
+        false => &[],
+    };
+    let options = cache_options::read(name, given, options)?;
+    Ok(Choice(Some((*kind, options.active))))
+}
+
+fn scheme(text: &str) -> Result<CacheOptions, String> {
+    match cache_options::split(text) {
+        (FASTTSS, given) => cache_options::read(FASTTSS, given, &[ACTIVE, TUPLES]),
+        (name, _) => Err(format!("unknown scheme `{name}`; expected {FASTTSS}")),
+    }
+}
+
+/// Returns the long help of `--caches`.
+fn scheme_help() -> String {
+    format!(
+        "Both levels of caches by the name of a scheme: {FASTTSS}, as {FASTTSS} or \
+         {FASTTSS}:OPTION=VALUE:...\n\n\
+         FastTSS (Xiong et al., 2025) is --cache wef, which admits only active flows, with \
+         --megaflow-engine {}, hash tables of megaflows that each packet sorts. The sizes are \
+         those of --cache-flows, --megaflows and --masks. Example: \
+         {FASTTSS}:threshold=256ms:timeout=1s:kicks=4:lambda=4\n\n{}",
+        Finder::SORTED_TUPLES,
+        cache_options::help(&[ACTIVE, TUPLES])
+    )
 }
 
 fn flows(text: &str) -> Result<usize, String> {
@@ -87,16 +129,34 @@ fn finder(text: &str) -> Result<Finder, String> {
     if text == Finder::SORTED {
         return Ok(Finder::default());
     }
-    let spec = registry::parse(text).map_err(|error| format!("{error}; or sorted"))?;
+    if let (Finder::SORTED_TUPLES, given) = cache_options::split(text) {
+        let options = cache_options::read(Finder::SORTED_TUPLES, given, &[TUPLES])?;
+        return Ok(Finder::sorted_tuples(options.tuples));
+    }
+    let spec = registry::parse(text)
+        .map_err(|error| format!("{error}; or sorted, or {}", Finder::SORTED_TUPLES))?;
     Finder::engine(spec).map_err(|error| error.to_string())
 }
 
 impl CacheArgs {
+    /// Checks that the flags agree.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`] if a scheme needs megaflows and there are none.
+    pub fn check(&self) -> Result<(), Failure> {
+        if self.caches.is_none() || self.megaflows > 0 {
+            return Ok(());
+        }
+        let message = format!("--caches {FASTTSS} needs megaflows, but --megaflows is 0");
+        Err(Failure::usage(message)
+            .with_help("omit --megaflows, or replace --caches with --cache wef"))
+    }
+
     /// Returns the settings of one worker's caches, or `None` without caches. Seeds
     /// differ from run to run.
     fn settings(&self) -> Option<CacheSettings> {
         let Choice(kind) = self.cache;
-        if kind.is_none() && self.megaflows == 0 {
+        if self.caches.is_none() && kind.is_none() && self.megaflows == 0 {
             return None;
         }
         let max_megaflows = match self.megaflows {
@@ -109,9 +169,14 @@ impl CacheArgs {
             .clock((!self.always_cache).then_some(clock as Clock))
             .max_megaflows(max_megaflows)
             .and_then(|settings| settings.max_masks(usize::from(self.masks)));
-        let settings = settings.and_then(|settings| match kind {
-            Some(kind) => settings.microflows(kind, self.cache_flows),
-            None => Ok(settings),
+        let settings = settings.and_then(|settings| match (self.caches, kind) {
+            (Some(CacheOptions { active, tuples }), _) => {
+                settings.fast_tss(self.cache_flows, active, tuples)
+            }
+            (None, Some((kind, active))) => settings
+                .active_flows(active)
+                .microflows(kind, self.cache_flows),
+            (None, None) => Ok(settings),
         });
         Some(settings.expect("options have the ranges of the settings"))
     }

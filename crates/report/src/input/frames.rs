@@ -166,12 +166,20 @@ pub struct HeldVector {
     bytes: Vec<u8>,
     /// The end of each packet in `bytes`, and the packet's input port.
     packets: Vec<(usize, u32)>,
+    /// The latest time of all packets so far, after the first packet of the capture.
+    time: Duration,
 }
 
 impl HeldVector {
     /// Returns the number of packets.
     pub fn packet_count(&self) -> usize {
         self.packets.len()
+    }
+
+    /// Returns the time of the last packet, after the first packet of the capture. If a
+    /// capture's times decrease, returns the latest time so far.
+    pub fn time(&self) -> Duration {
+        self.time
     }
 
     /// Copies the packets into a vector.
@@ -219,11 +227,13 @@ impl HeldFrames {
             self.vectors.push(HeldVector {
                 bytes: Vec::new(),
                 packets: Vec::with_capacity(self.vector_packets),
+                time: self.duration(),
             });
         }
         if let Some(vector) = self.vectors.last_mut() {
             vector.bytes.extend_from_slice(frame.bytes);
             vector.packets.push((vector.bytes.len(), frame.in_port));
+            vector.time = vector.time.max(frame.time);
             if vector.packet_count() == self.vector_packets {
                 vector.bytes.shrink_to_fit();
             }
@@ -240,6 +250,11 @@ impl HeldFrames {
     pub fn packets(&self) -> usize {
         self.packets
     }
+
+    /// Returns the time of the last packet, after the first packet of the capture.
+    pub fn duration(&self) -> Duration {
+        self.vectors.last().map_or(Duration::ZERO, HeldVector::time)
+    }
 }
 
 #[cfg(test)]
@@ -251,7 +266,7 @@ mod tests {
         let frame = |length: usize| Frame {
             bytes: &[7; 100][..length],
             in_port: 3,
-            time: Duration::ZERO,
+            time: Duration::from_secs(length as u64),
             stamp: 0,
             number: 1,
         };
@@ -266,6 +281,10 @@ mod tests {
             .map(HeldVector::packet_count)
             .collect();
         assert_eq!(lengths, [2, 1]);
+        // Times never decrease.
+        let times = held.vectors().iter().map(HeldVector::time);
+        assert!(times.eq([Duration::from_secs(60); 2]));
+        assert_eq!(held.duration(), Duration::from_secs(60));
         let mut vector = vec![Packet::default(); 2];
         held.vectors()[0].receive(&mut vector);
         assert_eq!(vector[0].bytes().len(), 60);

@@ -14,6 +14,7 @@ use crate::output::file::is_dash;
 use crate::registry;
 
 pub mod build_limits;
+mod cache_options;
 pub mod caches;
 pub mod family;
 pub mod files;

@@ -82,30 +82,36 @@ impl CacheReport {
     }
 
     fn microflow_text(&self) -> String {
-        let mut text = format!(
+        format!(
             "{}, {} flows",
             share(self.microflow_hits, self.microflow_lookups),
             self.microflows,
-        );
-        if self.microflow_bypasses > 0 {
-            text += &format!("; bypassed by {} vectors", self.microflow_bypasses);
-        }
-        text
+        )
     }
 
     fn megaflow_text(&self) -> String {
-        let mut text = format!(
+        format!(
             "{}, {:.1} masks probed per lookup; {} megaflows with {} masks and {} paths",
             share(self.megaflow_hits, self.megaflow_lookups),
             ratio(self.megaflow_probes, self.megaflow_lookups),
             self.megaflows,
             self.masks,
             self.paths,
-        );
-        if self.megaflow_bypasses > 0 {
-            text += &format!("; bypassed by {} vectors", self.megaflow_bypasses);
-        }
-        text
+        )
+    }
+
+    /// Returns the number of vectors that bypassed a level, for people; `None` if there are
+    /// none.
+    pub(super) fn bypasses(&self) -> Option<String> {
+        let levels = [
+            ("microflows", self.microflow_bypasses),
+            ("megaflows", self.megaflow_bypasses),
+        ];
+        let levels = levels.iter().filter(|(_, vectors)| *vectors > 0);
+        let texts =
+            levels.map(|(level, vectors)| format!("{vectors} vectors were faster without {level}"));
+        let texts: Vec<String> = texts.collect();
+        (!texts.is_empty()).then(|| texts.join("; "))
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use classyard::Progress as _;
-use classyard_datapath::pipeline::{Pipeline, RemovedFlow, Worker};
+use classyard_datapath::pipeline::{CacheStatus, Pipeline, RemovedFlow, Worker};
 use classyard_datapath::{Field, Flaw, Packet, PacketKey, PortNo};
 use classyard_report::failure::Failure;
 use classyard_report::input::caches::CacheArgs;
@@ -31,12 +31,13 @@ use script::ScriptRun;
 /// which flow
 ///
 /// The pipeline is a file of flows, groups and meters as ovs-ofctl accepts them.
-/// Every packet is processed at its capture time. Its input port is port 1, or in a
-/// pcapng file the port of its interface. All ports that the pipeline names are up,
-/// unless a line such as port=1,link=down describes them; the port of an interface is
-/// up once the capture has declared it. The capture is read packet by packet and not
-/// held in memory, except the packets for measuring the rate. Without files, runs the
-/// embedded example.
+/// Every packet is processed at its capture time; the reported hits of the flow caches
+/// are the hits at these times. The input port of a packet is port 1, or in a pcapng
+/// file the port of its interface. All ports that the pipeline names are up, unless a
+/// line such as port=1,link=down describes them; the port of an interface is up once
+/// the capture has declared it. The capture is read packet by packet and not held in
+/// memory, except the packets for measuring the rate. Without files, runs the embedded
+/// example.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -59,7 +60,9 @@ Examples:
   tcpdump -w - | classyard replay -p switch.flows -c -
       live: Ctrl-C ends it with the report
   classyard replay -p switch.flows -c dump.pcap --seconds 5 --megaflow-engine tuplemerge:c=10
-      TupleMerge finds megaflows, not one hash table for each mask")]
+      TupleMerge finds megaflows, not one hash table for each mask
+  classyard replay -p switch.flows -c dump.pcap --caches fasttss:threshold=256ms --cache-flows 8k
+      FastTSS: a cache of active flows, and megaflows in sorted hash tables")]
 pub(crate) struct Args {
     #[command(flatten)]
     switch: SwitchArgs,
@@ -152,6 +155,7 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
     // The process ends after the report. To free a million flows would take a second.
     let mut pipeline = ManuallyDrop::new(pipeline);
     args.rate.check(&pipeline)?;
+    args.caches.check()?;
     if args.caches.has_megaflows() {
         args.switch.plan_masks(&mut pipeline, reporter)?;
     }
@@ -160,6 +164,7 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
         malformed: vec![0; Flaw::ALL.len()],
         removed: Vec::new(),
         held: args.rate.held_frames(),
+        caches: None,
         packet: [Packet::default()],
         script: None,
     };
@@ -209,6 +214,8 @@ struct Replayed {
     removed: Vec<RemovedFlow>,
     /// Packets for measuring the rate.
     held: HeldFrames,
+    /// The contents and counters of the caches, if there are any.
+    caches: Option<CacheStatus>,
     /// The packet that is being processed.
     packet: [Packet; 1],
     /// The script, if there is one.
@@ -229,11 +236,8 @@ impl Replayed {
     ) -> Result<(), Failure> {
         // Ctrl-C ends the capture; the command then reports the packets so far.
         let _soft_stop = SoftStop::hold();
-        let mut worker = match &self.script {
-            // So that the report shows what the changes do to the caches.
-            Some(_) => args.caches.patient_worker(pipeline),
-            None => args.caches.worker(pipeline),
-        };
+        // The caches are used for every packet, so the report has the hit rates of the capture.
+        let mut worker = args.caches.patient_worker(pipeline);
         let (mut progress, begin) = (reporter.progress(), Instant::now());
         while frames.advance(pipeline)? {
             let frame = frames.frame();
@@ -254,10 +258,8 @@ impl Replayed {
                 script.follow_caches(&worker);
             }
         }
-        if let Some(script) = &mut self.script {
-            script.end(&worker);
-        }
         self.removed = pipeline.collect_removed();
+        self.caches = worker.caches();
         Ok(())
     }
 

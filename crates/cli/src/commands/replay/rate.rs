@@ -222,17 +222,28 @@ struct Done {
 
 /// Runs passes over all packets until the time is over. A first pass, which does
 /// not count, warms the caches; its end is sent to `warm`.
+///
+/// The clock follows the capture: a vector has the time of its last packet. The first
+/// pass follows the time `replayed`, and each pass follows the one before it.
 fn run(
     worker: &mut Worker,
-    (frames, now): (&HeldFrames, Duration),
+    (frames, replayed): (&HeldFrames, Duration),
     (warm, stop): (Sender<()>, &AtomicBool),
     nodes: bool,
 ) -> Done {
     let mut vector = vec![Packet::default(); VECTOR_PACKETS];
     let mut timer = Timer::new(nodes);
+    // Between two passes is the mean time between two vectors.
+    let vectors = u32::try_from(frames.vectors().len()).unwrap_or(u32::MAX);
+    let pause = (frames.duration() / vectors.max(1)).max(Duration::from_nanos(1));
+    let mut pass_begin = replayed.saturating_add(pause);
     let mut pass = |timer: &mut Timer, stop: Option<&AtomicBool>| {
         let mut packets = 0;
+        let begin = pass_begin;
+        let pass_end = begin.saturating_add(frames.duration());
+        pass_begin = pass_end.saturating_add(pause);
         for frames in frames.vectors() {
+            let now = begin.saturating_add(frames.time());
             let vector = &mut vector[..frames.packet_count()];
             timer.begin();
             frames.receive(vector);
@@ -266,12 +277,12 @@ fn run(
     }
 }
 
-/// Measures for the time that the arguments give, at the time `now` of the capture.
+/// Measures for the time that the arguments give, after the time `replayed` of the capture.
 /// Returns `None` if there is nothing to measure.
 pub(super) fn measure(
     args: &RateArgs,
     (pipeline, mut workers): (&mut Pipeline, Vec<Worker>),
-    (frames, now): (&HeldFrames, Duration),
+    (frames, replayed): (&HeldFrames, Duration),
     mut progress: impl Progress,
 ) -> Option<Rate> {
     if frames.packets() == 0 || args.seconds.is_zero() {
@@ -284,7 +295,7 @@ pub(super) fn measure(
         let (warm, are_warm) = channel();
         let threads = workers.iter_mut().map(|worker| {
             let warm = warm.clone();
-            let run = move || run(worker, (frames, now), (warm, stop), args.nodes);
+            let run = move || run(worker, (frames, replayed), (warm, stop), args.nodes);
             scope.spawn(run)
         });
         let threads: Vec<_> = threads.collect();

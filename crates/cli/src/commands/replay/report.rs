@@ -27,6 +27,8 @@ use super::script::{ScriptReport, ScriptRun};
 pub(super) struct ReplayReport {
     capture: CaptureRow,
     script: Option<ScriptReport>,
+    /// The flow caches while the capture was replayed at its times; `None` without caches.
+    caches: Option<CacheReport>,
     pub(super) rate: Option<Rate>,
     tables: Vec<TableRow>,
     flows: Vec<FlowRow>,
@@ -352,9 +354,13 @@ impl ReplayReport {
             }
         });
         let controller = replayed.ports.controller.iter();
+        let caches = replayed.caches;
         ReplayReport {
             capture,
             script: script.map(ScriptRun::report),
+            caches: caches
+                .as_ref()
+                .map(|status| CacheReport::new(std::slice::from_ref(status))),
             rate: None,
             tables: tables.collect(),
             flows_not_listed: flow_count - flows.len(),
@@ -614,6 +620,9 @@ impl Report for ReplayReport {
                 fact(out, name, text)?;
             }
         }
+        for (name, text) in self.caches.iter().flat_map(CacheReport::facts) {
+            fact(out, name, text)?;
+        }
         if let Some(rate) = &self.rate {
             let mut text = rate.text();
             if rate.held_packets < *packets {
@@ -621,8 +630,8 @@ impl Report for ReplayReport {
                 text += &format!(", with the first {held} packets");
             }
             fact(out, "Rate", text)?;
-            for (name, text) in rate.caches().into_iter().flat_map(CacheReport::facts) {
-                fact(out, name, text)?;
+            if let Some(text) = rate.caches().and_then(CacheReport::bypasses) {
+                fact(out, "Bypasses", text)?;
             }
             for node in rate.nodes() {
                 let text = format!(

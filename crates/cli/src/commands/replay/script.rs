@@ -19,7 +19,6 @@ use classyard_report::reporter::Reporter;
 use classyard_workload::diagnostic::ReadError;
 use serde::Serialize;
 
-use super::caches::CacheReport;
 use super::rows::{MAX_ROWS, remark_more};
 
 /// A script, and the changes that were made so far.
@@ -33,8 +32,6 @@ pub(super) struct ScriptRun {
     /// The status of the caches before the latest step until its packet has been
     /// processed.
     before: Option<CacheStatus>,
-    /// The status of the caches at the end.
-    caches: Option<CacheStatus>,
 }
 
 /// A packet before which changes were made.
@@ -78,7 +75,6 @@ impl ScriptRun {
             group_lines: HashMap::new(),
             meter_lines: HashMap::new(),
             before: None,
-            caches: None,
         }
     }
 
@@ -170,11 +166,6 @@ impl ScriptRun {
         }
     }
 
-    /// Records the caches after the last packet.
-    pub(super) fn end(&mut self, worker: &Worker) {
-        self.caches = worker.caches();
-    }
-
     /// Returns the line that added or last changed a flow, or `None`.
     pub(super) fn flow_line(&self, id: RuleId) -> Option<usize> {
         self.flow_lines.get(&id).copied()
@@ -229,7 +220,6 @@ impl ScriptRun {
             made: self.made.len(),
             steps: steps.collect(),
             not_made: waiting.collect(),
-            caches: self.caches.map(|status| CacheReport::new(&[status])),
         }
     }
 
@@ -253,8 +243,6 @@ pub(super) struct ScriptReport {
     made: usize,
     steps: Vec<StepRow>,
     not_made: Vec<WaitingRow>,
-    /// The caches of the replay; `None` without caches.
-    caches: Option<CacheReport>,
 }
 
 /// A packet, and the changes made before it.
@@ -320,8 +308,8 @@ impl ScriptReport {
             made += &format!(", before packets {} to {}", first.packet, last.packet);
         }
         let mut facts = vec![("Script", made)];
-        if self.caches.is_some() {
-            let stale = self.steps.iter().filter_map(|step| step.megaflows);
+        let stale = self.steps.iter().filter_map(|step| step.megaflows);
+        if stale.clone().next().is_some() {
             let (outdated, stranded, all) = stale.fold((0, 0, 0), |sum, stale| {
                 (
                     sum.0 + stale.outdated,

@@ -92,6 +92,7 @@ fn frame(text: &str) -> Result<FrameBytes, String> {
 /// Runs the command.
 pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
     args.switch.check(None, reporter)?;
+    args.caches.check()?;
     let (mut pipeline, lines) = args.switch.load(reporter)?;
     if args.caches.has_megaflows() {
         args.switch.plan_masks(&mut pipeline, reporter)?;

@@ -4,6 +4,7 @@
 //! [FTS25]: classyard::papers#fts25
 
 use super::activity::Activity;
+use super::latest::{Latest, Recorded};
 use super::timed::{Bucket, Entry, Scan, Tick};
 use super::{MegaflowId, MicroflowCache, Usage};
 
@@ -20,13 +21,23 @@ pub struct ActiveConfig {
     pub timeout_ns: u64,
     /// The maximum number of flows that are moved to insert one, at most 32.
     pub kicks: usize,
-    /// The number of decisions whose latest flow is stored.
+    /// The number of latest packets that are recorded, to find active flows. Rounded down to
+    /// a multiple of eight, at least eight.
     pub latest: usize,
+    /// The objects whose latest packets are recorded.
+    pub recorded: Recorded,
 }
+
+/// The number of latest packets that are recorded for each flow of the cache, so that flows
+/// with one packet do not displace the flows that are about to be active.
+const LATEST_PER_FLOW: usize = 4;
+
+/// The bound of that number, for caches of fewer flows. It is 8 MiB.
+const MAX_LATEST: usize = 1 << 20;
 
 impl ActiveConfig {
     /// Returns settings for `flows` flows; otherwise as in the paper: a tuned threshold,
-    /// timeouts of 10 s.
+    /// timeouts of 10 s, and the latest packet of each flow.
     #[must_use]
     pub fn new(flows: usize) -> ActiveConfig {
         ActiveConfig {
@@ -34,14 +45,15 @@ impl ActiveConfig {
             threshold_ns: None,
             timeout_ns: 10_000_000_000,
             kicks: 8,
-            latest: (4 * flows).clamp(64, 1 << 20),
+            latest: (LATEST_PER_FLOW * flows).clamp(64, MAX_LATEST.max(flows)),
+            recorded: Recorded::Flows,
         }
     }
 }
 
 /// The largest possible value of `kicks`. It bounds the work of an insertion, and its array
 /// of chosen entries.
-pub(super) const MAX_KICKS: usize = 32;
+pub(crate) const MAX_KICKS: usize = 32;
 
 /// The entry for a new flow.
 #[derive(Clone, Copy, Debug)]
@@ -86,7 +98,11 @@ impl<const WAYS: usize, H: Hashing<WAYS>> ActiveFlows<WAYS, H> {
         ActiveFlows {
             buckets: vec![Bucket::EMPTY; buckets].into_boxed_slice(),
             hashing: H::new(buckets, config.kicks.min(MAX_KICKS), seed),
-            activity: Activity::new(config.latest, config.threshold_ns, config.flows),
+            activity: Activity::new(
+                Latest::new(config.recorded, config.latest, seed.rotate_left(32)),
+                config.threshold_ns,
+                config.flows,
+            ),
             scan: Scan::new(config.timeout_ns),
             used: 0,
             admitted: 0,
@@ -145,18 +161,21 @@ where
         }
     }
 
-    fn offer(&mut self, flow: u64, decision: MegaflowId, now: u64) {
+    fn offer(&mut self, flow: u64, decision: MegaflowId, now: u64) -> bool {
         if !decision.is_some() {
-            return;
+            return false;
         }
         let tick = Tick::at(now);
         self.expire(tick);
         let is_active = self.activity.note(flow, decision, tick);
         if let Some((bucket, way)) = self.hashing.place(&self.buckets, flow) {
             self.buckets[bucket].decisions[way] = decision;
-        } else if is_active {
+            return false;
+        }
+        if is_active {
             self.insert(flow, decision, tick);
         }
+        is_active
     }
 
     fn forget(&mut self, flow: u64, wrong: MegaflowId) {

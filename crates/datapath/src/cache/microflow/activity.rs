@@ -3,20 +3,14 @@
 //!
 //! # Idea
 //! Packets of a flow come in batches. A flow is *active* if a packet comes soon after the
-//! flow's previous packet: the packet inter-arrival time (PIT) is at most a threshold.
-//! Storing the previous packet of every flow would need a table as large as the traffic.
-//! So only the latest flow of each decision is stored. If a packet of another flow with
-//! the same decision comes in between, two packets of a flow do not count as successive.
+//! flow's previous packet: the packet inter-arrival time (PIT) is at most a threshold. A
+//! table of bounded size has the times of the latest packets of flows (see `latest`).
 //!
-//! ```text
-//! latest │ flow 0 │ flow 1 │ …          flow: low 32 bits of its hash; time in ticks
-//!        │ time 0 │ time 1 │            8 bytes per slot, a slot by the hash of a decision
-//! ```
 //! Note(flow, decision, now):
 //! ```text
-//! slot   ← latest[hash(decision)]
-//! active ← slot.flow = flow and now − slot.time ≤ threshold        Alg. 1, line 22
-//! slot   ← (flow, now)                                             Alg. 1, line 17
+//! idle   ← now − time of the flow's previous packet, if the table has it
+//! time of the flow's previous packet ← now
+//! active ← idle ≤ threshold
 //! ```
 //! # The threshold
 //! Unless the threshold is fixed, it adapts to the cache. If many admissions evict a flow
@@ -24,10 +18,15 @@
 //! than room, and the threshold falls. If few do, it rises.
 //!
 //! # Where we differ from the paper, and why
-//! Alg. 1 stores the packet (line 17) before it compares with the previous one (line 22),
-//! but the comparison must come first. Hits are not recorded: that would need a second
-//! random memory access for every packet, and a hit's flow is already cached. Decisions
-//! that share a slot count as one.
+//! Alg. 1 stores the latest packet of each flow entry, so it only finds flows that send two
+//! successive packets of their entry. The text (§4.2.2) measures the time since the previous
+//! packet of the same flow, and so do we. `Recorded::Decisions` is the algorithm to the
+//! letter, except that we compare a packet with the previous one (line 22) before we store it
+//! (line 17), not after.
+//!
+//! Hits are not recorded: that would need a second random memory access for every packet,
+//! and a hit's flow is already cached. So a flow that was evicted is admitted again after
+//! two packets.
 //!
 //! # References
 //! [FTS25] §4.2.2, Alg. 1.
@@ -35,19 +34,13 @@
 //! [FTS25]: classyard::papers#fts25
 
 use super::MegaflowId;
-use super::random::{low, mixed, scaled};
+use super::latest::Latest;
 use super::timed::Tick;
-
-#[derive(Clone, Copy, Debug, Default)]
-struct Latest {
-    flow: u32,
-    time: Tick,
-}
 
 /// Distinguishes active flows from others.
 #[derive(Clone, Debug)]
 pub(super) struct Activity {
-    latest: Box<[Latest]>,
+    latest: Latest,
     /// The threshold in ticks.
     threshold: u32,
     tuning: Option<Tuning>,
@@ -74,9 +67,9 @@ const MIN_THRESHOLD_TICKS: u32 = 16;
 const MAX_THRESHOLD_TICKS: u32 = 152_588;
 
 impl Activity {
-    /// Returns a detector with `slots` slots for decisions. The threshold is
-    /// `threshold_ns`, or is tuned for a cache of `flows` flows.
-    pub(super) fn new(slots: usize, threshold_ns: Option<u64>, flows: usize) -> Activity {
+    /// Returns a detector with a table of latest packets. The threshold is `threshold_ns`,
+    /// or is tuned for a cache of `flows` flows.
+    pub(super) fn new(latest: Latest, threshold_ns: Option<u64>, flows: usize) -> Activity {
         let period = u32::try_from(flows / 4).unwrap_or(u32::MAX).max(64);
         let tuning = Tuning {
             period,
@@ -85,7 +78,7 @@ impl Activity {
             replaced: 0,
         };
         Activity {
-            latest: vec![Latest::default(); slots.max(1)].into_boxed_slice(),
+            latest,
             threshold: Tick::length(threshold_ns.unwrap_or(FIRST_THRESHOLD)),
             tuning: threshold_ns.is_none().then_some(tuning),
         }
@@ -94,20 +87,15 @@ impl Activity {
     /// Records a packet of a flow that was not found. Returns true if the flow is active.
     #[inline]
     pub(super) fn note(&mut self, flow: u64, decision: MegaflowId, now: Tick) -> bool {
-        let slot = scaled(mixed(u64::from(decision.number())) >> 32, self.latest.len());
-        let slot = &mut self.latest[slot];
-        // An unused slot looks like a packet of flow 0 at time 0. At worst, one flow is
-        // admitted a packet early.
-        let flow = low(flow);
-        let is_active = slot.flow == flow && now.since(slot.time) <= self.threshold;
-        *slot = Latest { flow, time: now };
+        let threshold = self.threshold;
+        let idle = self.latest.replace(flow, decision, now, threshold);
         if let Some(tuning) = &mut self.tuning {
             tuning.offers += 1;
             if tuning.offers >= tuning.period {
                 self.threshold = tuning.next(self.threshold);
             }
         }
-        is_active
+        idle.is_some_and(|idle| idle <= threshold)
     }
 
     /// Records an admitted flow. `replaced_idle` is the idle time in ticks of the flow
@@ -127,7 +115,7 @@ impl Activity {
     }
 
     pub(super) fn bytes(&self) -> usize {
-        std::mem::size_of_val(&*self.latest)
+        self.latest.bytes()
     }
 }
 

@@ -235,15 +235,15 @@ impl MicroflowCache for Adaptive {
         }
     }
 
-    fn offer(&mut self, flow: u64, decision: MegaflowId, _now: u64) {
+    fn offer(&mut self, flow: u64, decision: MegaflowId, _now: u64) -> bool {
         if !decision.is_some() {
-            return;
+            return false;
         }
         let bucket = bucket_of(flow, self.lines.len());
         let line = &mut self.lines[bucket];
         if let Some(way) = line.find(signature(flow)) {
             line.decisions[way] = decision;
-            return;
+            return false;
         }
         let way = if let Some(vacant) = line.vacancy() {
             self.used += 1;
@@ -252,10 +252,11 @@ impl MicroflowCache for Adaptive {
             self.evicted += 1;
             self.lines[bucket].victim()
         } else {
-            return;
+            return false;
         };
         self.admitted += 1;
         self.lines[bucket].put(way, signature(flow), decision);
+        false
     }
 
     fn forget(&mut self, flow: u64, wrong: MegaflowId) {

@@ -32,7 +32,7 @@
 //!
 //! # Cost
 //! A lookup reads up to 2 distant buckets of 48 bytes; 12 bytes per flow, and 8 bytes for
-//! each slot of the table of latest flows.
+//! each latest packet that is recorded.
 //!
 //! # Where we differ from the paper, and why
 //! [FTS25] describes CuckooFlow in only one paragraph. Buckets, signatures, timeouts, the

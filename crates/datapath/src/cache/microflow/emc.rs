@@ -125,16 +125,16 @@ impl MicroflowCache for Emc {
         }
     }
 
-    fn offer(&mut self, flow: u64, decision: MegaflowId, _now: u64) {
+    fn offer(&mut self, flow: u64, decision: MegaflowId, _now: u64) -> bool {
         if !decision.is_some() {
-            return;
+            return false;
         }
         if let Some(place) = self.place(flow) {
             self.entries[place].decision = decision;
-            return;
+            return false;
         }
         if self.one_in > 1 && self.random.below(self.one_in as usize) != 0 {
-            return;
+            return false;
         }
         // A vacant entry is chosen first, then the smaller signature.
         let [first, second] = self.places(flow);
@@ -156,6 +156,7 @@ impl MicroflowCache for Emc {
             signature: low(flow),
             decision,
         };
+        false
     }
 
     fn forget(&mut self, flow: u64, wrong: MegaflowId) {

@@ -131,15 +131,15 @@ impl MicroflowCache for HeavyHitter {
         }
     }
 
-    fn offer(&mut self, flow: u64, decision: MegaflowId, _now: u64) {
+    fn offer(&mut self, flow: u64, decision: MegaflowId, _now: u64) -> bool {
         if !decision.is_some() {
-            return;
+            return false;
         }
         let index = bucket_of(flow, self.buckets.len());
         let bucket = &mut self.buckets[index];
         if let Some(way) = bucket.find(low(flow)) {
             bucket.decisions[way] = decision;
-            return;
+            return false;
         }
         // A vacant entry is used first, even after an entry with count 0.
         let vacancy = (0..BUCKET_WAYS).find(|&way| !bucket.decisions[way].is_some());
@@ -148,7 +148,7 @@ impl MicroflowCache for HeavyHitter {
             for count in &mut bucket.counts {
                 *count -= 1;
             }
-            return;
+            return false;
         };
         match vacancy {
             Some(_) => self.used += 1,
@@ -158,6 +158,7 @@ impl MicroflowCache for HeavyHitter {
         bucket.signatures[way] = low(flow);
         bucket.decisions[way] = decision;
         bucket.counts[way] = 1;
+        false
     }
 
     fn forget(&mut self, flow: u64, wrong: MegaflowId) {

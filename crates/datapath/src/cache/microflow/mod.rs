@@ -18,6 +18,7 @@
 //! | module | what it has |
 //! |---|---|
 //! | [`active`] | the common part of `wef` and `cuckoo` |
+//! | [`latest`] | tables of latest packets, which show the active flows ([FTS25]) |
 //! | [`wef`] | active flows, in three adjacent buckets ([FTS25]) |
 //! | [`cuckoo`] | active flows, in two buckets by cuckoo hashing ([FTS25]) |
 //! | [`emc`] | one in a hundred flows, in two entries (Open vSwitch) |
@@ -35,6 +36,7 @@ pub mod adaptive;
 pub mod cuckoo;
 pub mod emc;
 pub mod heavy_hitter;
+pub mod latest;
 mod random;
 mod timed;
 pub mod wef;
@@ -97,7 +99,10 @@ pub trait MicroflowCache: fmt::Debug + Send {
 
     /// Offers the decision of a flow. If the cache has the flow, it replaces the flow's
     /// decision. Otherwise it may admit the flow.
-    fn offer(&mut self, flow: u64, decision: MegaflowId, now: u64);
+    ///
+    /// Returns true if the cache admitted the flow because the flow is active ([FTS25]
+    /// Alg. 1, line 24). Caches that do not detect activity return false.
+    fn offer(&mut self, flow: u64, decision: MegaflowId, now: u64) -> bool;
 
     /// Removes a flow whose decision does not cover its packet, if the cache still has
     /// the decision `wrong` for it.
@@ -116,29 +121,51 @@ pub struct Kind {
     pub source: &'static str,
     /// Builds a cache of at most `flows` flows. `seed` is for its random choices.
     pub build: fn(flows: usize, seed: u64) -> Box<dyn MicroflowCache>,
+    /// Builds a cache of active flows with other settings; `None` for other caches.
+    pub(crate) build_active: Option<BuildActive>,
 }
+
+/// Builds a cache of active flows. The number is the seed of its random choices.
+type BuildActive = fn(&active::ActiveConfig, u64) -> Box<dyn MicroflowCache>;
+
+impl Kind {
+    /// True for caches of active flows, which have settings of their own.
+    #[must_use]
+    pub const fn is_of_active_flows(&self) -> bool {
+        self.build_active.is_some()
+    }
+}
+
+fn build_wef(config: &active::ActiveConfig, seed: u64) -> Box<dyn MicroflowCache> {
+    Box::new(wef::Wef::<4>::new(config, seed))
+}
+
+fn build_cuckoo(config: &active::ActiveConfig, seed: u64) -> Box<dyn MicroflowCache> {
+    Box::new(cuckoo::Cuckoo::<4>::new(config, seed))
+}
+
+/// The well-exploited flow cache.
+pub(crate) const WEF: Kind = Kind {
+    name: "wef",
+    source: "[FTS25] §4.2",
+    build: |flows, seed| build_wef(&active::ActiveConfig::new(flows), seed),
+    build_active: Some(build_wef),
+};
 
 /// All kinds of caches.
 pub const KINDS: &[Kind] = &[
-    Kind {
-        name: "wef",
-        source: "[FTS25] §4.2",
-        build: |flows, seed| Box::new(wef::Wef::<4>::new(&active::ActiveConfig::new(flows), seed)),
-    },
+    WEF,
     Kind {
         name: "cuckoo",
         source: "[FTS25] §2, CuckooFlow",
-        build: |flows, seed| {
-            Box::new(cuckoo::Cuckoo::<4>::new(
-                &active::ActiveConfig::new(flows),
-                seed,
-            ))
-        },
+        build: |flows, seed| build_cuckoo(&active::ActiveConfig::new(flows), seed),
+        build_active: Some(build_cuckoo),
     },
     Kind {
         name: "emc",
         source: "Open vSwitch, exact match cache",
         build: |flows, seed| Box::new(emc::Emc::new(&emc::EmcConfig::new(flows), seed)),
+        build_active: None,
     },
     Kind {
         name: "heavy-hitter",
@@ -147,11 +174,13 @@ pub const KINDS: &[Kind] = &[
             let config = heavy_hitter::HeavyHitterConfig::new(flows);
             Box::new(heavy_hitter::HeavyHitter::new(&config))
         },
+        build_active: None,
     },
     Kind {
         name: "adaptive",
         source: "ours",
         build: |flows, _| Box::new(adaptive::Adaptive::new(flows)),
+        build_active: None,
     },
 ];
 

@@ -140,6 +140,42 @@ fn frequent_flows_are_found() {
     }
 }
 
+/// Every kind of cache admits flows that share a decision, although no flow has two
+/// successive packets: the decisions of a switch are megaflows, which cover many flows.
+#[test]
+fn flows_that_share_a_decision_are_found() {
+    const COUNTED_ROUNDS: u64 = 100;
+    for kind in KINDS {
+        for (flow_count, rounds, step_ns) in [
+            (2, 1_500, 1_000_000),
+            (50, 1_500, 1_000_000),
+            (4_000, 400, 20_000),
+        ] {
+            let mut cache = (kind.build)(16_384, 11);
+            let (mut hits, mut now) = (0, 0);
+            for round in 0..rounds {
+                for number in 0..flow_count {
+                    now += step_ns;
+                    let flow = flow(number);
+                    match one(&mut *cache, flow, now).is_some() {
+                        true => hits += u64::from(round >= rounds - COUNTED_ROUNDS),
+                        false => {
+                            cache.offer(flow, decision(7), now);
+                        }
+                    }
+                }
+            }
+            let counted = COUNTED_ROUNDS * u64::from(flow_count);
+            // emc admits one in a hundred flows that are not found.
+            assert!(
+                hits * 4 > counted * 3,
+                "{}, {flow_count} flows: {hits} hits of {counted}",
+                kind.name
+            );
+        }
+    }
+}
+
 /// A flood of flows, each with two packets in quick succession, does not overfill the
 /// caches.
 #[test]
@@ -290,19 +326,49 @@ fn inactive_flows_are_not_admitted() {
         cache.offer(slow, decision(1), step * 300_000_000);
     }
     assert_eq!(cache.usage().used, 0);
-    // Another flow of the same decision came in between.
-    cache.offer(fast, decision(1), 3_000_000_000);
-    cache.offer(slow, decision(1), 3_001_000_000);
-    cache.offer(fast, decision(1), 3_002_000_000);
+    // Another flow of the same decision comes in between.
+    cache.offer(slow, decision(1), 3_000_000_000);
+    cache.offer(fast, decision(1), 3_100_000_000);
+    cache.offer(slow, decision(1), 3_300_000_000);
     assert_eq!(cache.usage().used, 0);
-    cache.offer(fast, decision(1), 3_003_000_000);
-    assert_eq!(one(&mut cache, fast, 3_004_000_000), decision(1));
+    assert!(cache.offer(fast, decision(1), 3_301_000_000));
+    assert_eq!(one(&mut cache, slow, 3_302_000_000), MegaflowId::NONE);
+    assert_eq!(one(&mut cache, fast, 3_304_000_000), decision(1));
     // The flow is idle for more than a second, and a scan removes it a little later.
     for step in 0..200 {
-        one(&mut cache, slow, 4_100_000_000 + step * 10_000_000);
+        one(&mut cache, slow, 4_400_000_000 + step * 10_000_000);
     }
     assert_eq!(cache.usage().used, 0);
     assert_eq!(cache.usage().evicted, 1);
+}
+
+/// [FTS25] Alg. 1 to the letter stores one flow for each decision, so flows that alternate
+/// are never active.
+///
+/// [FTS25]: classyard::papers#fts25
+#[test]
+fn by_the_letter_alternating_flows_are_not_admitted() {
+    let hits = |recorded| {
+        let config = active::ActiveConfig {
+            recorded,
+            ..active(1_024, 10_000_000_000)
+        };
+        let mut cache = wef::Wef::<4>::new(&config, 1);
+        let mut hits = 0;
+        for step in 0..1_000_u64 {
+            let (flow, now) = (flow(u16::try_from(step % 2).unwrap()), step * 1_000_000);
+            match one(&mut cache, flow, now).is_some() {
+                true => hits += 1,
+                false => {
+                    cache.offer(flow, decision(7), now);
+                }
+            }
+        }
+        hits
+    };
+    // The first two packets of each flow miss.
+    assert_eq!(hits(latest::Recorded::Flows), 996);
+    assert_eq!(hits(latest::Recorded::Decisions), 0);
 }
 
 /// The threshold falls if there are more active flows than room, and rises again.
@@ -336,7 +402,9 @@ fn scans_leave_flows_in_use() {
             now += 1_000;
             match one(&mut cache, flow(number), now).is_some() {
                 true => hits += u32::from(round > 20),
-                false => cache.offer(flow(number), decision(u32::from(number)), now),
+                false => {
+                    cache.offer(flow(number), decision(u32::from(number)), now);
+                }
             }
             let passing = mixed(1_000_000 + now * 10);
             for other in [passing, passing + 1] {

@@ -20,6 +20,8 @@ use super::random::low;
 pub struct Tick(u32);
 
 impl Tick {
+    pub(super) const ZERO: Tick = Tick(0);
+
     const NS_SHIFT: u32 = 16;
 
     #[inline]

@@ -36,7 +36,7 @@
 //!
 //! # Cost
 //! A lookup reads up to 3 adjacent buckets of 48 bytes; 12 bytes per flow, and 8 bytes
-//! for each slot of the table of latest flows.
+//! for each latest packet that is recorded.
 //!
 //! # Where we differ from the paper, and why
 //! The chain of moves is searched before anything moves, so no flow is lost if the chain

@@ -26,7 +26,6 @@
 //! [rebuilt](classyard::DynamicClassifier::rebuild) immediately, since some engines are
 //! fitted to their rules.
 
-use std::fmt;
 use std::sync::Arc;
 
 use classyard::schema::{FieldRole, Part};
@@ -164,45 +163,6 @@ impl PieceSet {
     }
 }
 
-/// The lookup that finds the megaflow of a packet: an engine, or by default one hash
-/// table for each mask, probed in the order of recent hits.
-#[derive(Clone, Debug, Default)]
-pub struct Finder(Option<EngineSpec>);
-
-impl Finder {
-    /// The name of the hash tables in options.
-    pub const SORTED: &'static str = "sorted";
-
-    /// Returns a finder that uses an engine with one rule for each megaflow.
-    ///
-    /// # Errors
-    /// [`BuildError`] if the engine takes no updates, does not support the fields of
-    /// megaflows, or has an option that this host lacks.
-    pub fn engine(spec: EngineSpec) -> Result<Finder, BuildError> {
-        if !spec.is_dynamic() {
-            return Err(classyard::engine::takes_no_updates(&spec.to_string()));
-        }
-        spec.available()?;
-        spec.accepts(&PieceSet::ALL.schema())?;
-        Ok(Finder(Some(spec)))
-    }
-
-    /// Returns the engine, if the finder uses one.
-    pub(crate) fn spec(&self) -> Option<&EngineSpec> {
-        self.0.as_ref()
-    }
-}
-
-impl fmt::Display for Finder {
-    /// Writes the value of `--megaflow-engine`.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0 {
-            None => f.write_str(Finder::SORTED),
-            Some(spec) => spec.fmt(f),
-        }
-    }
-}
-
 /// An engine over megaflows.
 pub(super) struct Index {
     spec: EngineSpec,
@@ -224,6 +184,20 @@ struct Buffers {
 }
 
 impl Index {
+    /// Checks that an engine can find megaflows.
+    ///
+    /// # Errors
+    /// [`BuildError`] if the engine takes no updates, does not support the fields of
+    /// megaflows, or has an option that this host lacks.
+    pub(super) fn check(spec: &EngineSpec) -> Result<(), BuildError> {
+        if !spec.is_dynamic() {
+            return Err(classyard::engine::takes_no_updates(&spec.to_string()));
+        }
+        spec.available()?;
+        spec.accepts(&PieceSet::ALL.schema())?;
+        Ok(())
+    }
+
     /// Returns an index without megaflows.
     ///
     /// # Errors
@@ -306,7 +280,7 @@ impl Search for Index {
         _: bool,
         key: impl Fn(usize) -> &'k Words,
         packet_indices: &mut Vec<usize>,
-        mut found: impl FnMut(usize, MegaflowId, Found),
+        mut found: impl FnMut(usize, MegaflowId, Found) -> bool,
     ) -> u64 {
         let probes = packet_indices.len() as u64;
         self.look_up(packet_indices.iter().map(|&packet_index| key(packet_index)));

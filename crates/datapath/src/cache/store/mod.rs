@@ -4,12 +4,12 @@
 //! All packets that a megaflow covers take the megaflow's path. So if several megaflows
 //! cover a packet, each of them gives the right path, and the first match ends the search.
 //!
-//! The megaflows of one mask are the rows of a hash table. There are two ways to search for
+//! The megaflows of one mask are the rows of a hash table. There are three ways to search for
 //! the row of a packet ([`Search`]):
 //!
 //! ```text
 //!       ┌▶ ProbeOrder: probes the tables, those most likely to match first ─┐
-//! key ──┤                                                                   ├▶ row ─▶ path,
+//! key ──┼▶ SortedTables: the same, sorted at each packet as in [FTS25] ─────┼▶ row ─▶ path,
 //!       └▶ Index: an engine of the registry returns the row ────────────────┘  unless stale
 //! ```
 //! This file has the rows, their lookup, insertion, and the changes that make them stale.
@@ -17,7 +17,9 @@
 //! | module | contents |
 //! |---|---|
 //! | [`tables`] | the hash table of a mask, and the search that probes all tables in order |
+//! | [`tuples`] | the search that probes all tables in the order of [FTS25] eq. 3 |
 //! | [`index`] | the search by an engine |
+//! | [`finder`] | the settings that choose a search |
 //! | [`signature`] | 32 bits of each key, to find the megaflows that a new entry overlaps |
 //!
 //! # Bounds
@@ -40,17 +42,23 @@
 //! packets, or if it is of an older era. A stale megaflow is not used. The tables process
 //! the next packet that it covers, and the path learned from that packet replaces the
 //! megaflow.
+//!
+//! [FTS25]: classyard::papers#fts25
 
+mod finder;
 mod index;
 mod signature;
 mod tables;
+mod tuples;
 
-use classyard::{EngineSpec, Winner};
+use classyard::Winner;
 
-pub use self::index::Finder;
+pub use self::finder::Finder;
+use self::finder::Method;
 use self::index::Index;
 use self::signature::Demand;
 use self::tables::{MAX_PATHS, MaskTable, ProbeOrder, Row, Secret, State};
+use self::tuples::SortedTables;
 use super::entry_paths::PathId;
 use super::microflow::MegaflowId;
 use super::path::{Path, Paths};
@@ -160,9 +168,12 @@ type Megaflow<'m> = (MegaflowId, Words, &'m Words);
 
 /// A way to find the megaflow of a packet among the rows of a store.
 trait Search {
-    /// Looks up the packets of a vector that `packet_indices` lists. Passes each result with its decision to
-    /// `found`; keys without a megaflow stay in `packet_indices`. If `all` is false, may leave out
-    /// searches that take more time than they save.
+    /// Looks up the packets of a vector that `packet_indices` lists. Passes each result with
+    /// its decision to `found`; keys without a megaflow stay in `packet_indices`. If `all` is
+    /// false, may leave out searches that take more time than they save.
+    ///
+    /// `found` returns false if its packet does not count as a reference of a tuple ([FTS25]
+    /// Alg. 1, lines 22 to 31): its flow entered the microflow cache.
     ///
     /// Returns the number of packets looked up, added up over tables.
     fn find<'k, P>(
@@ -171,7 +182,7 @@ trait Search {
         all: bool,
         key: impl Fn(usize) -> &'k Words,
         packet_indices: &mut Vec<usize>,
-        found: impl FnMut(usize, MegaflowId, Found),
+        found: impl FnMut(usize, MegaflowId, Found) -> bool,
     ) -> u64;
 
     /// Called after a table was added as the last of `megaflows`.
@@ -212,6 +223,8 @@ trait Search {
 enum ChosenSearch {
     /// Probes the tables of masks one by one.
     Tables(ProbeOrder),
+    /// Probes the tables of masks one by one, sorted at each packet.
+    Tuples(SortedTables),
     /// Looks packets up in an engine, which has exactly the rows of the tables.
     Engine(Index),
 }
@@ -221,24 +234,31 @@ macro_rules! chosen {
     ($chosen:expr, $search:ident => $call:expr) => {
         match $chosen {
             ChosenSearch::Tables($search) => $call,
+            ChosenSearch::Tuples($search) => $call,
             ChosenSearch::Engine($search) => $call,
         }
     };
 }
 
 impl<P> Store<P> {
-    /// Returns a store that finds megaflows by an engine, which gets a seed. If no engine is
-    /// given, or it cannot be built, the store probes the hash tables.
+    /// Returns a store whose finder gets a seed. If the finder is an engine that cannot be
+    /// built, the store probes the hash tables.
     ///
     /// # Panics
     /// If the bounds are outside of the ranges of [`Bounds`].
-    pub(crate) fn new(bounds: Bounds, engine: Option<&EngineSpec>, seed: u64) -> Store<P> {
+    pub(crate) fn new(bounds: Bounds, finder: &Finder, seed: u64) -> Store<P> {
         assert!((2..=MAX_MASKS).contains(&bounds.masks), "{bounds:?}");
         assert!(
             (1..=MAX_MEGAFLOWS).contains(&bounds.megaflows),
             "{bounds:?}"
         );
-        let index = engine.map(|spec| Index::new(spec.clone().seeded(mix(seed))));
+        let by_default = || ChosenSearch::Tables(ProbeOrder::default());
+        let search = match &finder.0 {
+            Method::Sorted => by_default(),
+            Method::SortedTuples(settings) => ChosenSearch::Tuples(SortedTables::new(*settings)),
+            Method::Engine(spec) => Index::new(spec.clone().seeded(mix(seed)))
+                .map_or_else(|_| by_default(), ChosenSearch::Engine),
+        };
         Store {
             bounds,
             megaflows: Megaflows {
@@ -248,10 +268,7 @@ impl<P> Store<P> {
                 era: 0,
                 tick: 0,
             },
-            search: match index {
-                Some(Ok(index)) => ChosenSearch::Engine(index),
-                _ => ChosenSearch::Tables(ProbeOrder::default()),
-            },
+            search,
             used: 0,
             demand: Demand::default(),
             hand: (0, 0),
@@ -260,15 +277,16 @@ impl<P> Store<P> {
         }
     }
 
-    /// Looks up the packets of a vector that `packet_indices` lists. Passes each result with its decision to
-    /// `found`; keys without a megaflow stay in `packet_indices`. Probes all tables if `all` is
+    /// Looks up the packets of a vector that `packet_indices` lists. Passes each result with
+    /// its decision to `found`, which returns false if the packet's flow entered the microflow
+    /// cache. Keys without a megaflow stay in `packet_indices`. Probes all tables if `all` is
     /// true, otherwise only the tables that save time.
     pub(crate) fn find<'k>(
         &mut self,
         all: bool,
         key: impl Fn(usize) -> &'k Words,
         packet_indices: &mut Vec<usize>,
-        found: impl FnMut(usize, MegaflowId, Found),
+        found: impl FnMut(usize, MegaflowId, Found) -> bool,
     ) {
         let megaflows = &mut self.megaflows;
         let probes = chosen!(&mut self.search, search => search.find(megaflows, all, key, packet_indices, found));

@@ -134,7 +134,7 @@ impl Search for ProbeOrder {
         all: bool,
         key: impl Fn(usize) -> &'k Words,
         packet_indices: &mut Vec<usize>,
-        mut found: impl FnMut(usize, MegaflowId, Found),
+        mut found: impl FnMut(usize, MegaflowId, Found) -> bool,
     ) -> u64 {
         let mut probes = 0;
         for position in 0..self.begin(all) {
@@ -148,7 +148,7 @@ impl Search for ProbeOrder {
             let searched = packet_indices.len();
             probes += searched as u64;
             let hits = find_in_table(megaflows, number, &key, packet_indices, &mut found);
-            self.note_hits(number, searched, hits, megaflows.tables[number].load());
+            self.note_hits(number, searched, hits.all, megaflows.tables[number].load());
         }
         probes
     }
@@ -180,18 +180,27 @@ impl Search for ProbeOrder {
     }
 }
 
-/// Looks up the keys at `packet_indices` in one table. Returns the number of hits; the packet_indices of
-/// the other keys stay.
+/// The hits of a search in one table.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Hits {
+    pub(super) all: u32,
+    /// The hits for which the callback returned true.
+    pub(super) counted: u32,
+}
+
+/// Looks up the keys at `packet_indices` in one table. Returns the number of hits; the
+/// indices of the other keys stay.
 #[inline]
-fn find_in_table<'k, P>(
+pub(super) fn find_in_table<'k, P>(
     megaflows: &mut Megaflows<P>,
     number: usize,
     key: impl Fn(usize) -> &'k Words,
     packet_indices: &mut Vec<usize>,
-    mut found: impl FnMut(usize, MegaflowId, Found),
-) -> u32 {
+    mut found: impl FnMut(usize, MegaflowId, Found) -> bool,
+) -> Hits {
     let mut hashes = [0; PREFETCH_PACKETS];
-    let (mut hits, mut kept, mut first) = (0, 0, 0);
+    let mut hits = Hits { all: 0, counted: 0 };
+    let (mut kept, mut first) = (0, 0);
     while first < packet_indices.len() {
         let chunk_len = (packet_indices.len() - first).min(hashes.len());
         // Computes all hashes first, so that the buckets are prefetched together.
@@ -211,9 +220,10 @@ fn find_in_table<'k, P>(
             let packet_index = packet_indices[first + offset];
             match megaflows.tables[number].find(key(packet_index), hashes[offset]) {
                 Some(row) => {
-                    hits += 1;
                     let result = megaflows.hit(number, row);
-                    found(packet_index, decision(number, row), result);
+                    let is_counted = found(packet_index, decision(number, row), result);
+                    hits.all += 1;
+                    hits.counted += u32::from(is_counted);
                 }
                 None => {
                     packet_indices[kept] = packet_index;
@@ -342,7 +352,7 @@ impl MaskTable {
     }
 
     /// Returns the number of megaflows per bucket.
-    fn load(&self) -> f64 {
+    pub(super) fn load(&self) -> f64 {
         #[allow(clippy::cast_precision_loss)] // less than 2^53
         let load = self.used as f64 / self.buckets.len() as f64;
         load

@@ -1,11 +1,12 @@
 //! Compares a store with the inserted megaflows, over keys of eight bits in two words.
 
-use classyard::{Priority, RuleId};
+use classyard::{EngineSpec, Priority, RuleId};
 use classyard_conformance::random::{Dice, SeededDice};
 
 use super::*;
 use crate::bits::known;
 use crate::cache::path::Step;
+use crate::cache::tuple_order::TupleSettings;
 
 /// Returns a point: four bits in each of two words.
 fn point(number: usize) -> Words {
@@ -58,7 +59,10 @@ fn found(store: &mut Store<Winner>, number: usize) -> Option<(MegaflowId, Winner
         true,
         |_| &key,
         &mut packet_indices,
-        |_, decision, found| answer = Some((decision, found)),
+        |_, decision, found| {
+            answer = Some((decision, found));
+            true
+        },
     );
     assert_eq!(
         (answer.is_some(), packet_indices.is_empty()),
@@ -80,10 +84,16 @@ fn engines() -> Vec<Finder> {
     engines.map(|spec| Finder::engine(spec).unwrap()).collect()
 }
 
+/// Returns the finders that probe hash tables. Metrics are normalised often.
+fn hash_tables() -> [Finder; 2] {
+    let settings = TupleSettings::default().with_normalise_every(7);
+    [Finder::default(), Finder::sorted_tuples(settings)]
+}
+
 /// Returns the index, if an engine finds the rows.
 fn index<P>(store: &Store<P>) -> Option<&Index> {
     match &store.search {
-        ChosenSearch::Tables(_) => None,
+        ChosenSearch::Tables(_) | ChosenSearch::Tuples(_) => None,
         ChosenSearch::Engine(index) => Some(index),
     }
 }
@@ -98,7 +108,9 @@ fn is_in_step<P>(store: &Store<P>) -> bool {
 
 #[test]
 fn a_store_has_what_was_put_in_and_no_change_took_out() {
-    has_what_was_put_in(&Finder::default(), 60, 3_000);
+    for finder in hash_tables() {
+        has_what_was_put_in(&finder, 60, 3_000);
+    }
 }
 
 #[test]
@@ -119,7 +131,7 @@ fn has_what_was_put_in(finder: &Finder, seeds: u64, least: usize) {
             masks: *dice.pick(&[2, 3, 8, 32]),
             megaflows: *dice.pick(&[1, 5, 40, 300]),
         };
-        let mut store = Store::new(bounds, finder.spec(), seed);
+        let mut store = Store::new(bounds, finder, seed);
         // Regions that are still right: key, mask, winner.
         let mut right: Vec<(Words, Words, Winner)> = Vec::new();
         for step in 0..400 {
@@ -174,7 +186,8 @@ fn has_what_was_put_in(finder: &Finder, seeds: u64, least: usize) {
             }
             assert!(store.masks() <= bounds.masks && store.len() <= bounds.megaflows);
             assert_eq!(store.len(), store.all().count());
-            assert_eq!(index(&store).is_some(), finder.spec().is_some(), "{finder}");
+            let is_engine = matches!(finder.0, Method::Engine(_));
+            assert_eq!(index(&store).is_some(), is_engine, "{finder}");
             assert!(is_in_step(&store), "{finder}: seed {seed}, step {step}");
             let number = dice.below(256);
             let key = point(number);
@@ -196,7 +209,7 @@ fn has_what_was_put_in(finder: &Finder, seeds: u64, least: usize) {
 /// Inserted megaflows are found immediately, as long as there is room.
 #[test]
 fn what_was_put_in_is_found() {
-    for finder in engines().iter().chain([&Finder::default()]) {
+    for finder in engines().iter().chain(&hash_tables()) {
         is_found(finder);
     }
 }
@@ -206,7 +219,7 @@ fn is_found(finder: &Finder) {
         masks: 4,
         megaflows: 1000,
     };
-    let mut store = Store::new(bounds, finder.spec(), 1);
+    let mut store = Store::new(bounds, finder, 1);
     let mask = point(255);
     for number in 0..256 {
         let winner = winner(1, number);
@@ -228,13 +241,13 @@ fn is_found(finder: &Finder) {
 /// cover a packet are found, whichever row an engine returns first.
 #[test]
 fn rows_of_closed_paths_make_room_for_others() {
-    for finder in engines().iter().chain([&Finder::default()]) {
+    for finder in engines().iter().chain(&hash_tables()) {
         for open in 0..5 {
             let bounds = Bounds {
                 masks: 8,
                 megaflows: 100,
             };
-            let mut store = Store::new(bounds, finder.spec(), 2);
+            let mut store = Store::new(bounds, finder, 2);
             for (number, mask) in [0xff, 0xfe, 0xf0, 0xc0, 0].into_iter().enumerate() {
                 let winner = winner(1, number);
                 store.insert(&point(0x55), &point(mask), &path(winner), |_| winner);
@@ -252,7 +265,10 @@ fn rows_of_closed_paths_make_room_for_others() {
                     true,
                     |_| &key,
                     &mut packet_indices,
-                    |_, decision, found| known.push((decision, found)),
+                    |_, decision, found| {
+                        known.push((decision, found));
+                        true
+                    },
                 );
                 assert!(packet_indices.is_empty(), "{finder}, {open}");
                 assert_eq!(known, [known[0]; 3]);
@@ -278,7 +294,7 @@ fn a_megaflow_on_another_path_is_compared_as_it_is_then() {
         masks: 4,
         megaflows: 1000,
     };
-    let mut store = Store::new(bounds, None, 4);
+    let mut store = Store::new(bounds, &Finder::default(), 4);
     let mask = point(255);
     // Enough rows that signatures are picked.
     for number in 0..256 {
@@ -313,7 +329,7 @@ fn an_index_gets_the_fields_of_masks() {
             masks: 32,
             megaflows: 100,
         };
-        let mut store = Store::new(bounds, finder.spec(), 3);
+        let mut store = Store::new(bounds, &finder, 3);
         let mut keys: Vec<Words> = Vec::new();
         for word in 0..14 {
             let (mut key, mut mask) = ([0; KEY_WORDS], [0; KEY_WORDS]);
@@ -328,7 +344,10 @@ fn an_index_gets_the_fields_of_masks() {
             true,
             |packet_index| &keys[packet_index],
             &mut packet_indices,
-            |_, _, found| known.push(found),
+            |_, _, found| {
+                known.push(found);
+                true
+            },
         );
         let known: Vec<Winner> = known
             .iter()
@@ -340,4 +359,32 @@ fn an_index_gets_the_fields_of_masks() {
         let expected: Vec<Winner> = (0..14).map(|word| winner(1, word)).collect();
         assert_eq!(known, expected, "{finder}");
     }
+}
+
+/// Sorted tuples: the mask of frequent packets is probed first, unless these packets enter
+/// the microflow cache.
+#[test]
+fn references_sort_the_tables_of_masks() {
+    let bounds = Bounds {
+        masks: 8,
+        megaflows: 100,
+    };
+    let probes = |is_counted: bool| {
+        let finder = Finder::sorted_tuples(TupleSettings::default());
+        let mut store = Store::new(bounds, &finder, 5);
+        for (number, mask) in [0xff, 0x0f, 0xf0].into_iter().enumerate() {
+            let winner = winner(1, number);
+            store.insert(&point(0x11 << number), &point(mask), &path(winner), |_| {
+                winner
+            });
+        }
+        let key = point(0x44);
+        for _ in 0..10 {
+            store.find(true, |_| &key, &mut vec![0, 1, 2], |_, _, _| is_counted);
+        }
+        store.counts.probes
+    };
+    // The mask is the third one in the first search of three packets.
+    assert_eq!(probes(true), 3 * (3 + 9));
+    assert_eq!(probes(false), 3 * 30);
 }

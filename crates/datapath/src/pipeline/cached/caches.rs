@@ -126,11 +126,12 @@ impl Caches {
             microflows: settings.microflows.is_some(),
             megaflows: settings.megaflows,
         };
+        let active = settings.active;
         let build =
-            |(kind, flows): (Kind, usize)| (kind.build)(flows, seed ^ 0x6d69_6372_6f66_6c6f);
+            |(kind, flows): (Kind, usize)| active.build(&kind, flows, seed ^ 0x6d69_6372_6f66_6c6f);
         Caches {
             microflows: settings.microflows.map(build),
-            store: Store::new(bounds, settings.finder.spec(), seed),
+            store: Store::new(bounds, &settings.finder, seed),
             followed: 0,
             learner: Learner::default(),
             operations: Operations::default(),
@@ -288,12 +289,16 @@ impl Caches {
             Found::Path(path) => {
                 paths[packet_index] = path;
                 covered += 1;
-                if let Some(cache) = &mut cache {
-                    cache.offer(flows[packet_index], decision, vector.nanoseconds);
-                }
+                let offer = |cache: &mut &mut Box<dyn MicroflowCache>| {
+                    cache.offer(flows[packet_index], decision, vector.nanoseconds)
+                };
+                !cache.as_mut().is_some_and(offer)
             }
-            Found::Stale => stale.push((packet_index, decision)),
-            Found::Nothing => {}
+            Found::Stale => {
+                stale.push((packet_index, decision));
+                true
+            }
+            Found::Nothing => false,
         };
         let probes_all = self.settings.clock.is_none();
         self.store.find(probes_all, key, misses, take_result);
@@ -438,12 +443,16 @@ impl Caches {
         } = &mut self.lookup;
         let microflows = &mut self.microflows;
         let key = |packet_index: usize| packets[packet_index].key().words();
-        let take_result =
-            |packet_index: usize, decision, result| match (result, microflows.as_mut()) {
-                (Found::Path(_), Some(cache)) => cache.offer(flows[packet_index], decision, now),
+        let take_result = |packet_index: usize, decision, result| {
+            match (result, microflows.as_mut()) {
+                (Found::Path(_), Some(cache)) => {
+                    return !cache.offer(flows[packet_index], decision, now);
+                }
                 (Found::Stale, _) => stale.push((packet_index, decision)),
                 _ => {}
-            };
+            }
+            true
+        };
         let probes_all = self.settings.clock.is_none();
         self.store.find(probes_all, key, to_record, take_result);
     }
@@ -611,6 +620,7 @@ impl Caches {
             if let Found::Path(_) = result {
                 decision = Some(covering);
             }
+            false
         };
         self.store.find(true, |_| words, &mut vec![0], take_result);
         let megaflow = decision.and_then(|decision| self.store.megaflow(decision));

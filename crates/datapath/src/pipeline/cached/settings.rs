@@ -4,8 +4,10 @@ use std::hash::{BuildHasher, RandomState};
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use crate::cache::microflow::Kind;
+use crate::cache::microflow::active::{ActiveConfig, MAX_KICKS};
+use crate::cache::microflow::{Kind, MicroflowCache, WEF};
 use crate::cache::store::{Finder, MAX_MASKS, MAX_MEGAFLOWS};
+use crate::cache::tuple_order::TupleSettings;
 
 /// Returns the time since a fixed moment. The time never decreases.
 pub type Clock = fn() -> Duration;
@@ -53,6 +55,7 @@ fn within(
 #[derive(Clone, Debug)]
 pub struct CacheSettings {
     pub(in crate::pipeline) microflows: Option<(Kind, usize)>,
+    pub(in crate::pipeline) active: ActiveFlowSettings,
     pub(in crate::pipeline) megaflows: bool,
     pub(super) max_megaflows: usize,
     pub(super) max_masks: usize,
@@ -85,6 +88,7 @@ impl CacheSettings {
     pub fn new() -> CacheSettings {
         CacheSettings {
             microflows: None,
+            active: ActiveFlowSettings::default(),
             megaflows: true,
             max_megaflows: 1 << 17,
             max_masks: 32,
@@ -104,6 +108,42 @@ impl CacheSettings {
             microflows: Some((kind, flows)),
             ..self
         })
+    }
+
+    /// Sets the parameters of caches of active flows. Other caches ignore them.
+    #[must_use]
+    pub fn active_flows(self, active: ActiveFlowSettings) -> Self {
+        CacheSettings { active, ..self }
+    }
+
+    /// Chooses the caches of FastTSS ([FTS25]): a `wef` cache with a capacity of `flows`, and
+    /// megaflows in hash tables that each packet sorts.
+    ///
+    /// ```
+    /// use classyard_datapath::pipeline::{ActiveFlowSettings, CacheSettings, TupleSettings};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let tuples = TupleSettings::default().with_lambda(8.0)?;
+    /// let active = ActiveFlowSettings::default();
+    /// let settings = CacheSettings::new().fast_tss(8192, active, tuples)?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`CacheSettingsError`] if the number is not in [`MICROFLOWS`](Self::MICROFLOWS).
+    ///
+    /// [FTS25]: classyard::papers#fts25
+    pub fn fast_tss(
+        self,
+        flows: usize,
+        active: ActiveFlowSettings,
+        tuples: TupleSettings,
+    ) -> Result<Self, CacheSettingsError> {
+        let settings = self.microflows(WEF, flows)?.active_flows(active);
+        Ok(settings
+            .megaflows(true)
+            .finder(Finder::sorted_tuples(tuples)))
     }
 
     /// Turns the lookup among megaflows on or off. It handles the packets that miss the
@@ -155,5 +195,96 @@ impl CacheSettings {
     #[must_use]
     pub fn seed(self, seed: u64) -> Self {
         CacheSettings { seed, ..self }
+    }
+}
+
+/// Parameters of the caches of active flows, `wef` and `cuckoo` ([FTS25] §4.2).
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use classyard_datapath::pipeline::ActiveFlowSettings;
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let settings = ActiveFlowSettings::default()
+///     .threshold(Some(Duration::from_millis(256)))
+///     .timeout(Duration::from_secs(1))
+///     .kicks(4)?;
+/// let error = settings.kicks(40).unwrap_err();
+/// assert_eq!(error.to_string(), "40 kicks; a worker has 0 to 32");
+/// # Ok(())
+/// # }
+/// ```
+///
+/// [FTS25]: classyard::papers#fts25
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ActiveFlowSettings {
+    threshold: Option<Duration>,
+    timeout: Option<Duration>,
+    kicks: Option<usize>,
+    latest: Option<usize>,
+}
+
+impl ActiveFlowSettings {
+    /// The allowed numbers of kicks. The upper end bounds the work to admit a flow.
+    pub const KICKS: RangeInclusive<usize> = 0..=MAX_KICKS;
+    /// The allowed numbers of recorded latest packets. The upper end bounds the memory of a
+    /// worker: a packet takes 8 bytes.
+    pub const LATEST: RangeInclusive<usize> = 8..=1 << 24;
+
+    /// Sets the threshold: a flow is active if a packet comes at most this time after the
+    /// flow's previous packet. `None`, the default, adapts the threshold to the traffic, so
+    /// that the active flows just fill the cache. Times are rounded up to 65.5 µs.
+    #[must_use]
+    pub fn threshold(self, threshold: Option<Duration>) -> Self {
+        ActiveFlowSettings { threshold, ..self }
+    }
+
+    /// Sets the time after which an idle flow is removed: 10 s by default. Times are rounded
+    /// up to 65.5 µs; after 78 hours every flow is removed.
+    #[must_use]
+    pub fn timeout(self, timeout: Duration) -> Self {
+        ActiveFlowSettings {
+            timeout: Some(timeout),
+            ..self
+        }
+    }
+
+    /// Sets the maximum number of flows that are moved to admit one: 8 by default.
+    ///
+    /// # Errors
+    /// [`CacheSettingsError`] if the number is not in [`KICKS`](Self::KICKS).
+    pub fn kicks(self, kicks: usize) -> Result<Self, CacheSettingsError> {
+        Ok(ActiveFlowSettings {
+            kicks: Some(within("kicks", kicks, ActiveFlowSettings::KICKS)?),
+            ..self
+        })
+    }
+
+    /// Sets the number of flows whose latest packets are recorded. By default four times the
+    /// flows of the cache, and no more than the larger of 1,048,576 and those flows.
+    ///
+    /// # Errors
+    /// [`CacheSettingsError`] if the number is not in [`LATEST`](Self::LATEST).
+    pub fn latest(self, flows: usize) -> Result<Self, CacheSettingsError> {
+        let latest = within("recorded latest packets", flows, ActiveFlowSettings::LATEST)?;
+        Ok(ActiveFlowSettings {
+            latest: Some(latest),
+            ..self
+        })
+    }
+
+    /// Returns a cache of a kind.
+    pub(super) fn build(self, kind: &Kind, flows: usize, seed: u64) -> Box<dyn MicroflowCache> {
+        let Some(build_active) = kind.build_active else {
+            return (kind.build)(flows, seed);
+        };
+        let mut config = ActiveConfig::new(flows);
+        let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        config.threshold_ns = self.threshold.map(nanoseconds);
+        config.timeout_ns = self.timeout.map_or(config.timeout_ns, nanoseconds);
+        config.kicks = self.kicks.unwrap_or(config.kicks);
+        config.latest = self.latest.unwrap_or(config.latest);
+        build_active(&config, seed)
     }
 }

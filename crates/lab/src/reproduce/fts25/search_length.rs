@@ -84,7 +84,9 @@ pub(in crate::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failu
         title: "Average search length (Figs. 13 and 14, eqs. 5 to 8, §6.3)".to_owned(),
         method: format!(
             "{TRAFFIC} 16 tuples of 2^9 buckets, λ = 4, caches of 8k flows, wef and cuckoo with a \
-             threshold of 256 ms. The search length is the number of entries that are compared, \
+             threshold of 256 ms and the latest packet of each flow entry (Alg. 1), or of each flow \
+             (FastTSS, by flow). Metrics change by packets whose flows do not enter the cache. The \
+             search length is the number of entries that are compared, \
              and 1 for the cache. Tuples that are not sorted stay in the order in which their \
              first packets came, so frequent ones are among the first already; in a random order \
              (L − 1)/2 lookups fail. r is the most likely ratio for how often tuples were \

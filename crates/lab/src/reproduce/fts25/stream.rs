@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use classyard_datapath::lab::microflow::active::ActiveConfig;
 use classyard_datapath::lab::microflow::cuckoo::Cuckoo;
 use classyard_datapath::lab::microflow::emc::{Emc, EmcConfig};
+use classyard_datapath::lab::microflow::latest::Recorded;
 use classyard_datapath::lab::microflow::wef::Wef;
 use classyard_datapath::lab::microflow::{KINDS, MegaflowId, MicroflowCache};
 use classyard_datapath::lab::sorted_tuples::{SortedTuples, TupleConfig};
@@ -157,16 +158,38 @@ struct FlowEntry {
     latest: u64,
 }
 
-/// Returns the settings of the paper's cache of active flows. The paper stores the latest
-/// flow in each flow entry, so there are enough places for one latest flow per decision.
+/// The latest packets that the paper's caches of active flows record. The paper stores one
+/// in each flow entry, so there is room for one per decision.
+const LATEST_PACKETS: usize = 1 << 18;
+
+/// Returns the settings of the paper's cache of active flows, by Alg. 1: each flow entry
+/// stores its latest packet.
 pub(super) fn active(flows: usize, threshold_ms: u64) -> ActiveConfig {
     ActiveConfig {
         threshold_ns: Some(threshold_ms * 1_000_000),
         timeout_ns: IDLE_TIMEOUT_NS,
-        latest: 1 << 18,
+        latest: LATEST_PACKETS,
+        recorded: Recorded::Decisions,
         ..ActiveConfig::new(flows)
     }
 }
+
+/// Returns these settings by §4.2.2: the latest packet of each flow is recorded, as in a
+/// switch.
+fn by_flow(flows: usize, threshold_ms: u64) -> ActiveConfig {
+    ActiveConfig {
+        recorded: Recorded::Flows,
+        ..active(flows, threshold_ms)
+    }
+}
+
+/// The names of the caches of active flows by Alg. 1, and by §4.2.2.
+pub(super) const WEF_ALGORITHM_1: &str = "wef, Alg. 1";
+pub(super) const CUCKOO_ALGORITHM_1: &str = "cuckoo, Alg. 1";
+pub(super) const WEF: &str = "wef";
+pub(super) const CUCKOO: &str = "cuckoo";
+/// The name of the cache by Alg. 1 without the bytes of latest packets.
+pub(super) const WEF_WITHOUT_LATEST: &str = "wef, Alg. 1, without latest packets";
 
 fn caches(seed: u64) -> Vec<Measured> {
     let mut measured_caches = Vec::new();
@@ -190,7 +213,7 @@ fn caches(seed: u64) -> Vec<Measured> {
     for size in SIZES {
         add(
             Comparison::Size,
-            "wef",
+            WEF_ALGORITHM_1,
             size,
             wef(&active(size, THRESHOLD_MS)),
         );
@@ -199,7 +222,7 @@ fn caches(seed: u64) -> Vec<Measured> {
         let x = usize::try_from(threshold).expect("a few thousand");
         add(
             Comparison::Threshold,
-            "wef",
+            WEF_ALGORITHM_1,
             x,
             wef(&active(CACHE_FLOWS, threshold)),
         );
@@ -208,7 +231,7 @@ fn caches(seed: u64) -> Vec<Measured> {
         threshold_ns: None,
         ..active(CACHE_FLOWS, THRESHOLD_MS)
     };
-    add(Comparison::Threshold, "wef, tuned", 0, wef(&tuned));
+    add(Comparison::Threshold, "wef, Alg. 1, tuned", 0, wef(&tuned));
     let paper = active(CACHE_FLOWS, THRESHOLD_MS);
     let cuckoo = |config: &ActiveConfig| Box::new(Cuckoo::<4>::new(config, seed));
     let emc = |one_in| {
@@ -218,8 +241,15 @@ fn caches(seed: u64) -> Vec<Measured> {
         };
         Box::new(Emc::new(&config, seed))
     };
-    add(Comparison::Scheme, "wef", CACHE_FLOWS, wef(&paper));
-    add(Comparison::Scheme, "cuckoo", CACHE_FLOWS, cuckoo(&paper));
+    let flows = by_flow(CACHE_FLOWS, THRESHOLD_MS);
+    for (name, cache) in [
+        (WEF_ALGORITHM_1, wef(&paper) as Box<dyn MicroflowCache>),
+        (CUCKOO_ALGORITHM_1, cuckoo(&paper)),
+        (WEF, wef(&flows)),
+        (CUCKOO, cuckoo(&flows)),
+    ] {
+        add(Comparison::Scheme, name, CACHE_FLOWS, cache);
+    }
     add(Comparison::Scheme, "emc, all flows", CACHE_FLOWS, emc(1));
     add(Comparison::Scheme, "emc", CACHE_FLOWS, emc(100));
     for name in ["heavy-hitter", "adaptive"] {
@@ -232,30 +262,30 @@ fn caches(seed: u64) -> Vec<Measured> {
     }
     add(
         Comparison::Ways,
-        "wef",
+        WEF_ALGORITHM_1,
         1,
         Box::new(Wef::<1>::new(&paper, seed)),
     );
     add(
         Comparison::Ways,
-        "wef",
+        WEF_ALGORITHM_1,
         2,
         Box::new(Wef::<2>::new(&paper, seed)),
     );
-    add(Comparison::Ways, "wef", 4, wef(&paper));
+    add(Comparison::Ways, WEF_ALGORITHM_1, 4, wef(&paper));
     add(
         Comparison::Ways,
-        "cuckoo",
+        CUCKOO_ALGORITHM_1,
         1,
         Box::new(Cuckoo::<1>::new(&paper, seed)),
     );
     add(
         Comparison::Ways,
-        "cuckoo",
+        CUCKOO_ALGORITHM_1,
         2,
         Box::new(Cuckoo::<2>::new(&paper, seed)),
     );
-    add(Comparison::Ways, "cuckoo", 4, cuckoo(&paper));
+    add(Comparison::Ways, CUCKOO_ALGORITHM_1, 4, cuckoo(&paper));
     for kind in KINDS {
         for size in KIND_SIZES {
             add(Comparison::Kind, kind.name, size, (kind.build)(size, seed));
@@ -280,14 +310,15 @@ fn caches(seed: u64) -> Vec<Measured> {
             );
         }
     }
-    // Compares wef again without the bytes of the table of latest flows, which the paper
+    // Compares wef again without the bytes of the table of latest packets, which the paper
     // stores in flow entries.
     for bytes in BYTES {
         let config = ActiveConfig {
-            latest: 1 << 18,
+            latest: LATEST_PACKETS,
+            recorded: Recorded::Decisions,
             ..ActiveConfig::new(bytes / 12)
         };
-        let name = "wef, without latest flows";
+        let name = WEF_WITHOUT_LATEST;
         add(Comparison::Bytes, name, bytes, wef(&config));
     }
     measured_caches
@@ -301,6 +332,7 @@ pub(super) fn kind(name: &str, flows: usize, seed: u64) -> Box<dyn MicroflowCach
 
 fn schemes(seed: u64) -> Vec<Scheme> {
     let paper = active(CACHE_FLOWS, THRESHOLD_MS);
+    let flows = by_flow(CACHE_FLOWS, THRESHOLD_MS);
     let scheme = |name: &str, is_sorted, cache: Option<Box<dyn MicroflowCache>>| Scheme {
         outcome: SchemeOutcome {
             name: name.to_owned(),
@@ -340,6 +372,11 @@ fn schemes(seed: u64) -> Vec<Scheme> {
         scheme("Open vSwitch", false, emc(100)),
         scheme("Open vSwitch, all flows", false, emc(1)),
         scheme("wef, unsorted", false, wef()),
+        scheme(
+            "FastTSS, by flow",
+            true,
+            Some(Box::new(Wef::<4>::new(&flows, seed))),
+        ),
         scheme(
             "adaptive, sorted",
             true,
@@ -429,7 +466,9 @@ pub(super) fn measure(trace: &Trace, packets: usize, seed: u64) -> Result<Outcom
         for one in &mut caches {
             match hits(&mut *one.cache, flow, right, now) {
                 true => one.hits += 1,
-                false => one.cache.offer(flow, right, now),
+                false => {
+                    one.cache.offer(flow, right, now);
+                }
             }
         }
         masks.insert(mask);
@@ -477,6 +516,8 @@ impl Scheme {
             self.outcome.hits += 1;
             return;
         }
+        let cache = self.cache.as_mut();
+        let is_admitted = cache.is_some_and(|cache| cache.offer(flow, right, now));
         let search = self.tuples.look_up(words);
         self.outcome.searches += 1;
         self.outcome.length_of_all += search.length as u64;
@@ -485,10 +526,11 @@ impl Scheme {
             self.outcome.failed += search.failed as u64;
             self.outcome.length += search.length as u64;
             self.load += load;
-            self.tuples.reference(search.failed);
-        }
-        if let Some(cache) = &mut self.cache {
-            cache.offer(flow, right, now);
+            // Alg. 1 updates metrics only for packets whose flows do not enter the cache.
+            match is_admitted {
+                true => self.tuples.count(search.failed),
+                false => self.tuples.reference(search.failed),
+            }
         }
     }
 }
