@@ -22,10 +22,24 @@ pub(super) struct Lookups {
     pub(super) rules: usize,
     /// Nanoseconds of CPU time for a header, for each of [`TOGETHER`].
     pub(super) ns: Vec<f64>,
+    /// The times of which `ns` has the medians, one for each pass.
+    pub(super) passes: Vec<Vec<f64>>,
     /// The engine's counts in its structure, by name.
     pub(super) counts: BTreeMap<String, f64>,
     pub(super) bytes: usize,
     pub(super) wrong: usize,
+}
+
+impl Lookups {
+    /// The times of each pass with the fewest headers together: one.
+    pub(super) fn single_passes(&self) -> &[f64] {
+        self.passes.first().map_or(&[], Vec::as_slice)
+    }
+
+    /// The times of each pass with the most headers together.
+    pub(super) fn batch_passes(&self) -> &[f64] {
+        self.passes.last().map_or(&[], Vec::as_slice)
+    }
 }
 
 /// Headers classified per second of CPU time by several threads that run together.
@@ -37,9 +51,10 @@ pub(super) struct Threads {
     pub(super) alone: f64,
 }
 
-/// Timed passes of each measurement, interleaved.
+/// Timed passes of each measurement, interleaved: fewer than five have no confidence
+/// interval.
 const TIMED_PASSES: usize = 7;
-const FEW_TIMED_PASSES: usize = 3;
+const FEW_TIMED_PASSES: usize = 5;
 
 /// The approximate maximum time of a pass over headers.
 const PASS_SECONDS: f64 = 0.02;
@@ -96,7 +111,7 @@ impl Study<'_> {
     /// Times lookups of an engine over `rules` rules: the median of a few passes for each
     /// number of headers together. Returns stored times if there are any.
     pub(super) fn dec14_lookups(&mut self, engine: &str, rules: usize) -> Result<Lookups, Failure> {
-        let point = format!("lookups {engine}, {rules} rules");
+        let point = format!("lookups {engine}, {rules} rules, with passes");
         let engine = engine.to_owned();
         self.point(&point, |study| {
             let policy = study.dec14_policy(rules, 0)?;
@@ -141,6 +156,7 @@ impl Study<'_> {
                 rules: policy.len(),
                 wrong: wrong.count(),
                 ns: samples.iter().map(median).collect(),
+                passes: samples,
                 counts: counts.collect(),
                 bytes: stats.bytes(),
             })
