@@ -101,7 +101,7 @@ impl fmt::Display for Gap {
         match self {
             Gap::NotRun(missing) => write!(f, "not measured: {missing}"),
             Gap::Fitted => f.write_str("fitted to the paper's value, so no test of it"),
-            Gap::FewSamples(count) => write!(f, "{count} samples have no 90 % interval"),
+            Gap::FewSamples(count) => write!(f, "too few samples for an interval: {count}"),
             Gap::ReaderShare(share) => write!(
                 f,
                 "a timed thread had {:.0} % of its processor, less than {:.0} %",
@@ -579,8 +579,8 @@ pub(super) enum Place {
 }
 
 impl Section {
-    /// Returns the place of a measurement; `None` if the section has no such table, row or
-    /// picture.
+    /// Returns the place of a measurement: the whole table if the row was left out, and
+    /// `None` if the section has no such table or picture.
     pub(super) fn place_of(&self, source: &Source) -> Option<Place> {
         if let Some(index) = self.pictures.iter().position(|name| *name == source.title) {
             return Some(Place::Picture(index));
@@ -592,8 +592,8 @@ impl Section {
         let rows = &self.grids[index].rows;
         let row = rows
             .iter()
-            .position(|cells| cells.join(" ").starts_with(&source.row))?;
-        Some(Place::Grid(index, Some(row)))
+            .position(|cells| cells.join(" ").starts_with(&source.row));
+        Some(Place::Grid(index, row))
     }
 }
 
@@ -767,7 +767,7 @@ mod tests {
         };
         assert_eq!(place("Tables", ""), Some(Place::Grid(0, None)));
         assert_eq!(place("Tables at", "acl2"), Some(Place::Grid(0, Some(1))));
-        assert_eq!(place("Tables", "fw1"), None);
+        assert_eq!(place("Tables", "fw1"), Some(Place::Grid(0, None)));
         assert_eq!(place("tables.svg", ""), Some(Place::Picture(0)));
         assert_eq!(place("Rates", ""), None);
     }

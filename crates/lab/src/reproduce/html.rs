@@ -28,7 +28,7 @@ b.holds,b.part,b.fails,b.open{display:inline-block;padding:0 .5rem;border-radius
 .case{display:block}.case i{font-style:normal;padding:0 .3rem;border-radius:.4rem}\
 .source{display:block;font-size:.8rem}tr.claim td{border-top:2px solid #bbb}\
 tr:target td,h3:target{background:#fff7d6}table.claims td,table.claims th{padding:.25rem .45rem}\
-table.claims details summary{margin:0;font-weight:400;font-size:inherit}\
+table.claims td:last-child{min-width:17rem}table.claims details summary{margin:0;font-weight:400;font-size:inherit}\
 figure{margin:.5rem 0}figure svg{max-width:100%;height:auto}dl{display:grid;\
 grid-template-columns:max-content 1fr;gap:.1rem 1rem;font-size:.9rem}dt{color:#666}\
 dd{margin:0;overflow-wrap:anywhere}";

@@ -513,9 +513,10 @@ mod tests {
             let (outcome, issued) = outcome(&engine, Kind::Delete, true);
             (outcome.rebuilds, outcome.changes, issued)
         };
-        // Every fourth change exceeds this δ.
+        // Every fourth change exceeds this δ; changes that wait together count as one.
         let (count, made, _) = rebuilds(3);
-        assert!(count > 0 && count == made / 4, "{count} after {made}");
+        assert!(count <= made / 4, "{count} after {made}");
+        assert!(count > 0 || made < 8, "none after {made}");
         let (count, _, issued) = rebuilds(1_000);
         assert_eq!((count, issued), (0, 20));
     }

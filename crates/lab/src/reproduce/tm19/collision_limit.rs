@@ -11,6 +11,7 @@ use rand::seq::SliceRandom;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::{Deserialize, Serialize};
 
+use super::coverage::Coverage;
 use crate::bench::{Spread, batch_rate, single_rate, size_name};
 use crate::reproduce::Study;
 use crate::reproduce::claims::{Case, Claim, Gap, Grid, Part, Section, Threshold};
@@ -137,6 +138,12 @@ pub(in crate::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failu
         log_y: false,
     };
     study.draw("collision-limit.svg", &chart, &series)?;
+    let names: Vec<String> = profiles.iter().map(|(name, _)| name.clone()).collect();
+    let coverage = Coverage {
+        paper_sizes: &SIZES,
+        sizes: &sizes,
+        names: &names,
+    };
     Ok(Section {
         title: "Search time against the collision limit (Figs. 7 and 8, §IV.F)".to_owned(),
         method: format!(
@@ -147,7 +154,7 @@ pub(in crate::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failu
             study.headers(),
             FLAT_SHARE * 100.0
         ),
-        claims: claims(&sizes, &times_by_size, &mixed),
+        claims: claims(&times_by_size, &mixed, coverage),
         grids: grids(&sizes, &times_by_size, &mixed),
         pictures: vec!["collision-limit.svg".to_owned()],
     })
@@ -252,91 +259,107 @@ fn costs(times: &Times, form: usize) -> Vec<f64> {
     pairs.map(|(fixed, best)| fixed / best).collect()
 }
 
-/// The title of the table with best limits.
-const SUMMARY: &str = "Best collision limits";
-
 fn claims(
-    sizes: &[usize],
     times_by_size: &[Vec<(String, Both)>],
     mixed: &[(String, Both)],
+    coverage: Coverage<'_>,
 ) -> Vec<Claim> {
     let largest = times_by_size.last().expect("at least one size");
-    let best_of = |both: &Both, form: usize| coordinate(best(&both[form].single));
-    let ratios = largest
-        .iter()
-        .map(|(_, both)| best_of(both, 0) / best_of(both, 1));
-    let beyond = LIMITS.iter().enumerate();
-    let beyond = beyond.filter(|(_, limit)| **limit > OFFLINE_LOSES);
-    let beyond = beyond.map(|(place, limit)| {
-        let ratios = largest
-            .iter()
-            .map(|(_, [online, offline])| offline.single[place] / online.single[place]);
-        Case::samples(format!("c = {limit}"), ratios)
-    });
-    let forms = FORMS.iter().enumerate();
-    let grows = forms.map(|(form, (engine, _))| match sizes.len() {
-        0 | 1 => Case::missing(*engine, Gap::NotRun("a second size")),
-        _ => {
-            let pairs = largest.iter().zip(&times_by_size[0]);
-            let growth =
-                pairs.map(|((_, last), (_, first))| best_of(last, form) / best_of(first, form));
-            Case::samples(*engine, growth)
-        }
-    });
+    let absent: Vec<Case> = coverage.absent_seeds().collect();
     vec![
-        Claim::new(
-            "Figs. 7, 8",
-            "Online TupleMerge needs a larger collision limit than offline TupleMerge: the best \
-             ones are 40 and 8.",
-        )
-        .part(
-            Part::new(
-                "best limit of a rule set, online / offline",
-                Threshold::Above(1.0),
-            )
-            .paper(coordinate(PAPER_LIMITS[0]) / coordinate(PAPER_LIMITS[1]))
-            .case(Case::samples("", ratios))
-            .grid("Each rule set", ""),
-        ),
-        Claim::new(
-            "§IV.F",
-            "For c > 25, offline TupleMerge is slower than online TupleMerge with the same c, on \
-             average.",
-        )
-        .part(
-            Part::new("time of a lookup, offline / online", Threshold::Above(1.0))
-                .cases(beyond)
-                .picture("collision-limit.svg"),
-        ),
-        Claim::new(
-            "§IV.F",
-            "Smaller rule lists generally need a smaller collision limit.",
-        )
-        .part(
-            Part::new(
-                "best limit of a profile: at the largest size / at the smallest",
-                Threshold::Above(1.0),
-            )
-            .cases(grows)
-            .grid(SUMMARY, ""),
-        ),
+        best_limits(largest),
+        beyond_25(largest),
+        grows(times_by_size),
         fixed(
             "A fixed limit of 40 (online) or 8 (offline) costs at most 7.8 % (FW1) and 4.4 % (FW5) \
              beside the best limit of a seed.",
             largest,
             PAPER_COSTS,
+            &absent,
         ),
         fixed(
             "Over rule sets mixed from ACL and FW seeds, the fixed limits cost at most 2.4 % \
              online and 2.8 % offline.",
             mixed,
             PAPER_MIXED_COSTS,
+            &absent,
         ),
     ]
 }
 
-/// The claim about the cost of fixed limits, at most `limits` for any rule set.
-fn fixed(paper: &'static str, sets: &[(String, Both)], limits: [f64; 2]) -> Claim {
+/// The best limit of one form over one rule set.
+fn best_of(both: &Both, form: usize) -> f64 {
+    coordinate(best(&both[form].single))
+}
+
+fn best_limits(largest: &[(String, Both)]) -> Claim {
+    let ratios = largest.iter();
+    let ratios = ratios.map(|(_, both)| best_of(both, 0) / best_of(both, 1));
+    Claim::new(
+        "Figs. 7, 8",
+        "Online TupleMerge needs a larger collision limit than offline TupleMerge: the best ones \
+         are 40 and 8.",
+    )
+    .part(
+        Part::new(
+            "best limit of a rule set, online / offline",
+            Threshold::Above(1.0),
+        )
+        .paper(coordinate(PAPER_LIMITS[0]) / coordinate(PAPER_LIMITS[1]))
+        .case(Case::samples("", ratios))
+        .grid("Each rule set", ""),
+    )
+}
+
+fn beyond_25(largest: &[(String, Both)]) -> Claim {
+    let limits = LIMITS.iter().enumerate();
+    let limits = limits.filter(|(_, limit)| **limit > OFFLINE_LOSES);
+    let cases = limits.map(|(place, limit)| {
+        let ratios = largest
+            .iter()
+            .map(|(_, [online, offline])| offline.single[place] / online.single[place]);
+        Case::samples(format!("c = {limit}"), ratios)
+    });
+    Claim::new(
+        "§IV.F",
+        "For c > 25, offline TupleMerge is slower than online TupleMerge with the same c, on \
+         average.",
+    )
+    .part(
+        Part::new("time of a lookup, offline / online", Threshold::Above(1.0))
+            .cases(cases)
+            .picture("collision-limit.svg"),
+    )
+}
+
+fn grows(times_by_size: &[Vec<(String, Both)>]) -> Claim {
+    let forms = FORMS.iter().enumerate();
+    let cases = forms.map(|(form, (engine, _))| match times_by_size {
+        [first, .., last] => {
+            let pairs = last.iter().zip(first);
+            let growth =
+                pairs.map(|((_, last), (_, first))| best_of(last, form) / best_of(first, form));
+            Case::samples(*engine, growth)
+        }
+        _ => Case::missing(*engine, Gap::NotRun("a second size")),
+    });
+    Claim::new(
+        "§IV.F",
+        "Smaller rule lists generally need a smaller collision limit.",
+    )
+    .part(
+        Part::new(
+            "best limit of a profile: at the largest size / at the smallest",
+            Threshold::Above(1.0),
+        )
+        .cases(cases)
+        .grid("Best collision limits", ""),
+    )
+}
+
+/// The claim about the cost of fixed limits, at most `limits` for any rule set. `absent` has
+/// cases of seeds that were left out.
+fn fixed(paper: &'static str, sets: &[(String, Both)], limits: [f64; 2], absent: &[Case]) -> Claim {
     let mut claim = Claim::new("§IV.F", paper);
     for (form, limit) in limits.into_iter().enumerate() {
         let (engine, _) = FORMS[form];
@@ -353,6 +376,7 @@ fn fixed(paper: &'static str, sets: &[(String, Both)], limits: [f64; 2]) -> Clai
         claim = claim.part(
             part.paper(1.0 + limit)
                 .cases(cases)
+                .cases(absent.iter().cloned())
                 .grid("Each rule set", ""),
         );
     }

@@ -75,6 +75,14 @@ impl<'a> Coverage<'a> {
         }
     }
 
+    /// Returns a case without a measurement for each seed of the paper that was left out.
+    pub(super) fn absent_seeds(self) -> impl Iterator<Item = Case> + 'a {
+        let absent = Profile::BUILT_IN
+            .iter()
+            .filter(move |seed| self.number(seed).is_none());
+        absent.map(|&seed| Case::missing(seed, LEFT_OUT))
+    }
+
     /// True if no seed of the paper was left out.
     pub(super) fn has_seeds(self) -> bool {
         let seeds = Profile::BUILT_IN.iter();
