@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::claims::{Grid, Section, Verdict};
+use super::claims::{Case, Grid, Outcome, Part, Place, Section, Source};
 
 /// The content above the sections.
 pub(super) struct Heading<'a> {
@@ -25,9 +25,16 @@ th{border-bottom:2px solid #999;vertical-align:bottom}td.place{white-space:nowra
 b.holds,b.part,b.fails,b.open{display:inline-block;padding:0 .5rem;border-radius:.6rem;white-space:nowrap}\
 .holds{color:#0a5a26;background:#dff3e4}.part{color:#6b4700;background:#fdf0cf}\
 .fails{color:#8e1414;background:#fbe0e0}.open{color:#444;background:#e8e8e8}.why{display:block;color:#555}\
+.case{display:block}.case i{font-style:normal;padding:0 .3rem;border-radius:.4rem}\
+.source{display:block;font-size:.8rem}tr.claim td{border-top:2px solid #bbb}\
+tr:target td,h3:target{background:#fff7d6}table.claims td,table.claims th{padding:.25rem .45rem}\
+table.claims td:last-child{min-width:17rem}table.claims details summary{margin:0;font-weight:400;font-size:inherit}\
 figure{margin:.5rem 0}figure svg{max-width:100%;height:auto}dl{display:grid;\
 grid-template-columns:max-content 1fr;gap:.1rem 1rem;font-size:.9rem}dt{color:#666}\
 dd{margin:0;overflow-wrap:anywhere}";
+
+/// A comparison with more cases has them in a list that the reader opens.
+const SHOWN_CASES: usize = 4;
 
 /// Tables with more rows are collapsed until the reader opens them.
 const LONG_GRID_ROWS: usize = 16;
@@ -71,12 +78,16 @@ pub(super) fn report<E>(
         let title = escaped(&section.title);
         let _ = writeln!(page, "<h2 id=\"section{number}\">{title}</h2>");
         let _ = writeln!(page, "<p>{}</p>", escaped(&section.method));
-        for name in &section.pictures {
+        for (index, name) in section.pictures.iter().enumerate() {
             let svg = picture(name)?;
-            let _ = writeln!(page, "<figure>\n{}\n</figure>", inline(&svg));
+            let _ = writeln!(
+                page,
+                "<figure id=\"section{number}picture{index}\">\n{}\n</figure>",
+                inline(&svg)
+            );
         }
-        for rows in &section.grids {
-            grid(&mut page, rows);
+        for (index, rows) in section.grids.iter().enumerate() {
+            grid(&mut page, rows, &format!("section{number}grid{index}"));
         }
     }
     page.push_str("</body>\n</html>\n");
@@ -87,73 +98,136 @@ pub(super) fn report<E>(
 fn summary(sections: &[Section]) -> String {
     let verdicts = || {
         let claims = sections.iter().flat_map(|section| &section.claims);
-        claims.map(|claim| class(&claim.verdict))
+        claims.map(|claim| claim.verdict().class())
     };
     let count = |wanted: &str| verdicts().filter(|class| *class == wanted).count();
-    let open = match count("open") {
-        0 => String::new(),
-        open => format!(" <b class=\"open\">{open} not measured</b>"),
-    };
     format!(
         "Of {} claims, <b class=\"holds\">{} hold</b> <b class=\"part\">{} hold in part</b> \
-         <b class=\"fails\">{} do not hold here</b>{open}. A claim is the paper's, in our words; \
-         what was measured is on the machine above, with our implementations.",
+         <b class=\"fails\">{} do not hold here</b> <b class=\"open\">{} not measured</b>. A claim \
+         is the paper's, in our words; what was measured is on the machine above, with our \
+         implementations. A value is the median of its n samples, with the 90 % confidence \
+         interval of the median in brackets; a value without an interval is a count that is the \
+         same in every run. A case holds if its whole interval is on the claim's side of the \
+         threshold, and is open if the interval contains the threshold or nothing was measured. A \
+         claim holds if all its cases hold, holds in part if half of them do, and does not hold if \
+         fewer do, whatever the open ones are; else it is not measured.",
         verdicts().count(),
         count("holds"),
         count("part"),
-        count("fails")
+        count("fails"),
+        count("open")
     )
 }
 
-fn class(verdict: &Verdict) -> &'static str {
-    match verdict {
-        Verdict::Holds => "holds",
-        Verdict::InPart(_) => "part",
-        Verdict::Fails(_) => "fails",
-        Verdict::NotMeasured(_) => "open",
-    }
-}
-
 fn claims(page: &mut String, sections: &[Section]) {
-    page.push_str("<div class=\"scroll\"><table>\n<tr><th>where</th><th>the paper</th>");
-    page.push_str("<th>measured here</th><th>verdict</th></tr>\n");
+    page.push_str("<div class=\"scroll\"><table class=\"claims\">\n<tr><th>where</th>");
+    page.push_str("<th>the paper</th><th>verdict</th><th>compared</th>");
+    page.push_str("<th class=\"n\">paper</th><th>threshold</th><th>measured here</th></tr>\n");
     for (number, section) in sections.iter().enumerate() {
         for claim in &section.claims {
-            let why = match &claim.verdict {
-                Verdict::Holds => String::new(),
-                Verdict::InPart(why) | Verdict::Fails(why) | Verdict::NotMeasured(why) => {
-                    format!("<span class=\"why\">{}</span>", escaped(why))
-                }
-            };
-            let _ = writeln!(
+            let verdict = claim.verdict();
+            let rows = claim.parts().len().max(1);
+            let _ = write!(
                 page,
-                "<tr><td class=\"place\"><a href=\"#section{number}\">{}</a></td><td>{}</td>\
-                 <td>{}</td><td><b class=\"{}\">{}</b>{why}</td></tr>",
+                "<tr class=\"claim\"><td class=\"place\" rowspan=\"{rows}\">\
+                 <a href=\"#section{number}\">{}</a></td><td rowspan=\"{rows}\">{}</td>\
+                 <td rowspan=\"{rows}\"><b class=\"{}\">{}</b><span class=\"why\">{}</span></td>",
                 escaped(claim.place),
                 escaped(claim.paper),
-                escaped(&claim.measured),
-                class(&claim.verdict),
-                claim.verdict.word()
+                verdict.class(),
+                verdict.word(),
+                verdict.count_text()
             );
+            for (index, part) in claim.parts().iter().enumerate() {
+                if index > 0 {
+                    page.push_str("<tr>");
+                }
+                let _ = writeln!(
+                    page,
+                    "<td>{}</td><td class=\"n\">{}</td><td>{}</td><td>{}{}</td></tr>",
+                    escaped(part.compared()),
+                    escaped(&part.paper_text()),
+                    escaped(&part.threshold_text()),
+                    measured(part),
+                    links(part, number, section)
+                );
+            }
+            if claim.parts().is_empty() {
+                page.push_str("<td colspan=\"4\">nothing was compared</td></tr>\n");
+            }
         }
     }
     page.push_str("</table></div>\n");
 }
 
-fn grid(page: &mut String, grid: &Grid) {
+/// Returns the measured values of a comparison as HTML: all of few cases, and a list that
+/// the reader opens for more.
+fn measured(part: &Part) -> String {
+    let line = |(case, outcome): (&Case, Outcome)| {
+        let name = match case.name() {
+            "" => String::new(),
+            name => format!("{}: ", escaped(name)),
+        };
+        format!(
+            "<span class=\"case\">{name}{}, <i class=\"{}\">{}</i></span>",
+            escaped(&case.text()),
+            match outcome {
+                Outcome::Holds => "holds",
+                Outcome::Fails => "fails",
+                Outcome::Open => "open",
+            },
+            outcome.word()
+        )
+    };
+    let lines: Vec<String> = part.outcomes().map(line).collect();
+    if lines.len() <= SHOWN_CASES {
+        return lines.concat();
+    }
+    let count = |wanted: Outcome| part.outcomes().filter(|one| one.1 == wanted).count();
+    format!(
+        "<details><summary>{} cases: {} hold, {} do not, {} open</summary>{}</details>",
+        lines.len(),
+        count(Outcome::Holds),
+        count(Outcome::Fails),
+        count(Outcome::Open),
+        lines.concat()
+    )
+}
+
+/// Returns links to the measurements of a comparison, as HTML.
+fn links(part: &Part, number: usize, section: &Section) -> String {
+    let link = |source: &Source| {
+        let place = section.place_of(source);
+        debug_assert!(place.is_some(), "no such measurement: {source:?}");
+        let text = match source.row.as_str() {
+            "" => escaped(&source.title),
+            row => format!("{}, {}", escaped(&source.title), escaped(row)),
+        };
+        let anchor = match place {
+            Some(Place::Grid(grid, None)) => format!("section{number}grid{grid}"),
+            Some(Place::Grid(grid, Some(row))) => format!("section{number}grid{grid}row{row}"),
+            Some(Place::Picture(picture)) => format!("section{number}picture{picture}"),
+            None => format!("section{number}"),
+        };
+        format!(" <a class=\"source\" href=\"#{anchor}\">{text}</a>")
+    };
+    part.sources().iter().map(link).collect()
+}
+
+fn grid(page: &mut String, grid: &Grid, id: &str) {
     let title = escaped(&grid.title);
     let long = grid.rows.len() > LONG_GRID_ROWS;
     let _ = match long {
         true => writeln!(
             page,
-            "<details><summary>{title} ({} rows)</summary>",
+            "<details id=\"{id}\"><summary>{title} ({} rows)</summary>",
             grid.rows.len()
         ),
-        false => writeln!(page, "<h3>{title}</h3>"),
+        false => writeln!(page, "<h3 id=\"{id}\">{title}</h3>"),
     };
     page.push_str("<div class=\"scroll\"><table>\n");
-    let mut row = |cells: &[String], tag: &str| {
-        page.push_str("<tr>");
+    let mut row = |cells: &[String], tag: &str, id: &str| {
+        let _ = write!(page, "<tr{id}>");
         for (index, cell) in cells.iter().enumerate() {
             let class = if index < grid.words {
                 ""
@@ -164,9 +238,9 @@ fn grid(page: &mut String, grid: &Grid) {
         }
         page.push_str("</tr>\n");
     };
-    row(&grid.columns, "th");
-    for cells in &grid.rows {
-        row(cells, "td");
+    row(&grid.columns, "th", "");
+    for (index, cells) in grid.rows.iter().enumerate() {
+        row(cells, "td", &format!(" id=\"{id}row{index}\""));
     }
     page.push_str("</table></div>\n");
     if long {
@@ -197,7 +271,7 @@ fn escaped(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::claims::Claim;
+    use super::super::claims::{Claim, Threshold};
     use super::*;
 
     #[test]
@@ -205,12 +279,21 @@ mod tests {
         let section = Section {
             title: "a < b".to_owned(),
             method: "x & y".to_owned(),
-            claims: vec![Claim {
-                place: "Fig. 1",
-                paper: "<b>faster</b>",
-                measured: "\"2\"".to_owned(),
-                verdict: Verdict::InPart("not <c>".to_owned()),
-            }],
+            claims: vec![
+                Claim::new("Fig. 1", "<b>faster</b>")
+                    .part(
+                        Part::new("a & b", Threshold::Above(1.0))
+                            .paper(2.0)
+                            .case(Case::exact("<c>", 3.0))
+                            .grid("g", "<i>")
+                            .picture("p.svg"),
+                    )
+                    .part(
+                        Part::new("many", Threshold::AtMost(1.0))
+                            .cases((0..5).map(|_| Case::exact("", 3.0))),
+                    ),
+                Claim::new("Fig. 2", "smaller"),
+            ],
             grids: vec![Grid {
                 title: "g".to_owned(),
                 columns: vec!["name".to_owned(), "n".to_owned()],
@@ -235,11 +318,18 @@ mod tests {
             "a &lt; b",
             "x &amp; y",
             "&lt;b&gt;faster&lt;/b&gt;",
-            "1 hold in part",
-            "<b class=\"part\">holds in part</b><span class=\"why\">not &lt;c&gt;</span>",
+            "1 do not hold here",
+            "1 not measured",
+            "<td rowspan=\"2\"><b class=\"fails\">does not hold here</b><span class=\"why\">1 hold, 5 \
+             do not, 0 open</span></td><td>a &amp; b</td><td class=\"n\">2</td><td>above 1</td>",
+            "<span class=\"case\">&lt;c&gt;: 3, <i class=\"holds\">holds</i></span>",
+            "<a class=\"source\" href=\"#section0grid0row0\">g, &lt;i&gt;</a>",
+            "<a class=\"source\" href=\"#section0picture0\">p.svg</a>",
+            "<summary>5 cases: 0 hold, 5 do not, 0 open</summary>",
+            "<td colspan=\"4\">nothing was compared</td>",
+            "<tr id=\"section0grid0row0\"><td>&lt;i&gt;</td><td class=\"n\">1</td>",
             "<h2 id=\"section0\">a &lt; b</h2>",
-            "<td>&lt;i&gt;</td><td class=\"n\">1</td>",
-            "<figure>\n<svg width=\"1\"></svg>\n</figure>",
+            "<figure id=\"section0picture0\">\n<svg width=\"1\"></svg>\n</figure>",
         ] {
             assert!(page.contains(part), "{part} in {page}");
         }

@@ -12,6 +12,7 @@ mod fts25;
 mod html;
 mod machine;
 mod points;
+mod report;
 mod request;
 mod sfl17;
 mod statistics;
@@ -25,8 +26,9 @@ use study::Study;
 /// Measure the figures and tables of a paper again
 ///
 /// Each figure is an SVG picture and a CSV file with its data. At the end report.html has
-/// all pictures and tables, and lists for each claim of the paper what was measured and
-/// whether the claim holds. Every measurement is kept in points.ndjson: to continue an
+/// all pictures and tables, and lists for each claim of the paper what was compared, the
+/// paper's value, the measured values with their confidence intervals, the threshold, and
+/// the verdict that is computed from them. Every measurement is kept in points.ndjson: to continue an
 /// interrupted reproduction, give the same command again.
 #[derive(Debug, clap::Args)]
 #[command(

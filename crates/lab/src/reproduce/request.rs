@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use classyard_report::failure::Failure;
 use classyard_report::input::{count, span};
+use classyard_report::output::{Format, OutputArgs};
 
 /// A paper, or a part of it that is reproduced by itself.
 pub(super) struct Paper {
@@ -22,7 +23,7 @@ pub(super) struct Paper {
 }
 
 /// The arguments that all papers take.
-#[derive(Clone, Debug, clap::Args)]
+#[derive(Debug, clap::Args)]
 pub(super) struct Common {
     /// The folder to write to; it is created if missing
     #[arg(
@@ -34,6 +35,9 @@ pub(super) struct Common {
         help_heading = "Output"
     )]
     output: PathBuf,
+
+    #[command(flatten)]
+    report: OutputArgs,
 
     /// The figures to draw [default: all of the paper]
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
@@ -57,6 +61,8 @@ pub(super) struct Common {
 pub(super) struct Request {
     pub(super) paper: &'static Paper,
     pub(super) output: PathBuf,
+    /// The format of the report on standard output.
+    pub(super) format: Format,
     /// The names of the figures; empty for all.
     pub(super) figures: Vec<String>,
     pub(super) quick: bool,
@@ -81,11 +87,11 @@ pub(super) struct Request {
 impl Request {
     /// Returns a request for a paper without arguments of its own.
     pub(super) fn new(paper: &'static Paper, common: &Common) -> Request {
-        let common = common.clone();
         Request {
             paper,
-            output: common.output,
-            figures: common.figures,
+            output: common.output.clone(),
+            format: common.report.format,
+            figures: common.figures.clone(),
             quick: common.quick,
             restart: common.restart,
             seed: common.seed,

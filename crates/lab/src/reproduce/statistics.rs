@@ -59,6 +59,52 @@ impl fmt::Display for Mean {
     }
 }
 
+/// The share of intervals that contain the median that they are of, at least.
+pub(super) const CONFIDENCE_SHARE: f64 = 0.9;
+
+/// A confidence interval of a median.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Interval {
+    pub(super) low: f64,
+    pub(super) median: f64,
+    pub(super) high: f64,
+}
+
+/// Returns the 90 % confidence interval of the median; `None` for fewer than five
+/// samples, which have no such interval.
+///
+/// The ends are order statistics, so the interval needs no assumption about the
+/// distribution except that samples are independent. Of `n` samples the `k`-th least and
+/// the `k`-th greatest are the ends, with the greatest `k` for which
+/// `2 P(B < k) ≤ 1 − 0.9`, where `B` is binomial with `n` trials of probability 1/2.
+/// Five samples give their least and greatest (confidence 93.75 %).
+pub(super) fn median_interval(samples: &[f64]) -> Option<Interval> {
+    let mut sorted = samples.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let count = sorted.len();
+    let trials = coordinate(count);
+    // The logarithm of P(B = below); logarithms do not underflow for many trials.
+    let mut log_probability = -trials * std::f64::consts::LN_2;
+    let (mut tail, mut rank) = (log_probability.exp(), 0);
+    while rank < count / 2 && 2.0 * tail <= 1.0 - CONFIDENCE_SHARE {
+        rank += 1;
+        let below = coordinate(rank);
+        log_probability += ((trials - below + 1.0) / below).ln();
+        tail += log_probability.exp();
+    }
+    let index = rank.checked_sub(1)?;
+    let middle = count / 2;
+    let median = match count.is_multiple_of(2) {
+        true => f64::midpoint(sorted[middle - 1], sorted[middle]),
+        false => sorted[middle],
+    };
+    Some(Interval {
+        low: sorted[index],
+        median,
+        high: sorted[count - 1 - index],
+    })
+}
+
 /// Returns the arithmetic mean; 0 without values.
 pub(super) fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / coordinate(values.len().max(1))
@@ -97,6 +143,29 @@ mod tests {
         assert_eq!(Mean::of(&[]), Mean::default());
         let equal_samples = Mean::of(&[2.0; 100]);
         assert_eq!(equal_samples.interval(), (2.0, 2.0));
+    }
+
+    #[test]
+    fn intervals_of_medians_are_those_of_tables() {
+        let interval = |count: u32| {
+            let samples: Vec<f64> = (1..=count).rev().map(f64::from).collect();
+            median_interval(&samples).map(|one| (one.low, one.median, one.high))
+        };
+        for count in 0..5 {
+            assert_eq!(interval(count), None, "{count}");
+        }
+        // Ranks of the sign test at 10 %, two-sided.
+        assert_eq!(interval(5), Some((1.0, 3.0, 5.0)));
+        assert_eq!(interval(7), Some((1.0, 4.0, 7.0)));
+        assert_eq!(interval(8), Some((2.0, 4.5, 7.0)));
+        assert_eq!(interval(10), Some((2.0, 5.5, 9.0)));
+        assert_eq!(interval(12), Some((3.0, 6.5, 10.0)));
+        assert_eq!(interval(20), Some((6.0, 10.5, 15.0)));
+        assert_eq!(interval(60), Some((24.0, 30.5, 37.0)));
+        let (low, median, high) = interval(4_000).unwrap();
+        assert!((median - 2_000.5).abs() < 1e-9);
+        // 1.645 √4000 / 2 = 52.
+        assert!((low - 1_948.0).abs() <= 2.0 && (high - 2_053.0).abs() <= 2.0);
     }
 
     #[test]

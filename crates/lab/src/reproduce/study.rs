@@ -1,7 +1,6 @@
 //! The source of a reproduction's data, and the writer of its files.
 
 use std::fs;
-use std::io::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,9 +8,8 @@ use classyard::{Policy, PolicyTrace, Progress as _};
 use classyard_report::chart::{Chart, Picture, Series, draw_groups};
 use classyard_report::failure::Failure;
 use classyard_report::input::family::{FamilyName, profile};
+use classyard_report::output::OutputArgs;
 use classyard_report::output::file::to_file;
-use classyard_report::output::stdout;
-use classyard_report::output::table::{Side, Table};
 use classyard_report::reporter::{Progress, Reporter};
 use classyard_report::run::Run;
 use classyard_workload::generate::Profile;
@@ -21,6 +19,7 @@ use serde::de::DeserializeOwned;
 use super::claims::Section;
 use super::html::{self, Heading};
 use super::points::{Circumstances, Points};
+use super::report::Reproduction;
 use super::request::Request;
 use crate::bench::{
     CpuPair, CpuPinning, PAPER_CHANGES, generated_policy, generated_trace, size_name,
@@ -32,9 +31,10 @@ const REPORT: &str = "report.html";
 /// Headers of a trace in a quick run.
 const QUICK_HEADERS: usize = 20_000;
 
-/// Rule sets for a point of sfl17, in the paper and in a quick run.
+/// Rule sets for a point of sfl17, in the paper and in a quick run: fewer than five have no
+/// confidence interval.
 const SETS_PER_POINT: usize = 10;
-const FEW_SETS: usize = 2;
+const FEW_SETS: usize = 5;
 
 /// Rule sets for each profile and size of tm19, in the paper and in a quick run.
 const LISTS_PER_PROFILE: usize = 5;
@@ -52,7 +52,7 @@ const CHECKED_HEADERS: usize = 5_000;
 
 /// Seconds of a simulator run: of the paper, and of a quick run.
 const RUN_SECONDS: f64 = 10.0;
-const QUICK_SECONDS: f64 = 0.6;
+const QUICK_SECONDS: f64 = 0.25;
 
 /// A reproduction in progress.
 pub(super) struct Study<'a> {
@@ -313,7 +313,7 @@ impl<'a> Study<'a> {
         Ok(())
     }
 
-    /// Writes the report and prints the results.
+    /// Writes the report's page, and the report to standard output.
     pub(super) fn end(mut self, sections: &[Section]) -> Result<(), Failure> {
         let run = Run::now(self.args.seed);
         let columns = run.columns();
@@ -328,7 +328,7 @@ impl<'a> Study<'a> {
         if self.args.quick {
             remarks.push(
                 "A quick reproduction: fewer rule sets, sizes and points, and shorter runs than \
-                 in the paper. Its figures are rough."
+                 in the paper. Parts of claims that it leaves out are open."
                     .to_owned(),
             );
         }
@@ -348,49 +348,9 @@ impl<'a> Study<'a> {
         let page = html::report(&heading, sections, picture)?;
         self.write(REPORT, &page)?;
         drop(self.progress);
-        let mut out = stdout();
-        for section in sections {
-            writeln!(out, "{}\n", section.title)?;
-            for grid in &section.grids {
-                let side = |index| {
-                    if index < grid.words {
-                        Side::Left
-                    } else {
-                        Side::Right
-                    }
-                };
-                let columns = grid.columns.iter().enumerate();
-                let columns: Vec<_> = columns
-                    .map(|(index, name)| (name.as_str(), side(index)))
-                    .collect();
-                let mut table = Table::new(&columns);
-                for row in &grid.rows {
-                    table.row(row.clone());
-                }
-                writeln!(out, "{}", grid.title)?;
-                table.write(&mut out)?;
-                writeln!(out)?;
-            }
-        }
-        let claims = || sections.iter().flat_map(|section| &section.claims);
-        let mut table = Table::new(&[
-            ("where", Side::Left),
-            ("the paper", Side::Left),
-            ("measured", Side::Left),
-            ("verdict", Side::Left),
-        ]);
-        for claim in claims() {
-            table.row(vec![
-                claim.place.to_owned(),
-                claim.paper.to_owned(),
-                claim.measured.clone(),
-                claim.verdict.text(),
-            ]);
-        }
-        table.write(&mut out)?;
-        writeln!(out)?;
-        run.write(&mut out)?;
-        out.flush()?;
+        let report = Reproduction::new(self.args.paper, &run, &facts, &remarks, sections);
+        let format = self.args.format;
+        OutputArgs { format }.report(&report)?;
         let wrote = self.written.join(", ");
         let folder = folder.display();
         self.reporter.note(&format!("wrote {wrote} to {folder}"));

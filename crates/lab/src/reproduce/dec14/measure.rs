@@ -21,10 +21,24 @@ pub(super) struct Lookups {
     pub(super) rules: usize,
     /// Nanoseconds of CPU time for a header, for each of [`TOGETHER`].
     pub(super) ns: Vec<f64>,
+    /// The times of which `ns` has the medians, one for each pass.
+    pub(super) passes: Vec<Vec<f64>>,
     /// The engine's counts in its structure, by name.
     pub(super) counts: BTreeMap<String, f64>,
     pub(super) bytes: usize,
     pub(super) wrong: usize,
+}
+
+impl Lookups {
+    /// The times of each pass with the fewest headers together: one.
+    pub(super) fn single_passes(&self) -> &[f64] {
+        self.passes.first().map_or(&[], Vec::as_slice)
+    }
+
+    /// The times of each pass with the most headers together.
+    pub(super) fn batch_passes(&self) -> &[f64] {
+        self.passes.last().map_or(&[], Vec::as_slice)
+    }
 }
 
 /// Headers classified per second of elapsed time by several threads, each with headers of
@@ -33,15 +47,17 @@ pub(super) struct Lookups {
 pub(super) struct Threads {
     /// The rate of all threads together.
     pub(super) rate: f64,
-    /// The rate of one thread, measured in alternation with all threads.
-    pub(super) alone: f64,
+    /// For each pass, the rate of all threads over the rate of one thread, measured in
+    /// alternation.
+    pub(super) ratios: Vec<f64>,
     /// The reason why the rates do not show what the processors can do, if there is one.
     pub(super) objection: Option<String>,
 }
 
-/// Timed passes of each measurement, interleaved.
+/// Timed passes of each measurement, interleaved: fewer than five have no confidence
+/// interval.
 const TIMED_PASSES: usize = 7;
-const FEW_TIMED_PASSES: usize = 3;
+const FEW_TIMED_PASSES: usize = 5;
 
 /// The approximate maximum time of a pass over headers.
 const PASS_SECONDS: f64 = 0.02;
@@ -98,7 +114,7 @@ impl Study<'_> {
     /// Times lookups of an engine over `rules` rules: the median of a few passes for each
     /// number of headers together. Returns stored times if there are any.
     pub(super) fn dec14_lookups(&mut self, engine: &str, rules: usize) -> Result<Lookups, Failure> {
-        let point = format!("lookups {engine}, {rules} rules");
+        let point = format!("lookups {engine}, {rules} rules, with passes");
         let engine = engine.to_owned();
         self.point(&point, |study| {
             let policy = study.dec14_policy(rules, 0)?;
@@ -143,6 +159,7 @@ impl Study<'_> {
                 rules: policy.len(),
                 wrong: wrong.count(),
                 ns: samples.iter().map(median).collect(),
+                passes: samples,
                 counts: counts.collect(),
                 bytes: stats.bytes(),
             })
@@ -188,8 +205,9 @@ impl Study<'_> {
                 .iter()
                 .zip(&clocks)
                 .map(|(&count, clocks)| objection(count, processors, clocks.cpu_share(count)));
+            let passes = samples[1].iter().zip(&samples[0]);
             Ok(Threads {
-                alone: median(&samples[0]),
+                ratios: passes.map(|(all, alone)| all / alone).collect(),
                 rate: median(&samples[1]),
                 objection: objections.find_map(|objection| objection),
             })

@@ -6,7 +6,7 @@ use classyard::{Policy, PolicyTrace};
 use classyard_report::failure::Failure;
 use classyard_workload::generate::Family;
 
-use super::claims::Section;
+use super::claims::{Gap, Section};
 use super::figure::Figure;
 use super::request::{Common, Paper, Request, at_least_one, sizes};
 use super::study::Study;
@@ -21,6 +21,9 @@ mod model;
 pub(super) mod rule_sets;
 pub(super) mod split;
 pub(super) mod throughput;
+
+/// The gap of a case whose threads shared processors with other work.
+const NO_PROCESSORS: Gap = Gap::NotRun("each thread on a processor of its own");
 
 /// The paper.
 const PAPER: Paper = Paper {

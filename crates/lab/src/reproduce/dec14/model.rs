@@ -108,12 +108,6 @@ pub(super) fn error(predicted: f64, measured: f64) -> f64 {
 /// The error that the paper claims.
 pub(super) const PAPER_ERROR: f64 = 0.1;
 
-/// Returns the number of errors that are as small as the paper claims.
-pub(super) fn within(errors: &[f64]) -> usize {
-    let small = errors.iter().filter(|error| error.abs() <= PAPER_ERROR);
-    small.count()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

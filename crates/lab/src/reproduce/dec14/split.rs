@@ -17,7 +17,7 @@ use super::measure::{batches, built};
 use super::{ENGINE, PAPER_FORM, Study};
 use crate::bench::{Spread, size_name};
 use crate::cores::{Clocks, objection, usable_processors};
-use crate::reproduce::claims::{Claim, Grid, Section, Verdict};
+use crate::reproduce::claims::{Case, Claim, Grid, Part, Section, Threshold};
 use crate::reproduce::statistics::coordinate;
 
 /// The number of cores over which rules are split.
@@ -35,6 +35,8 @@ struct Split {
     part: f64,
     /// The time to merge winners.
     merge: f64,
+    /// For each pass, the throughput over that of a header a core.
+    throughput_ratios: Vec<f64>,
     wrong: usize,
     /// The reason why the times do not show what the cores can do, if there is one.
     objection: Option<String>,
@@ -69,8 +71,7 @@ pub(in crate::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failu
         rows: Vec::new(),
     };
     let (mut lines, mut series, mut wrong) = (Vec::new(), Vec::new(), 0);
-    let (mut sooner, mut higher_throughput, mut cases) = (0, 0, 0);
-    let mut refused = None;
+    let mut cases = Vec::new();
     for (engine, name) in forms {
         let mut points = Vec::new();
         for &rules in &sizes {
@@ -87,13 +88,12 @@ pub(in crate::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failu
                 split.merge,
                 split.objection.is_none()
             ));
-            if let Some(reason) = split.objection {
-                refused = Some(reason);
+            let case = format!("{engine}, {}", size_name(rules));
+            if split.objection.is_some() {
+                cases.push(Case::missing(case, super::NO_PROCESSORS));
                 continue;
             }
-            cases += 1;
-            sooner += usize::from(latency > 1.0);
-            higher_throughput += usize::from(throughput > 1.0);
+            cases.push(Case::samples(case, split.throughput_ratios));
             grid.rows.push(vec![
                 engine.to_owned(),
                 size_name(rules),
@@ -118,7 +118,7 @@ pub(in crate::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failu
     };
     // Without free cores there is nothing to draw.
     let mut pictures = Vec::new();
-    if cases > 0 {
+    if !grid.rows.is_empty() {
         study.draw("split.svg", &chart, &series)?;
         pictures.push("split.svg".to_owned());
     }
@@ -131,24 +131,21 @@ pub(in crate::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failu
              with a header a core: each thread has all rules and half of the headers. Cases in \
              which the threads did not have their processors are left out."
         ),
-        claims: vec![Claim {
-            place: "§IV.C",
-            paper: "Each packet stays on a single core, since communication between cores in the \
-                    merge phase limits the performance of the other way.",
-            measured: format!(
-                "split rules are done sooner in {sooner} of {cases} cases, and give more \
-                 throughput in {higher_throughput} of {cases}"
+        claims: vec![
+            Claim::new(
+                "§IV.C",
+                "Each packet stays on a single core, since communication between cores in the \
+                 merge phase limits the performance of the other way.",
+            )
+            .part(
+                Part::new(
+                    "headers a second, split rules / split headers",
+                    Threshold::Below(1.0),
+                )
+                .cases(cases)
+                .grid("Rules split over", ""),
             ),
-            verdict: match (cases, refused) {
-                (0, Some(reason)) => Verdict::NotMeasured(reason),
-                _ => Verdict::for_most(
-                    cases - higher_throughput,
-                    cases,
-                    "vectors of half the rules are joined in half the time, and more of them is \
-                     in the nearer caches",
-                ),
-            },
-        }],
+        ],
         grids: vec![grid],
         pictures,
     };
@@ -217,6 +214,9 @@ fn measure(study: &mut Study<'_>, engine: &str, rules: usize) -> Result<Split, F
             });
             samples[2].push(each(clocks.wall));
         }
+        let passes = samples[0].iter().zip(samples[1].iter().zip(&samples[2]));
+        let ratios = passes.map(|(whole, (part, merge))| whole / (part + merge));
+        let throughput_ratios = ratios.map(|ratio| ratio / coordinate(CORE_COUNT)).collect();
         let median = |samples: &[f64]| Spread::of(samples).map_or(0.0, |s| s.median);
         let merged = winners[0].iter().zip(&expected);
         let processors = usable_processors();
@@ -228,6 +228,7 @@ fn measure(study: &mut Study<'_>, engine: &str, rules: usize) -> Result<Split, F
             (shares.into_iter()).map(|(threads, share)| objection(threads, processors, share));
         Ok(Split {
             objection: objections.find_map(|objection| objection),
+            throughput_ratios,
             whole: median(&samples[0]),
             part: median(&samples[1]),
             merge: median(&samples[2]),

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::pipelines::{self, STAGE_COUNT};
 use crate::bench::timed;
 use crate::reproduce::Study;
-use crate::reproduce::claims::{Claim, Grid, Section, Verdict};
+use crate::reproduce::claims::{Case, Claim, Grid, Part, Section, Threshold};
 use crate::reproduce::statistics::coordinate;
 
 /// Datapaths: ports, ACLs in each direction, subnets.
@@ -150,44 +150,56 @@ fn measure(ports: usize, acls: usize, subnets: usize, max_entries: usize) -> Mea
     }
 }
 
+/// Entries for each flow that make a cross product impractical.
+const IMPRACTICAL_RATIO: f64 = 100.0;
+
 fn claims(results: &[Measured]) -> Vec<Claim> {
     let complete: Vec<&Measured> = results.iter().filter(|one| one.is_complete).collect();
-    let (Some(first), Some(last)) = (complete.first(), complete.last()) else {
-        return Vec::new();
-    };
+    let (first, last) = (complete.first(), complete.last());
+    // The power of the number of flows with which a number grows; NaN for one datapath.
     let power = |value: fn(&Measured) -> usize| -> f64 {
-        let flows = coordinate(last.flows) / coordinate(first.flows);
-        let values = coordinate(value(last)) / coordinate(value(first));
-        values.ln() / flows.ln()
+        let growth = |value: &dyn Fn(&Measured) -> usize| match (first, last) {
+            (Some(first), Some(last)) => coordinate(value(last)) / coordinate(value(first)),
+            _ => f64::NAN,
+        };
+        growth(&value).ln() / growth(&|one| one.flows).ln()
     };
-    let (of_entries, of_paths) = (power(|one| one.entries), power(|one| one.paths));
-    let times = |flows: f64| of_entries > 1.0 && flows > 1.0;
+    let ratio = last.map_or(f64::NAN, |last| {
+        coordinate(last.entries) / coordinate(last.flows)
+    });
+    let table = "Cross products of logical";
     vec![
-        Claim {
-            place: "§3.1, Fig. 2",
-            paper: "The size of the cross-producted table grows polynomially with the number of flows, \
-                    so it is impractical.",
-            measured: format!(
-                "{} flows become {} entries of {} paths, {} flows {} of {}: entries grow with the \
-                 power {of_entries:.1} of flows, paths with {of_paths:.1}",
-                first.flows, first.entries, first.paths, last.flows, last.entries, last.paths
-            ),
-            verdict: Verdict::of(times(coordinate(last.flows)), "see the table"),
-        },
-        Claim {
-            place: "§1, §3.1",
-            paper: "For small tables the cross product is manageable; for many flows it can grow \
-                    beyond what is practical.",
-            measured: format!(
-                "{} of {} datapaths are within the limit, the largest of them of {} flows",
-                complete.len(),
-                results.len(),
-                last.flows
-            ),
-            verdict: Verdict::of(
-                complete.len() > 1 && last.entries > 100 * last.flows,
-                "see the table",
-            ),
-        },
+        Claim::new(
+            "§3.1, Fig. 2",
+            "The size of the cross-producted table grows polynomially with the number of flows, \
+             so it is impractical.",
+        )
+        .part(
+            Part::new(
+                "power of the number of flows with which the product grows",
+                Threshold::Above(1.0),
+            )
+            .case(Case::exact("entries", power(|one| one.entries)))
+            .case(Case::exact("paths", power(|one| one.paths)))
+            .picture("cross-product.svg"),
+        ),
+        Claim::new(
+            "§1, §3.1",
+            "For small tables the cross product is manageable; for many flows it can grow beyond \
+             what is practical.",
+        )
+        .part(
+            Part::new("datapaths within the limit", Threshold::AtLeast(1.0))
+                .case(Case::exact("", coordinate(complete.len())))
+                .grid(table, ""),
+        )
+        .part(
+            Part::new(
+                "entries for each flow of the largest datapath within the limit",
+                Threshold::AtLeast(IMPRACTICAL_RATIO),
+            )
+            .case(Case::exact("", ratio))
+            .grid(table, ""),
+        ),
     ]
 }

@@ -17,6 +17,8 @@ use super::figure::Figure;
 use super::request::{Common, Paper, Request, at_least_one, sizes};
 use super::study::Study;
 
+mod acl_claims;
+mod acl_results;
 pub(super) mod acls;
 mod approximation;
 pub(super) mod cost;

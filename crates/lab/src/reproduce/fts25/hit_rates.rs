@@ -15,7 +15,7 @@ use super::stream::{
 use super::{CACHE_FLOWS, TRACES, TRAFFIC, percent};
 use crate::bench::{size_name, thread_cpu_time};
 use crate::reproduce::Study;
-use crate::reproduce::claims::{Claim, Grid, Section, Verdict};
+use crate::reproduce::claims::{Case, Claim, Gap, Grid, Part, Section, Threshold};
 use crate::reproduce::statistics::coordinate;
 
 /// Lookups of a speed measurement, and of one batch.
@@ -352,172 +352,187 @@ fn speed(name: &str, seed: u64) -> Rate {
     }
 }
 
-/// Joins a text for each trace.
-fn each(outcomes: &[Outcome], words: impl Fn(&Outcome) -> String) -> String {
+/// Returns a case for each trace, with a value that is the same in every run.
+fn each(outcomes: &[Outcome], value: impl Fn(&Outcome) -> f64) -> Vec<Case> {
     let pairs = TRACES.iter().zip(outcomes);
-    let words = pairs.map(|(trace, outcome)| format!("{}: {}", trace.name, words(outcome)));
-    words.collect::<Vec<_>>().join("; ")
+    let cases = pairs.map(|(trace, outcome)| Case::exact(trace.name, value(outcome)));
+    cases.collect()
 }
 
+/// The greatest rise beyond 8k flows that counts as constant, and the least difference
+/// between two caches that counts, as shares of packets.
+const CONSTANT_RISE: f64 = 0.01;
+const CACHE_GAIN: f64 = 0.001;
+
+/// The greatest deviation from the paper's hit rates, as a share.
+const MAX_DEVIATION: f64 = 0.02;
+
+/// The least rise of the hit rate that counts, in percentage points.
+const THRESHOLD_RISE: f64 = 1.0;
+
 fn claims(outcomes: &[Outcome]) -> Vec<Claim> {
-    let traces = outcomes.len();
-    let size = |outcome: &Outcome, size| rate(outcome, Comparison::Size, WEF_ALGORITHM_1, size);
-    let holding =
-        |holds: &dyn Fn(&Outcome) -> bool| outcomes.iter().filter(|outcome| holds(outcome)).count();
-    let grows = holding(&|outcome| {
-        let rates = SIZES.iter().map(|&flows| size(outcome, flows));
-        let rates: Vec<f64> = rates.take(5).collect();
-        rates.is_sorted()
-    });
-    let flat = holding(&|outcome| size(outcome, 16_384) - size(outcome, 8_192) < 0.01);
-    let best = |outcome: &Outcome| {
-        let line = line(outcome, Comparison::Threshold, WEF_ALGORITHM_1);
-        line.into_iter().fold(
-            (0.0, 0.0),
-            |best, point| if point.1 > best.1 { point } else { best },
-        )
-    };
-    let last = |outcome: &Outcome| {
-        let line = line(outcome, Comparison::Threshold, WEF_ALGORITHM_1);
-        line.last().map_or(0.0, |point| point.1)
-    };
-    let first = |outcome: &Outcome| {
-        let line = line(outcome, Comparison::Threshold, WEF_ALGORITHM_1);
-        line.first().map_or(0.0, |point| point.1)
-    };
-    let rises = holding(&|outcome| best(outcome).1 > first(outcome) + 1.0);
-    let peaks = holding(&|outcome| (128.0..=256.0).contains(&best(outcome).0));
-    let scheme =
-        |outcome: &Outcome, name: &str| rate(outcome, Comparison::Scheme, name, CACHE_FLOWS);
-    let above_cuckoo = holding(&|outcome| {
-        scheme(outcome, WEF_ALGORITHM_1) > scheme(outcome, CUCKOO_ALGORITHM_1) + 0.001
-    });
-    let above_emc = holding(&|outcome| {
-        let emc_rate = scheme(outcome, "emc").max(scheme(outcome, "emc, all flows"));
-        scheme(outcome, WEF_ALGORITHM_1).min(scheme(outcome, CUCKOO_ALGORITHM_1)) > emc_rate
-    });
-    let bytes = |outcome: &Outcome| {
-        let ahead = BYTES.iter().filter(|&&bytes| {
-            let rate_of = |name| rate(outcome, Comparison::Bytes, name, bytes);
-            rate_of("adaptive") >= rate_of(WEF).max(rate_of(WEF_WITHOUT_LATEST))
-        });
-        ahead.count()
-    };
-    let flows = |outcome: &Outcome| {
-        let ahead = KIND_SIZES.iter().filter(|&&size| {
-            let rate_of = |name| rate(outcome, Comparison::Kind, name, size);
-            rate_of("adaptive") >= rate_of(WEF)
-        });
-        ahead.count()
-    };
-    let close_traces = TRACES.iter().zip(outcomes).filter(|(trace, outcome)| {
-        (scheme(outcome, WEF_ALGORITHM_1) - trace.hit_rate).abs() < 0.02
-    });
     vec![
-        Claim {
-            place: "Fig. 10",
-            paper: "The hit rate rises with the size up to 8k and stays about constant beyond.",
-            measured: each(outcomes, |outcome| {
-                format!(
-                    "{} with 1k, {} with 8k, {} with 16k",
-                    percent(size(outcome, 1_024)),
-                    percent(size(outcome, 8_192)),
-                    percent(size(outcome, 16_384))
-                )
-            }),
-            verdict: Verdict::for_most(
-                grows.min(flat),
-                traces,
-                "it goes on rising for other traces",
-            ),
-        },
-        Claim {
-            place: "Fig. 11",
-            paper: "The hit rate first rises with the threshold, has its peak between 128 and 256 \
-                    ms, and falls beyond.",
-            measured: each(outcomes, |outcome| {
-                let (threshold, max_rate) = best(outcome);
-                format!(
-                    "{:.1} % at 8 ms, most at {threshold:.0} ms: {max_rate:.1} %, and {:.1} % at \
-                     4,096 ms",
-                    first(outcome),
-                    last(outcome)
-                )
-            }),
-            verdict: match (rises == traces, peaks == traces) {
-                (true, true) => Verdict::Holds,
-                (true, false) => Verdict::InPart(
-                    "it rises and then hardly changes: flows that are idle for longest are \
-                     replaced first, so admitting more flows costs little"
-                        .to_owned(),
-                ),
-                _ => Verdict::Fails("the threshold hardly matters".to_owned()),
-            },
-        },
-        Claim {
-            place: "Fig. 12",
-            paper: "The hit rate of the cache of active flows is 77 % and 85 %.",
-            measured: each(outcomes, |outcome| {
-                format!("{} (fitted)", percent(scheme(outcome, WEF_ALGORITHM_1)))
-            }),
-            verdict: Verdict::for_most(close_traces.count(), traces, "more than 2 points off"),
-        },
-        Claim {
-            place: "Fig. 12",
-            paper: "It is higher than with cuckoo hashing.",
-            measured: each(outcomes, |outcome| {
-                format!(
-                    "{:.2} % and {:.2} % with cuckoo",
-                    scheme(outcome, WEF_ALGORITHM_1) * 100.0,
-                    scheme(outcome, CUCKOO_ALGORITHM_1) * 100.0
-                )
-            }),
-            verdict: Verdict::for_most(
-                above_cuckoo,
-                traces,
-                "with four entries a bucket both fill the cache; see the table of entries of a \
-                 bucket for fewer",
-            ),
-        },
-        Claim {
-            place: "Fig. 12",
-            paper: "Both caches of active flows have much higher hit rates than Open vSwitch's.",
-            measured: each(outcomes, |outcome| {
-                format!(
-                    "emc {}, and {} when all flows are taken in",
-                    percent(scheme(outcome, "emc")),
-                    percent(scheme(outcome, "emc, all flows"))
-                )
-            }),
-            verdict: Verdict::for_most(above_emc, traces, "not on other traces"),
-        },
-        Claim {
-            place: "ours",
-            paper: "Not of the paper: adaptive has at least the hit rate of wef with equal flows.",
-            measured: each(outcomes, |outcome| {
-                format!(
-                    "with {} of {} numbers of flows",
-                    flows(outcome),
-                    KIND_SIZES.len()
-                )
-            }),
-            verdict: Verdict::for_most(
-                outcomes.iter().map(flows).sum(),
-                traces * KIND_SIZES.len(),
-                "wef has more with other numbers of flows",
-            ),
-        },
-        Claim {
-            place: "ours",
-            paper: "Not of the paper: adaptive has at least the hit rate of wef at equal bytes.",
-            measured: each(outcomes, |outcome| {
-                format!("at {} of {} numbers of bytes", bytes(outcome), BYTES.len())
-            }),
-            verdict: Verdict::for_most(
-                outcomes.iter().map(bytes).sum(),
-                traces * BYTES.len(),
-                "wef has more at other numbers of bytes",
-            ),
-        },
+        size_claim(outcomes),
+        threshold_claim(outcomes),
+        fitted_rates(),
+        against_cuckoo(outcomes),
+        against_emc(outcomes),
+        ours(
+            outcomes,
+            "Not of the paper: adaptive has at least the hit rate of wef with equal flows.",
+            Comparison::Kind,
+            &KIND_SIZES,
+        ),
+        ours(
+            outcomes,
+            "Not of the paper: adaptive has at least the hit rate of wef at equal bytes.",
+            Comparison::Bytes,
+            &BYTES,
+        ),
     ]
+}
+
+fn size_claim(outcomes: &[Outcome]) -> Claim {
+    let of_size = |outcome: &Outcome, size| rate(outcome, Comparison::Size, WEF_ALGORITHM_1, size);
+    // The least rise from one size to the next, up to 8k.
+    let least_rise = |outcome: &Outcome| {
+        let sizes = SIZES.iter().zip(&SIZES[1..5]);
+        let rises = sizes.map(|(&from, &to)| of_size(outcome, to) - of_size(outcome, from));
+        rises.fold(f64::INFINITY, f64::min)
+    };
+    Claim::new(
+        "Fig. 10",
+        "The hit rate rises with the size up to 8k and stays about constant beyond.",
+    )
+    .part(
+        Part::new(
+            "least rise of the hit rate from one size to the next, up to 8k",
+            Threshold::Above(0.0),
+        )
+        .cases(each(outcomes, least_rise)),
+    )
+    .part(
+        Part::new(
+            "rise of the hit rate from 8k to 16k",
+            Threshold::Below(CONSTANT_RISE),
+        )
+        .cases(each(outcomes, |outcome| {
+            of_size(outcome, 16_384) - of_size(outcome, 8_192)
+        })),
+    )
+}
+
+fn threshold_claim(outcomes: &[Outcome]) -> Claim {
+    let points = |outcome: &Outcome| line(outcome, Comparison::Threshold, WEF_ALGORITHM_1);
+    let best = |outcome: &Outcome| {
+        let points = points(outcome).into_iter();
+        points.fold((0.0, 0.0), |best, point| match point.1 > best.1 {
+            true => point,
+            false => best,
+        })
+    };
+    let from_best = |outcome: &Outcome, other: Option<(f64, f64)>| {
+        best(outcome).1 - other.map_or(f64::NAN, |point| point.1)
+    };
+    Claim::new(
+        "Fig. 11",
+        "The hit rate first rises with the threshold, has its peak between 128 and 256 ms, and \
+         falls beyond.",
+    )
+    .part(
+        Part::new(
+            "points from the least threshold to the peak",
+            Threshold::Above(THRESHOLD_RISE),
+        )
+        .cases(each(outcomes, |outcome| {
+            from_best(outcome, points(outcome).first().copied())
+        })),
+    )
+    .part(
+        Part::new("ms of the peak", Threshold::Within(128.0, 256.0))
+            .cases(each(outcomes, |outcome| best(outcome).0)),
+    )
+    .part(
+        Part::new(
+            "points from the peak to the greatest threshold",
+            Threshold::Above(THRESHOLD_RISE),
+        )
+        .cases(each(outcomes, |outcome| {
+            from_best(outcome, points(outcome).last().copied())
+        })),
+    )
+}
+
+/// The claim about the hit rates to which the traffic is fitted.
+fn fitted_rates() -> Claim {
+    let claim = Claim::new(
+        "Fig. 12",
+        "The hit rate of the cache of active flows is 77 % and 85 %.",
+    );
+    TRACES.iter().fold(claim, |claim, trace| {
+        let part = Part::new(
+            format!("hit rate of wef, {}", trace.name),
+            Threshold::near(trace.hit_rate, MAX_DEVIATION),
+        );
+        claim.part(
+            part.paper(trace.hit_rate)
+                .case(Case::missing("", Gap::Fitted)),
+        )
+    })
+}
+
+fn of_scheme(outcome: &Outcome, name: &str) -> f64 {
+    rate(outcome, Comparison::Scheme, name, CACHE_FLOWS)
+}
+
+fn against_cuckoo(outcomes: &[Outcome]) -> Claim {
+    Claim::new("Fig. 12", "It is higher than with cuckoo hashing.").part(
+        Part::new("hit rate, wef less cuckoo", Threshold::Above(CACHE_GAIN))
+            .cases(each(outcomes, |outcome| {
+                of_scheme(outcome, WEF_ALGORITHM_1) - of_scheme(outcome, CUCKOO_ALGORITHM_1)
+            })),
+    )
+}
+
+fn against_emc(outcomes: &[Outcome]) -> Claim {
+    let mut claim = Claim::new(
+        "Fig. 12",
+        "Both caches of active flows have much higher hit rates than Open vSwitch's.",
+    );
+    for cache in [WEF_ALGORITHM_1, CUCKOO_ALGORITHM_1] {
+        let above = |outcome: &Outcome| {
+            let emc = of_scheme(outcome, "emc").max(of_scheme(outcome, "emc, all flows"));
+            of_scheme(outcome, cache) - emc
+        };
+        claim = claim.part(
+            Part::new(
+                format!("hit rate, {cache} less the better emc"),
+                Threshold::Above(0.0),
+            )
+            .cases(each(outcomes, above)),
+        );
+    }
+    claim
+}
+
+/// Compares `adaptive` with `wef` at each size.
+fn ours(
+    outcomes: &[Outcome],
+    paper: &'static str,
+    comparison: Comparison,
+    sizes: &[usize],
+) -> Claim {
+    let mut part = Part::new("hit rate, adaptive less wef", Threshold::AtLeast(0.0));
+    for (trace, outcome) in TRACES.iter().zip(outcomes) {
+        for &size in sizes {
+            let rate_of = |name| rate(outcome, comparison, name, size);
+            let wef = match comparison {
+                Comparison::Bytes => rate_of(WEF).max(rate_of(WEF_WITHOUT_LATEST)),
+                _ => rate_of(WEF),
+            };
+            let name = format!("{} with {size}", trace.name);
+            part = part.case(Case::exact(name, rate_of("adaptive") - wef));
+        }
+    }
+    Claim::new("ours", paper).part(part)
 }

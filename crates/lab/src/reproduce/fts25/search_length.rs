@@ -10,7 +10,7 @@ use super::formulas::{failed, failed_of_many, fitted_ratio, miss_length, search_
 use super::stream::{Outcome, SchemeOutcome};
 use super::{TRACES, TRAFFIC, percent};
 use crate::reproduce::Study;
-use crate::reproduce::claims::{Claim, Grid, Section, Verdict};
+use crate::reproduce::claims::{Case, Claim, Grid, Part, Section, Threshold};
 use crate::reproduce::statistics::coordinate;
 
 /// The greatest deviation of a formula from the measured value, as a share.
@@ -231,147 +231,109 @@ fn formula_grid(outcomes: &[Outcome]) -> Grid {
     }
 }
 
-/// Joins a text for each trace.
-fn each(outcomes: &[Outcome], words: impl Fn(&Outcome) -> String) -> String {
+/// Returns a case for each trace, with a value that is the same in every run.
+fn each(outcomes: &[Outcome], value: impl Fn(&Outcome) -> f64) -> Vec<Case> {
     let pairs = TRACES.iter().zip(outcomes);
-    let words = pairs.map(|(trace, outcome)| format!("{}: {}", trace.name, words(outcome)));
-    words.collect::<Vec<_>>().join("; ")
+    let cases = pairs.map(|(trace, outcome)| Case::exact(trace.name, value(outcome)));
+    cases.collect()
 }
 
+/// The paper's least ratio of search lengths.
+const SHORTER_RATIO: f64 = 1.15;
+
 fn claims(outcomes: &[Outcome]) -> Vec<Claim> {
-    let traces = outcomes.len();
-    let holding =
-        |holds: &dyn Fn(&Outcome) -> bool| outcomes.iter().filter(|outcome| holds(outcome)).count();
     let length = |outcome: &Outcome, name| scheme(outcome, name).mean_length();
     let average = |outcome: &Outcome, name| scheme(outcome, name).average();
-    let shorter = holding(&|outcome| {
-        PAPER[1..]
-            .iter()
-            .all(|other| length(outcome, PAPER[0]) < length(outcome, other))
-    });
-    let speedup = |outcome: &Outcome, other| average(outcome, other) / average(outcome, PAPER[0]);
-    let fast = holding(&|outcome| {
-        PAPER[1..]
-            .iter()
-            .all(|other| speedup(outcome, other) >= 1.15)
-    });
     let sorting = |outcome: &Outcome| {
         let [unsorted, sorted] = ["wef, unsorted", "FastTSS"];
         length(outcome, unsorted) / length(outcome, sorted)
     };
-    let sorted_enough = holding(&|outcome| sorting(outcome) >= 1.15);
-    let is_near =
-        |measured: f64, formula: f64| (formula / measured.max(1e-9) - 1.0).abs() <= MAX_DEVIATION;
-    let schemes = || {
-        let schemes = outcomes.iter().flat_map(|outcome| &outcome.schemes);
-        schemes.filter(|scheme| scheme.is_sorted)
+    let mut shorter = Claim::new(
+        "Fig. 13",
+        "The search in the tuple space is shorter with FastTSS than with CuckooFlow and Open \
+         vSwitch, whose tuples are not sorted.",
+    );
+    let mut fast = Claim::new(
+        "Fig. 14",
+        "FastTSS searches 1.15 to 2.30 times as short as CuckooFlow and Open vSwitch.",
+    );
+    for (index, other) in PAPER.iter().enumerate().skip(1) {
+        shorter = shorter.part(
+            Part::new(
+                format!("search length, {other} / FastTSS"),
+                Threshold::Above(1.0),
+            )
+            .cases(each(outcomes, |outcome| {
+                length(outcome, other) / length(outcome, PAPER[0])
+            }))
+            .picture("search-length-tuples.svg"),
+        );
+        let mut part = Part::new(
+            format!("average search length, {other} / FastTSS"),
+            Threshold::AtLeast(SHORTER_RATIO),
+        );
+        let speedups = TRACES.map(|trace| trace.search_lengths[index] / trace.search_lengths[0]);
+        part = part.paper(speedups[0].min(speedups[1]));
+        fast = fast.part(part.cases(each(outcomes, |outcome| {
+            average(outcome, other) / average(outcome, PAPER[0])
+        })));
+    }
+    let mut claims = vec![
+        shorter,
+        Claim::new(
+            "§6.3",
+            "Sorting shortens the search in the tuple space; of all that is compared, by 1.15 to \
+             2.3.",
+        )
+        .part(
+            Part::new(
+                "search length with the same cache, unsorted / sorted",
+                Threshold::AtLeast(SHORTER_RATIO),
+            )
+            .cases(each(outcomes, sorting)),
+        ),
+        fast,
+    ];
+    claims.extend(equations(outcomes));
+    claims
+}
+
+/// Claims about the formulas, each compared with all sorted tuple spaces.
+fn equations(outcomes: &[Outcome]) -> Vec<Claim> {
+    let compare = |place, paper, formula: fn(&SchemeOutcome, &Predicted) -> f64| {
+        let mut part = Part::new(
+            "by the formula / measured",
+            Threshold::Within(1.0 - MAX_DEVIATION, 1.0 + MAX_DEVIATION),
+        )
+        .paper(1.0);
+        for (trace, outcome) in TRACES.iter().zip(outcomes) {
+            for one in outcome.schemes.iter().filter(|one| one.is_sorted) {
+                let name = format!("{}, {}", trace.name, one.name);
+                part = part.case(Case::exact(name, formula(one, &predicted(one))));
+            }
+        }
+        Claim::new(place, paper).part(part)
     };
-    let count = |holds: &dyn Fn(&SchemeOutcome, &Predicted) -> bool| {
-        let holding = schemes().filter(|one| holds(one, &predicted(one)));
-        (holding.count(), schemes().count())
-    };
-    let eq5 = count(&|one, by| is_near(one.mean_failed(), by.failed));
-    let eq6 = count(&|one, by| is_near(one.mean_failed(), by.failed_of_many));
-    let eq7 = count(&|one, by| is_near(1.0 + one.mean_length(), by.miss));
-    let eq7_by_tuple = count(&|one, by| is_near(1.0 + one.mean_length(), by.miss_by_tuple));
-    let eq8 = count(&|one, by| is_near(one.average_of_found(), by.average));
-    let eq8_by_tuple = count(&|one, by| is_near(one.average_of_found(), by.average_by_tuple));
     vec![
-        Claim {
-            place: "Fig. 13",
-            paper: "The search in the tuple space is shorter with FastTSS than with CuckooFlow and \
-                    Open vSwitch, whose tuples are not sorted.",
-            measured: each(outcomes, |outcome| {
-                let lengths = PAPER.map(|name| format!("{:.2}", length(outcome, name)));
-                lengths.join(", ")
-            }),
-            verdict: Verdict::for_most(shorter, traces, "not on the other trace"),
-        },
-        Claim {
-            place: "§6.3",
-            paper: "Sorting shortens the search in the tuple space; of all that is compared, by \
-                    1.15 to 2.3.",
-            measured: each(outcomes, |outcome| {
-                let one = scheme(outcome, "FastTSS");
-                let random = (coordinate(one.references.len()) - 1.0) / 2.0;
-                format!(
-                    "{:.2} times with the same cache, and {:.2} times as few failed lookups as in a \
-                     random order",
-                    sorting(outcome),
-                    random / one.mean_failed().max(1e-9)
-                )
-            }),
-            verdict: Verdict::for_most(
-                sorted_enough,
-                traces,
-                "unsorted tuples are in the order of their first packets, which is nearly that of \
-                 their use",
-            ),
-        },
-        Claim {
-            place: "Fig. 14",
-            paper: "FastTSS searches 1.15 to 2.30 times as short as CuckooFlow and Open vSwitch.",
-            measured: each(outcomes, |outcome| {
-                let speedup_text = |other| format!("{:.2}", speedup(outcome, other));
-                format!(
-                    "{} and {}; average lengths {}",
-                    speedup_text(PAPER[1]),
-                    speedup_text(PAPER[2]),
-                    PAPER
-                        .map(|name| format!("{:.2}", average(outcome, name)))
-                        .join(", ")
-                )
-            }),
-            verdict: Verdict::for_most(fast, traces, "less than 1.15 against one of them"),
-        },
-        Claim {
-            place: "eq. 5",
-            paper: "Failed lookups are those of tuples whose references decrease by a ratio r.",
-            measured: format!("{} of {} sorted tuple spaces within 10 %", eq5.0, eq5.1),
-            verdict: Verdict::for_most(eq5.0, eq5.1, "others differ by more"),
-        },
-        Claim {
-            place: "eq. 6",
-            paper: "With many tuples they are about r/(1 − r).",
-            measured: format!("{} of {} within 10 %", eq6.0, eq6.1),
-            verdict: Verdict::for_most(
-                eq6.0,
-                eq6.1,
-                "16 tuples are not many enough: r^L is not near 0",
-            ),
-        },
-        Claim {
-            place: "eq. 7",
-            paper: "The search length of a miss follows from failed lookups and the load factor.",
-            measured: format!(
-                "{} of {} within 10 %, with eq. 5 in place of eq. 6; {} with the load factor of each \
-                 tuple",
-                eq7.0, eq7.1, eq7_by_tuple.0
-            ),
-            verdict: match (eq7.0 == eq7.1, eq7_by_tuple.0 == eq7.1) {
-                (true, _) => Verdict::Holds,
-                (false, true) => Verdict::InPart(
-                    "frequent tuples have more entries than others, so one load factor for all is \
-                     too low; it holds with the load factor of each tuple"
-                        .to_owned(),
-                ),
-                _ => Verdict::Fails("the differences are greater".to_owned()),
-            },
-        },
-        Claim {
-            place: "eq. 8",
-            paper: "The average search length follows from the hit rate and the length of a miss.",
-            measured: format!(
-                "{} of {} within 10 %; {} with the load factor of each tuple",
-                eq8.0, eq8.1, eq8_by_tuple.0
-            ),
-            verdict: match (eq8.0 == eq8.1, eq8_by_tuple.0 == eq8.1) {
-                (true, _) => Verdict::Holds,
-                (false, true) => {
-                    Verdict::InPart("with the load factor of each tuple, as eq. 7".to_owned())
-                }
-                _ => Verdict::Fails("as with eq. 7".to_owned()),
-            },
-        },
+        compare(
+            "eq. 5",
+            "Failed lookups are those of tuples whose references decrease by a ratio r.",
+            |one, by| by.failed / one.mean_failed().max(1e-9),
+        ),
+        compare(
+            "eq. 6",
+            "With many tuples they are about r/(1 − r).",
+            |one, by| by.failed_of_many / one.mean_failed().max(1e-9),
+        ),
+        compare(
+            "eq. 7",
+            "The search length of a miss follows from failed lookups and the load factor.",
+            |one, by| by.miss / (1.0 + one.mean_length()),
+        ),
+        compare(
+            "eq. 8",
+            "The average search length follows from the hit rate and the length of a miss.",
+            |one, by| by.average / one.average_of_found().max(1e-9),
+        ),
     ]
 }

@@ -18,6 +18,7 @@ mod cases;
 pub(super) mod operations;
 mod simulator;
 pub(super) mod threshold;
+mod update_claims;
 pub(super) mod updates;
 
 /// The paper.
@@ -72,12 +73,12 @@ pub(super) struct Args {
     #[arg(long, value_parser = at_least_one, value_name = "COUNT")]
     headers: Option<usize>,
 
-    /// Rule sets for each point, taken from the profiles in rotation [default: 10, quick 2]
+    /// Rule sets for each point, taken from the profiles in rotation [default: 10, quick 5]
     #[arg(long, value_parser = at_least_one, value_name = "COUNT")]
     sets: Option<usize>,
 
     /// Length of a run of the simulator, 10 seconds in the paper; the rate of changes is
-    /// the paper's [default: 10s, quick 600ms]
+    /// the paper's [default: 10s, quick 250ms]
     #[arg(long, value_parser = run_time, value_name = "TIME")]
     run: Option<Duration>,
 }
@@ -110,6 +111,11 @@ const RUN_SECONDS: f64 = 10.0;
 /// Returns the specification of an engine with an update buffer for δ changes.
 fn buffered(inner: &str, delta: usize) -> String {
     format!("sfl({inner}):delta={delta}")
+}
+
+/// Returns the specification of the published form of the same engine.
+fn published(inner: &str, delta: usize) -> String {
+    format!("{}:form=paper", buffered(inner, delta))
 }
 
 /// Returns a registered engine by its specification.

@@ -11,7 +11,7 @@ use super::cases::Kind;
 use super::simulator::after;
 use super::{DYNAMIC, STATIC, Study, buffered, spec, wrong_answers};
 use crate::bench::timed;
-use crate::reproduce::claims::{Claim, Grid, Section, Verdict};
+use crate::reproduce::claims::{Case, Claim, Grid, Part, Section, Threshold};
 use crate::reproduce::statistics::{Mean, coordinate};
 
 /// Numbers of changes in the paper.
@@ -40,16 +40,22 @@ struct Timed {
     wrong: usize,
 }
 
-/// Means over rule sets, of one engine.
-#[derive(Clone, Copy)]
-struct Means {
-    /// The time of all changes, at the greatest number of changes.
-    seconds: Mean,
-    /// The time of a lookup after the fewest changes.
-    first_lookup: Mean,
-    /// The time of a lookup after the most changes.
-    lookup: Mean,
+/// Measured values of one engine, one for each rule set.
+#[derive(Clone, Default)]
+struct Sampled {
+    /// Times of all changes, at the greatest number of changes.
+    seconds: Vec<f64>,
+    /// Times of a lookup after the fewest changes.
+    first_lookup: Vec<f64>,
+    /// Times of a lookup after the most changes.
+    lookup: Vec<f64>,
 }
+
+/// An engine that is built anew needs orders of magnitude more time for changes.
+const MAGNITUDES_RATIO: f64 = 100.0;
+
+/// The ratio that we take for "much faster".
+const MUCH_FASTER_RATIO: f64 = 2.0;
 
 /// Draws the figure.
 pub(in crate::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failure> {
@@ -85,13 +91,14 @@ pub(in crate::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failu
     };
     let mut wrong = 0;
     let mut rows = Vec::new();
-    // means[kind][engine]
-    let mut means: Vec<Vec<Means>> = Vec::new();
+    // sampled[kind][engine]
+    let mut sampled: Vec<Vec<Sampled>> = Vec::new();
     for kind in Kind::BOTH {
         let (mut update_lines, mut lookup_lines) = (Vec::new(), Vec::new());
         let mut last = Vec::new();
         for engine in &engines {
             let (mut updating, mut looking) = (Vec::new(), Vec::new());
+            let mut of_engine = Sampled::default();
             for &count in changes {
                 let (mut seconds, mut lookups) = (Vec::new(), Vec::new());
                 for set in 0..study.sets() {
@@ -108,15 +115,14 @@ pub(in crate::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failu
                 }
                 updating.push((coordinate(count), Mean::of(&seconds)));
                 looking.push((coordinate(count), Mean::of(&lookups)));
+                if of_engine.first_lookup.is_empty() {
+                    of_engine.first_lookup.clone_from(&lookups);
+                }
+                (of_engine.seconds, of_engine.lookup) = (seconds, lookups);
             }
             update_lines.push(line(engine, &updating, 1e3));
             lookup_lines.push(line(engine, &looking, 1.0));
-            let mean = |point: Option<&(f64, Mean)>| point.map_or(Mean::default(), |one| one.1);
-            last.push(Means {
-                seconds: mean(updating.last()),
-                first_lookup: mean(looking.first()),
-                lookup: mean(looking.last()),
-            });
+            last.push(of_engine);
         }
         for (what, label, lines) in [
             ("changes", "milliseconds, all changes", update_lines),
@@ -138,14 +144,14 @@ pub(in crate::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failu
             section.pictures.push(name);
         }
         section.grids.push(grid(kind, changes, &engines, &last));
-        means.push(last);
+        sampled.push(last);
     }
     study.write_csv(
         "operations.csv",
         "kind,engine,changes,set,seconds,lookup_ns",
         &rows,
     )?;
-    section.claims = claims(&engines, &means);
+    section.claims = claims(&engines, &sampled);
     wrong_answers(&mut section, wrong);
     Ok(section)
 }
@@ -177,10 +183,10 @@ fn line(engine: &str, points: &[(f64, Mean)], scale: f64) -> Series {
     series
 }
 
-fn grid(kind: Kind, changes: &[usize], engines: &[String], means: &[Means]) -> Grid {
+fn grid(kind: Kind, changes: &[usize], engines: &[String], sampled: &[Sampled]) -> Grid {
     let max_changes = changes.last().copied().unwrap_or(0);
-    let rows = engines.iter().zip(means).map(|(engine, means)| {
-        let (seconds, lookup) = (means.seconds, means.lookup);
+    let rows = engines.iter().zip(sampled).map(|(engine, sampled)| {
+        let (seconds, lookup) = (Mean::of(&sampled.seconds), Mean::of(&sampled.lookup));
         let mut milliseconds = seconds;
         milliseconds.mean *= 1e3;
         milliseconds.half_width = milliseconds.half_width.map(|half| half * 1e3);
@@ -266,127 +272,187 @@ fn measure(
     })
 }
 
-fn claims(engines: &[String], means: &[Vec<Means>]) -> Vec<Claim> {
-    let index_of = |engine: &str| {
-        let index = engines.iter().position(|one| one == engine);
-        index.expect("one of the engines")
-    };
-    let engine_means = |kind: usize, engine: &str| means[kind][index_of(engine)];
-    let seconds = |kind: usize, engine: &str| engine_means(kind, engine).seconds.mean;
-    let lookup = |kind: usize, engine: &str| engine_means(kind, engine).lookup.mean;
-    let (mut cheaper, mut slower_than_dynamic) = (0, Vec::new());
-    let (mut faster, mut not_faster) = (0, Vec::new());
-    let mut ratios = Vec::new();
-    let (mut static_faster, mut rfc_first, mut slowed, mut paper_slowed) = (0, 0, 0, 0);
-    let (mut dynamic_cheaper, mut slowest_ratio) = (Vec::new(), f64::INFINITY);
-    for kind in 0..Kind::BOTH.len() {
-        for inner in STATIC {
-            let sfl = buffered(inner, UNREACHED_DELTA);
-            ratios.push(seconds(kind, inner) / seconds(kind, &sfl));
-            for dynamic in DYNAMIC {
-                let ratio = seconds(kind, inner) / seconds(kind, dynamic);
-                slowest_ratio = ratio.min(slowest_ratio);
-                dynamic_cheaper.push(ratio >= 100.0);
-            }
-            let fastest = STATIC.map(|engine| lookup(kind, engine));
-            let fastest = fastest.into_iter().fold(f64::INFINITY, f64::min);
-            rfc_first += usize::from(inner == "rfc" && lookup(kind, inner) <= fastest);
-            let slow = |engine: &str| {
-                let means = engine_means(kind, engine);
-                means.lookup.mean > means.first_lookup.mean
-            };
-            slowed += usize::from(slow(&sfl));
-            paper_slowed += usize::from(slow(&format!("{sfl}:form=paper")));
-            let min_seconds = DYNAMIC.map(|engine| seconds(kind, engine));
-            let min_seconds = min_seconds.into_iter().fold(f64::INFINITY, f64::min);
-            if seconds(kind, &sfl) <= min_seconds {
-                cheaper += 1;
-            } else {
-                let times = seconds(kind, &sfl) / min_seconds;
-                slower_than_dynamic.push(format!("{} {times:.2}×", label(&sfl)));
-            }
-            let min_lookup = DYNAMIC.map(|engine| lookup(kind, engine));
-            let min_lookup = min_lookup.into_iter().fold(f64::INFINITY, f64::min);
-            static_faster += usize::from(lookup(kind, inner) < min_lookup);
-            if lookup(kind, &sfl) < min_lookup {
-                faster += 1;
-            } else {
-                not_faster.push(label(&sfl));
+/// The measured values of all engines, for claims.
+struct Comparison<'a> {
+    engines: &'a [String],
+    /// By kind and engine.
+    sampled: &'a [Vec<Sampled>],
+}
+
+impl Comparison<'_> {
+    fn of(&self, kind: usize, engine: &str) -> &Sampled {
+        let index = self.engines.iter().position(|one| one == engine);
+        &self.sampled[kind][index.expect("one of the engines")]
+    }
+
+    /// Returns the ratios of engine `a`'s values to engine `b`'s, one for each rule set.
+    fn ratio(&self, kind: usize, a: &str, b: &str, values: fn(&Sampled) -> &[f64]) -> Case {
+        let pairs = values(self.of(kind, a))
+            .iter()
+            .zip(values(self.of(kind, b)));
+        let name = format!("{} / {}, {}", label(a), label(b), Kind::BOTH[kind].name());
+        Case::samples(name, pairs.map(|(a, b)| a / b))
+    }
+
+    /// Returns a case for each kind of changes, each engine that takes no changes, and
+    /// each of `others`. `pair` receives the first engine's and the other's name.
+    fn each(
+        &self,
+        others: &[&str],
+        values: fn(&Sampled) -> &[f64],
+        pair: impl Fn(&str, &str) -> (String, String),
+    ) -> Vec<Case> {
+        let mut cases = Vec::new();
+        for kind in 0..Kind::BOTH.len() {
+            for inner in STATIC {
+                for other in others {
+                    let (a, b) = pair(inner, other);
+                    cases.push(self.ratio(kind, &a, &b, values));
+                }
             }
         }
+        cases
     }
-    let least_ratio = ratios.iter().copied().fold(f64::INFINITY, f64::min);
-    let combinations = Kind::BOTH.len() * STATIC.len();
+
+    /// Returns the ratios of lookup times after the most changes to those after the
+    /// fewest.
+    fn slowing(&self, engine: impl Fn(&str) -> String) -> Vec<Case> {
+        let mut cases = Vec::new();
+        for (kind, name) in Kind::BOTH.iter().enumerate() {
+            for inner in STATIC {
+                let sampled = self.of(kind, &engine(inner));
+                let pairs = sampled.lookup.iter().zip(&sampled.first_lookup);
+                let name = format!("{inner}, {}", name.name());
+                cases.push(Case::samples(name, pairs.map(|(last, first)| last / first)));
+            }
+        }
+        cases
+    }
+}
+
+fn claims(engines: &[String], sampled: &[Vec<Sampled>]) -> Vec<Claim> {
+    let compared = Comparison { engines, sampled };
+    let mut claims = changes_claims(&compared);
+    claims.extend(lookup_claims(&compared));
+    claims
+}
+
+/// An engine with an update buffer that is never rebuilt.
+fn sfl(inner: &str) -> String {
+    buffered(inner, UNREACHED_DELTA)
+}
+
+/// Claims about the time of changes (Figs. 5a and 5b).
+fn changes_claims(compared: &Comparison<'_>) -> Vec<Claim> {
+    let seconds: fn(&Sampled) -> &[f64] = |sampled| &sampled.seconds;
     vec![
-        Claim {
-            place: "Figs. 5a, 5b",
-            paper: "An engine that takes no changes needs orders of magnitude more time for \
-                    changes than the same engine with an update buffer.",
-            measured: format!("at least {least_ratio:.0} times as long"),
-            verdict: Verdict::of(least_ratio >= 100.0, "less than 100 times as long"),
-        },
-        Claim {
-            place: "Figs. 5a, 5b",
-            paper: "Engines with an update buffer need the least time for changes, less than \
-                    linear search and tuple space search.",
-            measured: format!("{cheaper} of {combinations} combinations need the least time"),
-            verdict: Verdict::for_most(
-                cheaper,
-                combinations,
-                &format!(
-                    "beside the cheaper of linear and tss the others need {}",
-                    slower_than_dynamic.join(", ")
-                ),
-            ),
-        },
-        Claim {
-            place: "Figs. 5c, 5d",
-            paper: "After up to 100 changes, engines with an update buffer classify much faster \
-                    than linear search and tuple space search.",
-            measured: format!("{faster} of {combinations} combinations are faster than both"),
-            verdict: Verdict::for_most(
-                faster,
-                combinations,
-                &format!("not faster: {}", not_faster.join(", ")),
-            ),
-        },
-        Claim {
-            place: "Figs. 5a, 5b",
-            paper: "Linear search and tuple space search make changes several orders of magnitude \
-                    faster than engines that are built anew.",
-            measured: format!("at least {slowest_ratio:.0} times as fast"),
-            verdict: Verdict::for_most(
-                dynamic_cheaper.iter().filter(|cheaper| **cheaper).count(),
-                dynamic_cheaper.len(),
-                "less than 100 times as fast in other combinations",
-            ),
-        },
-        Claim {
-            place: "Figs. 5c, 5d",
-            paper: "Without update buffers, RFC, HyperSplit and bit vectors clearly beat linear \
-                    search and tuple space search; RFC is the fastest.",
-            measured: format!(
-                "{static_faster} of {combinations} combinations are faster than both; RFC is the \
-                 fastest after {rfc_first} of 2 kinds of changes"
-            ),
-            verdict: match (static_faster == combinations, rfc_first) {
-                (true, 2) => Verdict::Holds,
-                (true, _) => Verdict::InPart("RFC is not always the fastest".to_owned()),
-                (false, _) => Verdict::InPart("some are not faster".to_owned()),
-            },
-        },
-        Claim {
-            place: "Figs. 5c, 5d",
-            paper: "Lookups of engines with an update buffer get slower as changes gather in it.",
-            measured: format!(
-                "from the fewest to the most changes {slowed} of {combinations} get slower; in the \
-                 published form {paper_slowed} of {combinations}"
-            ),
-            verdict: Verdict::for_most(
-                slowed,
-                combinations,
-                "by less than runs differ in other combinations",
-            ),
-        },
+        Claim::new(
+            "Figs. 5a, 5b",
+            "An engine that takes no changes needs orders of magnitude more time for changes than \
+             the same engine with an update buffer.",
+        )
+        .part(
+            Part::new(
+                "time of all changes: without / with an update buffer",
+                Threshold::AtLeast(MAGNITUDES_RATIO),
+            )
+            .cases(compared.each(&[""], seconds, |inner, _| (inner.to_owned(), sfl(inner))))
+            .picture("operations-insertions-changes.svg"),
+        ),
+        Claim::new(
+            "Figs. 5a, 5b",
+            "Engines with an update buffer need the least time for changes, less than linear \
+             search and tuple space search.",
+        )
+        .part(
+            Part::new(
+                "time of all changes: with an update buffer / linear or tss",
+                Threshold::Below(1.0),
+            )
+            .cases(compared.each(&DYNAMIC, seconds, |inner, other| {
+                (sfl(inner), other.to_owned())
+            }))
+            .picture("operations-insertions-changes.svg"),
+        ),
+        Claim::new(
+            "Figs. 5a, 5b",
+            "Linear search and tuple space search make changes several orders of magnitude faster \
+             than engines that are built anew.",
+        )
+        .part(
+            Part::new(
+                "time of all changes: built anew / linear or tss",
+                Threshold::AtLeast(MAGNITUDES_RATIO),
+            )
+            .cases(compared.each(&DYNAMIC, seconds, |inner, other| {
+                (inner.to_owned(), other.to_owned())
+            }))
+            .picture("operations-insertions-changes.svg"),
+        ),
+    ]
+}
+
+/// Claims about lookups after the changes (Figs. 5c and 5d).
+fn lookup_claims(compared: &Comparison<'_>) -> Vec<Claim> {
+    let lookups: fn(&Sampled) -> &[f64] = |sampled| &sampled.lookup;
+    let fastest = Part::new(
+        "time of a lookup: hyper-split or bit-vector / rfc",
+        Threshold::Above(1.0),
+    );
+    let fastest = fastest.cases((0..Kind::BOTH.len()).flat_map(|kind| {
+        ["hyper-split", "bit-vector"].map(|other| compared.ratio(kind, other, "rfc", lookups))
+    }));
+    vec![
+        Claim::new(
+            "Figs. 5c, 5d",
+            "After up to 100 changes, engines with an update buffer classify much faster than \
+             linear search and tuple space search.",
+        )
+        .part(
+            Part::new(
+                "time of a lookup: linear or tss / with an update buffer",
+                Threshold::AtLeast(MUCH_FASTER_RATIO),
+            )
+            .cases(compared.each(&DYNAMIC, lookups, |inner, other| {
+                (other.to_owned(), sfl(inner))
+            }))
+            .picture("operations-insertions-lookups.svg"),
+        ),
+        Claim::new(
+            "Figs. 5c, 5d",
+            "Without update buffers, RFC, HyperSplit and bit vectors clearly beat linear search \
+             and tuple space search; RFC is the fastest.",
+        )
+        .part(
+            Part::new(
+                "time of a lookup: linear or tss / built anew",
+                Threshold::Above(1.0),
+            )
+            .cases(compared.each(&DYNAMIC, lookups, |inner, other| {
+                (other.to_owned(), inner.to_owned())
+            }))
+            .picture("operations-insertions-lookups.svg"),
+        )
+        .part(fastest.picture("operations-insertions-lookups.svg")),
+        Claim::new(
+            "Figs. 5c, 5d",
+            "Lookups of engines with an update buffer get slower as changes gather in it.",
+        )
+        .part(
+            Part::new(
+                "time of a lookup, published form: after the most / the fewest changes",
+                Threshold::Above(1.0),
+            )
+            .cases(compared.slowing(|inner| format!("{}:form=paper", sfl(inner))))
+            .picture("operations-insertions-lookups.svg"),
+        )
+        .part(
+            Part::new(
+                "time of a lookup, our form: after the most / the fewest changes",
+                Threshold::Above(1.0),
+            )
+            .cases(compared.slowing(sfl))
+            .picture("operations-insertions-lookups.svg"),
+        ),
     ]
 }

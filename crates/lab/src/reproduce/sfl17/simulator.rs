@@ -33,7 +33,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Barrier, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use classyard::classifier::BATCH;
+use classyard::classifier::{BATCH, MetricValue};
 use classyard::reoptimise::LookupPlan;
 use classyard::transaction::Change;
 use classyard::{
@@ -79,6 +79,9 @@ pub(super) struct Outcome {
     pub(super) wrong: usize,
     /// The reader's share of its processor's time.
     pub(super) reader_share: f64,
+    /// Rebuilds that were finished during the run.
+    #[serde(default)]
+    pub(super) rebuilds: usize,
 }
 
 /// Runs an engine under a load.
@@ -182,6 +185,7 @@ fn simulate(
     });
     outcome.headers = outcome.counted.last().copied().unwrap_or(0);
     outcome.changes = written.finished;
+    outcome.rebuilds = view.rebuilds().unwrap_or(written.finished);
     let rules = after(load.rules, &load.changes[..written.begun]);
     outcome.wrong = view.wrong(load.headers, &rules);
     outcome
@@ -263,6 +267,20 @@ impl View<'_> {
         }
         let ran = thread_cpu_time().saturating_sub(cpu);
         ran.as_secs_f64() / wall.elapsed().as_secs_f64().max(1e-9)
+    }
+
+    /// Returns the number of rebuilds that an engine in a live table counted, which is 0 if
+    /// it has none; `None` for an engine that is rebuilt at every change.
+    fn rebuilds(&mut self) -> Option<usize> {
+        let View::Live(reader) = self else {
+            return None;
+        };
+        let stats = reader.pin().classifier().stats();
+        let metric = stats.metrics.iter().find(|one| one.name == "rebuilds");
+        Some(match metric.map(|one| one.value) {
+            Some(MetricValue::Count(count)) => count,
+            _ => 0,
+        })
     }
 
     /// Returns the number of answers that differ from a scan of the rules.
@@ -475,11 +493,32 @@ mod tests {
             ] {
                 let (outcome, issued) = outcome(engine, kind, engine != "tss");
                 assert_eq!(outcome.wrong, 0, "{engine} {kind:?}");
+                if ["linear", "tss"].contains(&engine) {
+                    assert_eq!(outcome.rebuilds, 0, "{engine} {kind:?}");
+                }
+                if engine == "bit-vector" {
+                    assert_eq!(outcome.rebuilds, outcome.changes, "{kind:?}");
+                }
                 assert!(outcome.changes <= issued, "{engine} {kind:?}");
                 assert_eq!(outcome.counted.len(), SAMPLE_COUNT as usize);
                 assert!(outcome.counted.is_sorted());
             }
         }
+    }
+
+    #[test]
+    fn rebuilds_of_the_published_form_are_counted() {
+        let rebuilds = |delta: usize| {
+            let engine = format!("sfl(bit-vector):delta={delta}:form=paper");
+            let (outcome, issued) = outcome(&engine, Kind::Delete, true);
+            (outcome.rebuilds, outcome.changes, issued)
+        };
+        // Every fourth change exceeds this δ; changes that wait together count as one.
+        let (count, made, _) = rebuilds(3);
+        assert!(count <= made / 4, "{count} after {made}");
+        assert!(count > 0 || made < 8, "none after {made}");
+        let (count, _, issued) = rebuilds(1_000);
+        assert_eq!((count, issued), (0, 20));
     }
 
     #[test]

@@ -7,7 +7,9 @@ use classyard_report::failure::Failure;
 
 use super::cases::Kind;
 use super::{ROLES, RUN_SECONDS, RunPlan, STATIC, Study, buffered, wrong_answers};
-use crate::reproduce::claims::{Claim, Grid, Section, Verdict};
+use crate::reproduce::claims::{
+    Case, Claim, Gap, Grid, MIN_READER_SHARE, Part, Section, Threshold,
+};
 use crate::reproduce::statistics::{Mean, coordinate};
 
 /// The values of δ of a quick reproduction.
@@ -22,16 +24,30 @@ const PAPER_SECONDS: [f64; 2] = [10.0, 25.0];
 /// The greatest δ for which an update buffer never costs headers in the paper.
 const NEVER_SLOWER: usize = 10;
 
-/// A difference from the same engine without a buffer below this share does not count as
-/// slower: runs on the same machine differ by that much.
-const NOISE_SHARE: f64 = 0.05;
+/// The measured values of one point, one for each rule set.
+#[derive(Clone, Debug, Default)]
+struct Sampled {
+    /// Millions of headers.
+    headers: Vec<f64>,
+    /// Changes made.
+    changes: Vec<f64>,
+    rebuilds: Vec<usize>,
+    /// The least share of its processor's time that a reader had.
+    reader_share: f64,
+}
 
-/// Means of millions of headers, and of changes, for one engine and kind.
+/// The values of one engine, one kind of changes and one length of runs.
 struct Curve {
-    /// Means of the engine without a buffer.
-    plain: (Mean, Mean),
-    /// Means for each δ.
-    buffered: Vec<(usize, Mean, Mean)>,
+    inner: &'static str,
+    kind: Kind,
+    /// Seconds of the paper's runs.
+    seconds: f64,
+    /// The engine without a buffer.
+    plain: Sampled,
+    /// Values for each δ.
+    buffered: Vec<(usize, Sampled)>,
+    /// Changes issued in each run.
+    issued: f64,
 }
 
 /// Draws both figures.
@@ -66,10 +82,7 @@ pub(in crate::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failu
         pictures: Vec::new(),
     };
     let (mut rows, mut wrong) = (Vec::new(), 0);
-    let (mut never_slower, mut slower, mut small_delta_points) = (0, Vec::new(), 0);
-    let (mut complete, mut cases) = (0, 0);
-    let (mut as_many, mut with_delta) = (0, 0);
-    let mut findings = Found::default();
+    let mut curves = Vec::new();
     for &seconds in durations {
         for kind in Kind::BOTH {
             let (mut header_lines, mut change_lines) = (Vec::new(), Vec::new());
@@ -79,28 +92,8 @@ pub(in crate::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failu
                 let lines = lines(inner, &curve);
                 header_lines.extend(lines.0);
                 change_lines.extend(lines.1);
-                for (delta, headers, changes) in &curve.buffered {
-                    if *delta <= NEVER_SLOWER {
-                        small_delta_points += 1;
-                        if headers.mean >= curve.plain.0.mean * (1.0 - NOISE_SHARE) {
-                            never_slower += 1;
-                        } else {
-                            slower.push(format!("{inner}, δ = {delta}, {}", kind.name()));
-                        }
-                    }
-                    if *delta > 0 {
-                        with_delta += 1;
-                        as_many += usize::from(changes.mean >= curve.plain.1.mean - 1e-9);
-                    }
-                    if inner == "bit-vector" {
-                        cases += 1;
-                        let issued = coordinate(study.issued(CHANGES_PER_RUN));
-                        complete += usize::from(changes.mean >= issued - 1e-9);
-                    }
-                }
-                let issued = coordinate(study.issued(CHANGES_PER_RUN));
-                findings.add(inner, kind, seconds, &curve, issued);
                 table.extend(table_rows(inner, &curve));
+                curves.push(curve);
             }
             for (what, label, lines) in [
                 ("headers", "million headers", header_lines),
@@ -128,140 +121,207 @@ pub(in crate::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failu
             }
             section.grids.push(Grid {
                 title: format!("{CHANGES_PER_RUN} {} in {seconds} s", kind.name()),
-                columns: ["engine", "δ", "million headers", "changes made"]
-                    .map(str::to_owned)
-                    .to_vec(),
+                columns: [
+                    "engine",
+                    "δ",
+                    "million headers",
+                    "changes made",
+                    "fewest rebuilds of a run",
+                ]
+                .map(str::to_owned)
+                .to_vec(),
                 words: 1,
                 rows: table,
             });
         }
     }
-    let heading = "kind,engine,delta,seconds,set,headers,made";
+    let heading = "kind,engine,delta,seconds,set,headers,made,rebuilds";
     study.write_csv("threshold.csv", heading, &rows)?;
-    section.claims = vec![
-        Claim {
-            place: "Fig. 7",
-            paper: "For δ ≤ 10 engines with an update buffer always classify more headers than \
-                    without.",
-            measured: format!(
-                "{never_slower} of {small_delta_points} points, not counting differences below \
-                 {:.0} %",
-                NOISE_SHARE * 100.0
-            ),
-            verdict: Verdict::for_most(
-                never_slower,
-                small_delta_points,
-                &format!("slower: {}", slower.join("; ")),
-            ),
-        },
-        Claim {
-            place: "Fig. 8",
-            paper: "SFL(bit vector) makes all changes, whatever δ is.",
-            measured: format!("{complete} of {cases} points"),
-            verdict: Verdict::for_most(complete, cases, "changes were late at the other points"),
-        },
-        Claim {
-            place: "Fig. 8",
-            paper: "SFL(HyperSplit) and SFL(RFC) need a δ of 10 and 50 to make all changes.",
-            measured: format!("the least δ that makes all: {}", findings.needed.join("; ")),
-            verdict: match (findings.at_once, findings.needed.len()) {
-                (once, all) if once == all => Verdict::InPart(
-                    "any δ does: no change waits for a rebuild, as sfl is rebuilt beside changes"
-                        .to_owned(),
-                ),
-                (0, _) => Verdict::Holds,
-                _ => Verdict::InPart("some make all changes with any δ".to_owned()),
-            },
-        },
-        Claim {
-            place: "Fig. 8",
-            paper: "For δ > 0 engines with an update buffer always make at least as many changes \
-                    as without.",
-            measured: format!("{as_many} of {with_delta} points"),
-            verdict: Verdict::for_most(as_many, with_delta, "fewer at the other points"),
-        },
-        Claim {
-            place: "Fig. 7",
-            paper: "If δ is too large, fewer headers are classified, in the end even fewer than \
-                    without an update buffer; this is clearest for bit vectors.",
-            measured: format!(
-                "at the largest δ {} of {} have fewer than without a buffer; of the most headers of \
-                 any δ they have: {}",
-                findings.below_plain,
-                findings.large.len(),
-                findings.large.join("; ")
-            ),
-            verdict: match (findings.fallen, findings.below_plain, findings.large.len()) {
-                (fallen, below, all) if fallen == all && below > 0 => Verdict::Holds,
-                (0, ..) => Verdict::Fails(
-                    "a hidden rule costs no search behind it here, and waiting rules little"
-                        .to_owned(),
-                ),
-                (_, 0, _) => Verdict::InPart(
-                    "fewer in some cases, but never fewer than without a buffer".to_owned(),
-                ),
-                _ => Verdict::InPart("not for all engines".to_owned()),
-            },
-        },
-    ];
+    section.claims = claims(&curves);
     wrong_answers(&mut section, wrong);
     Ok(section)
 }
 
-/// Findings from the curves for the largest and the least δ.
-#[derive(Default)]
-struct Found {
-    /// The least δ with which all changes are made, as text.
-    needed: Vec<String>,
-    /// The number of curves with all changes made at any δ.
-    at_once: usize,
-    /// The largest δ's share of the most headers, as text.
-    large: Vec<String>,
-    /// The number of curves whose largest δ has fewer headers than the most, beyond
-    /// noise.
-    fallen: usize,
-    /// The number of curves whose largest δ has fewer headers than without a buffer.
-    below_plain: usize,
+/// The published form of `sfl` is not run in these figures.
+const PUBLISHED: Gap = Gap::NotRun("the published form (form=paper) against δ");
+
+/// A δ that the paper finds good for all engines, and the largest one.
+const GOOD_DELTA: usize = 10;
+const LARGEST_DELTA: usize = 100;
+
+impl Curve {
+    fn label(&self) -> String {
+        let (inner, kind, seconds) = (self.inner, self.kind.name(), self.seconds);
+        format!("{inner}, {kind} in {seconds} s")
+    }
+
+    /// Returns the values for a δ, or the reason why they are no evidence.
+    fn at(&self, delta: usize) -> Result<&Sampled, Gap> {
+        let sampled = self.buffered.iter().find(|(other, _)| *other == delta);
+        let Some((_, sampled)) = sampled else {
+            return Err(Gap::NotRun("left out"));
+        };
+        // The paper's runs rebuild if more than δ of their changes are made.
+        match CHANGES_PER_RUN > delta && sampled.rebuilds.contains(&0) {
+            true => Err(Gap::NoRebuild),
+            false => with_share(sampled),
+        }
+    }
+
+    /// Returns the ratios of the values of a δ to other values, one for each rule set.
+    fn ratio(
+        &self,
+        delta: usize,
+        other: Result<&Sampled, Gap>,
+        values: fn(&Sampled) -> &[f64],
+    ) -> Case {
+        let name = format!("{}, δ = {delta}", self.label());
+        match (self.at(delta), other) {
+            (Ok(own), Ok(other)) => {
+                let pairs = values(own).iter().zip(values(other));
+                Case::samples(name, pairs.map(|(own, other)| own / other))
+            }
+            (Err(gap), _) | (_, Err(gap)) => Case::missing(name, gap),
+        }
+    }
 }
 
-impl Found {
-    fn add(&mut self, inner: &str, kind: Kind, seconds: f64, curve: &Curve, issued: f64) {
-        let label = format!("{inner}, {} in {seconds} s", kind.name());
-        if inner != "bit-vector" {
-            let is_complete = |changes: &Mean| changes.mean >= issued - 1e-9;
-            let mut enough = curve
-                .buffered
-                .iter()
-                .filter(|(_, _, changes)| is_complete(changes));
-            let min_delta = enough.next().map(|(delta, ..)| *delta);
-            self.needed.push(match min_delta {
-                Some(delta) => format!("{label}: {delta}"),
-                None => format!("{label}: none"),
-            });
-            self.at_once += usize::from(min_delta == Some(0));
-        }
-        let headers = curve.buffered.iter().map(|(_, headers, _)| headers.mean);
-        let max_headers = headers.fold(0.0, f64::max);
-        let last = curve.buffered.last().map_or(0.0, |one| one.1.mean);
-        let share = last / max_headers;
-        self.large.push(format!("{label}: {:.0} %", share * 100.0));
-        self.fallen += usize::from(share < 1.0 - NOISE_SHARE);
-        self.below_plain += usize::from(last < curve.plain.0.mean * (1.0 - NOISE_SHARE));
+/// Returns values if the reader had enough of its processor's time.
+fn with_share(sampled: &Sampled) -> Result<&Sampled, Gap> {
+    match sampled.reader_share < MIN_READER_SHARE {
+        true => Err(Gap::ReaderShare(sampled.reader_share)),
+        false => Ok(sampled),
     }
+}
+
+const HEADERS: fn(&Sampled) -> &[f64] = |sampled| &sampled.headers;
+const CHANGES_MADE: fn(&Sampled) -> &[f64] = |sampled| &sampled.changes;
+
+fn claims(curves: &[Curve]) -> Vec<Claim> {
+    let against_plain = |is_wanted: fn(usize) -> bool, values| {
+        let mut cases = Vec::new();
+        for curve in curves {
+            let deltas = curve.buffered.iter().map(|(delta, _)| *delta);
+            for delta in deltas.filter(|&delta| is_wanted(delta)) {
+                cases.push(curve.ratio(delta, with_share(&curve.plain), values));
+            }
+        }
+        add_absent(cases, curves)
+    };
+    vec![
+        Claim::new(
+            "Fig. 7",
+            "For δ ≤ 10 engines with an update buffer always classify more headers than without.",
+        )
+        .part(
+            Part::new("headers: with / without", Threshold::Above(1.0))
+                .cases(against_plain(|delta| delta <= NEVER_SLOWER, HEADERS))
+                .grid("100 insertions", ""),
+        ),
+        complete(curves),
+        Claim::new(
+            "Fig. 8",
+            "SFL(HyperSplit) and SFL(RFC) need a δ of 10 and 50 to make all changes.",
+        )
+        .unmeasured(
+            "the least δ with which no change is late",
+            Threshold::Within(10.0, 50.0),
+            PUBLISHED,
+        ),
+        Claim::new(
+            "Fig. 8",
+            "For δ > 0 engines with an update buffer always make at least as many changes as \
+             without.",
+        )
+        .part(
+            Part::new("changes made: with / without", Threshold::AtLeast(1.0))
+                .cases(against_plain(|delta| delta > 0, CHANGES_MADE))
+                .grid("100 insertions", ""),
+        ),
+        too_large(curves),
+    ]
+}
+
+/// Adds the cases of the paper that no run has: its published form, and its runs of 25 s if
+/// they were left out.
+fn add_absent(mut cases: Vec<Case>, curves: &[Curve]) -> Vec<Case> {
+    cases.push(Case::missing("published form", PUBLISHED));
+    for seconds in PAPER_SECONDS {
+        let is_run = |curve: &Curve| (curve.seconds - seconds).abs() < f64::EPSILON;
+        if !curves.iter().any(is_run) {
+            let name = format!("runs of {seconds} s");
+            cases.push(Case::missing(name, Gap::NotRun("left out")));
+        }
+    }
+    cases
+}
+
+fn complete(curves: &[Curve]) -> Claim {
+    let mut cases = Vec::new();
+    for curve in curves.iter().filter(|curve| curve.inner == "bit-vector") {
+        for &(delta, _) in &curve.buffered {
+            let name = format!("{}, δ = {delta}", curve.label());
+            cases.push(match curve.at(delta) {
+                Ok(own) => Case::samples(name, own.changes.iter().map(|made| made / curve.issued)),
+                Err(gap) => Case::missing(name, gap),
+            });
+        }
+    }
+    Claim::new(
+        "Fig. 8",
+        "SFL(bit vector) makes all changes, whatever δ is.",
+    )
+    .part(
+        Part::new("changes: made / issued", Threshold::AtLeast(1.0))
+            .paper(1.0)
+            .cases(add_absent(cases, curves))
+            .grid("100 insertions", ""),
+    )
+}
+
+fn too_large(curves: &[Curve]) -> Claim {
+    let fallen = curves
+        .iter()
+        .map(|curve| curve.ratio(LARGEST_DELTA, curve.at(GOOD_DELTA), HEADERS));
+    let below = curves
+        .iter()
+        .map(|curve| curve.ratio(LARGEST_DELTA, with_share(&curve.plain), HEADERS));
+    let below: Vec<Case> = below.collect();
+    Claim::new(
+        "Fig. 7",
+        "If δ is too large, fewer headers are classified, in the end even fewer than without an \
+         update buffer; this is clearest for bit vectors.",
+    )
+    .part(
+        Part::new("headers: δ = 100 / δ = 10", Threshold::Below(1.0))
+            .cases(add_absent(fallen.collect(), curves))
+            .grid("100 insertions", ""),
+    )
+    .part(
+        Part::new(
+            "headers: δ = 100 / without an update buffer",
+            Threshold::Below(1.0),
+        )
+        .cases(below)
+        .grid("100 insertions", ""),
+    )
 }
 
 #[allow(clippy::too_many_arguments)] // two of them collect values for the whole figure
 fn measure(
     study: &mut Study<'_>,
-    inner: &str,
+    inner: &'static str,
     kind: Kind,
     seconds: f64,
     deltas: &[usize],
     rows: &mut Vec<String>,
     wrong: &mut usize,
 ) -> Result<Curve, Failure> {
-    let mut means = |engine: &str, delta: &str| -> Result<(Mean, Mean), Failure> {
-        let (mut headers, mut changes) = (Vec::new(), Vec::new());
+    let mut sampled = |engine: &str, delta: &str| -> Result<Sampled, Failure> {
+        let mut sampled = Sampled {
+            reader_share: f64::INFINITY,
+            ..Sampled::default()
+        };
         for set in 0..study.sets() {
             let outcome = study.simulated(&RunPlan {
                 engine,
@@ -272,37 +332,41 @@ fn measure(
             })?;
             *wrong += outcome.wrong;
             rows.push(format!(
-                "{},{inner},{delta},{seconds},{set},{},{}",
+                "{},{inner},{delta},{seconds},{set},{},{},{}",
                 kind.name(),
                 outcome.headers,
-                outcome.changes
+                outcome.changes,
+                outcome.rebuilds
             ));
             #[allow(clippy::cast_precision_loss)] // far below 2^52
-            headers.push(outcome.headers as f64 / 1e6);
-            changes.push(coordinate(outcome.changes));
+            sampled.headers.push(outcome.headers as f64 / 1e6);
+            sampled.changes.push(coordinate(outcome.changes));
+            sampled.rebuilds.push(outcome.rebuilds);
+            sampled.reader_share = outcome.reader_share.min(sampled.reader_share);
         }
-        Ok((Mean::of(&headers), Mean::of(&changes)))
+        Ok(sampled)
     };
-    let plain = means(inner, "none")?;
+    let plain = sampled(inner, "none")?;
     let mut with_buffer = Vec::new();
     for &delta in deltas {
-        let (headers, changes) = means(&buffered(inner, delta), &delta.to_string())?;
-        with_buffer.push((delta, headers, changes));
+        with_buffer.push((delta, sampled(&buffered(inner, delta), &delta.to_string())?));
     }
     Ok(Curve {
+        inner,
+        kind,
+        seconds,
         plain,
         buffered: with_buffer,
+        issued: coordinate(study.issued(CHANGES_PER_RUN)),
     })
 }
 
 /// Returns lines of headers and of changes: with a buffer, and horizontal lines without.
 fn lines(inner: &str, curve: &Curve) -> (Vec<Series>, Vec<Series>) {
-    let pick = |which: fn(&(usize, Mean, Mean)) -> Mean, plain: Mean| {
+    let pick = |values: fn(&Sampled) -> &[f64]| {
         let points = || {
-            curve
-                .buffered
-                .iter()
-                .map(|one| (coordinate(one.0), which(one)))
+            let points = curve.buffered.iter();
+            points.map(|(delta, sampled)| (coordinate(*delta), Mean::of(values(sampled))))
         };
         let name = format!("sfl({inner})");
         let means = points().map(|(x, mean)| (x, mean.mean));
@@ -312,31 +376,32 @@ fn lines(inner: &str, curve: &Curve) -> (Vec<Series>, Vec<Series>) {
             (x, low, high)
         });
         series.band = bands.collect();
-        let level = points().map(|(x, _)| (x, plain.mean));
+        let plain = Mean::of(values(&curve.plain)).mean;
+        let level = points().map(|(x, _)| (x, plain));
         vec![series, Series::marked(inner, inner, Mark::Circle, level)]
     };
-    (
-        pick(|one| one.1, curve.plain.0),
-        pick(|one| one.2, curve.plain.1),
-    )
+    (pick(HEADERS), pick(CHANGES_MADE))
 }
 
 fn table_rows(inner: &str, curve: &Curve) -> Vec<Vec<String>> {
-    let row = |engine: String, delta: String, (headers, changes): (Mean, Mean)| {
+    let row = |engine: String, delta: String, sampled: &Sampled| {
         vec![
             engine,
             delta,
-            format!("{headers:.2}"),
-            format!("{changes:.1}"),
+            format!("{:.2}", Mean::of(&sampled.headers)),
+            format!("{:.1}", Mean::of(&sampled.changes)),
+            sampled
+                .rebuilds
+                .iter()
+                .min()
+                .copied()
+                .unwrap_or(0)
+                .to_string(),
         ]
     };
-    let mut rows = vec![row(inner.to_owned(), String::new(), curve.plain)];
-    for &(delta, headers, changes) in &curve.buffered {
-        rows.push(row(
-            format!("sfl({inner})"),
-            delta.to_string(),
-            (headers, changes),
-        ));
+    let mut rows = vec![row(inner.to_owned(), String::new(), &curve.plain)];
+    for (delta, sampled) in &curve.buffered {
+        rows.push(row(format!("sfl({inner})"), delta.to_string(), sampled));
     }
     rows
 }

@@ -11,9 +11,10 @@ use rand::seq::SliceRandom;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::{Deserialize, Serialize};
 
+use super::coverage::Coverage;
 use crate::bench::{Spread, batch_rate, single_rate, size_name};
 use crate::reproduce::Study;
-use crate::reproduce::claims::{Claim, Grid, Section, Verdict};
+use crate::reproduce::claims::{Case, Claim, Gap, Grid, Part, Section, Threshold};
 use crate::reproduce::statistics::{coordinate, mean};
 
 /// The collision limits of both figures.
@@ -40,8 +41,9 @@ const FEW_SIZES: [usize; 2] = [1_000, 16_000];
 /// Mixed rule sets of a quick reproduction.
 const FEW_MIXES: usize = 2;
 
-/// Timed passes of each measurement, interleaved over the limits.
-const TIMED_PASSES: usize = 3;
+/// Timed passes of each measurement, interleaved over the limits: fewer than five have no
+/// confidence interval.
+const TIMED_PASSES: usize = 5;
 
 /// A limit counts as best if its time is within this share of the least time. Runs differ
 /// by that much, and the curves are flat.
@@ -54,8 +56,11 @@ const FORMS: [(&str, &str); 2] = [("tuplemerge", "c"), ("tuplemerge-offline", "o
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Times {
     rules: usize,
+    /// Medians of passes.
     single: Vec<f64>,
     batch: Vec<f64>,
+    /// Single lookups in each pass, for each limit.
+    passes: Vec<Vec<f64>>,
 }
 
 /// Times of each form over one rule set.
@@ -133,6 +138,12 @@ pub(in crate::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failu
         log_y: false,
     };
     study.draw("collision-limit.svg", &chart, &series)?;
+    let names: Vec<String> = profiles.iter().map(|(name, _)| name.clone()).collect();
+    let coverage = Coverage {
+        paper_sizes: &SIZES,
+        sizes: &sizes,
+        names: &names,
+    };
     Ok(Section {
         title: "Search time against the collision limit (Figs. 7 and 8, §IV.F)".to_owned(),
         method: format!(
@@ -143,7 +154,7 @@ pub(in crate::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failu
             study.headers(),
             FLAT_SHARE * 100.0
         ),
-        claims: claims(&sizes, &times_by_size, &mixed),
+        claims: claims(&times_by_size, &mixed, coverage),
         grids: grids(&sizes, &times_by_size, &mixed),
         pictures: vec!["collision-limit.svg".to_owned()],
     })
@@ -193,7 +204,7 @@ fn both(
 ) -> Result<Both, Failure> {
     let mut of_form = |form: usize| -> Result<Times, Failure> {
         let (engine, option) = FORMS[form];
-        let point = format!("collision limit {name} {size} {engine}");
+        let point = format!("collision limit {name} {size} {engine}, {TIMED_PASSES} passes");
         let times: Times = study.point(&point, |study| {
             measure(study, &policy(study)?, engine, option)
         })?;
@@ -237,120 +248,139 @@ fn cost(times: &[f64], form: usize) -> f64 {
     times[index.expect("one of the limits")] / least(times) - 1.0
 }
 
-/// Returns the median cost of the paper's limit over rule sets.
-fn middle(sets: &[(String, Both)], form: usize) -> f64 {
-    let costs = sets.iter().map(|(_, both)| cost(&both[form].single, form));
-    let spread = Spread::of(&costs.collect::<Vec<_>>());
-    spread.map_or(0.0, |spread| spread.median)
-}
-
-/// Returns the rule set over which the paper's limit costs most.
-fn worst(sets: &[(String, Both)], form: usize) -> Option<(f64, &str)> {
-    let costs = sets
-        .iter()
-        .map(|(name, both)| (cost(&both[form].single, form), name.as_str()));
-    costs.max_by(|a, b| a.0.total_cmp(&b.0))
+/// Returns the time of the paper's limit over that of the best limit, for each pass.
+fn costs(times: &Times, form: usize) -> Vec<f64> {
+    let index = LIMITS.iter().position(|&limit| limit == PAPER_LIMITS[form]);
+    let least = (0..LIMITS.len()).min_by(|&a, &b| times.single[a].total_cmp(&times.single[b]));
+    let (Some(index), Some(least)) = (index, least) else {
+        return Vec::new();
+    };
+    let pairs = times.passes[index].iter().zip(&times.passes[least]);
+    pairs.map(|(fixed, best)| fixed / best).collect()
 }
 
 fn claims(
-    sizes: &[usize],
     times_by_size: &[Vec<(String, Both)>],
     mixed: &[(String, Both)],
+    coverage: Coverage<'_>,
 ) -> Vec<Claim> {
     let largest = times_by_size.last().expect("at least one size");
-    let [online, offline] = [0, 1].map(|form| means(largest, form, true));
-    let bests: Vec<[usize; 2]> = times_by_size
-        .iter()
-        .map(|sets| [0, 1].map(|form| best(&means(sets, form, true))))
-        .collect();
-    let [best_online, best_offline] = bests[bests.len() - 1];
-    let beyond = LIMITS
-        .iter()
-        .enumerate()
-        .filter(|(_, limit)| **limit > OFFLINE_LOSES);
-    let beyond: Vec<usize> = beyond.map(|(place, _)| place).collect();
-    let slower = beyond
-        .iter()
-        .filter(|&&place| offline[place] > online[place]);
-    let slower = slower.count();
-    let by_size = sizes.iter().zip(&bests);
-    let by_size = by_size.map(|(&size, [a, b])| format!("{a} and {b} at {}", size_name(size)));
-    let grows = |form: usize| bests[0][form] <= bests[bests.len() - 1][form];
-    let mut claims = vec![
-        Claim {
-            place: "Figs. 7, 8",
-            paper: "Online TupleMerge needs a larger collision limit than offline TupleMerge: \
-                    the best ones are 40 and 8.",
-            measured: format!(
-                "with single lookups the best ones are {best_online} and {best_offline}"
-            ),
-            verdict: Verdict::of(
-                best_online > best_offline,
-                "the online limit is not the larger one",
-            ),
-        },
-        Claim {
-            place: "§IV.F",
-            paper: "For c > 25, offline TupleMerge is slower than online TupleMerge with the same \
-                    c, on average.",
-            measured: format!("slower at {slower} of {} limits above 25", beyond.len()),
-            verdict: Verdict::for_most(slower, beyond.len(), "it is faster at the others"),
-        },
-        Claim {
-            place: "§IV.F",
-            paper: "Smaller rule lists generally need a smaller collision limit.",
-            measured: format!(
-                "best limits, online and offline: {}",
-                by_size.collect::<Vec<_>>().join("; ")
-            ),
-            verdict: match (grows(0), grows(1)) {
-                _ if sizes.len() < 2 => Verdict::InPart("one size only was measured".to_owned()),
-                (true, true) => Verdict::Holds,
-                (false, false) => Verdict::Fails("neither does".to_owned()),
-                (true, false) => Verdict::InPart("the offline form does not".to_owned()),
-                (false, true) => Verdict::InPart("the online form does not".to_owned()),
-            },
-        },
-    ];
-    let fixed = |place, paper, sets: &[(String, Both)], limits: [f64; 2]| {
-        let [online, offline] = [worst(sets, 0)?, worst(sets, 1)?];
-        Some(Claim {
-            place,
-            paper,
-            measured: format!(
-                "at most {:.1} % online ({}) and {:.1} % offline ({}); the medians of {} rule sets \
-                 are {:.1} % and {:.1} %",
-                online.0 * 100.0,
-                online.1,
-                offline.0 * 100.0,
-                offline.1,
-                sets.len(),
-                middle(sets, 0) * 100.0,
-                middle(sets, 1) * 100.0
-            ),
-            verdict: match (online.0 <= limits[0], offline.0 <= limits[1]) {
-                (true, true) => Verdict::Holds,
-                (false, false) => Verdict::Fails("both cost more over some rule sets".to_owned()),
-                (true, false) => Verdict::InPart("offline it costs more".to_owned()),
-                (false, true) => Verdict::InPart("online it costs more".to_owned()),
-            },
-        })
-    };
-    claims.extend(fixed(
+    let absent: Vec<Case> = coverage.absent_seeds().collect();
+    vec![
+        best_limits(largest),
+        beyond_25(largest),
+        grows(times_by_size),
+        fixed(
+            "A fixed limit of 40 (online) or 8 (offline) costs at most 7.8 % (FW1) and 4.4 % (FW5) \
+             beside the best limit of a seed.",
+            largest,
+            PAPER_COSTS,
+            &absent,
+        ),
+        fixed(
+            "Over rule sets mixed from ACL and FW seeds, the fixed limits cost at most 2.4 % \
+             online and 2.8 % offline.",
+            mixed,
+            PAPER_MIXED_COSTS,
+            &absent,
+        ),
+    ]
+}
+
+/// The best limit of one form over one rule set.
+fn best_of(both: &Both, form: usize) -> f64 {
+    coordinate(best(&both[form].single))
+}
+
+fn best_limits(largest: &[(String, Both)]) -> Claim {
+    let ratios = largest.iter();
+    let ratios = ratios.map(|(_, both)| best_of(both, 0) / best_of(both, 1));
+    Claim::new(
+        "Figs. 7, 8",
+        "Online TupleMerge needs a larger collision limit than offline TupleMerge: the best ones \
+         are 40 and 8.",
+    )
+    .part(
+        Part::new(
+            "best limit of a rule set, online / offline",
+            Threshold::Above(1.0),
+        )
+        .paper(coordinate(PAPER_LIMITS[0]) / coordinate(PAPER_LIMITS[1]))
+        .case(Case::samples("", ratios))
+        .grid("Each rule set", ""),
+    )
+}
+
+fn beyond_25(largest: &[(String, Both)]) -> Claim {
+    let limits = LIMITS.iter().enumerate();
+    let limits = limits.filter(|(_, limit)| **limit > OFFLINE_LOSES);
+    let cases = limits.map(|(place, limit)| {
+        let ratios = largest
+            .iter()
+            .map(|(_, [online, offline])| offline.single[place] / online.single[place]);
+        Case::samples(format!("c = {limit}"), ratios)
+    });
+    Claim::new(
         "§IV.F",
-        "A fixed limit of 40 (online) or 8 (offline) costs at most 7.8 % (FW1) and 4.4 % (FW5) \
-         beside the best limit of a seed.",
-        largest,
-        PAPER_COSTS,
-    ));
-    claims.extend(fixed(
+        "For c > 25, offline TupleMerge is slower than online TupleMerge with the same c, on \
+         average.",
+    )
+    .part(
+        Part::new("time of a lookup, offline / online", Threshold::Above(1.0))
+            .cases(cases)
+            .picture("collision-limit.svg"),
+    )
+}
+
+fn grows(times_by_size: &[Vec<(String, Both)>]) -> Claim {
+    let forms = FORMS.iter().enumerate();
+    let cases = forms.map(|(form, (engine, _))| match times_by_size {
+        [first, .., last] => {
+            let pairs = last.iter().zip(first);
+            let growth =
+                pairs.map(|((_, last), (_, first))| best_of(last, form) / best_of(first, form));
+            Case::samples(*engine, growth)
+        }
+        _ => Case::missing(*engine, Gap::NotRun("a second size")),
+    });
+    Claim::new(
         "§IV.F",
-        "Over rule sets mixed from ACL and FW seeds, the fixed limits cost at most 2.4 % online \
-         and 2.8 % offline.",
-        mixed,
-        PAPER_MIXED_COSTS,
-    ));
-    claims
+        "Smaller rule lists generally need a smaller collision limit.",
+    )
+    .part(
+        Part::new(
+            "best limit of a profile: at the largest size / at the smallest",
+            Threshold::Above(1.0),
+        )
+        .cases(cases)
+        .grid("Best collision limits", ""),
+    )
+}
+
+/// The claim about the cost of fixed limits, at most `limits` for any rule set. `absent` has
+/// cases of seeds that were left out.
+fn fixed(paper: &'static str, sets: &[(String, Both)], limits: [f64; 2], absent: &[Case]) -> Claim {
+    let mut claim = Claim::new("§IV.F", paper);
+    for (form, limit) in limits.into_iter().enumerate() {
+        let (engine, _) = FORMS[form];
+        let part = Part::new(
+            format!(
+                "{engine}, time of a lookup: c = {} / the best c",
+                PAPER_LIMITS[form]
+            ),
+            Threshold::AtMost(1.0 + limit),
+        );
+        let cases = sets
+            .iter()
+            .map(|(name, both)| Case::samples(name.as_str(), costs(&both[form], form)));
+        claim = claim.part(
+            part.paper(1.0 + limit)
+                .cases(cases)
+                .cases(absent.iter().cloned())
+                .grid("Each rule set", ""),
+        );
+    }
+    claim
 }
 
 fn grids(
@@ -441,6 +471,7 @@ fn measure(study: &Study<'_>, policy: &Policy, form: &str, option: &str) -> Resu
         rules: policy.len(),
         single: built.iter().map(|(_, one, _)| median(one)).collect(),
         batch: built.iter().map(|(_, _, many)| median(many)).collect(),
+        passes: built.iter().map(|(_, one, _)| one.clone()).collect(),
     })
 }
 

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::bench::{size_name, timed};
 use crate::reproduce::Study;
-use crate::reproduce::claims::{Claim, Grid, Section, Verdict};
-use crate::reproduce::statistics::{coordinate, mean};
+use crate::reproduce::claims::{Case, Claim, Grid, Part, Section, Threshold};
+use crate::reproduce::statistics::coordinate;
 
 /// Default numbers of rules.
 const SIZES: [usize; 7] = [10_000, 20_000, 50_000, 100_000, 200_000, 500_000, 1_000_000];
@@ -111,28 +111,21 @@ pub(in crate::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failu
         log_y: true,
     };
     study.draw("memory.svg", &chart, &bytes)?;
-    let claims = if slopes.is_empty() {
-        Vec::new()
-    } else {
-        let slope = mean(&slopes);
-        vec![Claim {
-            place: "§III",
-            paper: "Memory is linear in the number of rules.",
-            measured: format!(
-                "bytes a rule at the greatest size over those at the least: {slope:.2}"
-            ),
-            verdict: Verdict::of(
-                (0.5..=2.0).contains(&slope),
-                "bytes a rule change by more than a factor of 2",
-            ),
-        }]
-    };
+    let claim = Claim::new("§III", "Memory is linear in the number of rules.").part(
+        Part::new(
+            "bytes a rule: at the greatest size / at the least",
+            Threshold::Within(0.5, 2.0),
+        )
+        .paper(1.0)
+        .case(Case::samples("", slopes))
+        .picture("memory.svg"),
+    );
     Ok(Section {
         title: "What building costs as rule sets grow".to_owned(),
         method: "A rule file as ClassBench writes it is read, and tuplemerge is built over its \
                  rules: CPU seconds of one thread, and bytes held."
             .to_owned(),
-        claims,
+        claims: vec![claim],
         grids: vec![grid],
         pictures: vec!["growth.svg".to_owned(), "memory.svg".to_owned()],
     })

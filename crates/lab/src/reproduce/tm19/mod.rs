@@ -11,6 +11,7 @@ use super::figure::Figure;
 use super::request::{Common, Paper, Request, at_least_one, sizes};
 
 pub(super) mod collision_limit;
+mod coverage;
 pub(super) mod growth;
 pub(super) mod offline;
 pub(super) mod online;

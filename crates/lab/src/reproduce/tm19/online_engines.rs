@@ -6,21 +6,26 @@ use classyard_report::chart::Mark;
 
 use super::sheet::Sheet;
 
-/// The paper's engines, and ours at the end. With ports left out of its masks, `tss` is
+/// The paper's engines, and ours at the end. With `leaf=1`, `partition-sort` sorts all
+/// rules, as in the paper. With ports left out of its masks, `tss` is the nearest form of
 /// the tuple space search of the paper's simulator, which hashes addresses only.
-pub(super) const ENGINES: [(&str, &str, Mark); 5] = [
+pub(super) const ENGINES: [(&str, &str, Mark); 6] = [
     ("tuplemerge", "tuplemerge (TM)", Mark::Circle),
-    ("partition-sort", "partition-sort (PS)", Mark::Square),
+    (
+        "partition-sort:leaf=1",
+        "partition-sort:leaf=1 (PS)",
+        Mark::Square,
+    ),
     ("tss:ports=off", "tss:ports=off (TSS)", Mark::Triangle),
     ("tss", "tss, ports in masks", Mark::Diamond),
     ("forest", "forest (ours)", Mark::Cross),
+    ("partition-sort", "partition-sort, with lists", Mark::Plus),
 ];
 
 /// Indices in [`ENGINES`].
 pub(super) const TUPLE_MERGE: usize = 0;
 pub(super) const PARTITION_SORT: usize = 1;
 pub(super) const TUPLE_SPACE: usize = 2;
-pub(super) const FOREST: usize = 4;
 
 /// Values of all engines for each rule set.
 #[derive(Default)]

@@ -1,5 +1,7 @@
 //! Values of several engines over the same rule sets, with means and mean ratios.
 
+use std::collections::BTreeSet;
+
 use crate::reproduce::statistics::mean;
 
 /// Indices of a profile and a size.
@@ -42,6 +44,25 @@ impl Sheet {
         let ratios: Vec<f64> = self.of(within, |values| values[a] / values[b]).collect();
         (!ratios.is_empty()).then(|| mean(&ratios))
     }
+
+    /// Returns engine `a`'s value divided by engine `b`'s for each rule set; NaN if one of
+    /// the engines was not built.
+    pub(super) fn ratios(&self, a: usize, b: usize, within: impl Fn(At) -> bool) -> Vec<f64> {
+        let chosen = self.0.iter().filter(|(at, _)| within(*at));
+        chosen.map(|(_, values)| values[a] / values[b]).collect()
+    }
+
+    /// Returns engine `a`'s value at a size divided by its value at another size, for each
+    /// rule set of a profile that both sizes have.
+    pub(super) fn growth(&self, engine: usize, (from, to): (usize, usize)) -> Vec<f64> {
+        let profiles: BTreeSet<usize> = self.0.iter().map(|(at, _)| at.0).collect();
+        let growth = profiles.into_iter().flat_map(|profile| {
+            let values = |size| self.values(engine, |at| at == (profile, size));
+            let pairs = values(to).into_iter().zip(values(from));
+            pairs.map(|(last, first)| last / first).collect::<Vec<_>>()
+        });
+        growth.collect()
+    }
 }
 
 #[cfg(test)]
@@ -59,5 +80,8 @@ mod tests {
         assert_eq!(sheet.mean(0, |at| at.0 == 1), Some(10.0));
         assert_eq!(sheet.ratio(1, 0, |at| at.1 == 1), None);
         assert_eq!(sheet.values(0, |at| at.1 == 0), [1.0, 10.0]);
+        assert_eq!(sheet.ratios(1, 0, |at| at.1 == 0), [2.0, 4.0]);
+        assert!(sheet.ratios(1, 0, |at| at.1 == 1)[0].is_nan());
+        assert_eq!(sheet.growth(0, (0, 1)), [1.0]);
     }
 }

@@ -6,14 +6,15 @@
 use classyard_report::chart::{Chart, Mark, Series};
 use classyard_report::failure::Failure;
 
+use super::super::coverage::Coverage;
 use super::sheets::{Measured, matched, measured, short, sizes};
 use super::{
-    CONTENDERS, Contender, DEFAULT_RULE_TRAFFIC, ENGINES, LINEAR_SEARCH, NO_RULES, SETUP,
+    CONTENDERS, Contender, DEFAULT_RULE_TRAFFIC, ENGINES, LINEAR_SEARCH, NO_RULES, SETUP, SIZES,
     SYNTHETIC_TRAFFIC, TRAFFIC, TUPLE_MERGE, TUPLE_SPACE, WORKLOADS,
 };
 use crate::bench::size_name;
 use crate::reproduce::Study;
-use crate::reproduce::claims::{Claim, Grid, Section, Verdict};
+use crate::reproduce::claims::{Case, Claim, Grid, Part, Section, Threshold};
 use crate::reproduce::statistics::coordinate;
 use crate::reproduce::tm19::sheet::Sheet;
 
@@ -161,247 +162,198 @@ fn traffic_grid(sizes: &[usize], traffic: &Sheet) -> Grid {
     }
 }
 
-fn claims(measured: &Measured) -> Vec<Claim> {
-    let indices_from = |from: usize| {
-        let sizes = measured.sizes.iter().enumerate();
-        let indices = sizes.filter(move |(_, size)| **size >= from);
-        indices.map(|(place, _)| place).collect::<Vec<_>>()
-    };
-    let mut claims = Vec::new();
-    claims.extend(ahead(measured, &indices_from(AHEAD_FROM)));
-    claims.extend(gap(measured));
-    claims.push(workloads(measured));
-    claims.push(degrades(measured));
-    claims.push(linear(measured));
-    claims
+/// The title of the table of rates.
+const RATES: &str = "Million packets a second";
+
+/// The claims' view of the measured values.
+#[derive(Clone, Copy)]
+struct View<'a> {
+    measured: &'a Measured,
+    coverage: Coverage<'a>,
 }
 
-fn ahead(measured: &Measured, places: &[usize]) -> Option<Claim> {
-    let (&first, &last) = (places.first()?, places.last()?);
-    let mut behind = Vec::new();
-    for &place in places {
+impl View<'_> {
+    /// Returns cases for both workloads and each size that `is_wanted` accepts, with the
+    /// ratios of engine `a`'s rates to engine `b`'s.
+    fn ratios(self, (a, b): (usize, usize), is_wanted: fn(usize) -> bool) -> Vec<Case> {
+        let names = format!("{} / {}", CONTENDERS[a].engine, CONTENDERS[b].engine);
+        self.each(is_wanted, &names, |workload, place| {
+            self.measured.rates[workload].ratios(a, b, |at| at.1 == place)
+        })
+    }
+
+    /// Returns cases for both workloads and each size that `is_wanted` accepts. `samples`
+    /// receives the indices of the workload and of the size.
+    fn each(
+        self,
+        is_wanted: fn(usize) -> bool,
+        names: &str,
+        samples: impl Fn(usize, usize) -> Vec<f64>,
+    ) -> Vec<Case> {
+        let mut cases = Vec::new();
         for (workload, (what, _)) in WORKLOADS.iter().enumerate() {
-            for (other, name) in [(TUPLE_SPACE, "tss"), (LINEAR_SEARCH, "linear")] {
-                let gain = measured.gain(workload, TUPLE_MERGE, other, place);
-                if gain < CLEAR_GAIN {
-                    let size = size_name(measured.sizes[place]);
-                    behind.push(format!("{gain:.2} times {name} at {size}, {what}"));
-                }
+            for &size in SIZES.iter().filter(|&&size| is_wanted(size)) {
+                let name = format!("{names} at {}, {what}", size_name(size));
+                let samples = |place| samples(workload, place);
+                cases.push(self.coverage.at_size(size, name, samples));
             }
         }
+        cases
     }
-    let cases = places.len() * 4;
-    let gain = |other, place| {
-        let gains = [SYNTHETIC_TRAFFIC, DEFAULT_RULE_TRAFFIC]
-            .map(|workload| measured.gain(workload, TUPLE_MERGE, other, place));
-        format!("{} and {}", short(gains[0]), short(gains[1]))
-    };
-    let size = |place: usize| size_name(measured.sizes[place]);
-    Some(Claim {
-        place: "Fig. 11",
-        paper: "From 500 rules on, TupleMerge clearly outperforms tuple space search and linear \
-                search.",
-        measured: format!(
-            "synthetic and default rule's traffic: {} times linear at {}, {} at {}; {} times tss \
-             at {}, {} at {}",
-            gain(LINEAR_SEARCH, first),
-            size(first),
-            gain(LINEAR_SEARCH, last),
-            size(last),
-            gain(TUPLE_SPACE, first),
-            size(first),
-            gain(TUPLE_SPACE, last),
-            size(last)
-        ),
-        verdict: Verdict::for_most(cases - behind.len(), cases, &behind.join("; ")),
-    })
 }
 
-fn gap(measured: &Measured) -> Option<Claim> {
-    let gaps: Vec<(usize, usize, f64)> = GAPS
-        .iter()
-        .filter_map(|&(size, min_gain)| Some((measured.place(size)?, size, min_gain)))
-        .collect();
-    if gaps.is_empty() {
-        return None;
+fn claims(measured: &Measured) -> Vec<Claim> {
+    let coverage = Coverage {
+        paper_sizes: &SIZES,
+        sizes: &measured.sizes,
+        names: &measured.names,
+    };
+    let view = View { measured, coverage };
+    vec![
+        ahead(view),
+        gap(view),
+        workloads(view),
+        degrades(view),
+        linear(view),
+    ]
+}
+
+fn ahead(view: View<'_>) -> Claim {
+    let mut part = Part::new(
+        "packets a second, TupleMerge / the other engine",
+        Threshold::AtLeast(CLEAR_GAIN),
+    );
+    for other in [TUPLE_SPACE, LINEAR_SEARCH] {
+        part = part.cases(view.ratios((TUPLE_MERGE, other), |size| size >= AHEAD_FROM));
     }
-    let mut texts = Vec::new();
-    let mut reached = [true; 2];
-    for &(place, size, min_gain) in &gaps {
-        for (which, (other, name)) in [(LINEAR_SEARCH, "linear"), (TUPLE_SPACE, "tss")]
-            .into_iter()
-            .enumerate()
-        {
-            let gains = [SYNTHETIC_TRAFFIC, DEFAULT_RULE_TRAFFIC]
-                .map(|workload| measured.gain(workload, TUPLE_MERGE, other, place));
-            reached[which] &= gains.iter().all(|&gain| gain >= min_gain);
-            texts.push(format!(
-                "{} and {} times {name} at {}",
-                short(gains[0]),
-                short(gains[1]),
+    Claim::new(
+        "Fig. 11",
+        "From 500 rules on, TupleMerge clearly outperforms tuple space search and linear search.",
+    )
+    .part(part.grid(RATES, ""))
+}
+
+fn gap(view: View<'_>) -> Claim {
+    let mut claim = Claim::new(
+        "Fig. 11",
+        "The gap grows with the rule set: one order of magnitude at 4k rules, nearly two at 64k.",
+    );
+    let sizes: [fn(usize) -> bool; 2] = [|size| size == GAPS[0].0, |size| size == GAPS[1].0];
+    for ((size, min_gain), is_size) in GAPS.into_iter().zip(sizes) {
+        let mut part = Part::new(
+            format!(
+                "packets a second at {}, TupleMerge / the other engine",
                 size_name(size)
-            ));
+            ),
+            Threshold::AtLeast(min_gain),
+        );
+        for other in [LINEAR_SEARCH, TUPLE_SPACE] {
+            part = part.cases(view.ratios((TUPLE_MERGE, other), is_size));
         }
+        claim = claim.part(part.grid(RATES, size_name(size)));
     }
-    Some(Claim {
-        place: "Fig. 11",
-        paper: "The gap grows with the rule set: one order of magnitude at 4k rules, nearly two \
-                at 64k.",
-        measured: format!("synthetic and default rule's traffic: {}", texts.join("; ")),
-        verdict: match reached {
-            [true, true] if gaps.len() < GAPS.len() => {
-                Verdict::InPart("as far as it was measured".to_owned())
-            }
-            [true, true] => Verdict::Holds,
-            [true, false] => Verdict::InPart("to linear search only".to_owned()),
-            [false, true] => Verdict::InPart("to tuple space search only".to_owned()),
-            [false, false] => Verdict::Fails("less at one of them, to both".to_owned()),
-        },
-    })
+    claim
 }
 
-fn workloads(measured: &Measured) -> Claim {
-    let factor = |engine: usize| {
-        let indices = 0..measured.sizes.len();
-        let factors = indices.map(|place| {
-            let gain = measured.rate(SYNTHETIC_TRAFFIC, engine, place)
-                / measured.rate(DEFAULT_RULE_TRAFFIC, engine, place);
-            gain.max(1.0 / gain)
-        });
-        factors.fold(1.0, f64::max)
-    };
-    let [linear, tss, tm] = [LINEAR_SEARCH, TUPLE_SPACE, TUPLE_MERGE].map(factor);
-    Claim {
-        place: "Fig. 11",
-        paper: "There is little difference between synthetic and real traffic, particularly for \
-                TupleMerge.",
-        measured: format!(
-            "they differ by a factor of at most {tm:.2} with tuplemerge, {tss:.2} with tss and \
-             {linear:.2} with linear, over all sizes"
-        ),
-        verdict: match (tm <= ALIKE_RATIO, tss.max(linear) <= ALIKE_RATIO) {
-            (true, true) => Verdict::Holds,
-            (true, false) => Verdict::InPart("not with the other two".to_owned()),
-            (false, _) => Verdict::Fails(format!("by more than {ALIKE_RATIO} with tuplemerge")),
-        },
+fn workloads(view: View<'_>) -> Claim {
+    let mut part = Part::new(
+        "packets a second, synthetic / default rule's traffic",
+        Threshold::Within(1.0 / ALIKE_RATIO, ALIKE_RATIO),
+    )
+    .paper(1.0);
+    for engine in [LINEAR_SEARCH, TUPLE_SPACE, TUPLE_MERGE] {
+        let values = |workload: usize, place: usize| {
+            view.measured.rates[workload].values(engine, |at| at.1 == place)
+        };
+        part = part.cases(SIZES.iter().map(|&size| {
+            let name = format!("{} at {}", CONTENDERS[engine].engine, size_name(size));
+            view.coverage.at_size(size, name, |place| {
+                let others = values(DEFAULT_RULE_TRAFFIC, place);
+                let pairs = values(SYNTHETIC_TRAFFIC, place).into_iter().zip(others);
+                pairs.map(|(synthetic, other)| synthetic / other).collect()
+            })
+        }));
     }
+    Claim::new(
+        "Fig. 11",
+        "There is little difference between synthetic and real traffic, particularly for \
+         TupleMerge.",
+    )
+    .part(part.grid(RATES, ""))
 }
 
-fn degrades(measured: &Measured) -> Claim {
-    let last = measured.sizes.len() - 1;
-    let mut slowest = (f64::INFINITY, String::new());
-    for (workload, (what, _)) in WORKLOADS.iter().enumerate() {
-        for (place, &size) in measured.sizes.iter().enumerate() {
-            let rate = measured.rate(workload, TUPLE_MERGE, place);
-            if rate < slowest.0 {
-                slowest = (rate, format!("{} rules, {what}", size_name(size)));
-            }
-        }
-    }
-    let of_set = |workload: usize| {
-        let rates = measured.rates[workload].values(TUPLE_MERGE, |_| true);
-        rates.into_iter().fold(f64::INFINITY, f64::min)
+fn degrades(view: View<'_>) -> Claim {
+    let rates = |workload: usize, place: usize| {
+        view.measured.rates[workload].values(TUPLE_MERGE, |at| at.1 == place)
     };
-    let least_set = of_set(SYNTHETIC_TRAFFIC).min(of_set(DEFAULT_RULE_TRAFFIC));
-    let from_to = |workload| {
-        format!(
-            "{} to {}",
-            short(measured.rate(workload, TUPLE_MERGE, 0)),
-            short(measured.rate(workload, TUPLE_MERGE, last))
+    Claim::new(
+        "Fig. 11",
+        "TupleMerge degrades slowly: it keeps at least 1 million packets a second at all sizes, \
+         with both workloads.",
+    )
+    .part(
+        Part::new(
+            "million packets a second of TupleMerge",
+            Threshold::AtLeast(KEPT_MPPS),
         )
-    };
-    Claim {
-        place: "Fig. 11",
-        paper: "TupleMerge degrades slowly: it keeps at least 1 million packets a second at all \
-                sizes, with both workloads.",
-        measured: format!(
-            "from {} to {} rules: {} million (synthetic), {} (default rule's); at least {} in the \
-             mean over rule sets ({}), {} over a single one",
-            size_name(measured.sizes[0]),
-            size_name(measured.sizes[last]),
-            from_to(SYNTHETIC_TRAFFIC),
-            from_to(DEFAULT_RULE_TRAFFIC),
-            short(slowest.0),
-            slowest.1,
-            short(least_set)
-        ),
-        verdict: match (slowest.0 >= KEPT_MPPS, least_set >= KEPT_MPPS) {
-            (true, true) => Verdict::Holds,
-            (true, false) => Verdict::InPart("in the mean, not over every rule set".to_owned()),
-            (false, _) => Verdict::Fails("less in the mean".to_owned()),
-        },
-    }
+        .cases(view.each(|_| true, "tuplemerge", rates))
+        .grid(RATES, ""),
+    )
 }
 
-fn linear(measured: &Measured) -> Claim {
-    let ahead = |workload: usize| {
-        let sizes = measured.sizes.iter().enumerate();
-        let ahead = sizes.filter(|(place, _)| {
-            measured.gain(workload, LINEAR_SEARCH, TUPLE_SPACE, *place) >= 1.0
-        });
-        ahead.map(|(_, &size)| size).collect::<Vec<_>>()
-    };
-    let [synthetic, real] = [SYNTHETIC_TRAFFIC, DEFAULT_RULE_TRAFFIC].map(ahead);
-    let range_text = |sizes: &[usize]| match sizes.last() {
-        None => "at no size".to_owned(),
-        Some(&size) => format!("up to {}", size_name(size)),
-    };
-    let small = measured.sizes.iter().filter(|&&size| size < LINEAR_UP_TO);
-    let cases = 2 * small.clone().count();
-    let held = small
-        .map(|size| usize::from(synthetic.contains(size)) + usize::from(real.contains(size)))
-        .sum();
-    Claim {
-        place: "Fig. 11",
-        paper: "Linear search matches or outperforms tuple space search until rule sets have at \
-                least 8k rules.",
-        measured: format!(
-            "linear is at least as fast {} (synthetic) and {} (default rule's)",
-            range_text(&synthetic),
-            range_text(&real)
-        ),
-        verdict: match cases {
-            0 => Verdict::NotMeasured("no size below 8k".to_owned()),
-            _ => Verdict::for_most(held, cases, "beyond, tss is faster"),
-        },
-    }
+fn linear(view: View<'_>) -> Claim {
+    let cases = view.ratios((LINEAR_SEARCH, TUPLE_SPACE), |size| size < LINEAR_UP_TO);
+    Claim::new(
+        "Fig. 11",
+        "Linear search matches or outperforms tuple space search until rule sets have at least 8k \
+         rules.",
+    )
+    .part(
+        Part::new("packets a second, linear / tss", Threshold::AtLeast(1.0))
+            .cases(cases)
+            .grid(RATES, ""),
+    )
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn claims_hold_over_the_papers_figures() {
-        // Roughly the values of Fig. 11.
-        let sizes = [1_000, 4_000, 64_000];
-        let measured = Measured::of_rates(&sizes, |_, place| match place {
-            0 => [0.5, 0.4, 3.0, 5.0, 0.5, 8.0, 9.0],
-            1 => [0.2, 0.2, 2.0, 5.0, 0.3, 8.0, 9.0],
-            _ => [0.01, 0.02, 1.4, 5.0, 0.1, 8.0, 9.0],
-        });
-        let claims = claims(&measured);
-        assert_eq!(claims.len(), 5);
-        for claim in &claims {
-            assert_eq!(claim.verdict, Verdict::Holds, "{claim:?}");
-        }
+    fn words(measured: &Measured) -> Vec<&'static str> {
+        let claims = claims(measured);
+        claims.iter().map(|claim| claim.verdict().word()).collect()
     }
 
     #[test]
-    fn what_does_not_hold_is_named() {
-        let measured = Measured::of_rates(&[1_000, 4_000], |workload, _| match workload {
+    fn claims_hold_over_the_papers_figures() {
+        // Roughly the values of Fig. 11.
+        let measured = Measured::of_rates(&SIZES, |_, place| match SIZES[place] {
+            4_000..16_000 => [0.2, 0.2, 2.0, 5.0, 0.3, 8.0, 9.0],
+            16_000.. => [0.01, 0.02, 1.4, 5.0, 0.1, 8.0, 9.0],
+            _ => [0.5, 0.4, 3.0, 5.0, 0.5, 8.0, 9.0],
+        });
+        assert_eq!(words(&measured), ["holds"; 5]);
+    }
+
+    #[test]
+    fn other_figures_do_not_bear_them_out() {
+        let measured = Measured::of_rates(&SIZES, |workload, _| match workload {
             SYNTHETIC_TRAFFIC => [0.1, 2.0, 4.0, 5.0, 0.5, 8.0, 9.0],
             _ => [0.1, 3.9, 4.0, 5.0, 0.5, 8.0, 9.0],
         });
-        let claims = claims(&measured);
-        let verdict = |place: usize| claims[place].verdict.text();
         assert_eq!(
-            verdict(0),
-            "holds in part: 1.03 times tss at 1k, default rule; 1.03 times tss at 4k, default rule"
+            words(&measured),
+            [
+                // TSS is too near with one of the workloads.
+                "holds in part",
+                // Linear search is 40 times slower at both sizes: enough at 4k only.
+                "does not hold here",
+                "holds in part",
+                "holds",
+                "does not hold here"
+            ]
         );
-        assert_eq!(verdict(1), "holds in part: to linear search only");
-        assert_eq!(verdict(2), "holds in part: not with the other two");
-        assert_eq!(verdict(3), "holds");
-        assert_eq!(verdict(4), "does not hold here: beyond, tss is faster");
+        let few = Measured::of_rates(&SIZES[..2], |_, _| [1.0; CONTENDERS.len()]);
+        assert!(words(&few).iter().all(|word| *word == "not measured"));
     }
 }
