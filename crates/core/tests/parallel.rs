@@ -127,11 +127,17 @@ fn every_engine_answers_as_on_one_thread_at_every_length() {
                 assert_eq!(winners, expected[..length], "{spec}, {length} keys");
                 // Every second key has a better candidate.
                 let best = Winner::new(Priority(u32::MAX), RuleId::new(0).unwrap());
-                let candidate = |index: usize| if index % 2 == 0 { best } else { Winner::MISS };
+                let candidate = |index: usize| {
+                    if index.is_multiple_of(2) {
+                        best
+                    } else {
+                        Winner::MISS
+                    }
+                };
                 let mut winners: Vec<Winner> = (0..length).map(candidate).collect();
                 crew.pool.improve_batch(&*classifier, batch, &mut winners);
                 for (index, winner) in winners.iter().enumerate() {
-                    let expected = if index % 2 == 0 {
+                    let expected = if index.is_multiple_of(2) {
                         best
                     } else {
                         expected[index]

@@ -254,7 +254,7 @@ impl Vectors {
 
     /// Returns the best rule that is in the vectors of all rows. `rows` has a field, as a
     /// position in `fields`, with its row.
-    fn merge(&self, rows: impl Iterator<Item = (usize, u32)> + Clone) -> Winner {
+    fn merge(&self, rows: &(impl Iterator<Item = (usize, u32)> + Clone)) -> Winner {
         for word in 0..self.words {
             let common = rows.clone().fold(u64::MAX, |common, (at, row)| {
                 common & self.fields[at].rows[row as usize * self.words + word]
@@ -273,7 +273,7 @@ impl Vectors {
         for (batch, winners) in batches(keys, BATCH).zip(winners.chunks_mut(BATCH)) {
             self.search(batch, &all, &mut rows);
             for (winner, rows) in winners.iter_mut().zip(rows.chunks_exact(all.len())) {
-                *winner = self.merge(rows.iter().copied().enumerate());
+                *winner = self.merge(&rows.iter().copied().enumerate());
             }
         }
     }
@@ -322,7 +322,7 @@ impl Vectors {
                         let rows = &rows[core][key * share.len()..][..share.len()];
                         share.iter().copied().zip(rows.iter().copied())
                     };
-                    *winner = self.merge(of_core(0).chain(of_core(1)));
+                    *winner = self.merge(&of_core(0).chain(of_core(1)));
                 }
             }
         };
