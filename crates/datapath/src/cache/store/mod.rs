@@ -85,8 +85,8 @@ pub(crate) const MAX_MEGAFLOWS: usize = 1 << 23;
 /// The number of bits of a decision that hold the row. The other 8 bits hold the table.
 const ROW_BITS: u32 = 24;
 
-/// The number of packets whose rows are prefetched together. Measured in
-/// `bench/records/constants.md` (Megaflows).
+/// The number of packets whose rows are prefetched together. Not measured yet:
+/// `bench/records/constants.md` (Megaflows) has the command.
 const PREFETCH_PACKETS: usize = 64;
 
 /// The number of rows compared to find a row that was idle for long. Measured in

@@ -53,8 +53,8 @@ impl PortState {
     }
 }
 
-/// Ports with numbers below this are in an array, since processing a packet looks ports
-/// up. Measured in `bench/records/constants.md` (Output and counters).
+/// Ports with numbers below this are in an array, since processing a packet looks ports up.
+/// Not measured yet: `bench/records/constants.md` (Output and counters) has the command.
 const NEAR_PORTS: usize = 64;
 
 /// The ports of a switch.
