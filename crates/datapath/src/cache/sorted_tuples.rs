@@ -328,7 +328,6 @@ mod tests {
             bucket_bits: 3,
             is_sorted,
             order: TupleSettings::default().with_normalise_every(50),
-            ..TupleConfig::default()
         })
     }
 

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::measure::Lookups;
 use super::{ENGINE, PAPER_FORM, PLAIN, PLAIN_PAPER_FORM, Study, TOGETHER, model};
-use crate::bench::{size_name, timed};
+use crate::bench::{Spread, size_name, timed};
 use crate::reproduce::claims::{Case, Claim, Gap, Grid, Part, Section, Threshold};
 use crate::reproduce::statistics::coordinate;
 
@@ -111,7 +111,10 @@ pub(in crate::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failu
             scaling_cases.push(Case::missing(case, super::NO_PROCESSORS));
             continue;
         }
-        let shares = parallel.ratios.iter().map(|ratio| ratio / coordinate(count));
+        let shares = parallel
+            .ratios
+            .iter()
+            .map(|ratio| ratio / coordinate(count));
         scaling_cases.push(Case::samples(case, shares));
         let ratio = Spread::of(&parallel.ratios).map_or(0.0, |spread| spread.median);
         scaling.push((count, ratio, parallel.rate));
@@ -222,7 +225,11 @@ fn claims<'a>(lookups_of: impl Fn(&str) -> &'a Lookups, scaling: Vec<Case>) -> V
             "Fig. 4, §VI",
             "33 million packets a second with 32 K rules on sixteen cores.",
         )
-        .unmeasured("million headers a second", Threshold::AtLeast(33.0), SIXTEEN_CORES),
+        .unmeasured(
+            "million headers a second",
+            Threshold::AtLeast(33.0),
+            SIXTEEN_CORES,
+        ),
         Claim::new("§V.E", "Throughput is scalable with the number of cores.").part(
             Part::new(
                 "headers a second, all cores / one core, over the number of cores",
