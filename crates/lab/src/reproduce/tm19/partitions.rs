@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::coverage::Coverage;
 use crate::bench::size_name;
 use crate::reproduce::Study;
-use crate::reproduce::claims::{Case, Claim, Grid, Part, Section, Threshold};
+use crate::reproduce::claims::{Claim, Grid, Part, Section, Threshold};
 use crate::reproduce::statistics::{coordinate, mean};
 use crate::sax_pac;
 
