@@ -1,6 +1,4 @@
 //! Cases of claims about the paper's sizes and seeds, with those that were left out.
-//!
-//! [TM19]: classyard::papers#tm19
 
 use classyard_workload::generate::Profile;
 
