@@ -33,9 +33,13 @@ use super::timed::Tick;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recorded {
     /// The time of the latest packet of each flow ([FTS25] §4.2.2).
+    ///
+    /// [FTS25]: classyard::papers#fts25
     Flows,
     /// The flow and time of the latest packet of each decision ([FTS25] Alg. 1, lines 17 and
     /// 22). For reproductions; wrong for decisions that cover several flows at a time.
+    ///
+    /// [FTS25]: classyard::papers#fts25
     Decisions,
 }
 

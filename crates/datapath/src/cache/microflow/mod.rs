@@ -102,6 +102,8 @@ pub trait MicroflowCache: fmt::Debug + Send {
     ///
     /// Returns true if the cache admitted the flow because the flow is active ([FTS25]
     /// Alg. 1, line 24). Caches that do not detect activity return false.
+    ///
+    /// [FTS25]: classyard::papers#fts25
     fn offer(&mut self, flow: u64, decision: MegaflowId, now: u64) -> bool;
 
     /// Removes a flow whose decision does not cover its packet, if the cache still has
