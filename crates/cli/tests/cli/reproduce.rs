@@ -449,9 +449,9 @@ fn fts25_compares_caches_and_formulas() {
     }
     let (heading, lengths) = csv(&out.join("search-length.csv"));
     let place = |name: &str| heading.iter().position(|one| one == name).unwrap();
-    // Nine schemes on two traces; sorted tuples fail fewer lookups than unsorted
+    // Ten schemes on two traces; sorted tuples fail fewer lookups than unsorted
     // ones.
-    assert_eq!(lengths.len(), 2 * 9);
+    assert_eq!(lengths.len(), 2 * 10);
     let failed = |scheme: &str| -> f64 {
         let row = lengths
             .iter()
