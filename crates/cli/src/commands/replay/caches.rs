@@ -1,6 +1,7 @@
 //! The report on flow caches.
 
 use classyard_datapath::pipeline::CacheStatus;
+use classyard_report::output::style::counted;
 use serde::Serialize;
 
 /// The totals of all workers' caches.
@@ -83,20 +84,20 @@ impl CacheReport {
 
     fn microflow_text(&self) -> String {
         format!(
-            "{}, {} flows",
+            "{}, {}",
             share(self.microflow_hits, self.microflow_lookups),
-            self.microflows,
+            counted(self.microflows, "flow"),
         )
     }
 
     fn megaflow_text(&self) -> String {
         format!(
-            "{}, {:.1} masks probed per lookup; {} megaflows with {} masks and {} paths",
+            "{}, {:.1} masks probed per lookup; {} with {} and {}",
             share(self.megaflow_hits, self.megaflow_lookups),
             ratio(self.megaflow_probes, self.megaflow_lookups),
-            self.megaflows,
-            self.masks,
-            self.paths,
+            counted(self.megaflows, "megaflow"),
+            counted(self.masks, "mask"),
+            counted(self.paths, "path"),
         )
     }
 
@@ -122,5 +123,9 @@ fn ratio(part: u64, all: u64) -> f64 {
 
 /// Formats hits as a percentage of packets.
 fn share(part: u64, all: u64) -> String {
-    format!("{:.1} % hits of {all} packets", 100.0 * ratio(part, all))
+    format!(
+        "{:.1} % hits of {}",
+        100.0 * ratio(part, all),
+        counted(all, "packet")
+    )
 }
