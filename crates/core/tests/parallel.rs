@@ -6,6 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier, Mutex};
 use std::thread::{JoinHandle, ThreadId};
+use std::time::{Duration, Instant};
 
 use classyard::classifier::{BATCH, LookupTrace, Stats};
 use classyard::parallel::LookupPool;
@@ -184,6 +185,9 @@ fn answers_follow_updates_between_calls() {
     crews.into_iter().for_each(Crew::end);
 }
 
+/// Maximum time to wait for a thread to start.
+const MAX_WAIT: Duration = Duration::from_secs(60);
+
 /// A batch sees one version, which the calling thread has pinned, while a writer publishes
 /// other versions.
 #[test]
@@ -197,7 +201,7 @@ fn a_batch_sees_one_version_of_a_live_table() {
     }
     let mut crew = Crew::of(3);
     let stop = AtomicUsize::new(0);
-    let rounds = 200;
+    let min_rounds = 200;
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let mut id = 0;
@@ -215,7 +219,10 @@ fn a_batch_sees_one_version_of_a_live_table() {
         });
         let mut reader = table.reader();
         let mut versions = HashSet::new();
-        for _ in 0..rounds {
+        let (begin, mut rounds) = (Instant::now(), 0);
+        // On a busy machine the writer may start late.
+        while rounds < min_rounds || versions.len() < 2 && begin.elapsed() < MAX_WAIT {
+            rounds += 1;
             let guard = reader.pin();
             let mut winners = vec![stale(); keys.len()];
             crew.pool
