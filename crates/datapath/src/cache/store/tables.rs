@@ -162,14 +162,6 @@ impl Search for ProbeOrder {
         self.recent[table] = Use::default();
     }
 
-    fn row_added<P>(&mut self, _: &Megaflows<P>, _: usize, _: Row) -> Result<(), TableError> {
-        Ok(())
-    }
-
-    fn row_removed(&mut self, _: MegaflowId) -> Result<(), TableError> {
-        Ok(())
-    }
-
     fn tick<P>(&mut self, megaflows: &Megaflows<P>, saved: f64) -> Result<(), TableError> {
         self.sort(saved, |table| megaflows.tables[table].len() > 0);
         Ok(())

@@ -15,12 +15,11 @@
 //!
 //! [FTS25]: classyard::papers#fts25
 
-use super::tables::{Row, find_in_table};
+use super::tables::find_in_table;
 use super::{Found, Megaflows, Search};
 use crate::bits::Words;
 use crate::cache::microflow::MegaflowId;
 use crate::cache::tuple_order::{TupleOrder, TupleSettings};
-use crate::table_settings::TableError;
 
 /// The order of tables by eq. 3. Tables are tuples, by their numbers.
 pub(super) struct SortedTables(TupleOrder);
@@ -67,18 +66,6 @@ impl Search for SortedTables {
 
     fn table_replaced(&mut self, table: usize) {
         self.0.reset(table);
-    }
-
-    fn row_added<P>(&mut self, _: &Megaflows<P>, _: usize, _: Row) -> Result<(), TableError> {
-        Ok(())
-    }
-
-    fn row_removed(&mut self, _: MegaflowId) -> Result<(), TableError> {
-        Ok(())
-    }
-
-    fn tick<P>(&mut self, _: &Megaflows<P>, _: f64) -> Result<(), TableError> {
-        Ok(())
     }
 
     fn bytes(&self) -> usize {
