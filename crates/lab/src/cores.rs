@@ -31,8 +31,9 @@ pub fn thread_count(text: &str) -> Result<usize, String> {
 /// rate that counts. With this share, a rate is at most 10 % too low.
 pub const MIN_CPU_SHARE: f64 = 0.9;
 
-/// Returns the number of processors that this process may use: those of its affinity mask,
-/// limited by the quota of its control group, rounded down, and at least 1.
+/// Returns the number of processors that this process may use: the size of its affinity mask,
+/// limited by the quota of its control group. The quota is rounded down; the result is at
+/// least 1.
 #[must_use]
 pub fn usable_processors() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
@@ -168,6 +169,15 @@ pub fn objection(threads: usize, processors: usize, share: f64) -> Option<String
             100.0 * MIN_CPU_SHARE
         )
     })
+}
+
+/// Returns the first [`objection`] to the rates of several runs, each with its number of
+/// threads and its times.
+#[must_use]
+pub fn first_objection(runs: &[(usize, Clocks)]) -> Option<String> {
+    let processors = usable_processors();
+    runs.iter()
+        .find_map(|(threads, clocks)| objection(*threads, processors, clocks.cpu_share(*threads)))
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use classyard_report::output::csv;
 use serde::Serialize;
 
 use super::measure::{Spread, as_rate};
-use crate::cores::{Clocks, Crew, objection, usable_processors};
+use crate::cores::{Clocks, Crew, first_objection, usable_processors};
 
 /// The minimum elapsed time of each run in seconds, and in a smoke test. Starting and
 /// ending a pass takes some 0.1 ms, so runs consist of several passes.
@@ -32,7 +32,7 @@ pub(crate) struct ThreadRates {
     alone_cpu_share: f64,
     /// The ratio of the two medians; absent if the threads did not have their processors.
     scaling: Option<f64>,
-    /// The reason if there is no ratio.
+    /// The reason why `scaling` is absent.
     no_scaling: Option<String>,
 }
 
@@ -139,8 +139,7 @@ impl ThreadRates {
             together.clocks.cpu_share(threads),
             alone.clocks.cpu_share(1),
         ];
-        let no_scaling = objection(threads, processors, shares[0])
-            .or_else(|| objection(1, processors, shares[1]));
+        let no_scaling = first_objection(&[(threads, together.clocks), (1, alone.clocks)]);
         ThreadRates {
             threads,
             processors,

@@ -155,11 +155,13 @@ pub(in crate::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failu
 }
 
 fn claims(predictions: Vec<Case>, lookups: &Lookups) -> Vec<Claim> {
-    let most = coordinate(TOGETHER[TOGETHER.len() - 1]);
+    let batch_headers = coordinate(TOGETHER[TOGETHER.len() - 1]);
     let pairs = lookups.batch_passes().iter().zip(lookups.single_passes());
     // The time until all headers are done, over the time of one header.
-    let growth: Vec<f64> = pairs.map(|(batch, single)| most * batch / single).collect();
-    let sublinear = growth.iter().map(|times| times / most);
+    let growth: Vec<f64> = pairs
+        .map(|(batch, single)| batch_headers * batch / single)
+        .collect();
+    let sublinear = growth.iter().map(|times| times / batch_headers);
     let sublinear: Vec<f64> = sublinear.collect();
     vec![
         Claim::new(

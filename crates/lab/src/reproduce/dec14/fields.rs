@@ -27,7 +27,7 @@ use serde::{Deserialize, Serialize};
 use super::Study;
 use super::measure::{CHECKED_HEADERS, batches};
 use crate::bench::{Spread, size_name};
-use crate::cores::{Clocks, objection, usable_processors};
+use crate::cores::{Clocks, first_objection};
 use crate::reproduce::claims::{Case, Claim, Gap, Grid, Part, Section, Threshold};
 use crate::reproduce::statistics::coordinate;
 
@@ -52,7 +52,7 @@ struct TwoWays {
     packets: f64,
     /// The time with a field a core.
     fields: f64,
-    /// For each pass, the throughput of a field a core over that of a packet a core.
+    /// For each pass, the time with a packet a core over the time with a field a core.
     ratios: Vec<f64>,
     wrong: usize,
     /// The reason why the times do not show what the cores can do, if there is one.
@@ -173,10 +173,10 @@ fn measure(study: &mut Study<'_>, rules: usize) -> Result<TwoWays, Failure> {
             samples.map(|samples| Spread::of(&samples).map_or(0.0, |spread| spread.median));
         // A core that waits for the other one does not sleep, so its share is whole if its
         // processor is free.
-        let processors = usable_processors();
-        let counts = [1, CORE_COUNT, CORE_COUNT];
-        let mut objections = (counts.iter().zip(&clocks))
-            .map(|(&cores, clocks)| objection(cores, processors, clocks.cpu_share(cores)));
+        let runs: Vec<(usize, Clocks)> = [1, CORE_COUNT, CORE_COUNT]
+            .into_iter()
+            .zip(clocks)
+            .collect();
         let checked = keys.iter().take(CHECKED_HEADERS).enumerate();
         let wrong = checked
             .filter(|(index, key)| winners[0][*index] != rule_set.scan(key))
@@ -190,7 +190,7 @@ fn measure(study: &mut Study<'_>, rules: usize) -> Result<TwoWays, Failure> {
             packets,
             fields,
             wrong: wrong + differing,
-            objection: objections.find_map(|objection| objection),
+            objection: first_objection(&runs),
         })
     })
 }
@@ -268,11 +268,14 @@ impl Vectors {
 
     /// Looks up all keys on this core.
     fn packets(&self, keys: KeySlice<'_>, winners: &mut [Winner]) {
-        let all: Vec<usize> = (0..self.fields.len()).collect();
-        let mut rows = vec![0; BATCH * all.len()];
+        let field_indexes: Vec<usize> = (0..self.fields.len()).collect();
+        let mut rows = vec![0; BATCH * field_indexes.len()];
         for (batch, winners) in batches(keys, BATCH).zip(winners.chunks_mut(BATCH)) {
-            self.search(batch, &all, &mut rows);
-            for (winner, rows) in winners.iter_mut().zip(rows.chunks_exact(all.len())) {
+            self.search(batch, &field_indexes, &mut rows);
+            for (winner, rows) in winners
+                .iter_mut()
+                .zip(rows.chunks_exact(field_indexes.len()))
+            {
                 *winner = self.merge(&rows.iter().copied().enumerate());
             }
         }
@@ -293,8 +296,8 @@ impl Vectors {
     /// Searches half of the fields on each core for all keys, and merges half of the keys
     /// on each core.
     fn fields_on_cores(&self, keys: KeySlice<'_>, winners: &mut [Winner]) {
-        // Row numbers of each core, in two buffers that are used in turn: a core that writes
-        // one of them has seen that both cores have left the batch before the last.
+        // Row numbers of each core, in two buffers that are used in turn. Before a core writes
+        // a buffer, both cores have finished the batch that used it.
         let buffers = self
             .shares
             .each_ref()

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Study, TOGETHER};
 use crate::bench::{Spread, timed};
-use crate::cores::{Clocks, Crew, objection, usable_processors};
+use crate::cores::{Clocks, Crew, first_objection};
 use crate::reproduce::statistics::coordinate;
 
 /// Times of lookups with one rule set.
@@ -21,7 +21,7 @@ pub(super) struct Lookups {
     pub(super) rules: usize,
     /// Nanoseconds of CPU time for a header, for each of [`TOGETHER`].
     pub(super) ns: Vec<f64>,
-    /// The times of which `ns` has the medians, one for each pass.
+    /// For each of [`TOGETHER`], the time of each pass; `ns` has the medians.
     pub(super) passes: Vec<Vec<f64>>,
     /// The engine's counts in its structure, by name.
     pub(super) counts: BTreeMap<String, f64>,
@@ -189,7 +189,6 @@ impl Study<'_> {
             } else {
                 RUN_SECONDS
             };
-            let counts = [1, threads];
             let mut crews = [Crew::start(1)?, Crew::start(threads)?];
             let (mut samples, mut clocks) = ([vec![], vec![]], [Clocks::default(); 2]);
             for _ in 0..study.dec14_repeats() {
@@ -200,16 +199,11 @@ impl Study<'_> {
                 }
             }
             let median = |samples: &[f64]| Spread::of(samples).map_or(0.0, |s| s.median);
-            let processors = usable_processors();
-            let mut objections = counts
-                .iter()
-                .zip(&clocks)
-                .map(|(&count, clocks)| objection(count, processors, clocks.cpu_share(count)));
             let passes = samples[1].iter().zip(&samples[0]);
             Ok(Threads {
                 ratios: passes.map(|(all, alone)| all / alone).collect(),
                 rate: median(&samples[1]),
-                objection: objections.find_map(|objection| objection),
+                objection: first_objection(&[(1, clocks[0]), (threads, clocks[1])]),
             })
         })
     }

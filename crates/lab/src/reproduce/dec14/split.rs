@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::measure::{batches, built};
 use super::{ENGINE, PAPER_FORM, Study};
 use crate::bench::{Spread, size_name};
-use crate::cores::{Clocks, objection, usable_processors};
+use crate::cores::{Clocks, first_objection};
 use crate::reproduce::claims::{Case, Claim, Grid, Part, Section, Threshold};
 use crate::reproduce::statistics::coordinate;
 
@@ -35,7 +35,7 @@ struct Split {
     part: f64,
     /// The time to merge winners.
     merge: f64,
-    /// For each pass, the throughput over that of a header a core.
+    /// For each pass, the throughput over the throughput with a header a core.
     throughput_ratios: Vec<f64>,
     wrong: usize,
     /// The reason why the times do not show what the cores can do, if there is one.
@@ -219,15 +219,8 @@ fn measure(study: &mut Study<'_>, engine: &str, rules: usize) -> Result<Split, F
         let throughput_ratios = ratios.map(|ratio| ratio / coordinate(CORE_COUNT)).collect();
         let median = |samples: &[f64]| Spread::of(samples).map_or(0.0, |s| s.median);
         let merged = winners[0].iter().zip(&expected);
-        let processors = usable_processors();
-        let shares = [
-            (CORE_COUNT, together.cpu_share(CORE_COUNT)),
-            (1, alone.cpu_share(1)),
-        ];
-        let mut objections =
-            (shares.into_iter()).map(|(threads, share)| objection(threads, processors, share));
         Ok(Split {
-            objection: objections.find_map(|objection| objection),
+            objection: first_objection(&[(CORE_COUNT, together), (1, alone)]),
             throughput_ratios,
             whole: median(&samples[0]),
             part: median(&samples[1]),

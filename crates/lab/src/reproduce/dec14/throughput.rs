@@ -173,7 +173,7 @@ pub(in crate::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failu
 const SIXTEEN_CORES: Gap = Gap::NotRun("sixteen cores");
 
 fn claims<'a>(lookups_of: impl Fn(&str) -> &'a Lookups, scaling: Vec<Case>) -> Vec<Claim> {
-    // The times of the engine without optimisations over those of the optimised one.
+    // The time without optimisations over the time with them, for each pass.
     let speed_up = |name, plain: &str, optimised: &str| {
         let pairs = lookups_of(plain).batch_passes().iter();
         let pairs = pairs.zip(lookups_of(optimised).batch_passes());
