@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier, Mutex};
 use std::thread::{JoinHandle, ThreadId};
 use std::time::{Duration, Instant};
@@ -185,6 +185,15 @@ fn answers_follow_updates_between_calls() {
     crews.into_iter().for_each(Crew::end);
 }
 
+/// Sets a flag when it is dropped.
+struct SetWhenDropped<'f>(&'f AtomicBool);
+
+impl Drop for SetWhenDropped<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// Maximum time to wait for a thread to start.
 const MAX_WAIT: Duration = Duration::from_secs(60);
 
@@ -200,12 +209,14 @@ fn a_batch_sees_one_version_of_a_live_table() {
         keys.push(&[1, 2, 3, 4, 5]).unwrap();
     }
     let mut crew = Crew::of(3);
-    let stop = AtomicUsize::new(0);
+    let is_done = AtomicBool::new(false);
     let min_rounds = 200;
     std::thread::scope(|scope| {
+        // The writer also ends if an assertion fails.
+        let _end = SetWhenDropped(&is_done);
         scope.spawn(|| {
             let mut id = 0;
-            while stop.load(Ordering::Relaxed) == 0 {
+            while !is_done.load(Ordering::Relaxed) {
                 // Each version has one rule, which matches everything.
                 let rule = Rule::builder(&schema).id(id + 1).build().unwrap();
                 let mut change = Transaction::new();
@@ -234,7 +245,6 @@ fn a_batch_sees_one_version_of_a_live_table() {
             assert_eq!(rule, transactions, "the version's only rule");
             versions.insert(transactions);
         }
-        stop.store(1, Ordering::Relaxed);
         assert!(versions.len() > 1, "the table never changed");
     });
     crew.end();
@@ -426,7 +436,7 @@ fn a_batch_does_not_wait_for_workers_that_do_not_run() {
     pool.classify_batch(&Fake::new(2), keys.as_slice(), &mut winners);
     drop(pool);
     thread.join().unwrap();
-    // A worker of a pool that is gone returns immediately.
+    // After its pool was dropped, a worker returns immediately.
     workers.pop().unwrap().run();
 }
 
