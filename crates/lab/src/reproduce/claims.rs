@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! claim   the paper's statement
-//! part    one comparison: what is compared, the paper's value, a threshold
+//! part    one comparison: a quantity, the paper's value, a threshold
 //! case    one measurement of a part: a rule set, a size, a kind of traffic
 //! ```
 //! A case *holds* if the confidence interval of its measurement lies on the claim's side
@@ -92,7 +92,7 @@ pub(super) enum Gap {
     ReaderShare(f64),
     /// A run without the rebuild that the paper's run has.
     NoRebuild,
-    /// A value that is no number: an engine that was not built.
+    /// The value is infinite or not a number, since an engine was not built.
     NoValue,
 }
 
@@ -135,7 +135,7 @@ pub(super) struct Case {
 
 impl Case {
     /// Returns a case of independent samples: the median, and its 90 % confidence
-    /// interval. Samples that are no numbers are engines that were not built.
+    /// interval. An infinite sample, or NaN, stands for an engine that was not built.
     pub(super) fn samples(name: impl Into<String>, samples: impl IntoIterator<Item = f64>) -> Case {
         let samples: Vec<f64> = samples.into_iter().collect();
         let evidence = match median_interval(&samples) {
@@ -237,7 +237,7 @@ pub(super) struct Part {
     compared: String,
     paper: Option<f64>,
     threshold: Threshold,
-    /// The number of cases that must hold; `None` for all, each of which counts.
+    /// The number of cases that must hold. `None` if each case counts by itself.
     needed: Option<usize>,
     cases: Vec<Case>,
     sources: Vec<Source>,

@@ -122,12 +122,12 @@ impl ReportedPart {
     fn of(part: &Part) -> ReportedPart {
         let cases = part.outcomes().map(|(case, outcome)| {
             let interval = case.interval();
-            let end = |index: usize| interval.map(|(ends, _)| ends[index]);
+            let value_at = |index: usize| interval.map(|(ends, _)| ends[index]);
             ReportedCase {
                 name: case.name().to_owned(),
-                low: end(0),
-                median: end(1),
-                high: end(2),
+                low: value_at(0),
+                median: value_at(1),
+                high: value_at(2),
                 samples: interval.map_or(0, |(_, samples)| samples),
                 outcome: outcome.word(),
                 measured: case.text(),

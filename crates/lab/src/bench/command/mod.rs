@@ -263,7 +263,7 @@ pub struct Args {
     ///
     /// Batches are split over the threads. The scaling is the ratio of the two rates. If
     /// the process may use fewer processors than threads, or the threads had processors
-    /// for less than 90 % of the time, there is no ratio, and the report says why.
+    /// for less than 90 % of the time, the report has the reason in place of the ratio.
     #[arg(
         long,
         value_parser = crate::cores::thread_count,

@@ -19,7 +19,8 @@ const MAX_MASKS: f64 = 32.0;
 const TABLE: &str = "Cached flows, masks";
 const ORDERS_TABLE: &str = "In other orders";
 
-/// A case of the lists of one of the paper's sizes, in the order of Table 4.
+/// Returns the case of a size of the paper, with a sample for each list, in the order of
+/// Table 4.
 fn case(results: &[Size], paper: &Row, value: impl Fn(&Measured) -> f64) -> Case {
     let name = size_name(paper.0);
     match results.iter().find(|size| size.size == paper.0) {
@@ -272,11 +273,11 @@ mod tests {
     fn other_counts_and_missing_sizes_do_not() {
         let words_of_more = words(&results(2));
         assert_eq!(words_of_more[..2], ["does not hold here"; 2]);
-        // Twice as many masks: fewer than with common match, but not the paper's.
+        // With two times the masks: fewer than with common match, but not the paper's number.
         assert_eq!(words_of_more[3], "does not hold here");
-        let few = words(&results(1)[..2]);
-        assert_eq!(few[..4], ["not measured"; 4]);
+        let words_of_one = words(&results(1)[..2]);
+        assert_eq!(words_of_one[..4], ["not measured"; 4]);
         // Two of three shares were measured.
-        assert_eq!(few[4], "holds in part");
+        assert_eq!(words_of_one[4], "holds in part");
     }
 }

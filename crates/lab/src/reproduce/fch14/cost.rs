@@ -41,8 +41,8 @@ const NAMES: [&str; 4] = [
 /// Seconds of CPU time for the paper's number of packets.
 type Seconds = [f64; NAMES.len()];
 
-/// Parts of the packets that are timed separately, interleaved over the algorithms: as many
-/// samples, of which fewer than five have no confidence interval.
+/// Parts of the packets that are timed separately, interleaved over the algorithms. Each part
+/// is a sample; a confidence interval needs five.
 const TIMED_PARTS: usize = 10;
 
 /// Seconds of each algorithm, and of our algorithm's plan, which is computed once for
@@ -60,7 +60,7 @@ impl Measured {
         mean(&seconds.collect::<Vec<_>>())
     }
 
-    /// Returns the seconds of algorithm `a` over those of `b`, for each part.
+    /// Returns for each part the seconds of algorithm `a` over the seconds of algorithm `b`.
     fn ratios(&self, a: usize, b: usize) -> Vec<f64> {
         self.parts.iter().map(|part| part[a] / part[b]).collect()
     }

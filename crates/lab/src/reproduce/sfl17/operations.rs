@@ -51,7 +51,7 @@ struct Sampled {
     lookup: Vec<f64>,
 }
 
-/// An engine that is built anew needs orders of magnitude more time for changes.
+/// The time for changes of a rebuilt engine, over the time with a buffer: orders of magnitude.
 const MAGNITUDES_RATIO: f64 = 100.0;
 
 /// The ratio that we take for "much faster".

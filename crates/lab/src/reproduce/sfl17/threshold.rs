@@ -155,7 +155,7 @@ impl Curve {
         format!("{inner}, {kind} in {seconds} s")
     }
 
-    /// Returns the values for a δ, or the reason why they are no evidence.
+    /// Returns the values for a δ, or the reason why they cannot support a claim.
     fn at(&self, delta: usize) -> Result<&Sampled, Gap> {
         let sampled = self.buffered.iter().find(|(other, _)| *other == delta);
         let Some((_, sampled)) = sampled else {
@@ -283,10 +283,10 @@ fn too_large(curves: &[Curve]) -> Claim {
     let fallen = curves
         .iter()
         .map(|curve| curve.ratio(LARGEST_DELTA, curve.at(GOOD_DELTA), HEADERS));
-    let below = curves
+    let below_plain = curves
         .iter()
         .map(|curve| curve.ratio(LARGEST_DELTA, with_share(&curve.plain), HEADERS));
-    let below: Vec<Case> = below.collect();
+    let below_plain: Vec<Case> = below_plain.collect();
     Claim::new(
         "Fig. 7",
         "If δ is too large, fewer headers are classified, in the end even fewer than without an \
@@ -302,7 +302,7 @@ fn too_large(curves: &[Curve]) -> Claim {
             "headers: δ = 100 / without an update buffer",
             Threshold::Below(1.0),
         )
-        .cases(below)
+        .cases(below_plain)
         .grid("100 insertions", ""),
     )
 }

@@ -97,7 +97,7 @@ impl Cells {
         &self.cells[kind][index.expect("one of the engines")][place]
     }
 
-    /// Returns the reason why a cell is no evidence.
+    /// Returns the reason why a cell cannot support a claim, or `None`.
     fn gap(&self, at: At<'_>) -> Option<Gap> {
         let cell = self.cell(at);
         if cell.reader_share < MIN_READER_SHARE {
@@ -105,9 +105,9 @@ impl Cells {
         }
         // The paper's runs rebuild if more than δ changes are made in them.
         let has_buffer = at.1.starts_with("sfl");
-        let in_paper = has_buffer && CHANGES[at.2] > EXPERIMENT_DELTA;
-        let has_none = cell.rebuilds.contains(&0);
-        (in_paper && has_none).then_some(Gap::NoRebuild)
+        let rebuilds_in_paper = has_buffer && CHANGES[at.2] > EXPERIMENT_DELTA;
+        let lacks_rebuild = cell.rebuilds.contains(&0);
+        (rebuilds_in_paper && lacks_rebuild).then_some(Gap::NoRebuild)
     }
 
     /// Returns the ratios of cell `a` to the greatest value of `others`, one for each rule
@@ -123,12 +123,26 @@ impl Cells {
         if let Some(gap) = gap {
             return Case::missing(name, gap);
         }
-        let own = values(self.cell(a)).iter().enumerate();
-        let ratios = own.map(|(set, value)| {
+        let values_of_a = values(self.cell(a)).iter().enumerate();
+        let ratios = values_of_a.map(|(set, value)| {
             let of_others = others.iter().map(|&at| values(self.cell(at))[set]);
             value / of_others.fold(0.0, f64::max)
         });
         Case::samples(name, ratios)
+    }
+
+    /// Returns the ratios of an engine's values to the greatest value of other engines, all
+    /// for the same kind and number of changes.
+    fn engine_ratio(
+        &self,
+        name: String,
+        (kind, place): (usize, usize),
+        (engine, others): (&str, &[&str]),
+        values: fn(&Cell) -> &[f64],
+    ) -> Case {
+        let other_cells = others.iter().map(|other| At(kind, other, place));
+        let other_cells: Vec<At<'_>> = other_cells.collect();
+        self.ratio(name, At(kind, engine, place), &other_cells, values)
     }
 
     /// Returns a case for each form, kind of changes, engine and number of changes:
@@ -144,11 +158,9 @@ impl Cells {
                 for inner in STATIC {
                     for (place, changes) in CHANGES.iter().enumerate() {
                         let name = format!("{inner}, {changes} {}, {form}", of_kind.name());
-                        let own = of_form(inner, EXPERIMENT_DELTA);
-                        let others = others(inner);
-                        let others = others.iter().map(|other| At(kind, other, place));
-                        let others: Vec<At<'_>> = others.collect();
-                        cases.push(self.ratio(name, At(kind, &own, place), &others, values));
+                        let engine = of_form(inner, EXPERIMENT_DELTA);
+                        let engines = (&*engine, &*others(inner));
+                        cases.push(self.engine_ratio(name, (kind, place), engines, values));
                     }
                 }
             }
@@ -170,7 +182,7 @@ const LAST: usize = CHANGES.len() - 1;
 /// Returns all claims.
 pub(super) fn claims(cells: &Cells) -> Vec<Claim> {
     let headers_of_all = cells.every(|inner| vec!["linear", "tss", inner], HEADERS);
-    let most = headers_of_all.len() / 2 + 1;
+    let majority = headers_of_all.len() / 2 + 1;
     vec![
         headline(cells),
         Claim::new(
@@ -193,7 +205,7 @@ pub(super) fn claims(cells: &Cells) -> Vec<Claim> {
                 Threshold::Above(1.0),
             )
             .cases(headers_of_all)
-            .needing(most)
+            .needing(majority)
             .grid("Continuous", ""),
         ),
         steady(cells),
@@ -206,12 +218,10 @@ fn headline(cells: &Cells) -> Claim {
     let bit_vectors = |others: &[&str], values: fn(&Cell) -> &[f64]| {
         let mut cases = Vec::new();
         for (form, of_form) in FORMS {
-            let own = of_form("bit-vector", EXPERIMENT_DELTA);
+            let engine = of_form("bit-vector", EXPERIMENT_DELTA);
             for (kind, of_kind) in Kind::BOTH.iter().enumerate() {
                 let name = format!("600 {}, {form}", of_kind.name());
-                let others = others.iter().map(|other| At(kind, other, LAST));
-                let others: Vec<At<'_>> = others.collect();
-                cases.push(cells.ratio(name, At(kind, &own, LAST), &others, values));
+                cases.push(cells.engine_ratio(name, (kind, LAST), (&engine, others), values));
             }
         }
         cases
@@ -242,41 +252,41 @@ fn headline(cells: &Cells) -> Claim {
 }
 
 fn steady(cells: &Cells) -> Claim {
-    let kept = |engine: &str| {
+    let remaining_rate = |engine: &str| {
         let name = "600 / 10 insertions".to_owned();
         cells.ratio(name, At(0, engine, LAST), &[At(0, engine, 0)], HEADERS)
     };
     Claim::new(
         "Fig. 6",
-        "Tuple space search has a near-constant rate under changes; RFC that is built anew for \
-         each change does not.",
+        "Tuple space search has a near-constant rate under changes; RFC, which is rebuilt for \
+         each change, does not.",
     )
     .part(
         Part::new("headers of tss", Threshold::AtLeast(CONSTANT_SHARE))
             .paper(2.3 / 2.7)
-            .case(kept("tss"))
+            .case(remaining_rate("tss"))
             .grid("Continuous insertions", "tss"),
     )
     .part(
         Part::new("headers of rfc", Threshold::Below(LOST_SHARE))
             .paper(4.5 / 50.6)
-            .case(kept("rfc"))
+            .case(remaining_rate("rfc"))
             .grid("Continuous insertions", "rfc"),
     )
 }
 
 fn first(cells: &Cells) -> Claim {
     let (changes, inner) = FIGURE;
-    let place = CHANGES.iter().position(|&count| count == changes);
-    let place = place.expect("one of the numbers of changes");
+    let index = CHANGES.iter().position(|&count| count == changes);
+    let index = index.expect("one of the numbers of changes");
     let mut cases = Vec::new();
     for (form, of_form) in FORMS {
-        let own = of_form(inner, EXPERIMENT_DELTA);
+        let engine = of_form(inner, EXPERIMENT_DELTA);
         for (kind, of_kind) in Kind::BOTH.iter().enumerate() {
             for other in [inner, "tss"] {
                 let name = format!("{other}, {}, {form}", of_kind.name());
-                let other = [At(kind, other, place)];
-                cases.push(cells.ratio(name, At(kind, &own, place), &other, HEADERS));
+                let engines = (&*engine, &[other][..]);
+                cases.push(cells.engine_ratio(name, (kind, index), engines, HEADERS));
             }
         }
     }
@@ -296,11 +306,11 @@ fn expensive(cells: &Cells) -> Claim {
     let mut cases = Vec::new();
     for (kind, of_kind) in Kind::BOTH.iter().enumerate() {
         for inner in ["hyper-split", "rfc"] {
-            let own = published(inner, EXPERIMENT_DELTA);
+            let engine = published(inner, EXPERIMENT_DELTA);
             for other in DYNAMIC {
                 let name = format!("{inner} / {other}, {}", of_kind.name());
-                let other = [At(kind, other, LAST)];
-                cases.push(cells.ratio(name, At(kind, &own, LAST), &other, CHANGES_MADE));
+                let engines = (&*engine, &[other][..]);
+                cases.push(cells.engine_ratio(name, (kind, LAST), engines, CHANGES_MADE));
             }
         }
     }

@@ -248,14 +248,14 @@ fn cost(times: &[f64], form: usize) -> f64 {
     times[index.expect("one of the limits")] / least(times) - 1.0
 }
 
-/// Returns the time of the paper's limit over that of the best limit, for each pass.
+/// Returns for each pass the time with the paper's limit over the time with the best limit.
 fn costs(times: &Times, form: usize) -> Vec<f64> {
     let index = LIMITS.iter().position(|&limit| limit == PAPER_LIMITS[form]);
-    let least = (0..LIMITS.len()).min_by(|&a, &b| times.single[a].total_cmp(&times.single[b]));
-    let (Some(index), Some(least)) = (index, least) else {
+    let best_index = (0..LIMITS.len()).min_by(|&a, &b| times.single[a].total_cmp(&times.single[b]));
+    let (Some(index), Some(best_index)) = (index, best_index) else {
         return Vec::new();
     };
-    let pairs = times.passes[index].iter().zip(&times.passes[least]);
+    let pairs = times.passes[index].iter().zip(&times.passes[best_index]);
     pairs.map(|(fixed, best)| fixed / best).collect()
 }
 

@@ -1,4 +1,5 @@
-//! Cases of claims about the paper's sizes and seeds, with those that were left out.
+//! Cases of claims about the paper's sizes and seeds. A size or seed that was not measured
+//! has a case without a measurement.
 
 use classyard_workload::generate::Profile;
 
@@ -46,7 +47,7 @@ impl<'a> Coverage<'a> {
     }
 
     /// Returns a case for each of the paper's seeds at one size. `samples` receives the
-    /// index of the profile and that of the size.
+    /// index of the profile and the index of the size.
     pub(super) fn by_seed(
         self,
         size: usize,

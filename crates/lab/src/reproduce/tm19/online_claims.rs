@@ -109,25 +109,28 @@ impl View<'_> {
         .grid("Each profile at", "")
     }
 
-    /// Returns the time of one of the slowest seeds over the greatest of all others.
+    /// Returns for each of the slowest seeds its time over the greatest time of another seed.
     fn slowest(&self, engine: usize) -> Vec<Case> {
         let engine_name = ["TM", "PS"][usize::from(engine == PARTITION_SORT)];
         let is_complete = self.coverage.has_seeds();
         let cases = SLOWEST.map(|seed| {
             let name = format!("{seed}, {engine_name}");
             let places = self.coverage.place(LARGEST).zip(self.coverage.number(seed));
-            let Some((place, own)) = places.filter(|_| is_complete) else {
+            let Some((place, seed_number)) = places.filter(|_| is_complete) else {
                 return Case::missing(name, Gap::NotRun("all seeds at 256k"));
             };
             let times = |number| self.sheet.values(engine, |at| at == (number, place));
-            let others: Vec<Vec<f64>> = (0..self.coverage.names.len())
+            let times_of_others: Vec<Vec<f64>> = (0..self.coverage.names.len())
                 .filter(|&number| !SLOWEST.contains(&self.coverage.names[number].as_str()))
                 .map(times)
                 .collect();
-            let ratios = times(own).into_iter().enumerate().map(|(list, time)| {
-                let of_others = others.iter().filter_map(|times| times.get(list));
-                time / of_others.copied().fold(0.0, f64::max)
-            });
+            let ratios = times(seed_number)
+                .into_iter()
+                .enumerate()
+                .map(|(list, time)| {
+                    let list_times = times_of_others.iter().filter_map(|times| times.get(list));
+                    time / list_times.copied().fold(0.0, f64::max)
+                });
             Case::samples(name, ratios.collect::<Vec<_>>())
         });
         cases.to_vec()
@@ -433,7 +436,7 @@ mod tests {
         };
         let opposite = measured(times, |_, _| times, bytes);
         for (place, word) in words(&opposite, &SIZES) {
-            // TM is slower than TSS here, which is one of two parts of Fig. 3b.
+            // TM is slower than TSS here. Fig. 3b has another part, which holds.
             let expected = match place {
                 "Fig. 3b" => "holds in part",
                 _ => "does not hold here",

@@ -161,8 +161,8 @@ fn claims(counts: &[Vec<Vec<f64>>], coverage: Coverage<'_>) -> Vec<Claim> {
         pairs.map(|(a, b)| a / b).collect()
     };
     let pooled = |a: usize, b: usize| {
-        let all = (0..coverage.sizes.len()).flat_map(|place| ratios(a, b, place));
-        coverage.pooled("", all.collect())
+        let ratios_of_sizes = (0..coverage.sizes.len()).flat_map(|place| ratios(a, b, place));
+        coverage.pooled("", ratios_of_sizes.collect())
     };
     let more = |paper: &'static str, sets: usize, ratio: f64| {
         let compared = format!(

@@ -45,8 +45,8 @@ impl Sheet {
         (!ratios.is_empty()).then(|| mean(&ratios))
     }
 
-    /// Returns engine `a`'s value divided by engine `b`'s for each rule set; NaN if one of
-    /// the engines was not built.
+    /// Returns engine `a`'s value divided by engine `b`'s for each rule set; NaN if an engine
+    /// was not built.
     pub(super) fn ratios(&self, a: usize, b: usize, within: impl Fn(At) -> bool) -> Vec<f64> {
         let chosen = self.0.iter().filter(|(at, _)| within(*at));
         chosen.map(|(_, values)| values[a] / values[b]).collect()

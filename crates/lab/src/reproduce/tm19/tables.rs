@@ -24,8 +24,8 @@ const ENGINES: [&str; 8] = [
     "tuplemerge-vpp",
 ];
 
-/// Indices in [`ENGINES`]: tuple space search without ports, which is the nearest form of
-/// that of the paper's simulator; TupleMerge; PartitionSort as in the paper.
+/// Indices in [`ENGINES`]: tuple space search without ports, which is nearest to the paper's
+/// simulator; TupleMerge; PartitionSort as in the paper.
 const TUPLE_SPACE: usize = 1;
 const TUPLE_MERGE: usize = 2;
 const PARTITION_SORT: usize = 3;
@@ -184,10 +184,10 @@ fn worst(counts: &[Vec<f64>], coverage: Coverage<'_>) -> Claim {
         number.map_or(f64::NAN, |number| counts[place][number])
     };
     // The most tables of the seeds that are not among the worst in the paper.
-    let most = |place: usize| {
+    let max_other_tables = |place: usize| {
         let seeds = coverage.names.iter().zip(&counts[place]);
-        let others = seeds.filter(|(name, _)| !WORST.iter().any(|(worst, _)| worst == name));
-        others.map(|(_, tables)| *tables).fold(0.0, f64::max)
+        let other_seeds = seeds.filter(|(name, _)| !WORST.iter().any(|(worst, _)| worst == name));
+        other_seeds.map(|(_, tables)| *tables).fold(0.0, f64::max)
     };
     let case = |name: &str, value: &dyn Fn(usize) -> f64| match place {
         Some(place) => Case::exact(name, value(place)),
@@ -205,7 +205,9 @@ fn worst(counts: &[Vec<f64>], coverage: Coverage<'_>) -> Claim {
                 Threshold::Above(1.0),
             )
             .paper(paper / MOST_TABLES)
-            .case(case(seed, &|place| of_seed(place, seed) / most(place)))
+            .case(case(seed, &|place| {
+                of_seed(place, seed) / max_other_tables(place)
+            }))
             .grid("Tables", seed),
         );
     }
@@ -215,7 +217,7 @@ fn worst(counts: &[Vec<f64>], coverage: Coverage<'_>) -> Claim {
             Threshold::AtMost(MOST_TABLES),
         )
         .paper(MOST_TABLES)
-        .case(case("", &most))
+        .case(case("", &max_other_tables))
         .grid("Tables", ""),
     )
 }

@@ -356,7 +356,7 @@ fn rates_grid(measured: &Measured) -> Grid {
 /// The title of the table of gains.
 const GAINS: &str = "Times the throughput without cache";
 
-/// The paper's sizes, of which none may be missing from a mean over sizes.
+/// A mean over sizes needs all sizes of the paper.
 const ALL_SIZES: Gap = Gap::NotRun("all sizes of the paper");
 
 impl Measured {

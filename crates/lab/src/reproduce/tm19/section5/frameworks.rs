@@ -161,8 +161,10 @@ fn kept(measured: &Measured) -> Claim {
         let Some(ends) = ends else {
             return Case::missing(name, Gap::NotRun("1k and 64k rules"));
         };
-        let kept = |contender| measured.rates[workload].growth(contender, ends);
-        let pairs = kept(TUPLE_MERGE).into_iter().zip(kept(TUPLE_SPACE));
+        let growth_of = |contender| measured.rates[workload].growth(contender, ends);
+        let pairs = growth_of(TUPLE_MERGE)
+            .into_iter()
+            .zip(growth_of(TUPLE_SPACE));
         Case::samples(name, pairs.map(|(own, tss)| own / tss))
     });
     Claim::new(

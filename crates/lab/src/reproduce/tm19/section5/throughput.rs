@@ -268,9 +268,13 @@ fn workloads(view: View<'_>) -> Claim {
         part = part.cases(SIZES.iter().map(|&size| {
             let name = format!("{} at {}", CONTENDERS[engine].engine, size_name(size));
             view.coverage.at_size(size, name, |place| {
-                let others = values(DEFAULT_RULE_TRAFFIC, place);
-                let pairs = values(SYNTHETIC_TRAFFIC, place).into_iter().zip(others);
-                pairs.map(|(synthetic, other)| synthetic / other).collect()
+                let default_rule = values(DEFAULT_RULE_TRAFFIC, place);
+                let pairs = values(SYNTHETIC_TRAFFIC, place)
+                    .into_iter()
+                    .zip(default_rule);
+                pairs
+                    .map(|(synthetic, default_rule)| synthetic / default_rule)
+                    .collect()
             })
         }));
     }
@@ -344,7 +348,7 @@ mod tests {
         assert_eq!(
             words(&measured),
             [
-                // TSS is too near with one of the workloads.
+                // TSS is too near with one workload.
                 "holds in part",
                 // Linear search is 40 times slower at both sizes: enough at 4k only.
                 "does not hold here",
