@@ -79,10 +79,10 @@ fn script(text: &str) {
     let mut worker = pipeline.cached_worker(CacheSettings::new());
     let mut due_changes = 0;
     for packet in 1..=8 {
-        let now = Duration::from_secs(packet);
-        for change in script.due(packet, now) {
+        let time = Duration::from_secs(packet);
+        for change in script.due(packet, time) {
             due_changes += 1;
-            assert!(change.time <= now, "no change comes too early");
+            assert!(change.time <= time, "no change comes too early");
             let problems = match script.message(&change, pipeline.ports()) {
                 Ok(message) => match pipeline.apply(&[message], change.time) {
                     Ok(_) => continue,
@@ -94,7 +94,7 @@ fn script(text: &str) {
             assert_eq!(problems.shown()[0].line, script.line(&change));
         }
         let mut packets = FRAMES.map(|frame| Packet::new(frame, 1));
-        worker.process(&mut packets, now, &mut Counted::default());
+        worker.process(&mut packets, time, &mut Counted::default());
     }
     assert_eq!(due_changes + script.waiting().count(), script.len());
 }

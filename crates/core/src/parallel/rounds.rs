@@ -120,7 +120,7 @@ impl<C> Shared<C> {
     }
 
     /// Enters the next round after round `last`. Returns the round and its task, or `None`
-    /// if there are no more rounds.
+    /// after the last round.
     fn enter(&self, last: usize) -> Option<(usize, Task<C>)> {
         wait_briefly(|| self.round_hint.load(Ordering::Relaxed) != last);
         let mut state = self.lock();
@@ -176,8 +176,8 @@ impl<C> Caller<C> {
         self.workers
     }
 
-    /// Runs a task on this thread, and on up to `helpers` workers as far as they are awake
-    /// in time. Returns after all of them have returned from the task.
+    /// Runs a task on this thread, and on up to `helpers` workers that wake before the task
+    /// ends. Returns after all threads have returned from the task.
     pub(super) fn run(&mut self, helpers: usize, task: &(dyn Fn(&mut C) + Sync), own: &mut C) {
         // SAFETY: this changes the lifetime only. The task is called while it is in
         // `state.task` or by a worker that is counted in `inside`; `end` returns after

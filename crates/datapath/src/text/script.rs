@@ -1,4 +1,4 @@
-//! Scripts: changes of a pipeline, each at a time of a capture or before one of its packets.
+//! Scripts: changes of a pipeline, each at a time of a capture or before a packet of it.
 //!
 //! # Format
 //! ```text
@@ -154,7 +154,7 @@ impl Script {
         self.named_ports.iter().copied()
     }
 
-    /// Returns the changes that are due before a packet, in the order in which they apply.
+    /// Returns the changes that are due before a packet, in their order.
     /// `packet` is the number of the packet, counted from 1, and `time` is its time after
     /// the first packet. Each change is returned once.
     pub fn due(&mut self, packet: u64, time: Duration) -> Vec<ScriptChange> {
@@ -213,7 +213,7 @@ impl Script {
     /// not have, which are taken from `ports`.
     ///
     /// # Errors
-    /// The problem if there is no such port.
+    /// The problem of a change whose port is unknown.
     pub fn message(&mut self, change: &ScriptChange, ports: &Ports) -> Result<Message, Problems> {
         let Line { start, length, .. } = self.lines[change.index];
         let content = &self.text[start..start + length];

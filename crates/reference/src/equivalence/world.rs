@@ -88,7 +88,7 @@ fn worker(pipeline: &mut Pipeline, dice: &mut dyn Dice) -> Worker {
     pipeline.cached_worker(settings)
 }
 
-/// Returns the finder of megaflows: hash tables in one of two orders, or an engine.
+/// Returns the finder of megaflows: hash tables in either order, or an engine.
 fn finder(dice: &mut dyn Dice) -> Finder {
     if dice.one_in(5) {
         let settings = TupleSettings::default().with_lambda(*dice.pick(&[1.5, 4.0, 100.0]));

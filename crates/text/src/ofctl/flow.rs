@@ -546,17 +546,27 @@ mod tests {
             read.map_err(|fault| fault.at(1, line).to_string())
         };
         let delete = Command::Delete { strict: false };
-        let all = parse("", delete).unwrap();
+        let every_flow = parse("", delete).unwrap();
         assert_eq!(
-            (all.table, all.cookie_mask, all.demands().len()),
+            (
+                every_flow.table,
+                every_flow.cookie_mask,
+                every_flow.demands().len()
+            ),
             (255, 0, 0)
         );
-        let some = parse("table=3,cookie=5/7,out_port=2,out_group=9,ip", delete).unwrap();
-        assert_eq!((some.table, some.cookie, some.cookie_mask), (3, 5, 7));
-        assert_eq!((some.out_port, some.out_group), (Some(2), Some(9)));
+        let filtered = parse("table=3,cookie=5/7,out_port=2,out_group=9,ip", delete).unwrap();
+        assert_eq!(
+            (filtered.table, filtered.cookie, filtered.cookie_mask),
+            (3, 5, 7)
+        );
+        assert_eq!((filtered.out_port, filtered.out_group), (Some(2), Some(9)));
         let modify = Command::Modify { strict: true };
-        let one = parse("cookie=1/-1,priority=4 actions=drop", modify).unwrap();
-        assert_eq!((one.table, one.priority, one.cookie_mask), (0, 4, u64::MAX));
+        let by_cookie = parse("cookie=1/-1,priority=4 actions=drop", modify).unwrap();
+        assert_eq!(
+            (by_cookie.table, by_cookie.priority, by_cookie.cookie_mask),
+            (0, 4, u64::MAX)
+        );
         let refused = |line, command| {
             FlowLine::parse_command(line, command, &mut PortNames::default())
                 .unwrap_err()

@@ -200,10 +200,10 @@ impl Rate {
         let mut sorted: Vec<f64> = passes.iter().map(|clocks| clocks.wall).collect();
         sorted.sort_by(f64::total_cmp);
         let median = sorted.get(sorted.len() / 2).copied().unwrap_or(0.0);
-        let mut all = Clocks::default();
-        passes.iter().for_each(|clocks| all.add(*clocks));
+        let mut total = Clocks::default();
+        passes.iter().for_each(|clocks| total.add(*clocks));
         let processors = usable_processors();
-        let cpu_share = all.cpu_share(threads);
+        let cpu_share = total.cpu_share(threads);
         let rate = Rate {
             batch: BATCH,
             threads,
