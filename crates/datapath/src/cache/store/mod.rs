@@ -9,7 +9,7 @@
 //!
 //! ```text
 //!       ┌▶ ProbeOrder: probes the tables, those most likely to match first ─┐
-//! key ──────────────────────────────────────────────────────────────────────┼▶ SortedTables: probes the tables in the order of [FTS25] eq. 3 ────┼▶ row ─▶ path,
+//! key ──┼▶ SortedTables: probes the tables in the order of [FTS25] eq. 3 ───┼▶ row ─▶ path,
 //!       └▶ Index: an engine of the registry returns the row ────────────────┘  unless stale
 //! ```
 //! This file has the rows, their lookup, insertion, and the changes that make them stale.
