@@ -45,7 +45,7 @@ fn receive(mut signals: Signals) {
         if first.is_ok() && SOFT_STOPS.load(Ordering::SeqCst) > 0 {
             continue;
         }
-        file::remove_unfinished();
+        let _no_new_files = file::remove_unfinished();
         let _ = signal_hook::low_level::emulate_default_handler(signal);
     }
 }

@@ -8,7 +8,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::raw_stdout;
 use crate::failure::Failure;
@@ -21,7 +21,34 @@ const BUFFER_BYTES: usize = 1 << 16;
 const MAX_LINKS: usize = 40;
 
 /// The temporary names of files that are being written.
-static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+struct UnfinishedFiles(Mutex<Vec<PathBuf>>);
+
+/// A lock under which no file is begun, renamed or removed by another thread.
+pub(crate) type UnfinishedLock = MutexGuard<'static, Vec<PathBuf>>;
+
+/// The unfinished files of this process.
+static UNFINISHED: UnfinishedFiles = UnfinishedFiles(Mutex::new(Vec::new()));
+
+impl UnfinishedFiles {
+    fn lock(&'static self) -> UnfinishedLock {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn remove_all(&'static self) -> UnfinishedLock {
+        let mut places = self.lock();
+        for place in places.drain(..) {
+            let _ = fs::remove_file(place);
+        }
+        places
+    }
+}
+
+/// Removes all unfinished files before the program exits. The caller holds the
+/// returned lock until the exit, so that no other file is begun.
+#[must_use = "another thread can begin a file once the lock is released"]
+pub(crate) fn remove_unfinished() -> UnfinishedLock {
+    UNFINISHED.remove_all()
+}
 
 /// True if a path stands for standard input or output.
 pub fn is_dash(path: &Path) -> bool {
@@ -84,7 +111,7 @@ impl WholeFile {
         let (file, unfinished) = match regular_target(path).map_err(failed)? {
             None => (File::create(path).map_err(failed)?, None),
             Some(target) => {
-                let (file, unfinished) = Unfinished::create(target).map_err(failed)?;
+                let (file, unfinished) = Unfinished::create(target, &UNFINISHED).map_err(failed)?;
                 (file, Some(unfinished))
             }
         };
@@ -162,10 +189,11 @@ pub(super) fn regular_target(path: &Path) -> io::Result<Option<PathBuf>> {
 struct Unfinished {
     place: PathBuf,
     target: PathBuf,
+    list: &'static UnfinishedFiles,
 }
 
 impl Unfinished {
-    fn create(target: PathBuf) -> io::Result<(File, Unfinished)> {
+    fn create(target: PathBuf, list: &'static UnfinishedFiles) -> io::Result<(File, Unfinished)> {
         let mut name = target.file_name().unwrap_or_default().to_owned();
         name.push(format!(".{}.partial", std::process::id()));
         let temporary_path = target.with_file_name(name);
@@ -175,6 +203,9 @@ impl Unfinished {
                 .create_new(true)
                 .open(&temporary_path)
         };
+        // An interrupt removes the files in the list, so the file is created and
+        // listed under one lock.
+        let mut places = list.lock();
         let file = match create() {
             // Left by a killed process that had the same process id.
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
@@ -183,10 +214,12 @@ impl Unfinished {
             }
             other => other?,
         };
-        all_unfinished().push(temporary_path.clone());
+        places.push(temporary_path.clone());
+        drop(places);
         let unfinished = Unfinished {
             place: temporary_path,
             target,
+            list,
         };
         if let Ok(before) = fs::metadata(&unfinished.target) {
             file.set_permissions(before.permissions())?;
@@ -195,31 +228,25 @@ impl Unfinished {
     }
 
     fn rename(self) -> io::Result<()> {
+        let _places = self.list.lock();
         fs::rename(&self.place, &self.target)
     }
 }
 
 impl Drop for Unfinished {
     fn drop(&mut self) {
+        let mut places = self.list.lock();
         // After the rename the temporary name no longer exists.
         let _ = fs::remove_file(&self.place);
-        all_unfinished().retain(|place| *place != self.place);
-    }
-}
-
-fn all_unfinished() -> std::sync::MutexGuard<'static, Vec<PathBuf>> {
-    UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Removes all unfinished files before the program exits.
-pub(crate) fn remove_unfinished() {
-    for place in all_unfinished().drain(..) {
-        let _ = fs::remove_file(place);
+        places.retain(|place| *place != self.place);
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::time::Duration;
+
     use super::*;
 
     /// Creates an empty folder for one test.
@@ -293,5 +320,33 @@ mod tests {
         assert!(file.finish().is_ok());
         assert!(WholeFile::create(Path::new("/nowhere/at/all")).is_err());
         assert!(WholeFile::create(&std::env::temp_dir()).is_err());
+    }
+
+    /// Files are begun by one thread while another removes all of them.
+    #[test]
+    fn no_unfinished_file_escapes_a_removal() {
+        static LIST: UnfinishedFiles = UnfinishedFiles(Mutex::new(Vec::new()));
+        const REMOVALS: usize = 300;
+        let folder = folder("removal");
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    let path = folder.join("report");
+                    // The file may be removed before its permissions are set.
+                    if let Ok((_, unfinished)) = Unfinished::create(path, &LIST) {
+                        std::mem::forget(unfinished);
+                    }
+                }
+            });
+            let escaped = (0..REMOVALS).find(|_| {
+                std::thread::sleep(Duration::from_micros(50));
+                let _places = LIST.remove_all();
+                !names(&folder).is_empty()
+            });
+            is_over.store(true, Ordering::Relaxed);
+            assert_eq!(escaped, None, "the removal after which a file was left");
+        });
+        fs::remove_dir_all(folder).unwrap();
     }
 }
