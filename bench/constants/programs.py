@@ -5,6 +5,7 @@
 compiler: the programs `first` and `second` have the first and the second of its other values.
 """
 
+import json
 import os
 import re
 import shutil
@@ -13,7 +14,8 @@ import sys
 from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parents[2]
-PROGRAMS = ["settable", "first", "second"]
+PROGRAMS = ["settable", "first", "second", "model"]
+SETTABLE = ["settable", "model"]
 CRATES = ["core", "datapath"]
 
 FUNCTION = """#[allow(non_snake_case)]
@@ -152,22 +154,33 @@ def sources_of(program, constants, values_of):
     sources = Sources()
     for constant in constants:
         if not constant.get("compiled"):
-            if program == "settable":
+            if program in SETTABLE:
                 sources.make_settable(constant["name"])
-        elif program != "settable":
+        elif program not in SETTABLE:
             sources.set(constant["name"], values_of(constant)[PROGRAMS.index(program) - 1])
     return sources
 
 
-def cargo(tree, folder):
-    """Builds the program in `tree`. Returns false if it does not compile."""
-    command = [os.environ.get("CARGO", "cargo"), "build", "--release", "--locked"]
+def cargo(program, tree, folder):
+    """Builds a program in `tree`. Returns its file, or None if it does not compile."""
+    command = [os.environ.get("CARGO", "cargo")]
+    if program == "model":
+        command += ["test", "--locked", "-p", "classyard-datapath", "--lib", "--no-run"]
+        command += ["--message-format", "json-render-diagnostics"]
+    else:
+        command += ["build", "--release", "--locked", "-p", "classyard-cli"]
     environment = {**os.environ, "CARGO_TARGET_DIR": str(folder / "target")}
+    output = subprocess.PIPE if program == "model" else None
     try:
-        done = subprocess.run([*command, "-p", "classyard-cli"], cwd=tree, env=environment)
+        done = subprocess.run(command, cwd=tree, env=environment, stdout=output)
     except OSError as error:
         raise Problem(f"{command[0]}: {error.strerror}; install Rust, or set CARGO")
-    return done.returncode == 0
+    if done.returncode != 0:
+        return None
+    if program != "model":
+        return folder / "target/release/classyard"
+    messages = map(json.loads, done.stdout.splitlines())
+    return next(Path(m["executable"]) for m in messages if m.get("executable"))
 
 
 def existing(folder):
@@ -184,10 +197,11 @@ def build(folder, wanted, constants, values_of):
     for program in wanted:
         sources_of(program, constants, values_of).sync(tree)
         print(f"note: building {program}", file=sys.stderr, flush=True)
-        if not cargo(tree, folder):
+        built = cargo(program, tree, folder)
+        if built is None:
             raise Problem(
                 f"the program `{program}` does not compile. If a constant sets the length of an "
                 "array, give it `compiled = true` in groups.toml."
             )
-        write(folder / "programs" / program, (folder / "target/release/classyard").read_bytes())
+        write(folder / "programs" / program, built.read_bytes())
         (folder / "programs" / program).chmod(0o755)

@@ -104,14 +104,21 @@ def finding(row, keys):
     return (f"{' and '.join(only_better)} better" if only_better else "a trade-off") + by
 
 
+def shown(command):
+    """Returns a command as a user writes it."""
+    run = command["run"].replace("{:option}", "")
+    if command.get("program") == "model":
+        return f"cargo test -p classyard-datapath --lib -- {run} --exact --nocapture"
+    return f"classyard {run}"
+
+
 def table_of(group, results):
     """Returns the section of a group."""
     keys = {name: key for command in group["commands"] for name, key in command["metrics"].items()}
     lines = [f"### {group['title']}", ""]
     if "note" in group:
         lines += [group["note"], ""]
-    runs = dict.fromkeys(command["run"].replace("{:option}", "") for command in group["commands"])
-    lines += [f"- `classyard {run}`" for run in runs]
+    lines += dict.fromkeys(f"- `{shown(command)}`" for command in group["commands"])
     lines += ["", "| constant | value | instead | ratios to the present value | finding |"]
     lines += ["|---|---|---|---|---|"]
     for row in results:

@@ -20,7 +20,8 @@
 //! ([`REINVESTED_SHARE`]), and a small share of all time ([`LEARNING_SHARE`]). Caches
 //! that hold too few flows to make packets faster may *grow*, with a larger budget: at
 //! the start, and when the measured times show that packets would be much faster if every
-//! packet hit. After a growth phase without effect, the selector waits twice as long
+//! packet hit. The first rounds of growth are short, so caches that cannot make packets
+//! faster cost little. After a growth phase without effect, the selector waits twice as long
 //! before the next one.
 //!
 //! # The clock
@@ -117,7 +118,7 @@ const MAX_RECORDED_PACKETS: u64 = 128;
 const MIN_PAUSE_PACKETS: u64 = 32_768;
 const MAX_PAUSE_PACKETS: u64 = 8_388_608;
 
-/// Packets of the learning segment while caches grow. Not measured yet:
+/// Packets of the learning segment while caches grow, after the first rounds. Not measured yet:
 /// `bench/records/constants.md` (Choice of caches) has the command.
 const GROWTH_PACKETS: u64 = 131_072;
 
@@ -125,9 +126,8 @@ const GROWTH_PACKETS: u64 = 131_072;
 /// `bench/records/constants.md` (Choice of caches) has the command.
 const GROWTH_ROUNDS: u32 = 12;
 
-/// Minimum number of rounds before growing ends because caches would not pay even with hits
-/// only, or because their hits do not increase. Not measured yet:
-/// `bench/records/constants.md` (Choice of caches) has the command.
+/// Number of first rounds of growth, which are shorter, and after which growing does not end
+/// even if hits do not increase. Not measured yet: `bench/records/constants.md` (Choice of caches) has the command.
 const MIN_GROWTH_ROUNDS: u32 = 3;
 
 /// Rounds until the next growth phase, after a phase without effect: the first number and
@@ -232,9 +232,9 @@ const MAX_SEGMENTS: usize = 6;
 #[derive(Clone, Debug, Default)]
 struct Count {
     /// The vectors of a timed segment.
-    vectors: Vec<Vector>,
+    vectors: Vec<VectorTimes>,
     /// The sum over the vectors of other segments.
-    all: Vector,
+    all: VectorTimes,
     /// Nanoseconds to apply changes, not included in the vectors' times.
     upkeep: f64,
     packets: u64,
@@ -247,7 +247,7 @@ struct Count {
 
 /// Times of a vector, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default)]
-struct Vector {
+struct VectorTimes {
     packets: f64,
     all: f64,
     asking: f64,
@@ -445,7 +445,7 @@ impl CacheSelector {
             self.account(outcome);
         }
         #[allow(clippy::cast_precision_loss)] // packets of one vector
-        let vector = Vector {
+        let vector = VectorTimes {
             packets: outcome.packets as f64,
             all: nanoseconds(taken),
             asking: nanoseconds(asking),
@@ -532,7 +532,10 @@ impl CacheSelector {
             });
         };
         if is_growing {
-            add(self.present, Purpose::Learn, GROWTH_PACKETS);
+            // Round 1 to `MIN_GROWTH_ROUNDS` have fewer packets; each has twice as many as
+            // the round before.
+            let halvings = MIN_GROWTH_ROUNDS.saturating_sub(GROWTH_ROUNDS - self.growth);
+            add(self.present, Purpose::Learn, GROWTH_PACKETS >> halvings);
         }
         // The present choice comes first: its memory is already in the CPU caches.
         add(self.present, Purpose::Time, 0);
@@ -584,7 +587,7 @@ impl CacheSelector {
         }
         let count = &mut self.count;
         count.vectors.clear();
-        (count.all, count.upkeep) = (Vector::default(), 0.0);
+        (count.all, count.upkeep) = (VectorTimes::default(), 0.0);
         (count.packets, count.hits, count.stale) = (0, 0, 0);
         (count.recorded, count.renewed) = (0, 0);
         self.at += 1;
@@ -692,7 +695,7 @@ impl CacheSelector {
         let is_tried = self.growth + MIN_GROWTH_ROUNDS <= GROWTH_ROUNDS;
         if pays && hit_cost > self.choices[1].cost * PROMISING_RATIO {
             self.growth = 0;
-        } else if self.growth == 0 || is_tried && (!rises || hit_cost > none * PROMISING_RATIO) {
+        } else if self.growth == 0 || hit_cost > none * PROMISING_RATIO || is_tried && !rises {
             self.growth = 0;
             self.until_growth = self.growth_rest;
             self.growth_rest = (self.growth_rest * 2).min(MAX_GROWTH_PAUSE_ROUNDS);
@@ -705,9 +708,9 @@ impl CacheSelector {
     }
 }
 
-impl Vector {
+impl VectorTimes {
     /// Adds a vector's packets, and its times multiplied by `share`.
-    fn add(&mut self, vector: &Vector, share: f64) {
+    fn add(&mut self, vector: &VectorTimes, share: f64) {
         self.packets += vector.packets;
         self.all += vector.all * share;
         self.asking += vector.asking * share;
@@ -718,12 +721,12 @@ impl Vector {
 impl Count {
     /// Returns the sum of all vectors' times. A vector with more than four times the median
     /// time per packet was interrupted; its time is reduced to that limit.
-    fn taken(&mut self) -> Vector {
-        let each = |vector: &Vector| vector.all / vector.packets;
+    fn taken(&mut self) -> VectorTimes {
+        let each = |vector: &VectorTimes| vector.all / vector.packets;
         self.vectors
             .sort_unstable_by(|one, other| each(one).total_cmp(&each(other)));
         let max_time = each(&self.vectors[self.vectors.len() / 2]) * 4.0;
-        let mut sum = Vector::default();
+        let mut sum = VectorTimes::default();
         for vector in &self.vectors {
             sum.add(vector, (max_time / each(vector)).min(1.0));
         }
