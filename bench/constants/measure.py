@@ -10,7 +10,7 @@ continues where it ended.
 Counted figures, such as bytes or tables read, are the same in each run. Times are CPU times of
 one thread; for them, and for counts that depend on times, the median of the ratios over the
 turns counts. An effect is a ratio that differs from 1 by more than 0.5 % (if turns differ by
-less) or 3 % (others), and by more than the ratios of the turns differ from each other.
+less) or 3 % (others), and by more than the uncertainty of the median.
 """
 
 import argparse
@@ -47,6 +47,9 @@ def load():
             title = command["title"] + ": " if "title" in command else ""
             metrics = settings["metrics"][command["metrics"]]
             command["metrics"] = {title + name: key for name, key in metrics.items()}
+        is_modelled = any(command.get("program") == "model" for command in group["commands"])
+        for constant in group["constants"]:
+            constant["modelled"] = is_modelled
     return settings
 
 
@@ -70,13 +73,13 @@ def values_of(constant):
 
 
 def program_of(folder, command, constant, value):
-    """Returns the program that has a value, and the variables to set."""
+    """Returns the program that has a value, or the present value, and the variables to set."""
+    if constant.get("compiled"):
+        number = 0 if value is None else values_of(constant).index(value) + 1
+        return folder / "programs" / programs.COMPILED[number], {}
     settable = folder / "programs" / command.get("program", "settable")
     if value is None or "option" in constant:
         return settable, {}
-    if constant.get("compiled"):
-        number = values_of(constant).index(value) + 1
-        return folder / "programs" / programs.PROGRAMS[number], {}
     return settable, {"CLASSYARD_CONSTANT": f"{constant['name']}={value}"}
 
 
@@ -206,19 +209,22 @@ class Command:
     def __init__(self, folder, command):
         self.folder, self.command = folder, command
         self.turns = command.get("turns", TURNS)
-        self.now = None
+        # By program.
+        self.now = {}
 
     def present(self, constant):
         if self.turns > 1:
             return run(self.folder, self.command, constant, None)
-        if self.now is None:
-            self.now = run(self.folder, self.command, constant, None)
+        program, _ = program_of(self.folder, self.command, constant, None)
+        if program not in self.now:
+            now = run(self.folder, self.command, constant, None)
             again = run(self.folder, self.command, constant, None)
             metrics = self.command["metrics"]
-            differ = [n for n in again if not is_same(metrics[n], again[n], self.now[n])]
+            differ = [n for n in again if not is_same(metrics[n], again[n], now[n])]
             if differ:
                 raise Problem(f"classyard {self.command['run']}: not the same twice: {differ}")
-        return self.now
+            self.now[program] = now
+        return self.now[program]
 
     def ratios(self, constant, values, turns):
         """Returns for each value and metric the ratios of the turns.
@@ -228,7 +234,7 @@ class Command:
         metrics = self.command["metrics"]
         ratios = {value: {name: [] for name in metrics} for value in values}
         before = self.present(constant)
-        for _ in range(min(turns, self.turns)):
+        for _ in range(turns if self.turns > 1 else 1):
             others = {v: run(self.folder, self.command, constant, v) for v in values}
             after = self.present(constant)
             for value, other in others.items():
@@ -241,8 +247,15 @@ class Command:
 
 
 def summary(ratios):
-    """Returns the median of the ratios of the turns, and their spread."""
-    return {"ratio": statistics.median(ratios), "spread": max(ratios) - min(ratios)}
+    """Returns the median of the ratios of the turns, and its uncertainty.
+
+    The uncertainty is the length of the interval that holds the true median with a
+    probability of 95 %. Up to five turns, it is the range of all ratios.
+    """
+    ratios, count = sorted(ratios), len(ratios)
+    left_out = max(0, math.floor((count + 1) / 2 - 0.98 * math.sqrt(count)) - 1)
+    spread = ratios[count - 1 - left_out] - ratios[left_out]
+    return {"ratio": statistics.median(ratios), "spread": spread}
 
 
 def measure(folder, commands, constant, turns):
@@ -279,13 +292,13 @@ def results_of(folder, group, options):
         needed = [
             program_of(folder, used.command, constant, value)[0]
             for used in those
-            for value in values_of(constant)
+            for value in [None, *values_of(constant)]
         ]
         if not all(program.exists() for program in needed):
             print(f"warning: {name}: not measured: a program is missing", file=sys.stderr)
             continue
         print(f"note: {group['name']}: {name}", file=sys.stderr, flush=True)
-        results[name] = measure(folder, those, constant, 1 if options.quick else TURNS)
+        results[name] = measure(folder, those, constant, 1 if options.quick else constant.get("turns", TURNS))
         if not options.quick:
             write(folder / "results" / (group["name"] + ".json"), json.dumps(results, indent=1))
     return [results[c["name"]] for c in constants if c["name"] in results]

@@ -14,8 +14,8 @@ import sys
 from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parents[2]
-PROGRAMS = ["settable", "first", "second", "model"]
-SETTABLE = ["settable", "model"]
+COMPILED = ["plain", "first", "second"]
+PROGRAMS = ["settable", "model", *COMPILED]
 CRATES = ["core", "datapath"]
 
 FUNCTION = """#[allow(non_snake_case)]
@@ -153,11 +153,12 @@ def copy(tree):
 def sources_of(program, constants, values_of):
     sources = Sources()
     for constant in constants:
-        if not constant.get("compiled"):
-            if program in SETTABLE:
-                sources.make_settable(constant["name"])
-        elif program not in SETTABLE:
-            sources.set(constant["name"], values_of(constant)[PROGRAMS.index(program) - 1])
+        is_compiled = constant.get("compiled", False)
+        if program == "settable" and not is_compiled or program == "model" and constant["modelled"]:
+            sources.make_settable(constant["name"])
+        elif program in COMPILED[1:] and is_compiled:
+            values = values_of(constant)
+            sources.set(constant["name"], values[COMPILED.index(program) - 1])
     return sources
 
 

@@ -41,12 +41,11 @@ use crate::pipeline::run::side::{Side, SideFlow};
 use crate::pipeline::run::tally::Tally;
 
 /// Slots for flows seen recently. The low bits of a flow's hash select the slot, which has
-/// the hash's high 16 bits. Not measured yet: `bench/records/constants.md` (Choice of
-/// caches) has the command.
+/// the hash's high 16 bits. Measured in `bench/records/constants.md` (Choice of caches).
 pub(super) const SEEN_SLOTS: usize = 1 << 16;
 
-/// One in this number of packets whose flows were not seen recently is recorded. Not
-/// measured yet: `bench/records/constants.md` (Choice of caches) has the command.
+/// One in this number of packets whose flows were not seen recently is recorded. Measured
+/// in `bench/records/constants.md` (Choice of caches).
 pub(super) const SAMPLING_PACKETS: u32 = 64;
 
 /// Remembers the last flow of each slot, and counts packets to sample them.

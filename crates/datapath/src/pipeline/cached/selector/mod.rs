@@ -41,48 +41,47 @@ const MAX_EXPLORING_SHARE: f64 = 0.0075;
 /// caches).
 const LEARNING_SHARE: f64 = 0.005;
 
-/// The share of the time saved by caches that recording packets may cost in addition. Not
-/// measured yet: `bench/records/constants.md` (Choice of caches) has the command.
+/// The share of the time saved by caches that recording packets may cost in addition.
+/// Measured in `bench/records/constants.md` (Choice of caches).
 const REINVESTED_SHARE: f64 = 0.5;
 
 /// The share of the time without caches that recording packets may cost while caches grow.
-/// Not measured yet: `bench/records/constants.md` (Choice of caches) has the command.
+/// Measured in `bench/records/constants.md` (Choice of caches).
 const GROWING_LEARNING_SHARE: f64 = 0.5;
 
 /// Caches may grow if the predicted time per packet with hits only is below this share of
-/// the present time and of the time without caches. Not measured yet:
-/// `bench/records/constants.md` (Choice of caches) has the command.
+/// the present time and of the time without caches. Measured in
+/// `bench/records/constants.md` (Choice of caches).
 const PROMISING_RATIO: f64 = 0.9;
 
 /// Caches continue to grow while each round turns at least this share of the misses into
-/// hits. Not measured yet: `bench/records/constants.md` (Choice of caches) has the command.
+/// hits. Measured in `bench/records/constants.md` (Choice of caches).
 const MIN_GAIN_SHARE: f64 = 0.06;
 
 /// Caches that have made packets faster grow again if changes of entries have made the
-/// megaflows of more than this share of the packets stale. Not measured yet:
-/// `bench/records/constants.md` (Choice of caches) has the command.
+/// megaflows of more than this share of the packets stale. Measured in
+/// `bench/records/constants.md` (Choice of caches).
 const MAX_STALE_SHARE: f64 = 0.05;
 
 /// If the share of misses whose flows were seen recently is below this limit, growing
-/// caches record packets of any flow: many flows may share few megaflows. Not measured yet:
-/// `bench/records/constants.md` (Choice of caches) has the command.
+/// caches record packets of any flow: many flows may share few megaflows. Measured in
+/// `bench/records/constants.md` (Choice of caches).
 const MIN_RECURRING_SHARE: f64 = 0.25;
 
 /// The selector switches to another choice if its time per packet is below this share of
-/// the present choice's time. Not measured yet: `bench/records/constants.md` (Choice of
-/// caches) has the command.
+/// the present choice's time. Measured in `bench/records/constants.md` (Choice of caches).
 const BETTER_RATIO: f64 = 0.98;
 
-/// A ratio that differs from the previous ratio by less than this share is noise. Not
-/// measured yet: `bench/records/constants.md` (Choice of caches) has the command.
+/// A ratio that differs from the previous ratio by less than this share is noise. Measured
+/// in `bench/records/constants.md` (Choice of caches).
 const MAX_NOISE_SHARE: f64 = 0.25;
 
 /// The maximum of saved-up time for recording packets, in nanoseconds. It bounds the work of
 /// recording after a long time in which few packets were recorded.
 const MAX_CREDIT_NS: f64 = 1e7;
 
-/// Minimum number of vectors and packets that are timed in a segment. Not measured yet:
-/// `bench/records/constants.md` (Choice of caches) has the command.
+/// Minimum number of vectors and packets that are timed in a segment. Measured in
+/// `bench/records/constants.md` (Choice of caches).
 const MIN_TIMED_VECTORS: usize = 32;
 const MIN_TIMED_PACKETS: u64 = 4096;
 
@@ -91,48 +90,47 @@ const MIN_TIMED_PACKETS: u64 = 4096;
 const MAX_TIMED_VECTORS: usize = 1024;
 
 /// Packets that a choice processes before it is timed, to load its memory into the CPU
-/// caches. Not measured yet: `bench/records/constants.md` (Choice of caches) has the
-/// command.
+/// caches. Measured in `bench/records/constants.md` (Choice of caches).
 const SETTLE_PACKETS: u64 = 12_288;
 
 /// The value of [`SETTLE_PACKETS`] for choices whose ratio is outside of [`CLOSE_RATIOS`]:
-/// their times differ so much that the contents of CPU caches do not matter. Not measured
-/// yet: `bench/records/constants.md` (Choice of caches) has the command.
+/// their times differ so much that the contents of CPU caches do not matter. Measured in
+/// `bench/records/constants.md` (Choice of caches).
 const SHORT_SETTLE_PACKETS: u64 = 2048;
 
 /// If the time of a choice, as a share of the time without caches, is in this range, CPU
-/// caches matter. Not measured yet: `bench/records/constants.md` (Choice of caches) has the
-/// command.
+/// caches matter. Measured in `bench/records/constants.md` (Choice of caches).
 const CLOSE_RATIOS: std::ops::Range<f64> = 0.8..1.25;
 
-/// Packets of the learning segment of another choice, before that choice is timed. Not
-/// measured yet: `bench/records/constants.md` (Choice of caches) has the command.
+/// Packets of the learning segment of another choice, before that choice is timed.
+/// Measured in `bench/records/constants.md` (Choice of caches).
 const LEARN_PACKETS: u64 = 16_384;
 
-/// Maximum number of packets to record in that segment. The last vector may exceed it. Not
-/// measured yet: `bench/records/constants.md` (Choice of caches) has the command.
+/// Maximum number of packets to record in that segment. The last vector may exceed it.
+/// Measured in `bench/records/constants.md` (Choice of caches).
 const MAX_RECORDED_PACKETS: u64 = 128;
 
-/// Minimum and maximum number of packets between rounds. Not measured yet:
-/// `bench/records/constants.md` (Choice of caches) has the command.
+/// Minimum and maximum number of packets between rounds. Measured in
+/// `bench/records/constants.md` (Choice of caches).
 const MIN_PAUSE_PACKETS: u64 = 32_768;
 const MAX_PAUSE_PACKETS: u64 = 8_388_608;
 
-/// Packets of the learning segment while caches grow, after the first rounds. Not measured yet:
-/// `bench/records/constants.md` (Choice of caches) has the command.
+/// Packets of the learning segment while caches grow, after the first rounds. Measured in
+/// `bench/records/constants.md` (Choice of caches).
 const GROWTH_PACKETS: u64 = 131_072;
 
-/// Maximum number of rounds in a growth phase. Not measured yet:
-/// `bench/records/constants.md` (Choice of caches) has the command.
+/// Maximum number of rounds in a growth phase. Measured in `bench/records/constants.md`
+/// (Choice of caches).
 const GROWTH_ROUNDS: u32 = 12;
 
-/// Number of first rounds of growth, which are shorter, and after which growing does not end
-/// even if hits do not increase. Not measured yet: `bench/records/constants.md` (Choice of caches) has the command.
+/// Number of first rounds of growth, which are shorter, and after which growing does not
+/// end even if hits do not increase. Measured in `bench/records/constants.md` (Choice of
+/// caches).
 const MIN_GROWTH_ROUNDS: u32 = 3;
 
 /// Rounds until the next growth phase, after a phase without effect: the first number and
-/// the maximum. Each phase without effect doubles the number. Not measured yet:
-/// `bench/records/constants.md` (Choice of caches) has the command.
+/// the maximum. Each phase without effect doubles the number. Measured in
+/// `bench/records/constants.md` (Choice of caches).
 const FIRST_GROWTH_PAUSE_ROUNDS: u32 = 16;
 const MAX_GROWTH_PAUSE_ROUNDS: u32 = 512;
 
