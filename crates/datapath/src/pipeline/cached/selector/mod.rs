@@ -20,9 +20,10 @@
 //! ([`REINVESTED_SHARE`]), and a small share of all time ([`LEARNING_SHARE`]). Caches
 //! that hold too few flows to make packets faster may *grow*, with a larger budget: at
 //! the start, and when the measured times show that packets would be much faster if every
-//! packet hit. The first rounds of growth are short, so caches that cannot make packets
-//! faster cost little. After a growth phase without effect, the selector waits twice as long
-//! before the next one.
+//! packet hit. Growth must not cost much where caches cannot make packets faster: its first
+//! rounds are short, and pauses without caches between its rounds keep its cost below
+//! [`MAX_GROWING_SHARE`]. After a growth phase without effect, the selector waits twice as
+//! long before the next one.
 //!
 //! # The clock
 //! The caller provides the clock. Without a clock nothing is timed, and every packet is
@@ -48,6 +49,14 @@ const REINVESTED_SHARE: f64 = 0.5;
 /// The share of the time without caches that recording packets may cost while caches grow.
 /// Measured in `bench/records/constants.md` (Choice of caches).
 const GROWING_LEARNING_SHARE: f64 = 0.5;
+
+/// The share of all time that growth may cost while caches make packets slower. Measured in
+/// `bench/records/constants.md` (Choice of caches).
+const MAX_GROWING_SHARE: f64 = 0.1;
+
+/// The time that growth may cost before its rounds are delayed to keep that share, in
+/// nanoseconds. Measured in `bench/records/constants.md` (Choice of caches).
+const UNDELAYED_GROWTH_NS: f64 = 5e7;
 
 /// Caches may grow if the predicted time per packet with hits only is below this share of
 /// the present time and of the time without caches. Measured in
@@ -286,6 +295,9 @@ pub(super) struct CacheSelector {
     /// effect.
     until_growth: u32,
     growth_rest: u32,
+    /// The cost of growth that pauses have not made up for; negative while rounds are not
+    /// delayed.
+    growth_debt_ns: f64,
     rounds: u32,
     /// Remaining packets until the next round; 0 in a round.
     rest: u64,
@@ -342,6 +354,7 @@ impl CacheSelector {
             have_paid: false,
             until_growth: 0,
             growth_rest: FIRST_GROWTH_PAUSE_ROUNDS,
+            growth_debt_ns: -UNDELAYED_GROWTH_NS,
             rounds: 0,
             rest: 0,
             round: Vec::with_capacity(MAX_SEGMENTS),
@@ -381,9 +394,10 @@ impl CacheSelector {
             };
         };
         if self.rest > 0 {
-            let may_record = self.present != 0 && self.credit > 0.0;
+            let choice = self.resting();
+            let may_record = choice != 0 && self.credit > 0.0;
             return VectorPlan {
-                levels: self.choices[self.present].levels,
+                levels: self.choices[choice].levels,
                 marks_flows: may_record,
                 may_record,
                 of_any_flow: false,
@@ -415,6 +429,15 @@ impl CacheSelector {
         Some(clock())
     }
 
+    /// Returns the choice between rounds. Growing caches that do not make packets faster yet
+    /// are used in rounds only.
+    fn resting(&self) -> usize {
+        match self.is_growing() && self.ratio(self.present) >= 1.0 {
+            true => 0,
+            false => self.present,
+        }
+    }
+
     /// Receives the result of the vector.
     pub(in crate::pipeline) fn end(&mut self, outcome: Outcome) {
         let Some(clock) = self.clock else { return };
@@ -423,8 +446,9 @@ impl CacheSelector {
         }
         if self.rest > 0 {
             self.rest = self.rest.saturating_sub(outcome.packets as u64);
-            if self.present != 0 {
-                self.note_seen(self.present, outcome);
+            let choice = self.resting();
+            if choice != 0 {
+                self.note_seen(choice, outcome);
                 self.account(outcome);
             }
             return;
@@ -625,11 +649,19 @@ impl CacheSelector {
             nanoseconds,
             packets,
         } = self.spent;
-        let cost = (nanoseconds - packets * present.min(none)).max(0.0);
-        let pause = cost / MAX_EXPLORING_SHARE / present;
         self.rest = match self.is_growing() {
-            true => 0,
-            false => (pause as u64).clamp(MIN_PAUSE_PACKETS, MAX_PAUSE_PACKETS),
+            true => {
+                let debt = self.growth_debt_ns + nanoseconds - packets * none;
+                // Rounds that save time pay for later rounds, up to the undelayed time.
+                self.growth_debt_ns = debt.clamp(-UNDELAYED_GROWTH_NS, 0.0);
+                let pause = debt.max(0.0) / MAX_GROWING_SHARE / none;
+                (pause as u64).min(MAX_PAUSE_PACKETS)
+            }
+            false => {
+                let cost = (nanoseconds - packets * present.min(none)).max(0.0);
+                let pause = cost / MAX_EXPLORING_SHARE / present;
+                (pause as u64).clamp(MIN_PAUSE_PACKETS, MAX_PAUSE_PACKETS)
+            }
         };
     }
 
@@ -690,7 +722,7 @@ impl CacheSelector {
         self.miss_share = 1.0 - self.choices[1].hits;
         let rises = before - self.miss_share >= MIN_GAIN_SHARE * before;
         let hit_cost = self.cost_of_hits(1);
-        let is_tried = self.growth + MIN_GROWTH_ROUNDS <= GROWTH_ROUNDS;
+        let is_tried = self.growth + MIN_GROWTH_ROUNDS + 1 <= GROWTH_ROUNDS;
         if pays && hit_cost > self.choices[1].cost * PROMISING_RATIO {
             self.growth = 0;
         } else if self.growth == 0 || hit_cost > none * PROMISING_RATIO || is_tried && !rises {
