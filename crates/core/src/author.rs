@@ -10,6 +10,7 @@
 //! | [`Costs`], [`Shape`], [`Work`], [`LineReads`] | an estimate of memory and time |
 //! | [`Reoptimise`], [`Contents`], [`Drift`], [`LookupPlan`], [`Snapshot`] | a new plan for an engine while it is in use |
 //! | [`splitmix`] | random numbers that a seed determines |
+//! | [`fibonacci_hash`] | hashes of numbers that nobody chooses |
 //! | [`Part`], [`Placement`], [`RangeField`] | the place of fields in the words of keys and rules |
 //! | [`Replica`], [`RuleReplica`], [`EngineReplica`], [`PolicyReplica`], [`InstallPlan`], [`ChangeLog`], [`RuleLog`], [`Accepted`], [`AcceptedRules`] | the two copies of a live table, and the changes between them |
 //!
@@ -38,7 +39,7 @@ pub use crate::contract::spec::{Engine, Wraps};
 pub use crate::cost::estimate::{Costs, Shape};
 pub use crate::cost::machine::{LineReads, Work};
 pub use crate::model::schema::{Part, Placement, RangeField};
-pub use crate::model::seed::splitmix;
+pub use crate::model::seed::{fibonacci_hash, splitmix};
 pub use crate::table::{
     Accepted, AcceptedRules, ChangeLog, EngineReplica, InstallPlan, PolicyReplica, Replica,
     RuleLog, RuleReplica,

@@ -65,6 +65,26 @@ fn drawn() -> u64 {
     *DRAWN.get_or_init(|| RandomState::new().hash_one(0_u64))
 }
 
+/// The 64 bits after the point of the golden ratio, of which SplitMix64 and Fibonacci
+/// hashing take multiples.
+const GOLDEN_RATIO_BITS: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// Returns a hash whose high bits depend on all bits of `number` (Fibonacci hashing, Knuth,
+/// "The Art of Computer Programming", §6.4). The hash of 0 is 0, and different numbers have
+/// different hashes. It is no protection against chosen numbers.
+///
+/// ```
+/// use classyard::author::fibonacci_hash;
+///
+/// assert_eq!(fibonacci_hash(0), 0);
+/// assert_ne!(fibonacci_hash(1) >> 56, fibonacci_hash(2) >> 56);
+/// ```
+#[inline(always)]
+#[must_use]
+pub const fn fibonacci_hash(number: u64) -> u64 {
+    number.wrapping_mul(GOLDEN_RATIO_BITS)
+}
+
 /// Returns the next number of a pseudorandom sequence: SplitMix64 (Steele et al., "Fast
 /// splittable pseudorandom number generators", 2014). Any number may be the first state.
 ///
@@ -78,7 +98,7 @@ fn drawn() -> u64 {
 /// ```
 #[inline]
 pub fn splitmix(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    *state = state.wrapping_add(GOLDEN_RATIO_BITS);
     let mut z = *state;
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

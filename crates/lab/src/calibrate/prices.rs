@@ -7,6 +7,7 @@
 
 use std::hint::black_box;
 
+use classyard::author::splitmix;
 use classyard::machine::Curve;
 use rand::seq::SliceRandom as _;
 use rand::{RngExt as _, SeedableRng as _};
@@ -126,9 +127,7 @@ pub(super) fn curves(effort: Effort, mut done: impl FnMut(usize)) -> Curves {
             let mut sum = 0;
             for _ in 0..effort.reads {
                 // Computed from the counter alone, so that no read waits for another.
-                number += 1;
-                let random = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-                let random = (random ^ random >> 29).wrapping_mul(0xff51_afd7_ed55_8ccd);
+                let random = splitmix(&mut number);
                 #[allow(clippy::cast_possible_truncation)] // bits of an index
                 let index = (random >> 32) as usize & mask;
                 sum += u64::from(lines[index].next);

@@ -24,7 +24,7 @@ use crate::budget::memory::bytes_of;
 use crate::budget::monitor::Monitor;
 use crate::model::error::BuildError;
 use crate::model::schema::Placement;
-use crate::model::seed::splitmix;
+use crate::model::seed::{fibonacci_hash, splitmix};
 use crate::parts::range_tree::GROUP;
 
 /// The largest number of entries that are moved to add a value. It bounds the work of a
@@ -148,7 +148,7 @@ impl Cuckoo {
     #[inline(always)]
     #[allow(clippy::cast_possible_truncation)] // more bits than entries
     fn other(&self, place: usize, tag: u64) -> usize {
-        let step = (tag | 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        let step = fibonacci_hash(tag | 1) >> 32;
         place ^ (step as usize & (self.entries.len() - 1))
     }
 

@@ -19,7 +19,7 @@ use crate::budget::memory::bytes_of;
 use crate::budget::monitor::Monitor;
 use crate::model::error::BuildError;
 use crate::model::schema::{FieldId, Schema};
-use crate::model::seed::MapState;
+use crate::model::seed::{MapState, fibonacci_hash};
 use crate::parts::ranked::RankedRules;
 
 /// The place of a rule, with its screen and tag.
@@ -143,7 +143,7 @@ impl Screen {
 /// the upper end of a word.
 #[inline(always)]
 fn hash(bits: u64) -> u64 {
-    bits.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40
+    fibonacci_hash(bits) >> 40
 }
 
 /// Returns the bits of a field in a key's words.

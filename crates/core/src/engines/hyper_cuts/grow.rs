@@ -8,6 +8,7 @@ use crate::budget::monitor::Monitor;
 use crate::contract::spec::EngineSpec;
 use crate::model::error::BuildError;
 use crate::model::limits::Limits;
+use crate::model::seed::fibonacci_hash;
 use crate::parts::ranked::RankedRules;
 use crate::parts::tree::{Entry, Grid, Grown, Lists, Outline, Sharing, Side, extend, push};
 
@@ -410,7 +411,7 @@ impl<'a> Grow<'a> {
             let child = self.children[at];
             let mut hash = 0;
             for entry in &self.copied[child.first..child.end] {
-                hash = (hash ^ u64::from(entry.place)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+                hash = fibonacci_hash(hash ^ u64::from(entry.place));
                 hash ^= hash >> 29;
             }
             let number = u32::try_from(at).expect("at most 12 bits");

@@ -3,6 +3,7 @@
 //!
 //! [FTS25]: classyard::papers#fts25
 
+use classyard::author::splitmix;
 use classyard_datapath::lab::microflow::{KINDS, MegaflowId};
 use classyard_report::chart::{Chart, Mark, Series};
 use classyard_report::failure::Failure;
@@ -317,11 +318,7 @@ fn rates(study: &mut Study<'_>) -> Result<Grid, Failure> {
 
 fn speed(name: &str, seed: u64) -> Rate {
     let mut cache = kind(name, CACHE_FLOWS, seed);
-    let flow = |number: u64| {
-        let hash = (number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let hash = (hash ^ hash >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        hash ^ hash >> 32
-    };
+    let flow = |mut number: u64| splitmix(&mut number);
     let flows = (CACHE_FLOWS * 7 / 10) as u64;
     // 300 offers are enough for emc, which accepts one in a hundred.
     for number in (0..flows).flat_map(|number| [number; 300]) {

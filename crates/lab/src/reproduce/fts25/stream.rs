@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use classyard::author::splitmix;
 use classyard_datapath::lab::microflow::active::ActiveConfig;
 use classyard_datapath::lab::microflow::cuckoo::Cuckoo;
 use classyard_datapath::lab::microflow::emc::{Emc, EmcConfig};
@@ -394,10 +395,7 @@ fn schemes(seed: u64) -> Vec<Scheme> {
 
 /// Mixes a flow's number so that each bit of the result depends on all its bits.
 fn hash(flow: u64, seed: u64) -> u64 {
-    let z = flow.wrapping_add(seed).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
+    splitmix(&mut flow.wrapping_add(seed))
 }
 
 /// True if a cache has the right decision for a flow; a wrong decision is removed.

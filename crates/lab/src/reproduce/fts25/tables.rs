@@ -2,6 +2,7 @@
 //!
 //! [FTS25]: classyard::papers#fts25
 
+use classyard::author::{fibonacci_hash, splitmix};
 use classyard_datapath::lab::microflow::{MegaflowId, MicroflowCache};
 use classyard_datapath::lab::sorted_tuples::{SortedTuples, TupleConfig};
 use classyard_report::failure::Failure;
@@ -137,9 +138,7 @@ fn simulate_hits(flows: f64, q: f64, n: f64, packets: u32, seed: u64) -> HitRate
         #[allow(clippy::cast_precision_loss)] // far below 2^52
         let is_ideal = (flow as f64) < n;
         ideal += u32::from(is_counted && is_ideal);
-        let hash = flow.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let hash = (hash ^ hash >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let hash = hash ^ hash >> 32;
+        let hash = splitmix(&mut flow.clone());
         let right = u32::try_from(flow).ok().and_then(MegaflowId::new);
         let right = right.expect("fewer than 2^32 flows");
         for (cache, hits) in caches.iter_mut().zip(&mut hits) {
@@ -279,7 +278,7 @@ fn simulate_search(load: f64, r: f64, packets: u32, seed: u64) -> (f64, f64) {
     let mask = |tuple: u64| [u64::MAX, 1_u64 << tuple];
     // The word with the mask identifies the tuple; the other word is pseudorandom.
     let key = |tuple: u64, entry: u64| {
-        let name = (tuple << 32 | entry).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let name = fibonacci_hash(tuple << 32 | entry);
         [name, 1_u64 << tuple]
     };
     // Creates the tuples in an order that is independent of their use.

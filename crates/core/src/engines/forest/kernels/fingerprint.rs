@@ -449,6 +449,7 @@ mod tests {
     use crate::model::rule::{ActionId, FieldMatch, Priority, RuleId, Winner};
     use crate::model::ruleset::RuleSet;
     use crate::model::schema::{Field, low_ones};
+    use crate::model::seed::fibonacci_hash;
 
     #[test]
     fn chunks_share_out_the_word() {
@@ -491,7 +492,7 @@ mod tests {
             // Most other values have another hash.
             let differing = (1..=100).filter(|n| {
                 let mut key = [0; 6];
-                let value = (n * 0x9e37_79b9_7f4a_7c15) & schema.field(id).max_value();
+                let value = fibonacci_hash(*n) & schema.field(id).max_value();
                 schema.placement(id).set(&mut key, value);
                 prints.of_key(&key) != prints.of_key(&[0; 6])
             });

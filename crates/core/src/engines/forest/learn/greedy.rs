@@ -38,6 +38,7 @@ use crate::budget::monitor::Monitor;
 use crate::engines::forest::outline::Outline;
 use crate::model::error::BuildError;
 use crate::model::schema::{Schema, prefix_mask};
+use crate::model::seed::fibonacci_hash;
 use crate::parts::sort::sort_short;
 
 /// The parameters of a greedy plan.
@@ -581,9 +582,7 @@ impl Counters {
 #[inline]
 fn bucket<const W: usize>(served: &Served<W>, add: Step) -> u64 {
     let mix = |hash: u64, (word, bits): (u8, u64)| {
-        (hash ^ (served.rule.value[usize::from(word)] & bits))
-            .wrapping_mul(0x9e37_79b9_7f4a_7c15)
-            .rotate_left(29)
+        fibonacci_hash(hash ^ (served.rule.value[usize::from(word)] & bits)).rotate_left(29)
     };
     let [first, second] = add.parts;
     let mut mixed = mix(served.bucket, first);

@@ -2,6 +2,7 @@
 //! time.
 
 use crate::budget::memory::bytes_of;
+use crate::model::seed::fibonacci_hash;
 
 /// The rules of one masked key.
 #[derive(Clone, Copy, Debug, Default)]
@@ -83,7 +84,7 @@ impl Counters {
     fn find<const W: usize>(&self, key: &[u64; W], mask: &[u64; W]) -> (usize, u32) {
         let mut hash = 0u64;
         for (key, mask) in key.iter().zip(mask) {
-            hash = (hash ^ (key & mask)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            hash = fibonacci_hash(hash ^ (key & mask));
             hash ^= hash >> 32;
         }
         hash = hash.wrapping_mul(0xbf58_476d_1ce4_e5b9);
