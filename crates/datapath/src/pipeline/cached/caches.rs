@@ -37,10 +37,9 @@ use crate::flow::TableId;
 use crate::packet::Packet;
 use crate::pipeline::run::actions::NO_TABLE;
 use crate::pipeline::run::observer::{Node, Observer};
-use crate::pipeline::run::process::Recorder;
 use crate::pipeline::run::side::Side;
 use crate::pipeline::run::tally::{Tally, nanoseconds};
-use crate::pipeline::run::vector::Vector;
+use crate::pipeline::run::vector::{Recorder, Vector};
 
 /// The path of a packet that misses all caches.
 const UNKNOWN: PathId = PathId(u32::MAX);

@@ -36,9 +36,9 @@ use crate::limits::MAX_PACKET_ACTIONS;
 use crate::packet::Packet;
 use crate::pipeline::run::actions::{Dropped, MatchedEntry, Run};
 use crate::pipeline::run::observer::Observer;
-use crate::pipeline::run::process::Recorder;
 use crate::pipeline::run::side::{Side, SideFlow};
 use crate::pipeline::run::tally::Tally;
+use crate::pipeline::run::vector::Recorder;
 
 /// Slots for flows seen recently. The low bits of a flow's hash select the slot, which has
 /// the hash's high 16 bits. Not measured yet: `bench/records/constants.md` (Choice of
