@@ -34,8 +34,9 @@ use classyard::{
     NoProgress, Priority, Rule, RuleId, RuleSet, Schema, Scratch, Transaction, Winner,
 };
 
+use super::search::Search;
 use super::tables::Row;
-use super::{Found, Megaflow, Megaflows, Search};
+use super::{Found, Megaflow, Megaflows};
 use crate::bits::Words;
 use crate::cache::microflow::MegaflowId;
 use crate::projection::Moves;

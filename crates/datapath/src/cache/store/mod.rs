@@ -12,11 +12,12 @@
 //! key ──┼▶ SortedTables: probes the tables in the order of [FTS25] eq. 3 ───┼▶ row ─▶ path,
 //!       └▶ Index: an engine of the registry returns the row ────────────────┘  unless stale
 //! ```
-//! This file has the rows, their lookup, insertion, and the changes that make them stale.
+//! This file has the lookup and insertion of megaflows, and the changes that make them stale.
 //!
 //! | module | contents |
 //! |---|---|
-//! | [`tables`] | the hash table of a mask, and the search that probes all tables in order |
+//! | [`tables`] | the hash table of one mask: a row has a megaflow's key under the mask and its state; [`MaskTable::covers`] compares a packet's key under the mask with a row |
+//! | [`search`] | the trait of searches, and the search that probes the tables by recent hits |
 //! | [`tuples`] | the search that probes all tables in the order of [FTS25] eq. 3 |
 //! | [`index`] | the search by an engine |
 //! | [`finder`] | the settings that choose a search |
@@ -47,6 +48,7 @@
 
 mod finder;
 mod index;
+mod search;
 mod signature;
 mod tables;
 mod tuples;
@@ -56,8 +58,9 @@ use classyard::Winner;
 pub use self::finder::Finder;
 use self::finder::Method;
 use self::index::Index;
+use self::search::{ProbeOrder, Search};
 use self::signature::Demand;
-use self::tables::{MAX_PATHS, MaskTable, ProbeOrder, Row, Secret, State};
+use self::tables::{MAX_PATHS, MaskTable, Row, Secret, State};
 use self::tuples::SortedTables;
 use super::entry_paths::PathId;
 use super::microflow::MegaflowId;
@@ -65,7 +68,6 @@ use super::path::{Path, Paths};
 use crate::bits::{Known, Words};
 use crate::flow::TableId;
 use crate::key::KEY_WORDS;
-use crate::table_settings::TableError;
 
 /// The limits of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -166,66 +168,12 @@ struct Megaflows<P> {
 /// The decision, key and mask of a megaflow.
 type Megaflow<'m> = (MegaflowId, Words, &'m Words);
 
-/// A way to find the megaflow of a packet among the rows of a store.
-trait Search {
-    /// Looks up the packets of a vector that `packet_indices` lists. Passes each result with
-    /// its decision to `found`; keys without a megaflow stay in `packet_indices`. If `all` is
-    /// false, may leave out searches that take more time than they save.
-    ///
-    /// `found` returns false if its packet does not count as a reference of a tuple ([FTS25]
-    /// Alg. 1, lines 22 to 31): its flow entered the microflow cache.
-    ///
-    /// Returns the number of packets looked up, added up over tables.
-    fn find<'k, P>(
-        &mut self,
-        megaflows: &mut Megaflows<P>,
-        all: bool,
-        key: impl Fn(usize) -> &'k Words,
-        packet_indices: &mut Vec<usize>,
-        found: impl FnMut(usize, MegaflowId, Found) -> bool,
-    ) -> u64;
-
-    /// Called after a table was added as the last of `megaflows`.
-    fn table_added(&mut self);
-
-    /// Called after an empty table was replaced by a table for another mask.
-    fn table_replaced(&mut self, table: usize);
-
-    /// Called after a megaflow was added to a row.
-    ///
-    /// # Errors
-    /// The error of an engine that refuses the megaflow.
-    fn row_added<P>(
-        &mut self,
-        megaflows: &Megaflows<P>,
-        table: usize,
-        row: Row,
-    ) -> Result<(), TableError> {
-        let _ = (megaflows, table, row);
-        Ok(())
-    }
-
-    /// Called after the megaflow of a decision was removed.
-    ///
-    /// # Errors
-    /// The error of an engine that refuses the removal.
-    fn row_removed(&mut self, decision: MegaflowId) -> Result<(), TableError> {
-        let _ = decision;
-        Ok(())
-    }
-
-    /// Adapts the search to recent packets and changes. A hit saves the time of `saved`
-    /// probes of one table.
-    ///
-    /// # Errors
-    /// The error of an engine that cannot be rebuilt.
-    fn tick<P>(&mut self, megaflows: &Megaflows<P>, saved: f64) -> Result<(), TableError> {
-        let _ = (megaflows, saved);
-        Ok(())
-    }
-
-    /// Returns the bytes held.
-    fn bytes(&self) -> usize;
+/// The hits of a search in one table.
+#[derive(Clone, Copy, Debug)]
+struct Hits {
+    all: u32,
+    /// The hits for which the callback returned true.
+    counted: u32,
 }
 
 /// The search that the settings of a store choose.
@@ -399,6 +347,55 @@ impl<P> Megaflows<P> {
     fn megaflow(&self, table: usize, row: Row) -> Megaflow<'_> {
         let mask_table = &self.tables[table];
         (decision(table, row), mask_table.key(row), mask_table.mask())
+    }
+
+    /// Looks up the keys at `packet_indices` in one table. Returns the number of hits; the
+    /// indices of the other keys stay.
+    #[inline]
+    fn find_in_table<'k>(
+        &mut self,
+        number: usize,
+        key: impl Fn(usize) -> &'k Words,
+        packet_indices: &mut Vec<usize>,
+        mut found: impl FnMut(usize, MegaflowId, Found) -> bool,
+    ) -> Hits {
+        let mut hashes = [0; PREFETCH_PACKETS];
+        let mut hits = Hits { all: 0, counted: 0 };
+        let (mut kept, mut first) = (0, 0);
+        while first < packet_indices.len() {
+            let chunk_len = (packet_indices.len() - first).min(hashes.len());
+            // Computes all hashes first, so that the buckets are prefetched together.
+            let mut touched = 0;
+            for (hash, &packet_index) in hashes
+                .iter_mut()
+                .zip(&packet_indices[first..first + chunk_len])
+            {
+                *hash = self.tables[number].hash(key(packet_index), self.secret);
+                touched |= self.tables[number].touch(*hash);
+            }
+            std::hint::black_box(touched);
+            let candidates = hashes[..chunk_len].iter();
+            let candidates = candidates.filter_map(|&hash| self.tables[number].candidate(hash));
+            self.fetch(candidates.map(|row| (number, row)));
+            for offset in 0..chunk_len {
+                let packet_index = packet_indices[first + offset];
+                match self.tables[number].find(key(packet_index), hashes[offset]) {
+                    Some(row) => {
+                        let result = self.hit(number, row);
+                        let is_counted = found(packet_index, decision(number, row), result);
+                        hits.all += 1;
+                        hits.counted += u32::from(is_counted);
+                    }
+                    None => {
+                        packet_indices[kept] = packet_index;
+                        kept += 1;
+                    }
+                }
+            }
+            first += chunk_len;
+        }
+        packet_indices.truncate(kept);
+        hits
     }
 
     /// Prefetches rows of tables and their paths: at most [`PREFETCH_PACKETS`].
