@@ -12,7 +12,7 @@
 
 use super::signature::{Demand, Signature, agreeing};
 use crate::bits::{Known, Words};
-use crate::cache::entry_paths::PathId;
+use crate::cache::path::PathId;
 use crate::key::KEY_WORDS;
 
 /// The number of rows in a bucket: as many words as a cache line has.

@@ -28,10 +28,8 @@ use super::selector::{CacheSelector, Levels, Outcome, Parts, VectorPlan};
 use super::settings::CacheSettings;
 use super::status::{CacheAnswer, CacheStatus, Megaflow};
 use crate::bits::{Words, match_bits};
-use crate::cache::change::EntryChange;
-use crate::cache::entry_paths::PathId;
 use crate::cache::microflow::{Kind, MegaflowId, MicroflowCache};
-use crate::cache::path::Path;
+use crate::cache::path::{EntryChange, Path, PathId};
 use crate::cache::store::{Added, Bounds, Found, Kept, Store, StoreCounts};
 use crate::flow::TableId;
 use crate::packet::Packet;
@@ -519,11 +517,11 @@ impl Caches {
                 EntryChange::Added {
                     table,
                     winner,
-                    flow,
+                    matches,
                 } => added.push(Added {
                     table: *table,
                     winner: *winner,
-                    match_bits: match_bits(flow),
+                    match_bits: match_bits(matches),
                 }),
                 EntryChange::Removed(id) => {
                     for path in self.store.paths().of_entry(*id) {

@@ -26,9 +26,8 @@ use foldhash::HashSet;
 
 use crate::action::{Action, ActionSet, PortNo};
 use crate::bits::{Words, add_has, known};
-use crate::cache::entry_paths::PathId;
 use crate::cache::microflow::MegaflowId;
-use crate::cache::path::{Path, Step};
+use crate::cache::path::{Path, PathId, Step};
 use crate::field::{Field, VLAN_PRESENT};
 use crate::flow::{Instructions, TableId};
 use crate::key::{KEY_WORDS, PacketKey};
