@@ -2,7 +2,7 @@
 //!
 //! | module | what it has |
 //! |---|---|
-//! | [`microflow`] | microflow caches, which store where a flow's decision may be |
+//! | [`microflow`] | microflow caches, which store the megaflow that may cover a flow |
 //! | `tuple_order` | the order of tuples by use ([FTS25] eq. 3) |
 //! | [`sorted_tuples`] | a tuple space as in [FTS25], for measurements; only `classyard_datapath::lab` uses it |
 //! | `store` | megaflows: keys under masks, and the paths of the packets that they cover |

@@ -83,7 +83,7 @@ pub(crate) const MAX_MASKS: usize = 128;
 /// The largest possible limit of megaflows. It bounds the memory of a store.
 pub(crate) const MAX_MEGAFLOWS: usize = 1 << 23;
 
-/// The number of bits of a decision that hold the row. The other 8 bits hold the table.
+/// The number of bits of a [`MegaflowId`] that hold the row. The other 8 bits hold the table.
 const ROW_BITS: u32 = 24;
 
 /// The number of packets whose rows are prefetched together. Not measured yet:
@@ -108,7 +108,7 @@ pub(crate) enum Found {
 /// A megaflow that was added.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Kept {
-    pub(crate) decision: MegaflowId,
+    pub(crate) megaflow: MegaflowId,
     pub(crate) path: PathId,
     /// True if the path has a new program.
     pub(crate) has_new_program: bool,
@@ -164,7 +164,7 @@ struct Megaflows<P> {
     tick: u8,
 }
 
-/// The decision, key and mask of a megaflow.
+/// The id, key and mask of a megaflow.
 type Megaflow<'m> = (MegaflowId, Words, &'m Words);
 
 /// The hits of a search in one table.
@@ -234,7 +234,7 @@ impl<P> Store<P> {
     }
 
     /// Looks up the packets of a vector that `packet_indices` lists. Passes each result with
-    /// its decision to `found`, which returns false if the packet's flow entered the microflow
+    /// its megaflow to `found`, which returns false if the packet's flow entered the microflow
     /// cache. Keys without a megaflow stay in `packet_indices`. Probes all tables if `all` is
     /// true, otherwise only the tables that save time.
     pub(crate) fn find<'k>(
@@ -249,33 +249,33 @@ impl<P> Store<P> {
         self.counts.probes += probes;
     }
 
-    /// Checks for each decision whether its megaflow covers the key of its packet, and
-    /// passes the result to `found`.
+    /// Checks for each packet of `to_check` whether the megaflow covers its key, and passes
+    /// the result to `found`.
     ///
     /// Rows and paths are scattered in memory, so the rows of many packets are prefetched
     /// together before any is read.
     pub(crate) fn check_all<'k>(
         &mut self,
-        decisions: &[(usize, MegaflowId)],
+        to_check: &[(usize, MegaflowId)],
         key: impl Fn(usize) -> &'k Words,
         mut found: impl FnMut(usize, MegaflowId, Found),
     ) {
-        for decisions in decisions.chunks(PREFETCH_PACKETS) {
-            let rows = decisions.iter().map(|&(_, decision)| parts(decision));
+        for chunk in to_check.chunks(PREFETCH_PACKETS) {
+            let rows = chunk.iter().map(|&(_, megaflow)| table_and_row(megaflow));
             self.megaflows.fetch(rows);
-            for &(packet_index, decision) in decisions {
+            for &(packet_index, megaflow) in chunk {
                 found(
                     packet_index,
-                    decision,
-                    self.megaflows.check(decision, key(packet_index)),
+                    megaflow,
+                    self.megaflows.check(megaflow, key(packet_index)),
                 );
             }
         }
     }
 
-    /// Checks whether the megaflow of a decision covers a key.
-    pub(crate) fn check(&mut self, decision: MegaflowId, key: &Words) -> Found {
-        self.megaflows.check(decision, key)
+    /// Checks whether a megaflow covers a key.
+    pub(crate) fn check(&mut self, megaflow: MegaflowId, key: &Words) -> Found {
+        self.megaflows.check(megaflow, key)
     }
 
     /// Adapts the search to recent packets and advances the idle clock. A hit saves the
@@ -315,9 +315,9 @@ impl<P> Store<P> {
         tables.sum::<usize>() + chosen!(&self.search, search => search.bytes())
     }
 
-    /// Returns the key, mask and path of a decision's megaflow.
-    pub(crate) fn megaflow(&self, decision: MegaflowId) -> Option<(Words, Words, PathId)> {
-        let (table, row) = parts(decision);
+    /// Returns the key, mask and path of a megaflow, if it exists.
+    pub(crate) fn megaflow(&self, megaflow: MegaflowId) -> Option<(Words, Words, PathId)> {
+        let (table, row) = table_and_row(megaflow);
         let table = self.megaflows.tables.get(table)?;
         let state = table.has(row).then(|| table.state(row))?;
         Some((table.key(row), *table.mask(), state.path))
@@ -326,8 +326,8 @@ impl<P> Store<P> {
     /// Returns the key, mask and path of every megaflow.
     #[cfg(test)]
     pub(crate) fn all(&self) -> impl Iterator<Item = (Words, Words, PathId)> {
-        self.megaflows.megaflows().map(|(decision, key, mask)| {
-            let (table, row) = parts(decision);
+        self.megaflows.megaflows().map(|(megaflow, key, mask)| {
+            let (table, row) = table_and_row(megaflow);
             (key, *mask, self.megaflows.tables[table].state(row).path)
         })
     }
@@ -338,14 +338,18 @@ impl<P> Megaflows<P> {
     fn megaflows(&self) -> impl Iterator<Item = Megaflow<'_>> {
         self.tables.iter().enumerate().flat_map(|(number, table)| {
             let rows = (0..table.rows()).filter(|&row| table.has(row));
-            rows.map(move |row| (decision(number, row), table.key(row), table.mask()))
+            rows.map(move |row| (megaflow_id(number, row), table.key(row), table.mask()))
         })
     }
 
     /// Returns the megaflow of a row.
     fn megaflow(&self, table: usize, row: Row) -> Megaflow<'_> {
         let mask_table = &self.tables[table];
-        (decision(table, row), mask_table.key(row), mask_table.mask())
+        (
+            megaflow_id(table, row),
+            mask_table.key(row),
+            mask_table.mask(),
+        )
     }
 
     /// Looks up the keys at `packet_indices` in one table. Returns the number of hits; the
@@ -381,7 +385,7 @@ impl<P> Megaflows<P> {
                 match self.tables[number].find(key(packet_index), hashes[offset]) {
                     Some(row) => {
                         let result = self.hit(number, row);
-                        let is_counted = found(packet_index, decision(number, row), result);
+                        let is_counted = found(packet_index, megaflow_id(number, row), result);
                         hits.all += 1;
                         hits.counted += u32::from(is_counted);
                     }
@@ -417,10 +421,10 @@ impl<P> Megaflows<P> {
         std::hint::black_box(touched);
     }
 
-    /// Checks whether the megaflow of a decision covers a key.
+    /// Checks whether a megaflow covers a key.
     #[inline]
-    fn check(&mut self, decision: MegaflowId, key: &Words) -> Found {
-        let (table, row) = parts(decision);
+    fn check(&mut self, megaflow: MegaflowId, key: &Words) -> Found {
+        let (table, row) = table_and_row(megaflow);
         match self.tables.get(table) {
             Some(mask_table) if mask_table.covers(row, key) => self.hit(table, row),
             _ => Found::Nothing,
@@ -477,7 +481,7 @@ impl<P> Store<P> {
             .refer(path, self.megaflows.era, program);
         let result = |table, row| {
             Some(Kept {
-                decision: decision(table, row),
+                megaflow: megaflow_id(table, row),
                 path,
                 has_new_program,
             })
@@ -631,7 +635,8 @@ impl<P> Store<P> {
     fn remove(&mut self, table: usize, row: Row) {
         let path = self.megaflows.tables[table].state(row).path;
         self.megaflows.tables[table].remove(row, self.megaflows.secret);
-        let removed = chosen!(&mut self.search, search => search.row_removed(decision(table, row)));
+        let removed =
+            chosen!(&mut self.search, search => search.row_removed(megaflow_id(table, row)));
         if removed.is_err() {
             self.probe_tables();
         }
@@ -705,8 +710,8 @@ impl<P> Store<P> {
     }
 
     /// Removes a stale megaflow, if it still exists.
-    pub(crate) fn drop_stale(&mut self, decision: MegaflowId, key: &Words) {
-        let (table, row) = parts(decision);
+    pub(crate) fn drop_stale(&mut self, megaflow: MegaflowId, key: &Words) {
+        let (table, row) = table_and_row(megaflow);
         let stale = |mask_table: &MaskTable| {
             mask_table.covers(row, key) && self.megaflows.is_stale(mask_table.state(row))
         };
@@ -716,16 +721,16 @@ impl<P> Store<P> {
     }
 }
 
-/// Returns the decision whose megaflow is in a row of a table.
-fn decision(table: usize, row: Row) -> MegaflowId {
+/// Returns the id of the megaflow in a row of a table.
+fn megaflow_id(table: usize, row: Row) -> MegaflowId {
     let table = u32::try_from(table).expect("few masks");
     MegaflowId::new(table << ROW_BITS | row).expect("fewer masks than 255")
 }
 
-/// Returns the table and the row of a decision.
+/// Returns the table and the row of a megaflow.
 #[inline]
-fn parts(decision: MegaflowId) -> (usize, Row) {
-    let number = decision.number();
+fn table_and_row(megaflow: MegaflowId) -> (usize, Row) {
+    let number = megaflow.number();
     (
         (number >> ROW_BITS) as usize,
         number & ((1 << ROW_BITS) - 1),

@@ -18,7 +18,7 @@ use crate::table_settings::TableError;
 /// A way to find the megaflow of a packet among the rows of a store.
 pub(super) trait Search {
     /// Looks up the packets of a vector that `packet_indices` lists. Passes each result with
-    /// its decision to `found`; keys without a megaflow stay in `packet_indices`. If `all` is
+    /// its megaflow to `found`; keys without a megaflow stay in `packet_indices`. If `all` is
     /// false, may leave out searches that take more time than they save.
     ///
     /// `found` returns false if its packet does not count as a reference of a tuple ([FTS25]
@@ -54,12 +54,12 @@ pub(super) trait Search {
         Ok(())
     }
 
-    /// Called after the megaflow of a decision was removed.
+    /// Called after a megaflow was removed.
     ///
     /// # Errors
     /// The error of an engine that refuses the removal.
-    fn row_removed(&mut self, decision: MegaflowId) -> Result<(), TableError> {
-        let _ = decision;
+    fn row_removed(&mut self, megaflow: MegaflowId) -> Result<(), TableError> {
+        let _ = megaflow;
         Ok(())
     }
 

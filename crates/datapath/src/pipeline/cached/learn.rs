@@ -91,7 +91,7 @@ const MAX_RECORDED: usize = 32;
 #[derive(Default)]
 pub(super) struct RecordedPacket {
     /// The hash of its flow.
-    pub(super) flow: u64,
+    pub(super) flow_hash: u64,
     /// The stale megaflow that covered it.
     pub(super) stale: Option<MegaflowId>,
     /// Its key when it was received.
@@ -128,13 +128,13 @@ impl Learner {
     pub(super) fn record(
         &mut self,
         packet_index: usize,
-        flow: u64,
+        flow_hash: u64,
         stale: Option<MegaflowId>,
         key: &PacketKey,
     ) {
         let is_same = |recorded: &RecordedPacket| match stale {
             Some(_) => recorded.stale == stale,
-            None => recorded.flow == flow,
+            None => recorded.flow_hash == flow_hash,
         };
         if self.used == MAX_RECORDED || self.recorded().iter().any(is_same) {
             return;
@@ -143,7 +143,7 @@ impl Learner {
             self.recorded.push(RecordedPacket::default());
         }
         let recorded = &mut self.recorded[self.used];
-        recorded.begin(flow, stale, key);
+        recorded.begin(flow_hash, stale, key);
         self.used += 1;
         self.record_numbers[packet_index] = u8::try_from(self.used).expect("few packets");
     }
@@ -155,7 +155,8 @@ impl Learner {
 }
 
 impl Recorder for Learner {
-    /// Records a lookup of a packet, before its winner's instructions are carried out.
+    /// Records a lookup of a packet. `Vector::run_tables` calls this after each table's
+    /// lookup, before it carries out the winners' instructions.
     fn record_lookup(
         &mut self,
         (packet_index, key): (usize, &PacketKey),
@@ -204,8 +205,8 @@ impl Recorder for Learner {
 
 impl RecordedPacket {
     /// Begins with another packet and reuses the memory.
-    fn begin(&mut self, flow: u64, stale: Option<MegaflowId>, key: &PacketKey) {
-        (self.flow, self.stale, self.key) = (flow, stale, *key.words());
+    fn begin(&mut self, flow_hash: u64, stale: Option<MegaflowId>, key: &PacketKey) {
+        (self.flow_hash, self.stale, self.key) = (flow_hash, stale, *key.words());
         self.mask = [0; KEY_WORDS];
         self.path.clear();
         self.is_open = true;
