@@ -448,7 +448,14 @@ impl FlowTable {
 
     /// Adds to `mask` the bits of a packet's key on which its winner depends, as
     /// [`classify_masked`](Self::classify_masked) does. `winner` is the result of a lookup
-    /// of the packet.
+    /// of the packet. The bits are:
+    /// - the EtherType, which chooses the family;
+    /// - the bits that the winner matches;
+    /// - for each better entry of the family, a bit in which the packet differs from it
+    ///   ([`FamilyBits::exclude_better`]). `mask` may have such a bit already.
+    ///
+    /// If a bit of an address or port is added, the bits before it in the field are added
+    /// too, except with planned masks and with heuristics.
     pub(crate) fn add_bits(&self, key: &PacketKey, winner: Winner, mask: &mut [u64; KEY_WORDS]) {
         if self.families.iter().all(|rules| rules.engines.is_empty()) {
             return;
@@ -472,7 +479,9 @@ impl FlowTable {
             });
             ranked.collect()
         };
-        rules.bits.add_bits(packet, rank, &mut wanted, entries);
+        rules
+            .bits
+            .exclude_better(packet, rank, &mut wanted, entries);
     }
 
     /// Returns a family without planned masks for which masks can be planned, and its rules.

@@ -2,18 +2,14 @@
 //!
 //! | module | what it has |
 //! |---|---|
-//! | [`microflow`] | microflow caches, which store where a flow's decision may be |
+//! | [`microflow`] | microflow caches, which store the megaflow that may cover a flow |
 //! | `tuple_order` | the order of tuples by use ([FTS25] eq. 3) |
 //! | [`sorted_tuples`] | a tuple space as in [FTS25], for measurements; only `classyard_datapath::lab` uses it |
 //! | `store` | megaflows: keys under masks, and the paths of the packets that they cover |
-//! | `path` | the tables that look a packet up, and the entries that win there |
-//! | `entry_paths` | numbers of paths, and the paths of each entry |
-//! | `change` | the changes of entries that affect cached flows |
+//! | `path` | the tables that look a packet up, and the entries that win there; the changes of entries that close paths |
 //!
 //! [FTS25]: classyard::papers#fts25
 
-pub(crate) mod change;
-pub(crate) mod entry_paths;
 pub mod microflow;
 pub(crate) mod path;
 pub mod sorted_tuples;

@@ -17,13 +17,40 @@
 //!
 //! A path is *closed* when it may be wrong, because one of its entries was removed or
 //! changed. Its number is reused when no cached flow refers to it.
+//!
+//! # Paths of an entry
+//! [`EntryPaths`] has the paths of each entry. Nearly every path has some entries that
+//! thousands of paths share, such as entries that send all packets to the next table. So
+//! closing a path does not search for it in its entries' lists: each entry only decrements
+//! its number of open paths. A list drops its closed paths when a path is added and the
+//! list has more closed paths than open ones.
+//!
+//! A path's number may be reused. Each opened path has a new, larger *stamp*, which
+//! distinguishes it from earlier paths with the same number.
+//!
+//! # Changes of entries
+//! A side of the pipeline has the latest changes of its entries ([`Recent`]). Each worker
+//! applies them to its cached flows before its next vector:
+//! ```text
+//! entry added      packets that it matches may have another winner: their megaflows are stale
+//! entry modified   its paths get new programs; or they are closed, if packets take other paths
+//! entry removed    its paths are closed
+//! ```
 
-use classyard::{RuleId, Winner};
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use classyard::{Priority, RuleId, Winner};
 use foldhash::HashMap;
 
-use super::entry_paths::{EntryPaths, Opened, PathId};
+use crate::action::Action;
 use crate::bits::Known;
-use crate::flow::TableId;
+use crate::flow::{FlowEntry, Instructions, TableId};
+use crate::flow_match::FlowMatch;
+
+/// The number of a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct PathId(pub(crate) u32);
 
 /// One table on a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -269,9 +296,175 @@ fn entries(path: &Path) -> impl Iterator<Item = RuleId> {
     path.steps.iter().filter_map(|step| step.winner.rule())
 }
 
+/// A path and the stamp of its opening.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Opened {
+    pub(crate) path: PathId,
+    pub(crate) stamp: u64,
+}
+
+/// The paths of an entry. Most entries have one path, which needs no list.
+#[derive(Debug, Default)]
+struct Opens {
+    /// The number of open paths.
+    open: usize,
+    first: Option<Opened>,
+    more: Vec<Opened>,
+}
+
+/// Paths by their entries.
+#[derive(Debug, Default)]
+pub(crate) struct EntryPaths(HashMap<RuleId, Opens>);
+
+/// The closed paths in a list may exceed its open paths by this number. It bounds the memory
+/// of the list.
+const CLOSED_SLACK: usize = 16;
+
+impl EntryPaths {
+    /// Adds an open path to an entry. `is_open` returns whether an earlier path is still
+    /// open.
+    pub(crate) fn open(&mut self, entry: RuleId, opened: Opened, is_open: impl Fn(Opened) -> bool) {
+        let paths = self.0.entry(entry).or_default();
+        paths.open += 1;
+        if paths.first.is_none() {
+            paths.first = Some(opened);
+            return;
+        }
+        if paths.more.len() > 2 * paths.open + CLOSED_SLACK {
+            paths.more.retain(|&path| is_open(path));
+        }
+        paths.more.push(opened);
+    }
+
+    /// Removes a path from an entry's open paths.
+    pub(crate) fn close(&mut self, entry: RuleId, closed: Opened) {
+        let Some(paths) = self.0.get_mut(&entry) else {
+            return;
+        };
+        paths.open -= 1;
+        if paths.first == Some(closed) {
+            paths.first = None;
+        }
+        if paths.open == 0 {
+            self.0.remove(&entry);
+        }
+    }
+
+    /// Returns the paths of an entry. May include closed paths that were not dropped yet.
+    pub(crate) fn of(&self, entry: RuleId) -> impl Iterator<Item = Opened> {
+        let paths = self.0.get(&entry).into_iter();
+        paths.flat_map(|paths| paths.first.iter().chain(&paths.more).copied())
+    }
+
+    /// Removes an entry. Returns its paths as [`of`](Self::of) does.
+    pub(crate) fn remove(&mut self, entry: RuleId) -> impl Iterator<Item = Opened> + use<> {
+        let paths = self.0.remove(&entry).unwrap_or_default();
+        paths.first.into_iter().chain(paths.more)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// A change of an entry.
+#[derive(Clone, Debug)]
+pub(crate) enum EntryChange {
+    /// An entry was added: packets that it matches may now have another winner.
+    Added {
+        table: TableId,
+        winner: Winner,
+        matches: Arc<FlowMatch>,
+    },
+    /// The entry's instructions changed. `keeps_paths` is true if its packets still take the
+    /// same paths.
+    Modified { id: RuleId, keeps_paths: bool },
+    /// The entry was removed.
+    Removed(RuleId),
+}
+
+impl EntryChange {
+    /// Returns the change of cached flows if the entry `old` becomes `new`, an entry of the
+    /// same table, match and priority. `None` as an argument stands for no entry. Returns
+    /// `None` if cached flows stay the same.
+    pub(crate) fn between(old: Option<&FlowEntry>, new: Option<&FlowEntry>) -> Option<EntryChange> {
+        match (old, new) {
+            (None, Some(new)) => Some(EntryChange::Added {
+                table: new.table,
+                winner: Winner::new(Priority(u32::from(new.priority)), new.id),
+                matches: Arc::clone(&new.flow),
+            }),
+            (Some(old), Some(new)) => {
+                let differs = (old.cookie, &old.instructions) != (new.cookie, &new.instructions);
+                differs.then(|| EntryChange::Modified {
+                    id: new.id,
+                    keeps_paths: keeps_paths(&old.instructions, &new.instructions),
+                })
+            }
+            (Some(old), None) => Some(EntryChange::Removed(old.id)),
+            (None, None) => None,
+        }
+    }
+}
+
+/// Returns true if the paths of an entry stay the same with new instructions.
+fn keeps_paths(old: &Instructions, new: &Instructions) -> bool {
+    let changes = |instructions: &Instructions| -> Vec<Action> {
+        let actions = instructions.apply.iter().copied();
+        actions.filter(changes_key).collect()
+    };
+    (old.meter, old.goto_table) == (new.meter, new.goto_table)
+        && (old.goto_table.is_none()
+            || old.metadata == new.metadata && changes(old) == changes(new))
+}
+
+/// True if an action changes the key that later lookups use.
+fn changes_key(action: &Action) -> bool {
+    action.changes_length() || matches!(action, Action::SetField(_))
+}
+
+/// The number of changes that are stored for workers that have not applied them yet. It
+/// bounds the memory of the changes. A worker that has missed more begins a new era.
+const KEPT_CHANGES: usize = 4096;
+
+/// The latest changes, in order.
+#[derive(Default)]
+pub(crate) struct Recent {
+    /// The number of changes so far.
+    made: u64,
+    latest: VecDeque<EntryChange>,
+}
+
+impl Recent {
+    pub(crate) fn push(&mut self, change: EntryChange) {
+        if self.latest.len() == KEPT_CHANGES {
+            self.latest.pop_front();
+        }
+        self.latest.push_back(change);
+        self.made += 1;
+    }
+
+    /// Returns the number of changes so far.
+    #[inline]
+    pub(crate) fn made(&self) -> u64 {
+        self.made
+    }
+
+    /// Returns the changes after the first `seen`, or `None` if some of them are no
+    /// longer stored.
+    pub(crate) fn since(&self, seen: u64) -> Option<impl Iterator<Item = &EntryChange> + Clone> {
+        let new = usize::try_from(self.made - seen).ok()?;
+        let first = self.latest.len().checked_sub(new)?;
+        Some(self.latest.range(first..))
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use classyard::Priority;
+    use std::collections::BTreeMap;
+
+    use classyard_conformance::random::{Dice, SeededDice};
 
     use super::*;
 
@@ -319,5 +512,78 @@ mod tests {
         }
         assert_eq!((paths.len(), paths.stranded()), (0, 2));
         assert!(paths.by_entry.is_empty());
+    }
+
+    #[test]
+    fn paths_of_entries_are_those_that_are_open() {
+        for seed in 0..20 {
+            let mut dice = SeededDice::new(seed);
+            let mut paths = EntryPaths::default();
+            // Stamps and entries of the open paths, by number.
+            let mut model: BTreeMap<u32, (u64, Vec<RuleId>)> = BTreeMap::new();
+            let max_paths = [3, 40, 200][dice.below(3)];
+            for stamp in 0..2_000 {
+                let number = u32::try_from(dice.below(max_paths)).unwrap();
+                let path = PathId(number);
+                if let Some((stamp, entries)) = model.remove(&number) {
+                    for entry in entries {
+                        paths.close(entry, Opened { path, stamp });
+                    }
+                } else {
+                    // An entry of all paths, an entry of many paths, and an entry of few.
+                    let entries = [0, 1 + dice.below(4), 5 + dice.below(300)];
+                    let entries = entries.map(RuleId::from_index).to_vec();
+                    for &entry in &entries {
+                        let is_open = |opened: Opened| {
+                            let held = model.get(&opened.path.0);
+                            held.is_some_and(|(stamp, _)| *stamp == opened.stamp)
+                        };
+                        paths.open(entry, Opened { path, stamp }, is_open);
+                    }
+                    model.insert(number, (stamp, entries));
+                }
+                let entry = RuleId::from_index(dice.below(305));
+                let open = paths.of(entry).filter(|opened| {
+                    let held = model.get(&opened.path.0);
+                    held.is_some_and(|(stamp, _)| *stamp == opened.stamp)
+                });
+                let mut open: Vec<u32> = open.map(|opened| opened.path.0).collect();
+                open.sort_unstable();
+                let expected = model.iter().filter(|(_, (_, has))| has.contains(&entry));
+                let expected: Vec<u32> = expected.map(|(&number, _)| number).collect();
+                assert_eq!(open, expected, "seed {seed}");
+                assert!(
+                    paths.of(entry).count() <= 2 * max_paths + CLOSED_SLACK + 2,
+                    "seed {seed}"
+                );
+            }
+            for (&number, (stamp, entries)) in &model {
+                let path = PathId(number);
+                for &entry in entries {
+                    paths.close(
+                        entry,
+                        Opened {
+                            path,
+                            stamp: *stamp,
+                        },
+                    );
+                }
+            }
+            assert!(paths.is_empty());
+        }
+    }
+
+    #[test]
+    fn changes_are_kept_for_a_while() {
+        let mut recent = Recent::default();
+        for number in 1..=5000 {
+            recent.push(EntryChange::Removed(RuleId::new(number).unwrap()));
+        }
+        assert_eq!(recent.made(), 5000);
+        let since = |seen| recent.since(seen).map(Iterator::count);
+        assert_eq!(since(5000), Some(0));
+        assert_eq!(since(4990), Some(10));
+        assert_eq!(since(5000 - KEPT_CHANGES as u64), Some(KEPT_CHANGES));
+        assert_eq!(since(10), None);
     }
 }

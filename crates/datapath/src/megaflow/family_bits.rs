@@ -74,7 +74,7 @@ impl FamilyBits {
     /// Adds bits to `wanted` until the packet differs in a wanted bit from each entry that is
     /// better than `winner`, the rank of the entry that wins the packet. `wanted` has the
     /// winner's mask bits. `entries` returns all entries.
-    pub(crate) fn add_bits(
+    pub(crate) fn exclude_better(
         &self,
         packet: &Words,
         winner: u64,
@@ -83,8 +83,8 @@ impl FamilyBits {
     ) {
         if self.algorithm == MegaflowBits::Auto {
             let planned = self.planned.as_ref();
-            if !planned.is_some_and(|planned| planned.add_bits(packet, winner, wanted)) {
-                self.trees.add_bits(packet, winner, wanted);
+            if !planned.is_some_and(|planned| planned.add_planned(packet, winner, wanted)) {
+                self.trees.exclude_better(packet, winner, wanted);
             }
             return;
         }
@@ -92,7 +92,7 @@ impl FamilyBits {
             .ordered
             .get_or_init(|| Mutex::new(OrderedRules::new(self.algorithm, entries())));
         let mut ordered = ordered.lock().unwrap_or_else(PoisonError::into_inner);
-        ordered.add_bits(packet, winner, wanted);
+        ordered.exclude_better(packet, winner, wanted);
     }
 
     /// Returns the rules for which masks can be planned, unless masks are planned already.
@@ -131,7 +131,7 @@ impl OrderedRules {
         OrderedRules { ranks, heuristic }
     }
 
-    fn add_bits(&mut self, packet: &Words, winner: u64, wanted: &mut WantedBits<'_>) {
+    fn exclude_better(&mut self, packet: &Words, winner: u64, wanted: &mut WantedBits<'_>) {
         let better_rules = self.ranks.partition_point(|&rank| rank < winner);
         let mut mask = *wanted.mask();
         let result = self.heuristic.tell_apart(packet, better_rules, &mut mask);

@@ -31,7 +31,7 @@
 //! | [`agreement`] | the cheapest common bit of each group of rules | ours |
 //! | [`fewest_masks`] | the bits of a mask from a small set, chosen for few flows | ours |
 //!
-//! [`planned`] uses the last for flow tables whose rules differ in few bits. [`table`] has
+//! [`planned`] uses the last for flow tables whose rules differ in few bits. [`simulator`] has
 //! a table and a cache of the flows that a heuristic computes for it: the
 //! simulator of [FCH14] §5.2. [`cross_product`] needs no packets: it computes all flows
 //! of a pipeline in advance (§3.1).
@@ -68,7 +68,7 @@ pub mod multi_bit;
 pub mod naive;
 pub(crate) mod planned;
 pub mod prefix_tree;
-pub mod table;
+pub mod simulator;
 #[cfg(test)]
 mod tests;
 

@@ -134,7 +134,7 @@ impl PlannedMasks {
     /// Adds the planned mask of a packet to `wanted`. Returns false, and adds nothing, if
     /// there is none: if one of the rules wins the packet, given by its rank, or if the
     /// packet lacks a constant value.
-    pub(crate) fn add_bits(
+    pub(crate) fn add_planned(
         &self,
         packet: &Words,
         winner: u64,
@@ -220,7 +220,7 @@ mod tests {
         for port in (0..65_536).filter(|port| !ports.contains(port)) {
             let mut mask = [0; KEY_WORDS];
             let mut wanted = WantedBits::new(&mut mask, prefix_fields(false));
-            assert!(masks.add_bits(&packet(6, port), end, &mut wanted));
+            assert!(masks.add_planned(&packet(6, port), end, &mut wanted));
             assert_eq!(mask[5], PROTOCOL.mask);
             if flows.insert((mask[6], port << 16 & mask[6])) {
                 flow_masks.insert(mask[6]);
@@ -234,9 +234,9 @@ mod tests {
         // Other packets have no planned mask.
         let mut mask = [0; KEY_WORDS];
         let mut wanted = WantedBits::new(&mut mask, prefix_fields(false));
-        assert!(!masks.add_bits(&packet(17, 9), u64::MAX, &mut wanted));
+        assert!(!masks.add_planned(&packet(17, 9), u64::MAX, &mut wanted));
         let blocked = *ports.iter().next().expect("a port");
-        assert!(!masks.add_bits(&packet(6, blocked), 0, &mut wanted));
+        assert!(!masks.add_planned(&packet(6, blocked), 0, &mut wanted));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 
-use super::table::{Cache, Table};
+use super::simulator::{Cache, Table};
 use super::*;
 use classyard::author::splitmix;
 

@@ -92,6 +92,8 @@ impl Worker {
         self.process_for(packets, now, sink, observer);
     }
 
+    /// Pins a version of the pipeline and processes a vector with it: through the caches if
+    /// the worker has caches, otherwise in the tables alone.
     fn process_for(
         &mut self,
         packets: &mut [Packet],

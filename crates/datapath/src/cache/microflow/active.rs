@@ -118,13 +118,13 @@ impl<const WAYS: usize, H: Hashing<WAYS>> ActiveFlows<WAYS, H> {
     }
 
     /// Inserts an active flow that is not in the cache.
-    fn insert(&mut self, flow: u64, decision: MegaflowId, now: Tick) {
+    fn insert(&mut self, flow: u64, megaflow: MegaflowId, now: Tick) {
         let room = self.hashing.room(&mut self.buckets, flow, now);
         let bucket = &mut self.buckets[room.bucket];
         let idle = now.since(bucket.times[room.way]);
         let entry = Entry {
             tag: room.tag,
-            decision,
+            megaflow,
             time: now,
         };
         bucket.put(room.way, entry);
@@ -155,33 +155,33 @@ where
                 Some((bucket, way)) => {
                     let bucket = &mut self.buckets[bucket];
                     bucket.times[way] = tick;
-                    bucket.decisions[way]
+                    bucket.megaflows[way]
                 }
                 None => MegaflowId::NONE,
             };
         }
     }
 
-    fn offer(&mut self, flow: u64, decision: MegaflowId, now: u64) -> bool {
-        if !decision.is_some() {
+    fn offer(&mut self, flow: u64, megaflow: MegaflowId, now: u64) -> bool {
+        if !megaflow.is_some() {
             return false;
         }
         let tick = Tick::at(now);
         self.expire(tick);
-        let is_active = self.activity.note(flow, decision, tick);
+        let is_active = self.activity.note(flow, megaflow, tick);
         if let Some((bucket, way)) = self.hashing.place(&self.buckets, flow) {
-            self.buckets[bucket].decisions[way] = decision;
+            self.buckets[bucket].megaflows[way] = megaflow;
             return false;
         }
         if is_active {
-            self.insert(flow, decision, tick);
+            self.insert(flow, megaflow, tick);
         }
         is_active
     }
 
     fn forget(&mut self, flow: u64, wrong: MegaflowId) {
         if let Some((bucket, way)) = self.hashing.place(&self.buckets, flow)
-            && self.buckets[bucket].decisions[way] == wrong
+            && self.buckets[bucket].megaflows[way] == wrong
         {
             self.buckets[bucket].clear(way);
             self.used -= 1;

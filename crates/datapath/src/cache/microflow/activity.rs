@@ -6,7 +6,7 @@
 //! flow's previous packet: the packet inter-arrival time (PIT) is at most a threshold. A
 //! table of bounded size has the times of the latest packets of flows (see `latest`).
 //!
-//! Note(flow, decision, now):
+//! Note(flow, megaflow, now):
 //! ```text
 //! idle   ← now − time of the flow's previous packet, if the table has it
 //! time of the flow's previous packet ← now
@@ -86,9 +86,9 @@ impl Activity {
 
     /// Records a packet of a flow that was not found. Returns true if the flow is active.
     #[inline]
-    pub(super) fn note(&mut self, flow: u64, decision: MegaflowId, now: Tick) -> bool {
+    pub(super) fn note(&mut self, flow: u64, megaflow: MegaflowId, now: Tick) -> bool {
         let threshold = self.threshold;
-        let idle = self.latest.replace(flow, decision, now, threshold);
+        let idle = self.latest.replace(flow, megaflow, now, threshold);
         if let Some(tuning) = &mut self.tuning {
             tuning.offers += 1;
             if tuning.offers >= tuning.period {

@@ -14,7 +14,7 @@
 //! # Data layout
 //! ```text
 //! bucket, 64 bytes, one cache line
-//! │ signatures 10 × u16 │ state u32 │ decisions 10 × u32 │
+//! │ signatures 10 × u16 │ state u32 │ megaflows 10 × u32 │
 //! state:     │ bits 0..20: 10 predictions of 2 bits │ bits 20..30: entry is occupied │
 //! prediction: 0 soon … 3 late; an entry with 3 may be evicted
 //! seen:      │ u8 │ u8 │ …  one per flow of the capacity: identifies the last flow that missed
@@ -23,7 +23,7 @@
 //! # Lookup
 //! ```text
 //! ways ← signatures = signature, as bits, and occupied
-//! none: miss; else its prediction ← 0, return its decision
+//! none: miss; else its prediction ← 0, return its megaflow
 //! ```
 //!
 //! # Insertion
@@ -38,7 +38,7 @@
 //!
 //! A lookup reads 1 cache line, and writes it if the prediction changes; 7.4 bytes per
 //! flow. Signatures have 16 bits: one in 6,500 lookups of a flow that is not cached
-//! returns another flow's decision, which the caller detects.
+//! returns another flow's megaflow, which the caller detects.
 //!
 //! # References
 //! A. Jaleel et al.: High performance cache replacement using re-reference interval
@@ -76,7 +76,7 @@ const MAX_BALANCE: i32 = 1_024;
 struct Line {
     signatures: [u16; LINE_WAYS],
     state: u32,
-    decisions: [MegaflowId; LINE_WAYS],
+    megaflows: [MegaflowId; LINE_WAYS],
 }
 
 const _: () = assert!(std::mem::size_of::<Line>() == 64);
@@ -84,7 +84,7 @@ const _: () = assert!(std::mem::size_of::<Line>() == 64);
 const EMPTY: Line = Line {
     signatures: [0; LINE_WAYS],
     state: 0,
-    decisions: [MegaflowId::NONE; LINE_WAYS],
+    megaflows: [MegaflowId::NONE; LINE_WAYS],
 };
 
 impl Line {
@@ -131,9 +131,9 @@ impl Line {
         }
     }
 
-    fn put(&mut self, way: usize, signature: u16, decision: MegaflowId) {
+    fn put(&mut self, way: usize, signature: u16, megaflow: MegaflowId) {
         self.signatures[way] = signature;
-        self.decisions[way] = decision;
+        self.megaflows[way] = megaflow;
         self.state |= 1 << (2 * LINE_WAYS + way);
         self.predict(way, NEW_PREDICTION);
     }
@@ -228,21 +228,21 @@ impl MicroflowCache for Adaptive {
             *found = match line.find(signature(flow)) {
                 Some(way) => {
                     line.predict(way, 0);
-                    line.decisions[way]
+                    line.megaflows[way]
                 }
                 None => MegaflowId::NONE,
             };
         }
     }
 
-    fn offer(&mut self, flow: u64, decision: MegaflowId, _now: u64) -> bool {
-        if !decision.is_some() {
+    fn offer(&mut self, flow: u64, megaflow: MegaflowId, _now: u64) -> bool {
+        if !megaflow.is_some() {
             return false;
         }
         let bucket = bucket_of(flow, self.lines.len());
         let line = &mut self.lines[bucket];
         if let Some(way) = line.find(signature(flow)) {
-            line.decisions[way] = decision;
+            line.megaflows[way] = megaflow;
             return false;
         }
         let way = if let Some(vacant) = line.vacancy() {
@@ -255,7 +255,7 @@ impl MicroflowCache for Adaptive {
             return false;
         };
         self.admitted += 1;
-        self.lines[bucket].put(way, signature(flow), decision);
+        self.lines[bucket].put(way, signature(flow), megaflow);
         false
     }
 
@@ -263,10 +263,10 @@ impl MicroflowCache for Adaptive {
         let bucket = bucket_of(flow, self.lines.len());
         let line = &mut self.lines[bucket];
         if let Some(way) = line.find(signature(flow))
-            && line.decisions[way] == wrong
+            && line.megaflows[way] == wrong
         {
             line.state &= !(1 << (2 * LINE_WAYS + way));
-            line.decisions[way] = MegaflowId::NONE;
+            line.megaflows[way] = MegaflowId::NONE;
             self.used -= 1;
         }
     }

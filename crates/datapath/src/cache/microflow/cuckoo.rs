@@ -17,7 +17,7 @@
 //! # Lookup
 //! ```text
 //! a ← bucket(flow), b ← other(a, signature)
-//! for bucket in a, b: entry with the tag: its time ← now, return its decision
+//! for bucket in a, b: entry with the tag: its time ← now, return its megaflow
 //! ```
 //!
 //! # Insertion of an active flow

@@ -8,13 +8,13 @@
 //!
 //! # Data layout
 //! ```text
-//! entry: │ signature u32 │ decision u32 │       n entries; vacant: decision = none
+//! entry: │ signature u32 │ megaflow u32 │       n entries; vacant: megaflow = none
 //! entries of a flow: high 32 bits of its hash → 0..n, and middle 32 bits → 0..n
 //! ```
 //!
 //! # Lookup
 //! ```text
-//! for each of its entries: if it has the signature, return its decision
+//! for each of its entries: if it has the signature, return its megaflow
 //! ```
 //!
 //! # Insertion
@@ -28,8 +28,8 @@
 //!
 //! # Where we differ, and why
 //! Open vSwitch stores the whole header and compares it; here the caller compares the
-//! decision with the packet, as for all caches. In Open vSwitch, an entry is dead when
-//! its flow is removed from the datapath; here an entry is removed when its decision
+//! megaflow with the packet, as for all caches. In Open vSwitch, an entry is dead when
+//! its flow is removed from the datapath; here an entry is removed when its megaflow
 //! proves wrong. If both entries are alive, Open vSwitch also replaces the entry with the
 //! smaller hash.
 //!
@@ -60,12 +60,12 @@ impl EmcConfig {
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     signature: u32,
-    decision: MegaflowId,
+    megaflow: MegaflowId,
 }
 
 const VACANT: Entry = Entry {
     signature: 0,
-    decision: MegaflowId::NONE,
+    megaflow: MegaflowId::NONE,
 };
 
 /// Open vSwitch's exact match cache.
@@ -109,7 +109,7 @@ impl Emc {
         let signature = low(flow);
         let is_it = |place: &usize| {
             let entry = self.entries[*place];
-            entry.signature == signature && entry.decision.is_some()
+            entry.signature == signature && entry.megaflow.is_some()
         };
         self.places(flow).into_iter().find(is_it)
     }
@@ -119,18 +119,18 @@ impl MicroflowCache for Emc {
     fn look_up(&mut self, flows: &[u64], _now: u64, found: &mut [MegaflowId]) {
         for (&flow, found) in flows.iter().zip(found) {
             *found = match self.place(flow) {
-                Some(place) => self.entries[place].decision,
+                Some(place) => self.entries[place].megaflow,
                 None => MegaflowId::NONE,
             };
         }
     }
 
-    fn offer(&mut self, flow: u64, decision: MegaflowId, _now: u64) -> bool {
-        if !decision.is_some() {
+    fn offer(&mut self, flow: u64, megaflow: MegaflowId, _now: u64) -> bool {
+        if !megaflow.is_some() {
             return false;
         }
         if let Some(place) = self.place(flow) {
-            self.entries[place].decision = decision;
+            self.entries[place].megaflow = megaflow;
             return false;
         }
         if self.one_in > 1 && self.random.below(self.one_in as usize) != 0 {
@@ -140,28 +140,28 @@ impl MicroflowCache for Emc {
         let [first, second] = self.places(flow);
         let rank = |place: usize| {
             let entry = self.entries[place];
-            (entry.decision.is_some(), entry.signature)
+            (entry.megaflow.is_some(), entry.signature)
         };
         let victim = if rank(second) < rank(first) {
             second
         } else {
             first
         };
-        match self.entries[victim].decision.is_some() {
+        match self.entries[victim].megaflow.is_some() {
             true => self.evicted += 1,
             false => self.used += 1,
         }
         self.admitted += 1;
         self.entries[victim] = Entry {
             signature: low(flow),
-            decision,
+            megaflow,
         };
         false
     }
 
     fn forget(&mut self, flow: u64, wrong: MegaflowId) {
         if let Some(place) = self.place(flow)
-            && self.entries[place].decision == wrong
+            && self.entries[place].megaflow == wrong
         {
             self.entries[place] = VACANT;
             self.used -= 1;

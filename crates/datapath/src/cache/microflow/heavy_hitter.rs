@@ -12,13 +12,13 @@
 //! ```text
 //! one bucket, 48 bytes
 //! │ signatures 4 × u32 │
-//! │ decisions  4 × u32 │  none: vacant
+//! │ megaflows  4 × u32 │  none: vacant
 //! │ counts     4 × u32 │
 //! ```
 //!
 //! # Lookup
 //! ```text
-//! entry of the flow's bucket with its signature: its count + 1, return its decision
+//! entry of the flow's bucket with its signature: its count + 1, return its megaflow
 //! ```
 //!
 //! # Insertion
@@ -70,13 +70,13 @@ impl HeavyHitterConfig {
 #[derive(Clone, Debug)]
 struct Bucket {
     signatures: [u32; BUCKET_WAYS],
-    decisions: [MegaflowId; BUCKET_WAYS],
+    megaflows: [MegaflowId; BUCKET_WAYS],
     counts: [u32; BUCKET_WAYS],
 }
 
 const EMPTY: Bucket = Bucket {
     signatures: [0; BUCKET_WAYS],
-    decisions: [MegaflowId::NONE; BUCKET_WAYS],
+    megaflows: [MegaflowId::NONE; BUCKET_WAYS],
     counts: [0; BUCKET_WAYS],
 };
 
@@ -85,7 +85,7 @@ impl Bucket {
     #[inline]
     fn find(&self, signature: u32) -> Option<usize> {
         let is_it =
-            |&way: &usize| self.signatures[way] == signature && self.decisions[way].is_some();
+            |&way: &usize| self.signatures[way] == signature && self.megaflows[way].is_some();
         (0..BUCKET_WAYS).find(is_it)
     }
 }
@@ -124,25 +124,25 @@ impl MicroflowCache for HeavyHitter {
                 Some(way) => {
                     let count = &mut bucket.counts[way];
                     *count = (*count + 1).min(self.most);
-                    bucket.decisions[way]
+                    bucket.megaflows[way]
                 }
                 None => MegaflowId::NONE,
             };
         }
     }
 
-    fn offer(&mut self, flow: u64, decision: MegaflowId, _now: u64) -> bool {
-        if !decision.is_some() {
+    fn offer(&mut self, flow: u64, megaflow: MegaflowId, _now: u64) -> bool {
+        if !megaflow.is_some() {
             return false;
         }
         let index = bucket_of(flow, self.buckets.len());
         let bucket = &mut self.buckets[index];
         if let Some(way) = bucket.find(low(flow)) {
-            bucket.decisions[way] = decision;
+            bucket.megaflows[way] = megaflow;
             return false;
         }
         // A vacant entry is used first, even after an entry with count 0.
-        let vacancy = (0..BUCKET_WAYS).find(|&way| !bucket.decisions[way].is_some());
+        let vacancy = (0..BUCKET_WAYS).find(|&way| !bucket.megaflows[way].is_some());
         let room = vacancy.or_else(|| (0..BUCKET_WAYS).find(|&way| bucket.counts[way] == 0));
         let Some(way) = room else {
             for count in &mut bucket.counts {
@@ -156,7 +156,7 @@ impl MicroflowCache for HeavyHitter {
         }
         self.admitted += 1;
         bucket.signatures[way] = low(flow);
-        bucket.decisions[way] = decision;
+        bucket.megaflows[way] = megaflow;
         bucket.counts[way] = 1;
         false
     }
@@ -165,9 +165,9 @@ impl MicroflowCache for HeavyHitter {
         let index = bucket_of(flow, self.buckets.len());
         let bucket = &mut self.buckets[index];
         if let Some(way) = bucket.find(low(flow))
-            && bucket.decisions[way] == wrong
+            && bucket.megaflows[way] == wrong
         {
-            bucket.decisions[way] = MegaflowId::NONE;
+            bucket.megaflows[way] = MegaflowId::NONE;
             bucket.counts[way] = 0;
             self.used -= 1;
         }

@@ -17,7 +17,7 @@
 //!
 //! [`Recorded::Decisions`] is [FTS25] Alg. 1 to the letter: each flow entry stores its latest
 //! packet (line 17), and a flow is active if that packet was of the same flow (line 22). It
-//! fails if several flows share a decision and their packets alternate: then no flow has two
+//! fails if several flows share a megaflow and their packets alternate: then no flow has two
 //! successive packets. Decisions that share a slot count as one.
 //!
 //! A table never grows. Flows are hashes with a secret seed, so senders of packets cannot
@@ -36,8 +36,8 @@ pub enum Recorded {
     ///
     /// [FTS25]: classyard::papers#fts25
     Flows,
-    /// The flow and time of the latest packet of each decision ([FTS25] Alg. 1, lines 17 and
-    /// 22). For reproductions; wrong for decisions that cover several flows at a time.
+    /// The flow and time of the latest packet of each megaflow ([FTS25] Alg. 1, lines 17 and
+    /// 22). For reproductions; wrong for megaflows that cover several flows at a time.
     ///
     /// [FTS25]: classyard::papers#fts25
     Decisions,
@@ -72,14 +72,14 @@ impl Latest {
     pub(super) fn replace(
         &mut self,
         flow: u64,
-        decision: MegaflowId,
+        megaflow: MegaflowId,
         now: Tick,
         threshold: u32,
     ) -> Option<u32> {
         match self {
             Latest::Flows(flows) => flows.replace(flow, now, threshold),
             Latest::Decisions(slots) => {
-                let slot = scaled(mixed(u64::from(decision.number())) >> 32, slots.len());
+                let slot = scaled(mixed(u64::from(megaflow.number())) >> 32, slots.len());
                 let latest = LatestFlow {
                     flow: low(flow),
                     time: now,
@@ -100,7 +100,7 @@ impl Latest {
     }
 }
 
-/// The latest packet of a decision.
+/// The latest packet of a megaflow.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct LatestFlow {
     flow: u32,
@@ -187,8 +187,8 @@ mod tests {
     }
 
     fn replace(latest: &mut Latest, flow: u64, tick: u64) -> Option<u32> {
-        let decision = MegaflowId::new(5).unwrap();
-        latest.replace(mixed(flow), decision, time(tick), THRESHOLD)
+        let megaflow = MegaflowId::new(5).unwrap();
+        latest.replace(mixed(flow), megaflow, time(tick), THRESHOLD)
     }
 
     #[test]
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn by_decision_only_successive_packets_count() {
+    fn by_megaflow_only_successive_packets_count() {
         let mut latest = Latest::new(Recorded::Decisions, 64, 1);
         assert_eq!(replace(&mut latest, 1, 10), None);
         assert_eq!(replace(&mut latest, 1, 13), Some(3));

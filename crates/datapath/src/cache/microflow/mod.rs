@@ -1,14 +1,14 @@
 //! Microflow caches: each entry is for a single flow.
 //!
 //! # Idea
-//! A cache maps the hash of a flow's header to the decision made for the flow when it was
-//! last seen. It stores a *signature*, some bits of the hash, and compares nothing else.
-//! So a result may be wrong, by chance or because the number of the decision was reused.
-//! The caller compares the result with the packet: the decision has the key and mask of
-//! the packets that it covers. So a cache changes only the speed, never the result.
+//! A cache maps the hash of a flow's header to the megaflow that covered the flow's last
+//! packet. It stores a *signature*, some bits of the hash, and compares nothing else. So a
+//! result may be wrong, by chance or because the number of the megaflow was reused. The
+//! caller compares the result with the packet: the megaflow has the key and mask of the
+//! packets that it covers. So a cache changes only the speed, never the result.
 //!
 //! ```text
-//! header ─▶ hash ─▶ bucket and signature ─▶ decision ─▶ does it cover the header?
+//! header ─▶ hash ─▶ bucket and signature ─▶ megaflow ─▶ does it cover the header?
 //!                                                         yes: hit      no: miss
 //! ```
 //!
@@ -41,15 +41,15 @@ mod random;
 mod timed;
 pub mod wef;
 
-/// The number of a decision. `u32::MAX` stands for none.
+/// The number of a megaflow. `u32::MAX` stands for none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MegaflowId(u32);
 
 impl MegaflowId {
-    /// No decision.
+    /// No megaflow.
     pub const NONE: MegaflowId = MegaflowId(u32::MAX);
 
-    /// Returns the decision with a number; `None` for `u32::MAX`.
+    /// Returns the id with a number; `None` for `u32::MAX`.
     #[must_use]
     pub const fn new(number: u32) -> Option<MegaflowId> {
         match number {
@@ -93,21 +93,21 @@ pub struct Usage {
 /// Flows are identified by hashes of 64 bits, computed with a secret seed. Times are in
 /// nanoseconds and never decrease.
 pub trait MicroflowCache: fmt::Debug + Send {
-    /// Sets `found` to the decision that each flow may have, or [`MegaflowId::NONE`]. Both
+    /// Sets `found` to the megaflow that each flow may have, or [`MegaflowId::NONE`]. Both
     /// slices have the same length.
     fn look_up(&mut self, flows: &[u64], now: u64, found: &mut [MegaflowId]);
 
-    /// Offers the decision of a flow. If the cache has the flow, it replaces the flow's
-    /// decision. Otherwise it may admit the flow.
+    /// Offers the megaflow of a flow. If the cache has the flow, it replaces the flow's
+    /// megaflow. Otherwise it may admit the flow.
     ///
     /// Returns true if the cache admitted the flow because the flow is active ([FTS25]
     /// Alg. 1, line 24). Caches that do not detect activity return false.
     ///
     /// [FTS25]: classyard::papers#fts25
-    fn offer(&mut self, flow: u64, decision: MegaflowId, now: u64) -> bool;
+    fn offer(&mut self, flow: u64, megaflow: MegaflowId, now: u64) -> bool;
 
-    /// Removes a flow whose decision does not cover its packet, if the cache still has
-    /// the decision `wrong` for it.
+    /// Removes a flow whose megaflow does not cover its packet, if the cache still has
+    /// the megaflow `wrong` for it.
     fn forget(&mut self, flow: u64, wrong: MegaflowId);
 
     /// Returns the fill level and the counters.

@@ -12,7 +12,7 @@ fn flow(number: u16) -> u64 {
     mixed(u64::from(number) + 1) << 16 | u64::from(number)
 }
 
-fn decision(number: u32) -> MegaflowId {
+fn megaflow(number: u32) -> MegaflowId {
     MegaflowId::new(number).unwrap()
 }
 
@@ -71,8 +71,8 @@ fn check(kind: &Kind, flows: usize, steps: &[(u16, Step, u64)], seed: u64) -> Ve
                     forgotten += 1;
                     assert_eq!(one(&mut *cache, flow, now), MegaflowId::NONE);
                 }
-                cache.offer(flow, decision(number), now);
-                offered.insert(flow, decision(number));
+                cache.offer(flow, megaflow(number), now);
+                offered.insert(flow, megaflow(number));
             }
             Step::Forget => {
                 let found = one(&mut *cache, flow, now);
@@ -91,8 +91,8 @@ fn check(kind: &Kind, flows: usize, steps: &[(u16, Step, u64)], seed: u64) -> Ve
                 offered.remove(&flow);
             }
             Step::ForgetAnother => {
-                cache.forget(flow, decision(4_000));
-                assert_eq!(cache.usage(), before, "{}: another decision", kind.name);
+                cache.forget(flow, megaflow(4_000));
+                assert_eq!(cache.usage(), before, "{}: another megaflow", kind.name);
             }
         }
         let usage = cache.usage();
@@ -131,7 +131,7 @@ fn frequent_flows_are_found() {
                 let is_found = one(&mut *cache, flow, now).is_some();
                 hits += u32::from(is_found);
                 if !is_found {
-                    cache.offer(flow, decision(u32::try_from(step % 10).unwrap()), now);
+                    cache.offer(flow, megaflow(u32::try_from(step % 10).unwrap()), now);
                 }
             }
             // emc admits one in a hundred flows that are not found.
@@ -140,10 +140,10 @@ fn frequent_flows_are_found() {
     }
 }
 
-/// Every kind of cache admits flows that share a decision, although no flow has two
-/// successive packets: the decisions of a switch are megaflows, which cover many flows.
+/// Every kind of cache admits flows that share a megaflow, although no flow has two
+/// successive packets: a megaflow covers many flows.
 #[test]
-fn flows_that_share_a_decision_are_found() {
+fn flows_that_share_a_megaflow_are_found() {
     const COUNTED_ROUNDS: u64 = 100;
     for kind in KINDS {
         for (flow_count, rounds, step_ns) in [
@@ -160,7 +160,7 @@ fn flows_that_share_a_decision_are_found() {
                     match one(&mut *cache, flow, now).is_some() {
                         true => hits += u64::from(round >= rounds - COUNTED_ROUNDS),
                         false => {
-                            cache.offer(flow, decision(7), now);
+                            cache.offer(flow, megaflow(7), now);
                         }
                     }
                 }
@@ -190,7 +190,7 @@ fn floods_stay_within_bounds() {
                 let flow = mixed(number / 2);
                 let now = number * 50_000;
                 if !one(&mut *cache, flow, now).is_some() {
-                    cache.offer(flow, decision(low_half(number)), now);
+                    cache.offer(flow, megaflow(low_half(number)), now);
                 }
             }
             let usage = cache.usage();
@@ -211,7 +211,7 @@ fn batches_answer_as_single_lookups() {
         let mut cache = (kind.build)(512, 5);
         for round in 0..400_u64 {
             for number in 0..100 {
-                cache.offer(flow(number), decision(u32::from(number)), round * 1_000_000);
+                cache.offer(flow(number), megaflow(u32::from(number)), round * 1_000_000);
             }
         }
         let flows: Vec<u64> = (0..130).map(flow).collect();
@@ -255,7 +255,7 @@ fn filled(cache: &mut dyn MicroflowCache) -> f64 {
     let mut number = 0;
     while cache.usage().evicted == 0 {
         for _ in 0..2 {
-            cache.offer(mixed(number), decision(low_half(number)), number * 100);
+            cache.offer(mixed(number), megaflow(low_half(number)), number * 100);
         }
         number += 1;
     }
@@ -309,7 +309,7 @@ fn moved_flows_are_found() {
         filled(&mut *cache);
         let admitted = cache.usage().admitted;
         let is_found = |number: u64, cache: &mut dyn MicroflowCache| {
-            one(cache, mixed(number), 0) == decision(low_half(number))
+            one(cache, mixed(number), 0) == megaflow(low_half(number))
         };
         let found = (0..admitted).filter(|&number| is_found(number, &mut *cache));
         // One flow was replaced.
@@ -323,17 +323,17 @@ fn inactive_flows_are_not_admitted() {
     let mut cache = wef::Wef::<4>::new(&active(1_024, 1_000_000_000), 1);
     let [slow, fast] = [flow(1), flow(2)];
     for step in 0..10 {
-        cache.offer(slow, decision(1), step * 300_000_000);
+        cache.offer(slow, megaflow(1), step * 300_000_000);
     }
     assert_eq!(cache.usage().used, 0);
-    // Another flow of the same decision comes in between.
-    cache.offer(slow, decision(1), 3_000_000_000);
-    cache.offer(fast, decision(1), 3_100_000_000);
-    cache.offer(slow, decision(1), 3_300_000_000);
+    // Another flow of the same megaflow comes in between.
+    cache.offer(slow, megaflow(1), 3_000_000_000);
+    cache.offer(fast, megaflow(1), 3_100_000_000);
+    cache.offer(slow, megaflow(1), 3_300_000_000);
     assert_eq!(cache.usage().used, 0);
-    assert!(cache.offer(fast, decision(1), 3_301_000_000));
+    assert!(cache.offer(fast, megaflow(1), 3_301_000_000));
     assert_eq!(one(&mut cache, slow, 3_302_000_000), MegaflowId::NONE);
-    assert_eq!(one(&mut cache, fast, 3_304_000_000), decision(1));
+    assert_eq!(one(&mut cache, fast, 3_304_000_000), megaflow(1));
     // The flow is idle for more than a second, and a scan removes it a little later.
     for step in 0..200 {
         one(&mut cache, slow, 4_400_000_000 + step * 10_000_000);
@@ -342,7 +342,7 @@ fn inactive_flows_are_not_admitted() {
     assert_eq!(cache.usage().evicted, 1);
 }
 
-/// [FTS25] Alg. 1 to the letter stores one flow for each decision, so flows that alternate
+/// [FTS25] Alg. 1 to the letter stores one flow for each megaflow, so flows that alternate
 /// are never active.
 ///
 /// [FTS25]: classyard::papers#fts25
@@ -360,7 +360,7 @@ fn by_the_letter_alternating_flows_are_not_admitted() {
             match one(&mut cache, flow, now).is_some() {
                 true => hits += 1,
                 false => {
-                    cache.offer(flow, decision(7), now);
+                    cache.offer(flow, megaflow(7), now);
                 }
             }
         }
@@ -379,14 +379,14 @@ fn the_threshold_follows_the_traffic() {
     let mut now = 0;
     for number in 0..20_000_u64 {
         for _ in 0..2 {
-            cache.offer(mixed(number), decision(low_half(number)), now);
+            cache.offer(mixed(number), megaflow(low_half(number)), now);
             now += 100_000;
         }
     }
     let after_flood = cache.threshold_ns();
     assert!(after_flood < first / 4, "{after_flood}");
     for number in 0..20_000_u64 {
-        cache.offer(mixed(number), decision(low_half(number)), now);
+        cache.offer(mixed(number), megaflow(low_half(number)), now);
         now += 10_000_000;
     }
     assert!(cache.threshold_ns() > after_flood * 4);
@@ -403,13 +403,13 @@ fn scans_leave_flows_in_use() {
             match one(&mut cache, flow(number), now).is_some() {
                 true => hits += u32::from(round > 20),
                 false => {
-                    cache.offer(flow(number), decision(u32::from(number)), now);
+                    cache.offer(flow(number), megaflow(u32::from(number)), now);
                 }
             }
             let passing = mixed(1_000_000 + now * 10);
             for other in [passing, passing + 1] {
                 if !one(&mut cache, other, now).is_some() {
-                    cache.offer(other, decision(1), now);
+                    cache.offer(other, megaflow(1), now);
                 }
             }
         }

@@ -4,7 +4,7 @@
 //! ```text
 //! one bucket, WAYS = 4, 48 bytes
 //! │ tags      4 × u32 │ signature (30 bits) ‖ mark (2 bits); mark 0: vacant        │
-//! │ decisions 4 × u32 │                                                            │
+//! │ megaflows 4 × u32 │                                                            │
 //! │ times     4 × u32 │ the flow's latest packet, in ticks of 65.5 µs              │
 //! ```
 //! Each cache defines the meaning of the mark: `wef` stores offsets.
@@ -55,7 +55,7 @@ pub(super) fn signature(flow: u64) -> u32 {
 #[derive(Clone, Debug)]
 pub struct Bucket<const WAYS: usize> {
     pub(super) tags: [u32; WAYS],
-    pub(super) decisions: [MegaflowId; WAYS],
+    pub(super) megaflows: [MegaflowId; WAYS],
     pub(super) times: [Tick; WAYS],
 }
 
@@ -63,14 +63,14 @@ pub struct Bucket<const WAYS: usize> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry {
     pub(super) tag: u32,
-    pub(super) decision: MegaflowId,
+    pub(super) megaflow: MegaflowId,
     pub(super) time: Tick,
 }
 
 impl<const WAYS: usize> Bucket<WAYS> {
     pub(super) const EMPTY: Bucket<WAYS> = Bucket {
         tags: [0; WAYS],
-        decisions: [MegaflowId::NONE; WAYS],
+        megaflows: [MegaflowId::NONE; WAYS],
         times: [Tick(0); WAYS],
     };
 
@@ -102,7 +102,7 @@ impl<const WAYS: usize> Bucket<WAYS> {
     pub(super) fn entry(&self, way: usize) -> Entry {
         Entry {
             tag: self.tags[way],
-            decision: self.decisions[way],
+            megaflow: self.megaflows[way],
             time: self.times[way],
         }
     }
@@ -110,14 +110,14 @@ impl<const WAYS: usize> Bucket<WAYS> {
     #[inline]
     pub(super) fn put(&mut self, way: usize, entry: Entry) {
         self.tags[way] = entry.tag;
-        self.decisions[way] = entry.decision;
+        self.megaflows[way] = entry.megaflow;
         self.times[way] = entry.time;
     }
 
     #[inline]
     pub(super) fn clear(&mut self, way: usize) {
         self.tags[way] = 0;
-        self.decisions[way] = MegaflowId::NONE;
+        self.megaflows[way] = MegaflowId::NONE;
     }
 }
 

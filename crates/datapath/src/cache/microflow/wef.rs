@@ -20,7 +20,7 @@
 //! ```text
 //! b ← bucket(flow)
 //! for (bucket, offset) in (b, 0), (b+1, +1), (b−1, −1):
-//!     entry with tag signature ‖ offset: its time ← now, return its decision
+//!     entry with tag signature ‖ offset: its time ← now, return its megaflow
 //! ```
 //!
 //! # Insertion of an active flow

@@ -7,7 +7,7 @@
 //! right.
 //!
 //! ```text
-//! key ─▶ fields of the schema ─▶ engine ─▶ rule = decision ─▶ row of a mask's table
+//! key ─▶ fields of the schema ─▶ engine ─▶ rule = megaflow ─▶ row of a mask's table
 //!                                                                │
 //!                                              does it cover the key? ─▶ state
 //! ```
@@ -34,8 +34,9 @@ use classyard::{
     NoProgress, Priority, Rule, RuleId, RuleSet, Schema, Scratch, Transaction, Winner,
 };
 
+use super::search::Search;
 use super::tables::Row;
-use super::{Found, Megaflow, Megaflows, Search};
+use super::{Found, Megaflow, Megaflows};
 use crate::bits::Words;
 use crate::cache::microflow::MegaflowId;
 use crate::projection::Moves;
@@ -247,9 +248,9 @@ impl Index {
     }
 
     /// True if the index has a megaflow.
-    pub(super) fn has(&self, decision: MegaflowId) -> bool {
+    pub(super) fn has(&self, megaflow: MegaflowId) -> bool {
         let engine = self.engine.dynamic();
-        engine.is_some_and(|engine| engine.contains(id(decision)))
+        engine.is_some_and(|engine| engine.contains(id(megaflow)))
     }
 
     /// Looks up keys. Their winners are then in the buffers.
@@ -287,14 +288,14 @@ impl Search for Index {
         let mut winners = self.buffers.winners.iter();
         packet_indices.retain(|&packet_index| {
             let winner = winners.next().and_then(|winner| winner.rule());
-            let Some(decision) = winner.and_then(|rule| MegaflowId::new(rule.get())) else {
+            let Some(megaflow) = winner.and_then(|rule| MegaflowId::new(rule.get())) else {
                 return true;
             };
             // The row is compared with the key, since the index leaves out some bits.
-            match megaflows.check(decision, key(packet_index)) {
+            match megaflows.check(megaflow, key(packet_index)) {
                 Found::Nothing => true,
                 result => {
-                    found(packet_index, decision, result);
+                    found(packet_index, megaflow, result);
                     false
                 }
             }
@@ -329,8 +330,8 @@ impl Search for Index {
         self.apply(&change)
     }
 
-    fn row_removed(&mut self, decision: MegaflowId) -> Result<(), TableError> {
-        self.apply(Transaction::new().remove(id(decision)))
+    fn row_removed(&mut self, megaflow: MegaflowId) -> Result<(), TableError> {
+        self.apply(Transaction::new().remove(id(megaflow)))
     }
 
     /// Rebuilds the engine if many rules have changed since it was built. This is rare,
@@ -354,19 +355,19 @@ impl Search for Index {
 
 /// Returns the rule of a megaflow. All rules have the same priority, since any megaflow
 /// that covers a packet is right.
-fn rule(schema: &Arc<Schema>, pieces: PieceSet, (decision, key, mask): Megaflow<'_>) -> Rule {
+fn rule(schema: &Arc<Schema>, pieces: PieceSet, (megaflow, key, mask): Megaflow<'_>) -> Rule {
     let matches = pieces.pieces().map(|piece| FieldMatch::Ternary {
         value: u128::from(piece.part.get(&key)),
         mask: u128::from(piece.part.get(mask)),
     });
     let matches: Vec<FieldMatch> = matches.collect();
-    let rule = Rule::new(schema, id(decision), Priority(0), ActionId(0), &matches);
+    let rule = Rule::new(schema, id(megaflow), Priority(0), ActionId(0), &matches);
     rule.expect("a match for each field, of its width")
 }
 
-/// Returns the id of a decision's rule: the number of the decision.
-fn id(decision: MegaflowId) -> RuleId {
-    RuleId::new(decision.number()).expect("a decision has no number above those of rules")
+/// Returns the id of a megaflow's rule: it has the number of the megaflow.
+fn id(megaflow: MegaflowId) -> RuleId {
+    RuleId::new(megaflow.number()).expect("a megaflow has no number above those of rules")
 }
 
 #[cfg(test)]

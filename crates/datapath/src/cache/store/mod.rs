@@ -12,11 +12,12 @@
 //! key ──┼▶ SortedTables: probes the tables in the order of [FTS25] eq. 3 ───┼▶ row ─▶ path,
 //!       └▶ Index: an engine of the registry returns the row ────────────────┘  unless stale
 //! ```
-//! This file has the rows, their lookup, insertion, and the changes that make them stale.
+//! This file has the lookup and insertion of megaflows, and the changes that make them stale.
 //!
 //! | module | contents |
 //! |---|---|
-//! | [`tables`] | the hash table of a mask, and the search that probes all tables in order |
+//! | [`tables`] | the hash table of one mask: a row has a megaflow's key under the mask and its state; [`MaskTable::covers`] compares a packet's key under the mask with a row |
+//! | [`search`] | the trait of searches, and the search that probes the tables by recent hits |
 //! | [`tuples`] | the search that probes all tables in the order of [FTS25] eq. 3 |
 //! | [`index`] | the search by an engine |
 //! | [`finder`] | the settings that choose a search |
@@ -47,6 +48,7 @@
 
 mod finder;
 mod index;
+mod search;
 mod signature;
 mod tables;
 mod tuples;
@@ -56,16 +58,15 @@ use classyard::Winner;
 pub use self::finder::Finder;
 use self::finder::Method;
 use self::index::Index;
+use self::search::{ProbeOrder, Search};
 use self::signature::Demand;
-use self::tables::{MAX_PATHS, MaskTable, ProbeOrder, Row, Secret, State};
+use self::tables::{MAX_PATHS, MaskTable, Row, Secret, State};
 use self::tuples::SortedTables;
-use super::entry_paths::PathId;
 use super::microflow::MegaflowId;
-use super::path::{Path, Paths};
+use super::path::{Path, PathId, Paths};
 use crate::bits::{Known, Words};
 use crate::flow::TableId;
 use crate::key::KEY_WORDS;
-use crate::table_settings::TableError;
 
 /// The limits of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,7 +83,7 @@ pub(crate) const MAX_MASKS: usize = 128;
 /// The largest possible limit of megaflows. It bounds the memory of a store.
 pub(crate) const MAX_MEGAFLOWS: usize = 1 << 23;
 
-/// The number of bits of a decision that hold the row. The other 8 bits hold the table.
+/// The number of bits of a [`MegaflowId`] that hold the row. The other 8 bits hold the table.
 const ROW_BITS: u32 = 24;
 
 /// The number of packets whose rows are prefetched together. Not measured yet:
@@ -107,7 +108,7 @@ pub(crate) enum Found {
 /// A megaflow that was added.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Kept {
-    pub(crate) decision: MegaflowId,
+    pub(crate) megaflow: MegaflowId,
     pub(crate) path: PathId,
     /// True if the path has a new program.
     pub(crate) has_new_program: bool,
@@ -163,69 +164,15 @@ struct Megaflows<P> {
     tick: u8,
 }
 
-/// The decision, key and mask of a megaflow.
+/// The id, key and mask of a megaflow.
 type Megaflow<'m> = (MegaflowId, Words, &'m Words);
 
-/// A way to find the megaflow of a packet among the rows of a store.
-trait Search {
-    /// Looks up the packets of a vector that `packet_indices` lists. Passes each result with
-    /// its decision to `found`; keys without a megaflow stay in `packet_indices`. If `all` is
-    /// false, may leave out searches that take more time than they save.
-    ///
-    /// `found` returns false if its packet does not count as a reference of a tuple ([FTS25]
-    /// Alg. 1, lines 22 to 31): its flow entered the microflow cache.
-    ///
-    /// Returns the number of packets looked up, added up over tables.
-    fn find<'k, P>(
-        &mut self,
-        megaflows: &mut Megaflows<P>,
-        all: bool,
-        key: impl Fn(usize) -> &'k Words,
-        packet_indices: &mut Vec<usize>,
-        found: impl FnMut(usize, MegaflowId, Found) -> bool,
-    ) -> u64;
-
-    /// Called after a table was added as the last of `megaflows`.
-    fn table_added(&mut self);
-
-    /// Called after an empty table was replaced by a table for another mask.
-    fn table_replaced(&mut self, table: usize);
-
-    /// Called after a megaflow was added to a row.
-    ///
-    /// # Errors
-    /// The error of an engine that refuses the megaflow.
-    fn row_added<P>(
-        &mut self,
-        megaflows: &Megaflows<P>,
-        table: usize,
-        row: Row,
-    ) -> Result<(), TableError> {
-        let _ = (megaflows, table, row);
-        Ok(())
-    }
-
-    /// Called after the megaflow of a decision was removed.
-    ///
-    /// # Errors
-    /// The error of an engine that refuses the removal.
-    fn row_removed(&mut self, decision: MegaflowId) -> Result<(), TableError> {
-        let _ = decision;
-        Ok(())
-    }
-
-    /// Adapts the search to recent packets and changes. A hit saves the time of `saved`
-    /// probes of one table.
-    ///
-    /// # Errors
-    /// The error of an engine that cannot be rebuilt.
-    fn tick<P>(&mut self, megaflows: &Megaflows<P>, saved: f64) -> Result<(), TableError> {
-        let _ = (megaflows, saved);
-        Ok(())
-    }
-
-    /// Returns the bytes held.
-    fn bytes(&self) -> usize;
+/// The hits of a search in one table.
+#[derive(Clone, Copy, Debug)]
+struct Hits {
+    all: u32,
+    /// The hits for which the callback returned true.
+    counted: u32,
 }
 
 /// The search that the settings of a store choose.
@@ -287,7 +234,7 @@ impl<P> Store<P> {
     }
 
     /// Looks up the packets of a vector that `packet_indices` lists. Passes each result with
-    /// its decision to `found`, which returns false if the packet's flow entered the microflow
+    /// its megaflow to `found`, which returns false if the packet's flow entered the microflow
     /// cache. Keys without a megaflow stay in `packet_indices`. Probes all tables if `all` is
     /// true, otherwise only the tables that save time.
     pub(crate) fn find<'k>(
@@ -302,33 +249,33 @@ impl<P> Store<P> {
         self.counts.probes += probes;
     }
 
-    /// Checks for each decision whether its megaflow covers the key of its packet, and
-    /// passes the result to `found`.
+    /// Checks for each packet of `to_check` whether the megaflow covers its key, and passes
+    /// the result to `found`.
     ///
     /// Rows and paths are scattered in memory, so the rows of many packets are prefetched
     /// together before any is read.
     pub(crate) fn check_all<'k>(
         &mut self,
-        decisions: &[(usize, MegaflowId)],
+        to_check: &[(usize, MegaflowId)],
         key: impl Fn(usize) -> &'k Words,
         mut found: impl FnMut(usize, MegaflowId, Found),
     ) {
-        for decisions in decisions.chunks(PREFETCH_PACKETS) {
-            let rows = decisions.iter().map(|&(_, decision)| parts(decision));
+        for chunk in to_check.chunks(PREFETCH_PACKETS) {
+            let rows = chunk.iter().map(|&(_, megaflow)| table_and_row(megaflow));
             self.megaflows.fetch(rows);
-            for &(packet_index, decision) in decisions {
+            for &(packet_index, megaflow) in chunk {
                 found(
                     packet_index,
-                    decision,
-                    self.megaflows.check(decision, key(packet_index)),
+                    megaflow,
+                    self.megaflows.check(megaflow, key(packet_index)),
                 );
             }
         }
     }
 
-    /// Checks whether the megaflow of a decision covers a key.
-    pub(crate) fn check(&mut self, decision: MegaflowId, key: &Words) -> Found {
-        self.megaflows.check(decision, key)
+    /// Checks whether a megaflow covers a key.
+    pub(crate) fn check(&mut self, megaflow: MegaflowId, key: &Words) -> Found {
+        self.megaflows.check(megaflow, key)
     }
 
     /// Adapts the search to recent packets and advances the idle clock. A hit saves the
@@ -368,9 +315,9 @@ impl<P> Store<P> {
         tables.sum::<usize>() + chosen!(&self.search, search => search.bytes())
     }
 
-    /// Returns the key, mask and path of a decision's megaflow.
-    pub(crate) fn megaflow(&self, decision: MegaflowId) -> Option<(Words, Words, PathId)> {
-        let (table, row) = parts(decision);
+    /// Returns the key, mask and path of a megaflow, if it exists.
+    pub(crate) fn megaflow(&self, megaflow: MegaflowId) -> Option<(Words, Words, PathId)> {
+        let (table, row) = table_and_row(megaflow);
         let table = self.megaflows.tables.get(table)?;
         let state = table.has(row).then(|| table.state(row))?;
         Some((table.key(row), *table.mask(), state.path))
@@ -379,8 +326,8 @@ impl<P> Store<P> {
     /// Returns the key, mask and path of every megaflow.
     #[cfg(test)]
     pub(crate) fn all(&self) -> impl Iterator<Item = (Words, Words, PathId)> {
-        self.megaflows.megaflows().map(|(decision, key, mask)| {
-            let (table, row) = parts(decision);
+        self.megaflows.megaflows().map(|(megaflow, key, mask)| {
+            let (table, row) = table_and_row(megaflow);
             (key, *mask, self.megaflows.tables[table].state(row).path)
         })
     }
@@ -391,14 +338,67 @@ impl<P> Megaflows<P> {
     fn megaflows(&self) -> impl Iterator<Item = Megaflow<'_>> {
         self.tables.iter().enumerate().flat_map(|(number, table)| {
             let rows = (0..table.rows()).filter(|&row| table.has(row));
-            rows.map(move |row| (decision(number, row), table.key(row), table.mask()))
+            rows.map(move |row| (megaflow_id(number, row), table.key(row), table.mask()))
         })
     }
 
     /// Returns the megaflow of a row.
     fn megaflow(&self, table: usize, row: Row) -> Megaflow<'_> {
         let mask_table = &self.tables[table];
-        (decision(table, row), mask_table.key(row), mask_table.mask())
+        (
+            megaflow_id(table, row),
+            mask_table.key(row),
+            mask_table.mask(),
+        )
+    }
+
+    /// Looks up the keys at `packet_indices` in one table. Returns the number of hits; the
+    /// indices of the other keys stay.
+    #[inline]
+    fn find_in_table<'k>(
+        &mut self,
+        number: usize,
+        key: impl Fn(usize) -> &'k Words,
+        packet_indices: &mut Vec<usize>,
+        mut found: impl FnMut(usize, MegaflowId, Found) -> bool,
+    ) -> Hits {
+        let mut hashes = [0; PREFETCH_PACKETS];
+        let mut hits = Hits { all: 0, counted: 0 };
+        let (mut kept, mut first) = (0, 0);
+        while first < packet_indices.len() {
+            let chunk_len = (packet_indices.len() - first).min(hashes.len());
+            // Computes all hashes first, so that the buckets are prefetched together.
+            let mut touched = 0;
+            for (hash, &packet_index) in hashes
+                .iter_mut()
+                .zip(&packet_indices[first..first + chunk_len])
+            {
+                *hash = self.tables[number].hash(key(packet_index), self.secret);
+                touched |= self.tables[number].touch(*hash);
+            }
+            std::hint::black_box(touched);
+            let candidates = hashes[..chunk_len].iter();
+            let candidates = candidates.filter_map(|&hash| self.tables[number].candidate(hash));
+            self.fetch(candidates.map(|row| (number, row)));
+            for offset in 0..chunk_len {
+                let packet_index = packet_indices[first + offset];
+                match self.tables[number].find(key(packet_index), hashes[offset]) {
+                    Some(row) => {
+                        let result = self.hit(number, row);
+                        let is_counted = found(packet_index, megaflow_id(number, row), result);
+                        hits.all += 1;
+                        hits.counted += u32::from(is_counted);
+                    }
+                    None => {
+                        packet_indices[kept] = packet_index;
+                        kept += 1;
+                    }
+                }
+            }
+            first += chunk_len;
+        }
+        packet_indices.truncate(kept);
+        hits
     }
 
     /// Prefetches rows of tables and their paths: at most [`PREFETCH_PACKETS`].
@@ -421,10 +421,10 @@ impl<P> Megaflows<P> {
         std::hint::black_box(touched);
     }
 
-    /// Checks whether the megaflow of a decision covers a key.
+    /// Checks whether a megaflow covers a key.
     #[inline]
-    fn check(&mut self, decision: MegaflowId, key: &Words) -> Found {
-        let (table, row) = parts(decision);
+    fn check(&mut self, megaflow: MegaflowId, key: &Words) -> Found {
+        let (table, row) = table_and_row(megaflow);
         match self.tables.get(table) {
             Some(mask_table) if mask_table.covers(row, key) => self.hit(table, row),
             _ => Found::Nothing,
@@ -481,7 +481,7 @@ impl<P> Store<P> {
             .refer(path, self.megaflows.era, program);
         let result = |table, row| {
             Some(Kept {
-                decision: decision(table, row),
+                megaflow: megaflow_id(table, row),
                 path,
                 has_new_program,
             })
@@ -635,7 +635,8 @@ impl<P> Store<P> {
     fn remove(&mut self, table: usize, row: Row) {
         let path = self.megaflows.tables[table].state(row).path;
         self.megaflows.tables[table].remove(row, self.megaflows.secret);
-        let removed = chosen!(&mut self.search, search => search.row_removed(decision(table, row)));
+        let removed =
+            chosen!(&mut self.search, search => search.row_removed(megaflow_id(table, row)));
         if removed.is_err() {
             self.probe_tables();
         }
@@ -709,8 +710,8 @@ impl<P> Store<P> {
     }
 
     /// Removes a stale megaflow, if it still exists.
-    pub(crate) fn drop_stale(&mut self, decision: MegaflowId, key: &Words) {
-        let (table, row) = parts(decision);
+    pub(crate) fn drop_stale(&mut self, megaflow: MegaflowId, key: &Words) {
+        let (table, row) = table_and_row(megaflow);
         let stale = |mask_table: &MaskTable| {
             mask_table.covers(row, key) && self.megaflows.is_stale(mask_table.state(row))
         };
@@ -720,16 +721,16 @@ impl<P> Store<P> {
     }
 }
 
-/// Returns the decision whose megaflow is in a row of a table.
-fn decision(table: usize, row: Row) -> MegaflowId {
+/// Returns the id of the megaflow in a row of a table.
+fn megaflow_id(table: usize, row: Row) -> MegaflowId {
     let table = u32::try_from(table).expect("few masks");
     MegaflowId::new(table << ROW_BITS | row).expect("fewer masks than 255")
 }
 
-/// Returns the table and the row of a decision.
+/// Returns the table and the row of a megaflow.
 #[inline]
-fn parts(decision: MegaflowId) -> (usize, Row) {
-    let number = decision.number();
+fn table_and_row(megaflow: MegaflowId) -> (usize, Row) {
+    let number = megaflow.number();
     (
         (number >> ROW_BITS) as usize,
         number & ((1 << ROW_BITS) - 1),

@@ -59,8 +59,8 @@ fn found(store: &mut Store<Winner>, number: usize) -> Option<(MegaflowId, Winner
         true,
         |_| &key,
         &mut packet_indices,
-        |_, decision, found| {
-            answer = Some((decision, found));
+        |_, megaflow, found| {
+            answer = Some((megaflow, found));
             true
         },
     );
@@ -68,11 +68,11 @@ fn found(store: &mut Store<Winner>, number: usize) -> Option<(MegaflowId, Winner
         (answer.is_some(), packet_indices.is_empty()),
         (is_covered, is_covered)
     );
-    let (decision, Found::Path(path)) = answer? else {
+    let (megaflow, Found::Path(path)) = answer? else {
         return None;
     };
-    assert_eq!(store.check(decision, &key), Found::Path(path));
-    Some((decision, *store.paths().program(path).unwrap()))
+    assert_eq!(store.check(megaflow, &key), Found::Path(path));
+    Some((megaflow, *store.paths().program(path).unwrap()))
 }
 
 /// Returns every engine that takes updates, and one more that rarely lets rules share a
@@ -102,7 +102,7 @@ fn index<P>(store: &Store<P>) -> Option<&Index> {
 fn is_in_step<P>(store: &Store<P>) -> bool {
     index(store).is_none_or(|index| {
         let mut rows = store.megaflows.megaflows();
-        index.len() == store.len() && rows.all(|(decision, ..)| index.has(decision))
+        index.len() == store.len() && rows.all(|(megaflow, ..)| index.has(megaflow))
     })
 }
 
@@ -175,7 +175,7 @@ fn has_what_was_put_in(finder: &Finder, seeds: u64, least: usize) {
                     let program = |_: &Path| winner;
                     let kept = store.insert(&key, &mask, &path(winner), program);
                     let kept = kept.expect("there are few paths");
-                    let (own, bits, path) = store.megaflow(kept.decision).expect("it is kept");
+                    let (own, bits, path) = store.megaflow(kept.megaflow).expect("it is kept");
                     assert_eq!(path, kept.path);
                     // The mask may have more bits, but never fewer.
                     assert!(covers(&bits, &own, &key));
@@ -265,15 +265,15 @@ fn rows_of_closed_paths_make_room_for_others() {
                     true,
                     |_| &key,
                     &mut packet_indices,
-                    |_, decision, found| {
-                        known.push((decision, found));
+                    |_, megaflow, found| {
+                        known.push((megaflow, found));
                         true
                     },
                 );
                 assert!(packet_indices.is_empty(), "{finder}, {open}");
                 assert_eq!(known, [known[0]; 3]);
                 match known[0] {
-                    (decision, Found::Stale) => store.drop_stale(decision, &key),
+                    (megaflow, Found::Stale) => store.drop_stale(megaflow, &key),
                     (_, Found::Path(path)) => break path,
                     (_, Found::Nothing) => panic!("{finder}, {open}"),
                 }

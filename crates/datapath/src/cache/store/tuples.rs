@@ -15,8 +15,8 @@
 //!
 //! [FTS25]: classyard::papers#fts25
 
-use super::tables::find_in_table;
-use super::{Found, Megaflows, Search};
+use super::search::Search;
+use super::{Found, Megaflows};
 use crate::bits::Words;
 use crate::cache::microflow::MegaflowId;
 use crate::cache::tuple_order::{TupleOrder, TupleSettings};
@@ -50,7 +50,7 @@ impl Search for SortedTables {
                 continue;
             }
             probes += packet_indices.len() as u64;
-            let hits = find_in_table(megaflows, number, &key, packet_indices, &mut found);
+            let hits = megaflows.find_in_table(number, &key, packet_indices, &mut found);
             let load_factor = megaflows.tables[number].load();
             let mut place = position;
             for _ in 0..hits.counted {

@@ -157,7 +157,7 @@ impl AgreementTrees {
     /// Adds bits to `wanted` until the packet differs in a wanted bit from each rule that is
     /// better than `winner`, the rank of the rule that wins the packet. The winner's own mask
     /// bits are not added.
-    pub(crate) fn add_bits(&self, packet: &Words, winner: u64, wanted: &mut WantedBits<'_>) {
+    pub(crate) fn exclude_better(&self, packet: &Words, winner: u64, wanted: &mut WantedBits<'_>) {
         let better = self.groups().filter(|group| group.best_rank() < winner);
         if better.clone().nth(MAX_GROUPS).is_some() {
             for (word, &mask) in self.all_bits.iter().enumerate() {
@@ -241,8 +241,8 @@ fn bits(mask: &[MaskWord]) -> u32 {
     mask.iter().map(|word| word.mask.count_ones()).sum()
 }
 
-/// Returns the addresses and ports at their group_indexes in a packet's key. In these fields, all
-/// bits before a wanted bit are wanted too.
+/// Returns the places of the addresses and ports in a packet's key. In these fields, all bits
+/// before a wanted bit are wanted too.
 pub(crate) fn prefix_fields(is_ipv6: bool) -> &'static [Part] {
     const fn part(word: usize, shift: u32, width: u32) -> Part {
         Part { word, shift, width }

@@ -57,7 +57,7 @@ fn check(trees: &AgreementTrees, rules: &[SmallRule], is_ipv6: bool) {
         let mut mask = spread(best.map_or(0, |rule| rule.mask));
         let rank = best.map_or(u64::MAX, |rule| rule.rank);
         let mut wanted = WantedBits::new(&mut mask, prefix_fields(is_ipv6));
-        trees.add_bits(&spread(packet), rank, &mut wanted);
+        trees.exclude_better(&spread(packet), rank, &mut wanted);
         for other in 0..world {
             let (one, two) = (spread(packet), spread(other));
             if (0..KEY_WORDS).all(|word| (one[word] ^ two[word]) & mask[word] == 0) {
@@ -118,7 +118,7 @@ fn one_bit_excludes_a_group_with_a_common_bit() {
     packet[6] = 0x8000;
     let mut mask = [0; KEY_WORDS];
     let mut wanted = WantedBits::new(&mut mask, prefix_fields(false));
-    trees.add_bits(&packet, u64::MAX, &mut wanted);
+    trees.exclude_better(&packet, u64::MAX, &mut wanted);
     assert_eq!(mask[6], 0x8000);
 }
 
@@ -141,6 +141,6 @@ fn a_packet_is_compared_with_a_bounded_number_of_groups() {
     }
     let mut mask = [0; KEY_WORDS];
     let mut wanted = WantedBits::new(&mut mask, &[]);
-    trees.add_bits(&packet, u64::MAX, &mut wanted);
+    trees.exclude_better(&packet, u64::MAX, &mut wanted);
     assert_eq!(mask[14], u64::MAX, "all mask bits of all groups");
 }

@@ -28,19 +28,16 @@ use super::selector::{CacheSelector, Levels, Outcome, Parts, VectorPlan};
 use super::settings::CacheSettings;
 use super::status::{CacheAnswer, CacheStatus, Megaflow};
 use crate::bits::{Words, match_bits};
-use crate::cache::change::EntryChange;
-use crate::cache::entry_paths::PathId;
 use crate::cache::microflow::{Kind, MegaflowId, MicroflowCache};
-use crate::cache::path::Path;
+use crate::cache::path::{EntryChange, Path, PathId};
 use crate::cache::store::{Added, Bounds, Found, Kept, Store, StoreCounts};
 use crate::flow::TableId;
 use crate::packet::Packet;
 use crate::pipeline::run::actions::NO_TABLE;
 use crate::pipeline::run::observer::{Node, Observer};
-use crate::pipeline::run::process::Recorder;
 use crate::pipeline::run::side::Side;
 use crate::pipeline::run::tally::{Tally, nanoseconds};
-use crate::pipeline::run::vector::Vector;
+use crate::pipeline::run::vector::{Recorder, Vector};
 
 /// The path of a packet that misses all caches.
 const UNKNOWN: PathId = PathId(u32::MAX);
@@ -84,13 +81,13 @@ pub(in crate::pipeline) struct Caches {
 struct Lookup {
     /// The packets whose ports receive.
     received: Vec<usize>,
-    /// For each packet: the hash of its flow, its decision in the microflow cache,
-    /// and its path.
+    /// For each packet: the hash of its flow, the megaflow that the microflow cache has for
+    /// the flow, and its path.
     flows: Vec<u64>,
-    decisions: Vec<MegaflowId>,
+    megaflows: Vec<MegaflowId>,
     paths: Vec<PathId>,
-    /// The packets with a decision.
-    decided: Vec<(usize, MegaflowId)>,
+    /// The packets with a megaflow of the microflow cache, which may not cover them.
+    to_check: Vec<(usize, MegaflowId)>,
     /// The packets that missed so far.
     misses: Vec<usize>,
     /// The packets whose megaflows are stale.
@@ -149,7 +146,9 @@ impl Caches {
     }
 
     /// Processes a vector: looks its packets up in the levels that the selector chooses,
-    /// runs the programs of hits, and passes the other packets to the tables.
+    /// runs the programs of hits, and passes the other packets to the tables. Without a
+    /// clock, the selector chooses all levels for every vector, and packets of any flow may
+    /// be recorded.
     pub(in crate::pipeline) fn process<O: Observer + ?Sized>(
         &mut self,
         vector: &mut Vector<'_, O>,
@@ -231,9 +230,9 @@ impl Caches {
         let Lookup {
             received,
             flows,
-            decisions,
+            megaflows,
             paths,
-            decided,
+            to_check,
             misses,
             stale,
             ..
@@ -241,32 +240,32 @@ impl Caches {
         for &packet_index in &*received {
             flows[packet_index] = flow_of(packets[packet_index].key().words(), self.secrets);
         }
-        // Packets that are not received have flow 0, and their decisions are ignored.
-        decisions.clear();
-        decisions.resize(packets.len(), MegaflowId::NONE);
-        cache.look_up(flows, vector.nanoseconds, decisions);
+        // Packets that are not received have flow 0, and their megaflows are ignored.
+        megaflows.clear();
+        megaflows.resize(packets.len(), MegaflowId::NONE);
+        cache.look_up(flows, vector.nanoseconds, megaflows);
         self.status.microflow_lookups += received.len() as u64;
-        decided.clear();
+        to_check.clear();
         for &packet_index in &*received {
-            match decisions[packet_index] {
-                decision if decision.is_some() => decided.push((packet_index, decision)),
+            match megaflows[packet_index] {
+                megaflow if megaflow.is_some() => to_check.push((packet_index, megaflow)),
                 _ => misses.push(packet_index),
             }
         }
         let key = |packet_index: usize| packets[packet_index].key().words();
-        let take_result = |packet_index: usize, decision, result| match result {
+        let take_result = |packet_index: usize, megaflow, result| match result {
             Found::Path(path) => {
                 paths[packet_index] = path;
                 self.status.microflow_hits += 1;
             }
-            Found::Stale => stale.push((packet_index, decision)),
+            Found::Stale => stale.push((packet_index, megaflow)),
             Found::Nothing => {
-                cache.forget(flows[packet_index], decision);
+                cache.forget(flows[packet_index], megaflow);
                 self.status.microflow_wrong += 1;
                 misses.push(packet_index);
             }
         };
-        self.store.check_all(decided, key, take_result);
+        self.store.check_all(to_check, key, take_result);
         vector.observer.node(Node::Microflows, received.len());
     }
 
@@ -285,17 +284,19 @@ impl Caches {
         let mut covered = 0;
         let mut cache = self.microflows.as_mut().filter(|_| offer);
         let key = |packet_index: usize| packets[packet_index].key().words();
-        let take_result = |packet_index: usize, decision, result| match result {
+        let take_result = |packet_index: usize, megaflow, result| match result {
             Found::Path(path) => {
                 paths[packet_index] = path;
                 covered += 1;
                 let offer = |cache: &mut &mut Box<dyn MicroflowCache>| {
-                    cache.offer(flows[packet_index], decision, vector.nanoseconds)
+                    cache.offer(flows[packet_index], megaflow, vector.nanoseconds)
                 };
+                // True: the hit counts as a reference of its mask. False: the flow entered the
+                // microflow cache.
                 !cache.as_mut().is_some_and(offer)
             }
             Found::Stale => {
-                stale.push((packet_index, decision));
+                stale.push((packet_index, megaflow));
                 true
             }
             Found::Nothing => false,
@@ -425,9 +426,9 @@ impl Caches {
 
     /// Records packets with stale megaflows, starting at index `first`.
     fn record_stale(&mut self, packets: &[Packet], first: usize) {
-        for &(packet_index, decision) in &self.lookup.stale[first..] {
+        for &(packet_index, megaflow) in &self.lookup.stale[first..] {
             let (flow, key) = (self.lookup.flows[packet_index], packets[packet_index].key());
-            self.learner.record(packet_index, flow, Some(decision), key);
+            self.learner.record(packet_index, flow, Some(megaflow), key);
         }
     }
 
@@ -443,12 +444,12 @@ impl Caches {
         } = &mut self.lookup;
         let microflows = &mut self.microflows;
         let key = |packet_index: usize| packets[packet_index].key().words();
-        let take_result = |packet_index: usize, decision, result| {
+        let take_result = |packet_index: usize, megaflow, result| {
             match (result, microflows.as_mut()) {
                 (Found::Path(_), Some(cache)) => {
-                    return !cache.offer(flows[packet_index], decision, now);
+                    return !cache.offer(flows[packet_index], megaflow, now);
                 }
-                (Found::Stale, _) => stale.push((packet_index, decision)),
+                (Found::Stale, _) => stale.push((packet_index, megaflow)),
                 _ => {}
             }
             true
@@ -461,8 +462,8 @@ impl Caches {
     /// way, since the ends of their paths are not known.
     fn store_paths(&mut self, side: &Side, tally: &Tally, now: u64) {
         for recorded in self.learner.recorded() {
-            if let Some(decision) = recorded.stale {
-                self.store.drop_stale(decision, &recorded.key);
+            if let Some(megaflow) = recorded.stale {
+                self.store.drop_stale(megaflow, &recorded.key);
             }
             if recorded.is_open || recorded.path.steps.is_empty() {
                 continue;
@@ -477,7 +478,7 @@ impl Caches {
                 tally.close_path(path);
             }
             let Some(added) = added else { continue };
-            let Kept { decision, path, .. } = added;
+            let Kept { megaflow, path, .. } = added;
             // A path of an earlier era is opened again; that settles its earlier counts.
             if added.has_new_program {
                 let steps = recorded.path.steps.iter();
@@ -485,7 +486,7 @@ impl Caches {
             }
             self.status.learned += 1;
             if let Some(cache) = &mut self.microflows {
-                cache.offer(recorded.flow, decision, now);
+                cache.offer(recorded.flow_hash, megaflow, now);
             }
         }
     }
@@ -520,11 +521,11 @@ impl Caches {
                 EntryChange::Added {
                     table,
                     winner,
-                    flow,
+                    matches,
                 } => added.push(Added {
                     table: *table,
                     winner: *winner,
-                    match_bits: match_bits(flow),
+                    match_bits: match_bits(matches),
                 }),
                 EntryChange::Removed(id) => {
                     for path in self.store.paths().of_entry(*id) {
@@ -600,30 +601,30 @@ impl Caches {
     ) -> CacheAnswer {
         self.follow(side, tally);
         let words = packet.key().words();
-        let mut decision = None;
+        let mut covering = None;
         let microflow = self.microflows.as_mut().map(|cache| {
-            let mut decisions = [MegaflowId::NONE];
+            let mut megaflows = [MegaflowId::NONE];
             cache.look_up(
                 &[flow_of(words, self.secrets)],
                 nanoseconds(now),
-                &mut decisions,
+                &mut megaflows,
             );
-            let [cached] = decisions;
+            let [cached] = megaflows;
             let is_hit =
                 cached.is_some() && matches!(self.store.check(cached, words), Found::Path(_));
-            decision = is_hit.then_some(cached);
+            covering = is_hit.then_some(cached);
             is_hit
         });
         // Several megaflows may cover the packet. An engine finds one of them, which may be
         // stale.
-        let take_result = |_, covering, result| {
+        let take_result = |_, megaflow, result| {
             if let Found::Path(_) = result {
-                decision = Some(covering);
+                covering = Some(megaflow);
             }
             false
         };
         self.store.find(true, |_| words, &mut vec![0], take_result);
-        let megaflow = decision.and_then(|decision| self.store.megaflow(decision));
+        let megaflow = covering.and_then(|megaflow| self.store.megaflow(megaflow));
         let megaflow = megaflow.map(|(key, mask, path)| {
             let (path, _) = self.store.paths().get(path);
             let steps = path.steps.iter();

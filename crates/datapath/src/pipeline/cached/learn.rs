@@ -26,9 +26,8 @@ use foldhash::HashSet;
 
 use crate::action::{Action, ActionSet, PortNo};
 use crate::bits::{Words, add_has, known};
-use crate::cache::entry_paths::PathId;
 use crate::cache::microflow::MegaflowId;
-use crate::cache::path::{Path, Step};
+use crate::cache::path::{Path, PathId, Step};
 use crate::field::{Field, VLAN_PRESENT};
 use crate::flow::{Instructions, TableId};
 use crate::key::{KEY_WORDS, PacketKey};
@@ -36,9 +35,9 @@ use crate::limits::MAX_PACKET_ACTIONS;
 use crate::packet::Packet;
 use crate::pipeline::run::actions::{Dropped, MatchedEntry, Run};
 use crate::pipeline::run::observer::Observer;
-use crate::pipeline::run::process::Recorder;
 use crate::pipeline::run::side::{Side, SideFlow};
 use crate::pipeline::run::tally::Tally;
+use crate::pipeline::run::vector::Recorder;
 
 /// Slots for flows seen recently. The low bits of a flow's hash select the slot, which has
 /// the hash's high 16 bits. Measured in `bench/records/constants.md` (Choice of caches).
@@ -91,7 +90,7 @@ const MAX_RECORDED: usize = 32;
 #[derive(Default)]
 pub(super) struct RecordedPacket {
     /// The hash of its flow.
-    pub(super) flow: u64,
+    pub(super) flow_hash: u64,
     /// The stale megaflow that covered it.
     pub(super) stale: Option<MegaflowId>,
     /// Its key when it was received.
@@ -128,13 +127,13 @@ impl Learner {
     pub(super) fn record(
         &mut self,
         packet_index: usize,
-        flow: u64,
+        flow_hash: u64,
         stale: Option<MegaflowId>,
         key: &PacketKey,
     ) {
         let is_same = |recorded: &RecordedPacket| match stale {
             Some(_) => recorded.stale == stale,
-            None => recorded.flow == flow,
+            None => recorded.flow_hash == flow_hash,
         };
         if self.used == MAX_RECORDED || self.recorded().iter().any(is_same) {
             return;
@@ -143,7 +142,7 @@ impl Learner {
             self.recorded.push(RecordedPacket::default());
         }
         let recorded = &mut self.recorded[self.used];
-        recorded.begin(flow, stale, key);
+        recorded.begin(flow_hash, stale, key);
         self.used += 1;
         self.record_numbers[packet_index] = u8::try_from(self.used).expect("few packets");
     }
@@ -155,7 +154,8 @@ impl Learner {
 }
 
 impl Recorder for Learner {
-    /// Records a lookup of a packet, before its winner's instructions are carried out.
+    /// Records a lookup of a packet. `Vector::run_tables` calls this after each table's
+    /// lookup, before it carries out the winners' instructions.
     fn record_lookup(
         &mut self,
         (packet_index, key): (usize, &PacketKey),
@@ -204,8 +204,8 @@ impl Recorder for Learner {
 
 impl RecordedPacket {
     /// Begins with another packet and reuses the memory.
-    fn begin(&mut self, flow: u64, stale: Option<MegaflowId>, key: &PacketKey) {
-        (self.flow, self.stale, self.key) = (flow, stale, *key.words());
+    fn begin(&mut self, flow_hash: u64, stale: Option<MegaflowId>, key: &PacketKey) {
+        (self.flow_hash, self.stale, self.key) = (flow_hash, stale, *key.words());
         self.mask = [0; KEY_WORDS];
         self.path.clear();
         self.is_open = true;

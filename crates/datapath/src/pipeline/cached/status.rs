@@ -72,7 +72,7 @@ pub struct CacheAnswer {
     pub megaflow: Option<Megaflow>,
 }
 
-/// A cached decision for all packets that agree with `key` in the bits of `mask`.
+/// A cached path for all packets that agree with `key` in the bits of `mask`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Megaflow {
     /// The values of the bits in `mask`.

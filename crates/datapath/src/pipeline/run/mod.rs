@@ -5,7 +5,7 @@
 //! |---|---|
 //! | `side` | the data for processing packets |
 //! | `change` | changes of that data |
-//! | `vector`, `process`, `actions` | processing of vectors and of single packets |
+//! | `vector`, `actions` | processing of vectors and of single packets |
 //! | `choice`, `liveness` | the choice of a group's buckets |
 //! | `limiter` | token buckets of meters |
 //! | `tally`, `path_counts`, `cells` | counters of a worker |
@@ -25,7 +25,6 @@ pub(super) mod liveness;
 pub(super) mod observer;
 pub(super) mod path_counts;
 pub(super) mod ports;
-pub(super) mod process;
 pub(super) mod side;
 pub(super) mod sink;
 pub(super) mod tally;

@@ -16,7 +16,7 @@ use classyard::{RuleId, Winner};
 
 use super::cells::Cells;
 use super::counts::{Count, TableCount};
-use crate::cache::entry_paths::{EntryPaths, Opened, PathId};
+use crate::cache::path::{EntryPaths, Opened, PathId};
 use crate::flow::TableId;
 
 /// The entry that is counted at a step.

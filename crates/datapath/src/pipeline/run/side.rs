@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use classyard::reoptimise::LookupPlan;
 use classyard::table::{Accepted, Replica};
-use classyard::{Priority, RuleId, Winner};
+use classyard::{Priority, RuleId};
 
 use super::change::{Change, GroupCountersChange, LimiterChange, new_group, new_meter};
 use super::choice::{Choice, FlowHash};
@@ -19,7 +19,7 @@ use super::liveness::Liveness;
 use super::ports::Ports;
 use super::tally::CounterId;
 use crate::action::{Action, ActionSet, GroupId};
-use crate::cache::change::{EntryChange, Recent, keeps_paths};
+use crate::cache::path::{EntryChange, Recent};
 use crate::flow::{FlowEntry, Instructions, TableId};
 use crate::flow_match::Family;
 use crate::flow_table::{FlowTable, Generation};
@@ -234,24 +234,10 @@ impl Side {
                 if let Err(error) = table.add(new.id, priority, Arc::clone(&new.flow)) {
                     panic!("table {}, {}: {error}", new.table, new.flow);
                 }
-                self.recent.push(EntryChange::Added {
-                    table: new.table,
-                    winner: Winner::new(priority, new.id),
-                    flow: Arc::clone(&new.flow),
-                });
                 self.set(new);
             }
-            (Some(old), Some(new)) => {
-                if (old.cookie, &old.instructions) != (new.cookie, &new.instructions) {
-                    self.recent.push(EntryChange::Modified {
-                        id: new.id,
-                        keeps_paths: keeps_paths(&old.instructions, &new.instructions),
-                    });
-                }
-                self.set(new);
-            }
+            (Some(_), Some(new)) => self.set(new),
             (Some(old), None) => {
-                self.recent.push(EntryChange::Removed(old.id));
                 let index = usize::from(old.table.0);
                 let table = self.tables[index].as_mut().expect("its table");
                 assert!(table.remove(old.id), "an entry of its table");
@@ -261,6 +247,9 @@ impl Side {
                 self.flows[old.id.index()] = None;
             }
             (None, None) => {}
+        }
+        if let Some(change) = EntryChange::between(old, new) {
+            self.recent.push(change);
         }
     }
 

@@ -23,7 +23,7 @@ use classyard::{RuleId, Winner};
 use super::cells::Cells;
 use super::counts::{Count, TableCount};
 use super::path_counts::{Closed, PathCounts};
-use crate::cache::entry_paths::PathId;
+use crate::cache::path::PathId;
 use crate::flow::TableId;
 use crate::limits::PacketLimit;
 

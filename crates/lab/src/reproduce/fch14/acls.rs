@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use classyard_datapath::lab::megaflow::table::Table;
+use classyard_datapath::lab::megaflow::simulator::Table;
 use classyard_datapath::lab::megaflow::{CommonMatch, FewestMasks, PrefixTree};
 use classyard_report::chart::{Chart, Mark, Series};
 use classyard_report::failure::Failure;

@@ -9,7 +9,7 @@
 use std::sync::Arc;
 
 use classyard_datapath::lab::header_space::Term;
-use classyard_datapath::lab::megaflow::table::{Cache, Table};
+use classyard_datapath::lab::megaflow::simulator::{Cache, Table};
 use classyard_datapath::lab::megaflow::{BruteForce, Heuristic, TooMuchWork};
 use serde::{Deserialize, Serialize};
 

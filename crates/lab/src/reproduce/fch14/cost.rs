@@ -6,7 +6,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 use classyard_datapath::lab::header_space::Term;
-use classyard_datapath::lab::megaflow::table::Table;
+use classyard_datapath::lab::megaflow::simulator::Table;
 use classyard_datapath::lab::megaflow::{CommonMatch, FewestMasks, Heuristic, PrefixTree};
 use classyard_report::chart::{Chart, Series};
 use classyard_report::failure::Failure;

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use classyard_datapath::lab::header_space::Term;
-use classyard_datapath::lab::megaflow::table::{Cache, Table};
+use classyard_datapath::lab::megaflow::simulator::{Cache, Table};
 use classyard_datapath::lab::megaflow::{Heuristic, TooMuchWork};
 use classyard_report::failure::Failure;
 use rand::SeedableRng as _;

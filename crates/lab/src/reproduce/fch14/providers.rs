@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use classyard_datapath::lab::header_space::Term;
-use classyard_datapath::lab::megaflow::table::Table;
+use classyard_datapath::lab::megaflow::simulator::Table;
 use classyard_datapath::lab::megaflow::{CommonMatch, FewestMasks, PrefixTree};
 use classyard_report::failure::Failure;
 use serde::{Deserialize, Serialize};
