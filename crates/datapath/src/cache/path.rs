@@ -38,6 +38,7 @@
 //! ```
 
 use std::collections::VecDeque;
+use std::hash::{BuildHasher, Hasher as _};
 use std::sync::Arc;
 
 use classyard::{Priority, RuleId, Winner};
@@ -91,22 +92,7 @@ impl Path {
         self.steps.clear();
         self.rest = None;
     }
-
-    /// Returns a hash of the winners. They determine the rest of the path until entries
-    /// are modified.
-    fn hash(&self) -> u64 {
-        self.steps.iter().fold(0, |hash, step| {
-            let winner = step.winner.rank() ^ u64::from(step.table.0) << 56;
-            let product = u128::from(hash ^ winner) * u128::from(HASH_MULTIPLIER);
-            #[allow(clippy::cast_possible_truncation)] // both halves are used
-            let (low, high) = (product as u64, (product >> 64) as u64);
-            low ^ high.rotate_left(32)
-        })
-    }
 }
-
-/// An odd number; about half of its bits are set.
-const HASH_MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// A path with its program.
 struct Held<P> {
@@ -154,6 +140,16 @@ impl<P> Default for Paths<P> {
     }
 }
 
+/// Returns a hash of the winners. They determine the rest of the path until entries are
+/// modified.
+fn hash_of(path: &Path, hasher: &impl BuildHasher) -> u64 {
+    let mut hasher = hasher.build_hasher();
+    for step in &path.steps {
+        hasher.write_u64(step.winner.rank() ^ u64::from(step.table.0) << 56);
+    }
+    hasher.finish()
+}
+
 impl<P> Paths<P> {
     /// Adds a flow to a path. Returns the path's number, and true if its program is new:
     /// for a new path, or if the old program is of an earlier era, since the entries may
@@ -164,7 +160,7 @@ impl<P> Paths<P> {
         era: u32,
         program: impl FnOnce(&Path) -> P,
     ) -> (PathId, bool) {
-        let hash = path.hash();
+        let hash = hash_of(path, self.numbers.hasher());
         let known = self.numbers.get(&hash).copied();
         if let Some(id) = known.filter(|&id| self.get(id).0 == path) {
             let held = self.held_mut(id);
@@ -229,7 +225,7 @@ impl<P> Paths<P> {
         self.stranded += u64::from(held.megaflows);
         self.closed.push(id);
         self.open -= 1;
-        let hash = held.path.hash();
+        let hash = hash_of(&held.path, self.numbers.hasher());
         if self.numbers.get(&hash) == Some(&id) {
             self.numbers.remove(&hash);
         }

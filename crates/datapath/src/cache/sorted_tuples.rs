@@ -42,6 +42,7 @@
 
 use super::tuple_order::TupleOrder;
 pub use super::tuple_order::TupleSettings;
+use crate::hash::Secret;
 
 /// Settings of a tuple space.
 #[derive(Clone, Copy, Debug)]
@@ -115,6 +116,7 @@ pub struct TupleState<const W: usize> {
 #[derive(Clone, Debug)]
 pub struct SortedTuples<const W: usize> {
     config: TupleConfig,
+    secret: Secret,
     /// In the order of their creation.
     tuples: Vec<Tuple<W>>,
     /// The search order.
@@ -134,6 +136,8 @@ impl<const W: usize> SortedTuples<W> {
         };
         SortedTuples {
             config,
+            // Fixed: the keys are those of a reproduction.
+            secret: Secret::new(0),
             tuples: Vec::new(),
             order: TupleOrder::new(config.order),
             entries: Vec::new(),
@@ -148,7 +152,7 @@ impl<const W: usize> SortedTuples<W> {
         for (failed, &number) in self.order.tuples().iter().enumerate() {
             let tuple = &self.tuples[number];
             let key = masked(key, &tuple.mask);
-            let mut next = tuple.buckets[bucket(&key, tuple.buckets.len())];
+            let mut next = tuple.buckets[bucket(&key, tuple.buckets.len(), self.secret)];
             while next != NO_ENTRY {
                 let entry = &self.entries[next as usize];
                 length += 1;
@@ -203,7 +207,7 @@ impl<const W: usize> SortedTuples<W> {
         });
         let key = masked(key, mask);
         let tuple = &mut self.tuples[position];
-        let first = &mut tuple.buckets[bucket(&key, 1 << self.config.bucket_bits)];
+        let first = &mut tuple.buckets[bucket(&key, 1 << self.config.bucket_bits, self.secret)];
         let mut next = *first;
         while next != NO_ENTRY {
             let entry = &mut self.entries[next as usize];
@@ -237,7 +241,7 @@ impl<const W: usize> SortedTuples<W> {
         let position = self.place(mask)?;
         let key = masked(key, mask);
         let tuple = &mut self.tuples[position];
-        let chain = bucket(&key, tuple.buckets.len());
+        let chain = bucket(&key, tuple.buckets.len(), self.secret);
         let (mut before, mut next) = (NO_ENTRY, tuple.buckets[chain]);
         while next != NO_ENTRY {
             let entry = self.entries[next as usize];
@@ -301,15 +305,10 @@ fn masked<const W: usize>(key: &[u64; W], mask: &[u64; W]) -> [u64; W] {
 
 /// Returns the bucket of a masked key. The number of buckets is a power of two.
 #[inline]
-fn bucket<const W: usize>(key: &[u64; W], buckets: usize) -> usize {
-    let hash = key.iter().fold(0_u64, |hash, &word| {
-        let product = u128::from(hash ^ word ^ 0x9e37_79b9_7f4a_7c15) * 0xd6e8_feb8_6659_fd93;
-        #[allow(clippy::cast_possible_truncation)] // both halves
-        let folded = (product >> 64) as u64 ^ product as u64;
-        folded
-    });
+fn bucket<const W: usize>(key: &[u64; W], buckets: usize, secret: Secret) -> usize {
+    let hash = secret.hash(key.iter().copied());
     #[allow(clippy::cast_possible_truncation)] // at most 24 bits are used
-    let hash = (hash ^ hash >> 32) as u32;
+    let hash = hash as u32;
     hash as usize & (buckets - 1)
 }
 

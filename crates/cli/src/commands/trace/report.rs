@@ -57,7 +57,7 @@ struct MegaflowRow {
     /// The tables that these packets skip.
     tables: Vec<u8>,
     /// The table at which they continue.
-    keeps_paths: Option<u8>,
+    continues_at: Option<u8>,
 }
 
 impl CacheRow {
@@ -69,7 +69,7 @@ impl CacheRow {
                 covers: megaflow.to_string(),
                 bits: megaflow.mask.iter().map(|word| word.count_ones()).sum(),
                 tables: megaflow.steps.iter().map(|(table, _)| table.0).collect(),
-                keeps_paths: megaflow.rest.map(|table| table.0),
+                continues_at: megaflow.rest.map(|table| table.0),
             }),
         }
     }
@@ -95,7 +95,7 @@ impl CacheRow {
             megaflow.covers,
             tables.join(", ")
         );
-        if let Some(table) = megaflow.keeps_paths {
+        if let Some(table) = megaflow.continues_at {
             text += &format!(", continues at table {table}");
         }
         fact(out, "Megaflow", text)

@@ -54,18 +54,20 @@ mod tables;
 mod tuples;
 
 use classyard::Winner;
+use classyard::author::splitmix;
 
 pub use self::finder::Finder;
 use self::finder::Method;
 use self::index::Index;
 use self::search::{ProbeOrder, Search};
 use self::signature::Demand;
-use self::tables::{MAX_PATHS, MaskTable, Row, Secret, State};
+use self::tables::{MAX_PATHS, MaskTable, Row, State};
 use self::tuples::SortedTables;
 use super::microflow::MegaflowId;
 use super::path::{Path, PathId, Paths};
 use crate::bits::{Known, Words};
 use crate::flow::TableId;
+use crate::hash::Secret;
 use crate::key::KEY_WORDS;
 
 /// The limits of a store.
@@ -212,13 +214,13 @@ impl<P> Store<P> {
         let search = match &finder.0 {
             Method::Sorted => by_default(),
             Method::SortedTuples(settings) => ChosenSearch::Tuples(SortedTables::new(*settings)),
-            Method::Engine(spec) => Index::new(spec.clone().seeded(mix(seed)))
+            Method::Engine(spec) => Index::new(spec.clone().seeded(splitmix(&mut seed.clone())))
                 .map_or_else(|_| by_default(), ChosenSearch::Engine),
         };
         Store {
             bounds,
             megaflows: Megaflows {
-                secret: Secret([seed, seed.rotate_left(32) | 1].map(mix)),
+                secret: Secret::new(seed),
                 tables: Vec::new(),
                 paths: Paths::default(),
                 era: 0,
@@ -735,15 +737,6 @@ fn table_and_row(megaflow: MegaflowId) -> (usize, Row) {
         (number >> ROW_BITS) as usize,
         number & ((1 << ROW_BITS) - 1),
     )
-}
-
-/// Mixes the bits of a seed.
-fn mix(seed: u64) -> u64 {
-    let mut mixed = seed ^ 0x9e37_79b9_7f4a_7c15;
-    for _ in 0..3 {
-        mixed = (mixed ^ mixed >> 32).wrapping_mul(0xd6e8_feb8_6659_fd93);
-    }
-    (mixed ^ mixed >> 32) | 1
 }
 
 const _: () = assert!(KEY_WORDS < 256);

@@ -137,6 +137,8 @@ pub(super) fn agreeing(signatures: &[u32], (value, mask): (u32, u32), found: &mu
 
 #[cfg(test)]
 mod tests {
+    use classyard::author::fibonacci_hash;
+
     use super::*;
 
     #[test]
@@ -146,7 +148,7 @@ mod tests {
         let keys: Vec<Words> = (0..500_u64)
             .map(|number| {
                 let mut key = [0; KEY_WORDS];
-                let mixed = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+                let mixed = fibonacci_hash(number);
                 (key[3], key[7]) = (mixed >> 20 & 0xff00, mixed >> 32);
                 key
             })

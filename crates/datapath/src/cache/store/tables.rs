@@ -13,6 +13,7 @@
 use super::signature::{Demand, Signature, agreeing};
 use crate::bits::{Known, Words};
 use crate::cache::path::PathId;
+use crate::hash::Secret;
 use crate::key::KEY_WORDS;
 
 /// The number of rows in a bucket: as many words as a cache line has.
@@ -62,31 +63,6 @@ impl State {
             era: word as u32,
         }
     }
-}
-
-/// The secret of the hash function, unknown to senders of packets.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Secret(pub(super) [u64; 2]);
-
-/// Returns the exclusive or of the halves of a 128-bit product.
-#[inline]
-fn fold(one: u64, other: u64) -> u64 {
-    let product = u128::from(one) * u128::from(other);
-    #[allow(clippy::cast_possible_truncation)] // both halves are used
-    let halves = (product as u64, (product >> 64) as u64);
-    halves.0 ^ halves.1
-}
-
-/// Returns the hash of some words: a sum of products that the CPU can compute in
-/// parallel.
-#[inline]
-fn hash(words: impl Iterator<Item = u64>, secret: Secret) -> u64 {
-    let (mut sum, mut salt) = (secret.0[1], secret.0[0]);
-    for word in words {
-        sum = sum.wrapping_add(fold(word ^ salt, secret.0[1]));
-        salt = salt.rotate_left(7).wrapping_add(0x9e37_79b9_7f4a_7c15);
-    }
-    sum ^ sum >> 32
 }
 
 /// Megaflows of one mask.
@@ -152,11 +128,11 @@ impl MaskTable {
     #[inline]
     pub(super) fn hash(&self, key: &Words, secret: Secret) -> u64 {
         let words = self.words.iter().map(|&(word, mask)| key[word] & mask);
-        hash(words, secret)
+        secret.hash(words)
     }
 
     fn hash_row(&self, row: Row, secret: Secret) -> u64 {
-        hash(self.row(row)[1..].iter().copied(), secret)
+        secret.hash(self.row(row)[1..].iter().copied())
     }
 
     #[inline]

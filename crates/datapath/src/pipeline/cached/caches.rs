@@ -32,6 +32,7 @@ use crate::cache::microflow::{Kind, MegaflowId, MicroflowCache};
 use crate::cache::path::{EntryChange, Path, PathId};
 use crate::cache::store::{Added, Bounds, Found, Kept, Store, StoreCounts};
 use crate::flow::TableId;
+use crate::hash::Secret;
 use crate::packet::Packet;
 use crate::pipeline::run::actions::NO_TABLE;
 use crate::pipeline::run::observer::{Node, Observer};
@@ -69,7 +70,8 @@ pub(in crate::pipeline) struct Caches {
     learner: Learner,
     operations: Operations,
     seen: SeenFlows,
-    secrets: [u64; 2],
+    /// The secret of the hashes of flows.
+    secret: Secret,
     vectors: u32,
     selector: CacheSelector,
     status: CacheStatus,
@@ -133,10 +135,7 @@ impl Caches {
             learner: Learner::default(),
             operations: Operations::default(),
             seen: SeenFlows::new(),
-            secrets: [
-                seed ^ 0xa076_1d64_78bd_642f,
-                seed.rotate_left(17) ^ 0xe703_7ed1_a0b4_28db,
-            ],
+            secret: Secret::new(!seed),
             vectors: 0,
             selector: CacheSelector::new(levels, settings.clock),
             status: CacheStatus::default(),
@@ -238,7 +237,7 @@ impl Caches {
             ..
         } = &mut self.lookup;
         for &packet_index in &*received {
-            flows[packet_index] = flow_of(packets[packet_index].key().words(), self.secrets);
+            flows[packet_index] = flow_of(packets[packet_index].key().words(), self.secret);
         }
         // Packets that are not received have flow 0, and their megaflows are ignored.
         megaflows.clear();
@@ -370,7 +369,7 @@ impl Caches {
         let unknown = misses.iter().filter(|_| plan.marks_flows);
         let stale = stale.iter().map(|(packet_index, _)| packet_index);
         for &packet_index in unknown.chain(stale) {
-            flows[packet_index] = flow_of(packets[packet_index].key().words(), self.secrets);
+            flows[packet_index] = flow_of(packets[packet_index].key().words(), self.secret);
         }
     }
 
@@ -605,7 +604,7 @@ impl Caches {
         let microflow = self.microflows.as_mut().map(|cache| {
             let mut megaflows = [MegaflowId::NONE];
             cache.look_up(
-                &[flow_of(words, self.secrets)],
+                &[flow_of(words, self.secret)],
                 nanoseconds(now),
                 &mut megaflows,
             );
@@ -648,19 +647,8 @@ fn between(from: Option<Duration>, to: Option<Duration>) -> Duration {
     times.map_or(Duration::ZERO, |(from, to)| to.saturating_sub(from))
 }
 
-/// Returns the hash of a packet's flow. It is a sum of independent products, so the CPU
-/// computes them in parallel.
+/// Returns the hash of a packet's flow.
 #[inline]
-fn flow_of(key: &Words, secrets: [u64; 2]) -> u64 {
-    let (mut sum, mut salt) = (secrets[1], secrets[0]);
-    let (pairs, _) = key[..FLOW_WORDS].as_chunks::<2>();
-    for &[one, other] in pairs {
-        // The salts depend on the position, so words of 0 do not make the product 0.
-        let product = u128::from(one ^ salt) * u128::from(other ^ salt.rotate_left(32));
-        #[allow(clippy::cast_possible_truncation)] // both halves are used
-        let (low, high) = (product as u64, (product >> 64) as u64);
-        sum = sum.wrapping_add(low ^ high);
-        salt = salt.rotate_left(7).wrapping_add(0x9e37_79b9_7f4a_7c15);
-    }
-    (sum ^ sum >> 32).wrapping_mul(0xd6e8_feb8_6659_fd93)
+fn flow_of(key: &Words, secret: Secret) -> u64 {
+    secret.hash_pairs(&key[..FLOW_WORDS])
 }

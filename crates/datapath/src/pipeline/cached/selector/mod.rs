@@ -722,7 +722,7 @@ impl CacheSelector {
         self.miss_share = 1.0 - self.choices[1].hits;
         let rises = before - self.miss_share >= MIN_GAIN_SHARE * before;
         let hit_cost = self.cost_of_hits(1);
-        let is_tried = self.growth + MIN_GROWTH_ROUNDS + 1 <= GROWTH_ROUNDS;
+        let is_tried = self.growth + MIN_GROWTH_ROUNDS < GROWTH_ROUNDS;
         if pays && hit_cost > self.choices[1].cost * PROMISING_RATIO {
             self.growth = 0;
         } else if self.growth == 0 || hit_cost > none * PROMISING_RATIO || is_tried && !rises {

@@ -349,6 +349,7 @@ fn datapaths() -> Vec<Datapath> {
 
 /// Prints the times of the model datapaths. `bench/constants` reads them.
 #[test]
+#[allow(clippy::print_stdout)] // see above
 fn choosing_costs_little() {
     println!("datapath;first;later");
     let mut exceeded = Vec::new();
