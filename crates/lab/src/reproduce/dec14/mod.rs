@@ -39,26 +39,32 @@ pub(super) const FIGURES: &[Figure] = &[
     Figure {
         name: "rule-sets",
         draw: rule_sets::draw,
+        own: None,
     },
     Figure {
         name: "latency",
         draw: latency::draw,
+        own: None,
     },
     Figure {
         name: "concurrency",
         draw: concurrency::draw,
+        own: None,
     },
     Figure {
         name: "throughput",
         draw: throughput::draw,
+        own: None,
     },
     Figure {
         name: "split",
         draw: split::draw,
+        own: None,
     },
     Figure {
         name: "fields",
         draw: fields::draw,
+        own: None,
     },
 ];
 

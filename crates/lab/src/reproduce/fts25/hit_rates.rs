@@ -3,18 +3,22 @@
 //!
 //! [FTS25]: classyard::papers#fts25
 
+use std::sync::Arc;
+
 use classyard_datapath::lab::microflow::{KINDS, MegaflowId};
 use classyard_report::chart::{Chart, Mark, Series};
 use classyard_report::failure::Failure;
 use serde::{Deserialize, Serialize};
 
 use super::stream::{
+    self,
     BYTES, CUCKOO_ALGORITHM_1, CacheOutcome, Comparison, KIND_SIZES, Outcome, SIZES, WEF,
     WEF_ALGORITHM_1, WEF_WITHOUT_LATEST, kind,
 };
 use super::{CACHE_FLOWS, TRACES, TRAFFIC, percent};
 use crate::bench::{size_name, thread_cpu_time};
 use crate::reproduce::Study;
+use crate::reproduce::comparison::csv_line;
 use crate::reproduce::claims::{Case, Claim, Gap, Grid, Part, Section, Threshold};
 use crate::reproduce::statistics::coordinate;
 
@@ -29,62 +33,135 @@ struct Rate {
     hit_rate: f64,
 }
 
+/// The traffic of the figures, and what was measured with it.
+struct Measured {
+    /// A name for each kind of traffic.
+    names: Vec<String>,
+    outcomes: Vec<Outcome>,
+    /// The beginning of the names of files.
+    prefix: &'static str,
+}
+
 /// Draws the figures.
 pub(in crate::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failure> {
-    let outcomes = study.fts25_outcomes()?;
+    let measured = Measured {
+        names: TRACES.map(|trace| trace.name.to_owned()).to_vec(),
+        outcomes: study.fts25_outcomes()?,
+        prefix: "",
+    };
+    let mut section = section(study, &measured, TRAFFIC)?;
+    section.method.push_str(&format!(
+        " Speed is measured with {BATCH_LOOKUPS} flows a batch, all of which were offered, on the \
+         thread's CPU time, the best of 20 runs."
+    ));
+    section.grids.push(rates(study)?);
+    section.claims = claims(&measured.outcomes);
+    Ok(section)
+}
+
+/// Draws the figures with the user's captures as traffic.
+pub(in crate::reproduce) fn draw_own(study: &mut Study<'_>) -> Result<Section, Failure> {
+    let inputs = Arc::clone(&study.inputs);
+    study.expect_points(inputs.packets.len());
+    let outcomes = inputs.packets.iter().map(|own| {
+        study.point(&format!("own packets {}", own.content), |study| {
+            let packets = own.packets.iter().copied();
+            Ok(stream::measure_packets(packets, study.args.seed))
+        })
+    });
+    let measured = Measured {
+        outcomes: outcomes.collect::<Result<_, _>>()?,
+        names: inputs.packets.iter().map(|own| own.name.clone()).collect(),
+        prefix: "own-",
+    };
+    let packets = measured.names.iter().zip(&measured.outcomes);
+    let packets = packets.map(|(name, outcome)| {
+        let Outcome {
+            packets, seconds, ..
+        } = outcome;
+        format!("{name} has {packets} IPv4 packets in {seconds:.3} s")
+    });
+    let packets: Vec<String> = packets.collect();
+    let traffic = format!(
+        "The traffic is from captures, with their times: {}. Packets with the same addresses, ports \
+         and protocol are a flow; flows share a flow entry if the class networks of their \
+         addresses, the highest bits of their ports and their protocol are equal.",
+        packets.join(", ")
+    );
+    let mut section = section(study, &measured, &traffic)?;
+    section.title.push_str(", own inputs");
+    section.claims = claims(&[]);
+    Ok(section)
+}
+
+/// Draws and describes everything but the speed of caches, without claims.
+fn section(
+    study: &mut Study<'_>,
+    measured: &Measured,
+    traffic: &str,
+) -> Result<Section, Failure> {
     let mut pictures = Vec::new();
-    write(study, &outcomes)?;
-    by_size(study, &outcomes, &mut pictures)?;
-    by_threshold(study, &outcomes, &mut pictures)?;
-    by_scheme(study, &outcomes, &mut pictures)?;
+    write(study, measured)?;
+    by_size(study, measured, &mut pictures)?;
+    by_threshold(study, measured, &mut pictures)?;
+    by_scheme(study, measured, &mut pictures)?;
     for (comparison, what, label) in [
         (Comparison::Kind, "size", "flows"),
         (Comparison::Bytes, "bytes", "bytes"),
     ] {
-        for (trace, outcome) in TRACES.iter().zip(&outcomes) {
-            let title = format!("Hit rates of all caches by {what}, {}", trace.name);
-            let name = format!("hit-rates-{what}-{}.svg", trace.name.to_lowercase());
-            let names = names(outcome, comparison);
-            let series = names.iter().zip(Mark::ALL).map(|(name, mark)| {
-                let points = line(outcome, comparison, name);
-                Series::marked(name, name, mark, points)
-            });
-            let series: Vec<Series> = series.collect();
-            study.draw(&name, &chart(&title, label, true), &series)?;
-            pictures.push(name);
-        }
+        all_caches(study, measured, comparison, (what, label), &mut pictures)?;
     }
-    let grids = vec![
-        scheme_grid(&outcomes),
-        ways_grid(&outcomes),
-        grid(
-            &outcomes,
-            Comparison::Kind,
-            "Hit rates by size, TRACE1 / TRACE2",
-        ),
-        grid(
-            &outcomes,
-            Comparison::Bytes,
-            "Hit rates at equal bytes, TRACE1 / TRACE2",
-        ),
-        rates(study)?,
-    ];
+    let all_names = measured.names.join(" / ");
+    let by_size = format!("Hit rates by size, {all_names}");
+    let by_bytes = format!("Hit rates at equal bytes, {all_names}");
     Ok(Section {
         title: "Hit rates of caches (Figs. 10 to 12, §6.2)".to_owned(),
         method: format!(
-            "{TRAFFIC} All caches see the same packets, one by one. wef and cuckoo record the \
+            "{traffic} All caches see the same packets, one by one. wef and cuckoo record the \
              latest packet of each flow (§4.2.2), as in our switch; the caches marked Alg. 1 record \
              the latest packet of each flow entry. In Figs. 10 to 12 and where buckets are \
              compared, they have the threshold of the figure, remove flows that are idle for 1 s, \
              and record 2^18 latest packets; elsewhere caches have their default settings, with a \
-             threshold that is tuned. Bytes are those of all \
-             tables. Speed is measured with {BATCH_LOOKUPS} flows a batch, all of which were offered, on \
-             the thread's CPU time, the best of 20 runs."
+             threshold that is tuned. Bytes are those of all tables."
         ),
-        claims: claims(&outcomes),
-        grids,
+        claims: Vec::new(),
+        grids: vec![
+            scheme_grid(measured),
+            ways_grid(measured),
+            grid(&measured.outcomes, Comparison::Kind, by_size),
+            grid(&measured.outcomes, Comparison::Bytes, by_bytes),
+        ],
         pictures,
     })
+}
+
+/// Draws all caches with each kind of traffic. `axis` has the varied quantity, and the
+/// label of the axis.
+fn all_caches(
+    study: &mut Study<'_>,
+    measured: &Measured,
+    comparison: Comparison,
+    (what, label): (&str, &str),
+    pictures: &mut Vec<String>,
+) -> Result<(), Failure> {
+    for (number, (trace, outcome)) in (1..).zip(measured.names.iter().zip(&measured.outcomes)) {
+        let title = format!("Hit rates of all caches by {what}, {trace}");
+        // Names of captures are paths.
+        let ending = match measured.prefix {
+            "" => trace.to_lowercase(),
+            _ => number.to_string(),
+        };
+        let name = format!("{}hit-rates-{what}-{ending}.svg", measured.prefix);
+        let names = names(outcome, comparison);
+        let series = names.iter().zip(Mark::ALL).map(|(name, mark)| {
+            let points = line(outcome, comparison, name);
+            Series::marked(name, name, mark, points)
+        });
+        let series: Vec<Series> = series.collect();
+        study.draw(&name, &chart(&title, label, true), &series)?;
+        pictures.push(name);
+    }
+    Ok(())
 }
 
 fn chart<'a>(title: &'a str, x_label: &'a str, log_x: bool) -> Chart<'a> {
@@ -124,13 +201,13 @@ fn rate(outcome: &Outcome, comparison: Comparison, name: &str, x: usize) -> f64 
     cache.map_or(0.0, |cache| cache.hit_rate)
 }
 
-fn write(study: &mut Study<'_>, outcomes: &[Outcome]) -> Result<(), Failure> {
+fn write(study: &mut Study<'_>, measured: &Measured) -> Result<(), Failure> {
     let mut rows = Vec::new();
-    for (trace, outcome) in TRACES.iter().zip(outcomes) {
+    for (trace, outcome) in measured.names.iter().zip(&measured.outcomes) {
+        let trace = csv_line([trace]);
         rows.extend(outcome.caches.iter().map(|cache| {
             format!(
-                "{},{:?},{},{},{:.5},{:.0},{}",
-                trace.name,
+                "{trace},{:?},{},{},{:.5},{:.0},{}",
                 cache.of,
                 cache.name.replace(',', ""),
                 cache.x,
@@ -141,71 +218,73 @@ fn write(study: &mut Study<'_>, outcomes: &[Outcome]) -> Result<(), Failure> {
         }));
     }
     let heading = "trace,comparison,cache,x,hit_rate,used,bytes";
-    study.write_csv("hit-rates.csv", heading, &rows)
+    let name = format!("{}hit-rates.csv", measured.prefix);
+    study.write_csv(&name, heading, &rows)
 }
 
 /// Returns one line for each trace.
-fn lines(outcomes: &[Outcome], comparison: Comparison, name: &str) -> Vec<Series> {
-    let pairs = TRACES.iter().zip(outcomes).zip(Mark::ALL);
-    let series = pairs.map(|((trace, outcome), mark)| {
+fn lines(measured: &Measured, comparison: Comparison, name: &str) -> Vec<Series> {
+    let pairs = measured.names.iter().zip(&measured.outcomes);
+    let pairs = pairs.zip(Mark::ALL.iter().cycle());
+    let series = pairs.map(|((trace, outcome), &mark)| {
         let points = line(outcome, comparison, name);
-        Series::marked(trace.name, trace.name, mark, points)
+        Series::marked(trace, trace, mark, points)
     });
     series.collect()
 }
 
 fn by_size(
     study: &mut Study<'_>,
-    outcomes: &[Outcome],
+    measured: &Measured,
     pictures: &mut Vec<String>,
 ) -> Result<(), Failure> {
     let title = "wef by size, threshold 256 ms ([FTS25] Fig. 10)";
-    let series = lines(outcomes, Comparison::Size, WEF_ALGORITHM_1);
-    study.draw("hit-rates-size.svg", &chart(title, "flows", false), &series)?;
-    pictures.push("hit-rates-size.svg".to_owned());
+    let series = lines(measured, Comparison::Size, WEF_ALGORITHM_1);
+    let name = format!("{}hit-rates-size.svg", measured.prefix);
+    study.draw(&name, &chart(title, "flows", false), &series)?;
+    pictures.push(name);
     Ok(())
 }
 
 fn by_threshold(
     study: &mut Study<'_>,
-    outcomes: &[Outcome],
+    measured: &Measured,
     pictures: &mut Vec<String>,
 ) -> Result<(), Failure> {
     let title = "wef with 8k flows by threshold ([FTS25] Fig. 11)";
-    let series = lines(outcomes, Comparison::Threshold, WEF_ALGORITHM_1);
+    let series = lines(measured, Comparison::Threshold, WEF_ALGORITHM_1);
     let chart = chart(title, "threshold in ms", true);
-    study.draw("hit-rates-threshold.svg", &chart, &series)?;
-    pictures.push("hit-rates-threshold.svg".to_owned());
+    let name = format!("{}hit-rates-threshold.svg", measured.prefix);
+    study.draw(&name, &chart, &series)?;
+    pictures.push(name);
     Ok(())
 }
 
 fn by_scheme(
     study: &mut Study<'_>,
-    outcomes: &[Outcome],
+    measured: &Measured,
     pictures: &mut Vec<String>,
 ) -> Result<(), Failure> {
-    let names = names(&outcomes[0], Comparison::Scheme);
-    let pairs = TRACES.iter().zip(outcomes).zip(Mark::ALL);
-    let series = pairs.map(|((trace, outcome), mark)| {
+    let names = names(&measured.outcomes[0], Comparison::Scheme);
+    let pairs = measured.names.iter().zip(&measured.outcomes);
+    let pairs = pairs.zip(Mark::ALL.iter().cycle());
+    let series = pairs.map(|((trace, outcome), &mark)| {
         let rates = names.iter().enumerate().map(|(place, name)| {
             let rate = rate(outcome, Comparison::Scheme, name, CACHE_FLOWS);
             (coordinate(place), rate * 100.0)
         });
-        Series::marked(trace.name, trace.name, mark, rates)
+        Series::marked(trace, trace, mark, rates)
     });
     let series: Vec<Series> = series.collect();
     let title = "Schemes with 8k flows ([FTS25] Fig. 12)";
-    study.draw_groups(
-        "hit-rates-schemes.svg",
-        &chart(title, "", false),
-        &names,
-        &series,
-    )?;
-    pictures.push("hit-rates-schemes.svg".to_owned());
+    let name = format!("{}hit-rates-schemes.svg", measured.prefix);
+    study.draw_groups(&name, &chart(title, "", false), &names, &series)?;
+    pictures.push(name);
     Ok(())
 }
 
-fn scheme_grid(outcomes: &[Outcome]) -> Grid {
+fn scheme_grid(measured: &Measured) -> Grid {
+    let outcomes = &measured.outcomes;
     let rows = names(&outcomes[0], Comparison::Scheme)
         .into_iter()
         .map(|name| {
@@ -222,18 +301,20 @@ fn scheme_grid(outcomes: &[Outcome]) -> Grid {
             row.push(bytes.map_or(0, |cache| cache.bytes).to_string());
             row
         });
+    let mut columns = vec![String::new()];
+    columns.extend(measured.names.iter().cloned());
+    columns.push("bytes".to_owned());
     Grid {
         title: "Hit rates with 8k flows (Fig. 12); wef and cuckoo with 2 MiB for latest packets"
             .to_owned(),
-        columns: ["", "TRACE1", "TRACE2", "bytes"]
-            .map(str::to_owned)
-            .to_vec(),
+        columns,
         words: 1,
         rows: rows.collect(),
     }
 }
 
-fn ways_grid(outcomes: &[Outcome]) -> Grid {
+fn ways_grid(measured: &Measured) -> Grid {
+    let outcomes = &measured.outcomes;
     let rows = of(&outcomes[0], Comparison::Ways).map(|cache| {
         let mut row = vec![cache.name.clone(), cache.x.to_string()];
         for outcome in outcomes {
@@ -245,18 +326,20 @@ fn ways_grid(outcomes: &[Outcome]) -> Grid {
         }
         row
     });
+    let mut columns = vec![String::new(), "entries".to_owned()];
+    for name in &measured.names {
+        columns.extend([name.clone(), "used".to_owned()]);
+    }
     Grid {
         title: "Entries of a bucket: hit rates, and the share of 8k entries that is used"
             .to_owned(),
-        columns: ["", "entries", "TRACE1", "used", "TRACE2", "used"]
-            .map(str::to_owned)
-            .to_vec(),
+        columns,
         words: 1,
         rows: rows.collect(),
     }
 }
 
-fn grid(outcomes: &[Outcome], comparison: Comparison, title: &str) -> Grid {
+fn grid(outcomes: &[Outcome], comparison: Comparison, title: String) -> Grid {
     let mut sizes: Vec<usize> = of(&outcomes[0], comparison).map(|cache| cache.x).collect();
     sizes.sort_unstable();
     sizes.dedup();
@@ -276,7 +359,7 @@ fn grid(outcomes: &[Outcome], comparison: Comparison, title: &str) -> Grid {
         row
     });
     Grid {
-        title: title.to_owned(),
+        title,
         columns,
         words: 1,
         rows: rows.collect(),

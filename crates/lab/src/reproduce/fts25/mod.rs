@@ -5,7 +5,8 @@
 use classyard_report::failure::Failure;
 use classyard_workload::traffic::locality::{LocalityModel, TRACE1, TRACE2};
 
-use super::figure::Figure;
+use super::figure::{Figure, OwnFigure};
+use super::inputs::Input;
 use super::request::{Common, Paper, Request, at_least_one};
 use super::study::Study;
 use stream::Outcome;
@@ -31,18 +32,26 @@ pub(super) const FIGURES: &[Figure] = &[
     Figure {
         name: "tables",
         draw: tables::draw,
+        own: None,
     },
     Figure {
         name: "wildcarding-flows",
         draw: flows::draw,
+        own: None,
     },
     Figure {
         name: "hit-rates",
         draw: hit_rates::draw,
+        own: Some(OwnFigure {
+            accepts: &[Input::Packets],
+            needs_updates: false,
+            draw: hit_rates::draw_own,
+        }),
     },
     Figure {
         name: "search-length",
         draw: search_length::draw,
+        own: None,
     },
 ];
 

@@ -35,14 +35,17 @@ pub(super) const FIGURES: &[Figure] = &[
     Figure {
         name: "operations",
         draw: operations::draw,
+        own: None,
     },
     Figure {
         name: "updates",
         draw: updates::draw,
+        own: None,
     },
     Figure {
         name: "threshold",
         draw: threshold::draw,
+        own: None,
     },
 ];
 
