@@ -162,12 +162,15 @@ fn subjects(study: &Study<'_>, comparison: &Comparison<'_>) -> Vec<Subject> {
 
 /// Returns the engines of a comparison: the figure's, then the user's, without duplicates.
 fn engines(study: &Study<'_>, figure_engines: &[&str]) -> Vec<EngineSpec> {
-    let of_figure = figure_engines.iter().map(|engine| {
-        EngineSpec::parse(engine).expect("the engines of figures are registered")
-    });
+    let of_figure = figure_engines
+        .iter()
+        .map(|engine| EngineSpec::parse(engine).expect("the engines of figures are registered"));
     let mut engines: Vec<EngineSpec> = Vec::new();
     for engine in of_figure.chain(study.inputs.engines.iter().cloned()) {
-        if !engines.iter().any(|known| known.to_string() == engine.to_string()) {
+        if !engines
+            .iter()
+            .any(|known| known.to_string() == engine.to_string())
+        {
             engines.push(engine);
         }
     }
@@ -225,11 +228,10 @@ pub(super) fn compare(
         title: format!("{}, own inputs", comparison.title),
         method: method(comparison, &names, &rows),
         claims: Vec::new(),
-        grids: Vec::new(),
+        grids: vec![grid(comparison.quantities, &names, &rows)],
         pictures: Vec::new(),
     };
     for (index, quantity) in comparison.quantities.iter().enumerate() {
-        section.grids.push(grid(index, quantity, &names, &rows));
         let name = format!("own-{}-{}.svg", comparison.figure, quantity.column);
         draw(study, &name, comparison, index, &names, &rows)?;
         section.pictures.push(name);
@@ -296,22 +298,26 @@ pub(super) fn csv_line<T: Display>(cells: impl IntoIterator<Item = T>) -> String
     text.trim_end_matches('\n').to_owned()
 }
 
-fn grid(index: usize, quantity: &Quantity, engines: &[String], rows: &[Row]) -> Grid {
-    let mut columns = vec!["rule set".to_owned(), "rules".to_owned()];
-    columns.extend(engines.iter().cloned());
-    let rows = rows.iter().map(|row| {
-        let mut cells = vec![row.name.clone(), size_name(row.rules)];
-        let values = row.cells.iter().map(|cell| cell.values.get(index));
-        cells.extend(values.map(|value| {
-            value.map_or("–".to_owned(), |&value| Number(value).to_string())
-        }));
-        cells
-    });
+/// Returns a table with a row for each rule set and engine.
+fn grid(quantities: &[Quantity], engines: &[String], rows: &[Row]) -> Grid {
+    let mut columns = ["rule set", "engine", "rules"].map(str::to_owned).to_vec();
+    columns.extend(quantities.iter().map(|quantity| quantity.title.to_owned()));
+    let mut lines = Vec::new();
+    for row in rows {
+        for (engine, cell) in engines.iter().zip(&row.cells) {
+            let mut cells = vec![row.name.clone(), engine.clone(), size_name(row.rules)];
+            cells.extend((0..quantities.len()).map(|index| {
+                let value = cell.values.get(index);
+                value.map_or("–".to_owned(), |&value| Number(value).to_string())
+            }));
+            lines.push(cells);
+        }
+    }
     Grid {
-        title: quantity.title.to_owned(),
+        title: "Each engine over each rule set".to_owned(),
         columns,
-        words: 1,
-        rows: rows.collect(),
+        words: 2,
+        rows: lines,
     }
 }
 

@@ -304,7 +304,9 @@ const NS_PER_SECOND: u64 = 1_000_000_000;
 const MAX_CAPTURE_NS: u64 = 86_400 * NS_PER_SECOND;
 
 /// Returns a five-tuple as a flow.
-fn flow([source, destination, source_port, destination_port, protocol]: [u128; 5]) -> Option<Ipv4Flow> {
+fn flow(
+    [source, destination, source_port, destination_port, protocol]: [u128; 5],
+) -> Option<Ipv4Flow> {
     Some(Ipv4Flow {
         source: u32::try_from(source).ok()?,
         destination: u32::try_from(destination).ok()?,
@@ -418,7 +420,12 @@ impl Inputs {
             reported.push(file("--rules", &rules.name, entries, &rules.content));
             if let Some(headers) = &rules.headers {
                 let entries = headers.trace.len();
-                reported.push(file(headers.option, &headers.name, entries, &headers.content));
+                reported.push(file(
+                    headers.option,
+                    &headers.name,
+                    entries,
+                    &headers.content,
+                ));
             }
         }
         for one in &self.packets {

@@ -11,15 +11,14 @@ use classyard_report::failure::Failure;
 use serde::{Deserialize, Serialize};
 
 use super::stream::{
-    self,
-    BYTES, CUCKOO_ALGORITHM_1, CacheOutcome, Comparison, KIND_SIZES, Outcome, SIZES, WEF,
+    self, BYTES, CUCKOO_ALGORITHM_1, CacheOutcome, Comparison, KIND_SIZES, Outcome, SIZES, WEF,
     WEF_ALGORITHM_1, WEF_WITHOUT_LATEST, kind,
 };
 use super::{CACHE_FLOWS, TRACES, TRAFFIC, percent};
 use crate::bench::{size_name, thread_cpu_time};
 use crate::reproduce::Study;
-use crate::reproduce::comparison::csv_line;
 use crate::reproduce::claims::{Case, Claim, Gap, Grid, Part, Section, Threshold};
+use crate::reproduce::comparison::csv_line;
 use crate::reproduce::statistics::coordinate;
 
 /// Lookups of a speed measurement, and of one batch.
@@ -95,11 +94,7 @@ pub(in crate::reproduce) fn draw_own(study: &mut Study<'_>) -> Result<Section, F
 }
 
 /// Draws and describes everything but the speed of caches, without claims.
-fn section(
-    study: &mut Study<'_>,
-    measured: &Measured,
-    traffic: &str,
-) -> Result<Section, Failure> {
+fn section(study: &mut Study<'_>, measured: &Measured, traffic: &str) -> Result<Section, Failure> {
     let mut pictures = Vec::new();
     write(study, measured)?;
     by_size(study, measured, &mut pictures)?;

@@ -422,10 +422,7 @@ pub(super) fn measure(trace: &Trace, packets: usize, seed: u64) -> Result<Outcom
 }
 
 /// Sends packets, whose times never decrease, through all caches and schemes.
-pub(super) fn measure_packets(
-    packets: impl Iterator<Item = LocalityPacket>,
-    seed: u64,
-) -> Outcome {
+pub(super) fn measure_packets(packets: impl Iterator<Item = LocalityPacket>, seed: u64) -> Outcome {
     let mut caches = caches(seed);
     let mut schemes = schemes(seed);
     let mut known: HashMap<[u64; 2], u32> = HashMap::new();

@@ -48,16 +48,16 @@ pub(super) fn draw_tables(study: &mut Study<'_>) -> Result<Section, Failure> {
         options: String::new(),
     };
     let section = compare(study, &comparison, |_, workload, engines| {
-        let cells = engines.iter().map(|engine| {
-            match tables::count(&workload.policy, engine) {
+        let cells = engines
+            .iter()
+            .map(|engine| match tables::count(&workload.policy, engine) {
                 Ok(tables) => Cell {
                     refused: None,
                     values: vec![coordinate(tables)],
                     wrong: 0,
                 },
                 Err(error) => Cell::refused(error),
-            }
-        });
+            });
         Ok(cells.collect())
     })?;
     let counts = vec![Vec::new(); tables::ENGINES.len()];
