@@ -3,18 +3,17 @@
 //!
 //! [FTS25]: classyard::papers#fts25
 
-use std::sync::Arc;
-
 use classyard_datapath::lab::microflow::{KINDS, MegaflowId};
 use classyard_report::chart::{Chart, Mark, Series};
 use classyard_report::failure::Failure;
 use serde::{Deserialize, Serialize};
 
 use super::stream::{
-    self, BYTES, CUCKOO_ALGORITHM_1, CacheOutcome, Comparison, KIND_SIZES, Outcome, SIZES, WEF,
+    BYTES, CUCKOO_ALGORITHM_1, CacheOutcome, Comparison, KIND_SIZES, Outcome, SIZES, WEF,
     WEF_ALGORITHM_1, WEF_WITHOUT_LATEST, kind,
 };
-use super::{CACHE_FLOWS, TRACES, TRAFFIC, percent};
+use super::traffic::Traffic;
+use super::{CACHE_FLOWS, TRACES, percent};
 use crate::bench::{size_name, thread_cpu_time};
 use crate::reproduce::Study;
 use crate::reproduce::claims::{Case, Claim, Gap, Grid, Part, Section, Threshold};
@@ -32,69 +31,10 @@ struct Rate {
     hit_rate: f64,
 }
 
-/// The traffic of the figures, and what was measured with it.
-struct Measured {
-    /// A name for each kind of traffic.
-    names: Vec<String>,
-    outcomes: Vec<Outcome>,
-    /// The beginning of the names of files.
-    prefix: &'static str,
-}
-
 /// Draws the figures.
 pub(in crate::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failure> {
-    let measured = Measured {
-        names: TRACES.map(|trace| trace.name.to_owned()).to_vec(),
-        outcomes: study.fts25_outcomes()?,
-        prefix: "",
-    };
-    let mut section = section(study, &measured, TRAFFIC)?;
-    section.method.push_str(&format!(
-        " Speed is measured with {BATCH_LOOKUPS} flows a batch, all of which were offered, on the \
-         thread's CPU time, the best of 20 runs."
-    ));
-    section.grids.push(rates(study)?);
-    section.claims = claims(&measured.outcomes);
-    Ok(section)
-}
-
-/// Draws the figures with the user's captures as traffic.
-pub(in crate::reproduce) fn draw_own(study: &mut Study<'_>) -> Result<Section, Failure> {
-    let inputs = Arc::clone(&study.inputs);
-    study.expect_points(inputs.packets.len());
-    let outcomes = inputs.packets.iter().map(|own| {
-        study.point(&format!("own packets {}", own.content), |study| {
-            let packets = own.packets.iter().copied();
-            Ok(stream::measure_packets(packets, study.args.seed))
-        })
-    });
-    let measured = Measured {
-        outcomes: outcomes.collect::<Result<_, _>>()?,
-        names: inputs.packets.iter().map(|own| own.name.clone()).collect(),
-        prefix: "own-",
-    };
-    let packets = measured.names.iter().zip(&measured.outcomes);
-    let packets = packets.map(|(name, outcome)| {
-        let Outcome {
-            packets, seconds, ..
-        } = outcome;
-        format!("{name} has {packets} IPv4 packets in {seconds:.3} s")
-    });
-    let packets: Vec<String> = packets.collect();
-    let traffic = format!(
-        "The traffic is from captures, with their times: {}. Packets with the same addresses, ports \
-         and protocol are a flow; flows share a flow entry if the class networks of their \
-         addresses, the highest bits of their ports and their protocol are equal.",
-        packets.join(", ")
-    );
-    let mut section = section(study, &measured, &traffic)?;
-    section.title.push_str(", own inputs");
-    section.claims = claims(&[]);
-    Ok(section)
-}
-
-/// Draws and describes everything but the speed of caches, without claims.
-fn section(study: &mut Study<'_>, measured: &Measured, traffic: &str) -> Result<Section, Failure> {
+    let traffic = Traffic::measure(study)?;
+    let measured = &traffic;
     let mut pictures = Vec::new();
     write(study, measured)?;
     by_size(study, measured, &mut pictures)?;
@@ -109,23 +49,30 @@ fn section(study: &mut Study<'_>, measured: &Measured, traffic: &str) -> Result<
     let all_names = measured.names.join(" / ");
     let by_size = format!("Hit rates by size, {all_names}");
     let by_bytes = format!("Hit rates at equal bytes, {all_names}");
+    let description = &traffic.description;
+    let mut grids = vec![
+        scheme_grid(measured),
+        ways_grid(measured),
+        grid(&measured.outcomes, Comparison::Kind, by_size),
+        grid(&measured.outcomes, Comparison::Bytes, by_bytes),
+    ];
+    if study.inputs.is_empty() {
+        grids.push(rates(study)?);
+    }
     Ok(Section {
-        title: "Hit rates of caches (Figs. 10 to 12, §6.2)".to_owned(),
+        title: traffic.title("Hit rates of caches (Figs. 10 to 12, §6.2)"),
         method: format!(
-            "{traffic} All caches see the same packets, one by one. wef and cuckoo record the \
+            "{description} All caches see the same packets, one by one. wef and cuckoo record the \
              latest packet of each flow (§4.2.2), as in our switch; the caches marked Alg. 1 record \
              the latest packet of each flow entry. In Figs. 10 to 12 and where buckets are \
              compared, they have the threshold of the figure, remove flows that are idle for 1 s, \
              and record 2^18 latest packets; elsewhere caches have their default settings, with a \
-             threshold that is tuned. Bytes are those of all tables."
+             threshold that is tuned. Bytes are those of all tables. Speed, if it is shown, is \
+             measured with {BATCH_LOOKUPS} flows a batch, all of which were offered, on the \
+             thread's CPU time, the best of 20 runs."
         ),
-        claims: Vec::new(),
-        grids: vec![
-            scheme_grid(measured),
-            ways_grid(measured),
-            grid(&measured.outcomes, Comparison::Kind, by_size),
-            grid(&measured.outcomes, Comparison::Bytes, by_bytes),
-        ],
+        claims: claims(traffic.claimed()),
+        grids,
         pictures,
     })
 }
@@ -134,19 +81,15 @@ fn section(study: &mut Study<'_>, measured: &Measured, traffic: &str) -> Result<
 /// label of the axis.
 fn all_caches(
     study: &mut Study<'_>,
-    measured: &Measured,
+    measured: &Traffic,
     comparison: Comparison,
     (what, label): (&str, &str),
     pictures: &mut Vec<String>,
 ) -> Result<(), Failure> {
-    for (number, (trace, outcome)) in (1..).zip(measured.names.iter().zip(&measured.outcomes)) {
+    for (index, (trace, outcome)) in measured.pairs().enumerate() {
         let title = format!("Hit rates of all caches by {what}, {trace}");
-        // Names of captures are paths.
-        let ending = match measured.prefix {
-            "" => trace.to_lowercase(),
-            _ => number.to_string(),
-        };
-        let name = format!("{}hit-rates-{what}-{ending}.svg", measured.prefix);
+        let ending = measured.ending(index);
+        let name = measured.file(&format!("hit-rates-{what}-{ending}.svg"));
         let names = names(outcome, comparison);
         let series = names.iter().zip(Mark::ALL).map(|(name, mark)| {
             let points = line(outcome, comparison, name);
@@ -196,9 +139,9 @@ fn rate(outcome: &Outcome, comparison: Comparison, name: &str, x: usize) -> f64 
     cache.map_or(0.0, |cache| cache.hit_rate)
 }
 
-fn write(study: &mut Study<'_>, measured: &Measured) -> Result<(), Failure> {
+fn write(study: &mut Study<'_>, measured: &Traffic) -> Result<(), Failure> {
     let mut rows = Vec::new();
-    for (trace, outcome) in measured.names.iter().zip(&measured.outcomes) {
+    for (trace, outcome) in measured.pairs() {
         let trace = csv_line([trace]);
         rows.extend(outcome.caches.iter().map(|cache| {
             format!(
@@ -213,14 +156,13 @@ fn write(study: &mut Study<'_>, measured: &Measured) -> Result<(), Failure> {
         }));
     }
     let heading = "trace,comparison,cache,x,hit_rate,used,bytes";
-    let name = format!("{}hit-rates.csv", measured.prefix);
+    let name = measured.file("hit-rates.csv");
     study.write_csv(&name, heading, &rows)
 }
 
 /// Returns one line for each trace.
-fn lines(measured: &Measured, comparison: Comparison, name: &str) -> Vec<Series> {
-    let pairs = measured.names.iter().zip(&measured.outcomes);
-    let pairs = pairs.zip(Mark::ALL.iter().cycle());
+fn lines(measured: &Traffic, comparison: Comparison, name: &str) -> Vec<Series> {
+    let pairs = measured.pairs().zip(Mark::ALL.iter().cycle());
     let series = pairs.map(|((trace, outcome), &mark)| {
         let points = line(outcome, comparison, name);
         Series::marked(trace, trace, mark, points)
@@ -230,12 +172,12 @@ fn lines(measured: &Measured, comparison: Comparison, name: &str) -> Vec<Series>
 
 fn by_size(
     study: &mut Study<'_>,
-    measured: &Measured,
+    measured: &Traffic,
     pictures: &mut Vec<String>,
 ) -> Result<(), Failure> {
     let title = "wef by size, threshold 256 ms ([FTS25] Fig. 10)";
     let series = lines(measured, Comparison::Size, WEF_ALGORITHM_1);
-    let name = format!("{}hit-rates-size.svg", measured.prefix);
+    let name = measured.file("hit-rates-size.svg");
     study.draw(&name, &chart(title, "flows", false), &series)?;
     pictures.push(name);
     Ok(())
@@ -243,13 +185,13 @@ fn by_size(
 
 fn by_threshold(
     study: &mut Study<'_>,
-    measured: &Measured,
+    measured: &Traffic,
     pictures: &mut Vec<String>,
 ) -> Result<(), Failure> {
     let title = "wef with 8k flows by threshold ([FTS25] Fig. 11)";
     let series = lines(measured, Comparison::Threshold, WEF_ALGORITHM_1);
     let chart = chart(title, "threshold in ms", true);
-    let name = format!("{}hit-rates-threshold.svg", measured.prefix);
+    let name = measured.file("hit-rates-threshold.svg");
     study.draw(&name, &chart, &series)?;
     pictures.push(name);
     Ok(())
@@ -257,12 +199,11 @@ fn by_threshold(
 
 fn by_scheme(
     study: &mut Study<'_>,
-    measured: &Measured,
+    measured: &Traffic,
     pictures: &mut Vec<String>,
 ) -> Result<(), Failure> {
     let names = names(&measured.outcomes[0], Comparison::Scheme);
-    let pairs = measured.names.iter().zip(&measured.outcomes);
-    let pairs = pairs.zip(Mark::ALL.iter().cycle());
+    let pairs = measured.pairs().zip(Mark::ALL.iter().cycle());
     let series = pairs.map(|((trace, outcome), &mark)| {
         let rates = names.iter().enumerate().map(|(place, name)| {
             let rate = rate(outcome, Comparison::Scheme, name, CACHE_FLOWS);
@@ -272,13 +213,13 @@ fn by_scheme(
     });
     let series: Vec<Series> = series.collect();
     let title = "Schemes with 8k flows ([FTS25] Fig. 12)";
-    let name = format!("{}hit-rates-schemes.svg", measured.prefix);
+    let name = measured.file("hit-rates-schemes.svg");
     study.draw_groups(&name, &chart(title, "", false), &names, &series)?;
     pictures.push(name);
     Ok(())
 }
 
-fn scheme_grid(measured: &Measured) -> Grid {
+fn scheme_grid(measured: &Traffic) -> Grid {
     let outcomes = &measured.outcomes;
     let rows = names(&outcomes[0], Comparison::Scheme)
         .into_iter()
@@ -308,7 +249,7 @@ fn scheme_grid(measured: &Measured) -> Grid {
     }
 }
 
-fn ways_grid(measured: &Measured) -> Grid {
+fn ways_grid(measured: &Traffic) -> Grid {
     let outcomes = &measured.outcomes;
     let rows = of(&outcomes[0], Comparison::Ways).map(|cache| {
         let mut row = vec![cache.name.clone(), cache.x.to_string()];

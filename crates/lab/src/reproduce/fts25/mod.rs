@@ -17,6 +17,7 @@ pub(super) mod hit_rates;
 pub(super) mod search_length;
 mod stream;
 pub(super) mod tables;
+mod traffic;
 
 /// The paper.
 const PAPER: Paper = Paper {
@@ -37,7 +38,11 @@ pub(super) const FIGURES: &[Figure] = &[
     Figure {
         name: "wildcarding-flows",
         draw: flows::draw,
-        own: None,
+        own: Some(OwnFigure {
+            accepts: &[Input::Packets],
+            needs_updates: false,
+            draw: flows::draw,
+        }),
     },
     Figure {
         name: "hit-rates",
@@ -45,13 +50,17 @@ pub(super) const FIGURES: &[Figure] = &[
         own: Some(OwnFigure {
             accepts: &[Input::Packets],
             needs_updates: false,
-            draw: hit_rates::draw_own,
+            draw: hit_rates::draw,
         }),
     },
     Figure {
         name: "search-length",
         draw: search_length::draw,
-        own: None,
+        own: Some(OwnFigure {
+            accepts: &[Input::Packets],
+            needs_updates: false,
+            draw: search_length::draw,
+        }),
     },
 ];
 
@@ -100,7 +109,7 @@ struct Trace {
     search_lengths: [f64; 3],
 }
 
-const TRACES: [Trace; 2] = [
+static TRACES: [Trace; 2] = [
     Trace {
         name: "TRACE1",
         model: TRACE1,
