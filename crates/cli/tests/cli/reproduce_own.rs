@@ -138,10 +138,10 @@ fn changed_inputs_are_measured_again() {
     run(&command.replace(&rules, &renamed)).exits(0);
     assert_eq!(points(&out), before);
 
-    folder.file("acl.rules", &FILTERS.replace("443 : 443", "444 : 444"));
+    folder.file("acl.rules", FILTERS.replace("443 : 443", "444 : 444"));
     run(&command).exits(0);
     assert_eq!(points(&out).len(), 2);
-    folder.file("acl.trace", &HEADERS.replace("4003", "4004"));
+    folder.file("acl.trace", HEADERS.replace("4003", "4004"));
     run(&command).exits(0);
     assert_eq!(points(&out).len(), 3);
     run(&command.replace("hyper-cuts", "hyper-split")).exits(0);
@@ -193,7 +193,7 @@ fn a_changed_profile_is_another_reproduction() {
     run(&command)
         .exits(0)
         .complains("going on after 1 measurement");
-    folder.file("own.toml", &format!("{text}\n# changed\n"));
+    folder.file("own.toml", format!("{text}\n# changed\n"));
     run(&command)
         .exits(2)
         .complains("another reproduction: --profiles");
@@ -289,6 +289,35 @@ fn sfl17_changes_own_rules() {
 }
 
 #[test]
+fn dec14_times_own_engines_by_headers_together() {
+    let folder = Folder::new();
+    let (rules, trace) = (
+        folder.file("acl.rules", FILTERS),
+        folder.file("acl.trace", HEADERS),
+    );
+    let own = format!("-e tss -r {rules} -t {trace}");
+    for (index, (inputs, name)) in [
+        (own.as_str(), rules.as_str()),
+        ("-e tss --sizes 50 --headers 300", "openflow15"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let out = folder.path(&format!("figures{index}"));
+        let done = run(&format!(
+            "reproduce dec14 {inputs} --figures concurrency --quick --out {out} --format json"
+        ));
+        measures_no_claim(&done.exits(0).json());
+        let times = rows(&out, "own-concurrency.csv");
+        assert_eq!(times.len(), 2 + 1);
+        for row in &times {
+            assert_eq!(row["rule_set"], name);
+            assert_eq!(row["wrong"], "0", "{row}");
+        }
+    }
+}
+
+#[test]
 fn fts25_sends_own_captures_through_caches() {
     let folder = Folder::new();
     let out = folder.path("figures");
@@ -332,7 +361,7 @@ fn bad_own_inputs_are_refused_by_name() {
     let missing = folder.path("missing");
     let broken = folder.file(
         "broken.rules",
-        &FILTERS.replace("@10.1.2.0/24", "@10.1.2.0/99"),
+        FILTERS.replace("@10.1.2.0/24", "@10.1.2.0/99"),
     );
     let empty = folder.file("empty.rules", "");
     let no_rules = folder.file("none.rules", "schema ipv4-5tuple\n");
@@ -340,7 +369,7 @@ fn bad_own_inputs_are_refused_by_name() {
     let no_headers = folder.file("none.trace", "");
     let no_capture = folder.file("bad.pcap", "not a capture, but long enough to be one");
     let no_ipv4 = folder.path("arp.pcap");
-    fs::write(&no_ipv4, arp_capture()).unwrap();
+    fs::write(&no_ipv4, capture(&[(7, arp())])).unwrap();
     let cases = [
         ("tm19 -e nosuch", "there is no engine `nosuch`"),
         (
@@ -369,7 +398,7 @@ fn bad_own_inputs_are_refused_by_name() {
             &format!("tm19 -r {good} -r {good} -r {good} -t {headers} -t {headers}"),
             "2 files of --trace for 3 files of --rules",
         ),
-        (&format!("tm19 -r - -t -"), "standard input"),
+        ("tm19 -r - -t -", "standard input"),
         (
             &format!("tm19 -r {good} -c {no_ipv4}"),
             "has no header of ipv4-5tuple",
@@ -398,7 +427,10 @@ fn bad_own_inputs_are_refused_by_name() {
             &format!("tm19 -c {CAPTURE}"),
             "no figure of tm19 can use these inputs: tables cannot use --capture without --rules",
         ),
-        ("dec14 -e forest", "no figure of dec14 takes own inputs"),
+        (
+            "dec14 -e forest --figures latency",
+            "figure `latency` of dec14 cannot use --engines",
+        ),
         ("fch14 -e forest", "no figure of fch14 takes own inputs"),
         (&format!("fts25 -r {good}"), "tables cannot use --rules"),
         (
@@ -431,21 +463,86 @@ fn bad_own_inputs_are_refused_by_name() {
     );
 }
 
-/// Returns a capture with one ARP packet.
-fn arp_capture() -> Vec<u8> {
+/// Returns a capture of Ethernet frames, each with its seconds.
+fn capture(frames: &[(u32, Vec<u8>)]) -> Vec<u8> {
     let mut file = Vec::new();
     for word in [0xa1b2_c3d4_u32, 0x0004_0002, 0, 0, 65_535, 1] {
         file.extend(word.to_le_bytes());
     }
+    for (seconds, frame) in frames {
+        let length = u32::try_from(frame.len()).unwrap();
+        for word in [*seconds, 0, length, length] {
+            file.extend(word.to_le_bytes());
+        }
+        file.extend(frame);
+    }
+    file
+}
+
+/// Returns an ARP packet.
+fn arp() -> Vec<u8> {
     let mut frame = vec![0xff; 12];
     frame.extend([0x08, 0x06, 0, 1, 8, 0, 6, 4, 0, 1]);
     frame.resize(42, 1);
-    let length = u32::try_from(frame.len()).unwrap();
-    for word in [7, 0, length, length] {
-        file.extend(word.to_le_bytes());
+    frame
+}
+
+/// Returns a UDP packet over IPv4.
+fn udp() -> Vec<u8> {
+    let mut frame = vec![2; 12];
+    frame.extend([0x08, 0x00, 0x45, 0, 0, 28, 0, 0, 0, 0, 64, 17, 0, 0]);
+    frame.extend([10, 1, 2, 3, 192, 168, 1, 7, 0x10, 0, 0, 53, 0, 8, 0, 0]);
+    frame
+}
+
+/// Captures whose times jump, and rule sets of one rule.
+#[test]
+fn strange_inputs_are_measured_or_refused() {
+    let folder = Folder::new();
+    let out = folder.path("figures");
+    let long = folder.path("long.pcap");
+    fs::write(&long, capture(&[(0, udp()), (2_000_000_000, udp())])).unwrap();
+    run(&format!("reproduce fts25 -c {long} --out {out}"))
+        .exits(2)
+        .complains("the packets of")
+        .complains("span 2000000000 s; figures take at most a day");
+    // Times that decrease, and all packets in the same moment.
+    for (name, times) in [("back.pcap", [50, 7]), ("once.pcap", [9, 9])] {
+        let path = folder.path(name);
+        let frames = times.map(|seconds| (seconds, udp()));
+        fs::write(&path, capture(&[&frames[..], &[(9, arp())]].concat())).unwrap();
+        let done = run(&format!(
+            "reproduce fts25 -c {path} --figures hit-rates --out {out} --format json"
+        ));
+        let done = done.exits(0).complains("1 packet left out");
+        assert_eq!(done.json()["inputs"][0]["entries"], 2);
+        let page = fs::read_to_string(Path::new(&out).join("report.html")).unwrap();
+        assert!(!page.contains("NaN") && !page.contains("inf "), "{name}");
     }
-    file.extend(frame);
-    file
+    let one = FILTERS.lines().next().unwrap();
+    let one = folder.file("one.rules", format!("{one}\n"));
+    for (paper, figures, file) in [
+        (
+            "tm19",
+            "tables,online,offline --changes 5",
+            "own-online.csv",
+        ),
+        ("sfl17", "operations", "own-operations.csv"),
+        ("dec14", "concurrency --quick", "own-concurrency.csv"),
+    ] {
+        let out = folder.path(paper);
+        run(&format!(
+            "reproduce {paper} -r {one} --figures {figures} --out {out}"
+        ))
+        .exits(0);
+        for row in rows(&out, file) {
+            assert_eq!(
+                (&row["wrong"], &row["not_built"]),
+                (&"0".into(), &"".into()),
+                "{row}"
+            );
+        }
+    }
 }
 
 /// The keys and the columns of reports are in docs/reports.md.
@@ -467,6 +564,7 @@ fn every_key_and_column_is_documented() {
         "fts25 --quick --headers 3k".to_owned(),
         format!("tm19 -e tss -r {rules} --changes 50"),
         format!("sfl17 -r {rules}"),
+        format!("dec14 -r {rules}"),
         format!("fts25 -c {CAPTURE}"),
     ]
     .iter()

@@ -8,18 +8,19 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::sync::Arc;
 
-use classyard::{EngineSpec, Policy, PolicyTrace};
+use classyard::{EngineSpec, NoProgress, Policy, PolicyTrace};
 use classyard_report::chart::{Chart, Mark, Series};
 use classyard_report::failure::Failure;
+use classyard_report::input::family::OPENFLOW15;
 use classyard_report::output::csv::Writer;
-use classyard_workload::generate::Profile;
+use classyard_workload::generate::{Family, Profile};
 use serde::{Deserialize, Serialize};
 
 use super::claims::{Figure as Number, Grid, Section};
 use super::inputs::Inputs;
 use super::statistics::{coordinate, mean};
 use super::study::Study;
-use crate::bench::size_name;
+use crate::bench::{generated_policy, size_name};
 
 /// A quantity, in the unit of its title.
 pub(super) struct Quantity {
@@ -38,12 +39,22 @@ pub(super) struct Comparison<'a> {
     pub(super) quantities: &'a [Quantity],
     /// The engines of the figure.
     pub(super) engines: &'a [&'a str],
-    /// Numbers of rules if the rules are generated.
+    /// The rules of the figure, if the user has none, and their numbers.
+    pub(super) generated: Generated,
     pub(super) sizes: &'a [usize],
     /// True if headers are looked up.
     pub(super) has_headers: bool,
     /// The options that the measurements depend on, as text.
     pub(super) options: String,
+}
+
+/// The kind of generated rules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Generated {
+    /// IPv4 five-tuples of each profile.
+    Profiles,
+    /// Rules of fifteen fields.
+    OpenFlow15,
 }
 
 /// The measured values of one engine over one rule set.
@@ -58,7 +69,7 @@ pub(super) struct Cell {
 
 impl Cell {
     /// Returns the cell of an engine that was not built.
-    pub(super) fn refused(reason: impl ToString) -> Cell {
+    pub(super) fn refused(reason: &dyn Display) -> Cell {
         Cell {
             refused: Some(reason.to_string()),
             values: Vec::new(),
@@ -79,7 +90,9 @@ enum Origin {
     /// The user's rules at an index.
     File(Arc<Inputs>, usize),
     /// A profile and a number of rules.
-    Generated(Arc<Profile>, usize),
+    Profile(Arc<Profile>, usize),
+    /// A number of rules of fifteen fields.
+    OpenFlow15(usize),
 }
 
 /// The rules and headers of a subject.
@@ -100,7 +113,14 @@ const MIN_HEADERS: usize = 20_000;
 impl Subject {
     fn load(&self, study: &Study<'_>) -> Result<Workload<'_>, Failure> {
         let (policy, trace) = match &self.origin {
-            Origin::Generated(profile, rules) => {
+            Origin::OpenFlow15(rules) => {
+                let family = Family::OpenFlow15(Box::default());
+                let seed = study.list_seed(0);
+                let policy = generated_policy(family, *rules, seed, &mut NoProgress)?;
+                let trace = study.trace(&policy)?;
+                (Cow::Owned(policy), trace)
+            }
+            Origin::Profile(profile, rules) => {
                 let policy = study.policy(profile, *rules)?;
                 let trace = study.trace(&policy)?;
                 (Cow::Owned(policy), trace)
@@ -136,12 +156,20 @@ fn repeated(trace: &PolicyTrace, min_headers: usize) -> PolicyTrace {
 /// Returns the rule sets of a comparison.
 fn subjects(study: &Study<'_>, comparison: &Comparison<'_>) -> Vec<Subject> {
     let inputs = &study.inputs;
+    if inputs.rules.is_empty() && comparison.generated == Generated::OpenFlow15 {
+        let sets = comparison.sizes.iter().map(|&size| Subject {
+            name: OPENFLOW15.to_owned(),
+            content: format!("{OPENFLOW15} {size}"),
+            origin: Origin::OpenFlow15(size),
+        });
+        return sets.collect();
+    }
     if inputs.rules.is_empty() {
         let sets = comparison.sizes.iter().flat_map(|&size| {
             study.profiles.iter().map(move |(name, profile)| Subject {
                 name: name.clone(),
                 content: format!("{name} {size}"),
-                origin: Origin::Generated(Arc::clone(profile), size),
+                origin: Origin::Profile(Arc::clone(profile), size),
             })
         });
         return sets.collect();
@@ -158,6 +186,24 @@ fn subjects(study: &Study<'_>, comparison: &Comparison<'_>) -> Vec<Subject> {
         }
     });
     own.collect()
+}
+
+/// Checks that all own rules are of one schema each, for a figure whose engines are not
+/// part of a policy.
+///
+/// # Errors
+/// [`Failure`] with the file of rules of several schemas.
+pub(super) fn check_one_schema(study: &Study<'_>, figure: &str) -> Result<(), Failure> {
+    let rules = study.inputs.rules.iter();
+    match rules.into_iter().find(|own| own.policy.parts().len() > 1) {
+        None => Ok(()),
+        Some(own) => Err(Failure::usage(format!(
+            "{}: figure {figure} needs rules of one schema, and the schema is {}",
+            own.name,
+            own.policy.name()
+        ))
+        .with_help("divide the rules by their schemas, or choose other figures")),
+    }
 }
 
 /// Returns the engines of a comparison: the figure's, then the user's, without duplicates.
@@ -217,7 +263,7 @@ pub(super) fn compare(
             name: subject.name.clone(),
             rules,
             size: match subject.origin {
-                Origin::Generated(_, size) => size,
+                Origin::Profile(_, size) | Origin::OpenFlow15(size) => size,
                 Origin::File(..) => rules,
             },
             cells,

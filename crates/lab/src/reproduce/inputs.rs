@@ -36,6 +36,14 @@ pub(super) enum Input {
     Packets,
 }
 
+/// The inputs of figures that build engines over rules and look headers up.
+pub(super) const LOOKUP_INPUTS: &[Input] = &[
+    Input::Engines,
+    Input::Rules,
+    Input::Trace,
+    Input::CapturedHeaders,
+];
+
 impl Input {
     /// Returns the option, as in messages.
     pub(super) fn option(self) -> &'static str {

@@ -27,6 +27,7 @@ pub(super) struct Reproduction<'a> {
 }
 
 /// The limits of a reproduction, and its own inputs.
+#[derive(Clone, Copy)]
 pub(super) struct Remarks<'a> {
     pub(super) texts: &'a [String],
     pub(super) inputs: &'a [ReportedInput],

@@ -9,7 +9,7 @@ use classyard_report::failure::Failure;
 
 use super::claims::Section;
 use super::figure::{Figure, OwnFigure};
-use super::inputs::Input;
+use super::inputs::LOOKUP_INPUTS;
 use super::request::{Common, Paper, Request, at_least_one, run_time, sizes};
 use super::study::Study;
 use cases::Case;
@@ -38,12 +38,7 @@ pub(super) const FIGURES: &[Figure] = &[
         name: "operations",
         draw: operations::draw,
         own: Some(OwnFigure {
-            accepts: &[
-                Input::Engines,
-                Input::Rules,
-                Input::Trace,
-                Input::CapturedHeaders,
-            ],
+            accepts: LOOKUP_INPUTS,
             needs_updates: false,
             draw: own::draw_operations,
         }),

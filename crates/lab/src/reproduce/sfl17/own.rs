@@ -10,7 +10,9 @@ use super::DEFAULT_RULES;
 use super::cases::{Case, Kind};
 use super::operations::{self, time};
 use crate::reproduce::claims::Section;
-use crate::reproduce::comparison::{Cell, Comparison, Quantity, Workload, compare};
+use crate::reproduce::comparison::{
+    Cell, Comparison, Generated, Quantity, Workload, check_one_schema, compare,
+};
 use crate::reproduce::study::Study;
 
 /// The largest number of changes, as in the paper.
@@ -18,16 +20,7 @@ const MAX_CHANGES: usize = 100;
 
 /// Draws changes, and lookups after them (Fig. 5).
 pub(super) fn draw_operations(study: &mut Study<'_>) -> Result<Section, Failure> {
-    let dual = study.inputs.rules.iter();
-    let dual = dual.into_iter().find(|own| own.policy.parts().len() > 1);
-    if let Some(own) = dual {
-        return Err(Failure::usage(format!(
-            "{}: figure `operations` of sfl17 needs rules of one schema, and these are of {}",
-            own.name,
-            own.policy.name()
-        ))
-        .with_help("divide the rules by their schemas, or choose other figures"));
-    }
+    check_one_schema(study, "`operations` of sfl17")?;
     let sizes = study.sizes(&[DEFAULT_RULES]);
     let engines = operations::engines();
     let engines: Vec<&str> = engines.iter().map(String::as_str).collect();
@@ -59,6 +52,7 @@ pub(super) fn draw_operations(study: &mut Study<'_>) -> Result<Section, Failure>
             },
         ],
         engines: &engines,
+        generated: Generated::Profiles,
         sizes: &sizes[..1],
         has_headers: true,
         options: String::new(),
@@ -90,7 +84,7 @@ fn cell(cases: &[Case], engine: &EngineSpec) -> Cell {
                 values.extend([timed.seconds * 1e3, timed.lookup_ns]);
                 wrong += timed.wrong;
             }
-            Err(error) => return Cell::refused(error),
+            Err(error) => return Cell::refused(&error),
         }
     }
     Cell {

@@ -8,6 +8,7 @@ use classyard_report::failure::Failure;
 use classyard_report::input::span;
 
 use super::figure::{Figure, OwnFigure};
+use super::inputs::LOOKUP_INPUTS;
 use super::request::{Common, Paper, Request, at_least_one, sizes};
 
 pub(super) mod collision_limit;
@@ -47,7 +48,7 @@ const SIMULATION_FIGURES: &[Figure] = &[
         name: "online",
         draw: online::draw,
         own: Some(OwnFigure {
-            accepts: own::WITH_LOOKUPS,
+            accepts: LOOKUP_INPUTS,
             needs_updates: true,
             draw: own::draw_online,
         }),
@@ -56,7 +57,7 @@ const SIMULATION_FIGURES: &[Figure] = &[
         name: "offline",
         draw: offline::draw,
         own: Some(OwnFigure {
-            accepts: own::WITH_LOOKUPS,
+            accepts: LOOKUP_INPUTS,
             needs_updates: false,
             draw: own::draw_offline,
         }),

@@ -8,19 +8,13 @@ use super::coverage::Coverage;
 use super::{offline, online, online_claims, online_engines, tables};
 use crate::bench::Protocol;
 use crate::reproduce::claims::Section;
-use crate::reproduce::comparison::{Cell, Comparison, Quantity, compare};
+use crate::reproduce::comparison::{Cell, Comparison, Generated, Quantity, compare};
 use crate::reproduce::inputs::Input;
 use crate::reproduce::statistics::coordinate;
 use crate::reproduce::study::Study;
 
-/// The inputs of figures without lookups, and of figures with lookups.
+/// The inputs of figures without lookups.
 pub(super) const WITHOUT_LOOKUPS: &[Input] = &[Input::Engines, Input::Rules];
-pub(super) const WITH_LOOKUPS: &[Input] = &[
-    Input::Engines,
-    Input::Rules,
-    Input::Trace,
-    Input::CapturedHeaders,
-];
 
 /// No size and no seed of the paper.
 const NOTHING: Coverage<'static> = Coverage {
@@ -43,6 +37,7 @@ pub(super) fn draw_tables(study: &mut Study<'_>) -> Result<Section, Failure> {
             title: "Tables",
         }],
         engines: &tables::ENGINES,
+        generated: Generated::Profiles,
         sizes: &sizes,
         has_headers: false,
         options: String::new(),
@@ -56,7 +51,7 @@ pub(super) fn draw_tables(study: &mut Study<'_>) -> Result<Section, Failure> {
                     values: vec![coordinate(tables)],
                     wrong: 0,
                 },
-                Err(error) => Cell::refused(error),
+                Err(error) => Cell::refused(&error),
             });
         Ok(cells.collect())
     })?;
@@ -104,6 +99,7 @@ pub(super) fn draw_online(study: &mut Study<'_>) -> Result<Section, Failure> {
             },
         ],
         engines: &online_engines::ENGINES.map(|(engine, ..)| engine),
+        generated: Generated::Profiles,
         sizes: &sizes,
         has_headers: true,
         options: format!(", {changes} changes"),
@@ -125,7 +121,7 @@ pub(super) fn draw_online(study: &mut Study<'_>) -> Result<Section, Failure> {
                 ],
                 wrong: looked.wrong + updated.wrong,
             },
-            (Err(reason), _) | (_, Err(reason)) => Cell::refused(reason),
+            (Err(reason), _) | (_, Err(reason)) => Cell::refused(&reason),
         });
         Ok(cells.collect())
     })?;
@@ -169,6 +165,7 @@ pub(super) fn draw_offline(study: &mut Study<'_>) -> Result<Section, Failure> {
             },
         ],
         engines: &offline::ENGINES.map(|(engine, ..)| engine),
+        generated: Generated::Profiles,
         sizes: &sizes,
         has_headers: true,
         options: format!(", {seconds} s to build"),
@@ -177,7 +174,7 @@ pub(super) fn draw_offline(study: &mut Study<'_>) -> Result<Section, Failure> {
         let (policy, trace) = (&workload.policy, &workload.trace);
         let built = offline::measure(engines, policy, trace, &workload.few, limit);
         let cells = built.into_iter().map(|built| match built.refused {
-            Some(reason) => Cell::refused(reason),
+            Some(reason) => Cell::refused(&reason),
             None => Cell {
                 refused: None,
                 values: vec![
