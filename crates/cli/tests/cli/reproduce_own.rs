@@ -351,18 +351,26 @@ fn fts25_sends_own_captures_through_caches() {
     assert_eq!(points(&out), before);
 }
 
-/// Files that cannot be read, and inputs that a figure cannot use.
-#[test]
-fn bad_own_inputs_are_refused_by_name() {
-    let folder = Folder::new();
+/// Checks that each command is refused with a message that contains the text, before
+/// anything is written.
+fn are_refused(folder: &Folder, cases: &[(String, &str)]) {
     let out = folder.path("figures");
+    for (arguments, complaint) in cases {
+        run(&format!("reproduce {arguments} --out {out}"))
+            .exits(2)
+            .complains(complaint);
+    }
+    assert!(!Path::new(&out).exists());
+}
+
+#[test]
+fn bad_files_are_refused_with_their_lines() {
+    let folder = Folder::new();
     let good = folder.file("good.rules", FILTERS);
     let headers = folder.file("good.trace", HEADERS);
     let missing = folder.path("missing");
-    let broken = folder.file(
-        "broken.rules",
-        FILTERS.replace("@10.1.2.0/24", "@10.1.2.0/99"),
-    );
+    let broken = FILTERS.replace("@10.1.2.0/24", "@10.1.2.0/99");
+    let broken = folder.file("broken.rules", broken);
     let empty = folder.file("empty.rules", "");
     let no_rules = folder.file("none.rules", "schema ipv4-5tuple\n");
     let bad_headers = folder.file("bad.trace", "1\t2\t3\t4\t6\n1\t2\tx\t4\t6\n");
@@ -370,96 +378,97 @@ fn bad_own_inputs_are_refused_by_name() {
     let no_capture = folder.file("bad.pcap", "not a capture, but long enough to be one");
     let no_ipv4 = folder.path("arp.pcap");
     fs::write(&no_ipv4, capture(&[(7, arp())])).unwrap();
-    let cases = [
-        ("tm19 -e nosuch", "there is no engine `nosuch`"),
-        (
-            "tm19 -e nosuch",
-            "there are linear, forest, tss, tuplemerge",
-        ),
-        (&format!("tm19 -r {missing}"), "missing: No such file"),
-        (&format!("tm19 -r {broken}"), "broken.rules:3:"),
-        (&format!("tm19 -r {empty}"), "empty.rules"),
-        (&format!("tm19 -r {no_rules}"), "none.rules has no rules"),
-        (
-            &format!("tm19 -r {good} -t {missing}"),
-            "missing: No such file",
-        ),
-        (&format!("tm19 -r {good} -t {bad_headers}"), "bad.trace:2:"),
-        (
-            &format!("tm19 -r {good} -t {no_headers}"),
-            "none.trace has no header",
-        ),
-        (&format!("tm19 -t {headers}"), "--rules <FILE>"),
-        (
-            &format!("tm19 -r {good} -t {headers} -c {CAPTURE}"),
-            "cannot be used with",
-        ),
-        (
-            &format!("tm19 -r {good} -r {good} -r {good} -t {headers} -t {headers}"),
-            "2 files of --trace for 3 files of --rules",
-        ),
-        ("tm19 -r - -t -", "standard input"),
-        (
-            &format!("tm19 -r {good} -c {no_ipv4}"),
-            "has no header of ipv4-5tuple",
-        ),
-        (
-            &format!("tm19 -r {good} --sizes 1k"),
-            "--sizes describes generated inputs",
-        ),
-        (
-            &format!("tm19 -r {good} -t {headers} --headers 1k"),
-            "--headers describes generated inputs, and --trace replaces them",
-        ),
-        (
-            &format!("tm19 -r {good} --figures growth"),
-            "figure `growth` of tm19 cannot use --rules",
-        ),
-        (
-            "tm19 -e bit-vector --figures online",
-            "figure `online` of tm19 cannot use --engines bit-vector, which takes no updates",
-        ),
-        (
-            &format!("tm19 -r {good} -t {headers} --figures tables"),
-            "figure `tables` of tm19 cannot use --trace",
-        ),
-        (
-            &format!("tm19 -c {CAPTURE}"),
-            "no figure of tm19 can use these inputs: tables cannot use --capture without --rules",
-        ),
-        (
-            "dec14 -e forest --figures latency",
-            "figure `latency` of dec14 cannot use --engines",
-        ),
-        ("fch14 -e forest", "no figure of fch14 takes own inputs"),
-        (&format!("fts25 -r {good}"), "tables cannot use --rules"),
-        (
-            &format!("fts25 -r {good}"),
-            "search-length: --capture without --rules",
-        ),
-        (&format!("fts25 -c {missing}"), "missing: No such file"),
-        (&format!("fts25 -c {no_capture}"), "bad.pcap"),
-        (
-            &format!("fts25 -c {no_ipv4}"),
-            "arp.pcap has no IPv4 packet",
-        ),
-        (
-            &format!("fts25 -c {CAPTURE} --figures tables"),
-            "figure `tables` of fts25 cannot use",
-        ),
-        (
-            &format!("sfl17 -r {good} --figures threshold"),
-            "figure `threshold` of sfl17 cannot use --rules",
-        ),
-    ];
-    for (arguments, complaint) in cases {
-        run(&format!("reproduce {arguments} --out {out}"))
-            .exits(2)
-            .complains(complaint);
-    }
-    assert!(
-        !Path::new(&out).exists(),
-        "nothing is written before inputs are checked"
+    let with = |arguments: &str| format!("tm19 -r {good} {arguments}");
+    are_refused(
+        &folder,
+        &[
+            (format!("tm19 -r {missing}"), "missing: No such file"),
+            (format!("tm19 -r {broken}"), "broken.rules:3:"),
+            (format!("tm19 -r {empty}"), "empty.rules"),
+            (format!("tm19 -r {no_rules}"), "none.rules has no rules"),
+            (with(&format!("-t {missing}")), "missing: No such file"),
+            (with(&format!("-t {bad_headers}")), "bad.trace:2:"),
+            (
+                with(&format!("-t {no_headers}")),
+                "none.trace has no header",
+            ),
+            (
+                with(&format!("-c {no_ipv4}")),
+                "has no header of ipv4-5tuple",
+            ),
+            (
+                with(&format!("-r {good} -r {good} -t {headers} -t {headers}")),
+                "2 files of --trace",
+            ),
+            (format!("fts25 -c {missing}"), "missing: No such file"),
+            (format!("fts25 -c {no_capture}"), "bad.pcap"),
+            (format!("fts25 -c {no_ipv4}"), "arp.pcap has no IPv4 packet"),
+        ],
+    );
+}
+
+/// Inputs that a figure cannot use, and options that contradict each other.
+#[test]
+fn unusable_inputs_are_refused_by_name() {
+    let folder = Folder::new();
+    let good = folder.file("good.rules", FILTERS);
+    let headers = folder.file("good.trace", HEADERS);
+    let with = |arguments: &str| format!("tm19 -r {good} {arguments}");
+    let traced = |arguments: &str| with(&format!("-t {headers} {arguments}"));
+    let tm19 = "figure `online` of tm19 cannot use --engines bit-vector, which takes no updates";
+    are_refused(
+        &folder,
+        &[
+            (
+                "tm19 -e nosuch".to_owned(),
+                "there is no engine `nosuch`; there are linear, forest",
+            ),
+            ("tm19 -r - -t -".to_owned(), "standard input"),
+            (format!("tm19 -t {headers}"), "--rules <FILE>"),
+            (traced(&format!("-c {CAPTURE}")), "cannot be used with"),
+            (
+                with("--sizes 1k"),
+                "--sizes describes generated inputs, and --rules replaces",
+            ),
+            (
+                traced("--headers 1k"),
+                "--headers describes generated inputs, and --trace replaces",
+            ),
+            (
+                with("--figures growth"),
+                "figure `growth` of tm19 cannot use --rules",
+            ),
+            (
+                traced("--figures tables"),
+                "figure `tables` of tm19 cannot use --trace",
+            ),
+            ("tm19 -e bit-vector --figures online".to_owned(), tm19),
+            (
+                format!("tm19 -c {CAPTURE}"),
+                "tables cannot use --capture without --rules",
+            ),
+            (
+                format!("sfl17 -r {good} --figures threshold"),
+                "figure `threshold` of sfl17 cannot",
+            ),
+            (
+                "dec14 -e tss --figures latency".to_owned(),
+                "figure `latency` of dec14 cannot use",
+            ),
+            (
+                "fch14 -e tss".to_owned(),
+                "no figure of fch14 takes own inputs",
+            ),
+            (format!("fts25 -r {good}"), "tables cannot use --rules"),
+            (
+                format!("fts25 -r {good}"),
+                "search-length: --capture without --rules",
+            ),
+            (
+                format!("fts25 -c {CAPTURE} --figures tables"),
+                "figure `tables` of fts25 cannot use",
+            ),
+        ],
     );
 }
 

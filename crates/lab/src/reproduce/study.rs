@@ -329,17 +329,8 @@ impl<'a> Study<'a> {
         Ok(())
     }
 
-    /// Writes the report's page, and the report to standard output.
-    pub(super) fn end(mut self, sections: &[Section]) -> Result<(), Failure> {
-        let run = Run::now(self.args.seed);
-        let columns = run.columns();
-        let mut facts: Vec<(&str, String)> = columns
-            .iter()
-            .map(|(name, value)| (*name, value.clone()))
-            .collect();
-        let known = facts.iter().position(|(name, _)| *name == "processor");
-        let index = known.map_or(facts.len(), |index| index + 1);
-        facts.splice(index..index, super::machine::facts());
+    /// Returns the limits of the whole reproduction, and its own inputs.
+    fn remarks(&self, inputs: &[ReportedInput]) -> Vec<String> {
         let mut remarks = Vec::new();
         if self.args.quick {
             remarks.push(
@@ -351,7 +342,6 @@ impl<'a> Study<'a> {
         if let Some(limits) = limited(self.args) {
             remarks.push(format!("Not the whole reproduction: limited by {limits}."));
         }
-        let inputs = self.inputs.reported();
         if !inputs.is_empty() {
             let texts: Vec<String> = inputs.iter().map(ReportedInput::text).collect();
             remarks.push(format!(
@@ -363,6 +353,22 @@ impl<'a> Study<'a> {
             let left_out: Vec<String> = self.left_out.iter().map(LeftOut::text).collect();
             remarks.push(format!("Left out: {}.", left_out.join("; ")));
         }
+        remarks
+    }
+
+    /// Writes the report's page, and the report to standard output.
+    pub(super) fn end(mut self, sections: &[Section]) -> Result<(), Failure> {
+        let run = Run::now(self.args.seed);
+        let columns = run.columns();
+        let mut facts: Vec<(&str, String)> = columns
+            .iter()
+            .map(|(name, value)| (*name, value.clone()))
+            .collect();
+        let known = facts.iter().position(|(name, _)| *name == "processor");
+        let index = known.map_or(facts.len(), |index| index + 1);
+        facts.splice(index..index, super::machine::facts());
+        let inputs = self.inputs.reported();
+        let remarks = self.remarks(&inputs);
         let heading = Heading {
             title: self.args.paper.title,
             facts: &facts,

@@ -16,6 +16,30 @@ use crate::reproduce::study::Study;
 /// The inputs of figures without lookups.
 pub(super) const WITHOUT_LOOKUPS: &[Input] = &[Input::Engines, Input::Rules];
 
+/// The quantities of [`draw_online`].
+const ONLINE: [Quantity; 5] = [
+    Quantity {
+        column: "update_ns",
+        title: "Time of an update, ns",
+    },
+    Quantity {
+        column: "lookup_ns",
+        title: "Time of a lookup, ns",
+    },
+    Quantity {
+        column: "tables",
+        title: "Tables after all insertions",
+    },
+    Quantity {
+        column: "index_bytes",
+        title: "Memory of the search structure, bytes",
+    },
+    Quantity {
+        column: "bytes",
+        title: "Memory with rules and their actions, bytes",
+    },
+];
+
 /// No size and no seed of the paper.
 const NOTHING: Coverage<'static> = Coverage {
     paper_sizes: &tables::SIZES,
@@ -76,28 +100,7 @@ pub(super) fn draw_online(study: &mut Study<'_>) -> Result<Section, Failure> {
              and {changes} deletions, shuffled, are timed together. Times are CPU times of one \
              thread. {HEADERS}"
         ),
-        quantities: &[
-            Quantity {
-                column: "update_ns",
-                title: "Time of an update, ns",
-            },
-            Quantity {
-                column: "lookup_ns",
-                title: "Time of a lookup, ns",
-            },
-            Quantity {
-                column: "tables",
-                title: "Tables after all insertions",
-            },
-            Quantity {
-                column: "index_bytes",
-                title: "Memory of the search structure, bytes",
-            },
-            Quantity {
-                column: "bytes",
-                title: "Memory with rules and their actions, bytes",
-            },
-        ],
+        quantities: &ONLINE,
         engines: &online_engines::ENGINES.map(|(engine, ..)| engine),
         generated: Generated::Profiles,
         sizes: &sizes,
