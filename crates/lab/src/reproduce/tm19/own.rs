@@ -151,8 +151,8 @@ pub(super) fn draw_offline(study: &mut Study<'_>) -> Result<Section, Failure> {
         ),
         quantities: &[
             Quantity {
-                column: "build_seconds",
-                title: "Time to build, CPU seconds",
+                column: "build_ms",
+                title: "Time to build, ms",
             },
             Quantity {
                 column: "lookup_ns",
@@ -181,7 +181,7 @@ pub(super) fn draw_offline(study: &mut Study<'_>) -> Result<Section, Failure> {
             None => Cell {
                 refused: None,
                 values: vec![
-                    built.build_seconds,
+                    built.build_seconds * 1e3,
                     built.lookup_ns,
                     coordinate(built.index_bytes),
                     coordinate(built.bytes),
