@@ -149,3 +149,68 @@ fn what_it_refuses_is_said_with_what_would_work() {
         "{told}"
     );
 }
+
+/// The engine next to those of three figures, over a filter set of ClassBench. The figure
+/// that inserts rules one by one cannot use it.
+#[test]
+fn papers_figures_show_it_next_to_theirs() {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("own_engine_figures");
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).unwrap();
+    let rules = folder.join("acl.rules");
+    let filters = "@10.0.0.0/8\t192.168.1.0/24\t0 : 65535\t80 : 80\t0x06/0xFF\t0x0000/0x0000\n\
+                   @0.0.0.0/0\t0.0.0.0/0\t0 : 65535\t0 : 65535\t0x00/0x00\t0x0000/0x0000\n";
+    std::fs::write(&rules, filters).unwrap();
+    let (rules, out) = (rules.to_str().unwrap(), folder.to_str().unwrap());
+    for (paper, figures, files) in [
+        (
+            "tm19",
+            "tables,offline",
+            &["own-tables.csv", "own-offline.csv"][..],
+        ),
+        ("sfl17", "operations", &["own-operations.csv"][..]),
+    ] {
+        let out = format!("{out}/{paper}");
+        let report = json(&[
+            "reproduce",
+            paper,
+            "-e",
+            "stride",
+            "-r",
+            rules,
+            "--figures",
+            figures,
+            "-o",
+            &out,
+            "--format",
+            "json",
+        ]);
+        assert_eq!(report["inputs"][0]["name"], "stride");
+        for file in files {
+            let rows = std::fs::read_to_string(format!("{out}/{file}")).unwrap();
+            let own: Vec<&str> = rows
+                .lines()
+                .filter(|row| row.contains(",stride,"))
+                .collect();
+            assert_eq!(own.len(), 1, "{rows}");
+            assert!(own[0].contains(",2,stride,,0,"), "{rows}");
+        }
+    }
+    let refused = run(&[
+        "reproduce",
+        "tm19",
+        "-e",
+        "stride",
+        "--figures",
+        "online",
+        "-o",
+        out,
+    ]);
+    assert_eq!(refused.status.code(), Some(2));
+    let message = text(&refused.stderr);
+    assert!(
+        message.contains("figure `online` of tm19 cannot use --engines stride"),
+        "{message}"
+    );
+    std::fs::remove_dir_all(&folder).unwrap();
+}

@@ -26,6 +26,7 @@ mod plot;
 mod replay;
 mod reports;
 mod reproduce;
+mod reproduce_own;
 mod scripts;
 mod streaming;
 mod support;

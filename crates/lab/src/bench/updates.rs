@@ -7,6 +7,7 @@
 //!
 //! [TM19]: classyard::papers#tm19
 
+use std::error::Error;
 use std::time::{Duration, Instant};
 
 use classyard::classifier::BATCH;
@@ -198,6 +199,7 @@ pub(crate) fn run(
     let mut classifier = initial.build(spec, &Limits::default(), &mut NoProgress)?;
     let mut mixed = initial.build(spec, &Limits::default(), &mut NoProgress)?;
     let seconds = carry_out(&mut classifier, policy, &protocol.steps);
+    let seconds = seconds.expect("the list was made for these rules");
     let mut scratch = Scratch::new();
     let mut winners = [Winner::MISS; BATCH];
     let batches: Vec<_> = trace
@@ -229,28 +231,34 @@ pub(crate) fn run(
 /// Builds an engine without rules and inserts these rules one by one.
 ///
 /// # Errors
-/// If the engine cannot be built.
+/// If the engine cannot be built, or refuses a rule.
 pub(crate) fn inserted(
     spec: &EngineSpec,
     policy: &Policy,
     ids: &[RuleId],
-) -> Result<PolicyClassifier, classyard::BuildError> {
+) -> Result<PolicyClassifier, Box<dyn Error>> {
     let none = subset(policy, &[]);
     let mut classifier = none.build(spec, &Limits::default(), &mut NoProgress)?;
     for &id in ids {
-        make(&mut classifier, policy, Step::Insert(id)).expect("no rule is inserted twice");
+        make(&mut classifier, policy, Step::Insert(id))?;
     }
     Ok(classifier)
 }
 
 /// Runs a list and returns its CPU time in seconds.
-pub(crate) fn carry_out(classifier: &mut PolicyClassifier, policy: &Policy, steps: &[Step]) -> f64 {
-    let ((), seconds) = timed(|| {
-        for &step in steps {
-            make(classifier, policy, step).expect("the list was made for these rules");
-        }
+///
+/// # Errors
+/// If the engine refuses a rule.
+pub(crate) fn carry_out(
+    classifier: &mut PolicyClassifier,
+    policy: &Policy,
+    steps: &[Step],
+) -> Result<f64, UpdateError> {
+    let (done, seconds) = timed(|| {
+        let mut steps = steps.iter();
+        steps.try_for_each(|&step| make(classifier, policy, step))
     });
-    seconds
+    done.map(|()| seconds)
 }
 
 fn make(classifier: &mut PolicyClassifier, policy: &Policy, step: Step) -> Result<(), UpdateError> {

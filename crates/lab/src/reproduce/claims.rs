@@ -84,6 +84,8 @@ impl fmt::Display for Threshold {
 pub(super) enum Gap {
     /// A rule set, size, system or kind of traffic that was left out.
     NotRun(&'static str),
+    /// The inputs are the user's, and the paper says nothing about them.
+    OwnInputs,
     /// The parameters of the traffic or of the model were fitted to this figure.
     Fitted,
     /// Fewer samples than a confidence interval needs.
@@ -100,6 +102,7 @@ impl fmt::Display for Gap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Gap::NotRun(missing) => write!(f, "not measured: {missing}"),
+            Gap::OwnInputs => f.write_str("not measured: the paper says nothing about own inputs"),
             Gap::Fitted => f.write_str("fitted to the paper's value, so no test of it"),
             Gap::FewSamples(count) => write!(f, "too few samples for an interval: {count}"),
             Gap::ReaderShare(share) => write!(
@@ -505,6 +508,16 @@ impl Claim {
         gap: Gap,
     ) -> Claim {
         self.part(Part::new(compared, threshold).case(Case::missing("", gap)))
+    }
+
+    /// Returns the claim for own inputs: its comparisons without any measurement.
+    pub(super) fn on_own_inputs(mut self) -> Claim {
+        for part in &mut self.parts {
+            part.needed = None;
+            part.cases = vec![Case::missing("", Gap::OwnInputs)];
+            part.sources.clear();
+        }
+        self
     }
 
     /// The comparisons.

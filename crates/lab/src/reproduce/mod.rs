@@ -5,11 +5,14 @@ use classyard_report::failure::Failure;
 use classyard_report::reporter::Reporter;
 
 mod claims;
+mod comparison;
 mod dec14;
 mod fch14;
 mod figure;
 mod fts25;
 mod html;
+mod identity;
+mod inputs;
 mod machine;
 mod points;
 mod report;
@@ -19,6 +22,7 @@ mod statistics;
 mod study;
 mod tm19;
 
+use claims::{Claim, Section};
 use figure::{Figure, chosen};
 use request::Request;
 use study::Study;
@@ -30,6 +34,9 @@ use study::Study;
 /// paper's value, the measured values with their confidence intervals, the threshold, and
 /// the verdict that is computed from them. Every measurement is kept in points.ndjson: to continue an
 /// interrupted reproduction, give the same command again.
+///
+/// Figures can also show your own engines, rules, headers and captures. Then no claim is
+/// measured, since the paper says nothing about them.
 #[derive(Debug, clap::Args)]
 #[command(
     subcommand_value_name = "PAPER",
@@ -43,7 +50,9 @@ Examples:
   classyard reproduce tm19
   classyard reproduce tm19 --section 5 --quick -o switch
   classyard reproduce tm19 --figures tables --sizes 1k,4k,16k,64k,256k -o figures
-  classyard reproduce sfl17 --figures updates --sets 3 --run 2s"
+  classyard reproduce sfl17 --figures updates --sets 3 --run 2s
+  classyard reproduce tm19 -e cut-split -r acl.rules -t acl.trace -o own
+  classyard reproduce fts25 -c link.pcap -o own"
 )]
 pub struct Args {
     #[command(subcommand)]
@@ -80,12 +89,27 @@ impl PaperArgs {
 /// written.
 pub fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
     let (request, figures) = args.paper.request()?;
-    let figures = chosen(&request, figures)?;
-    let mut study = Study::new(&request, reporter)?;
+    request.check_inputs()?;
+    let chosen = chosen(&request, figures)?;
+    let mut study = Study::new(&request, chosen.left_out, reporter)?;
     let mut sections = Vec::new();
-    for figure in figures {
-        study.begin(figure.name);
-        sections.push((figure.draw)(&mut study)?);
+    for (name, draw) in chosen.figures {
+        study.begin(name);
+        let section = draw(&mut study)?;
+        sections.push(match study.inputs.is_empty() {
+            true => section,
+            false => on_own_inputs(section),
+        });
     }
     study.end(&sections)
+}
+
+/// Returns a section whose claims are not measured: the paper says nothing about the user's
+/// own inputs.
+fn on_own_inputs(section: Section) -> Section {
+    let claims = section.claims.into_iter().map(Claim::on_own_inputs);
+    Section {
+        claims: claims.collect(),
+        ..section
+    }
 }

@@ -18,12 +18,15 @@ use serde_json::Value;
 /// The name of the file.
 pub(super) const FILE: &str = "points.ndjson";
 
-/// Everything that measurements depend on: the paper, the program, the machine and the
-/// options.
+/// Everything that all measurements depend on: the paper, the program, the machine and the
+/// options. The names of points have the hashes of own inputs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Circumstances {
     pub(super) paper: String,
     pub(super) version: String,
+    /// The hash of the program's file.
+    #[serde(default)]
+    pub(super) build: String,
     pub(super) processor: String,
     /// Options by name, as text.
     pub(super) options: Vec<(String, String)>,
@@ -36,6 +39,7 @@ impl Circumstances {
             let mut named = vec![
                 ("paper".to_owned(), circumstances.paper.clone()),
                 ("version".to_owned(), circumstances.version.clone()),
+                ("build".to_owned(), circumstances.build.clone()),
                 ("processor".to_owned(), circumstances.processor.clone()),
             ];
             named.extend(circumstances.options.iter().cloned());
@@ -43,7 +47,10 @@ impl Circumstances {
         };
         let (own, others) = (named(self), named(other));
         let differs = others.iter().find(|entry| !own.contains(entry));
-        differs.map(|(name, value)| format!("{name} {value}"))
+        differs.map(|(name, value)| match value.as_str() {
+            "" => format!("{name} unknown"),
+            value => format!("{name} {value}"),
+        })
     }
 }
 
@@ -186,6 +193,7 @@ mod tests {
         Circumstances {
             paper: "tm19".to_owned(),
             version: "1".to_owned(),
+            build: "b".to_owned(),
             processor: "one".to_owned(),
             options: vec![("--seed".to_owned(), seed.to_owned())],
         }

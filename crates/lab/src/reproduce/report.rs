@@ -9,6 +9,7 @@ use classyard_report::run::Run;
 use serde::Serialize;
 
 use super::claims::{Claim, Grid, Part, Section, Source, Tally};
+use super::inputs::{LeftOut, ReportedInput};
 use super::request::Paper;
 
 /// A finished reproduction.
@@ -20,7 +21,18 @@ pub(super) struct Reproduction<'a> {
     machine: Vec<Fact<'a>>,
     /// Limits of the whole reproduction.
     remarks: &'a [String],
+    inputs: &'a [ReportedInput],
+    left_out: &'a [LeftOut],
     sections: Vec<ReportedSection<'a>>,
+}
+
+/// The limits of a reproduction, and its own inputs.
+#[derive(Clone, Copy)]
+pub(super) struct Remarks<'a> {
+    pub(super) texts: &'a [String],
+    pub(super) inputs: &'a [ReportedInput],
+    /// Figures that cannot use the inputs.
+    pub(super) left_out: &'a [LeftOut],
 }
 
 #[derive(Serialize)]
@@ -74,7 +86,7 @@ impl<'a> Reproduction<'a> {
         paper: &'static Paper,
         run: &'a Run,
         facts: &'a [(&'a str, String)],
-        remarks: &'a [String],
+        remarks: Remarks<'a>,
         sections: &'a [Section],
     ) -> Reproduction<'a> {
         let fact = |(name, value): &'a (&'a str, String)| Fact { name, value };
@@ -83,7 +95,9 @@ impl<'a> Reproduction<'a> {
             title: paper.title,
             run,
             machine: facts.iter().map(fact).collect(),
-            remarks,
+            remarks: remarks.texts,
+            inputs: remarks.inputs,
+            left_out: remarks.left_out,
             sections: sections.iter().map(ReportedSection::of).collect(),
         }
     }
@@ -177,6 +191,12 @@ impl Report for Reproduction<'_> {
                 }
             }
             writeln!(out)?;
+        }
+        for input in self.inputs {
+            writeln!(out, "own input: {}", input.text())?;
+        }
+        for one in self.left_out {
+            writeln!(out, "left out: {}", one.text())?;
         }
         self.run.write(out)
     }

@@ -7,6 +7,8 @@ use classyard_report::failure::Failure;
 use classyard_report::input::{count, span};
 use classyard_report::output::{Format, OutputArgs};
 
+use super::inputs::{Input, InputArgs};
+
 /// A paper, or a part of it that is reproduced by itself.
 pub(super) struct Paper {
     /// The paper's key in citations and in stored measurements.
@@ -54,6 +56,9 @@ pub(super) struct Common {
     /// Seed of the random numbers
     #[arg(short, long, default_value_t = 1, value_name = "N")]
     seed: u64,
+
+    #[command(flatten)]
+    inputs: InputArgs,
 }
 
 /// A reproduction: the paper, and the arguments of the command line. Arguments that a
@@ -82,6 +87,8 @@ pub(super) struct Request {
     pub(super) build_time: Option<Duration>,
     /// The length of a run.
     pub(super) run: Option<Duration>,
+    /// The user's own inputs.
+    pub(super) inputs: InputArgs,
 }
 
 impl Request {
@@ -102,7 +109,37 @@ impl Request {
             changes: None,
             build_time: None,
             run: None,
+            inputs: common.inputs.clone(),
         }
+    }
+
+    /// Checks that no option describes generated rules or headers that own inputs replace.
+    ///
+    /// # Errors
+    /// [`Failure`] with the two options.
+    pub(super) fn check_inputs(&self) -> Result<(), Failure> {
+        let has_one_of = |wanted: &[Input]| {
+            let given = self.inputs.given().into_iter();
+            given.into_iter().find(|input| wanted.contains(input))
+        };
+        let rules = has_one_of(&[Input::Rules]);
+        let headers = has_one_of(&[Input::Trace, Input::CapturedHeaders, Input::Packets]);
+        let conflicts = [
+            ("--sizes", !self.sizes.is_empty(), rules),
+            ("--profiles", !self.profiles.is_empty(), rules),
+            ("--sets", self.sets.is_some(), rules),
+            ("--headers", self.headers.is_some(), headers),
+        ];
+        for (option, is_given, replaced_by) in conflicts {
+            if let (true, Some(input)) = (is_given, replaced_by) {
+                return Err(Failure::usage(format!(
+                    "{option} describes generated inputs, and {} replaces them",
+                    input.option()
+                ))
+                .with_help(format!("leave {option} out")));
+            }
+        }
+        Ok(())
     }
 
     /// Checks that all sizes are at most `max`, the number of `what` that there are.

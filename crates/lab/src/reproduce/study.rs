@@ -18,8 +18,10 @@ use serde::de::DeserializeOwned;
 
 use super::claims::Section;
 use super::html::{self, Heading};
+use super::identity;
+use super::inputs::{Inputs, LeftOut, ReportedInput};
 use super::points::{Circumstances, Points};
-use super::report::Reproduction;
+use super::report::{Remarks, Reproduction};
 use super::request::Request;
 use crate::bench::{
     CpuPair, CpuPinning, PAPER_CHANGES, generated_policy, generated_trace, size_name,
@@ -60,6 +62,10 @@ pub(super) struct Study<'a> {
     pub(super) profiles: Vec<(String, Arc<Profile>)>,
     /// Processors for threads that must not share theirs.
     pub(super) processors: Option<CpuPair>,
+    /// The user's own inputs.
+    pub(super) inputs: Arc<Inputs>,
+    /// Figures that cannot use them.
+    left_out: Vec<LeftOut>,
     reporter: Reporter,
     points: Points,
     progress: Progress,
@@ -73,9 +79,17 @@ pub(super) struct Study<'a> {
 }
 
 impl<'a> Study<'a> {
-    /// Opens the folder and removes an earlier report: a report exists only for a
-    /// finished run.
-    pub(super) fn new(args: &'a Request, reporter: Reporter) -> Result<Study<'a>, Failure> {
+    /// Reads own inputs, opens the folder and removes an earlier report: a report exists
+    /// only for a finished run. Warns of the figures that are left out.
+    pub(super) fn new(
+        args: &'a Request,
+        left_out: Vec<LeftOut>,
+        reporter: Reporter,
+    ) -> Result<Study<'a>, Failure> {
+        let inputs = Arc::new(args.inputs.load(reporter)?);
+        for one in &left_out {
+            reporter.warn(&format!("left out: {}", one.text()));
+        }
         fs::create_dir_all(&args.output).map_err(|error| Failure::file(&args.output, error))?;
         let names: Vec<&str> = match args.profiles.as_slice() {
             [] => Profile::BUILT_IN.to_vec(),
@@ -91,6 +105,8 @@ impl<'a> Study<'a> {
             points: Points::open(&args.output, &circumstances(args, &run), args.restart)?,
             profiles,
             processors: CpuPinning::Automatic.choose().unwrap_or_default(),
+            inputs,
+            left_out,
             reporter,
             progress: reporter.progress(),
             figure: "measuring",
@@ -313,17 +329,8 @@ impl<'a> Study<'a> {
         Ok(())
     }
 
-    /// Writes the report's page, and the report to standard output.
-    pub(super) fn end(mut self, sections: &[Section]) -> Result<(), Failure> {
-        let run = Run::now(self.args.seed);
-        let columns = run.columns();
-        let mut facts: Vec<(&str, String)> = columns
-            .iter()
-            .map(|(name, value)| (*name, value.clone()))
-            .collect();
-        let known = facts.iter().position(|(name, _)| *name == "processor");
-        let index = known.map_or(facts.len(), |index| index + 1);
-        facts.splice(index..index, super::machine::facts());
+    /// Returns the limits of the whole reproduction, and its own inputs.
+    fn remarks(&self, inputs: &[ReportedInput]) -> Vec<String> {
         let mut remarks = Vec::new();
         if self.args.quick {
             remarks.push(
@@ -335,6 +342,33 @@ impl<'a> Study<'a> {
         if let Some(limits) = limited(self.args) {
             remarks.push(format!("Not the whole reproduction: limited by {limits}."));
         }
+        if !inputs.is_empty() {
+            let texts: Vec<String> = inputs.iter().map(ReportedInput::text).collect();
+            remarks.push(format!(
+                "Own inputs: {}. The paper says nothing about them, so no claim is measured.",
+                texts.join(", ")
+            ));
+        }
+        if !self.left_out.is_empty() {
+            let left_out: Vec<String> = self.left_out.iter().map(LeftOut::text).collect();
+            remarks.push(format!("Left out: {}.", left_out.join("; ")));
+        }
+        remarks
+    }
+
+    /// Writes the report's page, and the report to standard output.
+    pub(super) fn end(mut self, sections: &[Section]) -> Result<(), Failure> {
+        let run = Run::now(self.args.seed);
+        let columns = run.columns();
+        let mut facts: Vec<(&str, String)> = columns
+            .iter()
+            .map(|(name, value)| (*name, value.clone()))
+            .collect();
+        let known = facts.iter().position(|(name, _)| *name == "processor");
+        let index = known.map_or(facts.len(), |index| index + 1);
+        facts.splice(index..index, super::machine::facts());
+        let inputs = self.inputs.reported();
+        let remarks = self.remarks(&inputs);
         let heading = Heading {
             title: self.args.paper.title,
             facts: &facts,
@@ -348,7 +382,17 @@ impl<'a> Study<'a> {
         let page = html::report(&heading, sections, picture)?;
         self.write(REPORT, &page)?;
         drop(self.progress);
-        let report = Reproduction::new(self.args.paper, &run, &facts, &remarks, sections);
+        let report = Reproduction::new(
+            self.args.paper,
+            &run,
+            &facts,
+            Remarks {
+                texts: &remarks,
+                inputs: &inputs,
+                left_out: &self.left_out,
+            },
+            sections,
+        );
         let format = self.args.format;
         OutputArgs { format }.report(&report)?;
         let wrote = self.written.join(", ");
@@ -399,7 +443,11 @@ fn circumstances(args: &Request, run: &Run) -> Circumstances {
     let sizes = if by_set { Vec::new() } else { sizes };
     let own_profile = |name: &&String| by_set && Profile::BUILT_IN.contains(&name.as_str());
     let profiles = args.profiles.iter().filter(|name| !own_profile(name));
-    let profiles: Vec<String> = profiles.cloned().collect();
+    let profiles = profiles.map(|name| match Profile::BUILT_IN.contains(&name.as_str()) {
+        true => name.clone(),
+        false => format!("{name} {}", identity::of_file(name)),
+    });
+    let profiles: Vec<String> = profiles.collect();
     let or_own = |value: Option<String>| value.unwrap_or_else(|| "of the paper".to_owned());
     let options = [
         ("--quick", args.quick.to_string()),
@@ -421,6 +469,7 @@ fn circumstances(args: &Request, run: &Run) -> Circumstances {
     Circumstances {
         paper: args.paper.key.to_owned(),
         version: column("version"),
+        build: identity::of_program(),
         processor: column("processor"),
         options: options
             .map(|(name, value)| (name.to_owned(), value))

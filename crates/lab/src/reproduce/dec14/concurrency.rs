@@ -154,7 +154,7 @@ pub(in crate::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failu
     Ok(section)
 }
 
-fn claims(predictions: Vec<Case>, lookups: &Lookups) -> Vec<Claim> {
+pub(super) fn claims(predictions: Vec<Case>, lookups: &Lookups) -> Vec<Claim> {
     let batch_headers = coordinate(TOGETHER[TOGETHER.len() - 1]);
     let pairs = lookups.batch_passes().iter().zip(lookups.single_passes());
     // The time until all headers are done, over the time of one header.

@@ -16,7 +16,7 @@ use crate::cores::{Clocks, Crew, first_objection};
 use crate::reproduce::statistics::coordinate;
 
 /// Times of lookups with one rule set.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Lookups {
     pub(super) rules: usize,
     /// Nanoseconds of CPU time for a header, for each of [`TOGETHER`].
@@ -102,8 +102,41 @@ pub(super) fn batches(keys: KeySlice<'_>, size: usize) -> impl Iterator<Item = K
     starts.map(move |start| keys.range(start..keys.len().min(start + size)))
 }
 
+/// Times lookups of as many keys as fit into a pass: nanoseconds of a header for each of
+/// [`TOGETHER`] and each pass. Returns the keys as well.
+pub(super) fn passes<'k>(
+    classifier: &dyn Classifier,
+    keys: KeySlice<'k>,
+    repeats: usize,
+) -> (Vec<Vec<f64>>, KeySlice<'k>) {
+    let mut scratch = Scratch::new();
+    let probed = PROBED_HEADERS.min(keys.len());
+    let (_, seconds) = timed(|| pass(classifier, keys.range(0..probed), 16, &mut scratch));
+    let each = seconds / coordinate(probed.max(1));
+    let count = at_most(PASS_SECONDS / each, keys.len()).max(probed);
+    let keys = keys.range(0..count);
+    let mut samples = vec![Vec::new(); TOGETHER.len()];
+    for repeat in 0..=repeats {
+        for (&together, samples) in TOGETHER.iter().zip(&mut samples) {
+            let (folded, seconds) = timed(|| pass(classifier, keys, together, &mut scratch));
+            std::hint::black_box(folded);
+            // The first pass warms the caches.
+            if repeat > 0 {
+                samples.push(seconds * 1e9 / coordinate(count));
+            }
+        }
+    }
+    (samples, keys)
+}
+
+/// Returns the median of the passes for each of [`TOGETHER`].
+pub(super) fn medians(samples: &[Vec<f64>]) -> Vec<f64> {
+    let median = |samples: &Vec<f64>| Spread::of(samples).map_or(0.0, |s| s.median);
+    samples.iter().map(median).collect()
+}
+
 impl Study<'_> {
-    fn dec14_repeats(&self) -> usize {
+    pub(super) fn dec14_repeats(&self) -> usize {
         if self.args.quick {
             FEW_TIMED_PASSES
         } else {
@@ -122,26 +155,7 @@ impl Study<'_> {
             let classifier = built(&engine, &policy)?;
             let classifier = classifier.part(PartId::FIRST);
             let (_, keys) = trace.parts().next().expect("one part");
-            let keys = keys.as_slice();
-            let mut scratch = Scratch::new();
-            let probed = PROBED_HEADERS.min(keys.len());
-            let (_, seconds) = timed(|| pass(classifier, keys.range(0..probed), 16, &mut scratch));
-            let each = seconds / coordinate(probed.max(1));
-            let count = at_most(PASS_SECONDS / each, keys.len()).max(probed);
-            let keys = keys.range(0..count);
-            let mut samples = vec![Vec::new(); TOGETHER.len()];
-            for repeat in 0..=study.dec14_repeats() {
-                for (&together, samples) in TOGETHER.iter().zip(&mut samples) {
-                    let (folded, seconds) =
-                        timed(|| pass(classifier, keys, together, &mut scratch));
-                    std::hint::black_box(folded);
-                    // The first pass warms the caches.
-                    if repeat > 0 {
-                        samples.push(seconds * 1e9 / coordinate(count));
-                    }
-                }
-            }
-            let median = |samples: &Vec<f64>| Spread::of(samples).map_or(0.0, |s| s.median);
+            let (samples, keys) = passes(classifier, keys.as_slice(), study.dec14_repeats());
             let stats = classifier.stats();
             let counts = stats.metrics.iter().filter_map(|metric| {
                 let value = match metric.value {
@@ -158,7 +172,7 @@ impl Study<'_> {
             Ok(Lookups {
                 rules: policy.len(),
                 wrong: wrong.count(),
-                ns: samples.iter().map(median).collect(),
+                ns: medians(&samples),
                 passes: samples,
                 counts: counts.collect(),
                 bytes: stats.bytes(),

@@ -7,7 +7,8 @@ use classyard_report::failure::Failure;
 use classyard_workload::generate::Family;
 
 use super::claims::{Gap, Section};
-use super::figure::Figure;
+use super::figure::{Figure, OwnFigure};
+use super::inputs::LOOKUP_INPUTS;
 use super::request::{Common, Paper, Request, at_least_one, sizes};
 use super::study::Study;
 use crate::bench::{generated_policy, generated_trace};
@@ -18,6 +19,7 @@ pub(super) mod fields;
 pub(super) mod latency;
 mod measure;
 mod model;
+mod own;
 pub(super) mod rule_sets;
 pub(super) mod split;
 pub(super) mod throughput;
@@ -39,26 +41,36 @@ pub(super) const FIGURES: &[Figure] = &[
     Figure {
         name: "rule-sets",
         draw: rule_sets::draw,
+        own: None,
     },
     Figure {
         name: "latency",
         draw: latency::draw,
+        own: None,
     },
     Figure {
         name: "concurrency",
         draw: concurrency::draw,
+        own: Some(OwnFigure {
+            accepts: LOOKUP_INPUTS,
+            needs_updates: false,
+            draw: own::draw_concurrency,
+        }),
     },
     Figure {
         name: "throughput",
         draw: throughput::draw,
+        own: None,
     },
     Figure {
         name: "split",
         draw: split::draw,
+        own: None,
     },
     Figure {
         name: "fields",
         draw: fields::draw,
+        own: None,
     },
 ];
 

@@ -42,18 +42,22 @@ pub(super) const FIGURES: &[Figure] = &[
     Figure {
         name: "acls",
         draw: acls::draw,
+        own: None,
     },
     Figure {
         name: "providers",
         draw: providers::draw,
+        own: None,
     },
     Figure {
         name: "cost",
         draw: cost::draw,
+        own: None,
     },
     Figure {
         name: "cross-product",
         draw: cross_product::draw,
+        own: None,
     },
 ];
 

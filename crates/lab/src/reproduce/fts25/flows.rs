@@ -5,9 +5,11 @@
 use classyard_report::chart::{Chart, Series};
 use classyard_report::failure::Failure;
 
-use super::{TRACES, TRAFFIC, many};
+use super::traffic::Traffic;
+use super::{TRACES, Trace, many};
 use crate::reproduce::Study;
 use crate::reproduce::claims::{Case, Claim, Gap, Grid, Part, Section, Threshold};
+use crate::reproduce::comparison::csv_line;
 use crate::reproduce::statistics::coordinate;
 
 /// Seconds after which the paper's numbers are steady: the idle timeout.
@@ -18,27 +20,31 @@ const MAX_DEVIATION: f64 = 0.1;
 
 /// Draws the figure.
 pub(in crate::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failure> {
-    let outcomes = study.fts25_outcomes()?;
+    let traffic = Traffic::measure(study)?;
     let (mut rows, mut lines, mut table) = (Vec::new(), Vec::new(), Vec::new());
-    for (trace, outcome) in TRACES.iter().zip(&outcomes) {
+    for (index, (trace, outcome)) in traffic.pairs().enumerate() {
         let points = (1..).zip(&outcome.wildcarding);
+        let cell = csv_line([trace]);
         rows.extend(
             points
                 .clone()
-                .map(|(second, flows)| format!("{},{second},{flows}", trace.name)),
+                .map(|(second, flows)| format!("{cell},{second},{flows}")),
         );
         let points = points.map(|(second, &flows)| (f64::from(second), coordinate(flows)));
-        lines.push(Series::line(trace.name, points));
+        lines.push(Series::line(trace, points));
         let steady = outcome
             .wildcarding
             .get(STEADY_SECONDS..)
             .unwrap_or_default();
         let rate = many(outcome.packets) / outcome.seconds.max(1e-9);
-        let of_paper = 15_420_235.0 / trace.seconds;
+        let paper = traffic.of_paper(index);
+        let of_paper = |value: fn(&Trace) -> f64| {
+            paper.map_or("–".to_owned(), |trace| format!("{:.0}", value(trace)))
+        };
         let mut row = vec![
-            trace.name.to_owned(),
+            trace.clone(),
             format!("{rate:.0}"),
-            format!("{of_paper:.0}"),
+            of_paper(|trace| 15_420_235.0 / trace.seconds),
             format!("{:.1}", outcome.seconds),
         ];
         if let (Some(least), Some(most)) = (steady.iter().min(), steady.iter().max()) {
@@ -46,10 +52,11 @@ pub(in crate::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failu
         } else {
             row.extend(["–".to_owned(), "–".to_owned()]);
         }
-        row.push(format!("{:.0}", trace.wildcarding));
+        row.push(of_paper(|trace| trace.wildcarding));
         table.push(row);
     }
-    study.write_csv("wildcarding-flows.csv", "trace,second,flows", &rows)?;
+    let data = traffic.file("wildcarding-flows.csv");
+    study.write_csv(&data, "trace,second,flows", &rows)?;
     let chart = Chart {
         title: "Wildcarding flows within 10 s ([FTS25] Fig. 9)",
         x_label: "seconds",
@@ -57,7 +64,8 @@ pub(in crate::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failu
         log_x: false,
         log_y: false,
     };
-    study.draw("wildcarding-flows.svg", &chart, &lines)?;
+    let picture = traffic.file("wildcarding-flows.svg");
+    study.draw(&picture, &chart, &lines)?;
     let columns = [
         "trace",
         "packets/s",
@@ -68,10 +76,11 @@ pub(in crate::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failu
         "in the paper",
     ];
     Ok(Section {
-        title: "Wildcarding flows over time (Fig. 9, §6.1)".to_owned(),
+        title: traffic.title("Wildcarding flows over time (Fig. 9, §6.1)"),
         method: format!(
-            "{TRAFFIC} Addresses are masked by their class, ports by 0x8000: 16 masks. A \
-             wildcarding flow is removed when it is idle for 10 s."
+            "{} Addresses are masked by their class, ports by 0x8000: 16 masks. A \
+             wildcarding flow is removed when it is idle for 10 s.",
+            traffic.description
         ),
         claims: vec![claim()],
         grids: vec![Grid {
@@ -80,7 +89,7 @@ pub(in crate::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failu
             words: 1,
             rows: table,
         }],
-        pictures: vec!["wildcarding-flows.svg".to_owned()],
+        pictures: vec![picture],
     })
 }
 

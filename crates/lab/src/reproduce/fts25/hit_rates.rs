@@ -13,10 +13,12 @@ use super::stream::{
     BYTES, CUCKOO_ALGORITHM_1, CacheOutcome, Comparison, KIND_SIZES, Outcome, SIZES, WEF,
     WEF_ALGORITHM_1, WEF_WITHOUT_LATEST, kind,
 };
-use super::{CACHE_FLOWS, TRACES, TRAFFIC, percent};
+use super::traffic::Traffic;
+use super::{CACHE_FLOWS, TRACES, percent};
 use crate::bench::{size_name, thread_cpu_time};
 use crate::reproduce::Study;
 use crate::reproduce::claims::{Case, Claim, Gap, Grid, Part, Section, Threshold};
+use crate::reproduce::comparison::csv_line;
 use crate::reproduce::statistics::coordinate;
 
 /// Lookups of a speed measurement, and of one batch.
@@ -32,60 +34,73 @@ struct Rate {
 
 /// Draws the figures.
 pub(in crate::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failure> {
-    let outcomes = study.fts25_outcomes()?;
+    let traffic = Traffic::measure(study)?;
+    let measured = &traffic;
     let mut pictures = Vec::new();
-    write(study, &outcomes)?;
-    by_size(study, &outcomes, &mut pictures)?;
-    by_threshold(study, &outcomes, &mut pictures)?;
-    by_scheme(study, &outcomes, &mut pictures)?;
+    write(study, measured)?;
+    by_size(study, measured, &mut pictures)?;
+    by_threshold(study, measured, &mut pictures)?;
+    by_scheme(study, measured, &mut pictures)?;
     for (comparison, what, label) in [
         (Comparison::Kind, "size", "flows"),
         (Comparison::Bytes, "bytes", "bytes"),
     ] {
-        for (trace, outcome) in TRACES.iter().zip(&outcomes) {
-            let title = format!("Hit rates of all caches by {what}, {}", trace.name);
-            let name = format!("hit-rates-{what}-{}.svg", trace.name.to_lowercase());
-            let names = names(outcome, comparison);
-            let series = names.iter().zip(Mark::ALL).map(|(name, mark)| {
-                let points = line(outcome, comparison, name);
-                Series::marked(name, name, mark, points)
-            });
-            let series: Vec<Series> = series.collect();
-            study.draw(&name, &chart(&title, label, true), &series)?;
-            pictures.push(name);
-        }
+        all_caches(study, measured, comparison, (what, label), &mut pictures)?;
     }
-    let grids = vec![
-        scheme_grid(&outcomes),
-        ways_grid(&outcomes),
-        grid(
-            &outcomes,
-            Comparison::Kind,
-            "Hit rates by size, TRACE1 / TRACE2",
-        ),
-        grid(
-            &outcomes,
-            Comparison::Bytes,
-            "Hit rates at equal bytes, TRACE1 / TRACE2",
-        ),
-        rates(study)?,
+    let all_names = measured.names.join(" / ");
+    let by_size = format!("Hit rates by size, {all_names}");
+    let by_bytes = format!("Hit rates at equal bytes, {all_names}");
+    let description = &traffic.description;
+    let mut grids = vec![
+        scheme_grid(measured),
+        ways_grid(measured),
+        grid(&measured.outcomes, Comparison::Kind, by_size),
+        grid(&measured.outcomes, Comparison::Bytes, by_bytes),
     ];
+    if study.inputs.is_empty() {
+        grids.push(rates(study)?);
+    }
     Ok(Section {
-        title: "Hit rates of caches (Figs. 10 to 12, §6.2)".to_owned(),
+        title: traffic.title("Hit rates of caches (Figs. 10 to 12, §6.2)"),
         method: format!(
-            "{TRAFFIC} All caches see the same packets, one by one. wef and cuckoo record the \
+            "{description} All caches see the same packets, one by one. wef and cuckoo record the \
              latest packet of each flow (§4.2.2), as in our switch; the caches marked Alg. 1 record \
              the latest packet of each flow entry. In Figs. 10 to 12 and where buckets are \
              compared, they have the threshold of the figure, remove flows that are idle for 1 s, \
              and record 2^18 latest packets; elsewhere caches have their default settings, with a \
-             threshold that is tuned. Bytes are those of all \
-             tables. Speed is measured with {BATCH_LOOKUPS} flows a batch, all of which were offered, on \
-             the thread's CPU time, the best of 20 runs."
+             threshold that is tuned. Bytes are those of all tables. Speed, if it is shown, is \
+             measured with {BATCH_LOOKUPS} flows a batch, all of which were offered, on the \
+             thread's CPU time, the best of 20 runs."
         ),
-        claims: claims(&outcomes),
+        claims: claims(traffic.claimed()),
         grids,
         pictures,
     })
+}
+
+/// Draws all caches with each kind of traffic. `axis` has the varied quantity, and the
+/// label of the axis.
+fn all_caches(
+    study: &mut Study<'_>,
+    measured: &Traffic,
+    comparison: Comparison,
+    (what, label): (&str, &str),
+    pictures: &mut Vec<String>,
+) -> Result<(), Failure> {
+    for (index, (trace, outcome)) in measured.pairs().enumerate() {
+        let title = format!("Hit rates of all caches by {what}, {trace}");
+        let ending = measured.ending(index);
+        let name = measured.file(&format!("hit-rates-{what}-{ending}.svg"));
+        let names = names(outcome, comparison);
+        let series = names.iter().zip(Mark::ALL).map(|(name, mark)| {
+            let points = line(outcome, comparison, name);
+            Series::marked(name, name, mark, points)
+        });
+        let series: Vec<Series> = series.collect();
+        study.draw(&name, &chart(&title, label, true), &series)?;
+        pictures.push(name);
+    }
+    Ok(())
 }
 
 fn chart<'a>(title: &'a str, x_label: &'a str, log_x: bool) -> Chart<'a> {
@@ -125,13 +140,13 @@ fn rate(outcome: &Outcome, comparison: Comparison, name: &str, x: usize) -> f64 
     cache.map_or(0.0, |cache| cache.hit_rate)
 }
 
-fn write(study: &mut Study<'_>, outcomes: &[Outcome]) -> Result<(), Failure> {
+fn write(study: &mut Study<'_>, measured: &Traffic) -> Result<(), Failure> {
     let mut rows = Vec::new();
-    for (trace, outcome) in TRACES.iter().zip(outcomes) {
+    for (trace, outcome) in measured.pairs() {
+        let trace = csv_line([trace]);
         rows.extend(outcome.caches.iter().map(|cache| {
             format!(
-                "{},{:?},{},{},{:.5},{:.0},{}",
-                trace.name,
+                "{trace},{:?},{},{},{:.5},{:.0},{}",
                 cache.of,
                 cache.name.replace(',', ""),
                 cache.x,
@@ -142,71 +157,71 @@ fn write(study: &mut Study<'_>, outcomes: &[Outcome]) -> Result<(), Failure> {
         }));
     }
     let heading = "trace,comparison,cache,x,hit_rate,used,bytes";
-    study.write_csv("hit-rates.csv", heading, &rows)
+    let name = measured.file("hit-rates.csv");
+    study.write_csv(&name, heading, &rows)
 }
 
 /// Returns one line for each trace.
-fn lines(outcomes: &[Outcome], comparison: Comparison, name: &str) -> Vec<Series> {
-    let pairs = TRACES.iter().zip(outcomes).zip(Mark::ALL);
-    let series = pairs.map(|((trace, outcome), mark)| {
+fn lines(measured: &Traffic, comparison: Comparison, name: &str) -> Vec<Series> {
+    let pairs = measured.pairs().zip(Mark::ALL.iter().cycle());
+    let series = pairs.map(|((trace, outcome), &mark)| {
         let points = line(outcome, comparison, name);
-        Series::marked(trace.name, trace.name, mark, points)
+        Series::marked(trace, trace, mark, points)
     });
     series.collect()
 }
 
 fn by_size(
     study: &mut Study<'_>,
-    outcomes: &[Outcome],
+    measured: &Traffic,
     pictures: &mut Vec<String>,
 ) -> Result<(), Failure> {
     let title = "wef by size, threshold 256 ms ([FTS25] Fig. 10)";
-    let series = lines(outcomes, Comparison::Size, WEF_ALGORITHM_1);
-    study.draw("hit-rates-size.svg", &chart(title, "flows", false), &series)?;
-    pictures.push("hit-rates-size.svg".to_owned());
+    let series = lines(measured, Comparison::Size, WEF_ALGORITHM_1);
+    let name = measured.file("hit-rates-size.svg");
+    study.draw(&name, &chart(title, "flows", false), &series)?;
+    pictures.push(name);
     Ok(())
 }
 
 fn by_threshold(
     study: &mut Study<'_>,
-    outcomes: &[Outcome],
+    measured: &Traffic,
     pictures: &mut Vec<String>,
 ) -> Result<(), Failure> {
     let title = "wef with 8k flows by threshold ([FTS25] Fig. 11)";
-    let series = lines(outcomes, Comparison::Threshold, WEF_ALGORITHM_1);
+    let series = lines(measured, Comparison::Threshold, WEF_ALGORITHM_1);
     let chart = chart(title, "threshold in ms", true);
-    study.draw("hit-rates-threshold.svg", &chart, &series)?;
-    pictures.push("hit-rates-threshold.svg".to_owned());
+    let name = measured.file("hit-rates-threshold.svg");
+    study.draw(&name, &chart, &series)?;
+    pictures.push(name);
     Ok(())
 }
 
 fn by_scheme(
     study: &mut Study<'_>,
-    outcomes: &[Outcome],
+    measured: &Traffic,
     pictures: &mut Vec<String>,
 ) -> Result<(), Failure> {
-    let names = names(&outcomes[0], Comparison::Scheme);
-    let pairs = TRACES.iter().zip(outcomes).zip(Mark::ALL);
-    let series = pairs.map(|((trace, outcome), mark)| {
+    let names = names(&measured.outcomes[0], Comparison::Scheme);
+    let pairs = measured.pairs().zip(Mark::ALL.iter().cycle());
+    let series = pairs.map(|((trace, outcome), &mark)| {
         let rates = names.iter().enumerate().map(|(place, name)| {
             let rate = rate(outcome, Comparison::Scheme, name, CACHE_FLOWS);
             (coordinate(place), rate * 100.0)
         });
-        Series::marked(trace.name, trace.name, mark, rates)
+        Series::marked(trace, trace, mark, rates)
     });
     let series: Vec<Series> = series.collect();
     let title = "Schemes with 8k flows ([FTS25] Fig. 12)";
-    study.draw_groups(
-        "hit-rates-schemes.svg",
-        &chart(title, "", false),
-        &names,
-        &series,
-    )?;
-    pictures.push("hit-rates-schemes.svg".to_owned());
+    let name = measured.file("hit-rates-schemes.svg");
+    study.draw_groups(&name, &chart(title, "", false), &names, &series)?;
+    pictures.push(name);
     Ok(())
 }
 
-fn scheme_grid(outcomes: &[Outcome]) -> Grid {
+fn scheme_grid(measured: &Traffic) -> Grid {
+    let outcomes = &measured.outcomes;
     let rows = names(&outcomes[0], Comparison::Scheme)
         .into_iter()
         .map(|name| {
@@ -223,18 +238,20 @@ fn scheme_grid(outcomes: &[Outcome]) -> Grid {
             row.push(bytes.map_or(0, |cache| cache.bytes).to_string());
             row
         });
+    let mut columns = vec![String::new()];
+    columns.extend(measured.names.iter().cloned());
+    columns.push("bytes".to_owned());
     Grid {
         title: "Hit rates with 8k flows (Fig. 12); wef and cuckoo with 2 MiB for latest packets"
             .to_owned(),
-        columns: ["", "TRACE1", "TRACE2", "bytes"]
-            .map(str::to_owned)
-            .to_vec(),
+        columns,
         words: 1,
         rows: rows.collect(),
     }
 }
 
-fn ways_grid(outcomes: &[Outcome]) -> Grid {
+fn ways_grid(measured: &Traffic) -> Grid {
+    let outcomes = &measured.outcomes;
     let rows = of(&outcomes[0], Comparison::Ways).map(|cache| {
         let mut row = vec![cache.name.clone(), cache.x.to_string()];
         for outcome in outcomes {
@@ -246,18 +263,20 @@ fn ways_grid(outcomes: &[Outcome]) -> Grid {
         }
         row
     });
+    let mut columns = vec![String::new(), "entries".to_owned()];
+    for name in &measured.names {
+        columns.extend([name.clone(), "used".to_owned()]);
+    }
     Grid {
         title: "Entries of a bucket: hit rates, and the share of 8k entries that is used"
             .to_owned(),
-        columns: ["", "entries", "TRACE1", "used", "TRACE2", "used"]
-            .map(str::to_owned)
-            .to_vec(),
+        columns,
         words: 1,
         rows: rows.collect(),
     }
 }
 
-fn grid(outcomes: &[Outcome], comparison: Comparison, title: &str) -> Grid {
+fn grid(outcomes: &[Outcome], comparison: Comparison, title: String) -> Grid {
     let mut sizes: Vec<usize> = of(&outcomes[0], comparison).map(|cache| cache.x).collect();
     sizes.sort_unstable();
     sizes.dedup();
@@ -277,7 +296,7 @@ fn grid(outcomes: &[Outcome], comparison: Comparison, title: &str) -> Grid {
         row
     });
     Grid {
-        title: title.to_owned(),
+        title,
         columns,
         words: 1,
         rows: rows.collect(),

@@ -5,7 +5,8 @@
 use classyard_report::failure::Failure;
 use classyard_workload::traffic::locality::{LocalityModel, TRACE1, TRACE2};
 
-use super::figure::Figure;
+use super::figure::{Figure, OwnFigure};
+use super::inputs::Input;
 use super::request::{Common, Paper, Request, at_least_one};
 use super::study::Study;
 use stream::Outcome;
@@ -16,6 +17,7 @@ pub(super) mod hit_rates;
 pub(super) mod search_length;
 mod stream;
 pub(super) mod tables;
+mod traffic;
 
 /// The paper.
 const PAPER: Paper = Paper {
@@ -31,18 +33,34 @@ pub(super) const FIGURES: &[Figure] = &[
     Figure {
         name: "tables",
         draw: tables::draw,
+        own: None,
     },
     Figure {
         name: "wildcarding-flows",
         draw: flows::draw,
+        own: Some(OwnFigure {
+            accepts: &[Input::Packets],
+            needs_updates: false,
+            draw: flows::draw,
+        }),
     },
     Figure {
         name: "hit-rates",
         draw: hit_rates::draw,
+        own: Some(OwnFigure {
+            accepts: &[Input::Packets],
+            needs_updates: false,
+            draw: hit_rates::draw,
+        }),
     },
     Figure {
         name: "search-length",
         draw: search_length::draw,
+        own: Some(OwnFigure {
+            accepts: &[Input::Packets],
+            needs_updates: false,
+            draw: search_length::draw,
+        }),
     },
 ];
 
@@ -91,7 +109,7 @@ struct Trace {
     search_lengths: [f64; 3],
 }
 
-const TRACES: [Trace; 2] = [
+static TRACES: [Trace; 2] = [
     Trace {
         name: "TRACE1",
         model: TRACE1,

@@ -8,9 +8,11 @@ use classyard_report::failure::Failure;
 
 use super::formulas::{failed, failed_of_many, fitted_ratio, miss_length, search_length};
 use super::stream::{Outcome, SchemeOutcome};
-use super::{TRACES, TRAFFIC, percent};
+use super::traffic::Traffic;
+use super::{TRACES, percent};
 use crate::reproduce::Study;
 use crate::reproduce::claims::{Case, Claim, Grid, Part, Section, Threshold};
+use crate::reproduce::comparison::csv_line;
 use crate::reproduce::statistics::coordinate;
 
 /// The greatest deviation of a formula from the measured value, as a share.
@@ -24,18 +26,18 @@ const PAPER: [&str; 3] = ["FastTSS", "CuckooFlow", "Open vSwitch"];
 
 /// Draws the figures.
 pub(in crate::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failure> {
-    let outcomes = study.fts25_outcomes()?;
-    let names: Vec<String> = outcomes[0]
+    let traffic = Traffic::measure(study)?;
+    let names: Vec<String> = traffic.outcomes[0]
         .schemes
         .iter()
         .map(|one| one.name.clone())
         .collect();
     let mut rows = Vec::new();
-    for (trace, outcome) in TRACES.iter().zip(&outcomes) {
+    for (trace, outcome) in traffic.pairs() {
+        let trace = csv_line([trace]);
         rows.extend(outcome.schemes.iter().map(|scheme| {
             format!(
-                "{},{},{},{:.5},{:.4},{:.4},{:.4},{:.4}",
-                trace.name,
+                "{trace},{},{},{:.5},{:.4},{:.4},{:.4},{:.4}",
                 scheme.name.replace(',', ""),
                 scheme.is_sorted,
                 scheme.hit_rate(),
@@ -48,7 +50,7 @@ pub(in crate::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failu
     }
     let heading = "trace,scheme,sorted,hit_rate,failed_lookups,tuple_space_length,average_length,\
                    load_factor";
-    study.write_csv("search-length.csv", heading, &rows)?;
+    study.write_csv(&traffic.file("search-length.csv"), heading, &rows)?;
     let figures: [(&str, &str, Length); 2] = [
         (
             "search-length-tuples.svg",
@@ -70,20 +72,21 @@ pub(in crate::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failu
             log_x: false,
             log_y: false,
         };
-        let pairs = TRACES.iter().zip(&outcomes).zip(Mark::ALL);
-        let series = pairs.map(|((trace, outcome), mark)| {
+        let pairs = traffic.pairs().zip(Mark::ALL.iter().cycle());
+        let series = pairs.map(|((trace, outcome), &mark)| {
             let points = outcome.schemes.iter().enumerate();
             let points = points.map(|(place, scheme)| (coordinate(place), length(scheme)));
-            Series::marked(trace.name, trace.name, mark, points)
+            Series::marked(trace, trace, mark, points)
         });
         let series: Vec<Series> = series.collect();
-        study.draw_groups(name, &chart, &names, &series)?;
-        pictures.push(name.to_owned());
+        let name = traffic.file(name);
+        study.draw_groups(&name, &chart, &names, &series)?;
+        pictures.push(name);
     }
     Ok(Section {
-        title: "Average search length (Figs. 13 and 14, eqs. 5 to 8, §6.3)".to_owned(),
+        title: traffic.title("Average search length (Figs. 13 and 14, eqs. 5 to 8, §6.3)"),
         method: format!(
-            "{TRAFFIC} 16 tuples of 2^9 buckets, λ = 4, caches of 8k flows, wef and cuckoo with a \
+            "{} 16 tuples of 2^9 buckets, λ = 4, caches of 8k flows, wef and cuckoo with a \
              threshold of 256 ms and the latest packet of each flow entry (Alg. 1), or of each flow \
              (FastTSS, by flow). Metrics change by packets whose flows do not enter the cache. The \
              search length is the number of entries that are compared, \
@@ -91,10 +94,11 @@ pub(in crate::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failu
              first packets came, so frequent ones are among the first already; in a random order \
              (L − 1)/2 lookups fail. r is the most likely ratio for how often tuples were \
              referenced: the one whose mean by eq. 5 is that of a static order by reference. \
-             α is the mean of tuples, while packets come."
+             α is the mean of tuples, while packets come.",
+            traffic.description
         ),
-        claims: claims(&outcomes),
-        grids: vec![measured_grid(&outcomes), formula_grid(&outcomes)],
+        claims: claims(traffic.claimed()),
+        grids: vec![measured_grid(&traffic), formula_grid(&traffic)],
         pictures,
     })
 }
@@ -104,21 +108,24 @@ fn scheme<'a>(outcome: &'a Outcome, name: &str) -> &'a SchemeOutcome {
     scheme.expect("all traces have all schemes")
 }
 
-fn measured_grid(outcomes: &[Outcome]) -> Grid {
+fn measured_grid(traffic: &Traffic) -> Grid {
     let mut rows = Vec::new();
-    for (trace, outcome) in TRACES.iter().zip(outcomes) {
+    for (index, (trace, outcome)) in traffic.pairs().enumerate() {
+        let of_paper = traffic.of_paper(index);
         for one in &outcome.schemes {
             let paper = PAPER.iter().position(|name| *name == one.name);
             rows.push(vec![
-                trace.name.to_owned(),
+                trace.clone(),
                 one.name.clone(),
                 percent(one.hit_rate()),
                 format!("{:.2}", one.mean_failed()),
                 format!("{:.2}", one.mean_length()),
                 format!("{:.2}", one.average()),
-                paper.map_or("–".to_owned(), |place| {
-                    trace.search_lengths[place].to_string()
-                }),
+                paper
+                    .zip(of_paper)
+                    .map_or("–".to_owned(), |(place, trace)| {
+                        trace.search_lengths[place].to_string()
+                    }),
             ]);
         }
     }
@@ -182,13 +189,13 @@ fn predicted(scheme: &SchemeOutcome) -> Predicted {
     }
 }
 
-fn formula_grid(outcomes: &[Outcome]) -> Grid {
+fn formula_grid(traffic: &Traffic) -> Grid {
     let mut rows = Vec::new();
-    for (trace, outcome) in TRACES.iter().zip(outcomes) {
+    for (trace, outcome) in traffic.pairs() {
         for one in outcome.schemes.iter().filter(|scheme| scheme.is_sorted) {
             let by = predicted(one);
             rows.push(vec![
-                trace.name.to_owned(),
+                trace.clone(),
                 one.name.clone(),
                 format!("{:.3}", by.ratio),
                 format!("{:.2}", one.load),
@@ -272,7 +279,9 @@ fn claims(outcomes: &[Outcome]) -> Vec<Claim> {
             format!("average search length, {other} / FastTSS"),
             Threshold::AtLeast(SHORTER_RATIO),
         );
-        let speedups = TRACES.map(|trace| trace.search_lengths[index] / trace.search_lengths[0]);
+        let speedups = TRACES
+            .each_ref()
+            .map(|trace| trace.search_lengths[index] / trace.search_lengths[0]);
         part = part.paper(speedups[0].min(speedups[1]));
         fast = fast.part(part.cases(each(outcomes, |outcome| {
             average(outcome, other) / average(outcome, PAPER[0])

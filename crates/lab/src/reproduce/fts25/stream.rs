@@ -11,6 +11,7 @@ use classyard_datapath::lab::microflow::wef::Wef;
 use classyard_datapath::lab::microflow::{KINDS, MegaflowId, MicroflowCache};
 use classyard_datapath::lab::sorted_tuples::{SortedTuples, TupleConfig};
 use classyard_report::failure::Failure;
+use classyard_workload::traffic::locality::LocalityPacket;
 use serde::{Deserialize, Serialize};
 
 use super::{CACHE_FLOWS, IDLE_TIMEOUT_NS, THRESHOLD_MS, Trace};
@@ -411,8 +412,15 @@ fn hits(cache: &mut dyn MicroflowCache, flow: u64, right: MegaflowId, now: u64) 
     false
 }
 
-/// Sends the packets of a trace through all caches and schemes.
+/// Sends generated packets through all caches and schemes.
 pub(super) fn measure(trace: &Trace, packets: usize, seed: u64) -> Result<Outcome, Failure> {
+    let stream = trace.model.packets(seed);
+    let stream = stream.map_err(|error| Failure::usage(error.to_string()))?;
+    Ok(measure_packets(stream.take(packets), seed))
+}
+
+/// Sends packets, whose times never decrease, through all caches and schemes.
+pub(super) fn measure_packets(packets: impl Iterator<Item = LocalityPacket>, seed: u64) -> Outcome {
     let mut caches = caches(seed);
     let mut schemes = schemes(seed);
     let mut known: HashMap<[u64; 2], u32> = HashMap::new();
@@ -421,9 +429,9 @@ pub(super) fn measure(trace: &Trace, packets: usize, seed: u64) -> Result<Outcom
     let mut wildcarding = Vec::new();
     let mut masks: HashSet<[u64; 2]> = HashSet::new();
     let (mut next_second, mut now) = (NS_PER_SECOND, 0);
-    let stream = trace.model.packets(seed);
-    let stream = stream.map_err(|error| Failure::usage(error.to_string()))?;
-    for packet in stream.take(packets) {
+    let mut count = 0;
+    for packet in packets {
+        count += 1;
         now = packet.time;
         while now >= next_second {
             expire(
@@ -478,11 +486,10 @@ pub(super) fn measure(trace: &Trace, packets: usize, seed: u64) -> Result<Outcom
             }
         }
     }
-    let count = packets as u64;
     let caches = caches.into_iter().map(|one| {
         let used: usize = one.used.iter().sum();
         CacheOutcome {
-            hit_rate: super::many(one.hits) / super::many(count),
+            hit_rate: super::many(one.hits) / super::many(count.max(1)),
             used: super::many(used as u64) / super::many(one.used.len().max(1) as u64),
             ..one.outcome
         }
@@ -497,13 +504,13 @@ pub(super) fn measure(trace: &Trace, packets: usize, seed: u64) -> Result<Outcom
             ..outcome
         }
     });
-    Ok(Outcome {
+    Outcome {
         packets: count,
         seconds: super::many(now) / 1e9,
         wildcarding,
         caches: caches.collect(),
         schemes: schemes.collect(),
-    })
+    }
 }
 
 impl Scheme {

@@ -67,6 +67,18 @@ impl Case {
         let family = FamilyName::Ipv4.with(Arc::clone(profile), 0.0);
         let policy = generated_policy(family, rule_count, seed, &mut NoProgress)?;
         let trace = generated_trace(&policy, headers, seed, &mut NoProgress)?;
+        Ok(Case::of(policy, trace, changes, kind, seed))
+    }
+
+    /// Returns a case of `changes` insertions or deletions of rules of the policy's first
+    /// part.
+    pub(super) fn of(
+        policy: Policy,
+        trace: PolicyTrace,
+        changes: usize,
+        kind: Kind,
+        seed: u64,
+    ) -> Case {
         let mut chosen = policy.ids().to_vec();
         chosen.shuffle(&mut Xoshiro256PlusPlus::seed_from_u64(seed));
         chosen.truncate(changes);
@@ -77,13 +89,13 @@ impl Case {
                 initial.push(rule).expect("ids are unique in the policy");
             }
         }
-        Ok(Case {
+        Case {
             policy,
             initial,
             kind,
             chosen,
             trace,
-        })
+        }
     }
 
     /// Generates a case from a profile's name.

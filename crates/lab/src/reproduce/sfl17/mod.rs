@@ -8,7 +8,8 @@ use classyard::EngineSpec;
 use classyard_report::failure::Failure;
 
 use super::claims::Section;
-use super::figure::Figure;
+use super::figure::{Figure, OwnFigure};
+use super::inputs::LOOKUP_INPUTS;
 use super::request::{Common, Paper, Request, at_least_one, run_time, sizes};
 use super::study::Study;
 use cases::Case;
@@ -16,6 +17,7 @@ use simulator::{Load, Outcome};
 
 mod cases;
 pub(super) mod operations;
+mod own;
 mod simulator;
 pub(super) mod threshold;
 mod update_claims;
@@ -35,14 +37,21 @@ pub(super) const FIGURES: &[Figure] = &[
     Figure {
         name: "operations",
         draw: operations::draw,
+        own: Some(OwnFigure {
+            accepts: LOOKUP_INPUTS,
+            needs_updates: false,
+            draw: own::draw_operations,
+        }),
     },
     Figure {
         name: "updates",
         draw: updates::draw,
+        own: None,
     },
     Figure {
         name: "threshold",
         draw: threshold::draw,
+        own: None,
     },
 ];
 

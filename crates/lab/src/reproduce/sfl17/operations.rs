@@ -2,14 +2,16 @@
 //!
 //! [SFL17]: classyard::papers#sfl17
 
-use classyard::{Limits, NoProgress, Transaction, Winner};
+use std::error::Error;
+
+use classyard::{EngineSpec, Limits, NoProgress, Transaction, Winner};
 use classyard_report::chart::{Chart, Mark, Series};
 use classyard_report::failure::Failure;
 use serde::{Deserialize, Serialize};
 
-use super::cases::Kind;
+use super::cases::{Case as SetCase, Kind};
 use super::simulator::after;
-use super::{DYNAMIC, STATIC, Study, buffered, spec, wrong_answers};
+use super::{DYNAMIC, STATIC, Study, buffered, published, spec, wrong_answers};
 use crate::bench::timed;
 use crate::reproduce::claims::{Case, Claim, Grid, Part, Section, Threshold};
 use crate::reproduce::statistics::{Mean, coordinate};
@@ -32,12 +34,12 @@ const CHECKED_HEADERS: usize = 500;
 
 /// Measured values of one rule set.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Timed {
+pub(super) struct Timed {
     /// The time of all changes together.
-    seconds: f64,
+    pub(super) seconds: f64,
     /// The time of a lookup after the changes.
-    lookup_ns: f64,
-    wrong: usize,
+    pub(super) lookup_ns: f64,
+    pub(super) wrong: usize,
 }
 
 /// Measured values of one engine, one for each rule set.
@@ -64,15 +66,7 @@ pub(in crate::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failu
     } else {
         &CHANGES
     };
-    let mut engines: Vec<String> = DYNAMIC.map(str::to_owned).to_vec();
-    for inner in STATIC {
-        engines.extend([inner.to_owned(), buffered(inner, UNREACHED_DELTA)]);
-        engines.push(format!(
-            "{}{}",
-            buffered(inner, UNREACHED_DELTA),
-            ":form=paper"
-        ));
-    }
+    let engines = engines();
     study.expect_points(Kind::BOTH.len() * engines.len() * changes.len() * study.sets());
     let mut section = Section {
         title: "Changes and lookups, each for itself (Fig. 5)".to_owned(),
@@ -156,6 +150,16 @@ pub(in crate::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failu
     Ok(section)
 }
 
+/// Returns the engines of the figure.
+pub(super) fn engines() -> Vec<String> {
+    let mut engines: Vec<String> = DYNAMIC.map(str::to_owned).to_vec();
+    for inner in STATIC {
+        engines.extend([inner.to_owned(), buffered(inner, UNREACHED_DELTA)]);
+        engines.push(published(inner, UNREACHED_DELTA));
+    }
+    engines
+}
+
 /// Returns an engine's name without the δ that is the same for all.
 fn label(engine: &str) -> String {
     let name = engine.replace(&format!(":delta={UNREACHED_DELTA}"), "");
@@ -219,56 +223,65 @@ fn measure(
     let point = format!("operations {engine} {changes} {}, set {set}", kind.name());
     study.point(&point, |study| {
         let case = study.sfl17_case(kind, changes, set)?;
-        let (case_changes, spec) = (case.changes(), spec(engine));
-        let build = |count: usize| {
-            let rules = after(case.initial(), &case_changes[..count]);
-            timed(|| spec.build(&rules, &Limits::default(), &mut NoProgress))
-        };
-        let (classifier, seconds) = if spec.is_dynamic() {
-            let mut classifier = build(0).0?;
-            let dynamic = classifier.as_dynamic().expect("a dynamic engine");
-            let ((), seconds) = timed(|| {
-                let mut transaction = Transaction::new();
-                for &change in &case_changes {
-                    transaction.clear();
-                    transaction.push(change);
-                    let applied = dynamic.apply(&transaction);
-                    applied.expect("the changes are of these rules");
-                }
-            });
-            (classifier, seconds)
-        } else {
-            // The last build is over all changes.
-            let builds = MAX_TIMED_BUILDS.min(changes);
-            let counts = (1..=builds).map(|build| changes * build / builds);
-            let (mut last, mut sum) = (None, 0.0);
-            for count in counts {
-                let (classifier, seconds) = build(count);
-                last = Some(classifier?);
-                sum += seconds;
-            }
-            let classifier = last.expect("at least one change");
-            (classifier, sum / coordinate(builds) * coordinate(changes))
-        };
-        let rules = after(case.initial(), &case_changes);
-        let headers = case.headers();
-        let (folded, looking) = timed(|| {
-            let winners = headers.as_slice().iter();
-            winners.fold(0, |folded, key| {
-                folded ^ classifier.classify_one(key).rank()
+        time(&case, &spec(engine)).map_err(|error| Failure::usage(error.to_string()))
+    })
+}
+
+/// Times the changes of a case, and lookups after them.
+///
+/// # Errors
+/// If the engine cannot be built, or refuses a change.
+pub(super) fn time(case: &SetCase, spec: &EngineSpec) -> Result<Timed, Box<dyn Error>> {
+    let case_changes = case.changes();
+    let changes = case_changes.len();
+    let build = |count: usize| {
+        let rules = after(case.initial(), &case_changes[..count]);
+        timed(|| spec.build(&rules, &Limits::default(), &mut NoProgress))
+    };
+    let (classifier, seconds) = if spec.is_dynamic() {
+        let mut classifier = build(0).0?;
+        let dynamic = classifier.as_dynamic().expect("a dynamic engine");
+        let (applied, seconds) = timed(|| {
+            let mut transaction = Transaction::new();
+            case_changes.iter().try_for_each(|&change| {
+                transaction.clear();
+                transaction.push(change);
+                dynamic.apply(&transaction)
             })
         });
-        std::hint::black_box(folded);
-        let checked = headers.as_slice().iter().take(CHECKED_HEADERS);
-        let wrong = checked.filter(|key| {
-            let winner: Winner = classifier.classify_one(key);
-            winner != rules.scan(key)
-        });
-        Ok(Timed {
-            seconds,
-            lookup_ns: looking * 1e9 / coordinate(headers.len().max(1)),
-            wrong: wrong.count(),
+        applied?;
+        (classifier, seconds)
+    } else {
+        // The last build is over all changes.
+        let builds = MAX_TIMED_BUILDS.min(changes);
+        let counts = (1..=builds).map(|build| changes * build / builds);
+        let (mut last, mut sum) = (None, 0.0);
+        for count in counts {
+            let (classifier, seconds) = build(count);
+            last = Some(classifier?);
+            sum += seconds;
+        }
+        let classifier = last.expect("at least one change");
+        (classifier, sum / coordinate(builds) * coordinate(changes))
+    };
+    let rules = after(case.initial(), &case_changes);
+    let headers = case.headers();
+    let (folded, looking) = timed(|| {
+        let winners = headers.as_slice().iter();
+        winners.fold(0, |folded, key| {
+            folded ^ classifier.classify_one(key).rank()
         })
+    });
+    std::hint::black_box(folded);
+    let checked = headers.as_slice().iter().take(CHECKED_HEADERS);
+    let wrong = checked.filter(|key| {
+        let winner: Winner = classifier.classify_one(key);
+        winner != rules.scan(key)
+    });
+    Ok(Timed {
+        seconds,
+        lookup_ns: looking * 1e9 / coordinate(headers.len().max(1)),
+        wrong: wrong.count(),
     })
 }
 
@@ -328,6 +341,13 @@ impl Comparison<'_> {
         }
         cases
     }
+}
+
+/// Returns the claims without any measurement.
+pub(super) fn unmeasured_claims() -> Vec<Claim> {
+    let engines = engines();
+    let nothing = vec![vec![Sampled::default(); engines.len()]; Kind::BOTH.len()];
+    claims(&engines, &nothing)
 }
 
 fn claims(engines: &[String], sampled: &[Vec<Sampled>]) -> Vec<Claim> {

@@ -7,7 +7,8 @@ use std::time::Duration;
 use classyard_report::failure::Failure;
 use classyard_report::input::span;
 
-use super::figure::Figure;
+use super::figure::{Figure, OwnFigure};
+use super::inputs::LOOKUP_INPUTS;
 use super::request::{Common, Paper, Request, at_least_one, sizes};
 
 pub(super) mod collision_limit;
@@ -17,6 +18,7 @@ pub(super) mod offline;
 pub(super) mod online;
 mod online_claims;
 mod online_engines;
+mod own;
 pub(super) mod partitions;
 pub(super) mod section5;
 mod sheet;
@@ -36,26 +38,44 @@ const SIMULATION_FIGURES: &[Figure] = &[
     Figure {
         name: "tables",
         draw: tables::draw,
+        own: Some(OwnFigure {
+            accepts: own::WITHOUT_LOOKUPS,
+            needs_updates: false,
+            draw: own::draw_tables,
+        }),
     },
     Figure {
         name: "online",
         draw: online::draw,
+        own: Some(OwnFigure {
+            accepts: LOOKUP_INPUTS,
+            needs_updates: true,
+            draw: own::draw_online,
+        }),
     },
     Figure {
         name: "offline",
         draw: offline::draw,
+        own: Some(OwnFigure {
+            accepts: LOOKUP_INPUTS,
+            needs_updates: false,
+            draw: own::draw_offline,
+        }),
     },
     Figure {
         name: "partitions",
         draw: partitions::draw,
+        own: None,
     },
     Figure {
         name: "collision-limit",
         draw: collision_limit::draw,
+        own: None,
     },
     Figure {
         name: "growth",
         draw: growth::draw,
+        own: None,
     },
 ];
 
@@ -71,26 +91,32 @@ const SWITCH_FIGURES: &[Figure] = &[
     Figure {
         name: "pipeline-tables",
         draw: section5::tables::draw,
+        own: None,
     },
     Figure {
         name: "pipeline-throughput",
         draw: section5::throughput::draw,
+        own: None,
     },
     Figure {
         name: "pipeline-times",
         draw: section5::times::draw,
+        own: None,
     },
     Figure {
         name: "pipeline-cache",
         draw: section5::cache::draw,
+        own: None,
     },
     Figure {
         name: "pipeline-frameworks",
         draw: section5::frameworks::draw,
+        own: None,
     },
     Figure {
         name: "pipeline-seeds",
         draw: section5::seeds::draw,
+        own: None,
     },
 ];
 

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use classyard::{EngineSpec, NoProgress, Policy};
+use classyard::{EngineSpec, NoProgress, Policy, PolicyTrace};
 use classyard_report::chart::{Chart, Mark, Series};
 use classyard_report::failure::Failure;
 use classyard_report::input::build_limits::BuildLimits;
@@ -18,7 +18,7 @@ use crate::reproduce::claims::{Case, Claim, Gap, Grid, Part, Section, Threshold}
 use crate::reproduce::statistics::coordinate;
 
 /// The paper's engines, SmartSplit and the offline form of TupleMerge, and our forest.
-const ENGINES: [(&str, &str, Mark); 3] = [
+pub(super) const ENGINES: [(&str, &str, Mark); 3] = [
     (
         "tuplemerge-offline",
         "tuplemerge-offline (TM)",
@@ -33,7 +33,7 @@ const TUPLE_MERGE: usize = 0;
 const SMART_SPLIT: usize = 1;
 
 /// The greatest number of rules, as in the paper.
-const MOST_RULES: usize = 64_000;
+pub(super) const MOST_RULES: usize = 64_000;
 
 /// Passes over the trace, interleaved over the engines; the median counts.
 const TIMED_PASSES: usize = 3;
@@ -43,18 +43,18 @@ const PAPER_RATIO: f64 = 2.0;
 
 /// An engine over one rule set, or the reason why it was not built.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Built {
-    refused: Option<String>,
-    build_seconds: f64,
-    index_bytes: usize,
-    bytes: usize,
-    lookup_ns: f64,
-    wrong: usize,
+pub(super) struct Built {
+    pub(super) refused: Option<String>,
+    pub(super) build_seconds: f64,
+    pub(super) index_bytes: usize,
+    pub(super) bytes: usize,
+    pub(super) lookup_ns: f64,
+    pub(super) wrong: usize,
 }
 
 /// Values of all engines for each rule set.
 #[derive(Default)]
-struct Measured {
+pub(super) struct Measured {
     lookups: Sheet,
     builds: Sheet,
     index_bytes: Sheet,
@@ -83,7 +83,9 @@ pub(in crate::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failu
                 );
                 let built_engines: Vec<Built> = study.point(&point, |study| {
                     let policy = study.policy_of(profile, size, list)?;
-                    measure(study, &policy, list, limit)
+                    let trace = study.trace_of(&policy, list)?;
+                    let few = study.few_headers(&policy, list)?;
+                    Ok(measure(&specs(), &policy, &trace, &few, limit))
                 })?;
                 let cell = (number, place);
                 let column = |value: fn(&Built) -> f64| {
@@ -220,43 +222,49 @@ fn method(study: &Study<'_>, measured: &Measured, limit: Duration) -> String {
     method
 }
 
-/// Builds all engines and times their lookups.
-fn measure(
-    study: &Study<'_>,
+/// Returns the figure's engines.
+fn specs() -> Vec<EngineSpec> {
+    let specs = ENGINES.map(|(engine, ..)| {
+        let spec = EngineSpec::parse(engine).expect("a registered engine");
+        spec.seeded(0)
+    });
+    specs.to_vec()
+}
+
+/// Builds all engines and times their lookups. `few` refills CPU caches.
+pub(super) fn measure(
+    engines: &[EngineSpec],
     policy: &Policy,
-    list: usize,
+    trace: &PolicyTrace,
+    few: &PolicyTrace,
     limit: Duration,
-) -> Result<Vec<Built>, Failure> {
-    let trace = study.trace_of(policy, list)?;
+) -> Vec<Built> {
     let limits = BuildLimits::of_time(limit);
     let mut built = Vec::new();
-    for (engine, ..) in ENGINES {
-        let spec = EngineSpec::parse(engine).expect("a registered engine");
-        let spec = spec.seeded(0);
+    for spec in engines {
         let (classifier, seconds) = timed(|| {
             limits.build(&mut NoProgress, |limits, progress| {
-                policy.build(&spec, limits, progress)
+                policy.build(spec, limits, progress)
             })
         });
         let reason = classifier.as_ref().err().map(ToString::to_string);
         built.push((classifier.ok(), reason, seconds, Vec::new()));
     }
-    let warm_up = study.few_headers(policy, list)?;
     for _ in 0..TIMED_PASSES {
         for (classifier, .., times) in &mut built {
             if let Some(classifier) = classifier {
                 // Refills the CPU caches after the previous engine's pass.
-                single_rate(classifier, &warm_up);
-                times.push(1e9 / single_rate(classifier, &trace));
+                single_rate(classifier, few);
+                times.push(1e9 / single_rate(classifier, trace));
             }
         }
     }
     let classifiers = built.iter().filter_map(|one| one.0.as_ref());
     let winners: Vec<_> = classifiers
-        .map(|classifier| answers(classifier, &trace))
+        .map(|classifier| answers(classifier, trace))
         .collect();
     let winners: Vec<_> = winners.iter().map(Vec::as_slice).collect();
-    let wrong = wrong_answers(policy, &trace, &winners, None, SCANNED_RULES / 10);
+    let wrong = wrong_answers(policy, trace, &winners, None, SCANNED_RULES / 10);
     let mut wrong = wrong.into_iter();
     let results = built
         .into_iter()
@@ -274,7 +282,7 @@ fn measure(
                 wrong: classifier.map_or(0, |_| wrong.next().expect("one for each that is built")),
             }
         });
-    Ok(results.collect())
+    results.collect()
 }
 
 /// The paper's SmartSplit grows trees until their leaves are short, whatever memory that
@@ -288,7 +296,7 @@ const BUILD_SECONDS: f64 = 10.0;
 const MAGNITUDES_RATIO: f64 = 100.0;
 
 /// Returns the claims, which are about the greatest number of rules of the paper.
-fn claims(measured: &Measured, sizes: &[usize]) -> Vec<Claim> {
+pub(super) fn claims(measured: &Measured, sizes: &[usize]) -> Vec<Claim> {
     let place = sizes.iter().position(|&size| size == MOST_RULES);
     let case = |name: &str, samples: &dyn Fn(usize) -> Vec<f64>| match place {
         Some(place) => Case::samples(name, samples(place)),

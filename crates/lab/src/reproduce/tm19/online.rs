@@ -10,7 +10,7 @@
 
 use std::sync::Arc;
 
-use classyard::{EngineSpec, RuleId};
+use classyard::{EngineSpec, Policy, PolicyTrace, RuleId, Winner};
 use classyard_report::chart::{Chart, Series};
 use classyard_report::failure::Failure;
 use classyard_workload::generate::Profile;
@@ -35,20 +35,20 @@ const TIMED_PASSES: usize = 3;
 
 /// Costs of lookups after rules were inserted one by one.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-struct Looked {
-    tables: usize,
+pub(super) struct Looked {
+    pub(super) tables: usize,
     /// Bytes held for lookups, without the rules.
-    index_bytes: usize,
-    bytes: usize,
-    lookup_ns: f64,
-    wrong: usize,
+    pub(super) index_bytes: usize,
+    pub(super) bytes: usize,
+    pub(super) lookup_ns: f64,
+    pub(super) wrong: usize,
 }
 
 /// Costs of updates.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-struct Updated {
-    update_ns: f64,
-    wrong: usize,
+pub(super) struct Updated {
+    pub(super) update_ns: f64,
+    pub(super) wrong: usize,
 }
 
 /// Draws the figures.
@@ -69,7 +69,10 @@ pub(in crate::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failu
                 );
                 let looked: Vec<Looked> = study.point(&point, |study| {
                     let policy = study.policy_of(profile, size, list)?;
-                    look(study, &policy, list)
+                    let trace = study.trace_of(&policy, list)?;
+                    let few = study.few_headers(&policy, list)?;
+                    let seed = study.list_seed(list);
+                    all_built(look(&specs(), &policy, &trace, &few, seed))
                 })?;
                 let updated = updates(study, name, profile, size, list)?;
                 let cell = (number, place);
@@ -140,41 +143,62 @@ fn method(study: &Study<'_>, wrong: usize) -> String {
     method
 }
 
-/// Times lookups with all engines.
-fn look(
-    study: &Study<'_>,
-    policy: &classyard::Policy,
-    list: usize,
-) -> Result<Vec<Looked>, Failure> {
-    let trace = study.trace_of(policy, list)?;
-    let order = shuffled(policy.ids(), study.list_seed(list));
-    let mut built = Vec::new();
-    for (engine, ..) in ENGINES {
-        built.push((inserted(&spec(engine), policy, &order)?, Vec::new()));
-    }
-    let warm_up = study.few_headers(policy, list)?;
+/// The result of each engine, or the reason why there is none.
+type Results<T> = Vec<Result<T, String>>;
+
+/// Returns the results of the paper's engines, which take all generated rules.
+fn all_built<T>(results: Results<T>) -> Result<Vec<T>, Failure> {
+    results
+        .into_iter()
+        .map(|one| one.map_err(Failure::usage))
+        .collect()
+}
+
+/// Inserts the rules one by one in a random order, the same for all engines, and times
+/// lookups. `few` refills CPU caches.
+pub(super) fn look(
+    engines: &[EngineSpec],
+    policy: &Policy,
+    trace: &PolicyTrace,
+    few: &PolicyTrace,
+    seed: u64,
+) -> Results<Looked> {
+    let order = shuffled(policy.ids(), seed);
+    let built = engines.iter().map(|engine| {
+        let classifier = inserted(engine, policy, &order);
+        classifier.map(|classifier| (classifier, Vec::new()))
+    });
+    let mut built: Vec<_> = built
+        .map(|one| one.map_err(|error| error.to_string()))
+        .collect();
     for _ in 0..TIMED_PASSES {
-        for (classifier, times) in &mut built {
+        for (classifier, times) in built.iter_mut().flatten() {
             // Refills the CPU caches after the previous engine's pass.
-            single_rate(classifier, &warm_up);
-            times.push(1e9 / single_rate(classifier, &trace));
+            single_rate(classifier, few);
+            times.push(1e9 / single_rate(classifier, trace));
         }
     }
-    let winners: Vec<_> = built.iter().map(|one| answers(&one.0, &trace)).collect();
+    let winners: Vec<_> = built
+        .iter()
+        .flatten()
+        .map(|one| answers(&one.0, trace))
+        .collect();
     let winners: Vec<_> = winners.iter().map(Vec::as_slice).collect();
-    let wrong = wrong_answers(policy, &trace, &winners, None, SCANNED_RULES / 10);
-    let of_all = built.iter().zip(wrong).map(|((classifier, times), wrong)| {
+    let wrong = wrong_answers(policy, trace, &winners, None, SCANNED_RULES / 10);
+    let mut wrong = wrong.into_iter();
+    let looked = built.into_iter().map(|one| {
+        let (classifier, times) = one?;
         let stats = classifier.parts().iter().map(|part| part.stats());
         let stats: Vec<_> = stats.collect();
-        Looked {
+        Ok(Looked {
             tables: stats.iter().map(|stats| stats.tables).sum(),
             index_bytes: stats.iter().map(|stats| stats.index_bytes).sum(),
             bytes: stats.iter().map(classyard::Stats::bytes).sum(),
-            lookup_ns: Spread::of(times).expect("measured").median,
-            wrong,
-        }
+            lookup_ns: Spread::of(&times).expect("measured").median,
+            wrong: wrong.next().expect("one for each that is built"),
+        })
     });
-    Ok(of_all.collect())
+    looked.collect()
 }
 
 /// Times updates with all engines, or returns the stored times.
@@ -195,25 +219,45 @@ fn updates(
         let protocol = Protocol::new(policy.ids(), study.changes(), study.list_seed(list));
         let last = subset(&policy, &protocol.last);
         let trace = study.few_headers(&last, list)?;
-        let steps = coordinate(protocol.steps.len().max(1));
-        let (mut times, mut winners) = (Vec::new(), Vec::new());
-        for (engine, ..) in ENGINES {
-            let mut classifier = inserted(&spec(engine), &policy, &protocol.initial)?;
-            let seconds = carry_out(&mut classifier, &policy, &protocol.steps);
-            times.push(seconds * 1e9 / steps);
-            winners.push(answers(&classifier, &trace));
-        }
-        let winners: Vec<_> = winners.iter().map(Vec::as_slice).collect();
-        let wrong = wrong_answers(&last, &trace, &winners, None, SCANNED_RULES / 10);
-        let pairs = times.into_iter().zip(wrong);
-        let updated = pairs.map(|(update_ns, wrong)| Updated { update_ns, wrong });
-        Ok(updated.collect::<Vec<_>>())
+        all_built(update(&specs(), &policy, &protocol, &trace))
     })
 }
 
-fn spec(engine: &str) -> EngineSpec {
-    let spec = EngineSpec::parse(engine).expect("a registered engine with these options");
-    spec.seeded(0)
+/// Times the list of updates, and compares answers for a trace afterwards.
+pub(super) fn update(
+    engines: &[EngineSpec],
+    policy: &Policy,
+    protocol: &Protocol,
+    trace: &PolicyTrace,
+) -> Results<Updated> {
+    let last = subset(policy, &protocol.last);
+    let steps = coordinate(protocol.steps.len().max(1));
+    let timed = engines.iter().map(|engine| {
+        let classifier = inserted(engine, policy, &protocol.initial);
+        let mut classifier = classifier.map_err(|error| error.to_string())?;
+        let seconds = carry_out(&mut classifier, policy, &protocol.steps);
+        let seconds = seconds.map_err(|error| error.to_string())?;
+        Ok((seconds * 1e9 / steps, answers(&classifier, trace)))
+    });
+    let timed: Results<(f64, Vec<Winner>)> = timed.collect();
+    let winners: Vec<&[Winner]> = timed.iter().flatten().map(|one| &one.1[..]).collect();
+    let wrong = wrong_answers(&last, trace, &winners, None, SCANNED_RULES / 10);
+    let mut wrong = wrong.into_iter();
+    let updated = timed.into_iter().map(|one| {
+        let (update_ns, _) = one?;
+        let wrong = wrong.next().expect("one for each that is built");
+        Ok(Updated { update_ns, wrong })
+    });
+    updated.collect()
+}
+
+/// Returns the figure's engines.
+fn specs() -> Vec<EngineSpec> {
+    let specs = ENGINES.map(|(engine, ..)| {
+        let spec = EngineSpec::parse(engine).expect("a registered engine with these options");
+        spec.seeded(0)
+    });
+    specs.to_vec()
 }
 
 fn shuffled(ids: &[RuleId], seed: u64) -> Vec<RuleId> {

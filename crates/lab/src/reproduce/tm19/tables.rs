@@ -2,7 +2,7 @@
 //!
 //! [TM19]: classyard::papers#tm19
 
-use classyard::{EngineSpec, Limits, NoProgress};
+use classyard::{BuildError, EngineSpec, Limits, NoProgress, Policy};
 use classyard_report::chart::{Chart, Series};
 use classyard_report::failure::Failure;
 
@@ -13,7 +13,7 @@ use crate::reproduce::claims::{Case, Claim, Gap, Grid, Part, Section, Threshold}
 use crate::reproduce::statistics::{coordinate, mean};
 
 /// The paper's engines, and our variants of them.
-const ENGINES: [&str; 8] = [
+pub(super) const ENGINES: [&str; 8] = [
     "tss",
     "tss:ports=off",
     "tuplemerge",
@@ -79,8 +79,7 @@ pub(in crate::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failu
                     // A fixed seed gives the same numbers of tables in every process.
                     let spec = EngineSpec::parse(engine).expect("a registered engine");
                     let spec = spec.seeded(0);
-                    let built = policy.build(&spec, &Limits::default(), &mut NoProgress)?;
-                    Ok(built.parts().iter().map(|part| part.stats().tables).sum())
+                    Ok(count(&policy, &spec)?)
                 });
                 let tables: Result<Vec<usize>, Failure> = tables.into_iter().collect();
                 Ok((policy.len(), tables?))
@@ -142,8 +141,14 @@ pub(in crate::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failu
     })
 }
 
+/// Returns the number of an engine's tables.
+pub(super) fn count(policy: &Policy, engine: &EngineSpec) -> Result<usize, BuildError> {
+    let built = policy.build(engine, &Limits::default(), &mut NoProgress)?;
+    Ok(built.parts().iter().map(|part| part.stats().tables).sum())
+}
+
 /// `counts[engine][size]` has a number for each profile.
-fn claims(counts: &[Vec<Vec<f64>>], coverage: Coverage<'_>) -> Vec<Claim> {
+pub(super) fn claims(counts: &[Vec<Vec<f64>>], coverage: Coverage<'_>) -> Vec<Claim> {
     let ratios = |a: usize, b: usize| {
         move |place: usize| -> Vec<f64> {
             let pairs = counts[a][place].iter().zip(&counts[b][place]);
