@@ -492,7 +492,7 @@ mod tests {
             // Most other values have another hash.
             let differing = (1..=100).filter(|n| {
                 let mut key = [0; 6];
-                let value = fibonacci_hash(*n) & schema.field(id).max_value();
+                let value = u128::from(fibonacci_hash(*n)) & schema.field(id).max_value();
                 schema.placement(id).set(&mut key, value);
                 prints.of_key(&key) != prints.of_key(&[0; 6])
             });
