@@ -455,7 +455,8 @@ impl FlowTable {
     ///   ([`FamilyBits::exclude_better`]). `mask` may have such a bit already.
     ///
     /// If a bit of an address or port is added, the bits before it in the field are added
-    /// too, except with planned masks and with heuristics.
+    /// too, except with planned masks and with heuristics
+    /// ([`MegaflowBits`](crate::megaflow::MegaflowBits)).
     pub(crate) fn add_bits(&self, key: &PacketKey, winner: Winner, mask: &mut [u64; KEY_WORDS]) {
         if self.families.iter().all(|rules| rules.engines.is_empty()) {
             return;

@@ -15,8 +15,8 @@
 //! the key: after an action that uncovers headers which the key does not have, or before
 //! a meter.
 //!
-//! A path is *closed* when it may be wrong, because one of its entries was removed or
-//! changed. Its number is reused when no cached flow refers to it.
+//! A path is *closed* when it may be wrong: one of its entries was removed, or changed so
+//! that packets take another path. Its number is reused when no megaflow refers to it.
 //!
 //! # Paths of an entry
 //! [`EntryPaths`] has the paths of each entry. Nearly every path has some entries that
@@ -109,7 +109,7 @@ struct Held<P> {
 
 /// The paths of all cached flows, each with the program that executes its packets.
 pub(crate) struct Paths<P> {
-    /// Paths without flows are free; their memory is reused.
+    /// Paths without megaflows are free; their memory is reused.
     held: Vec<Held<P>>,
     free: Vec<u32>,
     /// Open paths, by hash. Only one of several paths with the same hash is found.
@@ -151,7 +151,7 @@ fn hash_of(path: &Path, hasher: &impl BuildHasher) -> u64 {
 }
 
 impl<P> Paths<P> {
-    /// Adds a flow to a path. Returns the path's number, and true if its program is new:
+    /// Adds a megaflow to a path. Returns the path's number, and true if its program is new:
     /// for a new path, or if the old program is of an earlier era, since the entries may
     /// have changed.
     pub(crate) fn refer(
@@ -200,13 +200,13 @@ impl<P> Paths<P> {
         (id, true)
     }
 
-    /// Returns the paths closed since the last call. The caller must call this before
-    /// their numbers are reused: at least after each added path.
+    /// Returns the paths closed since the last call. The caller must call this after each
+    /// added path, before it counts packets for that path.
     pub(crate) fn take_closed(&mut self) -> impl Iterator<Item = PathId> {
         self.closed.drain(..)
     }
 
-    /// Removes a flow from a path.
+    /// Removes a megaflow from a path.
     pub(crate) fn release(&mut self, id: PathId) {
         let held = self.held_mut(id);
         held.megaflows -= 1;
@@ -383,7 +383,8 @@ pub(crate) enum EntryChange {
 impl EntryChange {
     /// Returns the change of cached flows if the entry `old` becomes `new`, an entry of the
     /// same table, match and priority. `None` as an argument stands for no entry. Returns
-    /// `None` if cached flows stay the same.
+    /// `None` if cached flows stay the same. A side calls this for each change of an entry,
+    /// and stores the result in [`Recent`].
     pub(crate) fn between(old: Option<&FlowEntry>, new: Option<&FlowEntry>) -> Option<EntryChange> {
         match (old, new) {
             (None, Some(new)) => Some(EntryChange::Added {

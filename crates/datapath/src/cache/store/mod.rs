@@ -32,8 +32,8 @@
 //! and the megaflow that was idle longest is removed.
 //!
 //! # Changes
-//! - An entry that is removed, or gets other instructions, closes the paths on which it
-//!   wins.
+//! - A removed entry closes the paths on which it wins. A modified entry gives them new
+//!   programs, or closes them if packets take other paths.
 //! - A new entry may take packets from entries of lower priority: from megaflows that
 //!   overlap it and whose winner in its table it beats. These are found by their
 //!   signatures ([`signature`]).
@@ -109,7 +109,7 @@ pub(crate) enum Found {
 
 /// A megaflow that was added.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Kept {
+pub(crate) struct StoredMegaflow {
     pub(crate) megaflow: MegaflowId,
     pub(crate) path: PathId,
     /// True if the path has a new program.
@@ -117,7 +117,7 @@ pub(crate) struct Kept {
 }
 
 /// A new entry.
-pub(crate) struct Added {
+pub(crate) struct NewEntry {
     pub(crate) table: TableId,
     pub(crate) winner: Winner,
     /// The bits of keys that it compares.
@@ -148,6 +148,8 @@ pub(crate) struct Store<P> {
     search: ChosenSearch,
     /// The number of megaflows.
     used: usize,
+    /// The number of times that new entries matched each bit: it chooses the bits of
+    /// signatures.
     demand: Demand,
     /// The position at which the next search for an idle megaflow begins.
     hand: (usize, Row),
@@ -236,8 +238,8 @@ impl<P> Store<P> {
     }
 
     /// Looks up the packets of a vector that `packet_indices` lists. Passes each result with
-    /// its megaflow to `found`, which returns false if the packet's flow entered the microflow
-    /// cache. Keys without a megaflow stay in `packet_indices`. Probes all tables if `all` is
+    /// its megaflow to `found`, which returns false if the hit does not count for the order of
+    /// masks. Keys without a megaflow stay in `packet_indices`. Probes all tables if `all` is
     /// true, otherwise only the tables that save time.
     pub(crate) fn find<'k>(
         &mut self,
@@ -355,7 +357,8 @@ impl<P> Megaflows<P> {
     }
 
     /// Looks up the keys at `packet_indices` in one table. Returns the number of hits; the
-    /// indices of the other keys stay.
+    /// indices of the other keys stay. Searches call this for one table after the other,
+    /// until every packet has a megaflow.
     #[inline]
     fn find_in_table<'k>(
         &mut self,
@@ -466,7 +469,7 @@ impl<P> Store<P> {
         mask: &Words,
         path: &Path,
         program: impl FnOnce(&Path) -> P,
-    ) -> Option<Kept> {
+    ) -> Option<StoredMegaflow> {
         if self.megaflows.paths.len() >= MAX_PATHS / 2 {
             return None;
         }
@@ -482,7 +485,7 @@ impl<P> Store<P> {
             .paths
             .refer(path, self.megaflows.era, program);
         let result = |table, row| {
-            Some(Kept {
+            Some(StoredMegaflow {
                 megaflow: megaflow_id(table, row),
                 path,
                 has_new_program,
@@ -504,6 +507,7 @@ impl<P> Store<P> {
             self.give_one_up();
         }
         let (secret, demand) = (self.megaflows.secret, &self.demand);
+        // If the bucket is full, the megaflow that was idle longest in it is replaced.
         let (row, given_up) = self.megaflows.tables[table].insert(key, state, &set, secret, demand);
         match given_up {
             Some(path) => {
@@ -656,7 +660,7 @@ impl<P> Store<P> {
 /// Changes of entries, which make megaflows stale.
 impl<P> Store<P> {
     /// Marks a megaflow as stale if a new entry may win some of its packets.
-    pub(crate) fn entries_added(&mut self, added: &[Added]) {
+    pub(crate) fn entries_added(&mut self, added: &[NewEntry]) {
         for added in added {
             self.demand.note(&added.match_bits);
         }
@@ -684,7 +688,7 @@ impl<P> Store<P> {
     }
 
     /// True if a new entry may win packets of a megaflow that is not stale.
-    fn takes_from(&self, added: &Added, (number, row): (usize, Row)) -> bool {
+    fn takes_from(&self, added: &NewEntry, (number, row): (usize, Row)) -> bool {
         let megaflows = &self.megaflows.tables[number];
         let state = megaflows.state(row);
         if self.megaflows.is_stale(state) {

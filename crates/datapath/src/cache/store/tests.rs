@@ -140,7 +140,7 @@ fn has_what_was_put_in(finder: &Finder, seeds: u64, least: usize) {
                     // A rule over some points takes them from winners of lower priority.
                     let (value, asked) = (point(dice.below(256)), mask(dice));
                     let rule = winner(dice.below(8), 10_000 + step);
-                    let added = |table, winner, match_bits| Added {
+                    let added = |table, winner, match_bits| NewEntry {
                         table,
                         winner,
                         match_bits,
@@ -305,7 +305,7 @@ fn a_megaflow_on_another_path_is_compared_as_it_is_then() {
     let mut other = path(rule);
     other.steps[1].set = known(&point(0x04), &point(0x0f));
     store.insert(&point(number), &mask, &other, |_| rule);
-    let added = |bits| Added {
+    let added = |bits| NewEntry {
         table: TableId(4),
         winner: winner(2, 500),
         match_bits: known(&point(bits), &point(0xff)),

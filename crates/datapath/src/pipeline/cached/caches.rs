@@ -15,9 +15,9 @@
 //!
 //! # Coherence
 //! Before a vector is looked up, the caches apply all changes of entries since the previous
-//! vector. The effects of entries, groups, meters and ports are not cached, with one
-//! exception: the program of a path has the actions of its entries, and is rebuilt when
-//! these actions change.
+//! vector. Only the actions of entries are cached, in the programs of paths, which are
+//! rebuilt when these actions change. Groups, meters and ports are those of the pinned
+//! version.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ use super::status::{CacheAnswer, CacheStatus, Megaflow};
 use crate::bits::{Words, match_bits};
 use crate::cache::microflow::{Kind, MegaflowId, MicroflowCache};
 use crate::cache::path::{EntryChange, Path, PathId};
-use crate::cache::store::{Added, Bounds, Found, Kept, Store, StoreCounts};
+use crate::cache::store::{Bounds, Found, NewEntry, Store, StoreCounts, StoredMegaflow};
 use crate::flow::TableId;
 use crate::hash::Secret;
 use crate::packet::Packet;
@@ -290,14 +290,15 @@ impl Caches {
                 let offer = |cache: &mut &mut Box<dyn MicroflowCache>| {
                     cache.offer(flows[packet_index], megaflow, vector.nanoseconds)
                 };
-                // True: the hit counts as a reference of its mask. False: the flow entered the
-                // microflow cache.
+                // False if the microflow cache took the flow as an active one: then the hit
+                // does not count for the order of masks.
                 !cache.as_mut().is_some_and(offer)
             }
             Found::Stale => {
                 stale.push((packet_index, megaflow));
                 true
             }
+            // Not a result of this search.
             Found::Nothing => false,
         };
         let probes_all = self.settings.clock.is_none();
@@ -374,7 +375,9 @@ impl Caches {
     }
 
     /// Selects the packets to record: all with stale megaflows, all of flows seen
-    /// recently, and a sample of the others.
+    /// recently, and a sample of the others. The plan says whether flows are noted
+    /// (`marks_flows`), whether misses are recorded (`may_record`), and whether packets of
+    /// flows not seen recently are recorded too (`of_any_flow`).
     fn select_recorded(
         &mut self,
         packets: &[Packet],
@@ -401,9 +404,9 @@ impl Caches {
         to_record.clear();
         let mut seen = stale_count;
         for &packet_index in &*misses {
-            let flow = self.seen.note(flows[packet_index]);
-            seen += usize::from(flow.recently);
-            if flow.recently || plan.of_any_flow || flow.is_sampled {
+            let reasons = self.seen.note(flows[packet_index]);
+            seen += usize::from(reasons.recently);
+            if reasons.recently || plan.of_any_flow || reasons.is_sampled {
                 to_record.push(packet_index);
             }
         }
@@ -470,16 +473,17 @@ impl Caches {
             let mask = recorded.wide_mask();
             let operations = &mut self.operations;
             let program = |path: &Path| Program::new(side, path, operations);
-            let added = self
+            let stored = self
                 .store
                 .insert(&recorded.key, &mask, &recorded.path, program);
             for path in self.store.paths_mut().take_closed() {
                 tally.close_path(path);
             }
-            let Some(added) = added else { continue };
-            let Kept { megaflow, path, .. } = added;
-            // A path of an earlier era is opened again; that settles its earlier counts.
-            if added.has_new_program {
+            let Some(stored) = stored else { continue };
+            let StoredMegaflow { megaflow, path, .. } = stored;
+            // A path of an earlier era is opened again: `open_path` first adds its earlier
+            // counts to its entries.
+            if stored.has_new_program {
                 let steps = recorded.path.steps.iter();
                 tally.open_path(path, steps.map(|step| (step.table, step.winner)));
             }
@@ -521,7 +525,7 @@ impl Caches {
                     table,
                     winner,
                     matches,
-                } => added.push(Added {
+                } => added.push(NewEntry {
                     table: *table,
                     winner: *winner,
                     match_bits: match_bits(matches),

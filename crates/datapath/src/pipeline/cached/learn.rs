@@ -172,11 +172,14 @@ impl Recorder for Learner {
         }
         let instructions = winner.rule().map(|id| &*side.flow(id).instructions);
         if instructions.is_some_and(|instructions| instructions.meter.is_some()) {
+            // The path ends before this table, which looks up later packets itself. So this
+            // lookup adds no bits.
             recorded.path.rest = Some(table);
             recorded.is_open = false;
             return;
         }
-        // Bits that the path depends on already, and bits with known values, cost nothing.
+        // `add_bits` prefers bits that the mask has, so it also gets the bits that actions
+        // have set. They are taken out below.
         let mut mask: Words =
             std::array::from_fn(|word| recorded.mask[word] | recorded.set.1[word]);
         if let Some(rules) = side.table(table) {
@@ -234,7 +237,8 @@ impl RecordedPacket {
         wide
     }
 
-    /// Returns the mask of the bits that actions set before the last step.
+    /// Returns the mask of the bits that the entries of earlier tables set, without the entry
+    /// of the last step.
     fn set_before(&self) -> Words {
         let mut masks = [0; KEY_WORDS];
         if let Some(step) = self.path.steps.last() {
@@ -353,7 +357,7 @@ pub(super) struct Program {
     /// `None` unless the program needs its steps or the pipeline continues after the path.
     details: Option<Box<Details>>,
     /// True if packets have the same length at all steps.
-    is_even: bool,
+    keeps_length: bool,
 }
 
 /// Data that only few programs need.
@@ -378,9 +382,9 @@ impl Program {
         let length = lists().map(|list| list.apply.len() + list.write.len());
         let is_long = length.sum::<usize>() > MAX_PACKET_ACTIONS as usize
             || lists().any(|list| list.apply.iter().chain(&list.write).any(multiplies));
-        let needs_place = |action: &Action| is_long || needs_place(action);
+        let needs_step = |action: &Action| is_long || needs_entry(action);
         let before_last = flows().take(path.steps.len() - 1);
-        let is_even = !before_last
+        let keeps_length = !before_last
             .flat_map(|flow| &flow.instructions.apply)
             .any(Action::changes_length);
         let Operations { list, set, .. } = shared;
@@ -389,7 +393,7 @@ impl Program {
         for (step, flow) in (0..).zip(flows()) {
             let instructions = &flow.instructions;
             let actions = &instructions.apply;
-            if !is_even || actions.iter().any(&needs_place) {
+            if !keeps_length || actions.iter().any(&needs_step) {
                 list.push(Operation::Begin(step));
             }
             list.extend(actions.iter().copied().map(Operation::Act));
@@ -403,7 +407,7 @@ impl Program {
         }
         // A packet that no entry matches is dropped.
         if path.rest.is_none() && !set.is_empty() && matched == path.steps.len() {
-            if is_even && set.ordered().any(&needs_place) {
+            if keeps_length && set.ordered().any(&needs_step) {
                 let last = u8::try_from(matched - 1).expect("fewer steps than tables");
                 list.push(Operation::Begin(last));
             }
@@ -411,12 +415,12 @@ impl Program {
             list.extend(set.ordered().copied().map(Operation::Act));
         }
         let begins = |operation: &Operation| matches!(operation, Operation::Begin(_));
-        let has_details = !is_even || path.rest.is_some() || list.iter().any(begins);
+        let has_details = !keeps_length || path.rest.is_some() || list.iter().any(begins);
         let details = has_details.then(|| Box::new(Details::new(path, flows(), set)));
         Program {
             operations: shared.share(),
             details,
-            is_even,
+            keeps_length,
         }
     }
 
@@ -437,7 +441,7 @@ impl Program {
                     begun = usize::from(step);
                     if let Some(details) = details {
                         run.matched = details.matched[begun];
-                        if !self.is_even {
+                        if !self.keeps_length {
                             let length = packet.bytes().len();
                             details.count(begun, run.tally, length, run.nanoseconds);
                         }
@@ -445,7 +449,7 @@ impl Program {
                 }
                 Operation::Act(action) => {
                     if let Err(Dropped) = run.action(&action, packet) {
-                        if let Some(details) = details.filter(|_| self.is_even) {
+                        if let Some(details) = details.filter(|_| self.keeps_length) {
                             let steps = 0..=begun;
                             let time = run.nanoseconds;
                             steps.for_each(|step| details.count(step, run.tally, length, time));
@@ -457,11 +461,11 @@ impl Program {
                 Operation::Set => run.observer.action_set(),
             }
         }
-        if self.is_even {
+        if self.keeps_length {
             run.tally.count_path(path, length, run.nanoseconds);
         }
         let details = details?;
-        if !self.is_even
+        if !self.keeps_length
             && let Some((table, _)) = details.steps.get(details.matched.len())
         {
             // The packet matches no entry of the last table.
@@ -503,7 +507,7 @@ impl Details {
 
 /// True if an action may send packets to the controller or drop them. Then the program
 /// needs the action's entry.
-fn needs_place(action: &Action) -> bool {
+fn needs_entry(action: &Action) -> bool {
     match action {
         Action::Output { port, .. } => *port == PortNo::CONTROLLER,
         Action::Group(_) | Action::DecrementTtl | Action::DecrementMplsTtl => true,
