@@ -2,7 +2,7 @@
 """Measures tuned constants: every figure with another value, divided by the figure with the
 present value.
 
-The first run builds three programs into FOLDER (10 to 30 minutes); `programs.py` describes
+The first run builds five programs into FOLDER (15 to 30 minutes); `programs.py` describes
 them. Then the commands of `groups.toml` run with the present value and with each other value,
 in turns. The figures of each constant are stored in FOLDER/results, so an interrupted run
 continues where it ended.

@@ -71,7 +71,7 @@ const GOLDEN_RATIO_BITS: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Returns a hash whose high bits depend on all bits of `number` (Fibonacci hashing, Knuth,
 /// "The Art of Computer Programming", §6.4). The hash of 0 is 0, and different numbers have
-/// different hashes. It is no protection against chosen numbers.
+/// different hashes. It does not protect against chosen numbers.
 ///
 /// ```
 /// use classyard::author::fibonacci_hash;

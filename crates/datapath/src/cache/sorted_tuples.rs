@@ -136,7 +136,7 @@ impl<const W: usize> SortedTuples<W> {
         };
         SortedTuples {
             config,
-            // Fixed: the keys are those of a reproduction.
+            // A fixed secret is enough: only reproductions use this structure.
             secret: Secret::new(0),
             tuples: Vec::new(),
             order: TupleOrder::new(config.order),

@@ -14,7 +14,7 @@ type Draw = fn(&mut Study<'_>) -> Result<Section, Failure>;
 pub(super) struct Figure {
     pub(super) name: &'static str,
     pub(super) draw: Draw,
-    /// The same quantities with own inputs, if the figure can use any.
+    /// The figure's quantities with own inputs, if it can use any.
     pub(super) own: Option<OwnFigure>,
 }
 

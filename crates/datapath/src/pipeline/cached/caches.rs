@@ -16,8 +16,7 @@
 //! # Coherence
 //! Before a vector is looked up, the caches apply all changes of entries since the previous
 //! vector. Only the actions of entries are cached, in the programs of paths, which are
-//! rebuilt when these actions change. Groups, meters and ports are those of the pinned
-//! version.
+//! rebuilt when these actions change. Groups, meters and ports come from the pinned version.
 
 use std::time::Duration;
 

@@ -102,8 +102,8 @@ pub(super) fn batches(keys: KeySlice<'_>, size: usize) -> impl Iterator<Item = K
     starts.map(move |start| keys.range(start..keys.len().min(start + size)))
 }
 
-/// Times lookups of as many keys as fit into a pass: nanoseconds of a header for each of
-/// [`TOGETHER`] and each pass. Returns the keys as well.
+/// Times lookups of the keys that fit into one pass. Returns the nanoseconds per header for
+/// each of [`TOGETHER`] and each pass, and the keys.
 pub(super) fn passes<'k>(
     classifier: &dyn Classifier,
     keys: KeySlice<'k>,
