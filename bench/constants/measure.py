@@ -286,6 +286,8 @@ def results_of(folder, group, options):
     constants = group["constants"][:1] if options.quick else group["constants"]
     for constant in constants:
         name = constant["name"]
+        if options.constants and name.rpartition(":")[2] not in options.constants.split(","):
+            continue
         if name in results and results[name]["value"] == present(constant):
             continue
         those = [commands[c] for c in constant.get("commands", commands)]
@@ -330,6 +332,9 @@ def arguments():
     )
     parser.add_argument("folder", metavar="FOLDER", type=Path, help="for programs and results")
     parser.add_argument("--groups", metavar="NAMES", help="measure these groups only")
+    parser.add_argument(
+        "--constants", metavar="NAMES", help="measure these constants of the groups only"
+    )
     parser.add_argument("--list", action="store_true", help="list the groups and their constants")
     parser.add_argument("--rebuild", action="store_true", help="build the programs again")
     parser.add_argument("--again", action="store_true", help="replace stored results")

@@ -13,11 +13,12 @@
 
 #![allow(clippy::print_stdout, clippy::cast_precision_loss)]
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use classyard_datapath::flow::Command;
 use classyard_datapath::pipeline::{Discard, Message, Pipeline, Worker};
-use classyard_datapath::{Field, Packet};
+use classyard_datapath::{Action, Field, Packet};
 
 mod support;
 
@@ -82,6 +83,17 @@ fn main() {
         apply(pipeline, &message(delete, 100, network, port));
     });
     print("an entry that megaflows have is removed", &gone);
+    // The last bits of a network's number are free, so a message modifies many entries.
+    for free_bits in [0, 5, 9, 10, 12] {
+        let modified = measure(&mut pipeline, &mut worker, |pipeline, number| {
+            apply(pipeline, &modification(free_bits, number));
+        });
+        let entries = 1 << free_bits;
+        print(
+            &format!("{entries} entries that megaflows have are modified"),
+            &modified,
+        );
+    }
 }
 
 fn median(values: &mut [f64]) -> f64 {
@@ -89,15 +101,18 @@ fn median(values: &mut [f64]) -> f64 {
     values[values.len() / 2]
 }
 
-/// Returns the times of the first packet after each change, and the number of outdated
-/// megaflows.
+/// Returns the times of the first packet after each change, the number of megaflows made
+/// stale by new entries, and the number of eras.
 fn measure(
     pipeline: &mut Pipeline,
     worker: &mut Worker,
     mut change: impl FnMut(&mut Pipeline, u32),
-) -> (Vec<Duration>, u64) {
-    let outdated = |worker: &Worker| worker.caches().expect("it has caches").outdated;
-    let before = outdated(worker);
+) -> (Vec<Duration>, u64, u64) {
+    let counts = |worker: &Worker| {
+        let status = worker.caches().expect("it has caches");
+        (status.outdated, status.revalidations)
+    };
+    let before = counts(worker);
     let times = (0..MEASURED_CHANGES).map(|number| {
         change(pipeline, number);
         let mut packets = [packet(0)];
@@ -107,13 +122,14 @@ fn measure(
     });
     let mut times: Vec<Duration> = times.collect();
     times.sort();
-    (times, outdated(worker) - before)
+    let after = counts(worker);
+    (times, after.0 - before.0, after.1 - before.1)
 }
 
-fn print(what: &str, (times, outdated): &(Vec<Duration>, u64)) {
+fn print(what: &str, (times, outdated, eras): &(Vec<Duration>, u64, u64)) {
     let micros = |at: usize| times[at].as_secs_f64() * 1e6;
     println!(
-        "{what}: median {:.1} µs, 99 % {:.1} µs, most {:.1} µs; {:.1} megaflows outdated",
+        "{what}: median {:.1} µs, 99 % {:.1} µs, most {:.1} µs; {:.1} megaflows outdated, {eras} eras",
         micros(times.len() / 2),
         micros(times.len() * 99 / 100),
         micros(times.len() - 1),
@@ -148,6 +164,19 @@ fn message(command: Command, priority: u16, network: u32, port: u16) -> Message 
         (Field::TcpDst, u128::from(port), 0xffff),
     ];
     entry(command, (1, priority), &values, None)
+}
+
+/// Returns a message that modifies 2^`free_bits` entries of the first table, each time in
+/// another way. Packets keep their paths.
+fn modification(free_bits: u32, number: u32) -> Message {
+    let mask = u128::from(0xffff_f000_u32 << free_bits);
+    let source = (Field::Ipv4Src, 0x1400_0000 & mask, mask);
+    let command = Command::Modify { strict: false };
+    let mut message = entry(command, (0, 0), &[ipv4(), source], Some(1));
+    if let Message::Flow(flow) = &mut message {
+        Arc::make_mut(&mut flow.instructions).apply = vec![Action::SetQueue(number % 2)];
+    }
+    message
 }
 
 fn apply(pipeline: &mut Pipeline, message: &Message) {

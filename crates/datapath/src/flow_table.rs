@@ -117,7 +117,7 @@ const MAX_ENGINES: usize = 4;
 /// ```
 pub struct FlowTable {
     settings: TableSettings,
-    /// Distinguishes tables that had the same place in a pipeline one after the other.
+    /// Distinguishes tables that had the same id in a pipeline one after the other.
     number: u64,
     entries: Entries,
     /// Entries that match every packet, by rank.
@@ -456,7 +456,8 @@ impl FlowTable {
     ///
     /// If a bit of an address or port is added, the bits before it in the field are added
     /// too, except with planned masks and with heuristics
-    /// ([`MegaflowBits`](crate::megaflow::MegaflowBits)).
+    /// ([`MegaflowBits`](crate::megaflow::MegaflowBits)). Adds no bits if no family has an
+    /// engine: then all packets have the same winner.
     pub(crate) fn add_bits(&self, key: &PacketKey, winner: Winner, mask: &mut [u64; KEY_WORDS]) {
         if self.families.iter().all(|rules| rules.engines.is_empty()) {
             return;
@@ -471,6 +472,7 @@ impl FlowTable {
         }
         let rules = &self.families[family as usize];
         let (packet, rank) = (key.words(), winner.rank());
+        // Called by algorithms other than `Auto` only, once for each change of the table.
         let entries = || {
             let entries = self.entries.iter();
             let entries = entries.filter(|(_, entry)| is_in(&entry.flow, family));

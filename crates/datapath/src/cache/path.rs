@@ -4,7 +4,7 @@
 //! For each table that looks a packet up, a path has the entry that wins there. Groups,
 //! meters and ports come from the version that processes the packet; the instructions of
 //! the entries are combined in the path's program, which is rebuilt when they change. So
-//! a flow cache only has to store paths, and many flows share few paths.
+//! a cache only has to store paths, and many flows share few paths.
 //!
 //! ```text
 //! flow ─┐
@@ -100,7 +100,7 @@ struct Held<P> {
     program: Option<P>,
     /// The number of megaflows that refer to the path.
     megaflows: u32,
-    /// The store's era when the program was made.
+    /// The store's era when [`Paths::refer`] last made a program.
     era: u32,
     /// The stamp of its opening.
     stamp: u64,
@@ -140,8 +140,8 @@ impl<P> Default for Paths<P> {
     }
 }
 
-/// Returns a hash of the winners. They determine the rest of the path until entries are
-/// modified.
+/// Returns a hash of the tables and winners. Different paths may have the same winners, so
+/// the caller compares the paths.
 fn hash_of(path: &Path, hasher: &impl BuildHasher) -> u64 {
     let mut hasher = hasher.build_hasher();
     for step in &path.steps {
@@ -200,8 +200,9 @@ impl<P> Paths<P> {
         (id, true)
     }
 
-    /// Returns the paths closed since the last call. The caller must call this after each
-    /// added path, before it counts packets for that path.
+    /// Returns the paths closed since the last call. The number of a closed path may already
+    /// belong to a new path. So the caller must take the closed paths before it opens the
+    /// counts of the new path.
     pub(crate) fn take_closed(&mut self) -> impl Iterator<Item = PathId> {
         self.closed.drain(..)
     }
@@ -233,6 +234,11 @@ impl<P> Paths<P> {
         for entry in entries(&held.path) {
             self.by_entry.close(entry, Opened { path: id, stamp });
         }
+    }
+
+    /// Returns the number of open paths on which an entry wins.
+    pub(crate) fn count_of_entry(&self, entry: RuleId) -> usize {
+        self.by_entry.count(entry)
     }
 
     /// Returns the open paths on which an entry wins.
@@ -327,7 +333,7 @@ impl EntryPaths {
             return;
         }
         if paths.more.len() > 2 * paths.open + CLOSED_SLACK {
-            paths.more.retain(|&path| is_open(path));
+            paths.more.retain(|&opened| is_open(opened));
         }
         paths.more.push(opened);
     }
@@ -344,6 +350,11 @@ impl EntryPaths {
         if paths.open == 0 {
             self.0.remove(&entry);
         }
+    }
+
+    /// Returns the number of open paths of an entry.
+    pub(crate) fn count(&self, entry: RuleId) -> usize {
+        self.0.get(&entry).map_or(0, |paths| paths.open)
     }
 
     /// Returns the paths of an entry. May include closed paths that were not dropped yet.

@@ -1,4 +1,6 @@
-//! Workers: each processes vectors of packets on one thread, and never waits.
+//! Workers: each processes vectors of packets on one thread, and never waits for changes of
+//! the pipeline. It takes a lock only to open or close the counts of a cached path, and to
+//! record a packet if the algorithm of the megaflows' bits is not `auto`.
 
 use std::fmt;
 use std::sync::Arc;

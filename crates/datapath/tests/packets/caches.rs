@@ -359,3 +359,77 @@ fn flows_that_take_turns_hit_every_cache() {
         }
     }
 }
+
+/// Returns a message that changes the entries that an entry's text matches.
+fn change(command: Command, text: &str) -> Message {
+    let Message::Flow(mut flow) = message(text) else {
+        panic!("{text}: no entry");
+    };
+    flow.command = command;
+    Message::Flow(flow)
+}
+
+/// An entry with few paths is modified without an era, however often before a vector. If an
+/// entry with many paths is modified or removed, an era begins. In both cases packets are
+/// processed as without caches.
+#[test]
+fn changes_of_entries_with_many_paths_begin_an_era() {
+    let mut pipeline = pipeline("forest", MegaflowBits::Auto);
+    let mut entries = vec!["table=0,priority=1 actions=goto_table:1".to_owned()];
+    entries.extend((0..128).map(|high| {
+        let source = high << 8;
+        format!("table=1,priority=1,udp,tp_src={source}/0xff00 actions=goto_table:2")
+    }));
+    entries.extend((0..256).map(|low| {
+        let port = 1 + low % 3;
+        format!("table=2,priority=1,udp,tp_src={low}/0xff actions=output:{port}")
+    }));
+    let entries: Vec<Message> = entries.iter().map(|text| message(text)).collect();
+    pipeline.apply(&entries, Duration::ZERO).unwrap();
+    let mut uncached = pipeline.worker();
+    let mut cached = pipeline.cached_worker(CacheSettings::new().seed(5));
+    // Returns the numbers of paths and of eras.
+    let mut send = || {
+        for first in (0..0x8000).step_by(32) {
+            let packets: Vec<Packet> = (first..first + 32).map(udp).collect();
+            let mut sent = [Sent::default(), Sent::default()];
+            for (worker, sent) in [&mut uncached, &mut cached].into_iter().zip(&mut sent) {
+                worker.process(&mut packets.clone(), Duration::ZERO, sent);
+            }
+            assert_eq!(sent[0].0, sent[1].0, "source ports from {first}");
+        }
+        let status = cached.caches().unwrap();
+        (status.paths, status.revalidations)
+    };
+    let (paths, eras) = send();
+    assert!(paths > 32_000 && eras == 0, "{paths} paths, {eras} eras");
+    let modify = Command::Modify { strict: false };
+    let delete = Command::Delete { strict: false };
+    // The last number is that of eras so far.
+    let changes = [
+        (
+            modify,
+            "table=1,udp,tp_src=0x500/0xff00 actions=output:3,goto_table:2",
+            0,
+        ),
+        (modify, "table=0 actions=output:1,goto_table:1", 1),
+        (delete, "table=1,udp,tp_src=0x600/0xff00 actions=output:1", 1),
+        (delete, "table=0 actions=output:1", 2),
+    ];
+    for (command, text, eras) in changes {
+        let repeated = (0..1000).map(|number| {
+            let queue = number % 2;
+            change(
+                modify,
+                &text.replace("actions=", &format!("actions=set_queue:{queue},")),
+            )
+        });
+        let repeated: Vec<Message> = repeated.filter(|_| command == modify).collect();
+        for message in repeated.iter().chain([&change(command, text)]) {
+            pipeline
+                .apply(std::slice::from_ref(message), Duration::ZERO)
+                .unwrap();
+        }
+        assert_eq!(send().1, eras, "{text}");
+    }
+}

@@ -1,4 +1,4 @@
-//! Microflow caches: each entry is for a single flow.
+//! Microflow caches: each slot is for a single flow.
 //!
 //! # Idea
 //! A cache maps the hash of a flow's header to the megaflow that covered the flow's last
@@ -9,10 +9,10 @@
 //!
 //! ```text
 //! header ─▶ hash ─▶ bucket and signature ─▶ megaflow ─▶ does it cover the header?
-//!                                                         yes: hit      no: miss
+//!                                                   yes: hit, or stale   no: miss
 //! ```
 //!
-//! The caches differ in the flows that they admit, the place of a flow, and the flow that
+//! The caches differ in the flows that they admit, the buckets of a flow, and the flow that
 //! they evict: see the registry, [`KINDS`].
 //!
 //! | module | what it has |
@@ -21,7 +21,7 @@
 //! | [`latest`] | tables of latest packets, which show the active flows ([FTS25]) |
 //! | [`wef`] | active flows, in three adjacent buckets ([FTS25]) |
 //! | [`cuckoo`] | active flows, in two buckets by cuckoo hashing ([FTS25]) |
-//! | [`emc`] | one in a hundred flows, in two entries (Open vSwitch) |
+//! | [`emc`] | one in a hundred flows, in two slots (Open vSwitch) |
 //! | [`heavy_hitter`] | the most frequent flows ([TM19]) |
 //! | [`adaptive`] | buckets of one cache line; uses the admission policy with fewer misses (ours) |
 //!

@@ -4,13 +4,14 @@
 //! All packets that a megaflow covers take the megaflow's path. So if several megaflows
 //! cover a packet, each of them gives the right path, and the first match ends the search.
 //!
-//! The megaflows of one mask are the rows of a hash table. There are three ways to search for
-//! the row of a packet ([`Search`]):
+//! The megaflows of one mask are the rows of a hash table, the *mask table*. The tables of
+//! the pipeline are called *flow tables* here. There are three ways to search for the row of
+//! a packet ([`Search`]):
 //!
 //! ```text
-//!       ┌▶ ProbeOrder: probes the tables, those most likely to match first ─┐
-//! key ──┼▶ SortedTables: probes the tables in the order of [FTS25] eq. 3 ───┼▶ row ─▶ path,
-//!       └▶ Index: an engine of the registry returns the row ────────────────┘  unless stale
+//!       ┌▶ ProbeOrder: probes mask tables, those most likely to match first ─┐
+//! key ──┼▶ SortedTables: probes mask tables in the order of [FTS25] eq. 3 ───┼▶ row ─▶ path,
+//!       └▶ Index: an engine of the registry returns the row ─────────────────┘  unless stale
 //! ```
 //! This file has the lookup and insertion of megaflows, and the changes that make them stale.
 //!
@@ -31,18 +32,23 @@
 //! that some mask uses. If the maximum number of megaflows is cached, a few are compared,
 //! and the megaflow that was idle longest is removed.
 //!
+//! A mask table keeps the rows of removed megaflows for later ones. If traffic moves from
+//! mask to mask, many tables may have many free rows. So before the mask tables together get
+//! more rows than twice the maximum number of megaflows, the table with the largest share of
+//! free rows is compacted. Its megaflows get other numbers; microflow caches then miss once.
+//!
 //! # Changes
 //! - A removed entry closes the paths on which it wins. A modified entry gives them new
 //!   programs, or closes them if packets take other paths.
 //! - A new entry may take packets from entries of lower priority: from megaflows that
-//!   overlap it and whose winner in its table it beats. These are found by their
-//!   signatures ([`signature`]).
+//!   overlap it and whose winner in the entry's flow table it beats. These are found by
+//!   their signatures ([`signature`]).
 //! - If there are too many changes to check, a new *era* begins.
 //!
 //! A megaflow is *stale* if its path is closed, if a new entry may win some of its
-//! packets, or if it is of an older era. A stale megaflow is not used. The tables process
-//! the next packet that it covers, and the path learned from that packet replaces the
-//! megaflow.
+//! packets, or if it is of another era. A stale megaflow is not used. The flow tables
+//! process the next packet that it covers, and the path learned from that packet replaces
+//! the megaflow.
 //!
 //! [FTS25]: classyard::papers#fts25
 
@@ -61,7 +67,7 @@ use self::finder::Method;
 use self::index::Index;
 use self::search::{ProbeOrder, Search};
 use self::signature::Demand;
-use self::tables::{MAX_PATHS, MaskTable, Row, State};
+use self::tables::{LAST_ERA, MAX_PATHS, MaskTable, Row, STALE, State};
 use self::tuples::SortedTables;
 use super::microflow::MegaflowId;
 use super::path::{Path, PathId, Paths};
@@ -79,11 +85,18 @@ pub(crate) struct Bounds {
     pub(crate) megaflows: usize,
 }
 
-/// The largest possible limit of masks. It bounds the tables that a packet is looked up in.
+/// The largest possible limit of masks. It bounds the mask tables that a packet is looked up
+/// in.
 pub(crate) const MAX_MASKS: usize = 128;
 
-/// The largest possible limit of megaflows. It bounds the memory of a store.
+/// The largest possible limit of megaflows. It bounds the rows of all mask tables, to
+/// [`MAX_ROWS_PER_MEGAFLOW`] times this number.
 pub(crate) const MAX_MEGAFLOWS: usize = 1 << 23;
+
+/// The maximum number of rows of all mask tables, divided by the maximum number of
+/// megaflows. It bounds the memory of free rows. Compacting a table moves at most as many
+/// rows as it frees, since the table with the largest share of free rows is chosen.
+const MAX_ROWS_PER_MEGAFLOW: usize = 2;
 
 /// The number of bits of a [`MegaflowId`] that hold the row. The other 8 bits hold the table.
 const ROW_BITS: u32 = 24;
@@ -101,7 +114,7 @@ const EVICTION_TRIES: usize = 8;
 pub(crate) enum Found {
     /// The packet's path.
     Path(PathId),
-    /// The packet's megaflow is stale, so the pipeline must decide.
+    /// The packet's megaflow is stale, so the flow tables process the packet.
     Stale,
     /// No megaflow covers the packet.
     Nothing,
@@ -164,8 +177,9 @@ struct Megaflows<P> {
     /// A table for each mask.
     tables: Vec<MaskTable>,
     paths: Paths<P>,
+    /// From 1 to [`LAST_ERA`].
     era: u32,
-    tick: u8,
+    tick: u16,
 }
 
 /// The id, key and mask of a megaflow.
@@ -225,7 +239,7 @@ impl<P> Store<P> {
                 secret: Secret::new(seed),
                 tables: Vec::new(),
                 paths: Paths::default(),
-                era: 0,
+                era: STALE + 1,
                 tick: 0,
             },
             search,
@@ -239,8 +253,8 @@ impl<P> Store<P> {
 
     /// Looks up the packets of a vector that `packet_indices` lists. Passes each result with
     /// its megaflow to `found`, which returns false if the hit does not count for the order of
-    /// masks. Keys without a megaflow stay in `packet_indices`. Probes all tables if `all` is
-    /// true, otherwise only the tables that save time.
+    /// masks. Packets without a megaflow stay in `packet_indices`. Unless `all` is true, the
+    /// search may leave out mask tables whose probes take more time than they save.
     pub(crate) fn find<'k>(
         &mut self,
         all: bool,
@@ -506,6 +520,7 @@ impl<P> Store<P> {
         if self.used >= self.bounds.megaflows {
             self.give_one_up();
         }
+        self.limit_rows(table);
         let (secret, demand) = (self.megaflows.secret, &self.demand);
         // If the bucket is full, the megaflow that was idle longest in it is replaced.
         let (row, given_up) = self.megaflows.tables[table].insert(key, state, &set, secret, demand);
@@ -564,7 +579,8 @@ impl<P> Store<P> {
     }
 
     /// Gives the last table a mask that has the bits of all masks and of `mask`. The table
-    /// loses its megaflows. Returns its number.
+    /// loses its megaflows, which happens at most [`KEY_WORDS`] times, since the mask gets
+    /// another whole word each time. Returns its number.
     fn last_table(&mut self, mask: &Words) -> usize {
         let mut wide_mask = *mask;
         for table in &self.megaflows.tables {
@@ -600,8 +616,39 @@ impl<P> Store<P> {
         }
     }
 
+    /// Compacts a mask table if `table` needs another row, and the mask tables already have
+    /// the maximum number of rows.
+    fn limit_rows(&mut self, table: usize) {
+        let tables = &self.megaflows.tables;
+        if tables[table].free_rows() > 0 {
+            return;
+        }
+        let rows: usize = tables.iter().map(|table| table.rows() as usize).sum();
+        if rows < self.bounds.megaflows * MAX_ROWS_PER_MEGAFLOW {
+            return;
+        }
+        #[allow(clippy::cast_precision_loss)] // less than 2^53
+        let free_share = |&(_, table): &(usize, &MaskTable)| {
+            table.free_rows() as f64 / f64::from(table.rows().max(1))
+        };
+        let sparsest = tables.iter().enumerate();
+        let sparsest = sparsest.max_by(|one, other| free_share(one).total_cmp(&free_share(other)));
+        let Some((number, _)) = sparsest else { return };
+        let secret = self.megaflows.secret;
+        for (old, new) in self.megaflows.tables[number].compact(secret) {
+            let megaflows = &self.megaflows;
+            let old = megaflow_id(number, old);
+            let moved = chosen!(&mut self.search, search => search
+                .row_removed(old)
+                .and_then(|()| search.row_added(megaflows, number, new)));
+            if moved.is_err() {
+                self.probe_tables();
+            }
+        }
+    }
+
     /// Makes room for a megaflow: compares [`EVICTION_TRIES`] megaflows and removes the
-    /// megaflow that was idle longest.
+    /// megaflow that was idle longest. Free rows are skipped and not counted.
     fn give_one_up(&mut self) {
         let mut oldest = None;
         let mut looked_at = 0;
@@ -621,8 +668,8 @@ impl<P> Store<P> {
             looked_at += 1;
             let state = self.megaflows.tables[table].state(row);
             let age = match self.megaflows.paths.program(state.path) {
-                None => u16::MAX,
-                Some(_) => u16::from(self.megaflows.tick.wrapping_sub(state.tick)),
+                None => u32::MAX,
+                Some(_) => u32::from(self.megaflows.tick.wrapping_sub(state.tick)),
             };
             if oldest.is_none_or(|(other, _, _)| age > other) {
                 oldest = Some((age, table, row));
@@ -659,7 +706,7 @@ impl<P> Store<P> {
 
 /// Changes of entries, which make megaflows stale.
 impl<P> Store<P> {
-    /// Marks a megaflow as stale if a new entry may win some of its packets.
+    /// Marks all megaflows as stale of which new entries may win packets.
     pub(crate) fn entries_added(&mut self, added: &[NewEntry]) {
         for added in added {
             self.demand.note(&added.match_bits);
@@ -676,9 +723,11 @@ impl<P> Store<P> {
                         && self.takes_from(added, (number, row))
                     {
                         let state = self.megaflows.tables[number].state(row);
-                        // Any era except the present one.
-                        let era = !self.megaflows.era;
-                        self.megaflows.tables[number].set_state(row, State { era, ..state });
+                        let stale = State {
+                            era: STALE,
+                            ..state
+                        };
+                        self.megaflows.tables[number].set_state(row, stale);
                         self.counts.outdated += 1;
                     }
                 }
@@ -689,29 +738,27 @@ impl<P> Store<P> {
 
     /// True if a new entry may win packets of a megaflow that is not stale.
     fn takes_from(&self, added: &NewEntry, (number, row): (usize, Row)) -> bool {
-        let megaflows = &self.megaflows.tables[number];
-        let state = megaflows.state(row);
+        let mask_table = &self.megaflows.tables[number];
+        let state = mask_table.state(row);
         if self.megaflows.is_stale(state) {
             return false;
         }
         let (path, _) = self.megaflows.paths.get(state.path);
         let step = path.steps.iter().find(|step| step.table == added.table);
         step.is_some_and(|step| {
-            added.winner.beats(step.winner) && megaflows.overlaps(row, &added.match_bits, &step.set)
+            added.winner.beats(step.winner)
+                && mask_table.overlaps(row, &added.match_bits, &step.set)
         })
     }
 
     /// Makes all megaflows stale.
     pub(crate) fn begin_era(&mut self) {
         self.counts.eras += 1;
-        match self.megaflows.era.checked_add(1) {
-            Some(era) => self.megaflows.era = era,
-            // The era overflows: remove all megaflows, so that none seems to be of a
-            // later era.
-            None => {
-                (0..self.megaflows.tables.len()).for_each(|table| self.clear_table(table));
-                self.megaflows.era = 0;
-            }
+        self.megaflows.era += 1;
+        if self.megaflows.era > LAST_ERA {
+            // Eras begin again. No megaflow may seem to be of a later era.
+            (0..self.megaflows.tables.len()).for_each(|table| self.clear_table(table));
+            self.megaflows.era = STALE + 1;
         }
     }
 

@@ -19,6 +19,9 @@ use crate::key::KEY_WORDS;
 /// The number of rows in a bucket: as many words as a cache line has.
 const BUCKET_WAYS: usize = 8;
 
+/// The number of buckets of a new table.
+const MIN_BUCKETS: usize = 8;
+
 /// A way without a row.
 const EMPTY_WAY: u64 = u64::MAX;
 
@@ -41,26 +44,34 @@ const SAMPLE_KEYS: usize = 256;
 pub(super) struct State {
     /// The path of its packets.
     pub(super) path: PathId,
-    /// The store's tick at the last use.
-    pub(super) tick: u8,
-    /// The store's era when it was last known to be right.
+    /// The store's tick at the last use. After [`u16::MAX`] ticks without use, the idle
+    /// time begins at 0 again; this only affects which megaflow is evicted.
+    pub(super) tick: u16,
+    /// The store's era when it was learned, at most [`LAST_ERA`]; [`STALE`] if a new entry
+    /// may win some of its packets.
     pub(super) era: u32,
 }
+
+/// Never the store's era.
+pub(super) const STALE: u32 = 0;
+
+/// Eras have numbers of 24 bits.
+pub(super) const LAST_ERA: u32 = (1 << 24) - 1;
 
 /// Paths have numbers of 24 bits; one number is reserved for free rows.
 pub(super) const MAX_PATHS: usize = (1 << 24) - 1;
 
 impl State {
     fn word(self) -> u64 {
-        u64::from(self.path.0) << 40 | u64::from(self.tick) << 32 | u64::from(self.era)
+        u64::from(self.path.0) << 40 | u64::from(self.tick) << 24 | u64::from(self.era)
     }
 
     #[allow(clippy::cast_possible_truncation)] // splits the word
     fn of(word: u64) -> State {
         State {
             path: PathId((word >> 40) as u32),
-            tick: (word >> 32) as u8,
-            era: word as u32,
+            tick: (word >> 24) as u16,
+            era: word as u32 & LAST_ERA,
         }
     }
 }
@@ -77,7 +88,7 @@ pub(super) struct MaskTable {
     signature: Signature,
     signatures: Vec<u32>,
     /// The bits that actions set on some path.
-    open: Words,
+    set_by_actions: Words,
 }
 
 impl MaskTable {
@@ -86,13 +97,13 @@ impl MaskTable {
         MaskTable {
             words: words.map(|(word, &mask)| (word, mask)).collect(),
             mask,
-            buckets: vec![[EMPTY_WAY; BUCKET_WAYS]; 8],
+            buckets: vec![[EMPTY_WAY; BUCKET_WAYS]; MIN_BUCKETS],
             rows: Vec::new(),
             free: Vec::new(),
             used: 0,
             signature: Signature::default(),
             signatures: Vec::new(),
-            open: [0; KEY_WORDS],
+            set_by_actions: [0; KEY_WORDS],
         }
     }
 
@@ -230,7 +241,7 @@ impl MaskTable {
     /// Records bits that actions set on a path.
     fn note_set(&mut self, set: &[Known]) {
         for known in set {
-            self.open[usize::from(known.word)] |= known.mask;
+            self.set_by_actions[usize::from(known.word)] |= known.mask;
         }
     }
 
@@ -244,6 +255,11 @@ impl MaskTable {
     #[allow(clippy::cast_possible_truncation)] // rows have numbers of 24 bits
     pub(super) fn rows(&self) -> Row {
         (self.rows.len() / self.stride()) as Row
+    }
+
+    /// Returns the number of rows without a megaflow.
+    pub(super) fn free_rows(&self) -> usize {
+        self.free.len()
     }
 
     /// Returns the key of a row; bits outside of the mask are 0.
@@ -318,7 +334,7 @@ impl MaskTable {
     }
 
     /// True if a bucket is full and all of its rows were used recently.
-    fn is_busy(&self, bucket: usize, tick: u8) -> bool {
+    fn is_busy(&self, bucket: usize, tick: u16) -> bool {
         self.buckets[bucket].iter().all(|&way| {
             let recent = |row| tick.wrapping_sub(self.state(row).tick) <= 1;
             way != EMPTY_WAY && recent(MaskTable::row_of(way))
@@ -326,7 +342,7 @@ impl MaskTable {
     }
 
     /// Returns the way of a full bucket whose row was idle longest.
-    fn idlest(&self, bucket: usize, tick: u8) -> usize {
+    fn idlest(&self, bucket: usize, tick: u16) -> usize {
         let age = |way: u64| tick.wrapping_sub(self.state(MaskTable::row_of(way)).tick);
         let ways = (0..BUCKET_WAYS).max_by_key(|&way| age(self.buckets[bucket][way]));
         ways.expect("there are some")
@@ -349,20 +365,65 @@ impl MaskTable {
         self.used -= 1;
     }
 
+    /// Doubles the number of buckets.
     fn grow(&mut self, secret: Secret) {
-        let old = std::mem::take(&mut self.buckets);
-        self.buckets = vec![[EMPTY_WAY; BUCKET_WAYS]; old.len() * 2];
-        for entry in old
-            .into_iter()
-            .flatten()
-            .filter(|&entry| entry != EMPTY_WAY)
-        {
-            let bucket = self.bucket(self.hash_row(MaskTable::row_of(entry), secret));
-            // At most half of a full bucket moves to each new bucket.
-            let mut ways = self.buckets[bucket].iter_mut();
-            let way = ways.find(|way| **way == EMPTY_WAY);
-            *way.expect("each bucket comes from one of the same size") = entry;
+        // The rows of a bucket go to two buckets of the same size.
+        let has_room = self.set_buckets(self.buckets.len() * 2, secret);
+        debug_assert!(has_room, "each bucket comes from one of the same size");
+    }
+
+    /// Puts all megaflows into `count` new buckets, a power of 2. Returns false, and leaves
+    /// the buckets as they are, if a bucket has too few ways.
+    fn set_buckets(&mut self, count: usize, secret: Secret) -> bool {
+        let mut buckets = vec![[EMPTY_WAY; BUCKET_WAYS]; count];
+        for row in 0..self.rows() {
+            if !self.has(row) {
+                continue;
+            }
+            let hash = self.hash_row(row, secret);
+            #[allow(clippy::cast_possible_truncation)] // the low bits are wanted
+            let mut ways = buckets[hash as usize & (count - 1)].iter_mut();
+            let Some(way) = ways.find(|way| **way == EMPTY_WAY) else {
+                return false;
+            };
+            *way = MaskTable::tag(hash) | u64::from(row);
         }
+        self.buckets = buckets;
+        true
+    }
+
+    /// Moves all megaflows to the first rows, and frees the memory of the other rows and of
+    /// buckets. Returns the old and the new row of each megaflow that was moved, in
+    /// ascending order.
+    pub(super) fn compact(&mut self, secret: Secret) -> Vec<(Row, Row)> {
+        let stride = self.stride();
+        let mut moved = Vec::new();
+        let mut used = 0;
+        for row in 0..self.rows() {
+            if !self.has(row) {
+                continue;
+            }
+            if row != used {
+                let (from, to) = (row as usize * stride, used as usize * stride);
+                self.rows.copy_within(from..from + stride, to);
+                self.signatures[used as usize] = self.signatures[row as usize];
+                moved.push((row, used));
+            }
+            used += 1;
+        }
+        self.rows.truncate(used as usize * stride);
+        self.signatures.truncate(used as usize);
+        self.rows.shrink_to_fit();
+        self.signatures.shrink_to_fit();
+        self.free = Vec::new();
+        let most = self.buckets.len();
+        let mut count = (self.used * 2 / BUCKET_WAYS).next_power_of_two();
+        count = count.clamp(MIN_BUCKETS, most);
+        // The rows had room in the present number of buckets.
+        while !self.set_buckets(count, secret) && count < most {
+            count *= 2;
+        }
+        moved
     }
 
     /// Picks new bits for signatures.
@@ -386,7 +447,7 @@ impl MaskTable {
     pub(super) fn overlapping(&self, match_bits: &[Known], found: &mut Vec<usize>) {
         agreeing(
             &self.signatures,
-            self.signature.of_bits(match_bits, &self.open),
+            self.signature.of_bits(match_bits, &self.set_by_actions),
             found,
         );
     }
@@ -397,16 +458,18 @@ impl MaskTable {
         let row_words = self.row(row);
         match_bits.iter().all(|bits| {
             let word = usize::from(bits.word);
-            let mut open = bits.mask;
+            let mut compared = bits.mask;
             if let Some(set) = set.iter().find(|set| set.word == bits.word) {
                 if (set.value ^ bits.value) & set.mask & bits.mask != 0 {
                     return false;
                 }
-                open &= !set.mask;
+                compared &= !set.mask;
             }
             match self.words.iter().position(|&(other, _)| other == word) {
                 None => true,
-                Some(index) => (row_words[1 + index] ^ bits.value) & self.mask[word] & open == 0,
+                Some(index) => {
+                    (row_words[1 + index] ^ bits.value) & self.mask[word] & compared == 0
+                }
             }
         })
     }

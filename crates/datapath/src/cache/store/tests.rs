@@ -388,3 +388,103 @@ fn references_sort_the_tables_of_masks() {
     assert_eq!(probes(true), 3 * (3 + 9));
     assert_eq!(probes(false), 3 * 30);
 }
+
+/// A megaflow of which a new entry may win packets is stale in its era and in all later
+/// eras, also when the numbers of eras begin again.
+#[test]
+fn a_stale_megaflow_stays_stale_in_later_eras() {
+    let bounds = Bounds {
+        masks: 4,
+        megaflows: 100,
+    };
+    for era in [
+        STALE + 1,
+        STALE + 2,
+        LAST_ERA / 2,
+        LAST_ERA / 2 + 1,
+        LAST_ERA - 2,
+        LAST_ERA,
+    ] {
+        let mut store = Store::new(bounds, &Finder::default(), 6);
+        store.megaflows.era = era;
+        for number in [1, 2] {
+            let winner = winner(1, number);
+            store.insert(&point(number), &point(255), &path(winner), |_| winner);
+        }
+        let added = NewEntry {
+            table: TableId(4),
+            winner: winner(2, 500),
+            match_bits: known(&point(1), &point(255)),
+        };
+        store.entries_added(&[added]);
+        assert_eq!(found(&mut store, 1), None, "era {era}");
+        assert!(found(&mut store, 2).is_some(), "era {era}");
+        for later in 1..4 {
+            store.begin_era();
+            for number in [1, 2] {
+                assert_eq!(found(&mut store, number), None, "{later} after era {era}");
+            }
+        }
+    }
+}
+
+/// If traffic moves from mask to mask, the rows of all masks together stay bounded, and
+/// megaflows that were moved are found.
+#[test]
+fn rows_are_bounded_when_traffic_moves_from_mask_to_mask() {
+    let key = |mask: usize, number: usize| {
+        let mut key = [0; KEY_WORDS];
+        key[mask % 8] = number as u64 | 1 << 40;
+        key[8] = mask as u64;
+        key
+    };
+    for finder in engines().iter().chain(&hash_tables()) {
+        let bounds = Bounds {
+            masks: 32,
+            megaflows: 1000,
+        };
+        let mut store = Store::new(bounds, finder, 7);
+        let mut first_bytes = 0;
+        for mask in 0..24 {
+            let mut mask_words = [0; KEY_WORDS];
+            mask_words[mask % 8] = u64::MAX;
+            // Distinguishes the masks that use the same word.
+            mask_words[8] = 1 << mask | 0xff << 32;
+            for number in 0..2000 {
+                let winner = winner(1, number % 40);
+                let key = key(mask, number);
+                store.insert(&key, &mask_words, &path(winner), |_| winner);
+                let (mut packet_indices, mut is_found) = (vec![0], false);
+                store.find(
+                    true,
+                    |_| &key,
+                    &mut packet_indices,
+                    |_, _, found| {
+                        is_found = matches!(found, Found::Path(_));
+                        true
+                    },
+                );
+                assert!(is_found, "{finder}: mask {mask}, megaflow {number}");
+            }
+            let rows = store
+                .megaflows
+                .tables
+                .iter()
+                .map(|table| table.rows() as usize);
+            let rows: usize = rows.sum();
+            assert!(rows <= 2000, "{finder}: {rows} rows");
+            assert!(
+                store.len() <= 1000 && is_in_step(&store),
+                "{finder}: mask {mask}"
+            );
+            if mask == 0 {
+                first_bytes = store.bytes();
+            }
+        }
+        assert!(
+            index(&store).is_some() || store.bytes() < 4 * first_bytes,
+            "{finder}: {} bytes",
+            store.bytes()
+        );
+    }
+}

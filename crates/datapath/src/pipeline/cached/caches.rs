@@ -7,23 +7,26 @@
 //!           paths: actions of all entries ◀────┘ for later packets
 //! ```
 //! The misses of a level are looked up together in the next level. The answer of a
-//! microflow cache is a megaflow. It is used only if the megaflow covers the packet.
+//! microflow cache is a megaflow. It is used only if the megaflow covers the packet. A packet
+//! whose megaflow is stale goes directly to the tables.
 //!
 //! Packets that miss all levels pass the tables. Packets of flows seen recently and a
 //! sample of the other packets are recorded there, and their paths are cached
 //! ([`learn`](super::learn)).
 //!
 //! # Coherence
-//! Before a vector is looked up, the caches apply all changes of entries since the previous
-//! vector. Only the actions of entries are cached, in the programs of paths, which are
-//! rebuilt when these actions change. Groups, meters and ports come from the pinned version.
+//! Before the caches look a vector up, they apply all changes of entries that they have not
+//! applied yet; a vector that bypasses them applies none. Of entries, their instructions and
+//! cookies are cached, in the programs of paths, which are rebuilt when these change. Groups,
+//! meters and ports come from the pinned version.
 
 use std::time::Duration;
 
 use classyard::RuleId;
+use foldhash::HashMap;
 
 use super::learn::{Learner, Operations, Program, SeenFlows};
-use super::selector::{CacheSelector, Levels, Outcome, Parts, VectorPlan};
+use super::selector::{CacheSelector, Levels, Outcome, StepTimes, VectorPlan};
 use super::settings::CacheSettings;
 use super::status::{CacheAnswer, CacheStatus, Megaflow};
 use crate::bits::{Words, match_bits};
@@ -39,7 +42,7 @@ use crate::pipeline::run::side::Side;
 use crate::pipeline::run::tally::{Tally, nanoseconds};
 use crate::pipeline::run::vector::{Recorder, Vector};
 
-/// The path of a packet that misses all caches.
+/// Stands for no path: of a packet that has not hit, or whose megaflow is stale.
 const UNKNOWN: PathId = PathId(u32::MAX);
 
 /// Approximate time to probe the megaflows of one mask for a packet, in nanoseconds.
@@ -50,11 +53,16 @@ const PROBE_NS: f64 = 25.0;
 /// `bench/records/constants.md` (Megaflows).
 const TICK_VECTORS: u32 = 256;
 
-/// Maximum number of megaflow signatures to compare with new entries in one call, which
-/// then takes about 2 ms. If there are more, a new era begins: each megaflow is checked
-/// in the tables when a packet hits it, which takes more time in total. Measured in
+/// Maximum number of megaflow signatures to compare with new entries before a vector, which
+/// takes about 2 ms. If there are more, a new era begins: each megaflow is checked in the
+/// tables when a packet hits it, which takes more time in total. Measured in
 /// `bench/records/caches.md` (Changes).
 const MAX_SCANNED_SIGNATURES: usize = 16_000_000;
+
+/// Maximum number of paths to close or to give new programs before a vector. If modified and
+/// removed entries have more, a new era begins. Measured in `bench/records/caches.md`
+/// (Changes).
+const MAX_CHANGED_PATHS: usize = 4096;
 
 /// Words of a key that identify a flow: all except the registers.
 const FLOW_WORDS: usize = 14;
@@ -84,7 +92,7 @@ struct Lookup {
     received: Vec<usize>,
     /// For each packet: the hash of its flow, the megaflow that the microflow cache has for
     /// the flow, and its path.
-    flows: Vec<u64>,
+    flow_hashes: Vec<u64>,
     megaflows: Vec<MegaflowId>,
     paths: Vec<PathId>,
     /// The packets with a megaflow of the microflow cache, which may not cover them.
@@ -104,8 +112,8 @@ impl Lookup {
         self.received.clear();
         let received = (0..packet_count).filter(|&packet_index| vector.is_received(packet_index));
         self.received.extend(received);
-        self.flows.clear();
-        self.flows.resize(packet_count, 0);
+        self.flow_hashes.clear();
+        self.flow_hashes.resize(packet_count, 0);
         self.paths.clear();
         self.paths.resize(packet_count, UNKNOWN);
         self.stale.clear();
@@ -164,7 +172,7 @@ impl Caches {
         }
         let begun = self.selector.time();
         self.follow(vector.side, vector.tally);
-        let followed = self.selector.time();
+        let after_changes = self.selector.time();
         self.lookup.begin(vector);
         match microflows {
             true => self.look_up_microflows(vector),
@@ -175,24 +183,25 @@ impl Caches {
                 misses.extend_from_slice(received);
             }
         }
-        let looked_up = self.selector.time();
+        let after_microflows = self.selector.time();
         if megaflows && !self.lookup.misses.is_empty() {
             self.look_up_megaflows(vector, microflows);
         }
-        let searched = self.selector.time();
+        let after_megaflows = self.selector.time();
         let hits = self.run_paths(vector);
-        let first_level_done = looked_up.filter(|_| microflows).or(searched);
+        // If microflows are bypassed, megaflows are the first level.
+        let after_first_level = after_microflows.filter(|_| microflows).or(after_megaflows);
         let mut outcome = Outcome {
             packets: vector.packets.len(),
             hits,
-            took: Parts {
-                upkeep: between(begun, followed),
-                asking: between(followed, first_level_done),
-                hits: between(searched, self.selector.time()),
+            took: StepTimes {
+                upkeep: between(begun, after_changes),
+                asking: between(after_changes, after_first_level),
+                hits: between(after_megaflows, self.selector.time()),
             },
             ..Outcome::default()
         };
-        // Packets also wait for tables if their paths ended early.
+        // Packets that hit also wait for tables if their paths end early.
         if hits < self.lookup.received.len() || vector.is_waited() {
             self.pass_tables(vector, plan, &mut outcome);
         }
@@ -227,7 +236,7 @@ impl Caches {
         let packets = &*vector.packets;
         let Lookup {
             received,
-            flows,
+            flow_hashes,
             megaflows,
             paths,
             to_check,
@@ -236,12 +245,13 @@ impl Caches {
             ..
         } = &mut self.lookup;
         for &packet_index in &*received {
-            flows[packet_index] = flow_of(packets[packet_index].key().words(), self.secret);
+            flow_hashes[packet_index] =
+                flow_hash_of(packets[packet_index].key().words(), self.secret);
         }
         // Packets that are not received have flow 0, and their megaflows are ignored.
         megaflows.clear();
         megaflows.resize(packets.len(), MegaflowId::NONE);
-        cache.look_up(flows, vector.nanoseconds, megaflows);
+        cache.look_up(flow_hashes, vector.nanoseconds, megaflows);
         self.status.microflow_lookups += received.len() as u64;
         to_check.clear();
         for &packet_index in &*received {
@@ -258,7 +268,7 @@ impl Caches {
             }
             Found::Stale => stale.push((packet_index, megaflow)),
             Found::Nothing => {
-                cache.forget(flows[packet_index], megaflow);
+                cache.forget(flow_hashes[packet_index], megaflow);
                 self.status.microflow_wrong += 1;
                 misses.push(packet_index);
             }
@@ -267,12 +277,16 @@ impl Caches {
         vector.observer.node(Node::Microflows, received.len());
     }
 
-    /// Looks up the packets that missed so far among the megaflows. If `offer` is true,
-    /// offers the hits to the microflow cache.
-    fn look_up_megaflows<O: Observer + ?Sized>(&mut self, vector: &mut Vector<'_, O>, offer: bool) {
+    /// Looks up the packets that missed so far among the megaflows. If `offers_hits` is
+    /// true, offers the hits to the microflow cache.
+    fn look_up_megaflows<O: Observer + ?Sized>(
+        &mut self,
+        vector: &mut Vector<'_, O>,
+        offers_hits: bool,
+    ) {
         let packets = &*vector.packets;
         let Lookup {
-            flows,
+            flow_hashes,
             paths,
             misses,
             stale,
@@ -280,14 +294,14 @@ impl Caches {
         } = &mut self.lookup;
         let looked_up = misses.len();
         let mut covered = 0;
-        let mut cache = self.microflows.as_mut().filter(|_| offer);
+        let mut cache = self.microflows.as_mut().filter(|_| offers_hits);
         let key = |packet_index: usize| packets[packet_index].key().words();
         let take_result = |packet_index: usize, megaflow, result| match result {
             Found::Path(path) => {
                 paths[packet_index] = path;
                 covered += 1;
                 let offer = |cache: &mut &mut Box<dyn MicroflowCache>| {
-                    cache.offer(flows[packet_index], megaflow, vector.nanoseconds)
+                    cache.offer(flow_hashes[packet_index], megaflow, vector.nanoseconds)
                 };
                 // False if the microflow cache took the flow as an active one: then the hit
                 // does not count for the order of masks.
@@ -361,22 +375,25 @@ impl Caches {
             return;
         }
         let Lookup {
-            flows,
+            flow_hashes,
             misses,
             stale,
             ..
         } = &mut self.lookup;
-        let unknown = misses.iter().filter(|_| plan.marks_flows);
+        let noted = misses.iter().filter(|_| plan.notes_flows);
         let stale = stale.iter().map(|(packet_index, _)| packet_index);
-        for &packet_index in unknown.chain(stale) {
-            flows[packet_index] = flow_of(packets[packet_index].key().words(), self.secret);
+        for &packet_index in noted.chain(stale) {
+            flow_hashes[packet_index] =
+                flow_hash_of(packets[packet_index].key().words(), self.secret);
         }
     }
 
-    /// Selects the packets to record: all with stale megaflows, all of flows seen
-    /// recently, and a sample of the others. The plan says whether flows are noted
-    /// (`marks_flows`), whether misses are recorded (`may_record`), and whether packets of
-    /// flows not seen recently are recorded too (`of_any_flow`).
+    /// Selects the packets to record: first one for each stale megaflow; then, if the plan
+    /// permits, one for each flow seen recently, and a sample of the others; at most
+    /// [`MAX_RECORDED_IN_VECTOR`](super::learn::MAX_RECORDED_IN_VECTOR) in total. The plan
+    /// says whether the flows of misses are noted (`notes_flows`), whether misses are
+    /// recorded (`may_record`), and whether packets of flows not seen recently are recorded
+    /// too (`of_any_flow`).
     fn select_recorded(
         &mut self,
         packets: &[Packet],
@@ -391,11 +408,11 @@ impl Caches {
         self.record_stale(packets, 0);
         outcome.stale = stale_count;
         outcome.renewed = self.learner.recorded().len();
-        if !plan.marks_flows {
+        if !plan.notes_flows {
             return;
         }
         let Lookup {
-            flows,
+            flow_hashes,
             misses,
             to_record,
             ..
@@ -403,7 +420,7 @@ impl Caches {
         to_record.clear();
         let mut seen = stale_count;
         for &packet_index in &*misses {
-            let reasons = self.seen.note(flows[packet_index]);
+            let reasons = self.seen.note(flow_hashes[packet_index]);
             seen += usize::from(reasons.recently);
             if reasons.recently || plan.of_any_flow || reasons.is_sampled {
                 to_record.push(packet_index);
@@ -416,11 +433,14 @@ impl Caches {
         if !plan.levels.megaflows {
             self.search_megaflows(packets, now);
             self.record_stale(packets, stale_count);
+            outcome.stale = self.lookup.stale.len();
             outcome.renewed = self.learner.recorded().len();
+            self.status.stale += (outcome.stale - stale_count) as u64;
         }
         for &packet_index in &self.lookup.to_record {
-            let (flow, key) = (self.lookup.flows[packet_index], packets[packet_index].key());
-            self.learner.record(packet_index, flow, None, key);
+            let flow_hash = self.lookup.flow_hashes[packet_index];
+            let key = packets[packet_index].key();
+            self.learner.record(packet_index, flow_hash, None, key);
         }
         outcome.recorded = self.learner.recorded().len() - outcome.renewed;
     }
@@ -428,8 +448,10 @@ impl Caches {
     /// Records packets with stale megaflows, starting at index `first`.
     fn record_stale(&mut self, packets: &[Packet], first: usize) {
         for &(packet_index, megaflow) in &self.lookup.stale[first..] {
-            let (flow, key) = (self.lookup.flows[packet_index], packets[packet_index].key());
-            self.learner.record(packet_index, flow, Some(megaflow), key);
+            let flow_hash = self.lookup.flow_hashes[packet_index];
+            let key = packets[packet_index].key();
+            self.learner
+                .record(packet_index, flow_hash, Some(megaflow), key);
         }
     }
 
@@ -438,7 +460,7 @@ impl Caches {
     /// Packets that hit are not recorded any more.
     fn search_megaflows(&mut self, packets: &[Packet], now: u64) {
         let Lookup {
-            flows,
+            flow_hashes,
             stale,
             to_record,
             ..
@@ -448,7 +470,7 @@ impl Caches {
         let take_result = |packet_index: usize, megaflow, result| {
             match (result, microflows.as_mut()) {
                 (Found::Path(_), Some(cache)) => {
-                    return !cache.offer(flows[packet_index], megaflow, now);
+                    return !cache.offer(flow_hashes[packet_index], megaflow, now);
                 }
                 (Found::Stale, _) => stale.push((packet_index, megaflow)),
                 _ => {}
@@ -460,13 +482,14 @@ impl Caches {
     }
 
     /// Caches the paths of recorded packets. Leaves out packets that were dropped on the
-    /// way, since the ends of their paths are not known.
+    /// way, since the ends of their paths are not known, and paths without a step: these end
+    /// before a meter of table 0.
     fn store_paths(&mut self, side: &Side, tally: &Tally, now: u64) {
         for recorded in self.learner.recorded() {
             if let Some(megaflow) = recorded.stale {
                 self.store.drop_stale(megaflow, &recorded.key);
             }
-            if recorded.is_open || recorded.path.steps.is_empty() {
+            if recorded.is_unfinished || recorded.path.steps.is_empty() {
                 continue;
             }
             let mask = recorded.wide_mask();
@@ -507,40 +530,28 @@ impl Caches {
         if self.store.len() == 0 {
             return;
         }
-        let is_added = |change: &&EntryChange| matches!(change, EntryChange::Added { .. });
-        let scanned = |changes| Iterator::filter(changes, is_added).count() * self.store.len();
-        let Some(changes) =
-            changes.filter(|changes| scanned(changes.clone()) <= MAX_SCANNED_SIGNATURES)
-        else {
+        let changed = changes.and_then(|changes| {
+            let changed = ChangedEntries::of(changes, self.store.len())?;
+            let ids = changed.removed.iter().chain(changed.modified.keys());
+            let paths = ids.map(|&id| self.store.paths().count_of_entry(id));
+            (paths.sum::<usize>() <= MAX_CHANGED_PATHS).then_some(changed)
+        });
+        let Some(changed) = changed else {
             self.store.begin_era();
             return;
         };
-        // A stale megaflow stays stale, and no megaflow is added. So the order of changes
-        // does not matter, and new entries are compared with megaflows together.
-        let mut added = Vec::new();
-        for change in changes {
-            match change {
-                EntryChange::Added {
-                    table,
-                    winner,
-                    matches,
-                } => added.push(NewEntry {
-                    table: *table,
-                    winner: *winner,
-                    match_bits: match_bits(matches),
-                }),
-                EntryChange::Removed(id) => {
-                    for path in self.store.paths().of_entry(*id) {
-                        self.store.paths_mut().close(path);
-                    }
-                }
-                EntryChange::Modified { id, keeps_paths } => self.modified(side, *id, *keeps_paths),
+        for id in changed.removed {
+            for path_id in self.store.paths().of_entry(id) {
+                self.store.paths_mut().close(path_id);
             }
         }
-        self.store.entries_added(&added);
-        // Must come before other paths get the numbers of the closed paths.
-        for path in self.store.paths_mut().take_closed() {
-            tally.close_path(path);
+        for (id, keeps_paths) in changed.modified {
+            self.modified(side, id, keeps_paths);
+        }
+        self.store.entries_added(&changed.added);
+        // Before `open_path` is called for another path with the number of a closed path.
+        for path_id in self.store.paths_mut().take_closed() {
+            tally.close_path(path_id);
         }
     }
 
@@ -548,16 +559,60 @@ impl Caches {
     /// or are closed if packets now take another path. A path with a removed entry is closed
     /// as well, since its program needs the instructions of all its entries.
     fn modified(&mut self, side: &Side, id: RuleId, keeps_paths: bool) {
-        for number in self.store.paths().of_entry(id) {
-            let (path, _) = self.store.paths().get(number);
+        for path_id in self.store.paths().of_entry(id) {
+            let (path, _) = self.store.paths().get(path_id);
             let mut winners = path.steps.iter().filter_map(|step| step.winner.rule());
             let is_there = keeps_paths && winners.all(|id| side.find_flow(id).is_some());
             let new = is_there.then(|| Program::new(side, path, &mut self.operations));
-            match (new, self.store.paths_mut().program_mut(number)) {
+            match (new, self.store.paths_mut().program_mut(path_id)) {
                 (Some(new), Some(program)) => *program = new,
-                _ => self.store.paths_mut().close(number),
+                _ => self.store.paths_mut().close(path_id),
             }
         }
+    }
+}
+
+/// The entries that changed since the caches last applied changes. A stale megaflow stays
+/// stale, and no megaflow is added meanwhile. So the order of changes does not matter: new
+/// entries are compared with megaflows together, and a modified entry is handled once.
+#[derive(Default)]
+struct ChangedEntries {
+    added: Vec<NewEntry>,
+    removed: Vec<RuleId>,
+    /// For each modified entry: true if its packets still take the same paths.
+    modified: HashMap<RuleId, bool>,
+}
+
+impl ChangedEntries {
+    /// Returns the entries of `changes`, or `None` if too many signatures of `megaflows`
+    /// megaflows would be compared.
+    fn of<'c>(
+        changes: impl Iterator<Item = &'c EntryChange> + Clone,
+        megaflows: usize,
+    ) -> Option<ChangedEntries> {
+        let is_added = |change: &&EntryChange| matches!(change, EntryChange::Added { .. });
+        if changes.clone().filter(is_added).count() * megaflows > MAX_SCANNED_SIGNATURES {
+            return None;
+        }
+        let mut changed = ChangedEntries::default();
+        for change in changes {
+            match change {
+                EntryChange::Added {
+                    table,
+                    winner,
+                    matches,
+                } => changed.added.push(NewEntry {
+                    table: *table,
+                    winner: *winner,
+                    match_bits: match_bits(matches),
+                }),
+                EntryChange::Removed(id) => changed.removed.push(*id),
+                EntryChange::Modified { id, keeps_paths } => {
+                    *changed.modified.entry(*id).or_insert(true) &= keeps_paths;
+                }
+            }
+        }
+        Some(changed)
     }
 }
 
@@ -607,7 +662,7 @@ impl Caches {
         let microflow = self.microflows.as_mut().map(|cache| {
             let mut megaflows = [MegaflowId::NONE];
             cache.look_up(
-                &[flow_of(words, self.secret)],
+                &[flow_hash_of(words, self.secret)],
                 nanoseconds(now),
                 &mut megaflows,
             );
@@ -652,6 +707,6 @@ fn between(from: Option<Duration>, to: Option<Duration>) -> Duration {
 
 /// Returns the hash of a packet's flow.
 #[inline]
-fn flow_of(key: &Words, secret: Secret) -> u64 {
+fn flow_hash_of(key: &Words, secret: Secret) -> u64 {
     secret.hash_pairs(&key[..FLOW_WORDS])
 }

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! # Recording
-//! For each recorded packet, lookups return the bits of the key that they depended on. Bits
-//! that earlier actions have set are left out, since they do not depend on the received
+//! After a table has looked a recorded packet up, `FlowTable::add_bits` computes the bits of
+//! the key on which the winner depends. Bits that earlier actions have set are left out, since they do not depend on the received
 //! packet. Bits that decide whether an action sets something are added. So every packet
 //! with the same values of these bits takes the same path ([FCH14] §3.2).
 //!
@@ -55,7 +55,7 @@ pub(super) struct SeenFlows {
 
 /// The reasons to record a packet of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Seen {
+pub(super) struct RecordReasons {
     /// True if the flow was seen recently.
     pub(super) recently: bool,
     /// True if the packet is in the sample.
@@ -70,12 +70,13 @@ impl SeenFlows {
         }
     }
 
-    /// Notes a packet of a flow, given by its hash.
-    pub(super) fn note(&mut self, flow: u64) -> Seen {
+    /// Notes a packet of a flow, and returns the reasons to record it. A flow was seen
+    /// recently if no other flow has used its slot since.
+    pub(super) fn note(&mut self, flow_hash: u64) -> RecordReasons {
         #[allow(clippy::cast_possible_truncation)] // parts of a hash
-        let (slot, tag) = (flow as usize % SEEN_SLOTS, (flow >> 48) as u16);
+        let (slot, tag) = (flow_hash as usize % SEEN_SLOTS, (flow_hash >> 48) as u16);
         self.packets = self.packets.wrapping_add(1);
-        Seen {
+        RecordReasons {
             recently: std::mem::replace(&mut self.slots[slot], tag) == tag,
             is_sampled: self.packets.is_multiple_of(SAMPLING_PACKETS),
         }
@@ -84,7 +85,7 @@ impl SeenFlows {
 
 /// Maximum number of recorded packets in a vector. It bounds the time that recording adds
 /// to a vector.
-const MAX_RECORDED: usize = 32;
+pub(super) const MAX_RECORDED_IN_VECTOR: usize = 32;
 
 /// A recorded packet.
 #[derive(Default)]
@@ -99,7 +100,7 @@ pub(super) struct RecordedPacket {
     mask: Words,
     pub(super) path: Path,
     /// True until the end of its path is known.
-    pub(super) is_open: bool,
+    pub(super) is_unfinished: bool,
     /// Values and mask of the bits that actions have set so far.
     set: (Words, Words),
 }
@@ -135,7 +136,7 @@ impl Learner {
             Some(_) => recorded.stale == stale,
             None => recorded.flow_hash == flow_hash,
         };
-        if self.used == MAX_RECORDED || self.recorded().iter().any(is_same) {
+        if self.used == MAX_RECORDED_IN_VECTOR || self.recorded().iter().any(is_same) {
             return;
         }
         if self.recorded.len() == self.used {
@@ -155,7 +156,8 @@ impl Learner {
 
 impl Recorder for Learner {
     /// Records a lookup of a packet. `Vector::run_tables` calls this after each table's
-    /// lookup, before it carries out the winners' instructions.
+    /// lookup, before it carries out the winners' instructions. `key` is the packet's key at
+    /// this table; `recorded.key` is the received key.
     fn record_lookup(
         &mut self,
         (packet_index, key): (usize, &PacketKey),
@@ -167,7 +169,7 @@ impl Recorder for Learner {
             return;
         };
         let recorded = &mut self.recorded[number];
-        if !recorded.is_open {
+        if !recorded.is_unfinished {
             return;
         }
         let instructions = winner.rule().map(|id| &*side.flow(id).instructions);
@@ -175,13 +177,13 @@ impl Recorder for Learner {
             // The path ends before this table, which looks up later packets itself. So this
             // lookup adds no bits.
             recorded.path.rest = Some(table);
-            recorded.is_open = false;
+            recorded.is_unfinished = false;
             return;
         }
-        // `add_bits` prefers bits that the mask has, so it also gets the bits that actions
-        // have set. They are taken out below.
-        let mut mask: Words =
-            std::array::from_fn(|word| recorded.mask[word] | recorded.set.1[word]);
+        // `add_bits` prefers bits that the mask has, so it also gets the bits that the
+        // actions of earlier tables have set. They are taken out below.
+        let set_before = recorded.set.1;
+        let mut mask: Words = std::array::from_fn(|word| recorded.mask[word] | set_before[word]);
         if let Some(rules) = side.table(table) {
             rules.add_bits(key, winner, &mut mask);
         }
@@ -196,10 +198,9 @@ impl Recorder for Learner {
         {
             recorded.path.rest = Some(next);
         }
-        recorded.is_open = next.is_some() && recorded.path.rest.is_none();
-        let set = recorded.set_before();
+        recorded.is_unfinished = next.is_some() && recorded.path.rest.is_none();
         let words = recorded.mask.iter_mut().zip(mask);
-        for ((word, bits), set) in words.zip(set) {
+        for ((word, bits), set) in words.zip(set_before) {
             *word |= bits & !set;
         }
     }
@@ -211,7 +212,7 @@ impl RecordedPacket {
         (self.flow_hash, self.stale, self.key) = (flow_hash, stale, *key.words());
         self.mask = [0; KEY_WORDS];
         self.path.clear();
-        self.is_open = true;
+        self.is_unfinished = true;
         self.set = ([0; KEY_WORDS], [0; KEY_WORDS]);
     }
 
@@ -235,18 +236,6 @@ impl RecordedPacket {
             }
         }
         wide
-    }
-
-    /// Returns the mask of the bits that the entries of earlier tables set, without the entry
-    /// of the last step.
-    fn set_before(&self) -> Words {
-        let mut masks = [0; KEY_WORDS];
-        if let Some(step) = self.path.steps.last() {
-            for known in &step.set {
-                masks[usize::from(known.word)] = known.mask;
-            }
-        }
-        masks
     }
 
     /// Updates `set` with the bits that the instructions write into the key. Adds to `mask`

@@ -30,7 +30,8 @@ const BATCH_PACKETS: usize = 64;
 /// Receives each lookup of a packet in a table, before its winner's instructions are
 /// carried out.
 pub(in crate::pipeline) trait Recorder {
-    /// A packet, given by its index in the vector and its key, was looked up.
+    /// A packet was looked up. It is given by its index in the vector and by its key at this
+    /// table, which the actions of earlier tables may have changed.
     fn record_lookup(
         &mut self,
         packet: (usize, &PacketKey),
@@ -210,8 +211,8 @@ impl<'v, O: Observer + ?Sized> Vector<'v, O> {
             let winners = std::mem::take(&mut self.buffers.winners);
             let batches = waiting.chunks(BATCH_PACKETS);
             for (batch, winners) in batches.zip(winners.chunks(BATCH_PACKETS)) {
-                let flows = self.count(batch, winners);
-                self.carry_out(table, batch, &flows);
+                let entries = self.count(batch, winners);
+                self.carry_out(table, batch, &entries);
             }
             self.observer.node(Node::Actions, waiting.len());
             self.buffers.here = waiting;
@@ -238,7 +239,7 @@ impl<'v, O: Observer + ?Sized> Vector<'v, O> {
     #[inline(always)]
     fn count(&self, batch: &[usize], winners: &[Winner]) -> Winners<'v> {
         let side = self.side;
-        let mut flows = [None; BATCH_PACKETS];
+        let mut entries = [None; BATCH_PACKETS];
         let bytes = |packet_index: usize| self.packets[packet_index].bytes().len();
         match the_same(winners) {
             // Common in small tables. One add per batch avoids store-to-load stalls on the
@@ -247,38 +248,38 @@ impl<'v, O: Observer + ?Sized> Vector<'v, O> {
                 let bytes = batch.iter().map(|&packet_index| bytes(packet_index)).sum();
                 self.tally
                     .count_flows(id, (batch.len(), bytes), self.nanoseconds);
-                flows[..batch.len()].fill(Some((id, side.flow(id))));
+                entries[..batch.len()].fill(Some((id, side.flow(id))));
             }
             None => {
-                for ((flow, &packet_index), winner) in flows.iter_mut().zip(batch).zip(winners) {
+                for ((entry, &packet_index), winner) in entries.iter_mut().zip(batch).zip(winners) {
                     if let Some(id) = winner.rule() {
                         self.tally
                             .count_flows(id, (1, bytes(packet_index)), self.nanoseconds);
-                        *flow = Some((id, side.flow(id)));
+                        *entry = Some((id, side.flow(id)));
                     }
                 }
             }
         }
-        flows
+        entries
     }
 
     /// Carries out the instructions of the entries that win packets in a table.
     #[inline(always)]
-    fn carry_out(&mut self, table: TableId, batch: &[usize], flows: &Winners<'_>) {
-        for (flow, &packet_index) in flows.iter().zip(batch) {
-            let winner = flow.map(|(id, _)| id);
+    fn carry_out(&mut self, table: TableId, batch: &[usize], entries: &Winners<'_>) {
+        for (entry, &packet_index) in entries.iter().zip(batch) {
+            let winner = entry.map(|(id, _)| id);
             self.observer
                 .looked_up(table, winner, &self.packets[packet_index]);
-            let &Some((_, flow)) = flow else {
+            let &Some((_, entry)) = entry else {
                 continue;
             };
             let matched = MatchedEntry {
                 table,
-                cookie: flow.cookie,
-                is_miss: flow.is_miss,
+                cookie: entry.cookie,
+                is_miss: entry.is_miss,
             };
             let (mut run, packet, set) = self.packet(packet_index, matched);
-            let next = run.instructions(&flow.instructions, packet, set);
+            let next = run.instructions(&entry.instructions, packet, set);
             if let Ok(Some(next)) = next {
                 self.wait(next, packet_index);
             }

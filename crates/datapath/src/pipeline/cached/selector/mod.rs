@@ -117,7 +117,7 @@ const LEARN_PACKETS: u64 = 16_384;
 
 /// Maximum number of packets to record in that segment. The last vector may exceed it.
 /// Measured in `bench/records/constants.md` (Choice of caches).
-const MAX_RECORDED_PACKETS: u64 = 128;
+const MAX_RECORDED_IN_SEGMENT: u64 = 128;
 
 /// Minimum and maximum number of packets between rounds. Measured in
 /// `bench/records/constants.md` (Choice of caches).
@@ -154,9 +154,9 @@ pub(in crate::pipeline) struct Levels {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct VectorPlan {
     pub(in crate::pipeline) levels: Levels,
-    /// True if the vector's flows are marked as seen.
-    pub(super) marks_flows: bool,
-    /// True if packets may be recorded.
+    /// True if the flows of misses are noted in `SeenFlows`.
+    pub(super) notes_flows: bool,
+    /// True if misses may be recorded. Packets with stale megaflows may always be recorded.
     pub(super) may_record: bool,
     /// True if packets of any flow may be recorded, not only of flows seen recently.
     pub(super) of_any_flow: bool,
@@ -168,7 +168,8 @@ pub(super) struct Outcome {
     pub(in crate::pipeline) packets: usize,
     /// Packets that hit a cache.
     pub(in crate::pipeline) hits: usize,
-    /// Misses whose flows were seen recently; `None` if flows were not marked.
+    /// Misses whose flows were seen recently, and packets with stale megaflows; `None` if
+    /// flows were not noted.
     pub(in crate::pipeline) seen: Option<usize>,
     /// Packets whose megaflows are stale.
     pub(super) stale: usize,
@@ -176,14 +177,14 @@ pub(super) struct Outcome {
     pub(super) renewed: usize,
     /// Other packets that were recorded.
     pub(in crate::pipeline) recorded: usize,
-    /// Parts of the vector's time, if it was timed.
-    pub(super) took: Parts,
+    /// StepTimes of the vector's time, if it was timed.
+    pub(super) took: StepTimes,
 }
 
-/// Parts of a vector's time. The remaining time is for packets that miss the first cache:
+/// StepTimes of a vector's time. The remaining time is for packets that miss the first cache:
 /// for megaflows behind a microflow cache, and for the tables.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Parts {
+pub(super) struct StepTimes {
     /// Time to apply changes to the caches.
     pub(super) upkeep: Duration,
     /// Time of the lookup in the first cache.
@@ -388,7 +389,7 @@ impl CacheSelector {
         let Some(clock) = self.clock else {
             return VectorPlan {
                 levels: self.choices[1].levels,
-                marks_flows: true,
+                notes_flows: true,
                 may_record: true,
                 of_any_flow: true,
             };
@@ -398,7 +399,7 @@ impl CacheSelector {
             let may_record = choice != 0 && self.credit > 0.0;
             return VectorPlan {
                 levels: self.choices[choice].levels,
-                marks_flows: may_record,
+                notes_flows: may_record,
                 may_record,
                 of_any_flow: false,
             };
@@ -411,11 +412,11 @@ impl CacheSelector {
         let learns = segment.purpose == Purpose::Learn;
         let may_record = match segment.choice == self.present {
             true => self.credit > 0.0,
-            false => self.count.recorded - self.count.renewed < MAX_RECORDED_PACKETS,
+            false => self.count.recorded - self.count.renewed < MAX_RECORDED_IN_SEGMENT,
         };
         VectorPlan {
             levels: self.choices[segment.choice].levels,
-            marks_flows: learns,
+            notes_flows: learns,
             may_record: learns && may_record,
             // The first round measures how many flows recur.
             of_any_flow: (1..GROWTH_ROUNDS).contains(&self.growth)
@@ -454,7 +455,7 @@ impl CacheSelector {
             return;
         }
         // Many changes may arrive together. Their time must not count as an interruption.
-        let Parts {
+        let StepTimes {
             upkeep,
             asking,
             hits,

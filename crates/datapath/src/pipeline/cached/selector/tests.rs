@@ -146,7 +146,7 @@ impl Model {
         self.known_flows += outcome.renewed as f64;
         let missed = 256 - outcome.hits;
         let new = missed - outcome.stale.min(missed);
-        if plan.marks_flows {
+        if plan.notes_flows {
             outcome.seen = Some((new as f64 * self.seen) as usize + outcome.stale);
         }
         if plan.may_record {
@@ -267,7 +267,7 @@ fn without_a_clock_all_caches_are_asked() {
     for _ in 0..1000 {
         let plan = VectorPlan {
             levels: BOTH,
-            marks_flows: true,
+            notes_flows: true,
             may_record: true,
             of_any_flow: true,
         };
