@@ -70,6 +70,17 @@ pub(crate) fn match_bits(flow: &FlowMatch) -> Vec<Known> {
     known(&values, &masks)
 }
 
+/// Returns the mask of the bits of a key that a match compares.
+pub(crate) fn match_mask(flow: &FlowMatch) -> Words {
+    let mut mask = [0; KEY_WORDS];
+    for field in flow.values() {
+        PacketKey::place(field.field).set_bits(&mut mask, field.mask);
+    }
+    let presence = PacketKey::presence_place();
+    mask[presence.word] |= u64::from(flow.presence().bits()) << presence.shift;
+    mask
+}
+
 /// Returns the words with known bits.
 pub(crate) fn known(values: &Words, masks: &Words) -> Vec<Known> {
     let words = (0..).zip(values.iter().zip(masks));
@@ -104,6 +115,11 @@ mod tests {
         let mut key = PacketKey::default();
         let fits = |key: &PacketKey| {
             let words = match_bits(&flow);
+            let masks = words
+                .iter()
+                .map(|known| (usize::from(known.word), known.mask));
+            let mask = match_mask(&flow).into_iter().enumerate();
+            assert!(masks.eq(mask.filter(|(_, bits)| *bits != 0)));
             let mut words = words.iter();
             words.all(|known| key.words()[usize::from(known.word)] & known.mask == known.value)
         };

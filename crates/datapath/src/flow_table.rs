@@ -23,8 +23,10 @@
 //! other:
 //! ```
 //!
-//! A packet's winner depends on some bits of its key. [Agreement
-//! trees](crate::megaflow::agreement) find these bits, so they are the same with every engine.
+//! A packet's winner depends on some bits of its key. An algorithm of
+//! [`MegaflowBits`](crate::megaflow::MegaflowBits) finds these bits without the engines, so
+//! they are the same with every engine. By default it uses a planned mask if there is one,
+//! otherwise agreement trees.
 //!
 //! Entries that match every packet, such as the table-miss entry, are in no engine.
 //! Lookups start with the best of them as the winner.
@@ -43,7 +45,7 @@ use classyard::{
     Transaction, Winner,
 };
 
-use crate::bits::match_bits;
+use crate::bits::{match_bits, match_mask};
 use crate::field::Field;
 use crate::flow_match::{Family, FlowMatch};
 use crate::key::{KEY_WORDS, PacketKey};
@@ -430,6 +432,13 @@ impl FlowTable {
         buffers.packet_indices = family_packets;
     }
 
+    /// Prefetches the matches of entries, for [`add_bits`](Self::add_bits).
+    pub(crate) fn fetch_entries(&self, ids: impl Iterator<Item = RuleId>) {
+        let entries = ids.filter_map(|id| self.entries.get(&id));
+        let values = entries.filter_map(|entry| entry.flow.values().first());
+        std::hint::black_box(values.fold(0, |bits, value| bits | value.mask));
+    }
+
     /// Looks up the winning entry of a packet. Adds to `mask` the bits of the packet's
     /// key on which the result depends: every packet with the same values of these bits
     /// has the same winner. Uses bits that `mask` has already where they suffice.
@@ -466,8 +475,9 @@ impl FlowTable {
         let family = Family::of(key);
         let mut wanted = WantedBits::new(mask, prefix_fields(family == Family::Ipv6));
         if let Some(entry) = winner.rule().and_then(|id| self.entries.get(&id)) {
-            for known in match_bits(&entry.flow) {
-                wanted.add(usize::from(known.word), known.mask);
+            let mask = match_mask(&entry.flow);
+            for (word, &bits) in mask.iter().enumerate().filter(|(_, bits)| **bits != 0) {
+                wanted.add(word, bits);
             }
         }
         let rules = &self.families[family as usize];

@@ -15,8 +15,10 @@
 //! the key: after an action that uncovers headers which the key does not have, or before
 //! a meter.
 //!
-//! A path is *closed* when it may be wrong: one of its entries was removed, or changed so
-//! that packets take another path. Its number is reused when no megaflow refers to it.
+//! A path is *closed* when one of its entries was removed, or changed so that packets take
+//! another path, and when its last megaflow is removed. Its number is reused when no megaflow
+//! refers to it. A new era closes no path: a path of an earlier era may be wrong, and is used
+//! only after [`Paths::refer`] has given it a new program.
 //!
 //! # Paths of an entry
 //! [`EntryPaths`] has the paths of each entry. Nearly every path has some entries that
@@ -30,7 +32,7 @@
 //!
 //! # Changes of entries
 //! A side of the pipeline has the latest changes of its entries ([`Recent`]). Each worker
-//! applies them to its cached flows before its next vector:
+//! applies them to its cached flows before its next vector that uses caches:
 //! ```text
 //! entry added      packets that it matches may have another winner: their megaflows are stale
 //! entry modified   its paths get new programs; or they are closed, if packets take other paths
@@ -217,7 +219,7 @@ impl<P> Paths<P> {
         }
     }
 
-    /// Closes a path, since it may be wrong.
+    /// Closes a path.
     pub(crate) fn close(&mut self, id: PathId) {
         let held = &mut self.held[id.0 as usize];
         if held.program.take().is_none() {
@@ -239,6 +241,11 @@ impl<P> Paths<P> {
     /// Returns the number of open paths on which an entry wins.
     pub(crate) fn count_of_entry(&self, entry: RuleId) -> usize {
         self.by_entry.count(entry)
+    }
+
+    /// Prefetches the lists of entries, which are scattered in memory.
+    pub(crate) fn fetch_entries(&self, entries: impl Iterator<Item = RuleId>) {
+        self.by_entry.fetch(entries);
     }
 
     /// Returns the open paths on which an entry wins.
@@ -350,6 +357,11 @@ impl EntryPaths {
         if paths.open == 0 {
             self.0.remove(&entry);
         }
+    }
+
+    /// Prefetches the lists of entries.
+    pub(crate) fn fetch(&self, entries: impl Iterator<Item = RuleId>) {
+        std::hint::black_box(entries.fold(0, |sum, entry| sum + self.count(entry)));
     }
 
     /// Returns the number of open paths of an entry.

@@ -413,7 +413,11 @@ fn changes_of_entries_with_many_paths_begin_an_era() {
             0,
         ),
         (modify, "table=0 actions=output:1,goto_table:1", 1),
-        (delete, "table=1,udp,tp_src=0x600/0xff00 actions=output:1", 1),
+        (
+            delete,
+            "table=1,udp,tp_src=0x600/0xff00 actions=output:1",
+            1,
+        ),
         (delete, "table=0 actions=output:1", 2),
     ];
     for (command, text, eras) in changes {

@@ -13,10 +13,14 @@
 //! key ──┼▶ SortedTables: probes mask tables in the order of [FTS25] eq. 3 ───┼▶ row ─▶ path,
 //!       └▶ Index: an engine of the registry returns the row ─────────────────┘  unless stale
 //! ```
+//! With a clock, `ProbeOrder` leaves out mask tables whose probes take more time than their
+//! hits save, except in every 16th search.
+//!
 //! This file has the lookup and insertion of megaflows, and the changes that make them stale.
 //!
 //! | module | contents |
 //! |---|---|
+//! | [`room`] | the mask table that gets a megaflow, and what makes room for it |
 //! | [`tables`] | the hash table of one mask: a row has a megaflow's key under the mask and its state; [`MaskTable::covers`] compares a packet's key under the mask with a row |
 //! | [`search`] | the trait of searches, and the search that probes the tables by recent hits |
 //! | [`tuples`] | the search that probes all tables in the order of [FTS25] eq. 3 |
@@ -25,17 +29,21 @@
 //! | [`signature`] | 32 bits of each key, to find the megaflows that a new entry overlaps |
 //!
 //! # Bounds
-//! The settings limit the number of masks and megaflows, whatever packets arrive. If all
+//! The settings limit the number of masks and megaflows, whatever packets arrive: by default to
+//! 32 and 131,072. If all
 //! masks are in use, a megaflow with another mask gets an existing mask that has all of
 //! its bits and perhaps more: it covers fewer packets, and is still right. The last mask
-//! is reserved for megaflows that fit no other mask; it has all bits of every key word
-//! that some mask uses. If the maximum number of megaflows is cached, a few are compared,
+//! is reserved for megaflows that fit no other mask: when it must be widened, it gets all bits
+//! of every key word that some mask uses then. If the maximum number of megaflows is cached, a few are compared,
 //! and the megaflow that was idle longest is removed.
 //!
 //! A mask table keeps the rows of removed megaflows for later ones. If traffic moves from
 //! mask to mask, many tables may have many free rows. So before the mask tables together get
 //! more rows than twice the maximum number of megaflows, the table with the largest share of
 //! free rows is compacted. Its megaflows get other numbers; microflow caches then miss once.
+//! A table doubles its buckets when they are half full, and compacting reduces them. Doubling
+//! and compacting visit all rows of the table while packets wait. The time of an insertion is
+//! constant on average, but not in the worst case.
 //!
 //! # Changes
 //! - A removed entry closes the paths on which it wins. A modified entry gives them new
@@ -46,14 +54,15 @@
 //! - If there are too many changes to check, a new *era* begins.
 //!
 //! A megaflow is *stale* if its path is closed, if a new entry may win some of its
-//! packets, or if it is of another era. A stale megaflow is not used. The flow tables
-//! process the next packet that it covers, and the path learned from that packet replaces
-//! the megaflow.
+//! packets, or if it is of another era. A stale megaflow is not used: the flow tables process
+//! the packets that it covers. When one of these packets is recorded, the stale megaflow is
+//! removed, and a megaflow with the recorded path is added, perhaps with another mask.
 //!
 //! [FTS25]: classyard::papers#fts25
 
 mod finder;
 mod index;
+mod room;
 mod search;
 mod signature;
 mod tables;
@@ -90,13 +99,8 @@ pub(crate) struct Bounds {
 pub(crate) const MAX_MASKS: usize = 128;
 
 /// The largest possible limit of megaflows. It bounds the rows of all mask tables, to
-/// [`MAX_ROWS_PER_MEGAFLOW`] times this number.
+/// twice this number.
 pub(crate) const MAX_MEGAFLOWS: usize = 1 << 23;
-
-/// The maximum number of rows of all mask tables, divided by the maximum number of
-/// megaflows. It bounds the memory of free rows. Compacting a table moves at most as many
-/// rows as it frees, since the table with the largest share of free rows is chosen.
-const MAX_ROWS_PER_MEGAFLOW: usize = 2;
 
 /// The number of bits of a [`MegaflowId`] that hold the row. The other 8 bits hold the table.
 const ROW_BITS: u32 = 24;
@@ -104,10 +108,6 @@ const ROW_BITS: u32 = 24;
 /// The number of packets whose rows are prefetched together. Not measured yet:
 /// `bench/records/constants.md` (Megaflows) has the command.
 const PREFETCH_PACKETS: usize = 64;
-
-/// The number of rows compared to find a row that was idle for long. Measured in
-/// `bench/records/constants.md` (Megaflows).
-const EVICTION_TRIES: usize = 8;
 
 /// The result of a search for a packet's megaflow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -213,6 +213,7 @@ macro_rules! chosen {
         }
     };
 }
+use chosen;
 
 impl<P> Store<P> {
     /// Returns a store whose finder gets a seed. If the finder is an engine that cannot be
@@ -253,7 +254,7 @@ impl<P> Store<P> {
 
     /// Looks up the packets of a vector that `packet_indices` lists. Passes each result with
     /// its megaflow to `found`, which returns false if the hit does not count for the order of
-    /// masks. Packets without a megaflow stay in `packet_indices`. Unless `all` is true, the
+    /// masks in [`SortedTables`]; other searches ignore this result. Packets without a megaflow stay in `packet_indices`. Unless `all` is true, the
     /// search may leave out mask tables whose probes take more time than they save.
     pub(crate) fn find<'k>(
         &mut self,
@@ -319,6 +320,12 @@ impl<P> Store<P> {
     /// Returns the number of megaflows.
     pub(crate) fn len(&self) -> usize {
         self.used
+    }
+
+    /// Returns the number of rows, including free rows.
+    pub(crate) fn rows(&self) -> usize {
+        let tables = self.megaflows.tables.iter();
+        tables.map(|table| table.rows() as usize).sum()
     }
 
     /// Returns the number of masks in use.
@@ -472,7 +479,7 @@ impl<P> Megaflows<P> {
     }
 }
 
-/// Adding megaflows, and making room for them.
+/// Adding megaflows.
 impl<P> Store<P> {
     /// Adds a megaflow: packets that agree with `key` on the bits of `mask` take `path`. The
     /// mask of its table may have more bits. If the table already has a megaflow for the
@@ -538,169 +545,6 @@ impl<P> Store<P> {
             self.probe_tables();
         }
         result(table, row)
-    }
-
-    /// Returns the table for megaflows with `mask`. The table's mask has all bits of `mask`,
-    /// and as few others as possible. Adds a table if there is room for another mask.
-    fn table_for(&mut self, mask: &Words) -> usize {
-        let extra = |table: &MaskTable| {
-            let words = table.mask().iter().zip(mask);
-            let lacks = words.clone().any(|(own, wanted)| wanted & !own != 0);
-            let extra = words
-                .map(|(own, wanted)| (own & !wanted).count_ones())
-                .sum::<u32>();
-            (!lacks).then_some(extra)
-        };
-        let fitting = self.megaflows.tables.iter().enumerate();
-        let fitting = fitting.filter_map(|(number, table)| Some((extra(table)?, number)));
-        let fitting = fitting.min();
-        if let Some((0, number)) = fitting {
-            return number;
-        }
-        // The last mask is reserved for megaflows that fit no other.
-        if self.megaflows.tables.len() + 1 < self.bounds.masks {
-            return self.add_table(*mask);
-        }
-        let empty = self
-            .megaflows
-            .tables
-            .iter()
-            .position(|table| table.len() == 0);
-        if let Some(number) = empty.filter(|&number| number + 1 < self.bounds.masks) {
-            self.megaflows.tables[number] = MaskTable::new(*mask);
-            chosen!(&mut self.search, search => search.table_replaced(number));
-            return number;
-        }
-        self.counts.narrowed += 1;
-        match fitting {
-            Some((_, number)) => number,
-            None => self.last_table(mask),
-        }
-    }
-
-    /// Gives the last table a mask that has the bits of all masks and of `mask`. The table
-    /// loses its megaflows, which happens at most [`KEY_WORDS`] times, since the mask gets
-    /// another whole word each time. Returns its number.
-    fn last_table(&mut self, mask: &Words) -> usize {
-        let mut wide_mask = *mask;
-        for table in &self.megaflows.tables {
-            let words = wide_mask.iter_mut().zip(table.mask());
-            words.for_each(|(wide_mask, own)| *wide_mask |= own);
-        }
-        // Whole words, so that few megaflows make the mask still wider.
-        wide_mask
-            .iter_mut()
-            .filter(|word| **word != 0)
-            .for_each(|word| *word = u64::MAX);
-        let last = self.bounds.masks - 1;
-        if last == self.megaflows.tables.len() {
-            return self.add_table(wide_mask);
-        }
-        self.clear_table(last);
-        self.megaflows.tables[last] = MaskTable::new(wide_mask);
-        chosen!(&mut self.search, search => search.table_replaced(last));
-        last
-    }
-
-    fn add_table(&mut self, mask: Words) -> usize {
-        self.megaflows.tables.push(MaskTable::new(mask));
-        chosen!(&mut self.search, search => search.table_added());
-        self.megaflows.tables.len() - 1
-    }
-
-    fn clear_table(&mut self, table: usize) {
-        for row in 0..self.megaflows.tables[table].rows() {
-            if self.megaflows.tables[table].has(row) {
-                self.remove(table, row);
-            }
-        }
-    }
-
-    /// Compacts a mask table if `table` needs another row, and the mask tables already have
-    /// the maximum number of rows.
-    fn limit_rows(&mut self, table: usize) {
-        let tables = &self.megaflows.tables;
-        if tables[table].free_rows() > 0 {
-            return;
-        }
-        let rows: usize = tables.iter().map(|table| table.rows() as usize).sum();
-        if rows < self.bounds.megaflows * MAX_ROWS_PER_MEGAFLOW {
-            return;
-        }
-        #[allow(clippy::cast_precision_loss)] // less than 2^53
-        let free_share = |&(_, table): &(usize, &MaskTable)| {
-            table.free_rows() as f64 / f64::from(table.rows().max(1))
-        };
-        let sparsest = tables.iter().enumerate();
-        let sparsest = sparsest.max_by(|one, other| free_share(one).total_cmp(&free_share(other)));
-        let Some((number, _)) = sparsest else { return };
-        let secret = self.megaflows.secret;
-        for (old, new) in self.megaflows.tables[number].compact(secret) {
-            let megaflows = &self.megaflows;
-            let old = megaflow_id(number, old);
-            let moved = chosen!(&mut self.search, search => search
-                .row_removed(old)
-                .and_then(|()| search.row_added(megaflows, number, new)));
-            if moved.is_err() {
-                self.probe_tables();
-            }
-        }
-    }
-
-    /// Makes room for a megaflow: compares [`EVICTION_TRIES`] megaflows and removes the
-    /// megaflow that was idle longest. Free rows are skipped and not counted.
-    fn give_one_up(&mut self) {
-        let mut oldest = None;
-        let mut looked_at = 0;
-        while looked_at < EVICTION_TRIES {
-            let (mut table, mut row) = self.hand;
-            if table >= self.megaflows.tables.len() {
-                (table, row) = (0, 0);
-            }
-            if row >= self.megaflows.tables[table].rows() {
-                self.hand = (table + 1, 0);
-                continue;
-            }
-            self.hand = (table, row + 1);
-            if !self.megaflows.tables[table].has(row) {
-                continue;
-            }
-            looked_at += 1;
-            let state = self.megaflows.tables[table].state(row);
-            let age = match self.megaflows.paths.program(state.path) {
-                None => u32::MAX,
-                Some(_) => u32::from(self.megaflows.tick.wrapping_sub(state.tick)),
-            };
-            if oldest.is_none_or(|(other, _, _)| age > other) {
-                oldest = Some((age, table, row));
-            }
-            if self.used < EVICTION_TRIES && looked_at >= self.used {
-                break;
-            }
-        }
-        if let Some((_, table, row)) = oldest {
-            self.remove(table, row);
-            self.counts.evicted += 1;
-        }
-    }
-
-    /// Removes a megaflow.
-    fn remove(&mut self, table: usize, row: Row) {
-        let path = self.megaflows.tables[table].state(row).path;
-        self.megaflows.tables[table].remove(row, self.megaflows.secret);
-        let removed =
-            chosen!(&mut self.search, search => search.row_removed(megaflow_id(table, row)));
-        if removed.is_err() {
-            self.probe_tables();
-        }
-        self.megaflows.paths.release(path);
-        self.used -= 1;
-    }
-
-    /// Probes the tables in place of an engine that refused a change.
-    fn probe_tables(&mut self) {
-        let order = ProbeOrder::of_tables(self.megaflows.tables.len());
-        self.search = ChosenSearch::Tables(order);
     }
 }
 

@@ -10,9 +10,9 @@
 //! microflow cache is a megaflow. It is used only if the megaflow covers the packet. A packet
 //! whose megaflow is stale goes directly to the tables.
 //!
-//! Packets that miss all levels pass the tables. Packets of flows seen recently and a
-//! sample of the other packets are recorded there, and their paths are cached
-//! ([`learn`](super::learn)).
+//! Packets that miss all levels pass the tables. Some of them are recorded there, and their
+//! paths are cached ([`learn`](super::learn)): one packet for each stale megaflow, and within
+//! the selector's budget packets of flows seen recently and a sample of the others.
 //!
 //! # Coherence
 //! Before the caches look a vector up, they apply all changes of entries that they have not
@@ -54,7 +54,7 @@ const PROBE_NS: f64 = 25.0;
 const TICK_VECTORS: u32 = 256;
 
 /// Maximum number of megaflow signatures to compare with new entries before a vector, which
-/// takes about 2 ms. If there are more, a new era begins: each megaflow is checked in the
+/// takes about 2 ms; megaflows whose signatures agree are compared in full. If there are more, a new era begins: each megaflow is checked in the
 /// tables when a packet hits it, which takes more time in total. Measured in
 /// `bench/records/caches.md` (Changes).
 const MAX_SCANNED_SIGNATURES: usize = 16_000_000;
@@ -485,6 +485,15 @@ impl Caches {
     /// way, since the ends of their paths are not known, and paths without a step: these end
     /// before a meter of table 0.
     fn store_paths(&mut self, side: &Side, tally: &Tally, now: u64) {
+        let steps = || {
+            self.learner
+                .recorded()
+                .iter()
+                .flat_map(|recorded| &recorded.path.steps)
+        };
+        let entries = || steps().filter_map(|step| step.winner.rule());
+        self.store.paths().fetch_entries(entries());
+        tally.fetch_entries(entries());
         for recorded in self.learner.recorded() {
             if let Some(megaflow) = recorded.stale {
                 self.store.drop_stale(megaflow, &recorded.key);
@@ -531,7 +540,7 @@ impl Caches {
             return;
         }
         let changed = changes.and_then(|changes| {
-            let changed = ChangedEntries::of(changes, self.store.len())?;
+            let changed = ChangedEntries::of(changes, self.store.rows())?;
             let ids = changed.removed.iter().chain(changed.modified.keys());
             let paths = ids.map(|&id| self.store.paths().count_of_entry(id));
             (paths.sum::<usize>() <= MAX_CHANGED_PATHS).then_some(changed)
@@ -556,8 +565,9 @@ impl Caches {
     }
 
     /// Handles an entry with new instructions. The paths on which it wins get new programs,
-    /// or are closed if packets now take another path. A path with a removed entry is closed
-    /// as well, since its program needs the instructions of all its entries.
+    /// or are closed if packets now take another path. A path of an earlier era may have a
+    /// removed entry; it is closed as well, since its program needs the instructions of all
+    /// its entries.
     fn modified(&mut self, side: &Side, id: RuleId, keeps_paths: bool) {
         for path_id in self.store.paths().of_entry(id) {
             let (path, _) = self.store.paths().get(path_id);
@@ -584,14 +594,14 @@ struct ChangedEntries {
 }
 
 impl ChangedEntries {
-    /// Returns the entries of `changes`, or `None` if too many signatures of `megaflows`
-    /// megaflows would be compared.
+    /// Returns the entries of `changes`, or `None` if too many signatures of `rows` rows would
+    /// be compared.
     fn of<'c>(
         changes: impl Iterator<Item = &'c EntryChange> + Clone,
-        megaflows: usize,
+        rows: usize,
     ) -> Option<ChangedEntries> {
         let is_added = |change: &&EntryChange| matches!(change, EntryChange::Added { .. });
-        if changes.clone().filter(is_added).count() * megaflows > MAX_SCANNED_SIGNATURES {
+        if changes.clone().filter(is_added).count() * rows > MAX_SCANNED_SIGNATURES {
             return None;
         }
         let mut changed = ChangedEntries::default();

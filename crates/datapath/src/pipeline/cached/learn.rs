@@ -8,16 +8,17 @@
 //!
 //! # Recording
 //! After a table has looked a recorded packet up, `FlowTable::add_bits` computes the bits of
-//! the key on which the winner depends. Bits that earlier actions have set are left out, since they do not depend on the received
-//! packet. Bits that decide whether an action sets something are added. So every packet
-//! with the same values of these bits takes the same path ([FCH14] §3.2).
+//! the key on which the winner depends. Bits that earlier actions have set are left out,
+//! since they do not depend on the received packet. Bits that decide whether an action sets
+//! something are added. So every packet with the same values of these bits takes the same
+//! path ([FCH14] §3.2).
 //!
 //! # Programs
 //! The instructions of all entries on a path become one list of actions. Writes to the
 //! action set are carried out when the program is built, so the list has only the final
 //! set. Packets are counted for all entries of the path together
 //! ([`path_counts`](crate::pipeline::run::path_counts)), unless the packet's length
-//! changes on the path or the packet is dropped before the last entry.
+//! changes on the path or an action drops the packet.
 
 use std::sync::Arc;
 
@@ -113,6 +114,8 @@ pub(super) struct Learner {
     used: usize,
     /// For each packet of the vector: its index in `recorded` plus 1, or 0.
     record_numbers: Vec<u8>,
+    /// Buffer for the recorded packets that a table has looked up, and their winners.
+    lookups: Vec<(usize, Winner)>,
 }
 
 impl Learner {
@@ -155,53 +158,25 @@ impl Learner {
 }
 
 impl Recorder for Learner {
-    /// Records a lookup of a packet. `Vector::run_tables` calls this after each table's
-    /// lookup, before it carries out the winners' instructions. `key` is the packet's key at
-    /// this table; `recorded.key` is the received key.
-    fn record_lookup(
+    /// Records lookups of packets. `Vector::run_tables` calls this after each table's
+    /// lookup, before it carries out the winners' instructions.
+    fn record_lookups<'k>(
         &mut self,
-        (packet_index, key): (usize, &PacketKey),
         table: TableId,
-        winner: Winner,
+        lookups: &mut dyn Iterator<Item = (usize, Winner)>,
+        key: &dyn Fn(usize) -> &'k PacketKey,
         side: &Side,
     ) {
-        let Some(number) = usize::from(self.record_numbers[packet_index]).checked_sub(1) else {
-            return;
-        };
-        let recorded = &mut self.recorded[number];
-        if !recorded.is_unfinished {
-            return;
-        }
-        let instructions = winner.rule().map(|id| &*side.flow(id).instructions);
-        if instructions.is_some_and(|instructions| instructions.meter.is_some()) {
-            // The path ends before this table, which looks up later packets itself. So this
-            // lookup adds no bits.
-            recorded.path.rest = Some(table);
-            recorded.is_unfinished = false;
-            return;
-        }
-        // `add_bits` prefers bits that the mask has, so it also gets the bits that the
-        // actions of earlier tables have set. They are taken out below.
-        let set_before = recorded.set.1;
-        let mut mask: Words = std::array::from_fn(|word| recorded.mask[word] | set_before[word]);
+        self.lookups.clear();
+        let record_numbers = &self.record_numbers;
+        self.lookups
+            .extend(lookups.filter(|&(packet_index, _)| record_numbers[packet_index] > 0));
         if let Some(rules) = side.table(table) {
-            rules.add_bits(key, winner, &mut mask);
+            rules.fetch_entries(self.lookups.iter().filter_map(|(_, winner)| winner.rule()));
         }
-        recorded.path.steps.push(Step {
-            table,
-            winner,
-            set: known(&recorded.set.0, &recorded.set.1),
-        });
-        let next = instructions.and_then(|instructions| instructions.goto_table);
-        if let (Some(instructions), Some(next)) = (instructions, next)
-            && !recorded.write(instructions, key, &mut mask)
-        {
-            recorded.path.rest = Some(next);
-        }
-        recorded.is_unfinished = next.is_some() && recorded.path.rest.is_none();
-        let words = recorded.mask.iter_mut().zip(mask);
-        for ((word, bits), set) in words.zip(set_before) {
-            *word |= bits & !set;
+        for &(packet_index, winner) in &self.lookups {
+            let record = usize::from(record_numbers[packet_index]) - 1;
+            self.recorded[record].record_lookup(table, key(packet_index), winner, side);
         }
     }
 }
@@ -214,6 +189,45 @@ impl RecordedPacket {
         self.path.clear();
         self.is_unfinished = true;
         self.set = ([0; KEY_WORDS], [0; KEY_WORDS]);
+    }
+
+    /// Adds a table to the path, and the bits that its lookup depended on to the mask. `key` is
+    /// the packet's key at this table; `self.key` is the received key.
+    fn record_lookup(&mut self, table: TableId, key: &PacketKey, winner: Winner, side: &Side) {
+        if !self.is_unfinished {
+            return;
+        }
+        let instructions = winner.rule().map(|id| &*side.flow(id).instructions);
+        if instructions.is_some_and(|instructions| instructions.meter.is_some()) {
+            // The path ends before this table, which looks up later packets itself. So this
+            // lookup adds no bits.
+            self.path.rest = Some(table);
+            self.is_unfinished = false;
+            return;
+        }
+        // `add_bits` prefers bits that the mask has, so it also gets the bits that the
+        // actions of earlier tables have set. They are taken out below.
+        let set_before = self.set.1;
+        let mut mask: Words = std::array::from_fn(|word| self.mask[word] | set_before[word]);
+        if let Some(rules) = side.table(table) {
+            rules.add_bits(key, winner, &mut mask);
+        }
+        self.path.steps.push(Step {
+            table,
+            winner,
+            set: known(&self.set.0, &self.set.1),
+        });
+        let next = instructions.and_then(|instructions| instructions.goto_table);
+        if let (Some(instructions), Some(next)) = (instructions, next)
+            && !self.write(instructions, key, &mut mask)
+        {
+            self.path.rest = Some(next);
+        }
+        self.is_unfinished = next.is_some() && self.path.rest.is_none();
+        let words = self.mask.iter_mut().zip(mask);
+        for ((word, bits), set) in words.zip(set_before) {
+            *word |= bits & !set;
+        }
     }
 
     /// Returns the mask of its megaflow: the bits that its path depends on, and more bits, so

@@ -80,6 +80,11 @@ impl PathCounts {
         std::hint::black_box(cells.fold(0, |all, packets| all | packets));
     }
 
+    /// Prefetches the lists of entries, for paths that are opened next.
+    pub(super) fn fetch_entries(&self, entries: impl Iterator<Item = RuleId>) {
+        self.lock().by_entry.fetch(entries);
+    }
+
     /// Opens a path: its counts then belong to the entries of `steps`.
     pub(super) fn open(&self, path: PathId, steps: impl Iterator<Item = (TableId, Winner)>) {
         let mut register = self.lock();

@@ -119,6 +119,11 @@ impl Tally {
         self.paths.open(path, steps);
     }
 
+    /// Prefetches the lists of entries, for paths that are opened next.
+    pub(in crate::pipeline) fn fetch_entries(&self, entries: impl Iterator<Item = RuleId>) {
+        self.paths.fetch_entries(entries);
+    }
+
     /// Closes a path and adds its counts to its entries.
     pub(in crate::pipeline) fn close_path(&self, path: PathId) {
         self.paths.close(path, |closed| self.add_closed(closed));

@@ -27,16 +27,17 @@ const TABLE_SET_WORDS: usize = (TableId::LAST.0 as usize + 1).div_ceil(64);
 /// `bench/records/datapath.md` (What each step brought).
 const BATCH_PACKETS: usize = 64;
 
-/// Receives each lookup of a packet in a table, before its winner's instructions are
+/// Receives the lookups of packets in each table, before the winners' instructions are
 /// carried out.
 pub(in crate::pipeline) trait Recorder {
-    /// A packet was looked up. It is given by its index in the vector and by its key at this
-    /// table, which the actions of earlier tables may have changed.
-    fn record_lookup(
+    /// Packets were looked up in a table. `lookups` has each packet's index in the vector
+    /// and its winner. `key` returns a packet's key at this table, which the actions of
+    /// earlier tables may have changed.
+    fn record_lookups<'k>(
         &mut self,
-        packet: (usize, &PacketKey),
         table: TableId,
-        winner: Winner,
+        lookups: &mut dyn Iterator<Item = (usize, Winner)>,
+        key: &dyn Fn(usize) -> &'k PacketKey,
         side: &Side,
     );
 }
@@ -200,11 +201,15 @@ impl<'v, O: Observer + ?Sized> Vector<'v, O> {
         while let Some(table) = self.buffers.next() {
             self.look_up(table);
             if let Some(recorder) = &mut recorder {
-                for (&packet_index, &winner) in self.buffers.here.iter().zip(&self.buffers.winners)
-                {
-                    let packet = (packet_index, self.packets[packet_index].key());
-                    recorder.record_lookup(packet, table, winner, self.side);
-                }
+                let (here, winners) = (self.buffers.here.iter(), self.buffers.winners.iter());
+                let packets = &*self.packets;
+                let key = |packet_index: usize| packets[packet_index].key();
+                recorder.record_lookups(
+                    table,
+                    &mut here.copied().zip(winners.copied()),
+                    &key,
+                    self.side,
+                );
             }
             self.observer.node(Node::Tables, self.buffers.here.len());
             let waiting = std::mem::take(&mut self.buffers.here);

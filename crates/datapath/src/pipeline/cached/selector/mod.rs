@@ -19,8 +19,8 @@
 //! budget for recording is a share of the time that caches have saved
 //! ([`REINVESTED_SHARE`]), and a small share of all time ([`LEARNING_SHARE`]). Caches
 //! that hold too few flows to make packets faster may *grow*, with a larger budget: at
-//! the start, and when the measured times show that packets would be much faster if every
-//! packet hit. Growth must not cost much where caches cannot make packets faster: its first
+//! the start, when the measured times show that packets would be much faster if every
+//! packet hit, and when changes have made many megaflows stale. Growth must not cost much where caches cannot make packets faster: its first
 //! rounds are short, and pauses without caches between its rounds keep its cost below
 //! [`MAX_GROWING_SHARE`]. After a growth phase without effect, the selector waits twice as
 //! long before the next one.
@@ -132,8 +132,8 @@ const GROWTH_PACKETS: u64 = 131_072;
 /// (Choice of caches).
 const GROWTH_ROUNDS: u32 = 12;
 
-/// Number of first rounds of growth, which are shorter, and after which growing does not
-/// end even if hits do not increase. Measured in `bench/records/constants.md` (Choice of
+/// Number of first rounds of growth, which are shorter. Growing does not end after one of them
+/// because hits did not increase. Measured in `bench/records/constants.md` (Choice of
 /// caches).
 const MIN_GROWTH_ROUNDS: u32 = 3;
 
@@ -177,11 +177,11 @@ pub(super) struct Outcome {
     pub(super) renewed: usize,
     /// Other packets that were recorded.
     pub(in crate::pipeline) recorded: usize,
-    /// StepTimes of the vector's time, if it was timed.
+    /// Parts of the vector's time, if it was timed.
     pub(super) took: StepTimes,
 }
 
-/// StepTimes of a vector's time. The remaining time is for packets that miss the first cache:
+/// Parts of a vector's time. The remaining time is for packets that miss the first cache:
 /// for megaflows behind a microflow cache, and for the tables.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct StepTimes {
@@ -297,7 +297,7 @@ pub(super) struct CacheSelector {
     until_growth: u32,
     growth_rest: u32,
     /// The cost of growth that pauses have not made up for; negative while rounds are not
-    /// delayed.
+    /// delayed. Never positive, since a positive cost becomes the next pause.
     growth_debt_ns: f64,
     rounds: u32,
     /// Remaining packets until the next round; 0 in a round.
