@@ -55,6 +55,18 @@ pub(crate) fn add_has(mask: &mut Words, field: Field) {
     add_presence(mask);
 }
 
+/// True if an action that sets the field writes it into the packet's key. Other actions of the
+/// same entry do not matter, since none of them adds or removes a field.
+pub(crate) fn is_set(key: &PacketKey, field: Field) -> bool {
+    let has_tag = || key.get(Field::VlanVid) & u128::from(VLAN_PRESENT) != 0;
+    match field {
+        Field::VlanVid | Field::VlanPcp => has_tag(),
+        // A frame too short for Ethernet addresses has type 0.
+        Field::EthDst | Field::EthSrc => key.eth_type() != 0,
+        _ => key.has(field),
+    }
+}
+
 /// Returns the bits of a key that a match compares, by word.
 pub(crate) fn match_bits(flow: &FlowMatch) -> Vec<Known> {
     let (mut values, mut masks) = ([0; KEY_WORDS], [0; KEY_WORDS]);

@@ -57,7 +57,7 @@ use crate::action::Action;
 use crate::field::Field;
 use crate::flow::{FlowEntry, FlowStore, Instructions, TableId};
 use crate::flow_match::{FlowMatch, MatchField};
-use crate::header_space::{Space, Term};
+use crate::header_space::{Space, Term, TooManyTerms};
 use crate::key::{KEY_WORDS, PacketKey};
 
 #[cfg(test)]
@@ -204,6 +204,27 @@ impl Constants {
     }
 }
 
+/// Divides packets into those that an action which sets the field changes, and the others, as
+/// [`is_set`](crate::bits::is_set) does for one packet. The match of the action's entry
+/// requires the headers that the field needs, so only their presence can differ.
+fn divide(
+    space: &Space<KEY_WORDS>,
+    field: Field,
+    most: usize,
+) -> Result<(Space<KEY_WORDS>, Space<KEY_WORDS>), TooManyTerms> {
+    if matches!(field, Field::EthDst | Field::EthSrc) {
+        let mut type_mask = PacketKey::default();
+        PacketKey::place(Field::EthType).set_bits(type_mask.words_mut(), u128::MAX);
+        // A frame too short for Ethernet addresses has type 0.
+        let lacking = Term::new([0; KEY_WORDS], *type_mask.words());
+        return Ok((space.without(&lacking, most)?, space.within(&lacking)));
+    }
+    let mut needed = PacketKey::default();
+    needed.set_presence(field.info().presence);
+    let having = Term::new(*needed.words(), *needed.words());
+    Ok((space.within(&having), space.without(&having, most)?))
+}
+
 /// The entries of a table with their terms, the highest priority first.
 type Ordered<'a> = Arc<[(&'a FlowEntry, Term<KEY_WORDS>)]>;
 
@@ -305,22 +326,17 @@ impl<'a> Product<'a> {
                     return self.end(&space, End::Continue(next));
                 }
                 Action::SetField(MatchField { field, value, .. }) => {
-                    let mut needed = PacketKey::default();
-                    needed.set_presence(field.info().presence);
-                    let having = Term::new(*needed.words(), *needed.words());
                     // Packets without the field, such as later fragments without ports,
                     // are unchanged.
-                    let lacking = space
-                        .without(&having, self.most)
+                    let (having, lacking) = divide(&space, field, self.most)
                         .map_err(|_| self.limit(entry.table, Some(entry.id)))?;
                     if !lacking.is_empty() {
                         let later_actions = &actions[number + 1..];
                         self.apply(entry, later_actions, lacking, constants, next)?;
-                        let space = space.within(&having);
                         constants.set(field, value, field.max_value());
-                        return match space.is_empty() {
+                        return match having.is_empty() {
                             true => Ok(()),
-                            false => self.apply(entry, later_actions, space, constants, next),
+                            false => self.apply(entry, later_actions, having, constants, next),
                         };
                     }
                     constants.set(field, value, field.max_value());

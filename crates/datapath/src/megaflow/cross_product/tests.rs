@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::*;
+use crate::bits::is_set;
 use crate::key::Presence;
 use crate::megaflow::tests::numbers;
 use crate::pipeline::Message;
@@ -36,7 +37,7 @@ fn walk(flows: &FlowStore, key: &PacketKey) -> (Path, End) {
         for action in &entry.instructions.apply {
             match *action {
                 Action::PopVlan | Action::PushMpls(_) => return (path, End::Continue(next)),
-                Action::SetField(MatchField { field, value, .. }) if key.has(field) => {
+                Action::SetField(MatchField { field, value, .. }) if is_set(&key, field) => {
                     key.set(field, value);
                 }
                 _ => {}
@@ -140,6 +141,17 @@ fn what_is_set_decides_later_tables() {
     assert_eq!(product.paths, 3);
 }
 
+/// A frame that is too short for a type has no address to set.
+#[test]
+fn what_a_packet_lacks_is_not_set() {
+    let text = "table=0 actions=set_field:02:00:00:00:00:09->eth_dst,goto_table:1\n\
+                table=1,priority=2,eth_dst=02:00:00:00:00:09 actions=output:2\n\
+                table=1,priority=1 actions=output:3\n";
+    let product = check(text, &keys(6, 500));
+    // Two for entry 1: packets that are changed, and short frames that have its address.
+    assert_eq!(product.paths, 3);
+}
+
 #[test]
 fn what_a_key_does_not_have_ends_an_entry() {
     let text = "table=0,priority=2,vlan_vid=0x1001 actions=pop_vlan,goto_table:5\n\
@@ -176,12 +188,16 @@ fn random_pipelines_are_as_packet_by_packet() {
                         line += &format!(",ipv4_src=0.0.0.{}/0.0.0.3", next() % 4);
                     }
                 }
-                for field in ["metadata", "reg0", "in_port"] {
+                for field in ["metadata", "reg0", "in_port", "eth_dst"] {
                     let mask = 1 + next() % 3;
                     match (field, next() % 4) {
                         ("in_port", 0) if !is_tcp && protocols < 2 => {
                             protocols += 1;
                             line += &format!(",in_port={}", 1 + next() % 3);
+                        }
+                        ("eth_dst", 0) => {
+                            line +=
+                                &format!(",eth_dst=00:00:00:00:00:0{0}/00:00:00:00:00:0{0}", mask);
                         }
                         ("metadata" | "reg0", 0) => {
                             line += &format!(",{field}={}/{mask}", (next() % 4) & mask);
@@ -195,6 +211,9 @@ fn random_pipelines_are_as_packet_by_packet() {
                 }
                 if is_tcp && next().is_multiple_of(2) {
                     line += &format!("set_field:{}->tcp_dst,", next() % 4);
+                }
+                if next().is_multiple_of(4) {
+                    line += &format!("set_field:02:00:00:00:00:0{}->eth_dst,", next() % 3);
                 }
                 if next().is_multiple_of(2) {
                     line += &format!("write_metadata:{}/3,", next() % 4);

@@ -26,7 +26,7 @@ use classyard::{RuleId, Winner};
 use foldhash::HashSet;
 
 use crate::action::{Action, ActionSet, PortNo};
-use crate::bits::{Words, add_has, known};
+use crate::bits::{Words, add_has, is_set, known};
 use crate::cache::microflow::MegaflowId;
 use crate::cache::path::{Path, PathId, Step};
 use crate::field::{Field, VLAN_PRESENT};
@@ -298,18 +298,6 @@ impl RecordedPacket {
             masks[0] |= bits;
         }
         true
-    }
-}
-
-/// Returns true if an action that sets the field writes it into the packet's key. Other
-/// actions of the same entry do not matter, since none of them adds or removes a field.
-fn is_set(key: &PacketKey, field: Field) -> bool {
-    let has_tag = || key.get(Field::VlanVid) & u128::from(VLAN_PRESENT) != 0;
-    match field {
-        Field::VlanVid | Field::VlanPcp => has_tag(),
-        // A frame too short for Ethernet addresses has type 0.
-        Field::EthDst | Field::EthSrc => key.eth_type() != 0,
-        _ => key.has(field),
     }
 }
 
