@@ -171,6 +171,26 @@ fn the_example_of_a_script_is_replayed() {
 }
 
 #[test]
+fn rows_of_flows_name_the_line_of_the_script() {
+    let (flows, capture) = (example("failover.flows"), example("office.pcap"));
+    let script = example("failover.script");
+    let arguments = format!("-p {flows} -c {capture} --script {script} --format csv");
+    let csv = run(&format!("replay {arguments} --seconds 0"))
+        .exits(0)
+        .stdout
+        .clone();
+    let (titles, rows) = csv.split_once('\n').unwrap();
+    assert!(titles.ends_with(",last_seconds,script_line"), "{titles}");
+    let of_script = rows.lines().filter(|row| row.starts_with(','));
+    let lines: Vec<&str> = of_script.filter_map(|row| row.rsplit(',').next()).collect();
+    assert!(lines.contains(&"15"), "{lines:?}");
+    assert!(
+        rows.lines()
+            .any(|row| !row.starts_with(',') && row.ends_with(','))
+    );
+}
+
+#[test]
 fn people_read_the_script_of_a_replay() {
     let (flows, capture) = (example("failover.flows"), example("office.pcap"));
     let script = example("failover.script");

@@ -686,6 +686,7 @@ impl Report for ReplayReport {
             &"packets",
             &"bytes",
             &"last_seconds",
+            &"script_line",
         ])?;
         for flow in &self.flows {
             out.row(&[
@@ -697,6 +698,7 @@ impl Report for ReplayReport {
                 &flow.packets,
                 &flow.bytes,
                 &csv::optional(flow.last_seconds.as_ref()),
+                &csv::optional(flow.line.script_line.as_ref()),
             ])?;
         }
         Ok(())
