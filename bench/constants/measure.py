@@ -342,7 +342,10 @@ def arguments():
         "--quick", action="store_true", help="one turn of one constant a group; stores nothing"
     )
     parser.add_argument(
-        "--record", metavar="FILE", type=Path, help="write the tables into this record"
+        "--record",
+        metavar="FILE",
+        type=Path,
+        help="write the tables into this record, and keep its lines of other constants",
     )
     return parser.parse_args()
 
@@ -374,15 +377,16 @@ def main():
     programs.build(folder, wanted, built, values_of)
     make_inputs(folder, settings["inputs"])
     for group in groups:
-        print(table_of(group, results_of(folder, group, options)), flush=True)
+        section = table_of(group, results_of(folder, group, options))
+        if section:
+            print(section, flush=True)
     if options.record and not options.quick:
-        tables = []
+        measured = []
         for group in settings["group"]:
             results = stored(folder, group)
             rows = [results[c["name"]] for c in group["constants"] if c["name"] in results]
-            if rows:
-                tables.append(table_of(group, rows))
-        write(options.record, record_with(options.record, "\n".join(tables)))
+            measured.append((group, rows))
+        write(options.record, record_with(options.record, measured))
 
 
 if __name__ == "__main__":

@@ -112,26 +112,59 @@ def shown(command):
     return f"classyard {run}"
 
 
-def table_of(group, results):
-    """Returns the section of a group."""
+def rows_of(results, keys):
+    """Returns the lines of a constant in a table, by its short name."""
+    rows = {}
+    for row in results:
+        name, value, conclusion = short(row["name"]), row["value"], finding(row, keys)
+        lines = rows.setdefault(name, [])
+        for other, metrics in row["values"].items():
+            changes = effects(metrics, keys)
+            lines.append(f"| {name} | {value} | {other} | {changes} | {conclusion} |")
+            name, value, conclusion = "", "", ""
+    return rows
+
+
+def table_of(group, results, recorded=None):
+    """Returns the section of a group: its results, and the recorded lines of other constants.
+
+    Returns None without any of them.
+    """
     keys = {name: key for command in group["commands"] for name, key in command["metrics"].items()}
+    rows = (recorded or {}) | rows_of(results, keys)
+    names = [short(constant["name"]) for constant in group["constants"]]
+    if not any(name in rows for name in names):
+        return None
     lines = [f"### {group['title']}", ""]
     if "note" in group:
         lines += [group["note"], ""]
     lines += dict.fromkeys(f"- `{shown(command)}`" for command in group["commands"])
     lines += ["", "| constant | value | instead | ratios to the present value | finding |"]
     lines += ["|---|---|---|---|---|"]
-    for row in results:
-        name, value, conclusion = short(row["name"]), row["value"], finding(row, keys)
-        for other, metrics in row["values"].items():
-            changes = effects(metrics, keys)
-            lines.append(f"| {name} | {value} | {other} | {changes} | {conclusion} |")
-            name, value, conclusion = "", "", ""
+    lines += [line for name in names for line in rows.get(name, [])]
     return "\n".join(lines) + "\n"
 
 
-def record_with(file, tables):
-    """Returns the text of a record with these tables in place of its tables."""
+def recorded_rows(text):
+    """Returns the lines of each constant in the tables of a record, by title and short name."""
+    sections = {}
+    title = name = None
+    for line in text.partition(BEGIN)[2].partition(END)[0].splitlines():
+        if line.startswith("### "):
+            title, name = line[4:], None
+        elif line.startswith("| ") and not line.startswith("| constant "):
+            name = line.split(" | ")[0][2:] or name
+            sections.setdefault(title, {}).setdefault(name, []).append(line)
+        elif line.startswith("|  |") and name:
+            sections[title][name].append(line)
+    return sections
+
+
+def record_with(file, groups):
+    """Returns the text of a record with new tables.
+
+    `groups` has each group with its results. Constants without results keep their lines.
+    """
     try:
         text = file.read_text()
     except OSError as error:
@@ -140,4 +173,7 @@ def record_with(file, tables):
     _, end, after = rest.partition(END)
     if not begin or not end:
         raise Problem(f"{file}: expected the lines `{BEGIN}` and `{END}` around its tables")
+    recorded = recorded_rows(text)
+    sections = [table_of(g, results, recorded.get(g["title"])) for g, results in groups]
+    tables = "\n".join(section for section in sections if section)
     return f"{before}{BEGIN}\n\n{tables}\n{END}{after}"

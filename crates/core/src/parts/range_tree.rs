@@ -30,8 +30,8 @@
 use crate::model::schema::{Placement, prefix_mask};
 use crate::parts::simd::Aligned;
 
-/// The number of values that are searched together. Not measured yet:
-/// `bench/records/constants.md` (Decomposition) has the command.
+/// The number of values that are searched together. Measured in `bench/records/constants.md`
+/// (Decomposition).
 pub(crate) const GROUP: usize = 16;
 
 /// The intervals of a field, by their smallest values.

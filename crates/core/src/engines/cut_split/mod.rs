@@ -212,8 +212,8 @@ fn check_rules(rules: usize) -> Result<(), BuildError> {
     Ok(())
 }
 
-/// The number of keys that a batch looks up together. Not measured yet:
-/// `bench/records/constants.md` (CutSplit) has the command.
+/// The number of keys that a batch looks up together. Measured in `bench/records/constants.md`
+/// (CutSplit).
 const GROUP_KEYS: usize = 32;
 
 /// The number of ids in a group of the map of ids: a page of `crate::parts::id_map`.

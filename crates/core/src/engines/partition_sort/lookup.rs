@@ -26,8 +26,8 @@ use super::{PartitionSort, Trees};
 use crate::contract::adapter::Algorithm;
 use crate::parts::tuple_space::EntryIndex;
 
-/// The number of partitions whose trees a single key descends together. Not measured
-/// yet: `bench/records/constants.md` (PartitionSort) has the command.
+/// The number of partitions whose trees a single key descends together. Measured in
+/// `bench/records/constants.md` (PartitionSort).
 const PARTITIONS_TOGETHER: usize = 2;
 
 /// Working memory of a batch.

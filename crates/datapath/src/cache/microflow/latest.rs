@@ -107,8 +107,8 @@ pub(super) struct LatestFlow {
     time: Tick,
 }
 
-/// The number of flows in a bucket: as many as fit into a cache line. Other numbers are not
-/// measured yet: `bench/records/constants.md`.
+/// The number of flows in a bucket: as many as fit into a cache line. Measured in
+/// `bench/records/constants.md` (Microflow caches: thresholds).
 const BUCKET_FLOWS: usize = 8;
 
 /// The marker of a place without a flow.

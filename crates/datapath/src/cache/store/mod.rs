@@ -105,8 +105,8 @@ pub(crate) const MAX_MEGAFLOWS: usize = 1 << 23;
 /// The number of bits of a [`MegaflowId`] that hold the row. The other 8 bits hold the table.
 const ROW_BITS: u32 = 24;
 
-/// The number of packets whose rows are prefetched together. Not measured yet:
-/// `bench/records/constants.md` (Megaflows) has the command.
+/// The number of packets whose rows are prefetched together. Measured in
+/// `bench/records/constants.md` (Megaflows).
 const PREFETCH_PACKETS: usize = 64;
 
 /// The result of a search for a packet's megaflow.

@@ -64,8 +64,8 @@ impl Cell {
     }
 }
 
-/// The base-2 logarithm of the number of cells in the first piece. Not measured yet:
-/// `bench/records/constants.md` (Output and counters) has the command.
+/// The base-2 logarithm of the number of cells in the first piece. Measured in
+/// `bench/records/constants.md` (Output and counters).
 const FIRST_PIECE_BITS: usize = 6;
 
 /// Cells, indexed by number.
