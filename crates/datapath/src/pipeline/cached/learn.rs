@@ -160,23 +160,25 @@ impl Learner {
 impl Recorder for Learner {
     /// Records lookups of packets. `Vector::run_tables` calls this after each table's
     /// lookup, before it carries out the winners' instructions.
-    fn record_lookups<'k>(
+    fn record_lookups(
         &mut self,
         table: TableId,
-        lookups: &mut dyn Iterator<Item = (usize, Winner)>,
-        key: &dyn Fn(usize) -> &'k PacketKey,
+        (here, winners): (&[usize], &[Winner]),
+        packets: &[Packet],
         side: &Side,
     ) {
-        self.lookups.clear();
         let record_numbers = &self.record_numbers;
-        self.lookups
-            .extend(lookups.filter(|&(packet_index, _)| record_numbers[packet_index] > 0));
+        let lookups = here.iter().copied().zip(winners.iter().copied());
+        let is_recorded = |&(packet_index, _): &(usize, _)| record_numbers[packet_index] > 0;
+        self.lookups.clear();
+        self.lookups.extend(lookups.filter(is_recorded));
         if let Some(rules) = side.table(table) {
             rules.fetch_entries(self.lookups.iter().filter_map(|(_, winner)| winner.rule()));
         }
         for &(packet_index, winner) in &self.lookups {
             let record = usize::from(record_numbers[packet_index]) - 1;
-            self.recorded[record].record_lookup(table, key(packet_index), winner, side);
+            let key = packets[packet_index].key();
+            self.recorded[record].record_lookup(table, key, winner, side);
         }
     }
 }

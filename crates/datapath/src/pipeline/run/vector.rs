@@ -16,7 +16,6 @@ use super::tally::{Tally, nanoseconds};
 use crate::action::ActionSet;
 use crate::flow::TableId;
 use crate::flow_table::TableBuffers;
-use crate::key::PacketKey;
 use crate::packet::Packet;
 
 /// Words of a bit set of tables.
@@ -30,14 +29,14 @@ const BATCH_PACKETS: usize = 64;
 /// Receives the lookups of packets in each table, before the winners' instructions are
 /// carried out.
 pub(in crate::pipeline) trait Recorder {
-    /// Packets were looked up in a table. `lookups` has each packet's index in the vector
-    /// and its winner. `key` returns a packet's key at this table, which the actions of
-    /// earlier tables may have changed.
-    fn record_lookups<'k>(
+    /// Packets were looked up in a table. `lookups` has the index of each of them in the vector
+    /// `packets`, and their winners. The keys of the packets are those at this table, which
+    /// the actions of earlier tables may have changed.
+    fn record_lookups(
         &mut self,
         table: TableId,
-        lookups: &mut dyn Iterator<Item = (usize, Winner)>,
-        key: &dyn Fn(usize) -> &'k PacketKey,
+        lookups: (&[usize], &[Winner]),
+        packets: &[Packet],
         side: &Side,
     );
 }
@@ -201,15 +200,8 @@ impl<'v, O: Observer + ?Sized> Vector<'v, O> {
         while let Some(table) = self.buffers.next() {
             self.look_up(table);
             if let Some(recorder) = &mut recorder {
-                let (here, winners) = (self.buffers.here.iter(), self.buffers.winners.iter());
-                let packets = &*self.packets;
-                let key = |packet_index: usize| packets[packet_index].key();
-                recorder.record_lookups(
-                    table,
-                    &mut here.copied().zip(winners.copied()),
-                    &key,
-                    self.side,
-                );
+                let lookups = (&*self.buffers.here, &*self.buffers.winners);
+                recorder.record_lookups(table, lookups, self.packets, self.side);
             }
             self.observer.node(Node::Tables, self.buffers.here.len());
             let waiting = std::mem::take(&mut self.buffers.here);
