@@ -20,8 +20,9 @@
 //! ([`REINVESTED_SHARE`]), and a small share of all time ([`LEARNING_SHARE`]). Caches
 //! that hold too few flows to make packets faster may *grow*, with a larger budget: at
 //! the start, when the measured times show that packets would be much faster if every
-//! packet hit, and when changes have made many megaflows stale. Growth must not cost much where caches cannot make packets faster: its first
-//! rounds are short, and pauses without caches between its rounds keep its cost below
+//! packet hit, and when changes have made many megaflows stale. Growth must not cost much
+//! where caches cannot make packets faster: its first rounds are short, and while hits do not
+//! increase, pauses without caches between its rounds keep its cost below
 //! [`MAX_GROWING_SHARE`]. After a growth phase without effect, the selector waits twice as
 //! long before the next one.
 //!
@@ -50,7 +51,8 @@ const REINVESTED_SHARE: f64 = 0.5;
 /// Measured in `bench/records/constants.md` (Choice of caches).
 const GROWING_LEARNING_SHARE: f64 = 0.5;
 
-/// The share of all time that growth may cost while caches make packets slower. Measured in
+/// The share of all time that growth may cost while caches make packets slower and hits do not
+/// increase by [`MIN_GAIN_SHARE`]. Measured in
 /// `bench/records/constants.md` (Choice of caches).
 const MAX_GROWING_SHARE: f64 = 0.1;
 
@@ -288,8 +290,10 @@ pub(super) struct CacheSelector {
     present: usize,
     /// Remaining rounds of the growth phase; 0 if caches do not grow.
     growth: u32,
-    /// The share of misses after the latest round of growth.
+    /// The share of misses after the latest round of growth, and true if that round turned
+    /// enough misses into hits.
     miss_share: f64,
+    hits_rise: bool,
     /// True if caches have paid since they last grew because of changes.
     have_paid: bool,
     /// Rounds until the next growth phase, and the pause after that phase if it has no
@@ -352,6 +356,7 @@ impl CacheSelector {
             present: 1,
             growth: GROWTH_ROUNDS,
             miss_share: 1.0,
+            hits_rise: false,
             have_paid: false,
             until_growth: 0,
             growth_rest: FIRST_GROWTH_PAUSE_ROUNDS,
@@ -652,7 +657,13 @@ impl CacheSelector {
         } = self.spent;
         self.rest = match self.is_growing() {
             true => {
-                let debt = self.growth_debt_ns + nanoseconds - packets * none;
+                // Hits that increase are worth their cost.
+                let cost = if self.hits_rise {
+                    0.0
+                } else {
+                    nanoseconds - packets * none
+                };
+                let debt = self.growth_debt_ns + cost;
                 // Rounds that save time pay for later rounds, up to the undelayed time.
                 self.growth_debt_ns = debt.clamp(-UNDELAYED_GROWTH_NS, 0.0);
                 let pause = debt.max(0.0) / MAX_GROWING_SHARE / none;
@@ -721,12 +732,15 @@ impl CacheSelector {
         self.growth -= 1;
         let before = self.miss_share;
         self.miss_share = 1.0 - self.choices[1].hits;
-        let rises = before - self.miss_share >= MIN_GAIN_SHARE * before;
+        self.hits_rise = before - self.miss_share >= MIN_GAIN_SHARE * before;
         let hit_cost = self.cost_of_hits(1);
         let is_tried = self.growth + MIN_GROWTH_ROUNDS < GROWTH_ROUNDS;
         if pays && hit_cost > self.choices[1].cost * PROMISING_RATIO {
             self.growth = 0;
-        } else if self.growth == 0 || hit_cost > none * PROMISING_RATIO || is_tried && !rises {
+        } else if self.growth == 0
+            || hit_cost > none * PROMISING_RATIO
+            || is_tried && !self.hits_rise
+        {
             self.growth = 0;
             self.until_growth = self.growth_rest;
             self.growth_rest = (self.growth_rest * 2).min(MAX_GROWTH_PAUSE_ROUNDS);

@@ -334,7 +334,7 @@ fn datapaths() -> Vec<Datapath> {
         datapath("more flows than microflows", many.clone(), 0.45, 1.12),
         datapath("megaflows of many flows", shared, 0.4, 1.12),
         datapath("most flows", most, 0.75, 1.65),
-        datapath("slow lookups", slow, 1.2, 1.25),
+        datapath("slow lookups", slow, 1.3, 1.1),
         datapath("flows never recur", endless, 1.06, 1.03),
         datapath("slow lookups, flows never recur", endless_slow, 1.05, 1.03),
         datapath("slow lookups, new megaflows", endless_seen, 1.05, 1.03),
