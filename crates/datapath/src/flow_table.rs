@@ -395,6 +395,7 @@ impl FlowTable {
 
     /// Looks up the winning entry of each packet. `key` returns the key at a position of
     /// the batch.
+    #[inline]
     pub fn classify<'k>(
         &self,
         key: impl Fn(usize) -> &'k PacketKey,
