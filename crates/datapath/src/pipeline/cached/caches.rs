@@ -485,6 +485,9 @@ impl Caches {
     /// way, since the ends of their paths are not known, and paths without a step: these end
     /// before a meter of table 0.
     fn store_paths(&mut self, side: &Side, tally: &Tally, now: u64) {
+        if self.learner.recorded().is_empty() {
+            return;
+        }
         let steps = || {
             self.learner
                 .recorded()
