@@ -15,7 +15,7 @@
 //! the key: after an action that uncovers headers which the key does not have, or before
 //! a meter.
 //!
-//! A path is *closed* when one of its entries was removed, or changed so that packets take
+//! A path is *closed* when an entry on it was removed, or changed so that packets take
 //! another path, and when its last megaflow is removed. Its number is reused when no megaflow
 //! refers to it. A new era closes no path: a path of an earlier era may be wrong, and is used
 //! only after [`Paths::refer`] has given it a new program.

@@ -405,7 +405,7 @@ fn changes_of_entries_with_many_paths_begin_an_era() {
     assert!(paths > 32_000 && eras == 0, "{paths} paths, {eras} eras");
     let modify = Command::Modify { strict: false };
     let delete = Command::Delete { strict: false };
-    // The last number is that of eras so far.
+    // The last number counts the eras so far.
     let changes = [
         (
             modify,

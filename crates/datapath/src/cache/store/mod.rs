@@ -30,12 +30,11 @@
 //!
 //! # Bounds
 //! The settings limit the number of masks and megaflows, whatever packets arrive: by default to
-//! 32 and 131,072. If all
-//! masks are in use, a megaflow with another mask gets an existing mask that has all of
-//! its bits and perhaps more: it covers fewer packets, and is still right. The last mask
-//! is reserved for megaflows that fit no other mask: when it must be widened, it gets all bits
-//! of every key word that some mask uses then. If the maximum number of megaflows is cached, a few are compared,
-//! and the megaflow that was idle longest is removed.
+//! 32 and 131,072. If all masks are in use, a megaflow with another mask gets an existing mask
+//! that has all of its bits and perhaps more: it covers fewer packets, and is still right. The
+//! last mask is reserved for megaflows that fit no other mask: when it must be widened, it gets
+//! all bits of every key word that some mask uses then. If the maximum number of megaflows is
+//! cached, a few are compared, and the megaflow that was idle longest is removed.
 //!
 //! A mask table keeps the rows of removed megaflows for later ones. If traffic moves from
 //! mask to mask, many tables may have many free rows. So before the mask tables together get
@@ -55,7 +54,7 @@
 //!
 //! A megaflow is *stale* if its path is closed, if a new entry may win some of its
 //! packets, or if it is of another era. A stale megaflow is not used: the flow tables process
-//! the packets that it covers. When one of these packets is recorded, the stale megaflow is
+//! the packets that it covers. When such a packet is recorded, the stale megaflow is
 //! removed, and a megaflow with the recorded path is added, perhaps with another mask.
 //!
 //! [FTS25]: classyard::papers#fts25
@@ -254,8 +253,9 @@ impl<P> Store<P> {
 
     /// Looks up the packets of a vector that `packet_indices` lists. Passes each result with
     /// its megaflow to `found`, which returns false if the hit does not count for the order of
-    /// masks in [`SortedTables`]; other searches ignore this result. Packets without a megaflow stay in `packet_indices`. Unless `all` is true, the
-    /// search may leave out mask tables whose probes take more time than they save.
+    /// masks in [`SortedTables`]; other searches ignore this result. Packets without a megaflow
+    /// stay in `packet_indices`. Unless `all` is true, the search may leave out mask tables whose
+    /// probes take more time than they save.
     pub(crate) fn find<'k>(
         &mut self,
         all: bool,
@@ -550,7 +550,7 @@ impl<P> Store<P> {
 
 /// Changes of entries, which make megaflows stale.
 impl<P> Store<P> {
-    /// Marks all megaflows as stale of which new entries may win packets.
+    /// Marks every megaflow as stale if a new entry may win some of its packets.
     pub(crate) fn entries_added(&mut self, added: &[NewEntry]) {
         for added in added {
             self.demand.note(&added.match_bits);

@@ -7,8 +7,8 @@ use super::{ChosenSearch, Store, chosen, megaflow_id};
 use crate::bits::Words;
 
 /// The maximum number of rows of all mask tables, divided by the maximum number of
-/// megaflows. It bounds the memory of free rows. Compacting a table moves at most as many
-/// rows as it frees, since the table with the largest share of free rows is chosen.
+/// megaflows. It bounds the memory of free rows. Compacting frees at least one row
+/// for each row that it moves, since the table with the largest share of free rows is chosen.
 const MAX_ROWS_PER_MEGAFLOW: usize = 2;
 
 /// The number of rows compared to find a row that was idle for long. Measured in
@@ -55,8 +55,8 @@ impl<P> Store<P> {
     }
 
     /// Gives the last table a mask that has the bits of all masks and of `mask`. The table
-    /// loses its megaflows, which happens at most [`KEY_WORDS`](crate::key::KEY_WORDS) times, since the mask gets
-    /// another whole word each time. Returns its number.
+    /// loses its megaflows. This happens at most [`KEY_WORDS`](crate::key::KEY_WORDS) times,
+    /// since the mask gets another whole word each time. Returns its number.
     fn last_table(&mut self, mask: &Words) -> usize {
         let mut wide_mask = *mask;
         for table in &self.megaflows.tables {

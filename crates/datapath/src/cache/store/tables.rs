@@ -372,8 +372,8 @@ impl MaskTable {
         debug_assert!(has_room, "each bucket comes from one of the same size");
     }
 
-    /// Puts all megaflows into `count` new buckets, a power of 2. Returns false, and leaves
-    /// the buckets as they are, if a bucket has too few ways.
+    /// Puts all megaflows into `count` new buckets, a power of 2. Returns false, and keeps
+    /// the old buckets, if a new bucket has too few ways.
     fn set_buckets(&mut self, count: usize, secret: Secret) -> bool {
         let mut buckets = vec![[EMPTY_WAY; BUCKET_WAYS]; count];
         for row in 0..self.rows() {

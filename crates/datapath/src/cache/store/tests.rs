@@ -389,8 +389,8 @@ fn references_sort_the_tables_of_masks() {
     assert_eq!(probes(false), 3 * 30);
 }
 
-/// A megaflow of which a new entry may win packets is stale in its era and in all later
-/// eras, also when the numbers of eras begin again.
+/// If a new entry may win packets of a megaflow, the megaflow is stale in its era and in all
+/// later eras, also when the numbers of eras begin again.
 #[test]
 fn a_stale_megaflow_stays_stale_in_later_eras() {
     let bounds = Bounds {

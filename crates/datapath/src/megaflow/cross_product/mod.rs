@@ -204,8 +204,9 @@ impl Constants {
     }
 }
 
-/// Divides packets into those that an action which sets the field changes, and the others, as
-/// [`is_set`](crate::bits::is_set) does for one packet. The match of the action's entry
+/// Divides packets by whether an action that sets the field changes them. Returns the changed
+/// packets first. [`is_set`](crate::bits::is_set) does this for one packet. The match of the
+/// action's entry
 /// requires the headers that the field needs, so only their presence can differ.
 fn divide(
     space: &Space<KEY_WORDS>,

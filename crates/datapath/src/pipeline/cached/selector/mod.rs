@@ -134,8 +134,8 @@ const GROWTH_PACKETS: u64 = 131_072;
 /// (Choice of caches).
 const GROWTH_ROUNDS: u32 = 12;
 
-/// Number of first rounds of growth, which are shorter. Growing does not end after one of them
-/// because hits did not increase. Measured in `bench/records/constants.md` (Choice of
+/// Number of first rounds of growth. They are shorter than later rounds, and growing continues
+/// after them even if hits do not increase. Measured in `bench/records/constants.md` (Choice of
 /// caches).
 const MIN_GROWTH_ROUNDS: u32 = 3;
 
