@@ -206,8 +206,7 @@ impl Constants {
 
 /// Divides packets by whether an action that sets the field changes them. Returns the changed
 /// packets first. [`is_set`](crate::bits::is_set) does this for one packet. The match of the
-/// action's entry
-/// requires the headers that the field needs, so only their presence can differ.
+/// action's entry requires the headers that the field needs, so only their presence can differ.
 fn divide(
     space: &Space<KEY_WORDS>,
     field: Field,
