@@ -729,7 +729,7 @@ impl ProjectedEngine {
             scratch,
             ..
         } = buffers;
-        words.clear();
+        // All words are overwritten.
         words.resize(winners.len() * width, 0);
         for (key, words) in packets.zip(words.chunks_exact_mut(width)) {
             self.projection.project(key, words);

@@ -158,7 +158,6 @@ struct Move {
     mask: u64,
     /// The number of bits to rotate to the left.
     rotate: u32,
-    to: usize,
 }
 
 /// The fields that the rules of a table use in packets of a family.
@@ -172,20 +171,43 @@ pub struct Projection {
 
 /// Moves of bits from a packet's key to a narrower key.
 #[derive(Clone, Debug)]
-pub(crate) struct Moves(Vec<Move>);
+pub(crate) struct Moves {
+    /// The moves to the first word of the narrower key, then those to the second, and so on.
+    moves: Vec<Move>,
+    /// For each word of the narrower key, the end of its moves.
+    ends: Vec<usize>,
+}
 
 impl Moves {
-    /// Returns moves from parts of a packet's key to parts of the narrower key.
-    pub(crate) fn new(parts: impl Iterator<Item = (Part, Part)>) -> Moves {
-        Moves(joined(parts.map(|(from, to)| moved(from, to)).collect()))
+    /// Returns moves from parts of a packet's key to parts of a narrower key of `width` words.
+    pub(crate) fn new(parts: impl Iterator<Item = (Part, Part)>, width: usize) -> Moves {
+        let mut words = vec![Vec::new(); width];
+        for (from, to) in parts {
+            join(&mut words[to.word], moved(from, to));
+        }
+        let ends = words.iter().scan(0, |end, moves| {
+            *end += moves.len();
+            Some(*end)
+        });
+        Moves {
+            ends: ends.collect(),
+            moves: words.concat(),
+        }
     }
 
-    /// Writes the narrower key. `words` has the length of the schema's keys.
+    /// Writes all words of the narrower key. `words` has the length of the schema's keys.
     #[inline]
     pub(crate) fn project(&self, from: &[u64; KEY_WORDS], words: &mut [u64]) {
-        words.fill(0);
-        for step in &self.0 {
-            words[step.to] |= (from[step.from] & step.mask).rotate_left(step.rotate);
+        debug_assert_eq!(words.len(), self.ends.len());
+        let mut begin = 0;
+        for (word, &end) in words.iter_mut().zip(&self.ends) {
+            // The bits are collected in a register: bits added to the word in memory would
+            // wait for the write before.
+            let parts = self.moves[begin..end].iter();
+            *word = parts.fold(0, |bits, part| {
+                bits | (from[part.from] & part.mask).rotate_left(part.rotate)
+            });
+            begin = end;
         }
     }
 }
@@ -235,7 +257,7 @@ impl Projection {
             let target = schema.placement(id);
             [Some((from.low, target.low)), from.high.zip(target.high)]
         });
-        let moves = Moves::new(parts.flatten());
+        let moves = Moves::new(parts.flatten(), schema.key_words());
         Ok(Projection {
             fields,
             family,
@@ -330,29 +352,43 @@ fn moved(from: Part, to: Part) -> Move {
         from: from.word,
         mask: from.mask(),
         rotate: to.shift.wrapping_sub(from.shift) & 63,
-        to: to.word,
     }
 }
 
-/// Joins moves that have the same words and rotation.
-fn joined(moves: Vec<Move>) -> Vec<Move> {
-    let mut joined: Vec<Move> = Vec::new();
-    for step in moves {
-        let is_same = |other: &&mut Move| {
-            (other.from, other.to, other.rotate) == (step.from, step.to, step.rotate)
-        };
-        match joined.iter_mut().find(is_same) {
-            Some(other) => other.mask |= step.mask,
-            None => joined.push(step),
-        }
+/// Adds a move to the moves to a word. Joins it to a move from the same word with the same
+/// rotation.
+fn join(moves: &mut Vec<Move>, added: Move) {
+    let is_same = |other: &&mut Move| (other.from, other.rotate) == (added.from, added.rotate);
+    match moves.iter_mut().find(is_same) {
+        Some(other) => other.mask |= added.mask,
+        None => moves.push(added),
     }
-    joined
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::MatchField;
+
+    #[test]
+    fn a_narrower_key_replaces_all_words() {
+        let part = |word, shift, width| Part { word, shift, width };
+        let parts = [
+            (part(0, 8, 16), part(1, 48, 16)),
+            // Joined with the part above.
+            (part(0, 40, 8), part(1, 16, 8)),
+            (part(3, 0, 16), part(1, 0, 16)),
+            (part(2, 60, 4), part(0, 0, 4)),
+        ];
+        let moves = Moves::new(parts.into_iter(), 3);
+        let mut key = [u64::MAX; KEY_WORDS];
+        key[0] = 0xaaaa_5b5b_cc12_34ee;
+        key[2] = 0x7000_0000_0000_0000;
+        key[3] = 0xffff_ffff_0000_9abc;
+        let mut words = [u64::MAX; 3];
+        moves.project(&key, &mut words);
+        assert_eq!(words, [7, 0x1234_0000_005b_9abc, 0]);
+    }
 
     #[test]
     fn engines_are_told_which_fields_are_addresses_and_ports() {

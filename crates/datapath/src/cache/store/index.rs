@@ -221,7 +221,10 @@ impl Index {
         let engine = spec.build(&rules, &Limits::default(), &mut NoProgress)?;
         let targets = schema.field_ids().map(|id| schema.placement(id).low);
         Ok(Index {
-            moves: Moves::new(pieces.pieces().map(|piece| piece.part).zip(targets)),
+            moves: Moves::new(
+                pieces.pieces().map(|piece| piece.part).zip(targets),
+                schema.key_words(),
+            ),
             pieces,
             engine,
             rules: rules.len(),
