@@ -24,8 +24,8 @@
 //! [`EntryPaths`] has the paths of each entry. Nearly every path has some entries that
 //! thousands of paths share, such as entries that send all packets to the next table. So
 //! closing a path does not search for it in its entries' lists: each entry only decrements
-//! its number of open paths. A list drops its closed paths when a path is added and the
-//! list has more closed paths than open ones.
+//! its number of open paths. A list that has more closed paths than open ones drops the
+//! closed ones.
 //!
 //! A path's number may be reused. Each opened path has a new, larger *stamp*, which
 //! distinguishes it from earlier paths with the same number.
@@ -142,12 +142,17 @@ impl<P> Default for Paths<P> {
     }
 }
 
-/// Returns a hash of the tables and winners. Different paths may have the same winners, so
-/// the caller compares the paths.
+/// Returns a hash of a path. Different paths may have the same hash, so the caller compares
+/// the paths.
 fn hash_of(path: &Path, hasher: &impl BuildHasher) -> u64 {
     let mut hasher = hasher.build_hasher();
     for step in &path.steps {
         hasher.write_u64(step.winner.rank() ^ u64::from(step.table.0) << 56);
+        for set in &step.set {
+            hasher.write_u8(set.word);
+            hasher.write_u64(set.mask);
+            hasher.write_u64(set.value);
+        }
     }
     hasher.finish()
 }
@@ -233,8 +238,10 @@ impl<P> Paths<P> {
             self.numbers.remove(&hash);
         }
         let stamp = held.stamp;
-        for entry in entries(&held.path) {
-            self.by_entry.close(entry, Opened { path: id, stamp });
+        let held = &self.held;
+        for entry in entries(&held[id.0 as usize].path) {
+            let closed = Opened { path: id, stamp };
+            self.by_entry.close(entry, closed, |it| is_open(held, it));
         }
     }
 
@@ -321,12 +328,23 @@ struct Opens {
     more: Vec<Opened>,
 }
 
+impl Opens {
+    /// Drops closed paths, and frees their memory, if the list has too many of them. The time
+    /// is constant on average over openings and closings.
+    fn drop_closed(&mut self, is_open: impl Fn(Opened) -> bool) {
+        if self.more.len() > 2 * self.open + CLOSED_SLACK {
+            self.more.retain(|&opened| is_open(opened));
+            self.more.shrink_to(2 * self.more.len());
+        }
+    }
+}
+
 /// Paths by their entries.
 #[derive(Debug, Default)]
 pub(crate) struct EntryPaths(HashMap<RuleId, Opens>);
 
 /// The closed paths in a list may exceed its open paths by this number. It bounds the memory
-/// of the list.
+/// of the list, and the time to read it.
 const CLOSED_SLACK: usize = 16;
 
 impl EntryPaths {
@@ -339,14 +357,18 @@ impl EntryPaths {
             paths.first = Some(opened);
             return;
         }
-        if paths.more.len() > 2 * paths.open + CLOSED_SLACK {
-            paths.more.retain(|&opened| is_open(opened));
-        }
         paths.more.push(opened);
+        paths.drop_closed(is_open);
     }
 
-    /// Removes a path from an entry's open paths.
-    pub(crate) fn close(&mut self, entry: RuleId, closed: Opened) {
+    /// Removes a path from an entry's open paths. `is_open` returns whether a path is open,
+    /// and returns false for `closed`.
+    pub(crate) fn close(
+        &mut self,
+        entry: RuleId,
+        closed: Opened,
+        is_open: impl Fn(Opened) -> bool,
+    ) {
         let Some(paths) = self.0.get_mut(&entry) else {
             return;
         };
@@ -356,6 +378,8 @@ impl EntryPaths {
         }
         if paths.open == 0 {
             self.0.remove(&entry);
+        } else {
+            paths.drop_closed(is_open);
         }
     }
 
@@ -547,50 +571,83 @@ mod tests {
                 let path = PathId(number);
                 if let Some((stamp, entries)) = model.remove(&number) {
                     for entry in entries {
-                        paths.close(entry, Opened { path, stamp });
+                        paths.close(entry, Opened { path, stamp }, is_open_in(&model));
                     }
                 } else {
                     // An entry of all paths, an entry of many paths, and an entry of few.
                     let entries = [0, 1 + dice.below(4), 5 + dice.below(300)];
                     let entries = entries.map(RuleId::from_index).to_vec();
-                    for &entry in &entries {
-                        let is_open = |opened: Opened| {
-                            let held = model.get(&opened.path.0);
-                            held.is_some_and(|(stamp, _)| *stamp == opened.stamp)
-                        };
-                        paths.open(entry, Opened { path, stamp }, is_open);
+                    model.insert(number, (stamp, entries.clone()));
+                    for entry in entries {
+                        paths.open(entry, Opened { path, stamp }, is_open_in(&model));
                     }
-                    model.insert(number, (stamp, entries));
+                }
+                // Paths close one after the other, and few are opened.
+                if stamp % 500 == 499 {
+                    let kept = u32::try_from(dice.below(5)).unwrap();
+                    while let Some((number, (stamp, entries))) = model.pop_last() {
+                        let path = PathId(number);
+                        for entry in entries {
+                            paths.close(entry, Opened { path, stamp }, is_open_in(&model));
+                        }
+                        if number <= kept {
+                            break;
+                        }
+                    }
                 }
                 let entry = RuleId::from_index(dice.below(305));
-                let open = paths.of(entry).filter(|opened| {
-                    let held = model.get(&opened.path.0);
-                    held.is_some_and(|(stamp, _)| *stamp == opened.stamp)
-                });
+                let is_open = is_open_in(&model);
+                let open = paths.of(entry).filter(|&opened| is_open(opened));
                 let mut open: Vec<u32> = open.map(|opened| opened.path.0).collect();
                 open.sort_unstable();
                 let expected = model.iter().filter(|(_, (_, has))| has.contains(&entry));
                 let expected: Vec<u32> = expected.map(|(&number, _)| number).collect();
                 assert_eq!(open, expected, "seed {seed}");
                 assert!(
-                    paths.of(entry).count() <= 2 * max_paths + CLOSED_SLACK + 2,
+                    paths.of(entry).count() <= 2 * open.len() + CLOSED_SLACK + 1,
                     "seed {seed}"
                 );
             }
-            for (&number, (stamp, entries)) in &model {
+            while let Some((number, (stamp, entries))) = model.pop_last() {
                 let path = PathId(number);
-                for &entry in entries {
-                    paths.close(
-                        entry,
-                        Opened {
-                            path,
-                            stamp: *stamp,
-                        },
-                    );
+                for entry in entries {
+                    paths.close(entry, Opened { path, stamp }, is_open_in(&model));
                 }
             }
             assert!(paths.is_empty());
         }
+    }
+
+    /// Returns a function that returns whether the model has a path as open.
+    fn is_open_in(model: &BTreeMap<u32, (u64, Vec<RuleId>)>) -> impl Fn(Opened) -> bool {
+        |opened| {
+            let held = model.get(&opened.path.0);
+            held.is_some_and(|(stamp, _)| *stamp == opened.stamp)
+        }
+    }
+
+    #[test]
+    fn paths_with_other_written_bits_are_found_again() {
+        let with_port = |value: Option<u64>| {
+            let mut path = path(&[1, 2]);
+            let mask = 0xffff;
+            path.steps[1].set.extend(value.map(|value| Known {
+                word: 3,
+                mask,
+                value,
+            }));
+            path
+        };
+        let mut paths = Paths::default();
+        let all = [None, Some(53), Some(80)].map(with_port);
+        let ids: Vec<_> = (all.iter())
+            .map(|path| paths.refer(path, 0, |_| ()))
+            .collect();
+        assert!(ids.iter().all(|&(_, is_new)| is_new));
+        for (path, (id, _)) in all.iter().zip(ids) {
+            assert_eq!(paths.refer(path, 0, |_| ()), (id, false));
+        }
+        assert_eq!(paths.len(), 3);
     }
 
     #[test]

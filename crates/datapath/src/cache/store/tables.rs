@@ -31,8 +31,9 @@ const FREE_ROW: u64 = u64::MAX;
 /// A row, by its number.
 pub(super) type Row = u32;
 
-/// The numbers of rows at which new signature bits are picked from the present keys.
-/// Measured in `bench/records/constants.md` (Signatures and changes).
+/// The numbers of megaflows at which new signature bits are picked from the present keys, when
+/// a table first has as many. Measured in `bench/records/constants.md` (Signatures and
+/// changes).
 const PICKED_AT: [usize; 3] = [64, 512, 4096];
 
 /// The maximum number of keys used to pick signature bits. Measured in
@@ -86,6 +87,9 @@ pub(super) struct MaskTable {
     free: Vec<Row>,
     used: usize,
     signature: Signature,
+    /// The number of megaflows for which the signature's bits were picked. 0 if none were
+    /// picked since the table was created or compacted.
+    picked_at: usize,
     signatures: Vec<u32>,
     /// The bits that actions set on some path.
     set_by_actions: Words,
@@ -102,6 +106,7 @@ impl MaskTable {
             free: Vec::new(),
             used: 0,
             signature: Signature::default(),
+            picked_at: 0,
             signatures: Vec::new(),
             set_by_actions: [0; KEY_WORDS],
         }
@@ -318,12 +323,11 @@ impl MaskTable {
         self.buckets[bucket][way] = MaskTable::tag(hash) | u64::from(row);
         self.used += 1;
         self.note_set(set);
-        match PICKED_AT.contains(&self.used) {
-            true => self.pick(demand),
-            false => {
-                self.signatures[row as usize] =
-                    self.signature.of(|word| key[word] & self.mask[word]);
-            }
+        // A table whose size varies around a number must not pick bits again and again.
+        if self.used > self.picked_at && PICKED_AT.contains(&self.used) {
+            self.pick(demand);
+        } else {
+            self.signatures[row as usize] = self.signature.of(|word| key[word] & self.mask[word]);
         }
         (row, given_up)
     }
@@ -416,6 +420,7 @@ impl MaskTable {
         self.rows.shrink_to_fit();
         self.signatures.shrink_to_fit();
         self.free = Vec::new();
+        self.picked_at = 0;
         let most = self.buckets.len();
         let mut count = (self.used * 2 / BUCKET_WAYS).next_power_of_two();
         count = count.clamp(MIN_BUCKETS, most);
@@ -428,6 +433,7 @@ impl MaskTable {
 
     /// Picks new bits for signatures.
     fn pick(&mut self, demand: &Demand) {
+        self.picked_at = self.used;
         let rows = 0..self.rows();
         let rows: Vec<Row> = rows.filter(|&row| self.has(row)).collect();
         let step = rows.len().div_ceil(SAMPLE_KEYS);
@@ -472,5 +478,61 @@ impl MaskTable {
                 }
             }
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECRET_SEED: u64 = 1;
+
+    /// Returns a key that differs from others in the low 16 bits of two words.
+    fn key(number: u64) -> Words {
+        let mut key = [0; KEY_WORDS];
+        (key[3], key[5]) = (number, number * 7919);
+        key
+    }
+
+    #[test]
+    fn renewed_megaflows_pick_no_signature_bits_again() {
+        let secret = Secret::new(SECRET_SEED);
+        let mut mask = [0; KEY_WORDS];
+        (mask[3], mask[5]) = (0xffff_ffff, 0xffff_ffff);
+        let mut table = MaskTable::new(mask);
+        let state = State {
+            path: PathId(0),
+            tick: 0,
+            era: 1,
+        };
+        let mut demand = Demand::default();
+        let insert = |table: &mut MaskTable, number, demand: &Demand| {
+            let (row, _) = table.insert(&key(number), state, &[], secret, demand);
+            row
+        };
+        let mut rows: Vec<Row> = (0..64).map(|at| insert(&mut table, at, &demand)).collect();
+        let picked = table.signature.of(|_| u64::MAX);
+        // With this demand, the bits of word 5 would be picked.
+        let rule = Known {
+            word: 5,
+            mask: 0xffff_ffff,
+            value: 0,
+        };
+        (0..1_000).for_each(|_| demand.note(&[rule]));
+        let of_word_5 = |table: &MaskTable| table.signature.of(|word| u64::from(word == 5) * !0);
+        let before = of_word_5(&table);
+        for number in 0..64 {
+            let row = rows.pop().expect("64 rows");
+            table.remove(row, secret);
+            let _ = insert(&mut table, 100 + number, &demand);
+            assert_eq!(table.len(), 64);
+        }
+        assert_eq!((of_word_5(&table), picked), (before, u32::MAX));
+        // A larger table picks bits again, and so does a compacted one.
+        (200..648).for_each(|number| {
+            let _ = insert(&mut table, number, &demand);
+        });
+        assert_eq!(table.len(), 512);
+        assert_ne!(of_word_5(&table), before);
     }
 }

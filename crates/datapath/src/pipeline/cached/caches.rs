@@ -561,16 +561,15 @@ impl Caches {
             self.modified(side, id, keeps_paths);
         }
         self.store.entries_added(&changed.added);
-        // Before `open_path` is called for another path with the number of a closed path.
+        // This must happen before `open_path` reuses the number of a closed path.
         for path_id in self.store.paths_mut().take_closed() {
             tally.close_path(path_id);
         }
     }
 
     /// Handles an entry with new instructions. The paths on which it wins get new programs,
-    /// or are closed if packets now take another path. A path of an earlier era may have a
-    /// removed entry; it is closed as well, since its program needs the instructions of all
-    /// its entries.
+    /// or are closed if packets now take another path. If an entry of a path of an earlier era
+    /// is gone, no program can be built, so the path is closed.
     fn modified(&mut self, side: &Side, id: RuleId, keeps_paths: bool) {
         for path_id in self.store.paths().of_entry(id) {
             let (path, _) = self.store.paths().get(path_id);
@@ -585,8 +584,8 @@ impl Caches {
     }
 }
 
-/// The entries that changed since the caches last applied changes. A stale megaflow stays
-/// stale, and no megaflow is added. So the order of changes does not matter: new
+/// The entries that changed since the caches last applied changes. While changes are applied,
+/// no megaflow is added and none becomes valid again, so their order does not matter: new
 /// entries are compared with megaflows together, and a modified entry is handled once.
 #[derive(Default)]
 struct ChangedEntries {

@@ -17,8 +17,8 @@
 //! The instructions of all entries on a path become one list of actions. Writes to the
 //! action set are carried out when the program is built, so the list has only the final
 //! set. Packets are counted for all entries of the path together
-//! ([`path_counts`](crate::pipeline::run::path_counts)), unless the packet's length
-//! changes on the path or an action drops the packet.
+//! ([`path_counts`](crate::pipeline::run::path_counts)), unless an action drops the packet.
+//! A packet has the same length at all steps, since a path ends where an action changes it.
 
 use std::sync::Arc;
 
@@ -72,7 +72,8 @@ impl SeenFlows {
     }
 
     /// Notes a packet of a flow, and returns the reasons to record it. A flow was seen
-    /// recently if no other flow has used its slot since.
+    /// recently if its slot has the flow's tag. Slots begin with tag 0, so the first packet of
+    /// a flow with tag 0 may count as seen.
     pub(super) fn note(&mut self, flow_hash: u64) -> RecordReasons {
         #[allow(clippy::cast_possible_truncation)] // parts of a hash
         let (slot, tag) = (flow_hash as usize % SEEN_SLOTS, (flow_hash >> 48) as u16);
@@ -349,8 +350,6 @@ pub(super) struct Program {
     operations: Arc<[Operation]>,
     /// `None` unless the program needs its steps or the pipeline continues after the path.
     details: Option<Box<Details>>,
-    /// True if packets have the same length at all steps.
-    keeps_length: bool,
 }
 
 /// Data that only few programs need.
@@ -376,17 +375,13 @@ impl Program {
         let is_long = length.sum::<usize>() > MAX_PACKET_ACTIONS as usize
             || lists().any(|list| list.apply.iter().chain(&list.write).any(multiplies));
         let needs_step = |action: &Action| is_long || needs_entry(action);
-        let before_last = flows().take(path.steps.len() - 1);
-        let keeps_length = !before_last
-            .flat_map(|flow| &flow.instructions.apply)
-            .any(Action::changes_length);
         let Operations { list, set, .. } = shared;
         list.clear();
         set.clear();
         for (step, flow) in (0..).zip(flows()) {
             let instructions = &flow.instructions;
             let actions = &instructions.apply;
-            if !keeps_length || actions.iter().any(&needs_step) {
+            if actions.iter().any(&needs_step) {
                 list.push(Operation::Begin(step));
             }
             list.extend(actions.iter().copied().map(Operation::Act));
@@ -400,7 +395,7 @@ impl Program {
         }
         // A packet that no entry matches is dropped.
         if path.rest.is_none() && !set.is_empty() && matched == path.steps.len() {
-            if keeps_length && set.ordered().any(&needs_step) {
+            if set.ordered().any(&needs_step) {
                 let last = u8::try_from(matched - 1).expect("fewer steps than tables");
                 list.push(Operation::Begin(last));
             }
@@ -408,12 +403,11 @@ impl Program {
             list.extend(set.ordered().copied().map(Operation::Act));
         }
         let begins = |operation: &Operation| matches!(operation, Operation::Begin(_));
-        let has_details = !keeps_length || path.rest.is_some() || list.iter().any(begins);
+        let has_details = path.rest.is_some() || list.iter().any(begins);
         let details = has_details.then(|| Box::new(Details::new(path, flows(), set)));
         Program {
             operations: shared.share(),
             details,
-            keeps_length,
         }
     }
 
@@ -434,15 +428,11 @@ impl Program {
                     begun = usize::from(step);
                     if let Some(details) = details {
                         run.matched = details.matched[begun];
-                        if !self.keeps_length {
-                            let length = packet.bytes().len();
-                            details.count(begun, run.tally, length, run.nanoseconds);
-                        }
                     }
                 }
                 Operation::Act(action) => {
                     if let Err(Dropped) = run.action(&action, packet) {
-                        if let Some(details) = details.filter(|_| self.keeps_length) {
+                        if let Some(details) = details {
                             let steps = 0..=begun;
                             let time = run.nanoseconds;
                             steps.for_each(|step| details.count(step, run.tally, length, time));
@@ -454,17 +444,8 @@ impl Program {
                 Operation::Set => run.observer.action_set(),
             }
         }
-        if self.keeps_length {
-            run.tally.count_path(path, length, run.nanoseconds);
-        }
-        let details = details?;
-        if !self.keeps_length
-            && let Some((table, _)) = details.steps.get(details.matched.len())
-        {
-            // The packet matches no entry of the last table.
-            run.tally.count_table(*table, 1, 0);
-        }
-        let (table, actions) = details.rest.as_ref()?;
+        run.tally.count_path(path, length, run.nanoseconds);
+        let (table, actions) = details?.rest.as_ref()?;
         set.copy_from(actions);
         Some(*table)
     }

@@ -6,7 +6,8 @@
 //! reader   entry 9 = its own cell + path 17 + path 23 + …
 //! ```
 //! The worker counts in a cell for each path, without a lock. A register has the entries of
-//! each path. It is behind a lock, which the worker takes only to open or close a path.
+//! each path. It is behind a lock, which the worker takes only to open or close a path, and
+//! once in a vector that stores recorded paths.
 //! Closing a path adds its counts to the entries' own cells. Readers hold the lock while
 //! they add counts up, so nothing is counted twice or missed.
 
@@ -130,18 +131,19 @@ impl PathCounts {
         let Some(stamp) = held.stamp.take() else {
             return;
         };
-        for (_, entry) in &held.steps {
+        let Register {
+            paths, by_entry, ..
+        } = register;
+        let steps = &paths[path.0 as usize].steps;
+        for (_, entry) in steps {
             if let Entry::Known(entry) = *entry {
-                register.by_entry.close(entry, Opened { path, stamp });
+                let closed = Opened { path, stamp };
+                by_entry.close(entry, closed, |opened| is_open(paths, opened));
             }
         }
         let (count, last) = self.cells.read(path.0);
         self.cells.clear(path.0);
-        add(&Closed {
-            count,
-            last,
-            steps: &held.steps,
-        });
+        add(&Closed { count, last, steps });
     }
 
     /// Returns the count of an entry and the time of its last packet, over its paths and its
