@@ -50,7 +50,8 @@
 //! - A new entry may take packets from entries of lower priority: from megaflows that
 //!   overlap it and whose winner in the entry's flow table it beats. These are found by
 //!   their signatures ([`signature`]).
-//! - If there are too many changes to check, a new *era* begins.
+//! - If there are too many changes to check, or too many megaflows to compare with new
+//!   entries, a new *era* begins.
 //!
 //! A megaflow is *stale* if its path is closed, if a new entry may win some of its
 //! packets, or if it is of another era. A stale megaflow is not used: the flow tables process
@@ -107,6 +108,12 @@ const ROW_BITS: u32 = 24;
 /// The number of packets whose rows are prefetched together. Measured in
 /// `bench/records/constants.md` (Megaflows).
 const PREFETCH_PACKETS: usize = 64;
+
+/// Maximum number of megaflows to compare in full with new entries before a vector, which takes
+/// about 15 ms. If the signatures of more megaflows agree with new entries, a new era begins. A
+/// signature leaves out bits that actions write, so all signatures agree with an entry that
+/// matches only such bits. Measured in `bench/records/caches.md` (Changes).
+const MAX_COMPARED_MEGAFLOWS: usize = 1 << 18;
 
 /// The result of a search for a packet's megaflow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -252,10 +259,11 @@ impl<P> Store<P> {
     }
 
     /// Looks up the packets of a vector that `packet_indices` lists. Passes each result with
-    /// its megaflow to `found`, which returns false if the hit does not count for the order of
-    /// masks in [`SortedTables`]; other searches ignore this result. Packets without a megaflow
-    /// stay in `packet_indices`. Unless `all` is true, the search may leave out mask tables whose
-    /// probes take more time than they save.
+    /// its megaflow to `found`. Packets without a megaflow stay in `packet_indices`. Unless `all`
+    /// is true, the search may leave out mask tables whose probes take more time than they save.
+    ///
+    /// `found` returns false if the hit does not count for the order of masks in
+    /// [`SortedTables`]. Other searches ignore this result.
     pub(crate) fn find<'k>(
         &mut self,
         all: bool,
@@ -550,17 +558,24 @@ impl<P> Store<P> {
 
 /// Changes of entries, which make megaflows stale.
 impl<P> Store<P> {
-    /// Marks every megaflow as stale if a new entry may win some of its packets.
+    /// Marks every megaflow as stale if a new entry may win some of its packets. Begins an era
+    /// if this takes more than [`MAX_COMPARED_MEGAFLOWS`] comparisons.
     pub(crate) fn entries_added(&mut self, added: &[NewEntry]) {
         for added in added {
             self.demand.note(&added.match_bits);
         }
         let mut rows = std::mem::take(&mut self.affected);
-        for number in 0..self.megaflows.tables.len() {
+        let mut compared = 0;
+        'all: for number in 0..self.megaflows.tables.len() {
             // The signatures of a table are in cache for all entries after the first.
             for added in added {
                 rows.clear();
                 self.megaflows.tables[number].overlapping(&added.match_bits, &mut rows);
+                compared += rows.len();
+                if compared > MAX_COMPARED_MEGAFLOWS {
+                    self.begin_era();
+                    break 'all;
+                }
                 for &row in &rows {
                     let row = Row::try_from(row).expect("24 bits");
                     if self.megaflows.tables[number].has(row)

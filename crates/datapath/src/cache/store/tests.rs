@@ -488,3 +488,63 @@ fn rows_are_bounded_when_traffic_moves_from_mask_to_mask() {
         );
     }
 }
+
+#[test]
+fn an_era_begins_if_too_many_megaflows_are_compared_with_new_entries() {
+    let (megaflows, limit) = (1 << 10, MAX_COMPARED_MEGAFLOWS);
+    let bounds = Bounds {
+        masks: 2,
+        megaflows,
+    };
+    let mut store = Store::new(bounds, &Finder::default(), 1);
+    let mut mask = [0; KEY_WORDS];
+    mask[7] = u64::MAX;
+    // Actions write all bits of word 3 before table 4.
+    let mut path = path(winner(5, 5));
+    path.steps[1].set.push(Known {
+        word: 3,
+        mask: u64::MAX,
+        value: 1,
+    });
+    let key = |number: usize| {
+        let mut key = [0; KEY_WORDS];
+        key[7] = number as u64;
+        key
+    };
+    for number in 0..megaflows {
+        store.insert(&key(number), &mask, &path, |_| ());
+    }
+    // No packet has the value 2, but no signature shows this.
+    let added = |number: usize| NewEntry {
+        table: TableId(4),
+        winner: winner(9, 100 + number),
+        match_bits: vec![Known {
+            word: 3,
+            mask: u64::MAX,
+            value: 2,
+        }],
+    };
+    let rows = store.rows();
+    let few: Vec<NewEntry> = (0..limit / rows).map(added).collect();
+    store.entries_added(&few);
+    assert_eq!((store.counts.eras, store.counts.outdated), (0, 0));
+    let is_found = |store: &mut Store<()>, number| {
+        let mut result = Found::Nothing;
+        let key = key(number);
+        store.find(
+            true,
+            |_| &key,
+            &mut vec![0],
+            |_, _, found| {
+                result = found;
+                true
+            },
+        );
+        matches!(result, Found::Path(_))
+    };
+    assert!((0..megaflows).all(|number| is_found(&mut store, number)));
+    let many: Vec<NewEntry> = (0..=limit / rows).map(added).collect();
+    store.entries_added(&many);
+    assert_eq!((store.counts.eras, store.counts.outdated), (1, 0));
+    assert!((0..megaflows).all(|number| !is_found(&mut store, number)));
+}

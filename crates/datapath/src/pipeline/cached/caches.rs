@@ -54,8 +54,7 @@ const PROBE_NS: f64 = 25.0;
 const TICK_VECTORS: u32 = 256;
 
 /// Maximum number of megaflow signatures to compare with new entries before a vector, which
-/// takes about 2 ms; megaflows whose signatures agree are compared in full. If there are more,
-/// a new era begins: each megaflow is checked in the tables when a packet hits it, which takes
+/// takes about 2 ms. If there are more, a new era begins: each megaflow is checked in the tables when a packet hits it, which takes
 /// more time in total. Measured in `bench/records/caches.md` (Changes).
 const MAX_SCANNED_SIGNATURES: usize = 16_000_000;
 
@@ -481,9 +480,9 @@ impl Caches {
         self.store.find(probes_all, key, to_record, take_result);
     }
 
-    /// Caches the paths of recorded packets. Leaves out packets that were dropped on the
-    /// way, since the ends of their paths are not known, and paths without a step: these end
-    /// before a meter of table 0.
+    /// Caches the paths of recorded packets. Leaves out:
+    /// - packets that were dropped on the way, since the ends of their paths are not known;
+    /// - paths without a step, which end before a meter of table 0.
     fn store_paths(&mut self, side: &Side, tally: &Tally, now: u64) {
         if self.learner.recorded().is_empty() {
             return;
