@@ -265,3 +265,63 @@ fn a_trace_tells_what_caches_know() {
             .prints("Megaflow");
     }
 }
+
+/// A pipeline of a few flows has megaflows for all packets before the first one. The results
+/// are those without caches, and no packet passes the tables.
+#[test]
+fn proactive_megaflows_leave_no_packet_to_the_tables() {
+    let folder = Folder::new();
+    let pipeline = folder.file(
+        "small.flows",
+        "table=0,priority=9,tcp,tp_dst=443 actions=goto_table:1\n\
+         table=0,priority=5,ip actions=output:2\n\
+         table=1,priority=7,ip,nw_src=10.20.0.0/16 actions=mod_nw_dst:10.0.0.1,output:3\n",
+    );
+    let report = |caches: &str| {
+        let arguments = format!("replay -p {pipeline} --seconds 0 {caches} --format json");
+        run(&arguments).exits(0).json()
+    };
+    let without = report("--cache none --megaflows 0");
+    let with = report("--proactive --masks 128");
+    for part in ["tables", "flows", "ports"] {
+        assert_eq!(with[part], without[part], "{part}");
+    }
+    let caches = &with["caches"];
+    assert!(caches["proactive"].as_u64() > Some(20), "{caches}");
+    assert_eq!(caches["proactive"], caches["added"]);
+    assert_eq!(
+        (&caches["by_tables"], &caches["learned"]),
+        (&0.into(), &0.into())
+    );
+    let table = run(&format!(
+        "replay -p {pipeline} --seconds 0 --proactive --masks 128"
+    ));
+    table.exits(0).prints("stored before the first packet");
+
+    for (caches, reason, help) in [
+        (
+            "--proactive",
+            "masks; the cache has room for 31 masks",
+            "--masks COUNT, up to 128",
+        ),
+        (
+            "--proactive=20",
+            "more than 20 entries, its limit",
+            "--proactive=COUNT",
+        ),
+        (
+            "--proactive --masks 128 --megaflows 20",
+            "room for 20 megaflows",
+            "--megaflows COUNT",
+        ),
+        (
+            "--proactive --megaflows 0",
+            "--megaflows is 0",
+            "omit --megaflows",
+        ),
+        ("--proactive=0", "expected 1 to 8388608", "--proactive"),
+    ] {
+        let failed = run(&format!("replay -p {pipeline} --seconds 0 {caches}")).exits(2);
+        failed.complains(reason).complains(help);
+    }
+}

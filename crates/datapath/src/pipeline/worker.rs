@@ -10,6 +10,7 @@ use std::time::Duration;
 use classyard::table::Reader;
 
 use super::cached::caches::Caches;
+use super::cached::proactive::{ProactiveError, ProactiveMegaflows};
 use super::cached::status::{CacheAnswer, CacheStatus};
 use super::run::actions::NO_TABLE;
 use super::run::observer::{Node, Nodes, Observer, Unobserved};
@@ -19,6 +20,7 @@ use super::run::tally::Tally;
 use super::run::vector::{Buffers, Vector};
 use crate::action::{Action, PortNo, check_alone, check_length};
 use crate::error::{ErrorCode, OpenFlowError};
+use crate::megaflow::cross_product::CrossProduct;
 use crate::packet::Packet;
 
 /// Processes vectors of packets, on one thread at a time.
@@ -125,6 +127,22 @@ impl Worker {
         let side = self.reader.pin();
         let caches = self.caches.as_mut()?;
         Some(caches.ask((&side, &self.tally), packet, now))
+    }
+
+    /// True if this worker has these counters.
+    pub(super) fn has_tally(&self, tally: &Arc<Tally>) -> bool {
+        Arc::ptr_eq(&self.tally, tally)
+    }
+
+    /// Stores the entries of the cross product of the present version's tables as megaflows.
+    pub(super) fn store_product(
+        &mut self,
+        product: &CrossProduct,
+    ) -> Result<ProactiveMegaflows, ProactiveError> {
+        let side = self.reader.pin();
+        let caches = self.caches.as_mut().filter(|caches| caches.has_megaflows());
+        let caches = caches.ok_or(ProactiveError::NoMegaflows)?;
+        caches.store_product((&side, &self.tally), product)
     }
 
     /// Carries out the actions of a packet from the controller (`ofp_packet_out`), as if it

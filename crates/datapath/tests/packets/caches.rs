@@ -10,7 +10,7 @@ use classyard::{EngineSpec, NoProgress, RuleId};
 use classyard_datapath::flow::{Command, TableId};
 use classyard_datapath::pipeline::{
     ActiveFlowSettings, CacheSettings, Discard, Finder, KINDS, Message, PacketInReason, Pipeline,
-    PortState, Sink, Step, TupleSettings, Worker,
+    PortState, ProactiveError, Sink, Step, TupleSettings, Worker,
 };
 use classyard_datapath::text::read;
 use classyard_datapath::{MegaflowBits, Packet, PortNo, TableSettings};
@@ -436,4 +436,137 @@ fn changes_of_entries_with_many_paths_begin_an_era() {
         }
         assert_eq!(send().1, eras, "{text}");
     }
+}
+
+/// The most entries of a cross product in the tests.
+const MAX_ENTRIES: usize = 20_000;
+
+/// Returns settings of caches with room for most cross products.
+fn roomy() -> CacheSettings {
+    let settings = CacheSettings::new().max_masks(128).unwrap();
+    settings.max_megaflows(MAX_ENTRIES).unwrap()
+}
+
+#[test]
+fn megaflows_stored_before_packets_arrive_are_right() {
+    let packets = packets();
+    let (mut stored_pipelines, mut refused, mut long_paths) = (0, 0, 0);
+    for seed in 0..120 {
+        let dice = &mut Dice(seed);
+        let mut pipeline = pipeline("forest", MegaflowBits::Auto);
+        let mut entries = Vec::new();
+        for _ in 0..1 + dice.below(5) {
+            let text = entry(dice);
+            pipeline.apply(&[message(&text)], Duration::ZERO).unwrap();
+            entries.push(text);
+        }
+        let mut worker = pipeline.cached_worker(roomy().seed(seed));
+        let stored = match pipeline.store_megaflows(&mut worker, MAX_ENTRIES) {
+            Ok(stored) => stored,
+            Err(ProactiveError::Entries(_) | ProactiveError::Masks { .. }) => {
+                assert_eq!(worker.caches().unwrap().megaflows, 0, "nothing is stored");
+                refused += 1;
+                continue;
+            }
+            Err(error) => panic!("{error}"),
+        };
+        stored_pipelines += 1;
+        assert_eq!(stored.left_to_tables, 0);
+        let status = worker.caches().unwrap();
+        assert_eq!(
+            (status.megaflows, status.masks, status.paths),
+            (stored.megaflows, stored.masks, stored.paths)
+        );
+        assert_eq!(status.proactive, stored.megaflows as u64);
+        let about = |round: usize| format!("seed {seed}, round {round}: {entries:#?}");
+        assert_eq!(
+            compare(&pipeline, &mut worker, &packets, &about(0)),
+            packets.len(),
+            "{}",
+            about(0)
+        );
+        worker.process(&mut packets.clone(), Duration::ZERO, &mut Discard);
+        assert_eq!(worker.caches().unwrap().by_tables, 0, "{}", about(0));
+        long_paths += usize::from(pipeline.table_count(TableId(2)).lookups > 0);
+        for round in 1..4 {
+            let text = entry(dice);
+            pipeline.apply(&[message(&text)], Duration::ZERO).unwrap();
+            if dice.one_in(2) {
+                let removed: &String = dice.pick(&entries);
+                let removal = change(Command::Delete { strict: true }, removed);
+                pipeline.apply(&[removal], Duration::ZERO).unwrap();
+            }
+            compare(&pipeline, &mut worker, &packets, &about(round));
+            worker.process(&mut packets.clone(), Duration::ZERO, &mut Discard);
+            compare(&pipeline, &mut worker, &packets, &about(round));
+        }
+    }
+    assert!(stored_pipelines >= 30, "{stored_pipelines}");
+    assert!(refused >= 5, "{refused}");
+    assert!(long_paths >= 10, "{long_paths}");
+}
+
+#[test]
+fn megaflows_before_packets_are_refused_with_the_exceeded_count() {
+    let mut pipeline = pipeline("forest", MegaflowBits::Auto);
+    for port in [80, 443, 22] {
+        let text = format!("tcp,tp_dst={port} actions=drop");
+        pipeline.apply(&[message(&text)], Duration::ZERO).unwrap();
+    }
+    let refusal = |pipeline: &mut Pipeline, worker: &mut Worker, most| {
+        let error = pipeline.store_megaflows(worker, most).unwrap_err();
+        assert!(worker.caches().is_none_or(|status| status.megaflows == 0));
+        error.to_string()
+    };
+    let mut worker = pipeline.cached_worker(roomy());
+    let text = refusal(&mut pipeline, &mut worker, 20);
+    assert!(
+        text.starts_with("the cross product has more than 20 entries, its limit"),
+        "{text}"
+    );
+    let settings = roomy().max_masks(10).unwrap();
+    let mut worker = pipeline.cached_worker(settings);
+    let text = refusal(&mut pipeline, &mut worker, 1_000);
+    assert!(
+        text.contains("masks; the cache has room for 9 masks"),
+        "{text}"
+    );
+    let settings = roomy().max_megaflows(20).unwrap();
+    let mut worker = pipeline.cached_worker(settings);
+    let text = refusal(&mut pipeline, &mut worker, 1_000);
+    assert!(
+        text.ends_with("entries; the cache has room for 20 megaflows"),
+        "{text}"
+    );
+    let mut worker = pipeline.cached_worker(roomy().megaflows(false));
+    let text = refusal(&mut pipeline, &mut worker, 1_000);
+    assert_eq!(text, "the worker has no megaflow cache");
+    let mut worker = pipeline.worker();
+    let text = refusal(&mut pipeline, &mut worker, 1_000);
+    assert_eq!(text, "the worker has no megaflow cache");
+    let mut other = self::pipeline("forest", MegaflowBits::Auto);
+    let mut worker = other.cached_worker(roomy());
+    let text = refusal(&mut pipeline, &mut worker, 1_000);
+    assert_eq!(text, "the worker is of another pipeline");
+}
+
+#[test]
+fn packets_before_a_meter_are_left_to_the_tables() {
+    let mut pipeline = pipeline("forest", MegaflowBits::Auto);
+    let meter = message("meter=1,pktps,bands=type=drop,rate=1000");
+    pipeline.apply(&[meter], Duration::ZERO).unwrap();
+    for text in [
+        "priority=5,in_port=1 actions=meter:1,output:2",
+        "priority=5,in_port=2 actions=goto_table:1",
+        "table=1 actions=meter:1,output:2",
+    ] {
+        pipeline.apply(&[message(text)], Duration::ZERO).unwrap();
+    }
+    let mut worker = pipeline.cached_worker(roomy());
+    let stored = pipeline.store_megaflows(&mut worker, 1_000).unwrap();
+    assert_eq!(stored.left_to_tables, 1);
+    // Half of the packets come from port 2. Their megaflows end before table 1.
+    let packets = packets();
+    let known = compare(&pipeline, &mut worker, &packets, "before a meter");
+    assert_eq!(known, packets.len() / 2);
 }

@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use classyard_datapath::pipeline::{
-    ActiveFlowSettings, CacheSettings, Clock, Finder, KINDS, Kind, Pipeline, Worker,
+    ActiveFlowSettings, CacheSettings, Clock, Finder, KINDS, Kind, Pipeline, ProactiveError, Worker,
 };
 
 use super::cache_options::{self, ACTIVE, CacheOptions, TUPLES};
@@ -51,6 +51,16 @@ pub struct CacheArgs {
     /// sorted-tuples:lambda=8.
     #[arg(long, default_value = Finder::SORTED, value_name = "SPEC", value_parser = finder, help_heading = "Flow caches")]
     megaflow_engine: Finder,
+
+    /// Store megaflows for all packets before the first one; an error if these are more
+    /// than COUNT
+    ///
+    /// The megaflows are the entries of the cross product of all tables (Shelly et al.,
+    /// 2014), whose number grows with the product of the sizes of the tables. So this is
+    /// for small pipelines. --megaflows and --masks must have room for them. The report
+    /// has their number. Example: --proactive=50k --masks 128
+    #[arg(long, value_name = "COUNT", num_args = 0..=1, require_equals = true, default_missing_value = "10k", value_parser = proactive, help_heading = "Flow caches")]
+    proactive: Option<usize>,
 
     /// Use the caches even if they cost more time than they save
     #[arg(long, help_heading = "Flow caches")]
@@ -125,6 +135,13 @@ fn megaflows(text: &str) -> Result<usize, String> {
     }
 }
 
+fn proactive(text: &str) -> Result<usize, String> {
+    match count(text)? {
+        entries @ 1..=8_388_608 => Ok(entries),
+        _ => Err(format!("`{text}`; expected 1 to 8388608 megaflows")),
+    }
+}
+
 fn finder(text: &str) -> Result<Finder, String> {
     if text == Finder::SORTED {
         return Ok(Finder::default());
@@ -142,9 +159,16 @@ impl CacheArgs {
     /// Checks that the flags agree.
     ///
     /// # Errors
-    /// [`Failure::Usage`] if a scheme needs megaflows and there are none.
+    /// [`Failure::Usage`] if a flag needs megaflows and there are none.
     pub fn check(&self) -> Result<(), Failure> {
-        if self.caches.is_none() || self.megaflows > 0 {
+        if self.megaflows > 0 {
+            return Ok(());
+        }
+        if self.proactive.is_some() {
+            let message = "--proactive needs megaflows, but --megaflows is 0";
+            return Err(Failure::usage(message).with_help("omit --megaflows or --proactive"));
+        }
+        if self.caches.is_none() {
             return Ok(());
         }
         let message = format!("--caches {FASTTSS} needs megaflows, but --megaflows is 0");
@@ -188,18 +212,52 @@ impl CacheArgs {
 
     /// Creates a worker that always uses these caches, whether they save time or not,
     /// so that their contents can be reported.
-    pub fn patient_worker(&self, pipeline: &mut Pipeline) -> Worker {
-        match self.settings() {
-            Some(settings) => pipeline.cached_worker(settings.clock(None)),
-            None => pipeline.worker(),
-        }
+    ///
+    /// # Errors
+    /// As [`worker`](Self::worker).
+    pub fn patient_worker(&self, pipeline: &mut Pipeline) -> Result<Worker, Failure> {
+        let settings = self.settings();
+        self.worker_with(settings.map(|settings| settings.clock(None)), pipeline)
     }
 
     /// Creates a worker with these caches.
-    pub fn worker(&self, pipeline: &mut Pipeline) -> Worker {
-        match self.settings() {
-            Some(settings) => pipeline.cached_worker(settings),
-            None => pipeline.worker(),
+    ///
+    /// # Errors
+    /// [`Failure::Usage`] if megaflows are to be stored before the first packet, and there are
+    /// too many.
+    pub fn worker(&self, pipeline: &mut Pipeline) -> Result<Worker, Failure> {
+        self.worker_with(self.settings(), pipeline)
+    }
+
+    fn worker_with(
+        &self,
+        settings: Option<CacheSettings>,
+        pipeline: &mut Pipeline,
+    ) -> Result<Worker, Failure> {
+        let Some(settings) = settings else {
+            return Ok(pipeline.worker());
+        };
+        let mut worker = pipeline.cached_worker(settings);
+        if let Some(max_entries) = self.proactive {
+            let stored = pipeline.store_megaflows(&mut worker, max_entries);
+            stored.map_err(|error| self.refused(&error))?;
         }
+        Ok(worker)
+    }
+
+    /// Returns the failure of storing megaflows before the first packet.
+    fn refused(&self, error: &ProactiveError) -> Failure {
+        let help = match error {
+            ProactiveError::Entries(_) => {
+                "allow more with --proactive=COUNT, or omit --proactive: packets then learn the \
+                 megaflows that they need"
+            }
+            ProactiveError::Megaflows { .. } => "allow more with --megaflows COUNT",
+            ProactiveError::Masks { .. } if self.masks < 128 => {
+                "allow more with --masks COUNT, up to 128"
+            }
+            _ => "omit --proactive: packets then learn the megaflows that they need",
+        };
+        Failure::usage(format!("--proactive: {error}")).with_help(help)
     }
 }

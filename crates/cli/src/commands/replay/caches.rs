@@ -35,6 +35,8 @@ pub(super) struct CacheReport {
     narrowed: u64,
     revalidations: u64,
     stale: u64,
+    /// Megaflows stored before the first packet.
+    proactive: u64,
     learned: u64,
     /// Packets that passed the tables, from the first on.
     by_tables: u64,
@@ -67,6 +69,7 @@ impl CacheReport {
             narrowed: sum(|it| it.narrowed),
             revalidations: sum(|it| it.revalidations),
             stale: sum(|it| it.stale),
+            proactive: sum(|it| it.proactive),
             learned: sum(|it| it.learned),
             by_tables: sum(|it| it.by_tables),
         }
@@ -79,6 +82,13 @@ impl CacheReport {
             facts.push(("Microflows", self.microflow_text()));
         }
         facts.push(("Megaflows", self.megaflow_text()));
+        if self.proactive > 0 {
+            let stored = counted(self.proactive, "megaflow");
+            facts.push((
+                "Proactive",
+                format!("{stored} stored before the first packet"),
+            ));
+        }
         facts
     }
 

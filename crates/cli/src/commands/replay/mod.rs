@@ -189,7 +189,7 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
     // After an interrupt the user waits for the report, so nothing is measured.
     if interrupt::outcome().is_ok() {
         let workers = (0..args.rate.workers).map(|_| args.caches.worker(&mut pipeline));
-        let workers = workers.collect();
+        let workers = workers.collect::<Result<_, _>>()?;
         report.rate = rate::measure(
             &args.rate,
             (&mut *pipeline, workers),
@@ -237,7 +237,7 @@ impl Replayed {
         // Ctrl-C ends the capture; the command then reports the packets so far.
         let _soft_stop = SoftStop::hold();
         // The caches are used for every packet, so the report has the hit rates of the capture.
-        let mut worker = args.caches.patient_worker(pipeline);
+        let mut worker = args.caches.patient_worker(pipeline)?;
         let (mut progress, begin) = (reporter.progress(), Instant::now());
         while frames.advance(pipeline)? {
             let frame = frames.frame();

@@ -102,7 +102,7 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
         add_ports(&mut pipeline, std::iter::once(in_port));
         let packet = Packet::new(bytes, in_port);
         let story = pipeline.trace(&packet, Duration::ZERO, args.near);
-        let mut worker = args.caches.patient_worker(&mut pipeline);
+        let mut worker = args.caches.patient_worker(&mut pipeline)?;
         let traced = Traced {
             source: "the command line".to_owned(),
             number: None,
@@ -116,7 +116,7 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
             .report(&TraceReport::new(&lines, &traced, &story));
     }
     let mut frames = FrameStream::open(&args.switch, &mut pipeline)?;
-    let mut worker = args.caches.patient_worker(&mut pipeline);
+    let mut worker = args.caches.patient_worker(&mut pipeline)?;
     seek(&mut frames, args.packet, (&mut pipeline, &mut worker))?;
     frames.warn(reporter);
     let frame = frames.frame();

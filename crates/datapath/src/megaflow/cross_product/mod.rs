@@ -51,7 +51,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use classyard::RuleId;
+use classyard::{Priority, RuleId, Winner};
 
 use crate::action::Action;
 use crate::field::Field;
@@ -75,9 +75,9 @@ pub enum End {
     Continue(TableId),
 }
 
-/// The tables of a path with the winning entry of each. The last table has no entry if
-/// none matches.
-pub type Path = Vec<(TableId, Option<RuleId>)>;
+/// The tables of a path with the winning entry of each. The last winner is a miss if no
+/// entry matches.
+pub type Path = Vec<(TableId, Winner)>;
 
 /// Packets that take the same path.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -172,6 +172,11 @@ pub fn cross_product(flows: &FlowStore, most: usize) -> Result<CrossProduct, Too
     };
     product.visit(TableId(0), Space::any(), &Constants::default())?;
     Ok(product.found)
+}
+
+/// Returns an entry as the winner of a lookup.
+fn winner_of(entry: &FlowEntry) -> Winner {
+    Winner::new(Priority(u32::from(entry.priority)), entry.id)
 }
 
 /// Bits that actions have set, with their values.
@@ -278,7 +283,7 @@ impl<'a> Product<'a> {
             if won.is_empty() {
                 continue;
             }
-            self.path.push((table, Some(entry.id)));
+            self.path.push((table, winner_of(entry)));
             self.follow(entry, &entry.instructions, won, *constants)?;
             self.path.pop();
             space = space
@@ -288,7 +293,7 @@ impl<'a> Product<'a> {
                 return Ok(());
             }
         }
-        self.path.push((table, None));
+        self.path.push((table, Winner::MISS));
         self.end(&space, End::Miss)?;
         self.path.pop();
         Ok(())
@@ -366,10 +371,10 @@ impl<'a> Product<'a> {
 
     /// Adds an entry for each term.
     fn end(&mut self, space: &Space<KEY_WORDS>, end: End) -> Result<(), TooManyEntries> {
-        let (table, rule) = *self.path.last().expect("a path begins with a table");
+        let (table, winner) = *self.path.last().expect("a path begins with a table");
         let terms = space.terms();
         if terms.len() > self.most - self.found.entries.len() {
-            return Err(self.limit(table, rule));
+            return Err(self.limit(table, winner.rule()));
         }
         let path = Arc::new(self.path.clone());
         self.found.paths += 1;

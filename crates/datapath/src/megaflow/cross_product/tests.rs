@@ -27,7 +27,7 @@ fn walk(flows: &FlowStore, key: &PacketKey) -> (Path, End) {
     loop {
         let matching = flows.table(table).filter(|entry| entry.flow.matches(&key));
         let best = matching.min_by_key(|entry| (std::cmp::Reverse(entry.priority), entry.id));
-        path.push((table, best.map(|entry| entry.id)));
+        path.push((table, best.map_or(Winner::MISS, winner_of)));
         let Some(entry) = best else {
             return (path, End::Miss);
         };

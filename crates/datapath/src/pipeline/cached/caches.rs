@@ -25,7 +25,8 @@ use std::time::Duration;
 use classyard::RuleId;
 use foldhash::HashMap;
 
-use super::learn::{Learner, Operations, Program, SeenFlows};
+use super::learn::{Learner, Operations, Program, RecordedPacket, SeenFlows};
+use super::proactive::{ProactiveError, ProactiveMegaflows, Room};
 use super::selector::{CacheSelector, Levels, Outcome, StepTimes, VectorPlan};
 use super::settings::CacheSettings;
 use super::status::{CacheAnswer, CacheStatus, Megaflow};
@@ -35,6 +36,7 @@ use crate::cache::path::{EntryChange, Path, PathId};
 use crate::cache::store::{Bounds, Found, NewEntry, Store, StoreCounts, StoredMegaflow};
 use crate::flow::TableId;
 use crate::hash::Secret;
+use crate::megaflow::cross_product::CrossProduct;
 use crate::packet::Packet;
 use crate::pipeline::run::actions::NO_TABLE;
 use crate::pipeline::run::observer::{Node, Observer};
@@ -509,23 +511,78 @@ impl Caches {
             let stored = self
                 .store
                 .insert(&recorded.key, &mask, &recorded.path, program);
-            for path in self.store.paths_mut().take_closed() {
-                tally.close_path(path);
-            }
-            let Some(stored) = stored else { continue };
-            let StoredMegaflow { megaflow, path, .. } = stored;
-            // A path of an earlier era is opened again: `open_path` first adds its earlier
-            // counts to its entries.
-            if stored.has_new_program {
-                let steps = recorded.path.steps.iter();
-                tally.open_path(path, steps.map(|step| (step.table, step.winner)));
-            }
+            let Some(megaflow) = count_path(&mut self.store, tally, &recorded.path, stored) else {
+                continue;
+            };
             self.status.learned += 1;
             if let Some(cache) = &mut self.microflows {
                 cache.offer(recorded.flow_hash, megaflow, now);
             }
         }
     }
+
+    /// Stores the entries of the cross product of a side's tables as megaflows.
+    ///
+    /// # Errors
+    /// [`ProactiveError`] if there is no room for all entries; then no megaflow is stored.
+    pub(in crate::pipeline) fn store_product(
+        &mut self,
+        (side, tally): (&Side, &Tally),
+        product: &CrossProduct,
+    ) -> Result<ProactiveMegaflows, ProactiveError> {
+        self.follow(side, tally);
+        let entries = &product.entries;
+        // The store reserves its last mask.
+        let max_masks = self.settings.max_masks - 1;
+        let room = Room {
+            megaflows: self.settings.max_megaflows.saturating_sub(self.store.len()),
+            masks: max_masks.saturating_sub(self.store.masks()),
+        };
+        room.check(entries.iter().map(|entry| &entry.term))?;
+        let mut stored_count = 0;
+        for entry in entries {
+            let key = entry.term.value();
+            let recorded = RecordedPacket::with_winners(key, &entry.path, side);
+            if recorded.path.steps.is_empty() {
+                continue;
+            }
+            let operations = &mut self.operations;
+            let program = |path: &Path| Program::new(side, path, operations);
+            let stored = self
+                .store
+                .insert(key, entry.term.mask(), &recorded.path, program);
+            let megaflow = count_path(&mut self.store, tally, &recorded.path, stored);
+            stored_count += usize::from(megaflow.is_some());
+        }
+        self.status.proactive += stored_count as u64;
+        Ok(ProactiveMegaflows {
+            megaflows: stored_count,
+            left_to_tables: entries.len() - stored_count,
+            masks: self.store.masks(),
+            paths: self.store.paths().len(),
+        })
+    }
+}
+
+/// Opens the counts of the path of a stored megaflow, and closes those of closed paths. Returns
+/// the megaflow; `None` if it was not stored.
+fn count_path(
+    store: &mut Store<Program>,
+    tally: &Tally,
+    path: &Path,
+    stored: Option<StoredMegaflow>,
+) -> Option<MegaflowId> {
+    for path_id in store.paths_mut().take_closed() {
+        tally.close_path(path_id);
+    }
+    let stored = stored?;
+    // A path of an earlier era is opened again: `open_path` first adds its earlier
+    // counts to its entries.
+    if stored.has_new_program {
+        let steps = path.steps.iter();
+        tally.open_path(stored.path, steps.map(|step| (step.table, step.winner)));
+    }
+    Some(stored.megaflow)
 }
 
 /// Changes of entries.
@@ -629,6 +686,11 @@ impl ChangedEntries {
 
 /// Reports.
 impl Caches {
+    /// True if packets are looked up among the megaflows.
+    pub(in crate::pipeline) fn has_megaflows(&self) -> bool {
+        self.settings.megaflows
+    }
+
     /// Returns the contents and counters of the caches.
     pub(in crate::pipeline) fn status(&self) -> CacheStatus {
         let StoreCounts {

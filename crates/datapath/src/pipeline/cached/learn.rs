@@ -194,18 +194,30 @@ impl RecordedPacket {
         self.set = ([0; KEY_WORDS], [0; KEY_WORDS]);
     }
 
+    /// Returns the record of packets whose winners are known. `key` is a received key of one of
+    /// these packets. The mask has no bits.
+    pub(super) fn with_winners(
+        key: &Words,
+        winners: &[(TableId, Winner)],
+        side: &Side,
+    ) -> RecordedPacket {
+        let mut recorded = RecordedPacket::default();
+        let mut packet_key = PacketKey::default();
+        *packet_key.words_mut() = *key;
+        recorded.begin(0, None, &packet_key);
+        for &(table, winner) in winners {
+            if !recorded.is_unfinished || recorded.ends_before(table, winner, side) {
+                break;
+            }
+            recorded.add_step(table, &packet_key, winner, side, &mut [0; KEY_WORDS]);
+        }
+        recorded
+    }
+
     /// Adds a table to the path, and the bits that its lookup depended on to the mask. `key` is
     /// the packet's key at this table; `self.key` is the received key.
     fn record_lookup(&mut self, table: TableId, key: &PacketKey, winner: Winner, side: &Side) {
-        if !self.is_unfinished {
-            return;
-        }
-        let instructions = winner.rule().map(|id| &*side.flow(id).instructions);
-        if instructions.is_some_and(|instructions| instructions.meter.is_some()) {
-            // The path ends before this table, which looks up later packets itself. So this
-            // lookup adds no bits.
-            self.path.rest = Some(table);
-            self.is_unfinished = false;
+        if !self.is_unfinished || self.ends_before(table, winner, side) {
             return;
         }
         // `add_bits` prefers bits that the mask has, so it also gets the bits that the
@@ -215,22 +227,49 @@ impl RecordedPacket {
         if let Some(rules) = side.table(table) {
             rules.add_bits(key, winner, &mut mask);
         }
+        self.add_step(table, key, winner, side, &mut mask);
+        let words = self.mask.iter_mut().zip(mask);
+        for ((word, bits), set) in words.zip(set_before) {
+            *word |= bits & !set;
+        }
+    }
+
+    /// Ends the path before a table whose winner has a meter: that table looks up later packets
+    /// itself, so its lookup adds no bits. Returns false if the winner has no meter.
+    fn ends_before(&mut self, table: TableId, winner: Winner, side: &Side) -> bool {
+        let meter = winner
+            .rule()
+            .and_then(|id| side.flow(id).instructions.meter);
+        if meter.is_some() {
+            self.path.rest = Some(table);
+            self.is_unfinished = false;
+        }
+        meter.is_some()
+    }
+
+    /// Adds a table to the path, and the bits that determine what the winner's actions write to
+    /// `mask`.
+    fn add_step(
+        &mut self,
+        table: TableId,
+        key: &PacketKey,
+        winner: Winner,
+        side: &Side,
+        mask: &mut Words,
+    ) {
         self.path.steps.push(Step {
             table,
             winner,
             set: known(&self.set.0, &self.set.1),
         });
+        let instructions = winner.rule().map(|id| &*side.flow(id).instructions);
         let next = instructions.and_then(|instructions| instructions.goto_table);
         if let (Some(instructions), Some(next)) = (instructions, next)
-            && !self.write(instructions, key, &mut mask)
+            && !self.write(instructions, key, mask)
         {
             self.path.rest = Some(next);
         }
         self.is_unfinished = next.is_some() && self.path.rest.is_none();
-        let words = self.mask.iter_mut().zip(mask);
-        for ((word, bits), set) in words.zip(set_before) {
-            *word |= bits & !set;
-        }
     }
 
     /// Returns the mask of its megaflow: the bits that its path depends on, and more bits, so

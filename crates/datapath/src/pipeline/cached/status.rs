@@ -57,6 +57,8 @@ pub struct CacheStatus {
     pub revalidations: u64,
     /// Packets with stale megaflows, which the tables processed.
     pub stale: u64,
+    /// Megaflows that were stored before packets arrived.
+    pub proactive: u64,
     /// Packets whose paths were learned.
     pub learned: u64,
     /// Packets that the tables processed, from the first table.

@@ -24,9 +24,11 @@ use crate::flow::{FlowChange, FlowEntry, FlowStore, RemovalReason, TableId};
 use crate::flow_table::FlowTable;
 use crate::group::GroupStore;
 use crate::limits::{LimitCounts, PacketLimit};
+use crate::megaflow::cross_product::cross_product;
 use crate::meter::{MeterId, MeterStore};
 use crate::packet::Packet;
 use crate::pipeline::cached::caches::Caches;
+use crate::pipeline::cached::proactive::{ProactiveError, ProactiveMegaflows};
 use crate::pipeline::cached::settings::CacheSettings;
 use crate::pipeline::run::change::{Change, GroupCountersChange, LimiterChange, freed_counters};
 use crate::pipeline::run::choice::FlowHash;
@@ -507,6 +509,51 @@ impl Pipeline {
     /// later changes continue. A plan for an engine that was replaced has no effect.
     pub fn install(&mut self, plan: Plan) {
         self.writer.operate(plan);
+    }
+
+    /// Publishes all accepted changes, and stores megaflows for all packets in a worker's caches:
+    /// the entries of the cross product of all tables ([FCH14] §3.1). Then packets need not
+    /// pass the tables first. Later changes make megaflows stale, as usual. Takes time that
+    /// grows with the product of the sizes of the tables, up to seconds for 10,000 entries.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use classyard::EngineSpec;
+    /// use classyard_datapath::pipeline::{CacheSettings, Pipeline};
+    /// use classyard_datapath::text::read;
+    /// use classyard_datapath::TableSettings;
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let mut pipeline = Pipeline::new(TableSettings::new(EngineSpec::parse("forest")?)?);
+    /// for line in ["tcp,tp_dst=80 actions=drop", "priority=0 actions=output:1"] {
+    ///     let message = read(line).expect("flows").remove(0).message;
+    ///     pipeline.apply(&[message], Duration::ZERO)?;
+    /// }
+    /// let mut worker = pipeline.cached_worker(CacheSettings::new().max_masks(64)?);
+    /// let stored = pipeline.store_megaflows(&mut worker, 10_000)?;
+    /// assert_eq!(stored.paths, 2);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`ProactiveError`] if the cross product has more than `max_entries` entries, if the
+    /// caches have no room for its megaflows or masks, or if the worker has no megaflow cache or
+    /// is of another pipeline. Then no megaflow is stored.
+    ///
+    /// [FCH14]: classyard::papers#fch14
+    pub fn store_megaflows(
+        &mut self,
+        worker: &mut Worker,
+        max_entries: usize,
+    ) -> Result<ProactiveMegaflows, ProactiveError> {
+        if !self.tallies.iter().any(|tally| worker.has_tally(tally)) {
+            return Err(ProactiveError::OtherPipeline);
+        }
+        self.publish();
+        let product = cross_product(&self.stores.flows, max_entries);
+        worker.store_product(&product.map_err(ProactiveError::Entries)?)
     }
 
     /// Bytes held by both sides of all tables.
