@@ -524,7 +524,7 @@ impl Caches {
     /// Stores the entries of the cross product of a side's tables as megaflows.
     ///
     /// # Errors
-    /// [`ProactiveError`] if there is no room for all entries; then no megaflow is stored.
+    /// [`ProactiveError`] if the cache lacks room for all entries; then no megaflow is stored.
     pub(in crate::pipeline) fn store_product(
         &mut self,
         (side, tally): (&Side, &Tally),
@@ -564,7 +564,7 @@ impl Caches {
     }
 }
 
-/// Opens the counts of the path of a stored megaflow, and closes those of closed paths. Returns
+/// Opens the counts of a stored megaflow's path, and closes the counts of closed paths. Returns
 /// the megaflow; `None` if it was not stored.
 fn count_path(
     store: &mut Store<Program>,
@@ -625,7 +625,7 @@ impl Caches {
 
     /// Handles an entry with new instructions. The paths on which it wins get new programs,
     /// or are closed if packets now take another path. If an entry of a path of an earlier era
-    /// is gone, no program can be built, so the path is closed.
+    /// was removed, no program can be built, so the path is closed.
     fn modified(&mut self, side: &Side, id: RuleId, keeps_paths: bool) {
         for path_id in self.store.paths().of_entry(id) {
             let (path, _) = self.store.paths().get(path_id);

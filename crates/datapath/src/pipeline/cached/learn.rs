@@ -194,8 +194,8 @@ impl RecordedPacket {
         self.set = ([0; KEY_WORDS], [0; KEY_WORDS]);
     }
 
-    /// Returns the record of packets whose winners are known. `key` is a received key of one of
-    /// these packets. The mask has no bits.
+    /// Returns the record of packets with these winners. `key` is the received key of any such
+    /// packet. The mask has no bits.
     pub(super) fn with_winners(
         key: &Words,
         winners: &[(TableId, Winner)],

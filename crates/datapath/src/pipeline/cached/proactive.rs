@@ -38,14 +38,14 @@ pub enum ProactiveError {
     OtherPipeline,
     /// The cross product has too many entries.
     Entries(TooManyEntries),
-    /// The cache has no room for so many megaflows.
+    /// The megaflows exceed the room of the cache.
     Megaflows {
         /// The entries of the cross product.
         megaflows: usize,
         /// The number of megaflows that the cache has room for.
         room: usize,
     },
-    /// The cache has no room for so many masks.
+    /// The masks exceed the room of the cache.
     Masks {
         /// The different masks of the cross product.
         masks: usize,
