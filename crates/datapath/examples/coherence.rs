@@ -5,11 +5,11 @@
 //! without.
 //!
 //! ```text
-//! cargo run --release -p classyard-datapath --example coherence -- [MEGAFLOWS]
+//! cargo run --release -p classyard-datapath --example coherence -- [MEGAFLOWS [ENTRIES]]
 //! ```
 //! Two tables: the first has an entry for each of 4,096 source networks, the second an
-//! entry for each of 65,536 pairs of a destination network and a port. Packets of
-//! different pairs have different megaflows.
+//! entry for each pair of a destination network and a port, by default 65,536 entries.
+//! Packets of different pairs have different megaflows.
 
 #![allow(clippy::print_stdout, clippy::cast_precision_loss)]
 
@@ -24,24 +24,30 @@ mod support;
 
 use support::{entry, tcp};
 
-/// The number of entries in the second table.
+/// The number of entries in the second table, unless an argument gives another one.
 const SERVICE_ENTRIES: u32 = 65_536;
 
 /// The number of measured changes of each kind.
 const MEASURED_CHANGES: u32 = 400;
 
 fn main() {
-    let max_megaflows = std::env::args().nth(1);
+    let mut arguments = std::env::args().skip(1);
+    let max_megaflows = arguments.next();
     let max_megaflows =
         max_megaflows.map_or(100_000, |text| text.parse().expect("a number of megaflows"));
-    let mut pipeline = pipeline();
+    let entries = arguments.next();
+    let entries = entries.map_or(SERVICE_ENTRIES, |text| {
+        text.parse().expect("a number of entries")
+    });
+    let packet = |flow| packet(flow, entries);
+    let mut pipeline = pipeline(entries);
     let mut worker = pipeline.cached_worker(support::caches(1 << 20, None));
     let mut uncached = pipeline.worker();
     let (mut learning, mut passing) = (Vec::new(), Vec::new());
     let mut flow = 0;
     while worker.caches().expect("it has caches").megaflows < max_megaflows {
         for (worker, times) in [(&mut uncached, &mut passing), (&mut worker, &mut learning)] {
-            let mut packets: Vec<Packet> = (flow..flow + 32).map(packet).collect();
+            let mut packets: Vec<Packet> = (flow..flow + 32).map(&packet).collect();
             let begin = Instant::now();
             worker.process(&mut packets, Duration::ZERO, &mut Discard);
             times.push(begin.elapsed().as_secs_f64() * 1e6 / 32.0);
@@ -78,7 +84,7 @@ fn main() {
     });
     print("an entry is added before one that megaflows have", &overlap);
     let gone = measure(&mut pipeline, &mut worker, |pipeline, number| {
-        let (network, port) = service(10_000 + number);
+        let (network, port) = service(entries / 2 + number);
         let delete = Command::Delete { strict: true };
         apply(pipeline, &message(delete, 100, network, port));
     });
@@ -115,7 +121,7 @@ fn measure(
     let before = counts(worker);
     let times = (0..MEASURED_CHANGES).map(|number| {
         change(pipeline, number);
-        let mut packets = [packet(0)];
+        let mut packets = [packet(0, SERVICE_ENTRIES)];
         let begin = Instant::now();
         worker.process(&mut packets, Duration::ZERO, &mut Discard);
         begin.elapsed()
@@ -144,9 +150,9 @@ fn service(number: u32) -> (u32, u16) {
 }
 
 /// Returns a packet of a flow. Source and service differ from the previous flow's.
-fn packet(flow: u32) -> Packet {
+fn packet(flow: u32, entries: u32) -> Packet {
     let mixed = flow.wrapping_mul(0x9e37_79b1);
-    let (network, port) = service(mixed % SERVICE_ENTRIES);
+    let (network, port) = service(mixed % entries);
     let source = 0x1400_0000 | (mixed >> 20) << 12 | 5;
     tcp((source, 30_000), (network | 9, port))
 }
@@ -184,12 +190,12 @@ fn apply(pipeline: &mut Pipeline, message: &Message) {
     applied.expect("the message fits");
 }
 
-fn pipeline() -> Pipeline {
+fn pipeline(entries: u32) -> Pipeline {
     let networks = (0..4096).map(|number| {
         let source = (Field::Ipv4Src, 0x1400_0000 | number << 12, 0xffff_f000);
         entry(Command::Add, (0, 10), &[ipv4(), source], Some(1))
     });
-    let services = (0..SERVICE_ENTRIES).map(|number| {
+    let services = (0..entries).map(|number| {
         let (network, port) = service(number);
         message(Command::Add, 100, network, port)
     });

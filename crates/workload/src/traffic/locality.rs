@@ -41,8 +41,10 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::{TrafficError, check};
+use super::{Maker, TrafficConfig, TrafficError, check};
+use crate::generate::Steps;
 use crate::generate::draw::{Choice, Draw, whole, whole_u64};
+use classyard::Schema;
 use classyard::author::splitmix;
 
 /// An IPv4 flow.
@@ -69,6 +71,17 @@ impl Ipv4Flow {
             u64::from(self.protocol) << 32
                 | u64::from(self.source_port) << 16
                 | u64::from(self.destination_port),
+        ]
+    }
+
+    /// Returns the values of the fields of [`Schema::ipv4_5tuple`], in their order.
+    fn values(&self) -> [u128; 5] {
+        [
+            self.source.into(),
+            self.destination.into(),
+            self.source_port.into(),
+            self.destination_port.into(),
+            self.protocol.into(),
         ]
     }
 
@@ -282,6 +295,29 @@ impl LocalityModel {
             draw,
         })
     }
+}
+
+/// Makes headers of a stream in the first part of the policy that has IPv4 headers.
+pub(super) fn make(
+    maker: &mut Maker<'_>,
+    model: &LocalityModel,
+    config: &TrafficConfig,
+    steps: &mut Steps<'_>,
+) -> Result<(), TrafficError> {
+    let policy = maker.policy;
+    let mut parts = policy.part_ids();
+    let part = parts.find(|&part| *policy.part(part).schema() == Schema::ipv4_5tuple());
+    let part = part.ok_or(TrafficError::NoIpv4)?;
+    for packet in model.packets(config.seed)?.take(config.headers) {
+        maker.values.clear();
+        maker.values.extend(packet.header.values());
+        maker.push(part);
+        maker.made.timestamps.push(packet.time);
+        let flow = u32::try_from(packet.flow).expect("fewer flows than headers fit into memory");
+        maker.made.flows.push(flow);
+        steps.advance(1)?;
+    }
+    Ok(())
 }
 
 /// An active flow.

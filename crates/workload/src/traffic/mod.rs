@@ -5,13 +5,14 @@
 //! | [`TrafficRecipe::Rules`] | corners of rules, all rules equally likely, in bursts, as in ClassBench | – |
 //! | [`TrafficRecipe::Zipf`] | a fixed number of flows, few of them heavy | flows |
 //! | [`TrafficRecipe::Flows`] | flows that begin, send trains of packets and end | both |
+//! | [`TrafficRecipe::Locality`] | packets of IPv4 flows as on a backbone link, whatever the rules | both |
 //! | [`TrafficRecipe::Corners`] | each field at its ends and one step outside | – |
 //! | [`TrafficRecipe::Misses`] | headers that no rule matches | – |
 //! | [`TrafficRecipe::Random`] | any header, all equally likely | – |
 //! | [`TrafficRecipe::OneBucket`] | points of the rule with the most expensive lookup | – |
 //! | [`TrafficRecipe::Worst`] | headers with the most expensive lookups | – |
 //!
-//! To measure caches, use [`locality`], a stream of packets that needs no policy.
+//! To measure caches without a policy, use the stream of packets of [`locality`].
 //!
 //! ```
 //! use classyard::NoProgress;
@@ -48,6 +49,7 @@ mod misses;
 pub mod worst;
 
 pub use flows::{FlowModel, Gap, Size, Train};
+use locality::LocalityModel;
 
 use crate::generate::draw::{Choice, Draw, whole};
 use crate::generate::{GenerateError, Steps};
@@ -76,6 +78,9 @@ pub enum TrafficRecipe {
     },
     /// Flows over time.
     Flows(FlowModel),
+    /// Packets of IPv4 flows with locality: batches with idle times between them, and few
+    /// flows that have most of the packets. The headers do not depend on the rules.
+    Locality(LocalityModel),
     /// For each rule and each of its fields: the field's lowest and highest value and
     /// one step outside of each, at a random corner of the other fields.
     Corners,
@@ -169,6 +174,12 @@ pub enum TrafficError {
     /// The recipe needs rules, and the policy has none.
     #[error("the policy has no rules to make headers from; random headers need none")]
     NoRules,
+    /// The recipe makes headers of `ipv4-5tuple`, and no part of the policy has this schema.
+    #[error(
+        "traffic with locality has headers of the schema ipv4-5tuple, and no part of the rules has \
+         this schema"
+    )]
+    NoIpv4,
     /// The recipe needs a classifier, and there is none.
     #[error("headers that are hard for an engine need a classifier of that engine")]
     NoClassifier,
@@ -247,7 +258,10 @@ pub fn traffic(
 ) -> Result<Traffic, TrafficError> {
     let mut maker = Maker::new(policy, config.seed);
     let mut steps = Steps::new(STAGE, config.headers, progress);
-    let needs_rules = !matches!(recipe, TrafficRecipe::Random | TrafficRecipe::Misses { .. });
+    let needs_rules = !matches!(
+        recipe,
+        TrafficRecipe::Random | TrafficRecipe::Misses { .. } | TrafficRecipe::Locality(_)
+    );
     if needs_rules && policy.is_empty() && config.headers > 0 {
         return Err(TrafficError::NoRules);
     }
@@ -282,6 +296,9 @@ pub fn traffic(
             }
         }
         TrafficRecipe::Flows(model) => flows::make(&mut maker, model, config.headers, &mut steps)?,
+        TrafficRecipe::Locality(model) => {
+            locality::make(&mut maker, model, config, &mut steps)?;
+        }
         TrafficRecipe::Corners => {
             let order = maker.shuffled();
             for index in 0..config.headers {

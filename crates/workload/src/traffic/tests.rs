@@ -2,7 +2,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use classyard::{
-    ActionId, EngineSpec, FieldMatch, Limits, NoProgress, Priority, RuleId, RuleSet, Schema,
+    ActionId, EngineSpec, FieldMatch, KeyVec, Limits, NoProgress, Priority, RuleId, RuleSet, Schema,
 };
 
 use super::*;
@@ -354,4 +354,38 @@ fn the_worst_headers_are_more_work_than_others() {
     let recipe = TrafficRecipe::Worst { candidates: 10 };
     let made = traffic(&policy, &recipe, &config, None, &mut NoProgress);
     assert_eq!(made, Err(TrafficError::NoClassifier));
+}
+
+#[test]
+fn traffic_with_locality_is_the_stream_of_its_model() {
+    let model = LocalityModel {
+        warm_up: 0.5,
+        ..locality::TRACE1
+    };
+    let recipe = TrafficRecipe::Locality(model);
+    let config = TrafficConfig::new(500, 3);
+    let of = |policy: &Policy| traffic(policy, &recipe, &config, None, &mut NoProgress);
+    let made = of(&policy("fw1", 20)).unwrap();
+    assert_eq!(made.trace.len(), 500);
+    let schema = Schema::ipv4_5tuple();
+    let stream = model.packets(3).unwrap().take(500);
+    for (index, (packet, (_, own))) in stream.zip(made.trace.iter()).enumerate() {
+        assert_eq!(made.timestamps[index], packet.time);
+        assert_eq!(u64::from(made.flows[index]), packet.flow);
+        let header = packet.header;
+        let mut key = KeyVec::new(&schema);
+        key.push(&[
+            header.source.into(),
+            header.destination.into(),
+            header.source_port.into(),
+            header.destination_port.into(),
+            header.protocol.into(),
+        ])
+        .unwrap();
+        assert_eq!(own, key.key(0));
+    }
+    // Rules are not needed, but the schema is.
+    assert_eq!(of(&Policy::single(&schema)), Ok(made));
+    let ipv6 = Policy::single(&Schema::ipv6_5tuple());
+    assert_eq!(of(&ipv6), Err(TrafficError::NoIpv4));
 }

@@ -13,6 +13,7 @@ use classyard_report::output::style::counted;
 use classyard_report::registry::DEFAULT;
 use classyard_report::reporter::Reporter;
 use classyard_workload::formats::write_trace;
+use classyard_workload::traffic::locality::TRACE1;
 use classyard_workload::traffic::{
     CANDIDATES, FlowModel, Traffic, TrafficConfig, TrafficError, TrafficRecipe, traffic,
 };
@@ -29,6 +30,8 @@ Examples:
   classyard generate trace -r acl1_10k.txt --kind zipf --flows 100k --alpha 1.1 -n 1M
   classyard generate trace -r fw.rules --kind flows -n 100k -o fw.pcap
       flows over time, as packets with timestamps
+  classyard generate trace --kind locality -n 1M -o link.pcap
+      traffic with locality, to compare flow caches with `classyard replay`
   classyard generate trace -r fw.rules --kind corners -n 20k --with-expected -o fw.expected
       with the right answers, for `classyard check --expected`
   classyard generate trace -r fw.rules --kind worst --engine forest -o fw.trace
@@ -115,6 +118,9 @@ enum Kind {
     Zipf,
     /// Flows that begin, send trains of packets and end
     Flows,
+    /// IPv4 packets as on a backbone link, whatever the rules: flows with idle times, few
+    /// of them heavy; for caches
+    Locality,
     /// Each field at its ends and one step outside
     Corners,
     /// Headers that no rule matches
@@ -145,6 +151,7 @@ pub(super) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
             flows_per_second: args.flows_per_second,
             ..FlowModel::default()
         }),
+        Kind::Locality => TrafficRecipe::Locality(TRACE1),
         Kind::Corners => TrafficRecipe::Corners,
         Kind::Miss => TrafficRecipe::Misses { tries: args.tries },
         Kind::Random => TrafficRecipe::Random,
