@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::{Study, TOGETHER};
 use crate::bench::{Spread, timed};
 use crate::cores::{Clocks, Crew, first_objection};
+use crate::counters::{Counted, Counters};
 use crate::reproduce::statistics::coordinate;
 
 /// Times of lookups with one rule set.
@@ -27,6 +28,44 @@ pub(super) struct Lookups {
     pub(super) counts: BTreeMap<String, f64>,
     pub(super) bytes: usize,
     pub(super) wrong: usize,
+    pub(super) events: Events,
+}
+
+/// The processor's counts for a header.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Events {
+    /// Counts of a header looked up alone, and in the largest batches.
+    pub(super) single: Option<Counted>,
+    pub(super) batch: Option<Counted>,
+    /// The reason why there are no counts.
+    pub(super) refusal: Option<String>,
+}
+
+impl Events {
+    /// Counts the events of one pass over the keys, one by one and in batches.
+    fn of(classifier: &dyn Classifier, keys: KeySlice<'_>) -> Events {
+        let counted = Counters::open().and_then(|counters| {
+            let mut scratch = Scratch::new();
+            let mut count = |together: usize| {
+                let counted = counters.count(|| {
+                    std::hint::black_box(pass(classifier, keys, together, &mut scratch));
+                });
+                counted.map(|counted| counted.each_of(coordinate(keys.len())))
+            };
+            Ok((count(1)?, count(TOGETHER[TOGETHER.len() - 1])?))
+        });
+        match counted {
+            Ok((single, batch)) => Events {
+                single: Some(single),
+                batch: Some(batch),
+                refusal: None,
+            },
+            Err(error) => Events {
+                refusal: Some(error.to_string()),
+                ..Events::default()
+            },
+        }
+    }
 }
 
 impl Lookups {
@@ -147,7 +186,7 @@ impl Study<'_> {
     /// Times lookups of an engine over `rules` rules: the median of a few passes for each
     /// number of headers together. Returns stored times if there are any.
     pub(super) fn dec14_lookups(&mut self, engine: &str, rules: usize) -> Result<Lookups, Failure> {
-        let point = format!("lookups {engine}, {rules} rules, with passes");
+        let point = format!("lookups {engine}, {rules} rules, with passes and events");
         let engine = engine.to_owned();
         self.point(&point, |study| {
             let policy = study.dec14_policy(rules, 0)?;
@@ -174,6 +213,7 @@ impl Study<'_> {
                 wrong: wrong.count(),
                 ns: medians(&samples),
                 passes: samples,
+                events: Events::of(classifier, keys),
                 counts: counts.collect(),
                 bytes: stats.bytes(),
             })

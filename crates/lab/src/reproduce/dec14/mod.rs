@@ -14,12 +14,17 @@ use super::study::Study;
 use crate::bench::{generated_policy, generated_trace};
 use crate::cores::usable_processors;
 
+mod calibration;
+mod clock;
 pub(super) mod concurrency;
+mod equations;
 pub(super) mod fields;
+pub(super) mod forecast;
 pub(super) mod latency;
 mod measure;
 mod model;
 mod own;
+mod peak;
 pub(super) mod rule_sets;
 pub(super) mod split;
 pub(super) mod throughput;
@@ -58,6 +63,11 @@ pub(super) const FIGURES: &[Figure] = &[
         }),
     },
     Figure {
+        name: "equations",
+        draw: forecast::draw,
+        own: None,
+    },
+    Figure {
         name: "throughput",
         draw: throughput::draw,
         own: None,
@@ -83,6 +93,7 @@ Figures:
   rule-sets        unique rules of each field (Table III)
   latency          time against rules, and the model's prediction (Fig. 2, Tables V and VI)
   concurrency      latency against headers together and threads (Fig. 3)
+  equations        eqs. 1 to 7 of the paper, our counts and measured time (§IV.C)
   throughput       with and without optimisations, and the peak (Fig. 4, Table VII)
   split            one rule set split over cores, winners merged
   fields           a field a core, against a packet a core
