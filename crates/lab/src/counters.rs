@@ -20,7 +20,7 @@ pub(crate) struct Counted {
 }
 
 impl Counted {
-    /// Returns the counts for one of `units` equal units of work.
+    /// Returns the mean counts of a unit of work, of `units` units.
     pub(crate) fn each_of(self, units: f64) -> Counted {
         let units = units.max(1.0);
         Counted {

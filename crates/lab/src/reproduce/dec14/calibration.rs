@@ -62,8 +62,8 @@ pub(super) fn fit_delays(points: &[TimedPoint]) -> Delays {
 }
 
 /// Solves least squares of `row · factors = 1` over the terms whose bit in `subset` is set;
-/// other factors are 0. Returns `None` if there is no single solution, or a factor is
-/// negative.
+/// other factors are 0. Returns `None` if the solution is not unique or has a negative
+/// factor.
 fn solve(rows: &[[f64; TERMS]], subset: u32) -> Option<[f64; TERMS]> {
     let terms: Vec<usize> = (0..TERMS).filter(|term| subset >> term & 1 == 1).collect();
     let product =

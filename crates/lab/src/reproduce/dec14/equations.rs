@@ -21,8 +21,8 @@
 //! - **Γ** is 64 in Table IV, without a unit, and §IV.C divides bits by it. So Γ is 64
 //!   bits here, a word and not a cache line. The theoretical values of Table V follow from
 //!   64 bits, and not from 64 bytes.
-//! - **The unique values of a superfield** are the cross product of those of its fields, at
-//!   most N: each rule has one value. With this bound, eq. 1 gives 493 accesses for 2 K
+//! - **The unique values of a superfield** are the combinations of the values of its fields,
+//!   at most N: each rule has one value. With this bound, eq. 1 gives 493 accesses for 2 K
 //!   rules; Table V has 494 and 493.
 //! - **V_inst** has no equation in the paper. [`Design::instructions`] is the sum over the
 //!   operations of Table VII, as the paper's V_peak is in the best case.
@@ -182,8 +182,8 @@ impl Design {
             + MERGE_INSTRUCTIONS * merges
     }
 
-    /// Returns V_peak, the instructions of the best lookup (§V.E): every tree has as many
-    /// levels as the smallest one, and the first sub-vector has a match.
+    /// Returns V_peak, the instructions of the best lookup (§V.E): all trees have the
+    /// height of the smallest tree, and the first sub-vector has a match.
     pub(super) fn best_instructions(&self) -> f64 {
         let levels = self.searched_by(Search::Tree).map(Superfield::levels);
         let fewest = levels.fold(f64::INFINITY, f64::min);
@@ -488,7 +488,7 @@ mod tests {
 
     /// 64 packets in 2000 ns are 32 million a second; the abstract has 33.
     /// V_peak: 23 · 6 · 14 + 76 · 3 + 115 = 2275, as in §V.E. With four instructions a
-    /// cycle, 2.4 GHz · 4 · 16 / 2275 = 67.5 million a second, of which 33 are 49 %.
+    /// cycle, 2.4 GHz · 4 · 16 / 2275 = 67.5 million a second; 33 / 67.5 = 49 %.
     #[test]
     fn equation_7_gives_the_papers_peak() {
         near(equation_7(64.0, 2000.0), 32e6, 1e-3);
@@ -504,8 +504,8 @@ mod tests {
 
     /// 32 K rules: levels of 13 for each address, 11.678 for each port, 15 for each
     /// superfield, 79.356 in all; 23 · 79.356 + 76 · 3 + 115 · 32. The smallest tree has
-    /// 11.678 levels: 23 · 6 · 11.678 + 228 + 115. (The paper's 14 levels are those of the
-    /// boundaries of an address, log(2 · 8192).)
+    /// 11.678 levels: 23 · 6 · 11.678 + 228 + 115. (The paper has 14 levels:
+    /// log(2 · 8192), for the range boundaries of an address.)
     #[test]
     fn instructions_are_the_operations_of_table_vii() {
         let design = Design::new(&fields(), &PAPER_GROUPS, 32768.0);

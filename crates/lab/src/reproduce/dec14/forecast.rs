@@ -497,7 +497,7 @@ fn packets_grid(points: &[Compared], rules: usize) -> Grid {
     )
 }
 
-/// Returns the constants, next to those of the paper's platforms (Tables IV to VI).
+/// Returns the constants here and on the paper's two platforms (Tables IV to VI).
 fn constants_grid(forecast: &Forecast) -> Grid {
     let clock = match forecast.clock_refusal {
         None => format!("{:.2}", forecast.processor.clock_ghz),
@@ -699,7 +699,7 @@ mod tests {
         let forecast = forecast(2.0);
         let machine = Machine::default();
         let [few, many] = [100, 32_000].map(|rules| forecast.unfitted(rules, &machine));
-        // Vectors of 100 rules fit into L1, and those of 32,000 into no cache.
+        // The vectors of 100 rules fit into L1; the vectors of 32,000 rules fit into no cache.
         assert_eq!(few.lambda, [0.0; 3]);
         assert!(many.lambda[2] > 0.5, "{:?}", many.lambda);
         assert!(

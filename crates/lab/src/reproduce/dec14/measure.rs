@@ -37,7 +37,7 @@ pub(super) struct Events {
     /// Counts of a header looked up alone, and in the largest batches.
     pub(super) single: Option<Counted>,
     pub(super) batch: Option<Counted>,
-    /// The reason why there are no counts.
+    /// The reason why the processor did not count.
     pub(super) refusal: Option<String>,
 }
 
@@ -117,7 +117,7 @@ pub(super) fn built(engine: &str, policy: &Policy) -> Result<PolicyClassifier, F
 }
 
 /// Looks up all keys, `together` at a time. Returns a value that depends on the answers.
-fn pass(
+pub(super) fn pass(
     classifier: &dyn Classifier,
     keys: KeySlice<'_>,
     together: usize,
@@ -141,6 +141,19 @@ pub(super) fn batches(keys: KeySlice<'_>, size: usize) -> impl Iterator<Item = K
     starts.map(move |start| keys.range(start..keys.len().min(start + size)))
 }
 
+/// Returns the first keys, as many as fit into the time of a pass.
+pub(super) fn fitting<'k>(
+    classifier: &dyn Classifier,
+    keys: KeySlice<'k>,
+    scratch: &mut Scratch,
+) -> KeySlice<'k> {
+    let probed = PROBED_HEADERS.min(keys.len());
+    let (_, seconds) = timed(|| pass(classifier, keys.range(0..probed), 16, scratch));
+    let each = seconds / coordinate(probed.max(1));
+    let count = at_most(PASS_SECONDS / each, keys.len()).max(probed);
+    keys.range(0..count)
+}
+
 /// Times lookups of the keys that fit into one pass. Returns the nanoseconds per header for
 /// each of [`TOGETHER`] and each pass, and the keys.
 pub(super) fn passes<'k>(
@@ -149,11 +162,8 @@ pub(super) fn passes<'k>(
     repeats: usize,
 ) -> (Vec<Vec<f64>>, KeySlice<'k>) {
     let mut scratch = Scratch::new();
-    let probed = PROBED_HEADERS.min(keys.len());
-    let (_, seconds) = timed(|| pass(classifier, keys.range(0..probed), 16, &mut scratch));
-    let each = seconds / coordinate(probed.max(1));
-    let count = at_most(PASS_SECONDS / each, keys.len()).max(probed);
-    let keys = keys.range(0..count);
+    let keys = fitting(classifier, keys, &mut scratch);
+    let count = keys.len();
     let mut samples = vec![Vec::new(); TOGETHER.len()];
     for repeat in 0..=repeats {
         for (&together, samples) in TOGETHER.iter().zip(&mut samples) {

@@ -25,6 +25,7 @@ mod measure;
 mod model;
 mod own;
 mod peak;
+pub(super) mod random_headers;
 pub(super) mod rule_sets;
 pub(super) mod split;
 pub(super) mod throughput;
@@ -73,6 +74,11 @@ pub(super) const FIGURES: &[Figure] = &[
         own: None,
     },
     Figure {
+        name: "random-headers",
+        draw: random_headers::draw,
+        own: None,
+    },
+    Figure {
         name: "split",
         draw: split::draw,
         own: None,
@@ -95,6 +101,7 @@ Figures:
   concurrency      latency against headers together and threads (Fig. 3)
   equations        eqs. 1 to 7 of the paper, our counts and measured time (§IV.C)
   throughput       with and without optimisations, and the peak (Fig. 4, Table VII)
+  random-headers   random headers, and headers in bursts (§V.A)
   split            one rule set split over cores, winners merged
   fields           a field a core, against a packet a core
 

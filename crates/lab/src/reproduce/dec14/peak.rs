@@ -30,7 +30,7 @@ pub(super) struct Peak {
     estimated: f64,
     /// Instructions of a header in a batch by the processor's count.
     counted: Option<f64>,
-    /// The reason why there is no count.
+    /// The reason why the processor did not count.
     refusal: Option<String>,
     /// V_peak by the operations of Table VII, and the number of rules.
     best: f64,
