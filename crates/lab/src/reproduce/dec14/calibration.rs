@@ -73,7 +73,10 @@ fn solve(rows: &[[f64; TERMS]], subset: u32) -> Option<[f64; TERMS]> {
         .iter()
         .map(|&term| product(term, term).sqrt())
         .collect();
-    if lengths.iter().any(|length| !(*length > 0.0)) {
+    if lengths
+        .iter()
+        .any(|&length| length <= 0.0 || length.is_nan())
+    {
         return None;
     }
     let mut matrix: Vec<Vec<f64>> = Vec::new();

@@ -50,7 +50,9 @@ struct Forecast {
     accesses: Accesses,
     /// True if λ_1 and α are fitted to counts of the processor.
     are_accesses_counted: bool,
-    delays: Delays,
+    /// The delays of one header, and the delays of several headers together.
+    alone: Delays,
+    together: Delays,
 }
 
 /// The delays of eq. 5 without any fit, and the shares of eqs. 2 to 4.
@@ -80,7 +82,8 @@ impl Forecast {
                 alpha: 0.0,
             },
             are_accesses_counted: false,
-            delays: fit_delays(&[]),
+            alone: fit_delays(&[]),
+            together: fit_delays(&[]),
         };
         let mut sets = Vec::new();
         for &rules in sizes.iter().take(FITTED_SETS) {
@@ -96,10 +99,19 @@ impl Forecast {
             forecast.accesses = accesses;
             forecast.are_accesses_counted = true;
         }
-        let points = sets.iter().flat_map(|(rules, lookups)| {
-            FITTED_PACKETS.map(|packets| forecast.timed_point(*rules, packets, lookups))
+        let points = |packets: usize| -> Vec<TimedPoint> {
+            let sets = sets.iter();
+            sets.map(|(rules, lookups)| forecast.timed_point(*rules, packets, lookups))
+                .collect()
+        };
+        let [one, many] = FITTED_PACKETS.map(points);
+        // One header on one core has no contention: without its term, η_0 is 0.
+        let without_contention = one.iter().map(|point| TimedPoint {
+            rules_times_packets: 0.0,
+            ..*point
         });
-        forecast.delays = fit_delays(&points.collect::<Vec<_>>());
+        forecast.alone = fit_delays(&without_contention.collect::<Vec<_>>());
+        forecast.together = fit_delays(&[one, many].concat());
         Ok(forecast)
     }
 
@@ -126,13 +138,13 @@ impl Forecast {
     }
 
     /// Returns L_0 by eq. 6: nanoseconds until all of `packets` packets are done.
-    fn latency_ns(&self, rules: usize, packets: usize) -> f64 {
+    fn latency_ns(&self, rules: usize, packets: usize, delays: &Delays) -> f64 {
         equation_6(
             self.design(rules).instructions(),
             self.l1_accesses(rules),
             // β_1 + Σ β_n · λ_n was fitted as a single constant.
             [0.0; 3],
-            &self.delays,
+            delays,
             &self.processor,
             coordinate(rules) * coordinate(packets),
         )
@@ -176,7 +188,7 @@ pub(super) fn rule_fields() -> Vec<RuleField> {
     fields
         .map(|(field, ratio)| RuleField {
             name: field.name().to_owned(),
-            width_bits: u32::from(field.width()),
+            width_bits: field.width(),
             ratio,
             search: match field.kind() {
                 MatchKind::Exact => Search::Hash,
@@ -205,15 +217,17 @@ struct Compared {
     ratios: Vec<f64>,
 }
 
-/// Returns the point of `packets` packets, with the prediction from our counts.
+/// Returns the point of `packets` packets, with the prediction from our counts. `delays`
+/// are the forecast's delays for the point.
 fn compared(
     forecast: &Forecast,
+    delays: &Delays,
     lookups: &Lookups,
     [rules, packets]: [usize; 2],
     fitted_sizes: &[usize],
     counts_ns: f64,
 ) -> Compared {
-    let equations_ns = forecast.latency_ns(rules, packets);
+    let equations_ns = forecast.latency_ns(rules, packets, delays);
     let passes = lookups.passes.get(place(packets)).into_iter().flatten();
     let ratios = passes.map(|ns| equations_ns / (ns * coordinate(packets)));
     Compared {
@@ -245,7 +259,14 @@ pub(in crate::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failu
         let lookups = study.dec14_lookups(PAPER_FORM, rules)?;
         wrong += lookups.wrong;
         let counts_ns = model.predict(&lookups, Mode::Single);
-        let point = compared(&forecast, &lookups, [rules, 1], fitted_sizes, counts_ns);
+        let point = compared(
+            &forecast,
+            &forecast.alone,
+            &lookups,
+            [rules, 1],
+            fitted_sizes,
+            counts_ns,
+        );
         by_rules.push(point);
         if !fitted_sizes.contains(&rules) {
             let name = format!("{} rules", size_name(rules));
@@ -260,6 +281,7 @@ pub(in crate::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failu
         let counts_ns = each * coordinate(packets);
         by_packets.push(compared(
             &forecast,
+            &forecast.together,
             &lookups,
             point,
             fitted_sizes,
@@ -323,8 +345,9 @@ fn method(forecast: &Forecast, counter_refusal: Option<&str>) -> String {
     format!(
         "The equations get N, Table III's ρ, the paper's grouping (six trees, three hash tables), \
          M = 2, µ = 0.5, I = {INSTRUCTIONS_PER_CYCLE}, Γ = {WORD_BITS} bits and C = 1 core; no structure is built. \
-         {clock} {accesses} η_1, η_0 and β_1 + Σ β_n λ_n are fitted to the two smallest \
-         rule sets, with 1 and 64 packets. Measured are lookups with share=0, \
+         {clock} {accesses} η_1 and β_1 + Σ β_n λ_n are fitted to the two smallest \
+         rule sets: for the times of one header alone to P = 1, without contention (η_0 = 0); for \
+         the times of P headers, together with η_0, to P = 1 and P = 64. Measured are lookups with share=0, \
          the form of the paper: P headers together on one core, CPU time until all P are done. \
          Our structure differs from the paper's: it skips blocks of vectors without a rule, and \
          chooses its superfields by itself. Our counts come from the built structure, with the \
@@ -508,7 +531,11 @@ fn constants_grid(forecast: &Forecast) -> Grid {
     } else {
         "assumed"
     };
-    let delays = &forecast.delays;
+    let Forecast {
+        alone, together, ..
+    } = forecast;
+    let both = |text: fn(&Delays) -> String| format!("{}; {}", text(alone), text(together));
+    let access_text = both(|delays| format!("{:.5}", access_ns(delays, [0.0; 3])));
     let rows = [
         ["f, GHz", &clock, "2.4", "2.3"],
         ["C", "1", "16", "16"],
@@ -524,28 +551,23 @@ fn constants_grid(forecast: &Forecast) -> Grid {
             "508",
             "183",
         ],
-        [
-            "β_1 + Σ β_n λ_n, ns",
-            &format!("{:.5}", access_ns(delays, [0.0; 3])),
-            "0.00146",
-            "0.00178",
-        ],
+        ["β_1 + Σ β_n λ_n, ns", &access_text, "0.00146", "0.00178"],
         [
             "η_0, ns",
-            &format!("{:.6}", delays.eta_0),
+            &both(|delays| format!("{:.6}", delays.eta_0)),
             "98.7, unit unclear",
             "95.7, unit unclear",
         ],
         [
             "η_1",
-            &format!("{:.4}", delays.eta_1),
+            &both(|delays| format!("{:.4}", delays.eta_1)),
             "25.4, unit unclear",
             "17.9, unit unclear",
         ],
     ];
     let rows = rows.map(|row| row.map(str::to_owned).to_vec());
     grid(
-        "Constants of the equations (Tables IV to VI)".to_owned(),
+        "Constants of the equations (Tables IV to VI); fitted for P = 1; for all P".to_owned(),
         ["constant", "here", "AMD in the paper", "Intel in the paper"],
         2,
         rows.to_vec(),
@@ -675,7 +697,8 @@ mod tests {
                 alpha: 0.0,
             },
             are_accesses_counted: false,
-            delays: Delays {
+            alone: fit_delays(&[]),
+            together: Delays {
                 beta: [0.1, 0.0, 0.0, 0.0],
                 eta_0: 0.001,
                 eta_1: 0.5,
@@ -686,7 +709,7 @@ mod tests {
     #[test]
     fn latency_grows_by_the_same_time_with_each_packet() {
         let forecast = forecast(2.0);
-        let ns = [1, 2, 3].map(|packets| forecast.latency_ns(1024, packets));
+        let ns = [1, 2, 3].map(|packets| forecast.latency_ns(1024, packets, &forecast.together));
         assert!((ns[1] - ns[0] - 1.024).abs() < 1e-9);
         assert!((ns[2] - ns[1] - 1.024).abs() < 1e-9);
         // 0.5 · V_inst / 2 GHz + 0.1 · 271.356 + 1.024.
