@@ -6,6 +6,7 @@
 pub mod bench;
 pub mod calibrate;
 pub mod cores;
+mod counters;
 pub mod estimates;
 pub mod reproduce;
 pub mod sax_pac;

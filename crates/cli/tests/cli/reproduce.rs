@@ -363,8 +363,42 @@ fn dec14_predicts_what_it_measures() {
             assert!(row[column].parse::<f64>().unwrap() > 0.0, "{row:?}");
         }
     }
+    // The paper's equations are fitted to 1 and 64 headers of the two smallest sizes.
+    let (heading, equations) = csv(&out.join("equations.csv"));
+    assert_eq!(heading[..3], ["rules", "p", "fitted"]);
+    let points: Vec<&str> = equations.iter().map(|row| row[1].as_str()).collect();
+    assert_eq!(
+        points,
+        ["1", "1", "1", "1", "2", "4", "8", "16", "32", "64"]
+    );
+    let fitted: Vec<bool> = equations.iter().map(|row| row[2] == "true").collect();
+    assert_eq!(fitted[..3], [true, true, false]);
+    let column = |row: usize, column: usize| equations[row][column].parse::<f64>().unwrap();
+    for row in 0..equations.len() {
+        for number in [3, 4, 5, 6, 8] {
+            assert!(column(row, number) > 0.0, "{:?}", equations[row]);
+        }
+        let error = column(row, 6) / column(row, 5) - 1.0;
+        assert!(
+            (error - column(row, 7)).abs() < 0.01,
+            "{:?}",
+            equations[row]
+        );
+    }
+    // More rules need more instructions and accesses; eq. 6 grows with P.
+    assert!(column(2, 3) > column(0, 3) && column(2, 4) > column(0, 4));
+    assert!(column(9, 6) >= column(3, 6));
     let (_, throughput) = csv(&out.join("throughput.csv"));
     assert!(throughput.len() >= 4 * 9);
+    let (_, kinds) = csv(&out.join("random-headers.csv"));
+    assert_eq!(kinds.len(), 2 * 3 * 3);
+    for row in &kinds {
+        // Bursts and corners come from rules.
+        assert!(row[2] == "random" || row[3] == "1.0000", "{row:?}");
+        for time in [4, 5] {
+            assert!(row[time].parse::<f64>().unwrap() > 0.0, "{row:?}");
+        }
+    }
     let (_, split) = csv(&out.join("split.csv"));
     assert_eq!(split.len(), 2 * 3);
     let (_, fields) = csv(&out.join("fields.csv"));
@@ -375,7 +409,7 @@ fn dec14_predicts_what_it_measures() {
     assert!(!page.contains("WRONG"));
     assert_eq!(
         page.matches("<svg").count(),
-        3 + usize::from(split_is_drawn)
+        5 + usize::from(split_is_drawn)
     );
 
     // Measures nothing again.

@@ -309,7 +309,8 @@ fn claims(predictions: Vec<Case>, singles: &[Singles], paper_form: &[Singles]) -
         ),
         Claim::new(
             "Fig. 2",
-            "The latency predicted by eq. 6 has an error of less than ±10 %.",
+            "The predicted latency has an error of less than ±10 %; here the model counts in the \
+             structure.",
         )
         .part(
             Part::new(

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::{Study, TOGETHER};
 use crate::bench::{Spread, timed};
 use crate::cores::{Clocks, Crew, first_objection};
+use crate::counters::{Counted, Counters};
 use crate::reproduce::statistics::coordinate;
 
 /// Times of lookups with one rule set.
@@ -27,6 +28,44 @@ pub(super) struct Lookups {
     pub(super) counts: BTreeMap<String, f64>,
     pub(super) bytes: usize,
     pub(super) wrong: usize,
+    pub(super) events: Events,
+}
+
+/// The processor's counts for a header.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Events {
+    /// Counts of a header looked up alone, and in the largest batches.
+    pub(super) single: Option<Counted>,
+    pub(super) batch: Option<Counted>,
+    /// The reason why the processor did not count.
+    pub(super) refusal: Option<String>,
+}
+
+impl Events {
+    /// Counts the events of one pass over the keys, one by one and in batches.
+    fn of(classifier: &dyn Classifier, keys: KeySlice<'_>) -> Events {
+        let counted = Counters::open().and_then(|counters| {
+            let mut scratch = Scratch::new();
+            let mut count = |together: usize| {
+                let counted = counters.count(|| {
+                    std::hint::black_box(pass(classifier, keys, together, &mut scratch));
+                });
+                counted.map(|counted| counted.each_of(coordinate(keys.len())))
+            };
+            Ok((count(1)?, count(TOGETHER[TOGETHER.len() - 1])?))
+        });
+        match counted {
+            Ok((single, batch)) => Events {
+                single: Some(single),
+                batch: Some(batch),
+                refusal: None,
+            },
+            Err(error) => Events {
+                refusal: Some(error.to_string()),
+                ..Events::default()
+            },
+        }
+    }
 }
 
 impl Lookups {
@@ -78,7 +117,7 @@ pub(super) fn built(engine: &str, policy: &Policy) -> Result<PolicyClassifier, F
 }
 
 /// Looks up all keys, `together` at a time. Returns a value that depends on the answers.
-fn pass(
+pub(super) fn pass(
     classifier: &dyn Classifier,
     keys: KeySlice<'_>,
     together: usize,
@@ -102,6 +141,19 @@ pub(super) fn batches(keys: KeySlice<'_>, size: usize) -> impl Iterator<Item = K
     starts.map(move |start| keys.range(start..keys.len().min(start + size)))
 }
 
+/// Returns the first keys, as many as fit into the time of a pass.
+pub(super) fn fitting<'k>(
+    classifier: &dyn Classifier,
+    keys: KeySlice<'k>,
+    scratch: &mut Scratch,
+) -> KeySlice<'k> {
+    let probed = PROBED_HEADERS.min(keys.len());
+    let (_, seconds) = timed(|| pass(classifier, keys.range(0..probed), 16, scratch));
+    let each = seconds / coordinate(probed.max(1));
+    let count = at_most(PASS_SECONDS / each, keys.len()).max(probed);
+    keys.range(0..count)
+}
+
 /// Times lookups of the keys that fit into one pass. Returns the nanoseconds per header for
 /// each of [`TOGETHER`] and each pass, and the keys.
 pub(super) fn passes<'k>(
@@ -110,11 +162,8 @@ pub(super) fn passes<'k>(
     repeats: usize,
 ) -> (Vec<Vec<f64>>, KeySlice<'k>) {
     let mut scratch = Scratch::new();
-    let probed = PROBED_HEADERS.min(keys.len());
-    let (_, seconds) = timed(|| pass(classifier, keys.range(0..probed), 16, &mut scratch));
-    let each = seconds / coordinate(probed.max(1));
-    let count = at_most(PASS_SECONDS / each, keys.len()).max(probed);
-    let keys = keys.range(0..count);
+    let keys = fitting(classifier, keys, &mut scratch);
+    let count = keys.len();
     let mut samples = vec![Vec::new(); TOGETHER.len()];
     for repeat in 0..=repeats {
         for (&together, samples) in TOGETHER.iter().zip(&mut samples) {
@@ -147,7 +196,7 @@ impl Study<'_> {
     /// Times lookups of an engine over `rules` rules: the median of a few passes for each
     /// number of headers together. Returns stored times if there are any.
     pub(super) fn dec14_lookups(&mut self, engine: &str, rules: usize) -> Result<Lookups, Failure> {
-        let point = format!("lookups {engine}, {rules} rules, with passes");
+        let point = format!("lookups {engine}, {rules} rules, with passes and events");
         let engine = engine.to_owned();
         self.point(&point, |study| {
             let policy = study.dec14_policy(rules, 0)?;
@@ -174,6 +223,7 @@ impl Study<'_> {
                 wrong: wrong.count(),
                 ns: medians(&samples),
                 passes: samples,
+                events: Events::of(classifier, keys),
                 counts: counts.collect(),
                 bytes: stats.bytes(),
             })

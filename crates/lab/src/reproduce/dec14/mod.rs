@@ -14,12 +14,18 @@ use super::study::Study;
 use crate::bench::{generated_policy, generated_trace};
 use crate::cores::usable_processors;
 
+mod calibration;
+mod clock;
 pub(super) mod concurrency;
+mod equations;
 pub(super) mod fields;
+pub(super) mod forecast;
 pub(super) mod latency;
 mod measure;
 mod model;
 mod own;
+mod peak;
+pub(super) mod random_headers;
 pub(super) mod rule_sets;
 pub(super) mod split;
 pub(super) mod throughput;
@@ -58,8 +64,18 @@ pub(super) const FIGURES: &[Figure] = &[
         }),
     },
     Figure {
+        name: "equations",
+        draw: forecast::draw,
+        own: None,
+    },
+    Figure {
         name: "throughput",
         draw: throughput::draw,
+        own: None,
+    },
+    Figure {
+        name: "random-headers",
+        draw: random_headers::draw,
         own: None,
     },
     Figure {
@@ -83,7 +99,9 @@ Figures:
   rule-sets        unique rules of each field (Table III)
   latency          time against rules, and the model's prediction (Fig. 2, Tables V and VI)
   concurrency      latency against headers together and threads (Fig. 3)
+  equations        eqs. 1 to 7 of the paper, our counts and measured time (§IV.C)
   throughput       with and without optimisations, and the peak (Fig. 4, Table VII)
+  random-headers   random headers, and headers in bursts (§V.A)
   split            one rule set split over cores, winners merged
   fields           a field a core, against a packet a core
 

@@ -3,15 +3,13 @@
 //!
 //! [DEC14]: classyard::papers#dec14
 
-use std::hint::black_box;
-
 use classyard_report::chart::{Chart, Mark, Series};
 use classyard_report::failure::Failure;
-use serde::{Deserialize, Serialize};
 
 use super::measure::Lookups;
+use super::peak::Peak;
 use super::{ENGINE, PAPER_FORM, PLAIN, PLAIN_PAPER_FORM, Study, TOGETHER, model};
-use crate::bench::{Spread, size_name, timed};
+use crate::bench::{Spread, size_name};
 use crate::reproduce::claims::{Case, Claim, Gap, Grid, Part, Section, Threshold};
 use crate::reproduce::statistics::coordinate;
 
@@ -26,41 +24,6 @@ const ENGINES: [(&str, &str); 4] = [
 /// Grouping alone, and early termination alone.
 const GROUPED: &str = "decomposition:share=0:stop=off";
 const STOPPING: &str = "decomposition:share=0:group=off";
-
-/// The maximum number of instructions that a core executes in a cycle, as the paper
-/// assumes.
-const INSTRUCTIONS_PER_CYCLE: f64 = 4.0;
-
-/// Steps of the loop that measures the clock.
-const CLOCK_STEPS: u32 = 20_000_000;
-
-/// Cycles of a step: 3 for the multiplication and 1 for the addition, on x86-64 of
-/// Intel and AMD and on most 64-bit ARM.
-const STEP_CYCLES: f64 = 4.0;
-
-/// The processor's property that an ideal execution depends on.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-struct Clock {
-    gigahertz: f64,
-}
-
-/// Times a chain of multiplications and additions; each step waits for the step before.
-fn clock() -> Clock {
-    let mut best = f64::INFINITY;
-    for _ in 0..5 {
-        let (_, seconds) = timed(|| {
-            let mut state = black_box(1_u64);
-            for _ in 0..CLOCK_STEPS {
-                state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
-            }
-            black_box(state)
-        });
-        best = best.min(seconds);
-    }
-    Clock {
-        gigahertz: STEP_CYCLES * f64::from(CLOCK_STEPS) / best / 1e9,
-    }
-}
 
 /// Draws the figure.
 pub(in crate::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failure> {
@@ -121,16 +84,16 @@ pub(in crate::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failu
         let rate = parallel.rate / 1e6;
         lines.push(format!("{rules},{ENGINE},256,{count},{rate:.4}"));
     }
-    let clock = study.point("clock", |_| Ok(clock()))?;
-    let instructions = model::count(&lookups_of(ENGINE).counts, "instructions a lookup");
-    let peak = clock.gigahertz * 1e3 * INSTRUCTIONS_PER_CYCLE / instructions.max(1.0);
-    let ends = [TOGETHER[0], TOGETHER[TOGETHER.len() - 1]].map(coordinate);
-    series.push(Series::marked(
-        "peak of an ideal execution",
-        "peak",
-        Mark::Plus,
-        ends.map(|end| (end, peak)),
-    ));
+    let peak = Peak::of(study, lookups_of(ENGINE))?;
+    if let Some(rate) = peak.million_a_second() {
+        let ends = [TOGETHER[0], TOGETHER[TOGETHER.len() - 1]].map(coordinate);
+        series.push(Series::marked(
+            "peak of an ideal execution",
+            "peak",
+            Mark::Plus,
+            ends.map(|end| (end, rate)),
+        ));
+    }
     study.write_csv(
         "throughput.csv",
         "rules,engine,together,threads,million_headers_per_second",
@@ -149,22 +112,20 @@ pub(in crate::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failu
         method: format!(
             "{} rules, one core, except for threads, whose rates are headers per second of elapsed \
              time. Not optimised is group=off:stop=off. \
-             share=0 is the form of the paper: all rules in vectors, over all fields. The peak is that \
-             of the paper: the clock ({:.2} GHz here) times {INSTRUCTIONS_PER_CYCLE} instructions a cycle, over the \
-             instructions of a lookup; nothing waits for memory or for another instruction. \
-             Instructions are what the engine counts: operations times those of each operation.",
+             share=0 is the form of the paper: all rules in vectors, over all fields. {}",
             size_name(rules),
-            clock.gigahertz
+            peak.method()
         ),
         claims: Vec::new(),
         grids: vec![
             rates_grid(&measured, rules),
             operations_grid(lookups_of(ENGINE), lookups_of(PAPER_FORM)),
             threads_grid(&scaling),
+            peak.grid(),
         ],
         pictures: vec!["throughput.svg".to_owned()],
     };
-    section.claims = claims(lookups_of, scaling_cases);
+    section.claims = claims(lookups_of, scaling_cases, peak.claim());
     super::wrong_answers(&mut section, wrong);
     Ok(section)
 }
@@ -172,7 +133,11 @@ pub(in crate::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failu
 /// The gap of claims about the paper's processor.
 const SIXTEEN_CORES: Gap = Gap::NotRun("sixteen cores");
 
-fn claims<'a>(lookups_of: impl Fn(&str) -> &'a Lookups, scaling: Vec<Case>) -> Vec<Claim> {
+fn claims<'a>(
+    lookups_of: impl Fn(&str) -> &'a Lookups,
+    scaling: Vec<Case>,
+    peak: Claim,
+) -> Vec<Claim> {
     // The time without optimisations over the time with them, for each pass.
     let speed_up = |name, plain: &str, optimised: &str| {
         let pairs = lookups_of(plain).batch_passes().iter();
@@ -212,15 +177,7 @@ fn claims<'a>(lookups_of: impl Fn(&str) -> &'a Lookups, scaling: Vec<Case>) -> V
             .case(speed_up("early termination", PLAIN_PAPER_FORM, STOPPING))
             .picture("throughput.svg"),
         ),
-        Claim::new(
-            "Fig. 4",
-            "Measured throughput is about 49 % of the peak of an ideal execution.",
-        )
-        .unmeasured(
-            "throughput / peak",
-            Threshold::Within(0.3, 1.0),
-            Gap::NotRun("the processor's clock, and its count of instructions"),
-        ),
+        peak,
         Claim::new(
             "Fig. 4, §VI",
             "33 million packets a second with 32 K rules on sixteen cores.",
