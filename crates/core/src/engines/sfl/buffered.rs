@@ -7,7 +7,8 @@ use hashbrown::{HashMap, HashSet};
 
 use super::buffer::Buffer;
 use super::master::Master;
-use super::{Counted, FORCED_REBUILD_FACTOR, Settings, inner_of};
+use super::threshold::{LookupCount, Threshold};
+use super::{Counted, Settings, build_cost, inner_of};
 use crate::budget::memory::{Memory, bytes_of};
 use crate::budget::progress::{NoProgress, Progress};
 use crate::contract::adapter::{Algorithm, Updates};
@@ -41,8 +42,7 @@ pub(super) struct Buffered {
     /// The number of deleted rules in the inner engine.
     gone: usize,
     log: Log,
-    /// The number of changes that may be pending.
-    delta: usize,
+    pub(super) threshold: Threshold,
     /// After a refused rebuild, the number of pending changes before the next attempt.
     patience: usize,
     rebuilds: usize,
@@ -96,8 +96,11 @@ impl Inner {
 /// A new inner engine.
 pub(super) struct Plan {
     pub(super) engine: Arc<dyn Classifier>,
-    /// The number of changes that may be pending with it.
-    pub(super) delta: usize,
+    /// The cost of its build in comparisons.
+    pub(super) build_cost: f64,
+    /// The lookups of the engine that was copied, if they are counted. All that install
+    /// the plan count there: the two sides of a live table.
+    pub(super) lookups: Option<Arc<LookupCount>>,
     /// The hash of each of its rules.
     pub(super) hashes: HashMap<RuleId, u64, MapState>,
 }
@@ -150,18 +153,14 @@ impl Buffered {
         self.buffer.len() + self.gone
     }
 
-    pub(super) fn delta(&self) -> usize {
-        self.delta
-    }
-
     /// True if an update must rebuild: too many changes are pending, or deleted rules
     /// take too much memory.
     fn must_rebuild(&self) -> bool {
-        let max_waiting = match self.settings.at_once {
-            true => self.delta,
-            false => (self.delta.saturating_add(1)).saturating_mul(FORCED_REBUILD_FACTOR),
-        };
         let waiting = self.waiting();
+        let is_late = match self.settings.at_once {
+            true => self.threshold.is_due(waiting),
+            false => self.threshold.is_overdue(waiting),
+        };
         let remaining = self.master.len();
         let (spare, gone) = (
             if remaining == 0 {
@@ -171,7 +170,7 @@ impl Buffered {
             },
             self.gone,
         );
-        (waiting > max_waiting || gone > remaining / 4 + spare) && waiting >= self.patience
+        (is_late || gone > remaining / 4 + spare) && waiting >= self.patience
     }
 
     /// Rebuilds the inner engine over all rules.
@@ -182,7 +181,8 @@ impl Buffered {
         let inner = self
             .spec
             .build_within(&rules, &self.limits, &mut counted, &mut memory)?;
-        self.delta = self.settings.delta(rules.schema(), counted.reports);
+        let build_cost = build_cost(rules.schema(), counted.reports);
+        self.threshold = (self.settings).threshold(self.threshold.lookups(), build_cost);
         self.inner = Inner::new(Arc::from(inner));
         self.buffer.clear();
         self.log.forget(self.log.sequence());
@@ -222,7 +222,8 @@ impl Buffered {
         self.inner = inner;
         self.log.forget(sequence);
         self.buffer.keep_only(|id| changed.contains(&id));
-        (self.delta, self.patience) = (plan.delta, 0);
+        self.threshold = (self.settings).threshold(plan.lookups.as_ref(), plan.build_cost);
+        self.patience = 0;
         self.rebuilds += 1;
     }
 
@@ -261,7 +262,7 @@ impl<const W: usize> Algorithm<W> for Buffered {
         let (rules, limits) = (request.rules, *request.limits);
         let mut counted = Counted::new(request.progress);
         let inner = spec.build_within(rules, &limits, &mut counted, request.memory)?;
-        let delta = settings.delta(rules.schema(), counted.reports);
+        let build_cost = build_cost(rules.schema(), counted.reports);
         let mut monitor = request.monitor();
         monitor.begin(COPYING, rules.len())?;
         let master = Master::build(rules, &mut monitor)?;
@@ -274,7 +275,7 @@ impl<const W: usize> Algorithm<W> for Buffered {
             inner: Inner::new(Arc::from(inner)),
             gone: 0,
             log: Log::default(),
-            delta,
+            threshold: settings.threshold(None, build_cost),
             patience: 0,
             rebuilds: 0,
         })
@@ -282,6 +283,9 @@ impl<const W: usize> Algorithm<W> for Buffered {
 
     fn improve(&self, key: &[u64; W], best: Winner) -> Winner {
         let inner_winner = self.inner.engine.improve_one(key, best);
+        if self.waiting() > 0 {
+            self.threshold.count_one();
+        }
         self.corrected(key, inner_winner, best)
     }
 
@@ -297,6 +301,7 @@ impl<const W: usize> Algorithm<W> for Buffered {
         if self.waiting() == 0 {
             return;
         }
+        self.threshold.count(keys.len());
         for ((key, winner), &best) in keys.iter().zip(winners).zip(best.iter()) {
             *winner = self.corrected(key, *winner, best);
         }
@@ -305,6 +310,9 @@ impl<const W: usize> Algorithm<W> for Buffered {
     fn improve_masked(&self, key: &[u64; W], best: Winner, mask: &mut [u64; W]) -> Winner {
         let engine = &self.inner.engine;
         let inner_winner = engine.improve_masked(key, best, mask);
+        if self.waiting() > 0 {
+            self.threshold.count_one();
+        }
         match inner_winner.rule() {
             Some(id) if inner_winner != best && self.inner.refused.contains(&id) => {
                 self.master.scan_masked(key, best, mask)
@@ -377,7 +385,7 @@ impl<const W: usize> Algorithm<W> for Buffered {
         vec![
             Metric::count("rules in the update buffer", self.buffer.len()),
             Metric::count("deleted rules in the inner engine", self.gone),
-            Metric::count("changes that may wait", self.delta),
+            Metric::count("changes that may wait", self.threshold.delta()),
             Metric::count("rebuilds", self.rebuilds),
         ]
     }
@@ -406,6 +414,7 @@ impl<const W: usize> Updates<W> for Buffered {
         if !self.master.insert(rule) {
             return false;
         }
+        (self.threshold).add_change(self.waiting(), self.buffer.len());
         self.buffer.insert(rule);
         self.log.push(rule.id(), self.master.len());
         true
@@ -415,6 +424,7 @@ impl<const W: usize> Updates<W> for Buffered {
         let Some(winner) = self.master.remove(id) else {
             return false;
         };
+        (self.threshold).add_change(self.waiting(), self.buffer.len());
         if !self.buffer.remove(winner) {
             self.inner.hide(id);
             self.gone += 1;

@@ -32,11 +32,11 @@
 //! ```
 //! With `rebuild=beside`, the default, the caller rebuilds the inner engine while
 //! lookups and updates continue: [`Reoptimise`](crate::contract::reoptimise::Reoptimise) reports
-//! when more than δ changes are pending, copies the rules some hundred at a time, and
-//! adopts the new engine. Rules that changed during the build are in the log: they are
-//! hidden in the new engine, and stay in the buffer. If the caller does not rebuild, the
-//! update after which more than [`FORCED_REBUILD_FACTOR`] × (δ + 1) changes are pending
-//! does. With `rebuild=at-once`, the update after which more than δ changes are pending
+//! when a rebuild is due, copies the rules some hundred at a time, and adopts the new
+//! engine. Rules that changed during the build are in the log: they are
+//! hidden in the new engine, and stay in the buffer. If the caller does not rebuild, an
+//! update does when more than 8 (δ + 1) changes are pending, or when pending changes have
+//! cost as much as 8 builds. With `rebuild=at-once`, the update after which a rebuild is due
 //! rebuilds.
 //!
 //! # Cost
@@ -46,11 +46,13 @@
 //! rebuild.
 //!
 //! # The value of δ
-//! With `delta=auto`, pending changes cost as much as rebuilds. With B nanoseconds for a
-//! build, c for comparing a rule, and l lookups for each change, k changes cost B + c l
-//! k²/2 until the next rebuild. The cost of a change is least at k = √(2 B / c l). B is
-//! the work of the last build, measured by its progress reports, which come after equal
-//! steps of work; l is the option `lookups`.
+//! A rebuild is due when more than δ changes are pending. If δ is not given, pending changes
+//! may cost as much as a build ([`threshold`]). The costs of lookups and changes are counted,
+//! since the rates may change. With `lookups=N`, δ is the optimum for N lookups for each
+//! change.
+//!
+//! The time of a build is the work of the last build, measured by its progress reports, which
+//! come after equal steps of work: the library reads no clock.
 //!
 //! # Where we differ from the paper, and why
 //! `form=paper` is the method as published, with indices, nodes and offsets; see
@@ -61,6 +63,7 @@
 //!   deleted rule searches all rules behind it. Here only inner engines that cannot hide
 //!   need a search.
 //! - Rebuilds run during updates. In the paper the update that exceeds δ rebuilds.
+//! - The engine chooses δ. The paper measures several values and gives no rule.
 //! - If the inner engine refuses the current rules, because of a limit of its own, the
 //!   old one is kept; the next rebuild is tried when the number of pending changes has
 //!   doubled.
@@ -77,8 +80,10 @@ mod paper;
 mod rebuild;
 #[cfg(test)]
 mod tests;
+mod threshold;
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use crate::budget::progress::Progress;
 use crate::contract::adapter::{DynamicEveryWidth, build_dynamic};
@@ -96,6 +101,7 @@ use crate::parts::simd::Isa;
 use buffered::Buffered;
 use master::Master;
 use paper::Paper;
+use threshold::{LookupCount, MAX_DELTA, Threshold, optimal_delta};
 
 /// The registry entry.
 pub(super) const ENGINE: Engine = Engine {
@@ -106,14 +112,14 @@ pub(super) const ENGINE: Engine = Engine {
     options: &[
         EngineOption::whole_or_auto(
             "delta",
-            (0, 1_000_000),
+            (0, MAX_DELTA),
             "changes that may wait; more make a rebuild due",
         ),
-        EngineOption::whole(
+        EngineOption::whole_or_auto(
             "lookups",
             (1, 1_000_000_000),
-            10_000,
-            "lookups for each change, by which `delta=auto` weighs waiting against rebuilding",
+            "lookups for each change, by which `delta=auto` weighs waiting against rebuilding; \
+             auto: counted, and 10000 with form=paper",
         ),
         EngineOption::choice(
             "rebuild",
@@ -138,10 +144,6 @@ pub(super) const ENGINE: Engine = Engine {
     build,
     estimate,
 };
-
-/// An update rebuilds if the number of pending changes exceeds this factor times δ + 1.
-/// It bounds the buffer, and so the time of a lookup.
-const FORCED_REBUILD_FACTOR: usize = 8;
 
 /// Returns the inner engine's specification.
 fn inner_of(spec: &EngineSpec) -> &EngineSpec {
@@ -172,7 +174,8 @@ fn build(request: &mut BuildRequest<'_>) -> Result<Box<dyn Classifier>, BuildErr
 struct Settings {
     /// `None` for `auto`.
     delta: Option<usize>,
-    lookups: usize,
+    /// `None` for `auto`.
+    lookups: Option<usize>,
     at_once: bool,
     isa: Isa,
 }
@@ -180,35 +183,41 @@ struct Settings {
 impl Settings {
     fn of(spec: &EngineSpec) -> Settings {
         let options = spec.options();
+        let number = |option| match options.value(option) {
+            OptionValue::Whole(number) => Some(number),
+            _ => None,
+        };
         Settings {
-            delta: match options.value("delta") {
-                OptionValue::Whole(delta) => Some(delta),
-                _ => None,
-            },
-            lookups: options.whole("lookups"),
+            delta: number("delta"),
+            lookups: number("lookups"),
             at_once: options.choice("rebuild") == "at-once",
             isa: Isa::named(options.choice("isa")).expect("the specification was checked"),
         }
     }
 
-    /// Returns the number of changes that may be pending. `reports` is the number of
-    /// progress reports of building the inner engine.
+    /// Returns the number of changes that may be pending, if lookups are not counted.
     #[allow(clippy::cast_precision_loss)] // an estimate
-    fn delta(&self, schema: &Schema, reports: usize) -> usize {
-        self.waiting(schema.rule_words(), reports as f64 * REPORT_NS)
+    fn delta(&self, build_cost: f64) -> usize {
+        let lookups = self.lookups.unwrap_or(ASSUMED_LOOKUPS) as f64;
+        (self.delta).unwrap_or_else(|| optimal_delta(build_cost, lookups))
     }
 
-    /// Returns the same number for a build that takes `build_ns` nanoseconds.
-    #[allow(clippy::cast_precision_loss)] // an estimate
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-    fn waiting(&self, rule_words: usize, build_ns: f64) -> usize {
-        if let Some(delta) = self.delta {
-            return delta;
+    /// Returns the threshold after a build. `lookups` are counted by the engine, if any are.
+    fn threshold(&self, lookups: Option<&Arc<LookupCount>>, build_cost: f64) -> Threshold {
+        match (self.delta, self.lookups) {
+            (None, None) => {
+                let lookups = lookups.map_or_else(Arc::default, Arc::clone);
+                Threshold::counting(lookups, build_cost)
+            }
+            _ => Threshold::fixed(self.delta(build_cost), build_cost),
         }
-        let compare = compare_ns(rule_words);
-        let changes = (2.0 * build_ns / (compare * self.lookups as f64)).sqrt();
-        changes.clamp(1.0, 1e6) as usize
     }
+}
+
+/// Returns the cost in comparisons of a build with that number of progress reports.
+#[allow(clippy::cast_precision_loss)] // an estimate
+fn build_cost(schema: &Schema, reports: usize) -> f64 {
+    reports as f64 * REPORT_NS / compare_ns(schema.rule_words())
 }
 
 /// Forwards progress, and counts the reports.
@@ -244,9 +253,13 @@ fn compare_ns(rule_words: usize) -> f64 {
 /// Measured in `bench/records/constants.md` (SFL).
 const COMPARE_NS: f64 = 0.06;
 const COMPARE_WORD_NS: f64 = 0.02;
-/// The work between two reports of progress: 4,096 steps. Measured in `bench/records/constants.md`
-/// (SFL).
-const REPORT_NS: f64 = 400_000.0;
+/// The work between two reports of progress: 4,096 steps. Measured in
+/// `bench/records/sfl17-updates.md` (Counting lookups).
+const REPORT_NS: f64 = 200_000.0;
+
+/// The lookups for each change that estimates and `form=paper` assume with `lookups=auto`: no
+/// value is the best for all loads.
+const ASSUMED_LOOKUPS: usize = 10_000;
 
 // Numbers of instructions.
 /// Comparing a rule of the buffer: fixed, and for each of its words. Measured in
@@ -277,7 +290,8 @@ fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildError> {
     };
     let build = inner.build + Work::of(rules as f64 * COPY_WORK);
     let rule_words = shape.schema().rule_words();
-    let waiting = Settings::of(spec).waiting(rule_words, Machine::default().ns(&build)) as f64;
+    let build_cost = Machine::default().ns(&build) / compare_ns(rule_words);
+    let waiting = Settings::of(spec).delta(build_cost) as f64;
     let compared = waiting / 2.0 * (COMPARE_WORK + COMPARE_WORD * rule_words as f64) / 2.0;
     Ok(Costs {
         bytes: inner.bytes.saturating_add(master_bytes),

@@ -44,7 +44,7 @@ use std::sync::Arc;
 use hashbrown::HashMap;
 use hashbrown::hash_map::Entry;
 
-use super::{Counted, Settings, inner_of};
+use super::{Counted, Settings, build_cost, inner_of};
 use crate::budget::memory::{Memory, bytes_of, map_bytes};
 use crate::budget::monitor::Monitor;
 use crate::budget::progress::{NoProgress, Progress};
@@ -258,7 +258,7 @@ impl Paper {
             &mut counted,
             &mut memory,
         )?;
-        self.delta = self.settings.delta(&self.schema, counted.reports);
+        self.delta = (self.settings).delta(build_cost(&self.schema, counted.reports));
         self.inner_bytes = inner.stats().bytes();
         self.inner = inner;
         self.old = self.ranks.clone();
@@ -319,7 +319,7 @@ impl<const W: usize> Algorithm<W> for Paper {
             &mut counted,
             request.memory,
         )?;
-        let delta = settings.delta(&schema, counted.reports);
+        let delta = settings.delta(build_cost(&schema, counted.reports));
         request.memory.give_back(renamed);
         Ok(Paper {
             spec,

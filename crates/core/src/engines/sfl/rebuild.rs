@@ -7,7 +7,8 @@ use hashbrown::HashMap;
 
 use super::buffered::{Buffered, Plan};
 use super::master::Master;
-use super::{Counted, ENGINE, Settings};
+use super::threshold::LookupCount;
+use super::{Counted, ENGINE, build_cost};
 use crate::budget::memory::map_bytes;
 use crate::budget::monitor::Monitor;
 use crate::contract::reoptimise::{Contents, Drift, LookupPlan, Reoptimise, Snapshot};
@@ -29,7 +30,8 @@ const RULES_PER_LOOK: usize = 1 << 9;
 /// specification.
 struct Copied {
     spec: EngineSpec,
-    settings: Settings,
+    /// The copied engine's number of lookups, if they are counted.
+    lookups: Option<Arc<LookupCount>>,
     limits: Limits,
     rules: RuleSet,
     /// Places from this one on have been copied.
@@ -55,28 +57,22 @@ impl Contents for Copied {
         Ok(Arc::new(Plan {
             hashes,
             engine: Arc::from(engine),
-            delta: self.settings.delta(rules.schema(), reports),
+            build_cost: build_cost(rules.schema(), reports),
+            lookups: self.lookups.clone(),
         }))
     }
 }
 
 impl Reoptimise for Buffered {
-    /// The drift in changes: a rebuild is due when more than δ changes are pending.
-    #[allow(clippy::cast_precision_loss)] // at most 2^32 changes
     fn drift(&self) -> Drift {
-        let fitted = 2.0 * (self.delta() as f64 + 1.0);
-        Drift {
-            current: fitted + self.waiting() as f64,
-            fitted,
-            installing: false,
-        }
+        self.threshold.drift(self.waiting())
     }
 
     fn look(&self, snapshot: &mut Snapshot) -> bool {
         let schema = self.master.schema();
         let copied = snapshot.contents(ENGINE.name, schema, self.sequence(), || Copied {
             spec: self.spec.clone(),
-            settings: self.settings,
+            lookups: self.threshold.lookups().cloned(),
             limits: self.limits,
             rules: RuleSet::new(schema),
             below: usize::MAX,

@@ -246,8 +246,11 @@ impl World {
     }
 }
 
-/// The forms, and an inner engine that cannot hide.
-const FORMS: [&str; 5] = [
+/// The forms, and an inner engine that cannot hide. Its build counts no work, so with
+/// `delta=auto` the first lookups of pending changes make a rebuild due.
+const FORMS: [&str; 7] = [
+    "sfl(list)",
+    "sfl(list):rebuild=at-once",
     "sfl(bit-vector):delta=30",
     "sfl(bit-vector):delta=30:isa=scalar",
     "sfl(bit-vector):delta=30:rebuild=at-once",
@@ -402,15 +405,83 @@ fn the_threshold_weighs_waiting_against_rebuilding() {
         let world = World::new(text, rules, 1);
         world.metric("changes that may wait")
     };
-    let usual = delta("sfl(bit-vector)", 2000);
+    let usual = delta("sfl(bit-vector):lookups=10000", 2000);
     let seldom = delta("sfl(bit-vector):lookups=100", 2000);
     assert!(
         (usual * 9..usual * 11).contains(&seldom),
         "{usual}, {seldom}"
     );
+    let form = "sfl(bit-vector):form=paper";
+    assert_eq!(usual, delta(form, 2000));
     assert_eq!(delta("sfl(list):lookups=1000000000", 10), 1);
-    assert!(delta("sfl(bit-vector)", 2000) > delta("sfl(bit-vector)", 20));
+    let small = delta("sfl(bit-vector):lookups=10000", 20);
+    assert!(usual > small, "{usual}, {small}");
     assert_eq!(delta("sfl(bit-vector):delta=0", 20), 0);
+}
+
+impl World {
+    /// Looks up headers in batches.
+    fn look_up(&mut self, headers: usize) {
+        let mut keys = KeyVec::new(&schema());
+        for _ in 0..headers {
+            let values = [self.below(4096).into(), self.below(256).into()];
+            keys.push(&values).unwrap();
+        }
+        let (mut winners, scratch) = (vec![Winner::MISS; 256], &mut Scratch::new());
+        for batch in keys.batches(256) {
+            let winners = &mut winners[..batch.len()];
+            self.subject.classify_batch(batch, winners, scratch);
+        }
+    }
+
+    /// Returns the part of a rebuild's cost that lookups and changes have paid.
+    fn paid(&mut self) -> f64 {
+        let drift = self.engine().reoptimise().unwrap().drift();
+        drift.current - drift.fitted
+    }
+}
+
+/// Changes of all kinds between phases with many lookups and phases with none.
+#[test]
+fn lookups_of_pending_changes_make_a_rebuild_due() {
+    let mut world = World::new("sfl(bit-vector):rebuild=at-once", 1000, 4);
+    world.look_up(1000);
+    assert_eq!(world.paid(), 0.0, "nothing is pending");
+    for phase in 0..4 {
+        let rebuilds = world.metric("rebuilds");
+        (0..150).for_each(|_| world.change(1200));
+        let before = world.paid();
+        assert_eq!(world.metric("rebuilds"), rebuilds, "{phase}: few lookups");
+        world.check();
+        let mut lookups = 0;
+        while world.paid() < 1.0 {
+            world.look_up(1 << 14);
+            lookups += 1;
+            assert!(lookups < 1000, "{phase}: {before}, then {}", world.paid());
+        }
+        assert_eq!(world.metric("rebuilds"), rebuilds, "no update yet");
+        world.change(1200);
+        assert_eq!(world.metric("rebuilds"), rebuilds + 1, "{phase}");
+        assert_eq!((world.waiting(), world.paid()), (0, 0.0));
+        world.check();
+    }
+}
+
+/// The two sides of a live table count together after they have installed a plan.
+#[test]
+fn engines_of_one_plan_count_together() {
+    let text = "sfl(bit-vector)";
+    let (mut one, mut two) = (World::new(text, 500, 5), World::new(text, 500, 5));
+    let snapshot = one.engine().reoptimise().unwrap().snapshot();
+    let plan = snapshot.compute(&mut NoProgress).unwrap().unwrap();
+    for world in [&mut one, &mut two] {
+        assert!(world.engine().reoptimise_mut().unwrap().install(&plan));
+        (600..700).for_each(|number| world.insert(number));
+    }
+    let before = two.paid();
+    one.look_up(10_000);
+    assert!(two.paid() > before);
+    assert_eq!(one.paid(), two.paid());
 }
 
 /// Exact rules of one field, with the names in the figures of [SFL17] §IV.
