@@ -25,8 +25,8 @@ pub(super) const ENGINES: [&str; 2] = ["tss", "tuplemerge"];
 /// One in this number of compared headers is a later fragment.
 const FRAGMENT_INTERVAL: usize = 4;
 
-/// Values of the field `fragment`: a packet with ports, and a later fragment.
-const WHOLE: u128 = 0;
+/// Values of the field `fragment`: a packet with its ports, and a later fragment.
+const WHOLE_PACKET: u128 = 0;
 const LATER_FRAGMENT: u128 = 1;
 
 /// Returns the numbers of tables of [`ENGINES`] over the rules with forms for fragments,
@@ -85,7 +85,7 @@ fn with_fragments(policy: &Policy) -> Policy {
         let forms = match fields == without_ports {
             true => vec![(fields, FieldMatch::Any)],
             false => vec![
-                (fields, FieldMatch::Exact(WHOLE)),
+                (fields, FieldMatch::Exact(WHOLE_PACKET)),
                 (without_ports, FieldMatch::Exact(LATER_FRAGMENT)),
             ],
         };
@@ -114,7 +114,11 @@ fn fragmented(policy: &Policy, rules: &Policy, trace: &PolicyTrace) -> PolicyTra
                 }
             }
         }
-        header.push(if is_fragment { LATER_FRAGMENT } else { WHOLE });
+        header.push(if is_fragment {
+            LATER_FRAGMENT
+        } else {
+            WHOLE_PACKET
+        });
         let pushed = headers.push(PartId::FIRST, &header);
         pushed.expect("the values are of the five-tuple's fields");
     }

@@ -221,7 +221,7 @@ impl VectorWorker {
     }
 }
 
-/// Pairs of readings from which the cost of the clock is measured.
+/// Readings of the clock that measure its cost.
 const CLOCK_READINGS: usize = 10_001;
 
 /// Returns the median time between two successive readings of the wall clock, in seconds.

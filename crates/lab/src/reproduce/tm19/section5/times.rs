@@ -32,7 +32,7 @@ const TURN_COUNT: usize = 10;
 const TURN_SECONDS: f64 = 0.1;
 const SINGLE_TURN_SECONDS: f64 = 0.03;
 
-/// The same in a quick reproduction. An interval of a claim needs five turns.
+/// Turns of a quick reproduction, and their seconds. An interval of a claim needs five turns.
 const FEW_TURNS: usize = 5;
 const SHORT_TURN_SECONDS: f64 = 0.02;
 const SHORT_SINGLE_TURN_SECONDS: f64 = 0.01;
@@ -44,10 +44,10 @@ const WARM_UP_SHARE: f64 = 0.1;
 /// Shares of packets or vectors whose times are reported.
 const SHARES: [f64; 7] = [0.01, 0.1, 0.5, 0.9, 0.99, 0.999, 1.0];
 
-/// Indices in [`SHARES`].
-const FIRST_HUNDREDTH: usize = 0;
-const HALF: usize = 2;
-const LAST_HUNDREDTH: usize = 4;
+/// Indices in [`SHARES`]: 1 %, 50 % and 99 %.
+const LOW_INDEX: usize = 0;
+const MEDIAN_INDEX: usize = 2;
+const HIGH_INDEX: usize = 4;
 
 /// The paper's range of times with TupleMerge, its lower ends of the ranges with linear
 /// search and with tuple space search, and its bound for TupleMerge, in µs (§V.C).
@@ -118,7 +118,7 @@ impl Times {
     }
 }
 
-/// Times of one engine with one workload, as they are measured.
+/// Measured times of one engine with one workload.
 #[derive(Clone, Default)]
 struct Samples {
     vectors: Vec<VectorTime>,
@@ -305,8 +305,8 @@ fn claims(name: &str, sizes: &[usize], times_by_size: &[OfSize]) -> Vec<Claim> {
         turns.map(|shares| shares[share]).collect()
     };
     let ratio_to_tm = |engine: usize, place: usize| -> Vec<f64> {
-        let others = of_turns(engine, HALF, place).into_iter();
-        let pairs = others.zip(of_turns(TUPLE_MERGE, HALF, place));
+        let others = of_turns(engine, MEDIAN_INDEX, place).into_iter();
+        let pairs = others.zip(of_turns(TUPLE_MERGE, MEDIAN_INDEX, place));
         pairs.map(|(other, tm)| other / tm).collect()
     };
     let faster = |compared: &str, engine: usize, paper_us: f64| {
@@ -334,10 +334,7 @@ fn claims(name: &str, sizes: &[usize], times_by_size: &[OfSize]) -> Vec<Claim> {
                 Threshold::Below(PAPER_BOUND_US),
             )
             .paper(PAPER_TIMES_US.1)
-            .cases(coverage.by_size(
-                |_| true,
-                |place| of_turns(TUPLE_MERGE, LAST_HUNDREDTH, place),
-            ))
+            .cases(coverage.by_size(|_| true, |place| of_turns(TUPLE_MERGE, HIGH_INDEX, place)))
             .grid(SINGLE_GRID, "synthetic tuplemerge"),
         )
         .part(faster(
@@ -360,8 +357,8 @@ fn claims(name: &str, sizes: &[usize], times_by_size: &[OfSize]) -> Vec<Claim> {
                 "µs to classify a packet with TupleMerge, 1 % to 99 % of packets",
                 Threshold::Within(PAPER_TIMES_US.0, PAPER_TIMES_US.1),
             )
-            .cases(range(FIRST_HUNDREDTH, "1 %"))
-            .cases(range(LAST_HUNDREDTH, "99 %"))
+            .cases(range(LOW_INDEX, "1 %"))
+            .cases(range(HIGH_INDEX, "99 %"))
             .grid(SINGLE_GRID, "synthetic tuplemerge"),
         )
         .part(growth(coverage, &ratio_to_tm)),
