@@ -242,6 +242,7 @@ mod tests {
     use crate::contract::classifier::{Limits, NoProgress};
     use crate::model::rule::{ActionId, FieldMatch, Priority, RuleId};
     use crate::model::ruleset::RuleSet;
+    use crate::model::schema::Field;
 
     /// Returns rules with two lengths of source prefixes, with and without a protocol, and
     /// with three kinds of port ranges.
@@ -281,7 +282,7 @@ mod tests {
     #[test]
     fn fields_that_are_left_out_make_no_tables() {
         let schema = Schema::ipv4_5tuple();
-        let roles: Vec<FieldRole> = schema.fields().iter().map(|one| one.role()).collect();
+        let roles: Vec<FieldRole> = schema.fields().iter().map(Field::role).collect();
         assert_eq!(roles[0], FieldRole::SourceAddress);
         assert_eq!(roles[3], FieldRole::DestinationPort);
         // Prefix lengths times protocols times shared prefixes of ranges.
