@@ -28,7 +28,12 @@ const VECTORS_FACTOR: f64 = 4.0;
 const ALLOWED_DIFFERENCE_BYTES: f64 = 1024.0;
 
 fn specs() -> Vec<EngineSpec> {
-    let options = ["tss:ports=off", "tuplemerge:c=8", "forest:bucket=8"];
+    let options = [
+        "tss:mask=no-ports",
+        "tss:mask=addresses",
+        "tuplemerge:c=8",
+        "forest:bucket=8",
+    ];
     let options = options.map(|text| EngineSpec::parse(text).unwrap());
     let (alone, mut wrapping): (Vec<_>, Vec<_>) =
         EngineSpec::all().partition(|spec| spec.inner().is_none());

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use classyard::schema::FieldRole;
 use classyard::{
     ActionId, Field, FieldMatch, KeyVec, Limits, MatchKind, NoProgress, Priority, RuleId, RuleSet,
     Schema, Scratch, Winner,
@@ -10,12 +11,13 @@ use classyard_conformance::Subject;
 use classyard_conformance::oracle::Oracle;
 use proptest::prelude::*;
 
-/// Returns a small schema, so that random headers often match random rules.
+/// Returns a small schema, so that random headers often match random rules. Two fields have
+/// roles, which some engines treat specially.
 fn schema() -> Arc<Schema> {
     let fields = vec![
         Field::new("e", 2, MatchKind::Exact),
-        Field::new("p", 6, MatchKind::Prefix),
-        Field::new("r", 5, MatchKind::Range),
+        Field::new("p", 6, MatchKind::Prefix).with_role(FieldRole::SourceAddress),
+        Field::new("r", 5, MatchKind::Range).with_role(FieldRole::SourcePort),
         Field::new("t", 4, MatchKind::Ternary),
     ];
     Schema::new("small", fields).unwrap()

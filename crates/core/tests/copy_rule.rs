@@ -228,7 +228,8 @@ fn rules_are_read_back_as_they_were_put_in() {
     let options = [
         "forest:most=2",
         "forest:without=nested",
-        "tss:ports=off",
+        "tss:mask=no-ports",
+        "tss:mask=addresses",
         "sfl(bit-vector):delta=5",
         "sfl(bit-vector):form=paper",
     ];

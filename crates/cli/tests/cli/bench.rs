@@ -401,5 +401,5 @@ fn all_engines_are_measured_when_asked_for() {
         run.lines().len() - 1
     };
     assert_eq!(lines("all"), classyard::EngineSpec::all().count());
-    assert_eq!(lines("tss,tss:ports=off,tss"), 2);
+    assert_eq!(lines("tss,tss:mask=no-ports,tss"), 2);
 }

@@ -189,7 +189,7 @@ fn an_engine_has_its_colour_whatever_stands_beside_it() {
         ("tss", UPDATES),
         ("tuplemerge", UPDATES),
         ("rte_acl", PEER),
-        ("tss:ports=off", UPDATES),
+        ("tss:mask=addresses", UPDATES),
         ("of-mine", ""),
     ];
     let mut seen: Vec<(String, String)> = Vec::new();

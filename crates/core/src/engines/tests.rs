@@ -542,7 +542,7 @@ fn the_defaults_of_our_engines_are_these() {
         defaults("forest"),
         "bucket=2:most=128:isa=auto:fingerprints=auto:seed=random:without=nothing"
     );
-    assert_eq!(defaults("tss"), "ports=on:seed=random");
+    assert_eq!(defaults("tss"), "mask=all:seed=random");
     for name in ["tuplemerge", "tuplemerge-offline", "tuplemerge-vpp"] {
         assert_eq!(
             defaults(name),
@@ -559,7 +559,7 @@ fn engines_refuse_wrong_values_when_they_are_read() {
         ("forest:bucket=65", 15),
         ("forest:most=1025", 13),
         ("forest:without=speed", 16),
-        ("tss:ports=maybe", 11),
+        ("tss:mask=ports", 10),
         ("tuplemerge:c=65536", 14),
         ("tuplemerge-vpp:order=best", 22),
     ] {

@@ -21,9 +21,11 @@
 //!
 //! # Where we differ from the paper, and why
 //! [TM19] §III.B notes that most implementations leave the ports out of the mask,
-//! because ports are ranges. Ours keeps each range's shared prefix by default.
-//! `ports=off` leaves out fields with a port role, which gives fewer tables and
-//! longer chains. The faster setting depends on the rules; the benchmarks show both.
+//! because ports are ranges, and some leave out further fields. Ours keeps all fields by
+//! default, and of a range its shared prefix. `mask=no-ports` leaves out fields with a
+//! port role, and `mask=addresses` all fields without an address role, as the simulator
+//! of the paper's authors does. A schema without address roles keeps all fields. Fewer
+//! fields give fewer tables and longer chains. The fastest setting depends on the rules.
 //!
 //! # References
 //! [TM19] §II.B.2, §III.A-B.
@@ -58,9 +60,9 @@ pub(super) const ENGINE: Engine = Engine {
     wraps: Wraps::Nothing,
     options: &[
         EngineOption::choice(
-            "ports",
-            &["on", "off"],
-            "on: ports are part of a table's mask; off: they are only compared",
+            "mask",
+            &["all", "no-ports", "addresses"],
+            "fields in the masks of tables; other fields are only compared",
         ),
         EngineOption::SEED,
     ],
@@ -70,17 +72,15 @@ pub(super) const ENGINE: Engine = Engine {
     estimate,
 };
 
-/// The tables are derived from the tuples. If ports are left out, tuples that differ
-/// only in ports share a table, and the values of their rules are merged too.
+/// The tables are derived from the tuples. If fields are left out, tuples that differ
+/// only in these fields share a table, and the values of their rules are merged too.
 fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildError> {
     let schema = shape.schema();
-    let ports = spec.options().choice("ports") == "on";
+    let masked_fields = spec.options().choice("mask");
     let mut tables: HashMap<Box<[u64]>, TableEstimate, MapState> = HashMap::default();
     for tuple in shape.tuples() {
         let mut mask = tuple.mask.clone();
-        if !ports {
-            leave_out_ports(schema, &mut mask);
-        }
+        leave_out(schema, masked_fields, &mut mask);
         let table = TableEstimate::of_tuple(tuple, &mask);
         tables
             .entry(mask)
@@ -139,25 +139,36 @@ impl DynamicEveryWidth for AnyWidth {
     type At<const W: usize> = TupleEngine<W, OneTablePerMask<W>>;
 }
 
-/// Clears a mask's bits in fields with a port role.
-fn leave_out_ports(schema: &Schema, mask: &mut [u64]) {
-    for role in [FieldRole::SourcePort, FieldRole::DestinationPort] {
-        if let Some(id) = schema.field_with_role(role) {
+/// Clears a mask's bits in the fields that the option `mask` leaves out. A schema without
+/// addresses would have a single table with `mask=addresses`, so it keeps all fields.
+fn leave_out(schema: &Schema, masked_fields: &str, mask: &mut [u64]) {
+    let has_addresses = schema.fields().iter().any(|field| is_address(field.role()));
+    for id in schema.field_ids() {
+        let role = schema.field(id).role();
+        let is_kept = match masked_fields {
+            "no-ports" => !is_port(role),
+            "addresses" if has_addresses => is_address(role),
+            _ => true,
+        };
+        if !is_kept {
             schema.placement(id).set(mask, 0);
         }
     }
 }
 
-/// Returns the key bits that may be part of a table's mask.
-fn kept_bits<const W: usize>(schema: &Schema, ports: bool) -> [u64; W] {
-    let mut key_bits = [u64::MAX; W];
-    if !ports {
-        leave_out_ports(schema, &mut key_bits);
-    }
-    key_bits
+fn is_port(role: FieldRole) -> bool {
+    matches!(role, FieldRole::SourcePort | FieldRole::DestinationPort)
+}
+
+fn is_address(role: FieldRole) -> bool {
+    matches!(
+        role,
+        FieldRole::SourceAddress | FieldRole::DestinationAddress
+    )
 }
 
 pub(super) struct OneTablePerMask<const W: usize> {
+    /// The key bits that may be part of a table's mask.
     kept: [u64; W],
     by_mask: HashMap<[u64; W], TableNumber, MapState>,
 }
@@ -181,8 +192,10 @@ impl<const W: usize> Placement<W> for OneTablePerMask<W> {
     fn new(request: &BuildRequest<'_>) -> (TupleSpace<W>, Self) {
         let options = request.spec.options();
         let schema = request.schema();
+        let mut kept = [u64::MAX; W];
+        leave_out(schema, options.choice("mask"), &mut kept);
         let placement = OneTablePerMask {
-            kept: kept_bits(schema, options.choice("ports") == "on"),
+            kept,
             by_mask: HashMap::default(),
         };
         let space = TupleSpace::new(schema, Form::Private, options.seed("seed"));
@@ -220,5 +233,68 @@ impl<const W: usize> Placement<W> for OneTablePerMask<W> {
             *table = numbers.of(*table);
         }
         self.by_mask.shrink_to(self.by_mask.len());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contract::classifier::{Limits, NoProgress};
+    use crate::model::rule::{ActionId, FieldMatch, Priority, RuleId};
+    use crate::model::ruleset::RuleSet;
+    use crate::model::schema::Field;
+
+    /// Returns rules with two lengths of source prefixes, with and without a protocol, and
+    /// with three kinds of port ranges.
+    fn rules(schema: &Arc<Schema>) -> RuleSet {
+        let mut rules = RuleSet::new(schema);
+        let protocols = [FieldMatch::Any, FieldMatch::Exact(6)];
+        let ports = [(0, 65_535), (80, 80), (1_024, 65_535)];
+        for length in [8, 24] {
+            for protocol in protocols {
+                for (low, high) in ports {
+                    let mut matches = [FieldMatch::Any; 5];
+                    matches[0] = FieldMatch::Prefix {
+                        value: 10 << 24,
+                        length,
+                    };
+                    matches[3] = FieldMatch::Range { low, high };
+                    matches[4] = protocol;
+                    let index = rules.len();
+                    let priority = Priority(u32::try_from(index).unwrap());
+                    rules
+                        .add(RuleId::from_index(index), priority, ActionId(0), &matches)
+                        .unwrap();
+                }
+            }
+        }
+        rules
+    }
+
+    fn table_counts(rules: &RuleSet) -> [usize; 3] {
+        ["all", "no-ports", "addresses"].map(|word| {
+            let spec = EngineSpec::parse(&format!("tss:mask={word}")).unwrap();
+            let built = spec.build(rules, &Limits::default(), &mut NoProgress);
+            built.unwrap().stats().tables
+        })
+    }
+
+    #[test]
+    fn fields_that_are_left_out_make_no_tables() {
+        let schema = Schema::ipv4_5tuple();
+        let roles: Vec<FieldRole> = schema.fields().iter().map(Field::role).collect();
+        assert_eq!(roles[0], FieldRole::SourceAddress);
+        assert_eq!(roles[3], FieldRole::DestinationPort);
+        // Prefix lengths times protocols times shared prefixes of ranges.
+        assert_eq!(table_counts(&rules(&schema)), [8, 4, 2]);
+    }
+
+    #[test]
+    fn a_schema_without_addresses_keeps_all_fields() {
+        let fields = Schema::ipv4_5tuple();
+        let fields = fields.fields().iter();
+        let plain = fields.map(|field| field.clone().with_role(FieldRole::Plain));
+        let schema = Schema::new("plain", plain.collect()).unwrap();
+        assert_eq!(table_counts(&rules(&schema)), [8, 8, 8]);
     }
 }

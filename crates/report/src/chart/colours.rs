@@ -19,7 +19,7 @@ const KNOWN: [(&str, RGBColor); 13] = [
     ("hyper-split", RGBColor(51, 34, 136)),
     ("rfc", RGBColor(102, 17, 0)),
     ("bit-vector", RGBColor(68, 170, 153)),
-    ("tss:ports=off", RGBColor(153, 153, 51)),
+    ("tss:mask=addresses", RGBColor(153, 153, 51)),
 ];
 
 /// The colours of all other names, such as engines with options.
@@ -114,7 +114,7 @@ mod tests {
             "forest",
             "rte_acl",
             "tss",
-            "tss:ports=off",
+            "tss:mask=addresses",
             "mine",
             "tuplemerge",
         ];

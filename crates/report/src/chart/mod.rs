@@ -444,25 +444,16 @@ impl Ranged for Axis {
     }
 }
 
-/// Formats a label briefly: `1000000` as `1M`.
+/// Formats the label of a grid line briefly: `1000000` as `1M`. Grid lines of an axis differ
+/// in their first three digits, so their labels are all different.
 fn short(value: f64) -> String {
-    let text = |value: f64, unit: &str| {
-        let digits = if value >= 9.95 || (value - value.round()).abs() < 0.05 {
-            0
-        } else {
-            1
-        };
-        format!("{value:.digits$}{unit}")
-    };
-    match value.abs() {
-        v if v >= 999_500.0 => text(value / 1e6, "M"),
-        v if v >= 999.5 => text(value / 1e3, "k"),
-        v if v >= 0.0999 || v == 0.0 => text(value, ""),
-        v if v >= 0.000_999 => {
-            let digits = format!("{value:.4}");
-            digits.trim_end_matches('0').to_owned()
-        }
-        _ => format!("{value:.1e}"),
+    let three_digits = format!("{value:.2e}");
+    let rounded: f64 = three_digits.parse().unwrap_or(value);
+    match rounded.abs() {
+        v if v >= 1e6 => format!("{}M", rounded / 1e6),
+        v if v >= 1e3 => format!("{}k", rounded / 1e3),
+        v if v >= 1e-3 || v == 0.0 => rounded.to_string(),
+        _ => format!("{rounded:e}"),
     }
 }
 
@@ -479,18 +470,20 @@ mod tests {
             0.00002,
             0.001,
             0.05,
-            0.25,
+            0.14,
+            0.30000000000000004,
             3.0,
             40.0,
+            999.99,
             1_000.0,
-            65_536.0,
+            10_500.0,
             2_500_000.0,
         ]
         .into_iter()
         .map(short)
         .collect();
         let short = [
-            "0", "2.0e-5", "0.001", "0.05", "0.2", "3", "40", "1k", "66k", "2.5M",
+            "0", "2e-5", "0.001", "0.05", "0.14", "0.3", "3", "40", "1k", "1k", "10.5k", "2.5M",
         ];
         assert_eq!(labels, short);
     }
@@ -510,6 +503,38 @@ mod tests {
         let axis = Axis::of(true, [5.0].into_iter());
         assert!(!axis.key_points(LightPoints::new(10, 100)).is_empty());
         assert!(axis.range.contains(&axis.scaled(5.0)));
+    }
+
+    #[test]
+    fn no_two_labels_of_an_axis_are_equal() {
+        let (mut axes, mut labels_total) = (0, 0);
+        for log in [false, true] {
+            for exponent in -9..9 {
+                for digit in 10..100 {
+                    let low = f64::from(digit) * 10f64.powi(exponent - 1);
+                    for ratio in [1.0, 1.01, 1.2, 1.7, 3.0, 9.0, 40.0, 1e3, 1e7] {
+                        let axis = Axis::of(log, [low, low * ratio].into_iter());
+                        // At most 11 labels, the default of plotters.
+                        let lines = axis.key_points(BoldPoints(11)).into_iter();
+                        let labels: Vec<String> =
+                            lines.map(|line| short(axis.unscaled(line))).collect();
+                        for (index, label) in labels.iter().enumerate() {
+                            let others = &labels[..index];
+                            assert!(
+                                !others.contains(label),
+                                "{low} to {low} x {ratio}: {labels:?}"
+                            );
+                        }
+                        axes += 1;
+                        labels_total += labels.len();
+                    }
+                }
+            }
+        }
+        assert!(
+            labels_total > 3 * axes,
+            "{labels_total} labels of {axes} axes"
+        );
     }
 
     #[test]

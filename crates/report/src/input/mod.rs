@@ -177,7 +177,7 @@ mod tests {
             Engines::join(&words.collect::<Vec<_>>())
         };
         assert_eq!(read(&["all"]), EngineSpec::all().collect::<Vec<_>>());
-        let engines = read(&["tss", "all", "tss:ports=off", "tss"]);
+        let engines = read(&["tss", "all", "tss:mask=no-ports", "tss"]);
         assert_eq!(engines.len(), EngineSpec::all().count() + 1);
         assert_eq!(engines[0].to_string(), "tss");
         assert!(Engines::parse("every").is_err());

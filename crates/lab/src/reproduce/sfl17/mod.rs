@@ -46,12 +46,20 @@ pub(super) const FIGURES: &[Figure] = &[
     Figure {
         name: "updates",
         draw: updates::draw,
-        own: None,
+        own: Some(OwnFigure {
+            accepts: LOOKUP_INPUTS,
+            needs_updates: false,
+            draw: own::draw_updates,
+        }),
     },
     Figure {
         name: "threshold",
         draw: threshold::draw,
-        own: None,
+        own: Some(OwnFigure {
+            accepts: LOOKUP_INPUTS,
+            needs_updates: false,
+            draw: own::draw_threshold,
+        }),
     },
 ];
 

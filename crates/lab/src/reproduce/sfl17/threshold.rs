@@ -16,7 +16,7 @@ use crate::reproduce::statistics::{Mean, coordinate};
 const QUICK_DELTAS: [usize; 5] = [0, 5, 10, 20, 100];
 
 /// Changes in a run of any length.
-const CHANGES_PER_RUN: usize = 100;
+pub(super) const CHANGES_PER_RUN: usize = 100;
 
 /// Seconds of the paper's runs.
 const PAPER_SECONDS: [f64; 2] = [10.0, 25.0];
@@ -140,6 +140,20 @@ pub(in crate::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failu
     section.claims = claims(&curves);
     wrong_answers(&mut section, wrong);
     Ok(section)
+}
+
+/// Returns engines without a buffer and with a buffer for each δ of a quick reproduction.
+pub(super) fn engines() -> Vec<String> {
+    let engines = STATIC.iter().flat_map(|inner| {
+        let with_buffer = QUICK_DELTAS.map(|delta| buffered(inner, delta));
+        std::iter::once((*inner).to_owned()).chain(with_buffer)
+    });
+    engines.collect()
+}
+
+/// Returns the claims without measurements, for a run with own inputs.
+pub(super) fn unmeasured_claims() -> Vec<Claim> {
+    claims(&[])
 }
 
 /// The published form of `sfl` is not run in these figures.

@@ -11,19 +11,12 @@ use super::update_claims::{self, CHANGES, Cell, Cells, EXPERIMENT_DELTA, FIGURE,
 use super::{
     DYNAMIC, ROLES, RUN_SECONDS, RunPlan, STATIC, Study, buffered, published, wrong_answers,
 };
-use crate::reproduce::claims::{Grid, MIN_READER_SHARE, Section};
+use crate::reproduce::claims::{Claim, Grid, MIN_READER_SHARE, Section};
 use crate::reproduce::statistics::{Mean, coordinate};
 
 /// Draws the table and the figure.
 pub(in crate::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failure> {
-    let mut engines: Vec<String> = DYNAMIC.map(str::to_owned).to_vec();
-    for inner in STATIC {
-        engines.extend([
-            inner.to_owned(),
-            buffered(inner, EXPERIMENT_DELTA),
-            published(inner, EXPERIMENT_DELTA),
-        ]);
-    }
+    let engines = engines();
     study.expect_points(Kind::BOTH.len() * engines.len() * CHANGES.len() * study.sets());
     let mut section = Section {
         title: "Headers and changes in 10 seconds (Table II, Fig. 6)".to_owned(),
@@ -120,6 +113,27 @@ pub(in crate::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failu
     }
     wrong_answers(&mut section, wrong);
     Ok(section)
+}
+
+/// Returns the engines of the table.
+pub(super) fn engines() -> Vec<String> {
+    let mut engines: Vec<String> = DYNAMIC.map(str::to_owned).to_vec();
+    for inner in STATIC {
+        engines.extend([
+            inner.to_owned(),
+            buffered(inner, EXPERIMENT_DELTA),
+            published(inner, EXPERIMENT_DELTA),
+        ]);
+    }
+    engines
+}
+
+/// Returns the claims without measurements, for a run with own inputs.
+pub(super) fn unmeasured_claims() -> Vec<Claim> {
+    let engines = engines();
+    let of_engine = vec![Cell::default(); CHANGES.len()];
+    let cells = vec![vec![of_engine; engines.len()]; Kind::BOTH.len()];
+    update_claims::claims(&Cells { engines, cells })
 }
 
 #[allow(clippy::cast_precision_loss)] // far below 2^52

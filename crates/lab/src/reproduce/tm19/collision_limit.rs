@@ -3,7 +3,9 @@
 //! [TM19]: classyard::papers#tm19
 
 use classyard::policy::PartId;
-use classyard::{EngineSpec, Limits, NoProgress, Policy, Priority, RuleId, RuleSet, Scratch};
+use classyard::{
+    EngineSpec, Limits, NoProgress, Policy, PolicyTrace, Priority, RuleId, RuleSet, Scratch,
+};
 use classyard_report::chart::{Chart, Mark, Series};
 use classyard_report::failure::Failure;
 use rand::SeedableRng;
@@ -12,7 +14,9 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::{Deserialize, Serialize};
 
 use super::coverage::Coverage;
-use crate::bench::{Spread, batch_rate, single_rate, size_name};
+use crate::bench::{
+    SCANNED_RULES, Spread, answers, batch_rate, single_rate, size_name, wrong_answers,
+};
 use crate::reproduce::Study;
 use crate::reproduce::claims::{Case, Claim, Gap, Grid, Part, Section, Threshold};
 use crate::reproduce::statistics::{coordinate, mean};
@@ -50,11 +54,12 @@ const TIMED_PASSES: usize = 5;
 const FLAT_SHARE: f64 = 0.03;
 
 /// The forms, each with its option that limits collisions.
-const FORMS: [(&str, &str); 2] = [("tuplemerge", "c"), ("tuplemerge-offline", "offline-c")];
+pub(super) const FORMS: [(&str, &str); 2] =
+    [("tuplemerge", "c"), ("tuplemerge-offline", "offline-c")];
 
 /// Nanoseconds a header of one form over one rule set, for each limit.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Times {
+pub(super) struct Times {
     rules: usize,
     /// Medians of passes.
     single: Vec<f64>,
@@ -64,7 +69,7 @@ struct Times {
 }
 
 /// Times of each form over one rule set.
-type Both = [Times; 2];
+pub(super) type Both = [Times; 2];
 
 /// Draws the figures.
 pub(in crate::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failure> {
@@ -206,7 +211,9 @@ fn both(
         let (engine, option) = FORMS[form];
         let point = format!("collision limit {name} {size} {engine}, {TIMED_PASSES} passes");
         let times: Times = study.point(&point, |study| {
-            measure(study, &policy(study)?, engine, option)
+            let policy = policy(study)?;
+            let trace = study.trace(&policy)?;
+            measure(&policy, &trace, engine, option)
         })?;
         for (limit, (one, many)) in LIMITS.iter().zip(times.single.iter().zip(&times.batch)) {
             let rules = times.rules;
@@ -229,6 +236,19 @@ fn means(sets: &[(String, Both)], form: usize, single: bool) -> Vec<f64> {
         mean(&times.collect::<Vec<_>>())
     };
     (0..LIMITS.len()).map(of_limit).collect()
+}
+
+impl Times {
+    /// Returns the best limit of single lookups, and the times with the best limit and with
+    /// the paper's limit, in nanoseconds a header.
+    pub(super) fn summary(&self, form: usize) -> [f64; 3] {
+        let least_ns = least(&self.single);
+        [
+            coordinate(best(&self.single)),
+            least_ns,
+            least_ns * (1.0 + cost(&self.single, form)),
+        ]
+    }
 }
 
 fn least(times: &[f64]) -> f64 {
@@ -259,7 +279,7 @@ fn costs(times: &Times, form: usize) -> Vec<f64> {
     pairs.map(|(fixed, best)| fixed / best).collect()
 }
 
-fn claims(
+pub(super) fn claims(
     times_by_size: &[Vec<(String, Both)>],
     mixed: &[(String, Both)],
     coverage: Coverage<'_>,
@@ -449,8 +469,15 @@ fn grids(
 }
 
 /// Times all limits of a form, interleaved.
-fn measure(study: &Study<'_>, policy: &Policy, form: &str, option: &str) -> Result<Times, Failure> {
-    let trace = study.trace(policy)?;
+///
+/// # Errors
+/// If an engine cannot be built, or gives a wrong answer.
+pub(super) fn measure(
+    policy: &Policy,
+    trace: &PolicyTrace,
+    form: &str,
+    option: &str,
+) -> Result<Times, Failure> {
     let mut built = Vec::new();
     for limit in LIMITS {
         let spec = EngineSpec::parse(&format!("{form}:{option}={limit}"));
@@ -462,9 +489,20 @@ fn measure(study: &Study<'_>, policy: &Policy, form: &str, option: &str) -> Resu
     let mut scratch = Scratch::new();
     for _ in 0..TIMED_PASSES {
         for (classifier, singles, batches) in &mut built {
-            singles.push(1e9 / single_rate(classifier, &trace));
-            batches.push(1e9 / batch_rate(classifier, &trace, &mut scratch));
+            singles.push(1e9 / single_rate(classifier, trace));
+            batches.push(1e9 / batch_rate(classifier, trace, &mut scratch));
         }
+    }
+    let winners: Vec<_> = built.iter().map(|one| answers(&one.0, trace)).collect();
+    let winners: Vec<_> = winners.iter().map(Vec::as_slice).collect();
+    let wrong = wrong_answers(policy, trace, &winners, None, SCANNED_RULES / 10);
+    if let Some((limit, wrong)) = LIMITS.iter().zip(wrong).find(|(_, wrong)| *wrong > 0) {
+        return Err(Failure::usage(format!(
+            "WRONG: {wrong} answers of {form}:{option}={limit} over {} rules of {} differ from a \
+             scan",
+            policy.len(),
+            policy.name()
+        )));
     }
     let median = |samples: &[f64]| Spread::of(samples).expect("measured").median;
     Ok(Times {

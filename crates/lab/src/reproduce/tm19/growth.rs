@@ -18,7 +18,7 @@ const SIZES: [usize; 7] = [10_000, 20_000, 50_000, 100_000, 200_000, 500_000, 1_
 /// Numbers of rules of a quick reproduction.
 const FEW_SIZES: [usize; 3] = [10_000, 20_000, 50_000];
 
-const ENGINE: &str = "tuplemerge";
+pub(super) const ENGINE: &str = "tuplemerge";
 
 /// Costs of building over the rules of one profile.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -33,7 +33,7 @@ struct Built {
 
 /// Draws the figure.
 pub(in crate::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failure> {
-    let sizes = study.sizes(if study.args.quick { &FEW_SIZES } else { &SIZES });
+    let sizes = sizes(study);
     let mut rows = Vec::new();
     let (mut times, mut bytes) = (Vec::new(), Vec::new());
     let mut grid = Grid {
@@ -111,7 +111,20 @@ pub(in crate::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failu
         log_y: true,
     };
     study.draw("memory.svg", &chart, &bytes)?;
-    let claim = Claim::new("§III", "Memory is linear in the number of rules.").part(
+    Ok(Section {
+        title: "What building costs as rule sets grow".to_owned(),
+        method: "A rule file as ClassBench writes it is read, and tuplemerge is built over its \
+                 rules: CPU seconds of one thread, and bytes held."
+            .to_owned(),
+        claims: vec![claim(slopes)],
+        grids: vec![grid],
+        pictures: vec!["growth.svg".to_owned(), "memory.svg".to_owned()],
+    })
+}
+
+/// Returns the claim about memory. `slopes` has a sample for each profile.
+pub(super) fn claim(slopes: Vec<f64>) -> Claim {
+    Claim::new("§III", "Memory is linear in the number of rules.").part(
         Part::new(
             "bytes a rule: at the greatest size / at the least",
             Threshold::Within(0.5, 2.0),
@@ -119,16 +132,12 @@ pub(in crate::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failu
         .paper(1.0)
         .case(Case::samples("", slopes))
         .picture("memory.svg"),
-    );
-    Ok(Section {
-        title: "What building costs as rule sets grow".to_owned(),
-        method: "A rule file as ClassBench writes it is read, and tuplemerge is built over its \
-                 rules: CPU seconds of one thread, and bytes held."
-            .to_owned(),
-        claims: vec![claim],
-        grids: vec![grid],
-        pictures: vec!["growth.svg".to_owned(), "memory.svg".to_owned()],
-    })
+    )
+}
+
+/// Returns the numbers of rules of a reproduction.
+pub(super) fn sizes(study: &Study<'_>) -> Vec<usize> {
+    study.sizes(if study.args.quick { &FEW_SIZES } else { &SIZES })
 }
 
 /// Writes rules as a file, reads the file and builds an engine over the rules.

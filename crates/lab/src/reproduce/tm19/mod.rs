@@ -65,17 +65,29 @@ const SIMULATION_FIGURES: &[Figure] = &[
     Figure {
         name: "partitions",
         draw: partitions::draw,
-        own: None,
+        own: Some(OwnFigure {
+            accepts: own::WITHOUT_LOOKUPS,
+            needs_updates: false,
+            draw: own::draw_partitions,
+        }),
     },
     Figure {
         name: "collision-limit",
         draw: collision_limit::draw,
-        own: None,
+        own: Some(OwnFigure {
+            accepts: own::WITHOUT_ENGINES,
+            needs_updates: false,
+            draw: own::draw_collision_limit,
+        }),
     },
     Figure {
         name: "growth",
         draw: growth::draw,
-        own: None,
+        own: Some(OwnFigure {
+            accepts: own::WITHOUT_LOOKUPS,
+            needs_updates: false,
+            draw: own::draw_growth,
+        }),
     },
 ];
 
@@ -190,8 +202,8 @@ pub(super) struct Args {
     #[arg(long, value_parser = at_least_one, value_name = "COUNT")]
     changes: Option<usize>,
 
-    /// Give up building an engine of section 4's offline after this time [default: 5m,
-    /// quick 10s]
+    /// Give up building an engine of section 4's offline, or of growth with own inputs, after
+    /// this time [default: 5m, quick 10s]
     #[arg(long, value_parser = span, value_name = "TIME")]
     build_time: Option<Duration>,
 }

@@ -128,10 +128,10 @@ fn method(study: &Study<'_>, wrong: usize) -> String {
          CPU times of one thread. The paper classifies 1,000,000 headers, makes 500,000 + 500,000 \
          changes, and has 5 rule sets for each seed. A relative time in the tables is the mean of \
          ratios over rule sets, as in the paper; claims are judged by the median of the ratios. \
-         PS is partition-sort:leaf=1, which sorts all rules as in the paper. The simulator that the paper's authors published hashes only \
-         the addresses in its tuple space search: tss:ports=off is the nearest here, and the TSS \
-         of the claims. It computes memory by a formula (19 bytes a rule, 4 a pointer); here it is \
-         what the engines hold.",
+         PS is partition-sort:leaf=1, which sorts all rules as in the paper. TSS is \
+         tss:mask=addresses, which hashes only the addresses, as the simulator that the paper's \
+         authors published. That simulator computes memory by a formula (19 bytes a rule, 4 a \
+         pointer); here it is what the engines hold.",
         study.lists(),
         study.headers(),
         study.changes()

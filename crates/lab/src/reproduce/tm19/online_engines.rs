@@ -7,8 +7,8 @@ use classyard_report::chart::Mark;
 use super::sheet::Sheet;
 
 /// The paper's engines, and ours at the end. With `leaf=1`, `partition-sort` sorts all
-/// rules, as in the paper. With ports left out of its masks, `tss` is the nearest form of
-/// the tuple space search of the paper's simulator, which hashes addresses only.
+/// rules, as in the paper. With `mask=addresses`, `tss` hashes addresses only, as the
+/// simulator of the paper's authors does.
 pub(super) const ENGINES: [(&str, &str, Mark); 6] = [
     ("tuplemerge", "tuplemerge (TM)", Mark::Circle),
     (
@@ -16,8 +16,12 @@ pub(super) const ENGINES: [(&str, &str, Mark); 6] = [
         "partition-sort:leaf=1 (PS)",
         Mark::Square,
     ),
-    ("tss:ports=off", "tss:ports=off (TSS)", Mark::Triangle),
-    ("tss", "tss, ports in masks", Mark::Diamond),
+    (
+        "tss:mask=addresses",
+        "tss:mask=addresses (TSS)",
+        Mark::Triangle,
+    ),
+    ("tss", "tss, all fields in masks", Mark::Diamond),
     ("forest", "forest (ours)", Mark::Cross),
     ("partition-sort", "partition-sort, with lists", Mark::Plus),
 ];

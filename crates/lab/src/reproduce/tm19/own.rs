@@ -2,11 +2,15 @@
 //!
 //! [TM19]: classyard::papers#tm19
 
+use classyard::{NoProgress, Stats};
 use classyard_report::failure::Failure;
+use classyard_report::input::build_limits::BuildLimits;
 
 use super::coverage::Coverage;
-use super::{offline, online, online_claims, online_engines, tables};
-use crate::bench::Protocol;
+use super::{
+    collision_limit, growth, offline, online, online_claims, online_engines, partitions, tables,
+};
+use crate::bench::{Protocol, timed};
 use crate::reproduce::claims::Section;
 use crate::reproduce::comparison::{Cell, Comparison, Generated, Quantity, compare};
 use crate::reproduce::inputs::Input;
@@ -15,6 +19,9 @@ use crate::reproduce::study::Study;
 
 /// The inputs of figures without lookups.
 pub(super) const WITHOUT_LOOKUPS: &[Input] = &[Input::Engines, Input::Rules];
+
+/// The inputs of figures about options of their own engines.
+pub(super) const WITHOUT_ENGINES: &[Input] = &[Input::Rules, Input::Trace, Input::CapturedHeaders];
 
 /// The quantities of [`draw_online`].
 const ONLINE: [Quantity; 5] = [
@@ -193,6 +200,183 @@ pub(super) fn draw_offline(study: &mut Study<'_>) -> Result<Section, Failure> {
     })?;
     Ok(Section {
         claims: offline::claims(&offline::Measured::default(), &[]),
+        ..section
+    })
+}
+
+/// Draws tables against SAX-PAC's sets (Fig. 6).
+pub(super) fn draw_partitions(study: &mut Study<'_>) -> Result<Section, Failure> {
+    let sizes = partitions::sizes(study);
+    let comparison = Comparison {
+        figure: "partitions",
+        title: "Sets of rules without overlaps (Fig. 6)",
+        method: "Every engine is built over all rules of each rule set. SAX-PAC's sets are chosen \
+                 greedily, best rule first, as `inspect` counts them; the number of tables is \
+                 divided by the number of sets."
+            .to_owned(),
+        quantities: &[
+            Quantity {
+                column: "tables",
+                title: "Tables",
+            },
+            Quantity {
+                column: "tables_per_set_all_fields",
+                title: "Tables / SAX-PAC's sets over all fields",
+            },
+            Quantity {
+                column: "tables_per_set_two_fields",
+                title: "Tables / SAX-PAC's sets over two fields",
+            },
+        ],
+        engines: &partitions::FORMS,
+        generated: Generated::Profiles,
+        sizes: &sizes,
+        has_headers: false,
+        options: String::new(),
+    };
+    let section = compare(study, &comparison, |_, workload, engines| {
+        let sets = partitions::sets(&workload.policy);
+        let cells = engines.iter().map(|engine| {
+            let [all, two] = match &sets {
+                Ok(sets) => sets.map(|count| coordinate(count.max(1))),
+                Err(reason) => return Cell::refused(reason),
+            };
+            match tables::count(&workload.policy, engine) {
+                Ok(tables) => {
+                    let tables = coordinate(tables);
+                    Cell {
+                        refused: None,
+                        values: vec![tables, tables / all, tables / two],
+                        wrong: 0,
+                    }
+                }
+                Err(error) => Cell::refused(&error),
+            }
+        });
+        Ok(cells.collect())
+    })?;
+    Ok(Section {
+        claims: partitions::claims(&vec![Vec::new(); partitions::FORMS.len() + 2], NOTHING),
+        ..section
+    })
+}
+
+/// Draws the best collision limits (Figs. 7 and 8).
+pub(super) fn draw_collision_limit(study: &mut Study<'_>) -> Result<Section, Failure> {
+    let forms = collision_limit::FORMS.map(|(engine, _)| engine);
+    let comparison = Comparison {
+        figure: "collision-limit",
+        title: "Collision limits (Figs. 7 and 8)",
+        method: format!(
+            "TupleMerge is built with each of the figure's limits c over each rule set. The best c \
+             is the least one whose time is within 3 % of the least. The paper's c is 40 for \
+             tuplemerge and 8 for tuplemerge-offline. Headers are looked up one at a time, \
+             interleaved over the limits. {HEADERS}"
+        ),
+        quantities: &[
+            Quantity {
+                column: "best_c",
+                title: "Best collision limit",
+            },
+            Quantity {
+                column: "best_c_ns",
+                title: "Time of a lookup with the best limit, ns",
+            },
+            Quantity {
+                column: "paper_c_ns",
+                title: "Time of a lookup with the paper's limit, ns",
+            },
+        ],
+        engines: &forms,
+        generated: Generated::Profiles,
+        sizes: &[],
+        has_headers: true,
+        options: String::new(),
+    };
+    let section = compare(study, &comparison, |_, workload, _| {
+        let forms = collision_limit::FORMS.iter().enumerate();
+        let cells = forms.map(|(form, (engine, option))| {
+            let (policy, trace) = (&workload.policy, &workload.trace);
+            let times = collision_limit::measure(policy, trace, engine, option)?;
+            Ok(Cell {
+                refused: None,
+                values: times.summary(form).to_vec(),
+                wrong: 0,
+            })
+        });
+        cells.collect()
+    })?;
+    Ok(Section {
+        claims: collision_limit::claims(&[Vec::new()], &[], NOTHING),
+        ..section
+    })
+}
+
+/// Draws time and memory of building.
+pub(super) fn draw_growth(study: &mut Study<'_>) -> Result<Section, Failure> {
+    let sizes = growth::sizes(study);
+    let limit = study.build_time();
+    let seconds = limit.as_secs_f64();
+    let comparison = Comparison {
+        figure: "growth",
+        title: "What building costs as rule sets grow",
+        method: format!(
+            "Engines are built over all rules at once, in at most {seconds} CPU seconds of one \
+             thread. Reading the rules is not included."
+        ),
+        quantities: &[
+            Quantity {
+                column: "build_ms",
+                title: "Time to build, ms",
+            },
+            Quantity {
+                column: "index_bytes",
+                title: "Memory of the search structure, bytes",
+            },
+            Quantity {
+                column: "bytes",
+                title: "Memory with rules and their actions, bytes",
+            },
+            Quantity {
+                column: "tables",
+                title: "Tables",
+            },
+        ],
+        engines: &[growth::ENGINE],
+        generated: Generated::Profiles,
+        sizes: &sizes,
+        has_headers: false,
+        options: format!(", {seconds} s to build"),
+    };
+    let section = compare(study, &comparison, |_, workload, engines| {
+        let limits = BuildLimits::of_time(limit);
+        let cells = engines.iter().map(|engine| {
+            let (built, seconds) = timed(|| {
+                limits.build(&mut NoProgress, |limits, progress| {
+                    workload.policy.build(engine, limits, progress)
+                })
+            });
+            let classifier = match built {
+                Ok(classifier) => classifier,
+                Err(error) => return Cell::refused(&error),
+            };
+            let stats: Vec<_> = classifier.parts().iter().map(|part| part.stats()).collect();
+            let sum = |count: fn(&Stats) -> usize| coordinate(stats.iter().map(count).sum());
+            Cell {
+                refused: None,
+                values: vec![
+                    seconds * 1e3,
+                    sum(|stats| stats.index_bytes),
+                    sum(Stats::bytes),
+                    sum(|stats| stats.tables),
+                ],
+                wrong: 0,
+            }
+        });
+        Ok(cells.collect())
+    })?;
+    Ok(Section {
+        claims: vec![growth::claim(Vec::new())],
         ..section
     })
 }

@@ -3,7 +3,7 @@
 //! [TM19]: classyard::papers#tm19
 
 use classyard::policy::PartId;
-use classyard::{EngineSpec, Limits, NoProgress};
+use classyard::{EngineSpec, Limits, NoProgress, Policy};
 use classyard_report::chart::{Chart, Series};
 use classyard_report::failure::Failure;
 use serde::{Deserialize, Serialize};
@@ -27,7 +27,7 @@ const FEW_SIZES: [usize; 2] = [1_000, 4_000];
 
 /// The engines whose tables or partitions are counted: both forms of TupleMerge, and
 /// PartitionSort as in the paper.
-const FORMS: [&str; 3] = ["tuplemerge", "tuplemerge-offline", "partition-sort:leaf=1"];
+pub(super) const FORMS: [&str; 3] = ["tuplemerge", "tuplemerge-offline", "partition-sort:leaf=1"];
 
 /// The paper's ratios of tables to sets, over all fields and over two fields.
 const RATIOS: [f64; 2] = [2.1, 1.68];
@@ -43,9 +43,7 @@ struct Counted {
 
 /// Draws the figure.
 pub(in crate::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failure> {
-    let mut sizes = study.sizes(if study.args.quick { &FEW_SIZES } else { &SIZES });
-    let min_size = *sizes.iter().min().expect("at least one size");
-    sizes.retain(|&size| size <= MOST_RULES.max(min_size));
+    let sizes = sizes(study);
     let profiles = study.profiles.clone();
     study.expect_points(profiles.len() * sizes.len());
     let (mut rows, mut cells) = (Vec::new(), Vec::new());
@@ -56,13 +54,9 @@ pub(in crate::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failu
             let point = format!("partitions {name} {size}");
             let counted = study.point(&point, |study| {
                 let policy = study.policy(profile, size)?;
-                let partitions = sax_pac::partitions(policy.part(PartId::FIRST), &mut NoProgress);
-                let partitions = partitions.ok_or_else(|| {
-                    Failure::usage(format!(
-                        "counting sets of {size} rules of {name} would take more than half a \
-                         gigabyte"
-                    ))
-                    .with_help("--sizes limits the numbers of rules")
+                let [all, two] = sets(&policy).map_err(|reason| {
+                    Failure::usage(format!("{name}: {reason}"))
+                        .with_help("--sizes limits the numbers of rules")
                 })?;
                 let tables = FORMS.map(|form| -> Result<usize, Failure> {
                     let spec = EngineSpec::parse(form).expect("a registered engine");
@@ -73,8 +67,8 @@ pub(in crate::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failu
                 let [online, offline, sorted] = tables;
                 Ok(Counted {
                     rules: policy.len(),
-                    all: partitions.over_all_fields,
-                    two: partitions.over_two_fields,
+                    all,
+                    two,
                     tables: [online?, offline?, sorted?],
                 })
             })?;
@@ -146,6 +140,33 @@ pub(in crate::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failu
     })
 }
 
+/// Returns the numbers of SAX-PAC's sets over all fields and over two fields.
+///
+/// # Errors
+/// The reason why the sets cannot be counted.
+pub(super) fn sets(policy: &Policy) -> Result<[usize; 2], String> {
+    let mut sums = [0; 2];
+    for part in policy.parts() {
+        let sets = sax_pac::partitions(part, &mut NoProgress).ok_or_else(|| {
+            format!(
+                "counting the sets of {} rules would take more than half a gigabyte",
+                part.len()
+            )
+        })?;
+        sums[0] += sets.over_all_fields;
+        sums[1] += sets.over_two_fields;
+    }
+    Ok(sums)
+}
+
+/// Returns the default numbers of rules of a reproduction, or the user's up to the maximum.
+pub(super) fn sizes(study: &Study<'_>) -> Vec<usize> {
+    let mut sizes = study.sizes(if study.args.quick { &FEW_SIZES } else { &SIZES });
+    let min_size = *sizes.iter().min().expect("at least one size");
+    sizes.retain(|&size| size <= MOST_RULES.max(min_size));
+    sizes
+}
+
 /// Indices of lines: SAX-PAC's sets over all fields and over two fields, the tables of
 /// TupleMerge, and the partitions of PartitionSort.
 const ALL_FIELDS: usize = 0;
@@ -155,7 +176,7 @@ const PARTITION_SORT: usize = 4;
 
 /// `counts[line][size]` has a number for each profile. The sizes of the paper's figure are
 /// not in its text, so ours take their place.
-fn claims(counts: &[Vec<Vec<f64>>], coverage: Coverage<'_>) -> Vec<Claim> {
+pub(super) fn claims(counts: &[Vec<Vec<f64>>], coverage: Coverage<'_>) -> Vec<Claim> {
     let ratios = |a: usize, b: usize, place: usize| -> Vec<f64> {
         let pairs = counts[a][place].iter().zip(&counts[b][place]);
         pairs.map(|(a, b)| a / b).collect()

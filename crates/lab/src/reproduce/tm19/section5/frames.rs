@@ -62,6 +62,12 @@ impl Frames {
         self.len().div_ceil(VECTOR_PACKETS)
     }
 
+    /// Fills a packet with one frame.
+    pub(super) fn receive_one(&self, index: usize, packet: &mut Packet) {
+        let first_byte = index * SHORTEST;
+        packet.receive(&self.0[first_byte..first_byte + SHORTEST], IN_PORT);
+    }
+
     /// Fills packets with a vector's frames and returns their number.
     pub(super) fn receive(&self, vector: usize, packets: &mut [Packet]) -> usize {
         let first_byte = vector * VECTOR_PACKETS * SHORTEST;

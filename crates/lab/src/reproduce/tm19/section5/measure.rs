@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::acl::{Acl, single_ports};
 use super::check::check;
+use super::fragments;
 use super::frames::Traffic;
 use super::runner::Runner;
 use super::{
@@ -33,8 +34,9 @@ const CHECK_SECONDS: f64 = 0.3;
 const SHORT_CHECK_SECONDS: f64 = 0.05;
 
 /// Engines over unchanged rules outside of a pipeline: the engines of the paper's
-/// simulation, and tuple space search with ports in its masks.
-pub(super) const SIMULATED: [&str; 4] = ["tss:ports=off", "tuplemerge", "tss", "tuplemerge-vpp"];
+/// simulation, and tuple space search with all fields in its masks.
+pub(super) const SIMULATED: [&str; 4] =
+    ["tss:mask=addresses", "tuplemerge", "tss", "tuplemerge-vpp"];
 
 /// Measured values of one rule set.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -48,6 +50,8 @@ pub(super) struct Point {
     pub(super) compared: usize,
     /// Numbers of tables of [`SIMULATED`].
     pub(super) simulated: [usize; 4],
+    /// Numbers of tables of [`fragments::ENGINES`] over rules with forms for fragments.
+    pub(super) fragments: [usize; 2],
     /// Numbers of tables of each contender's access list.
     pub(super) tables: [usize; CONTENDERS.len()],
     /// Packets a second of each contender, by workload.
@@ -59,6 +63,7 @@ pub(super) fn measure(study: &Study<'_>, policy: &Policy, list: usize) -> Result
     let quick = study.args.quick;
     let seed = study.list_seed(list);
     let simulated = simulated(policy)?;
+    let fragments = fragments::tables(policy, &study.few_headers(policy, list)?)?;
     let traffic = Traffic::of(policy, study.headers(), seed)?;
     let single = single_ports(policy);
     let single_traffic = Traffic::of(&single, study.headers(), seed)?;
@@ -134,6 +139,7 @@ pub(super) fn measure(study: &Study<'_>, policy: &Policy, list: usize) -> Result
         default_share: traffic.default_share,
         compared,
         simulated,
+        fragments,
         tables: [0; CONTENDERS.len()],
         rates: [[0.0; CONTENDERS.len()]; 2],
     };

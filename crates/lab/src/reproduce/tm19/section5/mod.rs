@@ -22,6 +22,7 @@
 //! | `runner` | a worker that processes vectors |
 //! | `check` | compares all engines before anything is timed |
 //! | `measure` | one rule set: tables and rates |
+//! | `fragments` | tables of rules with forms for fragments |
 //! | `cached` | one rule set: rates with and without flow caches |
 //! | `sheets` | the values of all rule sets |
 //! | `tables`, `throughput`, `times`, `cache`, `frameworks`, `seeds` | the figures |
@@ -34,6 +35,7 @@ mod acl;
 pub(in crate::reproduce) mod cache;
 mod cached;
 mod check;
+mod fragments;
 mod frames;
 pub(in crate::reproduce) mod frameworks;
 mod measure;

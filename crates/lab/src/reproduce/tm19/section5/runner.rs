@@ -1,6 +1,6 @@
 //! A worker that processes vectors of frames.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use classyard_datapath::flow::TableId;
 use classyard_datapath::pipeline::{
@@ -10,7 +10,7 @@ use classyard_datapath::{Packet, PortNo};
 
 use super::VECTOR_PACKETS;
 use super::frames::Frames;
-use crate::bench::thread_cpu_time;
+use crate::bench::{Spread, thread_cpu_time};
 use crate::reproduce::statistics::coordinate;
 
 /// A sink that drops packets and counts them.
@@ -43,6 +43,8 @@ pub(super) struct VectorWorker {
     pub(super) nowhere: Nowhere,
     /// The index of the next vector of frames.
     next: usize,
+    /// The index of the next frame that is processed alone.
+    next_single: usize,
 }
 
 /// The time of a vector, in seconds for each packet.
@@ -68,6 +70,7 @@ impl VectorWorker {
             packets: vec![Packet::default(); VECTOR_PACKETS],
             nowhere: Nowhere::default(),
             next: 0,
+            next_single: 0,
         }
     }
 
@@ -174,4 +177,62 @@ impl VectorWorker {
             }
         }
     }
+
+    /// Processes packets one by one for `seconds`, at least one packet. Times each packet as
+    /// a vector of its own, by the wall clock, since reading the thread's CPU time takes as
+    /// long as a lookup. Subtracts `clock_seconds`, the time of one reading, for each
+    /// reading within a measured time.
+    pub(super) fn time_single(
+        &mut self,
+        frames: &Frames,
+        seconds: f64,
+        clock_seconds: f64,
+        times: &mut Vec<VectorTime>,
+    ) {
+        let deadline = Instant::now() + Duration::from_secs_f64(seconds);
+        loop {
+            let index = self.next_single % frames.len();
+            self.next_single = index + 1;
+            let begin = Instant::now();
+            frames.receive_one(index, &mut self.packets[0]);
+            let parsed = Instant::now();
+            let mut looked_up = None;
+            let mut note = |node, _| {
+                if node == Node::Tables && looked_up.is_none() {
+                    looked_up = Some(Instant::now());
+                }
+            };
+            let sink = &mut self.nowhere;
+            self.worker
+                .process_timed(&mut self.packets[..1], Duration::ZERO, sink, &mut note);
+            let done = Instant::now();
+            let spent = |from: Instant, to: Instant, readings: f64| {
+                let seconds = to.saturating_duration_since(from).as_secs_f64();
+                (seconds - readings * clock_seconds).max(0.0)
+            };
+            times.push(VectorTime {
+                whole: spent(begin, done, 3.0),
+                lookup: spent(parsed, looked_up.unwrap_or(done), 1.0),
+            });
+            if done >= deadline {
+                return;
+            }
+        }
+    }
+}
+
+/// Readings of the clock that measure its cost.
+const CLOCK_READINGS: usize = 10_001;
+
+/// Returns the median time between two successive readings of the wall clock, in seconds.
+pub(super) fn clock_cost() -> f64 {
+    let mut last = Instant::now();
+    let gaps = (0..CLOCK_READINGS).map(|_| {
+        let now = Instant::now();
+        let gap = now.saturating_duration_since(last);
+        last = now;
+        gap.as_secs_f64()
+    });
+    let gaps: Vec<f64> = gaps.collect();
+    Spread::of(&gaps).expect("measured").median
 }

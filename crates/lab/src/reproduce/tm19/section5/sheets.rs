@@ -201,6 +201,7 @@ impl Measured {
                     default_share: 0.95,
                     compared: 256,
                     simulated: [10, 8, 20, 7],
+                    fragments: [29, 9],
                     tables: [1, 27, 6, 5, 15, 4, 0],
                     rates: [0, 1].map(|workload| rates(workload, place).map(|rate| rate * 1e6)),
                 };
