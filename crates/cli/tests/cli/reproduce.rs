@@ -373,18 +373,15 @@ fn dec14_predicts_what_it_measures() {
     );
     let fitted: Vec<bool> = equations.iter().map(|row| row[2] == "true").collect();
     assert_eq!(fitted[..3], [true, true, false]);
-    let column = |row: usize, column: usize| equations[row][column].parse::<f64>().unwrap();
-    for row in 0..equations.len() {
-        for number in [3, 4, 5, 6, 8] {
-            assert!(column(row, number) > 0.0, "{:?}", equations[row]);
+    let number = |row: &[String], column: usize| row[column].parse::<f64>().unwrap();
+    for row in &equations {
+        for column in [3, 4, 5, 6, 8] {
+            assert!(number(row, column) > 0.0, "{row:?}");
         }
-        let error = column(row, 6) / column(row, 5) - 1.0;
-        assert!(
-            (error - column(row, 7)).abs() < 0.01,
-            "{:?}",
-            equations[row]
-        );
+        let error = number(row, 6) / number(row, 5) - 1.0;
+        assert!((error - number(row, 7)).abs() < 0.01, "{row:?}");
     }
+    let column = |row: usize, column: usize| number(&equations[row], column);
     // More rules need more instructions and accesses; eq. 6 grows with P.
     assert!(column(2, 3) > column(0, 3) && column(2, 4) > column(0, 4));
     assert!(column(9, 6) >= column(3, 6));
