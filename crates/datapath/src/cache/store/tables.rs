@@ -31,9 +31,8 @@ const FREE_ROW: u64 = u64::MAX;
 /// A row, by its number.
 pub(super) type Row = u32;
 
-/// When a table first has one of these numbers of megaflows, new signature bits are picked from
-/// the present keys. Measured in `bench/records/constants.md` (Signatures and
-/// changes).
+/// The numbers of megaflows at which a growing table picks new signature bits from its keys.
+/// Measured in `bench/records/constants.md` (Signatures and changes).
 const PICKED_AT: [usize; 3] = [64, 512, 4096];
 
 /// The maximum number of keys used to pick signature bits. Measured in
