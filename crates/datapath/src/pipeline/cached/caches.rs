@@ -56,8 +56,8 @@ const PROBE_NS: f64 = 25.0;
 const TICK_VECTORS: u32 = 256;
 
 /// Maximum number of megaflow signatures to compare with new entries before a vector, which
-/// takes about 2 ms. If there are more, a new era begins: each megaflow is checked in the tables when a packet hits it, which takes
-/// more time in total. Measured in `bench/records/caches.md` (Changes).
+/// takes about 2 ms. If there are more, a new era begins: each megaflow is checked in the
+/// tables when a packet hits it, which takes more time in total. Measured in `bench/records/caches.md` (Changes).
 const MAX_SCANNED_SIGNATURES: usize = 16_000_000;
 
 /// Maximum number of paths to close or to give new programs before a vector. If modified and
