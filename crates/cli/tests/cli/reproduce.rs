@@ -24,6 +24,25 @@ fn csv(path: &Path) -> (Vec<String>, Vec<Vec<String>>) {
     (heading, lines.map(cells).collect())
 }
 
+/// Checks the paper's values of a picture: their number in the file of values, their legend
+/// in the picture, and a caption in the report.
+fn shows_paper_values(out: &Path, picture: &str, values: usize, legend: &[&str]) {
+    let (heading, rows) = csv(&out.join("paper-values.csv"));
+    assert_eq!(heading, ["picture", "line", "x", "value", "source"]);
+    let rows = rows.iter().filter(|row| row[0] == picture);
+    assert_eq!(rows.count(), values, "{picture}");
+    let svg = fs::read_to_string(out.join(picture)).unwrap();
+    let names: Vec<&str> = svg
+        .lines()
+        .filter(|line| line.starts_with("paper"))
+        .collect();
+    assert_eq!(names, legend, "{picture}");
+    let page = fs::read_to_string(out.join("report.html")).unwrap();
+    let shown = svg[svg.find("<svg").unwrap()..].trim_end();
+    let caption = page.split(shown).nth(1).unwrap();
+    assert!(caption.starts_with("\n<figcaption>"), "{picture}");
+}
+
 #[test]
 fn no_figure_has_more_rules_than_were_asked_for() {
     let folder = Folder::new();
@@ -38,6 +57,10 @@ fn no_figure_has_more_rules_than_were_asked_for() {
     for file in fs::read_dir(&out).unwrap() {
         let path = file.unwrap().path();
         if path.extension().is_none_or(|extension| extension != "csv") {
+            continue;
+        }
+        // The paper's values are for the paper's numbers of rules.
+        if path.ends_with("paper-values.csv") {
             continue;
         }
         figures += 1;
@@ -497,6 +520,19 @@ fn fts25_compares_caches_and_formulas() {
     assert!(!page.contains("NaN") && !page.contains("inf "));
     // One for Fig. 9, three for Figs. 10 to 12, four of all caches, Figs. 13 and 14.
     assert_eq!(page.matches("<svg").count(), 1 + 3 + 4 + 2);
+    // Two traces: Fig. 9, three pictures with one hit rate each, three schemes of Fig. 14.
+    shows_paper_values(
+        out,
+        "wildcarding-flows.svg",
+        2,
+        &["paper: TRACE1", "paper: TRACE2"],
+    );
+    for picture in ["hit-rates-size.svg", "hit-rates-threshold.svg"] {
+        shows_paper_values(out, picture, 2, &["paper: TRACE1", "paper: TRACE2"]);
+    }
+    shows_paper_values(out, "hit-rates-schemes.svg", 2, &["paper"]);
+    shows_paper_values(out, "search-length-all.svg", 2 * 3, &["paper"]);
+    shows_paper_values(out, "search-length-tuples.svg", 0, &[]);
 
     // Measures nothing again.
     let points = fs::read_to_string(out.join("points.ndjson")).unwrap();
@@ -641,6 +677,12 @@ fn fch14_counts_flows_and_masks() {
     let page = fs::read_to_string(out.join("report.html")).unwrap();
     assert!(!page.contains("WRONG") && !page.contains("NaN") && !page.contains("inf "));
     assert_eq!(page.matches("<svg").count(), 4);
+    let algorithms = ["paper: common match", "paper: decision tree"];
+    for picture in ["acls-flows.svg", "acls-masks.svg"] {
+        shows_paper_values(out, picture, 2 * 5, &algorithms);
+    }
+    shows_paper_values(out, "cost.svg", 3 * 3, &["paper"]);
+    shows_paper_values(out, "cross-product.svg", 0, &[]);
 
     // Measures nothing again.
     let points = fs::read_to_string(out.join("points.ndjson")).unwrap();

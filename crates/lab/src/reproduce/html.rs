@@ -1,5 +1,6 @@
 //! The report: one HTML file with its pictures inside.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::claims::{Case, Grid, Outcome, Part, Place, Section, Source};
@@ -29,7 +30,8 @@ b.holds,b.part,b.fails,b.open{display:inline-block;padding:0 .5rem;border-radius
 .source{display:block;font-size:.8rem}tr.claim td{border-top:2px solid #bbb}\
 tr:target td,h3:target{background:#fff7d6}table.claims td,table.claims th{padding:.25rem .45rem}\
 table.claims td:last-child{min-width:17rem}table.claims details summary{margin:0;font-weight:400;font-size:inherit}\
-figure{margin:.5rem 0}figure svg{max-width:100%;height:auto}dl{display:grid;\
+figure{margin:.5rem 0}figure svg{max-width:100%;height:auto}\
+figcaption{font-size:.875rem;color:#555;max-width:48rem}dl{display:grid;\
 grid-template-columns:max-content 1fr;gap:.1rem 1rem;font-size:.9rem}dt{color:#666}\
 dd{margin:0;overflow-wrap:anywhere}";
 
@@ -39,10 +41,12 @@ const SHOWN_CASES: usize = 4;
 /// Tables with more rows are collapsed until the reader opens them.
 const LONG_GRID_ROWS: usize = 16;
 
-/// Writes the report. `picture` returns the SVG with a given name.
+/// Writes the report. `captions` has texts below pictures, by name; `picture` returns the
+/// SVG with a given name.
 pub(super) fn report<E>(
     heading: &Heading<'_>,
     sections: &[Section],
+    captions: &BTreeMap<String, String>,
     mut picture: impl FnMut(&str) -> Result<String, E>,
 ) -> Result<String, E> {
     let mut page = String::new();
@@ -80,9 +84,12 @@ pub(super) fn report<E>(
         let _ = writeln!(page, "<p>{}</p>", escaped(&section.method));
         for (index, name) in section.pictures.iter().enumerate() {
             let svg = picture(name)?;
+            let caption = captions.get(name).map_or(String::new(), |text| {
+                format!("<figcaption>{}</figcaption>\n", escaped(text))
+            });
             let _ = writeln!(
                 page,
-                "<figure id=\"section{number}picture{index}\">\n{}\n</figure>",
+                "<figure id=\"section{number}picture{index}\">\n{}\n{caption}</figure>",
                 inline(&svg)
             );
         }
@@ -300,18 +307,19 @@ mod tests {
                 words: 1,
                 rows: vec![vec!["<i>".to_owned(), "1".to_owned()]],
             }],
-            pictures: vec!["p.svg".to_owned()],
+            pictures: vec!["p.svg".to_owned(), "q.svg".to_owned()],
         };
+        let captions = [("q.svg".to_owned(), "p < q".to_owned())].into();
         let heading = Heading {
             title: "T & U",
             facts: &[("command", "classyard 'a<b'".to_owned())],
             remarks: &[],
         };
         let picture = |name: &str| -> Result<String, ()> {
-            assert_eq!(name, "p.svg");
+            assert!(["p.svg", "q.svg"].contains(&name));
             Ok("<?xml version=\"1.0\"?>\n<svg width=\"1\"></svg>\n".to_owned())
         };
-        let page = report(&heading, &[section], picture).unwrap();
+        let page = report(&heading, &[section], &captions, picture).unwrap();
         for part in [
             "<h1>T &amp; U</h1>",
             "classyard 'a&lt;b'",
@@ -330,6 +338,7 @@ mod tests {
             "<tr id=\"section0grid0row0\"><td>&lt;i&gt;</td><td class=\"n\">1</td>",
             "<h2 id=\"section0\">a &lt; b</h2>",
             "<figure id=\"section0picture0\">\n<svg width=\"1\"></svg>\n</figure>",
+            "<svg width=\"1\"></svg>\n<figcaption>p &lt; q</figcaption>\n</figure>",
         ] {
             assert!(page.contains(part), "{part} in {page}");
         }

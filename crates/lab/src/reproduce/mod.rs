@@ -14,6 +14,7 @@ mod html;
 mod identity;
 mod inputs;
 mod machine;
+mod paper_values;
 mod points;
 mod report;
 mod request;

@@ -1,5 +1,6 @@
 //! The source of a reproduction's data, and the writer of its files.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,6 +21,7 @@ use super::claims::Section;
 use super::html::{self, Heading};
 use super::identity;
 use super::inputs::{Inputs, LeftOut, ReportedInput};
+use super::paper_values::{self, PaperValues};
 use super::points::{Circumstances, Points};
 use super::report::{Remarks, Reproduction};
 use super::request::Request;
@@ -76,7 +78,14 @@ pub(super) struct Study<'a> {
     had: usize,
     /// Names of the files written, for the final note.
     written: Vec<String>,
+    /// Texts below pictures, by the name of the picture.
+    captions: BTreeMap<String, String>,
+    /// The rows of the file of the paper's values.
+    paper_rows: Vec<String>,
 }
+
+/// The file of the paper's values that pictures show.
+const PAPER_VALUES: &str = "paper-values.csv";
 
 impl<'a> Study<'a> {
     /// Reads own inputs, opens the folder and removes an earlier report: a report exists
@@ -113,6 +122,8 @@ impl<'a> Study<'a> {
             expected: 0,
             had: 0,
             written: Vec::new(),
+            captions: BTreeMap::new(),
+            paper_rows: Vec::new(),
         };
         if study.points.len() > 0 {
             let measured =
@@ -294,6 +305,23 @@ impl<'a> Study<'a> {
         self.write(name, &text)
     }
 
+    /// Adds the paper's values to the lines of a picture, to its caption, and to their file.
+    pub(super) fn add_paper(
+        &mut self,
+        picture: &str,
+        values: &PaperValues,
+        series: &mut Vec<Series>,
+    ) {
+        series.extend(values.series());
+        self.caption(picture, &values.caption());
+        self.paper_rows.extend(values.rows(picture));
+    }
+
+    /// Sets the text below a picture.
+    pub(super) fn caption(&mut self, picture: &str, caption: &str) {
+        self.captions.insert(picture.to_owned(), caption.to_owned());
+    }
+
     /// Draws a figure.
     pub(super) fn draw(
         &mut self,
@@ -367,6 +395,10 @@ impl<'a> Study<'a> {
         let known = facts.iter().position(|(name, _)| *name == "processor");
         let index = known.map_or(facts.len(), |index| index + 1);
         facts.splice(index..index, super::machine::facts());
+        if !self.paper_rows.is_empty() {
+            let rows = std::mem::take(&mut self.paper_rows);
+            self.write_csv(PAPER_VALUES, paper_values::HEADING, &rows)?;
+        }
         let inputs = self.inputs.reported();
         let remarks = self.remarks(&inputs);
         let heading = Heading {
@@ -379,7 +411,7 @@ impl<'a> Study<'a> {
             let path = folder.join(name);
             fs::read_to_string(&path).map_err(|error| Failure::file(&path, error))
         };
-        let page = html::report(&heading, sections, picture)?;
+        let page = html::report(&heading, sections, &self.captions, picture)?;
         self.write(REPORT, &page)?;
         drop(self.progress);
         let report = Reproduction::new(

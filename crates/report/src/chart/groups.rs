@@ -4,12 +4,14 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::colours::Colours;
+use super::published::{self, Published};
 use super::{
     Area, Axis, Chart, Drawn, Figure, PLOT_HEIGHT, PLOT_WIDTH, Picture, Series, draw_mark, short,
 };
 
 /// Draws a mark for each group and series. A point's x is the index of its group,
-/// from 0. Every second group has a grey background.
+/// from 0. Every second group has a grey background. Published bars are at the place of the
+/// series with the same subject.
 ///
 /// # Errors
 /// An error if the picture cannot be drawn.
@@ -48,8 +50,7 @@ pub fn draw_groups(chart: &Chart<'_>, groups: &[String], series: &[Series]) -> P
 
 fn draw_plot(plot: &Area<'_>, figure: &Figure<'_>, groups: &[String], colours: &Colours) -> Drawn {
     let count = u32::try_from(groups.len().max(1))?;
-    let points = figure.series.iter().flat_map(|one| &one.points);
-    let axis = Axis::of(figure.chart.log_y, points.map(|point| point.y));
+    let axis = Axis::of(figure.chart.log_y, published::y_values(&figure.series));
     let (bottom, top) = (axis.range.start, axis.range.end);
     let mut chart = ChartBuilder::on(plot)
         .caption(figure.chart.title, ("sans-serif", 20))
@@ -85,13 +86,39 @@ fn draw_plot(plot: &Area<'_>, figure: &Figure<'_>, groups: &[String], colours: &
         let (x, y) = to_pixel(f64::from(group) + 0.5, bottom);
         plot.draw(&Text::new(name.clone(), (x, y + 6), style.clone()))?;
     }
-    // Within a group, series are drawn next to each other, so that equal values do
-    // not hide each other.
-    let lines = u32::try_from(figure.series.len())?;
-    for (line, one) in (0..lines).zip(&figure.series) {
-        let aside = f64::from(line + 1) / f64::from(lines + 1);
+    let x_axis = Axis {
+        log: false,
+        range: 0.0..f64::from(count),
+    };
+    published::draw_dashed(plot, &figure.series, (&x_axis, &axis), colours, to_pixel)?;
+    draw_marks(plot, figure, &axis, colours, to_pixel)
+}
+
+/// Draws the marks of a plot, and published bars behind them. Within a group, series are
+/// next to each other, so that equal values do not hide each other. `to_pixel` receives a
+/// point on the scale of the axes.
+fn draw_marks(
+    plot: &Area<'_>,
+    figure: &Figure<'_>,
+    axis: &Axis,
+    colours: &Colours,
+    to_pixel: impl Fn(f64, f64) -> (i32, i32),
+) -> Drawn {
+    let measured: Vec<&Series> = figure.measured().collect();
+    let lines = u32::try_from(measured.len())?;
+    let aside = |line: u32| f64::from(line + 1) / f64::from(lines + 1);
+    let is_bar = |one: &&Series| one.published == Some(Published::Bar);
+    for one in figure.series.iter().filter(is_bar) {
+        let mut places = (0..lines).zip(&measured);
+        let place = places.find(|(_, measured)| measured.of == one.of);
+        let aside = place.map_or(0.5, |(line, _)| aside(line));
         for point in &one.points {
-            let pixel = to_pixel(point.x + aside, axis.scaled(point.y));
+            published::draw_bar(plot, to_pixel(point.x + aside, axis.scaled(point.y)))?;
+        }
+    }
+    for (line, one) in (0..lines).zip(measured) {
+        for point in &one.points {
+            let pixel = to_pixel(point.x + aside(line), axis.scaled(point.y));
             draw_mark(plot, pixel, point.mark, point.hollow, colours.get(&one.of))?;
         }
     }

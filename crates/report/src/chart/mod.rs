@@ -10,9 +10,11 @@ use plotters::prelude::*;
 
 mod colours;
 mod groups;
+mod published;
 
 use colours::Colours;
 pub use groups::draw_groups;
+pub use published::Published;
 
 /// The size of the plot, and the minimum width of the legend next to it.
 const PLOT_WIDTH: u32 = 780;
@@ -90,6 +92,8 @@ pub struct Series {
     pub points: Vec<Point>,
     /// For some x, the minimum and the maximum y: a band behind the line.
     pub band: Vec<(f64, f64, f64)>,
+    /// The drawing of published values; `None` for measured values.
+    pub published: Option<Published>,
 }
 
 impl Series {
@@ -118,6 +122,21 @@ impl Series {
             of: of.to_owned(),
             points: points.collect(),
             band: Vec::new(),
+            published: None,
+        }
+    }
+
+    /// Creates published values about the subject `of`. They are drawn behind all measured
+    /// lines.
+    pub fn published(
+        name: &str,
+        of: &str,
+        kind: Published,
+        values: impl IntoIterator<Item = (f64, f64)>,
+    ) -> Series {
+        Series {
+            published: Some(kind),
+            ..Series::marked(name, of, Mark::Circle, values)
         }
     }
 }
@@ -219,10 +238,9 @@ pub fn draw_page(figures: &[Figure<'_>]) -> Picture {
 impl Figure<'_> {
     fn draw_plot(&self, plot: &Area<'_>, colours: &Colours) -> Drawn {
         let Chart { log_x, log_y, .. } = self.chart;
-        let points = || self.series.iter().flat_map(|one| &one.points);
         let bands = || self.series.iter().flat_map(|one| &one.band);
-        let x_values = points().map(|p| p.x).chain(bands().map(|b| b.0));
-        let y_values = points().map(|p| p.y);
+        let x_values = published::x_values(&self.series).chain(bands().map(|b| b.0));
+        let y_values = published::y_values(&self.series);
         let y_values = y_values.chain(bands().flat_map(|b| [b.1, b.2]));
         let (x_axis, y_axis) = (Axis::of(log_x, x_values), Axis::of(log_y, y_values));
         let scaled = |x, y| (x_axis.scaled(x), y_axis.scaled(y));
@@ -242,7 +260,15 @@ impl Figure<'_> {
             .y_label_formatter(&|y| short(y_axis.unscaled(*y)))
             .label_style(("sans-serif", 14))
             .draw()?;
-        for one in &self.series {
+        let (left, top) = plot.get_base_pixel();
+        let area = chart.plotting_area();
+        let to_pixel = |x, y| {
+            let (x, y) = area.map_coordinate(&(x, y));
+            (x - left, y - top)
+        };
+        let axes = (&x_axis, &y_axis);
+        published::draw_dashed(plot, &self.series, axes, colours, to_pixel)?;
+        for one in self.measured() {
             let upper_edge = one.band.iter().map(|&(x, _, most)| scaled(x, most));
             let lower_edge = one.band.iter().rev().map(|&(x, least, _)| scaled(x, least));
             let outline: Vec<(f64, f64)> = upper_edge.chain(lower_edge).collect();
@@ -253,24 +279,38 @@ impl Figure<'_> {
                 chart.draw_series([PathElement::new(outline, stroke)])?;
             }
         }
-        for one in &self.series {
+        for one in self.measured() {
             let joined = one.points.iter().filter(|point| !point.apart);
             let line = joined.map(|point| scaled(point.x, point.y));
             let stroke = colours.get(&one.of).stroke_width(LINE_WIDTH);
             chart.draw_series(LineSeries::new(line, stroke))?;
         }
         // Marks have the same size in pixels, whatever the axes.
-        let (left, top) = plot.get_base_pixel();
-        for one in &self.series {
+        let area = chart.plotting_area();
+        for one in self.measured() {
             for point in &one.points {
-                let (x, y) = chart
-                    .plotting_area()
-                    .map_coordinate(&scaled(point.x, point.y));
+                let (x, y) = area.map_coordinate(&scaled(point.x, point.y));
                 let pixel = (x - left, y - top);
                 draw_mark(plot, pixel, point.mark, point.hollow, colours.get(&one.of))?;
             }
         }
         Ok(())
+    }
+
+    /// Returns the lines of measured values.
+    fn measured(&self) -> impl Iterator<Item = &Series> {
+        self.series.iter().filter(|one| one.published.is_none())
+    }
+
+    /// Returns the lines of published values, each name once.
+    fn published(&self) -> impl Iterator<Item = (Published, &Series)> {
+        let lines = self.series.iter().enumerate();
+        lines.filter_map(|(index, one)| {
+            let is_new = self.series[..index]
+                .iter()
+                .all(|other| other.published.is_none() || other.name != one.name);
+            one.published.filter(|_| is_new).map(|kind| (kind, one))
+        })
     }
 
     /// Draws the legend next to the plot, where it hides no line.
@@ -281,13 +321,19 @@ impl Figure<'_> {
             let font = ("sans-serif", size).into_font();
             area.draw(&Text::new(text.to_owned(), (x, y - 6), font))
         };
-        for one in &self.series {
+        for one in self.measured() {
             let colour = colours.get(&one.of);
             let stroke = colour.stroke_width(LINE_WIDTH + 1);
             area.draw(&PathElement::new([(4, y), (28, y)], stroke))?;
             if let Some(mark) = one.mark() {
                 draw_mark(area, (16, y), mark, false, colour)?;
             }
+            text(y, names, 13, &one.name)?;
+            y += LEGEND_LINE;
+        }
+        for (kind, one) in self.published() {
+            let colour = published::colour(&self.series, one, colours);
+            published::draw_sample(area, (16, y), kind, colour)?;
             text(y, names, 13, &one.name)?;
             y += LEGEND_LINE;
         }

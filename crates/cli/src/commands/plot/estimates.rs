@@ -63,7 +63,7 @@ fn figure(
                 name: engine.clone(),
                 of: engine,
                 points,
-                band: Vec::new(),
+                ..Series::default()
             });
         }
     }
@@ -74,8 +74,8 @@ fn figure(
     series.push(Series {
         name: "within 30 %".to_owned(),
         of: "within 30 %".to_owned(),
-        points: Vec::new(),
         band: band.to_vec(),
+        ..Series::default()
     });
     let share = 100.0 * near as f64 / all as f64;
     Some(Figure {

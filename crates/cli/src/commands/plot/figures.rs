@@ -92,7 +92,7 @@ pub(super) fn lookups_against_updates(results: &Results) -> Option<Figure<'stati
                 name: engine.clone(),
                 of: engine,
                 points,
-                band: Vec::new(),
+                ..Series::default()
             });
         }
     }
@@ -177,7 +177,7 @@ fn mixed(
                     },
                     of: engine.clone(),
                     points,
-                    band: Vec::new(),
+                    ..Series::default()
                 });
             }
         }

@@ -51,6 +51,9 @@ pub(super) fn predicted(model: &Model, lookups: &Lookups, together: usize, chunk
     (batch + chunks * chunk_ns + singles) / coordinate(together)
 }
 
+/// Microseconds of a nanosecond.
+const US_PER_NS: f64 = 1e-3;
+
 /// Draws the figure.
 pub(in crate::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failure> {
     let model = Model::fit(study)?;
@@ -131,10 +134,12 @@ pub(in crate::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failu
         log_x: true,
         log_y: true,
     };
-    let drawn = [
+    let mut drawn = vec![
         Series::marked("measured", "one", Mark::Circle, measured),
         Series::marked("predicted", "two", Mark::Cross, expected),
     ];
+    let paper = super::paper_concurrency(US_PER_NS);
+    study.add_paper("concurrency.svg", &paper, &mut drawn);
     study.draw("concurrency.svg", &chart, &drawn)?;
     let mut section = Section {
         title: "Latency against concurrently processed headers (Fig. 3)".to_owned(),

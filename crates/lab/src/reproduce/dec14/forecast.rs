@@ -394,7 +394,7 @@ fn draw_charts(
                 .map(|point| (coordinate(x(point)), y(point)))
                 .collect()
         };
-        [
+        vec![
             Series::marked("measured", "one", Mark::Circle, line(|one| one.measured_ns)),
             Series::marked("eq. 6", "two", Mark::Cross, line(|one| one.equations_ns)),
             Series::marked("our counts", "three", Mark::Plus, line(|one| one.counts_ns)),
@@ -415,9 +415,12 @@ fn draw_charts(
         "Eq. 6 and our counts against headers together ([DEC14] §IV.C)",
         "headers together",
     );
-    let rules = series(by_rules, |point| point.rules);
+    let mut rules = series(by_rules, |point| point.rules);
+    study.add_paper("equations-rules.svg", &super::paper_latency(), &mut rules);
     study.draw("equations-rules.svg", &against_rules, &rules)?;
-    let packets = series(by_packets, |point| point.packets);
+    let mut packets = series(by_packets, |point| point.packets);
+    let paper = super::paper_concurrency(1.0);
+    study.add_paper("equations-packets.svg", &paper, &mut packets);
     study.draw("equations-packets.svg", &against_packets, &packets)
 }
 

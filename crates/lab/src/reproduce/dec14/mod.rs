@@ -9,7 +9,9 @@ use classyard_workload::generate::Family;
 use super::claims::{Gap, Section};
 use super::figure::{Figure, OwnFigure};
 use super::inputs::LOOKUP_INPUTS;
+use super::paper_values::PaperValues;
 use super::request::{Common, Paper, Request, at_least_one, sizes};
+use super::statistics::coordinate;
 use super::study::Study;
 use crate::bench::{generated_policy, generated_trace};
 use crate::cores::usable_processors;
@@ -146,6 +148,41 @@ const FEW_SIZES: [usize; 4] = [1_000, 2_000, 4_000, 8_000];
 /// The number of rules of Figs. 3 and 4.
 const MOST_RULES: usize = 32_000;
 
+/// The paper's processors (§V.A).
+const MACHINES: &str = "two AMD Opteron 6278 with 16 cores at 2.4 GHz, and two Intel Xeon E5-2470, \
+                        2014; here it is one core";
+
+/// The paper's greatest latency of a packet, in nanoseconds (§V.C); its throughput in million
+/// packets a second, and the number of packets that are processed together (§V.E).
+const PAPER_LATENCY_NS: f64 = 150.0;
+const PAPER_MPPS: f64 = 33.0;
+const PAPER_TOGETHER: f64 = 64.0;
+
+/// Returns the paper's latency of 1 and of 64 packets together, in nanoseconds.
+fn paper_latencies() -> [(f64, f64); 2] {
+    let together_ns = PAPER_TOGETHER / PAPER_MPPS * 1e3;
+    [(1.0, PAPER_LATENCY_NS), (PAPER_TOGETHER, together_ns)]
+}
+
+/// Returns the value of Fig. 2 that the text has.
+pub(super) fn paper_latency() -> PaperValues {
+    PaperValues::new("an upper bound stated in §V.C for 32k rules")
+        .on(MACHINES)
+        .curve("", "paper", [(coordinate(MOST_RULES), PAPER_LATENCY_NS)])
+}
+
+/// Returns the values of Fig. 3, each times `scale`: an upper bound, and eq. 7 with the
+/// throughput of Fig. 4.
+pub(super) fn paper_concurrency(scale: f64) -> PaperValues {
+    let values = paper_latencies().map(|(packets, ns)| (packets, ns * scale));
+    PaperValues::new(
+        "for 32k rules an upper bound stated in §V.C for one packet, and for 64 packets the time \
+         that follows by eq. 7 from the 33 million packets a second of §V.E",
+    )
+    .on(MACHINES)
+    .curve("", "paper", values)
+}
+
 /// Numbers of headers that are looked up together.
 const TOGETHER: [usize; 9] = [1, 2, 4, 8, 16, 32, 64, 128, 256];
 
@@ -199,5 +236,17 @@ fn wrong_answers(section: &mut Section, wrong: usize) {
     if wrong > 0 {
         let remark = format!(" WRONG: {wrong} answers differ from a scan of the rules.");
         section.method.push_str(&remark);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_picture_has_all_values_of_the_paper() {
+        paper_latency().check(&[1]);
+        paper_concurrency(1e-3).check(&[2]);
+        throughput::paper_values().check(&[1, 1]);
     }
 }

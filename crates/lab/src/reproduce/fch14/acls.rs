@@ -18,6 +18,7 @@ use super::{Order, PORT_COUNT, Scan, exact, scan, too_much};
 use crate::bench::{size_name, timed};
 use crate::reproduce::Study;
 use crate::reproduce::claims::{Grid, Section};
+use crate::reproduce::paper_values::PaperValues;
 use crate::reproduce::statistics::{coordinate, mean};
 
 /// The maximum number of ACLs for which flows are compared with the optimum, as in the
@@ -302,24 +303,28 @@ fn pictures(study: &mut Study<'_>, results: &[Size]) -> Result<Vec<String>, Fail
                 (coordinate(size.size), value.max(1.0))
             });
             series.push(Series::marked(name, name, mark, points));
-            let paper = PAPER_ROWS.iter().filter_map(|(size, scans, _)| {
-                let scan = scans.get(algorithm)?;
-                let value = if what == "flows" {
-                    scan.flows
-                } else {
-                    scan.masks
-                };
-                Some((coordinate(*size), coordinate(value)))
-            });
-            let paper: Vec<(f64, f64)> = paper.collect();
-            if !paper.is_empty() {
-                let of_paper = format!("{name}, the paper's");
-                series.push(Series::marked(&of_paper, &of_paper, Mark::Cross, paper));
-            }
         }
         let name = format!("acls-{what}.svg");
+        study.add_paper(&name, &paper_values(what), &mut series);
         study.draw(&name, &chart, &series)?;
         names.push(name);
     }
     Ok(names)
+}
+
+/// Returns the curves of Table 4: flows or masks.
+pub(super) fn paper_values(what: &str) -> PaperValues {
+    let curve = |algorithm: usize| {
+        PAPER_ROWS.iter().map(move |(size, scans, _)| {
+            let Scan { flows, masks, .. } = scans[algorithm];
+            let value = if what == "flows" { flows } else { masks };
+            (coordinate(*size), coordinate(value))
+        })
+    };
+    let values = PaperValues::new("stated in Table 4");
+    [COMMON_MATCH, DECISION_TREE]
+        .into_iter()
+        .fold(values, |values, algorithm| {
+            values.curve(NAMES[algorithm], NAMES[algorithm], curve(algorithm))
+        })
 }

@@ -202,3 +202,18 @@ impl Study<'_> {
         ports
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_picture_has_all_values_of_the_paper() {
+        let rows = acl_results::PAPER_ROWS.len();
+        for what in ["flows", "masks"] {
+            acls::paper_values(what).check(&[rows; 2]);
+        }
+        // Three lists for each of three algorithms.
+        cost::paper_values().check(&[3; 3]);
+    }
+}

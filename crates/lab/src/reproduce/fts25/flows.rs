@@ -10,6 +10,7 @@ use super::{TRACES, Trace, many};
 use crate::reproduce::Study;
 use crate::reproduce::claims::{Case, Claim, Gap, Grid, Part, Section, Threshold};
 use crate::reproduce::comparison::csv_line;
+use crate::reproduce::paper_values::PaperValues;
 use crate::reproduce::statistics::coordinate;
 
 /// Seconds after which the paper's numbers are steady: the idle timeout.
@@ -65,6 +66,9 @@ pub(in crate::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failu
         log_y: false,
     };
     let picture = traffic.file("wildcarding-flows.svg");
+    if traffic.of_paper(0).is_some() {
+        study.add_paper(&picture, &paper_values(), &mut lines);
+    }
     study.draw(&picture, &chart, &lines)?;
     let columns = [
         "trace",
@@ -90,6 +94,16 @@ pub(in crate::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failu
             rows: table,
         }],
         pictures: vec![picture],
+    })
+}
+
+/// Returns the steady numbers of flows of Fig. 9.
+pub(super) fn paper_values() -> PaperValues {
+    let values = PaperValues::new(
+        "stated in §6.1 for the time after the first 10 s; our traffic is fitted to them",
+    );
+    TRACES.iter().fold(values, |values, trace| {
+        values.level(trace.name, trace.name, trace.wildcarding)
     })
 }
 

@@ -14,11 +14,12 @@ use super::stream::{
     WEF_ALGORITHM_1, WEF_WITHOUT_LATEST, kind,
 };
 use super::traffic::Traffic;
-use super::{CACHE_FLOWS, TRACES, percent};
+use super::{CACHE_FLOWS, THRESHOLD_MS, TRACES, many, percent};
 use crate::bench::{size_name, thread_cpu_time};
 use crate::reproduce::Study;
 use crate::reproduce::claims::{Case, Claim, Gap, Grid, Part, Section, Threshold};
 use crate::reproduce::comparison::csv_line;
+use crate::reproduce::paper_values::PaperValues;
 use crate::reproduce::statistics::coordinate;
 
 /// Lookups of a speed measurement, and of one batch.
@@ -177,8 +178,11 @@ fn by_size(
     pictures: &mut Vec<String>,
 ) -> Result<(), Failure> {
     let title = "wef by size, threshold 256 ms ([FTS25] Fig. 10)";
-    let series = lines(measured, Comparison::Size, WEF_ALGORITHM_1);
+    let mut series = lines(measured, Comparison::Size, WEF_ALGORITHM_1);
     let name = measured.file("hit-rates-size.svg");
+    if measured.of_paper(0).is_some() {
+        study.add_paper(&name, &paper_curves(coordinate(CACHE_FLOWS)), &mut series);
+    }
     study.draw(&name, &chart(title, "flows", false), &series)?;
     pictures.push(name);
     Ok(())
@@ -190,9 +194,12 @@ fn by_threshold(
     pictures: &mut Vec<String>,
 ) -> Result<(), Failure> {
     let title = "wef with 8k flows by threshold ([FTS25] Fig. 11)";
-    let series = lines(measured, Comparison::Threshold, WEF_ALGORITHM_1);
+    let mut series = lines(measured, Comparison::Threshold, WEF_ALGORITHM_1);
     let chart = chart(title, "threshold in ms", true);
     let name = measured.file("hit-rates-threshold.svg");
+    if measured.of_paper(0).is_some() {
+        study.add_paper(&name, &paper_curves(many(THRESHOLD_MS)), &mut series);
+    }
     study.draw(&name, &chart, &series)?;
     pictures.push(name);
     Ok(())
@@ -212,12 +219,37 @@ fn by_scheme(
         });
         Series::marked(trace, trace, mark, rates)
     });
-    let series: Vec<Series> = series.collect();
+    let mut series: Vec<Series> = series.collect();
     let title = "Schemes with 8k flows ([FTS25] Fig. 12)";
     let name = measured.file("hit-rates-schemes.svg");
+    if measured.of_paper(0).is_some() {
+        study.add_paper(&name, &paper_bars(&names), &mut series);
+    }
     study.draw_groups(&name, &chart(title, "", false), &names, &series)?;
     pictures.push(name);
     Ok(())
+}
+
+/// The source of the paper's hit rates.
+const PAPER_SOURCE: &str = "stated in §6.2 for 8k flows and a threshold of 256 ms; our traffic is \
+                            fitted to them";
+
+/// Returns the hit rates of §6.2, in percent, at the x of the paper's size or threshold.
+pub(super) fn paper_curves(x: f64) -> PaperValues {
+    let values = PaperValues::new(PAPER_SOURCE);
+    TRACES.iter().fold(values, |values, trace| {
+        values.curve(trace.name, trace.name, [(x, trace.hit_rate * 100.0)])
+    })
+}
+
+/// Returns the bars of Fig. 12 for the paper's cache. `caches` has the names of the groups.
+pub(super) fn paper_bars(caches: &[String]) -> PaperValues {
+    let place = caches.iter().position(|name| name == WEF_ALGORITHM_1);
+    let values = PaperValues::new(PAPER_SOURCE);
+    TRACES.iter().fold(values, |values, trace| {
+        let bar = place.map(|place| (coordinate(place), trace.hit_rate * 100.0));
+        values.bars(trace.name, bar)
+    })
 }
 
 fn scheme_grid(measured: &Traffic) -> Grid {

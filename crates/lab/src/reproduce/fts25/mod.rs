@@ -179,3 +179,21 @@ fn many(count: u64) -> f64 {
 fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_picture_has_all_values_of_the_paper() {
+        let names = |names: &[&str]| -> Vec<String> {
+            names.iter().map(|name| (*name).to_owned()).collect()
+        };
+        flows::paper_values().check(&[1; TRACES.len()]);
+        hit_rates::paper_curves(8_192.0).check(&[1; TRACES.len()]);
+        let caches = names(&["cuckoo", stream::WEF_ALGORITHM_1]);
+        hit_rates::paper_bars(&caches).check(&[1; TRACES.len()]);
+        let schemes = names(&["Open vSwitch", "adaptive", "FastTSS", "CuckooFlow"]);
+        search_length::paper_values(&schemes).check(&[3; TRACES.len()]);
+    }
+}

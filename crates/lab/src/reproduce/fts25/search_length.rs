@@ -13,6 +13,7 @@ use super::{TRACES, percent};
 use crate::reproduce::Study;
 use crate::reproduce::claims::{Case, Claim, Grid, Part, Section, Threshold};
 use crate::reproduce::comparison::csv_line;
+use crate::reproduce::paper_values::PaperValues;
 use crate::reproduce::statistics::coordinate;
 
 /// The greatest deviation of a formula from the measured value, as a share.
@@ -23,6 +24,11 @@ type Length = fn(&SchemeOutcome) -> f64;
 
 /// The paper's schemes.
 const PAPER: [&str; 3] = ["FastTSS", "CuckooFlow", "Open vSwitch"];
+
+/// The pictures, and the caption of the first one.
+const AFTER_MISSES: &str = "search-length-tuples.svg";
+const OF_ALL: &str = "search-length-all.svg";
+const NO_NUMBERS: &str = "The paper draws the same quantity in Fig. 13 and states no number.";
 
 /// Draws the figures.
 pub(in crate::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failure> {
@@ -53,12 +59,12 @@ pub(in crate::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failu
     study.write_csv(&traffic.file("search-length.csv"), heading, &rows)?;
     let figures: [(&str, &str, Length); 2] = [
         (
-            "search-length-tuples.svg",
+            AFTER_MISSES,
             "Search length in the tuple space after a miss ([FTS25] Fig. 13)",
             SchemeOutcome::mean_length,
         ),
         (
-            "search-length-all.svg",
+            OF_ALL,
             "Average search length of all packets ([FTS25] Fig. 14)",
             SchemeOutcome::average,
         ),
@@ -78,8 +84,16 @@ pub(in crate::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failu
             let points = points.map(|(place, scheme)| (coordinate(place), length(scheme)));
             Series::marked(trace, trace, mark, points)
         });
-        let series: Vec<Series> = series.collect();
+        let mut series: Vec<Series> = series.collect();
+        let is_generated = traffic.of_paper(0).is_some();
         let name = traffic.file(name);
+        match name.as_str() {
+            AFTER_MISSES if is_generated => study.caption(&name, NO_NUMBERS),
+            OF_ALL if is_generated => {
+                study.add_paper(&name, &paper_values(&names), &mut series);
+            }
+            _ => {}
+        }
         study.draw_groups(&name, &chart, &names, &series)?;
         pictures.push(name);
     }
@@ -101,6 +115,20 @@ pub(in crate::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failu
         grids: vec![measured_grid(&traffic), formula_grid(&traffic)],
         pictures,
     })
+}
+
+/// Returns the bars of Fig. 14. `schemes` has the names of the groups.
+pub(super) fn paper_values(schemes: &[String]) -> PaperValues {
+    TRACES
+        .iter()
+        .fold(PaperValues::new("stated in §6.3"), |values, trace| {
+            let lengths = PAPER.iter().zip(trace.search_lengths);
+            let bars = lengths.filter_map(|(name, length)| {
+                let place = schemes.iter().position(|scheme| scheme == name)?;
+                Some((coordinate(place), length))
+            });
+            values.bars(trace.name, bars)
+        })
 }
 
 fn scheme<'a>(outcome: &'a Outcome, name: &str) -> &'a SchemeOutcome {
@@ -273,7 +301,7 @@ fn claims(outcomes: &[Outcome]) -> Vec<Claim> {
             .cases(each(outcomes, |outcome| {
                 length(outcome, other) / length(outcome, PAPER[0])
             }))
-            .picture("search-length-tuples.svg"),
+            .picture(AFTER_MISSES),
         );
         let mut part = Part::new(
             format!("average search length, {other} / FastTSS"),

@@ -125,6 +125,9 @@ const DYNAMIC: [&str; 2] = ["linear", "tss"];
 /// Seconds of the paper's runs that count changes.
 const RUN_SECONDS: f64 = 10.0;
 
+/// The paper's machine (§V.B).
+const MACHINE: &str = "an Intel Xeon E5-1660v3, 2017";
+
 /// Returns the specification of an engine with an update buffer for δ changes.
 fn buffered(inner: &str, delta: usize) -> String {
     format!("sfl({inner}):delta={delta}")
@@ -217,5 +220,25 @@ fn wrong_answers(section: &mut Section, wrong: usize) {
     if wrong > 0 {
         let remark = format!(" WRONG: {wrong} answers differ from a scan of the rules.");
         section.method.push_str(&remark);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_picture_has_all_values_of_the_paper() {
+        for kind in cases::Kind::BOTH {
+            updates::paper_values(kind).check(&[1; 3]);
+            let threshold = |seconds, what| threshold::paper_values(kind, seconds, what, 0.5);
+            // A curve with a buffer and a level without for each engine.
+            threshold(10.0, "headers").unwrap().check(&[1; 6]);
+            threshold(10.0, "changes")
+                .unwrap()
+                .check(&[2, 1, 2, 1, 1, 1]);
+            threshold(25.0, "changes").unwrap().check(&[1]);
+            assert!(threshold(25.0, "headers").is_none());
+        }
     }
 }

@@ -59,6 +59,9 @@ const MAGNITUDES_RATIO: f64 = 100.0;
 /// The ratio that we take for "much faster".
 const MUCH_FASTER_RATIO: f64 = 2.0;
 
+/// The caption of all pictures.
+const NO_NUMBERS: &str = "The paper draws the same quantity in Fig. 5 and states no number.";
+
 /// Draws the figure.
 pub(in crate::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failure> {
     let changes: &[usize] = if study.args.quick {
@@ -134,6 +137,7 @@ pub(in crate::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failu
                 log_y: true,
             };
             let name = format!("operations-{}-{what}.svg", kind.name());
+            study.caption(&name, NO_NUMBERS);
             study.draw(&name, &chart, &lines)?;
             section.pictures.push(name);
         }

@@ -6,10 +6,12 @@ use classyard_report::chart::{Chart, Mark, Series};
 use classyard_report::failure::Failure;
 
 use super::cases::Kind;
+use super::update_claims::{EXPERIMENT_DELTA, paper_cell};
 use super::{ROLES, RUN_SECONDS, RunPlan, STATIC, Study, buffered, wrong_answers};
 use crate::reproduce::claims::{
     Case, Claim, Gap, Grid, MIN_READER_SHARE, Part, Section, Threshold,
 };
+use crate::reproduce::paper_values::PaperValues;
 use crate::reproduce::statistics::{Mean, coordinate};
 
 /// The values of δ of a quick reproduction.
@@ -95,7 +97,7 @@ pub(in crate::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failu
                 table.extend(table_rows(inner, &curve));
                 curves.push(curve);
             }
-            for (what, label, lines) in [
+            for (what, label, mut lines) in [
                 ("headers", "million headers", header_lines),
                 ("changes", "changes made", change_lines),
             ] {
@@ -116,6 +118,11 @@ pub(in crate::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failu
                     log_y: false,
                 };
                 let name = format!("threshold-{}-{seconds}-{what}.svg", kind.name());
+                let length_share = study.run_seconds() / RUN_SECONDS;
+                match paper_values(kind, seconds, what, length_share) {
+                    Some(values) => study.add_paper(&name, &values, &mut lines),
+                    None => study.caption(&name, NO_NUMBERS),
+                }
                 study.draw(&name, &chart, &lines)?;
                 section.pictures.push(name);
             }
@@ -319,6 +326,54 @@ fn too_large(curves: &[Curve]) -> Claim {
         .cases(below_plain)
         .grid("100 insertions", ""),
     )
+}
+
+/// The least δ for which all changes are made in 10 s in the paper (§V.D).
+const COMPLETE_DELTAS: [(&str, usize); 2] = [("hyper-split", 10), ("rfc", 50)];
+
+/// The caption of pictures of which the text has no number.
+const NO_NUMBERS: &str =
+    "The paper draws the same quantity in Fig. 7 and states no number for 25 s.";
+
+/// Returns values of Figs. 7 and 8 that Table II and §V.D have, times the length of a run
+/// over the paper's. `what` is `headers` or `changes`.
+pub(super) fn paper_values(
+    kind: Kind,
+    seconds: f64,
+    what: &str,
+    length_share: f64,
+) -> Option<PaperValues> {
+    let issued = coordinate(CHANGES_PER_RUN);
+    if seconds > RUN_SECONDS {
+        let values = PaperValues::new("all changes, stated in §V.D for bit vectors");
+        let level = |values: PaperValues| {
+            values.level("sfl(bit-vector)", "bit-vector", issued * length_share)
+        };
+        return (what == "changes").then(|| level(values.on(super::MACHINE)));
+    }
+    let mut values = PaperValues::new(
+        "from Table II, which has δ = 20 and engines without a buffer, and from §V.D the least δ \
+         with which all changes are made; for runs of 10 s, times the length of these runs",
+    )
+    .on(super::MACHINE);
+    for inner in STATIC {
+        let pick = |engine: &str| {
+            let (headers, made) = paper_cell(engine, kind, CHANGES_PER_RUN)?;
+            Some(if what == "headers" { headers } else { made } * length_share)
+        };
+        let name = format!("sfl({inner})");
+        let (buffered, plain) = (pick(&name)?, pick(inner)?);
+        let mut points = vec![(coordinate(EXPERIMENT_DELTA), buffered)];
+        let complete = COMPLETE_DELTAS.iter().find(|(other, _)| *other == inner);
+        if let Some((_, delta)) = complete.filter(|_| what == "changes") {
+            points.push((coordinate(*delta), issued * length_share));
+            points.sort_by(|a, b| a.0.total_cmp(&b.0));
+        }
+        values = values
+            .curve(&name, inner, points)
+            .level(inner, inner, plain);
+    }
+    Some(values)
 }
 
 #[allow(clippy::too_many_arguments)] // two of them collect values for the whole figure

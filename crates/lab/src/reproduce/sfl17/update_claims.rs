@@ -60,6 +60,18 @@ pub(super) const PAPER: [(&str, [f64; 8], [f64; 8]); 8] = [
     ),
 ];
 
+/// Returns the millions of headers and the changes made of an engine in Table II, or `None`
+/// if the table does not have the engine or the number of changes.
+pub(super) fn paper_cell(engine: &str, kind: Kind, changes: usize) -> Option<(f64, f64)> {
+    let first_column = match kind {
+        Kind::Insert => 0,
+        Kind::Delete => CHANGES.len(),
+    };
+    let column = first_column + CHANGES.iter().position(|&other| other == changes)?;
+    let (_, headers, made) = PAPER.iter().find(|(name, ..)| *name == engine)?;
+    Some((headers[column], made[column]))
+}
+
 /// The measured values of one cell of the table, one for each rule set.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Cell {

@@ -7,11 +7,14 @@ use classyard_report::failure::Failure;
 
 use super::cases::Kind;
 use super::simulator::SAMPLE_COUNT;
-use super::update_claims::{self, CHANGES, Cell, Cells, EXPERIMENT_DELTA, FIGURE, PAPER};
+use super::update_claims::{
+    self, CHANGES, Cell, Cells, EXPERIMENT_DELTA, FIGURE, PAPER, paper_cell,
+};
 use super::{
     DYNAMIC, ROLES, RUN_SECONDS, RunPlan, STATIC, Study, buffered, published, wrong_answers,
 };
 use crate::reproduce::claims::{Claim, Grid, MIN_READER_SHARE, Section};
+use crate::reproduce::paper_values::PaperValues;
 use crate::reproduce::statistics::{Mean, coordinate};
 
 /// Draws the table and the figure.
@@ -94,6 +97,7 @@ pub(in crate::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failu
             log_y: false,
         };
         let name = format!("throughput-{}.svg", kind.name());
+        study.add_paper(&name, &paper_values(kind), &mut lines);
         study.draw(&name, &chart, &lines)?;
         section.pictures.push(name);
         section.grids.push(grid(kind, &engines, &of_kind));
@@ -151,6 +155,24 @@ fn trend(engine: &str, counted: &[u64], seconds: f64) -> Series {
         (coordinate(index + 1) * width, millions(headers) / width)
     });
     Series::line(engine, points.collect::<Vec<_>>())
+}
+
+/// Returns the mean rates of the engines of Fig. 6.
+pub(super) fn paper_values(kind: Kind) -> PaperValues {
+    let (changes, inner) = FIGURE;
+    let with_buffer = (format!("sfl({inner})"), buffered(inner, EXPERIMENT_DELTA));
+    let plain = ["tss", inner].map(|engine| (engine.to_owned(), engine.to_owned()));
+    let values = PaperValues::new("means over 10 s, from the numbers of headers in Table II");
+    plain.iter().chain([&with_buffer]).fold(
+        values.on(super::MACHINE),
+        |values, (name, colour_key)| match paper_cell(name, kind, changes) {
+            Some((headers, _)) => {
+                let name = format!("{name}, mean");
+                values.level(&name, colour_key, headers / RUN_SECONDS)
+            }
+            None => values,
+        },
+    )
 }
 
 fn grid(kind: Kind, engines: &[String], cells: &[Vec<Cell>]) -> Grid {

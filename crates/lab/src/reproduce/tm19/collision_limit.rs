@@ -19,6 +19,7 @@ use crate::bench::{
 };
 use crate::reproduce::Study;
 use crate::reproduce::claims::{Case, Claim, Gap, Grid, Part, Section, Threshold};
+use crate::reproduce::paper_values::PaperValues;
 use crate::reproduce::statistics::{coordinate, mean};
 
 /// The collision limits of both figures.
@@ -142,6 +143,7 @@ pub(in crate::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failu
         log_x: true,
         log_y: false,
     };
+    study.add_paper("collision-limit.svg", &paper_values(), &mut series);
     study.draw("collision-limit.svg", &chart, &series)?;
     let names: Vec<String> = profiles.iter().map(|(name, _)| name.clone()).collect();
     let coverage = Coverage {
@@ -162,6 +164,17 @@ pub(in crate::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failu
         claims: claims(&times_by_size, &mixed, coverage),
         grids: grids(&sizes, &times_by_size, &mixed),
         pictures: vec!["collision-limit.svg".to_owned()],
+    })
+}
+
+/// Returns the best limits of §IV.F.
+pub(super) fn paper_values() -> PaperValues {
+    let values =
+        PaperValues::new("the best collision limits, stated in §IV.F; no times are stated");
+    let forms = FORMS.iter().zip(PAPER_LIMITS);
+    forms.fold(values, |values, ((engine, _), limit)| {
+        let name = format!("best c of {engine}");
+        values.positions(&name, engine, [coordinate(limit)])
     })
 }
 

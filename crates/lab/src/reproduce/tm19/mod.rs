@@ -24,6 +24,9 @@ pub(super) mod section5;
 mod sheet;
 pub(super) mod tables;
 
+/// The machine of the paper's simulations (§IV.A).
+const SIMULATOR_MACHINE: &str = "an Intel Xeon with 4 cores at 2.8 GHz, 2019";
+
 /// Section IV, the simulation of algorithms.
 const SIMULATION: Paper = Paper {
     key: "tm19",
@@ -253,5 +256,21 @@ impl Args {
         let what = format!("a flow table has priorities for at most {max_rules} rules");
         let help = "the paper's greatest size in section 5 is 64k";
         request.check_sizes(max_rules, &what, help)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_picture_has_all_values_of_the_paper() {
+        tables::paper_values().check(&[1; 2]);
+        offline::paper_values().check(&[1; 2]);
+        collision_limit::paper_values().check(&[1; 2]);
+        for file in ["update", "lookup"] {
+            online::paper_ratios(file).check(&[1; 2]);
+            online::paper_means(file).check(&[1; 3]);
+        }
     }
 }

@@ -9,17 +9,17 @@ use crate::reproduce::claims::{Case, Claim, Gap, Part, Threshold};
 use crate::reproduce::statistics::coordinate;
 
 /// The paper's ratios of times and of memory: PS over TM, TSS over TM, and so on.
-const UPDATE_PS: f64 = 1.30;
-const LOOKUP_PS: f64 = 1.342;
-const LOOKUP_TSS: f64 = 7.43;
-const UPDATE_TSS: f64 = 1.39;
+pub(super) const UPDATE_PS: f64 = 1.30;
+pub(super) const LOOKUP_PS: f64 = 1.342;
+pub(super) const LOOKUP_TSS: f64 = 7.43;
+pub(super) const UPDATE_TSS: f64 = 1.39;
 const MEMORY_PS: f64 = 2.71;
 const MEMORY_TSS: f64 = 1.93;
 const LOOKUP_TSS_PS: f64 = 5.31;
 const UPDATE_PS_TSS: f64 = 1.77;
 
 /// The paper's largest and smallest numbers of rules.
-const LARGEST: usize = 256_000;
+pub(super) const LARGEST: usize = 256_000;
 const SMALLEST: usize = 1_000;
 
 /// The seeds with the slowest lookups in the paper, and the number of seeds for which

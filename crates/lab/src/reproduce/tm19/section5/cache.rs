@@ -16,6 +16,7 @@ use super::{
 use crate::bench::size_name;
 use crate::reproduce::Study;
 use crate::reproduce::claims::{Case, Claim, Gap, Grid, Part, Section, Threshold};
+use crate::reproduce::paper_values::PaperValues;
 use crate::reproduce::statistics::{coordinate, mean};
 use crate::reproduce::tm19::sheet::At;
 
@@ -55,9 +56,8 @@ const NO_CACHE: usize = 0;
 const PAPER_CACHE: usize = 1;
 const OUR_CACHE: usize = 2;
 
-/// Marks of measured gains and of the paper's gains, by workload.
+/// Marks of measured gains, by workload.
 const MEASURED_MARKS: [Mark; 2] = [Mark::Circle, Mark::Triangle];
-const PAPER_MARKS: [Mark; 2] = [Mark::Cross, Mark::Plus];
 
 /// The measured values of all rule sets.
 struct Measured {
@@ -126,6 +126,20 @@ fn row_name(contender: usize, workload: usize) -> String {
 fn of_paper(gains: Option<[f64; 7]>, size: usize) -> Option<f64> {
     let column = SIZES.iter().position(|&other| other == size)?;
     gains.map(|gains| gains[column])
+}
+
+/// Returns the curves of Table V.
+pub(super) fn paper_values() -> PaperValues {
+    let mut values = PaperValues::new("stated in Table V").on(super::MACHINE);
+    for (contender, workload, gains) in ROWS {
+        if let Some(gains) = gains {
+            let name = row_name(contender, workload);
+            let points = SIZES.iter().zip(gains);
+            let points = points.map(|(&size, gain)| (coordinate(size), gain));
+            values = values.curve(&name, CONTENDERS[contender].engine, points);
+        }
+    }
+    values
 }
 
 /// Creates the table and its pictures.
@@ -228,7 +242,7 @@ fn pictures(study: &mut Study<'_>, measured: &Measured) -> Result<Vec<String>, F
         ),
     ] {
         let mut series = Vec::new();
-        for (contender, workload, gains) in ROWS {
+        for (contender, workload, _) in ROWS {
             let name = row_name(contender, workload);
             let colour_key = CONTENDERS[contender].engine;
             let sizes = measured.sizes.iter().enumerate();
@@ -242,18 +256,9 @@ fn pictures(study: &mut Study<'_>, measured: &Measured) -> Result<Vec<String>, F
                 MEASURED_MARKS[workload],
                 points,
             ));
-            let sizes = measured.sizes.iter();
-            let paper = sizes.filter_map(|&size| Some((coordinate(size), of_paper(gains, size)?)));
-            let paper: Vec<(f64, f64)> = paper.collect();
-            if front == PAPER_CACHE && !paper.is_empty() {
-                let name = format!("{name}: the paper");
-                series.push(Series::marked(
-                    &name,
-                    colour_key,
-                    PAPER_MARKS[workload],
-                    paper,
-                ));
-            }
+        }
+        if front == PAPER_CACHE {
+            study.add_paper(file, &paper_values(), &mut series);
         }
         let chart = Chart {
             title,

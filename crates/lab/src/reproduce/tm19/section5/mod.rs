@@ -118,6 +118,9 @@ const FEW_SIZES: [usize; 4] = [16, 500, 4_000, 16_000];
 /// rule has 0.
 pub(in crate::reproduce) const MAX_RULES: usize = 65_535;
 
+/// The machine of the paper's switches (§V.A).
+const MACHINE: &str = "one core of two Intel Xeon E5-2690 at 2.6 GHz, 2019";
+
 /// The number of packets in a vector, as in VPP.
 const VECTOR_PACKETS: usize = 256;
 
@@ -147,3 +150,18 @@ const TRAFFIC: &str = "Synthetic traffic: a corner of a rule for each packet, al
                        for all addresses, so that no header is left to the default rule: there \
                        packets match a few such rules of low priority in its place, as the table \
                        shows.";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_picture_has_all_values_of_the_paper() {
+        cache::paper_values().check(&[7; 4]);
+        throughput::paper_values().check(&[1]);
+        for engine in [LINEAR_SEARCH, TUPLE_SPACE, TUPLE_MERGE] {
+            times::paper_values(engine).unwrap().check(&[2]);
+        }
+        assert!(times::paper_values(FOREST).is_none());
+    }
+}

@@ -15,6 +15,7 @@ use super::{
 use crate::bench::size_name;
 use crate::reproduce::Study;
 use crate::reproduce::claims::{Case, Claim, Grid, Part, Section, Threshold};
+use crate::reproduce::paper_values::PaperValues;
 use crate::reproduce::statistics::coordinate;
 use crate::reproduce::tm19::sheet::Sheet;
 
@@ -90,6 +91,7 @@ pub(in crate::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failu
         log_x: true,
         log_y: true,
     };
+    study.add_paper("pipeline-throughput.svg", &paper_values(), &mut series);
     study.draw("pipeline-throughput.svg", &chart, &series)?;
     let mut method = format!("{SETUP} {TRAFFIC}");
     method.push_str(&measured.remarks());
@@ -132,6 +134,16 @@ pub(in crate::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failu
         ],
         pictures: vec!["pipeline-throughput.svg".to_owned()],
     })
+}
+
+/// Returns the bound of Fig. 11 that the text has.
+pub(super) fn paper_values() -> PaperValues {
+    PaperValues::new(
+        "a bound stated in §V.C: TupleMerge has at least 1 million packets a second with all rule \
+         sets and both kinds of traffic",
+    )
+    .on(super::MACHINE)
+    .level("tuplemerge, at least", "tuplemerge", KEPT_MPPS)
 }
 
 fn of(place: usize) -> &'static Contender {

@@ -20,6 +20,7 @@ use super::{
 use crate::bench::size_name;
 use crate::reproduce::Study;
 use crate::reproduce::claims::{Case, Claim, Gap, Grid, Part, Section, Threshold};
+use crate::reproduce::paper_values::PaperValues;
 use crate::reproduce::statistics::quantile;
 
 /// The paper's profile and numbers of rules, and the numbers of a quick reproduction.
@@ -279,8 +280,31 @@ fn picture(
         log_y: false,
     };
     let file = format!("pipeline-times-{contender}.svg");
+    if let Some(values) = paper_values(engine) {
+        study.add_paper(&file, &values, &mut series);
+    }
     study.draw(&file, &chart, &series)?;
     Ok(file)
+}
+
+/// The ends of the paper's ranges of times with linear search and with tuple space search, in
+/// µs; single packets take longer than both (§V.C).
+const PAPER_LINEAR_END_US: f64 = 20.0;
+const PAPER_TUPLE_SPACE_END_US: f64 = 15.0;
+
+/// Returns the range of Fig. 12 for a contender, `None` if the paper does not have it.
+pub(super) fn paper_values(contender: usize) -> Option<PaperValues> {
+    let ends = match contender {
+        LINEAR_SEARCH => [PAPER_LINEAR_US, PAPER_LINEAR_END_US],
+        TUPLE_SPACE => [PAPER_TUPLE_SPACE_US, PAPER_TUPLE_SPACE_END_US],
+        TUPLE_MERGE => [PAPER_TIMES_US.0, PAPER_TIMES_US.1],
+        _ => return None,
+    };
+    let values = PaperValues::new(
+        "stated in §V.C as the ends of the range of times with 1k to 8k rules; linear search and \
+         tuple space search exceed their upper ends",
+    );
+    Some(values.on(super::MACHINE).positions("range", "range", ends))
 }
 
 /// The beginnings of the titles of both tables of lookups.
