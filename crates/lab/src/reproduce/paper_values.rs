@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use classyard_report::chart::{Published, Series};
+use classyard_report::chart::{Mark, Published, Series};
 use classyard_report::output::csv::{Writer, optional};
 
 /// The heading of the file of all values.
@@ -16,6 +16,8 @@ struct Line {
     /// The subject of our line of the same colour.
     of: String,
     kind: Published,
+    /// The shape of the outline around a value of a curve.
+    mark: Mark,
     values: Vec<(f64, f64)>,
 }
 
@@ -58,6 +60,15 @@ impl PaperValues {
         self.line(name, of, Published::Curve, values)
     }
 
+    /// Sets the outline around the values of the curve that was added last: the mark of our
+    /// curve, if several curves of a colour differ in their marks.
+    pub(super) fn marked(mut self, mark: Mark) -> PaperValues {
+        if let Some(line) = self.lines.last_mut() {
+            line.mark = mark;
+        }
+        self
+    }
+
     /// Adds a value that is the same for all x.
     pub(super) fn level(self, name: &str, of: &str, value: f64) -> PaperValues {
         self.line(name, of, Published::Level, [(0.0, value)])
@@ -94,6 +105,7 @@ impl PaperValues {
             name: name.to_owned(),
             of: of.to_owned(),
             kind,
+            mark: Mark::Circle,
             values: values.into_iter().collect(),
         });
         self
@@ -106,7 +118,8 @@ impl PaperValues {
                 "" => "paper".to_owned(),
                 name => format!("paper: {name}"),
             };
-            Series::published(&name, &line.of, line.kind, line.values.iter().copied())
+            let values = line.values.iter().copied();
+            Series::published(&name, &line.of, (line.kind, line.mark), values)
         })
     }
 
@@ -152,7 +165,7 @@ impl PaperValues {
 #[cfg(test)]
 impl PaperValues {
     /// Checks that the lines have these numbers of values, which are positive numbers, and
-    /// that a reader can tell the lines apart.
+    /// that no two lines have the same name.
     pub(super) fn check(&self, counts: &[usize]) {
         let (source, lines) = (self.source, &self.lines);
         let found: Vec<usize> = lines.iter().map(|line| line.values.len()).collect();
@@ -165,10 +178,8 @@ impl PaperValues {
                 assert!(!is_x || (x.is_finite() && *x > 0.0), "{source}: x {x}");
                 assert!(!is_y || (y.is_finite() && *y > 0.0), "{source}: y {y}");
             }
-            assert!(
-                line.values.is_sorted_by(|a, b| a.0 < b.0),
-                "{source}: {line:?}"
-            );
+            let ascends = line.values.is_sorted_by(|a, b| a.0 < b.0);
+            assert!(ascends || line.kind == Published::Bar, "{source}: {line:?}");
             let is_same = |other: &Line| match line.kind {
                 Published::Bar => other.of == line.of,
                 _ => other.name == line.name,

@@ -9,6 +9,9 @@ use super::{
     Area, Axis, Chart, Drawn, Figure, PLOT_HEIGHT, PLOT_WIDTH, Picture, Series, draw_mark, short,
 };
 
+/// The width of a letter of a group's name.
+const NAME_LETTER_PIXELS: usize = 7;
+
 /// Draws a mark for each group and series. A point's x is the index of its group,
 /// from 0. Every second group has a grey background. Published bars are at the place of the
 /// series with the same subject.
@@ -80,11 +83,20 @@ fn draw_plot(plot: &Area<'_>, figure: &Figure<'_>, groups: &[String], colours: &
         let (x, y) = area.map_coordinate(&(x, y));
         (x - left, y - up)
     };
-    let style = ("sans-serif", 14).into_font().color(&BLACK);
+    let (left_end, _) = to_pixel(0.0, bottom);
+    let (first_end, _) = to_pixel(1.0, bottom);
+    let letters = usize::try_from(first_end - left_end)? / NAME_LETTER_PIXELS;
+    let names: Vec<Vec<String>> = groups.iter().map(|name| wrapped(name, letters)).collect();
+    let is_wrapped = names.iter().any(|lines| lines.len() > 1);
+    let size = if is_wrapped { 12 } else { 14 };
+    let style = ("sans-serif", size).into_font().color(&BLACK);
     let style = style.pos(Pos::new(HPos::Center, VPos::Top));
-    for (group, name) in (0..count).zip(groups) {
-        let (x, y) = to_pixel(f64::from(group) + 0.5, bottom);
-        plot.draw(&Text::new(name.clone(), (x, y + 6), style.clone()))?;
+    for (group, lines) in (0..count).zip(names) {
+        let (x, mut y) = to_pixel(f64::from(group) + 0.5, bottom);
+        for line in lines {
+            plot.draw(&Text::new(line, (x, y + 6), style.clone()))?;
+            y += size;
+        }
     }
     let x_axis = Axis {
         log: false,
@@ -92,6 +104,21 @@ fn draw_plot(plot: &Area<'_>, figure: &Figure<'_>, groups: &[String], colours: &
     };
     published::draw_dashed(plot, &figure.series, (&x_axis, &axis), colours, to_pixel)?;
     draw_marks(plot, figure, &axis, colours, to_pixel)
+}
+
+/// Returns a name in lines of at most this number of letters, divided at spaces only.
+fn wrapped(name: &str, letters: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in name.split(' ') {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= letters => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
 }
 
 /// Draws the marks of a plot, and published bars behind them. Within a group, series are
@@ -129,6 +156,16 @@ fn draw_marks(
 mod tests {
     use super::super::Mark;
     use super::*;
+
+    #[test]
+    fn long_names_are_wrapped_at_spaces() {
+        assert_eq!(wrapped("acl1", 2), ["acl1"]);
+        assert_eq!(
+            wrapped("Open vSwitch, all flows", 9),
+            ["Open", "vSwitch,", "all flows"]
+        );
+        assert_eq!(wrapped("no cache, sorted", 40), ["no cache, sorted"]);
+    }
 
     #[test]
     fn groups_and_series_have_their_names() {

@@ -131,12 +131,12 @@ impl Series {
     pub fn published(
         name: &str,
         of: &str,
-        kind: Published,
+        (kind, mark): (Published, Mark),
         values: impl IntoIterator<Item = (f64, f64)>,
     ) -> Series {
         Series {
             published: Some(kind),
-            ..Series::marked(name, of, Mark::Circle, values)
+            ..Series::marked(name, of, mark, values)
         }
     }
 }
@@ -333,7 +333,7 @@ impl Figure<'_> {
         }
         for (kind, one) in self.published() {
             let colour = published::colour(&self.series, one, colours);
-            published::draw_sample(area, (16, y), kind, colour)?;
+            published::draw_sample(area, (16, y), (kind, one), colour)?;
             text(y, names, 13, &one.name)?;
             y += LEGEND_LINE;
         }
@@ -424,8 +424,9 @@ impl Axis {
                 range: 0.0..1.0,
             };
         }
-        let room = ((high - low) * 0.06).max(0.02);
-        let start = if log { low - room } else { 0.0 };
+        let (start, span) = if log { (low, high - low) } else { (0.0, high) };
+        let room = (span * 0.06).max(0.02);
+        let start = if log { start - room } else { start };
         Axis {
             log,
             range: start..high + room,

@@ -5,13 +5,14 @@ use plotters::prelude::*;
 use plotters::style::RGBColor;
 
 use super::colours::Colours;
-use super::{Area, Axis, Drawn, LINE_WIDTH, Series};
+use super::{Area, Axis, Drawn, LINE_WIDTH, Mark, Series};
 
 /// The lengths of dashes and of the gaps between them, in pixels.
 const DASH_PIXELS: i32 = 7;
 const GAP_PIXELS: i32 = 5;
 
-/// The radius of the ring around a value: a measured mark on the same value is inside.
+/// The radius of the ring around a value, or of another outline: a measured mark on the same
+/// value is inside.
 const RING_RADIUS: i32 = 7;
 
 /// Half of the width of a bar, and its thickness.
@@ -21,13 +22,16 @@ const BAR_THICKNESS: u32 = 4;
 /// The colour of bars, and of dashed lines if a chart has one.
 const GREY: RGBColor = RGBColor(150, 150, 150);
 
-/// The share of white in the paler form of a colour.
+/// The share of white in the paler form of a colour, and the greatest lightness of the
+/// result, of 255: lighter lines are hard to see on white.
 const PALE_SHARE: f64 = 0.45;
+const MAX_LIGHTNESS: f64 = 195.0;
 
 /// The drawing of published values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Published {
-    /// A dashed line through the values, with a ring around each of them.
+    /// A dashed line through the values, with the outline of a mark around each of them: a
+    /// square, a triangle, or a ring for all other marks.
     Curve,
     /// For each value, a dashed horizontal line across the plot at its y.
     Level,
@@ -77,12 +81,13 @@ pub(super) fn colour(series: &[Series], one: &Series, colours: &Colours) -> RGBC
 }
 
 fn pale(RGBColor(red, green, blue): RGBColor) -> RGBColor {
+    let [r, g, b] = [red, green, blue].map(f64::from);
+    let lightness = 0.3 * r + 0.59 * g + 0.11 * b;
+    let max_share = (MAX_LIGHTNESS - lightness) / (255.0 - lightness).max(1.0);
+    let share = PALE_SHARE.min(max_share).max(0.0);
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // 0 to 255
-    let mix = |part: u8| {
-        let part = f64::from(part);
-        (part + (255.0 - part) * PALE_SHARE).round() as u8
-    };
-    RGBColor(mix(red), mix(green), mix(blue))
+    let mix = |part: f64| (part + (255.0 - part) * share).round() as u8;
+    RGBColor(mix(r), mix(g), mix(b))
 }
 
 /// Draws the dashed lines of `series` on a plot with these axes, and their rings.
@@ -106,8 +111,8 @@ pub(super) fn draw_dashed(
             Some(Published::Curve) => {
                 let points: Vec<_> = scaled.iter().map(|&(x, y)| to_pixel(x, y)).collect();
                 dashes(plot, &points, colour)?;
-                for point in points {
-                    ring(plot, point, colour)?;
+                for (pixel, point) in points.into_iter().zip(&one.points) {
+                    outline(plot, pixel, point.mark, colour)?;
                 }
             }
             Some(Published::Level) => {
@@ -144,14 +149,15 @@ pub(super) fn draw_bar(area: &Area<'_>, (x, y): (i32, i32)) -> Drawn {
 pub(super) fn draw_sample(
     area: &Area<'_>,
     (x, y): (i32, i32),
-    kind: Published,
+    (kind, one): (Published, &Series),
     colour: RGBColor,
 ) -> Drawn {
     let across = [(x - 12, y), (x + 12, y)];
     match kind {
         Published::Curve => {
             dashes(area, &across, colour)?;
-            ring(area, (x, y), colour)
+            let mark = one.mark().unwrap_or_default();
+            outline(area, (x, y), mark, colour)
         }
         Published::Level => dashes(area, &across, colour),
         Published::Position => dashes(area, &[(x, y - 9), (x, y + 9)], colour),
@@ -171,14 +177,27 @@ fn dashes(area: &Area<'_>, points: &[(i32, i32)], colour: RGBColor) -> Drawn {
     Ok(())
 }
 
-fn ring(area: &Area<'_>, centre: (i32, i32), colour: RGBColor) -> Drawn {
-    area.draw(&Circle::new(centre, RING_RADIUS, colour.stroke_width(2)))?;
+fn outline(area: &Area<'_>, (x, y): (i32, i32), mark: Mark, colour: RGBColor) -> Drawn {
+    let edge = colour.stroke_width(2);
+    let radius = RING_RADIUS;
+    let corners: &[(i32, i32)] = match mark {
+        Mark::Square => &[(-1, -1), (1, -1), (1, 1), (-1, 1), (-1, -1)],
+        Mark::Triangle => &[(0, -1), (1, 1), (-1, 1), (0, -1)],
+        _ => {
+            area.draw(&Circle::new((x, y), radius, edge))?;
+            return Ok(());
+        }
+    };
+    let corners = corners
+        .iter()
+        .map(|(dx, dy)| (x + dx * radius, y + dy * radius));
+    area.draw(&PathElement::new(corners.collect::<Vec<_>>(), edge))?;
     Ok(())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Chart, Mark, draw_groups};
+    use super::super::{Chart, draw_groups};
     use super::*;
 
     fn chart() -> Chart<'static> {
@@ -198,7 +217,8 @@ mod tests {
     #[test]
     fn the_scale_covers_published_values() {
         let measured = Series::line("tss", [(1e3, 10.0), (1e4, 20.0)]);
-        let published = |kind| Series::published("paper", "tss", kind, [(1e6, 1e5)]);
+        let published =
+            |kind| Series::published("paper", "tss", (kind, Mark::Circle), [(1e6, 1e5)]);
         let ranges = |kind| {
             let series = [measured.clone(), published(kind)];
             let axes = (
@@ -210,7 +230,7 @@ mod tests {
         assert_eq!(ranges(Published::Curve), [true, true]);
         assert_eq!(ranges(Published::Level), [false, true]);
         assert_eq!(ranges(Published::Position), [true, false]);
-        assert_eq!(ranges(Published::Bar)[1], true);
+        assert!(ranges(Published::Bar)[1]);
     }
 
     #[test]
@@ -218,7 +238,7 @@ mod tests {
         let points = [(1e3, 10.0), (1e4, 20.0)];
         let without = chart().draw(&[Series::line("tss", points)]).unwrap();
         let values = [(1e3, 12.0), (1e4, 30.0), (1e5, 50.0)];
-        let paper = Series::published("paper", "tss", Published::Curve, values);
+        let paper = Series::published("paper", "tss", (Published::Curve, Mark::Circle), values);
         let svg = chart().draw(&[Series::line("tss", points), paper]).unwrap();
         assert_eq!((names(&without, "paper"), names(&svg, "paper")), (0, 1));
         // A ring around each value, and one in the legend.
@@ -233,7 +253,12 @@ mod tests {
     #[test]
     fn several_curves_have_paler_forms_of_their_colours() {
         let curve = |name: &str, of: &str| {
-            Series::published(name, of, Published::Curve, [(1e3, 10.0), (1e4, 20.0)])
+            Series::published(
+                name,
+                of,
+                (Published::Curve, Mark::Circle),
+                [(1e3, 10.0), (1e4, 20.0)],
+            )
         };
         let series = [
             Series::line("tss", [(1e3, 10.0)]),
@@ -254,11 +279,42 @@ mod tests {
     }
 
     #[test]
+    fn paler_colours_are_seen_on_white() {
+        for colour in [
+            RGBColor(0, 0, 0),
+            RGBColor(187, 187, 187),
+            RGBColor(221, 204, 119),
+        ] {
+            let RGBColor(red, green, blue) = pale(colour);
+            assert!(red >= colour.0 && green >= colour.1 && blue >= colour.2);
+            assert!(red.min(green).min(blue) <= 200, "{red} {green} {blue}");
+        }
+        assert_eq!(pale(RGBColor(0, 0, 0)), RGBColor(115, 115, 115));
+    }
+
+    #[test]
+    fn groups_have_levels_too() {
+        let groups = ["acl1", "fw1"].map(str::to_owned);
+        let measured = Series::line("tss", [(0.0, 2.0), (1.0, 4.0)]);
+        let level = Series::published(
+            "paper: mean",
+            "tss",
+            (Published::Level, Mark::Circle),
+            [(0.0, 3.0)],
+        );
+        let svg = draw_groups(&chart(), &groups, &[measured, level]).unwrap();
+        assert_eq!(names(&svg, "paper: mean"), 1);
+        let dashes = svg.lines().filter(|line| line.contains("#969696"));
+        let pixels = (DASH_PIXELS + GAP_PIXELS) as usize;
+        assert!(dashes.count() > 600 / pixels, "across the plot: {svg}");
+    }
+
+    #[test]
     fn bars_are_at_the_place_of_their_series() {
         let groups = ["acl1", "fw1"].map(str::to_owned);
         let marked = |name, mark| Series::marked(name, name, mark, [(0.0, 2.0), (1.0, 4.0)]);
         let measured = [marked("tss", Mark::Square), marked("forest", Mark::Diamond)];
-        let bar = |of| Series::published("paper", of, Published::Bar, [(1.0, 4.0)]);
+        let bar = |of| Series::published("paper", of, (Published::Bar, Mark::Circle), [(1.0, 4.0)]);
         let svg = |of| {
             let series = measured.iter().cloned().chain([bar(of), bar(of)]);
             draw_groups(&chart(), &groups, &series.collect::<Vec<_>>()).unwrap()

@@ -118,8 +118,11 @@ pub(in crate::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failu
                     log_y: false,
                 };
                 let name = format!("threshold-{}-{seconds}-{what}.svg", kind.name());
-                let length_share = study.run_seconds() / RUN_SECONDS;
-                match paper_values(kind, seconds, what, length_share) {
+                let share = match what {
+                    "headers" => study.run_seconds() / RUN_SECONDS,
+                    _ => coordinate(study.issued(CHANGES_PER_RUN)) / coordinate(CHANGES_PER_RUN),
+                };
+                match paper_values(kind, seconds, what, share) {
                     Some(values) => study.add_paper(&name, &values, &mut lines),
                     None => study.caption(&name, NO_NUMBERS),
                 }
@@ -331,24 +334,24 @@ fn too_large(curves: &[Curve]) -> Claim {
 /// The least δ for which all changes are made in 10 s in the paper (§V.D).
 const COMPLETE_DELTAS: [(&str, usize); 2] = [("hyper-split", 10), ("rfc", 50)];
 
-/// The caption of pictures of which the text has no number.
+/// The caption of pictures for which the text has no number.
 const NO_NUMBERS: &str =
     "The paper draws the same quantity in Fig. 7 and states no number for 25 s.";
 
-/// Returns values of Figs. 7 and 8 that Table II and §V.D have, times the length of a run
-/// over the paper's. `what` is `headers` or `changes`.
+/// Returns values of Figs. 7 and 8 that Table II and §V.D have, times a share: the length of
+/// a run over the paper's, or the issued changes over the paper's. `what` is `headers` or
+/// `changes`.
 pub(super) fn paper_values(
     kind: Kind,
     seconds: f64,
     what: &str,
-    length_share: f64,
+    share: f64,
 ) -> Option<PaperValues> {
     let issued = coordinate(CHANGES_PER_RUN);
     if seconds > RUN_SECONDS {
         let values = PaperValues::new("all changes, stated in §V.D for bit vectors");
-        let level = |values: PaperValues| {
-            values.level("sfl(bit-vector)", "bit-vector", issued * length_share)
-        };
+        let level =
+            |values: PaperValues| values.level("sfl(bit-vector)", "bit-vector", issued * share);
         return (what == "changes").then(|| level(values.on(super::MACHINE)));
     }
     let mut values = PaperValues::new(
@@ -359,14 +362,14 @@ pub(super) fn paper_values(
     for inner in STATIC {
         let pick = |engine: &str| {
             let (headers, made) = paper_cell(engine, kind, CHANGES_PER_RUN)?;
-            Some(if what == "headers" { headers } else { made } * length_share)
+            Some(if what == "headers" { headers } else { made } * share)
         };
         let name = format!("sfl({inner})");
         let (buffered, plain) = (pick(&name)?, pick(inner)?);
         let mut points = vec![(coordinate(EXPERIMENT_DELTA), buffered)];
         let complete = COMPLETE_DELTAS.iter().find(|(other, _)| *other == inner);
         if let Some((_, delta)) = complete.filter(|_| what == "changes") {
-            points.push((coordinate(*delta), issued * length_share));
+            points.push((coordinate(*delta), issued * share));
             points.sort_by(|a, b| a.0.total_cmp(&b.0));
         }
         values = values

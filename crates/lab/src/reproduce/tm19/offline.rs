@@ -174,7 +174,7 @@ pub(in crate::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failu
 /// The paper's nanoseconds a lookup with its greatest number of rules.
 const PAPER_LOOKUPS_NS: [(usize, f64); 2] = [(TUPLE_MERGE, 240.0), (SMART_SPLIT, 120.0)];
 
-/// Captions of the pictures of which the paper has no number.
+/// Captions of pictures for which the paper has no number.
 const BUILDS_CAPTION: &str = "The paper states no number: TupleMerge takes seconds, and SmartSplit \
                               can take hours.";
 const MEMORY_CAPTION: &str = "The paper states no number, only that SmartSplit's memory is \

@@ -136,7 +136,9 @@ pub(super) fn paper_values() -> PaperValues {
             let name = row_name(contender, workload);
             let points = SIZES.iter().zip(gains);
             let points = points.map(|(&size, gain)| (coordinate(size), gain));
-            values = values.curve(&name, CONTENDERS[contender].engine, points);
+            values = values
+                .curve(&name, CONTENDERS[contender].engine, points)
+                .marked(MEASURED_MARKS[workload]);
         }
     }
     values
