@@ -26,7 +26,7 @@ struct Line {
 pub(super) struct PaperValues {
     /// The place in the paper, and how the paper gives the values.
     source: &'static str,
-    /// The paper's machine and year, if the values depend on them.
+    /// The year and the machine of the measurement, if the values depend on them.
     machine: Option<&'static str>,
     lines: Vec<Line>,
 }
@@ -42,7 +42,7 @@ impl PaperValues {
         }
     }
 
-    /// Sets the machine and the year of values that depend on them.
+    /// Sets the year and the machine of values that depend on them, such as `in 2017 on NAME`.
     pub(super) fn on(self, machine: &'static str) -> PaperValues {
         PaperValues {
             machine: Some(machine),
@@ -130,10 +130,10 @@ impl PaperValues {
             true => "Grey bars",
             false => "Dashed lines and rings",
         };
-        let mut caption = format!("{drawn}: the paper's values, {}.", self.source);
+        let mut caption = format!("{drawn} are the paper's values: {}.", self.source);
         if let Some(machine) = self.machine {
             caption.push_str(&format!(
-                " They are from the paper's machine: {machine}. Compare shapes and ratios."
+                " The paper measured {machine}: compare shapes and ratios."
             ));
         }
         caption
@@ -197,7 +197,7 @@ mod tests {
     #[test]
     fn rows_have_the_values_that_a_line_has() {
         let values = PaperValues::new("stated in §1, Table 2")
-            .on("a machine, 2017")
+            .on("in 2017 on a machine")
             .curve("", "tss", [(1e3, 2.5), (2e3, 3.0)])
             .level("mean", "forest", 0.5)
             .positions("range", "range", [2.0, 20.0]);
@@ -217,8 +217,8 @@ mod tests {
         assert_eq!(names, ["paper", "paper: mean", "paper: range"]);
         assert_eq!(
             values.caption(),
-            "Dashed lines and rings: the paper's values, stated in §1, Table 2. They are from the \
-             paper's machine: a machine, 2017. Compare shapes and ratios."
+            "Dashed lines and rings are the paper's values: stated in §1, Table 2. The paper \
+             measured in 2017 on a machine: compare shapes and ratios."
         );
     }
 
@@ -232,6 +232,6 @@ mod tests {
         assert!(values.series().all(|one| one.name == "paper"));
         let rows = values.rows("b.svg");
         assert_eq!(rows[2], "b.svg,b,1,3,stated in Table 1");
-        assert!(values.caption().starts_with("Grey bars:"));
+        assert!(values.caption().starts_with("Grey bars are"));
     }
 }

@@ -9,8 +9,9 @@ use super::{
     Area, Axis, Chart, Drawn, Figure, PLOT_HEIGHT, PLOT_WIDTH, Picture, Series, draw_mark, short,
 };
 
-/// The width of a letter of a group's name.
-const NAME_LETTER_PIXELS: usize = 7;
+/// The width of a letter of a group's name, and of a small letter in divided names.
+const LETTER_PIXELS: usize = 7;
+const SMALL_LETTER_PIXELS: usize = 6;
 
 /// Draws a mark for each group and series. A point's x is the index of its group,
 /// from 0. Every second group has a grey background. Published bars are at the place of the
@@ -83,27 +84,39 @@ fn draw_plot(plot: &Area<'_>, figure: &Figure<'_>, groups: &[String], colours: &
         let (x, y) = area.map_coordinate(&(x, y));
         (x - left, y - up)
     };
-    let (left_end, _) = to_pixel(0.0, bottom);
-    let (first_end, _) = to_pixel(1.0, bottom);
-    let letters = usize::try_from(first_end - left_end)? / NAME_LETTER_PIXELS;
-    let names: Vec<Vec<String>> = groups.iter().map(|name| wrapped(name, letters)).collect();
-    let is_wrapped = names.iter().any(|lines| lines.len() > 1);
-    let size = if is_wrapped { 12 } else { 14 };
-    let style = ("sans-serif", size).into_font().color(&BLACK);
-    let style = style.pos(Pos::new(HPos::Center, VPos::Top));
-    for (group, lines) in (0..count).zip(names) {
-        let (x, mut y) = to_pixel(f64::from(group) + 0.5, bottom);
-        for line in lines {
-            plot.draw(&Text::new(line, (x, y + 6), style.clone()))?;
-            y += size;
-        }
-    }
+    draw_names(plot, groups, |x| to_pixel(x, bottom))?;
     let x_axis = Axis {
         log: false,
         range: 0.0..f64::from(count),
     };
     published::draw_dashed(plot, &figure.series, (&x_axis, &axis), colours, to_pixel)?;
     draw_marks(plot, figure, &axis, colours, to_pixel)
+}
+
+/// Writes the names of groups below a plot, in lines if they are wider than a group.
+/// `to_pixel` receives an x on the horizontal axis.
+fn draw_names(plot: &Area<'_>, groups: &[String], to_pixel: impl Fn(f64) -> (i32, i32)) -> Drawn {
+    let width = usize::try_from(to_pixel(1.0).0 - to_pixel(0.0).0)?;
+    let divided = |pixels: usize| -> Vec<Vec<String>> {
+        let letters = width / pixels;
+        groups.iter().map(|name| wrapped(name, letters)).collect()
+    };
+    let whole = divided(LETTER_PIXELS);
+    let is_wrapped = whole.iter().any(|lines| lines.len() > 1);
+    let (size, names) = match is_wrapped {
+        true => (12, divided(SMALL_LETTER_PIXELS)),
+        false => (14, whole),
+    };
+    let style = ("sans-serif", size).into_font().color(&BLACK);
+    let style = style.pos(Pos::new(HPos::Center, VPos::Top));
+    for (group, lines) in (0_u32..).zip(names) {
+        let (x, mut y) = to_pixel(f64::from(group) + 0.5);
+        for line in lines {
+            plot.draw(&Text::new(line, (x, y + 6), style.clone()))?;
+            y += size;
+        }
+    }
+    Ok(())
 }
 
 /// Returns a name in lines of at most this number of letters, divided at spaces only.

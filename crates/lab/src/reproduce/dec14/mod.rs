@@ -148,9 +148,9 @@ const FEW_SIZES: [usize; 4] = [1_000, 2_000, 4_000, 8_000];
 /// The number of rules of Figs. 3 and 4.
 const MOST_RULES: usize = 32_000;
 
-/// The paper's processors (§V.A).
-const MACHINES: &str = "two AMD Opteron 6278 with 16 cores at 2.4 GHz, and two Intel Xeon E5-2470, \
-                        2014; here it is one core";
+/// The year of the paper, and its machines (§V.A).
+const MACHINES: &str = "in 2014 on 16 cores at 2.4 GHz of two AMD Opteron 6278 and on 16 cores of two \
+                        Intel Xeon E5-2470, and we on one core";
 
 /// The paper's greatest latency of a packet, in nanoseconds (§V.C); its throughput in million
 /// packets a second, and the number of packets that are processed together (§V.E).

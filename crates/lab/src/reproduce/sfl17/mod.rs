@@ -125,8 +125,8 @@ const DYNAMIC: [&str; 2] = ["linear", "tss"];
 /// Seconds of the paper's runs that count changes.
 const RUN_SECONDS: f64 = 10.0;
 
-/// The paper's machine (§V.B).
-const MACHINE: &str = "an Intel Xeon E5-1660v3, 2017";
+/// The year of the paper, and its machine (§V.B).
+const MACHINE: &str = "in 2017 on an Intel Xeon E5-1660v3";
 
 /// Returns the specification of an engine with an update buffer for δ changes.
 fn buffered(inner: &str, delta: usize) -> String {

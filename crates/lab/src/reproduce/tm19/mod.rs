@@ -24,8 +24,8 @@ pub(super) mod section5;
 mod sheet;
 pub(super) mod tables;
 
-/// The machine of the paper's simulations (§IV.A).
-const SIMULATOR_MACHINE: &str = "an Intel Xeon with 4 cores at 2.8 GHz, 2019";
+/// The year of the paper, and the machine of its simulations (§IV.A).
+const SIMULATOR_MACHINE: &str = "in 2019 on an Intel Xeon with 4 cores at 2.8 GHz";
 
 /// Section IV, the simulation of algorithms.
 const SIMULATION: Paper = Paper {
