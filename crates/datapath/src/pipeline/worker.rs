@@ -1,7 +1,10 @@
 //! Workers: each processes vectors of packets on one thread, and never waits for changes of
-//! the pipeline. It takes a lock only to open or close the counts of cached paths, once in a
-//! vector that stores recorded paths, and to record a packet if the algorithm of the
-//! megaflows' bits is not `auto`.
+//! the pipeline. It takes a lock for these only:
+//!
+//! - a packet at a meter: the levels of the meter
+//! - counts of a cached path that begin or end, and each vector that stores recorded paths:
+//!   the register of paths
+//! - a recorded packet, if the algorithm of the megaflows' bits is not `auto`
 
 use std::fmt;
 use std::sync::Arc;
