@@ -25,7 +25,9 @@
 #![forbid(unsafe_code)]
 
 mod action;
+pub mod agent;
 pub mod bundle;
+pub mod connection;
 pub mod fault;
 pub mod flow;
 pub mod group;

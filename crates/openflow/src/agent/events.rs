@@ -1,0 +1,260 @@
+//! Messages without request: packets, removed entries, changes of ports. Every session gets
+//! those that its masks choose.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use classyard_datapath::flow::{RemovalReason, TableId};
+use classyard_datapath::pipeline::{Message as PipelineMessage, PacketInReason, PortState};
+use classyard_datapath::{Field, FlowMatch, MatchField, Packet, PortNo};
+
+use super::requests::UNBUFFERED;
+use super::session::Session;
+use super::{Agent, PortDetails, Shared, Surroundings, Turn};
+use crate::fault::Fault;
+use crate::flow::FlowRemoved;
+use crate::message::Message;
+use crate::packet::PacketIn;
+use crate::port::{Port, PortStatus, config, state};
+use crate::wire::Wire;
+
+/// A packet that the pipeline sent to the controller.
+#[derive(Clone, Copy, Debug)]
+pub struct PacketForController<'p> {
+    /// The reason.
+    pub reason: PacketInReason,
+    /// The bytes that the controller gets at most.
+    pub max_len: u16,
+    /// The table of the entry that sent the packet.
+    pub table: TableId,
+    /// The cookie of this entry.
+    pub cookie: u64,
+    /// The packet.
+    pub packet: &'p Packet,
+}
+
+/// A change of a port (`ofp_port_reason`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PortChange {
+    /// The port was added.
+    Added,
+    /// The port was removed.
+    Deleted,
+    /// The port changed.
+    Modified,
+}
+
+/// Fields of packets that a packet-in message has if they are not 0.
+const CONTEXT: [Field; 2] = [Field::Metadata, Field::TunnelId];
+
+/// The numbers of reasons of removed entries, as bits of masks.
+fn reason_number(reason: RemovalReason) -> u8 {
+    let mut bytes = Vec::with_capacity(1);
+    reason.write(&mut crate::wire::Writer::new(&mut bytes));
+    bytes[0]
+}
+
+impl Agent {
+    /// Sends a packet to the controllers that want it.
+    pub fn packet_in(&mut self, event: &PacketForController<'_>) {
+        let key = event.packet.key();
+        let port = u32::try_from(key.get(Field::InPort)).expect("32 bits");
+        let details = self.shared.ports.get(&PortNo(port));
+        if details.is_some_and(|details| details.no_packet_in) {
+            return;
+        }
+        let frame = event.packet.bytes();
+        let in_port = MatchField::exact(Field::InPort, u128::from(port));
+        let others = CONTEXT.iter().map(|&field| (field, key.get(field)));
+        let others = others.filter(|(_, value)| *value != 0);
+        let fields = others.map(|(field, value)| MatchField::exact(field, value));
+        let context = FlowMatch::new(std::iter::once(in_port).chain(fields));
+        let message = Message::PacketIn(PacketIn {
+            buffer: UNBUFFERED,
+            total_bytes: u16::try_from(frame.len()).unwrap_or(u16::MAX),
+            reason: event.reason,
+            table: event.table,
+            cookie: event.cookie,
+            context: Arc::new(context.expect("fields without prerequisites")),
+            data: frame[..frame.len().min(usize::from(event.max_len))].to_vec(),
+        });
+        let reason = match event.reason {
+            PacketInReason::NoMatch => 0,
+            PacketInReason::Action => 1,
+            PacketInReason::InvalidTtl => 2,
+        };
+        let sessions = self.sessions.values_mut();
+        let wanting = sessions.filter(|session| session.wants(|masks| &masks.packet_in, reason));
+        for session in wanting {
+            match session.is_full() {
+                true => session.counts.dropped_packet_ins += 1,
+                false => session.send(0, &message),
+            }
+        }
+    }
+
+    /// Adds a port, changes it, or removes it (`None`), and tells the controllers.
+    ///
+    /// # Errors
+    /// [`Fault`] if the pipeline refuses the port's number.
+    pub fn set_port(
+        &mut self,
+        port: PortNo,
+        new: Option<(PortState, PortDetails)>,
+        around: &mut Surroundings<'_>,
+    ) -> Result<(), Fault> {
+        let old = around.pipeline.ports().get(port);
+        // What a removed port was, for the controllers.
+        let before = describe(&self.shared, around, port);
+        let message = PipelineMessage::Port(port, new.map(|(state, _)| state));
+        let applied = around.pipeline.apply(&[message], around.now);
+        applied.map_err(|error| Fault::from(error.error().clone()))?;
+        match new {
+            Some((_, details)) => self.shared.ports.insert(port, details),
+            None => self.shared.ports.remove(&port),
+        };
+        let (change, description) = match (old, new) {
+            (None, Some(_)) => (PortChange::Added, describe(&self.shared, around, port)),
+            (Some(_), Some(_)) => (PortChange::Modified, describe(&self.shared, around, port)),
+            (_, None) => (PortChange::Deleted, before),
+        };
+        if let Some(description) = description {
+            announce(self.sessions.values_mut(), change, &description);
+        }
+        Ok(())
+    }
+
+    /// Does what is due without a message: removes entries that have expired, tells the
+    /// controllers about removed entries, and asks silent controllers whether they are there.
+    /// Returns the sessions that did not answer for the time `probe`.
+    pub fn tick(
+        &mut self,
+        around: &mut Surroundings<'_>,
+        probe: Option<Duration>,
+    ) -> Vec<super::SessionId> {
+        around.pipeline.expire(around.now);
+        self.send_removed(around);
+        let Some(probe) = probe else {
+            return Vec::new();
+        };
+        let mut silent = Vec::new();
+        for (&id, session) in &mut self.sessions {
+            match session.probed {
+                Some(asked) if around.now.saturating_sub(asked) >= probe => silent.push(id),
+                None if around.now.saturating_sub(session.heard) >= probe => {
+                    session.probed = Some(around.now);
+                    if session.connection.is_open() {
+                        session.send(0, &Message::EchoRequest(Vec::new()));
+                    }
+                }
+                _ => {}
+            }
+        }
+        silent
+    }
+
+    /// Tells the controllers about entries that were removed, as far as no worker counts
+    /// packets for them any more.
+    pub fn send_removed(&mut self, around: &mut Surroundings<'_>) {
+        for removed in around.pipeline.collect_removed() {
+            let entry = &removed.entry;
+            if !entry.flags.send_removed {
+                continue;
+            }
+            let message = Message::FlowRemoved(FlowRemoved {
+                cookie: entry.cookie,
+                priority: entry.priority,
+                reason: removed.reason,
+                table: entry.table,
+                seconds: u32::try_from(removed.duration.as_secs()).unwrap_or(u32::MAX),
+                nanoseconds: removed.duration.subsec_nanos(),
+                idle_timeout: entry.idle_timeout,
+                hard_timeout: entry.hard_timeout,
+                packets: removed.count.packets,
+                bytes: removed.count.bytes,
+                flow: Arc::clone(&entry.flow),
+            });
+            let reason = reason_number(removed.reason);
+            send_event(
+                self.sessions.values_mut(),
+                |session| session.wants(|masks| &masks.flow_removed, reason),
+                &message,
+            );
+        }
+    }
+}
+
+/// Sends a message to the sessions that want it. A session with too many unsent bytes loses it.
+fn send_event<'s>(
+    sessions: impl Iterator<Item = &'s mut Session>,
+    wants: impl Fn(&Session) -> bool,
+    message: &Message,
+) {
+    for session in sessions {
+        if !wants(session) {
+            continue;
+        }
+        match session.is_full() {
+            true => session.counts.dropped_events += 1,
+            false => session.send(0, message),
+        }
+    }
+}
+
+fn announce<'s>(sessions: impl Iterator<Item = &'s mut Session>, change: PortChange, port: &Port) {
+    let reason = change as u8;
+    let message = Message::PortStatus(PortStatus {
+        reason,
+        port: port.clone(),
+    });
+    let wants = |session: &Session| session.wants(|masks| &masks.port_status, reason);
+    send_event(sessions, wants, &message);
+}
+
+impl Turn<'_, '_> {
+    /// Tells all controllers, this one too, about a port.
+    pub(super) fn announce_port(&mut self, port: PortNo, change: PortChange) {
+        if let Some(description) = describe(self.shared, self.around, port) {
+            let session = std::iter::once(&mut *self.session);
+            announce(
+                self.others.values_mut().chain(session),
+                change,
+                &description,
+            );
+        }
+    }
+}
+
+/// Returns the description of a port.
+pub(super) fn describe(shared: &Shared, around: &Surroundings<'_>, port: PortNo) -> Option<Port> {
+    let known = around.pipeline.ports().get(port)?;
+    let details = shared.ports.get(&port).copied().unwrap_or_default();
+    let flags = |flags: &[(bool, u32)]| {
+        let set = flags.iter().filter(|(is_set, _)| *is_set);
+        set.fold(0, |all, (_, flag)| all | flag)
+    };
+    let mut name = [0; 16];
+    if let Some(known) = &known.name {
+        let bytes = known.as_str().as_bytes();
+        name[..bytes.len()].copy_from_slice(bytes);
+    }
+    let speed = known.speed.map_or(0, |speed| speed.0);
+    Some(Port {
+        number: port,
+        address: details.address,
+        name,
+        config: flags(&[
+            (details.is_down, config::DOWN),
+            (known.no_receive, config::NO_RECEIVE),
+            (known.no_forward, config::NO_FORWARD),
+            (details.no_packet_in, config::NO_PACKET_IN),
+        ]),
+        state: flags(&[(!known.is_up, state::LINK_DOWN), (known.is_up, state::LIVE)]),
+        current: 0,
+        advertised: 0,
+        supported: 0,
+        peer: 0,
+        current_speed: speed,
+        max_speed: speed,
+    })
+}

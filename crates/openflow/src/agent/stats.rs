@@ -1,0 +1,628 @@
+//! Answers to multipart requests.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use classyard::RuleId;
+use classyard_datapath::flow::{FlowEntry, TableConfig, TableId};
+use classyard_datapath::group::Group;
+use classyard_datapath::meter::Meter;
+use classyard_datapath::pipeline::{Pipeline, TableFeatures};
+use classyard_datapath::{Action, GroupId, MeterId, PortNo};
+
+use super::events::describe;
+use super::{PortCounts, Shared, Turn, Waiting};
+use crate::fault::{Code, Fault};
+use crate::flow::{AggregateStats, FlowRequest, FlowStats};
+use crate::group::{BucketStats, GroupFeatures, GroupStats, Quad};
+use crate::message::{Header, Message};
+use crate::meter::{BandStats, MeterFeatures, MeterStats};
+use crate::multipart::{Body, Description, List, Multipart, Reply, Request};
+use crate::oxm::OxmHeader;
+use crate::port::{PortStats, QueueRequest};
+use crate::switch::VERSION_1_3;
+use crate::table::{TableFeaturesItem, TableProperty, TableStats, Written};
+use crate::wire::{Wire, Writer};
+
+/// The largest message.
+const MAX_MESSAGE_BYTES: usize = u16::MAX as usize;
+
+/// The bytes of a part before its items: the header, and type, flags and padding.
+const PART_HEADER: usize = Header::BYTES + 8;
+
+/// The flag of a part that another one follows.
+const MORE: u16 = 1;
+
+/// Entries that one step of statistics looks at.
+const ENTRIES_PER_STEP: usize = 4096;
+
+/// Items of a reply, in as many messages as they need.
+struct Parts {
+    kind: u16,
+    xid: u32,
+    bytes: Vec<u8>,
+    /// Where the last part begins.
+    start: usize,
+}
+
+impl Parts {
+    /// Returns a reply with the type of `like`, without items.
+    fn new(xid: u32, like: &Reply) -> Parts {
+        let mut parts = Parts {
+            kind: like.kind(),
+            xid,
+            bytes: Vec::new(),
+            start: 0,
+        };
+        parts.begin();
+        parts
+    }
+
+    fn begin(&mut self) {
+        self.start = self.bytes.len();
+        let mut writer = Writer::new(&mut self.bytes);
+        writer.put(&VERSION_1_3);
+        writer.put::<u8>(&19);
+        writer.put(&0_u16);
+        writer.put(&self.xid);
+        writer.put(&self.kind);
+        writer.skip(6);
+    }
+
+    fn end(&mut self, is_more: bool) {
+        let length = self.bytes.len() - self.start;
+        let mut writer = Writer::new(&mut self.bytes);
+        writer.set_length(self.start + 2, length);
+        let flags = if is_more { MORE } else { 0 };
+        let place = self.start + Header::BYTES + 2;
+        self.bytes[place..place + 2].copy_from_slice(&flags.to_be_bytes());
+    }
+
+    /// Adds an item. Returns false if it is longer than a message can be; then it is left out.
+    fn push(&mut self, item: &impl Wire) -> bool {
+        let before = self.bytes.len();
+        Writer::new(&mut self.bytes).put(item);
+        if self.bytes.len() - self.start <= MAX_MESSAGE_BYTES {
+            return true;
+        }
+        let item = self.bytes.split_off(before);
+        if PART_HEADER + item.len() > MAX_MESSAGE_BYTES {
+            return false;
+        }
+        self.end(true);
+        self.begin();
+        self.bytes.extend(item);
+        true
+    }
+
+    /// Returns the bytes of all parts. The last part says whether more parts follow.
+    fn finish(mut self, is_more: bool) -> Vec<u8> {
+        self.end(is_more);
+        self.bytes
+    }
+}
+
+/// Statistics of entries that are being sent.
+pub(super) struct FlowDump {
+    xid: u32,
+    request: FlowRequest,
+    /// The last entry that was looked at.
+    last: Option<(TableId, RuleId)>,
+}
+
+/// The features of all tables in bytes: they are the same for all controllers.
+#[derive(Default)]
+pub(super) struct TableFeaturesCache {
+    configs: Vec<TableConfig>,
+    /// Whole messages, with transaction number 0.
+    parts: Vec<Vec<u8>>,
+}
+
+impl Turn<'_, '_> {
+    /// Answers a multipart request.
+    pub(super) fn answer(&mut self, xid: u32, request: Multipart<Request>) -> Result<(), Fault> {
+        if request.is_more {
+            let message = "a request in several parts; this switch takes one part";
+            return Err(Fault::new(Code::MULTIPART_OVERFLOW, message));
+        }
+        match request.body {
+            Request::Description(_) => {
+                let description = self.description();
+                self.reply(xid, Reply::Description(Box::new(description)));
+            }
+            Request::Flow(request) => {
+                check_table(request.table)?;
+                let dump = FlowDump {
+                    xid,
+                    request,
+                    last: None,
+                };
+                self.session.waiting = Some(Waiting::Flows(Box::new(dump)));
+            }
+            Request::Aggregate(request) => {
+                check_table(request.table)?;
+                let stats = self.aggregate(&request);
+                self.reply(xid, Reply::Aggregate(stats));
+            }
+            Request::Table(_) => self.tables(xid),
+            Request::Port(request) => self.port_stats(xid, request.port)?,
+            Request::Queue(request) => self.queue_stats(xid, &request)?,
+            Request::Group(request) => self.group_stats(xid, request.group),
+            Request::GroupDescription(_) => {
+                let groups = self.around.pipeline.groups();
+                self.items(
+                    xid,
+                    &Reply::GroupDescription(List(Vec::new())),
+                    groups.iter().cloned().collect(),
+                );
+            }
+            Request::GroupFeatures(_) => {
+                let features = group_features(self.around.pipeline);
+                self.reply(xid, Reply::GroupFeatures(features));
+            }
+            Request::Meter(request) => {
+                let meters = self.meters(request.meter)?;
+                let stats = self.meter_stats(&meters);
+                self.items(xid, &Reply::Meter(List(Vec::new())), stats);
+            }
+            Request::MeterConfig(request) => {
+                let meters = self.meters(request.meter)?;
+                self.items(xid, &Reply::MeterConfig(List(Vec::new())), meters);
+            }
+            Request::MeterFeatures(_) => self.reply(xid, Reply::MeterFeatures(METER_FEATURES)),
+            Request::TableFeatures(features) if features.0.is_empty() => self.table_features(xid),
+            Request::TableFeatures(_) => {
+                let message = "the features of tables cannot be set";
+                return Err(Fault::new(Code::TABLE_FEATURE_PERMISSION, message));
+            }
+            Request::PortDescription(_) => {
+                let numbers: Vec<PortNo> = self.port_numbers();
+                let ports = numbers.iter();
+                let ports = ports.filter_map(|&port| describe(self.shared, self.around, port));
+                let ports = ports.collect();
+                self.items(xid, &Reply::PortDescription(List(Vec::new())), ports);
+            }
+            Request::Experimenter(unknown) => {
+                let message = format!("the unknown experimenter {:#010x}", unknown.experimenter);
+                return Err(Fault::new(Code::BAD_EXPERIMENTER, message));
+            }
+        }
+        Ok(())
+    }
+
+    fn reply(&mut self, xid: u32, body: Reply) {
+        let reply = Message::MultipartReply(Multipart {
+            is_more: false,
+            body,
+        });
+        self.session.send(xid, &reply);
+    }
+
+    /// Sends items in as many parts as they need. `like` is a reply of this type.
+    #[allow(clippy::needless_pass_by_value)] // the items are made for this call
+    fn items<T: Wire>(&mut self, xid: u32, like: &Reply, items: Vec<T>) {
+        let mut parts = Parts::new(xid, like);
+        for item in &items {
+            parts.push(item);
+        }
+        self.session.send_bytes(&parts.finish(false));
+    }
+
+    fn description(&self) -> Description {
+        let identity = &self.shared.identity;
+        Description {
+            manufacturer: filled(&identity.manufacturer),
+            hardware: filled(&identity.hardware),
+            software: filled(&identity.software),
+            serial_number: filled(&identity.serial_number),
+            datapath: filled(&identity.name),
+        }
+    }
+
+    /// Makes the next parts of statistics of entries. Returns what is left.
+    pub(super) fn send_flows(&mut self, mut dump: FlowDump) -> Option<Box<FlowDump>> {
+        let pipeline = &*self.around.pipeline;
+        let mut parts = Parts::new(dump.xid, &Reply::Flow(List(Vec::new())));
+        let mut left = ENTRIES_PER_STEP;
+        let mut entries = pipeline.flows().after(dump.last);
+        let is_more = loop {
+            let Some(entry) = entries.next() else {
+                break false;
+            };
+            if left == 0 {
+                break true;
+            }
+            left -= 1;
+            dump.last = Some((entry.table, entry.id));
+            if is_meant(&dump.request, entry) {
+                // An entry with more actions than a message can have is left out.
+                parts.push(&flow_stats(pipeline, entry, self.around.now));
+            }
+        };
+        let bytes = parts.finish(is_more);
+        self.session.send_bytes(&bytes);
+        is_more.then(|| Box::new(dump))
+    }
+
+    fn aggregate(&self, request: &FlowRequest) -> AggregateStats {
+        let pipeline = &*self.around.pipeline;
+        let mut stats = AggregateStats {
+            packets: 0,
+            bytes: 0,
+            flows: 0,
+        };
+        let entries = pipeline.flows().iter();
+        for entry in entries.filter(|entry| is_meant(request, entry)) {
+            let count = pipeline.flow_count(entry.id);
+            stats.packets += count.packets;
+            stats.bytes += count.bytes;
+            stats.flows += 1;
+        }
+        stats
+    }
+
+    fn tables(&mut self, xid: u32) {
+        let pipeline = &*self.around.pipeline;
+        let stats = (0..=TableId::LAST.0).map(|number| {
+            let table = TableId(number);
+            let count = pipeline.table_count(table);
+            TableStats {
+                table,
+                active: saturated(pipeline.flows().table(table).count()),
+                lookups: count.lookups,
+                matched: count.matched,
+            }
+        });
+        let stats = stats.collect();
+        self.items(xid, &Reply::Table(List(Vec::new())), stats);
+    }
+
+    fn port_numbers(&self) -> Vec<PortNo> {
+        let ports = self.around.pipeline.ports().iter();
+        ports.map(|(port, _)| port).collect()
+    }
+
+    fn port_stats(&mut self, xid: u32, wanted: PortNo) -> Result<(), Fault> {
+        let mut ports = self.port_numbers();
+        if wanted != PortNo::ANY {
+            ports.retain(|port| *port == wanted);
+            if ports.is_empty() {
+                let message = format!("there is no port {wanted}");
+                return Err(Fault::new(Code::BAD_PORT, message));
+            }
+        }
+        let stats = ports.iter().map(|&port| {
+            let details = self.shared.ports.get(&port);
+            let added = details.map_or(Duration::ZERO, |details| details.added);
+            let age = self.around.now.saturating_sub(added);
+            port_stats(port, (self.around.port_counts)(port), age)
+        });
+        let stats = stats.collect();
+        self.items(xid, &Reply::Port(List(Vec::new())), stats);
+        Ok(())
+    }
+
+    /// Answers for queues, of which there are none.
+    fn queue_stats(&mut self, xid: u32, request: &QueueRequest) -> Result<(), Fault> {
+        let is_known = self.around.pipeline.ports().get(request.port).is_some();
+        if !is_known && request.port != PortNo::ANY {
+            let message = format!("there is no port {}", request.port);
+            return Err(Fault::new(Code::QUEUE_BAD_PORT, message));
+        }
+        if request.queue != u32::MAX {
+            let message = format!("there is no queue {}", request.queue);
+            return Err(Fault::new(Code::QUEUE_BAD_QUEUE, message));
+        }
+        self.reply(xid, Reply::Queue(List(Vec::new())));
+        Ok(())
+    }
+
+    fn group_stats(&mut self, xid: u32, wanted: GroupId) {
+        let pipeline = &*self.around.pipeline;
+        let users = group_users(pipeline);
+        let groups = pipeline.groups().iter();
+        let groups = groups.filter(|group| wanted == GroupId::ALL || group.id == wanted);
+        let stats = groups.map(|group| {
+            let count = pipeline.group_count(group.id);
+            let (seconds, nanoseconds) = self.age(self.shared.groups_added.get(&group.id));
+            GroupStats {
+                group: group.id,
+                references: users.get(&group.id).copied().unwrap_or(0),
+                packets: count.all.packets,
+                bytes: count.all.bytes,
+                seconds,
+                nanoseconds,
+                buckets: count
+                    .buckets
+                    .iter()
+                    .map(|bucket| BucketStats {
+                        packets: bucket.packets,
+                        bytes: bucket.bytes,
+                    })
+                    .collect(),
+            }
+        });
+        let stats = stats.collect();
+        self.items(xid, &Reply::Group(List(Vec::new())), stats);
+    }
+
+    /// Returns one meter or all.
+    fn meters(&self, wanted: MeterId) -> Result<Vec<Meter>, Fault> {
+        let meters = self.around.pipeline.meters();
+        if wanted == MeterId::ALL {
+            return Ok(meters.iter().cloned().collect());
+        }
+        match meters.get(wanted) {
+            Some(meter) => Ok(vec![meter.clone()]),
+            None => {
+                let message = format!("there is no meter {wanted}");
+                Err(Fault::new(Code { kind: 12, code: 3 }, message))
+            }
+        }
+    }
+
+    fn meter_stats(&self, meters: &[Meter]) -> Vec<MeterStats> {
+        let pipeline = &*self.around.pipeline;
+        let mut users: BTreeMap<MeterId, u32> = BTreeMap::new();
+        let used = pipeline.flows().iter();
+        for meter in used.filter_map(|entry| entry.instructions.meter) {
+            *users.entry(meter).or_default() += 1;
+        }
+        let stats = meters.iter().map(|meter| {
+            let count = pipeline.meter_count(meter.id);
+            let (seconds, nanoseconds) = self.age(self.shared.meters_added.get(&meter.id));
+            MeterStats {
+                meter: meter.id,
+                flows: users.get(&meter.id).copied().unwrap_or(0),
+                packets: count.all.packets,
+                bytes: count.all.bytes,
+                seconds,
+                nanoseconds,
+                bands: count
+                    .bands
+                    .iter()
+                    .map(|band| BandStats {
+                        packets: band.packets,
+                        bytes: band.bytes,
+                    })
+                    .collect(),
+            }
+        });
+        stats.collect()
+    }
+
+    /// Returns the seconds and nanoseconds since a time.
+    fn age(&self, added: Option<&Duration>) -> (u32, u32) {
+        let age = added.map_or(Duration::ZERO, |added| {
+            self.around.now.saturating_sub(*added)
+        });
+        parts_of(age)
+    }
+
+    fn table_features(&mut self, xid: u32) {
+        let Shared { table_features, .. } = &mut *self.shared;
+        table_features.refresh(self.around.pipeline);
+        for part in &table_features.parts {
+            let mut part = part.clone();
+            part[4..Header::BYTES].copy_from_slice(&xid.to_be_bytes());
+            self.session.send_bytes(&part);
+        }
+    }
+}
+
+impl TableFeaturesCache {
+    /// Encodes the features again if the configuration of a table has changed.
+    fn refresh(&mut self, pipeline: &Pipeline) {
+        let tables = (0..=TableId::LAST.0).map(TableId);
+        let configs: Vec<TableConfig> = tables
+            .clone()
+            .map(|table| pipeline.flows().config(table))
+            .collect();
+        if configs == self.configs {
+            return;
+        }
+        let mut parts = Parts::new(0, &Reply::TableFeatures(List(Vec::new())));
+        for features in tables.filter_map(|table| pipeline.features(table)) {
+            parts.push(&features_item(&features));
+        }
+        let bytes = parts.finish(false);
+        self.parts = messages_of(&bytes).map(<[u8]>::to_vec).collect();
+        self.configs = configs;
+    }
+}
+
+/// Splits bytes into whole messages.
+fn messages_of(mut bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    std::iter::from_fn(move || {
+        let header = Header::read(*bytes.first_chunk()?);
+        let (message, rest) = bytes.split_at(usize::from(header.length));
+        bytes = rest;
+        Some(message)
+    })
+}
+
+/// What meters are supported: both types of bands, all flags. The number of meters and of bands
+/// is limited by their numbers and by the length of messages.
+const METER_FEATURES: MeterFeatures = MeterFeatures {
+    max_meters: MeterId::MAX.0,
+    band_types: 1 << 1 | 1 << 2,
+    capabilities: 0b1111,
+    max_bands: u8::MAX,
+    max_color: 0,
+};
+
+/// All types of groups; weights, liveness, chains, and checks of chains.
+fn group_features(pipeline: &Pipeline) -> GroupFeatures {
+    let features = pipeline.features(TableId(0));
+    let types = features.map_or_else(Vec::new, |features| features.actions);
+    let actions = types
+        .iter()
+        .filter(|kind| **kind < 32)
+        .fold(0, |bits, kind| bits | 1_u32 << kind);
+    GroupFeatures {
+        types: 0b1111,
+        capabilities: 0b1111,
+        max_groups: Quad([GroupId::MAX.0; 4]),
+        actions: Quad([actions; 4]),
+    }
+}
+
+fn features_item(features: &TableFeatures) -> TableFeaturesItem {
+    let fields = |fields: &[classyard_datapath::Field]| {
+        let headers = fields.iter().map(|&field| OxmHeader::new(field, false));
+        headers.collect::<Vec<_>>()
+    };
+    let matches = features.matches.iter();
+    let matches = matches.map(|&(field, has_mask)| OxmHeader::new(field, has_mask));
+    let all: Vec<_> = features.matches.iter().map(|(field, _)| *field).collect();
+    // Properties of the table-miss entry are left out, since they are the same.
+    let mut properties = vec![
+        TableProperty::Instructions {
+            miss: false,
+            types: features.instructions.clone(),
+        },
+        TableProperty::NextTables {
+            miss: false,
+            tables: features.next_tables.clone(),
+        },
+        TableProperty::Match(matches.collect()),
+        TableProperty::Wildcards(fields(&all)),
+    ];
+    for written in [Written::Write, Written::Apply] {
+        properties.push(TableProperty::Actions {
+            written,
+            miss: false,
+            types: features.actions.clone(),
+        });
+        properties.push(TableProperty::SetFields {
+            written,
+            miss: false,
+            fields: fields(&features.set_fields),
+        });
+    }
+    TableFeaturesItem {
+        table: features.table,
+        name: [0; 32],
+        metadata_match: features.metadata_match,
+        metadata_write: features.metadata_write,
+        config: 0,
+        max_entries: features.config.max_entries,
+        properties,
+    }
+}
+
+fn check_table(table: TableId) -> Result<(), Fault> {
+    match table.is_table() || table == TableId::ALL {
+        true => Ok(()),
+        false => {
+            let message = format!("there is no table {table}");
+            Err(Fault::new(Code::BAD_TABLE_ID, message))
+        }
+    }
+}
+
+/// True if a request is about an entry.
+fn is_meant(request: &FlowRequest, entry: &FlowEntry) -> bool {
+    let is_in = request.table == TableId::ALL || request.table == entry.table;
+    let sends = |port| entry.instructions.sends_to(port);
+    let uses = |group| entry.instructions.uses_group(group);
+    is_in
+        && request.cookie_mask & (request.cookie ^ entry.cookie) == 0
+        && request.out_port().is_none_or(sends)
+        && request.out_group().is_none_or(uses)
+        && request.flow.includes(&entry.flow)
+}
+
+fn flow_stats(pipeline: &Pipeline, entry: &FlowEntry, now: Duration) -> FlowStats {
+    let count = pipeline.flow_count(entry.id);
+    let (seconds, nanoseconds) = parts_of(now.saturating_sub(entry.added));
+    FlowStats {
+        table: entry.table,
+        seconds,
+        nanoseconds,
+        priority: entry.priority,
+        idle_timeout: entry.idle_timeout,
+        hard_timeout: entry.hard_timeout,
+        flags: entry.flags,
+        cookie: entry.cookie,
+        packets: count.packets,
+        bytes: count.bytes,
+        flow: std::sync::Arc::clone(&entry.flow),
+        instructions: std::sync::Arc::clone(&entry.instructions),
+    }
+}
+
+fn port_stats(port: PortNo, counts: PortCounts, age: Duration) -> PortStats {
+    // OpenFlow's value for a counter that a port does not have.
+    let both = |count: Option<(u64, u64)>| count.unwrap_or((u64::MAX, u64::MAX));
+    let (received, sent) = (both(counts.received), both(counts.sent));
+    let (dropped, errors) = (both(counts.dropped), both(counts.errors));
+    let (seconds, nanoseconds) = parts_of(age);
+    PortStats {
+        port,
+        received_packets: received.0,
+        sent_packets: sent.0,
+        received_bytes: received.1,
+        sent_bytes: sent.1,
+        receive_dropped: dropped.0,
+        send_dropped: dropped.1,
+        receive_errors: errors.0,
+        send_errors: errors.1,
+        frame_errors: u64::MAX,
+        overrun_errors: u64::MAX,
+        crc_errors: u64::MAX,
+        collisions: u64::MAX,
+        seconds,
+        nanoseconds,
+    }
+}
+
+/// Returns the number of entries and groups that use each group.
+fn group_users(pipeline: &Pipeline) -> BTreeMap<GroupId, u32> {
+    let entries = pipeline.flows().iter();
+    let of_entries = entries.map(|entry| {
+        let instructions = &entry.instructions;
+        groups_in(instructions.apply.iter().chain(&instructions.write))
+    });
+    let of_groups = pipeline.groups().iter().map(|group: &Group| {
+        let actions = group.buckets.iter().flat_map(|bucket| &bucket.actions);
+        groups_in(actions)
+    });
+    let mut users: BTreeMap<GroupId, u32> = BTreeMap::new();
+    for group in of_entries.chain(of_groups).flatten() {
+        *users.entry(group).or_default() += 1;
+    }
+    users
+}
+
+/// Returns the groups that actions send packets to, each once.
+fn groups_in<'a>(actions: impl Iterator<Item = &'a Action>) -> Vec<GroupId> {
+    let mut groups: Vec<GroupId> = actions
+        .filter_map(|action| match action {
+            Action::Group(group) => Some(*group),
+            _ => None,
+        })
+        .collect();
+    groups.sort_unstable();
+    groups.dedup();
+    groups
+}
+
+fn parts_of(age: Duration) -> (u32, u32) {
+    (
+        u32::try_from(age.as_secs()).unwrap_or(u32::MAX),
+        age.subsec_nanos(),
+    )
+}
+
+fn saturated(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
+}
+
+/// Returns a text filled with zeros, at least one. What is too long is cut off.
+fn filled<const N: usize>(text: &str) -> [u8; N] {
+    let mut filled = [0; N];
+    let bytes = &text.as_bytes()[..text.len().min(N - 1)];
+    filled[..bytes.len()].copy_from_slice(bytes);
+    filled
+}
