@@ -370,10 +370,7 @@ fn only_one_controller_is_primary() {
     );
     assert!(second.ask(&mut switch, &change).is_empty());
     // The secondary controller reads, and hears of ports.
-    assert_eq!(
-        dumped(&mut switch, &mut first, all_flows()),
-        ["in_port=1"]
-    );
+    assert_eq!(dumped(&mut switch, &mut first, all_flows()), ["in_port=1"]);
     switch.with(|agent, around| {
         agent
             .set_port(PortNo(2), None, around)
@@ -460,12 +457,20 @@ fn a_silent_controller_is_asked_and_then_reported() {
     let mut controller = switch.controller();
     let probe = Some(Duration::from_secs(5));
     switch.now += Duration::from_secs(5);
-    assert!(switch.with(|agent, around| agent.tick(around, probe)).is_empty());
+    assert!(
+        switch
+            .with(|agent, around| agent.tick(around, probe))
+            .is_empty()
+    );
     let asked = controller.read(&mut switch);
     assert_eq!(asked, [(0, Message::EchoRequest(Vec::new()))]);
     controller.send(&mut switch, &Message::EchoReply(Vec::new()));
     switch.now += Duration::from_secs(5);
-    assert!(switch.with(|agent, around| agent.tick(around, probe)).is_empty());
+    assert!(
+        switch
+            .with(|agent, around| agent.tick(around, probe))
+            .is_empty()
+    );
     switch.now += Duration::from_secs(5);
     let silent = switch.with(|agent, around| agent.tick(around, probe));
     assert_eq!(silent, [controller.session]);

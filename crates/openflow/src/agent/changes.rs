@@ -6,7 +6,8 @@ use classyard_datapath::meter::MeterChange;
 use classyard_datapath::pipeline::{Change, Message as PipelineMessage};
 
 use super::bundles::Member;
-use super::{Job, Turn};
+use super::shared::Job;
+use super::turn::Turn;
 use crate::bundle::BundleControl;
 use crate::fault::{Code, Fault};
 use crate::message::Message;

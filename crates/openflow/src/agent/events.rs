@@ -8,14 +8,13 @@ use classyard_datapath::flow::{RemovalReason, TableId};
 use classyard_datapath::pipeline::{Message as PipelineMessage, PacketInReason, PortState};
 use classyard_datapath::{Field, FlowMatch, MatchField, Packet, PortNo};
 
-use super::requests::UNBUFFERED;
-use super::session::Session;
-use super::{Agent, PortDetails, Shared, Surroundings, Turn};
+use super::ports::{PortChange, announce, describe, send_event};
+use super::sessions::Agent;
+use super::shared::{PortDetails, SessionId, Surroundings};
 use crate::fault::Fault;
 use crate::flow::FlowRemoved;
 use crate::message::Message;
 use crate::packet::PacketIn;
-use crate::port::{Port, PortStatus, config, state};
 use crate::wire::Wire;
 
 /// A packet that the pipeline sent to the controller.
@@ -31,17 +30,6 @@ pub struct PacketForController<'p> {
     pub cookie: u64,
     /// The packet.
     pub packet: &'p Packet,
-}
-
-/// A change of a port (`ofp_port_reason`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PortChange {
-    /// The port was added.
-    Added,
-    /// The port was removed.
-    Deleted,
-    /// The port changed.
-    Modified,
 }
 
 /// Fields of packets that a packet-in message has if they are not 0.
@@ -70,7 +58,7 @@ impl Agent {
         let fields = others.map(|(field, value)| MatchField::exact(field, value));
         let context = FlowMatch::new(std::iter::once(in_port).chain(fields));
         let message = Message::PacketIn(PacketIn {
-            buffer: UNBUFFERED,
+            buffer: PacketIn::NO_BUFFER,
             total_bytes: u16::try_from(frame.len()).unwrap_or(u16::MAX),
             reason: event.reason,
             table: event.table,
@@ -131,7 +119,7 @@ impl Agent {
         &mut self,
         around: &mut Surroundings<'_>,
         probe: Option<Duration>,
-    ) -> Vec<super::SessionId> {
+    ) -> Vec<SessionId> {
         around.pipeline.expire(around.now);
         self.send_removed(around);
         let Some(probe) = probe else {
@@ -182,79 +170,4 @@ impl Agent {
             );
         }
     }
-}
-
-/// Sends a message to the sessions that want it. A session with too many unsent bytes loses it.
-fn send_event<'s>(
-    sessions: impl Iterator<Item = &'s mut Session>,
-    wants: impl Fn(&Session) -> bool,
-    message: &Message,
-) {
-    for session in sessions {
-        if !wants(session) {
-            continue;
-        }
-        match session.is_full() {
-            true => session.counts.dropped_events += 1,
-            false => session.send(0, message),
-        }
-    }
-}
-
-fn announce<'s>(sessions: impl Iterator<Item = &'s mut Session>, change: PortChange, port: &Port) {
-    let reason = change as u8;
-    let message = Message::PortStatus(PortStatus {
-        reason,
-        port: port.clone(),
-    });
-    let wants = |session: &Session| session.wants(|masks| &masks.port_status, reason);
-    send_event(sessions, wants, &message);
-}
-
-impl Turn<'_, '_> {
-    /// Tells all controllers, this one too, about a port.
-    pub(super) fn announce_port(&mut self, port: PortNo, change: PortChange) {
-        if let Some(description) = describe(self.shared, self.around, port) {
-            let session = std::iter::once(&mut *self.session);
-            announce(
-                self.others.values_mut().chain(session),
-                change,
-                &description,
-            );
-        }
-    }
-}
-
-/// Returns the description of a port.
-pub(super) fn describe(shared: &Shared, around: &Surroundings<'_>, port: PortNo) -> Option<Port> {
-    let known = around.pipeline.ports().get(port)?;
-    let details = shared.ports.get(&port).copied().unwrap_or_default();
-    let flags = |flags: &[(bool, u32)]| {
-        let set = flags.iter().filter(|(is_set, _)| *is_set);
-        set.fold(0, |all, (_, flag)| all | flag)
-    };
-    let mut name = [0; 16];
-    if let Some(known) = &known.name {
-        let bytes = known.as_str().as_bytes();
-        name[..bytes.len()].copy_from_slice(bytes);
-    }
-    let speed = known.speed.map_or(0, |speed| speed.0);
-    Some(Port {
-        number: port,
-        address: details.address,
-        name,
-        config: flags(&[
-            (details.is_down, config::DOWN),
-            (known.no_receive, config::NO_RECEIVE),
-            (known.no_forward, config::NO_FORWARD),
-            (details.no_packet_in, config::NO_PACKET_IN),
-        ]),
-        state: flags(&[(!known.is_up, state::LINK_DOWN), (known.is_up, state::LIVE)]),
-        current: 0,
-        advertised: 0,
-        supported: 0,
-        peer: 0,
-        current_speed: speed,
-        max_speed: speed,
-    })
 }

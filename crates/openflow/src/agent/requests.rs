@@ -1,16 +1,18 @@
 //! The messages of a controller, one by one: what each of them does.
 
-use super::{PortDetails, Turn, Waiting};
-use crate::agent::bundles::Outcome;
-use crate::fault::{Code, Fault};
-use crate::flow::NO_BUFFER;
-use crate::message::{Header, Message};
-use crate::port::{PortMod, QueueConfig};
-use crate::switch::{Role, RoleMessage, SwitchConfig, SwitchFeatures};
-
 use classyard_datapath::PortNo;
 use classyard_datapath::flow::TableId;
 use classyard_datapath::pipeline;
+
+use super::bundles::Outcome;
+use super::ports::PortChange;
+use super::session::Waiting;
+use super::shared::PortDetails;
+use super::turn::Turn;
+use crate::fault::{Code, Fault};
+use crate::message::{Header, Message};
+use crate::port::{PortMod, QueueConfig};
+use crate::switch::{Role, RoleMessage, SwitchConfig, SwitchFeatures};
 
 /// Statistics of flows, tables, ports, groups and queues (`ofp_capabilities`).
 const CAPABILITIES: u32 = 0x4f;
@@ -204,7 +206,7 @@ impl Turn<'_, '_> {
         };
         self.shared.ports.insert(port, details);
         self.change(pipeline::Message::Port(port, Some(state)))?;
-        self.announce_port(port, super::PortChange::Modified);
+        self.announce_port(port, PortChange::Modified);
         Ok(())
     }
 }
@@ -245,6 +247,3 @@ fn check_table_mod(table: TableId, config: u32) -> Result<(), Fault> {
         }
     }
 }
-
-/// Stands for a packet that is not buffered.
-pub(super) const UNBUFFERED: u32 = NO_BUFFER;

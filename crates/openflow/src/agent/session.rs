@@ -3,11 +3,14 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use classyard::RuleId;
+use classyard_datapath::flow::TableId;
+
 use super::bundles::Bundles;
-use super::stats::FlowDump;
 use crate::bundle;
 use crate::connection::Connection;
 use crate::fault::{EXPERIMENTER_ERROR, Fault};
+use crate::flow::FlowRequest;
 use crate::message::Message;
 use crate::switch::{AsyncConfig, ErrorMessage, Hello, Role, RoleMasks};
 
@@ -41,6 +44,14 @@ pub(super) enum Waiting {
     Barrier(BTreeSet<u64>, u32),
     /// Statistics of entries, which are sent part by part.
     Flows(Box<FlowDump>),
+}
+
+/// Statistics of entries that are being sent.
+pub(super) struct FlowDump {
+    pub(super) xid: u32,
+    pub(super) request: FlowRequest,
+    /// The last entry that was looked at.
+    pub(super) last: Option<(TableId, RuleId)>,
 }
 
 /// Counts of a session.

@@ -3,120 +3,29 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use classyard::RuleId;
-use classyard_datapath::flow::{FlowEntry, TableConfig, TableId};
+use classyard_datapath::flow::{FlowEntry, TableId};
 use classyard_datapath::group::Group;
 use classyard_datapath::meter::Meter;
-use classyard_datapath::pipeline::{Pipeline, TableFeatures};
+use classyard_datapath::pipeline::Pipeline;
 use classyard_datapath::{Action, GroupId, MeterId, PortNo};
 
-use super::events::describe;
-use super::{PortCounts, Shared, Turn, Waiting};
+use super::parts::Parts;
+use super::ports::describe;
+use super::session::{FlowDump, Waiting};
+use super::shared::{PortCounts, Shared};
+use super::turn::Turn;
 use crate::fault::{Code, Fault};
 use crate::flow::{AggregateStats, FlowRequest, FlowStats};
 use crate::group::{BucketStats, GroupFeatures, GroupStats, Quad};
 use crate::message::{Header, Message};
 use crate::meter::{BandStats, MeterFeatures, MeterStats};
-use crate::multipart::{Body, Description, List, Multipart, Reply, Request};
-use crate::oxm::OxmHeader;
+use crate::multipart::{Description, List, Multipart, Reply, Request};
 use crate::port::{PortStats, QueueRequest};
-use crate::switch::VERSION_1_3;
-use crate::table::{TableFeaturesItem, TableProperty, TableStats, Written};
-use crate::wire::{Wire, Writer};
-
-/// The largest message.
-const MAX_MESSAGE_BYTES: usize = u16::MAX as usize;
-
-/// The bytes of a part before its items: the header, and type, flags and padding.
-const PART_HEADER: usize = Header::BYTES + 8;
-
-/// The flag of a part that another one follows.
-const MORE: u16 = 1;
+use crate::table::TableStats;
+use crate::wire::Wire;
 
 /// Entries that one step of statistics looks at.
 const ENTRIES_PER_STEP: usize = 4096;
-
-/// Items of a reply, in as many messages as they need.
-struct Parts {
-    kind: u16,
-    xid: u32,
-    bytes: Vec<u8>,
-    /// Where the last part begins.
-    start: usize,
-}
-
-impl Parts {
-    /// Returns a reply with the type of `like`, without items.
-    fn new(xid: u32, like: &Reply) -> Parts {
-        let mut parts = Parts {
-            kind: like.kind(),
-            xid,
-            bytes: Vec::new(),
-            start: 0,
-        };
-        parts.begin();
-        parts
-    }
-
-    fn begin(&mut self) {
-        self.start = self.bytes.len();
-        let mut writer = Writer::new(&mut self.bytes);
-        writer.put(&VERSION_1_3);
-        writer.put::<u8>(&19);
-        writer.put(&0_u16);
-        writer.put(&self.xid);
-        writer.put(&self.kind);
-        writer.skip(6);
-    }
-
-    fn end(&mut self, is_more: bool) {
-        let length = self.bytes.len() - self.start;
-        let mut writer = Writer::new(&mut self.bytes);
-        writer.set_length(self.start + 2, length);
-        let flags = if is_more { MORE } else { 0 };
-        let place = self.start + Header::BYTES + 2;
-        self.bytes[place..place + 2].copy_from_slice(&flags.to_be_bytes());
-    }
-
-    /// Adds an item. Returns false if it is longer than a message can be; then it is left out.
-    fn push(&mut self, item: &impl Wire) -> bool {
-        let before = self.bytes.len();
-        Writer::new(&mut self.bytes).put(item);
-        if self.bytes.len() - self.start <= MAX_MESSAGE_BYTES {
-            return true;
-        }
-        let item = self.bytes.split_off(before);
-        if PART_HEADER + item.len() > MAX_MESSAGE_BYTES {
-            return false;
-        }
-        self.end(true);
-        self.begin();
-        self.bytes.extend(item);
-        true
-    }
-
-    /// Returns the bytes of all parts. The last part says whether more parts follow.
-    fn finish(mut self, is_more: bool) -> Vec<u8> {
-        self.end(is_more);
-        self.bytes
-    }
-}
-
-/// Statistics of entries that are being sent.
-pub(super) struct FlowDump {
-    xid: u32,
-    request: FlowRequest,
-    /// The last entry that was looked at.
-    last: Option<(TableId, RuleId)>,
-}
-
-/// The features of all tables in bytes: they are the same for all controllers.
-#[derive(Default)]
-pub(super) struct TableFeaturesCache {
-    configs: Vec<TableConfig>,
-    /// Whole messages, with transaction number 0.
-    parts: Vec<Vec<u8>>,
-}
 
 impl Turn<'_, '_> {
     /// Answers a multipart request.
@@ -410,37 +319,6 @@ impl Turn<'_, '_> {
     }
 }
 
-impl TableFeaturesCache {
-    /// Encodes the features again if the configuration of a table has changed.
-    fn refresh(&mut self, pipeline: &Pipeline) {
-        let tables = (0..=TableId::LAST.0).map(TableId);
-        let configs: Vec<TableConfig> = tables
-            .clone()
-            .map(|table| pipeline.flows().config(table))
-            .collect();
-        if configs == self.configs {
-            return;
-        }
-        let mut parts = Parts::new(0, &Reply::TableFeatures(List(Vec::new())));
-        for features in tables.filter_map(|table| pipeline.features(table)) {
-            parts.push(&features_item(&features));
-        }
-        let bytes = parts.finish(false);
-        self.parts = messages_of(&bytes).map(<[u8]>::to_vec).collect();
-        self.configs = configs;
-    }
-}
-
-/// Splits bytes into whole messages.
-fn messages_of(mut bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
-    std::iter::from_fn(move || {
-        let header = Header::read(*bytes.first_chunk()?);
-        let (message, rest) = bytes.split_at(usize::from(header.length));
-        bytes = rest;
-        Some(message)
-    })
-}
-
 /// What meters are supported: both types of bands, all flags. The number of meters and of bands
 /// is limited by their numbers and by the length of messages.
 const METER_FEATURES: MeterFeatures = MeterFeatures {
@@ -464,50 +342,6 @@ fn group_features(pipeline: &Pipeline) -> GroupFeatures {
         capabilities: 0b1111,
         max_groups: Quad([GroupId::MAX.0; 4]),
         actions: Quad([actions; 4]),
-    }
-}
-
-fn features_item(features: &TableFeatures) -> TableFeaturesItem {
-    let fields = |fields: &[classyard_datapath::Field]| {
-        let headers = fields.iter().map(|&field| OxmHeader::new(field, false));
-        headers.collect::<Vec<_>>()
-    };
-    let matches = features.matches.iter();
-    let matches = matches.map(|&(field, has_mask)| OxmHeader::new(field, has_mask));
-    let all: Vec<_> = features.matches.iter().map(|(field, _)| *field).collect();
-    // Properties of the table-miss entry are left out, since they are the same.
-    let mut properties = vec![
-        TableProperty::Instructions {
-            miss: false,
-            types: features.instructions.clone(),
-        },
-        TableProperty::NextTables {
-            miss: false,
-            tables: features.next_tables.clone(),
-        },
-        TableProperty::Match(matches.collect()),
-        TableProperty::Wildcards(fields(&all)),
-    ];
-    for written in [Written::Write, Written::Apply] {
-        properties.push(TableProperty::Actions {
-            written,
-            miss: false,
-            types: features.actions.clone(),
-        });
-        properties.push(TableProperty::SetFields {
-            written,
-            miss: false,
-            fields: fields(&features.set_fields),
-        });
-    }
-    TableFeaturesItem {
-        table: features.table,
-        name: [0; 32],
-        metadata_match: features.metadata_match,
-        metadata_write: features.metadata_write,
-        config: 0,
-        max_entries: features.config.max_entries,
-        properties,
     }
 }
 
