@@ -26,7 +26,7 @@ mod kind {
 }
 
 /// The bytes of an action's type and length.
-const HEADER: usize = 4;
+const HEADER_BYTES: usize = 4;
 
 const IN_ACTION: FieldCodes = FieldCodes {
     unknown: Code::BAD_SET_TYPE,
@@ -35,14 +35,14 @@ const IN_ACTION: FieldCodes = FieldCodes {
 
 impl Wire for Action {
     fn read(reader: &mut Reader<'_>) -> Result<Self, Fault> {
-        let mut here = reader.or(Code::BAD_ACTION_LENGTH);
-        let (kind, length): (u16, u16) = (here.get()?, here.get()?);
+        let mut header = reader.or(Code::BAD_ACTION_LENGTH);
+        let (kind, length): (u16, u16) = (header.get()?, header.get()?);
         let length = usize::from(length);
-        if length < HEADER || !length.is_multiple_of(8) {
+        if length < HEADER_BYTES || !length.is_multiple_of(8) {
             let message = format!("an action of length {length}; lengths are multiples of 8");
             return Err(Fault::new(Code::BAD_ACTION_LENGTH, message));
         }
-        let mut body = here.part(length - HEADER)?;
+        let mut body = header.part(length - HEADER_BYTES)?;
         let action = read_body(kind, &mut body)?;
         reader.skip(length)?;
         Ok(action)

@@ -1,8 +1,8 @@
 //! A connection: bytes that arrive in any pieces become messages, after both ends have said
 //! hello.
 //!
-//! Memory is bounded: a connection keeps the bytes of one message, and at most as many bytes
-//! again as one call of [`receive`](Connection::receive) got.
+//! Memory is bounded: a connection keeps the bytes of one message, and the bytes of the latest
+//! call of [`receive`](Connection::receive).
 
 use std::ops::Range;
 
@@ -102,14 +102,14 @@ impl Connection {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// Returns the next message, or `None` if there is no whole one.
+    /// Returns the next message, or `None` if no message is complete.
     #[allow(clippy::should_implement_trait)] // an iterator would end at the first `None`
     pub fn next(&mut self) -> Option<Received> {
         if self.state == State::Closed {
             return None;
         }
-        let rest = &self.bytes[self.taken..];
-        let header = Header::read(*rest.first_chunk()?);
+        let untaken = &self.bytes[self.taken..];
+        let header = Header::read(*untaken.first_chunk()?);
         let length = usize::from(header.length);
         if length < Header::BYTES {
             let message = format!("a message of length {length}; its header has 8 bytes");
@@ -117,7 +117,7 @@ impl Connection {
             self.take(Header::BYTES);
             return Some(self.close(header, fault));
         }
-        let message = rest.get(..length)?;
+        let message = untaken.get(..length)?;
         let read = Message::read(message);
         self.take(length);
         if self.state == State::New {

@@ -29,7 +29,7 @@ codes! {
     HELLO_INCOMPATIBLE "HFC_INCOMPATIBLE" (0, 0),
     /// A message of another version than agreed.
     BAD_VERSION "BRC_BAD_VERSION" (1, 0),
-    /// An unknown type of message, or one that only a switch sends.
+    /// An unknown type of message, or a message that only a switch sends.
     BAD_TYPE "BRC_BAD_TYPE" (1, 1),
     /// An unknown type of multipart request.
     BAD_MULTIPART "BRC_BAD_MULTIPART" (1, 2),
@@ -129,7 +129,7 @@ codes! {
     OUT_OF_BUNDLES "BFC_OUT_OF_BUNDLES" (0xffff, 2305),
     /// An unknown type of bundle control.
     BUNDLE_BAD_TYPE "BFC_BAD_TYPE" (0xffff, 2306),
-    /// Flags that differ from those of the open bundle, or that the switch does not support.
+    /// Flags that the switch does not support, or other flags than the open bundle has.
     BUNDLE_BAD_FLAGS "BFC_BAD_FLAGS" (0xffff, 2307),
     /// A message in a bundle whose length is wrong.
     BUNDLE_MESSAGE_BAD_LENGTH "BFC_MSG_BAD_LEN" (0xffff, 2308),

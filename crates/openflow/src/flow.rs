@@ -270,14 +270,14 @@ pub struct FlowStats {
 impl Wire for FlowStats {
     fn read(reader: &mut Reader<'_>) -> Result<Self, Fault> {
         let length: u16 = reader.get()?;
-        let mut here = reader.part(usize::from(length).saturating_sub(2))?;
-        let table = here.get()?;
-        here.skip(1)?;
-        let (seconds, nanoseconds) = (here.get()?, here.get()?);
-        let priority = here.get()?;
-        let (idle_timeout, hard_timeout) = (here.get()?, here.get()?);
-        let flags = here.get()?;
-        here.skip(4)?;
+        let mut item = reader.part(usize::from(length).saturating_sub(2))?;
+        let table = item.get()?;
+        item.skip(1)?;
+        let (seconds, nanoseconds) = (item.get()?, item.get()?);
+        let priority = item.get()?;
+        let (idle_timeout, hard_timeout) = (item.get()?, item.get()?);
+        let flags = item.get()?;
+        item.skip(4)?;
         Ok(FlowStats {
             table,
             seconds,
@@ -286,11 +286,11 @@ impl Wire for FlowStats {
             idle_timeout,
             hard_timeout,
             flags,
-            cookie: here.get()?,
-            packets: here.get()?,
-            bytes: here.get()?,
-            flow: here.get()?,
-            instructions: Arc::new(here.get()?),
+            cookie: item.get()?,
+            packets: item.get()?,
+            bytes: item.get()?,
+            flow: item.get()?,
+            instructions: Arc::new(item.get()?),
         })
     }
 

@@ -40,18 +40,18 @@ impl Wire for GroupType {
 
 impl Wire for Bucket {
     fn read(reader: &mut Reader<'_>) -> Result<Self, Fault> {
-        let mut here = reader.or(Code::BAD_BUCKET);
-        let length = usize::from(here.get::<u16>()?);
+        let mut item = reader.or(Code::BAD_BUCKET);
+        let length = usize::from(item.get::<u16>()?);
         if length < BUCKET_BYTES || !length.is_multiple_of(8) {
             let message =
                 format!("a bucket of length {length}; it has {BUCKET_BYTES} bytes and its actions");
             return Err(Fault::new(Code::BAD_BUCKET, message));
         }
-        let weight = here.get()?;
-        let (port, group): (PortNo, GroupId) = (here.get()?, here.get()?);
-        here.skip(4)?;
+        let weight = item.get()?;
+        let (port, group): (PortNo, GroupId) = (item.get()?, item.get()?);
+        item.skip(4)?;
         // The length of the list is a matter of the bucket, not of its actions.
-        let mut actions = here.part(length - BUCKET_BYTES)?;
+        let mut actions = item.part(length - BUCKET_BYTES)?;
         let bucket = Bucket {
             weight,
             watch_port: Some(port).filter(|port| *port != PortNo::ANY),
@@ -113,13 +113,13 @@ impl Wire for GroupMod {
 impl Wire for Group {
     fn read(reader: &mut Reader<'_>) -> Result<Self, Fault> {
         let length: u16 = reader.get()?;
-        let mut here = reader.part(usize::from(length).saturating_sub(2))?;
-        let kind = here.get()?;
-        here.skip(1)?;
+        let mut item = reader.part(usize::from(length).saturating_sub(2))?;
+        let kind = item.get()?;
+        item.skip(1)?;
         Ok(Group {
-            id: here.get()?,
+            id: item.get()?,
             kind,
-            buckets: here.list()?,
+            buckets: item.list()?,
         })
     }
 
@@ -167,18 +167,18 @@ pub struct GroupStats {
 impl Wire for GroupStats {
     fn read(reader: &mut Reader<'_>) -> Result<Self, Fault> {
         let length: u16 = reader.get()?;
-        let mut here = reader.part(usize::from(length).saturating_sub(2))?;
-        here.skip(2)?;
-        let (group, references) = (here.get()?, here.get()?);
-        here.skip(4)?;
+        let mut item = reader.part(usize::from(length).saturating_sub(2))?;
+        item.skip(2)?;
+        let (group, references) = (item.get()?, item.get()?);
+        item.skip(4)?;
         Ok(GroupStats {
             group,
             references,
-            packets: here.get()?,
-            bytes: here.get()?,
-            seconds: here.get()?,
-            nanoseconds: here.get()?,
-            buckets: here.list()?,
+            packets: item.get()?,
+            bytes: item.get()?,
+            seconds: item.get()?,
+            nanoseconds: item.get()?,
+            buckets: item.list()?,
         })
     }
 
@@ -199,7 +199,7 @@ impl Wire for GroupStats {
 }
 
 layout! {
-    /// What groups a switch supports (`ofp_group_features`).
+    /// The groups that a switch supports (`ofp_group_features`).
     pub struct GroupFeatures {
         /// A bit for each supported type.
         types: u32,

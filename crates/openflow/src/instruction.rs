@@ -19,18 +19,18 @@ mod kind {
 }
 
 /// The bytes of an instruction's type and length.
-const HEADER: usize = 4;
+const HEADER_BYTES: usize = 4;
 
 /// Instructions fill the rest of their message. Each type may be there once.
 impl Wire for Instructions {
     fn read(reader: &mut Reader<'_>) -> Result<Self, Fault> {
-        let mut here = Reader::new(reader.rest(), Code::BAD_INSTRUCTION_LENGTH);
+        let mut list = Reader::new(reader.rest(), Code::BAD_INSTRUCTION_LENGTH);
         let mut instructions = Instructions::default();
         let mut seen = Vec::new();
-        while !here.is_empty() {
-            let (kind, length): (u16, u16) = (here.get()?, here.get()?);
+        while !list.is_empty() {
+            let (kind, length): (u16, u16) = (list.get()?, list.get()?);
             let length = usize::from(length);
-            if length < HEADER || !length.is_multiple_of(8) {
+            if length < HEADER_BYTES || !length.is_multiple_of(8) {
                 let message =
                     format!("an instruction of length {length}; lengths are multiples of 8");
                 return Err(Fault::new(Code::BAD_INSTRUCTION_LENGTH, message));
@@ -39,14 +39,14 @@ impl Wire for Instructions {
                 let message = format!("two instructions of type {kind}; one is allowed");
                 return Err(Fault::new(Code::UNSUPPORTED_INSTRUCTION, message));
             }
-            let mut body = here.part(length - HEADER)?;
+            let mut body = list.part(length - HEADER_BYTES)?;
             read_body(kind, &mut body, &mut instructions)?;
             seen.push(kind);
         }
         Ok(instructions)
     }
 
-    /// Appends the instructions in the order in which they are carried out.
+    /// Appends the instructions in the order of execution.
     fn write(&self, writer: &mut Writer<'_>) {
         if let Some(meter) = self.meter {
             header(writer, kind::METER, 8);

@@ -1,9 +1,10 @@
-//! OpenFlow 1.3.5 for switches: messages in bytes, and back.
+//! OpenFlow 1.3.5 for switches: messages in bytes and back, connections, and the agent of a
+//! switch.
 //!
 //! Nothing in this crate opens a socket, starts a thread or reads a clock. Changes of flow
 //! entries, groups and meters are the datapath's own types, such as
-//! [`FlowMod`](classyard_datapath::flow::FlowMod), so a message that was read can be carried
-//! out as it is.
+//! [`FlowMod`](classyard_datapath::flow::FlowMod), so a pipeline takes the change of a message
+//! directly.
 //!
 //! | module | contents | section |
 //! |---|---|---|
@@ -21,6 +22,8 @@
 //! | [`oxm`] | fields of matches | §7.2.3 |
 //! | `action`, `instruction` | actions and instructions of entries | §7.2.4, §7.2.5 |
 //! | `wire` | numbers, padding, structures | |
+//! | [`connection`] | bytes that arrive in any pieces become messages | §6.3 |
+//! | [`agent`] | the agent of a switch: controllers, roles, barriers, statistics | §6 |
 
 #![forbid(unsafe_code)]
 
@@ -44,3 +47,8 @@ mod wire;
 
 pub use fault::{Code, Fault};
 pub use message::{Header, Message};
+
+/// Tests the example of `README.md`.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}

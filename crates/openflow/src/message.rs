@@ -126,9 +126,9 @@ messages! {
     EchoReply(Vec<u8>) = 3 "ECHO_REPLY",
     /// A message of an experimenter that this crate does not know.
     Experimenter(Experimenter) = 4 "EXPERIMENTER",
-    /// A question what the switch is.
+    /// A question for the features of the switch.
     FeaturesRequest(Nothing) = 5 "FEATURES_REQUEST",
-    /// What the switch is.
+    /// The features of the switch.
     FeaturesReply(SwitchFeatures) = 6 "FEATURES_REPLY",
     /// A question for the configuration.
     GetConfigRequest(Nothing) = 7 "GET_CONFIG_REQUEST",

@@ -130,12 +130,12 @@ impl Wire for MeterMod {
 impl Wire for Meter {
     fn read(reader: &mut Reader<'_>) -> Result<Self, Fault> {
         let length: u16 = reader.get()?;
-        let mut here = reader.part(usize::from(length).saturating_sub(2))?;
-        let unit = unit_of(here.get()?)?;
+        let mut item = reader.part(usize::from(length).saturating_sub(2))?;
+        let unit = unit_of(item.get()?)?;
         Ok(Meter {
-            id: here.get()?,
+            id: item.get()?,
             unit,
-            bands: here.list()?,
+            bands: item.list()?,
         })
     }
 
@@ -190,16 +190,16 @@ pub struct MeterStats {
 impl Wire for MeterStats {
     fn read(reader: &mut Reader<'_>) -> Result<Self, Fault> {
         let (meter, length): (MeterId, u16) = (reader.get()?, reader.get()?);
-        let mut here = reader.part(usize::from(length).saturating_sub(6))?;
-        here.skip(6)?;
+        let mut item = reader.part(usize::from(length).saturating_sub(6))?;
+        item.skip(6)?;
         Ok(MeterStats {
             meter,
-            flows: here.get()?,
-            packets: here.get()?,
-            bytes: here.get()?,
-            seconds: here.get()?,
-            nanoseconds: here.get()?,
-            bands: here.list()?,
+            flows: item.get()?,
+            packets: item.get()?,
+            bytes: item.get()?,
+            seconds: item.get()?,
+            nanoseconds: item.get()?,
+            bands: item.list()?,
         })
     }
 
@@ -219,7 +219,7 @@ impl Wire for MeterStats {
 }
 
 layout! {
-    /// What meters a switch supports (`ofp_meter_features`).
+    /// The meters that a switch supports (`ofp_meter_features`).
     pub struct MeterFeatures {
         /// The maximum number of meters.
         max_meters: u32,

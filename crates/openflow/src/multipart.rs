@@ -33,10 +33,10 @@ use crate::table::{TableFeaturesItem, TableStats};
 use crate::wire::{Reader, Wire, Writer, layout};
 
 /// The flag of a message that another part follows (`OFPMPF_REQ_MORE`, `OFPMPF_REPLY_MORE`).
-const MORE: u16 = 1;
+const MORE_PARTS: u16 = 1;
 
 layout! {
-    /// What a switch is, for people (`ofp_desc`). Texts are filled with zeros.
+    /// The description of a switch, for people (`ofp_desc`). Texts are filled with zeros.
     pub struct Description {
         /// The manufacturer.
         manufacturer: [u8; 256],
@@ -108,14 +108,14 @@ impl<B: Body> Wire for Multipart<B> {
         let (kind, flags): (u16, u16) = (reader.get()?, reader.get()?);
         reader.skip(4)?;
         Ok(Multipart {
-            is_more: flags & MORE != 0,
+            is_more: flags & MORE_PARTS != 0,
             body: B::read(kind, reader)?,
         })
     }
 
     fn write(&self, writer: &mut Writer<'_>) {
         writer.put(&self.body.kind());
-        writer.put(&if self.is_more { MORE } else { 0 });
+        writer.put(&if self.is_more { MORE_PARTS } else { 0 });
         writer.skip(4);
         self.body.write(writer);
     }
@@ -162,7 +162,7 @@ macro_rules! bodies {
 bodies! {
     /// The contents of a request.
     pub enum Request {
-        /// What the switch is.
+        /// The description of the switch.
         Description(Nothing) = 0,
         /// Statistics of each entry.
         Flow(FlowRequest) = 1,
@@ -178,13 +178,13 @@ bodies! {
         Group(GroupRequest) = 6,
         /// The groups.
         GroupDescription(Nothing) = 7,
-        /// What groups the switch supports.
+        /// The groups that the switch supports.
         GroupFeatures(Nothing) = 8,
         /// Statistics of meters.
         Meter(MeterRequest) = 9,
         /// The meters.
         MeterConfig(MeterRequest) = 10,
-        /// What meters the switch supports.
+        /// The meters that the switch supports.
         MeterFeatures(Nothing) = 11,
         /// The features of tables, or features to set.
         TableFeatures(List<TableFeaturesItem>) = 12,
@@ -198,7 +198,7 @@ bodies! {
 bodies! {
     /// The contents of a reply, or of one part of it.
     pub enum Reply {
-        /// What the switch is.
+        /// The description of the switch.
         Description(Box<Description>) = 0,
         /// Statistics of each entry.
         Flow(List<FlowStats>) = 1,
@@ -214,13 +214,13 @@ bodies! {
         Group(List<GroupStats>) = 6,
         /// The groups.
         GroupDescription(List<Group>) = 7,
-        /// What groups the switch supports.
+        /// The groups that the switch supports.
         GroupFeatures(GroupFeatures) = 8,
         /// Statistics of meters.
         Meter(List<MeterStats>) = 9,
         /// The meters.
         MeterConfig(List<Meter>) = 10,
-        /// What meters the switch supports.
+        /// The meters that the switch supports.
         MeterFeatures(MeterFeatures) = 11,
         /// The features of tables.
         TableFeatures(List<TableFeaturesItem>) = 12,

@@ -87,7 +87,7 @@ fn value_bytes(field: Field) -> u8 {
     u8::try_from(field.info().width.div_ceil(8)).expect("16 bytes at most")
 }
 
-/// Reads the value of a field: as many bytes as the field has.
+/// Reads a value of this number of bytes.
 fn read_value(reader: &mut Reader<'_>, bytes: u8) -> Result<u128, Fault> {
     let taken = reader.take(usize::from(bytes))?;
     Ok(taken
@@ -96,8 +96,8 @@ fn read_value(reader: &mut Reader<'_>, bytes: u8) -> Result<u128, Fault> {
 }
 
 fn write_value(writer: &mut Writer<'_>, value: u128, bytes: u8) {
-    let all = value.to_be_bytes();
-    writer.bytes(&all[all.len() - usize::from(bytes)..]);
+    let value_bytes = value.to_be_bytes();
+    writer.bytes(&value_bytes[value_bytes.len() - usize::from(bytes)..]);
 }
 
 /// Reads a field with its value, and its mask if it has one.
@@ -207,7 +207,7 @@ mod tests {
             (&[0, 0, 0, 4, 0, 0, 0, 0], Code::BAD_MATCH_TYPE),
             (&[0, 1, 0, 3, 0, 0, 0, 0], Code::BAD_MATCH_LENGTH),
             (&[0, 1, 0, 12, 0, 0, 0, 0], Code::BAD_MATCH_LENGTH),
-            // A field of an unknown class, and one that is cut off.
+            // A field of an unknown class, and an incomplete field.
             (
                 &[0, 1, 0, 10, 0x90, 0, 0, 2, 1, 2, 0, 0, 0, 0, 0, 0],
                 Code::BAD_MATCH_FIELD,

@@ -90,12 +90,12 @@ impl Wire for PacketOut {
     fn write(&self, writer: &mut Writer<'_>) {
         writer.put(&NO_BUFFER);
         writer.put(&self.in_port);
-        let place = writer.len();
+        let length_start = writer.len();
         writer.put(&0_u16);
         writer.skip(6);
         let start = writer.len();
         writer.list(&self.actions);
-        writer.set_length(place, writer.len() - start);
+        writer.set_length(length_start, writer.len() - start);
         writer.put(&self.data);
     }
 }

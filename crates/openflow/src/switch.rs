@@ -83,14 +83,14 @@ layout! {
         kind: u16,
         /// The code; for an experimenter's error the experimenter's own number.
         code: u16,
-        /// The first bytes of the message, at least 64 if it has as many. For an
+        /// The first bytes of the message, at least 64 of a longer message. For an
         /// experimenter's error the experimenter's number comes first.
         data: Vec<u8>,
     }
 }
 
 layout! {
-    /// What a switch is (`ofp_switch_features`).
+    /// The features of a switch (`ofp_switch_features`).
     pub struct SwitchFeatures {
         /// The number of the switch.
         datapath_id: u64,
@@ -100,7 +100,7 @@ layout! {
         tables: u8,
         /// The number of an auxiliary connection; 0 for the main connection.
         auxiliary_id: u8,
-        /// What it can do (`ofp_capabilities`).
+        /// Its capabilities (`ofp_capabilities`).
         [2] capabilities: u32,
         /// Zero.
         reserved: u32,
@@ -110,7 +110,7 @@ layout! {
 layout! {
     /// The configuration of a switch (`ofp_switch_config`).
     pub struct SwitchConfig {
-        /// How IP fragments are processed (`ofp_config_flags`); 0: as any packet.
+        /// The processing of IP fragments (`ofp_config_flags`); 0: as any packet.
         flags: u16,
         /// The bytes of a packet that the controller gets if an action of the table-miss entry
         /// does not say how many.

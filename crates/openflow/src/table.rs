@@ -31,12 +31,12 @@ layout! {
     }
 }
 
-/// The kinds of actions and fields of a table's features.
+/// The kinds of an entry's actions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Written {
-    /// Into the action set.
+    /// Actions that are written into the action set.
     Write,
-    /// At once.
+    /// Actions that are applied.
     Apply,
 }
 
@@ -46,23 +46,23 @@ pub enum Written {
 pub enum TableProperty {
     /// The types of instructions.
     Instructions {
-        /// Of the table-miss entry.
+        /// True for the table-miss entry.
         miss: bool,
         /// The types.
         types: Vec<u16>,
     },
     /// The tables that packets can go to.
     NextTables {
-        /// Of the table-miss entry.
+        /// True for the table-miss entry.
         miss: bool,
         /// The tables.
         tables: Vec<TableId>,
     },
     /// The types of actions.
     Actions {
-        /// Into the action set, or at once.
+        /// The kind of the actions.
         written: Written,
-        /// Of the table-miss entry.
+        /// True for the table-miss entry.
         miss: bool,
         /// The types.
         types: Vec<u16>,
@@ -73,16 +73,16 @@ pub enum TableProperty {
     Wildcards(Vec<OxmHeader>),
     /// The fields that actions can set.
     SetFields {
-        /// Into the action set, or at once.
+        /// The kind of the actions.
         written: Written,
-        /// Of the table-miss entry.
+        /// True for the table-miss entry.
         miss: bool,
         /// The fields.
         fields: Vec<OxmHeader>,
     },
 }
 
-/// Types of properties. Those of the table-miss entry are one more, except those of matches.
+/// Types of properties. A property of the table-miss entry has the next higher type.
 mod kind {
     pub(super) const INSTRUCTIONS: u16 = 0;
     pub(super) const NEXT_TABLES: u16 = 2;
@@ -95,7 +95,7 @@ mod kind {
 }
 
 /// The bytes of a property's type and length.
-const HEADER: usize = 4;
+const HEADER_BYTES: usize = 4;
 
 /// The bytes of an instruction's or action's header, in a list of types.
 const TYPE_BYTES: u16 = 4;
@@ -141,16 +141,17 @@ fn write_types(writer: &mut Writer<'_>, types: &[u16]) {
 
 impl Wire for TableProperty {
     fn read(reader: &mut Reader<'_>) -> Result<Self, Fault> {
-        let mut here = reader.or(Code::BAD_TABLE_FEATURE_LENGTH);
-        let (kind, length): (u16, u16) = (here.get()?, here.get()?);
+        let mut item = reader.or(Code::BAD_TABLE_FEATURE_LENGTH);
+        let (kind, length): (u16, u16) = (item.get()?, item.get()?);
         let length = usize::from(length);
-        let Some(bytes) = length.checked_sub(HEADER) else {
-            let message = format!("a table property of length {length}; {HEADER} is the least");
+        let Some(bytes) = length.checked_sub(HEADER_BYTES) else {
+            let message =
+                format!("a table property of length {length}; {HEADER_BYTES} is the least");
             return Err(Fault::new(Code::BAD_TABLE_FEATURE_LENGTH, message));
         };
-        let mut body = here.part(bytes)?;
-        here.skip(crate::wire::padding(length))?;
-        let used = reader.len() - here.len();
+        let mut body = item.part(bytes)?;
+        item.skip(crate::wire::padding(length))?;
+        let used = reader.len() - item.len();
         reader.skip(used)?;
         let is_match = matches!(kind, kind::MATCH | kind::WILDCARDS);
         let miss = kind & 1 != 0 && !is_match;
@@ -233,19 +234,19 @@ pub struct TableFeaturesItem {
 /// An item of a reply. It begins with its length.
 impl Wire for TableFeaturesItem {
     fn read(reader: &mut Reader<'_>) -> Result<Self, Fault> {
-        let mut here = reader.or(Code::BAD_TABLE_FEATURE_LENGTH);
-        let length: u16 = here.get()?;
-        let mut here = here.part(usize::from(length).saturating_sub(2))?;
-        let table = here.get()?;
-        here.skip(5)?;
+        let mut item = reader.or(Code::BAD_TABLE_FEATURE_LENGTH);
+        let length: u16 = item.get()?;
+        let mut item = item.part(usize::from(length).saturating_sub(2))?;
+        let table = item.get()?;
+        item.skip(5)?;
         let item = TableFeaturesItem {
             table,
-            name: here.get()?,
-            metadata_match: here.get()?,
-            metadata_write: here.get()?,
-            config: here.get()?,
-            max_entries: here.get()?,
-            properties: here.list()?,
+            name: item.get()?,
+            metadata_match: item.get()?,
+            metadata_write: item.get()?,
+            config: item.get()?,
+            max_entries: item.get()?,
+            properties: item.list()?,
         };
         reader.skip(usize::from(length).max(2))?;
         Ok(item)

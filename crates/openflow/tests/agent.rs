@@ -1,4 +1,4 @@
-//! An agent with controllers: what they send, and what they get.
+//! An agent with controllers: their messages, and the answers.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -41,7 +41,7 @@ pub(super) struct Bundles {
     bytes: usize,
 }
 
-/// What follows a control message.
+/// The result of a control message.
 pub(super) enum Outcome {
     /// The answer.
     Reply(BundleControl),

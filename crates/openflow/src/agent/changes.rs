@@ -19,8 +19,8 @@ const LEAST_FRAME_BYTES: usize = 14;
 impl Turn<'_, '_> {
     /// Submits one change. A barrier, or the next publication, makes it visible.
     pub(super) fn change(&mut self, message: PipelineMessage) -> Result<(), Fault> {
-        let now = self.around.now;
-        let changes = self.around.pipeline.submit(&[message], now);
+        let time = self.around.now;
+        let changes = self.around.pipeline.submit(&[message], time);
         let changes = changes.map_err(|error| Fault::from(error.error().clone()))?;
         self.note(&changes);
         Ok(())
@@ -66,17 +66,17 @@ impl Turn<'_, '_> {
 
     /// Notes when groups and meters were added.
     fn note(&mut self, changes: &[Change]) {
-        let now = self.around.now;
+        let time = self.around.now;
         for change in changes {
             match change {
                 Change::Group(GroupChange::Added(group), _) => {
-                    self.shared.groups_added.insert(group.id, now);
+                    self.shared.groups_added.insert(group.id, time);
                 }
                 Change::Group(GroupChange::Removed(group), _) => {
                     self.shared.groups_added.remove(&group.id);
                 }
                 Change::Meter(MeterChange::Added(meter), _) => {
-                    self.shared.meters_added.insert(meter.id, now);
+                    self.shared.meters_added.insert(meter.id, time);
                 }
                 Change::Meter(MeterChange::Removed(meter), _) => {
                     self.shared.meters_added.remove(&meter.id);

@@ -1,5 +1,5 @@
-//! Messages without request: packets, removed entries, changes of ports. Every session gets
-//! those that its masks choose.
+//! Messages without request: packets, removed entries, changes of ports. The masks of a session
+//! choose its messages.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,7 +43,7 @@ fn reason_number(reason: RemovalReason) -> u8 {
 }
 
 impl Agent {
-    /// Sends a packet to the controllers that want it.
+    /// Sends a packet to the controllers whose masks choose its reason.
     pub fn packet_in(&mut self, event: &PacketForController<'_>) {
         let key = event.packet.key();
         let port = u32::try_from(key.get(Field::InPort)).expect("32 bits");
@@ -53,9 +53,9 @@ impl Agent {
         }
         let frame = event.packet.bytes();
         let in_port = MatchField::exact(Field::InPort, u128::from(port));
-        let others = CONTEXT.iter().map(|&field| (field, key.get(field)));
-        let others = others.filter(|(_, value)| *value != 0);
-        let fields = others.map(|(field, value)| MatchField::exact(field, value));
+        let values = CONTEXT.iter().map(|&field| (field, key.get(field)));
+        let set = values.filter(|(_, value)| *value != 0);
+        let fields = set.map(|(field, value)| MatchField::exact(field, value));
         let context = FlowMatch::new(std::iter::once(in_port).chain(fields));
         let message = Message::PacketIn(PacketIn {
             buffer: PacketIn::NO_BUFFER,
@@ -81,7 +81,7 @@ impl Agent {
         }
     }
 
-    /// Adds a port, changes it, or removes it (`None`), and tells the controllers.
+    /// Adds a port, changes it, or removes it (`None`), and informs the controllers.
     ///
     /// # Errors
     /// [`Fault`] if the pipeline refuses the port's number.
@@ -92,7 +92,7 @@ impl Agent {
         around: &mut Surroundings<'_>,
     ) -> Result<(), Fault> {
         let old = around.pipeline.ports().get(port);
-        // What a removed port was, for the controllers.
+        // The description of a removed port.
         let before = describe(&self.shared, around, port);
         let message = PipelineMessage::Port(port, new.map(|(state, _)| state));
         let applied = around.pipeline.apply(&[message], around.now);
@@ -112,8 +112,8 @@ impl Agent {
         Ok(())
     }
 
-    /// Does what is due without a message: removes entries that have expired, tells the
-    /// controllers about removed entries, and asks silent controllers whether they are there.
+    /// Does what is due without a message: removes entries that have expired, informs the
+    /// controllers about removed entries, and sends echo requests to silent controllers.
     /// Returns the sessions that did not answer for the time `probe`.
     pub fn tick(
         &mut self,
@@ -141,8 +141,8 @@ impl Agent {
         silent
     }
 
-    /// Tells the controllers about entries that were removed, as far as no worker counts
-    /// packets for them any more.
+    /// Informs the controllers about removed entries for which no worker counts packets any
+    /// more.
     pub fn send_removed(&mut self, around: &mut Surroundings<'_>) {
         for removed in around.pipeline.collect_removed() {
             let entry = &removed.entry;

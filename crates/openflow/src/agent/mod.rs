@@ -1,12 +1,12 @@
-//! The agent of a switch: it carries out the messages of all controllers, and tells them what
-//! happened.
+//! The agent of a switch: it carries out the messages of all controllers, and informs them
+//! about packets, removed entries and ports.
 //!
 //! ```text
 //! bytes of a controller ─▶ Connection ─▶ Session ─▶ Pipeline: changes, statistics
 //!                                          │  └───▶ Job: a packet for a worker
 //! bytes for the controller ◀── unsent ◀────┘
-//! worker: packet-in ─▶ all sessions that want it
-//! pipeline: removed entries, ports ─▶ all sessions that want them
+//! worker: packet-in ─▶ sessions whose masks choose it
+//! pipeline: removed entries, ports ─▶ sessions whose masks choose them
 //! ```
 //! The agent opens no socket and reads no clock. Its caller passes bytes, the time and the
 //! pipeline to it, sends the unsent bytes, and gives the jobs to workers.
@@ -28,7 +28,7 @@
 //! |---|---|
 //! | `bundles` | the open bundles of a session |
 //! | `session` | the session of a controller: connection, role, unsent bytes |
-//! | `parts` | replies in as many messages as they need |
+//! | `parts` | replies, split into messages |
 //! | `table_features` | the features of all tables, in bytes |
 //! | `shared` | what all sessions share |
 //! | `turn` | all that the messages of a session can read and change |

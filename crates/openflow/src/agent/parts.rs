@@ -1,4 +1,4 @@
-//! Replies in as many messages as they need.
+//! Replies, split into messages of at most 65,535 bytes.
 
 use crate::message::Header;
 use crate::multipart::{Body, Reply};
@@ -12,14 +12,14 @@ const MAX_MESSAGE_BYTES: usize = u16::MAX as usize;
 const PART_HEADER: usize = Header::BYTES + 8;
 
 /// The flag of a part that another one follows.
-const MORE: u16 = 1;
+const MORE_PARTS: u16 = 1;
 
-/// Items of a reply, in as many messages as they need.
+/// The items of a reply, split into messages.
 pub(super) struct Parts {
     kind: u16,
     xid: u32,
     bytes: Vec<u8>,
-    /// Where the last part begins.
+    /// The place of the last part.
     start: usize,
 }
 
@@ -51,9 +51,9 @@ impl Parts {
         let length = self.bytes.len() - self.start;
         let mut writer = Writer::new(&mut self.bytes);
         writer.set_length(self.start + 2, length);
-        let flags = if is_more { MORE } else { 0 };
-        let place = self.start + Header::BYTES + 2;
-        self.bytes[place..place + 2].copy_from_slice(&flags.to_be_bytes());
+        let flags = if is_more { MORE_PARTS } else { 0 };
+        let flags_start = self.start + Header::BYTES + 2;
+        self.bytes[flags_start..flags_start + 2].copy_from_slice(&flags.to_be_bytes());
     }
 
     /// Adds an item. Returns false if it is longer than a message can be; then it is left out.

@@ -19,7 +19,8 @@ pub(super) enum PortChange {
     Modified,
 }
 
-/// Sends a message to the sessions that want it. A session with too many unsent bytes loses it.
+/// Sends a message to the sessions that `wants` chooses. A session with too many unsent bytes
+/// does not get it.
 pub(super) fn send_event<'s>(
     sessions: impl Iterator<Item = &'s mut Session>,
     wants: impl Fn(&Session) -> bool,
@@ -51,7 +52,7 @@ pub(super) fn announce<'s>(
 }
 
 impl Turn<'_, '_> {
-    /// Tells all controllers, this one too, about a port.
+    /// Informs all controllers about a port.
     pub(super) fn announce_port(&mut self, port: PortNo, change: PortChange) {
         if let Some(description) = describe(self.shared, self.around, port) {
             let session = std::iter::once(&mut *self.session);

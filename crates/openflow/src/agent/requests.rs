@@ -132,8 +132,8 @@ impl Turn<'_, '_> {
             self.shared.generation = Some(request.generation);
         }
         if request.role == Role::Primary {
-            let others = self.others.values_mut();
-            for other in others.filter(|other| other.role == Role::Primary) {
+            let sessions = self.others.values_mut();
+            for other in sessions.filter(|other| other.role == Role::Primary) {
                 other.role = Role::Secondary;
             }
         }

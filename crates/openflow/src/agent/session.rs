@@ -140,7 +140,7 @@ impl Session {
         self.output.extend_from_slice(bytes);
     }
 
-    /// Sends an error about a message, of which `first` are the first bytes.
+    /// Sends an error about a message. `first` has the first bytes of the message.
     pub(super) fn refuse(&mut self, xid: u32, fault: &Fault, first: &[u8]) {
         self.counts.refused += 1;
         let mut data = Vec::with_capacity(4 + first.len());

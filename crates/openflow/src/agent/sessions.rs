@@ -1,4 +1,4 @@
-//! The agent: its sessions, and the order in which they carry out messages.
+//! The agent: it has the sessions, and carries out their messages in order.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -41,7 +41,7 @@ impl Agent {
         id
     }
 
-    /// Ends a session whose connection is gone.
+    /// Ends a session, after its connection has ended.
     pub fn disconnect(&mut self, id: SessionId) {
         self.sessions.remove(&id);
     }

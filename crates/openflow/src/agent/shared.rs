@@ -13,7 +13,7 @@ use crate::switch::SwitchConfig;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SessionId(pub(super) u64);
 
-/// What the agent says about the switch.
+/// The switch, as the agent describes it to controllers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SwitchIdentity {
     /// The number of the switch.

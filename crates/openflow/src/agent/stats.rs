@@ -107,7 +107,7 @@ impl Turn<'_, '_> {
         self.session.send(xid, &reply);
     }
 
-    /// Sends items in as many parts as they need. `like` is a reply of this type.
+    /// Sends items, split into messages. `like` is a reply of this type.
     #[allow(clippy::needless_pass_by_value)] // the items are made for this call
     fn items<T: Wire>(&mut self, xid: u32, like: &Reply, items: Vec<T>) {
         let mut parts = Parts::new(xid, like);
@@ -132,16 +132,16 @@ impl Turn<'_, '_> {
     pub(super) fn send_flows(&mut self, mut dump: FlowDump) -> Option<Box<FlowDump>> {
         let pipeline = &*self.around.pipeline;
         let mut parts = Parts::new(dump.xid, &Reply::Flow(List(Vec::new())));
-        let mut left = ENTRIES_PER_STEP;
+        let mut entries_left = ENTRIES_PER_STEP;
         let mut entries = pipeline.flows().after(dump.last);
         let is_more = loop {
             let Some(entry) = entries.next() else {
                 break false;
             };
-            if left == 0 {
+            if entries_left == 0 {
                 break true;
             }
-            left -= 1;
+            entries_left -= 1;
             dump.last = Some((entry.table, entry.id));
             if is_meant(&dump.request, entry) {
                 // An entry with more actions than a message can have is left out.
@@ -211,7 +211,7 @@ impl Turn<'_, '_> {
         Ok(())
     }
 
-    /// Answers for queues, of which there are none.
+    /// Answers with an empty list of queues.
     fn queue_stats(&mut self, xid: u32, request: &QueueRequest) -> Result<(), Fault> {
         let is_known = self.around.pipeline.ports().get(request.port).is_some();
         if !is_known && request.port != PortNo::ANY {
@@ -319,7 +319,7 @@ impl Turn<'_, '_> {
     }
 }
 
-/// What meters are supported: both types of bands, all flags. The number of meters and of bands
+/// The supported meters: both types of bands, all flags. The number of meters and of bands
 /// is limited by their numbers and by the length of messages.
 const METER_FEATURES: MeterFeatures = MeterFeatures {
     max_meters: MeterId::MAX.0,
@@ -388,9 +388,9 @@ fn flow_stats(pipeline: &Pipeline, entry: &FlowEntry, now: Duration) -> FlowStat
 
 fn port_stats(port: PortNo, counts: PortCounts, age: Duration) -> PortStats {
     // OpenFlow's value for a counter that a port does not have.
-    let both = |count: Option<(u64, u64)>| count.unwrap_or((u64::MAX, u64::MAX));
-    let (received, sent) = (both(counts.received), both(counts.sent));
-    let (dropped, errors) = (both(counts.dropped), both(counts.errors));
+    let pair_of = |count: Option<(u64, u64)>| count.unwrap_or((u64::MAX, u64::MAX));
+    let (received, sent) = (pair_of(counts.received), pair_of(counts.sent));
+    let (dropped, errors) = (pair_of(counts.dropped), pair_of(counts.errors));
     let (seconds, nanoseconds) = parts_of(age);
     PortStats {
         port,
@@ -453,7 +453,7 @@ fn saturated(count: usize) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }
 
-/// Returns a text filled with zeros, at least one. What is too long is cut off.
+/// Returns the first `N - 1` bytes of a text, filled with zeros.
 fn filled<const N: usize>(text: &str) -> [u8; N] {
     let mut filled = [0; N];
     let bytes = &text.as_bytes()[..text.len().min(N - 1)];

@@ -55,7 +55,7 @@ fn features_item(features: &pipeline::TableFeatures) -> TableFeaturesItem {
     };
     let matches = features.matches.iter();
     let matches = matches.map(|&(field, has_mask)| OxmHeader::new(field, has_mask));
-    let all: Vec<_> = features.matches.iter().map(|(field, _)| *field).collect();
+    let known_fields: Vec<_> = features.matches.iter().map(|(field, _)| *field).collect();
     // Properties of the table-miss entry are left out, since they are the same.
     let mut properties = vec![
         TableProperty::Instructions {
@@ -67,7 +67,7 @@ fn features_item(features: &pipeline::TableFeatures) -> TableFeaturesItem {
             tables: features.next_tables.clone(),
         },
         TableProperty::Match(matches.collect()),
-        TableProperty::Wildcards(fields(&all)),
+        TableProperty::Wildcards(fields(&known_fields)),
     ];
     for written in [Written::Write, Written::Apply] {
         properties.push(TableProperty::Actions {
