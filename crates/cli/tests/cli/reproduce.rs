@@ -1,5 +1,6 @@
 //! `reproduce` on a small scale.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
@@ -132,12 +133,13 @@ fn sfl17_counts_headers_and_changes() {
     let out = folder.path("figures");
     let done = run(&format!(
         "reproduce sfl17 --quick --sizes 200 --profiles acl1 --headers 500 --sets 1 --run 50ms \
-         --out {out}"
+         --out {out} --format json"
     ))
     .exits(0);
-    for claim in ["Figs. 5a, 5b", "Table II", "Fig. 6", "Fig. 7", "Fig. 8"] {
-        assert!(done.stdout.contains(claim), "{claim}");
+    for place in ["Figs. 5a, 5b", "Table II", "Fig. 6"] {
+        claim(&done.json(), place);
     }
+    claims_about_delta_have_both_forms(&done.json());
     let out = Path::new(&out);
     let (_, operations) = csv(&out.join("operations.csv"));
     assert!(!operations.is_empty());
@@ -146,8 +148,7 @@ fn sfl17_counts_headers_and_changes() {
     // Eight engines and three published forms, two kinds, four rates.
     assert_eq!(updates.len(), 11 * 2 * 4);
     assert!(updates.iter().all(|row| row[4].parse::<u64>().unwrap() > 0));
-    let (_, threshold) = csv(&out.join("threshold.csv"));
-    assert_eq!(threshold.len(), 2 * 3 * 6);
+    threshold_has_both_forms(out);
     let page = fs::read_to_string(out.join("report.html")).unwrap();
     assert!(!page.contains("WRONG"));
     for name in [
@@ -169,6 +170,62 @@ fn sfl17_counts_headers_and_changes() {
     run("reproduce sfl17 --run 1ms")
         .exits(2)
         .complains("from 10ms");
+}
+
+/// Checks that each claim of Figs. 7 and 8 has cases of the published form, and of our form
+/// if the claim is about both.
+fn claims_about_delta_have_both_forms(report: &serde_json::Value) {
+    let sections = report["sections"].as_array().unwrap().iter();
+    let claims = sections.flat_map(|section| section["claims"].as_array().unwrap());
+    let claims = claims.filter(|claim| ["Fig. 7", "Fig. 8"].iter().any(|it| claim["place"] == *it));
+    let mut claim_count = 0;
+    for claim in claims {
+        claim_count += 1;
+        let is_about_waiting = claim["claim"].as_str().unwrap().contains("10 and 50");
+        for part in claim["parts"].as_array().unwrap() {
+            let cases = part["cases"].as_array().unwrap();
+            let count_of = |form: &str| {
+                let names = cases.iter().map(|case| case["name"].as_str().unwrap());
+                names.filter(|name| name.contains(form)).count()
+            };
+            let ours = if is_about_waiting {
+                0
+            } else {
+                count_of("published form")
+            };
+            assert!(count_of("published form") > 0, "{part}");
+            assert_eq!(count_of("our form"), ours, "{part}");
+        }
+    }
+    assert_eq!(claim_count, 5);
+}
+
+/// Checks the figures against δ: no buffer, and five values of δ for each form.
+fn threshold_has_both_forms(out: &Path) {
+    let (heading, rows) = csv(&out.join("threshold.csv"));
+    assert_eq!(rows.len(), 2 * 3 * (1 + 2 * 5));
+    let column = |name: &str| heading.iter().position(|column| column == name).unwrap();
+    let (form, delta) = (column("form"), column("delta"));
+    let deltas_of = |name: &str| -> BTreeSet<&str> {
+        let rows = rows.iter().filter(|row| row[form] == name);
+        rows.map(|row| row[delta].as_str()).collect()
+    };
+    let deltas = BTreeSet::from(["0", "5", "10", "20", "100"]);
+    assert_eq!(deltas_of("paper"), deltas);
+    assert_eq!(deltas_of("stable"), deltas);
+    assert_eq!(deltas_of("none"), ["none"].into());
+    let number = |row: &[String], name: &str| row[column(name)].parse::<u64>().unwrap();
+    for row in &rows {
+        assert!(number(row, "headers") > 0, "{row:?}");
+        assert!(number(row, "made") <= number(row, "issued"), "{row:?}");
+    }
+    for kind in ["insertions", "deletions"] {
+        let picture = out.join(format!("threshold-{kind}-10-changes.svg"));
+        let picture = fs::read_to_string(picture).unwrap();
+        for inner in ["hyper-split", "rfc", "bit-vector"] {
+            assert!(picture.contains(&format!("sfl({inner}), published form")));
+        }
+    }
 }
 
 /// Returns the points of a file, in order.

@@ -330,7 +330,7 @@ fn sfl17_changes_own_rules() {
     measures_no_claim(&report);
     assert_eq!(report["left_out"].as_array().unwrap().len(), 0);
     // The engines of the figures and the user's engine.
-    for (file, engine_count) in [("own-updates.csv", 11 + 1), ("own-threshold.csv", 18 + 1)] {
+    for (file, engine_count) in [("own-updates.csv", 11 + 1), ("own-threshold.csv", 33 + 1)] {
         let runs = rows(&out, file);
         assert_eq!(runs.len(), engine_count, "{file}");
         for row in &runs {

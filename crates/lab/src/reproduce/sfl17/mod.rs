@@ -20,6 +20,7 @@ pub(super) mod operations;
 mod own;
 mod simulator;
 pub(super) mod threshold;
+mod threshold_claims;
 mod update_claims;
 pub(super) mod updates;
 
@@ -133,6 +134,43 @@ fn buffered(inner: &str, delta: usize) -> String {
 /// Returns the specification of the published form of the same engine.
 fn published(inner: &str, delta: usize) -> String {
     format!("{}:form=paper", buffered(inner, delta))
+}
+
+/// A form of an engine with an update buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    /// The paper's algorithms to the letter: the change that exceeds δ rebuilds.
+    Published,
+    /// The default of `sfl`, which is rebuilt while changes continue.
+    Ours,
+}
+
+impl Form {
+    const BOTH: [Form; 2] = [Form::Published, Form::Ours];
+
+    /// Returns the name for people.
+    fn name(self) -> &'static str {
+        match self {
+            Form::Published => "published form",
+            Form::Ours => "our form",
+        }
+    }
+
+    /// Returns the value of the option `form` of `sfl`.
+    fn option(self) -> &'static str {
+        match self {
+            Form::Published => "paper",
+            Form::Ours => "stable",
+        }
+    }
+
+    /// Returns the specification of an engine with an update buffer for δ changes.
+    fn engine(self, inner: &str, delta: usize) -> String {
+        match self {
+            Form::Published => published(inner, delta),
+            Form::Ours => buffered(inner, delta),
+        }
+    }
 }
 
 /// Returns a registered engine by its specification.

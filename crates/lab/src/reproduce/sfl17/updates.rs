@@ -179,10 +179,7 @@ fn grid(kind: Kind, engines: &[String], cells: &[Vec<Cell>]) -> Grid {
 
 /// Returns the paper's values for one kind of changes.
 fn paper_grid(kind: Kind) -> Grid {
-    let first_column = match kind {
-        Kind::Insert => 0,
-        Kind::Delete => CHANGES.len(),
-    };
+    let first_column = update_claims::first_column(kind);
     let mut columns = vec!["engine".to_owned(), String::new()];
     columns.extend(CHANGES.map(|changes| format!("{changes} in 10 s")));
     let mut rows = Vec::new();
