@@ -27,6 +27,7 @@ mod replay;
 mod reports;
 mod reproduce;
 mod reproduce_own;
+mod reproduce_own_datapath;
 mod scripts;
 mod streaming;
 mod support;

@@ -244,6 +244,16 @@ impl<'a> Study<'a> {
         generated_trace(policy, self.headers(), self.list_seed(list), &mut silent)
     }
 
+    /// Generates a number of headers for rules.
+    pub(super) fn trace_with(
+        &self,
+        policy: &Policy,
+        headers: usize,
+    ) -> Result<PolicyTrace, Failure> {
+        let mut silent = classyard::NoProgress;
+        generated_trace(policy, headers, self.list_seed(0), &mut silent)
+    }
+
     /// Generates a few headers, to compare answers.
     pub(super) fn few_headers(&self, policy: &Policy, list: usize) -> Result<PolicyTrace, Failure> {
         let mut silent = classyard::NoProgress;

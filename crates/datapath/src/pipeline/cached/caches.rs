@@ -731,7 +731,7 @@ impl Caches {
     ) -> CacheAnswer {
         self.follow(side, tally);
         let words = packet.key().words();
-        let mut covering = None;
+        let (mut covering, mut stale) = (None, false);
         let microflow = self.microflows.as_mut().map(|cache| {
             let mut megaflows = [MegaflowId::NONE];
             cache.look_up(
@@ -740,16 +740,22 @@ impl Caches {
                 &mut megaflows,
             );
             let [cached] = megaflows;
-            let is_hit =
-                cached.is_some() && matches!(self.store.check(cached, words), Found::Path(_));
+            let found = match cached.is_some() {
+                true => self.store.check(cached, words),
+                false => Found::Nothing,
+            };
+            stale = matches!(found, Found::Stale);
+            let is_hit = matches!(found, Found::Path(_));
             covering = is_hit.then_some(cached);
             is_hit
         });
         // Several megaflows may cover the packet. An engine finds one of them, which may be
         // stale.
         let take_result = |_, megaflow, result| {
-            if let Found::Path(_) = result {
-                covering = Some(megaflow);
+            match result {
+                Found::Path(_) => covering = Some(megaflow),
+                Found::Stale => stale |= covering.is_none(),
+                Found::Nothing => {}
             }
             false
         };
@@ -768,6 +774,7 @@ impl Caches {
         CacheAnswer {
             microflow,
             megaflow,
+            stale,
         }
     }
 }

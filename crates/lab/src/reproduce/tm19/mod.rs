@@ -103,17 +103,29 @@ const SWITCH_FIGURES: &[Figure] = &[
     Figure {
         name: "pipeline-tables",
         draw: section5::tables::draw,
-        own: None,
+        own: Some(OwnFigure {
+            accepts: LOOKUP_INPUTS,
+            needs_updates: true,
+            draw: section5::own::draw_tables,
+        }),
     },
     Figure {
         name: "pipeline-throughput",
         draw: section5::throughput::draw,
-        own: None,
+        own: Some(OwnFigure {
+            accepts: LOOKUP_INPUTS,
+            needs_updates: true,
+            draw: section5::own::draw_throughput,
+        }),
     },
     Figure {
         name: "pipeline-times",
         draw: section5::times::draw,
-        own: None,
+        own: Some(OwnFigure {
+            accepts: LOOKUP_INPUTS,
+            needs_updates: true,
+            draw: section5::own::draw_times,
+        }),
     },
     Figure {
         name: "pipeline-cache",
@@ -165,6 +177,8 @@ Figures with --section 5 (in a virtual switch):
 Examples:
   classyard reproduce tm19
   classyard reproduce tm19 --section 5 --quick -o switch
+  classyard reproduce tm19 --section 5 -r acl.rules -c dump.pcap -o own
+      an own access list in the switch, with the headers of a capture
   classyard reproduce tm19 --figures tables --sizes 1k,4k,16k,64k,256k -o figures")]
 pub(super) struct Args {
     #[command(flatten)]

@@ -38,7 +38,8 @@ type Header = [u128; 5];
 pub(super) struct Frames(Vec<u8>);
 
 impl Frames {
-    fn of(headers: impl Iterator<Item = Header>) -> Frames {
+    /// Returns a frame for each header.
+    pub(super) fn of(headers: impl Iterator<Item = Header>) -> Frames {
         let (mut bytes, mut frame) = (Vec::new(), Vec::new());
         for header in headers {
             ipv4_frame(&header, &mut frame);

@@ -30,8 +30,8 @@ pub(super) const SHORT_TURN_SECONDS: f64 = 0.006;
 pub(super) const WARM_UP_SHARE: f64 = 0.25;
 
 /// Seconds for which `linear` looks up packets of each workload, for comparison.
-const CHECK_SECONDS: f64 = 0.3;
-const SHORT_CHECK_SECONDS: f64 = 0.05;
+pub(super) const CHECK_SECONDS: f64 = 0.3;
+pub(super) const SHORT_CHECK_SECONDS: f64 = 0.05;
 
 /// Engines over unchanged rules outside of a pipeline: the engines of the paper's
 /// simulation, and tuple space search with all fields in its masks.

@@ -25,6 +25,7 @@
 //! | `fragments` | tables of rules with forms for fragments |
 //! | `cached` | one rule set: rates with and without flow caches |
 //! | `sheets` | the values of all rule sets |
+//! | `own` | the figures with an own access list, headers and engines |
 //! | `tables`, `throughput`, `times`, `cache`, `frameworks`, `seeds` | the figures |
 //!
 //! [TM19]: classyard::papers#tm19
@@ -39,6 +40,7 @@ mod fragments;
 mod frames;
 pub(in crate::reproduce) mod frameworks;
 mod measure;
+pub(in crate::reproduce) mod own;
 mod runner;
 pub(in crate::reproduce) mod seeds;
 mod sheets;
