@@ -27,6 +27,7 @@ mod replay;
 mod reports;
 mod reproduce;
 mod reproduce_own;
+mod reproduce_switch;
 mod scripts;
 mod streaming;
 mod support;
