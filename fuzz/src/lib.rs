@@ -20,6 +20,7 @@ use classyard_workload::formats::RuleFormat;
 mod changes;
 mod engines;
 mod frames;
+mod openflow;
 mod pipelines;
 mod readers;
 
@@ -101,6 +102,16 @@ pub const TARGETS: &[Target] = &[
         summary: "bundles, packets and the clock: the datapath does what the reference interpreter does",
         run: changes,
     },
+    Target {
+        name: "openflow_messages",
+        summary: "OpenFlow messages: no panic, and what is read is written and read the same",
+        run: openflow_messages,
+    },
+    Target {
+        name: "openflow_sessions",
+        summary: "sessions of any bytes: no panic, whole answers, bounded memory",
+        run: openflow_sessions,
+    },
 ];
 
 /// Compares all registered engines with the oracle: bytes choose the schema, rules,
@@ -169,6 +180,16 @@ pub fn pipelines(data: &[u8]) {
 /// frames and clock.
 pub fn changes(data: &[u8]) {
     changes::changes(data);
+}
+
+/// Reads and writes OpenFlow messages.
+pub fn openflow_messages(data: &[u8]) {
+    openflow::messages(data);
+}
+
+/// Plays a controller of a switch.
+pub fn openflow_sessions(data: &[u8]) {
+    openflow::sessions(data);
 }
 
 /// The `main` of a target's binary without libFuzzer: replays the files named on the

@@ -62,7 +62,7 @@ def cases(args, folder):
                     repeated, first = f"{stem}-{traffic}-repeated.pcap", f"{stem}-{traffic}-first.pcap"
                     trace = ("generate", "trace", "-k", args.kind, "-n", str(packets), "-o", capture)
                     classyard(args, *trace, rules)
-                    distinct = repeat(capture, repeated, max(1, REPEATED_TO // packets))
+                    _, distinct = repeat(capture, repeated, max(1, REPEATED_TO // packets))
                     repeat(capture, first, 1, fillers=FILLERS)
                     everything_first = len(lines) == 1 or args.tables == 3
                     yield Case(
@@ -116,23 +116,24 @@ def flow(table, line, match, actions):
 
 
 def repeat(source, target, times, fillers=0):
-    """Writes the packets of a pcap file several times; returns how many are distinct.
+    """Writes the packets of a pcap file `times` times, after `fillers` fillers.
 
-    Before them come so many fillers.
+    Returns the number of packets in the source, and the number of distinct ones.
     """
     with open(source, "rb") as file:
         data = file.read()
     order = "<" if data[:4] in (b"\xd4\xc3\xb2\xa1", b"\x4d\x3c\xb2\xa1") else ">"
     header, records = data[:24], data[24:]
     distinct = set()
-    at = 0
+    packets = at = 0
     while at < len(records):
         (length,) = struct.unpack_from(order + "I", records, at + 8)
         distinct.add(records[at + 16 : at + 16 + length])
         at += 16 + length
+        packets += 1
     with open(target, "wb") as file:
         file.write(header)
         file.write((struct.pack(order + "IIII", 0, 0, len(FILLER), len(FILLER)) + FILLER) * fillers)
         for _ in range(times):
             file.write(records)
-    return len(distinct)
+    return packets, len(distinct)

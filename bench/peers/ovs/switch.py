@@ -29,6 +29,9 @@ DRIVERS = {
 }
 PR_SET_PDEATHSIG = 1
 
+# All packet counts of a first pass must be there after this time.
+COUNTS_SECONDS = 10.0
+
 
 class Tools:
     """The programs that are needed. What is missing is named, with its package."""
@@ -241,6 +244,19 @@ class Switch:
             found = re.search(r"cookie=(0x[0-9a-f]+),.* n_packets=(\d+),", line)
             if found:
                 counts[int(found.group(1), 16)] = int(found.group(2))
+        return counts
+
+    def settled_flow_counts(self, seconds, is_complete=lambda counts: False):
+        """Packets by cookie once `is_complete` accepts them, they no longer change, or the time is over.
+
+        The switch adds the counts of cached flows twice a second or less often.
+        """
+        end = time.monotonic() + seconds
+        before = counts = None
+        while counts is None or (counts != before and not is_complete(counts) and time.monotonic() < end):
+            before = counts
+            time.sleep(1.5)
+            counts = self.flow_counts()
         return counts
 
     # Counters

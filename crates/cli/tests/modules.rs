@@ -259,6 +259,12 @@ fn the_text_readers_are_as_drawn() {
 }
 
 #[test]
+fn openflow_is_as_drawn() {
+    agree("Modules of OpenFlow", "openflow", &[]);
+    agree("The agent", "openflow", &["agent"]);
+}
+
+#[test]
 fn the_reference_is_as_drawn() {
     agree("Modules of the reference", "reference", &[]);
 }

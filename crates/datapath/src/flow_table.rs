@@ -207,7 +207,7 @@ impl FlowTable {
             return Ok(());
         }
         if self.is_filling {
-            self.insert(id, entry);
+            self.list(id, entry);
             return Ok(());
         }
         for (done, family) in entry.flow.families().enumerate() {
@@ -219,7 +219,7 @@ impl FlowTable {
                 return Err(error);
             }
         }
-        self.insert(id, entry);
+        self.list(id, entry);
         Ok(())
     }
 
@@ -230,8 +230,8 @@ impl FlowTable {
         }
     }
 
-    /// Adds an entry to the list of entries and to the bits of megaflows.
-    fn insert(&mut self, id: RuleId, entry: Entry) {
+    /// Adds an entry to the list of entries and to the bits of megaflows, but to no engine.
+    fn list(&mut self, id: RuleId, entry: Entry) {
         let rank = Winner::new(entry.priority, id).rank();
         let required = match_bits(&entry.flow);
         for family in entry.flow.families() {
@@ -476,8 +476,8 @@ impl FlowTable {
         let family = Family::of(key);
         let mut wanted = WantedBits::new(mask, prefix_fields(family == Family::Ipv6));
         if let Some(entry) = winner.rule().and_then(|id| self.entries.get(&id)) {
-            let mask = match_mask(&entry.flow);
-            for (word, &bits) in mask.iter().enumerate().filter(|(_, bits)| **bits != 0) {
+            let matched = match_mask(&entry.flow);
+            for (word, &bits) in matched.iter().enumerate().filter(|(_, bits)| **bits != 0) {
                 wanted.add(word, bits);
             }
         }

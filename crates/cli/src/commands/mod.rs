@@ -1,4 +1,4 @@
-//! The commands, one file or folder each.
+//! The commands, one file or folder each, and modules that some of them share.
 
 pub(crate) mod advise;
 pub(crate) mod check;
@@ -13,4 +13,6 @@ pub(crate) mod inspect;
 pub(crate) mod plot;
 pub(crate) mod profiles;
 pub(crate) mod replay;
+mod rows;
+mod script;
 pub(crate) mod trace;

@@ -40,14 +40,7 @@ impl Scene {
         assert!(FAKE.contains(change.0));
         let folder = Folder::new();
         let (rules, trace) = (folder.file("rules", RULES), folder.file("trace", TRACE));
-        // Another process writes the script: no process can start it while this one has
-        // it open for writing.
-        let script = FAKE.replacen(change.0, change.1, 1);
-        let written = Command::new("sh")
-            .args(["-c", r#"printf %s "$2" > "$1" && chmod 755 "$1""#, "sh"])
-            .args([&folder.path("fake"), &script])
-            .status();
-        assert!(written.unwrap().success());
+        folder.script("fake", &FAKE.replacen(change.0, change.1, 1));
         let arguments = format!("bench -r {rules} -t {trace} -e linear,tuplemerge --repeat 2");
         Scene { folder, arguments }
     }

@@ -27,6 +27,8 @@ mod replay;
 mod reports;
 mod reproduce;
 mod reproduce_own;
+mod reproduce_own_datapath;
+mod reproduce_switch;
 mod scripts;
 mod streaming;
 mod support;

@@ -5,7 +5,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::support::{Folder, run};
+use crate::support::{Folder, example, run};
 
 fn collect(value: &Value, keys: &mut BTreeSet<String>) {
     match value {
@@ -32,12 +32,19 @@ fn every_key_is_documented() {
         ),
         folder.file("wrong", "1 2 3 80 6 1\n"),
     );
+    let scripted = format!(
+        "-p {} --script {}",
+        example("failover.flows"),
+        example("failover.script")
+    );
     let mut keys = BTreeSet::new();
     for command in [
         "classify --repeat 1".to_owned(),
         "explain".to_owned(),
         "replay --workers 2 --changes 1k --nodes".to_owned(),
+        format!("replay {scripted} --seconds 0"),
         "trace --packet 99".to_owned(),
+        format!("trace {scripted} --packet 900"),
         format!("check -r {rules} -x {wrong}"),
         "inspect".to_owned(),
         format!("inspect {rules}"),

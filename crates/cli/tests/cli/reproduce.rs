@@ -1,5 +1,6 @@
 //! `reproduce` on a small scale.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
@@ -56,11 +57,9 @@ fn no_figure_has_more_rules_than_were_asked_for() {
     let mut figures = 0;
     for file in fs::read_dir(&out).unwrap() {
         let path = file.unwrap().path();
-        if path.extension().is_none_or(|extension| extension != "csv") {
-            continue;
-        }
+        let is_csv = path.extension().is_some_and(|extension| extension == "csv");
         // The paper's values are for the paper's numbers of rules.
-        if path.ends_with("paper-values.csv") {
+        if !is_csv || path.ends_with("paper-values.csv") {
             continue;
         }
         figures += 1;
@@ -155,12 +154,13 @@ fn sfl17_counts_headers_and_changes() {
     let out = folder.path("figures");
     let done = run(&format!(
         "reproduce sfl17 --quick --sizes 200 --profiles acl1 --headers 500 --sets 1 --run 50ms \
-         --out {out}"
+         --out {out} --format json"
     ))
     .exits(0);
-    for claim in ["Figs. 5a, 5b", "Table II", "Fig. 6", "Fig. 7", "Fig. 8"] {
-        assert!(done.stdout.contains(claim), "{claim}");
+    for place in ["Figs. 5a, 5b", "Table II", "Fig. 6"] {
+        claim(&done.json(), place);
     }
+    claims_about_delta_have_both_forms(&done.json());
     let out = Path::new(&out);
     let (_, operations) = csv(&out.join("operations.csv"));
     assert!(!operations.is_empty());
@@ -169,8 +169,7 @@ fn sfl17_counts_headers_and_changes() {
     // Eight engines and three published forms, two kinds, four rates.
     assert_eq!(updates.len(), 11 * 2 * 4);
     assert!(updates.iter().all(|row| row[4].parse::<u64>().unwrap() > 0));
-    let (_, threshold) = csv(&out.join("threshold.csv"));
-    assert_eq!(threshold.len(), 2 * 3 * 6);
+    threshold_has_both_forms(out);
     let page = fs::read_to_string(out.join("report.html")).unwrap();
     assert!(!page.contains("WRONG"));
     for name in [
@@ -192,6 +191,62 @@ fn sfl17_counts_headers_and_changes() {
     run("reproduce sfl17 --run 1ms")
         .exits(2)
         .complains("from 10ms");
+}
+
+/// Checks that each claim of Figs. 7 and 8 has cases of the published form, and of our form
+/// if the claim is about both.
+fn claims_about_delta_have_both_forms(report: &serde_json::Value) {
+    let sections = report["sections"].as_array().unwrap().iter();
+    let claims = sections.flat_map(|section| section["claims"].as_array().unwrap());
+    let claims = claims.filter(|claim| ["Fig. 7", "Fig. 8"].iter().any(|it| claim["place"] == *it));
+    let mut claim_count = 0;
+    for claim in claims {
+        claim_count += 1;
+        let is_about_waiting = claim["claim"].as_str().unwrap().contains("10 and 50");
+        for part in claim["parts"].as_array().unwrap() {
+            let cases = part["cases"].as_array().unwrap();
+            let count_of = |form: &str| {
+                let names = cases.iter().map(|case| case["name"].as_str().unwrap());
+                names.filter(|name| name.contains(form)).count()
+            };
+            let ours = if is_about_waiting {
+                0
+            } else {
+                count_of("published form")
+            };
+            assert!(count_of("published form") > 0, "{part}");
+            assert_eq!(count_of("our form"), ours, "{part}");
+        }
+    }
+    assert_eq!(claim_count, 5);
+}
+
+/// Checks the figures against δ: no buffer, and five values of δ for each form.
+fn threshold_has_both_forms(out: &Path) {
+    let (heading, rows) = csv(&out.join("threshold.csv"));
+    assert_eq!(rows.len(), 2 * 3 * (1 + 2 * 5));
+    let column = |name: &str| heading.iter().position(|column| column == name).unwrap();
+    let (form, delta) = (column("form"), column("delta"));
+    let deltas_of = |name: &str| -> BTreeSet<&str> {
+        let rows = rows.iter().filter(|row| row[form] == name);
+        rows.map(|row| row[delta].as_str()).collect()
+    };
+    let deltas = BTreeSet::from(["0", "5", "10", "20", "100"]);
+    assert_eq!(deltas_of("paper"), deltas);
+    assert_eq!(deltas_of("stable"), deltas);
+    assert_eq!(deltas_of("none"), ["none"].into());
+    let number = |row: &[String], name: &str| row[column(name)].parse::<u64>().unwrap();
+    for row in &rows {
+        assert!(number(row, "headers") > 0, "{row:?}");
+        assert!(number(row, "made") <= number(row, "issued"), "{row:?}");
+    }
+    for kind in ["insertions", "deletions"] {
+        let picture = out.join(format!("threshold-{kind}-10-changes.svg"));
+        let picture = fs::read_to_string(picture).unwrap();
+        for inner in ["hyper-split", "rfc", "bit-vector"] {
+            assert!(picture.contains(&format!("sfl({inner}), published form")));
+        }
+    }
 }
 
 /// Returns the points of a file, in order.
@@ -521,14 +576,9 @@ fn fts25_compares_caches_and_formulas() {
     // One for Fig. 9, three for Figs. 10 to 12, four of all caches, Figs. 13 and 14.
     assert_eq!(page.matches("<svg").count(), 1 + 3 + 4 + 2);
     // Two traces: Fig. 9, three pictures with one hit rate each, three schemes of Fig. 14.
-    shows_paper_values(
-        out,
-        "wildcarding-flows.svg",
-        2,
-        &["paper: TRACE1", "paper: TRACE2"],
-    );
-    for picture in ["hit-rates-size.svg", "hit-rates-threshold.svg"] {
-        shows_paper_values(out, picture, 2, &["paper: TRACE1", "paper: TRACE2"]);
+    for picture in ["wildcarding-flows", "hit-rates-size", "hit-rates-threshold"] {
+        let picture = format!("{picture}.svg");
+        shows_paper_values(out, &picture, 2, &["paper: TRACE1", "paper: TRACE2"]);
     }
     shows_paper_values(out, "hit-rates-schemes.svg", 2, &["paper"]);
     shows_paper_values(out, "search-length-all.svg", 2 * 3, &["paper"]);
@@ -588,13 +638,17 @@ fn tm19_measures_engines_in_a_pipeline() {
     let page = fs::read_to_string(out.join("report.html")).unwrap();
     assert!(!page.contains("WRONG") && !page.contains("NaN") && !page.contains("inf"));
     // Nothing is said about Open vSwitch or about sizes of the paper.
-    assert!(page.contains("not measured: Open vSwitch with its cache"));
-    assert!(page.contains("Of 21 claims, <b class=\"holds\">0 hold</b>"));
-    // One for Figs. 10, 11 and 13, four for Fig. 12, two for Table V, and Figs. 14
-    // and 15.
-    assert_eq!(page.matches("<svg").count(), 3 + 4 + 2 + 2);
+    assert!(page.contains("not measured: Open vSwitch, which --open-vswitch PROGRAM measures"));
+    assert!(page.contains("Of 22 claims, <b class=\"holds\">0 hold</b>"));
+    // One for Figs. 10 and 11, four for Fig. 12, two for Table V. Figs. 13, 14 and 15 have
+    // pictures with and without caches.
+    assert_eq!(page.matches("<svg").count(), 2 + 4 + 2 + 3 * 2);
     check_caches(&out.join("pipeline-cache.csv"));
     let points = fs::read_to_string(out.join("points.ndjson")).unwrap();
+    let (heading, frameworks) = csv(&out.join("pipeline-frameworks.csv"));
+    assert_eq!(heading, ["rules", "workload", "engine", "cache", "mpps"]);
+    // Two sizes and kinds of traffic; five contenders without caches, three with caches.
+    assert_eq!(frameworks.len(), 2 * 2 * (5 + 3));
     // Each rule set has its rates, its rates with caches, and the rules that its
     // traffic matches; Fig. 12 has two sizes.
     assert_eq!(points.lines().count(), 1 + 3 * 4 + 2);

@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::support::{Folder, run};
 
 /// A filter set as ClassBench writes it.
-const FILTERS: &str = "\
+pub(crate) const FILTERS: &str = "\
 @10.0.0.0/8\t192.168.1.0/24\t0 : 65535\t80 : 80\t0x06/0xFF\t0x0000/0x0000
 @10.1.0.0/16\t192.168.0.0/16\t0 : 65535\t443 : 443\t0x06/0xFF\t0x0000/0x0000
 @10.1.2.0/24\t0.0.0.0/0\t1024 : 65535\t53 : 53\t0x11/0xFF\t0x0000/0x0000
@@ -19,7 +19,7 @@ const FILTERS: &str = "\
 ";
 
 /// Headers for these filters: addresses, ports and protocol.
-const HEADERS: &str = "\
+pub(crate) const HEADERS: &str = "\
 167837953\t3232235777\t4000\t443\t6
 167837955\t3232235778\t4001\t80\t6
 2886729729\t3232235783\t4002\t22\t6
@@ -27,7 +27,7 @@ const HEADERS: &str = "\
 ";
 
 /// The capture of the embedded example.
-const CAPTURE: &str = concat!(
+pub(crate) const CAPTURE: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
     "/../report/embedded/office.pcap"
 );
@@ -44,7 +44,7 @@ fn points(out: &str) -> Vec<String> {
 
 /// Checks that a report has claims and that none of them is measured.
 #[track_caller]
-fn measures_no_claim(report: &Value) {
+pub(crate) fn measures_no_claim(report: &Value) {
     let sections = report["sections"].as_array().unwrap().iter();
     let claims = sections.flat_map(|section| section["claims"].as_array().unwrap());
     let claims: Vec<&Value> = claims.collect();
@@ -59,7 +59,7 @@ fn measures_no_claim(report: &Value) {
 }
 
 /// Returns the rows of a file by the names of their columns.
-fn rows(out: &str, name: &str) -> Vec<Value> {
+pub(crate) fn rows(out: &str, name: &str) -> Vec<Value> {
     let path = Path::new(out).join(name);
     let mut reader = csv::Reader::from_path(&path).unwrap();
     let rows = reader.deserialize::<std::collections::BTreeMap<String, String>>();
@@ -330,7 +330,7 @@ fn sfl17_changes_own_rules() {
     measures_no_claim(&report);
     assert_eq!(report["left_out"].as_array().unwrap().len(), 0);
     // The engines of the figures and the user's engine.
-    for (file, engine_count) in [("own-updates.csv", 11 + 1), ("own-threshold.csv", 18 + 1)] {
+    for (file, engine_count) in [("own-updates.csv", 11 + 1), ("own-threshold.csv", 33 + 1)] {
         let runs = rows(&out, file);
         assert_eq!(runs.len(), engine_count, "{file}");
         for row in &runs {
@@ -389,6 +389,49 @@ fn dec14_times_own_engines_by_headers_together() {
             assert_eq!(row["rule_set"], name);
             assert_eq!(row["wrong"], "0", "{row}");
         }
+    }
+}
+
+#[test]
+fn dec14_predicts_and_rates_own_rules() {
+    let folder = Folder::new();
+    let (rules, trace) = (
+        folder.file("acl.rules", FILTERS),
+        folder.file("acl.trace", HEADERS),
+    );
+    let out = folder.path("figures");
+    let inputs = format!("-e tss -r {rules} -t {trace} --quick");
+    let command = format!("reproduce dec14 {inputs} --figures latency,throughput --out {out}");
+    measures_no_claim(&run(&format!("{command} --format json")).exits(0).json());
+    let is_number = |row: &Value, column: &str| {
+        let text = row[column].as_str().unwrap();
+        text.parse::<f64>().is_ok_and(|value| value > 0.0)
+    };
+    let latency = rows(&out, "own-latency.csv");
+    let throughput = rows(&out, "own-throughput.csv");
+    assert_eq!((latency.len(), throughput.len()), (2 + 1, 4 + 1));
+    for row in &latency {
+        assert!(
+            is_number(row, "single_ns") && is_number(row, "batch_ns"),
+            "{row}"
+        );
+        // The model is of decomposition.
+        let is_modelled = row["engine"] != "tss";
+        for column in ["single_predicted_ns", "batch_predicted_ns"] {
+            assert_eq!(is_number(row, column), is_modelled, "{row}");
+        }
+    }
+    for row in &throughput {
+        for column in ["single_million_per_second", "batch_million_per_second"] {
+            assert!(is_number(row, column), "{row}");
+        }
+    }
+    for row in latency.iter().chain(&throughput) {
+        assert_eq!(row["rule_set"], rules.as_str());
+        assert_eq!(
+            (&row["wrong"], &row["not_built"]),
+            (&"0".into(), &"".into())
+        );
     }
 }
 
@@ -523,12 +566,16 @@ fn unusable_inputs_are_refused_by_name() {
                 "tables cannot use --capture without --rules",
             ),
             (
-                "dec14 -e tss --figures latency".to_owned(),
-                "figure `latency` of dec14 cannot use",
+                "dec14 -e tss --figures split".to_owned(),
+                "figure `split` of dec14 cannot use",
             ),
             (
                 "fch14 -e tss".to_owned(),
-                "no figure of fch14 takes own inputs",
+                "no figure of fch14 can use these inputs: acls cannot use --engines",
+            ),
+            (
+                format!("fch14 -r {good} --figures providers"),
+                "figure `providers` of fch14 cannot use --rules",
             ),
             (format!("fts25 -r {good}"), "tables cannot use --rules"),
             (
@@ -644,7 +691,9 @@ fn every_key_and_column_is_documented() {
         "fts25 --quick --headers 3k".to_owned(),
         format!("tm19 -e tss -r {rules} --changes 50"),
         format!("sfl17 -r {rules} --quick --run 10ms"),
-        format!("dec14 -r {rules}"),
+        format!("dec14 --quick -r {rules}"),
+        format!("tm19 --section 5 --quick -r {rules} --headers 300"),
+        format!("fch14 --quick -r {rules} --headers 200"),
         format!("fts25 -c {CAPTURE}"),
     ]
     .iter()

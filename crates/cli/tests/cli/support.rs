@@ -194,6 +194,18 @@ impl Folder {
         self.path(name)
     }
 
+    /// Writes a script that can be started. Returns its path.
+    pub(crate) fn script(&self, name: &str, text: &str) -> String {
+        // Another process writes the script: no process can start it while this one has
+        // it open for writing.
+        let written = Command::new("sh")
+            .args(["-c", r#"printf %s "$2" > "$1" && chmod 755 "$1""#, "sh"])
+            .args([&self.path(name), text])
+            .status();
+        assert!(written.expect("there is a shell").success());
+        self.path(name)
+    }
+
     /// Returns the path of a file.
     pub(crate) fn path(&self, name: &str) -> String {
         let path = self.0.join(name);

@@ -342,10 +342,10 @@ impl<R: Replica> Writer<R> {
         self.visible
     }
 
-    /// Publishes, then does the same work on both sides, one after the other. The work
-    /// must not change any answer that a reader can get, since it makes no new version.
-    /// Readers continue during the work. Waits for readers of older versions. [`operate`](Self::operate) does
-    /// work without waiting.
+    /// Publishes, then does the same work on both sides, one after the other. Readers
+    /// continue during the work, and both sides have the same version. So if readers are
+    /// there, the work must not change an answer. Waits for readers of older versions.
+    /// [`operate`](Self::operate) does work without waiting.
     ///
     /// # Errors
     /// The first error of `work`. If the work fails on the second side, the first side

@@ -430,8 +430,8 @@ pub(crate) enum EntryChange {
 impl EntryChange {
     /// Returns the change of cached flows if the entry `old` becomes `new`, an entry of the
     /// same table, match and priority. `None` as an argument stands for no entry. Returns
-    /// `None` if cached flows stay the same. A side calls this for each change of an entry,
-    /// and stores the result in [`Recent`].
+    /// `None` if cached flows stay the same. When a copy of the pipeline changes an entry, it
+    /// stores the result in [`Recent`] (`Side::replace`, the only caller).
     pub(crate) fn between(old: Option<&FlowEntry>, new: Option<&FlowEntry>) -> Option<EntryChange> {
         match (old, new) {
             (None, Some(new)) => Some(EntryChange::Added {

@@ -4,6 +4,7 @@
 //! messages can be carried out together or not at all.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::ops::Bound;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -135,6 +136,22 @@ impl FlowStore {
     /// Returns all entries, in the order of tables and numbers.
     pub fn iter(&self) -> impl Iterator<Item = &FlowEntry> {
         let ids = self.tables.values().flatten();
+        ids.map(|id| &self.entries[id])
+    }
+
+    /// Returns the entries behind one, in the order of tables and numbers; all entries if
+    /// `last` is `None`. The entry `last` need not exist any more.
+    pub fn after(&self, last: Option<(TableId, RuleId)>) -> impl Iterator<Item = &FlowEntry> {
+        let (first_table, last_id) = match last {
+            Some((table, id)) => (table, Some(id)),
+            None => (TableId(0), None),
+        };
+        let tables = self.tables.range(first_table..);
+        let ids = tables.flat_map(move |(&table, ids)| {
+            let last_id = last_id.filter(|_| table == first_table);
+            let from = last_id.map_or(Bound::Unbounded, Bound::Excluded);
+            ids.range((from, Bound::Unbounded))
+        });
         ids.map(|id| &self.entries[id])
     }
 

@@ -1,7 +1,10 @@
 //! Workers: each processes vectors of packets on one thread, and never waits for changes of
-//! the pipeline. It takes a lock only to open or close the counts of cached paths, once in a
-//! vector that stores recorded paths, and to record a packet if the algorithm of the
-//! megaflows' bits is not `auto`.
+//! the pipeline. It takes a lock for these only:
+//!
+//! - a packet at a meter: the levels of the meter
+//! - counts of a cached path that begin or end, and each vector that stores recorded paths:
+//!   the register of paths
+//! - a recorded packet, if the algorithm of the megaflows' bits is not `auto`
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,7 +21,7 @@ use super::run::side::Side;
 use super::run::sink::Sink;
 use super::run::tally::Tally;
 use super::run::vector::{Buffers, Vector};
-use crate::action::{Action, PortNo, check_alone, check_length};
+use crate::action::{Action, GroupId, PortNo, check_alone, check_length};
 use crate::error::{ErrorCode, OpenFlowError};
 use crate::megaflow::cross_product::CrossProduct;
 use crate::packet::Packet;
@@ -159,28 +162,14 @@ impl Worker {
         now: Duration,
         sink: &mut dyn Sink,
     ) -> Result<(), OpenFlowError> {
-        let to_table = |action: &Action| {
-            let port = PortNo::TABLE;
-            matches!(action, Action::Output { port: output, .. } if *output == port)
-        };
-        let checked = actions.iter().filter(|action| !to_table(action));
-        check_length(actions)?;
-        checked.into_iter().try_for_each(check_alone)?;
         let side = self.reader.pin();
-        for action in actions {
-            if let Action::Group(group) = action
-                && side.group(*group).is_none()
-            {
-                let message = format!("{action}: there is no group {group}");
-                return Err(OpenFlowError::new(ErrorCode::BadOutGroup, message));
-            }
-        }
+        check_packet_out(actions, |group| side.group(group).is_some())?;
         let (mut packets, mut observer) = ([packet.clone()], Unobserved);
         let counters = (&*self.tally, now);
         let buffers = &mut self.sent_buffers;
         let mut vector = Vector::begin(&side, &mut packets, counters, buffers, sink, &mut observer);
         for action in actions {
-            if to_table(action) {
+            if is_to_table(action) {
                 let mut packets = vector.packets.to_vec();
                 let (buffers, sink) = (&mut self.buffers, vector.sink());
                 let mut observer = Unobserved;
@@ -195,6 +184,30 @@ impl Worker {
         }
         Ok(())
     }
+}
+
+/// Checks the actions of a packet from the controller.
+pub(super) fn check_packet_out(
+    actions: &[Action],
+    has_group: impl Fn(GroupId) -> bool,
+) -> Result<(), OpenFlowError> {
+    check_length(actions)?;
+    let checked = actions.iter().filter(|action| !is_to_table(action));
+    checked.into_iter().try_for_each(check_alone)?;
+    for action in actions {
+        if let Action::Group(group) = action
+            && !has_group(*group)
+        {
+            let message = format!("{action}: there is no group {group}");
+            return Err(OpenFlowError::new(ErrorCode::BadOutGroup, message));
+        }
+    }
+    Ok(())
+}
+
+/// True for an output to the first table.
+fn is_to_table(action: &Action) -> bool {
+    matches!(action, Action::Output { port, .. } if *port == PortNo::TABLE)
 }
 
 impl fmt::Debug for Worker {

@@ -9,8 +9,8 @@ use std::time::Duration;
 use classyard::{EngineSpec, NoProgress, RuleId};
 use classyard_datapath::flow::{Command, TableId};
 use classyard_datapath::pipeline::{
-    ActiveFlowSettings, CacheSettings, Discard, Finder, KINDS, Message, PacketInReason, Pipeline,
-    PortState, ProactiveError, Sink, Step, TupleSettings, Worker,
+    ActiveFlowSettings, CacheSettings, CacheStatus, Discard, Finder, KINDS, Message,
+    PacketInReason, Pipeline, PortState, ProactiveError, Sink, Step, TupleSettings, Worker,
 };
 use classyard_datapath::text::read;
 use classyard_datapath::{MegaflowBits, Packet, PortNo, TableSettings};
@@ -240,6 +240,52 @@ fn every_packet_that_a_megaflow_covers_takes_its_path() {
     assert!(plans > 20, "{plans} plans of masks");
     // Changes make some megaflows stale, but not most.
     assert!(lost > 1000 && kept > lost * 4, "{lost} of {kept}");
+}
+
+/// `ask_caches` returns that a megaflow is stale exactly if the worker then counts the packet
+/// as stale. A short trace has the same winners as a full trace.
+#[test]
+fn stale_megaflows_are_reported_as_they_are_counted() {
+    let packets = packets();
+    let (mut stale_count, mut hit_count) = (0_u64, 0);
+    for seed in 0..12 {
+        let dice = &mut Dice(seed);
+        let mut pipeline = pipeline("forest", MegaflowBits::Auto);
+        let settings = CacheSettings::new().seed(seed);
+        let settings = settings.microflows(*dice.pick(KINDS), 64).unwrap();
+        let mut worker = pipeline.cached_worker(settings);
+        for change in 0..60 {
+            let text = entry(dice);
+            let _ = pipeline.apply(&[message(&text)], Duration::ZERO);
+            for _ in 0..20 {
+                let packet = dice.pick(&packets).clone();
+                let short = pipeline.trace_winners(&packet, Duration::ZERO);
+                let mut full = pipeline.trace(&packet, Duration::ZERO, 3);
+                for step in &mut full.steps {
+                    if let Step::Lookup(lookup) = step {
+                        lookup.entries = 0;
+                        lookup.near.clear();
+                        lookup.mattered.clear();
+                    }
+                }
+                assert_eq!(short, full);
+                let answer = worker.ask_caches(&packet, Duration::ZERO).unwrap();
+                let before = worker.caches().unwrap();
+                worker.process(&mut [packet], Duration::ZERO, &mut Discard);
+                let after = worker.caches().unwrap();
+                let about = format!("seed {seed}, change {change}: {answer:?}");
+                let is_stale = after.stale > before.stale;
+                assert_eq!(answer.stale, is_stale, "{about}");
+                let hits = |status: &CacheStatus| status.microflow_hits + status.megaflow_hits;
+                let is_hit = hits(&after) > hits(&before);
+                assert!(!(is_hit && answer.stale), "{about}");
+                stale_count += u64::from(is_stale);
+                hit_count += u64::from(is_hit);
+            }
+        }
+    }
+    assert!(stale_count > 100, "{stale_count}");
+    assert!(hit_count > 1_000, "{hit_count}");
 }
 
 /// A digest of the output: a number for all ports and bytes. Cache hits of a vector are

@@ -38,7 +38,7 @@ pub(crate) use measure::{Spread, batch_rate, single_rate, timed};
 pub use measure::{geometric_mean, thread_cpu_time};
 pub(crate) use mixed::{CpuPair, CpuPinning, MixedPlan, MixedRow, Rate, measure_mixed, stay_on};
 pub(crate) use mixed::{write_csv as write_mixed_csv, write_table as write_mixed_table};
-pub(crate) use peer::PeerSpec;
+pub(crate) use peer::{LoadedSwitch, PeerSpec, SwitchPeer, SwitchRate};
 pub(crate) use reoptimise::{ReoptimisePlan, ReoptimiseResults, measure as measure_reoptimising};
 pub(crate) use report::{write_csv, write_table};
 pub(crate) use row::{Measurement, Row};

@@ -1,4 +1,4 @@
-//! Own inputs: quantities of a figure for each rule set and each engine.
+//! Own inputs: quantities of a figure for each rule set and each engine or algorithm.
 //!
 //! The rule sets are the user's, or the paper's by profile and size. The engines are the
 //! figure's, and the user's after them.
@@ -37,7 +37,7 @@ pub(super) struct Comparison<'a> {
     pub(super) title: &'static str,
     pub(super) method: String,
     pub(super) quantities: &'a [Quantity],
-    /// The engines of the figure.
+    /// The engines or algorithms of the figure.
     pub(super) engines: &'a [&'a str],
     /// The rules of the figure, if the user has none, and their numbers.
     pub(super) generated: Generated,
@@ -111,25 +111,26 @@ const FEW_HEADERS: usize = 5_000;
 const MIN_HEADERS: usize = 20_000;
 
 impl Subject {
-    fn load(&self, study: &Study<'_>) -> Result<Workload<'_>, Failure> {
+    /// Returns the rules, and `headers` headers if they are drawn.
+    fn load(&self, study: &Study<'_>, headers: usize) -> Result<Workload<'_>, Failure> {
         let (policy, trace) = match &self.origin {
             Origin::OpenFlow15(rules) => {
                 let family = Family::OpenFlow15(Box::default());
                 let seed = study.list_seed(0);
                 let policy = generated_policy(family, *rules, seed, &mut NoProgress)?;
-                let trace = study.trace(&policy)?;
+                let trace = study.trace_with(&policy, headers)?;
                 (Cow::Owned(policy), trace)
             }
             Origin::Profile(profile, rules) => {
                 let policy = study.policy(profile, *rules)?;
-                let trace = study.trace(&policy)?;
+                let trace = study.trace_with(&policy, headers)?;
                 (Cow::Owned(policy), trace)
             }
             Origin::File(inputs, index) => {
                 let own = &inputs.rules[*index];
                 let trace = match &own.headers {
-                    Some(headers) => repeated(&headers.trace, study.headers().min(MIN_HEADERS)),
-                    None => study.trace(&own.policy)?,
+                    Some(own) => repeated(&own.trace, headers.min(MIN_HEADERS)),
+                    None => study.trace_with(&own.policy, headers)?,
                 };
                 (Cow::Borrowed(&own.policy), trace)
             }
@@ -232,31 +233,83 @@ struct Row {
     cells: Vec<Cell>,
 }
 
-/// Measures and draws a comparison. `measure` returns a cell for each engine. Claims are
-/// left to the caller.
+/// The engines or algorithms that are compared over each rule set.
+struct Candidates {
+    /// The singular, which is also the column in the CSV file.
+    word: &'static str,
+    /// The heading of the reasons why candidates have no values.
+    refusals: &'static str,
+    names: Vec<String>,
+    /// The number of headers that are drawn from rules.
+    headers: usize,
+}
+
+/// Measures and draws a comparison of engines. `measure` returns a cell for each engine.
+/// Claims are left to the caller.
 pub(super) fn compare(
     study: &mut Study<'_>,
     comparison: &Comparison<'_>,
     measure: impl Fn(&Study<'_>, &Workload<'_>, &[EngineSpec]) -> Result<Vec<Cell>, Failure>,
 ) -> Result<Section, Failure> {
     let engines = engines(study, comparison.engines);
-    let names: Vec<String> = engines.iter().map(ToString::to_string).collect();
+    let candidates = Candidates {
+        word: "engine",
+        refusals: "Not built",
+        names: engines.iter().map(ToString::to_string).collect(),
+        headers: study.headers(),
+    };
     // A seed that the user did not choose is the same in every run.
     let seeded: Vec<EngineSpec> = engines.into_iter().map(|engine| engine.seeded(0)).collect();
+    compare_candidates(study, comparison, &candidates, |study, workload| {
+        measure(study, workload, &seeded)
+    })
+}
+
+/// Measures and draws a comparison of algorithms that are not engines. `measure` returns a
+/// cell for each algorithm. At most `max_headers` headers are drawn for rules without
+/// headers of their own. Claims are left to the caller.
+pub(super) fn compare_algorithms(
+    study: &mut Study<'_>,
+    comparison: &Comparison<'_>,
+    max_headers: usize,
+    measure: impl Fn(&Study<'_>, &Workload<'_>) -> Result<Vec<Cell>, Failure>,
+) -> Result<Section, Failure> {
+    let names = comparison.engines.iter().map(|&name| name.to_owned());
+    let candidates = Candidates {
+        word: "algorithm",
+        refusals: "Without result",
+        names: names.collect(),
+        headers: study.headers().min(max_headers),
+    };
+    compare_candidates(study, comparison, &candidates, measure)
+}
+
+fn compare_candidates(
+    study: &mut Study<'_>,
+    comparison: &Comparison<'_>,
+    candidates: &Candidates,
+    measure: impl Fn(&Study<'_>, &Workload<'_>) -> Result<Vec<Cell>, Failure>,
+) -> Result<Section, Failure> {
+    let Candidates {
+        word,
+        names,
+        headers,
+        ..
+    } = candidates;
     let subjects = subjects(study, comparison);
     study.expect_points(subjects.len());
     let mut rows = Vec::new();
     for subject in &subjects {
         let point = format!(
-            "own {}, {}{}, engines {}",
+            "own {}, {}{}, {word}s {}",
             comparison.figure,
             subject.content,
             comparison.options,
             names.join(" ")
         );
         let (rules, cells) = study.point(&point, |study| {
-            let workload = subject.load(study)?;
-            let cells = measure(study, &workload, &seeded)?;
+            let workload = subject.load(study, *headers)?;
+            let cells = measure(study, &workload)?;
             Ok((workload.policy.len(), cells))
         })?;
         rows.push(Row {
@@ -269,35 +322,36 @@ pub(super) fn compare(
             cells,
         });
     }
-    write(study, comparison, &names, &rows)?;
+    write(study, comparison, candidates, &rows)?;
     let mut section = Section {
         title: format!("{}, own inputs", comparison.title),
-        method: method(comparison, &names, &rows),
+        method: method(comparison, candidates, &rows),
         claims: Vec::new(),
-        grids: vec![grid(comparison.quantities, &names, &rows)],
+        grids: vec![grid(comparison.quantities, candidates, &rows)],
         pictures: Vec::new(),
     };
     for (index, quantity) in comparison.quantities.iter().enumerate() {
         let name = format!("own-{}-{}.svg", comparison.figure, quantity.column);
-        draw(study, &name, comparison, index, &names, &rows)?;
+        draw(study, &name, comparison, index, names, &rows)?;
         section.pictures.push(name);
     }
     Ok(section)
 }
 
-fn method(comparison: &Comparison<'_>, engines: &[String], rows: &[Row]) -> String {
+fn method(comparison: &Comparison<'_>, candidates: &Candidates, rows: &[Row]) -> String {
     let mut method = comparison.method.clone();
     let cells = rows.iter().flat_map(|row| {
-        let named = engines.iter().zip(&row.cells);
-        named.map(move |(engine, cell)| (engine, row, cell))
+        let named = candidates.names.iter().zip(&row.cells);
+        named.map(move |(name, cell)| (name, row, cell))
     });
-    let refusals = cells.clone().filter_map(|(engine, row, cell)| {
+    let refusals = cells.clone().filter_map(|(name, row, cell)| {
         let reason = cell.refused.as_ref()?;
-        Some(format!("{engine} over {}: {reason}", row.name))
+        Some(format!("{name} over {}: {reason}", row.name))
     });
     let refusals: Vec<String> = refusals.collect();
     if !refusals.is_empty() {
-        method.push_str(&format!(" Not built: {}.", refusals.join("; ")));
+        let heading = candidates.refusals;
+        method.push_str(&format!(" {heading}: {}.", refusals.join("; ")));
     }
     let wrong: usize = cells.map(|(.., cell)| cell.wrong).sum();
     if wrong > 0 {
@@ -313,15 +367,15 @@ fn method(comparison: &Comparison<'_>, engines: &[String], rows: &[Row]) -> Stri
 fn write(
     study: &mut Study<'_>,
     comparison: &Comparison<'_>,
-    engines: &[String],
+    candidates: &Candidates,
     rows: &[Row],
 ) -> Result<(), Failure> {
-    let mut heading = vec!["rule_set", "rules", "engine", "not_built", "wrong"];
+    let mut heading = vec!["rule_set", "rules", candidates.word, "not_built", "wrong"];
     heading.extend(comparison.quantities.iter().map(|quantity| quantity.column));
     let mut lines = Vec::new();
     for row in rows {
-        for (engine, cell) in engines.iter().zip(&row.cells) {
-            let mut cells = vec![row.name.clone(), row.rules.to_string(), engine.clone()];
+        for (name, cell) in candidates.names.iter().zip(&row.cells) {
+            let mut cells = vec![row.name.clone(), row.rules.to_string(), name.clone()];
             cells.push(cell.refused.clone().unwrap_or_default());
             cells.push(cell.wrong.to_string());
             let values = (0..comparison.quantities.len()).map(|index| cell.values.get(index));
@@ -344,14 +398,15 @@ pub(super) fn csv_line<T: Display>(cells: impl IntoIterator<Item = T>) -> String
     text.trim_end_matches('\n').to_owned()
 }
 
-/// Returns a table with a row for each rule set and engine.
-fn grid(quantities: &[Quantity], engines: &[String], rows: &[Row]) -> Grid {
-    let mut columns = ["rule set", "engine", "rules"].map(str::to_owned).to_vec();
+/// Returns a table with a row for each rule set and candidate.
+fn grid(quantities: &[Quantity], candidates: &Candidates, rows: &[Row]) -> Grid {
+    let columns = ["rule set", candidates.word, "rules"];
+    let mut columns = columns.map(str::to_owned).to_vec();
     columns.extend(quantities.iter().map(|quantity| quantity.title.to_owned()));
     let mut lines = Vec::new();
     for row in rows {
-        for (engine, cell) in engines.iter().zip(&row.cells) {
-            let mut cells = vec![row.name.clone(), engine.clone(), size_name(row.rules)];
+        for (name, cell) in candidates.names.iter().zip(&row.cells) {
+            let mut cells = vec![row.name.clone(), name.clone(), size_name(row.rules)];
             cells.extend((0..quantities.len()).map(|index| {
                 let value = cell.values.get(index);
                 value.map_or("–".to_owned(), |&value| Number(value).to_string())
@@ -360,7 +415,7 @@ fn grid(quantities: &[Quantity], engines: &[String], rows: &[Row]) -> Grid {
         }
     }
     Grid {
-        title: "Each engine over each rule set".to_owned(),
+        title: format!("Each {} over each rule set", candidates.word),
         columns,
         words: 2,
         rows: lines,

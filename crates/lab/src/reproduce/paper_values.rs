@@ -111,6 +111,11 @@ impl PaperValues {
         self
     }
 
+    /// Returns true if there are no lines.
+    pub(super) fn is_empty(&self) -> bool {
+        self.lines.is_empty()
+    }
+
     /// Returns the lines of the picture.
     pub(super) fn series(&self) -> impl Iterator<Item = Series> {
         self.lines.iter().map(|line| {
@@ -175,7 +180,7 @@ impl PaperValues {
             let is_x = !matches!(line.kind, Published::Level | Published::Bar);
             let is_y = line.kind != Published::Position;
             for (x, y) in &line.values {
-                assert!(!is_x || (x.is_finite() && *x > 0.0), "{source}: x {x}");
+                assert!(!is_x || (x.is_finite() && *x >= 0.0), "{source}: x {x}");
                 assert!(!is_y || (y.is_finite() && *y > 0.0), "{source}: y {y}");
             }
             let ascends = line.values.is_sorted_by(|a, b| a.0 < b.0);

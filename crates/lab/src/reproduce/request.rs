@@ -8,6 +8,7 @@ use classyard_report::input::{count, span};
 use classyard_report::output::{Format, OutputArgs};
 
 use super::inputs::{Input, InputArgs};
+use crate::bench::PeerSpec;
 
 /// A paper, or a part of it that is reproduced by itself.
 pub(super) struct Paper {
@@ -87,6 +88,8 @@ pub(super) struct Request {
     pub(super) build_time: Option<Duration>,
     /// The length of a run.
     pub(super) run: Option<Duration>,
+    /// The program that measures Open vSwitch.
+    pub(super) open_vswitch: Option<PeerSpec>,
     /// The user's own inputs.
     pub(super) inputs: InputArgs,
 }
@@ -109,6 +112,7 @@ impl Request {
             changes: None,
             build_time: None,
             run: None,
+            open_vswitch: None,
             inputs: common.inputs.clone(),
         }
     }

@@ -1,5 +1,6 @@
 //! The source of a reproduction's data, and the writer of its files.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs;
 use std::sync::Arc;
@@ -26,8 +27,11 @@ use super::points::{Circumstances, Points};
 use super::report::{Remarks, Reproduction};
 use super::request::Request;
 use crate::bench::{
-    CpuPair, CpuPinning, PAPER_CHANGES, generated_policy, generated_trace, size_name,
+    CpuPair, CpuPinning, PAPER_CHANGES, SwitchPeer, generated_policy, generated_trace, size_name,
 };
+
+/// The option that names the program which measures Open vSwitch.
+pub(super) const OPEN_VSWITCH_OPTION: &str = "--open-vswitch";
 
 /// The name of the report in the folder.
 const REPORT: &str = "report.html";
@@ -66,6 +70,8 @@ pub(super) struct Study<'a> {
     pub(super) processors: Option<CpuPair>,
     /// The user's own inputs.
     pub(super) inputs: Arc<Inputs>,
+    /// The program that measures Open vSwitch.
+    pub(super) open_vswitch: Option<RefCell<SwitchPeer>>,
     /// Figures that cannot use them.
     left_out: Vec<LeftOut>,
     reporter: Reporter,
@@ -88,8 +94,9 @@ pub(super) struct Study<'a> {
 const PAPER_VALUES: &str = "paper-values.csv";
 
 impl<'a> Study<'a> {
-    /// Reads own inputs, opens the folder and removes an earlier report: a report exists
-    /// only for a finished run. Warns of the figures that are left out.
+    /// Reads own inputs, starts the program that measures Open vSwitch, opens the folder and
+    /// removes an earlier report: a report exists only for a finished run. Warns of the
+    /// figures that are left out.
     pub(super) fn new(
         args: &'a Request,
         left_out: Vec<LeftOut>,
@@ -99,6 +106,10 @@ impl<'a> Study<'a> {
         for one in &left_out {
             reporter.warn(&format!("left out: {}", one.text()));
         }
+        let open_vswitch = args.open_vswitch.as_ref();
+        let open_vswitch = open_vswitch
+            .map(|spec| SwitchPeer::start(OPEN_VSWITCH_OPTION, spec))
+            .transpose()?;
         fs::create_dir_all(&args.output).map_err(|error| Failure::file(&args.output, error))?;
         let names: Vec<&str> = match args.profiles.as_slice() {
             [] => Profile::BUILT_IN.to_vec(),
@@ -115,6 +126,7 @@ impl<'a> Study<'a> {
             profiles,
             processors: CpuPinning::Automatic.choose().unwrap_or_default(),
             inputs,
+            open_vswitch: open_vswitch.map(RefCell::new),
             left_out,
             reporter,
             progress: reporter.progress(),
@@ -125,6 +137,7 @@ impl<'a> Study<'a> {
             captions: BTreeMap::new(),
             paper_rows: Vec::new(),
         };
+        study.check_open_vswitch()?;
         if study.points.len() > 0 {
             let measured =
                 classyard_report::output::style::counted(study.points.len(), "measurement");
@@ -147,6 +160,22 @@ impl<'a> Study<'a> {
         }
         study.written.clear();
         Ok(study)
+    }
+
+    /// Checks that Open vSwitch can hold all packets.
+    fn check_open_vswitch(&self) -> Result<(), Failure> {
+        let Some(switch) = &self.open_vswitch else {
+            return Ok(());
+        };
+        let (switch, headers) = (switch.borrow(), self.headers());
+        match switch.max_packets() {
+            max if headers > max => Err(switch
+                .failure(&format!(
+                    "the switch holds at most {max} packets, and traces have {headers}"
+                ))
+                .with_help(format!("--headers {max} is the most"))),
+            _ => Ok(()),
+        }
     }
 
     /// Returns the sizes of `--sizes`, or else `default_sizes`.
@@ -253,6 +282,16 @@ impl<'a> Study<'a> {
     pub(super) fn trace_of(&self, policy: &Policy, list: usize) -> Result<PolicyTrace, Failure> {
         let mut silent = classyard::NoProgress;
         generated_trace(policy, self.headers(), self.list_seed(list), &mut silent)
+    }
+
+    /// Generates a number of headers for rules.
+    pub(super) fn trace_with(
+        &self,
+        policy: &Policy,
+        headers: usize,
+    ) -> Result<PolicyTrace, Failure> {
+        let mut silent = classyard::NoProgress;
+        generated_trace(policy, headers, self.list_seed(0), &mut silent)
     }
 
     /// Generates a few headers, to compare answers.

@@ -54,7 +54,18 @@ impl FrameStream {
     /// [`Failure`] if the capture cannot be read.
     pub fn open(args: &SwitchArgs, pipeline: &mut Pipeline) -> Result<FrameStream, Failure> {
         add_ports(pipeline, args.in_port.into_iter());
-        let mut frames = FrameStream {
+        let mut frames = FrameStream::open_alone(args)?;
+        frames.add_interfaces(pipeline);
+        Ok(frames)
+    }
+
+    /// Opens the capture that the arguments name, to [`read`](Self::read) it without a
+    /// pipeline.
+    ///
+    /// # Errors
+    /// [`Failure`] if the capture cannot be read.
+    pub fn open_alone(args: &SwitchArgs) -> Result<FrameStream, Failure> {
+        Ok(FrameStream {
             capture: args.open_capture()?,
             in_port: args.in_port,
             bytes: Vec::new(),
@@ -64,9 +75,7 @@ impl FrameStream {
             packets_read: 0,
             left_out: LeftOut::default(),
             ports_added: 0,
-        };
-        frames.add_interfaces(pipeline);
-        Ok(frames)
+        })
     }
 
     /// Reads the next packet that a switch can process. Returns false at the end of
@@ -76,6 +85,19 @@ impl FrameStream {
     /// # Errors
     /// [`ReadError`] if the capture cannot be read.
     pub fn advance(&mut self, pipeline: &mut Pipeline) -> Result<bool, ReadError> {
+        let is_read = self.read()?;
+        if is_read {
+            self.add_interfaces(pipeline);
+        }
+        Ok(is_read)
+    }
+
+    /// Reads the next packet that a switch can process, without a pipeline. Returns false
+    /// at the end of the capture or if the command is interrupted.
+    ///
+    /// # Errors
+    /// [`ReadError`] if the capture cannot be read.
+    pub fn read(&mut self) -> Result<bool, ReadError> {
         while !interrupt::is_requested() {
             let Some(record) = self.capture.reader.next_record()? else {
                 return Ok(false);
@@ -92,7 +114,6 @@ impl FrameStream {
             self.stamp = record.packet.timestamp_ns;
             self.first_stamp.get_or_insert(self.stamp);
             self.frame_port = self.in_port.unwrap_or(record.packet.interface + 1);
-            self.add_interfaces(pipeline);
             return Ok(true);
         }
         Ok(false)

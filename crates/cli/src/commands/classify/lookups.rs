@@ -117,9 +117,9 @@ impl Lookups {
         progress: &mut dyn Progress,
     ) -> Lookups {
         let total = trace.len();
-        // The first pass warms the caches, allocates the buffers and provides the
-        // reported winners, so it may show its progress. It is timed only if it is the
-        // only pass.
+        // The reported winners are those of the first pass. This pass also warms the caches
+        // and allocates the buffers, and its time includes showing the progress, so it is
+        // timed only if it is the only pass.
         let mut lookups = Lookups {
             winners: misses(trace),
             passes: Vec::new(),

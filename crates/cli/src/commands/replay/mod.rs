@@ -10,7 +10,7 @@ use classyard_datapath::{Field, Flaw, Packet, PacketKey, PortNo};
 use classyard_report::failure::Failure;
 use classyard_report::input::caches::CacheArgs;
 use classyard_report::input::frames::{Frame, FrameStream, HeldFrames};
-use classyard_report::input::switch::{SwitchArgs, add_missing_ports};
+use classyard_report::input::switch::SwitchArgs;
 use classyard_report::interrupt::{self, SoftStop};
 use classyard_report::output::{Format, OutputArgs};
 use classyard_report::reporter::Reporter;
@@ -19,13 +19,12 @@ mod caches;
 mod ports;
 mod rate;
 mod report;
-mod rows;
-mod script;
 
 use ports::OutPorts;
 use rate::RateArgs;
 use report::{CaptureRow, ReplayReport};
-use script::ScriptRun;
+
+use super::script::ScriptRun;
 
 /// Run a capture through a pipeline of OpenFlow tables: what goes where, and by
 /// which flow
@@ -169,10 +168,7 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
         script: None,
     };
     let mut frames = FrameStream::open(&args.switch, &mut pipeline)?;
-    if let Some(script) = script {
-        add_missing_ports(&mut pipeline, script.named_ports(), Duration::ZERO);
-        replayed.script = Some(ScriptRun::new(script));
-    }
+    replayed.script = script.map(|script| ScriptRun::begin(script, &mut pipeline));
     replayed.run(&mut pipeline, &mut frames, args, reporter)?;
     replayed.ports.flush()?;
     frames.check()?;
@@ -249,7 +245,7 @@ impl Replayed {
                 wait_until(begin, frame.time.div_f64(pace));
             }
             if let Some(script) = &mut self.script {
-                script.change((pipeline, &worker), &frame, &mut progress)?;
+                script.change((pipeline, &worker), &frame, None, &mut progress)?;
             }
             pipeline.expire(frame.time);
             self.held.add(&frame);

@@ -19,8 +19,8 @@ use serde::Serialize;
 use super::Replayed;
 use super::caches::CacheReport;
 use super::rate::Rate;
-use super::rows::{MAX_ROWS, remark_more};
-use super::script::{ScriptReport, ScriptRun};
+use crate::commands::rows::{MAX_ROWS, remark_more};
+use crate::commands::script::{ItemLines, LineRow, ScriptReport, ScriptRun};
 
 /// The report of a replay.
 #[derive(Serialize)]
@@ -59,33 +59,6 @@ struct TableRow {
     max_flows: u32,
     lookups: u64,
     matched: u64,
-}
-
-/// The line of an item, in the pipeline's file or in the script.
-#[derive(Clone, Copy, Serialize, PartialEq, Eq, PartialOrd, Ord)]
-struct LineRow {
-    line: Option<usize>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    script_line: Option<usize>,
-}
-
-impl LineRow {
-    /// Returns the line of the script if there is one, otherwise the line of the pipeline.
-    fn new(line: Option<usize>, script_line: Option<usize>) -> LineRow {
-        LineRow {
-            line: line.filter(|_| script_line.is_none()),
-            script_line,
-        }
-    }
-
-    /// Returns the line for a table.
-    fn text(self) -> String {
-        match (self.line, self.script_line) {
-            (_, Some(line)) => format!("script:{line}"),
-            (Some(line), None) => line.to_string(),
-            (None, None) => String::new(),
-        }
-    }
 }
 
 #[derive(Serialize)]
@@ -282,13 +255,10 @@ impl ReplayReport {
         });
         let flow_count = pipeline.flows().iter().count();
         let script = replayed.script.as_ref();
-        let flow_line = |entry: &FlowEntry| {
-            let script_line = script.and_then(|script| script.flow_line(entry.id));
-            LineRow::new(lines.flow(entry), script_line)
-        };
-        let flows = flow_rows(pipeline, flow_line, top);
+        let item_lines = ItemLines::new(lines, script);
+        let flows = flow_rows(pipeline, |entry| item_lines.flow(entry), top);
         let removed = replayed.removed.iter().map(|gone| RemovedRow {
-            line: flow_line(&gone.entry),
+            line: item_lines.flow(&gone.entry),
             table: gone.entry.table.0,
             priority: gone.entry.priority,
             matches: gone.entry.flow.to_string(),
@@ -309,10 +279,7 @@ impl ReplayReport {
                 }
             });
             GroupRow {
-                line: LineRow::new(
-                    lines.group(group.id),
-                    script.and_then(|script| script.group_line(group.id)),
-                ),
+                line: item_lines.group(group.id),
                 group: group.id.0,
                 kind: match group.kind {
                     GroupType::All => "all",
@@ -329,10 +296,7 @@ impl ReplayReport {
             let count = pipeline.meter_count(meter.id);
             let bands = meter.bands.iter().zip(&count.bands);
             MeterRow {
-                line: LineRow::new(
-                    lines.meter(meter.id),
-                    script.and_then(|script| script.meter_line(meter.id)),
-                ),
+                line: item_lines.meter(meter.id),
                 meter: meter.id.0,
                 unit: match meter.unit {
                     MeterUnit::Kilobits => "kbps",

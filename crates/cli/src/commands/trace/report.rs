@@ -3,16 +3,18 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
-use classyard_datapath::flow::FlowEntry;
 use classyard_datapath::limits::PacketLimit;
 use classyard_datapath::meter::BandKind;
 use classyard_datapath::pipeline::{CacheAnswer, FieldChange, Lookup, PacketTrace, Step};
 use classyard_datapath::{Field, Flaw, MatchField, Packet, PacketKey, PortNo, Prerequisite};
-use classyard_report::input::switch::Lines;
 use classyard_report::output::style::{BOLD, DIM, GOOD, NOTABLE, counted, paint};
 use classyard_report::output::table::fact;
 use classyard_report::output::{Report, csv};
 use serde::Serialize;
+
+use super::decision::{AlteredRow, write_altered};
+use super::items::{FlowRow, port_text};
+use crate::commands::script::{ItemLines, LineRow, ScriptReport};
 
 /// The packet and its source.
 pub(super) struct Traced<'t> {
@@ -24,6 +26,36 @@ pub(super) struct Traced<'t> {
     pub(super) packet: &'t Packet,
     /// The cache answers before and after the packet.
     pub(super) caches: Option<(CacheAnswer, CacheAnswer)>,
+    pub(super) script: Option<TracedScript>,
+}
+
+/// The report on a script whose changes before the packet were made.
+#[derive(Serialize)]
+pub(super) struct TracedScript {
+    #[serde(flatten)]
+    pub(super) report: ScriptReport,
+    /// The changes that altered the decision on the packet.
+    pub(super) altered: Vec<AlteredRow>,
+}
+
+impl TracedScript {
+    fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        for (name, text) in self.report.facts() {
+            fact(out, name, text)?;
+        }
+        let text = match self.altered.last() {
+            None => "by no change of the script".to_owned(),
+            Some(latest) => {
+                let count = counted(self.altered.len(), "change");
+                format!(
+                    "by {count}, the latest {}",
+                    latest.place(self.report.source())
+                )
+            }
+        };
+        fact(out, "Altered", text)?;
+        write_altered(&self.altered, out)
+    }
 }
 
 /// The report of a trace. Keys are stable.
@@ -31,6 +63,8 @@ pub(super) struct Traced<'t> {
 pub(super) struct TraceReport {
     pipeline: String,
     packet: PacketRow,
+    /// `None` without a script.
+    script: Option<TracedScript>,
     steps: Vec<StepRow>,
     dropped: bool,
     /// `None` without caches.
@@ -44,6 +78,9 @@ struct CacheRow {
     /// cache.
     microflow_hit: Option<bool>,
     megaflow_hit: bool,
+    /// True if a change made the packet's megaflow stale, so the tables processed the
+    /// packet.
+    megaflow_stale: bool,
     /// The megaflow that covers the packet; `None` if none was added.
     megaflow: Option<MegaflowRow>,
 }
@@ -64,7 +101,8 @@ impl CacheRow {
     fn new((before, after): &(CacheAnswer, CacheAnswer)) -> CacheRow {
         CacheRow {
             microflow_hit: before.microflow,
-            megaflow_hit: before.megaflow.is_some(),
+            megaflow_hit: before.megaflow.is_some() && !before.stale,
+            megaflow_stale: before.stale,
             megaflow: after.megaflow.as_ref().map(|megaflow| MegaflowRow {
                 covers: megaflow.to_string(),
                 bits: megaflow.mask.iter().map(|word| word.count_ones()).sum(),
@@ -76,7 +114,11 @@ impl CacheRow {
 
     fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         let hit_text = |hit| if hit { "hit" } else { "miss" };
-        let mut text = format!("megaflow cache: {}", hit_text(self.megaflow_hit));
+        let mut text = match (self.megaflow_stale, &self.megaflow) {
+            (true, Some(_)) => "megaflow cache: stale, renewed by the tables".to_owned(),
+            (true, None) => "megaflow cache: stale, removed".to_owned(),
+            (false, _) => format!("megaflow cache: {}", hit_text(self.megaflow_hit)),
+        };
         if let Some(hit) = self.microflow_hit {
             text = format!("microflow cache: {}, {text}", hit_text(hit));
         }
@@ -149,15 +191,6 @@ struct TableRow {
 }
 
 #[derive(Serialize)]
-struct FlowRow {
-    line: Option<usize>,
-    priority: u16,
-    #[serde(rename = "match")]
-    matches: String,
-    actions: String,
-}
-
-#[derive(Serialize)]
 struct NearRow {
     #[serde(flatten)]
     flow: FlowRow,
@@ -174,7 +207,8 @@ struct RefusedRow {
 #[derive(Serialize)]
 struct MeterRow {
     meter: u32,
-    line: Option<usize>,
+    #[serde(flatten)]
+    line: LineRow,
     /// The index of the applied band, from 0.
     band: Option<usize>,
     /// The effect of the band.
@@ -184,7 +218,8 @@ struct MeterRow {
 #[derive(Serialize)]
 struct GroupRow {
     group: u32,
-    line: Option<usize>,
+    #[serde(flatten)]
+    line: LineRow,
     /// The bucket's index, from 0; `None` if no bucket is live.
     bucket: Option<usize>,
 }
@@ -252,18 +287,9 @@ fn changes(changes: &[FieldChange]) -> Vec<ChangeRow> {
     rows.collect()
 }
 
-fn flow(entry: &FlowEntry, lines: &Lines) -> FlowRow {
-    FlowRow {
-        line: lines.flow(entry),
-        priority: entry.priority,
-        matches: entry.flow.to_string(),
-        actions: entry.instructions.to_string(),
-    }
-}
-
-fn table(lookup: &Lookup, lines: &Lines) -> TableRow {
+fn table(lookup: &Lookup, lines: ItemLines<'_>) -> TableRow {
     let near_rows = lookup.near.iter().map(|miss| NearRow {
-        flow: flow(&miss.entry, lines),
+        flow: FlowRow::new(&miss.entry, lines),
         refused_by: miss
             .differences
             .iter()
@@ -277,14 +303,21 @@ fn table(lookup: &Lookup, lines: &Lines) -> TableRow {
     TableRow {
         table: lookup.table.0,
         flows: lookup.entries,
-        winner: lookup.winner.as_ref().map(|winner| flow(winner, lines)),
+        winner: lookup
+            .winner
+            .as_ref()
+            .map(|winner| FlowRow::new(winner, lines)),
         near: near_rows.collect(),
         mattered: lookup.mattered.iter().map(|field| field.name()).collect(),
     }
 }
 
 impl TraceReport {
-    pub(super) fn new(lines: &Lines, traced: &Traced<'_>, story: &PacketTrace) -> TraceReport {
+    pub(super) fn new(
+        lines: ItemLines<'_>,
+        traced: Traced<'_>,
+        story: &PacketTrace,
+    ) -> TraceReport {
         let packet = traced.packet;
         let flaws = Flaw::ALL.iter();
         let flaws = flaws.filter(|flaw| packet.parsed().flaws.contains(**flaw));
@@ -367,9 +400,9 @@ impl TraceReport {
             row
         });
         TraceReport {
-            pipeline: lines.source.clone(),
+            pipeline: lines.source().to_owned(),
             packet: PacketRow {
-                source: traced.source.clone(),
+                source: traced.source,
                 number: traced.number,
                 in_port: traced.in_port,
                 seconds: traced.time.as_secs_f64(),
@@ -377,6 +410,7 @@ impl TraceReport {
                 fields: fields(packet.key()),
                 malformed: flaws.map(|flaw| flaw.name()).collect(),
             },
+            script: traced.script,
             steps: steps.collect(),
             dropped: story.is_dropped(),
             caches: traced.caches.as_ref().map(CacheRow::new),
@@ -410,7 +444,11 @@ impl TraceReport {
         if !packet.malformed.is_empty() {
             fact(out, "Malformed", packet.malformed.join(", "))?;
         }
-        fact(out, "Pipeline", &self.pipeline)
+        fact(out, "Pipeline", &self.pipeline)?;
+        match &self.script {
+            Some(script) => script.write(out),
+            None => Ok(()),
+        }
     }
 
     fn write_table(out: &mut dyn Write, table: &TableRow) -> io::Result<()> {
@@ -432,23 +470,6 @@ impl TraceReport {
             writeln!(out, "  {}", paint(DIM, &mattered))?;
         }
         Ok(())
-    }
-}
-
-impl FlowRow {
-    fn text(&self) -> String {
-        let line = match self.line {
-            Some(line) => format!("line {line}: "),
-            None => String::new(),
-        };
-        let matches = match self.matches.is_empty() {
-            true => "every packet",
-            false => &self.matches,
-        };
-        format!(
-            "{line}priority {}, {matches} ▸ {}",
-            self.priority, self.actions
-        )
     }
 }
 
@@ -524,13 +545,6 @@ impl StepRow {
     }
 }
 
-fn port_text(port: &str) -> String {
-    match port.parse::<u32>() {
-        Ok(number) => format!("port {number}"),
-        Err(_) => port.to_owned(),
-    }
-}
-
 /// Splits hexadecimal digits into lines of 32 bytes.
 fn lines_of(digits: &str) -> Vec<String> {
     let bytes: Vec<char> = digits.chars().collect();
@@ -560,17 +574,26 @@ impl Report for TraceReport {
 
     /// Writes the steps, without the fields that only some kinds have.
     fn csv(&self, out: &mut csv::Writer<'_>) -> io::Result<()> {
-        out.row(&[&"step", &"depth", &"table", &"line", &"action", &"port"])?;
+        out.row(&[
+            &"step",
+            &"depth",
+            &"table",
+            &"line",
+            &"action",
+            &"port",
+            &"script_line",
+        ])?;
         for step in &self.steps {
             let winner = step.table.as_ref().and_then(|table| table.winner.as_ref());
-            let line = winner.and_then(|winner| winner.line);
+            let line = winner.map_or_else(LineRow::default, FlowRow::line);
             out.row(&[
                 &step.step,
                 &step.depth,
                 &csv::optional(step.table.as_ref().map(|table| table.table).as_ref()),
-                &csv::optional(line.as_ref()),
+                &csv::optional(line.line.as_ref()),
                 &csv::optional(step.action.as_ref()),
                 &csv::optional(step.sent.as_ref().map(|sent| &sent.port)),
+                &csv::optional(line.script_line.as_ref()),
             ])?;
         }
         Ok(())

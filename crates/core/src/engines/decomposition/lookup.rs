@@ -1,14 +1,15 @@
 //! Lookups: single, in batches, with a mask, and step by step.
 
 use super::Decomposition;
+use super::candidates::{Plain, Tests};
 use super::field::Class;
 use super::screen::Entry;
 use crate::contract::classifier::{LookupTrace, Probe};
 use crate::model::rule::{RuleId, Winner};
 use crate::model::schema::MAX_FIELDS;
-use crate::parts::bit_vectors::{BLOCK_RULES, first_bits, places};
+use crate::parts::bit_vectors::{BLOCK_RULES, blocks_of, first_bits, places};
 use crate::parts::range_tree::GROUP;
-use crate::parts::simd::bits::{WORDS, common, first_common};
+use crate::parts::simd::bits::{WORDS, common};
 use crate::parts::simd::prefetch;
 use crate::parts::unwildcard;
 
@@ -80,99 +81,12 @@ impl Decomposition {
         best: Winner,
     ) -> Winner {
         let better = self.rules.better_than(best);
-        let mut place = self.first_joined(key, rows, better);
-        for &list in lists {
-            place = self.first_listed(key, list, place);
-        }
+        let mut tests = Plain { engine: self, key };
+        let place = self.first_place(&mut tests, lists, rows, better);
         match place < better {
             true => self.rules.winner(place),
             false => best,
         }
-    }
-
-    /// Returns the place of the first matching rule of a list, if it is below
-    /// `bound`; otherwise returns `bound`.
-    #[inline(always)]
-    fn first_listed<const W: usize>(&self, key: &[u64; W], list: u32, bound: usize) -> usize {
-        for &entry in &self.shared.store.lists[list as usize..] {
-            let place = entry.place();
-            if place >= bound {
-                break;
-            }
-            if self.shared.screens.passes(entry, key) && self.rules.matches_key(place, key) {
-                return place;
-            }
-        }
-        bound
-    }
-
-    /// Returns the first block of 512 rules, from block `from` on, that has a rule in
-    /// all vectors, and the bits of these rules.
-    #[inline(always)]
-    pub(super) fn next_joined(&self, rows: &[usize], from: usize) -> Option<(usize, [u64; WORDS])> {
-        let store = &self.shared.store;
-        if store.summary > 0 {
-            return self.next_summarised(rows, from);
-        }
-        first_common(self.isa, &store.rows, rows, from, store.row_blocks)
-    }
-
-    /// Does the same as [`next_joined`](Self::next_joined), by summaries.
-    fn next_summarised(&self, rows: &[usize], from: usize) -> Option<(usize, [u64; WORDS])> {
-        let store = &self.shared.store;
-        let (mut head, mut skipped) = (from / BLOCK_RULES, first_bits(from % BLOCK_RULES));
-        loop {
-            let (summary_block, blocks) =
-                first_common(self.isa, &store.rows, rows, head, store.summary)?;
-            if summary_block != head {
-                skipped = [0; WORDS];
-            }
-            let blocks = std::array::from_fn(|word| blocks[word] & !skipped[word]);
-            for block in places(&blocks, summary_block) {
-                let row_block = store.summary + block;
-                if let Some((_, bits)) =
-                    first_common(self.isa, &store.rows, rows, row_block, row_block + 1)
-                {
-                    return Some((block, bits));
-                }
-            }
-            (head, skipped) = (summary_block + 1, [0; WORDS]);
-        }
-    }
-
-    /// True if no rule in the vectors from a block on is below `bound`.
-    #[inline(always)]
-    pub(super) fn is_behind(&self, block: usize, bound: usize) -> bool {
-        let first = self.shared.wide.get(block * BLOCK_RULES);
-        first.is_none_or(|entry| entry.place() >= bound && self.stops)
-    }
-
-    /// Returns the place of the first rule that is in all vectors and matches, if it
-    /// is below `bound`; otherwise returns `bound`.
-    #[inline(always)]
-    fn first_joined<const W: usize>(
-        &self,
-        key: &[u64; W],
-        rows: &[usize],
-        mut bound: usize,
-    ) -> usize {
-        let mut next_block = 0;
-        while !self.is_behind(next_block, bound)
-            && let Some((block, bits)) = self.next_joined(rows, next_block)
-        {
-            for bit in places(&bits, block) {
-                let entry = self.shared.wide[bit];
-                let place = entry.place();
-                if place >= bound {
-                    break;
-                }
-                if self.shared.screens.passes(entry, key) && self.rules.matches_key(place, key) {
-                    bound = place;
-                }
-            }
-            next_block = block + 1;
-        }
-        bound
     }
 
     /// Looks up a batch.
@@ -247,24 +161,30 @@ impl Decomposition {
         }
     }
 
-    /// Calls `show` with each candidate that is not hidden, in the order of
-    /// comparison: first candidates of the vectors, then candidates of each list.
-    /// `show` returns false if the rest of the vectors or of the list is not needed.
-    fn candidates(&self, lists: &[u32], rows: &[usize], mut show: impl FnMut(Entry) -> bool) {
+    /// Calls `show` with the place of each candidate below `bound` that is not hidden.
+    fn candidates(&self, lists: &[u32], rows: &[usize], bound: usize, mut show: impl FnMut(usize)) {
         let shared = &*self.shared;
         let store = &shared.store;
-        let mut continues = |entry: Entry| self.rules.is_hidden(entry.place()) || show(entry);
-        'vectors: for block in store.summary..store.row_blocks {
-            let bits = common(&store.rows, rows, block);
-            for bit in places(&bits, block - store.summary) {
-                if !continues(shared.wide[bit]) {
+        // Returns true if the place is below the bound.
+        let mut visit = |entry: Entry| {
+            let is_better = entry.place() < bound;
+            if is_better && !self.rules.is_hidden(entry.place()) {
+                show(entry.place());
+            }
+            is_better
+        };
+        let blocks = blocks_of(shared.wide.len().min(bound));
+        'vectors: for block in 0..blocks {
+            let bits = common(&store.rows, rows, store.summary + block);
+            for bit in places(&bits, block) {
+                if !visit(shared.wide[bit]) {
                     break 'vectors;
                 }
             }
         }
         for &list in lists {
             for &entry in &store.lists[list as usize..] {
-                if entry == Entry::END || !continues(entry) {
+                if !visit(entry) {
                     break;
                 }
             }
@@ -336,12 +256,8 @@ impl Decomposition {
         {
             field.want(schema, key, mask);
         }
-        self.candidates(&lists[..listing], &rows[..joining], |entry| {
-            let place = entry.place();
-            if place < better {
-                unwildcard::refute(&self.rules.rule(place), key, mask);
-            }
-            place < better
+        self.candidates(&lists[..listing], &rows[..joining], better, |place| {
+            unwildcard::refute(&self.rules.rule(place), key, mask);
         });
         if winner.beats(best) {
             unwildcard::confirm(&self.rules.rule(better), key, mask);
@@ -384,27 +300,18 @@ impl Decomposition {
         let winner = self.look_up(key, Winner::MISS);
         let (mut lists, mut rows) = ([0; MAX_FIELDS], [0; MAX_FIELDS]);
         let (listing, joining) = self.search(key, &mut lists, &mut rows);
-        let mut bound = self.rules.len();
-        let mut compared: Vec<RuleId> = Vec::new();
-        self.candidates(&lists[..listing], &rows[..joining], |entry| {
-            let place = entry.place();
-            if place >= bound {
-                return false;
-            }
-            if !shared.screens.passes(entry, key) {
-                return true;
-            }
-            compared.extend(self.rules.winner(place).rule());
-            if self.rules.matches(place, key) {
-                bound = place;
-            }
-            place != bound
-        });
+        let mut tests = Traced {
+            engine: self,
+            key,
+            compared: Vec::new(),
+        };
+        let bound = self.rules.len();
+        self.first_place(&mut tests, &lists[..listing], &rows[..joining], bound);
         probes.push(Probe {
             table: shared.fields.len(),
             mask: searched_bits,
             rules: self.rules.len(),
-            compared,
+            compared: tests.compared,
             winner,
         });
         LookupTrace {
@@ -412,5 +319,26 @@ impl Decomposition {
             probes,
             winner,
         }
+    }
+}
+
+/// Tests a key, and records the rules that are compared and not hidden.
+struct Traced<'a> {
+    engine: &'a Decomposition,
+    key: &'a [u64],
+    compared: Vec<RuleId>,
+}
+
+impl Tests for Traced<'_> {
+    fn passes(&mut self, entry: Entry) -> bool {
+        self.engine.shared.screens.passes_words(entry, self.key)
+    }
+
+    fn matches(&mut self, place: usize) -> bool {
+        let rules = &self.engine.rules;
+        if !rules.is_hidden(place) {
+            self.compared.extend(rules.winner(place).rule());
+        }
+        rules.matches(place, self.key)
     }
 }

@@ -53,11 +53,51 @@
 //!     bits = AND of that block in all rows
 //!     for each bit: if the rule passes its screen, is not hidden and matches:
 //!         it wins; stop
+//!     pause after 64 rules that did not match, and after 16 blocks
 //! for each list: for its rules that beat the winner so far and pass: compare
+//! if paused: continue with the rules that beat the winner so far; in a block with 64
+//!     candidates or more, compare without screens
 //! ```
 //! A batch takes 64 headers through the searches, one field after the other, and
 //! prefetches their rows and lists. Then it finishes one header after the other: an
 //! early winner saves most of the remaining work of its header.
+//!
+//! # Worst lookup
+//! A candidate need not match. A header may have thousands of candidates that do not
+//! match, if they differ from it only in a field without vectors, or if values share
+//! a vector. This is the bound of a lookup. `linear` compares the p best rules: up to
+//! the winner, or all rules if none matches. Let L be the sum of the lengths of the
+//! longest list of each field, which is at most `share` for each field with lists.
+//!
+//! | work | at most |
+//! |---|---|
+//! | searches | d |
+//! | blocks joined | 16 + ⌈p / 512⌉ |
+//! | blocks of summaries joined | 34 + 2 ⌈p / 512⌉ |
+//! | rules compared | p + 64 + L |
+//! | of these, rules that are worse than the winner | 64 + L |
+//! | tags tested | 64 + L + 63 ⌈p / 512⌉ |
+//!
+//! *Proof.* Until the pause, at most 16 blocks are joined, and 64 rules are tested. The
+//! searches choose one list of each field, so L entries are tested. After the pause,
+//! the vectors are read in order of places, up to the winner so far or up to a better
+//! rule that matches. So the rules that are compared there are among the p best rules,
+//! and each of them is compared once. Places ascend in the vectors, so the p best
+//! rules have the first p bits or fewer, in ⌈p / 512⌉ blocks. A summary is joined once
+//! for each block with candidates, once for each 512 blocks (at most 16 times until the
+//! pause), and once at the end. Tags are tested only in blocks with fewer than 64
+//! candidates. ∎
+//!
+//! A block has d / 8 bytes for each rule. With two blocks of summaries, that is 3 d / 8
+//! bytes. `linear` reads at least 24 bytes of each rule. So apart from its searches, a
+//! lookup takes at most a small multiple of the time of `linear`: see
+//! `bench/records/decomposition.md`. A masked lookup is a lookup, and then reads the
+//! blocks and candidates of the p best rules once more; `linear` and this engine
+//! un-wildcard bits for the same rules or for fewer. With `stop=off`, all blocks are
+//! joined. Hidden rules count as rules.
+//!
+//! The metrics "most rules compared a lookup", "most tags tested a lookup" and "most
+//! rules compared below the winner" have these limits, for p = n.
 //!
 //! # Cost
 //! n rules, d fields: lookup O(d log n) to search, v / 512 blocks of at most d rows,
@@ -84,6 +124,7 @@
 //!
 //! [DEC14]: crate::papers#dec14
 
+mod candidates;
 mod cuckoo;
 mod estimate;
 mod field;
@@ -500,6 +541,7 @@ impl<const W: usize> Algorithm<W> for Decomposition {
         let store = &shared.store;
         let members = shared.fields.iter().map(|field| field.members.len());
         let vectors = store.rows.len().checked_div(store.row_blocks).unwrap_or(0);
+        let most = self.most_tests();
         let mut metrics = vec![
             Metric::count("fields searched", members.sum()),
             Metric::count("fields with lists", shared.listing),
@@ -507,6 +549,9 @@ impl<const W: usize> Algorithm<W> for Decomposition {
             Metric::count("rules in vectors", shared.wide.len()),
             Metric::count("bit vectors", vectors),
             Metric::count("places in lists", store.lists.len()),
+            Metric::count("most rules compared a lookup", most.compared),
+            Metric::count("most tags tested a lookup", most.tags),
+            Metric::count("most rules compared below the winner", most.worse),
         ];
         metrics.extend(self.work_metrics());
         metrics

@@ -23,6 +23,7 @@
 #![allow(clippy::cast_precision_loss)] // means
 
 use super::Decomposition;
+use super::candidates::Tests;
 use super::field::Search;
 use super::pick::drawn_value;
 use super::screen::Entry;
@@ -30,7 +31,6 @@ use crate::budget::memory::bytes_of;
 use crate::contract::classifier::Metric;
 use crate::cost::machine::Work;
 use crate::model::schema::MAX_FIELDS;
-use crate::parts::bit_vectors::places;
 use crate::parts::simd::bits::Block;
 
 // Instructions of each operation: estimates from the source, not counted in machine
@@ -169,59 +169,19 @@ impl Decomposition {
 
     /// Adds the counts of a key's lookup to `sums`.
     fn count(&self, key: &[u64], sums: &mut Sums) {
-        let (shared, store) = (&*self.shared, &self.shared.store);
+        let store = &self.shared.store;
         let (mut lists, mut rows) = ([0; MAX_FIELDS], [0; MAX_FIELDS]);
         let (listing, joining) = self.search(key, &mut lists, &mut rows);
-        let rows = &rows[..joining];
-        let mut bound = self.rules.len();
-        let mut next_block = 0;
-        while !self.is_behind(next_block, bound)
-            && let Some((block, bits)) = self.next_joined(rows, next_block)
-        {
-            // Summaries skip blocks, 512 blocks in a step.
-            sums.steps += match store.summary {
-                0 => block + 1 - next_block,
-                _ => 2,
-            };
-            for bit in places(&bits, block) {
-                let entry = shared.wide[bit];
-                if entry.place() >= bound {
-                    break;
-                }
-                bound = bound.min(self.try_entry(key, entry, sums));
-            }
-            next_block = block + 1;
-        }
-        if next_block == 0 && store.row_blocks > 0 {
-            sums.steps += if store.summary > 0 {
-                1
-            } else {
-                store.row_blocks
-            };
-        }
-        for &list in &lists[..listing] {
-            let entries = &store.lists[list as usize..];
-            sums.lists += usize::from(entries[0] != Entry::END);
-            for &entry in entries {
-                if entry.place() >= bound {
-                    break;
-                }
-                bound = bound.min(self.try_entry(key, entry, sums));
-            }
-        }
-    }
-
-    /// Returns the place of the entry's rule if it matches; otherwise `usize::MAX`.
-    fn try_entry(&self, key: &[u64], entry: Entry, sums: &mut Sums) -> usize {
-        sums.entries += 1;
-        if !self.shared.screens.passes_words(entry, key) {
-            return usize::MAX;
-        }
-        sums.compared += 1;
-        match self.rules.matches(entry.place(), key) {
-            true => entry.place(),
-            false => usize::MAX,
-        }
+        let is_filled = |&&list: &&u32| store.lists[list as usize] != Entry::END;
+        sums.lists += lists[..listing].iter().filter(is_filled).count();
+        let mut tests = Counted {
+            engine: self,
+            key,
+            sums,
+            has_candidates: false,
+        };
+        let bound = self.rules.len();
+        self.first_place(&mut tests, &lists[..listing], &rows[..joining], bound);
     }
 
     /// Counts for reports and for predictions of times.
@@ -322,6 +282,40 @@ impl Fitted {
 
     fn work(&self, counts: &Counts) -> Work {
         Work::of(self.instructions(counts)).reading(self.lines(counts), counts.bytes())
+    }
+}
+
+/// Tests a key, and counts the work.
+struct Counted<'a> {
+    engine: &'a Decomposition,
+    key: &'a [u64],
+    sums: &'a mut Sums,
+    /// True if a block of the vectors had a candidate.
+    has_candidates: bool,
+}
+
+impl Tests for Counted<'_> {
+    fn passes(&mut self, entry: Entry) -> bool {
+        self.sums.entries += 1;
+        self.engine.shared.screens.passes_words(entry, self.key)
+    }
+
+    fn matches(&mut self, place: usize) -> bool {
+        self.sums.compared += 1;
+        self.engine.rules.matches(place, self.key)
+    }
+
+    fn joined(&mut self, from: usize, with_candidates: Option<usize>, end: usize) {
+        let has_summary = self.engine.shared.store.summary > 0;
+        self.sums.steps += match with_candidates {
+            // Summaries skip blocks, 512 blocks in a step.
+            Some(_) if has_summary => 2,
+            Some(block) => block + 1 - from,
+            None if self.has_candidates || from == end => 0,
+            None if has_summary => 1,
+            None => end - from,
+        };
+        self.has_candidates |= with_candidates.is_some();
     }
 }
 

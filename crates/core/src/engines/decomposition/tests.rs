@@ -2,6 +2,8 @@
 //! superfields, summaries, vectors that values share, and hashes that separate no
 //! values.
 
+mod bounds;
+
 use std::sync::Arc;
 
 use super::*;
@@ -122,9 +124,10 @@ fn count(classifier: &dyn Classifier, metric: &str) -> usize {
 }
 
 /// Looks up each key by itself, in a batch, and with its mask. The outcome does not
-/// change with any bit outside of the mask.
-fn check(built: &Decomposition, rules: &RuleSet, keys: &KeyVec) {
-    let rows = keys.as_slice().rows::<5>();
+/// change with any bit outside of the mask, and no lookup exceeds the limits on tests.
+fn check<const W: usize>(built: &Decomposition, rules: &RuleSet, keys: &KeyVec) {
+    let most = built.most_tests();
+    let rows = keys.as_slice().rows::<W>();
     let mut winners = vec![Winner::MISS; rows.len()];
     let mut buffers = lookup::Buffers::default();
     built.improve_batch(rows, &mut winners, &mut buffers);
@@ -133,7 +136,7 @@ fn check(built: &Decomposition, rules: &RuleSet, keys: &KeyVec) {
         assert_eq!(winner, expected);
         assert_eq!(built.improve(key, Winner::MISS), expected);
         assert_eq!(built.improve(key, expected), expected);
-        let mut mask = [0; 5];
+        let mut mask = [0; W];
         assert_eq!(built.improve_masked(key, Winner::MISS, &mut mask), expected);
         let mut other = *key;
         let mut state = number as u64;
@@ -145,10 +148,14 @@ fn check(built: &Decomposition, rules: &RuleSet, keys: &KeyVec) {
             place.set(&mut other, value & !free | random & free);
         }
         assert_eq!(rules.scan(&other), expected, "{key:x?} under {mask:x?}");
-        let trace = <Decomposition as Algorithm<5>>::trace(built, key);
+        let trace = <Decomposition as Algorithm<W>>::trace(built, key);
         assert_eq!(trace.winner, expected);
         let compared = &trace.probes.last().unwrap().compared;
         assert!(expected.rule().is_none_or(|id| compared.contains(&id)));
+        let tests = built.tests_of(key);
+        assert_eq!(tests.compared, compared.len());
+        assert!(tests.compared <= most.compared && tests.tags <= most.tags);
+        assert!(tests.worse <= most.worse, "{tests:?} of {most:?}");
     }
 }
 
@@ -175,7 +182,7 @@ fn every_option_gives_the_same_answers() {
         ":seed=3",
     ] {
         for tuning in [lists, Tuning::default()] {
-            check(&tuned(options, &rules, tuning), &rules, &keys);
+            check::<5>(&tuned(options, &rules, tuning), &rules, &keys);
         }
     }
 }
@@ -193,7 +200,7 @@ fn hashes_that_tell_nothing_apart_change_no_answer() {
                 ..Tuning::default()
             };
             for options in ["", ":share=0", ":share=0:mebibytes=1"] {
-                check(&tuned(options, &rules, tuning), &rules, &keys);
+                check::<5>(&tuned(options, &rules, tuning), &rules, &keys);
             }
         }
     }

@@ -303,6 +303,7 @@ fn grow_table<const W: usize>(
     order: u32,
     monitor: &mut Monitor<'_>,
 ) -> Result<TableNumber, BuildError> {
+    // Used for its hash function only; the number of slots is known later.
     let hasher = Table::new(mask, 1);
     let hashed_bytes = bytes_of::<(u64, u32)>(served.len());
     monitor.memory().take(hashed_bytes)?;
@@ -367,8 +368,9 @@ fn grow_table<const W: usize>(
 }
 
 /// Makes a run of rules, or nested tables if there are too many rules; the caller
-/// stores the result in the slot. If the rules are the whole of a table that a
-/// mask was learned for, a second search would choose the same table.
+/// stores the result in the slot ([`Table::set_slot`]). `whole` is true if the rules are all
+/// rules of the parent table: a search for a mask would then choose the parent's mask again,
+/// so there is no search.
 ///
 /// If the members are too many for a run, their memory is already counted.
 pub(super) fn grow_bucket<const W: usize>(

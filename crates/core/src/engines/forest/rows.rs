@@ -91,8 +91,8 @@ pub(super) struct RowShape {
 struct WordColumns {
     /// The column of the word's value.
     value: usize,
-    /// The column of the mask or, if the word is bounds, of the upper ends.
-    next: usize,
+    /// The column of the word's mask; of its upper ends, if the word is bounds.
+    mask_or_high: usize,
     /// The column of the lanes' upper ends, if the word has range lanes.
     high: Option<usize>,
     /// The bits of the word's fields, if it is bounds.
@@ -100,7 +100,7 @@ struct WordColumns {
 }
 
 impl WordColumns {
-    /// Returns the exact bits of a key word, from its columns `value` and `next`.
+    /// Returns the exact bits of a key word, from its columns `value` and `mask_or_high`.
     /// The exact bits of a range are the leading bits that its values share.
     #[inline]
     fn exact_bits(&self, value: u64, next: u64) -> u64 {
@@ -231,7 +231,7 @@ impl RowShape {
             if wide {
                 words.push(WordColumns {
                     value: HEAD_COLUMNS + word,
-                    next: HEAD_COLUMNS + key_words + word,
+                    mask_or_high: HEAD_COLUMNS + key_words + word,
                     high: has_lanes.then_some(next),
                     bounds: None,
                 });
@@ -243,7 +243,7 @@ impl RowShape {
             next += if has_lanes && bounds.is_none() { 3 } else { 2 };
             words.push(WordColumns {
                 value,
-                next: value + 1,
+                mask_or_high: value + 1,
                 high: has_lanes.then_some(next - 1),
                 bounds,
             });
@@ -353,7 +353,7 @@ impl RowShape {
         for (word, columns) in self.words.iter().enumerate() {
             let value = row[columns.value];
             outline.value[word] = value;
-            outline.mask[word] = columns.exact_bits(value, row[columns.next]);
+            outline.mask[word] = columns.exact_bits(value, row[columns.mask_or_high]);
         }
         outline
     }
@@ -364,7 +364,7 @@ impl RowShape {
         let words = mask.iter().zip(&self.words);
         let mut words = words.filter(|(bits, _)| **bits != 0);
         words.all(|(bits, columns)| {
-            bits & !columns.exact_bits(row[columns.value], row[columns.next]) == 0
+            bits & !columns.exact_bits(row[columns.value], row[columns.mask_or_high]) == 0
         })
     }
 
@@ -403,7 +403,7 @@ impl RowShape {
                 row[high] = u64::MAX;
             }
             row[columns.value] = value & mask;
-            row[columns.next] = next;
+            row[columns.mask_or_high] = next;
         }
         if let Some(fingerprint) = &self.fingerprint {
             (row[1], row[2]) = fingerprint.of_rule(values, masks);
@@ -445,7 +445,7 @@ impl RowShape {
         let column_word = |column: usize| self.word(run, len, rule, column);
         for (word, columns) in self.words.iter().enumerate() {
             value[word] = column_word(columns.value);
-            mask[word] = columns.exact_bits(value[word], column_word(columns.next));
+            mask[word] = columns.exact_bits(value[word], column_word(columns.mask_or_high));
         }
         for lane in &self.lanes {
             let upper_end = part_of(&lane.key, column_word(lane.high));
@@ -475,7 +475,7 @@ impl RowShape {
         self.words.iter().all(|columns| {
             let (a, b) = column_pair(columns.value);
             let alike = columns.bounds.is_some() || {
-                let (a_mask, b_mask) = column_pair(columns.next);
+                let (a_mask, b_mask) = column_pair(columns.mask_or_high);
                 (a ^ b) & a_mask & b_mask == 0
             };
             alike

@@ -85,7 +85,8 @@ impl ConflictMask {
         self.0 & group.0 != 0
     }
 
-    /// Keeps only the groups that are also in `other`, if `matched`.
+    /// Keeps only the groups that are also in `other`, if `matched`. Without a branch: the
+    /// second operand of `|` is 0 if `matched`, and else all ones.
     #[inline(always)]
     pub(crate) fn narrow(&mut self, other: ConflictMask, matched: bool) {
         self.0 &= other.0 | u8::from(matched).wrapping_sub(1);

@@ -201,9 +201,9 @@ struct Hits {
 
 /// The search that the settings of a store choose.
 enum ChosenSearch {
-    /// Probes the tables of masks one by one.
+    /// Probes the tables of masks one by one, in an order that changes at times.
     Tables(ProbeOrder),
-    /// Probes the tables of masks one by one, sorted at each packet.
+    /// Probes the tables of masks one by one, in an order that changes with each packet.
     Tuples(SortedTables),
     /// Looks packets up in an engine, which has exactly the rows of the tables.
     Engine(Index),
@@ -528,7 +528,7 @@ impl<P> Store<P> {
         let hash = self.megaflows.tables[table].hash(key, self.megaflows.secret);
         if let Some(row) = self.megaflows.tables[table].find(key, hash) {
             let old = self.megaflows.tables[table].state(row).path;
-            self.megaflows.tables[table].renew(row, state, &set);
+            self.megaflows.tables[table].replace_path(row, state, &set);
             self.megaflows.paths.release(old);
             return result(table, row);
         }
@@ -621,7 +621,7 @@ impl<P> Store<P> {
         }
     }
 
-    /// Removes a stale megaflow, if it still exists.
+    /// Removes a stale megaflow, if it still exists, and its path if no other megaflow has it.
     pub(crate) fn drop_stale(&mut self, megaflow: MegaflowId, key: &Words) {
         let (table, row) = table_and_row(megaflow);
         let stale = |mask_table: &MaskTable| {

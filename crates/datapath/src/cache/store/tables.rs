@@ -237,7 +237,7 @@ impl MaskTable {
 
     /// Replaces the path of a row's megaflow. Actions on the new path set the bits of
     /// `set`.
-    pub(super) fn renew(&mut self, row: Row, state: State, set: &[Known]) {
+    pub(super) fn replace_path(&mut self, row: Row, state: State, set: &[Known]) {
         self.set_state(row, state);
         self.note_set(set);
     }

@@ -381,9 +381,9 @@ impl Caches {
             stale,
             ..
         } = &mut self.lookup;
-        let noted = misses.iter().filter(|_| plan.notes_flows);
+        let noted: &[usize] = if plan.notes_flows { misses } else { &[] };
         let stale = stale.iter().map(|(packet_index, _)| packet_index);
-        for &packet_index in noted.chain(stale) {
+        for &packet_index in noted.iter().chain(stale) {
             flow_hashes[packet_index] =
                 flow_hash_of(packets[packet_index].key().words(), self.secret);
         }
@@ -419,15 +419,15 @@ impl Caches {
             ..
         } = &mut self.lookup;
         to_record.clear();
-        let mut seen = stale_count;
+        let mut recent_flows = stale_count;
         for &packet_index in &*misses {
             let reasons = self.seen.note(flow_hashes[packet_index]);
-            seen += usize::from(reasons.recently);
+            recent_flows += usize::from(reasons.recently);
             if reasons.recently || plan.of_any_flow || reasons.is_sampled {
                 to_record.push(packet_index);
             }
         }
-        outcome.seen = Some(seen);
+        outcome.seen = Some(recent_flows);
         if !plan.may_record {
             return;
         }
@@ -456,9 +456,9 @@ impl Caches {
         }
     }
 
-    /// Looks up packets among the megaflows, which the vector has not used yet, and offers
-    /// hits to the microflow cache. That takes less time than recording a known path.
-    /// Packets that hit are not recorded any more.
+    /// Looks up the packets to be recorded in the megaflows, for a vector that bypassed the
+    /// megaflows. Offers hits to the microflow cache, and does not record their packets: a
+    /// hit takes less time than recording a known path.
     fn search_megaflows(&mut self, packets: &[Packet], now: u64) {
         let Lookup {
             flow_hashes,
@@ -576,8 +576,8 @@ fn count_path(
         tally.close_path(path_id);
     }
     let stored = stored?;
-    // A path of an earlier era is opened again: `open_path` first adds its earlier
-    // counts to its entries.
+    // The path may have open counts from an earlier era. `open_path` adds these to the
+    // entries before it opens new counts.
     if stored.has_new_program {
         let steps = path.steps.iter();
         tally.open_path(stored.path, steps.map(|step| (step.table, step.winner)));
@@ -624,8 +624,8 @@ impl Caches {
     }
 
     /// Handles an entry with new instructions. The paths on which it wins get new programs,
-    /// or are closed if packets now take another path. If an entry of a path of an earlier era
-    /// was removed, no program can be built, so the path is closed.
+    /// or are closed if packets now take another path. A path of an earlier era may have an
+    /// entry that has been removed. No program can be built for it, so it is closed.
     fn modified(&mut self, side: &Side, id: RuleId, keeps_paths: bool) {
         for path_id in self.store.paths().of_entry(id) {
             let (path, _) = self.store.paths().get(path_id);
@@ -641,8 +641,8 @@ impl Caches {
 }
 
 /// The entries that changed since the caches last applied changes. While changes are applied,
-/// no megaflow is added and none becomes valid again, so their order does not matter: new
-/// entries are compared with megaflows together, and a modified entry is handled once.
+/// no megaflow is added and none becomes valid again, so the order of changes does not matter:
+/// new entries are compared with megaflows together, and a modified entry is handled once.
 #[derive(Default)]
 struct ChangedEntries {
     added: Vec<NewEntry>,
@@ -731,7 +731,7 @@ impl Caches {
     ) -> CacheAnswer {
         self.follow(side, tally);
         let words = packet.key().words();
-        let mut covering = None;
+        let (mut covering, mut stale) = (None, false);
         let microflow = self.microflows.as_mut().map(|cache| {
             let mut megaflows = [MegaflowId::NONE];
             cache.look_up(
@@ -740,16 +740,22 @@ impl Caches {
                 &mut megaflows,
             );
             let [cached] = megaflows;
-            let is_hit =
-                cached.is_some() && matches!(self.store.check(cached, words), Found::Path(_));
+            let found = match cached.is_some() {
+                true => self.store.check(cached, words),
+                false => Found::Nothing,
+            };
+            stale = matches!(found, Found::Stale);
+            let is_hit = matches!(found, Found::Path(_));
             covering = is_hit.then_some(cached);
             is_hit
         });
         // Several megaflows may cover the packet. An engine finds one of them, which may be
         // stale.
         let take_result = |_, megaflow, result| {
-            if let Found::Path(_) = result {
-                covering = Some(megaflow);
+            match result {
+                Found::Path(_) => covering = Some(megaflow),
+                Found::Stale => stale |= covering.is_none(),
+                Found::Nothing => {}
             }
             false
         };
@@ -768,6 +774,7 @@ impl Caches {
         CacheAnswer {
             microflow,
             megaflow,
+            stale,
         }
     }
 }

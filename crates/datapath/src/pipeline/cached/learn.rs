@@ -103,8 +103,8 @@ pub(super) struct RecordedPacket {
     pub(super) path: Path,
     /// True until the end of its path is known.
     pub(super) is_unfinished: bool,
-    /// Values and mask of the bits that actions have set so far.
-    set: (Words, Words),
+    /// Values and mask of the bits that actions have written so far.
+    written: (Words, Words),
 }
 
 /// Records packets of a vector.
@@ -191,7 +191,7 @@ impl RecordedPacket {
         self.mask = [0; KEY_WORDS];
         self.path.clear();
         self.is_unfinished = true;
-        self.set = ([0; KEY_WORDS], [0; KEY_WORDS]);
+        self.written = ([0; KEY_WORDS], [0; KEY_WORDS]);
     }
 
     /// Returns the record of packets with these winners. `key` is the received key of any such
@@ -220,16 +220,16 @@ impl RecordedPacket {
         if !self.is_unfinished || self.ends_before(table, winner, side) {
             return;
         }
-        // `add_bits` prefers bits that the mask has, so it also gets the bits that the
-        // actions of earlier tables have set. They are taken out below.
-        let set_before = self.set.1;
-        let mut mask: Words = std::array::from_fn(|word| self.mask[word] | set_before[word]);
+        // `add_bits` prefers bits that its argument `mask` has already. Bits that actions of
+        // earlier tables have written cost nothing, so they are in `mask` too until the end.
+        let written_before = self.written.1;
+        let mut mask: Words = std::array::from_fn(|word| self.mask[word] | written_before[word]);
         if let Some(rules) = side.table(table) {
             rules.add_bits(key, winner, &mut mask);
         }
         self.add_step(table, key, winner, side, &mut mask);
         let words = self.mask.iter_mut().zip(mask);
-        for ((word, bits), set) in words.zip(set_before) {
+        for ((word, bits), set) in words.zip(written_before) {
             *word |= bits & !set;
         }
     }
@@ -260,7 +260,7 @@ impl RecordedPacket {
         self.path.steps.push(Step {
             table,
             winner,
-            set: known(&self.set.0, &self.set.1),
+            set: known(&self.written.0, &self.written.1),
         });
         let instructions = winner.rule().map(|id| &*side.flow(id).instructions);
         let next = instructions.and_then(|instructions| instructions.goto_table);
@@ -298,7 +298,7 @@ impl RecordedPacket {
     /// the bits that determine whether an action writes. Returns false if the key alone does
     /// not determine the result.
     fn write(&mut self, instructions: &Instructions, key: &PacketKey, mask: &mut Words) -> bool {
-        let (values, masks) = &mut self.set;
+        let (values, masks) = &mut self.written;
         for action in &instructions.apply {
             match *action {
                 Action::Output { .. }
@@ -346,7 +346,8 @@ impl RecordedPacket {
 /// A step of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Operation {
-    /// The actions of a step's entry follow. Packets to the controller name this entry.
+    /// The actions of a step's entry follow. Packets to the controller and dropped packets
+    /// name this entry.
     Begin(u8),
     /// Carries out an action.
     Act(Action),

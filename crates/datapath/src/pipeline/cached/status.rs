@@ -72,6 +72,9 @@ pub struct CacheAnswer {
     pub microflow: Option<bool>,
     /// The megaflow that covers the packet.
     pub megaflow: Option<Megaflow>,
+    /// True if the lookup finds a megaflow that a change made stale, so the tables process
+    /// the packet.
+    pub stale: bool,
 }
 
 /// A cached path for all packets that agree with `key` in the bits of `mask`.

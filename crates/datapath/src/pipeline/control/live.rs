@@ -18,8 +18,8 @@ use super::message::Message;
 use super::planner::Planner;
 use super::settings::PipelineSettings;
 use super::stores::Stores;
-use crate::action::GroupId;
-use crate::error::ApplyError;
+use crate::action::{Action, GroupId};
+use crate::error::{ApplyError, OpenFlowError};
 use crate::flow::{FlowChange, FlowEntry, FlowStore, RemovalReason, TableId};
 use crate::flow_table::FlowTable;
 use crate::group::GroupStore;
@@ -39,7 +39,7 @@ use crate::pipeline::run::side::{AllAccepted, Plan, Side};
 use crate::pipeline::run::sink::Sink;
 use crate::pipeline::run::tally::{CounterId, Tally};
 use crate::pipeline::run::vector::{Buffers, Vector};
-use crate::pipeline::worker::Worker;
+use crate::pipeline::worker::{Worker, check_packet_out};
 use crate::table_settings::TableError;
 
 /// Flow tables, groups, meters and ports, with the writer that changes them.
@@ -225,6 +225,15 @@ impl Pipeline {
         let changes = self.stores.apply(messages, now)?;
         self.commit(&changes, now);
         Ok(changes)
+    }
+
+    /// Checks the actions of a packet from the controller, as
+    /// [`Worker::execute`] does.
+    ///
+    /// # Errors
+    /// [`OpenFlowError`] about the first action that cannot be carried out.
+    pub fn check_packet_out(&self, actions: &[Action]) -> Result<(), OpenFlowError> {
+        check_packet_out(actions, |group| self.stores.groups.get(group).is_some())
     }
 
     /// Makes all submitted changes visible to every vector whose processing begins

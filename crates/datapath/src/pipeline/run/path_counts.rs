@@ -6,8 +6,8 @@
 //! reader   entry 9 = its own cell + path 17 + path 23 + …
 //! ```
 //! The worker counts in a cell for each path, without a lock. A register has the entries of
-//! each path. It is behind a lock, which the worker takes only to open or close a path, and
-//! once in a vector that stores recorded paths.
+//! each path. It is behind a lock, which the worker takes to open a path, to close a path,
+//! and once in each vector that stores recorded paths.
 //! Closing a path adds its counts to the entries' own cells. Readers hold the lock while
 //! they add counts up, so nothing is counted twice or missed.
 

@@ -89,7 +89,7 @@ pub enum Step {
 pub struct Lookup {
     /// The table.
     pub table: TableId,
-    /// The number of entries in the table.
+    /// The number of entries in the table; 0 if only winners are traced.
     pub entries: usize,
     /// The winning entry.
     pub winner: Option<FlowEntry>,
@@ -144,6 +144,18 @@ impl Pipeline {
     /// entries that nearly won.
     #[must_use]
     pub fn trace(&self, packet: &Packet, now: Duration, near: usize) -> PacketTrace {
+        self.trace_lookups(packet, now, Some(near))
+    }
+
+    /// Returns the steps as [`trace`](Self::trace) does, but of each lookup only the table
+    /// and the winner. Does not search all entries of the tables, so it takes about as long
+    /// as processing the packet.
+    #[must_use]
+    pub fn trace_winners(&self, packet: &Packet, now: Duration) -> PacketTrace {
+        self.trace_lookups(packet, now, None)
+    }
+
+    fn trace_lookups(&self, packet: &Packet, now: Duration, near: Option<usize>) -> PacketTrace {
         let steps = RefCell::new(Vec::new());
         let mut watcher = Watcher {
             pipeline: self,
@@ -185,7 +197,8 @@ impl Sink for Outputs<'_> {
 struct Watcher<'t> {
     pipeline: &'t Pipeline,
     steps: &'t RefCell<Vec<Step>>,
-    near: usize,
+    /// The maximum number of entries that nearly won; `None` if only winners are traced.
+    near: Option<usize>,
     /// The packet's key before the present action.
     before: Option<PacketKey>,
 }
@@ -198,7 +211,16 @@ impl Watcher<'_> {
 
 impl Observer for Watcher<'_> {
     fn looked_up(&mut self, table: TableId, winner: Option<RuleId>, packet: &Packet) {
-        let lookup = lookup(self.pipeline, table, winner, packet.key(), self.near);
+        let lookup = match self.near {
+            Some(near) => lookup(self.pipeline, table, winner, packet.key(), near),
+            None => Lookup {
+                table,
+                entries: 0,
+                winner: winner.and_then(|id| self.pipeline.flows().get(id).cloned()),
+                near: Vec::new(),
+                mattered: Vec::new(),
+            },
+        };
         self.push(Step::Lookup(Box::new(lookup)));
         self.before = Some(packet.key().clone());
     }

@@ -1,10 +1,14 @@
 //! Peers: external classifiers, measured interleaved with our engines.
 //!
 //! A peer is a separate program that runs for the whole measurement. It reads rules
-//! and headers from a file ([`subject`]) and executes commands ([`process`]).
-//! `bench/peers` has the programs and documents the protocol.
+//! and headers from a file ([`subject`]) and executes commands ([`process`]). A whole
+//! switch reads flow entries and a capture instead ([`switch`]).
+//! `bench/peers` has the programs and documents the protocols.
 
 use std::cell::RefCell;
+use std::ffi::OsString;
+use std::io;
+use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -13,16 +17,21 @@ use serde::{Deserialize, Serialize};
 
 use super::candidate::Candidate;
 use super::measure::as_rate;
-use process::Process;
+use process::{Process, write_file};
 
 mod process;
 mod spec;
 mod subject;
+mod switch;
 
 pub(crate) use spec::PeerSpec;
+pub(crate) use switch::{LoadedSwitch, SwitchPeer, SwitchRate};
 
 /// The version of the protocol between this program and peers.
 const PROTOCOL_VERSION: u32 = 1;
+
+/// The name of the file with rules and headers.
+const SUBJECT: &str = "subject";
 
 /// A peer's description of itself.
 #[derive(Deserialize)]
@@ -99,10 +108,14 @@ impl Peer {
         subject::check(rules)?;
         let (part, headers) = trace.parts().next().expect("the policy has a part");
         debug_assert_eq!(part.index(), 0);
-        let write = |file: &mut dyn std::io::Write| subject::write(rules, headers, file);
-        let mut process = Process::start(spec, write, limit)?;
+        let arguments = |folder: &Path| -> io::Result<Vec<OsString>> {
+            let path = folder.join(SUBJECT);
+            write_file(&path, |file| subject::write(rules, headers, file))?;
+            Ok(vec![path.into_os_string()])
+        };
+        let mut process = Process::start(spec, arguments, limit)?;
         let hello: Hello = process.reply("starting")?;
-        process.forget_subject();
+        process.forget(SUBJECT);
         if hello.protocol != PROTOCOL_VERSION {
             return Err(format!(
                 "it uses protocol {}, not {PROTOCOL_VERSION}",

@@ -1,14 +1,16 @@
 //! Starts a peer's program, sends it commands, and stops it.
 
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -16,6 +18,13 @@ use super::PeerSpec;
 
 /// The time that a program which has closed its output may take to exit.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// The time that a program may take to end itself before it is killed. Open vSwitch stops
+/// threads and removes files.
+const STOP_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The interval between two looks at a program that is about to exit.
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// A running program. Dropping it stops the program and removes its files.
 pub(super) struct Process {
@@ -30,19 +39,20 @@ pub(super) struct Process {
 }
 
 impl Process {
-    /// Starts a peer's program with the input that `subject` writes.
+    /// Starts a peer's program. `arguments` receives the folder for its files, and returns
+    /// the arguments that follow the options.
     pub(super) fn start(
         spec: &PeerSpec,
-        subject: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+        arguments: impl FnOnce(&Path) -> io::Result<Vec<OsString>>,
         limit: Duration,
     ) -> Result<Process, String> {
         let folder = Folder::new().map_err(|error| format!("a folder for it: {error}"))?;
-        let path = folder.0.join("subject");
-        write_file(&path, subject).map_err(|error| format!("{}: {error}", path.display()))?;
+        let arguments = arguments(&folder.0)
+            .map_err(|error| format!("files in {}: {error}", folder.0.display()))?;
         let complaints = File::create(folder.0.join("complaints")).map_err(|e| e.to_string())?;
         let mut child = Command::new(spec.program())
             .args(spec.options().iter().map(|option| format!("--{option}")))
-            .arg(&path)
+            .args(arguments)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(complaints)
@@ -71,10 +81,10 @@ impl Process {
         self.folder.0.join(name)
     }
 
-    /// Removes the file of rules and headers, which the program has read.
-    pub(super) fn forget_subject(&self) {
+    /// Removes a file that the program has read.
+    pub(super) fn forget(&self, name: &str) {
         // If this fails, the file is removed with the folder.
-        let _ = fs::remove_file(self.file("subject"));
+        let _ = fs::remove_file(self.file(name));
     }
 
     /// Sends a command and waits for the reply.
@@ -121,22 +131,33 @@ impl Process {
 
     fn stop(&mut self) {
         // The program may have exited already.
-        let _ = self.child.kill();
+        if self.status_within(Duration::ZERO).is_none() {
+            let _ = kill_process(Pid::from_child(&self.child), Signal::TERM);
+            if self.status_within(STOP_TIMEOUT).is_none() {
+                let _ = self.child.kill();
+            }
+        }
         let _ = self.child.wait();
+    }
+
+    /// Waits for the program to exit; `None` if it is running after `time`.
+    fn status_within(&mut self, time: Duration) -> Option<ExitStatus> {
+        let began = Instant::now();
+        loop {
+            match self.child.try_wait() {
+                Ok(None) if began.elapsed() < time => thread::sleep(POLL_INTERVAL),
+                status => return status.ok().flatten(),
+            }
+        }
     }
 
     /// Returns the program's exit status and its last error output.
     fn last_words(&mut self) -> String {
-        let began = Instant::now();
-        let status = loop {
-            match self.child.try_wait() {
-                Ok(Some(status)) => break status.to_string(),
-                Ok(None) if began.elapsed() < EXIT_TIMEOUT => {
-                    thread::sleep(Duration::from_millis(5));
-                }
-                _ => break "its output is closed".to_owned(),
-            }
-        };
+        let status = self.status_within(EXIT_TIMEOUT);
+        let status = status.map_or_else(
+            || "its output is closed".to_owned(),
+            |status| status.to_string(),
+        );
         let complaints = fs::read(self.file("complaints")).unwrap_or_default();
         let complaints = String::from_utf8_lossy(&complaints);
         match complaints
@@ -177,7 +198,11 @@ impl Drop for Folder {
     }
 }
 
-fn write_file(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+/// Writes a file of a peer's input.
+pub(super) fn write_file(
+    path: &Path,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> io::Result<()> {
     let mut file = BufWriter::new(File::create(path)?);
     write(&mut file)?;
     file.flush()

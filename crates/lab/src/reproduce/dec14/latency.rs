@@ -268,7 +268,12 @@ type Singles = (usize, Vec<f64>);
 /// The number of rules of the paper's latency.
 const PAPER_RULES: usize = 32_000;
 
-fn claims(predictions: Vec<Case>, singles: &[Singles], paper_form: &[Singles]) -> Vec<Claim> {
+/// Returns the claims; without lookups, none is measured.
+pub(super) fn claims(
+    predictions: Vec<Case>,
+    singles: &[Singles],
+    paper_form: &[Singles],
+) -> Vec<Claim> {
     let growth = |name, points: &[Singles]| match points {
         [first, .., last] => {
             let times_rules = coordinate(last.0) / coordinate(first.0);

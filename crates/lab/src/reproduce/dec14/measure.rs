@@ -69,6 +69,38 @@ impl Events {
 }
 
 impl Lookups {
+    /// Times lookups of an engine over the rules of the policy's only part.
+    pub(super) fn over(
+        policy: &Policy,
+        classifier: &dyn Classifier,
+        keys: KeySlice<'_>,
+        repeats: usize,
+    ) -> Lookups {
+        let (samples, keys) = passes(classifier, keys, repeats);
+        let stats = classifier.stats();
+        let counts = stats.metrics.iter().filter_map(|metric| {
+            let value = match metric.value {
+                MetricValue::Count(count) => coordinate(count),
+                MetricValue::Bytes(bytes) => coordinate(bytes),
+                MetricValue::Ratio(ratio) => ratio,
+                _ => return None,
+            };
+            Some((metric.name.to_owned(), value))
+        });
+        let rules = policy.part(PartId::FIRST);
+        let checked = keys.iter().take(CHECKED_HEADERS);
+        let wrong = checked.filter(|key| classifier.classify_one(key) != rules.scan(key));
+        Lookups {
+            rules: policy.len(),
+            wrong: wrong.count(),
+            ns: medians(&samples),
+            passes: samples,
+            events: Events::of(classifier, keys),
+            counts: counts.collect(),
+            bytes: stats.bytes(),
+        }
+    }
+
     /// The times of each pass with the fewest headers together: one.
     pub(super) fn single_passes(&self) -> &[f64] {
         self.passes.first().map_or(&[], Vec::as_slice)
@@ -204,29 +236,8 @@ impl Study<'_> {
             let classifier = built(&engine, &policy)?;
             let classifier = classifier.part(PartId::FIRST);
             let (_, keys) = trace.parts().next().expect("one part");
-            let (samples, keys) = passes(classifier, keys.as_slice(), study.dec14_repeats());
-            let stats = classifier.stats();
-            let counts = stats.metrics.iter().filter_map(|metric| {
-                let value = match metric.value {
-                    MetricValue::Count(count) => coordinate(count),
-                    MetricValue::Bytes(bytes) => coordinate(bytes),
-                    MetricValue::Ratio(ratio) => ratio,
-                    _ => return None,
-                };
-                Some((metric.name.to_owned(), value))
-            });
-            let rule_set = &policy.parts()[0];
-            let checked = keys.iter().take(CHECKED_HEADERS);
-            let wrong = checked.filter(|key| classifier.classify_one(key) != rule_set.scan(key));
-            Ok(Lookups {
-                rules: policy.len(),
-                wrong: wrong.count(),
-                ns: medians(&samples),
-                passes: samples,
-                events: Events::of(classifier, keys),
-                counts: counts.collect(),
-                bytes: stats.bytes(),
-            })
+            let repeats = study.dec14_repeats();
+            Ok(Lookups::over(&policy, classifier, keys.as_slice(), repeats))
         })
     }
 
@@ -247,28 +258,37 @@ impl Study<'_> {
             let classifier = built(&engine, &policy)?;
             let classifier = classifier.part(PartId::FIRST);
             let (_, keys) = trace.parts().next().expect("one part");
-            let keys = keys.as_slice();
-            let seconds = if study.args.quick {
-                SHORT_RUN_SECONDS
-            } else {
-                RUN_SECONDS
-            };
-            let mut crews = [Crew::start(1)?, Crew::start(threads)?];
-            let (mut samples, mut clocks) = ([vec![], vec![]], [Clocks::default(); 2]);
-            for _ in 0..study.dec14_repeats() {
-                for (side, crew) in crews.iter_mut().enumerate() {
-                    let (headers, run) = look_up_for(crew, classifier, keys, seconds);
-                    samples[side].push(coordinate(headers) / run.wall);
-                    clocks[side].add(run);
-                }
+            study.dec14_threads_over(classifier, keys.as_slice(), threads)
+        })
+    }
+
+    /// Times threads that look up keys in one shared structure, by elapsed time.
+    pub(super) fn dec14_threads_over(
+        &self,
+        classifier: &dyn Classifier,
+        keys: KeySlice<'_>,
+        threads: usize,
+    ) -> Result<Threads, Failure> {
+        let seconds = if self.args.quick {
+            SHORT_RUN_SECONDS
+        } else {
+            RUN_SECONDS
+        };
+        let mut crews = [Crew::start(1)?, Crew::start(threads)?];
+        let (mut samples, mut clocks) = ([vec![], vec![]], [Clocks::default(); 2]);
+        for _ in 0..self.dec14_repeats() {
+            for (side, crew) in crews.iter_mut().enumerate() {
+                let (headers, run) = look_up_for(crew, classifier, keys, seconds);
+                samples[side].push(coordinate(headers) / run.wall);
+                clocks[side].add(run);
             }
-            let median = |samples: &[f64]| Spread::of(samples).map_or(0.0, |s| s.median);
-            let passes = samples[1].iter().zip(&samples[0]);
-            Ok(Threads {
-                ratios: passes.map(|(all, alone)| all / alone).collect(),
-                rate: median(&samples[1]),
-                objection: first_objection(&[(1, clocks[0]), (threads, clocks[1])]),
-            })
+        }
+        let median = |samples: &[f64]| Spread::of(samples).map_or(0.0, |s| s.median);
+        let passes = samples[1].iter().zip(&samples[0]);
+        Ok(Threads {
+            ratios: passes.map(|(all, alone)| all / alone).collect(),
+            rate: median(&samples[1]),
+            objection: first_objection(&[(1, clocks[0]), (threads, clocks[1])]),
         })
     }
 }

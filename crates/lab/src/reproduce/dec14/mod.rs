@@ -54,7 +54,11 @@ pub(super) const FIGURES: &[Figure] = &[
     Figure {
         name: "latency",
         draw: latency::draw,
-        own: None,
+        own: Some(OwnFigure {
+            accepts: LOOKUP_INPUTS,
+            needs_updates: false,
+            draw: own::draw_latency,
+        }),
     },
     Figure {
         name: "concurrency",
@@ -73,7 +77,11 @@ pub(super) const FIGURES: &[Figure] = &[
     Figure {
         name: "throughput",
         draw: throughput::draw,
-        own: None,
+        own: Some(OwnFigure {
+            accepts: LOOKUP_INPUTS,
+            needs_updates: false,
+            draw: own::draw_throughput,
+        }),
     },
     Figure {
         name: "random-headers",

@@ -138,17 +138,26 @@ impl Peak {
                 Gap::NotRun("the processor's clock, or its count of instructions"),
             ),
         };
-        Claim::new(
-            "Fig. 4",
-            "Measured throughput is about 49 % of the peak of an ideal execution.",
-        )
-        .part(
-            Part::new("throughput / peak", Threshold::Within(MIN_SHARE, MAX_SHARE))
-                .paper(PAPER_SHARE)
-                .case(case)
-                .grid("Throughput of an ideal execution", "counted"),
-        )
+        claim(case)
     }
+}
+
+/// Returns the paper's claim without a measurement.
+pub(super) fn unmeasured_claim() -> Claim {
+    claim(Case::missing("", Gap::NotRun("the peak")))
+}
+
+fn claim(case: Case) -> Claim {
+    Claim::new(
+        "Fig. 4",
+        "Measured throughput is about 49 % of the peak of an ideal execution.",
+    )
+    .part(
+        Part::new("throughput / peak", Threshold::Within(MIN_SHARE, MAX_SHARE))
+            .paper(PAPER_SHARE)
+            .case(case)
+            .grid("Throughput of an ideal execution", "counted"),
+    )
 }
 
 #[cfg(test)]

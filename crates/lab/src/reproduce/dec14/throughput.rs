@@ -16,7 +16,7 @@ use crate::reproduce::paper_values::PaperValues;
 use crate::reproduce::statistics::coordinate;
 
 /// The engines of the figure: both forms, each with and without both optimisations.
-const ENGINES: [(&str, &str); 4] = [
+pub(super) const ENGINES: [(&str, &str); 4] = [
     (ENGINE, "lists, optimised"),
     (PLAIN, "lists, not optimised"),
     (PAPER_FORM, "share=0, optimised"),
@@ -165,7 +165,8 @@ pub(super) fn paper_values() -> PaperValues {
 /// The gap of claims about the paper's processor.
 const SIXTEEN_CORES: Gap = Gap::NotRun("sixteen cores");
 
-fn claims<'a>(
+/// Returns the claims; without lookups, none is measured.
+pub(super) fn claims<'a>(
     lookups_of: impl Fn(&str) -> &'a Lookups,
     scaling: Vec<Case>,
     peak: Claim,

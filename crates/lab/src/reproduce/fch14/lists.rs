@@ -75,19 +75,31 @@ pub(super) fn long() -> Arc<[Term<1>]> {
 }
 
 /// Converts a range of ports to the fewest values under masks.
-fn under_masks(mut low: u32, high: u32) -> Vec<Term<1>> {
-    let mut terms = Vec::new();
-    while low <= high {
+fn under_masks(low: u32, high: u32) -> Vec<Term<1>> {
+    let terms = blocks(low.into(), high.into()).into_iter();
+    let terms = terms.map(|(first, free_bits)| {
+        let first = u64::try_from(first).expect("a port");
+        Term::new([first], [u64::from(u16::MAX) & u64::MAX << free_bits])
+    });
+    terms.collect()
+}
+
+/// Returns the fewest aligned blocks of a range: the first value of each, and the number of
+/// its low bits that have any value.
+pub(super) fn blocks(mut low: u128, high: u128) -> Vec<(u128, u32)> {
+    let mut blocks = Vec::new();
+    loop {
         // The largest aligned block that begins at `low` and ends in the range.
-        let mut size = 1u32 << low.trailing_zeros().min(16);
-        while low + size - 1 > high {
-            size /= 2;
+        let mut free_bits = low.trailing_zeros().min(u128::BITS - 1);
+        while (1_u128 << free_bits) - 1 > high - low {
+            free_bits -= 1;
         }
-        let mask = u64::from(u16::MAX) & !u64::from(size - 1);
-        terms.push(Term::new([u64::from(low)], [mask]));
-        low += size;
+        blocks.push((low, free_bits));
+        match low.checked_add(1 << free_bits) {
+            Some(next) if next <= high => low = next,
+            _ => return blocks,
+        }
     }
-    terms
 }
 
 #[cfg(test)]

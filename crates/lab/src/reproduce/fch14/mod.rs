@@ -13,7 +13,7 @@ use rand::seq::SliceRandom as _;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::{Deserialize, Serialize};
 
-use super::figure::Figure;
+use super::figure::{Figure, OwnFigure};
 use super::request::{Common, Paper, Request, at_least_one, sizes};
 use super::study::Study;
 
@@ -24,6 +24,8 @@ mod approximation;
 pub(super) mod cost;
 pub(super) mod cross_product;
 mod lists;
+mod own;
+mod own_terms;
 mod pipelines;
 pub(super) mod providers;
 
@@ -42,7 +44,11 @@ pub(super) const FIGURES: &[Figure] = &[
     Figure {
         name: "acls",
         draw: acls::draw,
-        own: None,
+        own: Some(OwnFigure {
+            accepts: own::INPUTS,
+            needs_updates: false,
+            draw: own::draw_acls,
+        }),
     },
     Figure {
         name: "providers",
@@ -52,7 +58,11 @@ pub(super) const FIGURES: &[Figure] = &[
     Figure {
         name: "cost",
         draw: cost::draw,
-        own: None,
+        own: Some(OwnFigure {
+            accepts: own::INPUTS,
+            needs_updates: false,
+            draw: own::draw_cost,
+        }),
     },
     Figure {
         name: "cross-product",
@@ -63,7 +73,8 @@ pub(super) const FIGURES: &[Figure] = &[
 
 /// Flow Caching for High Entropy Packet Fields, 2014
 ///
-/// It has lists of ports, and no profiles.
+/// It has lists of ports, and no profiles. With own rules, `acls` and `cost` show all
+/// algorithms over the rules.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Figures:
@@ -72,8 +83,10 @@ Figures:
   cost             what computing flows adds to classification (Table 6)
   cross-product    all flows of a pipeline ahead of time (Fig. 2)
 
-Example:
-  classyard reproduce fch14 --quick")]
+Examples:
+  classyard reproduce fch14 --quick
+  classyard reproduce fch14 --figures acls -r acl.rules -c dump.pcap
+      flows and masks of own rules, with the headers of a capture")]
 pub(super) struct Args {
     #[command(flatten)]
     common: Common,

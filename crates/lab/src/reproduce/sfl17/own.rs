@@ -11,8 +11,8 @@ use classyard_report::failure::Failure;
 use super::cases::{Case, Kind};
 use super::operations::{self, time};
 use super::simulator::{self, Load};
-use super::threshold::{self, CHANGES_PER_RUN};
-use super::{DEFAULT_RULES, ROLES, updates};
+use super::threshold_claims::CHANGES_PER_RUN;
+use super::{DEFAULT_RULES, ROLES, threshold, updates};
 use crate::reproduce::claims::Section;
 use crate::reproduce::comparison::{
     Cell, Comparison, Generated, Quantity, Workload, check_one_schema, compare,

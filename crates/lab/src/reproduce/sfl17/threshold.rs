@@ -6,390 +6,126 @@ use classyard_report::chart::{Chart, Mark, Series};
 use classyard_report::failure::Failure;
 
 use super::cases::Kind;
-use super::update_claims::{EXPERIMENT_DELTA, paper_cell};
-use super::{ROLES, RUN_SECONDS, RunPlan, STATIC, Study, buffered, wrong_answers};
-use crate::reproduce::claims::{
-    Case, Claim, Gap, Grid, MIN_READER_SHARE, Part, Section, Threshold,
+use super::threshold_claims::{
+    self, CHANGES_MADE, CHANGES_PER_RUN, Curve, DELTA_STEP, HEADERS, LARGEST_DELTA, PAPER_SECONDS,
+    PaperPoint, Sampled, paper_point,
 };
+use super::{Form, ROLES, RUN_SECONDS, RunPlan, STATIC, Study, wrong_answers};
+use crate::reproduce::claims::{Claim, Grid, Section};
 use crate::reproduce::paper_values::PaperValues;
 use crate::reproduce::statistics::{Mean, coordinate};
 
 /// The values of δ of a quick reproduction.
 const QUICK_DELTAS: [usize; 5] = [0, 5, 10, 20, 100];
 
-/// Changes in a run of any length.
-pub(super) const CHANGES_PER_RUN: usize = 100;
-
-/// Seconds of the paper's runs.
-const PAPER_SECONDS: [f64; 2] = [10.0, 25.0];
-
-/// The greatest δ for which an update buffer never costs headers in the paper.
-const NEVER_SLOWER: usize = 10;
-
-/// The measured values of one point, one for each rule set.
-#[derive(Clone, Debug, Default)]
-struct Sampled {
-    /// Millions of headers.
-    headers: Vec<f64>,
-    /// Changes made.
-    changes: Vec<f64>,
-    rebuilds: Vec<usize>,
-    /// The least share of its processor's time that a reader had.
-    reader_share: f64,
-}
-
-/// The values of one engine, one kind of changes and one length of runs.
-struct Curve {
-    inner: &'static str,
-    kind: Kind,
-    /// Seconds of the paper's runs.
-    seconds: f64,
-    /// The engine without a buffer.
-    plain: Sampled,
-    /// Values for each δ.
-    buffered: Vec<(usize, Sampled)>,
-    /// Changes issued in each run.
-    issued: f64,
-}
+/// The values of δ of our form. The paper names 10, 20 and 50 (§V.C and §V.D); with its other
+/// values, a full reproduction would take 25 hours, not 16.
+const OUR_DELTAS: [usize; 6] = [0, 5, 10, 20, 50, 100];
 
 /// Draws both figures.
 pub(in crate::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failure> {
-    let deltas: Vec<usize> = match study.args.quick {
-        true => QUICK_DELTAS.to_vec(),
-        false => (0..=100).step_by(5).collect(),
-    };
     let durations: &[f64] = if study.args.quick {
         &PAPER_SECONDS[..1]
     } else {
         &PAPER_SECONDS
     };
+    let runs_of_engine = Form::BOTH.map(|form| deltas(form, study.args.quick).len());
+    let runs_of_engine = 1 + runs_of_engine.iter().sum::<usize>();
     let engines = Kind::BOTH.len() * STATIC.len() * durations.len();
-    study.expect_points(engines * (deltas.len() + 1) * study.sets());
+    study.expect_points(engines * runs_of_engine * study.sets());
     let mut section = Section {
         title: "The threshold δ (Figs. 7 and 8)".to_owned(),
-        method: format!(
-            "{} rules at the beginning, {} rule sets for each point, 90 % confidence intervals, \
-             {CHANGES_PER_RUN} changes in runs of {} s{}. {ROLES}",
-            study.sizes(&[super::DEFAULT_RULES])[0],
-            study.sets(),
-            durations
-                .iter()
-                .map(f64::to_string)
-                .collect::<Vec<_>>()
-                .join(" and "),
-            study.shortened(RUN_SECONDS)
-        ),
+        method: method(study, durations),
         claims: Vec::new(),
         grids: Vec::new(),
         pictures: Vec::new(),
     };
-    let (mut rows, mut wrong) = (Vec::new(), 0);
+    let mut runs = Runs::default();
     let mut curves = Vec::new();
     for &seconds in durations {
         for kind in Kind::BOTH {
-            let (mut header_lines, mut change_lines) = (Vec::new(), Vec::new());
-            let mut table = Vec::new();
+            let mut of_kind = Vec::new();
             for inner in STATIC {
-                let curve = measure(study, inner, kind, seconds, &deltas, &mut rows, &mut wrong)?;
-                let lines = lines(inner, &curve);
-                header_lines.extend(lines.0);
-                change_lines.extend(lines.1);
-                table.extend(table_rows(inner, &curve));
-                curves.push(curve);
+                of_kind.push(measure(study, inner, kind, seconds, &mut runs)?);
             }
-            for (what, label, mut lines) in [
-                ("headers", "million headers", header_lines),
-                ("changes", "changes made", change_lines),
-            ] {
-                let title = format!(
-                    "{} against δ, {} in {seconds} s ([SFL17] Figs. 7-8)",
-                    if what == "headers" {
-                        "Headers"
-                    } else {
-                        "Changes made"
-                    },
-                    kind.name()
-                );
-                let chart = Chart {
-                    title: &title,
-                    x_label: "δ",
-                    y_label: label,
-                    log_x: false,
-                    log_y: false,
-                };
-                let name = format!("threshold-{}-{seconds}-{what}.svg", kind.name());
-                let share = match what {
-                    "headers" => study.run_seconds() / RUN_SECONDS,
-                    _ => coordinate(study.issued(CHANGES_PER_RUN)) / coordinate(CHANGES_PER_RUN),
-                };
-                match paper_values(kind, seconds, what, share) {
-                    Some(values) => study.add_paper(&name, &values, &mut lines),
-                    None => study.caption(&name, NO_NUMBERS),
-                }
-                study.draw(&name, &chart, &lines)?;
-                section.pictures.push(name);
-            }
-            section.grids.push(Grid {
-                title: format!("{CHANGES_PER_RUN} {} in {seconds} s", kind.name()),
-                columns: [
-                    "engine",
-                    "δ",
-                    "million headers",
-                    "changes made",
-                    "fewest rebuilds of a run",
-                ]
-                .map(str::to_owned)
-                .to_vec(),
-                words: 1,
-                rows: table,
-            });
+            draw_kind(study, &of_kind, kind, seconds, &mut section)?;
+            section.grids.push(grid(&of_kind, kind, seconds));
+            curves.extend(of_kind.into_iter().flatten());
         }
     }
-    let heading = "kind,engine,delta,seconds,set,headers,made,rebuilds";
-    study.write_csv("threshold.csv", heading, &rows)?;
-    section.claims = claims(&curves);
-    wrong_answers(&mut section, wrong);
+    let heading = "kind,engine,form,delta,seconds,set,headers,issued,made,rebuilds,reader_share";
+    study.write_csv("threshold.csv", heading, &runs.rows)?;
+    section.claims = threshold_claims::claims(&curves);
+    wrong_answers(&mut section, runs.wrong);
     Ok(section)
 }
 
-/// Returns engines without a buffer and with a buffer for each δ of a quick reproduction.
+/// Returns the values of δ for a form, ascending. The published form has the paper's values.
+fn deltas(form: Form, is_quick: bool) -> Vec<usize> {
+    match (is_quick, form) {
+        (true, _) => QUICK_DELTAS.to_vec(),
+        (false, Form::Published) => (0..=LARGEST_DELTA).step_by(DELTA_STEP).collect(),
+        (false, Form::Ours) => OUR_DELTAS.to_vec(),
+    }
+}
+
+fn method(study: &Study<'_>, durations: &[f64]) -> String {
+    let durations: Vec<String> = durations.iter().map(f64::to_string).collect();
+    let fewer_deltas = match study.args.quick {
+        true => "",
+        false => " It has fewer values of δ.",
+    };
+    format!(
+        "{} rules at the beginning, {} rule sets for each point, 90 % confidence intervals, \
+         {CHANGES_PER_RUN} changes in runs of {} s{}. The published form (form=paper) rebuilds \
+         within the change that exceeds δ, so the changes after it wait. Both copies of its live \
+         table rebuild, one after the other. Our form is rebuilt while changes continue.\
+         {fewer_deltas} {ROLES} The paper's values are from Table II, which has δ = 20, and from \
+         the text about Fig. 8.",
+        study.sizes(&[super::DEFAULT_RULES])[0],
+        study.sets(),
+        durations.join(" and "),
+        study.shortened(RUN_SECONDS)
+    )
+}
+
+/// Returns engines without a buffer, and both forms for each δ of a quick reproduction.
 pub(super) fn engines() -> Vec<String> {
     let engines = STATIC.iter().flat_map(|inner| {
-        let with_buffer = QUICK_DELTAS.map(|delta| buffered(inner, delta));
-        std::iter::once((*inner).to_owned()).chain(with_buffer)
+        let forms = Form::BOTH.into_iter().flat_map(move |form| {
+            let deltas = deltas(form, true).into_iter();
+            deltas.map(move |delta| form.engine(inner, delta))
+        });
+        std::iter::once((*inner).to_owned()).chain(forms)
     });
     engines.collect()
 }
 
 /// Returns the claims without measurements, for a run with own inputs.
 pub(super) fn unmeasured_claims() -> Vec<Claim> {
-    claims(&[])
+    threshold_claims::claims(&[])
 }
 
-/// The published form of `sfl` is not run in these figures.
-const PUBLISHED: Gap = Gap::NotRun("the published form (form=paper) against δ");
-
-/// A δ that the paper finds good for all engines, and the largest one.
-const GOOD_DELTA: usize = 10;
-const LARGEST_DELTA: usize = 100;
-
-impl Curve {
-    fn label(&self) -> String {
-        let (inner, kind, seconds) = (self.inner, self.kind.name(), self.seconds);
-        format!("{inner}, {kind} in {seconds} s")
-    }
-
-    /// Returns the values for a δ, or the reason why they cannot support a claim.
-    fn at(&self, delta: usize) -> Result<&Sampled, Gap> {
-        let sampled = self.buffered.iter().find(|(other, _)| *other == delta);
-        let Some((_, sampled)) = sampled else {
-            return Err(Gap::NotRun("left out"));
-        };
-        // The paper's runs rebuild if more than δ of their changes are made.
-        match CHANGES_PER_RUN > delta && sampled.rebuilds.contains(&0) {
-            true => Err(Gap::NoRebuild),
-            false => with_share(sampled),
-        }
-    }
-
-    /// Returns the ratios of the values of a δ to other values, one for each rule set.
-    fn ratio(
-        &self,
-        delta: usize,
-        other: Result<&Sampled, Gap>,
-        values: fn(&Sampled) -> &[f64],
-    ) -> Case {
-        let name = format!("{}, δ = {delta}", self.label());
-        match (self.at(delta), other) {
-            (Ok(own), Ok(other)) => {
-                let pairs = values(own).iter().zip(values(other));
-                Case::samples(name, pairs.map(|(own, other)| own / other))
-            }
-            (Err(gap), _) | (_, Err(gap)) => Case::missing(name, gap),
-        }
-    }
+/// The runs of the whole figure.
+#[derive(Default)]
+struct Runs {
+    /// Rows of the CSV file.
+    rows: Vec<String>,
+    /// Wrong answers.
+    wrong: usize,
 }
 
-/// Returns values if the reader had enough of its processor's time.
-fn with_share(sampled: &Sampled) -> Result<&Sampled, Gap> {
-    match sampled.reader_share < MIN_READER_SHARE {
-        true => Err(Gap::ReaderShare(sampled.reader_share)),
-        false => Ok(sampled),
-    }
-}
-
-const HEADERS: fn(&Sampled) -> &[f64] = |sampled| &sampled.headers;
-const CHANGES_MADE: fn(&Sampled) -> &[f64] = |sampled| &sampled.changes;
-
-fn claims(curves: &[Curve]) -> Vec<Claim> {
-    let against_plain = |is_wanted: fn(usize) -> bool, values| {
-        let mut cases = Vec::new();
-        for curve in curves {
-            let deltas = curve.buffered.iter().map(|(delta, _)| *delta);
-            for delta in deltas.filter(|&delta| is_wanted(delta)) {
-                cases.push(curve.ratio(delta, with_share(&curve.plain), values));
-            }
-        }
-        add_absent(cases, curves)
-    };
-    vec![
-        Claim::new(
-            "Fig. 7",
-            "For δ ≤ 10 engines with an update buffer always classify more headers than without.",
-        )
-        .part(
-            Part::new("headers: with / without", Threshold::Above(1.0))
-                .cases(against_plain(|delta| delta <= NEVER_SLOWER, HEADERS))
-                .grid("100 insertions", ""),
-        ),
-        complete(curves),
-        Claim::new(
-            "Fig. 8",
-            "SFL(HyperSplit) and SFL(RFC) need a δ of 10 and 50 to make all changes.",
-        )
-        .unmeasured(
-            "the least δ with which no change is late",
-            Threshold::Within(10.0, 50.0),
-            PUBLISHED,
-        ),
-        Claim::new(
-            "Fig. 8",
-            "For δ > 0 engines with an update buffer always make at least as many changes as \
-             without.",
-        )
-        .part(
-            Part::new("changes made: with / without", Threshold::AtLeast(1.0))
-                .cases(against_plain(|delta| delta > 0, CHANGES_MADE))
-                .grid("100 insertions", ""),
-        ),
-        too_large(curves),
-    ]
-}
-
-/// Adds the cases of the paper that no run has: its published form, and its runs of 25 s if
-/// they were left out.
-fn add_absent(mut cases: Vec<Case>, curves: &[Curve]) -> Vec<Case> {
-    cases.push(Case::missing("published form", PUBLISHED));
-    for seconds in PAPER_SECONDS {
-        let is_run = |curve: &Curve| (curve.seconds - seconds).abs() < f64::EPSILON;
-        if !curves.iter().any(is_run) {
-            let name = format!("runs of {seconds} s");
-            cases.push(Case::missing(name, Gap::NotRun("left out")));
-        }
-    }
-    cases
-}
-
-fn complete(curves: &[Curve]) -> Claim {
-    let mut cases = Vec::new();
-    for curve in curves.iter().filter(|curve| curve.inner == "bit-vector") {
-        for &(delta, _) in &curve.buffered {
-            let name = format!("{}, δ = {delta}", curve.label());
-            cases.push(match curve.at(delta) {
-                Ok(own) => Case::samples(name, own.changes.iter().map(|made| made / curve.issued)),
-                Err(gap) => Case::missing(name, gap),
-            });
-        }
-    }
-    Claim::new(
-        "Fig. 8",
-        "SFL(bit vector) makes all changes, whatever δ is.",
-    )
-    .part(
-        Part::new("changes: made / issued", Threshold::AtLeast(1.0))
-            .paper(1.0)
-            .cases(add_absent(cases, curves))
-            .grid("100 insertions", ""),
-    )
-}
-
-fn too_large(curves: &[Curve]) -> Claim {
-    let fallen = curves
-        .iter()
-        .map(|curve| curve.ratio(LARGEST_DELTA, curve.at(GOOD_DELTA), HEADERS));
-    let below_plain = curves
-        .iter()
-        .map(|curve| curve.ratio(LARGEST_DELTA, with_share(&curve.plain), HEADERS));
-    let below_plain: Vec<Case> = below_plain.collect();
-    Claim::new(
-        "Fig. 7",
-        "If δ is too large, fewer headers are classified, in the end even fewer than without an \
-         update buffer; this is clearest for bit vectors.",
-    )
-    .part(
-        Part::new("headers: δ = 100 / δ = 10", Threshold::Below(1.0))
-            .cases(add_absent(fallen.collect(), curves))
-            .grid("100 insertions", ""),
-    )
-    .part(
-        Part::new(
-            "headers: δ = 100 / without an update buffer",
-            Threshold::Below(1.0),
-        )
-        .cases(below_plain)
-        .grid("100 insertions", ""),
-    )
-}
-
-/// The least δ for which all changes are made in 10 s in the paper (§V.D).
-const COMPLETE_DELTAS: [(&str, usize); 2] = [("hyper-split", 10), ("rfc", 50)];
-
-/// The caption of pictures for which the text has no number.
-const NO_NUMBERS: &str =
-    "The paper draws the same quantity in Fig. 7 and states no number for 25 s.";
-
-/// Returns values of Figs. 7 and 8 that Table II and §V.D have, times a share: the length of
-/// a run over the paper's, or the issued changes over the paper's. `what` is `headers` or
-/// `changes`.
-pub(super) fn paper_values(
-    kind: Kind,
-    seconds: f64,
-    what: &str,
-    share: f64,
-) -> Option<PaperValues> {
-    let issued = coordinate(CHANGES_PER_RUN);
-    if seconds > RUN_SECONDS {
-        let values = PaperValues::new("all changes, stated in §V.D for bit vectors");
-        let level =
-            |values: PaperValues| values.level("sfl(bit-vector)", "bit-vector", issued * share);
-        return (what == "changes").then(|| level(values.on(super::MACHINE)));
-    }
-    let mut values = PaperValues::new(
-        "from Table II, which has δ = 20 and engines without a buffer, and from §V.D the least δ \
-         with which all changes are made; for runs of 10 s, times the length of these runs",
-    )
-    .on(super::MACHINE);
-    for inner in STATIC {
-        let pick = |engine: &str| {
-            let (headers, made) = paper_cell(engine, kind, CHANGES_PER_RUN)?;
-            Some(if what == "headers" { headers } else { made } * share)
-        };
-        let name = format!("sfl({inner})");
-        let (buffered, plain) = (pick(&name)?, pick(inner)?);
-        let mut points = vec![(coordinate(EXPERIMENT_DELTA), buffered)];
-        let complete = COMPLETE_DELTAS.iter().find(|(other, _)| *other == inner);
-        if let Some((_, delta)) = complete.filter(|_| what == "changes") {
-            points.push((coordinate(*delta), issued * share));
-            points.sort_by(|a, b| a.0.total_cmp(&b.0));
-        }
-        values = values
-            .curve(&name, inner, points)
-            .level(inner, inner, plain);
-    }
-    Some(values)
-}
-
-#[allow(clippy::too_many_arguments)] // two of them collect values for the whole figure
+/// Measures one engine without a buffer, and with the buffer of each form.
 fn measure(
     study: &mut Study<'_>,
     inner: &'static str,
     kind: Kind,
     seconds: f64,
-    deltas: &[usize],
-    rows: &mut Vec<String>,
-    wrong: &mut usize,
-) -> Result<Curve, Failure> {
-    let mut sampled = |engine: &str, delta: &str| -> Result<Sampled, Failure> {
+    runs: &mut Runs,
+) -> Result<[Curve; 2], Failure> {
+    let issued = study.issued(CHANGES_PER_RUN);
+    let is_quick = study.args.quick;
+    let mut sampled = |engine: &str, form: &str, delta: &str| -> Result<Sampled, Failure> {
         let mut sampled = Sampled {
             reader_share: f64::INFINITY,
             ..Sampled::default()
@@ -402,13 +138,14 @@ fn measure(
                 paper_seconds: seconds,
                 set,
             })?;
-            *wrong += outcome.wrong;
-            rows.push(format!(
-                "{},{inner},{delta},{seconds},{set},{},{},{}",
+            runs.wrong += outcome.wrong;
+            runs.rows.push(format!(
+                "{},{inner},{form},{delta},{seconds},{set},{},{issued},{},{},{:.3}",
                 kind.name(),
                 outcome.headers,
                 outcome.changes,
-                outcome.rebuilds
+                outcome.rebuilds,
+                outcome.reader_share
             ));
             #[allow(clippy::cast_precision_loss)] // far below 2^52
             sampled.headers.push(outcome.headers as f64 / 1e6);
@@ -418,62 +155,210 @@ fn measure(
         }
         Ok(sampled)
     };
-    let plain = sampled(inner, "none")?;
-    let mut with_buffer = Vec::new();
-    for &delta in deltas {
-        with_buffer.push((delta, sampled(&buffered(inner, delta), &delta.to_string())?));
-    }
-    Ok(Curve {
-        inner,
-        kind,
-        seconds,
-        plain,
-        buffered: with_buffer,
-        issued: coordinate(study.issued(CHANGES_PER_RUN)),
-    })
+    let plain = sampled(inner, "none", "none")?;
+    let mut curve = |form: Form| -> Result<Curve, Failure> {
+        let mut buffered = Vec::new();
+        for delta in deltas(form, is_quick) {
+            let engine = form.engine(inner, delta);
+            buffered.push((delta, sampled(&engine, form.option(), &delta.to_string())?));
+        }
+        Ok(Curve {
+            inner,
+            form,
+            kind,
+            seconds,
+            plain: plain.clone(),
+            buffered,
+            issued: coordinate(issued),
+        })
+    };
+    Ok([curve(Form::Published)?, curve(Form::Ours)?])
 }
 
-/// Returns lines of headers and of changes: with a buffer, and horizontal lines without.
-fn lines(inner: &str, curve: &Curve) -> (Vec<Series>, Vec<Series>) {
-    let pick = |values: fn(&Sampled) -> &[f64]| {
-        let points = || {
-            let points = curve.buffered.iter();
-            points.map(|(delta, sampled)| (coordinate(*delta), Mean::of(values(sampled))))
+/// Draws the headers and the changes of one kind of changes and one length of runs.
+fn draw_kind(
+    study: &mut Study<'_>,
+    curves: &[[Curve; 2]],
+    kind: Kind,
+    seconds: f64,
+    section: &mut Section,
+) -> Result<(), Failure> {
+    for (name, title, y_label, values) in [
+        ("headers", "Headers", "million headers", HEADERS),
+        ("changes", "Changes made", "changes made", CHANGES_MADE),
+    ] {
+        let title = format!(
+            "{title} against δ, {} in {seconds} s ([SFL17] Figs. 7-8)",
+            kind.name()
+        );
+        let chart = Chart {
+            title: &title,
+            x_label: "δ",
+            y_label,
+            log_x: false,
+            log_y: false,
         };
-        let name = format!("sfl({inner})");
-        let means = points().map(|(x, mean)| (x, mean.mean));
-        let mut series = Series::marked(&name, inner, Mark::Square, means);
-        let bands = points().map(|(x, mean)| {
-            let (low, high) = mean.interval();
-            (x, low, high)
-        });
-        series.band = bands.collect();
-        let plain = Mean::of(values(&curve.plain)).mean;
-        let level = points().map(|(x, _)| (x, plain));
-        vec![series, Series::marked(inner, inner, Mark::Circle, level)]
-    };
-    (pick(HEADERS), pick(CHANGES_MADE))
+        let name = format!("threshold-{}-{seconds}-{name}.svg", kind.name());
+        let mut lines: Vec<Series> = curves.iter().flat_map(|both| lines(both, values)).collect();
+        let is_headers = y_label == "million headers";
+        let share = match is_headers {
+            true => study.run_seconds() / RUN_SECONDS,
+            false => coordinate(study.issued(CHANGES_PER_RUN)) / coordinate(CHANGES_PER_RUN),
+        };
+        match paper_values(kind, seconds, is_headers, share) {
+            Some(values) => study.add_paper(&name, &values, &mut lines),
+            None => study.caption(&name, NO_NUMBERS),
+        }
+        study.draw(&name, &chart, &lines)?;
+        section.pictures.push(name);
+    }
+    Ok(())
 }
 
-fn table_rows(inner: &str, curve: &Curve) -> Vec<Vec<String>> {
-    let row = |engine: String, delta: String, sampled: &Sampled| {
-        vec![
-            engine,
-            delta,
-            format!("{:.2}", Mean::of(&sampled.headers)),
-            format!("{:.1}", Mean::of(&sampled.changes)),
-            sampled
-                .rebuilds
-                .iter()
-                .min()
-                .copied()
-                .unwrap_or(0)
-                .to_string(),
-        ]
-    };
-    let mut rows = vec![row(inner.to_owned(), String::new(), &curve.plain)];
-    for (delta, sampled) in &curve.buffered {
-        rows.push(row(format!("sfl({inner})"), delta.to_string(), sampled));
+/// The caption of pictures for which the text has no number.
+const NO_NUMBERS: &str =
+    "The paper draws the same quantity in Fig. 7 and states no number for 25 s.";
+
+/// Returns values of Figs. 7 and 8 that the text and Table II have, times a share: the length
+/// of a run over the paper's, or the issued changes over the paper's. `None` if there are none.
+pub(super) fn paper_values(
+    kind: Kind,
+    seconds: f64,
+    is_headers: bool,
+    share: f64,
+) -> Option<PaperValues> {
+    let mut values = PaperValues::new(
+        "from Table II, which has δ = 20 and engines without a buffer, and from §V.D, which names \
+         the least δ with which all changes are made; times the share of the paper's run that \
+         these runs have",
+    )
+    .on(super::MACHINE);
+    for inner in STATIC {
+        let value = |delta: Option<usize>| {
+            let point = paper_point(inner, delta, kind, seconds);
+            let value = if is_headers {
+                point.headers
+            } else {
+                point.changes
+            };
+            value.map(|value| value * share)
+        };
+        let deltas = (0..=LARGEST_DELTA).step_by(DELTA_STEP);
+        let points = deltas.filter_map(|delta| Some((coordinate(delta), value(Some(delta))?)));
+        let points: Vec<(f64, f64)> = points.collect();
+        if !points.is_empty() {
+            let name = format!("sfl({inner})");
+            values = values
+                .curve(&name, inner, without_repeats(&points))
+                .marked(Mark::Triangle);
+        }
+        if let Some(value) = value(None) {
+            values = values.level(inner, inner, value);
+        }
     }
-    rows
+    Some(values).filter(|values| !values.is_empty())
+}
+
+/// Returns points without those between two points of the same value.
+fn without_repeats(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
+    let is_repeat = |index: usize| {
+        let neighbours = [index.checked_sub(1), Some(index + 1)];
+        neighbours.iter().all(|other| {
+            let other = other.and_then(|other| points.get(other));
+            other.is_some_and(|other| (other.1 - points[index].1).abs() < f64::EPSILON)
+        })
+    };
+    let kept = (0..points.len()).filter(|&index| !is_repeat(index));
+    kept.map(|index| points[index]).collect()
+}
+
+/// Returns a horizontal line without a buffer, and a line for each form.
+fn lines(both: &[Curve; 2], values: fn(&Sampled) -> &[f64]) -> Vec<Series> {
+    let [Curve { inner, plain, .. }, _] = both;
+    let plain = Mean::of(values(plain)).mean;
+    let ends = [0, LARGEST_DELTA].map(|delta| (coordinate(delta), plain));
+    let mut lines = vec![Series::marked(inner, inner, Mark::Circle, ends)];
+    for curve in both {
+        let points = curve.buffered.iter();
+        let points = points.map(|(delta, run)| (coordinate(*delta), Mean::of(values(run))));
+        let points: Vec<(f64, Mean)> = points.collect();
+        let (name, mark) = match curve.form {
+            Form::Published => (format!("sfl({inner}), published form"), Mark::Triangle),
+            Form::Ours => (format!("sfl({inner})"), Mark::Square),
+        };
+        let means = points.iter().map(|(x, mean)| (*x, mean.mean));
+        let mut line = Series::marked(&name, inner, mark, means);
+        let bands = points.iter().map(|(x, mean)| {
+            let (low, high) = mean.interval();
+            (*x, low, high)
+        });
+        line.band = bands.collect();
+        lines.push(line);
+    }
+    lines
+}
+
+/// The index of the column of the paper's headers.
+const PAPER_HEADERS_COLUMN: usize = 5;
+
+/// Returns the table of one kind of changes and one length of runs. The columns of the
+/// paper have values for the engines that the paper measured: not for our form.
+fn grid(curves: &[[Curve; 2]], kind: Kind, seconds: f64) -> Grid {
+    let mut rows = Vec::new();
+    let issued = curves.first().map_or(0.0, |[curve, _]| curve.issued);
+    for both in curves {
+        let [Curve { inner, plain, .. }, _] = both;
+        let paper = paper_point(inner, None, kind, seconds);
+        rows.push(row((*inner).to_owned(), None, plain, paper));
+        for curve in both {
+            let engine = match curve.form {
+                Form::Published => format!("sfl({inner}):form=paper"),
+                Form::Ours => format!("sfl({inner})"),
+            };
+            for (delta, run) in &curve.buffered {
+                let paper = match curve.form {
+                    Form::Published => paper_point(inner, Some(*delta), kind, seconds),
+                    Form::Ours => PaperPoint::default(),
+                };
+                rows.push(row(engine.clone(), Some(*delta), run, paper));
+            }
+        }
+    }
+    let mut columns = vec![
+        "engine".to_owned(),
+        "δ".to_owned(),
+        "million headers".to_owned(),
+        format!("changes made of {issued}"),
+        "fewest rebuilds of a run".to_owned(),
+        format!("paper: million headers in {seconds} s"),
+        format!("paper: changes made of {CHANGES_PER_RUN}"),
+    ];
+    // The paper's headers in 25 s can only be read from its picture.
+    if rows.iter().all(|row| row[PAPER_HEADERS_COLUMN].is_empty()) {
+        columns.remove(PAPER_HEADERS_COLUMN);
+        for row in &mut rows {
+            row.remove(PAPER_HEADERS_COLUMN);
+        }
+    }
+    Grid {
+        title: format!("{CHANGES_PER_RUN} {} in {seconds} s", kind.name()),
+        columns,
+        words: 1,
+        rows,
+    }
+}
+
+fn row(engine: String, delta: Option<usize>, run: &Sampled, paper: PaperPoint) -> Vec<String> {
+    let in_paper =
+        |value: Option<f64>| value.map_or_else(String::new, |value| format!("{value:.1}"));
+    let fewest_rebuilds = run.rebuilds.iter().min().copied().unwrap_or(0);
+    vec![
+        engine,
+        delta.map_or_else(String::new, |delta| delta.to_string()),
+        format!("{:.2}", Mean::of(&run.headers)),
+        format!("{:.1}", Mean::of(&run.changes)),
+        fewest_rebuilds.to_string(),
+        in_paper(paper.headers),
+        in_paper(paper.changes),
+    ]
 }

@@ -3,7 +3,7 @@
 //! [SFL17]: classyard::papers#sfl17
 
 use super::cases::Kind;
-use super::{DYNAMIC, STATIC, buffered, published};
+use super::{DYNAMIC, Form, STATIC, published};
 use crate::reproduce::claims::{Case, Claim, Gap, MIN_READER_SHARE, Part, Threshold};
 
 /// Changes in 10 seconds.
@@ -60,16 +60,21 @@ pub(super) const PAPER: [(&str, [f64; 8], [f64; 8]); 8] = [
     ),
 ];
 
-/// Returns the millions of headers and the changes made of an engine in Table II, or `None`
-/// if the table does not have the engine or the number of changes.
+/// Returns the paper's values of one cell of Table II: the millions of headers, and the
+/// changes made. `None` if the table has no such cell.
 pub(super) fn paper_cell(engine: &str, kind: Kind, changes: usize) -> Option<(f64, f64)> {
-    let first_column = match kind {
+    let (_, headers, made) = PAPER.iter().find(|(name, ..)| *name == engine)?;
+    let index = CHANGES.iter().position(|&count| count == changes)?;
+    let column = first_column(kind) + index;
+    Some((headers[column], made[column]))
+}
+
+/// Returns the index of the first value of [`PAPER`] for a kind of changes.
+pub(super) fn first_column(kind: Kind) -> usize {
+    match kind {
         Kind::Insert => 0,
         Kind::Delete => CHANGES.len(),
-    };
-    let column = first_column + CHANGES.iter().position(|&other| other == changes)?;
-    let (_, headers, made) = PAPER.iter().find(|(name, ..)| *name == engine)?;
-    Some((headers[column], made[column]))
+    }
 }
 
 /// The measured values of one cell of the table, one for each rule set.
@@ -165,12 +170,13 @@ impl Cells {
         values: fn(&Cell) -> &[f64],
     ) -> Vec<Case> {
         let mut cases = Vec::new();
-        for (form, of_form) in FORMS {
+        for form in Form::BOTH {
             for (kind, of_kind) in Kind::BOTH.iter().enumerate() {
                 for inner in STATIC {
                     for (place, changes) in CHANGES.iter().enumerate() {
-                        let name = format!("{inner}, {changes} {}, {form}", of_kind.name());
-                        let engine = of_form(inner, EXPERIMENT_DELTA);
+                        let name =
+                            format!("{inner}, {changes} {}, {}", of_kind.name(), form.name());
+                        let engine = form.engine(inner, EXPERIMENT_DELTA);
                         let engines = (&*engine, &*others(inner));
                         cases.push(self.engine_ratio(name, (kind, place), engines, values));
                     }
@@ -180,10 +186,6 @@ impl Cells {
         cases
     }
 }
-
-/// Both forms, with the functions that return their specifications.
-type Form = (&'static str, fn(&str, usize) -> String);
-const FORMS: [Form; 2] = [("published form", published), ("our form", buffered)];
 
 const HEADERS: fn(&Cell) -> &[f64] = |cell| &cell.headers;
 const CHANGES_MADE: fn(&Cell) -> &[f64] = |cell| &cell.changes;
@@ -229,10 +231,10 @@ pub(super) fn claims(cells: &Cells) -> Vec<Claim> {
 fn headline(cells: &Cells) -> Claim {
     let bit_vectors = |others: &[&str], values: fn(&Cell) -> &[f64]| {
         let mut cases = Vec::new();
-        for (form, of_form) in FORMS {
-            let engine = of_form("bit-vector", EXPERIMENT_DELTA);
+        for form in Form::BOTH {
+            let engine = form.engine("bit-vector", EXPERIMENT_DELTA);
             for (kind, of_kind) in Kind::BOTH.iter().enumerate() {
-                let name = format!("600 {}, {form}", of_kind.name());
+                let name = format!("600 {}, {}", of_kind.name(), form.name());
                 cases.push(cells.engine_ratio(name, (kind, LAST), (&engine, others), values));
             }
         }
@@ -292,11 +294,11 @@ fn first(cells: &Cells) -> Claim {
     let index = CHANGES.iter().position(|&count| count == changes);
     let index = index.expect("one of the numbers of changes");
     let mut cases = Vec::new();
-    for (form, of_form) in FORMS {
-        let engine = of_form(inner, EXPERIMENT_DELTA);
+    for form in Form::BOTH {
+        let engine = form.engine(inner, EXPERIMENT_DELTA);
         for (kind, of_kind) in Kind::BOTH.iter().enumerate() {
             for other in [inner, "tss"] {
-                let name = format!("{other}, {}, {form}", of_kind.name());
+                let name = format!("{other}, {}, {}", of_kind.name(), form.name());
                 let engines = (&*engine, &[other][..]);
                 cases.push(cells.engine_ratio(name, (kind, index), engines, HEADERS));
             }
@@ -355,8 +357,8 @@ mod tests {
                 .iter()
                 .find(|inner| engine == format!("sfl({inner})"));
             let names = match inner {
-                Some(inner) => FORMS
-                    .map(|(_, form)| form(inner, EXPERIMENT_DELTA))
+                Some(inner) => Form::BOTH
+                    .map(|form| form.engine(inner, EXPERIMENT_DELTA))
                     .to_vec(),
                 None => vec![engine.to_owned()],
             };
@@ -404,6 +406,15 @@ mod tests {
                 "holds in part"
             ]
         );
+    }
+
+    #[test]
+    fn cells_of_the_papers_table_are_found_by_name() {
+        let rfc = |kind, changes| paper_cell("sfl(rfc)", kind, changes);
+        assert_eq!(rfc(Kind::Insert, 100), Some((43.6, 75.7)));
+        assert_eq!(rfc(Kind::Delete, 600), Some((17.5, 288.6)));
+        assert_eq!(rfc(Kind::Insert, 50), None);
+        assert_eq!(paper_cell("cut-split", Kind::Insert, 100), None);
     }
 
     #[test]

@@ -160,7 +160,7 @@ fn trend(engine: &str, counted: &[u64], seconds: f64) -> Series {
 /// Returns the mean rates of the engines of Fig. 6.
 pub(super) fn paper_values(kind: Kind) -> PaperValues {
     let (changes, inner) = FIGURE;
-    let with_buffer = (format!("sfl({inner})"), buffered(inner, EXPERIMENT_DELTA));
+    let with_buffer = (format!("sfl({inner})"), published(inner, EXPERIMENT_DELTA));
     let plain = ["tss", inner].map(|engine| (engine.to_owned(), engine.to_owned()));
     let values = PaperValues::new("means over 10 s, from the numbers of headers in Table II");
     plain.iter().chain([&with_buffer]).fold(
@@ -201,10 +201,7 @@ fn grid(kind: Kind, engines: &[String], cells: &[Vec<Cell>]) -> Grid {
 
 /// Returns the paper's values for one kind of changes.
 fn paper_grid(kind: Kind) -> Grid {
-    let first_column = match kind {
-        Kind::Insert => 0,
-        Kind::Delete => CHANGES.len(),
-    };
+    let first_column = update_claims::first_column(kind);
     let mut columns = vec!["engine".to_owned(), String::new()];
     columns.extend(CHANGES.map(|changes| format!("{changes} in 10 s")));
     let mut rows = Vec::new();

@@ -16,7 +16,7 @@ pub(super) struct Coverage<'a> {
 }
 
 /// The reason why a size or a seed has no measurement.
-const LEFT_OUT: Gap = Gap::NotRun("left out of this reproduction");
+pub(super) const LEFT_OUT: Gap = Gap::NotRun("left out of this reproduction");
 
 impl<'a> Coverage<'a> {
     /// Returns a case for each of the paper's sizes that `is_wanted` accepts. `samples`

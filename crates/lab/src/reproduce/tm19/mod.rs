@@ -10,6 +10,8 @@ use classyard_report::input::span;
 use super::figure::{Figure, OwnFigure};
 use super::inputs::LOOKUP_INPUTS;
 use super::request::{Common, Paper, Request, at_least_one, sizes};
+use super::study::OPEN_VSWITCH_OPTION;
+use crate::bench::PeerSpec;
 
 pub(super) mod collision_limit;
 mod coverage;
@@ -106,17 +108,29 @@ const SWITCH_FIGURES: &[Figure] = &[
     Figure {
         name: "pipeline-tables",
         draw: section5::tables::draw,
-        own: None,
+        own: Some(OwnFigure {
+            accepts: LOOKUP_INPUTS,
+            needs_updates: true,
+            draw: section5::own::draw_tables,
+        }),
     },
     Figure {
         name: "pipeline-throughput",
         draw: section5::throughput::draw,
-        own: None,
+        own: Some(OwnFigure {
+            accepts: LOOKUP_INPUTS,
+            needs_updates: true,
+            draw: section5::own::draw_throughput,
+        }),
     },
     Figure {
         name: "pipeline-times",
         draw: section5::times::draw,
-        own: None,
+        own: Some(OwnFigure {
+            accepts: LOOKUP_INPUTS,
+            needs_updates: true,
+            draw: section5::own::draw_times,
+        }),
     },
     Figure {
         name: "pipeline-cache",
@@ -162,12 +176,16 @@ Figures with --section 5 (in a virtual switch):
   pipeline-throughput  packets a second against rules (Fig. 11)
   pipeline-times       times of single packets (Fig. 12)
   pipeline-cache       the front-end cache, and ours (Table V)
-  pipeline-frameworks  rules of VPP and of Open vSwitch (Fig. 13)
+  pipeline-frameworks  engines with caches, and Open vSwitch (Fig. 13)
   pipeline-seeds       seed by seed at the greatest size (Figs. 14 and 15)
 
 Examples:
   classyard reproduce tm19
   classyard reproduce tm19 --section 5 --quick -o switch
+  classyard reproduce tm19 --section 5 -r acl.rules -c dump.pcap -o own
+      an own access list in the switch, with the headers of a capture
+  classyard reproduce tm19 --section 5 --figures pipeline-frameworks,pipeline-seeds \
+      --open-vswitch bench/peers/ovs/run -o switch
   classyard reproduce tm19 --figures tables --sizes 1k,4k,16k,64k,256k -o figures")]
 pub(super) struct Args {
     #[command(flatten)]
@@ -209,6 +227,22 @@ pub(super) struct Args {
     /// this time [default: 5m, quick 10s]
     #[arg(long, value_parser = span, value_name = "TIME")]
     build_time: Option<Duration>,
+
+    /// Measure Open vSwitch too, interleaved with the engines, for Figs. 13 to 15 of section 5
+    ///
+    /// PROGRAM is bench/peers/ovs/run of the repository, or a program with the same commands.
+    /// bench/peers/ovs/README.md has its options and the packages that it needs. It starts
+    /// before the first measurement.
+    #[arg(long, value_parser = open_vswitch, value_name = "PROGRAM[:OPTION=VALUE,...]")]
+    open_vswitch: Option<PeerSpec>,
+}
+
+/// The figures of section 5 that have Open vSwitch.
+const OPEN_VSWITCH_FIGURES: [&str; 2] = ["pipeline-frameworks", "pipeline-seeds"];
+
+/// Reads the program that measures Open vSwitch, for the argument parser.
+fn open_vswitch(text: &str) -> Result<PeerSpec, String> {
+    PeerSpec::parse(&format!("open-vswitch={text}"))
 }
 
 impl Args {
@@ -231,10 +265,21 @@ impl Args {
             sets: self.sets,
             changes: self.changes,
             build_time: self.build_time,
+            open_vswitch: self.open_vswitch.clone(),
             ..Request::new(paper, &self.common)
         };
-        if self.section == PaperSection::Switch {
-            self.check_switch(&request)?;
+        match self.section {
+            PaperSection::Switch => self.check_switch(&request)?,
+            PaperSection::Simulation if self.open_vswitch.is_some() => {
+                return Err(Failure::usage(format!(
+                    "{OPEN_VSWITCH_OPTION} is for section 5 of tm19; nothing in section 4 depends \
+                     on it"
+                ))
+                .with_help(format!(
+                    "add --section 5, or leave {OPEN_VSWITCH_OPTION} out"
+                )));
+            }
+            PaperSection::Simulation => {}
         }
         Ok(request)
     }
@@ -251,6 +296,16 @@ impl Args {
                 "{option} is for section 4 of tm19; nothing in section 5 depends on it"
             ))
             .with_help(format!("leave {option} out")));
+        }
+        let has_open_vswitch = request.figures.is_empty()
+            || (request.figures.iter())
+                .any(|figure| OPEN_VSWITCH_FIGURES.contains(&figure.as_str()));
+        if self.open_vswitch.is_some() && !has_open_vswitch {
+            return Err(Failure::usage(format!(
+                "{OPEN_VSWITCH_OPTION} is for the figures {}; --figures names neither",
+                OPEN_VSWITCH_FIGURES.join(" and ")
+            ))
+            .with_help(format!("leave {OPEN_VSWITCH_OPTION} out")));
         }
         let max_rules = section5::MAX_RULES;
         let what = format!("a flow table has priorities for at most {max_rules} rules");

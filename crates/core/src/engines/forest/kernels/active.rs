@@ -6,7 +6,7 @@
 //! for two or three. So the positions of the *active* keys are kept in a list, one
 //! byte each. The list is rebuilt for each table from all winners, eight at a time:
 //! ```text
-//! winners    0   1   2   3   4   5        winners 1, 2 and 4 beat the table
+//! winners    0   1   2   3   4   5        winners 1, 2 and 4 are better than the table's best rule
 //!            │       ╱───╯ ╱─────╯
 //! active     0   3   5
 //! ```
@@ -117,10 +117,10 @@ impl<'a, const W: usize> ActiveKeys<'a, W> {
         }
     }
 
-    /// Activates the keys that a table with that bounds may improve. If nearly all
-    /// keys are active and there are columns, activates all keys. Returns true if
-    /// any key may be improved by this or a later table, by their best rules; if
-    /// not, all later tables can be skipped.
+    /// Activates the keys that a table with these bounds may improve. If these are nearly
+    /// all keys, and the keys are also stored by columns, activates all keys. Returns true
+    /// if the best rule of this table or of a later one may improve any key; if not, all
+    /// later tables can be skipped.
     pub(crate) fn activate(&mut self, isa: Isa, bounds: &TableBounds) -> bool {
         let (active, may_continue) = match isa {
             #[cfg(target_arch = "x86_64")]

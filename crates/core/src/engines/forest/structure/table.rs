@@ -40,8 +40,9 @@ pub(crate) struct Table<const W: usize> {
     late_best_of_marking: u64,
     /// The table's conflict group, or none.
     group: ConflictMask,
-    /// The number of slots is 2 to the power of `63 - shift`; not 64, since a table of one
-    /// slot would shift by 64.
+    /// The number of slots is 2 to the power of `63 - shift`. A slot's number is a hash
+    /// shifted right by 1 and by `shift`: one shift by 64, for a table of one slot, would
+    /// overflow.
     shift: u32,
     /// The words of the slots.
     slots: Vec<u64>,

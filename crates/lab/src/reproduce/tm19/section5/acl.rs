@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use classyard::policy::PartId;
 use classyard::{EngineSpec, FieldMatch, Policy, RuleSet};
+use classyard_datapath::flow::TableId;
 use classyard_datapath::pipeline::{Message, Pipeline, PortState};
 use classyard_datapath::{PortNo, TableSettings, text};
 use classyard_report::failure::Failure;
@@ -18,11 +19,17 @@ const REBUILD_BELOW: usize = 1_000;
 pub(super) const IN_PORT: u32 = 1;
 const OUT_PORT: u32 = 2;
 
+/// The table with the access list.
+pub(super) const ACL_TABLE: TableId = TableId(0);
+
 /// The messages that create a pipeline.
 pub(super) struct Acl {
     messages: Vec<Message>,
     /// Entries of the access list, without the default rule.
     pub(super) flows: usize,
+    /// All entries, as a flow file. The entries of the access list have cookies, counted from
+    /// 1; the others have cookie 0.
+    pub(super) text: String,
 }
 
 impl Acl {
@@ -47,13 +54,13 @@ impl Acl {
         let matches = flows.lines().filter(|line| !line.starts_with('#'));
         for line in matches {
             let match_end = line.find(" actions=").unwrap_or(line.len());
+            count += 1;
             // Writing to a String cannot fail.
             let _ = writeln!(
                 pipeline,
-                "table=0,{} actions=goto_table:1",
+                "table=0,cookie={count},{} actions=goto_table:1",
                 &line[..match_end]
             );
-            count += 1;
         }
         let _ = writeln!(pipeline, "table=0,priority=0 actions=goto_table:1");
         let _ = writeln!(
@@ -74,6 +81,7 @@ impl Acl {
         Ok(Acl {
             messages,
             flows: count,
+            text: pipeline,
         })
     }
 
@@ -118,7 +126,6 @@ mod tests {
     use std::sync::Arc;
 
     use classyard::policy::PartId;
-    use classyard_datapath::flow::TableId;
     use classyard_workload::generate::Profile;
 
     use super::*;

@@ -5,10 +5,11 @@
 use classyard_report::chart::{Chart, Mark, Series};
 use classyard_report::failure::Failure;
 
-use super::cached::{
-    CACHED, Front, LEARNING_PASSES, LEARNING_SECONDS, Point, SHORT_LEARNING_SECONDS, measure,
+use super::cached::{Front, LEARNING_PASSES, LEARNING_SECONDS, Point, SHORT_LEARNING_SECONDS};
+use super::cached_sheets::{
+    Cached, Measured, NO_CACHE, OUR_CACHE, PAPER_CACHE, SIZES, engine, gain, measured, sizes,
 };
-use super::sheets::{names, points, short};
+use super::sheets::short;
 use super::{
     CONTENDERS, DEFAULT_RULE_TRAFFIC, FOREST, SYNTHETIC_TRAFFIC, TUPLE_MERGE, TUPLE_SPACE,
     WORKLOADS,
@@ -18,11 +19,6 @@ use crate::reproduce::Study;
 use crate::reproduce::claims::{Case, Claim, Gap, Grid, Part, Section, Threshold};
 use crate::reproduce::paper_values::PaperValues;
 use crate::reproduce::statistics::{coordinate, mean};
-use crate::reproduce::tm19::sheet::At;
-
-/// The paper's sizes, and the sizes of a quick reproduction.
-const SIZES: [usize; 7] = [1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 64_000];
-const FEW_SIZES: [usize; 2] = [1_000, 16_000];
 
 /// The table's rows: a contender, its traffic, and the paper's ratios of throughput with
 /// the cache to throughput without, at [`SIZES`].
@@ -51,69 +47,8 @@ const ROWS: [(usize, usize, Option<[f64; 7]>); 6] = [
     (FOREST, DEFAULT_RULE_TRAFFIC, None),
 ];
 
-/// Indices of caches in the columns of a point.
-const NO_CACHE: usize = 0;
-const PAPER_CACHE: usize = 1;
-const OUR_CACHE: usize = 2;
-
 /// Marks of measured gains, by workload.
 const MEASURED_MARKS: [Mark; 2] = [Mark::Circle, Mark::Triangle];
-
-/// The measured values of all rule sets.
-struct Measured {
-    sizes: Vec<usize>,
-    points: Vec<(At, Point)>,
-}
-
-impl Measured {
-    /// The mean over rule sets of a size.
-    fn mean(&self, place: usize, value: impl Fn(&Point) -> f64) -> f64 {
-        let points = self.points.iter().filter(|(at, _)| at.1 == place);
-        mean(&points.map(|(_, point)| value(point)).collect::<Vec<_>>())
-    }
-
-    fn rate(&self, place: usize, workload: usize, contender: usize, front: usize) -> f64 {
-        let engine = engine(contender);
-        self.mean(place, |point| {
-            super::mpps(point.rates[workload][engine][front])
-        })
-    }
-
-    /// The ratio of throughput with a cache to throughput without, as a mean over rule
-    /// sets.
-    fn gain(&self, place: usize, workload: usize, contender: usize, front: usize) -> f64 {
-        let engine = engine(contender);
-        self.mean(place, |point| gain(point, workload, engine, front))
-    }
-
-    /// The mean over sizes, as in the paper's last column.
-    fn average(&self, workload: usize, contender: usize, front: usize) -> f64 {
-        let gains = (0..self.sizes.len())
-            .map(|place| self.gain(place, workload, contender, front))
-            .collect::<Vec<_>>();
-        mean(&gains)
-    }
-
-    fn known(&self, place: usize, workload: usize, contender: usize, front: usize) -> f64 {
-        let engine = engine(contender);
-        self.mean(place, |point| point.known[workload][engine][front])
-    }
-
-    fn flows(&self, place: usize, workload: usize) -> f64 {
-        self.mean(place, |point| coordinate(point.flows[workload]))
-    }
-}
-
-/// Returns the index of a contender in a point.
-fn engine(contender: usize) -> usize {
-    let index = CACHED.iter().position(|&other| other == contender);
-    index.expect("one of those that get caches")
-}
-
-fn gain(point: &Point, workload: usize, engine: usize, front: usize) -> f64 {
-    let rates = &point.rates[workload][engine];
-    rates[front] / rates[NO_CACHE]
-}
 
 fn row_name(contender: usize, workload: usize) -> String {
     format!(
@@ -146,14 +81,9 @@ pub(super) fn paper_values() -> PaperValues {
 
 /// Creates the table and its pictures.
 pub(in crate::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failure> {
-    let default_sizes: &[usize] = if study.args.quick { &FEW_SIZES } else { &SIZES };
-    let mut sizes = study.sizes(default_sizes);
-    sizes.sort_unstable();
-    sizes.dedup();
-    let points = points(study, "pipeline cache", &sizes, measure)?;
-    let measured = Measured { sizes, points };
-    let names = names(study);
-    write(study, &measured, &names)?;
+    let sizes = sizes(study);
+    let measured = measured(study, sizes)?;
+    write(study, &measured)?;
     let pictures = pictures(study, &measured)?;
     Ok(Section {
         title: "Front-end cache (Table V, §V.D)".to_owned(),
@@ -164,7 +94,7 @@ pub(in crate::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failu
     })
 }
 
-fn write(study: &mut Study<'_>, measured: &Measured, names: &[String]) -> Result<(), Failure> {
+fn write(study: &mut Study<'_>, measured: &Measured) -> Result<(), Failure> {
     let mut rows = Vec::new();
     for (at, point) in &measured.points {
         for (contender, workload, gains) in ROWS {
@@ -174,14 +104,14 @@ fn write(study: &mut Study<'_>, measured: &Measured, names: &[String]) -> Result
                 let in_paper = in_paper.filter(|_| known == PAPER_CACHE);
                 rows.push(format!(
                     "{},{},{},{},{},{},{},{:.0},{:.4},{:.4},{},{}",
-                    names[at.0],
+                    measured.names[at.0],
                     measured.sizes[at.1],
                     CONTENDERS[contender].engine,
                     WORKLOADS[workload].0,
                     front.name(),
                     point.room,
                     point.flows[workload],
-                    point.rates[workload][engine][known],
+                    point.rate(workload, engine, known),
                     point.known[workload][engine][known],
                     gain(point, workload, engine, known),
                     in_paper.map_or(String::new(), |gain| gain.to_string()),
@@ -345,7 +275,7 @@ fn rates_grid(measured: &Measured) -> Grid {
         {
             let what = format!("M packets/s, {}", cache.name());
             rows.push(line(measured, &name, &what, |place| {
-                short(measured.rate(place, workload, contender, front))
+                short(measured.rate(place, workload, Cached::Engine(contender, front)))
             }));
         }
         for front in [PAPER_CACHE, OUR_CACHE] {
@@ -362,19 +292,6 @@ fn rates_grid(measured: &Measured) -> Grid {
 
 /// The title of the table of gains.
 const GAINS: &str = "Times the throughput without cache";
-
-/// A mean over sizes needs all sizes of the paper.
-const ALL_SIZES: Gap = Gap::NotRun("all sizes of the paper");
-
-impl Measured {
-    /// Returns a case of a value of all rule sets, if all sizes of the paper were measured.
-    fn pooled(&self, name: &str, value: impl Fn(&Point) -> f64) -> Case {
-        match SIZES.iter().all(|size| self.sizes.contains(size)) {
-            true => Case::samples(name, self.points.iter().map(|(_, point)| value(point))),
-            false => Case::missing(name, ALL_SIZES),
-        }
-    }
-}
 
 /// The gain of the paper's cache.
 fn of_cache(point: &Point, workload: usize, contender: usize) -> f64 {
@@ -418,7 +335,7 @@ fn by_workload(measured: &Measured) -> Claim {
                 Threshold::Above(1.0),
             )
             .paper(paper)
-            .case(measured.pooled("", ratio))
+            .case(measured.pooled("", |point| Some(ratio(point))))
             .grid(GAINS, name),
         );
     }
@@ -429,7 +346,7 @@ fn by_workload(measured: &Measured) -> Claim {
             Threshold::Below(1.0),
         )
         .paper(paper_mean(TUPLE_MERGE, DEFAULT_RULE_TRAFFIC))
-        .case(measured.pooled("", slowed))
+        .case(measured.pooled("", |point| Some(slowed(point))))
         .grid(GAINS, "tuplemerge, default rule"),
     )
 }
@@ -450,7 +367,7 @@ fn by_engine(measured: &Measured) -> Claim {
                 Threshold::Above(1.0),
             )
             .paper(paper_mean(TUPLE_SPACE, workload) / paper_mean(TUPLE_MERGE, workload))
-            .case(measured.pooled("", ratio))
+            .case(measured.pooled("", |point| Some(ratio(point))))
             .grid(GAINS, format!("tss, {what}")),
         );
     }
@@ -458,8 +375,9 @@ fn by_engine(measured: &Measured) -> Claim {
 }
 
 fn by_size(measured: &Measured) -> Claim {
-    let place = |size| measured.sizes.iter().position(|&other| other == size);
-    let ends = place(SIZES[0]).zip(place(SIZES[SIZES.len() - 1]));
+    let ends = measured
+        .place(SIZES[0])
+        .zip(measured.place(SIZES[SIZES.len() - 1]));
     let cases = [TUPLE_MERGE, TUPLE_SPACE].map(|contender| {
         let name = CONTENDERS[contender].engine;
         let Some((first, last)) = ends else {
@@ -492,6 +410,7 @@ fn by_size(measured: &Measured) -> Claim {
 
 #[cfg(test)]
 mod tests {
+    use super::super::cached::CACHED;
     use super::*;
 
     /// Points of five profiles, with the gains of the paper's cache given for each size:
@@ -500,25 +419,17 @@ mod tests {
         let points = gains.iter().enumerate().flat_map(|(place, (_, gains))| {
             let rates = [SYNTHETIC_TRAFFIC, DEFAULT_RULE_TRAFFIC].map(|workload| {
                 let [tm, tss] = gains[workload];
-                let mut rates = [[1e6; 3]; CACHED.len()];
-                rates[engine(TUPLE_MERGE)] = [4e6, 4e6 * tm, 6e6];
-                rates[engine(TUPLE_SPACE)] = [5e5, 5e5 * tss, 1e6];
+                let mut rates = [[1.0; 3]; CACHED.len()];
+                rates[engine(TUPLE_MERGE)] = [4.0, 4.0 * tm, 6.0];
+                rates[engine(TUPLE_SPACE)] = [0.5, 0.5 * tss, 1.0];
                 rates
             });
-            (0..5).map(move |number| {
-                let point = Point {
-                    room: 100,
-                    flows: [300, 200],
-                    compared: 400,
-                    rates,
-                    known: [[[0.0, 0.5, 0.75]; CACHED.len()]; 2],
-                };
-                ((number, place), point)
-            })
+            (0..5).map(move |number| ((number, place), Point::of_rates(rates)))
         });
         Measured {
             points: points.collect(),
             sizes: gains.iter().map(|&(size, _)| size).collect(),
+            ..Measured::default()
         }
     }
 

@@ -1,4 +1,4 @@
-//! One rule set with and without caches in front of its pipeline.
+//! One rule set with and without caches in front of its pipeline, and Open vSwitch.
 //!
 //! Workers with and without caches share a pipeline. Each kind of traffic has its own
 //! workers, so that a cache stores only flows of the measured traffic.
@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::acl::Acl;
 use super::frames::{Frames, Traffic};
 use super::measure::{FEW_TURNS, SHORT_TURN_SECONDS, TURN_COUNT, TURN_SECONDS, WARM_UP_SHARE};
+use super::open_vswitch::{SwitchContender, SwitchRun};
 use super::runner::VectorWorker;
 use super::{CONTENDERS, FOREST, TUPLE_MERGE, TUPLE_SPACE, WORKLOADS};
 use crate::bench::Spread;
@@ -36,7 +37,7 @@ pub(super) enum Front {
 }
 
 impl Front {
-    /// All caches, in the order of [`Point::rates`].
+    /// All caches, in the order of [`Point::turns`].
     pub(super) const ALL: [Front; 3] = [Front::Nothing, Front::HeavyHitter, Front::Ours];
 
     pub(super) const fn name(self) -> &'static str {
@@ -99,10 +100,21 @@ pub(super) struct Point {
     pub(super) flows: [usize; 2],
     /// Packets of each worker over which the counters of entries were compared.
     pub(super) compared: usize,
-    /// Packets a second, by workload, engine ([`CACHED`]) and cache ([`Front::ALL`]).
-    pub(super) rates: [[[f64; 3]; CACHED.len()]; 2],
+    /// Packets a second in each turn, by workload, engine ([`CACHED`]) and cache
+    /// ([`Front::ALL`]).
+    pub(super) turns: [[[Vec<f64>; 3]; CACHED.len()]; 2],
     /// The hit rate of the caches in the same runs.
     pub(super) known: [[[f64; 3]; CACHED.len()]; 2],
+    /// Open vSwitch in the same turns, by workload.
+    pub(super) open_vswitch: Option<[SwitchRun; 2]>,
+}
+
+impl Point {
+    /// Returns the packets a second of an engine with a cache: the median of its turns.
+    pub(super) fn rate(&self, workload: usize, engine: usize, front: usize) -> f64 {
+        let rates = &self.turns[workload][engine][front];
+        Spread::of(rates).expect("measured").median
+    }
 }
 
 /// A worker and its measured rates.
@@ -120,6 +132,12 @@ impl Candidate {
             vectors,
             rates: Vec::new(),
         }
+    }
+
+    /// Measures one turn of `seconds`.
+    fn turn(&mut self, frames: &Frames, seconds: f64) {
+        self.vectors.run(frames, seconds * WARM_UP_SHARE);
+        self.rates.push(self.vectors.run(frames, seconds));
     }
 
     /// Returns the hit rate since `before`.
@@ -143,6 +161,7 @@ fn progress(vectors: &VectorWorker) -> (u64, usize) {
 pub(super) fn measure(study: &Study<'_>, policy: &Policy, list: usize) -> Result<Point, Failure> {
     let traffic = Traffic::of(policy, study.headers(), study.list_seed(list))?;
     let quick = study.args.quick;
+    let mut switch = SwitchContender::new(study, policy, list)?;
     let acl = Acl::of(policy)?;
     let mut pipelines = Vec::new();
     for place in CACHED {
@@ -155,73 +174,112 @@ pub(super) fn measure(study: &Study<'_>, policy: &Policy, list: usize) -> Result
     };
     let mut candidates: [Vec<Candidate>; 2] = Default::default();
     let mut compared = usize::MAX;
-    for ((workload, _), (frames, candidates)) in WORKLOADS
-        .iter()
-        .zip(traffic.frames.iter().zip(&mut candidates))
-    {
-        // The counters of the first pipeline without caches, by the number of vectors.
-        let mut expected_counts: HashMap<usize, Counted> = HashMap::new();
-        for (engine, place) in CACHED.into_iter().enumerate() {
-            for front in Front::ALL {
-                if front == Front::Nothing {
-                    let vectors = front.worker(&mut pipelines[engine], CACHE_FLOWS);
-                    candidates.push(Candidate::new(vectors));
-                    continue;
-                }
-                let max_vectors = LEARNING_PASSES * frames.vectors();
-                let counted = Counted::of(
-                    &mut pipelines[engine],
-                    front,
-                    frames,
-                    (max_vectors, Some(seconds)),
-                );
-                let expected = expected_counts.entry(counted.vectors).or_insert_with(|| {
-                    let exactly = (counted.vectors, None);
-                    Counted::of(&mut pipelines[0], Front::Nothing, frames, exactly)
-                });
-                compared = compared.min(counted.worker.nowhere.sent);
-                counted.compare(expected).map_err(|what| {
-                    Failure::usage(format!(
-                        "WRONG: {} rules of {}, {workload} traffic, {} with {}: {what}",
-                        policy.len(),
-                        policy.name(),
-                        CONTENDERS[place].engine,
-                        front.name()
-                    ))
-                })?;
-                candidates.push(Candidate::new(counted.worker));
-            }
-        }
+    for (workload, candidates) in candidates.iter_mut().enumerate() {
+        let frames = &traffic.frames[workload];
+        let warmed = warmed(&mut pipelines, frames, seconds).map_err(|what| {
+            Failure::usage(format!(
+                "WRONG: {} rules of {}, {} traffic, {what}",
+                policy.len(),
+                policy.name(),
+                WORKLOADS[workload].0
+            ))
+        })?;
+        compared = compared.min(warmed.compared);
+        *candidates = warmed.candidates;
     }
     let (turns, turn) = match quick {
-        true => (FEW_TURNS, SHORT_TURN_SECONDS),
+        // An interval of Open vSwitch needs five turns, which take longer than ours.
+        true if switch.is_none() => (FEW_TURNS, SHORT_TURN_SECONDS),
+        true => (TURN_COUNT, SHORT_TURN_SECONDS),
         false => (TURN_COUNT, TURN_SECONDS),
     };
-    for _ in 0..turns {
-        for (frames, candidates) in traffic.frames.iter().zip(&mut candidates) {
-            for candidate in candidates {
-                candidate.vectors.run(frames, turn * WARM_UP_SHARE);
-                let rate = candidate.vectors.run(frames, turn);
-                candidate.rates.push(rate);
+    for (workload, candidates) in candidates.iter_mut().enumerate() {
+        let frames = &traffic.frames[workload];
+        if let Some(switch) = &mut switch {
+            switch.load(workload)?;
+        }
+        for _ in 0..turns {
+            for candidate in &mut *candidates {
+                candidate.turn(frames, turn);
+            }
+            if let Some(switch) = &mut switch {
+                switch.turn(workload)?;
             }
         }
+        if let Some(switch) = &mut switch {
+            switch.unload()?;
+        }
     }
-    let median = |rates: &[f64]| Spread::of(rates).expect("measured").median;
-    let by_candidate = |value: &dyn Fn(&Candidate) -> f64| {
-        [0, 1].map(|workload: usize| {
-            std::array::from_fn(|engine| {
-                let first = engine * Front::ALL.len();
-                std::array::from_fn(|front| value(&candidates[workload][first + front]))
-            })
-        })
-    };
     Ok(Point {
         room: CACHE_FLOWS,
         flows: [0, 1].map(|workload: usize| traffic.frames[workload].flows()),
         compared,
-        rates: by_candidate(&|candidate| median(&candidate.rates)),
-        known: by_candidate(&Candidate::known),
+        turns: by_candidate(&candidates, |candidate| candidate.rates.clone()),
+        known: by_candidate(&candidates, Candidate::known),
+        open_vswitch: switch.map(SwitchContender::runs),
     })
+}
+
+/// Returns a value of each candidate, by workload, engine and cache.
+fn by_candidate<T>(
+    candidates: &[Vec<Candidate>; 2],
+    value: impl Fn(&Candidate) -> T,
+) -> [[[T; 3]; CACHED.len()]; 2] {
+    [0, 1].map(|workload: usize| {
+        std::array::from_fn(|engine| {
+            let first = engine * Front::ALL.len();
+            std::array::from_fn(|front| value(&candidates[workload][first + front]))
+        })
+    })
+}
+
+/// Workers whose caches have learned one kind of traffic.
+struct Warmed {
+    /// A worker for each engine and cache, in this order.
+    candidates: Vec<Candidate>,
+    /// Packets of each worker over which the counters of entries were compared.
+    compared: usize,
+}
+
+/// Returns workers that have processed all frames, or frames for `seconds`.
+///
+/// # Errors
+/// A message with the engine and its cache, if the counters of entries differ from those
+/// without a cache.
+fn warmed(pipelines: &mut [Pipeline], frames: &Frames, seconds: f64) -> Result<Warmed, String> {
+    let mut warmed = Warmed {
+        candidates: Vec::new(),
+        compared: usize::MAX,
+    };
+    // The counters of the first pipeline without caches, by the number of vectors.
+    let mut expected_counts: HashMap<usize, Counted> = HashMap::new();
+    for (engine, place) in CACHED.into_iter().enumerate() {
+        for front in Front::ALL {
+            if front == Front::Nothing {
+                let vectors = front.worker(&mut pipelines[engine], CACHE_FLOWS);
+                warmed.candidates.push(Candidate::new(vectors));
+                continue;
+            }
+            let max_vectors = LEARNING_PASSES * frames.vectors();
+            let counted = Counted::of(
+                &mut pipelines[engine],
+                front,
+                frames,
+                (max_vectors, Some(seconds)),
+            );
+            let expected = expected_counts.entry(counted.vectors).or_insert_with(|| {
+                let exactly = (counted.vectors, None);
+                Counted::of(&mut pipelines[0], Front::Nothing, frames, exactly)
+            });
+            warmed.compared = warmed.compared.min(counted.worker.nowhere.sent);
+            counted.compare(expected).map_err(|what| {
+                let engine = CONTENDERS[place].engine;
+                format!("{engine} with {}: {what}", front.name())
+            })?;
+            warmed.candidates.push(Candidate::new(counted.worker));
+        }
+    }
+    Ok(warmed)
 }
 
 /// Packet counts by entry, without entries that counted no packet.
@@ -278,6 +336,22 @@ impl Counted {
                 packets(self, id),
                 packets(expected, id)
             )),
+        }
+    }
+}
+
+#[cfg(test)]
+impl Point {
+    /// Creates a point of one turn with given millions of packets a second, by workload,
+    /// engine and cache.
+    pub(super) fn of_rates(rates: [[[f64; 3]; CACHED.len()]; 2]) -> Point {
+        Point {
+            room: 100,
+            flows: [300, 200],
+            compared: 400,
+            turns: rates.map(|engines| engines.map(|fronts| fronts.map(|rate| vec![rate * 1e6]))),
+            known: [[[0.0, 0.5, 0.75]; CACHED.len()]; 2],
+            open_vswitch: None,
         }
     }
 }

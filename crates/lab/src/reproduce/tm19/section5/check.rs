@@ -18,13 +18,11 @@ use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
+use super::acl::ACL_TABLE;
 use super::frames::Frames;
 use super::runner::Runner;
 use super::{VECTOR_PACKETS, WORKLOADS};
 use crate::bench::thread_cpu_time;
-
-/// The table with the access list.
-const ACL: TableId = TableId(0);
 
 /// Packets of a workload that are compared with a scan of the rules, and the maximum
 /// number of rules compared in these scans.
@@ -43,7 +41,7 @@ struct Winners(Vec<Won>);
 
 impl Observer for Winners {
     fn looked_up(&mut self, table: TableId, winner: Option<RuleId>, _: &Packet) {
-        if table == ACL {
+        if table == ACL_TABLE {
             self.0.push(winner);
         }
     }
@@ -193,7 +191,11 @@ fn counters(
     processed: usize,
 ) -> Result<(), Failure> {
     let pipeline = &runner.pipeline;
-    for entry in pipeline.flows().iter().filter(|entry| entry.table == ACL) {
+    for entry in pipeline
+        .flows()
+        .iter()
+        .filter(|entry| entry.table == ACL_TABLE)
+    {
         let (counted, right) = (
             pipeline.flow_count(entry.id).packets,
             counts.get(&entry.id).copied().unwrap_or(0),

@@ -7,7 +7,9 @@ use classyard::policy::PartId;
 use classyard::{EngineSpec, FieldMatch, Limits, NoProgress, Policy, RuleId, RuleRef, Schema};
 use classyard_datapath::Packet;
 use classyard_report::failure::Failure;
+use classyard_workload::capture::PcapWriter;
 use classyard_workload::capture::frame::{SHORTEST, ipv4_frame};
+use classyard_workload::packet::LinkType;
 use classyard_workload::traffic::{TrafficConfig, TrafficRecipe, traffic};
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -38,7 +40,8 @@ type Header = [u128; 5];
 pub(super) struct Frames(Vec<u8>);
 
 impl Frames {
-    fn of(headers: impl Iterator<Item = Header>) -> Frames {
+    /// Returns a frame for each header.
+    pub(super) fn of(headers: impl Iterator<Item = Header>) -> Frames {
         let (mut bytes, mut frame) = (Vec::new(), Vec::new());
         for header in headers {
             ipv4_frame(&header, &mut frame);
@@ -60,6 +63,18 @@ impl Frames {
     /// The number of vectors; the last vector may be shorter.
     pub(super) fn vectors(&self) -> usize {
         self.len().div_ceil(VECTOR_PACKETS)
+    }
+
+    /// Returns the bytes of a pcap file with all frames.
+    pub(super) fn capture(&self) -> Vec<u8> {
+        let mut writer =
+            PcapWriter::new(Vec::new(), LinkType::Ethernet).expect("memory takes all bytes");
+        let length = u32::try_from(SHORTEST).expect("frames are short");
+        for frame in self.0.chunks_exact(SHORTEST) {
+            let written = writer.packet(0, length, frame);
+            written.expect("memory takes all bytes");
+        }
+        writer.finish().expect("memory takes all bytes")
     }
 
     /// Fills a packet with one frame.

@@ -1,11 +1,10 @@
 //! One rule set: tables and rates of all contenders.
 
 use classyard::{EngineSpec, Limits, NoProgress, Policy};
-use classyard_datapath::flow::TableId;
 use classyard_report::failure::Failure;
 use serde::{Deserialize, Serialize};
 
-use super::acl::{Acl, single_ports};
+use super::acl::{ACL_TABLE, Acl, single_ports};
 use super::check::check;
 use super::fragments;
 use super::frames::Traffic;
@@ -30,8 +29,8 @@ pub(super) const SHORT_TURN_SECONDS: f64 = 0.006;
 pub(super) const WARM_UP_SHARE: f64 = 0.25;
 
 /// Seconds for which `linear` looks up packets of each workload, for comparison.
-const CHECK_SECONDS: f64 = 0.3;
-const SHORT_CHECK_SECONDS: f64 = 0.05;
+pub(super) const CHECK_SECONDS: f64 = 0.3;
+pub(super) const SHORT_CHECK_SECONDS: f64 = 0.05;
 
 /// Engines over unchanged rules outside of a pipeline: the engines of the paper's
 /// simulation, and tuple space search with all fields in its masks.
@@ -144,7 +143,7 @@ pub(super) fn measure(study: &Study<'_>, policy: &Policy, list: usize) -> Result
         rates: [[0.0; CONTENDERS.len()]; 2],
     };
     for (number, runner) in runners.iter().enumerate() {
-        point.tables[number] = runner.pipeline.engine_tables(TableId(0));
+        point.tables[number] = runner.pipeline.engine_tables(ACL_TABLE);
         for (medians, rates) in point.rates.iter_mut().zip(&rates) {
             medians[number] = median(&rates[number]);
         }

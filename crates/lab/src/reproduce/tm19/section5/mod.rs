@@ -12,8 +12,9 @@
 //!
 //! # The measurements
 //! Figs. 10, 11, 13, 14 and 15 use the same rule sets, so one measurement of a rule set
-//! ([`measure::Point`]) has the values of all of them; Fig. 12 ([`times`]) and Table V
-//! ([`cached`]) have their own.
+//! without caches ([`measure::Point`]) has the values of all of them. Table V and Figs. 13, 14
+//! and 15 share the measurement with caches ([`cached::Point`]). Fig. 12 ([`times`]) has its
+//! own.
 //!
 //! | module | content |
 //! |---|---|
@@ -23,8 +24,11 @@
 //! | `check` | compares all engines before anything is timed |
 //! | `measure` | one rule set: tables and rates |
 //! | `fragments` | tables of rules with forms for fragments |
-//! | `cached` | one rule set: rates with and without flow caches |
-//! | `sheets` | the values of all rule sets |
+//! | `open_vswitch` | Open vSwitch over one rule set, interleaved with our workers |
+//! | `cached` | one rule set: rates with and without flow caches, and of Open vSwitch |
+//! | `sheets`, `cached_sheets` | the values of all rule sets, without and with caches |
+//! | `columns`, `switch_tables` | rates in tables and CSV files; the table of Open vSwitch |
+//! | `own` | the figures with an own access list, headers and engines |
 //! | `tables`, `throughput`, `times`, `cache`, `frameworks`, `seeds` | the figures |
 //!
 //! [TM19]: classyard::papers#tm19
@@ -34,14 +38,19 @@ use classyard_report::chart::Mark;
 mod acl;
 pub(in crate::reproduce) mod cache;
 mod cached;
+mod cached_sheets;
 mod check;
+mod columns;
 mod fragments;
 mod frames;
 pub(in crate::reproduce) mod frameworks;
 mod measure;
+mod open_vswitch;
+pub(in crate::reproduce) mod own;
 mod runner;
 pub(in crate::reproduce) mod seeds;
 mod sheets;
+mod switch_tables;
 pub(in crate::reproduce) mod tables;
 pub(in crate::reproduce) mod throughput;
 pub(in crate::reproduce) mod times;

@@ -155,11 +155,6 @@ impl Measured {
         ratio.unwrap_or(0.0)
     }
 
-    /// Returns the index of a size.
-    pub(super) fn place(&self, size: usize) -> Option<usize> {
-        self.sizes.iter().position(|&other| other == size)
-    }
-
     /// Returns the report's note on the comparison of answers.
     pub(super) fn remarks(&self) -> String {
         let compared = self.points.iter().map(|(_, point)| point.compared);
@@ -230,8 +225,6 @@ mod tests {
             (measured.gain_of(DEFAULT_RULE_TRAFFIC, (TUPLE_MERGE, TUPLE_SPACE), 0, 1) - 4.0).abs()
                 < 1e-9
         );
-        assert_eq!(measured.place(200), Some(1));
-        assert_eq!(measured.place(300), None);
         assert!(measured.remarks().contains("over 256 packets or more"));
     }
 

@@ -167,7 +167,8 @@ pub(in crate::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failu
     })
 }
 
-fn claims(measured: &Measured) -> Vec<Claim> {
+/// Returns the claims; without rule sets, none is measured.
+pub(super) fn claims(measured: &Measured) -> Vec<Claim> {
     let coverage = Coverage {
         paper_sizes: &SIZES,
         sizes: &measured.sizes,

@@ -1,0 +1,115 @@
+//! Changes of the pipeline, and packets of controllers.
+
+use classyard_datapath::PortNo;
+use classyard_datapath::group::GroupChange;
+use classyard_datapath::meter::MeterChange;
+use classyard_datapath::pipeline::{Change, Message as PipelineMessage};
+
+use super::bundles::Member;
+use super::shared::Job;
+use super::turn::Turn;
+use crate::bundle::BundleControl;
+use crate::fault::{Code, Fault};
+use crate::message::Message;
+use crate::packet::PacketOut;
+
+/// The fewest bytes of a frame: an Ethernet header.
+const LEAST_FRAME_BYTES: usize = 14;
+
+impl Turn<'_, '_> {
+    /// Submits one change. A barrier, or the next publication, makes it visible.
+    pub(super) fn change(&mut self, message: PipelineMessage) -> Result<(), Fault> {
+        let time = self.around.now;
+        let changes = self.around.pipeline.submit(&[message], time);
+        let changes = changes.map_err(|error| Fault::from(error.error().clone()))?;
+        self.note(&changes);
+        Ok(())
+    }
+
+    /// Carries out the messages of a bundle, all or none, and makes them visible.
+    pub(super) fn commit(
+        &mut self,
+        xid: u32,
+        reply: BundleControl,
+        members: Vec<Member>,
+    ) -> Result<(), Fault> {
+        let mut messages = Vec::with_capacity(members.len());
+        let mut firsts = Vec::with_capacity(members.len());
+        for member in members {
+            let message = match member.message {
+                Message::FlowMod(change) => PipelineMessage::Flow(change),
+                Message::GroupMod(change) => PipelineMessage::Group(change),
+                Message::MeterMod(change) => PipelineMessage::Meter(change),
+                other => {
+                    let message = format!("{} in a bundle", other.name());
+                    return Err(Fault::new(Code::BUNDLE_MESSAGE_UNSUPPORTED, message));
+                }
+            };
+            messages.push(message);
+            firsts.push((member.xid, member.first));
+        }
+        match self.around.pipeline.apply(&messages, self.around.now) {
+            Ok(changes) => {
+                self.note(&changes);
+                self.session.send(xid, &Message::BundleControl(reply));
+                Ok(())
+            }
+            Err(error) => {
+                let (member_xid, first) = &firsts[error.index()];
+                let fault = Fault::from(error.error().clone());
+                self.session.refuse(*member_xid, &fault, first);
+                let message = format!("bundle {}: {error}; nothing is changed", reply.bundle);
+                Err(Fault::new(Code::BUNDLE_MESSAGE_FAILED, message))
+            }
+        }
+    }
+
+    /// Notes when groups and meters were added.
+    fn note(&mut self, changes: &[Change]) {
+        let time = self.around.now;
+        for change in changes {
+            match change {
+                Change::Group(GroupChange::Added(group), _) => {
+                    self.shared.groups_added.insert(group.id, time);
+                }
+                Change::Group(GroupChange::Removed(group), _) => {
+                    self.shared.groups_added.remove(&group.id);
+                }
+                Change::Meter(MeterChange::Added(meter), _) => {
+                    self.shared.meters_added.insert(meter.id, time);
+                }
+                Change::Meter(MeterChange::Removed(meter), _) => {
+                    self.shared.meters_added.remove(&meter.id);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Makes a job of a packet, if its actions can be carried out.
+    pub(super) fn packet_out(&mut self, packet: PacketOut) -> Result<(), Fault> {
+        let in_port = packet.in_port;
+        if !in_port.is_physical() && !matches!(in_port, PortNo::CONTROLLER | PortNo::LOCAL) {
+            let message = format!("a packet with the input port {in_port}");
+            return Err(Fault::new(Code::BAD_PORT, message));
+        }
+        if packet.data.len() < LEAST_FRAME_BYTES {
+            let message = format!(
+                "a frame of {} bytes; {LEAST_FRAME_BYTES} is the least",
+                packet.data.len()
+            );
+            return Err(Fault::new(Code::BAD_PACKET, message));
+        }
+        self.around.pipeline.check_packet_out(&packet.actions)?;
+        let number = self.shared.next_job;
+        self.shared.next_job += 1;
+        self.session.jobs.insert(number);
+        self.shared.jobs.push(Job {
+            number,
+            in_port,
+            actions: packet.actions,
+            frame: packet.data,
+        });
+        Ok(())
+    }
+}

@@ -1,0 +1,173 @@
+//! Messages without request: packets, removed entries, changes of ports. The masks of a session
+//! choose its messages.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use classyard_datapath::flow::{RemovalReason, TableId};
+use classyard_datapath::pipeline::{Message as PipelineMessage, PacketInReason, PortState};
+use classyard_datapath::{Field, FlowMatch, MatchField, Packet, PortNo};
+
+use super::ports::{PortChange, announce, describe, send_event};
+use super::sessions::Agent;
+use super::shared::{PortDetails, SessionId, Surroundings};
+use crate::fault::Fault;
+use crate::flow::FlowRemoved;
+use crate::message::Message;
+use crate::packet::PacketIn;
+use crate::wire::Wire;
+
+/// A packet that the pipeline sent to the controller.
+#[derive(Clone, Copy, Debug)]
+pub struct PacketForController<'p> {
+    /// The reason.
+    pub reason: PacketInReason,
+    /// The bytes that the controller gets at most.
+    pub max_len: u16,
+    /// The table of the entry that sent the packet.
+    pub table: TableId,
+    /// The cookie of this entry.
+    pub cookie: u64,
+    /// The packet.
+    pub packet: &'p Packet,
+}
+
+/// Fields of packets that a packet-in message has if they are not 0.
+const CONTEXT: [Field; 2] = [Field::Metadata, Field::TunnelId];
+
+/// The numbers of reasons of removed entries, as bits of masks.
+fn reason_number(reason: RemovalReason) -> u8 {
+    let mut bytes = Vec::with_capacity(1);
+    reason.write(&mut crate::wire::Writer::new(&mut bytes));
+    bytes[0]
+}
+
+impl Agent {
+    /// Sends a packet to the controllers whose masks choose its reason.
+    pub fn packet_in(&mut self, event: &PacketForController<'_>) {
+        let key = event.packet.key();
+        let port = u32::try_from(key.get(Field::InPort)).expect("32 bits");
+        let details = self.shared.ports.get(&PortNo(port));
+        if details.is_some_and(|details| details.no_packet_in) {
+            return;
+        }
+        let frame = event.packet.bytes();
+        let in_port = MatchField::exact(Field::InPort, u128::from(port));
+        let values = CONTEXT.iter().map(|&field| (field, key.get(field)));
+        let set = values.filter(|(_, value)| *value != 0);
+        let fields = set.map(|(field, value)| MatchField::exact(field, value));
+        let context = FlowMatch::new(std::iter::once(in_port).chain(fields));
+        let message = Message::PacketIn(PacketIn {
+            buffer: PacketIn::NO_BUFFER,
+            total_bytes: u16::try_from(frame.len()).unwrap_or(u16::MAX),
+            reason: event.reason,
+            table: event.table,
+            cookie: event.cookie,
+            context: Arc::new(context.expect("fields without prerequisites")),
+            data: frame[..frame.len().min(usize::from(event.max_len))].to_vec(),
+        });
+        let reason = match event.reason {
+            PacketInReason::NoMatch => 0,
+            PacketInReason::Action => 1,
+            PacketInReason::InvalidTtl => 2,
+        };
+        let sessions = self.sessions.values_mut();
+        let wanting = sessions.filter(|session| session.wants(|masks| &masks.packet_in, reason));
+        for session in wanting {
+            match session.is_full() {
+                true => session.counts.dropped_packet_ins += 1,
+                false => session.send(0, &message),
+            }
+        }
+    }
+
+    /// Adds a port, changes it, or removes it (`None`), and informs the controllers.
+    ///
+    /// # Errors
+    /// [`Fault`] if the pipeline refuses the port's number.
+    pub fn set_port(
+        &mut self,
+        port: PortNo,
+        new: Option<(PortState, PortDetails)>,
+        around: &mut Surroundings<'_>,
+    ) -> Result<(), Fault> {
+        let old = around.pipeline.ports().get(port);
+        // The description of a removed port.
+        let before = describe(&self.shared, around, port);
+        let message = PipelineMessage::Port(port, new.map(|(state, _)| state));
+        let applied = around.pipeline.apply(&[message], around.now);
+        applied.map_err(|error| Fault::from(error.error().clone()))?;
+        match new {
+            Some((_, details)) => self.shared.ports.insert(port, details),
+            None => self.shared.ports.remove(&port),
+        };
+        let (change, description) = match (old, new) {
+            (None, Some(_)) => (PortChange::Added, describe(&self.shared, around, port)),
+            (Some(_), Some(_)) => (PortChange::Modified, describe(&self.shared, around, port)),
+            (_, None) => (PortChange::Deleted, before),
+        };
+        if let Some(description) = description {
+            announce(self.sessions.values_mut(), change, &description);
+        }
+        Ok(())
+    }
+
+    /// Does what is due without a message: removes entries that have expired, informs the
+    /// controllers about removed entries, and sends echo requests to silent controllers.
+    /// Returns the sessions that did not answer for the time `probe`.
+    pub fn tick(
+        &mut self,
+        around: &mut Surroundings<'_>,
+        probe: Option<Duration>,
+    ) -> Vec<SessionId> {
+        around.pipeline.expire(around.now);
+        self.send_removed(around);
+        let Some(probe) = probe else {
+            return Vec::new();
+        };
+        let mut silent = Vec::new();
+        for (&id, session) in &mut self.sessions {
+            match session.probed {
+                Some(asked) if around.now.saturating_sub(asked) >= probe => silent.push(id),
+                None if around.now.saturating_sub(session.heard) >= probe => {
+                    session.probed = Some(around.now);
+                    if session.connection.is_open() {
+                        session.send(0, &Message::EchoRequest(Vec::new()));
+                    }
+                }
+                _ => {}
+            }
+        }
+        silent
+    }
+
+    /// Informs the controllers about removed entries for which no worker counts packets any
+    /// more.
+    pub fn send_removed(&mut self, around: &mut Surroundings<'_>) {
+        for removed in around.pipeline.collect_removed() {
+            let entry = &removed.entry;
+            if !entry.flags.send_removed {
+                continue;
+            }
+            let message = Message::FlowRemoved(FlowRemoved {
+                cookie: entry.cookie,
+                priority: entry.priority,
+                reason: removed.reason,
+                table: entry.table,
+                seconds: u32::try_from(removed.duration.as_secs()).unwrap_or(u32::MAX),
+                nanoseconds: removed.duration.subsec_nanos(),
+                idle_timeout: entry.idle_timeout,
+                hard_timeout: entry.hard_timeout,
+                packets: removed.count.packets,
+                bytes: removed.count.bytes,
+                flow: Arc::clone(&entry.flow),
+            });
+            let reason = reason_number(removed.reason);
+            send_event(
+                self.sessions.values_mut(),
+                |session| session.wants(|masks| &masks.flow_removed, reason),
+                &message,
+            );
+        }
+    }
+}

@@ -1,0 +1,510 @@
+//! An agent with controllers: their messages, and the answers.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use classyard::EngineSpec;
+use classyard_datapath::flow::{Command, FlowFlags, FlowMod, Instructions, TableId};
+use classyard_datapath::pipeline::{PacketInReason, Pipeline, PortState};
+use classyard_datapath::{
+    Action, Field, FlowMatch, GroupId, MatchField, Packet, PortNo, TableSettings,
+};
+use classyard_openflow::agent::{
+    Agent, MAX_UNSENT_BYTES, PacketForController, PortCounts, PortDetails, SessionId, Surroundings,
+    SwitchIdentity,
+};
+use classyard_openflow::bundle::{BundleAdd, BundleControl, BundleStep, flag};
+use classyard_openflow::connection::{Connection, Received};
+use classyard_openflow::flow::FlowRequest;
+use classyard_openflow::multipart::{Multipart, Nothing, Reply, Request};
+use classyard_openflow::packet::PacketOut;
+use classyard_openflow::switch::{Hello, Role, RoleMessage};
+use classyard_openflow::{Code, Message};
+
+/// A switch without workers, and the time.
+struct Switch {
+    agent: Agent,
+    pipeline: Pipeline,
+    now: Duration,
+}
+
+/// A controller of the switch.
+struct Controller {
+    session: SessionId,
+    connection: Connection,
+    next_xid: u32,
+}
+
+impl Switch {
+    fn new() -> Switch {
+        let settings = TableSettings::new(EngineSpec::parse("tss").expect("an engine"));
+        let identity = SwitchIdentity {
+            datapath_id: 0x0102,
+            manufacturer: "classyard".to_owned(),
+            hardware: String::new(),
+            software: "0.1".to_owned(),
+            serial_number: String::new(),
+            name: "br0".to_owned(),
+        };
+        let mut switch = Switch {
+            agent: Agent::new(identity),
+            pipeline: Pipeline::new(settings.expect("settings")),
+            now: Duration::from_secs(100),
+        };
+        for port in 1..=2 {
+            let details = PortDetails {
+                address: [2, 0, 0, 0, 0, port],
+                ..PortDetails::default()
+            };
+            let new = Some((PortState::default(), details));
+            switch.with(|agent, around| {
+                agent
+                    .set_port(PortNo(port.into()), new, around)
+                    .expect("a right port");
+            });
+        }
+        switch
+    }
+
+    fn with<T>(&mut self, act: impl FnOnce(&mut Agent, &mut Surroundings<'_>) -> T) -> T {
+        let mut around = Surroundings {
+            pipeline: &mut self.pipeline,
+            port_counts: &|port| PortCounts {
+                received: Some((u64::from(port.0), 60)),
+                ..PortCounts::default()
+            },
+            now: self.now,
+        };
+        act(&mut self.agent, &mut around)
+    }
+
+    /// Returns a controller that has said hello.
+    fn controller(&mut self) -> Controller {
+        let mut controller = Controller {
+            session: self.agent.connect(self.now),
+            connection: Connection::new(),
+            next_xid: 1,
+        };
+        controller.send(self, &Message::Hello(Hello::only_1_3()));
+        assert!(matches!(
+            controller.read(self)[..],
+            [(_, Message::Hello(_))]
+        ));
+        controller
+    }
+}
+
+impl Controller {
+    /// Sends a message. Returns its transaction number.
+    fn send(&mut self, switch: &mut Switch, message: &Message) -> u32 {
+        let xid = self.next_xid;
+        self.next_xid += 1;
+        let bytes = message.to_bytes(xid);
+        let session = self.session;
+        switch.with(|agent, around| agent.receive(session, &bytes, around));
+        xid
+    }
+
+    /// Reads all that the switch has sent.
+    fn read(&mut self, switch: &mut Switch) -> Vec<(u32, Message)> {
+        let mut messages = Vec::new();
+        loop {
+            let bytes = switch.agent.unsent(self.session).to_vec();
+            if bytes.is_empty() {
+                return messages;
+            }
+            let session = self.session;
+            switch.agent.sent(session, bytes.len());
+            switch.with(|agent, around| agent.proceed(session, around));
+            self.connection.receive(&bytes);
+            while let Some(received) = self.connection.next() {
+                match received {
+                    Received::Message(header, message) => messages.push((header.xid, message)),
+                    other => panic!("{other:?}"),
+                }
+            }
+        }
+    }
+
+    /// Sends a message and returns its answers.
+    fn ask(&mut self, switch: &mut Switch, message: &Message) -> Vec<Message> {
+        let xid = self.send(switch, message);
+        let answers = self.read(switch).into_iter();
+        answers
+            .map(|(answered, message)| {
+                assert_eq!(answered, xid, "{message:?}");
+                message
+            })
+            .collect()
+    }
+
+    /// Sends a message and returns the code of the error that answers it.
+    fn refused(&mut self, switch: &mut Switch, message: &Message) -> Code {
+        match &self.ask(switch, message)[..] {
+            [Message::Error(error)] => Code {
+                kind: error.kind,
+                code: error.code,
+            },
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+fn output(port: u32) -> Action {
+    Action::Output {
+        port: PortNo(port),
+        max_len: 0xffff,
+    }
+}
+
+/// Returns a message that adds an entry for packets of a port.
+fn add(in_port: u32, actions: Vec<Action>) -> FlowMod {
+    let flow = FlowMatch::new([MatchField::exact(Field::InPort, in_port.into())]);
+    FlowMod {
+        instructions: Arc::new(Instructions {
+            apply: actions,
+            ..Instructions::default()
+        }),
+        ..FlowMod::new(Command::Add, flow.expect("a right match"))
+    }
+}
+
+fn all_flows() -> FlowRequest {
+    FlowRequest {
+        table: TableId::ALL,
+        out_port: PortNo::ANY,
+        out_group: GroupId(u32::MAX),
+        cookie: 0,
+        cookie_mask: 0,
+        flow: Arc::default(),
+    }
+}
+
+fn request(body: Request) -> Message {
+    Message::MultipartRequest(Multipart {
+        is_more: false,
+        body,
+    })
+}
+
+/// Returns the matches of entries that the switch reports, of all parts.
+fn dumped(switch: &mut Switch, controller: &mut Controller, wanted: FlowRequest) -> Vec<String> {
+    let answers = controller.ask(switch, &request(Request::Flow(wanted)));
+    let last = answers.len() - 1;
+    let mut flows = Vec::new();
+    for (number, answer) in answers.into_iter().enumerate() {
+        let Message::MultipartReply(Multipart {
+            is_more,
+            body: Reply::Flow(part),
+        }) = answer
+        else {
+            panic!("{answer:?}");
+        };
+        assert_eq!(is_more, number < last);
+        flows.extend(part.0.iter().map(|stats| stats.flow.to_string()));
+    }
+    flows
+}
+
+#[test]
+fn a_controller_adds_entries_and_reads_them_back() {
+    let mut switch = Switch::new();
+    let mut controller = switch.controller();
+    for port in 1..=3 {
+        let change = Message::FlowMod(add(port, vec![output(2)]));
+        assert!(controller.ask(&mut switch, &change).is_empty());
+    }
+    let barrier = controller.ask(&mut switch, &Message::BarrierRequest(Nothing));
+    assert_eq!(barrier, [Message::BarrierReply(Nothing)]);
+    assert_eq!(switch.pipeline.flows().len(), 3);
+    let flows = dumped(&mut switch, &mut controller, all_flows());
+    assert_eq!(flows, ["in_port=1", "in_port=2", "in_port=3"]);
+    let of_port_1 = FlowRequest {
+        out_port: PortNo(1),
+        ..all_flows()
+    };
+    assert!(dumped(&mut switch, &mut controller, of_port_1).is_empty());
+}
+
+#[test]
+fn statistics_of_many_entries_come_in_parts() {
+    let mut switch = Switch::new();
+    let mut controller = switch.controller();
+    for port in 1..=20_000 {
+        controller.send(&mut switch, &Message::FlowMod(add(port, vec![output(1)])));
+    }
+    let flows = dumped(&mut switch, &mut controller, all_flows());
+    assert_eq!(flows.len(), 20_000);
+    assert_eq!(flows[19_999], "in_port=20000");
+}
+
+#[test]
+fn a_controller_that_does_not_read_costs_bounded_memory() {
+    let mut switch = Switch::new();
+    let mut controller = switch.controller();
+    for port in 1..=20_000 {
+        controller.send(&mut switch, &Message::FlowMod(add(port, vec![output(1)])));
+    }
+    // About 2 MB each. The session stops reading after a few.
+    for _ in 0..50 {
+        controller.send(&mut switch, &request(Request::Flow(all_flows())));
+    }
+    assert!(!switch.agent.reads(controller.session));
+    let unsent = switch.agent.unsent(controller.session).len();
+    assert!(unsent < 2 * MAX_UNSENT_BYTES, "{unsent}");
+    // Packets for the controller are dropped and counted, answers are not.
+    let packet = Packet::new(&[0; 60], 1);
+    let event = PacketForController {
+        reason: PacketInReason::Action,
+        max_len: 128,
+        table: TableId(0),
+        cookie: 0,
+        packet: &packet,
+    };
+    for _ in 0..10 {
+        switch.agent.packet_in(&event);
+    }
+    let counts = switch.agent.counts(controller.session).expect("a session");
+    assert_eq!(counts.dropped_packet_ins, 10);
+    let answers = controller.read(&mut switch);
+    let whole = answers.iter().filter(|(_, message)| match message {
+        Message::MultipartReply(part) => !part.is_more,
+        other => panic!("{other:?}"),
+    });
+    assert_eq!(whole.count(), 50);
+}
+
+#[test]
+fn errors_name_what_is_wrong_and_change_nothing() {
+    let mut switch = Switch::new();
+    let mut controller = switch.controller();
+    let bad_table = FlowMod {
+        table: TableId(254),
+        ..add(1, vec![output(2)])
+    };
+    let code = controller.refused(&mut switch, &Message::FlowMod(bad_table));
+    assert_eq!(code, Code { kind: 5, code: 2 });
+    let bad_group = add(1, vec![Action::Group(GroupId(9))]);
+    let code = controller.refused(&mut switch, &Message::FlowMod(bad_group));
+    assert_eq!(code, Code { kind: 2, code: 9 });
+    let code = controller.refused(&mut switch, &Message::BarrierReply(Nothing));
+    assert_eq!(code, Code::BAD_TYPE);
+    assert!(switch.pipeline.flows().is_empty());
+    assert_eq!(switch.agent.counts(controller.session).unwrap().refused, 3);
+}
+
+#[test]
+fn a_bundle_is_carried_out_as_a_whole_or_not_at_all() {
+    let mut switch = Switch::new();
+    let mut controller = switch.controller();
+    let control = |bundle, step| {
+        Message::BundleControl(BundleControl {
+            bundle,
+            step,
+            flags: flag::ATOMIC,
+            properties: Vec::new(),
+        })
+    };
+    let flows_of = |bundle, switch: &mut Switch, controller: &mut Controller, groups: &[u32]| {
+        controller.ask(switch, &control(bundle, BundleStep::OpenRequest));
+        for (number, group) in groups.iter().enumerate() {
+            let actions = match group {
+                0 => vec![output(1)],
+                group => vec![Action::Group(GroupId(*group))],
+            };
+            let port = u32::try_from(number).unwrap() + 1;
+            let message = Message::FlowMod(add(port, actions)).to_bytes(controller.next_xid);
+            let add = Message::BundleAdd(BundleAdd {
+                bundle,
+                flags: flag::ATOMIC,
+                message,
+            });
+            assert!(controller.ask(switch, &add).is_empty());
+        }
+        controller.send(switch, &control(bundle, BundleStep::CommitRequest));
+        controller.read(switch)
+    };
+    // The second message uses a group that does not exist.
+    let answers = flows_of(1, &mut switch, &mut controller, &[0, 7, 0]);
+    let codes: Vec<Code> = answers
+        .iter()
+        .map(|(_, message)| match message {
+            Message::Error(error) => Code {
+                kind: error.kind,
+                code: error.code,
+            },
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(
+        codes,
+        [Code { kind: 2, code: 9 }, Code::BUNDLE_MESSAGE_FAILED]
+    );
+    assert!(answers[0].0 < answers[1].0, "the message, then the commit");
+    assert!(switch.pipeline.flows().is_empty());
+    let answers = flows_of(1, &mut switch, &mut controller, &[0, 0]);
+    assert!(matches!(answers[..], [(_, Message::BundleControl(_))]));
+    assert_eq!(switch.pipeline.flows().len(), 2);
+    let code = controller.refused(&mut switch, &control(1, BundleStep::CommitRequest));
+    assert_eq!(code, Code::BUNDLE_BAD_ID);
+}
+
+#[test]
+fn only_one_controller_is_primary() {
+    let mut switch = Switch::new();
+    let (mut first, mut second) = (switch.controller(), switch.controller());
+    let become_primary = |generation| {
+        Message::RoleRequest(RoleMessage {
+            role: Role::Primary,
+            generation,
+        })
+    };
+    first.ask(&mut switch, &become_primary(5));
+    second.ask(&mut switch, &become_primary(6));
+    assert_eq!(switch.agent.role(first.session), Some(Role::Secondary));
+    let change = Message::FlowMod(add(1, vec![output(2)]));
+    assert_eq!(first.refused(&mut switch, &change), Code::IS_SLAVE);
+    assert_eq!(
+        first.refused(&mut switch, &become_primary(5)),
+        Code::STALE_ROLE
+    );
+    assert!(second.ask(&mut switch, &change).is_empty());
+    // The secondary controller reads, and hears of ports.
+    assert_eq!(dumped(&mut switch, &mut first, all_flows()), ["in_port=1"]);
+    switch.with(|agent, around| {
+        agent
+            .set_port(PortNo(2), None, around)
+            .expect("a known port");
+    });
+    for controller in [&mut first, &mut second] {
+        let heard = controller.read(&mut switch);
+        assert!(
+            matches!(&heard[..], [(0, Message::PortStatus(status))] if status.reason == 1),
+            "{heard:?}"
+        );
+    }
+}
+
+#[test]
+fn a_barrier_waits_for_the_packets_before_it() {
+    let mut switch = Switch::new();
+    let mut controller = switch.controller();
+    let packet = Message::PacketOut(PacketOut {
+        in_port: PortNo::CONTROLLER,
+        actions: vec![output(1)],
+        data: vec![0; 60],
+    });
+    assert!(controller.ask(&mut switch, &packet).is_empty());
+    let barrier = controller.send(&mut switch, &Message::BarrierRequest(Nothing));
+    let echo = controller.send(&mut switch, &Message::EchoRequest(vec![7]));
+    assert!(controller.read(&mut switch).is_empty());
+    let jobs = switch.agent.take_jobs();
+    assert_eq!(jobs.len(), 1);
+    assert_eq!(jobs[0].actions, [output(1)]);
+    let session = switch.agent.job_done(jobs[0].number);
+    assert_eq!(session, Some(controller.session));
+    switch.with(|agent, around| agent.proceed(controller.session, around));
+    assert_eq!(
+        controller.read(&mut switch),
+        [
+            (barrier, Message::BarrierReply(Nothing)),
+            (echo, Message::EchoReply(vec![7])),
+        ]
+    );
+}
+
+#[test]
+fn controllers_hear_of_removed_entries_and_packets() {
+    let mut switch = Switch::new();
+    let mut controller = switch.controller();
+    let short_lived = FlowMod {
+        cookie: 0x77,
+        hard_timeout: 10,
+        flags: FlowFlags {
+            send_removed: true,
+            ..FlowFlags::default()
+        },
+        ..add(1, vec![output(2)])
+    };
+    controller.ask(&mut switch, &Message::FlowMod(short_lived));
+    switch.now += Duration::from_secs(11);
+    let silent = switch.with(|agent, around| agent.tick(around, None));
+    assert!(silent.is_empty());
+    let heard = controller.read(&mut switch);
+    let [(0, Message::FlowRemoved(removed))] = &heard[..] else {
+        panic!("{heard:?}");
+    };
+    assert_eq!((removed.cookie, removed.seconds), (0x77, 11));
+    let packet = Packet::new(&[7; 90], 2);
+    switch.agent.packet_in(&PacketForController {
+        reason: PacketInReason::NoMatch,
+        max_len: 64,
+        table: TableId(3),
+        cookie: 5,
+        packet: &packet,
+    });
+    let heard = controller.read(&mut switch);
+    let [(0, Message::PacketIn(packet_in))] = &heard[..] else {
+        panic!("{heard:?}");
+    };
+    assert_eq!((packet_in.total_bytes, packet_in.data.len()), (90, 64));
+    assert_eq!(packet_in.context.to_string(), "in_port=2");
+}
+
+#[test]
+fn a_silent_controller_is_asked_and_then_reported() {
+    let mut switch = Switch::new();
+    let mut controller = switch.controller();
+    let probe = Some(Duration::from_secs(5));
+    switch.now += Duration::from_secs(5);
+    assert!(
+        switch
+            .with(|agent, around| agent.tick(around, probe))
+            .is_empty()
+    );
+    let asked = controller.read(&mut switch);
+    assert_eq!(asked, [(0, Message::EchoRequest(Vec::new()))]);
+    controller.send(&mut switch, &Message::EchoReply(Vec::new()));
+    switch.now += Duration::from_secs(5);
+    assert!(
+        switch
+            .with(|agent, around| agent.tick(around, probe))
+            .is_empty()
+    );
+    switch.now += Duration::from_secs(5);
+    let silent = switch.with(|agent, around| agent.tick(around, probe));
+    assert_eq!(silent, [controller.session]);
+}
+
+/// Random messages of every type leave the agent working, with bounded output for each.
+#[test]
+fn hostile_messages_leave_the_agent_working() {
+    use classyard_conformance::random::{Dice, SeededDice};
+
+    let mut dice = SeededDice::new(5);
+    let mut switch = Switch::new();
+    let mut controller = switch.controller();
+    for number in 0..30_000_u32 {
+        let kind = dice.below(32);
+        let mut bytes = worlds::message(&mut dice, kind).to_bytes(number);
+        if dice.below(2) == 0 {
+            let place = 4 + dice.below(bytes.len() - 4);
+            bytes[place] = u8::try_from(dice.below(256)).expect("a byte");
+        }
+        let session = controller.session;
+        switch.with(|agent, around| agent.receive(session, &bytes, around));
+        for job in switch.agent.take_jobs() {
+            let session = switch.agent.job_done(job.number).expect("the session");
+            switch.with(|agent, around| agent.proceed(session, around));
+        }
+        controller.read(&mut switch);
+        assert!(switch.agent.take_ended().is_empty());
+    }
+    let echo = Message::EchoRequest(vec![1]);
+    assert_eq!(
+        controller.ask(&mut switch, &echo),
+        [Message::EchoReply(vec![1])]
+    );
+}
+
+mod worlds;
