@@ -287,6 +287,11 @@ fn picture(
 const SINGLE_GRID: &str = "Single packets, lookup in the access list";
 const VECTOR_GRID: &str = "Vectors, lookup in the access list";
 
+/// Returns the claims without measurements, for a run with own inputs.
+pub(super) fn unmeasured_claims() -> Vec<Claim> {
+    claims(PROFILE, &[], &[])
+}
+
 /// Returns the claims, judged by the lookups of single packets.
 fn claims(name: &str, sizes: &[usize], times_by_size: &[OfSize]) -> Vec<Claim> {
     let names = [name.to_owned()];
