@@ -74,7 +74,8 @@ impl Wire for FlowMod {
         let (idle_timeout, hard_timeout) = (reader.get()?, reader.get()?);
         let priority = reader.get()?;
         let buffer: u32 = reader.get()?;
-        if buffer != NO_BUFFER {
+        // Deletions have no packet, whatever the number.
+        if buffer != NO_BUFFER && !matches!(command, Command::Delete { .. }) {
             let message = format!("buffer {buffer}; this switch buffers no packets");
             return Err(Fault::new(Code::BUFFER_UNKNOWN, message));
         }

@@ -311,6 +311,11 @@ pub(super) fn paper_values(contender: usize) -> Option<PaperValues> {
 const SINGLE_GRID: &str = "Single packets, lookup in the access list";
 const VECTOR_GRID: &str = "Vectors, lookup in the access list";
 
+/// Returns the claims without measurements, for a run with own inputs.
+pub(super) fn unmeasured_claims() -> Vec<Claim> {
+    claims(PROFILE, &[], &[])
+}
+
 /// Returns the claims, judged by the lookups of single packets.
 fn claims(name: &str, sizes: &[usize], times_by_size: &[OfSize]) -> Vec<Claim> {
     let names = [name.to_owned()];
