@@ -447,6 +447,8 @@ fn fts25_sends_own_captures_through_caches() {
     measures_no_claim(&report);
     assert_eq!(report["inputs"][0]["option"], "--capture");
     assert!(report["inputs"][0]["entries"].as_u64().unwrap() > 50);
+    // The paper says nothing about own captures.
+    assert!(!Path::new(&out).join("paper-values.csv").exists());
     let rates = rows(&out, "own-hit-rates.csv");
     assert!(rates.len() > 50);
     for row in &rates {

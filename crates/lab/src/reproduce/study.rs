@@ -345,20 +345,26 @@ impl<'a> Study<'a> {
     }
 
     /// Adds the paper's values to the lines of a picture, to its caption, and to their file.
+    /// Pictures with own inputs have no values of the paper.
     pub(super) fn add_paper(
         &mut self,
         picture: &str,
         values: &PaperValues,
         series: &mut Vec<Series>,
     ) {
+        if !self.inputs.is_empty() {
+            return;
+        }
         series.extend(values.series());
         self.caption(picture, &values.caption());
         self.paper_rows.extend(values.rows(picture));
     }
 
-    /// Sets the text below a picture.
+    /// Sets the text about the paper below a picture, unless it is of own inputs.
     pub(super) fn caption(&mut self, picture: &str, caption: &str) {
-        self.captions.insert(picture.to_owned(), caption.to_owned());
+        if self.inputs.is_empty() {
+            self.captions.insert(picture.to_owned(), caption.to_owned());
+        }
     }
 
     /// Draws a figure.

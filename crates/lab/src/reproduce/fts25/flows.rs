@@ -66,9 +66,7 @@ pub(in crate::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failu
         log_y: false,
     };
     let picture = traffic.file("wildcarding-flows.svg");
-    if traffic.of_paper(0).is_some() {
-        study.add_paper(&picture, &paper_values(), &mut lines);
-    }
+    study.add_paper(&picture, &paper_values(), &mut lines);
     study.draw(&picture, &chart, &lines)?;
     let columns = [
         "trace",

@@ -180,9 +180,7 @@ fn by_size(
     let title = "wef by size, threshold 256 ms ([FTS25] Fig. 10)";
     let mut series = lines(measured, Comparison::Size, WEF_ALGORITHM_1);
     let name = measured.file("hit-rates-size.svg");
-    if measured.of_paper(0).is_some() {
-        study.add_paper(&name, &paper_curves(coordinate(CACHE_FLOWS)), &mut series);
-    }
+    study.add_paper(&name, &paper_curves(coordinate(CACHE_FLOWS)), &mut series);
     study.draw(&name, &chart(title, "flows", false), &series)?;
     pictures.push(name);
     Ok(())
@@ -197,9 +195,7 @@ fn by_threshold(
     let mut series = lines(measured, Comparison::Threshold, WEF_ALGORITHM_1);
     let chart = chart(title, "threshold in ms", true);
     let name = measured.file("hit-rates-threshold.svg");
-    if measured.of_paper(0).is_some() {
-        study.add_paper(&name, &paper_curves(many(THRESHOLD_MS)), &mut series);
-    }
+    study.add_paper(&name, &paper_curves(many(THRESHOLD_MS)), &mut series);
     study.draw(&name, &chart, &series)?;
     pictures.push(name);
     Ok(())
@@ -222,9 +218,7 @@ fn by_scheme(
     let mut series: Vec<Series> = series.collect();
     let title = "Schemes with 8k flows ([FTS25] Fig. 12)";
     let name = measured.file("hit-rates-schemes.svg");
-    if measured.of_paper(0).is_some() {
-        study.add_paper(&name, &paper_bars(&names), &mut series);
-    }
+    study.add_paper(&name, &paper_bars(&names), &mut series);
     study.draw_groups(&name, &chart(title, "", false), &names, &series)?;
     pictures.push(name);
     Ok(())

@@ -85,11 +85,10 @@ pub(in crate::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failu
             Series::marked(trace, trace, mark, points)
         });
         let mut series: Vec<Series> = series.collect();
-        let is_generated = traffic.of_paper(0).is_some();
         let name = traffic.file(name);
         match name.as_str() {
-            AFTER_MISSES if is_generated => study.caption(&name, NO_NUMBERS),
-            OF_ALL if is_generated => {
+            AFTER_MISSES => study.caption(&name, NO_NUMBERS),
+            OF_ALL => {
                 study.add_paper(&name, &paper_values(&names), &mut series);
             }
             _ => {}
