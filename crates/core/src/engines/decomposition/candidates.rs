@@ -22,7 +22,7 @@ pub(super) const FIRST_BLOCKS: usize = 16;
 
 /// The largest number of candidates that fail before the lists are searched. Measured in
 /// `bench/records/decomposition.md`.
-pub(super) const MAX_FAILED: usize = 64;
+pub(super) const MAX_FAILED: usize = 32;
 
 /// The smallest number of candidates of a block whose tags are not tested in the third
 /// step. Measured in `bench/records/decomposition.md`.
@@ -102,31 +102,36 @@ impl Decomposition {
         rows: &[usize],
         bound: usize,
     ) -> usize {
-        let (mut place, next_bit) = self.first_joined(tests, rows, bound);
-        for &list in lists {
-            place = self.first_listed(tests, list, place);
-        }
-        match next_bit < self.shared.wide.len() {
-            true => self.rest_joined(tests, rows, next_bit, place),
-            false => place,
+        match self.first_joined(tests, rows, bound) {
+            Ok(place) => self.first_in_lists(tests, lists, place),
+            Err(pause) => self.after_pause(tests, lists, rows, pause),
         }
     }
 
-    /// The first step. Also returns the first bit of the vectors that was not tested,
-    /// or `usize::MAX` if no further bit can improve the result.
+    /// The first step. Returns the best place, or the pause if further bits of the
+    /// vectors may improve it.
     #[inline(always)]
     fn first_joined<T: Tests>(
         &self,
         tests: &mut T,
         rows: &[usize],
         mut bound: usize,
-    ) -> (usize, usize) {
-        let blocks = blocks_of(self.shared.wide.len());
-        let end = blocks.min(FIRST_BLOCKS * BLOCK_RULES);
+    ) -> Result<usize, Pause> {
+        let store = &self.shared.store;
+        let first_blocks = match store.summary {
+            0 => FIRST_BLOCKS,
+            _ => FIRST_BLOCKS * BLOCK_RULES,
+        };
+        let blocks = store.row_blocks - store.summary;
+        let end = first_blocks.min(blocks);
         let (mut cursor, mut failed) = (Cursor::new(0, FIRST_BLOCKS), 0);
         while !self.is_behind(cursor.next, bound) {
             let Some((block, bits)) = self.next_joined(tests, rows, &mut cursor, end) else {
-                return (bound, cursor.next * BLOCK_RULES);
+                if cursor.next == blocks {
+                    break;
+                }
+                let next_bit = cursor.next * BLOCK_RULES;
+                return Err(Pause { bound, next_bit });
             };
             for bit in places(&bits, block) {
                 let entry = self.shared.wide[bit];
@@ -140,11 +145,32 @@ impl Decomposition {
                 }
                 failed += 1;
                 if failed == MAX_FAILED {
-                    return (bound, bit + 1);
+                    let next_bit = bit + 1;
+                    return Err(Pause { bound, next_bit });
                 }
             }
         }
-        (bound, usize::MAX)
+        Ok(bound)
+    }
+
+    /// The second step and the third step after a pause.
+    #[inline(never)]
+    fn after_pause<T: Tests>(
+        &self,
+        tests: &mut T,
+        lists: &[u32],
+        rows: &[usize],
+        pause: Pause,
+    ) -> usize {
+        let place = self.first_in_lists(tests, lists, pause.bound);
+        self.rest_joined(tests, rows, pause.next_bit, place)
+    }
+
+    /// The second step.
+    #[inline(always)]
+    fn first_in_lists<T: Tests>(&self, tests: &mut T, lists: &[u32], bound: usize) -> usize {
+        let lists = lists.iter();
+        lists.fold(bound, |place, &list| self.first_listed(tests, list, place))
     }
 
     /// The second step, for one list.
@@ -163,7 +189,6 @@ impl Decomposition {
     }
 
     /// The third step, from bit `first_bit` of the vectors on.
-    #[inline(never)]
     fn rest_joined<T: Tests>(
         &self,
         tests: &mut T,
@@ -215,8 +240,8 @@ impl Decomposition {
 
     /// Returns the first block of 512 rules that has a rule in all vectors, and the bits
     /// of these rules: a block from the cursor up to `end`. Moves the cursor behind the
-    /// block. Without such a block, moves it to `end`, or to the next block after the
-    /// cursor's largest number of blocks.
+    /// block. Without such a block, moves it to `end`, or to the block at which the
+    /// cursor's largest number of blocks ended.
     #[inline(always)]
     fn next_joined<T: Tests>(
         &self,
@@ -229,10 +254,8 @@ impl Decomposition {
         let from = cursor.next;
         let next = match store.summary {
             0 => {
-                let end = end.min(from.saturating_add(cursor.blocks_left));
                 let next = first_common(self.isa, &store.rows, rows, from, end);
                 cursor.next = next.map_or(end, |(block, _)| block + 1);
-                cursor.blocks_left -= cursor.next - from;
                 next
             }
             _ => self.next_summarised(rows, cursor, end),
@@ -282,11 +305,19 @@ impl Decomposition {
     }
 }
 
+/// The state of a lookup after an unfinished first step.
+struct Pause {
+    /// The best place so far.
+    bound: usize,
+    /// The first bit of the vectors that was not tested.
+    next_bit: usize,
+}
+
 /// The place in the vectors up to which a lookup has joined them.
 struct Cursor {
     /// The number of the next block.
     next: usize,
-    /// The number of further blocks that may be joined.
+    /// The number of further blocks that may be joined, if there are summaries.
     blocks_left: usize,
 }
 
