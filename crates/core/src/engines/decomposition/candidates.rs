@@ -306,6 +306,7 @@ impl Decomposition {
 }
 
 /// The state of a lookup after an unfinished first step.
+#[derive(Clone, Copy)]
 struct Pause {
     /// The best place so far.
     bound: usize,
