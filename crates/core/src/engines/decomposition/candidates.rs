@@ -102,36 +102,35 @@ impl Decomposition {
         rows: &[usize],
         bound: usize,
     ) -> usize {
-        match self.first_joined(tests, rows, bound) {
-            Ok(place) => self.first_in_lists(tests, lists, place),
-            Err(pause) => self.after_pause(tests, lists, rows, pause),
+        let (mut place, next_bit) = self.first_joined(tests, rows, bound);
+        for &list in lists {
+            place = self.first_listed(tests, list, place);
+        }
+        match next_bit < self.shared.wide.len() {
+            true => self.rest_joined(tests, rows, next_bit, place),
+            false => place,
         }
     }
 
-    /// The first step. Returns the best place, or the pause if further bits of the
-    /// vectors may improve it.
+    /// The first step. Also returns the first bit of the vectors that was not tested,
+    /// or `usize::MAX` if no further bit can improve the result.
     #[inline(always)]
     fn first_joined<T: Tests>(
         &self,
         tests: &mut T,
         rows: &[usize],
         mut bound: usize,
-    ) -> Result<usize, Pause> {
+    ) -> (usize, usize) {
         let store = &self.shared.store;
         let first_blocks = match store.summary {
             0 => FIRST_BLOCKS,
             _ => FIRST_BLOCKS * BLOCK_RULES,
         };
-        let blocks = store.row_blocks - store.summary;
-        let end = first_blocks.min(blocks);
+        let end = first_blocks.min(store.row_blocks - store.summary);
         let (mut cursor, mut failed) = (Cursor::new(0, FIRST_BLOCKS), 0);
         while !self.is_behind(cursor.next, bound) {
             let Some((block, bits)) = self.next_joined(tests, rows, &mut cursor, end) else {
-                if cursor.next == blocks {
-                    break;
-                }
-                let next_bit = cursor.next * BLOCK_RULES;
-                return Err(Pause { bound, next_bit });
+                return (bound, cursor.next * BLOCK_RULES);
             };
             for bit in places(&bits, block) {
                 let entry = self.shared.wide[bit];
@@ -145,32 +144,11 @@ impl Decomposition {
                 }
                 failed += 1;
                 if failed == MAX_FAILED {
-                    let next_bit = bit + 1;
-                    return Err(Pause { bound, next_bit });
+                    return (bound, bit + 1);
                 }
             }
         }
-        Ok(bound)
-    }
-
-    /// The second step and the third step after a pause.
-    #[inline(never)]
-    fn after_pause<T: Tests>(
-        &self,
-        tests: &mut T,
-        lists: &[u32],
-        rows: &[usize],
-        pause: Pause,
-    ) -> usize {
-        let place = self.first_in_lists(tests, lists, pause.bound);
-        self.rest_joined(tests, rows, pause.next_bit, place)
-    }
-
-    /// The second step.
-    #[inline(always)]
-    fn first_in_lists<T: Tests>(&self, tests: &mut T, lists: &[u32], bound: usize) -> usize {
-        let lists = lists.iter();
-        lists.fold(bound, |place, &list| self.first_listed(tests, list, place))
+        (bound, usize::MAX)
     }
 
     /// The second step, for one list.
@@ -189,6 +167,7 @@ impl Decomposition {
     }
 
     /// The third step, from bit `first_bit` of the vectors on.
+    #[inline(never)]
     fn rest_joined<T: Tests>(
         &self,
         tests: &mut T,
@@ -303,15 +282,6 @@ impl Decomposition {
             (head, skipped) = (summary_block + 1, [0; WORDS]);
         }
     }
-}
-
-/// The state of a lookup after an unfinished first step.
-#[derive(Clone, Copy)]
-struct Pause {
-    /// The best place so far.
-    bound: usize,
-    /// The first bit of the vectors that was not tested.
-    next_bit: usize,
 }
 
 /// The place in the vectors up to which a lookup has joined them.
