@@ -22,7 +22,7 @@ pub(super) const FIRST_BLOCKS: usize = 16;
 
 /// The largest number of candidates that fail before the lists are searched. Measured in
 /// `bench/records/decomposition.md`.
-pub(super) const MAX_FAILED: usize = 64;
+pub(super) const MAX_FAILED: usize = 32;
 
 /// The smallest number of candidates of a block whose tags are not tested in the third
 /// step. Measured in `bench/records/decomposition.md`.
@@ -121,8 +121,12 @@ impl Decomposition {
         rows: &[usize],
         mut bound: usize,
     ) -> (usize, usize) {
-        let blocks = blocks_of(self.shared.wide.len());
-        let end = blocks.min(FIRST_BLOCKS * BLOCK_RULES);
+        let store = &self.shared.store;
+        let first_blocks = match store.summary {
+            0 => FIRST_BLOCKS,
+            _ => FIRST_BLOCKS * BLOCK_RULES,
+        };
+        let end = first_blocks.min(store.row_blocks - store.summary);
         let (mut cursor, mut failed) = (Cursor::new(0, FIRST_BLOCKS), 0);
         while !self.is_behind(cursor.next, bound) {
             let Some((block, bits)) = self.next_joined(tests, rows, &mut cursor, end) else {
@@ -215,8 +219,8 @@ impl Decomposition {
 
     /// Returns the first block of 512 rules that has a rule in all vectors, and the bits
     /// of these rules: a block from the cursor up to `end`. Moves the cursor behind the
-    /// block. Without such a block, moves it to `end`, or to the next block after the
-    /// cursor's largest number of blocks.
+    /// block. Without such a block, moves it to `end`, or to the block at which the
+    /// cursor's largest number of blocks ended.
     #[inline(always)]
     fn next_joined<T: Tests>(
         &self,
@@ -229,10 +233,8 @@ impl Decomposition {
         let from = cursor.next;
         let next = match store.summary {
             0 => {
-                let end = end.min(from.saturating_add(cursor.blocks_left));
                 let next = first_common(self.isa, &store.rows, rows, from, end);
                 cursor.next = next.map_or(end, |(block, _)| block + 1);
-                cursor.blocks_left -= cursor.next - from;
                 next
             }
             _ => self.next_summarised(rows, cursor, end),
@@ -286,7 +288,7 @@ impl Decomposition {
 struct Cursor {
     /// The number of the next block.
     next: usize,
-    /// The number of further blocks that may be joined.
+    /// The number of further blocks that may be joined, if there are summaries.
     blocks_left: usize,
 }
 

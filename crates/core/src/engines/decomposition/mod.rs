@@ -53,7 +53,7 @@
 //!     bits = AND of that block in all rows
 //!     for each bit: if the rule passes its screen, is not hidden and matches:
 //!         it wins; stop
-//!     pause after 64 rules that did not match, and after 16 blocks
+//!     pause after 32 rules that did not match, and after 16 blocks
 //! for each list: for its rules that beat the winner so far and pass: compare
 //! if paused: continue with the rules that beat the winner so far; in a block with 64
 //!     candidates or more, compare without screens
@@ -74,11 +74,11 @@
 //! | searches | d |
 //! | blocks joined | 16 + ⌈p / 512⌉ |
 //! | blocks of summaries joined | 34 + 2 ⌈p / 512⌉ |
-//! | rules compared | p + 64 + L |
-//! | of these, rules that are worse than the winner | 64 + L |
-//! | tags tested | 64 + L + 63 ⌈p / 512⌉ |
+//! | rules compared | p + 32 + L |
+//! | of these, rules that are worse than the winner | 32 + L |
+//! | tags tested | 32 + L + 63 ⌈p / 512⌉ |
 //!
-//! *Proof.* Until the pause, at most 16 blocks are joined, and 64 rules are tested. The
+//! *Proof.* Until the pause, at most 16 blocks are joined, and 32 rules are tested. The
 //! searches choose one list of each field, so L entries are tested. After the pause,
 //! the vectors are read in order of places, up to the winner so far or up to a better
 //! rule that matches. So the rules that are compared there are among the p best rules,
