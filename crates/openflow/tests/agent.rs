@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use classyard::EngineSpec;
 use classyard_datapath::flow::{Command, FlowFlags, FlowMod, Instructions, TableId};
-use classyard_datapath::pipeline::{PacketInReason, Pipeline, PortState};
+use classyard_datapath::pipeline::{self, PacketInReason, Pipeline, PortState};
 use classyard_datapath::{
     Action, Field, FlowMatch, GroupId, MatchField, Packet, PortNo, TableSettings,
 };
@@ -449,6 +449,50 @@ fn controllers_hear_of_removed_entries_and_packets() {
     };
     assert_eq!((packet_in.total_bytes, packet_in.data.len()), (90, 64));
     assert_eq!(packet_in.context.to_string(), "in_port=2");
+}
+
+/// A frame of segmentation offload is longer than a message can be.
+#[test]
+fn the_longest_packet_fits_into_one_message() {
+    let mut switch = Switch::new();
+    let mut controller = switch.controller();
+    let packet = Packet::new(&[7; 66_000], 2);
+    switch.agent.packet_in(&PacketForController {
+        reason: PacketInReason::Action,
+        max_len: u16::MAX,
+        table: TableId(0),
+        cookie: 0,
+        packet: &packet,
+    });
+    let heard = controller.read(&mut switch);
+    let [(0, Message::PacketIn(packet_in))] = &heard[..] else {
+        panic!("{} messages", heard.len());
+    };
+    assert!(packet_in.data.len() > 65_000);
+    let echo = Message::EchoRequest(vec![1]);
+    assert_eq!(
+        controller.ask(&mut switch, &echo),
+        [Message::EchoReply(vec![1])]
+    );
+}
+
+/// An entry with more actions than a message can have is counted, and the others are sent.
+#[test]
+fn entries_longer_than_a_message_are_counted() {
+    let mut switch = Switch::new();
+    let mut controller = switch.controller();
+    let long = add(1, vec![output(2); 4_096]);
+    let changes = [
+        pipeline::Message::Flow(long),
+        pipeline::Message::Flow(add(2, vec![])),
+    ];
+    let applied = switch.pipeline.apply(&changes, switch.now);
+    applied.expect("as many actions as a packet may take");
+    assert_eq!(
+        dumped(&mut switch, &mut controller, all_flows()),
+        ["in_port=2"]
+    );
+    assert_eq!(switch.agent.counts(controller.session).unwrap().too_long, 1);
 }
 
 #[test]

@@ -32,6 +32,10 @@ pub struct PacketForController<'p> {
     pub packet: &'p Packet,
 }
 
+/// The most bytes of a packet in a packet-in message, so that the message with its context has
+/// at most 65,535 bytes.
+const MAX_DATA_BYTES: usize = 65_535 - 128;
+
 /// Fields of packets that a packet-in message has if they are not 0.
 const CONTEXT: [Field; 2] = [Field::Metadata, Field::TunnelId];
 
@@ -57,6 +61,8 @@ impl Agent {
         let set = values.filter(|(_, value)| *value != 0);
         let fields = set.map(|(field, value)| MatchField::exact(field, value));
         let context = FlowMatch::new(std::iter::once(in_port).chain(fields));
+        let data_bytes = frame.len().min(usize::from(event.max_len));
+        let data_bytes = data_bytes.min(MAX_DATA_BYTES);
         let message = Message::PacketIn(PacketIn {
             buffer: PacketIn::NO_BUFFER,
             total_bytes: u16::try_from(frame.len()).unwrap_or(u16::MAX),
@@ -64,7 +70,7 @@ impl Agent {
             table: event.table,
             cookie: event.cookie,
             context: Arc::new(context.expect("fields without prerequisites")),
-            data: frame[..frame.len().min(usize::from(event.max_len))].to_vec(),
+            data: frame[..data_bytes].to_vec(),
         });
         let reason = match event.reason {
             PacketInReason::NoMatch => 0,

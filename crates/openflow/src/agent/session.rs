@@ -65,6 +65,9 @@ pub struct SessionCounts {
     pub dropped_packet_ins: u64,
     /// Other messages without request that were dropped for this reason.
     pub dropped_events: u64,
+    /// Entries, groups and meters that were left out of answers, because they are longer than
+    /// a message can be.
+    pub too_long: u64,
 }
 
 /// The session of a controller.

@@ -112,7 +112,8 @@ impl Turn<'_, '_> {
     fn items<T: Wire>(&mut self, xid: u32, like: &Reply, items: Vec<T>) {
         let mut parts = Parts::new(xid, like);
         for item in &items {
-            parts.push(item);
+            let is_sent = parts.push(item);
+            self.session.counts.too_long += u64::from(!is_sent);
         }
         self.session.send_bytes(&parts.finish(false));
     }
@@ -144,8 +145,8 @@ impl Turn<'_, '_> {
             entries_left -= 1;
             dump.last = Some((entry.table, entry.id));
             if is_meant(&dump.request, entry) {
-                // An entry with more actions than a message can have is left out.
-                parts.push(&flow_stats(pipeline, entry, self.around.now));
+                let is_sent = parts.push(&flow_stats(pipeline, entry, self.around.now));
+                self.session.counts.too_long += u64::from(!is_sent);
             }
         };
         let bytes = parts.finish(is_more);
