@@ -15,6 +15,9 @@ pub struct Packet {
     registers: [u32; 16],
     /// The queue set by an action.
     pub(crate) queue: Option<u32>,
+    /// The distance of a partial checksum from the end of the frame. Pushes and pops move
+    /// only bytes before it, so the distance stays the same.
+    partial_from_end: Option<usize>,
 }
 
 fn register(field: Field) -> Option<usize> {
@@ -34,7 +37,25 @@ impl Packet {
             tunnel,
             registers: [0; 16],
             queue: None,
+            partial_from_end: None,
         }
+    }
+
+    /// Returns the packet with a partial checksum at `place` in the frame: the field holds the
+    /// sum of the pseudo-header.
+    #[must_use]
+    pub fn with_partial_checksum(self, place: usize) -> Packet {
+        let partial_from_end = self.bytes.len().checked_sub(place);
+        Packet {
+            partial_from_end,
+            ..self
+        }
+    }
+
+    /// Returns the place of a partial checksum in the frame.
+    #[must_use]
+    pub fn partial_checksum(&self) -> Option<usize> {
+        self.bytes.len().checked_sub(self.partial_from_end?)
     }
 
     /// Returns the current bytes.

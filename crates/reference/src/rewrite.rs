@@ -20,7 +20,8 @@ const DEFAULT_TTL: u128 = 64;
 impl Packet {
     /// Writes bytes, and adjusts the checksums that cover them.
     fn write(&mut self, at: usize, new: &[u8]) {
-        self.write_within(at, new, &sums::of(&self.bytes, &self.parsed));
+        let sums = sums::of(&self.bytes, &self.parsed, self.partial_checksum());
+        self.write_within(at, new, &sums);
     }
 
     fn write_within(&mut self, at: usize, new: &[u8], sums: &[Sum]) {

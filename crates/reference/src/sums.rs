@@ -16,6 +16,8 @@ enum Kind {
     Words,
     /// Like `Words`, for UDP: 0 stands for a missing checksum.
     OptionalWords,
+    /// The sum of the words itself: a partial checksum, which a network card finishes.
+    Partial,
     /// CRC-32C (RFC 9260, Appendix A).
     Crc,
 }
@@ -41,8 +43,9 @@ pub(crate) fn of_ipv4_header(bytes: &[u8], at: usize) -> Sum {
     }
 }
 
-/// Returns all checksums of a packet.
-pub(crate) fn of(bytes: &[u8], parsed: &Parsed) -> Vec<Sum> {
+/// Returns all checksums of a packet. A partial checksum at the place `partial` covers only
+/// the addresses: protocol and length do not change.
+pub(crate) fn of(bytes: &[u8], parsed: &Parsed, partial: Option<usize>) -> Vec<Sum> {
     let mut sums = Vec::new();
     if parsed.network == Network::Ipv4 {
         sums.push(of_ipv4_header(bytes, parsed.at));
@@ -60,9 +63,9 @@ pub(crate) fn of(bytes: &[u8], parsed: &Parsed) -> Vec<Sum> {
     let payload = transport..parsed.end;
     let protocol = parsed.fields.get(Field::IpProto).unwrap_or(0);
     let (kind, offset, length, covers) = match protocol {
-        TCP => (Kind::Words, 16, 2, vec![addresses, payload]),
-        UDP => (Kind::OptionalWords, 6, 2, vec![addresses, payload]),
-        ICMPV6 => (Kind::Words, 2, 2, vec![addresses, payload]),
+        TCP => (Kind::Words, 16, 2, vec![addresses.clone(), payload]),
+        UDP => (Kind::OptionalWords, 6, 2, vec![addresses.clone(), payload]),
+        ICMPV6 => (Kind::Words, 2, 2, vec![addresses.clone(), payload]),
         ICMP => (Kind::Words, 2, 2, vec![payload]),
         // It covers the whole packet, which is not available.
         SCTP if parsed.is_fragment || parsed.is_cut => return sums,
@@ -70,6 +73,10 @@ pub(crate) fn of(bytes: &[u8], parsed: &Parsed) -> Vec<Sum> {
         _ => return sums,
     };
     let place = transport + offset..transport + offset + length;
+    let (kind, covers) = match partial == Some(place.start) {
+        true => (Kind::Partial, vec![addresses]),
+        false => (kind, covers),
+    };
     if place.end <= parsed.end {
         sums.push(Sum {
             kind,
@@ -106,6 +113,12 @@ impl Sum {
                 for (byte, change) in new[range].iter_mut().zip(change.to_le_bytes()) {
                     *byte ^= change;
                 }
+            }
+            Kind::Partial => {
+                let old_sum = u64::from(new[range.start]) << 8 | u64::from(new[range.start + 1]);
+                let new_sum = 0xffff - changed(0xffff - old_sum, words(&before), words(&after));
+                let [.., high, low] = new_sum.to_be_bytes();
+                new[range].copy_from_slice(&[high, low]);
             }
             Kind::Words | Kind::OptionalWords => {
                 let is_optional = self.kind == Kind::OptionalWords;

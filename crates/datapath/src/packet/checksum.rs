@@ -27,6 +27,25 @@ impl Change {
     }
 }
 
+/// Returns the sum of 16-bit words, with the carries added again. The last word may lack its
+/// second byte.
+pub(super) fn sum_of(bytes: &[u8]) -> u16 {
+    let mut words = bytes.chunks_exact(2);
+    let whole = words
+        .by_ref()
+        .map(|pair| u64::from(u16::from_be_bytes([pair[0], pair[1]])));
+    let whole: u64 = whole.sum();
+    let last = words
+        .remainder()
+        .first()
+        .map_or(0, |&high| u64::from(high) << 8);
+    let mut sum = whole + last;
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    u16::try_from(sum).expect("folded")
+}
+
 /// Folds a 32-bit sum to 16 bits by adding the carries.
 fn folded(sum: u32) -> u16 {
     let once = (sum & 0xffff) + (sum >> 16);

@@ -5,16 +5,19 @@
 //! | `parse` | parsing of bytes to a key, in one pass |
 //! | `rewrite` | setting fields, pushing and popping tags and labels, times to live |
 //! | `frame` | bytes with free space in front |
+//! | `offload` | work that a sender leaves to a network card: checksum, segments |
 //! | `flaw` | kinds of malformations |
 
 mod checksum;
 mod flaw;
 mod frame;
+mod offload;
 mod parse;
 mod rewrite;
 
 pub use flaw::{Flaw, Flaws};
 pub use frame::{Frame, HEADROOM};
+pub use offload::{Offload, PartialChecksum, SegmentKind, Segmentation, Segments};
 pub use parse::{Layers, MAX_EXTENSION_BYTES, MAX_ND_OPTIONS, MAX_VLAN_TAGS, Parsed, parse};
 pub use rewrite::InvalidTtl;
 
@@ -40,6 +43,8 @@ pub struct Packet {
     frame: Frame,
     key: PacketKey,
     parsed: Parsed,
+    /// Work that is left on the frame.
+    offload: Offload,
 }
 
 impl Packet {
@@ -61,6 +66,7 @@ impl Packet {
     /// If the frame has 4 GiB or more.
     pub fn receive(&mut self, bytes: &[u8], in_port: u32) {
         self.frame.fill(bytes);
+        self.offload = Offload::NONE;
         self.key = PacketKey::default();
         // The frame came directly from a physical port, so both fields are equal
         // (§7.4.1).
@@ -74,6 +80,7 @@ impl Packet {
         self.frame.fill(other.bytes());
         self.key = other.key.clone();
         self.parsed = other.parsed;
+        self.offload = other.offload;
     }
 
     /// Parses the frame again. Ports, metadata, tunnel and registers keep their values.

@@ -5,6 +5,7 @@
 //! absent field does nothing, for example the port of a later fragment.
 
 use super::checksum::{self, Change};
+use super::offload::changed_partial;
 use super::{Flaw, Layers, Packet};
 use crate::Field;
 use crate::field::{VLAN_PRESENT, eth_type, ip_proto};
@@ -89,14 +90,14 @@ impl Packet {
         let (vid, pcp) = (self.key.get(Field::VlanVid), self.key.get(Field::VlanPcp));
         let [.., c1, c0] = (pcp << 13 | vid & 0xfff).to_be_bytes();
         let [t1, t0] = tag_type.to_be_bytes();
-        self.frame.insert(12, [t1, t0, c1, c0]);
+        self.insert(12, [t1, t0, c1, c0]);
         self.parse();
     }
 
     /// Removes the outermost VLAN tag, if there is one.
     pub fn pop_vlan(&mut self) {
         if self.has_tag() {
-            self.frame.remove(12, 4);
+            self.remove(12, 4);
             self.parse();
         }
     }
@@ -113,7 +114,7 @@ impl Packet {
             Some(outer) => outer & !0x100,
             None => 0x100 | u32::from(self.ttl().unwrap_or(DEFAULT_TTL)),
         };
-        self.frame.insert(network, entry.to_be_bytes());
+        self.insert(network, entry.to_be_bytes());
         self.put(network - 2, &kind.to_be_bytes());
         self.parse();
     }
@@ -122,7 +123,7 @@ impl Packet {
     /// type.
     pub fn pop_mpls(&mut self, kind: u16) {
         if let (Some(network), Some(_)) = (self.typed_network(), self.label()) {
-            self.frame.remove(network, 4);
+            self.remove(network, 4);
             self.put(network - 2, &kind.to_be_bytes());
             self.parse();
         }
@@ -315,6 +316,18 @@ impl Packet {
         }
     }
 
+    /// Inserts bytes, and moves the places of the work that is left on the frame.
+    fn insert(&mut self, at: usize, bytes: [u8; 4]) {
+        self.frame.insert(at, bytes);
+        self.offload.shift(at, 4);
+    }
+
+    /// Removes bytes, and moves the places of the work that is left on the frame.
+    fn remove(&mut self, at: usize, count: u8) {
+        self.frame.remove(at, usize::from(count));
+        self.offload.shift(at, -i32::from(count));
+    }
+
     /// Writes bytes that no checksum covers.
     fn put(&mut self, at: usize, new: &[u8]) {
         self.frame.bytes_mut()[at..][..new.len()].copy_from_slice(new);
@@ -345,19 +358,38 @@ impl Packet {
         let sum = self.transport_sum().filter(|sum| sum.with_addresses);
         if let Some(sum) = sum.filter(|_| summed) {
             let old = &self.frame.bytes()[at..at + new.len()];
-            self.change_transport_sum(sum, Change::of(0, old, new));
+            let change = Change::of(0, old, new);
+            match self.is_partial(sum) {
+                true => self.change_partial_sum(sum, change),
+                false => self.change_transport_sum(sum, change),
+            }
         }
         self.put_ip(at, new);
     }
 
     /// Writes bytes of a transport header, and adjusts its checksum.
     fn put_transport(&mut self, at: usize, new: &[u8]) {
-        if let Some(sum) = self.transport_sum() {
+        if let Some(sum) = self.transport_sum()
+            && !self.is_partial(sum)
+        {
             let transport = self.parsed.layers.transport as usize;
             let old = &self.frame.bytes()[at..at + new.len()];
             self.change_transport_sum(sum, Change::of(at - transport, old, new));
         }
         self.put(at, new);
+    }
+
+    /// True if a checksum covers only the pseudo-header so far.
+    fn is_partial(&self, sum: TransportSum) -> bool {
+        let partial = self.offload.checksum;
+        partial.is_some_and(|partial| partial.place() == sum.at)
+    }
+
+    fn change_partial_sum(&mut self, sum: TransportSum, change: Change) {
+        let bytes = self.frame.bytes();
+        let old = u16::from_be_bytes([bytes[sum.at], bytes[sum.at + 1]]);
+        let new = changed_partial(old, change);
+        self.put(sum.at, &new.to_be_bytes());
     }
 
     fn change_transport_sum(&mut self, sum: TransportSum, change: Change) {
