@@ -2,6 +2,7 @@
 
 use classyard_datapath::Field;
 
+use crate::fields::{TCP, UDP};
 use crate::frame::{Parsed, parse};
 
 /// A packet: its bytes, the fields parsed from them, and its metadata in the switch.
@@ -50,6 +51,19 @@ impl Packet {
             partial_from_end,
             ..self
         }
+    }
+
+    /// Returns the start of the transport header of TCP or UDP, and the place of the checksum
+    /// behind it.
+    #[must_use]
+    pub fn transport_checksum(&self) -> Option<(usize, usize)> {
+        let start = self.parsed.transport?;
+        let offset = match self.get(Field::IpProto)? {
+            TCP => 16,
+            UDP => 6,
+            _ => return None,
+        };
+        (start + offset + 2 <= self.parsed.end).then_some((start, offset))
     }
 
     /// Returns the place of a partial checksum in the frame.

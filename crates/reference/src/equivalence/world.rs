@@ -7,6 +7,7 @@ use std::time::Duration;
 use classyard::{EngineSpec, NoProgress};
 use classyard_conformance::random::Dice;
 use classyard_datapath::flow::{FlowChange, FlowEntry, RemovalReason, TableConfig, TableId};
+use classyard_datapath::packet::{Offload, PartialChecksum};
 use classyard_datapath::pipeline::{
     ActiveFlowSettings, CacheSettings, Change, Clock, Finder, KINDS, Message, PacketInReason,
     Pipeline, PipelineSettings, PortState, RemovedFlow, Sink, TupleSettings, Worker,
@@ -303,7 +304,11 @@ impl World {
             port => PortNo(u32::try_from(port - 1).expect("a small number")),
         };
         let tunnel = dice.below(4).saturating_sub(2) as u64;
-        ReferencePacket::new(frame, in_port.0, tunnel)
+        let packet = ReferencePacket::new(frame, in_port.0, tunnel);
+        match packet.transport_checksum() {
+            Some((start, offset)) if dice.one_in(4) => packet.with_partial_checksum(start + offset),
+            _ => packet,
+        }
     }
 
     fn held(&self) -> Held {
@@ -324,8 +329,14 @@ impl World {
         let actions = messages::controller_actions(&self.shape, &self.held(), &packet, dice);
         let in_port = packet.get(Field::InPort).unwrap_or(0);
         let in_port = u32::try_from(in_port).expect("thirty-two bits");
-        let given = Packet::new(packet.bytes(), in_port);
+        let mut given = Packet::default();
+        given.receive_offloaded(packet.bytes(), in_port, offload_of(&packet));
+        let partial = packet.partial_checksum();
         let packet = ReferencePacket::new(packet.bytes(), in_port, 0);
+        let packet = match partial {
+            Some(place) => packet.with_partial_checksum(place),
+            None => packet,
+        };
         let mut recorder = Recorder(vec![Vec::new()]);
         let worker = &mut self.workers[0];
         let executed = worker.execute(&actions, &given, self.now, &mut recorder);
@@ -452,7 +463,7 @@ impl World {
             let field = |field| packet.get(field).unwrap_or(0);
             let in_port = u32::try_from(field(Field::InPort)).expect("thirty-two bits");
             let given = &mut self.buffer[tag];
-            given.receive(packet.bytes(), in_port);
+            given.receive_offloaded(packet.bytes(), in_port, offload_of(&packet));
             given.set_field(Field::TunnelId, field(Field::TunnelId));
             given.set_field(TAG, tag as u128);
             compare_fields(given, &packet)?;
@@ -564,6 +575,21 @@ fn told(counted: &state::Counted) -> String {
 }
 
 /// Compares all fields of a packet.
+/// Returns the work that is left on a packet, as the datapath describes it.
+fn offload_of(packet: &ReferencePacket) -> Offload {
+    let partial = packet.partial_checksum().and_then(|_| {
+        let (start, offset) = packet.transport_checksum()?;
+        Some(PartialChecksum {
+            start: u32::try_from(start).expect("a short frame"),
+            offset: u16::try_from(offset).expect("within a header"),
+        })
+    });
+    Offload {
+        checksum: partial,
+        segmentation: None,
+    }
+}
+
 fn compare_fields(packet: &Packet, expected: &ReferencePacket) -> Result<(), String> {
     for field in Field::all().filter(|&field| field != TAG) {
         let key = packet.key();
