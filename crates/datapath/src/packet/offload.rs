@@ -371,7 +371,9 @@ mod tests {
     #[test]
     fn segments_are_whole_packets_with_all_of_the_payload() {
         for length in [1, 99, 100, 101, 250, 1_000] {
-            let payload: Vec<u8> = (0..length).map(|byte| truncated(byte) as u8).collect();
+            let payload: Vec<u8> = (0..length)
+                .map(|byte: usize| byte.to_le_bytes()[0])
+                .collect();
             let (frame, offload) = tcp(&payload);
             let mut packet = Packet::default();
             packet.receive_offloaded(&frame, 1, offload);

@@ -574,7 +574,6 @@ fn told(counted: &state::Counted) -> String {
     )
 }
 
-/// Compares all fields of a packet.
 /// Returns the work that is left on a packet, as the datapath describes it.
 fn offload_of(packet: &ReferencePacket) -> Offload {
     let partial = packet.partial_checksum().and_then(|_| {
@@ -590,6 +589,7 @@ fn offload_of(packet: &ReferencePacket) -> Offload {
     }
 }
 
+/// Compares all fields of a packet.
 fn compare_fields(packet: &Packet, expected: &ReferencePacket) -> Result<(), String> {
     for field in Field::all().filter(|&field| field != TAG) {
         let key = packet.key();
