@@ -66,7 +66,7 @@ impl Agent {
         });
         let reason = packet_in_number(event.reason);
         let sessions = self.sessions.values_mut();
-        let wanting = sessions.filter(|session| session.wants(|masks| &masks.packet_in, reason));
+        let wanting = sessions.filter(|session| session.gets(|masks| &masks.packet_in, reason));
         for session in wanting {
             match session.is_full() {
                 true => session.counts.dropped_packet_ins += 1,
@@ -159,7 +159,7 @@ impl Agent {
             let reason = removal_number(removed.reason);
             send_event(
                 self.sessions.values_mut(),
-                |session| session.wants(|masks| &masks.flow_removed, reason),
+                |session| session.gets(|masks| &masks.flow_removed, reason),
                 &message,
             );
         }
