@@ -15,7 +15,8 @@ use classyard_openflow::{Header, Message};
 /// The most bytes that the largest answer adds beyond the limit: the features of all tables.
 const MAX_ANSWER_BYTES: usize = 1 << 20;
 
-/// Reads a message, also with a header that fits. What is read is written and read the same.
+/// Reads bytes as a message, and as the body of a message. A message that was read is the same
+/// after writing and reading it again.
 pub(crate) fn messages(data: &[u8]) {
     reads_back(data);
     let Some((&kind, body)) = data.split_first() else {

@@ -1,9 +1,9 @@
 //! A switch without ports that `ovs-ofctl` can drive over a Unix socket:
 //!
 //! ```text
-//! cargo run -p classyard-openflow --example socket -- /tmp/br0
-//! ovs-ofctl -O OpenFlow13 add-flow unix:/tmp/br0 'tcp,tp_dst=80 actions=drop'
-//! ovs-ofctl -O OpenFlow13 dump-flows unix:/tmp/br0
+//! cargo run -p classyard-openflow --example socket -- br0.socket
+//! ovs-ofctl -O OpenFlow13 add-flow unix:br0.socket 'tcp,tp_dst=80 actions=drop'
+//! ovs-ofctl -O OpenFlow13 dump-flows unix:br0.socket
 //! ```
 //!
 //! The agent opens no socket itself. A program around it passes bytes in both directions, in
@@ -127,7 +127,7 @@ pub(crate) fn run(path: &str) -> Result<(), Box<dyn std::error::Error>> {
 
 #[allow(dead_code)] // a test calls `run`
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let path = std::env::args().nth(1).unwrap_or("/tmp/br0".to_owned());
+    let path = std::env::args().nth(1).unwrap_or("br0.socket".to_owned());
     eprintln!("listening on {path}");
     run(&path)
 }

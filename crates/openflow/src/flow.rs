@@ -155,13 +155,18 @@ impl Wire for RemovalReason {
     }
 
     fn write(&self, writer: &mut Writer<'_>) {
-        writer.put::<u8>(&match self {
-            RemovalReason::IdleTimeout => 0,
-            RemovalReason::HardTimeout => 1,
-            RemovalReason::Delete | RemovalReason::Eviction => 2,
-            RemovalReason::GroupDelete => 3,
-            RemovalReason::MeterDelete => 4,
-        });
+        writer.put(&removal_number(*self));
+    }
+}
+
+/// Returns the number of a reason; a mask of reasons has it as a bit.
+pub(crate) fn removal_number(reason: RemovalReason) -> u8 {
+    match reason {
+        RemovalReason::IdleTimeout => 0,
+        RemovalReason::HardTimeout => 1,
+        RemovalReason::Delete | RemovalReason::Eviction => 2,
+        RemovalReason::GroupDelete => 3,
+        RemovalReason::MeterDelete => 4,
     }
 }
 

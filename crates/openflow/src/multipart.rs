@@ -33,7 +33,7 @@ use crate::table::{TableFeaturesItem, TableStats};
 use crate::wire::{Reader, Wire, Writer, layout};
 
 /// The flag of a message that another part follows (`OFPMPF_REQ_MORE`, `OFPMPF_REPLY_MORE`).
-const MORE_PARTS: u16 = 1;
+pub(crate) const MORE_PARTS: u16 = 1;
 
 layout! {
     /// The description of a switch, for people (`ofp_desc`). Texts are filled with zeros.

@@ -26,11 +26,16 @@ impl Wire for PacketInReason {
     }
 
     fn write(&self, writer: &mut Writer<'_>) {
-        writer.put::<u8>(&match self {
-            PacketInReason::NoMatch => 0,
-            PacketInReason::Action => 1,
-            PacketInReason::InvalidTtl => 2,
-        });
+        writer.put(&packet_in_number(*self));
+    }
+}
+
+/// Returns the number of a reason; a mask of reasons has it as a bit.
+pub(crate) fn packet_in_number(reason: PacketInReason) -> u8 {
+    match reason {
+        PacketInReason::NoMatch => 0,
+        PacketInReason::Action => 1,
+        PacketInReason::InvalidTtl => 2,
     }
 }
 

@@ -1,6 +1,6 @@
 //! The captured messages of os-ken's tests (PyPI: os-ken), which Open vSwitch and other
-//! programs made: each is read, and written as it was. Nothing of them is in this project. The
-//! test is skipped unless `python3` has the package os-ken, or `OS_KEN_PACKETS` names the folder
+//! programs made. Each is read, and writing it gives the same bytes. None of them is in this
+//! project. The test is skipped unless `python3` has the package os-ken, or `OS_KEN_PACKETS` names the folder
 //! with the messages.
 
 #![allow(clippy::print_stdout)] // says that it is skipped
@@ -39,7 +39,7 @@ const REFUSED: [Code; 7] = [
 /// the number of a buffer.
 const REORDERED: [&str; 3] = ["4-4-ofp_packet_in", "4-3-ofp_flow_mod", "4-60-ofp_flow_mod"];
 
-/// The fewest messages that are written as they were.
+/// The fewest messages that are written with the same bytes.
 const LEAST_SAME: usize = 60;
 
 #[test]

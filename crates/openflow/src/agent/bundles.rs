@@ -10,7 +10,7 @@ use crate::message::{Header, Message};
 pub const MAX_BUNDLES: usize = 16;
 
 /// Maximum number of bytes of the messages in the bundles of a session. A message counts with
-/// at least [`LEAST_MESSAGE_BYTES`], about what it takes in memory.
+/// at least 256 bytes, about its size in memory.
 pub const MAX_BUNDLE_BYTES: usize = 256 << 20;
 
 /// Bytes that a short message counts for.

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use classyard_datapath::flow::{RemovalReason, TableId};
+use classyard_datapath::flow::TableId;
 use classyard_datapath::pipeline::{Message as PipelineMessage, PacketInReason, PortState};
 use classyard_datapath::{Field, FlowMatch, MatchField, Packet, PortNo};
 
@@ -12,10 +12,9 @@ use super::ports::{PortChange, announce, describe, send_event};
 use super::sessions::Agent;
 use super::shared::{PortDetails, SessionId, Surroundings};
 use crate::fault::Fault;
-use crate::flow::FlowRemoved;
+use crate::flow::{FlowRemoved, removal_number};
 use crate::message::Message;
-use crate::packet::PacketIn;
-use crate::wire::Wire;
+use crate::packet::{PacketIn, packet_in_number};
 
 /// A packet that the pipeline sent to the controller.
 #[derive(Clone, Copy, Debug)]
@@ -38,13 +37,6 @@ const MAX_DATA_BYTES: usize = 65_535 - 128;
 
 /// Fields of packets that a packet-in message has if they are not 0.
 const CONTEXT: [Field; 2] = [Field::Metadata, Field::TunnelId];
-
-/// The numbers of reasons of removed entries, as bits of masks.
-fn reason_number(reason: RemovalReason) -> u8 {
-    let mut bytes = Vec::with_capacity(1);
-    reason.write(&mut crate::wire::Writer::new(&mut bytes));
-    bytes[0]
-}
 
 impl Agent {
     /// Sends a packet to the controllers whose masks choose its reason.
@@ -72,13 +64,9 @@ impl Agent {
             context: Arc::new(context.expect("fields without prerequisites")),
             data: frame[..data_bytes].to_vec(),
         });
-        let reason = match event.reason {
-            PacketInReason::NoMatch => 0,
-            PacketInReason::Action => 1,
-            PacketInReason::InvalidTtl => 2,
-        };
+        let reason = packet_in_number(event.reason);
         let sessions = self.sessions.values_mut();
-        let wanting = sessions.filter(|session| session.wants(|masks| &masks.packet_in, reason));
+        let wanting = sessions.filter(|session| session.gets(|masks| &masks.packet_in, reason));
         for session in wanting {
             match session.is_full() {
                 true => session.counts.dropped_packet_ins += 1,
@@ -168,10 +156,10 @@ impl Agent {
                 bytes: removed.count.bytes,
                 flow: Arc::clone(&entry.flow),
             });
-            let reason = reason_number(removed.reason);
+            let reason = removal_number(removed.reason);
             send_event(
                 self.sessions.values_mut(),
-                |session| session.wants(|masks| &masks.flow_removed, reason),
+                |session| session.gets(|masks| &masks.flow_removed, reason),
                 &message,
             );
         }

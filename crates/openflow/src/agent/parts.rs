@@ -1,8 +1,7 @@
 //! Replies, split into messages of at most 65,535 bytes.
 
-use crate::message::Header;
-use crate::multipart::{Body, Reply};
-use crate::switch::VERSION_1_3;
+use crate::message::{Header, Message};
+use crate::multipart::{MORE_PARTS, Multipart, Reply};
 use crate::wire::{Wire, Writer};
 
 /// The largest message.
@@ -11,12 +10,10 @@ const MAX_MESSAGE_BYTES: usize = u16::MAX as usize;
 /// The bytes of a part before its items: the header, and type, flags and padding.
 const PART_HEADER: usize = Header::BYTES + 8;
 
-/// The flag of a part that another one follows.
-const MORE_PARTS: u16 = 1;
-
 /// The items of a reply, split into messages.
 pub(super) struct Parts {
-    kind: u16,
+    /// A part without items.
+    empty: Message,
     xid: u32,
     bytes: Vec<u8>,
     /// The place of the last part.
@@ -24,10 +21,14 @@ pub(super) struct Parts {
 }
 
 impl Parts {
-    /// Returns a reply with the type of `like`, without items.
-    pub(super) fn new(xid: u32, like: &Reply) -> Parts {
+    /// Returns a reply without items.
+    pub(super) fn new(xid: u32, body: Reply) -> Parts {
+        let empty = Multipart {
+            is_more: false,
+            body,
+        };
         let mut parts = Parts {
-            kind: like.kind(),
+            empty: Message::MultipartReply(empty),
             xid,
             bytes: Vec::new(),
             start: 0,
@@ -38,13 +39,7 @@ impl Parts {
 
     fn begin(&mut self) {
         self.start = self.bytes.len();
-        let mut writer = Writer::new(&mut self.bytes);
-        writer.put(&VERSION_1_3);
-        writer.put::<u8>(&19);
-        writer.put(&0_u16);
-        writer.put(&self.xid);
-        writer.put(&self.kind);
-        writer.skip(6);
+        self.empty.write(self.xid, &mut self.bytes);
     }
 
     fn end(&mut self, is_more: bool) {

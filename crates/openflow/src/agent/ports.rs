@@ -19,15 +19,15 @@ pub(super) enum PortChange {
     Modified,
 }
 
-/// Sends a message to the sessions that `wants` chooses. A session with too many unsent bytes
+/// Sends a message to the sessions that `is_chosen` accepts. A session with too many unsent bytes
 /// does not get it.
 pub(super) fn send_event<'s>(
     sessions: impl Iterator<Item = &'s mut Session>,
-    wants: impl Fn(&Session) -> bool,
+    is_chosen: impl Fn(&Session) -> bool,
     message: &Message,
 ) {
     for session in sessions {
-        if !wants(session) {
+        if !is_chosen(session) {
             continue;
         }
         match session.is_full() {
@@ -47,8 +47,8 @@ pub(super) fn announce<'s>(
         reason,
         port: port.clone(),
     });
-    let wants = |session: &Session| session.wants(|masks| &masks.port_status, reason);
-    send_event(sessions, wants, &message);
+    let is_chosen = |session: &Session| session.gets(|masks| &masks.port_status, reason);
+    send_event(sessions, is_chosen, &message);
 }
 
 impl Turn<'_, '_> {

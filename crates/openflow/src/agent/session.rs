@@ -160,7 +160,7 @@ impl Session {
     }
 
     /// Returns true if the controller gets messages for a reason.
-    pub(super) fn wants(&self, masks: impl Fn(&AsyncConfig) -> &RoleMasks, reason: u8) -> bool {
+    pub(super) fn gets(&self, masks: impl Fn(&AsyncConfig) -> &RoleMasks, reason: u8) -> bool {
         let masks = masks(&self.masks);
         let mask = match self.role {
             Role::Secondary => masks.secondary,

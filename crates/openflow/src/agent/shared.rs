@@ -57,7 +57,7 @@ pub struct PortCounts {
 }
 
 /// A packet of a controller, for a worker. The caller says when it is done
-/// ([`Agent::job_done`]).
+/// ([`Agent::job_done`](super::Agent::job_done)).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Job {
     /// The number of the job.

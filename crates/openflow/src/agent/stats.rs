@@ -61,7 +61,7 @@ impl Turn<'_, '_> {
                 let groups = self.around.pipeline.groups();
                 self.items(
                     xid,
-                    &Reply::GroupDescription(List(Vec::new())),
+                    Reply::GroupDescription(List(Vec::new())),
                     groups.iter().cloned().collect(),
                 );
             }
@@ -72,11 +72,11 @@ impl Turn<'_, '_> {
             Request::Meter(request) => {
                 let meters = self.meters(request.meter)?;
                 let stats = self.meter_stats(&meters);
-                self.items(xid, &Reply::Meter(List(Vec::new())), stats);
+                self.items(xid, Reply::Meter(List(Vec::new())), stats);
             }
             Request::MeterConfig(request) => {
                 let meters = self.meters(request.meter)?;
-                self.items(xid, &Reply::MeterConfig(List(Vec::new())), meters);
+                self.items(xid, Reply::MeterConfig(List(Vec::new())), meters);
             }
             Request::MeterFeatures(_) => self.reply(xid, Reply::MeterFeatures(METER_FEATURES)),
             Request::TableFeatures(features) if features.0.is_empty() => self.table_features(xid),
@@ -89,7 +89,7 @@ impl Turn<'_, '_> {
                 let ports = numbers.iter();
                 let ports = ports.filter_map(|&port| describe(self.shared, self.around, port));
                 let ports = ports.collect();
-                self.items(xid, &Reply::PortDescription(List(Vec::new())), ports);
+                self.items(xid, Reply::PortDescription(List(Vec::new())), ports);
             }
             Request::Experimenter(unknown) => {
                 let message = format!("the unknown experimenter {:#010x}", unknown.experimenter);
@@ -107,10 +107,10 @@ impl Turn<'_, '_> {
         self.session.send(xid, &reply);
     }
 
-    /// Sends items, split into messages. `like` is a reply of this type.
+    /// Sends items, split into messages. `empty` is the reply without items.
     #[allow(clippy::needless_pass_by_value)] // the items are made for this call
-    fn items<T: Wire>(&mut self, xid: u32, like: &Reply, items: Vec<T>) {
-        let mut parts = Parts::new(xid, like);
+    fn items<T: Wire>(&mut self, xid: u32, empty: Reply, items: Vec<T>) {
+        let mut parts = Parts::new(xid, empty);
         for item in &items {
             let is_sent = parts.push(item);
             self.session.counts.too_long += u64::from(!is_sent);
@@ -132,7 +132,7 @@ impl Turn<'_, '_> {
     /// Makes the next parts of statistics of entries. Returns what is left.
     pub(super) fn send_flows(&mut self, mut dump: FlowDump) -> Option<Box<FlowDump>> {
         let pipeline = &*self.around.pipeline;
-        let mut parts = Parts::new(dump.xid, &Reply::Flow(List(Vec::new())));
+        let mut parts = Parts::new(dump.xid, Reply::Flow(List(Vec::new())));
         let mut entries_left = ENTRIES_PER_STEP;
         let mut entries = pipeline.flows().after(dump.last);
         let is_more = loop {
@@ -184,7 +184,7 @@ impl Turn<'_, '_> {
             }
         });
         let stats = stats.collect();
-        self.items(xid, &Reply::Table(List(Vec::new())), stats);
+        self.items(xid, Reply::Table(List(Vec::new())), stats);
     }
 
     fn port_numbers(&self) -> Vec<PortNo> {
@@ -208,7 +208,7 @@ impl Turn<'_, '_> {
             port_stats(port, (self.around.port_counts)(port), age)
         });
         let stats = stats.collect();
-        self.items(xid, &Reply::Port(List(Vec::new())), stats);
+        self.items(xid, Reply::Port(List(Vec::new())), stats);
         Ok(())
     }
 
@@ -253,7 +253,7 @@ impl Turn<'_, '_> {
             }
         });
         let stats = stats.collect();
-        self.items(xid, &Reply::Group(List(Vec::new())), stats);
+        self.items(xid, Reply::Group(List(Vec::new())), stats);
     }
 
     /// Returns one meter or all.

@@ -28,7 +28,7 @@ impl TableFeatures {
         if configs == self.configs {
             return;
         }
-        let mut parts = Parts::new(0, &Reply::TableFeatures(List(Vec::new())));
+        let mut parts = Parts::new(0, Reply::TableFeatures(List(Vec::new())));
         for features in tables.filter_map(|table| pipeline.features(table)) {
             parts.push(&features_item(&features));
         }
