@@ -8,7 +8,7 @@ use classyard_report::output::table::{Side, Table};
 use classyard_report::run::Run;
 use serde::Serialize;
 
-use super::claims::{Claim, Grid, Part, Section, Source, Tally};
+use super::claims::{Claim, Figure, Grid, Part, Section, Source, Tally};
 use super::inputs::{LeftOut, ReportedInput};
 use super::request::Paper;
 
@@ -178,9 +178,9 @@ impl Report for Reproduction<'_> {
                 claim.verdict
             )?;
             for part in &claim.parts {
-                let paper = part
-                    .paper
-                    .map_or(String::new(), |paper| format!(", the paper {paper}"));
+                let paper = part.paper.map_or(String::new(), |paper| {
+                    format!(", the paper {}", Figure(paper))
+                });
                 writeln!(out, "  {}: {}{paper}", part.compared, part.threshold)?;
                 for case in &part.cases {
                     let name = match case.name.as_str() {
