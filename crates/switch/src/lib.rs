@@ -1,0 +1,3 @@
+//! A virtual OpenFlow switch: ports, workers, an agent that controllers drive.
+
+#![forbid(unsafe_code)]
