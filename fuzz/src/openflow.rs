@@ -71,7 +71,7 @@ pub(crate) fn sessions(data: &[u8]) {
     for piece in data.chunks(100) {
         agent.receive(session, piece, &mut around);
         finish_jobs(&mut agent, &mut around);
-        agent.tick(&mut around, Some(Duration::from_secs(1)));
+        agent.tick(&mut around, &|_| Some(Duration::from_secs(1)));
         around.now += Duration::from_millis(700);
         assert!(agent.unsent(session).len() <= MAX_UNSENT_BYTES + MAX_ANSWER_BYTES);
         read_answers(&mut agent, session, &mut answers, &mut around);

@@ -428,7 +428,7 @@ fn controllers_hear_of_removed_entries_and_packets() {
     };
     controller.ask(&mut switch, &Message::FlowMod(short_lived));
     switch.now += Duration::from_secs(11);
-    let silent = switch.with(|agent, around| agent.tick(around, None));
+    let silent = switch.with(|agent, around| agent.tick(around, &|_| None));
     assert!(silent.is_empty());
     let heard = controller.read(&mut switch);
     let [(0, Message::FlowRemoved(removed))] = &heard[..] else {
@@ -503,7 +503,7 @@ fn a_silent_controller_is_asked_and_then_reported() {
     switch.now += Duration::from_secs(5);
     assert!(
         switch
-            .with(|agent, around| agent.tick(around, probe))
+            .with(|agent, around| agent.tick(around, &|_| probe))
             .is_empty()
     );
     let asked = controller.read(&mut switch);
@@ -512,11 +512,11 @@ fn a_silent_controller_is_asked_and_then_reported() {
     switch.now += Duration::from_secs(5);
     assert!(
         switch
-            .with(|agent, around| agent.tick(around, probe))
+            .with(|agent, around| agent.tick(around, &|_| probe))
             .is_empty()
     );
     switch.now += Duration::from_secs(5);
-    let silent = switch.with(|agent, around| agent.tick(around, probe));
+    let silent = switch.with(|agent, around| agent.tick(around, &|_| probe));
     assert_eq!(silent, [controller.session]);
 }
 

@@ -110,6 +110,27 @@ impl FlowMod {
     }
 }
 
+impl From<&FlowEntry> for FlowMod {
+    /// Returns the message that adds an entry.
+    fn from(entry: &FlowEntry) -> FlowMod {
+        FlowMod {
+            command: Command::Add,
+            table: entry.table,
+            priority: entry.priority,
+            flow: Arc::clone(&entry.flow),
+            cookie: entry.cookie,
+            cookie_mask: 0,
+            idle_timeout: entry.idle_timeout,
+            hard_timeout: entry.hard_timeout,
+            importance: entry.importance,
+            flags: entry.flags,
+            out_port: None,
+            out_group: None,
+            instructions: Arc::clone(&entry.instructions),
+        }
+    }
+}
+
 impl fmt::Display for FlowMod {
     /// Writes the new entry in the syntax of `ovs-ofctl`, without default values.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -83,6 +83,23 @@ impl Packet {
         self.offload = other.offload;
     }
 
+    /// Returns a packet with another frame, on which no work is left. Ports, metadata, tunnel and
+    /// registers are the same.
+    ///
+    /// # Panics
+    /// If the frame has 4 GiB or more.
+    #[must_use]
+    pub fn with_frame(&self, bytes: &[u8]) -> Packet {
+        let mut packet = Packet {
+            frame: Frame::new(bytes),
+            key: self.key.clone(),
+            parsed: self.parsed,
+            offload: Offload::NONE,
+        };
+        packet.parse();
+        packet
+    }
+
     /// Parses the frame again. Ports, metadata, tunnel and registers keep their values.
     fn parse(&mut self) {
         parse::parse_into(self.frame.bytes(), &mut self.key, &mut self.parsed);

@@ -43,8 +43,8 @@ impl Agent {
     pub fn packet_in(&mut self, event: &PacketForController<'_>) {
         let key = event.packet.key();
         let port = u32::try_from(key.get(Field::InPort)).expect("32 bits");
-        let details = self.shared.ports.get(&PortNo(port));
-        if details.is_some_and(|details| details.no_packet_in) {
+        let known = self.shared.ports.get(&PortNo(port));
+        if known.is_some_and(|known| known.details.no_packet_in) {
             return;
         }
         let frame = event.packet.bytes();
@@ -75,7 +75,8 @@ impl Agent {
         }
     }
 
-    /// Adds a port, changes it, or removes it (`None`), and informs the controllers.
+    /// Adds a port, changes it, or removes it (`None`), and informs the controllers. A port that
+    /// is changed keeps the flags that controllers gave it; `is_up` of its state is its link.
     ///
     /// # Errors
     /// [`Fault`] if the pipeline refuses the port's number.
@@ -88,11 +89,12 @@ impl Agent {
         let old = around.pipeline.ports().get(port);
         // The description of a removed port.
         let before = describe(&self.shared, around, port);
+        let new = new.map(|(state, details)| self.shared.known_port(port, state, details));
         let message = PipelineMessage::Port(port, new.map(|(state, _)| state));
         let applied = around.pipeline.apply(&[message], around.now);
         applied.map_err(|error| Fault::from(error.error().clone()))?;
         match new {
-            Some((_, details)) => self.shared.ports.insert(port, details),
+            Some((_, known)) => self.shared.ports.insert(port, known),
             None => self.shared.ports.remove(&port),
         };
         let (change, description) = match (old, new) {
@@ -108,19 +110,19 @@ impl Agent {
 
     /// Does what is due without a message: removes entries that have expired, informs the
     /// controllers about removed entries, and sends echo requests to silent controllers.
-    /// Returns the sessions that did not answer for the time `probe`.
+    /// Returns the sessions that did not answer for the time that `probe` gives for them.
     pub fn tick(
         &mut self,
         around: &mut Surroundings<'_>,
-        probe: Option<Duration>,
+        probe: &dyn Fn(SessionId) -> Option<Duration>,
     ) -> Vec<SessionId> {
         around.pipeline.expire(around.now);
         self.send_removed(around);
-        let Some(probe) = probe else {
-            return Vec::new();
-        };
         let mut silent = Vec::new();
         for (&id, session) in &mut self.sessions {
+            let Some(probe) = probe(id) else {
+                continue;
+            };
             match session.probed {
                 Some(asked) if around.now.saturating_sub(asked) >= probe => silent.push(id),
                 None if around.now.saturating_sub(session.heard) >= probe => {

@@ -68,7 +68,8 @@ impl Turn<'_, '_> {
 /// Returns the description of a port.
 pub(super) fn describe(shared: &Shared, around: &Surroundings<'_>, port: PortNo) -> Option<Port> {
     let known = around.pipeline.ports().get(port)?;
-    let details = shared.ports.get(&port).copied().unwrap_or_default();
+    let described = shared.ports.get(&port).copied().unwrap_or_default();
+    let details = described.details;
     let flags = |flags: &[(bool, u32)]| {
         let set = flags.iter().filter(|(is_set, _)| *is_set);
         set.fold(0, |all, (_, flag)| all | flag)
@@ -85,7 +86,7 @@ pub(super) fn describe(shared: &Shared, around: &Surroundings<'_>, port: PortNo)
         name,
         config: flags(&[
             (details.is_down, config::DOWN),
-            (known.no_receive, config::NO_RECEIVE),
+            (described.no_receive, config::NO_RECEIVE),
             (known.no_forward, config::NO_FORWARD),
             (details.no_packet_in, config::NO_PACKET_IN),
         ]),

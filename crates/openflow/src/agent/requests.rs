@@ -7,7 +7,7 @@ use classyard_datapath::pipeline;
 use super::bundles::Outcome;
 use super::ports::PortChange;
 use super::session::Waiting;
-use super::shared::PortDetails;
+use super::shared::{KnownPort, PortDetails};
 use super::turn::Turn;
 use crate::fault::{Code, Fault};
 use crate::message::{Header, Message};
@@ -174,7 +174,8 @@ impl Turn<'_, '_> {
             let message = format!("there is no port {port}");
             return Err(Fault::new(Code::PORT_MOD_BAD_PORT, message));
         };
-        let details = self.shared.ports.get(&port).copied().unwrap_or_default();
+        let known = self.shared.ports.get(&port).copied().unwrap_or_default();
+        let details = known.details;
         if change.address != details.address {
             let message = format!("port {port} has another hardware address");
             return Err(Fault::new(Code::BAD_HARDWARE_ADDRESS, message));
@@ -194,17 +195,24 @@ impl Turn<'_, '_> {
             0 => present,
             _ => change.config & flag != 0,
         };
-        let state = pipeline::PortState {
-            no_receive: chosen(config::NO_RECEIVE, state.no_receive),
-            no_forward: chosen(config::NO_FORWARD, state.no_forward),
-            ..state
-        };
         let details = PortDetails {
             is_down: chosen(config::DOWN, details.is_down),
             no_packet_in: chosen(config::NO_PACKET_IN, details.no_packet_in),
             ..details
         };
-        self.shared.ports.insert(port, details);
+        let no_receive = chosen(config::NO_RECEIVE, known.no_receive);
+        let state = pipeline::PortState {
+            is_up: known.has_link && !details.is_down,
+            no_receive: no_receive || details.is_down,
+            no_forward: chosen(config::NO_FORWARD, state.no_forward),
+            ..state
+        };
+        let known = KnownPort {
+            details,
+            no_receive,
+            ..known
+        };
+        self.shared.ports.insert(port, known);
         self.change(pipeline::Message::Port(port, Some(state)))?;
         self.announce_port(port, PortChange::Modified);
         Ok(())

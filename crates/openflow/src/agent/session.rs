@@ -59,6 +59,8 @@ pub(super) struct FlowDump {
 pub struct SessionCounts {
     /// Messages received.
     pub received: u64,
+    /// Messages sent.
+    pub sent: u64,
     /// Messages refused, each with an error.
     pub refused: u64,
     /// Packet-in messages that were dropped because too many bytes were unsent.
@@ -135,11 +137,13 @@ impl Session {
     }
 
     pub(super) fn send(&mut self, xid: u32, message: &Message) {
+        self.counts.sent += 1;
         message.write(xid, &mut self.output);
     }
 
     /// Appends a whole message in bytes.
     pub(super) fn send_bytes(&mut self, bytes: &[u8]) {
+        self.counts.sent += 1;
         self.output.extend_from_slice(bytes);
     }
 

@@ -33,6 +33,12 @@ impl Agent {
         }
     }
 
+    /// Returns the identity of the switch.
+    #[must_use]
+    pub fn identity(&self) -> &SwitchIdentity {
+        &self.shared.identity
+    }
+
     /// Begins a session. Its unsent bytes begin with a hello.
     pub fn connect(&mut self, now: Duration) -> SessionId {
         let id = SessionId(self.next_session);

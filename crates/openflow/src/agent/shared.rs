@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use classyard_datapath::pipeline::Pipeline;
+use classyard_datapath::pipeline::{Pipeline, PortState};
 use classyard_datapath::{Action, GroupId, MeterId, PortNo};
 
 use super::table_features::TableFeatures;
@@ -41,6 +41,17 @@ pub struct PortDetails {
     pub no_packet_in: bool,
     /// The time when the port was added.
     pub added: Duration,
+}
+
+/// A port, as the agent knows it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct KnownPort {
+    pub(super) details: PortDetails,
+    /// True if the device of the port has a link. The port is up if it has a link and is not
+    /// administratively down.
+    pub(super) has_link: bool,
+    /// True if a controller turned reception off. A port that is down does not receive either.
+    pub(super) no_receive: bool,
 }
 
 /// Counts of a port; `None` for a counter that the port does not have.
@@ -86,7 +97,7 @@ pub(super) struct Shared {
     pub(super) config: SwitchConfig,
     /// The generation of the latest election of a primary controller.
     pub(super) generation: Option<u64>,
-    pub(super) ports: BTreeMap<PortNo, PortDetails>,
+    pub(super) ports: BTreeMap<PortNo, KnownPort>,
     pub(super) groups_added: BTreeMap<GroupId, Duration>,
     pub(super) meters_added: BTreeMap<MeterId, Duration>,
     pub(super) jobs: Vec<Job>,
@@ -113,5 +124,37 @@ impl Shared {
             next_job: 0,
             table_features: TableFeatures::default(),
         }
+    }
+
+    /// Returns the state and the description of a port after a change of its device. The flags
+    /// of controllers stay.
+    pub(super) fn known_port(
+        &self,
+        port: PortNo,
+        state: PortState,
+        details: PortDetails,
+    ) -> (PortState, KnownPort) {
+        let known = match self.ports.get(&port) {
+            Some(old) => KnownPort {
+                details: PortDetails {
+                    is_down: old.details.is_down,
+                    no_packet_in: old.details.no_packet_in,
+                    ..details
+                },
+                has_link: state.is_up,
+                no_receive: old.no_receive,
+            },
+            None => KnownPort {
+                details,
+                has_link: state.is_up,
+                no_receive: state.no_receive,
+            },
+        };
+        let state = PortState {
+            is_up: state.is_up && !known.details.is_down,
+            no_receive: known.no_receive || known.details.is_down,
+            ..state
+        };
+        (state, known)
     }
 }

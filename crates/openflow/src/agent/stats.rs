@@ -202,7 +202,8 @@ impl Turn<'_, '_> {
             }
         }
         let stats = ports.iter().map(|&port| {
-            let details = self.shared.ports.get(&port);
+            let known = self.shared.ports.get(&port);
+            let details = known.map(|known| known.details);
             let added = details.map_or(Duration::ZERO, |details| details.added);
             let age = self.around.now.saturating_sub(added);
             port_stats(port, (self.around.port_counts)(port), age)

@@ -7,6 +7,7 @@
 //! table, so they reach meters in another order than single packets. In worlds whose
 //! vectors have several packets, only the first table uses meters.
 
+mod drawn;
 mod frames;
 mod ladders;
 mod messages;
@@ -16,6 +17,7 @@ use std::collections::BTreeMap;
 
 use classyard_conformance::random::{Dice, SeededDice};
 
+pub use drawn::Drawn;
 use world::World;
 
 /// The size of a world.

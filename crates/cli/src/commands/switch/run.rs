@@ -1,0 +1,148 @@
+//! `classyard switch run`: runs a switch until a signal stops it.
+
+use std::path::{Path, PathBuf};
+
+use classyard_report::failure::Failure;
+use classyard_report::reporter::Reporter;
+use classyard_switch::Switch;
+use classyard_switch::config::SwitchSettings;
+use tracing::level_filters::LevelFilter;
+
+use super::check_config::failure;
+
+/// The text of mistakes in options.
+const OPTIONS: &str = "options";
+
+/// Run a switch until SIGTERM or SIGINT stops it
+///
+/// The switch reads a configuration file, or its ports and sockets are options. It listens on
+/// RUN_DIR/NAME.mgmt for OpenFlow 1.3, and on RUN_DIR/NAME.ctl for the other `switch` commands.
+/// SIGHUP lets it read the file again. Network interfaces need CAP_NET_RAW and CAP_NET_ADMIN,
+/// which root has.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  classyard switch run br0.toml
+  classyard switch run -p veth1 -p veth2
+      a switch br0 with the ports 1 and 2
+  classyard switch run -p veth1 -p veth2 --flows br0.flows -C tcp:192.0.2.1:6653
+
+`ovs-ofctl` finds the switch by its name if OVS_RUNDIR is the run folder:
+  OVS_RUNDIR=/run/classyard ovs-ofctl -O OpenFlow13 dump-flows br0")]
+pub(crate) struct Args {
+    /// The configuration file; docs/switch.md describes it
+    #[arg(value_name = "FILE", conflicts_with_all = ["port", "tap", "flows", "controller", "listen", "workers", "name", "run_dir"])]
+    file: Option<PathBuf>,
+
+    /// A network interface as port; the first is port 1
+    #[arg(short, long, value_name = "INTERFACE")]
+    port: Vec<String>,
+
+    /// A TAP device as port, made if there is none; numbers follow those of --port
+    #[arg(long, value_name = "NAME")]
+    tap: Vec<String>,
+
+    /// Flows, groups and meters in the syntax of `ovs-ofctl`, present from the start
+    #[arg(long, value_name = "FILE")]
+    flows: Option<PathBuf>,
+
+    /// A controller to connect to: tcp:HOST:PORT or unix:PATH
+    #[arg(short = 'C', long, value_name = "ADDRESS")]
+    controller: Vec<String>,
+
+    /// An address to listen on: tcp:ADDRESS:PORT or unix:PATH
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Vec<String>,
+
+    /// Threads that process packets [default: 1]
+    #[arg(long, value_name = "COUNT")]
+    workers: Option<u8>,
+
+    /// The name of the switch [default: br0]
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+
+    /// The folder of sockets, by default /run/classyard for root and
+    /// $XDG_RUNTIME_DIR/classyard for other users
+    #[arg(long, value_name = "DIR")]
+    run_dir: Option<PathBuf>,
+
+    /// The least important messages of the log on standard error
+    #[arg(long, default_value = "info", value_name = "LEVEL", value_parser = ["error", "warn", "info", "debug"])]
+    log: String,
+}
+
+/// Runs the command.
+pub(super) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
+    let settings = match &args.file {
+        Some(file) => SwitchSettings::read(file).map_err(failure)?,
+        None => args.settings()?,
+    };
+    let level: LevelFilter = args.log.parse().expect("a level of the list");
+    tracing_subscriber::fmt()
+        .with_max_level(level)
+        .with_writer(std::io::stderr)
+        .with_target(false)
+        .init();
+    let mut switch = Switch::new(settings).handle_signals();
+    if let Some(file) = &args.file {
+        let file = std::path::absolute(file).map_err(|error| Failure::file(file, error))?;
+        switch = switch.configuration(file);
+    }
+    let ended = switch.run(|ready| {
+        let listeners: Vec<String> = ready.listeners.iter().map(ToString::to_string).collect();
+        let ports = match ready.ports {
+            1 => "1 port".to_owned(),
+            count => format!("{count} ports"),
+        };
+        reporter.note(&format!(
+            "switch `{}` with {ports} is ready; OpenFlow on {}",
+            ready.name,
+            listeners.join(", ")
+        ));
+    });
+    ended.map_err(|error| Failure::usage(error.to_string()))
+}
+
+impl Args {
+    /// Returns the settings of the options: those of a configuration file with these values.
+    fn settings(&self) -> Result<SwitchSettings, Failure> {
+        let text = self.configuration()?;
+        SwitchSettings::parse(&text, Path::new(OPTIONS)).map_err(failure)
+    }
+
+    fn configuration(&self) -> Result<String, Failure> {
+        let mut text = "[switch]\n".to_owned();
+        let mut line = |key: &str, value: toml::Value| {
+            text.push_str(&format!("{key} = {value}\n"));
+        };
+        if let Some(name) = &self.name {
+            line("name", name.as_str().into());
+        }
+        if let Some(workers) = self.workers {
+            line("workers", i64::from(workers).into());
+        }
+        for (key, path) in [("flows", &self.flows), ("run-dir", &self.run_dir)] {
+            if let Some(path) = path {
+                let path = std::path::absolute(path).map_err(|error| Failure::file(path, error))?;
+                line(key, path.display().to_string().into());
+            }
+        }
+        let ports = self.port.iter().map(|port| (port, "interface"));
+        let ports = ports.chain(self.tap.iter().map(|port| (port, "tap")));
+        for (number, (port, kind)) in (1..).zip(ports) {
+            let name = toml::Value::from(port.as_str());
+            text.push_str(&format!(
+                "[[port]]\nnumber = {number}\nname = {name}\ntype = \"{kind}\"\n"
+            ));
+        }
+        for address in &self.controller {
+            let address = toml::Value::from(address.as_str());
+            text.push_str(&format!("[[controller]]\naddress = {address}\n"));
+        }
+        let listeners: Vec<toml::Value> = self.listen.iter().map(|it| it.as_str().into()).collect();
+        let listeners = toml::Value::from(listeners);
+        text.push_str(&format!("[listen]\nopenflow = {listeners}\n"));
+        Ok(text)
+    }
+}

@@ -1,0 +1,201 @@
+//! Listening sockets, and connections to controllers.
+
+use std::cell::Cell;
+use std::fmt;
+use std::io;
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::time::Duration;
+
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tokio::task::spawn_local;
+use tokio::time::{sleep, timeout};
+
+use super::connection::{Shared, serve};
+use super::state::Peer;
+use crate::config::{Address, ControllerSettings};
+use crate::control::ConnectionState;
+
+/// Time that a connection to a controller may take to be made.
+const CONNECTING_TIME: Duration = Duration::from_secs(5);
+
+/// The pause after a connection to a controller that could not be made or ended. It doubles with
+/// each attempt without success.
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+
+/// The pause after an error of a listening socket, such as too many open files.
+pub(super) const LISTENING_PAUSE: Duration = Duration::from_millis(100);
+
+/// A listening socket.
+pub(super) enum Listener {
+    Tcp(TcpListener),
+    Unix(UnixListener, SocketFile),
+}
+
+/// The file of a Unix socket, removed when it is dropped.
+pub(super) struct SocketFile(PathBuf);
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        // The file may have been removed by others.
+        let _gone = std::fs::remove_file(&self.0);
+    }
+}
+
+/// The error of a socket that cannot listen.
+#[derive(Debug)]
+pub(super) struct ListenError {
+    address: String,
+    cause: io::Error,
+}
+
+impl fmt::Display for ListenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ListenError { address, cause } = self;
+        write!(f, "{address}: cannot listen: {cause}")?;
+        match cause.kind() {
+            io::ErrorKind::AddrInUse => {
+                f.write_str("; another process listens there, perhaps a switch of the same name")
+            }
+            io::ErrorKind::PermissionDenied => {
+                f.write_str("; choose a folder or a port that this user may use")
+            }
+            io::ErrorKind::NotFound => f.write_str("; make the folder first"),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl ListenError {
+    pub(super) fn new(address: &Address, cause: io::Error) -> ListenError {
+        ListenError {
+            address: address.to_string(),
+            cause,
+        }
+    }
+}
+
+impl Listener {
+    /// Opens a listening socket.
+    pub(super) async fn open(address: &Address) -> Result<Listener, ListenError> {
+        let opened = match address {
+            Address::Tcp { host, port } => TcpListener::bind((host.as_str(), *port))
+                .await
+                .map(Listener::Tcp),
+            Address::Unix(path) => listen_on(path)
+                .await
+                .map(|(listener, file)| Listener::Unix(listener, file)),
+        };
+        opened.map_err(|cause| ListenError::new(address, cause))
+    }
+
+    /// Serves all connections, each with a task of its own.
+    pub(super) async fn run(self, state: Shared) {
+        loop {
+            if let Err(error) = self.accept(&state).await {
+                tracing::warn!("a connection cannot be taken: {error}");
+                sleep(LISTENING_PAUSE).await;
+            }
+        }
+    }
+
+    async fn accept(&self, state: &Shared) -> io::Result<()> {
+        let state = Shared::clone(state);
+        match self {
+            Listener::Tcp(listener) => {
+                let (stream, peer) = listener.accept().await?;
+                stream.set_nodelay(true)?;
+                let peer = format!("tcp:{peer}");
+                spawn_local(async move { report(&state, stream, peer).await });
+            }
+            Listener::Unix(listener, file) => {
+                let (stream, _) = listener.accept().await?;
+                let peer = format!("unix:{}", file.0.display());
+                spawn_local(async move { report(&state, stream, peer).await });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Serves a connection, and logs its begin and end.
+async fn report(
+    state: &Shared,
+    stream: impl tokio::io::AsyncRead + tokio::io::AsyncWrite,
+    peer: String,
+) {
+    tracing::debug!(peer, "a connection begins");
+    let end = serve(state, stream, Peer::incoming(peer.clone())).await;
+    tracing::debug!(peer, "the connection ends: {end}");
+}
+
+/// Listens on a Unix socket. The file of a socket on which nobody listens is replaced.
+pub(super) async fn listen_on(path: &Path) -> io::Result<(UnixListener, SocketFile)> {
+    let is_socket = std::fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket());
+    if is_socket {
+        match UnixStream::connect(path).await {
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+                std::fs::remove_file(path)?;
+            }
+            _ => return Err(io::ErrorKind::AddrInUse.into()),
+        }
+    }
+    let listener = UnixListener::bind(path)?;
+    Ok((listener, SocketFile(path.to_owned())))
+}
+
+/// Keeps a connection to a controller: connects, serves, and connects again after a pause.
+pub(super) async fn keep_connected(
+    state: Shared,
+    settings: ControllerSettings,
+    connection: Rc<Cell<ConnectionState>>,
+) {
+    let peer = settings.address.to_string();
+    let mut pause = FIRST_PAUSE;
+    loop {
+        connection.set(ConnectionState::Connecting);
+        let connected = timeout(CONNECTING_TIME, connect(&settings)).await;
+        let end = match connected {
+            Ok(Ok(stream)) => {
+                connection.set(ConnectionState::Connected);
+                tracing::info!(peer, "connected to the controller");
+                pause = FIRST_PAUSE;
+                stream.serve(&state, &settings).await
+            }
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => format!("no answer within {} s", CONNECTING_TIME.as_secs()),
+        };
+        tracing::warn!(peer, "no connection to the controller: {end}");
+        connection.set(ConnectionState::Waiting);
+        sleep(pause).await;
+        pause = (2 * pause).min(settings.max_backoff);
+    }
+}
+
+/// A connection to a controller.
+enum Connected {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+async fn connect(settings: &ControllerSettings) -> io::Result<Connected> {
+    match &settings.address {
+        Address::Tcp { host, port } => {
+            let stream = TcpStream::connect((host.as_str(), *port)).await?;
+            stream.set_nodelay(true)?;
+            Ok(Connected::Tcp(stream))
+        }
+        Address::Unix(path) => UnixStream::connect(path).await.map(Connected::Unix),
+    }
+}
+
+impl Connected {
+    async fn serve(self, state: &Shared, settings: &ControllerSettings) -> String {
+        let peer = Peer::outgoing(settings);
+        match self {
+            Connected::Tcp(stream) => serve(state, stream, peer).await,
+            Connected::Unix(stream) => serve(state, stream, peer).await,
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! The agent's thread: it has the pipeline, the ports and the sessions of controllers.
+//!
+//! All tasks run on one thread, so they share the state of the switch without locks.
+//!
+//! ```text
+//! connections ─▶ bytes ─▶ State ─▶ openflow::Agent, Pipeline
+//! workers ─▶ reports ─▶   State ─▶ commands ─▶ workers
+//! links, timers, control socket ─▶ State
+//! ```
+//! | module | contents |
+//! |---|---|
+//! | `packet_ins` | packets for controllers: fair between ports, at a limited rate |
+//! | `ports` | the open ports |
+//! | `state` | the state of the switch, and what each event does |
+//! | `connection` | a connection of a controller |
+//! | `listen` | listening sockets, and connections to controllers |
+//! | `endpoints` | the open ones of them |
+//! | `status`, `capture` | the state of the switch, and captured frames, for people |
+//! | `control` | the control socket |
+//! | `tasks` | the tasks of the thread |
+
+mod capture;
+mod connection;
+mod control;
+mod endpoints;
+mod listen;
+mod packet_ins;
+mod ports;
+mod state;
+mod status;
+mod tasks;
+
+use std::cell::RefCell;
+use std::future::pending;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use classyard_datapath::pipeline::Pipeline;
+use classyard_openflow::agent::SwitchIdentity;
+use classyard_ports::{Device, OpenError, Queue};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::Notify;
+use tokio::task::{LocalSet, spawn_local};
+
+use crate::clock::Clock;
+use crate::config::{Address, DeviceSettings, SwitchSettings};
+use crate::control::socket_path;
+use crate::error::SwitchError;
+use crate::switch::{Opened, StopHandle};
+use crate::worker::WorkerHandle;
+
+use connection::Shared;
+use control::Control;
+use listen::{ListenError, Listener};
+use state::State;
+use tasks::{LinkThread, PlannerThread};
+
+/// What the agent's thread begins with.
+pub(crate) struct Parts {
+    pub(crate) identity: SwitchIdentity,
+    pub(crate) settings: SwitchSettings,
+    pub(crate) pipeline: Pipeline,
+    pub(crate) workers: Vec<WorkerHandle>,
+    pub(crate) ports: Vec<Opened>,
+    /// Workers notify it of reports.
+    pub(crate) news: Arc<Notify>,
+    pub(crate) clock: Clock,
+    pub(crate) stop: StopHandle,
+    pub(crate) handles_signals: bool,
+    /// The configuration file, if there is one.
+    pub(crate) file: Option<PathBuf>,
+}
+
+/// A switch that has started.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Ready {
+    /// The name.
+    pub name: String,
+    /// The datapath id.
+    pub datapath_id: u64,
+    /// The number of ports.
+    pub ports: usize,
+    /// The addresses on which the switch listens.
+    pub listeners: Vec<Address>,
+}
+
+/// Returns the time since the first call, as the clock of flow caches.
+pub(crate) fn cache_clock() -> Duration {
+    static BEGUN: OnceLock<Instant> = OnceLock::new();
+    BEGUN.get_or_init(Instant::now).elapsed()
+}
+
+/// Opens the device of a port, with a queue for each worker.
+pub(crate) fn open(
+    settings: &DeviceSettings,
+    workers: usize,
+) -> Result<(Device, Vec<Box<dyn Queue>>), OpenError> {
+    match ports::device_of(settings) {
+        Some(settings) => Device::open(&settings, workers),
+        None => {
+            // Nobody has the other end: the port receives nothing.
+            let (device, queues, _) = classyard_ports::memory(workers);
+            Ok((device, queues))
+        }
+    }
+}
+
+/// Runs the agent on this thread until the switch is stopped.
+pub(crate) fn run(parts: Parts, on_ready: impl FnOnce(&Ready)) -> Result<(), SwitchError> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let runtime = runtime.map_err(|error| SwitchError::System("the agent's thread", error))?;
+    let planner = PlannerThread::start(parts.pipeline.planner());
+    let (_planner, plans) =
+        planner.map_err(|error| SwitchError::System("the planner's thread", error))?;
+    let link_news = Arc::new(Notify::new());
+    let links = LinkThread::start(Arc::clone(&link_news));
+    let _links = links.map_err(|error| SwitchError::System("the thread of links", error))?;
+    let state = State::new(
+        parts.identity,
+        parts.pipeline,
+        parts.workers,
+        parts.settings.clone(),
+        parts.clock,
+    );
+    let state: Shared = Rc::new(RefCell::new(state));
+    let tasks = LocalSet::new();
+    let ended = tasks.block_on(&runtime, async {
+        for (settings, device, queues) in parts.ports {
+            let added = state.borrow_mut().add_port(settings, device, queues);
+            added.map_err(SwitchError::AddPort)?;
+        }
+        spawn_local(tasks::take_reports(Rc::clone(&state), parts.news));
+        spawn_local(tasks::install_plans(Rc::clone(&state), plans));
+        spawn_local(tasks::read_links(Rc::clone(&state), link_news));
+        let control = Rc::new(Control {
+            state: Rc::clone(&state),
+            stop: parts.stop.clone(),
+            file: parts.file,
+        });
+        let ready = listen_and_connect(&control, &parts.settings).await?;
+        on_ready(&ready);
+        tokio::select! {
+            worker = tasks::tick(Rc::clone(&state)) => Err(SwitchError::WorkerEnded(worker)),
+            () = parts.stop.0.notified() => Ok(()),
+            signal = signals(&control, parts.handles_signals) => signal,
+        }
+    });
+    drop(tasks);
+    state.borrow_mut().stop();
+    ended
+}
+
+/// Opens the control socket and all listeners, and begins to connect to all controllers.
+async fn listen_and_connect(
+    control: &Rc<Control>,
+    settings: &SwitchSettings,
+) -> Result<Ready, SwitchError> {
+    let folder = &settings.run_dir;
+    std::fs::create_dir_all(folder)
+        .map_err(|error| SwitchError::RunFolder(folder.display().to_string(), error))?;
+    let path = socket_path(folder, &settings.name);
+    let opened = listen::listen_on(&path).await;
+    let address = Address::Unix(path);
+    let (listener, file) = opened
+        .map_err(|error| SwitchError::Listen(ListenError::new(&address, error).to_string()))?;
+    spawn_local(control::run(Rc::clone(control), listener, file));
+    let management = Address::Unix(folder.join(format!("{}.mgmt", settings.name)));
+    let opened = Listener::open(&management).await;
+    let listener = opened.map_err(|error| SwitchError::Listen(error.to_string()))?;
+    spawn_local(listener.run(Rc::clone(&control.state)));
+    for address in &settings.listeners {
+        let opened = endpoints::listen(&control.state, address).await;
+        opened.map_err(|error| SwitchError::Listen(error.to_string()))?;
+    }
+    for controller in &settings.controllers {
+        endpoints::connect(&control.state, controller);
+    }
+    let state = control.state.borrow();
+    Ok(Ready {
+        name: settings.name.clone(),
+        datapath_id: state.datapath_id(),
+        ports: state.ports.len(),
+        listeners: std::iter::once(management)
+            .chain(settings.listeners.iter().cloned())
+            .collect(),
+    })
+}
+
+/// Handles signals, if they are handled: SIGHUP reloads the configuration, and SIGTERM and SIGINT
+/// end this function.
+async fn signals(control: &Control, are_handled: bool) -> Result<(), SwitchError> {
+    if !are_handled {
+        return pending().await;
+    }
+    let system = |error| SwitchError::System("signals cannot be handled", error);
+    let mut terminate = signal(SignalKind::terminate()).map_err(system)?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(system)?;
+    let mut hang_up = signal(SignalKind::hangup()).map_err(system)?;
+    loop {
+        tokio::select! {
+            _ = terminate.recv() => return Ok(()),
+            _ = interrupt.recv() => return Ok(()),
+            _ = hang_up.recv() => {
+                if let Err(reason) = control.reload().await {
+                    tracing::error!("reload: {reason}");
+                }
+            }
+        }
+    }
+}

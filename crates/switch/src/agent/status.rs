@@ -1,0 +1,212 @@
+//! The state of the switch, for people.
+
+use classyard_datapath::flow::{FlowMod, TableConfig, TableId, TableMod};
+use classyard_datapath::pipeline::{CacheStatus, Message};
+use classyard_openflow::switch::Role as OpenFlowRole;
+use tokio::sync::oneshot;
+
+use super::connection::Shared;
+use super::ports::OpenPort;
+use super::state::{SessionState, State};
+use crate::config::datapath_id_text;
+use crate::control::{
+    CacheCounts, ConnectionState, ControllerStatus, DropCount, Link, PortStatus, Role,
+    SwitchStatus, TableStatus, WorkerStatus, port_drops,
+};
+use crate::worker::{Command, WorkerCounts, WorkerHandle};
+
+/// Returns the state of the switch.
+pub(super) async fn status(state: &Shared) -> SwitchStatus {
+    let caches = caches(state).await;
+    state.borrow().status(&caches)
+}
+
+/// Waits until the workers have carried out all earlier commands. Returns the states of their
+/// caches.
+pub(super) async fn caches(state: &Shared) -> Vec<Option<CacheStatus>> {
+    let mut answers = Vec::new();
+    for worker in &mut state.borrow_mut().workers {
+        let (asker, answer) = oneshot::channel();
+        worker.end.command(Command::Status(asker));
+        worker.hand_over();
+        answers.push(answer);
+    }
+    let mut caches = Vec::new();
+    for answer in answers {
+        caches.push(answer.await.unwrap_or_default());
+    }
+    caches
+}
+
+impl State {
+    fn status(&self, caches: &[Option<CacheStatus>]) -> SwitchStatus {
+        let identity = self.agent.identity();
+        let workers = self.workers.iter().zip(caches).enumerate();
+        let ports = self.ports.values();
+        let tables = (0..=u8::MAX).map(TableId).filter(|table| table.is_table());
+        let tables = tables.map(|table| self.table_status(table));
+        SwitchStatus {
+            name: identity.name.clone(),
+            datapath_id: datapath_id_text(identity.datapath_id),
+            uptime_seconds: self.clock.now().as_secs(),
+            version: identity.software.clone(),
+            workers: workers
+                .map(|(number, (worker, caches))| worker_status(number, worker, caches.as_ref()))
+                .collect(),
+            ports: ports.map(port_status).collect(),
+            tables: tables
+                .filter(|table| table.entries > 0 || table.lookups > 0)
+                .collect(),
+            controllers: self.controllers(),
+            listeners: self
+                .endpoints
+                .listeners()
+                .map(ToString::to_string)
+                .collect(),
+        }
+    }
+
+    fn table_status(&self, table: TableId) -> TableStatus {
+        let count = self.pipeline.table_count(table);
+        TableStatus {
+            table: table.0,
+            entries: self.pipeline.flows().table(table).count(),
+            lookups: count.lookups,
+            matches: count.matched,
+        }
+    }
+
+    /// Returns the controllers of the configuration, then those that connected to the switch.
+    fn controllers(&self) -> Vec<ControllerStatus> {
+        let mut all: Vec<ControllerStatus> = Vec::new();
+        for (address, state) in self.endpoints.controllers() {
+            let mut sessions = self.sessions.iter();
+            let session = sessions.find(|(_, session)| session.peer.controller() == Some(address));
+            all.push(match session {
+                Some((&id, session)) => self.session_status(id, session),
+                None => ControllerStatus {
+                    address: address.to_string(),
+                    state,
+                    role: None,
+                    received_messages: 0,
+                    sent_messages: 0,
+                    dropped_packet_ins: 0,
+                },
+            });
+        }
+        let incoming = self
+            .sessions
+            .iter()
+            .filter(|(_, session)| session.peer.controller().is_none());
+        all.extend(incoming.map(|(&id, session)| self.session_status(id, session)));
+        all
+    }
+
+    fn session_status(
+        &self,
+        id: classyard_openflow::agent::SessionId,
+        session: &SessionState,
+    ) -> ControllerStatus {
+        let counts = self.agent.counts(id).unwrap_or_default();
+        let role = self.agent.role(id).map(|role| match role {
+            OpenFlowRole::Primary => Role::Master,
+            OpenFlowRole::Secondary => Role::Slave,
+            _ => Role::Equal,
+        });
+        ControllerStatus {
+            address: session.peer.address().to_owned(),
+            state: ConnectionState::Connected,
+            role,
+            received_messages: counts.received,
+            sent_messages: counts.sent,
+            dropped_packet_ins: counts.dropped_packet_ins,
+        }
+    }
+
+    /// Returns the ports, tables, groups, meters and flows as text in the syntax of `ovs-ofctl`.
+    pub(super) fn dump(&self) -> String {
+        let mut text = String::new();
+        let mut line = |line: &dyn std::fmt::Display| {
+            text.push_str(&line.to_string());
+            text.push('\n');
+        };
+        for (port, state) in self.pipeline.ports().iter() {
+            line(&Message::Port(port, Some(state)));
+        }
+        for table in (0..=u8::MAX).map(TableId).filter(|table| table.is_table()) {
+            let config = self.pipeline.flows().config(table);
+            if config != TableConfig::default() {
+                line(&TableMod { table, config });
+            }
+        }
+        for meter in self.pipeline.meters().iter() {
+            line(meter);
+        }
+        for group in self.pipeline.groups().iter() {
+            line(group);
+        }
+        for entry in self.pipeline.flows().iter() {
+            line(&FlowMod::from(entry));
+        }
+        text
+    }
+}
+
+fn worker_status(
+    number: usize,
+    worker: &WorkerHandle,
+    caches: Option<&CacheStatus>,
+) -> WorkerStatus {
+    let WorkerCounts {
+        vectors,
+        packets,
+        sleeps,
+        jobs,
+        refused_jobs,
+        no_port,
+        controller_full,
+        capture_full,
+    } = worker.counts();
+    let drops = [
+        ("no_port", no_port),
+        ("controller_full", controller_full),
+        ("capture_full", capture_full),
+        ("refused_job", refused_jobs),
+    ];
+    let drops = drops.into_iter().filter(|(_, packets)| *packets > 0);
+    WorkerStatus {
+        worker: number,
+        cpu: worker.cpu(),
+        packets,
+        vectors,
+        sleeps,
+        jobs,
+        drops: drops
+            .map(|(reason, packets)| DropCount {
+                reason: reason.to_owned(),
+                packets,
+            })
+            .collect(),
+        caches: caches.map(CacheCounts::from),
+    }
+}
+
+fn port_status(port: &OpenPort) -> PortStatus {
+    let counts = port.counts();
+    let link = match (&port.device, port.link.is_up) {
+        (None, _) => Link::Gone,
+        (Some(_), true) => Link::Up,
+        (Some(_), false) => Link::Down,
+    };
+    PortStatus {
+        number: port.settings.number,
+        name: port.settings.name.clone(),
+        device: port.settings.device.to_string(),
+        link,
+        received_packets: counts.received_packets,
+        received_bytes: counts.received_bytes,
+        sent_packets: counts.sent_packets,
+        sent_bytes: counts.sent_bytes,
+        drops: port_drops(&counts),
+    }
+}
