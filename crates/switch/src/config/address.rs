@@ -60,10 +60,10 @@ impl Address {
         let address = Address::parse(text, folder)?;
         match &address {
             Address::Tcp { host, .. } if host.parse::<IpAddr>().is_err() => {
-                let found = format!("{} is not an IP address", quoted(host));
+                let message = format!("{} is not an IP address", quoted(host));
                 let expected = "an address of this host, such as `tcp:127.0.0.1:6653`, or \
                                 `tcp:0.0.0.0:6653` for all";
-                Err(Mistake::new(found, expected))
+                Err(Mistake::new(message, expected))
             }
             _ => Ok(address),
         }
@@ -77,8 +77,8 @@ impl Address {
             "tcp" => tcp(rest),
             "unix" => unix(rest, folder),
             "tls" | "ssl" => {
-                let found = format!("`{scheme}:` is not supported yet");
-                Err(Mistake::unsupported(found, FORMS))
+                let message = format!("`{scheme}:` is not supported yet");
+                Err(Mistake::unsupported(message, FORMS))
             }
             "ptcp" | "punix" | "pssl" => {
                 let expected = "`tcp:ADDRESS:PORT` or `unix:PATH` in the list `openflow` of \
@@ -97,12 +97,12 @@ fn tcp(text: &str) -> Result<Address, Mistake> {
         Some((host, after)) => {
             let is_ipv6 = host.parse::<std::net::Ipv6Addr>().is_ok();
             if !is_ipv6 {
-                let found = format!("{} is not an IPv6 address", quoted(host));
-                return Err(Mistake::new(found, "an IPv6 address between `[` and `]`"));
+                let message = format!("{} is not an IPv6 address", quoted(host));
+                return Err(Mistake::new(message, "an IPv6 address between `[` and `]`"));
             }
             let Some(port) = after.strip_prefix(':') else {
-                let found = format!("{} has no port", quoted(text));
-                return Err(Mistake::new(found, expected_port));
+                let message = format!("{} has no port", quoted(text));
+                return Err(Mistake::new(message, expected_port));
             };
             (host, port)
         }
@@ -113,15 +113,15 @@ fn tcp(text: &str) -> Result<Address, Mistake> {
             }
             Some((host, port)) => (host, port),
             None => {
-                let found = format!("{} has no port", quoted(text));
-                return Err(Mistake::new(found, expected_port));
+                let message = format!("{} has no port", quoted(text));
+                return Err(Mistake::new(message, expected_port));
             }
         },
     };
     let is_host = |c: char| c.is_ascii_alphanumeric() || "-._:".contains(c);
     if host.is_empty() || host.len() > MAX_HOST_BYTES || !host.chars().all(is_host) {
-        let found = format!("{} is not a host", quoted(host));
-        return Err(Mistake::new(found, "an IP address or the name of a host"));
+        let message = format!("{} is not a host", quoted(host));
+        return Err(Mistake::new(message, "an IP address or the name of a host"));
     }
     let digits = port.bytes().all(|byte| byte.is_ascii_digit());
     match port.parse() {
@@ -130,8 +130,8 @@ fn tcp(text: &str) -> Result<Address, Mistake> {
             port,
         }),
         _ => {
-            let found = format!("{} is not a port", quoted(port));
-            Err(Mistake::new(found, expected_port))
+            let message = format!("{} is not a port", quoted(port));
+            Err(Mistake::new(message, expected_port))
         }
     }
 }
@@ -141,9 +141,9 @@ fn unix(text: &str, folder: &Path) -> Result<Address, Mistake> {
     let path = super::values::path(text, folder)?;
     let length = path.as_os_str().len();
     if length > MAX_SOCKET_PATH_BYTES {
-        let found = format!("a path of {length} bytes");
+        let message = format!("a path of {length} bytes");
         let expected = format!("at most {MAX_SOCKET_PATH_BYTES} bytes, the limit for Unix sockets");
-        return Err(Mistake::new(found, expected));
+        return Err(Mistake::new(message, expected));
     }
     Ok(Address::Unix(path))
 }

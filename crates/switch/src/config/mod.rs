@@ -59,7 +59,7 @@ pub struct SwitchSettings {
     pub cpus: Vec<usize>,
     /// The engine of each flow table. It takes updates.
     pub engine: EngineSpec,
-    /// The way in which workers wait for packets.
+    /// The strategy of workers that have no packets.
     pub poll: Poll,
     /// The behavior of the switch without a controller.
     pub fail_mode: FailMode,
@@ -80,7 +80,7 @@ pub struct SwitchSettings {
     pub listeners: Vec<Address>,
 }
 
-/// The way in which workers wait for packets.
+/// The strategy of workers that have no packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Poll {
     /// A worker without packets sleeps until a packet arrives (`poll = "sleep"`).

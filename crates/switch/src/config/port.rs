@@ -210,7 +210,7 @@ pub(super) fn check_name(name: &str) -> Result<(), Mistake> {
     }
 }
 
-/// The settings of a device of any type. Those that are given must belong to the type.
+/// The settings of a device of any type. A setting must be `None` if the type does not use it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeviceParts {
     /// The network interface of type `interface` or `tap`; `None` for the name of the port.
@@ -228,9 +228,9 @@ pub(super) fn device(
     parts: DeviceParts,
 ) -> Result<DeviceSettings, (&'static str, Mistake)> {
     let unused = |key: &'static str, types: &str| {
-        let found = format!("`{key}` on a port of type {type_name}");
+        let message = format!("`{key}` on a port of type {type_name}");
         let expected = format!("{types}, or no `{key}`");
-        Err((key, Mistake::new(found, expected)))
+        Err((key, Mistake::new(message, expected)))
     };
     let has_interface = matches!(type_name, "interface" | "tap");
     if parts.interface.is_some() && !has_interface {
@@ -251,9 +251,9 @@ pub(super) fn device(
             })
         }
         "pcap" if parts.receive.is_none() && parts.send.is_none() => {
-            let found = "a port of type pcap without a file";
+            let message = "a port of type pcap without a file";
             let expected = "`receive = \"FILE\"`, `send = \"FILE\"` or both";
-            Err(("type", Mistake::new(found, expected)))
+            Err(("type", Mistake::new(message, expected)))
         }
         "pcap" => Ok(DeviceSettings::Pcap {
             receive: parts.receive,
@@ -280,9 +280,9 @@ fn interface_of(
         None => match interface_name(port_name) {
             Ok(()) => Ok(port_name.to_owned()),
             Err(_) => {
-                let found = format!("no interface can be named {}", quoted(port_name));
+                let message = format!("no interface can be named {}", quoted(port_name));
                 let expected = "`interface = \"NAME\"` in addition to the name of the port";
-                Err(("name", Mistake::new(found, expected)))
+                Err(("name", Mistake::new(message, expected)))
             }
         },
     }

@@ -42,7 +42,7 @@ const MAX_BACKOFF: Duration = Duration::from_secs(3_600);
 const TABLES: [&str; 4] = ["switch", "port", "controller", "listen"];
 
 /// The keys of `[switch]`.
-const SWITCH_KEYS: [&str; 11] = [
+pub(super) const SWITCH_KEYS: [&str; 11] = [
     "name",
     "datapath-id",
     "workers",
@@ -57,13 +57,13 @@ const SWITCH_KEYS: [&str; 11] = [
 ];
 
 /// The keys of `[[port]]`.
-const PORT_KEYS: [&str; 6] = ["number", "name", "type", "interface", "receive", "send"];
+pub(super) const PORT_KEYS: [&str; 6] = ["number", "name", "type", "interface", "receive", "send"];
 
 /// The keys of `[[controller]]`.
-const CONTROLLER_KEYS: [&str; 3] = ["address", "probe-interval", "max-backoff"];
+pub(super) const CONTROLLER_KEYS: [&str; 3] = ["address", "probe-interval", "max-backoff"];
 
 /// The keys of `[listen]`.
-const LISTEN_KEYS: [&str; 1] = ["openflow"];
+pub(super) const LISTEN_KEYS: [&str; 1] = ["openflow"];
 
 /// Reads the text of a file.
 pub(super) fn text_of(path: &Path) -> Result<String, ConfigError> {
@@ -83,13 +83,13 @@ pub(super) fn text_of(path: &Path) -> Result<String, ConfigError> {
         let line = 1 + before.iter().filter(|byte| **byte == b'\n').count();
         let start = before.iter().rposition(|byte| *byte == b'\n');
         let good = String::from_utf8_lossy(&before[start.map_or(0, |at| at + 1)..]);
-        let found = format!("the byte 0x{:02x}, which is not UTF-8", bytes[valid_bytes]);
+        let message = format!("the byte 0x{:02x}, which is not UTF-8", bytes[valid_bytes]);
         let mut problems = Problems::new(&path.display().to_string());
         problems.push(Problem::at(
             line,
             &good,
             "",
-            found,
+            message,
             "text in UTF-8".to_owned(),
         ));
         ConfigError::Bad(problems)
@@ -154,8 +154,8 @@ impl<K: Eq + Hash> Distinct<K> {
         match self.0.get(&value) {
             Some(first_offset) => {
                 let line = faults.line_number(*first_offset);
-                let found = format!("{name} is used twice, first in line {line}");
-                faults.push(span, Mistake::new(found, expected));
+                let message = format!("{name} is used twice, first in line {line}");
+                faults.push(span, Mistake::new(message, expected));
                 false
             }
             None => {
@@ -486,7 +486,7 @@ fn cpu_text(count: usize) -> String {
     counted(count, "CPU")
 }
 
-/// Reads one of several words.
+/// Reads a word from a list.
 fn word<T: Copy>(
     value: &Spanned<DeValue<'_>>,
     choices: &[T],
@@ -516,8 +516,8 @@ fn datapath_id_of(value: &Spanned<DeValue<'_>>) -> Result<u64, Mistake> {
 
 fn fail_mode_of(value: &Spanned<DeValue<'_>>) -> Result<FailMode, Mistake> {
     if value.get_ref().as_str() == Some("standalone") {
-        let found = "`standalone` is not supported yet";
-        return Err(Mistake::unsupported(found, "`secure`"));
+        let message = "`standalone` is not supported yet";
+        return Err(Mistake::unsupported(message, "`secure`"));
     }
     word(value, &[FailMode::Secure], FailMode::word)
 }

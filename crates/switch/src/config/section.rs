@@ -89,8 +89,8 @@ impl<'a> Section<'a> {
         read: impl FnOnce(&Spanned<DeValue<'_>>) -> Result<T, Mistake>,
     ) -> Option<At<T>> {
         if !self.has(key) {
-            let found = format!("`{key}` is missing");
-            faults.push(self.place.clone(), Mistake::new(found, quoted(example)));
+            let message = format!("`{key}` is missing");
+            faults.push(self.place.clone(), Mistake::new(message, quoted(example)));
         }
         self.read(key, faults, read)
     }
@@ -132,8 +132,8 @@ pub(super) fn check_keys(table: &DeTable<'_>, owner: &str, keys: &[&str], faults
     for key in table.keys() {
         let word: &str = key.get_ref();
         if !keys.contains(&word) {
-            let found = format!("unknown key {}{owner}", quoted(word));
-            faults.push(key.span(), Mistake::new(found, known_key(word, keys)));
+            let message = format!("unknown key {}{owner}", quoted(word));
+            faults.push(key.span(), Mistake::new(message, known_key(word, keys)));
         }
     }
 }
@@ -169,7 +169,7 @@ pub(super) fn text(value: &Spanned<DeValue<'_>>, expected: &str) -> Result<Strin
     text.ok_or_else(|| Mistake::new(found(value), format!("{expected} in quotes")))
 }
 
-/// Reads a whole number. `None` if the value is no whole number of 64 bits.
+/// Reads a whole number. Returns `None` if the value is not a whole number of 64 bits.
 pub(super) fn whole(value: &Spanned<DeValue<'_>>) -> Option<u64> {
     let number = value.get_ref().as_integer()?;
     u64::from_str_radix(number.as_str(), number.radix()).ok()

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::read::{CONTROLLER_KEYS, LISTEN_KEYS, PORT_KEYS, SWITCH_KEYS};
 use super::*;
 
 fn parse(text: &str) -> Result<SwitchSettings, String> {
@@ -323,4 +324,95 @@ fn files_that_cannot_be_read_are_errors() {
     );
     std::fs::remove_dir_all(&folder).unwrap();
     assert!(SwitchSettings::read(&std::env::temp_dir()).is_err());
+}
+
+/// Files that end early, or lack a line or a character, are read or have mistakes in lines
+/// that exist.
+#[test]
+fn damaged_files_are_read_or_have_mistakes() {
+    let example = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../testdata/switch/br0.toml"
+    );
+    let example = std::fs::read_to_string(example).unwrap();
+    assert!(example.is_ascii());
+    let ends = (0..example.len()).map(|end| example[..end].to_owned());
+    let gaps = (0..example.len()).map(|gap| {
+        let (before, after) = example.split_at(gap);
+        format!("{before}{}", &after[1..])
+    });
+    let wide = (0..example.len()).map(|gap| {
+        let (before, after) = example.split_at(gap);
+        format!("{before}\u{20ac}{after}")
+    });
+    let line_count = example.lines().count();
+    let lacking = (0..line_count).map(|gap| {
+        let lines = example.lines().enumerate();
+        let lines = lines.filter(|(number, _)| *number != gap);
+        lines.map(|(_, line)| format!("{line}\r\n")).collect()
+    });
+    let mut bad_count = 0;
+    for text in ends.chain(gaps).chain(wide).chain(lacking) {
+        let text: String = text;
+        let read = SwitchSettings::parse(&text, Path::new("br0.toml"));
+        let Err(ConfigError::Bad(problems)) = read else {
+            continue;
+        };
+        bad_count += 1;
+        for problem in problems.shown() {
+            assert!(
+                problem.line <= text.lines().count().max(1),
+                "{problem}\n{text}"
+            );
+        }
+    }
+    assert!(bad_count > 1_000, "{bad_count}");
+}
+
+/// The page on the switch describes all keys in tables, and its configuration is valid.
+#[test]
+fn the_page_on_the_switch_is_true() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/switch.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let tables: [(&str, &[&str]); 4] = [
+        ("[switch]", &SWITCH_KEYS),
+        ("[[port]]", &PORT_KEYS),
+        ("[[controller]]", &CONTROLLER_KEYS),
+        ("[listen]", &LISTEN_KEYS),
+    ];
+    for (table, keys) in tables {
+        let (_, section) = page.split_once(&format!("\n### `{table}`\n")).unwrap();
+        let (_, rows) = section.split_once("|---|---|---|---|\n").unwrap();
+        let rows = rows.lines().map_while(|line| line.strip_prefix("| `"));
+        let described: Vec<&str> = rows.map(|row| row.split('`').next().unwrap()).collect();
+        assert_eq!(described, keys, "{table}");
+    }
+    let (_, example) = page.split_once("```toml\n").unwrap();
+    let (example, _) = example.split_once("```\n").unwrap();
+    let settings = parse(example).unwrap();
+    assert_eq!((settings.ports.len(), settings.controllers.len()), (2, 1));
+    let defaults = SwitchSettings::default();
+    for (key, default) in [
+        ("name", format!("`{}`", defaults.name)),
+        ("workers", defaults.workers.to_string()),
+        ("engine", format!("`{}`", defaults.engine)),
+        ("poll", format!("`{}`", defaults.poll.word())),
+        ("fail-mode", format!("`{}`", defaults.fail_mode.word())),
+        ("max-packet-ins-per-second", "10,000".to_owned()),
+        ("max-packet-in-burst", "1,000".to_owned()),
+        (
+            "probe-interval",
+            format!("`{}`", duration_text(ControllerSettings::PROBE_INTERVAL)),
+        ),
+        (
+            "max-backoff",
+            format!("`{}`", duration_text(ControllerSettings::MAX_BACKOFF)),
+        ),
+    ] {
+        let row = page
+            .lines()
+            .find(|line| line.starts_with(&format!("| `{key}` |")));
+        let cells: Vec<&str> = row.unwrap().split(" | ").collect();
+        assert_eq!(cells[2], default, "{key}");
+    }
 }

@@ -30,8 +30,7 @@ pub(super) fn duration(text: &str, min: Duration, max: Duration) -> Result<Durat
     })
 }
 
-/// Returns a duration in the form in which configuration files have it, such as `5s`.
-/// Fractions of a millisecond are left out.
+/// Returns a duration as configuration files have it, such as `5s`. Fractions of a millisecond are left out.
 #[must_use]
 pub fn duration_text(duration: Duration) -> String {
     let milliseconds = duration.as_millis();
@@ -100,12 +99,12 @@ pub(super) fn path(text: &str, folder: &Path) -> Result<PathBuf, Mistake> {
 mod tests {
     use super::*;
 
-    const MIN: Duration = Duration::from_millis(100);
-    const MAX: Duration = Duration::from_secs(3600);
+    const MIN_TIME: Duration = Duration::from_millis(100);
+    const MAX_TIME: Duration = Duration::from_secs(3600);
 
     #[test]
     fn durations_have_units() {
-        let read = |text| duration(text, MIN, MAX);
+        let read = |text| duration(text, MIN_TIME, MAX_TIME);
         assert_eq!(read("5s"), Ok(Duration::from_secs(5)));
         assert_eq!(read("500ms"), Ok(Duration::from_millis(500)));
         assert_eq!(read("2m"), Ok(Duration::from_secs(120)));

@@ -395,9 +395,9 @@ mod tests {
         let mut client = ControlClient::connect(&path).unwrap();
         let reply = client.request(&Request::Reload).unwrap();
         assert_eq!(reply, Reply::error(&"no such port"));
-        let mut rest = String::new();
-        client.into_stream().read_to_string(&mut rest).unwrap();
-        assert_eq!(rest, "the bytes that follow");
+        let mut following = String::new();
+        client.into_stream().read_to_string(&mut following).unwrap();
+        assert_eq!(following, "the bytes that follow");
         assert_eq!(server.join().unwrap(), ["{\"request\":\"reload\"}\n"]);
     }
 

@@ -32,14 +32,9 @@ pub enum Request {
         /// The name of the port.
         name: String,
     },
-    /// Trace a packet through the tables.
-    Trace {
-        /// The packet.
-        packet: TracePacket,
-        /// The number of the port that the packet arrives on. [`TracePacket::Next`] has a
-        /// port of its own.
-        in_port: Option<u32>,
-    },
+    /// Write the ports, tables, groups, meters and flows as text in the syntax of `ovs-ofctl`:
+    /// a string.
+    Dump,
     /// Capture packets of ports. The bytes of a pcapng file follow the line of the reply,
     /// until a limit is reached or the client closes the connection.
     Capture {
@@ -48,29 +43,10 @@ pub enum Request {
         /// The limits of the capture.
         limits: CaptureLimits,
     },
-    /// List the megaflows in the caches of workers.
-    Megaflows {
-        /// The worker, counted from 0, or `None` for all workers.
-        worker: Option<usize>,
-        /// The largest number of megaflows to list.
-        limit: usize,
-    },
     /// Read the configuration file again: [`ReloadStatus`](super::ReloadStatus).
     Reload,
     /// Stop the switch: no data. The switch replies before it closes its ports.
     Stop,
-}
-
-/// A packet to trace.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum TracePacket {
-    /// The bytes of an Ethernet frame in hexadecimal.
-    Hex(String),
-    /// Fields in the syntax of `ovs-ofctl`, such as `tcp,nw_src=192.0.2.1,tp_dst=80`.
-    Flow(String),
-    /// The next packet that the port with this name receives.
-    Next(String),
 }
 
 /// Limits of a capture. `None` sets no limit.
@@ -94,7 +70,7 @@ pub enum BadRequest {
         /// The number of bytes of the line.
         bytes: usize,
     },
-    /// The line is no JSON object, or the object is no request.
+    /// The line is not a JSON object, or the object is not a request.
     Unreadable {
         /// The first mistake.
         message: String,
@@ -207,7 +183,6 @@ mod tests {
                 interface: "veth1".to_owned(),
             },
         };
-        let packet = TracePacket::Hex("00".to_owned());
         for (request, line) in [
             (Request::Show, r#"{"request":"show"}"#),
             (Request::Reload, r#"{"request":"reload"}"#),
@@ -222,26 +197,13 @@ mod tests {
                 },
                 r#"{"request":"del-port","name":"veth1"}"#,
             ),
-            (
-                Request::Trace {
-                    packet,
-                    in_port: Some(1),
-                },
-                r#"{"request":"trace","packet":{"hex":"00"},"in_port":1}"#,
-            ),
+            (Request::Dump, r#"{"request":"dump"}"#),
             (
                 Request::Capture {
                     port: None,
                     limits: CaptureLimits::default(),
                 },
                 r#"{"request":"capture","port":null,"limits":{"max_packets":null,"max_packet_bytes":null,"max_seconds":null}}"#,
-            ),
-            (
-                Request::Megaflows {
-                    worker: Some(0),
-                    limit: 10,
-                },
-                r#"{"request":"megaflows","worker":0,"limit":10}"#,
             ),
         ] {
             assert_eq!(serde_json::to_string(&request).unwrap(), line);

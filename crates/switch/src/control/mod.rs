@@ -8,7 +8,7 @@
 //! ▶ {"request":"del-port","name":"veth1"}
 //! ◀ {"reply":"ok","data":null}
 //! ▶ {"request":"del-port","name":"veth1"}
-//! ◀ {"reply":"error","message":"there is no port `veth1`"}
+//! ◀ {"reply":"error","message":"the switch lacks a port `veth1`"}
 //! ```
 
 mod client;
@@ -18,9 +18,7 @@ mod status;
 use std::path::{Path, PathBuf};
 
 pub use client::{ControlClient, ControlError, find_switch, running_switches};
-pub use message::{
-    BadRequest, CaptureLimits, MAX_REPLY_BYTES, MAX_REQUEST_BYTES, Reply, Request, TracePacket,
-};
+pub use message::{BadRequest, CaptureLimits, MAX_REPLY_BYTES, MAX_REQUEST_BYTES, Reply, Request};
 pub use status::{
     CacheCounts, ConnectionState, ControllerStatus, DropCount, Link, PortStatus, ReloadStatus,
     Role, SwitchStatus, TableStatus, WorkerStatus, port_drops,

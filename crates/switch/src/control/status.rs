@@ -23,7 +23,7 @@ pub struct SwitchStatus {
     pub ports: Vec<PortStatus>,
     /// The flow tables that have entries or looked packets up, by number.
     pub tables: Vec<TableStatus>,
-    /// The controllers: first those of the configuration, then those that connected.
+    /// The controllers of the configuration, then the controllers that connected.
     pub controllers: Vec<ControllerStatus>,
     /// The addresses on which the switch accepts controllers.
     pub listeners: Vec<String>,
@@ -40,7 +40,7 @@ pub struct WorkerStatus {
     pub packets: u64,
     /// Vectors of packets that the worker processed. A vector has up to 256 packets.
     pub vectors: u64,
-    /// Times that the worker slept since there were no packets.
+    /// Times that the worker slept because it had no packets.
     pub sleeps: u64,
     /// Jobs that the agent gave to the worker, such as packets from controllers.
     pub jobs: u64,
@@ -321,6 +321,11 @@ mod tests {
                 ("refused", 5)
             ]
         );
+        let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/switch.md");
+        let page = std::fs::read_to_string(page).unwrap();
+        for (reason, _) in drops {
+            assert!(page.contains(&format!("\n| `{reason}` | ")), "{reason}");
+        }
     }
 
     #[test]
