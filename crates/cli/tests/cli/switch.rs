@@ -126,6 +126,18 @@ fn mistakes_of_the_flows_and_missing_files_are_shown() {
         .exits(2)
         .complains("br.flows:2:9")
         .complains("1 bad line; nothing was loaded");
+    // Flows name ports of the configuration. Other names are suspicious.
+    let ports = "[switch]\nflows = \"br.flows\"\n[[port]]\nnumber = 7\nname = \"veth1\"\n";
+    folder.file("br.toml", ports);
+    folder.file("br.flows", "in_port=veth1 actions=output:veth1");
+    run(&format!("switch check-config {file}"))
+        .exits(0)
+        .silent()
+        .prints("1 flow, 0 groups, 0 meters");
+    folder.file("br.flows", "in_port=veth1 actions=output:veth2\n");
+    run(&format!("switch check-config {file}"))
+        .exits(0)
+        .complains("br.flows: 1 port is called by name and got a number: veth2 = 1");
     run(&format!("switch check-config {}", folder.path("bt.toml")))
         .exits(2)
         .complains("bt.toml: No such file")

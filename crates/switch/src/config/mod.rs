@@ -169,6 +169,15 @@ impl SwitchSettings {
         read::parse(text, path)
     }
 
+    /// Returns the text of a file of flows with a line for each port, so that flows can name
+    /// ports. The lines come last, so that mistakes have the line numbers of the file.
+    #[must_use]
+    pub fn flows_with_ports(&self, flows: &str) -> String {
+        let ports = self.ports.iter();
+        let lines = ports.map(|port| format!("\nport={},name=\"{}\"", port.number, port.name));
+        format!("{flows}{}", lines.collect::<String>())
+    }
+
     /// Returns the differences between these settings and `new`.
     #[must_use]
     pub fn difference(&self, new: &SwitchSettings) -> Reload {

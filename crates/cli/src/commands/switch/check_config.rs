@@ -11,6 +11,7 @@ use classyard_report::failure::Failure;
 use classyard_report::output::style::{counted, grouped};
 use classyard_report::output::table::{Side, Table, fact, heading};
 use classyard_report::output::{OutputArgs, Report, csv, join};
+use classyard_report::reporter::Reporter;
 use classyard_switch::config::{
     ConfigError, ControllerSettings, PortSettings, SwitchSettings, datapath_id_text, duration_text,
 };
@@ -79,9 +80,9 @@ struct ControllerReport {
 }
 
 /// Runs the command.
-pub(super) fn run(args: &Args) -> Result<(), Failure> {
+pub(super) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
     let settings = SwitchSettings::read(&args.file).map_err(failure)?;
-    let flows = flows_report(&settings)?;
+    let flows = flows_report(&settings, reporter)?;
     let report = ConfigReport {
         file: args.file.display().to_string(),
         datapath_id: settings.datapath_id.map(datapath_id_text),
@@ -111,16 +112,23 @@ fn failure(error: ConfigError) -> Failure {
 }
 
 /// Loads the flows into a pipeline, as a switch with these settings does.
-fn flows_report(settings: &SwitchSettings) -> Result<Option<FlowsReport>, Failure> {
+fn flows_report(
+    settings: &SwitchSettings,
+    reporter: Reporter,
+) -> Result<Option<FlowsReport>, Failure> {
     let Some(path) = &settings.flows else {
         return Ok(None);
     };
     let file = path.display().to_string();
-    let content = read_text_file(path, FileLimit::TEXT)?;
+    let content = settings.flows_with_ports(&read_text_file(path, FileLimit::TEXT)?);
     let tables = TableSettings::new(settings.engine.clone())?;
     let pipeline = Pipeline::new(PipelineSettings::new(tables));
     let filled = text::fill(pipeline, &file, &content, false, Duration::ZERO);
-    let pipeline = filled.map_err(ReadError::Bad)?.pipeline;
+    let filled = filled.map_err(ReadError::Bad)?;
+    for note in filled.notes {
+        reporter.warn(&format!("{file}: {note}"));
+    }
+    let pipeline = filled.pipeline;
     Ok(Some(FlowsReport {
         file,
         flows: pipeline.flows().iter().count(),

@@ -46,7 +46,7 @@ enum Command {
 /// Runs the command.
 pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
     match &args.command {
-        Command::CheckConfig(args) => check_config::run(args),
+        Command::CheckConfig(args) => check_config::run(args, reporter),
         Command::Show(args) => show::run(args),
         Command::AddPort(args) => ports::add(args, reporter),
         Command::DelPort(args) => ports::delete(args, reporter),
