@@ -16,7 +16,7 @@ use classyard_report::reporter::Reporter;
 
 use crate::commands::{
     advise, check, classify, completions, convert, engines, explain, formats, generate, inspect,
-    plot, profiles, replay, trace,
+    plot, profiles, replay, switch, trace,
 };
 
 /// The columns of help on a wide terminal.
@@ -60,6 +60,7 @@ enum Command {
     Explain(explain::Args),
     Replay(replay::Args),
     Trace(trace::Args),
+    Switch(switch::Args),
     Bench(Box<bench::Args>),
     Plot(plot::Args),
     Reproduce(reproduce::Args),
@@ -81,6 +82,7 @@ fn dispatch(command: &Command, reporter: Reporter) -> Result<(), Failure> {
         Command::Explain(args) => explain::run(args, reporter),
         Command::Replay(args) => replay::run(args, reporter),
         Command::Trace(args) => trace::run(args, reporter),
+        Command::Switch(args) => switch::run(args, reporter),
         Command::Bench(args) => bench::run(args, reporter),
         Command::Plot(args) => plot::run(args, reporter),
         Command::Reproduce(args) => reproduce::run(args, reporter),

@@ -15,4 +15,5 @@ pub(crate) mod profiles;
 pub(crate) mod replay;
 mod rows;
 mod script;
+pub(crate) mod switch;
 pub(crate) mod trace;

@@ -32,6 +32,7 @@ mod reproduce_switch;
 mod scripts;
 mod streaming;
 mod support;
+mod switch;
 mod terminal;
 mod threads;
 mod trace;

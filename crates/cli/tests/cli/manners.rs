@@ -4,11 +4,12 @@ use std::fs::File;
 
 use crate::support::{Folder, RULES, example, program, run, words};
 
-const COMMANDS: [&str; 17] = [
+const COMMANDS: [&str; 18] = [
     "classify",
     "explain",
     "replay",
     "trace",
+    "switch",
     "advise",
     "calibrate",
     "bench",
@@ -105,9 +106,11 @@ fn reports_as_ndjson_are_those_of_json_on_one_line() {
         "formats",
         "explain",
         "trace",
+        "switch check-config CONFIG",
         "inspect --no-engines",
         "check --profiles acl1 --sizes 20 --count 20 -e linear,tss:seed=1",
     ] {
+        let command = command.replace("CONFIG", &crate::switch::example("br0.toml"));
         let line = run(&format!("{command} --format ndjson")).exits(0);
         assert_eq!(line.lines().len(), 1, "{command}");
         let (line, whole) = (line.json(), run(&format!("{command} --format json")).json());
@@ -228,13 +231,15 @@ fn a_full_device_is_an_error_whatever_is_written() {
             "classify --repeat 1",
             "classify --winners -",
             "explain",
+            "switch check-config CONFIG",
             "inspect --no-engines",
             "reproduce tm19 --figures tables --sizes 20 --profiles acl1 --out OUT",
             "bench --quick --sizes 20 --profiles acl1 --headers 50",
             "bench --quick --sizes 20 --profiles acl1 --headers 50 --format ndjson",
             "check --profiles acl1 --sizes 20 -n 20",
         ]
-        .map(|command| command.replace("OUT", &folder.path("figures"))),
+        .map(|command| command.replace("OUT", &folder.path("figures")))
+        .map(|command| command.replace("CONFIG", &crate::switch::example("br0.toml"))),
     );
     commands.push(format!("convert {rules} - --to ovs"));
     for arguments in &commands {

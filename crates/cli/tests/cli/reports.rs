@@ -54,8 +54,12 @@ fn every_key_is_documented() {
         "engines".to_owned(),
         "profiles".to_owned(),
         "formats".to_owned(),
+        format!("switch check-config {}", crate::switch::example("br0.toml")),
     ] {
         collect(&run(&format!("{command} --format json")).json(), &mut keys);
+    }
+    for report in crate::switch::reports() {
+        collect(&report, &mut keys);
     }
     // A peer is not always installed.
     let peer = "peer name version algorithm options best peak_rss_bytes huge_page_bytes failed";

@@ -1,0 +1,56 @@
+//! `classyard switch`: a virtual OpenFlow switch.
+
+use classyard_report::failure::Failure;
+use classyard_report::reporter::Reporter;
+
+mod check_config;
+mod ports;
+mod reload;
+mod show;
+mod stop;
+mod target;
+
+/// Check the configuration of a virtual switch, and show and change running switches
+///
+/// docs/switch.md describes configurations.
+#[derive(Debug, clap::Args)]
+#[command(
+    arg_required_else_help = true,
+    subcommand_required = true,
+    after_help = "\
+Examples:
+  classyard switch check-config br0.toml
+  classyard switch show
+  classyard switch add-port veth1 --number 1
+  classyard switch reload
+  classyard switch stop br0
+
+`classyard switch COMMAND --help` describes a command."
+)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// The commands. A new command needs a line here and a line in [`run`].
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    CheckConfig(check_config::Args),
+    Show(show::Args),
+    AddPort(ports::AddArgs),
+    DelPort(ports::DelArgs),
+    Reload(reload::Args),
+    Stop(stop::Args),
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
+    match &args.command {
+        Command::CheckConfig(args) => check_config::run(args, reporter),
+        Command::Show(args) => show::run(args),
+        Command::AddPort(args) => ports::add(args, reporter),
+        Command::DelPort(args) => ports::delete(args, reporter),
+        Command::Reload(args) => reload::run(args),
+        Command::Stop(args) => stop::run(args, reporter),
+    }
+}
