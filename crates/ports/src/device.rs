@@ -10,14 +10,14 @@ use crate::counters::{Counters, QueueCounts};
 use crate::error::OpenError;
 use crate::kernel_interface::KernelInterface;
 use crate::link::Link;
-use crate::memory::{MemoryPeer, Shared};
+use crate::memory::MemoryPeer;
 use crate::queue::Queue;
 use crate::{capture, interface, tap};
 
 /// The MTU of devices that are not interfaces of Linux, in bytes.
 const UNLIMITED_MTU: u32 = 65_535;
 
-/// Settings of a device: what a port is opened on.
+/// Settings of a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DeviceSettings {
     /// A network interface, by a packet socket.
@@ -51,13 +51,8 @@ pub struct Device {
 #[derive(Debug)]
 enum Kind {
     Kernel(KernelInterface),
-    Capture {
-        address: [u8; 6],
-    },
-    Memory {
-        address: [u8; 6],
-        shared: Arc<Shared>,
-    },
+    Capture { address: [u8; 6] },
+    Memory { address: [u8; 6], peer: MemoryPeer },
 }
 
 impl Device {
@@ -117,7 +112,7 @@ impl Device {
         let (is_up, address) = match &self.kind {
             Kind::Kernel(interface) => return interface.link(),
             Kind::Capture { address } => (true, *address),
-            Kind::Memory { address, shared } => (shared.is_up(), *address),
+            Kind::Memory { address, peer } => (peer.is_up(), *address),
         };
         Ok(Link {
             is_up,
@@ -152,9 +147,11 @@ impl Device {
 pub fn memory(queues: usize) -> (Device, Vec<Box<dyn Queue>>, MemoryPeer) {
     let counters = new_counters(queues);
     let opened = crate::memory::open(&counters);
-    let (shared, queues, peer) = opened.expect("the system has descriptors");
-    let address = new_address();
-    let kind = Kind::Memory { address, shared };
+    let (queues, peer) = opened.expect("the system has descriptors");
+    let kind = Kind::Memory {
+        address: new_address(),
+        peer: peer.clone(),
+    };
     (Device { kind, counters }, queues, peer)
 }
 
@@ -162,8 +159,7 @@ fn new_counters(queues: usize) -> Vec<Arc<Counters>> {
     (0..queues).map(|_| Arc::default()).collect()
 }
 
-/// Returns an address that no other device of this process has, of those that are administered
-/// locally.
+/// Returns a locally administered address, a different one for each device of this process.
 fn new_address() -> [u8; 6] {
     static DEVICES: AtomicU32 = AtomicU32::new(1);
     let [a, b, c, d] = DEVICES.fetch_add(1, Ordering::Relaxed).to_be_bytes();

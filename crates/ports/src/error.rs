@@ -10,7 +10,7 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// There is no interface of this name.
+    /// No interface has this name.
     #[error("no network interface `{name}`{}; `ip link` lists the interfaces", nearest_names(.nearest))]
     NoInterface {
         /// The name.
@@ -57,7 +57,7 @@ pub enum OpenError {
         /// The name of the device.
         name: String,
     },
-    /// An interface of this name is no TAP device, or one of other settings.
+    /// The interface of this name is of another kind, or was created with other settings.
     #[error(
         "interface `{name}` exists and cannot be opened as a TAP device with {queues} queues: it is \
          another kind of interface, or was created with other settings; choose another name, or \
@@ -93,7 +93,7 @@ pub enum OpenError {
         /// The path.
         path: PathBuf,
     },
-    /// A file to receive from is no capture.
+    /// The file to receive from is not a capture.
     #[error(transparent)]
     Capture(#[from] ReadError),
     /// The number of queues is out of range.

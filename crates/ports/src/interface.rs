@@ -4,7 +4,7 @@
 //! Frames that are longer than a slot of the ring, such as frames to be cut into segments, wait
 //! in the socket. Their slots say so, which keeps the order.
 //!
-//! With several queues, the sockets form a group in which the kernel spreads flows by a hash.
+//! With several queues, the sockets form a group, and the kernel spreads flows over it by a hash.
 
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd};
@@ -265,7 +265,7 @@ impl InterfaceQueue {
         let _ = self.socket.drops();
     }
 
-    /// Adds a frame to those that the next flush sends.
+    /// Adds a frame for the next flush.
     fn push(&mut self, header: &Header, frame: &[u8], kind: Option<SegmentKind>) {
         if self.outgoing.is_full() {
             self.transmit();

@@ -109,7 +109,7 @@ impl KernelInterface {
     }
 }
 
-/// Checks that a name can be one of an interface.
+/// Checks that an interface can have a name.
 fn check_name(name: &str) -> Result<(), OpenError> {
     let is_bad = |byte: u8| byte.is_ascii_whitespace() || byte == b'/' || byte == b':' || byte == 0;
     let has_length = (1..=MAX_NAME_BYTES).contains(&name.len());

@@ -50,7 +50,7 @@ pub use memory::MemoryPeer;
 pub use queue::{Queue, Sent};
 pub use sys::netlink::LinkEvents;
 
-/// The maximum number of queues of a port: as many sockets as Linux lets share an interface.
+/// The maximum number of queues of a port. Linux lets 256 sockets share an interface.
 pub const MAX_QUEUES: usize = 256;
 
 /// The longest frame that a queue receives, in bytes: the longest IPv4 packet in a frame with

@@ -25,7 +25,7 @@ pub struct MemoryPeer(Arc<Shared>);
 
 /// The frames of a device.
 #[derive(Debug)]
-pub(crate) struct Shared {
+struct Shared {
     inputs: Vec<Input>,
     output: Mutex<VecDeque<MemoryFrame>>,
     is_up: AtomicBool,
@@ -84,11 +84,16 @@ impl MemoryPeer {
     pub fn set_link(&self, is_up: bool) {
         self.0.is_up.store(is_up, Ordering::Relaxed);
     }
+
+    /// True if the link is on.
+    pub(crate) fn is_up(&self) -> bool {
+        self.0.is_up()
+    }
 }
 
 impl Shared {
     /// True if the link is up.
-    pub(crate) fn is_up(&self) -> bool {
+    fn is_up(&self) -> bool {
         self.is_up.load(Ordering::Relaxed)
     }
 }
@@ -97,9 +102,7 @@ impl Shared {
 ///
 /// # Errors
 /// The system has no more descriptors.
-pub(crate) fn open(
-    counters: &[Arc<Counters>],
-) -> io::Result<(Arc<Shared>, Vec<Box<dyn Queue>>, MemoryPeer)> {
+pub(crate) fn open(counters: &[Arc<Counters>]) -> io::Result<(Vec<Box<dyn Queue>>, MemoryPeer)> {
     let mut inputs = Vec::new();
     for _ in counters {
         inputs.push(Input {
@@ -122,8 +125,7 @@ pub(crate) fn open(
             counters: Arc::clone(counters),
         }));
     }
-    let peer = MemoryPeer(Arc::clone(&shared));
-    Ok((shared, queues, peer))
+    Ok((queues, MemoryPeer(shared)))
 }
 
 /// A queue of a memory device.

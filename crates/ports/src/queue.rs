@@ -27,7 +27,7 @@ pub trait Queue: Send {
     /// # Errors
     /// The error of the device. [`io::ErrorKind::NetworkDown`] says that the interface is down:
     /// the queue can be used further, and receives again when the interface is up. Other errors
-    /// say that the device vanished or failed. A device without frames is no error.
+    /// say that the device vanished or failed. A lack of frames is not an error.
     fn receive(&mut self, packets: &mut [Packet], in_port: u32) -> io::Result<usize>;
 
     /// Copies a packet to the frames that the next [`flush`](Self::flush) sends. Work that is
@@ -39,7 +39,7 @@ pub trait Queue: Send {
     ///
     /// # Errors
     /// The error of the device, as for [`receive`](Self::receive). The frames are dropped and
-    /// counted as refused. A device without room is no error.
+    /// counted as refused. A lack of room is not an error.
     fn flush(&mut self) -> io::Result<()>;
 
     /// Returns a descriptor that becomes readable when frames arrive, or `None` if the worker has

@@ -382,6 +382,43 @@ fn frames_beyond_the_ring_are_missed_and_counted() {
 }
 
 #[test]
+fn long_frames_beyond_the_buffer_are_missed_and_counted() {
+    let name = "long_frames_beyond_the_buffer_are_missed_and_counted";
+    in_namespace(name, || {
+        veth("v0", "v1");
+        let ((sender, mut left), (device, mut right)) = (open_one("v0"), open_one("v1"));
+        for port in 1..=1_000 {
+            let (tcp, offload) = tcp_frame(port, 60_000);
+            let mut packet = Packet::default();
+            packet.receive_offloaded(&tcp, 1, offload);
+            assert_eq!(left.send(&packet), Sent::Queued);
+        }
+        left.flush().unwrap();
+        let sent = sender.counts().sent_packets;
+        assert!(sent > 500, "{sent} sent");
+        let mut packets = vec![Packet::default(); 32];
+        let mut last = 0;
+        let counts = wait_for("all frames", || {
+            let count = right.receive(&mut packets, 1).unwrap();
+            for packet in &packets[..count] {
+                let port = u16::try_from(packet.key().get(Field::TcpSrc)).unwrap();
+                assert!(packet.bytes() == tcp_frame(port, 60_000).0, "frame {port}");
+                assert!(port > last, "in order");
+                last = port;
+            }
+            let counts = device.counts();
+            (counts.received_packets + counts.missed == sent).then_some(counts)
+        });
+        assert!(counts.missed > 0 && counts.received_packets > 50);
+        // Later frames are whole again.
+        let (tcp, offload) = tcp_frame(7, 50_000);
+        send(&mut *left, &tcp, offload);
+        let received = receive(&mut *right);
+        assert!(received.bytes() == tcp && received.offload() == offload);
+    });
+}
+
+#[test]
 fn errors_of_opening_say_what_to_do() {
     in_namespace("errors_of_opening_say_what_to_do", || {
         ip("link add veth1 type veth peer name veth2");

@@ -14,7 +14,7 @@ const ETHTOOL_SETTINGS_BYTES: usize = 44;
 /// The places of the lower and the upper half of the speed in the answer.
 const SPEED_PLACES: [usize; 2] = [12, 28];
 
-/// Interfaces of the network namespace in which this was opened.
+/// The network interfaces of a network namespace.
 #[derive(Debug)]
 pub(crate) struct Interfaces(OwnedFd);
 
@@ -103,8 +103,8 @@ impl Interfaces {
             ifr_name: name_bytes(name)?,
             ifr_ifru: value,
         };
-        // SAFETY: all requests of this module read and write an `ifreq`. Of its values only
-        // that of SIOCETHTOOL is a pointer: to a buffer of the length that its command writes.
+        // SAFETY: all requests of this module read and write an `ifreq`. Only SIOCETHTOOL takes a
+        // pointer in it, to a buffer of the length that the command in the buffer writes.
         let result = unsafe {
             libc::ioctl(
                 self.0.as_raw_fd(),
@@ -119,7 +119,7 @@ impl Interfaces {
     }
 }
 
-/// The value of requests that only read: all bytes are 0.
+/// The value of requests that only read.
 const NO_VALUE: libc::__c_anonymous_ifr_ifru = libc::__c_anonymous_ifr_ifru {
     ifru_newname: [0; libc::IFNAMSIZ],
 };

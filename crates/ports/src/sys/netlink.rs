@@ -35,7 +35,7 @@ impl LinkEvents {
     /// Discards the notices that have arrived.
     ///
     /// # Errors
-    /// The error of the system. Notices that were lost are no error.
+    /// The error of the system. Lost notices are not an error.
     pub fn drain(&self) -> io::Result<()> {
         let mut notice = [0_u8; 1_024];
         loop {

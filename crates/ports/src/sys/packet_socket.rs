@@ -191,7 +191,7 @@ impl PacketSocket {
     }
 
     /// Sends frames, each with its virtio header in front. Returns the number of frames that
-    /// the kernel took. The error is that of the first frame.
+    /// the kernel took. An error concerns the first frame.
     pub(crate) fn send<'f>(
         &self,
         buffers: &mut SendBuffers,
@@ -286,7 +286,7 @@ const NO_ADDRESS: libc::sockaddr_ll = libc::sockaddr_ll {
     sll_addr: [0; 8],
 };
 
-/// Bytes for control messages: one of 20 bytes with its header takes 40.
+/// Bytes for control messages. The message with a tag takes 40 bytes.
 const CONTROL_BYTES: usize = 128;
 
 /// A buffer with the alignment of control messages.

@@ -10,7 +10,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use super::ioctl::name_bytes;
 use crate::virtio;
 
-/// The device from which TAP devices are opened.
+/// The path that opens TAP devices.
 pub(crate) const TUN_PATH: &str = "/dev/net/tun";
 
 /// Opens a queue of a TAP device, and creates the device if there is none of this name. Frames

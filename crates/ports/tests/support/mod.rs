@@ -24,13 +24,13 @@ pub(crate) fn in_namespace(name: &str, test: impl FnOnce() + Send + 'static) {
     }
     unshared(name, libc::CLONE_NEWNET, || {
         ip("link set lo up");
-        // No frames but those of the test.
+        // The host sends no frames of its own.
         let _ = fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1");
         test();
     });
 }
 
-/// Runs a test in which a folder is a file system of its own, of 64 KiB.
+/// Runs a test with a file system of 64 KiB in a folder.
 pub(crate) fn in_small_file_system(
     name: &str,
     folder: PathBuf,
