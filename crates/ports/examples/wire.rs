@@ -9,6 +9,7 @@
 use std::error::Error;
 use std::io;
 use std::os::fd::BorrowedFd;
+use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use classyard_datapath::Packet;
@@ -24,7 +25,18 @@ const SLEEP: Timespec = Timespec {
     tv_nsec: 100_000_000,
 };
 
-fn main() -> Result<(), Box<dyn Error>> {
+#[allow(clippy::print_stderr)]
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let (first, second, seconds) = match &*arguments {
         [first, second] => (first, second, u64::MAX),

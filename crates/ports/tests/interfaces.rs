@@ -14,7 +14,8 @@ use classyard_ports::{Device, DeviceSettings, LinkEvents, OpenError, Queue, Sent
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use support::{
-    in_namespace, ip, is_right_tcp, plain_frame, receive, send, tcp_frame, veth, wait_for,
+    has_udp_segments, in_namespace, ip, is_right_tcp, plain_frame, receive, send, tcp_frame,
+    udp_frame, veth, wait_for,
 };
 
 /// Opens an interface with a number of queues.
@@ -136,6 +137,13 @@ fn frames_to_be_cut_pass_whole_and_in_order() {
         right.update_counts();
         let counts = device.counts();
         assert_eq!((counts.missed, counts.received_packets), (0, 150));
+        if has_udp_segments() {
+            let (udp, offload) = udp_frame(30_000);
+            send(&mut *left, &udp, offload);
+            let received = receive(&mut *right);
+            assert!(received.bytes() == udp);
+            assert_eq!(received.offload(), offload);
+        }
     });
 }
 

@@ -12,7 +12,10 @@ use classyard_datapath::Packet;
 use classyard_datapath::packet::Offload;
 use classyard_ports::{Device, DeviceSettings, Queue, Sent};
 
-use support::{in_namespace, ip, is_right_tcp, plain_frame, receive, send, tcp_frame, wait_for};
+use support::{
+    has_udp_segments, in_namespace, ip, is_right_tcp, plain_frame, receive, send, tcp_frame,
+    udp_frame, wait_for,
+};
 
 /// Runs a test in a namespace if the system has TAP devices.
 fn with_taps(name: &str, test: impl FnOnce() + Send + 'static) {
@@ -76,14 +79,20 @@ fn checksums_and_segments_are_passed_on() {
     with_taps("checksums_and_segments_are_passed_on", || {
         let (_, mut queue, mut host) = open();
         let (tcp, offload) = tcp_frame(1, 65_000);
-        send(&mut *queue, &tcp, offload);
-        let received = receive(&mut *host);
-        assert!(received.bytes() == tcp);
-        assert_eq!(received.offload(), offload);
-        send(&mut *host, &tcp, offload);
-        let received = receive(&mut *queue);
-        assert!(received.bytes() == tcp);
-        assert_eq!(received.offload(), offload);
+        let mut frames = vec![(tcp.clone(), offload)];
+        if has_udp_segments() {
+            frames.push(udp_frame(30_000));
+        }
+        for (frame, offload) in frames {
+            send(&mut *queue, &frame, offload);
+            let received = receive(&mut *host);
+            assert!(received.bytes() == frame);
+            assert_eq!(received.offload(), offload);
+            send(&mut *host, &frame, offload);
+            let received = receive(&mut *queue);
+            assert!(received.bytes() == frame);
+            assert_eq!(received.offload(), offload);
+        }
         // Labels: the kernel cannot cut the frame.
         let mut packet = Packet::default();
         packet.receive_offloaded(&tcp, 1, offload);

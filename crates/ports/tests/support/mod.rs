@@ -179,6 +179,40 @@ pub(crate) fn tcp_frame(port: u16, payload: usize) -> (Vec<u8>, Offload) {
     (frame, offload)
 }
 
+/// True if the kernel takes frames to cut into segments of UDP: Linux 6.2 and later.
+pub(crate) fn has_udp_segments() -> bool {
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit());
+    let mut number = || numbers.next().and_then(|text| text.parse::<u32>().ok());
+    number() >= Some(7) || release.starts_with("6.") && number() >= Some(2)
+}
+
+/// Returns a UDP frame over IPv6 with a partial checksum, and the work that cuts it into
+/// datagrams of 1,000 bytes.
+pub(crate) fn udp_frame(payload: usize) -> (Vec<u8>, Offload) {
+    let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 0x86, 0xdd];
+    let length = u16::try_from(8 + payload).unwrap().to_be_bytes();
+    frame.extend([0x60, 0, 0, 0, length[0], length[1], 17, 64]);
+    frame.extend([0xfd; 32]);
+    frame.extend([0x30, 0x39, 0, 53, length[0], length[1]]);
+    let partial = sum(&[&frame[22..54], &[0, 17], &length].concat());
+    frame.extend(partial.to_be_bytes());
+    frame.extend((0..=255_u8).cycle().take(payload));
+    let offload = Offload {
+        checksum: Some(PartialChecksum {
+            start: 54,
+            offset: 6,
+        }),
+        segmentation: Some(Segmentation {
+            kind: SegmentKind::Udp,
+            segment_bytes: 1_000,
+            network: 14,
+            transport: 54,
+        }),
+    };
+    (frame, offload)
+}
+
 /// True if the IPv4 header at a place and the checksum of the TCP segment in it are right.
 pub(crate) fn is_right_tcp(frame: &[u8], network: usize) -> bool {
     let transport = network + 20;
