@@ -20,7 +20,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 const VECTOR_PACKETS: usize = 256;
 
 /// The longest sleep: then the time is looked at.
-const SLEEP: Timespec = Timespec {
+const MAX_SLEEP: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 100_000_000,
 };
@@ -99,7 +99,7 @@ fn sleep(ends: &[Box<dyn Queue>; 2]) -> io::Result<()> {
     let mut waits: Vec<PollFd<'_>> = descriptors
         .map(|descriptor: BorrowedFd<'_>| PollFd::from_borrowed_fd(descriptor, PollFlags::IN))
         .collect();
-    match poll(&mut waits, Some(&SLEEP)) {
+    match poll(&mut waits, Some(&MAX_SLEEP)) {
         Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
         Err(error) => Err(error.into()),
     }

@@ -34,7 +34,7 @@ const PORT_RING_BYTES: usize = 8 << 20;
 const CALLS_BETWEEN_LOOKS: u32 = 64;
 
 /// The capability that packet sockets need.
-const CAPABILITIES: &str = "cap_net_raw";
+const NEEDED_CAPABILITY: &str = "cap_net_raw";
 
 /// Opens the queues of an interface, one for each of `counters`.
 pub(crate) fn open(
@@ -43,7 +43,7 @@ pub(crate) fn open(
     counters: &[Arc<Counters>],
 ) -> Result<Vec<Box<dyn Queue>>, OpenError> {
     let failed =
-        |operation| move |error| OpenError::of_interface(name, operation, CAPABILITIES, error);
+        |operation| move |error| OpenError::of_interface(name, operation, NEEDED_CAPABILITY, error);
     let frame_bytes = interface.mtu() as usize + ethernet::HEADER_BYTES + TAG_BYTES;
     let ring_bytes = PORT_RING_BYTES / counters.len().max(1);
     let mut queues = Vec::new();

@@ -19,7 +19,7 @@ use crate::sys::tun;
 use crate::virtio::{self, Header};
 
 /// The capability that TAP devices need.
-const CAPABILITIES: &str = "cap_net_admin";
+const NEEDED_CAPABILITY: &str = "cap_net_admin";
 
 /// Opens the queues of a TAP device, one for each of `counters`. A device that does not exist is
 /// created and switched on.
@@ -28,7 +28,7 @@ pub(crate) fn open(
     counters: &[Arc<Counters>],
 ) -> Result<(KernelInterface, Vec<Box<dyn Queue>>), OpenError> {
     let failed =
-        |operation| move |error| OpenError::of_interface(name, operation, CAPABILITIES, error);
+        |operation| move |error| OpenError::of_interface(name, operation, NEEDED_CAPABILITY, error);
     let existed = KernelInterface::find_any(name)?.is_some();
     let mut descriptors = Vec::new();
     for _ in counters {
@@ -71,7 +71,7 @@ fn open_error(name: &str, queues: usize, error: io::Error) -> OpenError {
             queues,
         },
         Some(libc::ENOENT | libc::ENODEV) => OpenError::NoTun { name: name_owned() },
-        _ => OpenError::of_interface(name, "open a TAP device", CAPABILITIES, error),
+        _ => OpenError::of_interface(name, "open a TAP device", NEEDED_CAPABILITY, error),
     }
 }
 

@@ -13,7 +13,7 @@ use classyard_datapath::packet::{Offload, PartialChecksum, SegmentKind, Segmenta
 use classyard_ports::Queue;
 
 /// The time after which a frame or an event counts as lost.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+pub(crate) const MAX_WAIT: Duration = Duration::from_secs(10);
 
 /// Runs a test in a network namespace of its own, which ends with the thread and its sockets.
 /// Prints a line if the test cannot run: not as root, or without `ip`.
@@ -93,13 +93,13 @@ pub(crate) fn veth(first: &str, second: &str) {
 #[track_caller]
 pub(crate) fn wait_for<T>(what: &str, mut step: impl FnMut() -> Option<T>) -> T {
     let start = Instant::now();
-    while start.elapsed() < PATIENCE {
+    while start.elapsed() < MAX_WAIT {
         if let Some(found) = step() {
             return found;
         }
         std::thread::sleep(Duration::from_millis(1));
     }
-    panic!("{what}: nothing in {PATIENCE:?}");
+    panic!("{what}: nothing in {MAX_WAIT:?}");
 }
 
 /// Receives the next packet of a queue.
