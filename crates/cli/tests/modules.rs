@@ -265,6 +265,12 @@ fn openflow_is_as_drawn() {
 }
 
 #[test]
+fn the_ports_are_as_drawn() {
+    agree("Modules of the ports", "ports", &[]);
+    agree("System calls", "ports", &["sys"]);
+}
+
+#[test]
 fn the_reference_is_as_drawn() {
     agree("Modules of the reference", "reference", &[]);
 }

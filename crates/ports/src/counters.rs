@@ -1,5 +1,6 @@
 //! Counts of a queue. The worker that owns the queue writes them, other threads read them.
 
+use std::ops::AddAssign;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Counts of a queue at one time.
@@ -17,6 +18,8 @@ pub struct QueueCounts {
     pub missed: u64,
     /// Frames that were dropped since they are longer than a queue takes, or cut off.
     pub received_too_long: u64,
+    /// Frames that were dropped since the work left on them does not fit their headers.
+    pub received_invalid: u64,
     /// Packets that were dropped since the queue or the device had no room.
     pub no_room: u64,
     /// Packets that were dropped since they are longer than the device takes.
@@ -27,6 +30,12 @@ pub struct QueueCounts {
 
 macro_rules! counters {
     ($($name:ident),* $(,)?) => {
+        impl AddAssign for QueueCounts {
+            fn add_assign(&mut self, other: QueueCounts) {
+                $(self.$name = self.$name.wrapping_add(other.$name);)*
+            }
+        }
+
         /// Counts of a queue, for its worker to write and for other threads to read.
         #[derive(Debug, Default)]
         pub struct Counters {
@@ -60,6 +69,7 @@ counters!(
     sent_bytes,
     missed,
     received_too_long,
+    received_invalid,
     no_room,
     sent_too_long,
     refused,

@@ -25,7 +25,9 @@ pub trait Queue: Send {
     /// without waiting. Returns their number.
     ///
     /// # Errors
-    /// The error of the device, for example that it vanished. A device without frames is no error.
+    /// The error of the device. [`io::ErrorKind::NetworkDown`] says that the interface is down:
+    /// the queue can be used further, and receives again when the interface is up. Other errors
+    /// say that the device vanished or failed. A lack of frames is not an error.
     fn receive(&mut self, packets: &mut [Packet], in_port: u32) -> io::Result<usize>;
 
     /// Copies a packet to the frames that the next [`flush`](Self::flush) sends. Work that is
@@ -36,7 +38,8 @@ pub trait Queue: Send {
     /// counted.
     ///
     /// # Errors
-    /// The error of the device. A device without room is no error.
+    /// The error of the device, as for [`receive`](Self::receive). The frames are dropped and
+    /// counted as refused. A lack of room is not an error.
     fn flush(&mut self) -> io::Result<()>;
 
     /// Returns a descriptor that becomes readable when frames arrive, or `None` if the worker has

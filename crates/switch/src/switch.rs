@@ -153,12 +153,9 @@ fn filled_pipeline(settings: &SwitchSettings, clock: Clock) -> Result<Pipeline, 
         return Ok(pipeline);
     };
     let source = path.display().to_string();
-    let mut flows = std::fs::read_to_string(path)
+    let flows = std::fs::read_to_string(path)
         .map_err(|error| SwitchError::FlowsFile(source.clone(), error))?;
-    // The lines of ports come last, so that messages have the lines of the file.
-    for port in &settings.ports {
-        flows.push_str(&format!("\nport={},name=\"{}\"", port.number, port.name));
-    }
+    let flows = settings.flows_with_ports(&flows);
     let filled = text::fill(pipeline, &source, &flows, false, clock.now());
     let filled = filled.map_err(SwitchError::Flows)?;
     for note in &filled.notes {

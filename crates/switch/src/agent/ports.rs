@@ -110,7 +110,7 @@ pub(super) fn port_counts(ports: &BTreeMap<PortNo, OpenPort>, port: PortNo) -> P
         received: Some((counts.received_packets, counts.received_bytes)),
         sent: Some((counts.sent_packets, counts.sent_bytes)),
         dropped: Some((
-            counts.missed + counts.received_too_long,
+            counts.missed + counts.received_too_long + counts.received_invalid,
             counts.no_room + counts.sent_too_long,
         )),
         errors: Some((0, counts.refused)),

@@ -157,6 +157,7 @@ pub fn port_drops(counts: &QueueCounts) -> Vec<DropCount> {
     let reasons = [
         ("missed", counts.missed),
         ("received_too_long", counts.received_too_long),
+        ("received_invalid", counts.received_invalid),
         ("no_room", counts.no_room),
         ("sent_too_long", counts.sent_too_long),
         ("refused", counts.refused),
@@ -324,6 +325,7 @@ mod tests {
             received_packets: 9,
             missed: 1,
             received_too_long: 2,
+            received_invalid: 6,
             no_room: 3,
             sent_too_long: 4,
             refused: 5,
@@ -336,6 +338,7 @@ mod tests {
             [
                 ("missed", 1),
                 ("received_too_long", 2),
+                ("received_invalid", 6),
                 ("no_room", 3),
                 ("sent_too_long", 4),
                 ("refused", 5)

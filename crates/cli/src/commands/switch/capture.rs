@@ -66,9 +66,10 @@ pub(super) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
             max_seconds: args.seconds,
         },
     })?;
-    let stream = target.into_stream().map_err(|error| {
-        Failure::usage(format!("the connection to the switch fails: {error}"))
-    })?;
+    let stream = target.into_stream();
+    // A capture may have no frames for any time.
+    let set = stream.get_ref().set_read_timeout(None);
+    set.map_err(|error| Failure::usage(format!("the connection to the switch fails: {error}")))?;
     if is_dash(&args.write) {
         return copy(stream, &mut io::stdout().lock()).map_err(Failure::Output);
     }

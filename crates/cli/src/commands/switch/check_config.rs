@@ -103,7 +103,7 @@ pub(super) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
     args.output.report(&report)
 }
 
-fn failure(error: ConfigError) -> Failure {
+pub(super) fn failure(error: ConfigError) -> Failure {
     match error {
         ConfigError::Io { file, error } => Failure::Read(ReadError::Io { file, error }),
         ConfigError::Bad(problems) => Failure::Read(ReadError::Bad(problems)),

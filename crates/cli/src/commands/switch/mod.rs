@@ -3,14 +3,17 @@
 use classyard_report::failure::Failure;
 use classyard_report::reporter::Reporter;
 
+mod capture;
 mod check_config;
+mod dump;
 mod ports;
 mod reload;
+mod run;
 mod show;
 mod stop;
 mod target;
 
-/// Check the configuration of a virtual switch, and show and change running switches
+/// Run a virtual OpenFlow switch; check its configuration, show and change running switches
 ///
 /// docs/switch.md describes configurations.
 #[derive(Debug, clap::Args)]
@@ -19,6 +22,8 @@ mod target;
     subcommand_required = true,
     after_help = "\
 Examples:
+  classyard switch run br0.toml
+  classyard switch run -p veth1 -p veth2
   classyard switch check-config br0.toml
   classyard switch show
   classyard switch add-port veth1 --number 1
@@ -35,10 +40,13 @@ pub(crate) struct Args {
 /// The commands. A new command needs a line here and a line in [`run`].
 #[derive(Debug, clap::Subcommand)]
 enum Command {
+    Run(run::Args),
     CheckConfig(check_config::Args),
     Show(show::Args),
     AddPort(ports::AddArgs),
     DelPort(ports::DelArgs),
+    Dump(dump::Args),
+    Capture(capture::Args),
     Reload(reload::Args),
     Stop(stop::Args),
 }
@@ -46,10 +54,13 @@ enum Command {
 /// Runs the command.
 pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
     match &args.command {
+        Command::Run(args) => run::run(args, reporter),
         Command::CheckConfig(args) => check_config::run(args, reporter),
         Command::Show(args) => show::run(args),
         Command::AddPort(args) => ports::add(args, reporter),
         Command::DelPort(args) => ports::delete(args, reporter),
+        Command::Dump(args) => dump::run(args),
+        Command::Capture(args) => capture::run(args, reporter),
         Command::Reload(args) => reload::run(args),
         Command::Stop(args) => stop::run(args, reporter),
     }

@@ -1,5 +1,7 @@
 //! The switch that a command is for, and requests to it.
 
+use std::io::BufReader;
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 
 use classyard_report::failure::Failure;
@@ -46,6 +48,13 @@ impl Target {
         let reply = reply.map_err(|error| failure(&error))?;
         let data = reply.data();
         data.map_err(|message| Failure::usage(format!("switch `{}`: {message}", self.name)))
+    }
+}
+
+impl Target {
+    /// Returns the connection, for the bytes that follow a reply.
+    pub(super) fn into_stream(self) -> BufReader<UnixStream> {
+        self.client.into_stream()
     }
 }
 
