@@ -2,6 +2,7 @@
 
 import socket
 import struct
+import time
 
 from failure import Failure
 
@@ -29,7 +30,7 @@ BUNDLE_OPEN, BUNDLE_OPENED, BUNDLE_COMMIT, BUNDLE_COMMITTED = 0, 1, 4, 5
 ATOMIC_AND_ORDERED = 3
 
 HEADER = struct.Struct("!BBHI")
-REPLY_SECONDS = 120
+REPLY_SECONDS = 20
 
 
 def message(kind, xid, body=b""):
@@ -109,14 +110,20 @@ class Controller:
                     taken = bytes(self.bytes[:length])
                     del self.bytes[:length]
                     return taken
-            received = self.socket.recv(1 << 20)
+            try:
+                received = self.socket.recv(1 << 20)
+            except TimeoutError:
+                raise Failure(f"no message from the switch in {REPLY_SECONDS} s") from None
             if not received:
                 raise Failure("the switch closed the OpenFlow connection")
             self.bytes += received
 
     def receive(self, kind, xid=None):
         """The next message of a kind; others are skipped, echo requests answered."""
+        end = time.monotonic() + REPLY_SECONDS
         while True:
+            if time.monotonic() > end:
+                raise Failure(f"no message of type {kind} from the switch in {REPLY_SECONDS} s")
             taken = self.next_message()
             _, its_kind, _, its_xid = HEADER.unpack_from(taken)
             if its_kind == ECHO_REQUEST:
