@@ -82,9 +82,13 @@ impl Wire for OxmHeader {
     }
 }
 
-/// Returns the number of bytes of a field's value.
+/// Returns the number of bytes of a field's value (OpenFlow 1.3.5 §7.2.3.7, table 12). Fields of
+/// 20 bits, the IPv6 flow label and the MPLS label, have 4 bytes.
 fn value_bytes(field: Field) -> u8 {
-    u8::try_from(field.info().width.div_ceil(8)).expect("16 bytes at most")
+    match field.info().width {
+        20 => 4,
+        width => u8::try_from(width.div_ceil(8)).expect("16 bytes at most"),
+    }
 }
 
 /// Reads a value of this number of bytes.
@@ -199,6 +203,27 @@ mod tests {
         assert_eq!(written.len(), bytes.len());
         let again = super::tests::read(&written).expect("the same match");
         assert_eq!(again, read);
+    }
+
+    /// The bytes of each field in table 12 of OpenFlow 1.3.5, by number; 0 for PBB, which the
+    /// datapath lacks.
+    const TABLE_12: [u8; 40] = [
+        4, 4, 8, 6, 6, 2, 2, 1, 1, 1, 1, 4, 4, 2, 2, 2, 2, 2, 2, 1, 1, 2, 4, 4, 6, 6, 16, 16, 4, 1,
+        1, 16, 6, 6, 4, 1, 1, 0, 8, 2,
+    ];
+
+    #[test]
+    fn fields_have_the_bytes_of_the_specification() {
+        for (number, &bytes) in TABLE_12.iter().enumerate().filter(|(_, bytes)| **bytes > 0) {
+            let header = OxmHeader {
+                class: BASIC,
+                field: u8::try_from(number).expect("a small number"),
+                has_mask: false,
+                length: bytes,
+            };
+            let field = header.known().expect("a field of the datapath");
+            assert_eq!(value_bytes(field), bytes, "{field}");
+        }
     }
 
     #[test]
