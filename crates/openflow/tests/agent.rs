@@ -293,6 +293,41 @@ fn errors_name_what_is_wrong_and_change_nothing() {
     assert_eq!(switch.agent.counts(controller.session).unwrap().refused, 3);
 }
 
+/// Types, protocols and the bottom of the label stack can be set, as OpenFlow allows. Fields
+/// that are not in a header cannot.
+#[test]
+fn fields_of_headers_are_set_and_others_refused() {
+    let mut switch = Switch::new();
+    let mut controller = switch.controller();
+    let set = |field, value| Action::SetField(MatchField::exact(field, value));
+    let ipv6 = set(Field::EthType, 0x86dd);
+    for actions in [
+        vec![ipv6, set(Field::IpProto, 17), set(Field::UdpDst, 53)],
+        vec![Action::PushMpls(0x8847), set(Field::MplsBos, 1)],
+    ] {
+        let change = Message::FlowMod(add(1, actions));
+        assert!(controller.ask(&mut switch, &change).is_empty());
+    }
+    let cases = [
+        (set(Field::EthType, 0x5ff), Code::BAD_SET_ARGUMENT),
+        (set(Field::IpProto, 6), Code { kind: 2, code: 10 }),
+        (set(Field::MplsBos, 0), Code { kind: 2, code: 10 }),
+        (set(Field::InPort, 1), Code::BAD_SET_TYPE),
+        (set(Field::InPhyPort, 1), Code::BAD_SET_TYPE),
+        (set(Field::Metadata, 1), Code::BAD_SET_TYPE),
+        (set(Field::Ipv6Exthdr, 1), Code::BAD_SET_TYPE),
+    ];
+    for (action, expected) in cases {
+        let change = Message::FlowMod(add(2, vec![action]));
+        assert_eq!(
+            controller.refused(&mut switch, &change),
+            expected,
+            "{action}"
+        );
+    }
+    assert_eq!(switch.pipeline.flows().len(), 1);
+}
+
 #[test]
 fn a_bundle_is_carried_out_as_a_whole_or_not_at_all() {
     let mut switch = Switch::new();

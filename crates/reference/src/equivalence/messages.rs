@@ -111,6 +111,20 @@ fn value(field: Field, dice: &mut dyn Dice) -> u128 {
     .min(full_mask)
 }
 
+/// Returns a random value that an action sets a field to: of types and protocols, mostly one
+/// that the parser reads.
+fn value_to_set(field: Field, shape: &Shape, dice: &mut dyn Dice) -> u128 {
+    const TYPES: &[u128] = &[
+        0x0800, 0x0806, 0x8100, 0x86dd, 0x8847, 0x8848, 0x88a8, 0x600,
+    ];
+    const PROTOCOLS: &[u128] = &[0, 1, 6, 17, 43, 44, 50, 51, 58, 59, 60, 132];
+    match field {
+        Field::EthType if !dice.one_in(shape.wrong) => *dice.pick(TYPES),
+        Field::IpProto if !dice.one_in(8) => *dice.pick(PROTOCOLS),
+        _ => value(field, dice),
+    }
+}
+
 /// Adds a field and its prerequisites, with values that the packet has or could have.
 fn add(field: Field, packet: &Packet, values: &mut Vec<MatchField>, dice: &mut dyn Dice) {
     if values.iter().any(|value| value.field == field) {
@@ -288,7 +302,7 @@ fn action(shape: &Shape, held: &Held, packet: &Packet, dice: &mut dyn Dice) -> A
             let mut value = match packet.get(field) {
                 // Setting the same value may still change a checksum.
                 Some(own) if dice.one_in(4) => own,
-                _ => value(field, dice),
+                _ => value_to_set(field, shape, dice),
             };
             let mut mask = all_bits(field);
             if field == Field::VlanVid && !dice.one_in(shape.wrong) {
