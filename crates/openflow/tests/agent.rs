@@ -7,7 +7,7 @@ use classyard::EngineSpec;
 use classyard_datapath::flow::{Command, FlowFlags, FlowMod, Instructions, TableId};
 use classyard_datapath::pipeline::{self, PacketInReason, Pipeline, PortState};
 use classyard_datapath::{
-    Action, Field, FlowMatch, GroupId, MatchField, Packet, PortNo, TableSettings,
+    Action, Field, FlowMatch, GroupId, MatchField, MeterId, Packet, PortNo, TableSettings,
 };
 use classyard_openflow::agent::{
     Agent, MAX_UNSENT_BYTES, PacketForController, PortCounts, PortDetails, SessionId, Surroundings,
@@ -16,6 +16,7 @@ use classyard_openflow::agent::{
 use classyard_openflow::bundle::{BundleAdd, BundleControl, BundleStep, flag};
 use classyard_openflow::connection::{Connection, Received};
 use classyard_openflow::flow::FlowRequest;
+use classyard_openflow::meter::MeterRequest;
 use classyard_openflow::multipart::{Multipart, Nothing, Reply, Request};
 use classyard_openflow::packet::PacketOut;
 use classyard_openflow::switch::{Hello, Role, RoleMessage};
@@ -326,6 +327,30 @@ fn fields_of_headers_are_set_and_others_refused() {
         );
     }
     assert_eq!(switch.pipeline.flows().len(), 1);
+}
+
+/// The configuration of a meter has the flags and sizes of bursts of the message that added it,
+/// also a size of 0, which stands for the rate.
+#[test]
+fn a_meter_is_reported_as_it_was_added() {
+    let mut switch = Switch::new();
+    let mut controller = switch.controller();
+    // Flags: kilobits 1, packets 2, bursts 4, statistics 8.
+    for (number, flags, burst) in [(1, 2, 0), (2, 1 | 4, 0), (3, 2 | 4 | 8, 7), (4, 1 | 8, 0)] {
+        let band = [0, 1, 0, 16, 0, 0, 0, 9, 0, 0, 0, burst, 0, 0, 0, 0];
+        let head = [4, 29, 0, 32, 0, 0, 0, 9, 0, 0, 0, flags, 0, 0, 0, number];
+        let message = [&head[..], &band].concat();
+        let session = controller.session;
+        switch.with(|agent, around| agent.receive(session, &message, around));
+        assert!(controller.read(&mut switch).is_empty(), "no error");
+        let meter = MeterId(number.into());
+        let wanted = request(Request::MeterConfig(MeterRequest { meter }));
+        controller.send(&mut switch, &wanted);
+        let reply = switch.agent.unsent(session).to_vec();
+        let config = [&[0, 24, 0, flags, 0, 0, 0, number], &band[..]].concat();
+        assert_eq!(reply[16..], config);
+        controller.read(&mut switch);
+    }
 }
 
 #[test]

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use classyard_conformance::random::Dice;
 use classyard_datapath::flow::{Command, FlowFlags, FlowMod, Instructions, RemovalReason, TableId};
 use classyard_datapath::group::{Bucket, Group, GroupCommand, GroupMod, GroupType};
-use classyard_datapath::meter::{Band, BandKind, Meter, MeterCommand, MeterMod, MeterUnit};
+use classyard_datapath::meter::{
+    Band, BandKind, Meter, MeterCommand, MeterFlags, MeterMod, MeterUnit,
+};
 use classyard_datapath::pipeline::PacketInReason;
 use classyard_datapath::{Action, Field, FlowMatch, GroupId, MatchField, MeterId, PortNo};
 use classyard_openflow::Message;
@@ -243,6 +245,10 @@ impl Source<'_> {
         Meter {
             id: MeterId(self.word()),
             unit: units[self.0.below(2)],
+            flags: MeterFlags {
+                burst: true,
+                stats: self.one_in(2),
+            },
             bands: self.list(|source| Band {
                 kind: match source.one_in(2) {
                     true => BandKind::Drop,

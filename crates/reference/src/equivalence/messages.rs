@@ -8,7 +8,9 @@ use classyard_datapath::flow::{
     Command, FlowFlags, FlowMod, Instructions, TableConfig, TableId, TableMod,
 };
 use classyard_datapath::group::{Bucket, Group, GroupCommand, GroupMod, GroupType};
-use classyard_datapath::meter::{Band, BandKind, Meter, MeterCommand, MeterMod, MeterUnit};
+use classyard_datapath::meter::{
+    Band, BandKind, Meter, MeterCommand, MeterFlags, MeterMod, MeterUnit,
+};
 use classyard_datapath::pipeline::{Message, PortState};
 use classyard_datapath::{
     Action, Field, FlowMatch, GroupId, MatchField, MeterId, OpenFlowError, PortNo,
@@ -512,6 +514,10 @@ fn meter_message(shape: &Shape, held: &Held, dice: &mut dyn Dice) -> MeterMod {
         }
     });
     let bands = bands.collect();
+    let flags = MeterFlags {
+        burst: true,
+        stats: dice.one_in(2),
+    };
     let command = *dice.pick(&[
         MeterCommand::Add,
         MeterCommand::Add,
@@ -528,7 +534,12 @@ fn meter_message(shape: &Shape, held: &Held, dice: &mut dyn Dice) -> MeterMod {
     }
     MeterMod {
         command,
-        meter: Meter { id, unit, bands },
+        meter: Meter {
+            id,
+            unit,
+            flags,
+            bands,
+        },
     }
 }
 
