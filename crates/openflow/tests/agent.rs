@@ -1,155 +1,23 @@
 //! An agent with controllers: their messages, and the answers.
 
+mod controllers;
+
 use std::sync::Arc;
 use std::time::Duration;
 
-use classyard::EngineSpec;
 use classyard_datapath::flow::{Command, FlowFlags, FlowMod, Instructions, TableId};
-use classyard_datapath::pipeline::{self, PacketInReason, Pipeline, PortState};
-use classyard_datapath::{
-    Action, Field, FlowMatch, GroupId, MatchField, MeterId, Packet, PortNo, TableSettings,
-};
-use classyard_openflow::agent::{
-    Agent, MAX_UNSENT_BYTES, PacketForController, PortCounts, PortDetails, SessionId, Surroundings,
-    SwitchIdentity,
-};
+use classyard_datapath::pipeline::{self, PacketInReason};
+use classyard_datapath::{Action, Field, FlowMatch, GroupId, MatchField, MeterId, Packet, PortNo};
+use classyard_openflow::agent::{MAX_UNSENT_BYTES, PacketForController};
 use classyard_openflow::bundle::{BundleAdd, BundleControl, BundleStep, flag};
-use classyard_openflow::connection::{Connection, Received};
 use classyard_openflow::flow::FlowRequest;
 use classyard_openflow::meter::MeterRequest;
 use classyard_openflow::multipart::{Multipart, Nothing, Reply, Request};
 use classyard_openflow::packet::PacketOut;
-use classyard_openflow::switch::{Hello, Role, RoleMessage};
+use classyard_openflow::switch::{Role, RoleMessage};
 use classyard_openflow::{Code, Message};
 
-/// A switch without workers, and the time.
-struct Switch {
-    agent: Agent,
-    pipeline: Pipeline,
-    now: Duration,
-}
-
-/// A controller of the switch.
-struct Controller {
-    session: SessionId,
-    connection: Connection,
-    next_xid: u32,
-}
-
-impl Switch {
-    fn new() -> Switch {
-        let settings = TableSettings::new(EngineSpec::parse("tss").expect("an engine"));
-        let identity = SwitchIdentity {
-            datapath_id: 0x0102,
-            manufacturer: "classyard".to_owned(),
-            hardware: String::new(),
-            software: "0.1".to_owned(),
-            serial_number: String::new(),
-            name: "br0".to_owned(),
-        };
-        let mut switch = Switch {
-            agent: Agent::new(identity),
-            pipeline: Pipeline::new(settings.expect("settings")),
-            now: Duration::from_secs(100),
-        };
-        for port in 1..=2 {
-            let details = PortDetails {
-                address: [2, 0, 0, 0, 0, port],
-                ..PortDetails::default()
-            };
-            let new = Some((PortState::default(), details));
-            switch.with(|agent, around| {
-                agent
-                    .set_port(PortNo(port.into()), new, around)
-                    .expect("a right port");
-            });
-        }
-        switch
-    }
-
-    fn with<T>(&mut self, act: impl FnOnce(&mut Agent, &mut Surroundings<'_>) -> T) -> T {
-        let mut around = Surroundings {
-            pipeline: &mut self.pipeline,
-            port_counts: &|port| PortCounts {
-                received: Some((u64::from(port.0), 60)),
-                ..PortCounts::default()
-            },
-            now: self.now,
-        };
-        act(&mut self.agent, &mut around)
-    }
-
-    /// Returns a controller that has said hello.
-    fn controller(&mut self) -> Controller {
-        let mut controller = Controller {
-            session: self.agent.connect(self.now),
-            connection: Connection::new(),
-            next_xid: 1,
-        };
-        controller.send(self, &Message::Hello(Hello::only_1_3()));
-        assert!(matches!(
-            controller.read(self)[..],
-            [(_, Message::Hello(_))]
-        ));
-        controller
-    }
-}
-
-impl Controller {
-    /// Sends a message. Returns its transaction number.
-    fn send(&mut self, switch: &mut Switch, message: &Message) -> u32 {
-        let xid = self.next_xid;
-        self.next_xid += 1;
-        let bytes = message.to_bytes(xid);
-        let session = self.session;
-        switch.with(|agent, around| agent.receive(session, &bytes, around));
-        xid
-    }
-
-    /// Reads all that the switch has sent.
-    fn read(&mut self, switch: &mut Switch) -> Vec<(u32, Message)> {
-        let mut messages = Vec::new();
-        loop {
-            let bytes = switch.agent.unsent(self.session).to_vec();
-            if bytes.is_empty() {
-                return messages;
-            }
-            let session = self.session;
-            switch.agent.sent(session, bytes.len());
-            switch.with(|agent, around| agent.proceed(session, around));
-            self.connection.receive(&bytes);
-            while let Some(received) = self.connection.next() {
-                match received {
-                    Received::Message(header, message) => messages.push((header.xid, message)),
-                    other => panic!("{other:?}"),
-                }
-            }
-        }
-    }
-
-    /// Sends a message and returns its answers.
-    fn ask(&mut self, switch: &mut Switch, message: &Message) -> Vec<Message> {
-        let xid = self.send(switch, message);
-        let answers = self.read(switch).into_iter();
-        answers
-            .map(|(answered, message)| {
-                assert_eq!(answered, xid, "{message:?}");
-                message
-            })
-            .collect()
-    }
-
-    /// Sends a message and returns the code of the error that answers it.
-    fn refused(&mut self, switch: &mut Switch, message: &Message) -> Code {
-        match &self.ask(switch, message)[..] {
-            [Message::Error(error)] => Code {
-                kind: error.kind,
-                code: error.code,
-            },
-            other => panic!("{other:?}"),
-        }
-    }
-}
+use controllers::{Controller, Switch};
 
 fn output(port: u32) -> Action {
     Action::Output {

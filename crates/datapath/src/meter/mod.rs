@@ -56,8 +56,8 @@ pub struct Band {
     pub burst: u32,
 }
 
-/// The words `burst` and `stats` of a meter. They are reported as they were given, and change
-/// nothing: a band's burst is in [`Band::burst`], and all meters have statistics.
+/// The words `burst` and `stats` of a meter. They are only reported again: a band's burst is in
+/// [`Band::burst`], and all meters have statistics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct MeterFlags {
     /// The message says that it gives bursts.

@@ -207,7 +207,7 @@ fn a_set_type_changes_two_bytes_and_the_rest_is_read_as_that_type() {
 }
 
 /// Returns true if a packet has a right checksum in the place of `protocol`, with a
-/// pseudo-header that has the protocol `named`. Returns `None` if there is no checksum.
+/// pseudo-header that has the protocol `named`, or `None` for a packet without checksum.
 fn is_right_as(packet: &Packet, protocol: u8, named: u8, layers: Layers) -> Option<bool> {
     let bytes = packet.bytes();
     let network = layers.network as usize;

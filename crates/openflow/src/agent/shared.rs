@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use classyard_datapath::pipeline::Pipeline;
+use classyard_datapath::group::GroupChange;
+use classyard_datapath::meter::MeterChange;
+use classyard_datapath::pipeline::{Change, Pipeline};
 use classyard_datapath::{Action, GroupId, MeterId, PortNo};
 
 use super::table_features::TableFeatures;
@@ -112,6 +114,27 @@ impl Shared {
             jobs: Vec::new(),
             next_job: 0,
             table_features: TableFeatures::default(),
+        }
+    }
+
+    /// Notes when groups and meters were added.
+    pub(super) fn note(&mut self, changes: &[Change], time: Duration) {
+        for change in changes {
+            match change {
+                Change::Group(GroupChange::Added(group), _) => {
+                    self.groups_added.insert(group.id, time);
+                }
+                Change::Group(GroupChange::Removed(group), _) => {
+                    self.groups_added.remove(&group.id);
+                }
+                Change::Meter(MeterChange::Added(meter), _) => {
+                    self.meters_added.insert(meter.id, time);
+                }
+                Change::Meter(MeterChange::Removed(meter), _) => {
+                    self.meters_added.remove(&meter.id);
+                }
+                _ => {}
+            }
         }
     }
 }
