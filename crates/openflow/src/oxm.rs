@@ -12,7 +12,7 @@ use crate::fault::{Code, Fault};
 use crate::wire::{Reader, Wire, Writer, padding};
 
 /// The type of a match that is a list of OXM fields.
-const MATCH_OXM: u16 = 1;
+pub(crate) const MATCH_OXM: u16 = 1;
 
 /// The bytes of a match's type and length.
 const MATCH_HEADER: usize = 4;
@@ -143,6 +143,15 @@ pub(crate) fn write_field(writer: &mut Writer<'_>, value: &MatchField) {
     }
 }
 
+/// Reads the fields of a match until no bytes are left.
+pub(crate) fn read_fields(fields: &mut Reader<'_>) -> Result<FlowMatch, Fault> {
+    let mut values = Vec::new();
+    while !fields.is_empty() {
+        values.push(read_field(fields, IN_MATCH)?);
+    }
+    Ok(FlowMatch::new(values)?)
+}
+
 /// A match with its type, its length, and padding to a multiple of eight bytes.
 impl Wire for Arc<FlowMatch> {
     fn read(reader: &mut Reader<'_>) -> Result<Self, Fault> {
@@ -158,13 +167,10 @@ impl Wire for Arc<FlowMatch> {
         };
         let mut fields = reader_here.part(bytes)?;
         reader_here.skip(padding(usize::from(length)))?;
-        let mut values = Vec::new();
-        while !fields.is_empty() {
-            values.push(read_field(&mut fields, IN_MATCH)?);
-        }
+        let flow = read_fields(&mut fields)?;
         let used = reader.len() - reader_here.len();
         reader.skip(used)?;
-        Ok(Arc::new(FlowMatch::new(values)?))
+        Ok(Arc::new(flow))
     }
 
     fn write(&self, writer: &mut Writer<'_>) {

@@ -1,11 +1,10 @@
 //! Changes of the pipeline, and packets of controllers.
 
 use classyard_datapath::PortNo;
-use classyard_datapath::group::GroupChange;
-use classyard_datapath::meter::MeterChange;
-use classyard_datapath::pipeline::{Change, Message as PipelineMessage};
+use classyard_datapath::pipeline::Message as PipelineMessage;
 
 use super::bundles::Member;
+use super::monitor::Cause;
 use super::shared::Job;
 use super::turn::Turn;
 use crate::bundle::BundleControl;
@@ -18,11 +17,13 @@ const LEAST_FRAME_BYTES: usize = 14;
 
 impl Turn<'_, '_> {
     /// Submits one change. A barrier, or the next publication, makes it visible.
-    pub(super) fn change(&mut self, message: PipelineMessage) -> Result<(), Fault> {
+    pub(super) fn change(&mut self, xid: u32, message: PipelineMessage) -> Result<(), Fault> {
+        let cause = Cause::of(xid, &message);
         let time = self.around.now;
         let changes = self.around.pipeline.submit(&[message], time);
         let changes = changes.map_err(|error| Fault::from(error.error().clone()))?;
-        self.note(&changes);
+        self.shared.note(&changes, time);
+        self.report(cause, &changes);
         Ok(())
     }
 
@@ -48,9 +49,18 @@ impl Turn<'_, '_> {
             messages.push(message);
             firsts.push((member.xid, member.first));
         }
-        match self.around.pipeline.apply(&messages, self.around.now) {
-            Ok(changes) => {
-                self.note(&changes);
+        match self
+            .around
+            .pipeline
+            .apply_bundle(&messages, self.around.now)
+        {
+            Ok((changes, counts)) => {
+                self.shared.note(&changes, self.around.now);
+                let mut start = 0;
+                for ((message, (member_xid, _)), end) in messages.iter().zip(&firsts).zip(counts) {
+                    self.report(Cause::of(*member_xid, message), &changes[start..end]);
+                    start = end;
+                }
                 self.session.send(xid, &Message::BundleControl(reply));
                 Ok(())
             }
@@ -60,28 +70,6 @@ impl Turn<'_, '_> {
                 self.session.refuse(*member_xid, &fault, first);
                 let message = format!("bundle {}: {error}; nothing is changed", reply.bundle);
                 Err(Fault::new(Code::BUNDLE_MESSAGE_FAILED, message))
-            }
-        }
-    }
-
-    /// Notes when groups and meters were added.
-    fn note(&mut self, changes: &[Change]) {
-        let time = self.around.now;
-        for change in changes {
-            match change {
-                Change::Group(GroupChange::Added(group), _) => {
-                    self.shared.groups_added.insert(group.id, time);
-                }
-                Change::Group(GroupChange::Removed(group), _) => {
-                    self.shared.groups_added.remove(&group.id);
-                }
-                Change::Meter(MeterChange::Added(meter), _) => {
-                    self.shared.meters_added.insert(meter.id, time);
-                }
-                Change::Meter(MeterChange::Removed(meter), _) => {
-                    self.shared.meters_added.remove(&meter.id);
-                }
-                _ => {}
             }
         }
     }
