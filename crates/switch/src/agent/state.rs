@@ -39,6 +39,8 @@ pub(crate) struct State {
     pub(super) ports: BTreeMap<PortNo, OpenPort>,
     pub(super) sessions: BTreeMap<SessionId, SessionState>,
     pub(super) endpoints: Endpoints,
+    /// The address on which the switch listens whatever its settings are.
+    pub(super) management: Option<Address>,
     packet_ins: PacketIns,
     /// The reader of captured frames.
     pub(super) capture: Option<mpsc::Sender<CapturedFrame>>,
@@ -114,6 +116,7 @@ impl State {
             ports: BTreeMap::new(),
             sessions: BTreeMap::new(),
             endpoints: Endpoints::default(),
+            management: None,
             packet_ins,
             capture: None,
             dropped_captures: 0,

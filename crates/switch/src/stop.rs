@@ -1,0 +1,16 @@
+//! Stopping a running switch.
+
+use std::sync::Arc;
+
+use tokio::sync::Notify;
+
+/// Stops a running switch, from any thread.
+#[derive(Clone, Debug, Default)]
+pub struct StopHandle(pub(crate) Arc<Notify>);
+
+impl StopHandle {
+    /// Stops the switch. It sends what its queues hold, closes its connections, and ends.
+    pub fn stop(&self) {
+        self.0.notify_one();
+    }
+}
