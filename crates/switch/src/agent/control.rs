@@ -15,7 +15,7 @@ use crate::config::{PortSettings, SwitchSettings};
 use crate::control::{MAX_REQUEST_BYTES, ReloadStatus, Reply, Request};
 use crate::stop::StopHandle;
 
-/// What requests need beside the state.
+/// The state, and other parts that requests need.
 pub(super) struct Control {
     pub(super) state: Shared,
     pub(super) stop: StopHandle,

@@ -14,7 +14,7 @@
 //! | `state` | the state of the switch, and what each event does |
 //! | `connection` | a connection of a controller |
 //! | `listen` | listening sockets, and connections to controllers |
-//! | `endpoints` | the open ones of them |
+//! | `endpoints` | the open sockets and connections |
 //! | `status`, `capture` | the state of the switch, and captured frames, for people |
 //! | `control` | the control socket |
 //! | `tasks` | the tasks of the thread |
@@ -57,7 +57,7 @@ pub(crate) use ports::{Opened, open};
 use state::State;
 use tasks::{LinkThread, PlannerThread};
 
-/// What the agent's thread begins with.
+/// The parts of a switch that starts.
 pub(crate) struct Parts {
     pub(crate) identity: SwitchIdentity,
     pub(crate) settings: SwitchSettings,

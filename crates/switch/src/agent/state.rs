@@ -422,7 +422,7 @@ impl State {
         self.announce(port);
     }
 
-    /// Tells the pipeline and the controllers the present link of a port.
+    /// Passes the present link of a port to the pipeline and the controllers.
     fn announce(&mut self, port: PortNo) {
         let old = self.pipeline.ports().get(port);
         let Some(open) = self.ports.get(&port) else {

@@ -23,7 +23,7 @@ pub(super) struct Outputs {
     places: Places,
     /// The queues that have frames to flush.
     unflushed: Vec<usize>,
-    /// Packets for controllers that no port of the switch received, such as those of controllers.
+    /// Packets for controllers that came from no port of the switch, such as packet-outs.
     other_waiting: Waiting,
     /// The captured port; the inner `None` stands for all ports.
     captured: Option<Option<PortNo>>,
