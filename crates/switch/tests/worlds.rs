@@ -143,7 +143,7 @@ fn code_on_the_wire(code: ErrorCode) -> Code {
 #[test]
 fn the_running_switch_does_what_the_reference_does() {
     let (mut accepted, mut refused, mut outputs) = (0, 0, 0);
-    for seed in 0..12 {
+    for seed in 0..30 {
         let (more_accepted, more_refused, more_outputs) = world(seed);
         accepted += more_accepted;
         refused += more_refused;

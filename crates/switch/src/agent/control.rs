@@ -110,7 +110,7 @@ impl Control {
         state.check_new_port(&port)?;
         let opened = open(&port.device, state.workers.len());
         let (device, queues) = opened.map_err(|error| format!("port {}: {error}", port.name))?;
-        state.add_port(port, device, queues)
+        state.add_ports(vec![(port, device, queues)])
     }
 
     fn remove_port(&self, name: &str) -> Result<(), String> {

@@ -115,10 +115,8 @@ pub(crate) fn run(parts: Parts, on_ready: impl FnOnce(&Ready)) -> Result<(), Swi
     let state: Shared = Rc::new(RefCell::new(state));
     let tasks = LocalSet::new();
     let ended = tasks.block_on(&runtime, async {
-        for (settings, device, queues) in parts.ports {
-            let added = state.borrow_mut().add_port(settings, device, queues);
-            added.map_err(SwitchError::AddPort)?;
-        }
+        let added = state.borrow_mut().add_ports(parts.ports);
+        added.map_err(SwitchError::AddPort)?;
         spawn_local(tasks::take_reports(Rc::clone(&state), parts.news));
         spawn_local(tasks::install_plans(Rc::clone(&state), plans));
         spawn_local(tasks::read_links(Rc::clone(&state), link_news));

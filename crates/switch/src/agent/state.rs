@@ -14,7 +14,7 @@ use tokio::sync::{Notify, mpsc};
 
 use super::endpoints::Endpoints;
 use super::packet_ins::PacketIns;
-use super::ports::{OpenPort, device_of, port_counts};
+use super::ports::{OpenPort, Opened, device_of, port_counts};
 use crate::clock::Clock;
 use crate::config::{Address, ControllerSettings, PortSettings, SwitchSettings};
 use crate::worker::{CapturedFrame, Command, Report, WorkerHandle};
@@ -363,13 +363,19 @@ impl State {
         Ok(())
     }
 
-    /// Adds a port that is open: one queue for each worker.
-    pub(super) fn add_port(
-        &mut self,
-        settings: PortSettings,
-        device: Device,
-        queues: Vec<Box<dyn Queue>>,
-    ) -> Result<(), String> {
+    /// Adds ports that are open, each with one queue for each worker. A worker gets its queues of
+    /// all of them together, so each packet of one port can leave by every other port.
+    pub(super) fn add_ports(&mut self, opened: Vec<Opened>) -> Result<(), String> {
+        let mut all = Vec::with_capacity(opened.len());
+        for (settings, device, queues) in opened {
+            all.push((self.add_port(settings, device)?, queues));
+        }
+        self.give_queues(all);
+        Ok(())
+    }
+
+    /// Adds a port to the pipeline and the agent.
+    fn add_port(&mut self, settings: PortSettings, device: Device) -> Result<PortNo, String> {
         let port = PortNo(settings.number);
         let open = OpenPort::new(settings, device, self.clock.now());
         let description = open.description(None);
@@ -380,13 +386,19 @@ impl State {
             self.ports.remove(&port);
             return Err(format!("port {name}: {fault}"));
         }
-        self.give_queues(port, queues);
-        Ok(())
+        Ok(port)
     }
 
-    fn give_queues(&mut self, port: PortNo, queues: Vec<Box<dyn Queue>>) {
-        for (worker, queue) in self.workers.iter_mut().zip(queues) {
-            worker.end.command(Command::Add(port, queue));
+    /// Gives workers their queues of ports.
+    fn give_queues(&mut self, ports: Vec<(PortNo, Vec<Box<dyn Queue>>)>) {
+        let mut shares: Vec<Vec<_>> = self.workers.iter().map(|_| Vec::new()).collect();
+        for (port, queues) in ports {
+            for (share, queue) in shares.iter_mut().zip(queues) {
+                share.push((port, queue));
+            }
+        }
+        for (worker, share) in self.workers.iter_mut().zip(shares) {
+            worker.end.command(Command::Add(share));
             worker.hand_over();
         }
     }
@@ -471,7 +483,7 @@ impl State {
             Ok((device, queues)) => {
                 tracing::info!(port = open.settings.name, "the port is open again");
                 open.reopen(device);
-                self.give_queues(port, queues);
+                self.give_queues(vec![(port, queues)]);
                 self.announce(port);
             }
             Err(error) => open.error = Some(error.to_string()),

@@ -195,7 +195,11 @@ impl Thread {
         while let Ok(command) = self.commands.pop() {
             count += 1;
             match command {
-                Command::Add(port, queue) => self.outputs.add(port, queue),
+                Command::Add(ports) => {
+                    for (port, queue) in ports {
+                        self.outputs.add(port, queue);
+                    }
+                }
                 Command::Remove(port) => self.outputs.remove(port),
                 Command::Capture(captured) => self.outputs.capture(captured),
                 Command::Execute(job) => {
