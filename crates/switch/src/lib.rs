@@ -45,6 +45,7 @@
 //! | `pcapng` | captures in the format pcapng |
 //! | `clock` | the time since the start |
 //! | `error` | reasons why a switch cannot start |
+//! | `stop` | the handle that stops a switch |
 
 #![forbid(unsafe_code)]
 
@@ -54,9 +55,11 @@ pub mod config;
 pub mod control;
 mod error;
 mod pcapng;
+mod stop;
 mod switch;
 mod worker;
 
 pub use agent::Ready;
 pub use error::SwitchError;
-pub use switch::{StopHandle, Switch};
+pub use stop::StopHandle;
+pub use switch::Switch;

@@ -6,9 +6,15 @@ use std::time::Duration;
 use classyard_datapath::PortNo;
 use classyard_datapath::pipeline::{PortName, PortSpeed, PortState};
 use classyard_openflow::agent::{PortCounts, PortDetails};
-use classyard_ports::{self as ports, Device, Link, QueueCounts};
+use classyard_ports::{self as ports, Device, Link, Queue, QueueCounts};
 
 use crate::config::{DeviceSettings, PortSettings};
+
+/// The queues of a port, one for each worker.
+pub(crate) type Queues = Vec<Box<dyn Queue>>;
+
+/// A port with its device and its queues.
+pub(crate) type Opened = (PortSettings, Device, Queues);
 
 /// A port of the switch.
 pub(super) struct OpenPort {

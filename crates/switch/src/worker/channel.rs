@@ -26,8 +26,9 @@ pub(crate) const MAX_PACKET_INS: usize = 64;
 
 /// A command of the agent.
 pub(crate) enum Command {
-    /// A new port, with the worker's queue of it.
-    Add(PortNo, Box<dyn Queue>),
+    /// New ports, with the worker's queue of each. The worker receives from none of them before
+    /// it can send to all.
+    Add(Vec<(PortNo, Box<dyn Queue>)>),
     /// The worker closes its queue of a port.
     Remove(PortNo),
     /// A packet of a controller.
