@@ -110,9 +110,9 @@ macro_rules! messages {
                     $(Message::$variant(body) => writer.put(body),)*
                     Message::BundleControl(body) => onf(writer, bundle::BUNDLE_CONTROL, body),
                     Message::BundleAdd(body) => onf(writer, bundle::BUNDLE_ADD, body),
-                    Message::MonitorCancel(body) => onf(writer, monitor::CANCEL, body),
-                    Message::MonitorPaused(body) => onf(writer, monitor::PAUSED, body),
-                    Message::MonitorResumed(body) => onf(writer, monitor::RESUMED, body),
+                    Message::MonitorCancel(body) => onf(writer, monitor::MONITOR_CANCEL, body),
+                    Message::MonitorPaused(body) => onf(writer, monitor::MONITOR_PAUSED, body),
+                    Message::MonitorResumed(body) => onf(writer, monitor::MONITOR_RESUMED, body),
                 }
             }
 
@@ -232,9 +232,9 @@ impl Message {
         let message = match (unknown.experimenter, unknown.kind) {
             (ONF, bundle::BUNDLE_CONTROL) => Message::BundleControl(reader.get()?),
             (ONF, bundle::BUNDLE_ADD) => Message::BundleAdd(reader.get()?),
-            (ONF, monitor::CANCEL) => Message::MonitorCancel(reader.get()?),
-            (ONF, monitor::PAUSED) => Message::MonitorPaused(reader.get()?),
-            (ONF, monitor::RESUMED) => Message::MonitorResumed(reader.get()?),
+            (ONF, monitor::MONITOR_CANCEL) => Message::MonitorCancel(reader.get()?),
+            (ONF, monitor::MONITOR_PAUSED) => Message::MonitorPaused(reader.get()?),
+            (ONF, monitor::MONITOR_RESUMED) => Message::MonitorResumed(reader.get()?),
             _ => return Ok(self),
         };
         reader.end()?;

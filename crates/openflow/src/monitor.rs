@@ -29,9 +29,9 @@ use crate::wire::{Reader, Wire, Writer, layout, padding};
 pub(crate) const FLOW_MONITOR: u32 = 1870;
 
 /// Types of ONF's messages about monitors.
-pub(crate) const CANCEL: u32 = 1870;
-pub(crate) const PAUSED: u32 = 1871;
-pub(crate) const RESUMED: u32 = 1872;
+pub(crate) const MONITOR_CANCEL: u32 = 1870;
+pub(crate) const MONITOR_PAUSED: u32 = 1871;
+pub(crate) const MONITOR_RESUMED: u32 = 1872;
 
 /// Flags of monitors (`onf_flow_monitor_flags`).
 pub mod flag {
@@ -152,10 +152,10 @@ pub enum FlowUpdate {
 
 /// Numbers of events (`onf_flow_update_event`).
 mod event {
-    pub(super) const ADDED: u16 = 0;
-    pub(super) const DELETED: u16 = 1;
-    pub(super) const MODIFIED: u16 = 2;
-    pub(super) const ABBREVIATED: u16 = 3;
+    pub(super) const ENTRY_ADDED: u16 = 0;
+    pub(super) const ENTRY_DELETED: u16 = 1;
+    pub(super) const ENTRY_MODIFIED: u16 = 2;
+    pub(super) const OWN_CHANGE: u16 = 3;
 }
 
 /// An item of a reply. It begins with its length.
@@ -164,13 +164,13 @@ impl Wire for FlowUpdate {
         let length: u16 = reader.get()?;
         let mut item = reader.part(usize::from(length).saturating_sub(2))?;
         let update = match item.get()? {
-            event::ADDED => FlowUpdate::Added(read_entry(&mut item)?.0),
-            event::DELETED => {
+            event::ENTRY_ADDED => FlowUpdate::Added(read_entry(&mut item)?.0),
+            event::ENTRY_DELETED => {
                 let (entry, reason) = read_entry(&mut item)?;
                 FlowUpdate::Deleted(entry, removal_reason(reason)?)
             }
-            event::MODIFIED => FlowUpdate::Modified(read_entry(&mut item)?.0),
-            event::ABBREVIATED => FlowUpdate::Abbreviated(item.get()?),
+            event::ENTRY_MODIFIED => FlowUpdate::Modified(read_entry(&mut item)?.0),
+            event::OWN_CHANGE => FlowUpdate::Abbreviated(item.get()?),
             unknown => {
                 let message = format!("event {unknown} of an entry; the events are 0 to 3");
                 return Err(Fault::new(Code::BAD_EXPERIMENTER_TYPE, message));
@@ -184,14 +184,14 @@ impl Wire for FlowUpdate {
         let start = writer.len();
         writer.put(&0_u16);
         match self {
-            FlowUpdate::Added(entry) => write_entry(writer, event::ADDED, 0, entry),
+            FlowUpdate::Added(entry) => write_entry(writer, event::ENTRY_ADDED, 0, entry),
             FlowUpdate::Deleted(entry, reason) => {
                 let reason = u16::from(removal_number(*reason));
-                write_entry(writer, event::DELETED, reason, entry);
+                write_entry(writer, event::ENTRY_DELETED, reason, entry);
             }
-            FlowUpdate::Modified(entry) => write_entry(writer, event::MODIFIED, 0, entry),
+            FlowUpdate::Modified(entry) => write_entry(writer, event::ENTRY_MODIFIED, 0, entry),
             FlowUpdate::Abbreviated(xid) => {
-                writer.put(&event::ABBREVIATED);
+                writer.put(&event::OWN_CHANGE);
                 writer.put(xid);
             }
         }

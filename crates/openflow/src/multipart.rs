@@ -124,7 +124,7 @@ impl<B: Body> Wire for Multipart<B> {
 }
 
 /// The type of experimenters' requests and replies.
-const EXPERIMENTER: u16 = 0xffff;
+const EXPERIMENTER_PART: u16 = 0xffff;
 
 /// Returns the experimenter's number and the type that follow in an experimenter's body.
 fn announced(reader: &Reader<'_>) -> Option<(u32, u32)> {
@@ -151,12 +151,12 @@ macro_rules! bodies {
             fn kind(&self) -> u16 {
                 match self {
                     $($name::$variant(_) => $number,)*
-                    $($name::$onf(_) => EXPERIMENTER,)*
+                    $($name::$onf(_) => EXPERIMENTER_PART,)*
                 }
             }
 
             fn read(kind: u16, reader: &mut Reader<'_>) -> Result<Self, Fault> {
-                $(if kind == EXPERIMENTER && announced(reader) == Some((ONF, $onf_number)) {
+                $(if kind == EXPERIMENTER_PART && announced(reader) == Some((ONF, $onf_number)) {
                     reader.skip(8)?;
                     return reader.get().map($name::$onf);
                 })*

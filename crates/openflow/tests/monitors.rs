@@ -381,7 +381,7 @@ fn follow(seed: u64) -> ([usize; 4], usize) {
         match dice.below(12) {
             0 => {
                 switch.now += Duration::from_millis(700);
-                switch.with(|agent, around| drop(agent.tick(around, None)));
+                switch.with(|agent, around| drop(agent.tick(around, &|_| None)));
             }
             1 => follower.read_all(&mut switch),
             2 | 3 => {
@@ -570,7 +570,7 @@ fn flags_choose_the_changes_and_their_contents() {
         assert!(other.ask(&mut switch, &message).is_empty(), "{message:?}");
     }
     switch.now += Duration::from_secs(6);
-    switch.with(|agent, around| drop(agent.tick(around, None)));
+    switch.with(|agent, around| drop(agent.tick(around, &|_| None)));
     let [added, modified, deleted] =
         std::array::from_fn(|number| reports(&mut switch, &mut followers[number]));
     let has_no_actions = |update: &FlowUpdate| match update {

@@ -45,7 +45,7 @@
 //! | `pcapng` | captures in the format pcapng |
 //! | `clock` | the time since the start |
 //! | `error` | reasons why a switch cannot start |
-//! | `stop` | the handle that stops a switch |
+//! | `stop` | stopping a running switch |
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! The handle that stops a running switch.
+//! Stopping a running switch.
 
 use std::sync::Arc;
 

@@ -1,8 +1,8 @@
 //! Work on a frame that its sender leaves to a network card: the transport checksum, and the
 //! cutting into segments.
 //!
-//! A host with a virtual network card hands over such frames, with a header that says what is
-//! left (`virtio_net_hdr` of Linux). A switch passes both on, if the other end takes them;
+//! A host with a virtual network card hands over such frames, with a header that describes the
+//! work (`virtio_net_hdr` of Linux). A switch passes both on, if the other end takes them;
 //! otherwise it does the work itself.
 //!
 //! # A partial checksum

@@ -76,7 +76,11 @@ impl Turn<'_, '_> {
 
     /// Makes a job of a packet, if its actions can be carried out.
     pub(super) fn packet_out(&mut self, packet: PacketOut) -> Result<(), Fault> {
-        let in_port = packet.in_port;
+        // Open vSwitch takes this number for a packet of the controller, and programs send it.
+        let in_port = match packet.in_port {
+            PortNo::ANY => PortNo::CONTROLLER,
+            port => port,
+        };
         if !in_port.is_physical() && !matches!(in_port, PortNo::CONTROLLER | PortNo::LOCAL) {
             let message = format!("a packet with the input port {in_port}");
             return Err(Fault::new(Code::BAD_PORT, message));

@@ -15,7 +15,7 @@ use crate::port::{PortMod, QueueConfig};
 use crate::switch::{Role, RoleMessage, SwitchConfig, SwitchFeatures};
 
 /// Statistics of flows, tables, ports, groups and queues (`ofp_capabilities`).
-const CAPABILITIES: u32 = 0x4f;
+const SWITCH_CAPABILITIES: u32 = 0x4f;
 
 /// Flags of a port's configuration that a controller may change.
 const PORT_FLAGS: u32 = {
@@ -98,7 +98,7 @@ impl Turn<'_, '_> {
             buffers: 0,
             tables: TableId::LAST.0 + 1,
             auxiliary_id: 0,
-            capabilities: CAPABILITIES,
+            capabilities: SWITCH_CAPABILITIES,
             reserved: 0,
         }
     }

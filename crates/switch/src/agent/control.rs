@@ -9,14 +9,14 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::task::spawn_local;
 
 use super::connection::Shared;
-use super::listen::SocketFile;
-use super::ports::Queues;
-use super::{capture, endpoints, open, status};
+use super::listen::{self, SocketFile};
+use super::ports::{Queues, open};
+use super::{capture, status};
 use crate::config::{PortSettings, SwitchSettings};
 use crate::control::{MAX_REQUEST_BYTES, ReloadStatus, Reply, Request};
 use crate::stop::StopHandle;
 
-/// What requests need beside the state.
+/// The state, and other parts that requests need.
 pub(super) struct Control {
     pub(super) state: Shared,
     pub(super) stop: StopHandle,
@@ -38,7 +38,7 @@ pub(super) async fn run(control: Rc<Control>, listener: UnixListener, _file: Soc
             }
             Err(error) => {
                 tracing::warn!("a control connection cannot be taken: {error}");
-                tokio::time::sleep(super::listen::LISTENING_PAUSE).await;
+                tokio::time::sleep(listen::LISTENING_PAUSE).await;
             }
         }
     }
@@ -154,13 +154,13 @@ impl Control {
             self.state.borrow_mut().endpoints.disconnect(controller);
         }
         for controller in &difference.added_controllers {
-            endpoints::connect(&self.state, controller);
+            listen::connect(&self.state, controller);
         }
         for address in &difference.removed_listeners {
             self.state.borrow_mut().endpoints.close(address);
         }
         for address in &difference.added_listeners {
-            if let Err(error) = endpoints::listen(&self.state, address).await {
+            if let Err(error) = listen::listen(&self.state, address).await {
                 status.fail_added_listener(&address.to_string(), error.to_string());
             }
         }

@@ -14,7 +14,7 @@
 //! | `state` | the state of the switch, and what each event does |
 //! | `connection` | a connection of a controller |
 //! | `listen` | listening sockets, and connections to controllers |
-//! | `endpoints` | the open ones of them |
+//! | `endpoints` | the open sockets and connections |
 //! | `status`, `capture` | the state of the switch, and captured frames, for people |
 //! | `control` | the control socket |
 //! | `tasks` | the tasks of the thread |
@@ -40,28 +40,25 @@ use std::time::{Duration, Instant};
 
 use classyard_datapath::pipeline::Pipeline;
 use classyard_openflow::agent::SwitchIdentity;
-use classyard_ports::{Device, OpenError};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::Notify;
 use tokio::task::{LocalSet, spawn_local};
 
 use crate::clock::Clock;
-use crate::config::{Address, DeviceSettings, SwitchSettings};
+use crate::config::{Address, SwitchSettings};
 use crate::control::{ControlClient, socket_path};
 use crate::error::SwitchError;
 use crate::stop::StopHandle;
 use crate::worker::WorkerHandle;
 
-pub(crate) use ports::Opened;
-
 use connection::Shared;
 use control::Control;
 use listen::{ListenError, Listener};
-use ports::Queues;
+pub(crate) use ports::{Opened, open};
 use state::State;
 use tasks::{LinkThread, PlannerThread};
 
-/// What the agent's thread begins with.
+/// The parts of a switch that starts.
 pub(crate) struct Parts {
     pub(crate) identity: SwitchIdentity,
     pub(crate) settings: SwitchSettings,
@@ -95,21 +92,6 @@ pub struct Ready {
 pub(crate) fn cache_clock() -> Duration {
     static BEGUN: OnceLock<Instant> = OnceLock::new();
     BEGUN.get_or_init(Instant::now).elapsed()
-}
-
-/// Opens the device of a port, with a queue for each worker.
-pub(crate) fn open(
-    settings: &DeviceSettings,
-    workers: usize,
-) -> Result<(Device, Queues), OpenError> {
-    match ports::device_of(settings) {
-        Some(settings) => Device::open(&settings, workers),
-        None => {
-            // Nobody has the other end: the port receives nothing.
-            let (device, queues, _) = classyard_ports::memory(workers);
-            Ok((device, queues))
-        }
-    }
 }
 
 /// Makes the folder of sockets, and checks that no switch of the same name uses it.
@@ -194,20 +176,22 @@ async fn listen_and_connect(
     let opened = Listener::open(&management).await;
     let listener = opened.map_err(|error| SwitchError::Listen(error.to_string()))?;
     spawn_local(listener.run(Rc::clone(&control.state)));
+    control.state.borrow_mut().management = Some(management.clone());
     for address in &settings.listeners {
-        let opened = endpoints::listen(&control.state, address).await;
+        let opened = listen::listen(&control.state, address).await;
         opened.map_err(|error| SwitchError::Listen(error.to_string()))?;
     }
     for controller in &settings.controllers {
-        endpoints::connect(&control.state, controller);
+        listen::connect(&control.state, controller);
     }
     let state = control.state.borrow();
     Ok(Ready {
         name: settings.name.clone(),
         datapath_id: state.datapath_id(),
         ports: state.ports.len(),
-        listeners: std::iter::once(management)
-            .chain(settings.listeners.iter().cloned())
+        listeners: std::iter::once(&management)
+            .chain(settings.listeners.iter().filter(|&it| *it != management))
+            .cloned()
             .collect(),
     })
 }

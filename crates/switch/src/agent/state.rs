@@ -39,6 +39,8 @@ pub(crate) struct State {
     pub(super) ports: BTreeMap<PortNo, OpenPort>,
     pub(super) sessions: BTreeMap<SessionId, SessionState>,
     pub(super) endpoints: Endpoints,
+    /// The address on which the switch listens whatever its settings are.
+    pub(super) management: Option<Address>,
     packet_ins: PacketIns,
     /// The reader of captured frames.
     pub(super) capture: Option<mpsc::Sender<CapturedFrame>>,
@@ -112,6 +114,7 @@ impl State {
             ports: BTreeMap::new(),
             sessions: BTreeMap::new(),
             endpoints: Endpoints::default(),
+            management: None,
             packet_ins,
             capture: None,
             started: settings,
@@ -430,7 +433,7 @@ impl State {
         self.announce(port);
     }
 
-    /// Tells the pipeline and the controllers the present link of a port.
+    /// Passes the present link of a port to the pipeline and the controllers.
     fn announce(&mut self, port: PortNo) {
         let old = self.pipeline.ports().get(port);
         let Some(open) = self.ports.get(&port) else {

@@ -76,7 +76,7 @@ impl State {
         }
     }
 
-    /// Returns the controllers of the configuration, then those that connected to the switch.
+    /// Returns the controllers of the configuration, then the other connections.
     fn controllers(&self) -> Vec<ControllerStatus> {
         let mut all: Vec<ControllerStatus> = Vec::new();
         for (address, state) in self.endpoints.controllers() {

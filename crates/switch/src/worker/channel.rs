@@ -83,7 +83,7 @@ pub(crate) struct CapturedFrame {
 #[derive(Clone, Default)]
 pub(crate) struct Waiting(Arc<AtomicUsize>);
 
-/// One of the places of [`Waiting`], free again when it is dropped.
+/// A place of [`Waiting`]. Dropping it frees the place.
 pub(crate) struct WaitingPlace(Arc<AtomicUsize>);
 
 impl Waiting {

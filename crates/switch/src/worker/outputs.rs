@@ -23,7 +23,7 @@ pub(super) struct Outputs {
     places: Places,
     /// The queues that have frames to flush.
     unflushed: Vec<usize>,
-    /// Packets for controllers that no port of the switch received, such as those of controllers.
+    /// Packets for controllers that came from no port of the switch, such as packet-outs.
     other_waiting: Waiting,
     /// The captured port; the inner `None` stands for all ports.
     captured: Option<Option<PortNo>>,
@@ -129,6 +129,8 @@ impl Outputs {
                 }
                 received
             }
+            // The interface is down, and the queue works again when it is up.
+            Err(error) if error.kind() == io::ErrorKind::NetworkDown => 0,
             Err(error) => {
                 self.fail(port, error);
                 0
@@ -142,7 +144,9 @@ impl Outputs {
         for place in self.unflushed.drain(..) {
             let queue = &mut self.queues[place];
             queue.is_unflushed = false;
-            if let Err(error) = queue.queue.flush() {
+            if let Err(error) = queue.queue.flush()
+                && error.kind() != io::ErrorKind::NetworkDown
+            {
                 failed.push((queue.port, error));
             }
         }

@@ -31,7 +31,7 @@ const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 /// The sleep of a worker with a queue without descriptor, and of a worker whose reports wait.
 const SHORT_SLEEP: Duration = Duration::from_millis(1);
 
-/// What a worker is made of.
+/// The parts of a worker.
 pub(crate) struct WorkerParts {
     /// The number of the worker, from 0.
     pub(crate) number: usize,

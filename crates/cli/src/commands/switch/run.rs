@@ -39,7 +39,7 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "INTERFACE")]
     port: Vec<String>,
 
-    /// A TAP device as port, made if there is none; numbers follow those of --port
+    /// A TAP device as port, made if there is none; its number follows the ports of --port
     #[arg(long, value_name = "NAME")]
     tap: Vec<String>,
 
@@ -109,7 +109,7 @@ pub(super) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
 }
 
 impl Args {
-    /// Returns the settings of the options: those of a configuration file with these values.
+    /// Returns the settings of a configuration file with the values of the options.
     fn settings(&self) -> Result<SwitchSettings, Failure> {
         let text = self.configuration()?;
         SwitchSettings::parse(&text, Path::new(OPTIONS)).map_err(failure)
