@@ -91,6 +91,8 @@ impl Switch {
     pub fn run(mut self, on_ready: impl FnOnce(&Ready)) -> Result<(), SwitchError> {
         let clock = Clock::start();
         let mut pipeline = filled_pipeline(&self.settings, clock)?;
+        // A second switch of the same name must not take frames from the ports.
+        agent::check_run_dir(&self.settings)?;
         let ports = open_ports(&self.settings, &mut self.memory)?;
         let news = Arc::new(Notify::new());
         let mut workers = Vec::with_capacity(self.settings.workers);

@@ -3,13 +3,14 @@
 use std::path::PathBuf;
 use std::rc::Rc;
 
+use classyard_datapath::PortNo;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::task::spawn_local;
 
 use super::connection::Shared;
 use super::listen::{self, SocketFile};
-use super::ports::open;
+use super::ports::{Queues, open};
 use super::{capture, status};
 use crate::config::{PortSettings, SwitchSettings};
 use crate::control::{MAX_REQUEST_BYTES, ReloadStatus, Reply, Request};
@@ -106,11 +107,18 @@ impl Control {
     }
 
     fn add_port(&self, port: PortSettings) -> Result<(), String> {
+        let added = self.open_port(port)?;
+        self.state.borrow_mut().give_queues(vec![added]);
+        Ok(())
+    }
+
+    /// Opens and adds a port. The workers do not have its queues yet.
+    fn open_port(&self, port: PortSettings) -> Result<(PortNo, Queues), String> {
         let mut state = self.state.borrow_mut();
         state.check_new_port(&port)?;
         let opened = open(&port.device, state.workers.len());
         let (device, queues) = opened.map_err(|error| format!("port {}: {error}", port.name))?;
-        state.add_ports(vec![(port, device, queues)])
+        Ok((state.add_device(port, device)?, queues))
     }
 
     fn remove_port(&self, name: &str) -> Result<(), String> {
@@ -134,11 +142,14 @@ impl Control {
                 status.fail_removed_port(&port.name, reason);
             }
         }
+        let mut added = Vec::new();
         for port in &difference.added_ports {
-            if let Err(reason) = self.add_port(port.clone()) {
-                status.fail_added_port(&port.name, reason);
+            match self.open_port(port.clone()) {
+                Ok(port) => added.push(port),
+                Err(reason) => status.fail_added_port(&port.name, reason),
             }
         }
+        self.state.borrow_mut().give_queues(added);
         for controller in &difference.removed_controllers {
             self.state.borrow_mut().endpoints.disconnect(controller);
         }

@@ -32,6 +32,7 @@ mod tasks;
 
 use std::cell::RefCell;
 use std::future::pending;
+use std::io;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
@@ -39,13 +40,13 @@ use std::time::{Duration, Instant};
 
 use classyard_datapath::pipeline::Pipeline;
 use classyard_openflow::agent::SwitchIdentity;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::Notify;
 use tokio::task::{LocalSet, spawn_local};
 
 use crate::clock::Clock;
 use crate::config::{Address, SwitchSettings};
-use crate::control::socket_path;
+use crate::control::{ControlClient, socket_path};
 use crate::error::SwitchError;
 use crate::stop::StopHandle;
 use crate::worker::WorkerHandle;
@@ -93,6 +94,23 @@ pub(crate) fn cache_clock() -> Duration {
     BEGUN.get_or_init(Instant::now).elapsed()
 }
 
+/// Makes the folder of sockets, and checks that no switch of the same name uses it.
+///
+/// # Errors
+/// [`SwitchError`] if the folder cannot be made, or if a switch of the same name is running.
+pub(crate) fn check_run_dir(settings: &SwitchSettings) -> Result<(), SwitchError> {
+    let folder = &settings.run_dir;
+    std::fs::create_dir_all(folder)
+        .map_err(|error| SwitchError::RunFolder(folder.display().to_string(), error))?;
+    let path = socket_path(folder, &settings.name);
+    if ControlClient::connect(&path).is_ok() {
+        let in_use = io::ErrorKind::AddrInUse.into();
+        let error = ListenError::new(&Address::Unix(path), in_use);
+        return Err(SwitchError::Listen(error.to_string()));
+    }
+    Ok(())
+}
+
 /// Runs the agent on this thread until the switch is stopped.
 pub(crate) fn run(parts: Parts, on_ready: impl FnOnce(&Ready)) -> Result<(), SwitchError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -115,6 +133,10 @@ pub(crate) fn run(parts: Parts, on_ready: impl FnOnce(&Ready)) -> Result<(), Swi
     let state: Shared = Rc::new(RefCell::new(state));
     let tasks = LocalSet::new();
     let ended = tasks.block_on(&runtime, async {
+        let signals = match parts.handles_signals {
+            true => Some(Signals::new()?),
+            false => None,
+        };
         let added = state.borrow_mut().add_ports(parts.ports);
         added.map_err(SwitchError::AddPort)?;
         spawn_local(tasks::take_reports(Rc::clone(&state), parts.news));
@@ -129,8 +151,8 @@ pub(crate) fn run(parts: Parts, on_ready: impl FnOnce(&Ready)) -> Result<(), Swi
         on_ready(&ready);
         tokio::select! {
             worker = tasks::tick(Rc::clone(&state)) => Err(SwitchError::WorkerEnded(worker)),
-            () = parts.stop.0.notified() => Ok(()),
-            signal = signals(&control, parts.handles_signals) => signal,
+            () = parts.stop.stopped() => Ok(()),
+            () = handle_signals(&control, signals) => Ok(()),
         }
     });
     drop(tasks);
@@ -144,8 +166,6 @@ async fn listen_and_connect(
     settings: &SwitchSettings,
 ) -> Result<Ready, SwitchError> {
     let folder = &settings.run_dir;
-    std::fs::create_dir_all(folder)
-        .map_err(|error| SwitchError::RunFolder(folder.display().to_string(), error))?;
     let path = socket_path(folder, &settings.name);
     let opened = listen::listen_on(&path).await;
     let address = Address::Unix(path);
@@ -176,21 +196,37 @@ async fn listen_and_connect(
     })
 }
 
-/// Handles signals, if they are handled: SIGHUP reloads the configuration, and SIGTERM and SIGINT
-/// end this function.
-async fn signals(control: &Control, are_handled: bool) -> Result<(), SwitchError> {
-    if !are_handled {
-        return pending().await;
+/// The signals that a switch handles. While this exists, they do not end the process.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+    hang_up: Signal,
+}
+
+impl Signals {
+    fn new() -> Result<Signals, SwitchError> {
+        let open = |kind| {
+            let opened = signal(kind);
+            opened.map_err(|error| SwitchError::System("signals cannot be handled", error))
+        };
+        Ok(Signals {
+            terminate: open(SignalKind::terminate())?,
+            interrupt: open(SignalKind::interrupt())?,
+            hang_up: open(SignalKind::hangup())?,
+        })
     }
-    let system = |error| SwitchError::System("signals cannot be handled", error);
-    let mut terminate = signal(SignalKind::terminate()).map_err(system)?;
-    let mut interrupt = signal(SignalKind::interrupt()).map_err(system)?;
-    let mut hang_up = signal(SignalKind::hangup()).map_err(system)?;
+}
+
+/// Handles signals: SIGHUP reloads the configuration, and SIGTERM and SIGINT end this function.
+async fn handle_signals(control: &Control, signals: Option<Signals>) {
+    let Some(mut signals) = signals else {
+        return pending().await;
+    };
     loop {
         tokio::select! {
-            _ = terminate.recv() => return Ok(()),
-            _ = interrupt.recv() => return Ok(()),
-            _ = hang_up.recv() => {
+            _ = signals.terminate.recv() => return,
+            _ = signals.interrupt.recv() => return,
+            _ = signals.hang_up.recv() => {
                 if let Err(reason) = control.reload().await {
                     tracing::error!("reload: {reason}");
                 }

@@ -10,6 +10,12 @@ use classyard_ports::{self as ports, Device, Link, OpenError, Queue, QueueCounts
 
 use crate::config::{DeviceSettings, PortSettings};
 
+/// The queues of a port, one for each worker.
+pub(crate) type Queues = Vec<Box<dyn Queue>>;
+
+/// A port with its device and its queues.
+pub(crate) type Opened = (PortSettings, Device, Queues);
+
 /// A port of the switch.
 pub(super) struct OpenPort {
     pub(super) settings: PortSettings,
@@ -129,14 +135,11 @@ pub(super) fn device_of(settings: &DeviceSettings) -> Option<ports::DeviceSettin
     })
 }
 
-/// A port with its device and its queues.
-pub(crate) type Opened = (PortSettings, Device, Vec<Box<dyn Queue>>);
-
 /// Opens the device of a port, with a queue for each worker.
 pub(crate) fn open(
     settings: &DeviceSettings,
     workers: usize,
-) -> Result<(Device, Vec<Box<dyn Queue>>), OpenError> {
+) -> Result<(Device, Queues), OpenError> {
     match device_of(settings) {
         Some(settings) => Device::open(&settings, workers),
         None => {

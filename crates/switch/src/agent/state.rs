@@ -9,12 +9,12 @@ use classyard_datapath::pipeline::{Pipeline, Plan};
 use classyard_openflow::agent::{
     Agent, PacketForController, SessionId, Surroundings, SwitchIdentity,
 };
-use classyard_ports::{Device, Queue};
+use classyard_ports::Device;
 use tokio::sync::{Notify, mpsc};
 
 use super::endpoints::Endpoints;
 use super::packet_ins::PacketIns;
-use super::ports::{OpenPort, Opened, device_of, port_counts};
+use super::ports::{OpenPort, Opened, Queues, device_of, port_counts};
 use crate::clock::Clock;
 use crate::config::{Address, ControllerSettings, PortSettings, SwitchSettings};
 use crate::worker::{CapturedFrame, Command, Report, WorkerHandle};
@@ -44,8 +44,6 @@ pub(crate) struct State {
     packet_ins: PacketIns,
     /// The reader of captured frames.
     pub(super) capture: Option<mpsc::Sender<CapturedFrame>>,
-    /// Captured frames that the reader had no room for.
-    pub(super) dropped_captures: u64,
     /// The settings that the switch was started with. Its ports and endpoints may have changed.
     started: SwitchSettings,
     pub(super) clock: Clock,
@@ -119,7 +117,6 @@ impl State {
             management: None,
             packet_ins,
             capture: None,
-            dropped_captures: 0,
             started: settings,
             clock,
         }
@@ -242,18 +239,18 @@ impl State {
         let mut done = Vec::new();
         let mut failed = Vec::new();
         let mut captured = Vec::new();
-        for worker in &mut self.workers {
+        for (number, worker) in self.workers.iter_mut().enumerate() {
             while let Some(report) = worker.end.report() {
                 match report {
                     Report::PacketIn(report) => self.packet_ins.push(report),
                     Report::JobDone(number) => done.push(number),
                     Report::PortFailed(port, error) => failed.push((port, error.to_string())),
-                    Report::Captured(frame) => captured.push(frame),
+                    Report::Captured(frame) => captured.push((number, frame)),
                 }
             }
         }
-        for frame in captured {
-            self.captured(frame);
+        for (worker, frame) in captured {
+            self.captured(worker, frame);
         }
         for number in done {
             if let Some(session) = self.agent.job_done(number) {
@@ -324,15 +321,14 @@ impl State {
         let mut ports = self.ports.iter();
         let port = ports.find(|(_, open)| open.settings.name == name);
         port.map(|(&port, _)| port).ok_or_else(|| {
-            let names: Vec<&str> = self
-                .ports
-                .values()
-                .map(|open| &*open.settings.name)
-                .collect();
-            format!(
-                "there is no port `{name}`; the ports are {}",
-                names.join(", ")
-            )
+            let open = self.ports.values();
+            let names: Vec<&str> = open.map(|open| &*open.settings.name).collect();
+            match names.join(", ") {
+                names if names.is_empty() => {
+                    format!("there is no port `{name}`; the switch has no ports")
+                }
+                names => format!("there is no port `{name}`; the ports are {names}"),
+            }
         })
     }
 
@@ -363,19 +359,22 @@ impl State {
         Ok(())
     }
 
-    /// Adds ports that are open, each with one queue for each worker. A worker gets its queues of
-    /// all of them together, so each packet of one port can leave by every other port.
-    pub(super) fn add_ports(&mut self, opened: Vec<Opened>) -> Result<(), String> {
-        let mut all = Vec::with_capacity(opened.len());
-        for (settings, device, queues) in opened {
-            all.push((self.add_port(settings, device)?, queues));
+    /// Adds ports that are open, each with one queue for each worker.
+    pub(super) fn add_ports(&mut self, ports: Vec<Opened>) -> Result<(), String> {
+        let mut all = Vec::with_capacity(ports.len());
+        for (settings, device, queues) in ports {
+            all.push((self.add_device(settings, device)?, queues));
         }
         self.give_queues(all);
         Ok(())
     }
 
-    /// Adds a port to the pipeline and the agent.
-    fn add_port(&mut self, settings: PortSettings, device: Device) -> Result<PortNo, String> {
+    /// Adds a port without its queues.
+    pub(super) fn add_device(
+        &mut self,
+        settings: PortSettings,
+        device: Device,
+    ) -> Result<PortNo, String> {
         let port = PortNo(settings.number);
         let open = OpenPort::new(settings, device, self.clock.now());
         let description = open.description(None);
@@ -389,16 +388,16 @@ impl State {
         Ok(port)
     }
 
-    /// Gives workers their queues of ports.
-    fn give_queues(&mut self, ports: Vec<(PortNo, Vec<Box<dyn Queue>>)>) {
-        let mut shares: Vec<Vec<_>> = self.workers.iter().map(|_| Vec::new()).collect();
+    /// Gives the queues of ports to the workers: the first queue to the first worker, and so on.
+    pub(super) fn give_queues(&mut self, ports: Vec<(PortNo, Queues)>) {
+        let mut of_workers: Vec<Vec<_>> = self.workers.iter().map(|_| Vec::new()).collect();
         for (port, queues) in ports {
-            for (share, queue) in shares.iter_mut().zip(queues) {
-                share.push((port, queue));
+            for (of_worker, queue) in of_workers.iter_mut().zip(queues) {
+                of_worker.push((port, queue));
             }
         }
-        for (worker, share) in self.workers.iter_mut().zip(shares) {
-            worker.end.command(Command::Add(share));
+        for (worker, queues) in self.workers.iter_mut().zip(of_workers) {
+            worker.end.command(Command::Add(queues));
             worker.hand_over();
         }
     }

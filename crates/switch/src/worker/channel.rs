@@ -26,7 +26,8 @@ pub(crate) const MAX_PACKET_INS: usize = 64;
 
 /// A command of the agent.
 pub(crate) enum Command {
-    /// New ports, each with the worker's queue of it.
+    /// New ports, with the worker's queue of each. The worker receives from none of them before
+    /// it can send to all.
     Add(Vec<(PortNo, Box<dyn Queue>)>),
     /// The worker closes its queue of a port.
     Remove(PortNo),

@@ -51,12 +51,22 @@ pub(crate) struct WorkerHandle {
     waker: Waker,
     counters: Arc<WorkerCounters>,
     cpu: Option<usize>,
+    /// Captured frames that the worker reported, and that the reader of the capture had no room
+    /// for.
+    late_frames: u64,
     thread: Option<JoinHandle<()>>,
 }
 
 impl WorkerHandle {
     pub(crate) fn counts(&self) -> WorkerCounts {
-        self.counters.read()
+        let mut counts = self.counters.read();
+        counts.capture_full += self.late_frames;
+        counts
+    }
+
+    /// Counts a captured frame that the reader of the capture had no room for.
+    pub(crate) fn drop_captured_frame(&mut self) {
+        self.late_frames += 1;
     }
 
     /// The processor that the worker runs on, or `None` for any.
@@ -127,6 +137,7 @@ impl WorkerParts {
             waker,
             counters,
             cpu,
+            late_frames: 0,
             thread: Some(thread),
         })
     }
@@ -195,8 +206,8 @@ impl Thread {
         while let Ok(command) = self.commands.pop() {
             count += 1;
             match command {
-                Command::Add(ports) => {
-                    for (port, queue) in ports {
+                Command::Add(queues) => {
+                    for (port, queue) in queues {
                         self.outputs.add(port, queue);
                     }
                 }

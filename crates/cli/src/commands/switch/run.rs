@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use classyard_report::failure::Failure;
+use classyard_report::interrupt::SoftStop;
 use classyard_report::reporter::Reporter;
 use classyard_switch::Switch;
 use classyard_switch::config::SwitchSettings;
@@ -17,7 +18,7 @@ const OPTIONS: &str = "options";
 ///
 /// The switch reads a configuration file, or its ports and sockets are options. It listens on
 /// RUN_DIR/NAME.mgmt for OpenFlow 1.3, and on RUN_DIR/NAME.ctl for the other `switch` commands.
-/// SIGHUP lets it read the file again. Network interfaces need CAP_NET_RAW and CAP_NET_ADMIN,
+/// A second SIGTERM or SIGINT ends it without delay. SIGHUP lets it read the file again. Network interfaces need CAP_NET_RAW and CAP_NET_ADMIN,
 /// which root has.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -89,7 +90,10 @@ pub(super) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
         let file = std::path::absolute(file).map_err(|error| Failure::file(file, error))?;
         switch = switch.configuration(file);
     }
+    let mut soft_stop = None;
     let ended = switch.run(|ready| {
+        // The switch has handlers of its own: it closes its ports and removes its sockets.
+        soft_stop = Some(SoftStop::hold());
         let listeners: Vec<String> = ready.listeners.iter().map(ToString::to_string).collect();
         let ports = match ready.ports {
             1 => "1 port".to_owned(),
