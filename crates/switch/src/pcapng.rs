@@ -57,9 +57,9 @@ pub(crate) fn packet(
     let nanoseconds = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
     let mut packet = Vec::with_capacity(kept.len() + 48);
     packet.extend(interface.to_le_bytes());
-    let [low, high] = [nanoseconds, nanoseconds >> 32].map(|time| time as u32);
-    packet.extend(high.to_le_bytes());
-    packet.extend(low.to_le_bytes());
+    let [l0, l1, l2, l3, high @ ..] = nanoseconds.to_le_bytes();
+    packet.extend(high);
+    packet.extend([l0, l1, l2, l3]);
     packet.extend(length(kept).to_le_bytes());
     packet.extend(length(frame).to_le_bytes());
     packet.extend(kept);

@@ -23,10 +23,13 @@ const CACHE_KIND: &str = "adaptive";
 /// Single flows that the cache of a worker holds.
 const CACHED_FLOWS: usize = 1 << 17;
 
+/// The devices and queues of ports in memory, by name.
+type MemoryPorts = BTreeMap<String, (Device, Vec<Box<dyn Queue>>)>;
+
 /// A switch that does not run yet.
 pub struct Switch {
     settings: SwitchSettings,
-    memory: BTreeMap<String, (Device, Vec<Box<dyn Queue>>)>,
+    memory: MemoryPorts,
     stop: StopHandle,
     handles_signals: bool,
     file: Option<PathBuf>,
@@ -156,7 +159,7 @@ fn filled_pipeline(settings: &SwitchSettings, clock: Clock) -> Result<Pipeline, 
 /// Opens the devices of all ports.
 fn open_ports(
     settings: &SwitchSettings,
-    memory: &mut BTreeMap<String, (Device, Vec<Box<dyn Queue>>)>,
+    memory: &mut MemoryPorts,
 ) -> Result<Vec<Opened>, SwitchError> {
     let mut opened = Vec::with_capacity(settings.ports.len());
     for port in &settings.ports {
