@@ -2,10 +2,12 @@
 
 use std::path::PathBuf;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use classyard_datapath::PortNo;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::Semaphore;
 use tokio::task::spawn_local;
 
 use super::connection::Shared;
@@ -24,13 +26,27 @@ pub(super) struct Control {
     pub(super) file: Option<PathBuf>,
 }
 
+/// Connections to the control socket at a time. Each may have a request and a reply in memory.
+const MAX_CONTROL_CONNECTIONS: usize = 16;
+
 /// Serves the control socket.
 pub(super) async fn run(control: Rc<Control>, listener: UnixListener, _file: SocketFile) {
+    let places = Arc::new(Semaphore::new(MAX_CONTROL_CONNECTIONS));
     loop {
         match listener.accept().await {
             Ok((stream, _)) => {
+                let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
+                    let limit = MAX_CONTROL_CONNECTIONS;
+                    let reason =
+                        format!("{limit} commands are connected, and more are not allowed");
+                    let reply = Reply::error(&reason).line();
+                    // The other end may have gone.
+                    let _gone = stream.try_write(reply.as_bytes());
+                    continue;
+                };
                 let control = Rc::clone(&control);
                 spawn_local(async move {
+                    let _place = place;
                     if let Err(error) = control.serve(stream).await {
                         tracing::debug!("a control connection ends: {error}");
                     }

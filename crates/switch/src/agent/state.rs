@@ -26,7 +26,7 @@ pub(crate) const MAX_SESSIONS: usize = 64;
 const MAX_PORTS: usize = 1024;
 
 /// Packets of controllers that may wait for a worker. With more of them, no session is read.
-const MAX_WAITING_JOBS: usize = 4096;
+const MAX_WAITING_JOBS: usize = 256;
 
 /// Pieces of maintenance of the engines in a turn.
 const MAINTENANCE_STEPS: usize = 256;

@@ -14,8 +14,8 @@ use classyard_ports::Queue;
 use rtrb::{Consumer, Producer, PushError};
 use tokio::sync::{Notify, oneshot};
 
-/// Commands that may wait for a worker.
-pub(crate) const MAX_COMMANDS: usize = 1024;
+/// Commands that may wait for a worker. Each may have a frame of 64 KiB.
+pub(crate) const MAX_COMMANDS: usize = 256;
 
 /// Reports of a worker that may wait for the agent.
 pub(crate) const MAX_REPORTS: usize = 4096;
@@ -64,6 +64,9 @@ pub(crate) struct PacketInReport {
     pub(crate) _place: WaitingPlace,
 }
 
+/// Captured frames of a worker that may wait for their reader.
+pub(crate) const MAX_CAPTURED: usize = 256;
+
 /// The direction of a captured frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Direction {
@@ -77,9 +80,11 @@ pub(crate) struct CapturedFrame {
     pub(crate) direction: Direction,
     pub(crate) time: Duration,
     pub(crate) bytes: Vec<u8>,
+    /// Free again when the frame is written or dropped.
+    pub(crate) _place: WaitingPlace,
 }
 
-/// The packets of a port that wait for a controller.
+/// The packets that wait for a controller or for the reader of a capture.
 #[derive(Clone, Default)]
 pub(crate) struct Waiting(Arc<AtomicUsize>);
 
@@ -87,9 +92,9 @@ pub(crate) struct Waiting(Arc<AtomicUsize>);
 pub(crate) struct WaitingPlace(Arc<AtomicUsize>);
 
 impl Waiting {
-    /// Takes a place, if one is free. Only one thread takes places.
-    pub(crate) fn take(&self) -> Option<WaitingPlace> {
-        if self.0.load(Ordering::Relaxed) >= MAX_PACKET_INS {
+    /// Takes one of `limit` places, if one is free. Only one thread takes places.
+    pub(crate) fn take(&self, limit: usize) -> Option<WaitingPlace> {
+        if self.0.load(Ordering::Relaxed) >= limit {
             return None;
         }
         self.0.fetch_add(1, Ordering::Relaxed);

@@ -11,7 +11,10 @@ use classyard_datapath::pipeline::{PacketInReason, Sink};
 use classyard_datapath::{Field, Packet, PortNo};
 use classyard_ports::Queue;
 
-use super::channel::{CapturedFrame, Direction, PacketInReport, Report, Reports, Waiting};
+use super::channel::{
+    CapturedFrame, Direction, MAX_CAPTURED, MAX_PACKET_INS, PacketInReport, Report, Reports,
+    Waiting,
+};
 use super::counters::WorkerCounters;
 
 /// Ports with numbers below this are found in an array.
@@ -27,6 +30,7 @@ pub(super) struct Outputs {
     other_waiting: Waiting,
     /// The captured port; the inner `None` stands for all ports.
     captured: Option<Option<PortNo>>,
+    waiting_captured: Waiting,
     /// The time of the present vector.
     pub(super) now: Duration,
     pub(super) reports: Reports,
@@ -81,6 +85,7 @@ impl Outputs {
             unflushed: Vec::new(),
             other_waiting: Waiting::default(),
             captured: None,
+            waiting_captured: Waiting::default(),
             now: Duration::ZERO,
             reports,
             counters,
@@ -185,13 +190,15 @@ impl Outputs {
     }
 
     fn report_frame(&mut self, port: PortNo, direction: Direction, packet: &Packet) {
-        let frame = CapturedFrame {
+        let place = self.waiting_captured.take(MAX_CAPTURED);
+        let frame = place.map(|place| CapturedFrame {
             port,
             direction,
             time: self.now,
             bytes: packet.bytes().to_vec(),
-        };
-        if !self.reports.offer(Report::Captured(frame)) {
+            _place: place,
+        });
+        if !frame.is_some_and(|frame| self.reports.offer(Report::Captured(frame))) {
             self.counters.capture_full.add(1);
         }
     }
@@ -245,7 +252,7 @@ impl Sink for Outputs {
                     whole
                 }
             };
-            let report = self.waiting(packet).take().map(|place| {
+            let report = self.waiting(packet).take(MAX_PACKET_INS).map(|place| {
                 Report::PacketIn(PacketInReport {
                     reason,
                     max_len,
