@@ -209,6 +209,7 @@ fn port_status(port: &OpenPort) -> PortStatus {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::worker::{MAX_PACKET_INS, MAX_REPORTS};
 
     #[test]
     fn reasons_of_workers_are_documented() {
@@ -238,5 +239,8 @@ mod tests {
         for (reason, _) in drops {
             assert!(page.contains(&format!("\n| `{reason}` | ")), "{reason}");
         }
+        assert!(page.contains(&format!("while {MAX_PACKET_INS} packets of the same port")));
+        let reports = format!("{},{:03}", MAX_REPORTS / 1000, MAX_REPORTS % 1000);
+        assert!(page.contains(&format!("or {reports} reports in all")));
     }
 }
