@@ -33,7 +33,6 @@ mod scripts;
 mod streaming;
 mod support;
 mod switch;
-#[cfg(target_os = "linux")]
 mod switch_run;
 mod terminal;
 mod threads;
