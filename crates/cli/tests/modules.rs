@@ -271,6 +271,15 @@ fn the_ports_are_as_drawn() {
 }
 
 #[test]
+fn the_switch_is_as_drawn() {
+    agree("Modules of the switch", "switch", &[]);
+    agree("Modules of workers", "switch", &["worker"]);
+    agree("Modules of the agent's thread", "switch", &["agent"]);
+    agree("Modules of the configuration", "switch", &["config"]);
+    agree("Modules of the control socket", "switch", &["control"]);
+}
+
+#[test]
 fn the_reference_is_as_drawn() {
     agree("Modules of the reference", "reference", &[]);
 }

@@ -317,13 +317,24 @@ impl Known {
         self.eth_type.is_some_and(|kind| ip.contains(&kind))
     }
 
-    fn becomes(&mut self, kind: u16) {
+    /// Notes another `eth_type`. The headers after it are unknown.
+    fn becomes(&mut self, kind: u128) {
         *self = Known {
-            eth_type: Some(u128::from(kind)),
+            eth_type: Some(kind),
             ip_proto: None,
             icmpv6_type: None,
             has_tag: self.has_tag,
         };
+    }
+
+    /// Notes that an action has set a field.
+    fn set(&mut self, field: Field, value: u128) {
+        match field {
+            Field::EthType => self.becomes(value),
+            Field::IpProto => (self.ip_proto, self.icmpv6_type) = (Some(value), None),
+            Field::Icmpv6Type => self.icmpv6_type = Some(value),
+            _ => {}
+        }
     }
 }
 
@@ -392,6 +403,13 @@ pub(crate) fn check_alone(action: &Action) -> Result<(), OpenFlowError> {
                 let why = format!("a value of all {width} bits of {field} is needed, and no mask");
                 return refuse(ErrorCode::BadSetArgument, &why);
             }
+            if field == Field::EthType && value < u128::from(eth_type::LEAST) {
+                let why = format!(
+                    "a smaller number than {:#06x} is the length of an 802.3 frame",
+                    eth_type::LEAST
+                );
+                return refuse(ErrorCode::BadSetArgument, &why);
+            }
             if field == Field::VlanVid && value & u128::from(VLAN_PRESENT) == 0 {
                 let why = format!(
                     "a VLAN's number is set with the bit {VLAN_PRESENT:#x}; pop_vlan removes a tag"
@@ -433,12 +451,8 @@ fn check_action(action: &Action, known: &mut Known) -> Result<(), OpenFlowError>
         Action::PushVlan(_) => known.has_tag = true,
         // Whether the packet has another tag is unknown.
         Action::PopVlan => known.has_tag = false,
-        Action::PushMpls(kind) | Action::PopMpls(kind) => known.becomes(kind),
-        Action::SetField(MatchField {
-            field: Field::Icmpv6Type,
-            value,
-            ..
-        }) => known.icmpv6_type = Some(value),
+        Action::PushMpls(kind) | Action::PopMpls(kind) => known.becomes(u128::from(kind)),
+        Action::SetField(MatchField { field, value, .. }) => known.set(field, value),
         _ => {}
     }
     Ok(())

@@ -231,8 +231,7 @@ pub struct FieldInfo {
     /// addresses of neighbour discovery.
     pub maskable: bool,
     /// True if an action may set the field. OpenFlow excludes fields that are not in a
-    /// header. As in Open vSwitch, types and protocols are excluded too, since the
-    /// following headers would still be of the old protocol.
+    /// header.
     pub settable: bool,
     /// The condition on other fields of the match.
     pub prerequisite: Prerequisite,
@@ -299,12 +298,12 @@ const INFO: [FieldInfo; Field::COUNT] = [
     info(F::Metadata, "metadata", (64, 2), (MASK, READ), P::None, Presence::NONE),
     info(F::EthDst, "eth_dst", (48, 3), (MASK, SET), P::None, Presence::NONE),
     info(F::EthSrc, "eth_src", (48, 4), (MASK, SET), P::None, Presence::NONE),
-    info(F::EthType, "eth_type", (16, 5), (EXACT, READ), P::None, Presence::NONE),
+    info(F::EthType, "eth_type", (16, 5), (EXACT, SET), P::None, Presence::NONE),
     info(F::VlanVid, "vlan_vid", (13, 6), (MASK, SET), P::None, Presence::NONE),
     info(F::VlanPcp, "vlan_pcp", (3, 7), (EXACT, SET), P::Vlan, Presence::NONE),
     info(F::IpDscp, "ip_dscp", (6, 8), (EXACT, SET), P::EthType(IP), Presence::NETWORK),
     info(F::IpEcn, "ip_ecn", (2, 9), (EXACT, SET), P::EthType(IP), Presence::NETWORK),
-    info(F::IpProto, "ip_proto", (8, 10), (EXACT, READ), P::EthType(IP), Presence::PROTOCOL),
+    info(F::IpProto, "ip_proto", (8, 10), (EXACT, SET), P::EthType(IP), Presence::PROTOCOL),
     info(F::Ipv4Src, "ipv4_src", (32, 11), (MASK, SET), P::EthType(IPV4), Presence::NETWORK),
     info(F::Ipv4Dst, "ipv4_dst", (32, 12), (MASK, SET), P::EthType(IPV4), Presence::NETWORK),
     info(F::TcpSrc, "tcp_src", (16, 13), (MASK, SET), P::IpProto(IP, ip_proto::TCP), Presence::TRANSPORT),
@@ -330,7 +329,7 @@ const INFO: [FieldInfo; Field::COUNT] = [
     info(F::NdTll, "nd_tll", (48, 33), (MASK, SET), P::Icmpv6Type(&[icmpv6::NEIGHBOUR_ADVERTISEMENT]), Presence::ND_LINK_LAYER),
     info(F::MplsLabel, "mpls_label", (20, 34), (EXACT, SET), P::EthType(MPLS), Presence::NETWORK),
     info(F::MplsTc, "mpls_tc", (3, 35), (EXACT, SET), P::EthType(MPLS), Presence::NETWORK),
-    info(F::MplsBos, "mpls_bos", (1, 36), (EXACT, READ), P::EthType(MPLS), Presence::NETWORK),
+    info(F::MplsBos, "mpls_bos", (1, 36), (EXACT, SET), P::EthType(MPLS), Presence::NETWORK),
     info(F::TunnelId, "tun_id", (64, 38), (MASK, SET), P::None, Presence::NONE),
     info(F::Ipv6Exthdr, "ipv6_exthdr", (9, 39), (MASK, READ), P::EthType(IPV6), Presence::PROTOCOL),
     register(F::Reg0, "reg0", 0),
@@ -418,6 +417,15 @@ impl Field {
             }
             _ => ValueFormat::Hex,
         }
+    }
+
+    /// True if the field's value decides which other fields a packet has. After an action
+    /// has set such a field, the packet is parsed again.
+    pub(crate) fn announces_headers(self) -> bool {
+        matches!(
+            self,
+            Field::EthType | Field::IpProto | Field::Icmpv6Type | Field::Icmpv6Code
+        )
     }
 
     /// Returns the largest value.

@@ -4,16 +4,18 @@
 //! cargo run -p classyard-openflow --example socket -- br0.socket
 //! ovs-ofctl -O OpenFlow13 add-flow unix:br0.socket 'tcp,tp_dst=80 actions=drop'
 //! ovs-ofctl -O OpenFlow13 dump-flows unix:br0.socket
+//! ovs-ofctl -O OpenFlow13 monitor unix:br0.socket watch:
 //! ```
 //!
 //! The agent opens no socket itself. A program around it passes bytes in both directions, in
-//! its own way: here each connection has a thread, and all threads share the agent.
+//! its own way: here each connection has a thread that reads and a thread that writes, and all
+//! threads share the agent.
 
 #![allow(clippy::print_stderr)] // an example
 
 use std::io::{self, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Instant;
 
 use classyard::EngineSpec;
@@ -39,19 +41,20 @@ impl Switch {
         act(&mut self.agent, &mut around)
     }
 
-    /// Takes bytes, and returns the answers.
-    fn answers(&mut self, session: SessionId, received: &[u8]) -> Vec<u8> {
-        self.with(|agent, around| agent.receive(session, received, around));
+    /// Takes bytes of a controller.
+    fn receive(&mut self, session: SessionId, bytes: &[u8]) {
+        self.with(|agent, around| agent.receive(session, bytes, around));
         self.send_packets();
-        let mut answers = Vec::new();
-        while !self.agent.unsent(session).is_empty() {
-            let unsent = self.agent.unsent(session);
-            let count = unsent.len();
-            answers.extend_from_slice(unsent);
-            self.agent.sent(session, count);
-            self.with(|agent, around| agent.proceed(session, around));
+        for (_, fault) in self.agent.take_ended() {
+            eprintln!("a session ends: {fault}");
         }
-        answers
+    }
+
+    /// Notes that the unsent bytes of a session were sent.
+    fn sent(&mut self, session: SessionId, count: usize) {
+        self.agent.sent(session, count);
+        self.with(|agent, around| agent.proceed(session, around));
+        self.send_packets();
     }
 }
 
@@ -75,24 +78,74 @@ impl Switch {
     }
 }
 
-/// Serves one connection until its other end or a fault ends it.
-fn serve(switch: &Mutex<Switch>, mut stream: UnixStream) -> io::Result<()> {
-    let lock = || switch.lock().expect("no thread panics");
-    let session = lock().with(|agent, around| agent.connect(around.now));
-    let mut buffer = [0; 65_536];
-    let mut count = 0;
-    loop {
-        let answers = lock().answers(session, &buffer[..count]);
-        stream.write_all(&answers)?;
-        for (_, fault) in lock().agent.take_ended() {
-            eprintln!("the session ends: {fault}");
-        }
-        count = stream.read(&mut buffer)?;
-        if count == 0 {
-            lock().agent.disconnect(session);
-            return Ok(());
+/// The switch, and a signal that sessions may have bytes to send or have ended.
+struct Shared {
+    switch: Mutex<Switch>,
+    changed: Condvar,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Switch> {
+        self.switch.lock().expect("no thread panics")
+    }
+
+    /// Waits until a session has unsent bytes, and returns them. After the session's end, returns
+    /// no bytes.
+    fn unsent(&self, session: SessionId) -> Vec<u8> {
+        let waits = |switch: &mut Switch| {
+            switch.agent.counts(session).is_some() && switch.agent.unsent(session).is_empty()
+        };
+        let switch = self.changed.wait_while(self.lock(), waits);
+        let switch = switch.expect("no thread panics");
+        switch.agent.unsent(session).to_vec()
+    }
+
+    /// Sends the bytes of a session until its end.
+    fn send(&self, session: SessionId, mut stream: UnixStream) -> io::Result<()> {
+        loop {
+            let unsent = self.unsent(session);
+            if unsent.is_empty() {
+                return Ok(());
+            }
+            stream.write_all(&unsent)?;
+            self.lock().sent(session, unsent.len());
+            // The session may read again.
+            self.changed.notify_all();
         }
     }
+
+    /// Passes the bytes of a controller to the agent, until the other end closes the connection.
+    fn receive(&self, session: SessionId, mut stream: UnixStream) -> io::Result<()> {
+        let mut buffer = [0; 65_536];
+        loop {
+            let count = stream.read(&mut buffer)?;
+            if count == 0 {
+                return Ok(());
+            }
+            self.lock().receive(session, &buffer[..count]);
+            self.changed.notify_all();
+            // Waits until the controller has read enough of its answers.
+            let waits = |switch: &mut Switch| {
+                let agent = &switch.agent;
+                !agent.reads(session) && !agent.unsent(session).is_empty()
+            };
+            drop(self.changed.wait_while(self.lock(), waits));
+        }
+    }
+}
+
+/// Serves one connection.
+fn serve(shared: &Arc<Shared>, stream: UnixStream) -> io::Result<()> {
+    let session = shared
+        .lock()
+        .with(|agent, around| agent.connect(around.now));
+    let (sender, copy) = (Arc::clone(shared), stream.try_clone()?);
+    let sending = std::thread::spawn(move || sender.send(session, copy));
+    let received = shared.receive(session, stream);
+    shared.lock().agent.disconnect(session);
+    shared.changed.notify_all();
+    let sent = sending.join().expect("no thread panics");
+    received.and(sent)
 }
 
 /// Serves all connections to a socket at `path`.
@@ -108,16 +161,20 @@ pub(crate) fn run(path: &str) -> Result<(), Box<dyn std::error::Error>> {
     let settings = TableSettings::new(EngineSpec::parse("tuplemerge")?)?;
     let mut pipeline = Pipeline::new(settings);
     let worker = pipeline.worker();
-    let switch = Arc::new(Mutex::new(Switch {
+    let switch = Switch {
         agent: Agent::new(identity),
         pipeline,
         worker,
         start: Instant::now(),
-    }));
+    };
+    let shared = Arc::new(Shared {
+        switch: Mutex::new(switch),
+        changed: Condvar::new(),
+    });
     for stream in UnixListener::bind(path)?.incoming() {
-        let (switch, stream) = (Arc::clone(&switch), stream?);
+        let (shared, stream) = (Arc::clone(&shared), stream?);
         std::thread::spawn(move || {
-            if let Err(error) = serve(&switch, stream) {
+            if let Err(error) = serve(&shared, stream) {
                 eprintln!("the connection ends: {error}");
             }
         });

@@ -3,9 +3,6 @@
 use crate::fault::{Code, Fault};
 use crate::wire::{Reader, Wire, Writer, layout};
 
-/// The number of the Open Networking Foundation as an experimenter.
-pub(crate) const ONF: u32 = 0x4f4e_4600;
-
 /// Types of ONF's messages.
 pub(crate) const BUNDLE_CONTROL: u32 = 2300;
 pub(crate) const BUNDLE_ADD: u32 = 2301;

@@ -119,6 +119,12 @@ codes! {
     BAD_TABLE_FEATURE_ARGUMENT "TFFC_BAD_ARGUMENT" (13, 4),
     /// Table features that the controller may not set.
     TABLE_FEATURE_PERMISSION "TFFC_EPERM" (13, 5),
+    /// A monitor to add whose number is in use.
+    MONITOR_EXISTS "MOFC_MONITOR_EXISTS" (0xffff, 6),
+    /// Flags of a monitor that are unknown, or that select no change.
+    BAD_MONITOR_FLAGS "MOFC_BAD_FLAGS" (0xffff, 7),
+    /// A monitor that does not exist.
+    UNKNOWN_MONITOR "MOFC_UNKNOWN_MONITOR" (0xffff, 8),
     /// A bundle that does not exist.
     BUNDLE_BAD_ID "BFC_BAD_ID" (0xffff, 2302),
     /// A bundle to open whose number is in use.
@@ -143,9 +149,31 @@ codes! {
     BUNDLE_MESSAGE_FAILED "BFC_MSG_FAILED" (0xffff, 2313),
 }
 
-/// The type of errors with an experimenter's codes. Only ONF's codes, of extension 230
-/// (bundles), are in use here.
+/// The type of errors with an experimenter's codes: ONF's codes of extension 230 (bundles), and
+/// Nicira's codes, which Open vSwitch uses for extension 187 (monitors).
 pub const EXPERIMENTER_ERROR: u16 = 0xffff;
+
+/// The number of the Open Networking Foundation as an experimenter.
+pub(crate) const ONF: u32 = 0x4f4e_4600;
+
+/// The number of Nicira as an experimenter.
+const NICIRA: u32 = 0x2320;
+
+impl Code {
+    /// Returns the number of the experimenter that defines the code, if it is not OpenFlow's.
+    #[must_use]
+    pub fn experimenter(self) -> Option<u32> {
+        const NICIRA_CODES: [Code; 3] = [
+            Code::MONITOR_EXISTS,
+            Code::BAD_MONITOR_FLAGS,
+            Code::UNKNOWN_MONITOR,
+        ];
+        (self.kind == EXPERIMENTER_ERROR).then(|| match NICIRA_CODES.contains(&self) {
+            true => NICIRA,
+            false => ONF,
+        })
+    }
+}
 
 impl fmt::Display for Code {
     /// Writes the name, or both numbers.

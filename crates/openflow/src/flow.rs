@@ -141,21 +141,26 @@ fn read_command(number: u8) -> Result<Command, Fault> {
 /// deletion.
 impl Wire for RemovalReason {
     fn read(reader: &mut Reader<'_>) -> Result<Self, Fault> {
-        match reader.get::<u8>()? {
-            0 => Ok(RemovalReason::IdleTimeout),
-            1 => Ok(RemovalReason::HardTimeout),
-            2 => Ok(RemovalReason::Delete),
-            3 => Ok(RemovalReason::GroupDelete),
-            4 => Ok(RemovalReason::MeterDelete),
-            unknown => {
-                let message = format!("an entry was removed for the unknown reason {unknown}");
-                Err(Fault::new(Code::BAD_LENGTH, message))
-            }
-        }
+        removal_reason(reader.get::<u8>()?.into())
     }
 
     fn write(&self, writer: &mut Writer<'_>) {
         writer.put(&removal_number(*self));
+    }
+}
+
+/// Returns the reason with a number.
+pub(crate) fn removal_reason(number: u16) -> Result<RemovalReason, Fault> {
+    match number {
+        0 => Ok(RemovalReason::IdleTimeout),
+        1 => Ok(RemovalReason::HardTimeout),
+        2 => Ok(RemovalReason::Delete),
+        3 => Ok(RemovalReason::GroupDelete),
+        4 => Ok(RemovalReason::MeterDelete),
+        unknown => {
+            let message = format!("an entry was removed for the unknown reason {unknown}");
+            Err(Fault::new(Code::BAD_LENGTH, message))
+        }
     }
 }
 

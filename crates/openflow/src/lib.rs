@@ -19,6 +19,7 @@
 //! | [`packet`] | packets from and to the controller | §7.3.7, §7.4.1 |
 //! | [`multipart`] | requests whose answers may take several messages | §7.3.5 |
 //! | [`bundle`] | messages that are carried out together (ONF extension 230) | |
+//! | [`monitor`] | reports of changes of entries (ONF extension 187) | |
 //! | [`oxm`] | fields of matches | §7.2.3 |
 //! | `action`, `instruction` | actions and instructions of entries | §7.2.4, §7.2.5 |
 //! | `wire` | numbers, padding, structures | |
@@ -37,6 +38,7 @@ pub mod group;
 mod instruction;
 pub mod message;
 pub mod meter;
+pub mod monitor;
 pub mod multipart;
 pub mod oxm;
 pub mod packet;

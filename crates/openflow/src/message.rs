@@ -10,8 +10,9 @@ use classyard_datapath::group::GroupMod;
 use classyard_datapath::meter::MeterMod;
 
 use crate::bundle::{self, BundleAdd, BundleControl};
-use crate::fault::{Code, Fault};
+use crate::fault::{Code, Fault, ONF};
 use crate::flow::FlowRemoved;
+use crate::monitor::{self, MonitorCancel};
 use crate::multipart::{Multipart, Nothing, Reply, Request};
 use crate::packet::{PacketIn, PacketOut};
 use crate::port::{PortMod, PortStatus, QueueConfig, QueueConfigRequest};
@@ -71,6 +72,12 @@ macro_rules! messages {
             BundleControl(BundleControl),
             /// A message of ONF with a message for a bundle.
             BundleAdd(BundleAdd),
+            /// A message of ONF that ends a monitor.
+            MonitorCancel(MonitorCancel),
+            /// A message of ONF: the switch does not report all changes any more.
+            MonitorPaused(Nothing),
+            /// A message of ONF: the switch has reported all changes again.
+            MonitorResumed(Nothing),
         }
 
         impl Message {
@@ -81,13 +88,20 @@ macro_rules! messages {
                     $(Message::$variant(_) => $name,)*
                     Message::BundleControl(_) => "BUNDLE_CONTROL",
                     Message::BundleAdd(_) => "BUNDLE_ADD_MESSAGE",
+                    Message::MonitorCancel(_) => "FLOW_MONITOR_CANCEL",
+                    Message::MonitorPaused(_) => "FLOW_MONITOR_PAUSED",
+                    Message::MonitorResumed(_) => "FLOW_MONITOR_RESUMED",
                 }
             }
 
             fn kind(&self) -> u8 {
                 match self {
                     $(Message::$variant(_) => $number,)*
-                    Message::BundleControl(_) | Message::BundleAdd(_) => EXPERIMENTER,
+                    Message::BundleControl(_)
+                    | Message::BundleAdd(_)
+                    | Message::MonitorCancel(_)
+                    | Message::MonitorPaused(_)
+                    | Message::MonitorResumed(_) => EXPERIMENTER,
                 }
             }
 
@@ -96,6 +110,9 @@ macro_rules! messages {
                     $(Message::$variant(body) => writer.put(body),)*
                     Message::BundleControl(body) => onf(writer, bundle::BUNDLE_CONTROL, body),
                     Message::BundleAdd(body) => onf(writer, bundle::BUNDLE_ADD, body),
+                    Message::MonitorCancel(body) => onf(writer, monitor::MONITOR_CANCEL, body),
+                    Message::MonitorPaused(body) => onf(writer, monitor::MONITOR_PAUSED, body),
+                    Message::MonitorResumed(body) => onf(writer, monitor::MONITOR_RESUMED, body),
                 }
             }
 
@@ -179,7 +196,7 @@ messages! {
 }
 
 fn onf(writer: &mut Writer<'_>, kind: u32, body: &impl Wire) {
-    writer.put(&bundle::ONF);
+    writer.put(&ONF);
     writer.put(&kind);
     writer.put(body);
 }
@@ -213,10 +230,14 @@ impl Message {
         };
         let mut reader = Reader::new(&unknown.data, Code::BAD_LENGTH);
         let message = match (unknown.experimenter, unknown.kind) {
-            (bundle::ONF, bundle::BUNDLE_CONTROL) => Message::BundleControl(reader.get()?),
-            (bundle::ONF, bundle::BUNDLE_ADD) => Message::BundleAdd(reader.get()?),
+            (ONF, bundle::BUNDLE_CONTROL) => Message::BundleControl(reader.get()?),
+            (ONF, bundle::BUNDLE_ADD) => Message::BundleAdd(reader.get()?),
+            (ONF, monitor::MONITOR_CANCEL) => Message::MonitorCancel(reader.get()?),
+            (ONF, monitor::MONITOR_PAUSED) => Message::MonitorPaused(reader.get()?),
+            (ONF, monitor::MONITOR_RESUMED) => Message::MonitorResumed(reader.get()?),
             _ => return Ok(self),
         };
+        reader.end()?;
         Ok(message)
     }
 

@@ -2,7 +2,9 @@
 //! §7.3.5.11 to §7.3.5.13).
 
 use classyard_datapath::MeterId;
-use classyard_datapath::meter::{Band, BandKind, Meter, MeterCommand, MeterMod, MeterUnit};
+use classyard_datapath::meter::{
+    Band, BandKind, Meter, MeterCommand, MeterFlags, MeterMod, MeterUnit,
+};
 
 use crate::fault::{Code, Fault};
 use crate::wire::{Reader, Wire, Writer, layout};
@@ -63,18 +65,19 @@ impl Wire for Band {
     }
 }
 
-/// Returns the flags of a meter. Statistics are always kept.
+/// Returns the flags of a meter, as the message that installed the meter had them.
 fn flags_of(meter: &Meter) -> u16 {
     let unit = match meter.unit {
         MeterUnit::Kilobits => flag::KILOBITS,
         MeterUnit::Packets => flag::PACKETS,
     };
-    let has_burst = meter.bands.iter().any(|band| band.burst != 0);
-    unit | flag::STATS | if has_burst { flag::BURST } else { 0 }
+    let burst = if meter.has_burst() { flag::BURST } else { 0 };
+    let stats = if meter.flags.stats { flag::STATS } else { 0 };
+    unit | burst | stats
 }
 
-/// Returns the unit of a meter with these flags.
-fn unit_of(flags: u16) -> Result<MeterUnit, Fault> {
+/// Returns the unit of a meter with these flags, and its other flags.
+fn read_flags(flags: u16) -> Result<(MeterUnit, MeterFlags), Fault> {
     let refuse = |why: &str| {
         let message = format!("flags {flags:#06x} of a meter: {why}");
         Err(Fault::new(Code::BAD_METER_FLAGS, message))
@@ -82,11 +85,16 @@ fn unit_of(flags: u16) -> Result<MeterUnit, Fault> {
     if flags & !flag::ALL != 0 {
         return refuse("OpenFlow 1.3 has 0x0001 to 0x0008");
     }
-    match (flags & flag::KILOBITS != 0, flags & flag::PACKETS != 0) {
-        (true, true) => refuse("kilobits and packets; a meter has one unit"),
-        (_, true) => Ok(MeterUnit::Packets),
-        (_, false) => Ok(MeterUnit::Kilobits),
-    }
+    let unit = match (flags & flag::KILOBITS != 0, flags & flag::PACKETS != 0) {
+        (true, true) => return refuse("kilobits and packets; a meter has one unit"),
+        (_, true) => MeterUnit::Packets,
+        (_, false) => MeterUnit::Kilobits,
+    };
+    let others = MeterFlags {
+        burst: flags & flag::BURST != 0,
+        stats: flags & flag::STATS != 0,
+    };
+    Ok((unit, others))
 }
 
 /// A change of a meter (`ofp_meter_mod`). Bursts count only with the flag for bursts.
@@ -101,15 +109,20 @@ impl Wire for MeterMod {
                 return Err(Fault::new(Code::BAD_METER_COMMAND, message));
             }
         };
-        let flags: u16 = reader.get()?;
+        let number: u16 = reader.get()?;
         let (id, mut bands): (MeterId, Vec<Band>) = (reader.get()?, reader.list()?);
-        let unit = unit_of(flags)?;
-        if flags & flag::BURST == 0 {
+        let (unit, flags) = read_flags(number)?;
+        if !flags.burst {
             bands.iter_mut().for_each(|band| band.burst = 0);
         }
         Ok(MeterMod {
             command,
-            meter: Meter { id, unit, bands },
+            meter: Meter {
+                id,
+                unit,
+                flags,
+                bands,
+            },
         })
     }
 
@@ -131,10 +144,11 @@ impl Wire for Meter {
     fn read(reader: &mut Reader<'_>) -> Result<Self, Fault> {
         let length: u16 = reader.get()?;
         let mut item = reader.part(usize::from(length).saturating_sub(2))?;
-        let unit = unit_of(item.get()?)?;
+        let (unit, flags) = read_flags(item.get()?)?;
         Ok(Meter {
             id: item.get()?,
             unit,
+            flags,
             bands: item.list()?,
         })
     }

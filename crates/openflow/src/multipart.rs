@@ -17,16 +17,18 @@
 //! | 11 | nothing | [`MeterFeatures`] |
 //! | 12 | nothing, or a list of [`TableFeaturesItem`] to set | a list of [`TableFeaturesItem`] |
 //! | 13 | nothing | a list of [`Port`] |
-//! | 65,535 | [`Experimenter`] | [`Experimenter`] |
+//! | 65,535 of ONF, 1870 | a list of [`MonitorRequest`] | a list of [`FlowUpdate`] |
+//! | 65,535 of others | [`Experimenter`] | [`Experimenter`] |
 
 use classyard_datapath::GroupId;
 use classyard_datapath::group::Group;
 use classyard_datapath::meter::Meter;
 
-use crate::fault::{Code, Fault};
+use crate::fault::{Code, Fault, ONF};
 use crate::flow::{AggregateStats, FlowRequest, FlowStats};
 use crate::group::{GroupFeatures, GroupStats};
 use crate::meter::{MeterFeatures, MeterRequest, MeterStats};
+use crate::monitor::{self, FlowUpdate, MonitorRequest};
 use crate::port::{Port, PortRequest, PortStats, QueueRequest, QueueStats};
 use crate::switch::Experimenter;
 use crate::table::{TableFeaturesItem, TableStats};
@@ -121,26 +123,43 @@ impl<B: Body> Wire for Multipart<B> {
     }
 }
 
-/// Declares the bodies of requests or replies, with their types.
+/// The type of experimenters' requests and replies.
+const EXPERIMENTER_PART: u16 = 0xffff;
+
+/// Returns the experimenter's number and the type that follow in an experimenter's body.
+fn announced(reader: &Reader<'_>) -> Option<(u32, u32)> {
+    let mut body = *reader;
+    Some((body.get().ok()?, body.get().ok()?))
+}
+
+/// Declares the bodies of requests or replies, with their types. The types of ONF's bodies
+/// follow after `onf`.
 macro_rules! bodies {
     (
         $(#[$meta:meta])*
         pub enum $name:ident { $($(#[$doc:meta])* $variant:ident($body:ty) = $number:literal,)* }
+        onf { $($(#[$onf_doc:meta])* $onf:ident($onf_body:ty) = $onf_number:path,)* }
     ) => {
         $(#[$meta])*
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub enum $name {
             $($(#[$doc])* $variant($body),)*
+            $($(#[$onf_doc])* $onf($onf_body),)*
         }
 
         impl Body for $name {
             fn kind(&self) -> u16 {
                 match self {
                     $($name::$variant(_) => $number,)*
+                    $($name::$onf(_) => EXPERIMENTER_PART,)*
                 }
             }
 
             fn read(kind: u16, reader: &mut Reader<'_>) -> Result<Self, Fault> {
+                $(if kind == EXPERIMENTER_PART && announced(reader) == Some((ONF, $onf_number)) {
+                    reader.skip(8)?;
+                    return reader.get().map($name::$onf);
+                })*
                 match kind {
                     $($number => reader.get().map($name::$variant),)*
                     unknown => {
@@ -153,6 +172,11 @@ macro_rules! bodies {
             fn write(&self, writer: &mut Writer<'_>) {
                 match self {
                     $($name::$variant(body) => writer.put(body),)*
+                    $($name::$onf(body) => {
+                        writer.put(&ONF);
+                        writer.put(&$onf_number);
+                        writer.put(body);
+                    })*
                 }
             }
         }
@@ -190,8 +214,12 @@ bodies! {
         TableFeatures(List<TableFeaturesItem>) = 12,
         /// The ports.
         PortDescription(Nothing) = 13,
-        /// A request of an experimenter.
+        /// A request of an experimenter that this crate does not know.
         Experimenter(Experimenter) = 0xffff,
+    }
+    onf {
+        /// Entries to monitor.
+        FlowMonitor(List<MonitorRequest>) = monitor::FLOW_MONITOR,
     }
 }
 
@@ -226,8 +254,12 @@ bodies! {
         TableFeatures(List<TableFeaturesItem>) = 12,
         /// The ports.
         PortDescription(List<Port>) = 13,
-        /// A reply of an experimenter.
+        /// A reply of an experimenter that this crate does not know.
         Experimenter(Experimenter) = 0xffff,
+    }
+    onf {
+        /// Monitored entries, or their changes.
+        FlowMonitor(List<FlowUpdate>) = monitor::FLOW_MONITOR,
     }
 }
 

@@ -12,7 +12,7 @@ use crate::fault::{Code, Fault};
 use crate::wire::{Reader, Wire, Writer, padding};
 
 /// The type of a match that is a list of OXM fields.
-const MATCH_OXM: u16 = 1;
+pub(crate) const MATCH_OXM: u16 = 1;
 
 /// The bytes of a match's type and length.
 const MATCH_HEADER: usize = 4;
@@ -82,9 +82,13 @@ impl Wire for OxmHeader {
     }
 }
 
-/// Returns the number of bytes of a field's value.
+/// Returns the number of bytes of a field's value (OpenFlow 1.3.5 §7.2.3.7, table 12). Fields of
+/// 20 bits, the IPv6 flow label and the MPLS label, have 4 bytes.
 fn value_bytes(field: Field) -> u8 {
-    u8::try_from(field.info().width.div_ceil(8)).expect("16 bytes at most")
+    match field.info().width {
+        20 => 4,
+        width => u8::try_from(width.div_ceil(8)).expect("16 bytes at most"),
+    }
 }
 
 /// Reads a value of this number of bytes.
@@ -139,6 +143,15 @@ pub(crate) fn write_field(writer: &mut Writer<'_>, value: &MatchField) {
     }
 }
 
+/// Reads the fields of a match until no bytes are left.
+pub(crate) fn read_fields(fields: &mut Reader<'_>) -> Result<FlowMatch, Fault> {
+    let mut values = Vec::new();
+    while !fields.is_empty() {
+        values.push(read_field(fields, IN_MATCH)?);
+    }
+    Ok(FlowMatch::new(values)?)
+}
+
 /// A match with its type, its length, and padding to a multiple of eight bytes.
 impl Wire for Arc<FlowMatch> {
     fn read(reader: &mut Reader<'_>) -> Result<Self, Fault> {
@@ -154,13 +167,10 @@ impl Wire for Arc<FlowMatch> {
         };
         let mut fields = reader_here.part(bytes)?;
         reader_here.skip(padding(usize::from(length)))?;
-        let mut values = Vec::new();
-        while !fields.is_empty() {
-            values.push(read_field(&mut fields, IN_MATCH)?);
-        }
+        let flow = read_fields(&mut fields)?;
         let used = reader.len() - reader_here.len();
         reader.skip(used)?;
-        Ok(Arc::new(FlowMatch::new(values)?))
+        Ok(Arc::new(flow))
     }
 
     fn write(&self, writer: &mut Writer<'_>) {
@@ -199,6 +209,27 @@ mod tests {
         assert_eq!(written.len(), bytes.len());
         let again = super::tests::read(&written).expect("the same match");
         assert_eq!(again, read);
+    }
+
+    /// The bytes of each field in table 12 of OpenFlow 1.3.5, by number; 0 for PBB, which the
+    /// datapath lacks.
+    const TABLE_12: [u8; 40] = [
+        4, 4, 8, 6, 6, 2, 2, 1, 1, 1, 1, 4, 4, 2, 2, 2, 2, 2, 2, 1, 1, 2, 4, 4, 6, 6, 16, 16, 4, 1,
+        1, 16, 6, 6, 4, 1, 1, 0, 8, 2,
+    ];
+
+    #[test]
+    fn fields_have_the_bytes_of_the_specification() {
+        for (number, &bytes) in TABLE_12.iter().enumerate().filter(|(_, bytes)| **bytes > 0) {
+            let header = OxmHeader {
+                class: 0x8000,
+                field: u8::try_from(number).expect("a small number"),
+                has_mask: false,
+                length: bytes,
+            };
+            let field = header.known().expect("a field of the datapath");
+            assert_eq!(value_bytes(field), bytes, "{field}");
+        }
     }
 
     #[test]

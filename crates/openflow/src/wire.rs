@@ -124,6 +124,11 @@ impl<'b> Writer<'b> {
         self.skip(padding(self.len() - start));
     }
 
+    /// Returns the number in two bytes that were written at `place`.
+    pub(crate) fn number_at(&self, place: usize) -> u16 {
+        u16::from_be_bytes([self.bytes[place], self.bytes[place + 1]])
+    }
+
     /// Stores a length in two bytes that were written at `place`. A longer length is stored
     /// as 65,535; the caller splits such messages before.
     pub(crate) fn set_length(&mut self, place: usize, length: usize) {

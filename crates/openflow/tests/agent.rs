@@ -1,154 +1,23 @@
 //! An agent with controllers: their messages, and the answers.
 
+mod controllers;
+
 use std::sync::Arc;
 use std::time::Duration;
 
-use classyard::EngineSpec;
 use classyard_datapath::flow::{Command, FlowFlags, FlowMod, Instructions, TableId};
-use classyard_datapath::pipeline::{self, PacketInReason, Pipeline, PortState};
-use classyard_datapath::{
-    Action, Field, FlowMatch, GroupId, MatchField, Packet, PortNo, TableSettings,
-};
-use classyard_openflow::agent::{
-    Agent, MAX_UNSENT_BYTES, PacketForController, PortCounts, PortDetails, SessionId, Surroundings,
-    SwitchIdentity,
-};
+use classyard_datapath::pipeline::{self, PacketInReason};
+use classyard_datapath::{Action, Field, FlowMatch, GroupId, MatchField, MeterId, Packet, PortNo};
+use classyard_openflow::agent::{MAX_UNSENT_BYTES, PacketForController};
 use classyard_openflow::bundle::{BundleAdd, BundleControl, BundleStep, flag};
-use classyard_openflow::connection::{Connection, Received};
 use classyard_openflow::flow::FlowRequest;
+use classyard_openflow::meter::MeterRequest;
 use classyard_openflow::multipart::{Multipart, Nothing, Reply, Request};
 use classyard_openflow::packet::PacketOut;
-use classyard_openflow::switch::{Hello, Role, RoleMessage};
+use classyard_openflow::switch::{Role, RoleMessage};
 use classyard_openflow::{Code, Message};
 
-/// A switch without workers, and the time.
-struct Switch {
-    agent: Agent,
-    pipeline: Pipeline,
-    now: Duration,
-}
-
-/// A controller of the switch.
-struct Controller {
-    session: SessionId,
-    connection: Connection,
-    next_xid: u32,
-}
-
-impl Switch {
-    fn new() -> Switch {
-        let settings = TableSettings::new(EngineSpec::parse("tss").expect("an engine"));
-        let identity = SwitchIdentity {
-            datapath_id: 0x0102,
-            manufacturer: "classyard".to_owned(),
-            hardware: String::new(),
-            software: "0.1".to_owned(),
-            serial_number: String::new(),
-            name: "br0".to_owned(),
-        };
-        let mut switch = Switch {
-            agent: Agent::new(identity),
-            pipeline: Pipeline::new(settings.expect("settings")),
-            now: Duration::from_secs(100),
-        };
-        for port in 1..=2 {
-            let details = PortDetails {
-                address: [2, 0, 0, 0, 0, port],
-                ..PortDetails::default()
-            };
-            let new = Some((PortState::default(), details));
-            switch.with(|agent, around| {
-                agent
-                    .set_port(PortNo(port.into()), new, around)
-                    .expect("a right port");
-            });
-        }
-        switch
-    }
-
-    fn with<T>(&mut self, act: impl FnOnce(&mut Agent, &mut Surroundings<'_>) -> T) -> T {
-        let mut around = Surroundings {
-            pipeline: &mut self.pipeline,
-            port_counts: &|port| PortCounts {
-                received: Some((u64::from(port.0), 60)),
-                ..PortCounts::default()
-            },
-            now: self.now,
-        };
-        act(&mut self.agent, &mut around)
-    }
-
-    /// Returns a controller that has said hello.
-    fn controller(&mut self) -> Controller {
-        let mut controller = Controller {
-            session: self.agent.connect(self.now),
-            connection: Connection::new(),
-            next_xid: 1,
-        };
-        controller.send(self, &Message::Hello(Hello::only_1_3()));
-        assert!(matches!(
-            controller.read(self)[..],
-            [(_, Message::Hello(_))]
-        ));
-        controller
-    }
-}
-
-impl Controller {
-    /// Sends a message. Returns its transaction number.
-    fn send(&mut self, switch: &mut Switch, message: &Message) -> u32 {
-        let xid = self.next_xid;
-        self.next_xid += 1;
-        let bytes = message.to_bytes(xid);
-        let session = self.session;
-        switch.with(|agent, around| agent.receive(session, &bytes, around));
-        xid
-    }
-
-    /// Reads all that the switch has sent.
-    fn read(&mut self, switch: &mut Switch) -> Vec<(u32, Message)> {
-        let mut messages = Vec::new();
-        loop {
-            let bytes = switch.agent.unsent(self.session).to_vec();
-            if bytes.is_empty() {
-                return messages;
-            }
-            let session = self.session;
-            switch.agent.sent(session, bytes.len());
-            switch.with(|agent, around| agent.proceed(session, around));
-            self.connection.receive(&bytes);
-            while let Some(received) = self.connection.next() {
-                match received {
-                    Received::Message(header, message) => messages.push((header.xid, message)),
-                    other => panic!("{other:?}"),
-                }
-            }
-        }
-    }
-
-    /// Sends a message and returns its answers.
-    fn ask(&mut self, switch: &mut Switch, message: &Message) -> Vec<Message> {
-        let xid = self.send(switch, message);
-        let answers = self.read(switch).into_iter();
-        answers
-            .map(|(answered, message)| {
-                assert_eq!(answered, xid, "{message:?}");
-                message
-            })
-            .collect()
-    }
-
-    /// Sends a message and returns the code of the error that answers it.
-    fn refused(&mut self, switch: &mut Switch, message: &Message) -> Code {
-        match &self.ask(switch, message)[..] {
-            [Message::Error(error)] => Code {
-                kind: error.kind,
-                code: error.code,
-            },
-            other => panic!("{other:?}"),
-        }
-    }
-}
+use controllers::{Controller, Switch};
 
 fn output(port: u32) -> Action {
     Action::Output {
@@ -291,6 +160,65 @@ fn errors_name_what_is_wrong_and_change_nothing() {
     assert_eq!(code, Code::BAD_TYPE);
     assert!(switch.pipeline.flows().is_empty());
     assert_eq!(switch.agent.counts(controller.session).unwrap().refused, 3);
+}
+
+/// Types, protocols and the bottom of the label stack can be set, as OpenFlow allows. Fields
+/// that are not in a header cannot.
+#[test]
+fn fields_of_headers_are_set_and_others_refused() {
+    let mut switch = Switch::new();
+    let mut controller = switch.controller();
+    let set = |field, value| Action::SetField(MatchField::exact(field, value));
+    let ipv6 = set(Field::EthType, 0x86dd);
+    for actions in [
+        vec![ipv6, set(Field::IpProto, 17), set(Field::UdpDst, 53)],
+        vec![Action::PushMpls(0x8847), set(Field::MplsBos, 1)],
+    ] {
+        let change = Message::FlowMod(add(1, actions));
+        assert!(controller.ask(&mut switch, &change).is_empty());
+    }
+    let cases = [
+        (set(Field::EthType, 0x5ff), Code::BAD_SET_ARGUMENT),
+        (set(Field::IpProto, 6), Code { kind: 2, code: 10 }),
+        (set(Field::MplsBos, 0), Code { kind: 2, code: 10 }),
+        (set(Field::InPort, 1), Code::BAD_SET_TYPE),
+        (set(Field::InPhyPort, 1), Code::BAD_SET_TYPE),
+        (set(Field::Metadata, 1), Code::BAD_SET_TYPE),
+        (set(Field::Ipv6Exthdr, 1), Code::BAD_SET_TYPE),
+    ];
+    for (action, expected) in cases {
+        let change = Message::FlowMod(add(2, vec![action]));
+        assert_eq!(
+            controller.refused(&mut switch, &change),
+            expected,
+            "{action}"
+        );
+    }
+    assert_eq!(switch.pipeline.flows().len(), 1);
+}
+
+/// The configuration of a meter has the flags and sizes of bursts of the message that added it,
+/// also a size of 0, which stands for the rate.
+#[test]
+fn a_meter_is_reported_as_it_was_added() {
+    let mut switch = Switch::new();
+    let mut controller = switch.controller();
+    // Flags: kilobits 1, packets 2, bursts 4, statistics 8.
+    for (number, flags, burst) in [(1, 2, 0), (2, 1 | 4, 0), (3, 2 | 4 | 8, 7), (4, 1 | 8, 0)] {
+        let band = [0, 1, 0, 16, 0, 0, 0, 9, 0, 0, 0, burst, 0, 0, 0, 0];
+        let head = [4, 29, 0, 32, 0, 0, 0, 9, 0, 0, 0, flags, 0, 0, 0, number];
+        let message = [&head[..], &band].concat();
+        let session = controller.session;
+        switch.with(|agent, around| agent.receive(session, &message, around));
+        assert!(controller.read(&mut switch).is_empty(), "no error");
+        let meter = MeterId(number.into());
+        let wanted = request(Request::MeterConfig(MeterRequest { meter }));
+        controller.send(&mut switch, &wanted);
+        let reply = switch.agent.unsent(session).to_vec();
+        let config = [&[0, 24, 0, flags, 0, 0, 0, number], &band[..]].concat();
+        assert_eq!(reply[16..], config);
+        controller.read(&mut switch);
+    }
 }
 
 #[test]

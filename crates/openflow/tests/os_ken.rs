@@ -24,15 +24,14 @@ fn folder() -> Option<PathBuf> {
 }
 
 /// The codes of messages that this switch refuses: actions and fields of Nicira, PBB, numbers of
-/// buffers, bands and table properties of experimenters, and a field of the wrong length.
-const REFUSED: [Code; 7] = [
+/// buffers, and bands and table properties of experimenters.
+const REFUSED: [Code; 6] = [
     Code::BAD_ACTION_EXPERIMENTER,
     Code::BAD_MATCH_FIELD,
     Code::BUFFER_UNKNOWN,
     Code::BAD_ACTION_TYPE,
     Code::BAD_BAND,
     Code::BAD_TABLE_FEATURE_TYPE,
-    Code::BAD_MATCH_LENGTH,
 ];
 
 /// Messages whose fields of a match are not in the order of their numbers, and deletions with

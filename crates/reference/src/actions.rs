@@ -59,8 +59,8 @@ impl Known {
     }
 
     /// Sets the new outermost EtherType; the headers behind it are unknown.
-    fn becomes(&mut self, kind: u16) {
-        self.eth_type = Some(kind.into());
+    fn becomes(&mut self, kind: u128) {
+        self.eth_type = Some(kind);
         self.protocol = None;
         self.icmpv6_type = None;
     }
@@ -109,7 +109,9 @@ pub(crate) fn check_alone(action: &Action) -> Result<(), ErrorCode> {
                 return Err(ErrorCode::BadSetType);
             }
             let is_without_tag = field == Field::VlanVid && value & VLAN_PRESENT == 0;
-            match value > full_mask || mask != full_mask || is_without_tag {
+            // In a frame, such a number is a length.
+            let is_no_type = field == Field::EthType && value < 0x600;
+            match value > full_mask || mask != full_mask || is_without_tag || is_no_type {
                 true => Err(ErrorCode::BadSetArgument),
                 false => Ok(()),
             }
@@ -142,12 +144,16 @@ pub(crate) fn check(actions: &[Action], values: &[MatchField]) -> Result<(), Err
             Action::PushVlan(_) => known.has_tag = true,
             // A second tag may follow, but the match does not guarantee it.
             Action::PopVlan => known.has_tag = false,
-            Action::PushMpls(kind) | Action::PopMpls(kind) => known.becomes(kind),
-            Action::SetField(MatchField {
-                field: Field::Icmpv6Type,
-                value,
-                ..
-            }) => known.icmpv6_type = Some(value),
+            Action::PushMpls(kind) | Action::PopMpls(kind) => known.becomes(kind.into()),
+            Action::SetField(MatchField { field, value, .. }) => match field {
+                Field::EthType => known.becomes(value),
+                Field::IpProto => {
+                    known.protocol = Some(value);
+                    known.icmpv6_type = None;
+                }
+                Field::Icmpv6Type => known.icmpv6_type = Some(value),
+                _ => {}
+            },
             _ => {}
         }
     }

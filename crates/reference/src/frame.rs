@@ -73,6 +73,11 @@ pub(crate) struct Parsed {
     pub(crate) has_ethernet: bool,
     /// True if the outermost VLAN tag is complete.
     pub(crate) has_tag: bool,
+    /// The offset of the EtherType after the VLAN tags, or in the SNAP header; `None` if the
+    /// frame has none, or if it is the type of a VLAN tag that is not parsed.
+    pub(crate) type_at: Option<usize>,
+    /// The offset of the byte that names the protocol above IP.
+    pub(crate) protocol_at: Option<usize>,
     /// The offset of the header that the EtherType announces; `None` if there is a length
     /// in its place, or if it is the type of a VLAN tag that is not parsed.
     pub(crate) after_type: Option<usize>,
@@ -122,6 +127,8 @@ pub(crate) fn parse(bytes: &[u8]) -> Parsed {
             },
             has_ethernet: false,
             has_tag: false,
+            type_at: None,
+            protocol_at: None,
             after_type: None,
             network: Network::Unknown,
             at: 0,
@@ -200,8 +207,10 @@ impl<'a> Parser<'a> {
             {
                 kind = number(&snap[6..8]);
                 offset += 8;
+                self.parsed.type_at = Some(offset - 2);
             }
         } else {
+            self.parsed.type_at = Some(offset - 2);
             self.parsed.after_type = Some(offset);
         }
         self.set(Field::EthType, kind);
@@ -258,6 +267,7 @@ impl<'a> Parser<'a> {
         self.traffic_class(u128::from(header[1]));
         let protocol = u128::from(header[9]);
         self.set(Field::IpProto, protocol);
+        self.parsed.protocol_at = Some(at + 9);
         self.set(Field::Ipv4Src, number(&header[12..16]));
         self.set(Field::Ipv4Dst, number(&header[16..20]));
         self.parsed.network = Network::Ipv4;
@@ -333,6 +343,8 @@ impl<'a> Parser<'a> {
 
     fn extensions(&mut self, from: usize, first: u128) {
         let (mut at, mut next) = (from, first);
+        // The next header is named by the seventh byte of IPv6, then by the first of each.
+        let mut named_at = from - 40 + 6;
         let mut met = Vec::new();
         let mut is_later = false;
         while EXTENSIONS.contains(&next) && !is_later {
@@ -357,6 +369,7 @@ impl<'a> Parser<'a> {
                 self.parsed.is_fragment |= is_later || more;
             }
             met.push(next);
+            named_at = at;
             at += count;
             next = u128::from(start[0]);
         }
@@ -365,6 +378,7 @@ impl<'a> Parser<'a> {
         }
         self.set(Field::Ipv6Exthdr, flags(&met));
         self.set(Field::IpProto, next);
+        self.parsed.protocol_at = Some(named_at);
         if !is_later {
             self.transport(at, next, ICMPV6);
         }

@@ -58,6 +58,8 @@ impl Packet {
         let (first, count) = match field {
             Field::EthDst => Some((0, 48)),
             Field::EthSrc => Some((48, 48)),
+            Field::EthType => Some((parsed.type_at? * 8, 16)),
+            Field::IpProto => Some((parsed.protocol_at? * 8, 8)),
             // Priority (3 bits), drop eligible (1 bit), VLAN number (12 bits).
             Field::VlanPcp => Some((14 * 8, 3)),
             Field::VlanVid => Some((14 * 8 + 4, 12)),
@@ -77,6 +79,7 @@ impl Packet {
             Field::ArpTpa => network(192, 32),
             Field::MplsLabel => network(0, 20),
             Field::MplsTc => network(20, 3),
+            Field::MplsBos => network(23, 1),
             Field::TcpSrc | Field::UdpSrc | Field::SctpSrc => transport(0, 16),
             Field::TcpDst | Field::UdpDst | Field::SctpDst => transport(16, 16),
             Field::Icmpv4Type | Field::Icmpv6Type => transport(0, 8),

@@ -27,6 +27,9 @@ enum Kind {
 pub(crate) struct Sum {
     kind: Kind,
     place: Range<usize>,
+    /// The position of the protocol's number, if a pseudo-header with it is covered. There, the
+    /// number is a word.
+    protocol_at: Option<usize>,
     /// Covered bytes; only the last range may have an odd length.
     covers: Vec<Range<usize>>,
 }
@@ -39,12 +42,13 @@ pub(crate) fn of_ipv4_header(bytes: &[u8], at: usize) -> Sum {
     Sum {
         kind: Kind::Words,
         place: at + 10..at + 12,
+        protocol_at: None,
         covers: vec![header],
     }
 }
 
 /// Returns all checksums of a packet. A partial checksum at the place `partial` covers only
-/// the addresses: protocol and length do not change.
+/// the pseudo-header: addresses and protocol. Its length does not change.
 pub(crate) fn of(bytes: &[u8], parsed: &Parsed, partial: Option<usize>) -> Vec<Sum> {
     let mut sums = Vec::new();
     if parsed.network == Network::Ipv4 {
@@ -77,10 +81,12 @@ pub(crate) fn of(bytes: &[u8], parsed: &Parsed, partial: Option<usize>) -> Vec<S
         true => (Kind::Partial, vec![addresses]),
         false => (kind, covers),
     };
+    let has_pseudo_header = [TCP, UDP, ICMPV6].contains(&protocol);
     if place.end <= parsed.end {
         sums.push(Sum {
             kind,
             place,
+            protocol_at: parsed.protocol_at.filter(|_| has_pseudo_header),
             covers,
         });
     }
@@ -90,8 +96,10 @@ pub(crate) fn of(bytes: &[u8], parsed: &Parsed, partial: Option<usize>) -> Vec<S
 impl Sum {
     /// True if some of these bytes are covered.
     pub(crate) fn covers(&self, bytes: &Range<usize>) -> bool {
+        let protocol = self.protocol_at.map(|at| at..at + 1);
         self.covers
             .iter()
+            .chain(&protocol)
             .any(|range| range.start < bytes.end && bytes.start < range.end)
     }
 
@@ -99,8 +107,10 @@ impl Sum {
     fn covered(&self, bytes: &[u8]) -> Vec<u8> {
         let mut bytes = bytes.to_vec();
         bytes[self.place.clone()].fill(0);
+        let protocol = self.protocol_at.map(|at| [0, bytes[at]]);
         let ranges = self.covers.iter().cloned();
-        ranges.flat_map(|range| bytes[range].to_vec()).collect()
+        let ranges = ranges.flat_map(|range| bytes[range].to_vec());
+        protocol.into_iter().flatten().chain(ranges).collect()
     }
 
     /// Adjusts the checksum of the changed bytes; a wrong checksum stays wrong.

@@ -19,7 +19,7 @@
 //! let (first, second) = (switch.memory_port(1, "first"), switch.memory_port(2, "second"));
 //! let stop = switch.stop_handle();
 //! let running = std::thread::spawn(move || switch.run(|ready| assert_eq!(ready.ports, 2)));
-//! // The switch may not have started yet; the port keeps the frame.
+//! // If the switch has not started yet, the port keeps the frame.
 //! assert!(first.send(0, &[0; 60], Offload::NONE));
 //! let (frame, _) = loop {
 //!     if let Some(frame) = second.receive() {
@@ -45,6 +45,7 @@
 //! | `pcapng` | captures in the format pcapng |
 //! | `clock` | the time since the start |
 //! | `error` | reasons why a switch cannot start |
+//! | `stop` | stopping a running switch |
 
 #![forbid(unsafe_code)]
 
@@ -54,9 +55,11 @@ pub mod config;
 pub mod control;
 mod error;
 mod pcapng;
+mod stop;
 mod switch;
 mod worker;
 
 pub use agent::Ready;
 pub use error::SwitchError;
-pub use switch::{StopHandle, Switch};
+pub use stop::StopHandle;
+pub use switch::Switch;

@@ -18,8 +18,8 @@ const FLAGS: u16 = 2;
 /// The exponent of the unit of time: 1 ns.
 const NANOSECONDS: u8 = 9;
 
-/// Returns the beginning of a capture of Ethernet interfaces with these names.
-pub(crate) fn header<'n>(interfaces: impl Iterator<Item = &'n str>) -> Vec<u8> {
+/// Returns the beginning of a capture.
+pub(crate) fn header() -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut section = Vec::new();
     section.extend(0x1a2b_3c4d_u32.to_le_bytes());
@@ -27,22 +27,24 @@ pub(crate) fn header<'n>(interfaces: impl Iterator<Item = &'n str>) -> Vec<u8> {
     // The length of the section is not known.
     section.extend(u64::MAX.to_le_bytes());
     block(&mut bytes, SECTION, &section);
-    for name in interfaces {
-        let mut interface = Vec::new();
-        interface.extend(ETHERNET.to_le_bytes());
-        interface.extend([0; 2]);
-        // Packets of any length.
-        interface.extend([0; 4]);
-        option(&mut interface, NAME, name.as_bytes());
-        option(&mut interface, RESOLUTION, &[NANOSECONDS]);
-        interface.extend([0; 4]);
-        block(&mut bytes, INTERFACE, &interface);
-    }
     bytes
 }
 
-/// Appends a packet. `interface` is the place of its interface in the header, `time` is the time
-/// since 1970. Of the frame, up to `max_bytes` are kept.
+/// Appends an Ethernet interface with this name.
+pub(crate) fn interface(bytes: &mut Vec<u8>, name: &str) {
+    let mut interface = Vec::new();
+    interface.extend(ETHERNET.to_le_bytes());
+    interface.extend([0; 2]);
+    // Packets of any length.
+    interface.extend([0; 4]);
+    option(&mut interface, NAME, name.as_bytes());
+    option(&mut interface, RESOLUTION, &[NANOSECONDS]);
+    interface.extend([0; 4]);
+    block(bytes, INTERFACE, &interface);
+}
+
+/// Appends a packet. `interface` is the number of earlier interfaces before its own, `time` is the
+/// time since 1970. Of the frame, up to `max_bytes` are kept.
 pub(crate) fn packet(
     bytes: &mut Vec<u8>,
     interface: u32,
@@ -55,9 +57,9 @@ pub(crate) fn packet(
     let nanoseconds = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
     let mut packet = Vec::with_capacity(kept.len() + 48);
     packet.extend(interface.to_le_bytes());
-    let [low, high] = [nanoseconds, nanoseconds >> 32].map(|time| time as u32);
-    packet.extend(high.to_le_bytes());
-    packet.extend(low.to_le_bytes());
+    let [l0, l1, l2, l3, high @ ..] = nanoseconds.to_le_bytes();
+    packet.extend(high);
+    packet.extend([l0, l1, l2, l3]);
     packet.extend(length(kept).to_le_bytes());
     packet.extend(length(frame).to_le_bytes());
     packet.extend(kept);

@@ -10,10 +10,11 @@ use classyard_openflow::agent::SwitchIdentity;
 use classyard_ports::{Device, MemoryPeer, Queue};
 use tokio::sync::Notify;
 
-use crate::agent::{self, Parts, Ready};
+use crate::agent::{self, Opened, Parts, Ready};
 use crate::clock::Clock;
 use crate::config::{DeviceSettings, Poll, PortSettings, SwitchSettings};
 use crate::error::SwitchError;
+use crate::stop::StopHandle;
 use crate::worker::WorkerParts;
 
 /// The kind of cache of single flows.
@@ -22,24 +23,16 @@ const CACHE_KIND: &str = "adaptive";
 /// Single flows that the cache of a worker holds.
 const CACHED_FLOWS: usize = 1 << 17;
 
+/// The devices and queues of ports in memory, by name.
+type MemoryPorts = BTreeMap<String, (Device, Vec<Box<dyn Queue>>)>;
+
 /// A switch that does not run yet.
 pub struct Switch {
     settings: SwitchSettings,
-    memory: BTreeMap<String, (Device, Vec<Box<dyn Queue>>)>,
+    memory: MemoryPorts,
     stop: StopHandle,
     handles_signals: bool,
     file: Option<PathBuf>,
-}
-
-/// Stops a running switch, from any thread.
-#[derive(Clone, Debug, Default)]
-pub struct StopHandle(pub(crate) Arc<Notify>);
-
-impl StopHandle {
-    /// Stops the switch. It sends what its queues hold, closes its connections, and ends.
-    pub fn stop(&self) {
-        self.0.notify_one();
-    }
 }
 
 impl Switch {
@@ -101,6 +94,8 @@ impl Switch {
     pub fn run(mut self, on_ready: impl FnOnce(&Ready)) -> Result<(), SwitchError> {
         let clock = Clock::start();
         let mut pipeline = filled_pipeline(&self.settings, clock)?;
+        // A second switch of the same name must not take frames from the ports.
+        agent::check_run_dir(&self.settings)?;
         let ports = open_ports(&self.settings, &mut self.memory)?;
         let news = Arc::new(Notify::new());
         let mut workers = Vec::with_capacity(self.settings.workers);
@@ -131,9 +126,6 @@ impl Switch {
         agent::run(parts, on_ready)
     }
 }
-
-/// A port with its device and its queues.
-pub(crate) type Opened = (PortSettings, Device, Vec<Box<dyn Queue>>);
 
 /// Returns the caches of a worker, which measure whether they save time.
 fn cache_settings() -> CacheSettings {
@@ -167,7 +159,7 @@ fn filled_pipeline(settings: &SwitchSettings, clock: Clock) -> Result<Pipeline, 
 /// Opens the devices of all ports.
 fn open_ports(
     settings: &SwitchSettings,
-    memory: &mut BTreeMap<String, (Device, Vec<Box<dyn Queue>>)>,
+    memory: &mut MemoryPorts,
 ) -> Result<Vec<Opened>, SwitchError> {
     let mut opened = Vec::with_capacity(settings.ports.len());
     for port in &settings.ports {

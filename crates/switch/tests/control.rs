@@ -173,3 +173,25 @@ fn requests_that_are_none_are_explained() {
     assert!(switch.peers[0].send(0, &frame(1), Offload::NONE));
     switch.stop();
 }
+
+/// Connections beyond the limit are refused with the reason, and an end makes room.
+#[test]
+fn there_are_at_most_sixteen_control_connections() {
+    let switch = Running::start(1, 1);
+    let mut clients: Vec<ControlClient> = (0..16).map(|_| client(&switch)).collect();
+    for client in &mut clients {
+        status(client);
+    }
+    let refused = client(&switch).request(&Request::Show).expect("a reply");
+    let reason = refused.data::<SwitchStatus>().expect_err("a refusal");
+    assert_eq!(
+        reason,
+        "16 commands are connected, and more are not allowed"
+    );
+    clients.pop();
+    wait("place for a connection", || {
+        let reply = client(&switch).request(&Request::Show).ok()?;
+        reply.data::<SwitchStatus>().ok()
+    });
+    switch.stop();
+}

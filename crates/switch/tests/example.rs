@@ -29,7 +29,7 @@ fn the_example_is_read() {
     };
     assert!(receive.as_ref().unwrap().exists());
     assert_eq!(settings.controllers.len(), 2);
-    assert_eq!(settings.listeners.len(), 2);
+    assert_eq!(settings.listeners.len(), 1);
 }
 
 #[test]

@@ -70,8 +70,8 @@ fn a_controller_gets_packets_and_sends_packets() {
     switch.stop();
 }
 
-/// One port sends so many packets to the controller that most are dropped. Another port's
-/// packets still arrive.
+/// One port floods the controller, and most of its packets are dropped. Packets of another port
+/// still arrive.
 #[test]
 fn a_port_that_floods_the_controller_leaves_room_for_others() {
     let switch = Running::with(2, |settings| {
@@ -121,7 +121,7 @@ fn controllers_hear_of_links() {
     switch.stop();
 }
 
-/// Bytes that are no OpenFlow end their own connection only.
+/// A connection with bytes that are not OpenFlow ends, and no other one.
 #[test]
 fn a_hostile_connection_costs_only_itself() {
     let switch = Running::start(2, 1);

@@ -231,9 +231,7 @@ impl Network {
             received.len()
         });
         listening.recv().expect("a listener");
-        let sent: Vec<u8> = (0..TRANSFER_BYTES)
-            .map(|place| (place % 251) as u8)
-            .collect();
+        let sent: Vec<u8> = (0..=250).cycle().take(TRANSFER_BYTES).collect();
         let back = self.hosts[0].run(move || {
             let patience = Duration::from_secs(10);
             let mut stream = TcpStream::connect_timeout(&target.into(), patience)?;

@@ -34,7 +34,7 @@ fn a_good_configuration_is_described() {
         " Fail mode  secure\n",
         " Packet-ins at most 10,000 packets a second, 1,000 in a burst\n",
         " Run folder /run/classyard\n",
-        " Listens on unix:/run/classyard/br0.mgmt\n            tcp:127.0.0.1:6653\n",
+        " Listens on tcp:127.0.0.1:6653\n",
         "Ports\n number  port      device\n",
         "\n      1  uplink    interface eth1\n",
         "\n      3  vm0       tap tap-vm0\n",

@@ -56,16 +56,27 @@ pub struct Band {
     pub burst: u32,
 }
 
+/// The words `burst` and `stats` of a meter. They are only reported again: a band's burst is in
+/// [`Band::burst`], and all meters have statistics.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct MeterFlags {
+    /// The message says that it gives bursts.
+    pub burst: bool,
+    /// The message requests statistics.
+    pub stats: bool,
+}
+
 /// A meter.
 ///
 /// ```
 /// use classyard_datapath::MeterId;
-/// use classyard_datapath::meter::{Band, BandKind, Meter, MeterUnit};
+/// use classyard_datapath::meter::{Band, BandKind, Meter, MeterFlags, MeterUnit};
 ///
 /// // Drops packets above 100 each second, after a burst of 10.
 /// let meter = Meter {
 ///     id: MeterId(1),
 ///     unit: MeterUnit::Packets,
+///     flags: MeterFlags { burst: true, stats: false },
 ///     bands: vec![Band { kind: BandKind::Drop, rate: 100, burst: 10 }],
 /// };
 /// assert!(meter.to_string().contains("rate=100"));
@@ -76,6 +87,8 @@ pub struct Meter {
     pub id: MeterId,
     /// The unit of rates and bursts.
     pub unit: MeterUnit,
+    /// The words that are only reported.
+    pub flags: MeterFlags,
     /// The bands. The exceeded band with the highest rate is applied; among equal rates, the
     /// first band.
     pub bands: Vec<Band>,
@@ -93,6 +106,12 @@ impl Band {
 }
 
 impl Meter {
+    /// True if the meter is described with bursts, which may be 0.
+    #[must_use]
+    pub fn has_burst(&self) -> bool {
+        self.flags.burst || self.bands.iter().any(|band| band.burst != 0)
+    }
+
     fn check(&self) -> Result<(), OpenFlowError> {
         let refuse = |code, why: String| {
             let message = format!("meter {}: {why}", self.id);
@@ -124,8 +143,11 @@ impl fmt::Display for Meter {
             MeterUnit::Packets => "pktps",
         };
         write!(f, "meter={},{unit}", self.id)?;
-        if self.bands.iter().any(|band| band.burst != 0) {
+        if self.has_burst() {
             f.write_str(",burst")?;
+        }
+        if self.flags.stats {
+            f.write_str(",stats")?;
         }
         f.write_str(",bands=")?;
         for (number, band) in self.bands.iter().enumerate() {

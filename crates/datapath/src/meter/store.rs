@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Meter, MeterId, MeterUnit};
+use super::{Meter, MeterFlags, MeterId, MeterUnit};
 use crate::error::{ErrorCode, OpenFlowError};
 
 /// The command of a [`MeterMod`].
@@ -35,6 +35,7 @@ impl MeterMod {
             meter: Meter {
                 id,
                 unit: MeterUnit::Packets,
+                flags: MeterFlags::default(),
                 bands: Vec::new(),
             },
         }

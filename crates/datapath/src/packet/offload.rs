@@ -1,8 +1,8 @@
 //! Work on a frame that its sender leaves to a network card: the transport checksum, and the
 //! cutting into segments.
 //!
-//! A host with a virtual network card hands over such frames, with a header that says what is
-//! left (`virtio_net_hdr` of Linux). A switch passes both on, if the other end takes them;
+//! A host with a virtual network card hands over such frames, with a header that describes the
+//! work (`virtio_net_hdr` of Linux). A switch passes both on, if the other end takes them;
 //! otherwise it does the work itself.
 //!
 //! # A partial checksum
@@ -17,7 +17,7 @@
 
 use super::Packet;
 use super::checksum::{Change, sum_of};
-use crate::field::ip_proto;
+use super::parse::protocol_place;
 
 /// A transport checksum that covers only the pseudo-header so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -256,11 +256,12 @@ fn write_checksum(frame: &mut [u8], cut: &Segmentation) {
         4 => network + 12..network + 20,
         _ => network + 8..network + 40,
     };
-    let (protocol, offset) = match cut.kind {
-        SegmentKind::Udp => (ip_proto::UDP, 6),
-        _ => (ip_proto::TCP, 16),
+    // An action may have set another protocol.
+    let protocol = frame[protocol_place(frame, network, transport)];
+    let place = match cut.kind {
+        SegmentKind::Udp => transport + 6,
+        SegmentKind::TcpIpv4 | SegmentKind::TcpIpv6 => transport + 16,
     };
-    let place = transport + offset;
     frame[place..place + 2].fill(0);
     let length = u32::try_from(frame.len() - transport).expect("a frame below 4 GiB");
     let [l3, l2, l1, l0] = length.to_be_bytes();
@@ -326,7 +327,7 @@ mod tests {
     /// Returns true if the IPv4 header at 14 and the TCP checksum are right.
     fn is_right(frame: &[u8]) -> bool {
         let length = truncated(frame.len() - 34).to_be_bytes();
-        let whole = [&frame[26..34], &[0, 6], &length, &frame[34..]].concat();
+        let whole = [&frame[26..34], &[0, frame[23]], &length, &frame[34..]].concat();
         sum_of(&frame[14..34]) == 0xffff && sum_of(&whole) == 0xffff
     }
 
@@ -348,6 +349,27 @@ mod tests {
         // A finished checksum changes as always.
         packet.set_field(Field::Ipv4Src, 1);
         packet.set_field(Field::TcpSrc, 1);
+        assert!(is_right(packet.bytes()));
+    }
+
+    #[test]
+    fn another_protocol_is_in_the_pseudo_header_of_finished_checksums_and_segments() {
+        let (frame, offload) = tcp(&[7; 250]);
+        let mut packet = Packet::default();
+        packet.receive_offloaded(&frame, 1, offload);
+        packet.set_field(Field::IpProto, 17);
+        assert_eq!(
+            (packet.bytes()[23], packet.key().get(Field::UdpDst)),
+            (17, 80)
+        );
+        let mut segments = packet.segments().expect("something to cut");
+        let (mut segment, mut number) = (Vec::new(), 0);
+        while segments.next_into(&mut segment) {
+            assert!(segment[23] == 17 && is_right(&segment), "{number}");
+            number += 1;
+        }
+        assert_eq!(number, 3);
+        packet.finish_checksum();
         assert!(is_right(packet.bytes()));
     }
 

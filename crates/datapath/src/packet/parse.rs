@@ -383,11 +383,7 @@ impl Parser<'_> {
                 self.note_extensions(seen);
                 return self.flaw(Flaw::TruncatedExtension);
             };
-            let length = match next {
-                FRAGMENT_HEADER => 8,
-                AUTHENTICATION_HEADER => (usize::from(size) + 2) * 4,
-                _ => (usize::from(size) + 1) * 8,
-            };
+            let length = extension_bytes(next, size);
             if at + length > self.parsed.layers.end as usize {
                 self.note_extensions(seen);
                 return self.flaw(Flaw::TruncatedExtension);
@@ -556,6 +552,31 @@ fn is_extension(protocol: u8) -> bool {
         protocol,
         HOP_BY_HOP | ROUTING_HEADER | FRAGMENT_HEADER | AUTHENTICATION_HEADER | DESTINATION_OPTIONS
     )
+}
+
+/// Returns the place of the byte that names the protocol above IP, in bytes from the beginning
+/// of a frame with complete headers: the IP header at `network`, and the first header after
+/// it and after its extension headers at `transport`.
+pub(super) fn protocol_place(frame: &[u8], network: usize, transport: usize) -> usize {
+    if frame[network] >> 4 == 4 {
+        return network + 9;
+    }
+    let (mut place, mut at) = (network + 6, network + 40);
+    while at < transport {
+        let length = extension_bytes(frame[place], frame[at + 1]);
+        (place, at) = (at, at + length);
+    }
+    place
+}
+
+/// Returns the length of an extension header with this value of its length field.
+#[inline(always)]
+fn extension_bytes(protocol: u8, length_field: u8) -> usize {
+    match protocol {
+        FRAGMENT_HEADER => 8,
+        AUTHENTICATION_HEADER => (usize::from(length_field) + 2) * 4,
+        _ => (usize::from(length_field) + 1) * 8,
+    }
 }
 
 /// True if headers of this protocol have at least one byte.

@@ -3,9 +3,13 @@
 //! Bytes, key and checksums change together. The checksums of IPv4, TCP, UDP, ICMP and
 //! SCTP are adjusted by the difference, so a wrong checksum stays wrong. Setting an
 //! absent field does nothing, for example the port of a later fragment.
+//!
+//! A field that announces a header, such as the protocol of IP, changes no header but its
+//! own. The packet is parsed again, so the following bytes are then read as another header.
 
 use super::checksum::{self, Change};
 use super::offload::changed_partial;
+use super::parse::protocol_place;
 use super::{Flaw, Layers, Packet};
 use crate::Field;
 use crate::field::{VLAN_PRESENT, eth_type, ip_proto};
@@ -24,7 +28,7 @@ struct TransportSum {
     at: usize,
     /// True if the checksum is optional: 0 means none. A sum of 0 is then written as 0xffff.
     optional: bool,
-    /// True if the checksum also covers the IP addresses.
+    /// True if the checksum also covers the pseudo-header: the IP addresses and the protocol.
     with_addresses: bool,
 }
 
@@ -45,8 +49,10 @@ impl Packet {
             Field::EthDst | Field::EthSrc if self.frame.len() < 14 => return,
             Field::EthDst => self.put(0, &mac),
             Field::EthSrc => self.put(6, &mac),
+            Field::EthType => return self.set_type([b2, b1]),
             Field::VlanVid | Field::VlanPcp => return self.set_tag(field, value),
             Field::IpDscp | Field::IpEcn => self.set_traffic_class(network, field, value),
+            Field::IpProto => self.put_protocol(b1),
             Field::Ipv4Src => self.put_address(network + 12, &[b4, b3, b2, b1], true),
             Field::Ipv4Dst => self.put_address(network + 16, &[b4, b3, b2, b1], true),
             Field::Ipv6Src => self.put_address(network + 8, &bytes, true),
@@ -70,12 +76,13 @@ impl Packet {
             Field::NdSll | Field::NdTll => {
                 self.put_transport(layers.nd_option as usize + 2, &mac);
             }
-            Field::MplsLabel | Field::MplsTc => self.set_label(network, field, value),
+            Field::MplsLabel | Field::MplsTc | Field::MplsBos => {
+                self.set_label(network, field, value);
+            }
             _ => {}
         }
         self.key.set(field, value);
-        if matches!(field, Field::Icmpv6Type | Field::Icmpv6Code) {
-            // The packet may have become neighbour discovery, or may have ceased to be.
+        if field.announces_headers() {
             self.parse();
         }
     }
@@ -220,6 +227,21 @@ impl Packet {
         !matches!(kind, eth_type::VLAN | eth_type::VLAN_SERVICE | 0x9100)
     }
 
+    /// Writes the type after the VLAN tags, or the type in a SNAP header. Does nothing to
+    /// frames without a type.
+    fn set_type(&mut self, kind: [u8; 2]) {
+        let Layers { network, llc, .. } = self.parsed.layers;
+        let has_snap = llc && self.eth_type() != eth_type::NONE;
+        let network = match has_snap {
+            true => Some(network as usize),
+            false => self.typed_network(),
+        };
+        if let Some(network) = network {
+            self.put(network - 2, &kind);
+            self.parse();
+        }
+    }
+
     /// Returns the outermost entry of the MPLS label stack: label, traffic class,
     /// bottom-of-stack bit and time to live.
     fn label(&self) -> Option<u32> {
@@ -290,6 +312,7 @@ impl Packet {
         let value = u32::try_from(value & field.max_value()).expect("twenty bits");
         let entry = match field {
             Field::MplsLabel => entry & 0xfff | value << 12,
+            Field::MplsBos => entry & !0x100 | value << 8,
             _ => entry & !0xe00 | value << 9,
         };
         self.put(network, &entry.to_be_bytes());
@@ -355,16 +378,36 @@ impl Packet {
     /// Writes an address of IP. If `summed`, also adjusts a transport checksum that
     /// covers addresses.
     fn put_address(&mut self, at: usize, new: &[u8], summed: bool) {
-        let sum = self.transport_sum().filter(|sum| sum.with_addresses);
-        if let Some(sum) = sum.filter(|_| summed) {
+        if summed {
             let old = &self.frame.bytes()[at..at + new.len()];
-            let change = Change::of(0, old, new);
+            self.change_pseudo_header(Change::of(0, old, new));
+        }
+        self.put_ip(at, new);
+    }
+
+    /// Writes the protocol above IP, and adjusts the transport checksum of the old protocol.
+    fn put_protocol(&mut self, new: u8) {
+        let Layers {
+            network, transport, ..
+        } = self.parsed.layers;
+        let bytes = self.frame.bytes();
+        let at = protocol_place(bytes, network as usize, transport as usize);
+        // In the pseudo-header, the protocol is the second byte of its word.
+        let change = Change::of(1, &[bytes[at]], &[new]);
+        self.change_pseudo_header(change);
+        self.put_ip(at, &[new]);
+    }
+
+    /// Adjusts the transport checksum after a change of the pseudo-header, if the packet has a
+    /// checksum that covers a pseudo-header.
+    fn change_pseudo_header(&mut self, change: Change) {
+        let sum = self.transport_sum().filter(|sum| sum.with_addresses);
+        if let Some(sum) = sum {
             match self.is_partial(sum) {
                 true => self.change_partial_sum(sum, change),
                 false => self.change_transport_sum(sum, change),
             }
         }
-        self.put_ip(at, new);
     }
 
     /// Writes bytes of a transport header, and adjusts its checksum.

@@ -4,7 +4,7 @@ use classyard_text::Fault;
 use classyard_text::line::quoted;
 use classyard_text::ofctl::{Command, number, parts};
 
-use crate::meter::{Band, BandKind, Meter, MeterCommand, MeterId, MeterMod, MeterUnit};
+use crate::meter::{Band, BandKind, Meter, MeterCommand, MeterFlags, MeterId, MeterMod, MeterUnit};
 
 /// Reads a meter to add: `meter=N,kbps|pktps[,burst][,stats]`, then `bands=` and for
 /// each band `type=drop|dscp_remark,rate=N[,burst_size=N][,prec_level=N]`.
@@ -13,15 +13,14 @@ pub(super) fn read(line: &str) -> Result<MeterMod, Fault<'_>> {
         Some((head, tail)) => (head, tail),
         None => (line, &line[line.len()..]),
     };
-    let (mut id, mut unit, mut burst) = (None, None, false);
+    let (mut id, mut unit, mut flags) = (None, None, MeterFlags::default());
     for part in parts(head) {
         match part.split_once('=') {
             Some(("meter", value)) => id = Some(MeterId(number(value, "meter")?)),
             None if part == "kbps" => unit = Some(MeterUnit::Kilobits),
             None if part == "pktps" => unit = Some(MeterUnit::Packets),
-            None if part == "burst" => burst = true,
-            // All meters have statistics.
-            None if part == "stats" => {}
+            None if part == "burst" => flags.burst = true,
+            None if part == "stats" => flags.stats = true,
             _ => {
                 return Err(Fault::new(
                     part,
@@ -52,7 +51,7 @@ pub(super) fn read(line: &str) -> Result<MeterMod, Fault<'_>> {
         };
         match name {
             "rate" => band.rate = Some(number(value, name)?),
-            "burst_size" if burst => band.burst = number(value, name)?,
+            "burst_size" if flags.burst => band.burst = number(value, name)?,
             "burst_size" => {
                 let description = "`burst_size` in a meter without `burst`";
                 return Err(Fault::new(part, description, "`burst` before `bands=`"));
@@ -69,6 +68,7 @@ pub(super) fn read(line: &str) -> Result<MeterMod, Fault<'_>> {
         meter: Meter {
             id,
             unit,
+            flags,
             bands: bands?,
         },
     })

@@ -31,7 +31,7 @@ fn actions_are_refused_as_openflow_does() {
     ])
     .unwrap();
     let tag = u128::from(VLAN_PRESENT);
-    let cases: [(&FlowMatch, &[Action], Result<(), ErrorCode>); 30] = [
+    let cases: [(&FlowMatch, &[Action], Result<(), ErrorCode>); 36] = [
         (
             &any_packet,
             &[output(PortNo(1)), output(PortNo::FLOOD)],
@@ -137,6 +137,37 @@ fn actions_are_refused_as_openflow_does() {
             &[Action::Group(GroupId(7)), Action::SetQueue(2)],
             Ok(()),
         ),
+        // After a type or protocol is set, the packet has the fields of the new one.
+        (
+            &any_packet,
+            &[
+                set(Field::EthType, eth_type::IPV6),
+                set(Field::IpProto, ip_proto::UDP),
+                set(Field::UdpDst, 53_u8),
+            ],
+            Ok(()),
+        ),
+        (
+            &any_packet,
+            &[set(Field::EthType, 0x5ff_u16)],
+            Err(BadSetArgument),
+        ),
+        (
+            &any_packet,
+            &[set(Field::IpProto, 6_u8)],
+            Err(InconsistentAction),
+        ),
+        (
+            &tcp,
+            &[set(Field::EthType, 0x86dd_u16), set(Field::TcpDst, 1_u8)],
+            Err(InconsistentAction),
+        ),
+        (
+            &tcp,
+            &[set(Field::IpProto, 17_u8), set(Field::TcpDst, 1_u8)],
+            Err(InconsistentAction),
+        ),
+        (&ipv4, &[set(Field::MplsBos, 1_u8)], Err(InconsistentAction)),
     ];
     for (flow, actions, expected) in cases {
         let result = check(actions, flow).map_err(|error| {
@@ -169,8 +200,16 @@ fn what_fits_a_match_fits_its_packets() {
         };
         let field = *dice.pick(&settable);
         let value = u128::from(dice.next()) & field.max_value();
+        let old = packet.key().get(field);
+        let is_tag = |kind: u128| [0x8100, 0x88a8, 0x9100].contains(&kind);
         let value = match field {
             Field::VlanVid => value | u128::from(VLAN_PRESENT),
+            // Behind a tag is another type. A frame with a length has none.
+            Field::EthType if packet.parsed().layers.llc || is_tag(value) || is_tag(old) => {
+                continue;
+            }
+            // An extension header names another protocol.
+            Field::IpProto => u128::from(*dice.pick(&[1, 6, 17, 58, 132, 253_u8])),
             _ => value,
         };
         if check(&[set(field, value)], &flow).is_err() {

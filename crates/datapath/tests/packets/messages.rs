@@ -50,7 +50,11 @@ impl Maker {
             12 => *dice.pick(&[Action::CopyTtlIn, Action::CopyTtlOut, Action::SetTtl(9)]),
             _ => {
                 let field = *dice.pick(&fields);
-                let value = u128::from(dice.next()) & field.max_value();
+                let value = match field {
+                    Field::EthType => *dice.pick(&[0x800, 0x86dd, 0x8847, 0x8100]),
+                    Field::IpProto => *dice.pick(&[1, 6, 17, 58, 60]),
+                    _ => u128::from(dice.next()) & field.max_value(),
+                };
                 let tag = match field {
                     Field::VlanVid => u128::from(VLAN_PRESENT),
                     _ => 0,

@@ -3,6 +3,7 @@
 
 use crate::frames::{Dice, checksum, sum_place, transport_sum};
 use classyard_datapath::field::{VLAN_PRESENT, eth_type, ip_proto};
+use classyard_datapath::packet::Layers;
 use classyard_datapath::{Field, InvalidTtl, Packet, Presence};
 
 fn is_tagged(packet: &Packet) -> bool {
@@ -99,7 +100,11 @@ fn a_set_field_is_in_key_and_bytes_and_checksums_stay_right() {
             before.iter().all(|right| *right != Some(false)),
             "the builder's sums"
         );
-        let fields = Field::all().filter(|&field| field.info().settable && packet.key().has(field));
+        let can_set = |&field: &Field| {
+            let announces = matches!(field, Field::EthType | Field::IpProto);
+            field.info().settable && !announces && packet.key().has(field)
+        };
+        let fields = Field::all().filter(can_set);
         let fields: Vec<Field> = fields.collect();
         // Half of the time, choose one of the last header fields, which few packets have.
         let headers = fields
@@ -115,6 +120,10 @@ fn a_set_field_is_in_key_and_bytes_and_checksums_stay_right() {
             true => *dice.pick(&settable),
             false => *dice.pick(among),
         };
+        if matches!(field, Field::EthType | Field::IpProto) {
+            // Tests of their own cover these fields.
+            continue;
+        }
         let (old, value) = (packet.key().get(field), random_value(&mut dice, field));
         let has = packet.key().has(field) && (field != Field::VlanVid || is_tagged(&packet));
         let unchanged = packet.clone();
@@ -137,7 +146,9 @@ fn a_set_field_is_in_key_and_bytes_and_checksums_stay_right() {
     }
     for field in Field::all() {
         let times = set[field.index()];
-        assert_eq!(times > 20, field.info().settable, "{field}: {times}");
+        let announces = matches!(field, Field::EthType | Field::IpProto);
+        let is_set = field.info().settable && !announces;
+        assert_eq!(times > 20, is_set, "{field}: {times}");
     }
     assert!(lacked > 5_000, "{lacked}");
 }
@@ -160,6 +171,102 @@ fn icmpv6_becomes_neighbour_discovery_and_ends_to_be_it() {
         }
     }
     assert!(turned.iter().all(|&times| times > 100), "{turned:?}");
+}
+
+/// Returns the place of the last type of a frame: after VLAN tags, or in a SNAP header.
+fn type_place(packet: &Packet) -> Option<usize> {
+    let layers = packet.parsed().layers;
+    let kind = packet.key().get(Field::EthType) as u16;
+    let is_tag = matches!(kind, eth_type::VLAN | eth_type::VLAN_SERVICE | 0x9100);
+    let has_type = packet.bytes().len() >= 14 && kind != eth_type::NONE && (layers.llc || !is_tag);
+    has_type.then(|| layers.network as usize - 2)
+}
+
+#[test]
+fn a_set_type_changes_two_bytes_and_the_rest_is_read_as_that_type() {
+    let mut dice = Dice(7);
+    let (mut set, mut without) = ([0; 5], 0);
+    for _ in 0..40_000 {
+        let bytes = crate::frames::whole(&mut dice);
+        let mut packet = Packet::new(&bytes, 9);
+        let number = dice.below(5) as usize;
+        let kind = [0x0800, 0x86dd, 0x0806, 0x8847, 0x88b5][number];
+        let mut expected = bytes.clone();
+        if let Some(place) = type_place(&packet) {
+            expected[place..place + 2].copy_from_slice(&u16::to_be_bytes(kind));
+            set[number] += 1;
+        } else {
+            without += 1;
+        }
+        packet.set_field(Field::EthType, kind.into());
+        assert_eq!(packet.bytes(), expected, "{kind:#x} {bytes:x?}");
+        assert_eq!(packet, read_anew(&packet));
+    }
+    assert!(set.iter().all(|&times| times > 1_000), "{set:?}");
+    assert!(without > 100, "{without}");
+}
+
+/// Returns true if a packet has a right checksum in the place of `protocol`, with a
+/// pseudo-header that has the protocol `named`, or `None` for a packet without checksum.
+fn is_right_as(packet: &Packet, protocol: u8, named: u8, layers: Layers) -> Option<bool> {
+    let bytes = packet.bytes();
+    let network = layers.network as usize;
+    let addresses = match packet.key().get(Field::EthType) as u16 {
+        eth_type::IPV4 => network + 12..network + 20,
+        _ if layers.routed => network + 8..network + 24,
+        _ => network + 8..network + 40,
+    };
+    let payload = &bytes[layers.transport as usize..layers.end as usize];
+    let place = sum_place(protocol, 58)?;
+    let old = payload.get(place..place + 2)?;
+    if protocol == ip_proto::UDP && old == [0, 0] {
+        return None;
+    }
+    let mut zeroed = payload.to_vec();
+    zeroed[place..place + 2].fill(0);
+    let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
+    let pseudo_header = [&bytes[addresses], &length, &[0, 0, 0, named]].concat();
+    let right = match checksum(&[&pseudo_header, &zeroed]) {
+        0 if protocol == ip_proto::UDP => 0xffff,
+        right => right,
+    };
+    Some(right.to_be_bytes() == old)
+}
+
+#[test]
+fn a_set_protocol_keeps_checksums_right_and_the_payload_is_read_as_that_protocol() {
+    let mut dice = Dice(8);
+    let mut right = 0;
+    for _ in 0..60_000 {
+        let mut packet = Packet::new(&crate::frames::whole(&mut dice), 9);
+        if !packet.key().has(Field::IpProto) {
+            let unchanged = packet.clone();
+            packet.set_field(Field::IpProto, 6);
+            assert_eq!(packet, unchanged);
+            continue;
+        }
+        let layers = packet.parsed().layers;
+        let old = packet.key().get(Field::IpProto) as u8;
+        let has_pseudo_header = packet.key().presence().has(Presence::TRANSPORT)
+            && matches!(old, ip_proto::TCP | ip_proto::UDP | ip_proto::ICMPV6);
+        let before = packet.clone();
+        // No extension header.
+        let new = *dice.pick(&[1, 6, 17, 58, 132, 253_u8]);
+        packet.set_field(Field::IpProto, new.into());
+        assert_eq!(packet.key().get(Field::IpProto), u128::from(new));
+        assert_eq!(packet, read_anew(&packet));
+        assert_eq!(sums(&packet)[0], sums(&before)[0], "the sum of IPv4");
+        if has_pseudo_header {
+            let was = is_right_as(&before, old, old, layers);
+            assert_eq!(is_right_as(&packet, old, new, layers), was, "{old} {new}");
+            right += usize::from(was == Some(true));
+        } else {
+            let changed = before.bytes().iter().zip(packet.bytes());
+            let changed = changed.filter(|(before, after)| before != after).count();
+            assert!(changed <= 3, "the protocol and the sum of IPv4: {changed}");
+        }
+    }
+    assert!(right > 5_000, "{right}");
 }
 
 #[test]

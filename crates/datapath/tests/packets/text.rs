@@ -81,6 +81,11 @@ fn flows_of_ovs_ofctl_are_understood() {
              set_field:0x1009->vlan_vid,clear_actions",
         ),
         (
+            "mpls actions=set_field:0->mpls_bos,set_field:0x800->dl_type,set_field:6->nw_proto",
+            "table=0,priority=32768,eth_type=0x8847 actions=set_field:0->mpls_bos,\
+             set_field:0x800->eth_type,set_field:6->ip_proto",
+        ),
+        (
             "actions=flood # all of it",
             "table=0,priority=32768 actions=flood",
         ),

@@ -1,11 +1,10 @@
 //! Changes of the pipeline, and packets of controllers.
 
 use classyard_datapath::PortNo;
-use classyard_datapath::group::GroupChange;
-use classyard_datapath::meter::MeterChange;
-use classyard_datapath::pipeline::{Change, Message as PipelineMessage};
+use classyard_datapath::pipeline::Message as PipelineMessage;
 
 use super::bundles::Member;
+use super::monitor::Cause;
 use super::shared::Job;
 use super::turn::Turn;
 use crate::bundle::BundleControl;
@@ -18,11 +17,13 @@ const LEAST_FRAME_BYTES: usize = 14;
 
 impl Turn<'_, '_> {
     /// Submits one change. A barrier, or the next publication, makes it visible.
-    pub(super) fn change(&mut self, message: PipelineMessage) -> Result<(), Fault> {
+    pub(super) fn change(&mut self, xid: u32, message: PipelineMessage) -> Result<(), Fault> {
+        let cause = Cause::of(xid, &message);
         let time = self.around.now;
         let changes = self.around.pipeline.submit(&[message], time);
         let changes = changes.map_err(|error| Fault::from(error.error().clone()))?;
-        self.note(&changes);
+        self.shared.note(&changes, time);
+        self.report(cause, &changes);
         Ok(())
     }
 
@@ -48,9 +49,18 @@ impl Turn<'_, '_> {
             messages.push(message);
             firsts.push((member.xid, member.first));
         }
-        match self.around.pipeline.apply(&messages, self.around.now) {
-            Ok(changes) => {
-                self.note(&changes);
+        match self
+            .around
+            .pipeline
+            .apply_bundle(&messages, self.around.now)
+        {
+            Ok((changes, counts)) => {
+                self.shared.note(&changes, self.around.now);
+                let mut start = 0;
+                for ((message, (member_xid, _)), end) in messages.iter().zip(&firsts).zip(counts) {
+                    self.report(Cause::of(*member_xid, message), &changes[start..end]);
+                    start = end;
+                }
                 self.session.send(xid, &Message::BundleControl(reply));
                 Ok(())
             }
@@ -64,31 +74,13 @@ impl Turn<'_, '_> {
         }
     }
 
-    /// Notes when groups and meters were added.
-    fn note(&mut self, changes: &[Change]) {
-        let time = self.around.now;
-        for change in changes {
-            match change {
-                Change::Group(GroupChange::Added(group), _) => {
-                    self.shared.groups_added.insert(group.id, time);
-                }
-                Change::Group(GroupChange::Removed(group), _) => {
-                    self.shared.groups_added.remove(&group.id);
-                }
-                Change::Meter(MeterChange::Added(meter), _) => {
-                    self.shared.meters_added.insert(meter.id, time);
-                }
-                Change::Meter(MeterChange::Removed(meter), _) => {
-                    self.shared.meters_added.remove(&meter.id);
-                }
-                _ => {}
-            }
-        }
-    }
-
     /// Makes a job of a packet, if its actions can be carried out.
     pub(super) fn packet_out(&mut self, packet: PacketOut) -> Result<(), Fault> {
-        let in_port = packet.in_port;
+        // Open vSwitch takes this number for a packet of the controller, and programs send it.
+        let in_port = match packet.in_port {
+            PortNo::ANY => PortNo::CONTROLLER,
+            port => port,
+        };
         if !in_port.is_physical() && !matches!(in_port, PortNo::CONTROLLER | PortNo::LOCAL) {
             let message = format!("a packet with the input port {in_port}");
             return Err(Fault::new(Code::BAD_PORT, message));

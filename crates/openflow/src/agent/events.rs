@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use classyard_datapath::flow::TableId;
-use classyard_datapath::pipeline::{Message as PipelineMessage, PacketInReason, PortState};
+use classyard_datapath::pipeline::{Change, Message as PipelineMessage, PacketInReason, PortState};
 use classyard_datapath::{Field, FlowMatch, MatchField, Packet, PortNo};
 
+use super::monitor::Cause;
 use super::ports::{PortChange, announce, describe, send_event};
 use super::sessions::Agent;
 use super::shared::{PortDetails, SessionId, Surroundings};
@@ -108,6 +109,15 @@ impl Agent {
         Ok(())
     }
 
+    /// Informs the agent about changes of the pipeline that its caller has made. The agent
+    /// reports changes of entries to controllers that monitor them.
+    pub fn note_changes(&mut self, changes: &[Change], now: Duration) {
+        self.shared.note(changes, now);
+        for session in self.sessions.values_mut() {
+            session.report(Cause::Switch, changes);
+        }
+    }
+
     /// Does what is due without a message: removes entries that have expired, informs the
     /// controllers about removed entries, and sends echo requests to silent controllers.
     /// Returns the sessions that did not answer for the time that `probe` gives for them.
@@ -116,7 +126,8 @@ impl Agent {
         around: &mut Surroundings<'_>,
         probe: &dyn Fn(SessionId) -> Option<Duration>,
     ) -> Vec<SessionId> {
-        around.pipeline.expire(around.now);
+        let expired = around.pipeline.expire(around.now);
+        self.note_changes(&expired, around.now);
         self.send_removed(around);
         let mut silent = Vec::new();
         for (&id, session) in &mut self.sessions {

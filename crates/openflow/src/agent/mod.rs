@@ -22,11 +22,14 @@
 //! | unsent bytes | [`MAX_UNSENT_BYTES`], and one answer | packet-in and other messages without request are dropped and counted; no request is read |
 //! | statistics of entries | one part of a reply | the next part is made when the unsent bytes are below the limit |
 //! | bundles | [`MAX_BUNDLES`], [`MAX_BUNDLE_BYTES`] | `BFC_OUT_OF_BUNDLES`, `BFC_MSG_TOO_MANY` |
-
+//! | monitors | [`MAX_MONITORS`] | `BRC_MULTIPART_BUFFER_OVERFLOW` |
+//! | reports of monitors | [`MAX_REPORT_BYTES`] unsent | the monitors pause; then one report for each removed entry, and the number of each changed entry |
 //!
 //! | module | contents |
 //! |---|---|
 //! | `bundles` | the open bundles of a session |
+//! | `monitor` | the monitors of a session: filters, pausing |
+//! | `reports` | reports of monitors about changes of entries |
 //! | `session` | the session of a controller: connection, role, unsent bytes |
 //! | `parts` | replies, split into messages |
 //! | `table_features` | the features of all tables, in bytes |
@@ -42,8 +45,10 @@
 mod bundles;
 mod changes;
 mod events;
+mod monitor;
 mod parts;
 mod ports;
+mod reports;
 mod requests;
 mod session;
 mod sessions;
@@ -54,6 +59,7 @@ mod turn;
 
 pub use bundles::{MAX_BUNDLE_BYTES, MAX_BUNDLES};
 pub use events::PacketForController;
+pub use monitor::{MAX_MONITORS, MAX_REPORT_BYTES};
 pub use session::{MAX_UNSENT_BYTES, SessionCounts};
 pub use sessions::Agent;
 pub use shared::{Job, PortCounts, PortDetails, SessionId, Surroundings, SwitchIdentity};

@@ -68,6 +68,11 @@ impl Parts {
         true
     }
 
+    /// Returns the number of bytes of all parts.
+    pub(super) fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
     /// Returns the bytes of all parts. The last part says whether more parts follow.
     pub(super) fn finish(mut self, is_more: bool) -> Vec<u8> {
         self.end(is_more);

@@ -15,7 +15,7 @@ use crate::port::{PortMod, QueueConfig};
 use crate::switch::{Role, RoleMessage, SwitchConfig, SwitchFeatures};
 
 /// Statistics of flows, tables, ports, groups and queues (`ofp_capabilities`).
-const CAPABILITIES: u32 = 0x4f;
+const SWITCH_CAPABILITIES: u32 = 0x4f;
 
 /// Flags of a port's configuration that a controller may change.
 const PORT_FLAGS: u32 = {
@@ -44,10 +44,10 @@ impl Turn<'_, '_> {
                 self.session.send(xid, &config);
             }
             Message::SetConfig(config) => self.set_config(config)?,
-            Message::FlowMod(change) => self.change(pipeline::Message::Flow(change))?,
-            Message::GroupMod(change) => self.change(pipeline::Message::Group(change))?,
-            Message::MeterMod(change) => self.change(pipeline::Message::Meter(change))?,
-            Message::PortMod(change) => self.change_port(&change)?,
+            Message::FlowMod(change) => self.change(xid, pipeline::Message::Flow(change))?,
+            Message::GroupMod(change) => self.change(xid, pipeline::Message::Group(change))?,
+            Message::MeterMod(change) => self.change(xid, pipeline::Message::Meter(change))?,
+            Message::PortMod(change) => self.change_port(xid, &change)?,
             Message::TableMod(change) => check_table_mod(change.table, change.config)?,
             Message::PacketOut(packet) => self.packet_out(packet)?,
             Message::BarrierRequest(_) => {
@@ -68,6 +68,7 @@ impl Turn<'_, '_> {
                 Outcome::Commit(reply, members) => self.commit(xid, reply, members)?,
             },
             Message::BundleAdd(add) => self.session.bundles.add(xid, &add)?,
+            Message::MonitorCancel(request) => self.session.monitors.cancel(request.monitor)?,
             Message::Experimenter(unknown) => {
                 let message = format!("the unknown experimenter {:#010x}", unknown.experimenter);
                 return Err(Fault::new(Code::BAD_EXPERIMENTER, message));
@@ -81,7 +82,9 @@ impl Turn<'_, '_> {
             | Message::BarrierReply(_)
             | Message::QueueConfigReply(_)
             | Message::RoleReply(_)
-            | Message::GetAsyncReply(_) => {
+            | Message::GetAsyncReply(_)
+            | Message::MonitorPaused(_)
+            | Message::MonitorResumed(_) => {
                 let message = format!("{}, which only a switch sends", message.name());
                 return Err(Fault::new(Code::BAD_TYPE, message));
             }
@@ -95,7 +98,7 @@ impl Turn<'_, '_> {
             buffers: 0,
             tables: TableId::LAST.0 + 1,
             auxiliary_id: 0,
-            capabilities: CAPABILITIES,
+            capabilities: SWITCH_CAPABILITIES,
             reserved: 0,
         }
     }
@@ -166,7 +169,7 @@ impl Turn<'_, '_> {
     }
 
     /// Changes the configuration of a port.
-    fn change_port(&mut self, change: &PortMod) -> Result<(), Fault> {
+    fn change_port(&mut self, xid: u32, change: &PortMod) -> Result<(), Fault> {
         use crate::port::config;
 
         let port = change.number;
@@ -213,7 +216,7 @@ impl Turn<'_, '_> {
             ..known
         };
         self.shared.ports.insert(port, known);
-        self.change(pipeline::Message::Port(port, Some(state)))?;
+        self.change(xid, pipeline::Message::Port(port, Some(state)))?;
         self.announce_port(port, PortChange::Modified);
         Ok(())
     }

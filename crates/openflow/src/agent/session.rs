@@ -7,9 +7,9 @@ use classyard::RuleId;
 use classyard_datapath::flow::TableId;
 
 use super::bundles::Bundles;
-use crate::bundle;
+use super::monitor::Monitors;
 use crate::connection::Connection;
-use crate::fault::{EXPERIMENTER_ERROR, Fault};
+use crate::fault::Fault;
 use crate::flow::FlowRequest;
 use crate::message::Message;
 use crate::switch::{AsyncConfig, ErrorMessage, Hello, Role, RoleMasks};
@@ -44,6 +44,9 @@ pub(super) enum Waiting {
     Barrier(BTreeSet<u64>, u32),
     /// Statistics of entries, which are sent part by part.
     Flows(Box<FlowDump>),
+    /// The entries that new monitors begin with, which are sent part by part: the transaction
+    /// number.
+    Monitors(u32),
 }
 
 /// Statistics of entries that are being sent.
@@ -70,6 +73,8 @@ pub struct SessionCounts {
     /// Entries, groups and meters that were left out of answers, because they are longer than
     /// a message can be.
     pub too_long: u64,
+    /// Times that the session's monitors have paused.
+    pub monitor_pauses: u64,
 }
 
 /// The session of a controller.
@@ -81,6 +86,7 @@ pub(super) struct Session {
     pub(super) role: Role,
     pub(super) masks: AsyncConfig,
     pub(super) bundles: Bundles,
+    pub(super) monitors: Monitors,
     pub(super) waiting: Option<Waiting>,
     /// Jobs of this session that are not done.
     pub(super) jobs: BTreeSet<u64>,
@@ -100,6 +106,7 @@ impl Session {
             role: Role::Equal,
             masks: FIRST_MASKS,
             bundles: Bundles::default(),
+            monitors: Monitors::default(),
             waiting: None,
             jobs: BTreeSet::new(),
             counts: SessionCounts::default(),
@@ -151,8 +158,8 @@ impl Session {
     pub(super) fn refuse(&mut self, xid: u32, fault: &Fault, first: &[u8]) {
         self.counts.refused += 1;
         let mut data = Vec::with_capacity(4 + first.len());
-        if fault.code.kind == EXPERIMENTER_ERROR {
-            data.extend(bundle::ONF.to_be_bytes());
+        if let Some(experimenter) = fault.code.experimenter() {
+            data.extend(experimenter.to_be_bytes());
         }
         data.extend_from_slice(first);
         let error = ErrorMessage {

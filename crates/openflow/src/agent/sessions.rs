@@ -140,6 +140,7 @@ impl Turn<'_, '_> {
     /// Carries out messages until one must wait. Returns the fault that ended the connection.
     fn proceed(&mut self) -> Option<Fault> {
         loop {
+            self.session.resume_monitors(self.around.pipeline.flows());
             self.finish_waiting();
             if !self.session.reads() {
                 return None;
@@ -178,6 +179,10 @@ impl Turn<'_, '_> {
                 }
                 Waiting::Flows(dump) if !self.session.is_full() => {
                     self.session.waiting = self.send_flows(*dump).map(Waiting::Flows);
+                }
+                Waiting::Monitors(xid) if !self.session.is_full() => {
+                    let is_more = self.send_monitored(xid);
+                    self.session.waiting = is_more.then_some(Waiting::Monitors(xid));
                 }
                 still => {
                     self.session.waiting = Some(still);

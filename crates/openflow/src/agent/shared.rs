@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use classyard_datapath::pipeline::{Pipeline, PortState};
+use classyard_datapath::group::GroupChange;
+use classyard_datapath::meter::MeterChange;
+use classyard_datapath::pipeline::{Change, Pipeline, PortState};
 use classyard_datapath::{Action, GroupId, MeterId, PortNo};
 
 use super::table_features::TableFeatures;
@@ -156,5 +158,26 @@ impl Shared {
             ..state
         };
         (state, known)
+    }
+
+    /// Notes when groups and meters were added.
+    pub(super) fn note(&mut self, changes: &[Change], time: Duration) {
+        for change in changes {
+            match change {
+                Change::Group(GroupChange::Added(group), _) => {
+                    self.groups_added.insert(group.id, time);
+                }
+                Change::Group(GroupChange::Removed(group), _) => {
+                    self.groups_added.remove(&group.id);
+                }
+                Change::Meter(MeterChange::Added(meter), _) => {
+                    self.meters_added.insert(meter.id, time);
+                }
+                Change::Meter(MeterChange::Removed(meter), _) => {
+                    self.meters_added.remove(&meter.id);
+                }
+                _ => {}
+            }
+        }
     }
 }

@@ -25,7 +25,7 @@ use crate::table::TableStats;
 use crate::wire::Wire;
 
 /// Entries that one step of statistics looks at.
-const ENTRIES_PER_STEP: usize = 4096;
+pub(super) const ENTRIES_PER_STEP: usize = 4096;
 
 impl Turn<'_, '_> {
     /// Answers a multipart request.
@@ -91,6 +91,7 @@ impl Turn<'_, '_> {
                 let ports = ports.collect();
                 self.items(xid, Reply::PortDescription(List(Vec::new())), ports);
             }
+            Request::FlowMonitor(requests) => self.monitor(xid, &requests.0)?,
             Request::Experimenter(unknown) => {
                 let message = format!("the unknown experimenter {:#010x}", unknown.experimenter);
                 return Err(Fault::new(Code::BAD_EXPERIMENTER, message));
@@ -347,7 +348,7 @@ fn group_features(pipeline: &Pipeline) -> GroupFeatures {
     }
 }
 
-fn check_table(table: TableId) -> Result<(), Fault> {
+pub(super) fn check_table(table: TableId) -> Result<(), Fault> {
     match table.is_table() || table == TableId::ALL {
         true => Ok(()),
         false => {

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use classyard_conformance::random::Dice;
 use classyard_datapath::flow::{Command, FlowFlags, FlowMod, Instructions, RemovalReason, TableId};
 use classyard_datapath::group::{Bucket, Group, GroupCommand, GroupMod, GroupType};
-use classyard_datapath::meter::{Band, BandKind, Meter, MeterCommand, MeterMod, MeterUnit};
+use classyard_datapath::meter::{
+    Band, BandKind, Meter, MeterCommand, MeterFlags, MeterMod, MeterUnit,
+};
 use classyard_datapath::pipeline::PacketInReason;
 use classyard_datapath::{Action, Field, FlowMatch, GroupId, MatchField, MeterId, PortNo};
 use classyard_openflow::Message;
@@ -13,6 +15,7 @@ use classyard_openflow::bundle::{BundleAdd, BundleControl, BundleStep};
 use classyard_openflow::flow::{AggregateStats, FlowRemoved, FlowRequest, FlowStats};
 use classyard_openflow::group::{BucketStats, GroupFeatures, GroupStats, Quad};
 use classyard_openflow::meter::{BandStats, MeterFeatures, MeterRequest, MeterStats};
+use classyard_openflow::monitor::{FlowUpdate, MonitorCancel, MonitorRequest, MonitoredFlow};
 use classyard_openflow::multipart::{
     Description, GroupRequest, List, Multipart, Nothing, Reply, Request,
 };
@@ -243,6 +246,10 @@ impl Source<'_> {
         Meter {
             id: MeterId(self.word()),
             unit: units[self.0.below(2)],
+            flags: MeterFlags {
+                burst: true,
+                stats: self.one_in(2),
+            },
             bands: self.list(|source| Band {
                 kind: match source.one_in(2) {
                     true => BandKind::Drop,
@@ -368,7 +375,7 @@ impl Source<'_> {
         let meter = MeterRequest {
             meter: MeterId(self.word()),
         };
-        match self.0.below(15) {
+        match self.0.below(16) {
             0 => Request::Description(Nothing),
             1 => Request::Flow(self.flow_request()),
             2 => Request::Aggregate(self.flow_request()),
@@ -388,12 +395,19 @@ impl Source<'_> {
             11 => Request::MeterFeatures(Nothing),
             12 => Request::TableFeatures(List(self.list(Self::table_features))),
             13 => Request::PortDescription(Nothing),
+            14 => Request::FlowMonitor(List(self.list(|source| MonitorRequest {
+                monitor: source.word(),
+                flags: source.short(),
+                out_port: source.port(),
+                table: TableId(source.byte()),
+                flow: source.flow(),
+            }))),
             _ => Request::Experimenter(self.experimenter()),
         }
     }
 
     fn reply(&mut self) -> Reply {
-        match self.0.below(15) {
+        match self.0.below(16) {
             0 => Reply::Description(Box::new(Description {
                 manufacturer: self.array(),
                 hardware: self.array(),
@@ -434,6 +448,7 @@ impl Source<'_> {
             }),
             12 => Reply::TableFeatures(List(self.list(Self::table_features))),
             13 => Reply::PortDescription(List(self.list(Self::described_port))),
+            14 => Reply::FlowMonitor(List(self.list(Self::flow_update))),
             _ => Reply::Experimenter(self.experimenter()),
         }
     }
@@ -517,7 +532,7 @@ impl Source<'_> {
         }
     }
 
-    fn flow_removed(&mut self) -> FlowRemoved {
+    fn reason(&mut self) -> RemovalReason {
         let reasons = [
             RemovalReason::IdleTimeout,
             RemovalReason::HardTimeout,
@@ -525,10 +540,32 @@ impl Source<'_> {
             RemovalReason::GroupDelete,
             RemovalReason::MeterDelete,
         ];
+        reasons[self.0.below(5)]
+    }
+
+    fn flow_update(&mut self) -> FlowUpdate {
+        let entry = MonitoredFlow {
+            table: TableId(self.byte()),
+            priority: self.short(),
+            idle_timeout: self.short(),
+            hard_timeout: self.short(),
+            cookie: self.long(),
+            flow: self.flow(),
+            instructions: self.instructions(),
+        };
+        match self.0.below(4) {
+            0 => FlowUpdate::Added(entry),
+            1 => FlowUpdate::Deleted(entry, self.reason()),
+            2 => FlowUpdate::Modified(entry),
+            _ => FlowUpdate::Abbreviated(self.word()),
+        }
+    }
+
+    fn flow_removed(&mut self) -> FlowRemoved {
         FlowRemoved {
             cookie: self.long(),
             priority: self.short(),
-            reason: reasons[self.0.below(5)],
+            reason: self.reason(),
             table: TableId(self.byte()),
             seconds: self.word(),
             nanoseconds: self.word(),
@@ -589,6 +626,11 @@ impl Source<'_> {
                 flags: self.short(),
                 properties: self.bytes(),
             }),
+            32 => Message::MonitorCancel(MonitorCancel {
+                monitor: self.word(),
+            }),
+            33 => Message::MonitorPaused(Nothing),
+            34 => Message::MonitorResumed(Nothing),
             _ => Message::BundleAdd(BundleAdd {
                 bundle: self.word(),
                 flags: self.short(),
@@ -598,7 +640,7 @@ impl Source<'_> {
     }
 }
 
-/// Returns a random message of a type, 0 to 31.
+/// Returns a random message of a type, 0 to 34.
 pub(crate) fn message(dice: &mut dyn Dice, kind: usize) -> Message {
     let mut source = Source(dice);
     let is_more = source.one_in(3);

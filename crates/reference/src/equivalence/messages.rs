@@ -8,7 +8,9 @@ use classyard_datapath::flow::{
     Command, FlowFlags, FlowMod, Instructions, TableConfig, TableId, TableMod,
 };
 use classyard_datapath::group::{Bucket, Group, GroupCommand, GroupMod, GroupType};
-use classyard_datapath::meter::{Band, BandKind, Meter, MeterCommand, MeterMod, MeterUnit};
+use classyard_datapath::meter::{
+    Band, BandKind, Meter, MeterCommand, MeterFlags, MeterMod, MeterUnit,
+};
 use classyard_datapath::pipeline::{Message, PortState};
 use classyard_datapath::{
     Action, Field, FlowMatch, GroupId, MatchField, MeterId, OpenFlowError, PortNo,
@@ -109,6 +111,20 @@ fn value(field: Field, dice: &mut dyn Dice) -> u128 {
         _ => dice.bits(facts(field).bits),
     }
     .min(full_mask)
+}
+
+/// Returns a random value that an action sets a field to: of types and protocols, mostly one
+/// that the parser reads.
+fn value_to_set(field: Field, shape: &Shape, dice: &mut dyn Dice) -> u128 {
+    const TYPES: &[u128] = &[
+        0x0800, 0x0806, 0x8100, 0x86dd, 0x8847, 0x8848, 0x88a8, 0x600,
+    ];
+    const PROTOCOLS: &[u128] = &[0, 1, 6, 17, 43, 44, 50, 51, 58, 59, 60, 132];
+    match field {
+        Field::EthType if !dice.one_in(shape.wrong) => *dice.pick(TYPES),
+        Field::IpProto if !dice.one_in(8) => *dice.pick(PROTOCOLS),
+        _ => value(field, dice),
+    }
 }
 
 /// Adds a field and its prerequisites, with values that the packet has or could have.
@@ -288,7 +304,7 @@ fn action(shape: &Shape, held: &Held, packet: &Packet, dice: &mut dyn Dice) -> A
             let mut value = match packet.get(field) {
                 // Setting the same value may still change a checksum.
                 Some(own) if dice.one_in(4) => own,
-                _ => value(field, dice),
+                _ => value_to_set(field, shape, dice),
             };
             let mut mask = all_bits(field);
             if field == Field::VlanVid && !dice.one_in(shape.wrong) {
@@ -498,6 +514,10 @@ fn meter_message(shape: &Shape, held: &Held, dice: &mut dyn Dice) -> MeterMod {
         }
     });
     let bands = bands.collect();
+    let flags = MeterFlags {
+        burst: true,
+        stats: dice.one_in(2),
+    };
     let command = *dice.pick(&[
         MeterCommand::Add,
         MeterCommand::Add,
@@ -514,7 +534,12 @@ fn meter_message(shape: &Shape, held: &Held, dice: &mut dyn Dice) -> MeterMod {
     }
     MeterMod {
         command,
-        meter: Meter { id, unit, bands },
+        meter: Meter {
+            id,
+            unit,
+            flags,
+            bands,
+        },
     }
 }
 

@@ -9,6 +9,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
 use super::connection::Shared;
+use super::ports::OpenPort;
 use super::state::State;
 use super::status;
 use crate::control::{CaptureLimits, Reply};
@@ -34,7 +35,7 @@ pub(super) async fn capture(
     mut writer: impl AsyncWrite + Unpin,
 ) -> std::io::Result<()> {
     let begun = state.borrow_mut().begin_capture(port);
-    let (mut frames, interfaces) = match begun {
+    let (mut frames, names) = match begun {
         Ok(begun) => begun,
         Err(reason) => {
             return writer
@@ -45,8 +46,12 @@ pub(super) async fn capture(
     let _end = End(state);
     status::caches(state).await;
     writer.write_all(Reply::done().line().as_bytes()).await?;
-    let names = interfaces.values().map(|(_, name)| name.as_str());
-    writer.write_all(&pcapng::header(names)).await?;
+    let mut bytes = pcapng::header();
+    let mut interfaces = Interfaces::default();
+    for (port, name) in names {
+        interfaces.place(port, Some(name), &mut bytes);
+    }
+    writer.write_all(&bytes).await?;
     let time = limits
         .max_seconds
         .map_or(LONGEST_CAPTURE, Duration::from_secs);
@@ -56,7 +61,6 @@ pub(super) async fn capture(
         .map_or(usize::MAX, |bytes| bytes as usize);
     let start = state.borrow().wall_start();
     let mut left = limits.max_packets.unwrap_or(u64::MAX);
-    let mut bytes = Vec::new();
     let mut ignored = [0; 64];
     while left > 0 {
         let frame = tokio::select! {
@@ -70,15 +74,15 @@ pub(super) async fn capture(
         let Some(frame) = frame else {
             break;
         };
-        let Some((interface, _)) = interfaces.get(&frame.port) else {
-            continue;
-        };
         bytes.clear();
+        let name = |port: &OpenPort| port.settings.name.clone();
+        let name = state.borrow().ports.get(&frame.port).map(name);
+        let interface = interfaces.place(frame.port, name, &mut bytes);
         let is_sent = frame.direction == Direction::Sent;
         let time = start + frame.time;
         pcapng::packet(
             &mut bytes,
-            *interface,
+            interface,
             time,
             is_sent,
             &frame.bytes,
@@ -99,14 +103,41 @@ impl Drop for End<'_> {
     }
 }
 
-/// The places and names of captured interfaces, by port.
-type Interfaces = BTreeMap<PortNo, (u32, String)>;
+/// Captured frames as they come.
+type Frames = mpsc::Receiver<CapturedFrame>;
+
+/// Ports and their names.
+type Names = Vec<(PortNo, String)>;
+
+/// The interfaces of a capture. A port that is added, or that has a new name, is a new interface.
+#[derive(Default)]
+struct Interfaces {
+    /// The place and the name of each port's interface.
+    of_ports: BTreeMap<PortNo, (u32, String)>,
+    count: u32,
+}
+
+impl Interfaces {
+    /// Returns the place of a port's interface. A new interface is appended to `bytes`. `name` is
+    /// `None` for a port that was removed.
+    fn place(&mut self, port: PortNo, name: Option<String>, bytes: &mut Vec<u8>) -> u32 {
+        match self.of_ports.get(&port) {
+            Some((place, known)) if name.as_ref().is_none_or(|name| name == known) => *place,
+            _ => {
+                let name = name.unwrap_or_else(|| port.to_string());
+                pcapng::interface(bytes, &name);
+                let place = self.count;
+                self.of_ports.insert(port, (place, name));
+                self.count += 1;
+                place
+            }
+        }
+    }
+}
 
 impl State {
-    fn begin_capture(
-        &mut self,
-        port: Option<&str>,
-    ) -> Result<(mpsc::Receiver<CapturedFrame>, Interfaces), String> {
+    /// Begins a capture. Returns its frames, and the captured ports with their names.
+    fn begin_capture(&mut self, port: Option<&str>) -> Result<(Frames, Names), String> {
         if self.capture.is_some() {
             return Err("another capture is running; end it first".to_owned());
         }
@@ -119,14 +150,11 @@ impl State {
             .iter()
             .filter(|(port, _)| number.is_none_or(|it| it == **port));
         let names = captured.map(|(&port, open)| (port, open.settings.name.clone()));
-        let interfaces = (0..)
-            .zip(names)
-            .map(|(place, (port, name))| (port, (place, name)));
-        let interfaces = interfaces.collect();
+        let names = names.collect();
         let (sender, frames) = mpsc::channel(MAX_WAITING_FRAMES);
         self.capture = Some(sender);
         self.command_all(|| Command::Capture(Some(number)));
-        Ok((frames, interfaces))
+        Ok((frames, names))
     }
 
     fn end_capture(&mut self) {
@@ -141,12 +169,12 @@ impl State {
         }
     }
 
-    /// Passes a captured frame on. A frame for which the reader has no room is dropped.
-    pub(super) fn captured(&mut self, frame: CapturedFrame) {
+    /// Passes on a captured frame of a worker. A frame for which the reader has no room is dropped.
+    pub(super) fn captured(&mut self, worker: usize, frame: CapturedFrame) {
         if let Some(capture) = &self.capture
             && capture.try_send(frame).is_err()
         {
-            self.dropped_captures += 1;
+            self.workers[worker].drop_captured_frame();
         }
     }
 

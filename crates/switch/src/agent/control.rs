@@ -2,19 +2,23 @@
 
 use std::path::PathBuf;
 use std::rc::Rc;
+use std::sync::Arc;
 
+use classyard_datapath::PortNo;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::Semaphore;
 use tokio::task::spawn_local;
 
 use super::connection::Shared;
-use super::listen::SocketFile;
-use super::{capture, endpoints, open, status};
+use super::listen::{self, SocketFile};
+use super::ports::{Queues, open};
+use super::{capture, status};
 use crate::config::{PortSettings, SwitchSettings};
 use crate::control::{MAX_REQUEST_BYTES, ReloadStatus, Reply, Request};
-use crate::switch::StopHandle;
+use crate::stop::StopHandle;
 
-/// What requests need beside the state.
+/// The state, and other parts that requests need.
 pub(super) struct Control {
     pub(super) state: Shared,
     pub(super) stop: StopHandle,
@@ -22,13 +26,27 @@ pub(super) struct Control {
     pub(super) file: Option<PathBuf>,
 }
 
+/// Connections to the control socket at a time. Each may have a request and a reply in memory.
+const MAX_CONTROL_CONNECTIONS: usize = 16;
+
 /// Serves the control socket.
 pub(super) async fn run(control: Rc<Control>, listener: UnixListener, _file: SocketFile) {
+    let places = Arc::new(Semaphore::new(MAX_CONTROL_CONNECTIONS));
     loop {
         match listener.accept().await {
             Ok((stream, _)) => {
+                let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
+                    let limit = MAX_CONTROL_CONNECTIONS;
+                    let reason =
+                        format!("{limit} commands are connected, and more are not allowed");
+                    let reply = Reply::error(&reason).line();
+                    // The other end may have gone.
+                    let _gone = stream.try_write(reply.as_bytes());
+                    continue;
+                };
                 let control = Rc::clone(&control);
                 spawn_local(async move {
+                    let _place = place;
                     if let Err(error) = control.serve(stream).await {
                         tracing::debug!("a control connection ends: {error}");
                     }
@@ -36,7 +54,7 @@ pub(super) async fn run(control: Rc<Control>, listener: UnixListener, _file: Soc
             }
             Err(error) => {
                 tracing::warn!("a control connection cannot be taken: {error}");
-                tokio::time::sleep(super::listen::LISTENING_PAUSE).await;
+                tokio::time::sleep(listen::LISTENING_PAUSE).await;
             }
         }
     }
@@ -105,11 +123,18 @@ impl Control {
     }
 
     fn add_port(&self, port: PortSettings) -> Result<(), String> {
+        let added = self.open_port(port)?;
+        self.state.borrow_mut().give_queues(vec![added]);
+        Ok(())
+    }
+
+    /// Opens and adds a port. The workers do not have its queues yet.
+    fn open_port(&self, port: PortSettings) -> Result<(PortNo, Queues), String> {
         let mut state = self.state.borrow_mut();
         state.check_new_port(&port)?;
         let opened = open(&port.device, state.workers.len());
         let (device, queues) = opened.map_err(|error| format!("port {}: {error}", port.name))?;
-        state.add_port(port, device, queues)
+        Ok((state.add_device(port, device)?, queues))
     }
 
     fn remove_port(&self, name: &str) -> Result<(), String> {
@@ -133,22 +158,25 @@ impl Control {
                 status.fail_removed_port(&port.name, reason);
             }
         }
+        let mut added = Vec::new();
         for port in &difference.added_ports {
-            if let Err(reason) = self.add_port(port.clone()) {
-                status.fail_added_port(&port.name, reason);
+            match self.open_port(port.clone()) {
+                Ok(port) => added.push(port),
+                Err(reason) => status.fail_added_port(&port.name, reason),
             }
         }
+        self.state.borrow_mut().give_queues(added);
         for controller in &difference.removed_controllers {
             self.state.borrow_mut().endpoints.disconnect(controller);
         }
         for controller in &difference.added_controllers {
-            endpoints::connect(&self.state, controller);
+            listen::connect(&self.state, controller);
         }
         for address in &difference.removed_listeners {
             self.state.borrow_mut().endpoints.close(address);
         }
         for address in &difference.added_listeners {
-            if let Err(error) = endpoints::listen(&self.state, address).await {
+            if let Err(error) = listen::listen(&self.state, address).await {
                 status.fail_added_listener(&address.to_string(), error.to_string());
             }
         }

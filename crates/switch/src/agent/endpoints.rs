@@ -3,10 +3,8 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use tokio::task::{JoinHandle, spawn_local};
+use tokio::task::JoinHandle;
 
-use super::connection::Shared;
-use super::listen::{ListenError, Listener, keep_connected};
 use crate::config::{Address, ControllerSettings};
 use crate::control::ConnectionState;
 
@@ -18,15 +16,34 @@ pub(super) struct Endpoints {
 }
 
 /// A task that ends when this is dropped.
-struct Task(JoinHandle<()>);
+struct Task(Option<JoinHandle<()>>);
 
 impl Drop for Task {
     fn drop(&mut self) {
-        self.0.abort();
+        if let Some(task) = &self.0 {
+            task.abort();
+        }
     }
 }
 
 impl Endpoints {
+    /// Notes an address that the switch listens on. `task` is `None` for the address that is
+    /// open whatever the settings are.
+    pub(super) fn add_listener(&mut self, address: Address, task: Option<JoinHandle<()>>) {
+        self.listeners.push((address, Task(task)));
+    }
+
+    /// Notes a controller that the switch keeps a connection to.
+    pub(super) fn add_controller(
+        &mut self,
+        settings: ControllerSettings,
+        connection: Rc<Cell<ConnectionState>>,
+        task: JoinHandle<()>,
+    ) {
+        self.controllers
+            .push((settings, connection, Task(Some(task))));
+    }
+
     pub(super) fn listeners(&self) -> impl Iterator<Item = &Address> {
         self.listeners.iter().map(|(address, _)| address)
     }
@@ -51,27 +68,4 @@ impl Endpoints {
         self.controllers
             .retain(|(settings, _, _)| settings != controller);
     }
-}
-
-/// Listens on an address.
-///
-/// # Errors
-/// [`ListenError`] if the address cannot be used.
-pub(super) async fn listen(state: &Shared, address: &Address) -> Result<(), ListenError> {
-    let listener = Listener::open(address).await?;
-    let task = Task(spawn_local(listener.run(Rc::clone(state))));
-    let endpoints = &mut state.borrow_mut().endpoints;
-    endpoints.listeners.push((address.clone(), task));
-    Ok(())
-}
-
-/// Connects to a controller, and keeps the connection.
-pub(super) fn connect(state: &Shared, controller: &ControllerSettings) {
-    let connection = Rc::new(Cell::new(ConnectionState::Connecting));
-    let kept = keep_connected(Rc::clone(state), controller.clone(), Rc::clone(&connection));
-    let task = Task(spawn_local(kept));
-    let endpoints = &mut state.borrow_mut().endpoints;
-    endpoints
-        .controllers
-        .push((controller.clone(), connection, task));
 }

@@ -146,7 +146,7 @@ pub(super) async fn listen_on(path: &Path) -> io::Result<(UnixListener, SocketFi
 }
 
 /// Keeps a connection to a controller: connects, serves, and connects again after a pause.
-pub(super) async fn keep_connected(
+async fn keep_connected(
     state: Shared,
     settings: ControllerSettings,
     connection: Rc<Cell<ConnectionState>>,
@@ -155,7 +155,7 @@ pub(super) async fn keep_connected(
     let mut pause = FIRST_PAUSE;
     loop {
         connection.set(ConnectionState::Connecting);
-        let connected = timeout(CONNECTING_TIME, connect(&settings)).await;
+        let connected = timeout(CONNECTING_TIME, reach(&settings)).await;
         let end = match connected {
             Ok(Ok(stream)) => {
                 connection.set(ConnectionState::Connected);
@@ -179,7 +179,7 @@ enum Connected {
     Unix(UnixStream),
 }
 
-async fn connect(settings: &ControllerSettings) -> io::Result<Connected> {
+async fn reach(settings: &ControllerSettings) -> io::Result<Connected> {
     match &settings.address {
         Address::Tcp { host, port } => {
             let stream = TcpStream::connect((host.as_str(), *port)).await?;
@@ -198,4 +198,32 @@ impl Connected {
             Connected::Unix(stream) => serve(state, stream, peer).await,
         }
     }
+}
+
+/// Listens on an address.
+///
+/// # Errors
+/// [`ListenError`] if the address cannot be used.
+pub(super) async fn listen(state: &Shared, address: &Address) -> Result<(), ListenError> {
+    // The switch listens for its own tools in any case.
+    let is_open = state.borrow().management.as_ref() == Some(address);
+    let task = match is_open {
+        true => None,
+        false => {
+            let listener = Listener::open(address).await?;
+            Some(spawn_local(listener.run(Rc::clone(state))))
+        }
+    };
+    let endpoints = &mut state.borrow_mut().endpoints;
+    endpoints.add_listener(address.clone(), task);
+    Ok(())
+}
+
+/// Connects to a controller, and keeps the connection.
+pub(super) fn connect(state: &Shared, controller: &ControllerSettings) {
+    let connection = Rc::new(Cell::new(ConnectionState::Connecting));
+    let kept = keep_connected(Rc::clone(state), controller.clone(), Rc::clone(&connection));
+    let task = spawn_local(kept);
+    let endpoints = &mut state.borrow_mut().endpoints;
+    endpoints.add_controller(controller.clone(), connection, task);
 }

@@ -14,7 +14,7 @@
 //! | `state` | the state of the switch, and what each event does |
 //! | `connection` | a connection of a controller |
 //! | `listen` | listening sockets, and connections to controllers |
-//! | `endpoints` | the open ones of them |
+//! | `endpoints` | the open sockets and connections |
 //! | `status`, `capture` | the state of the switch, and captured frames, for people |
 //! | `control` | the control socket |
 //! | `tasks` | the tasks of the thread |
@@ -32,6 +32,7 @@ mod tasks;
 
 use std::cell::RefCell;
 use std::future::pending;
+use std::io;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
@@ -39,25 +40,25 @@ use std::time::{Duration, Instant};
 
 use classyard_datapath::pipeline::Pipeline;
 use classyard_openflow::agent::SwitchIdentity;
-use classyard_ports::{Device, OpenError, Queue};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::Notify;
 use tokio::task::{LocalSet, spawn_local};
 
 use crate::clock::Clock;
-use crate::config::{Address, DeviceSettings, SwitchSettings};
-use crate::control::socket_path;
+use crate::config::{Address, SwitchSettings};
+use crate::control::{ControlClient, socket_path};
 use crate::error::SwitchError;
-use crate::switch::{Opened, StopHandle};
+use crate::stop::StopHandle;
 use crate::worker::WorkerHandle;
 
 use connection::Shared;
 use control::Control;
 use listen::{ListenError, Listener};
+pub(crate) use ports::{Opened, open};
 use state::State;
 use tasks::{LinkThread, PlannerThread};
 
-/// What the agent's thread begins with.
+/// The parts of a switch that starts.
 pub(crate) struct Parts {
     pub(crate) identity: SwitchIdentity,
     pub(crate) settings: SwitchSettings,
@@ -93,19 +94,21 @@ pub(crate) fn cache_clock() -> Duration {
     BEGUN.get_or_init(Instant::now).elapsed()
 }
 
-/// Opens the device of a port, with a queue for each worker.
-pub(crate) fn open(
-    settings: &DeviceSettings,
-    workers: usize,
-) -> Result<(Device, Vec<Box<dyn Queue>>), OpenError> {
-    match ports::device_of(settings) {
-        Some(settings) => Device::open(&settings, workers),
-        None => {
-            // Nobody has the other end: the port receives nothing.
-            let (device, queues, _) = classyard_ports::memory(workers);
-            Ok((device, queues))
-        }
+/// Makes the folder of sockets, and checks that no switch of the same name uses it.
+///
+/// # Errors
+/// [`SwitchError`] if the folder cannot be made, or if a switch of the same name is running.
+pub(crate) fn check_run_dir(settings: &SwitchSettings) -> Result<(), SwitchError> {
+    let folder = &settings.run_dir;
+    std::fs::create_dir_all(folder)
+        .map_err(|error| SwitchError::RunFolder(folder.display().to_string(), error))?;
+    let path = socket_path(folder, &settings.name);
+    if ControlClient::connect(&path).is_ok() {
+        let in_use = io::ErrorKind::AddrInUse.into();
+        let error = ListenError::new(&Address::Unix(path), in_use);
+        return Err(SwitchError::Listen(error.to_string()));
     }
+    Ok(())
 }
 
 /// Runs the agent on this thread until the switch is stopped.
@@ -130,10 +133,12 @@ pub(crate) fn run(parts: Parts, on_ready: impl FnOnce(&Ready)) -> Result<(), Swi
     let state: Shared = Rc::new(RefCell::new(state));
     let tasks = LocalSet::new();
     let ended = tasks.block_on(&runtime, async {
-        for (settings, device, queues) in parts.ports {
-            let added = state.borrow_mut().add_port(settings, device, queues);
-            added.map_err(SwitchError::AddPort)?;
-        }
+        let signals = match parts.handles_signals {
+            true => Some(Signals::new()?),
+            false => None,
+        };
+        let added = state.borrow_mut().add_ports(parts.ports);
+        added.map_err(SwitchError::AddPort)?;
         spawn_local(tasks::take_reports(Rc::clone(&state), parts.news));
         spawn_local(tasks::install_plans(Rc::clone(&state), plans));
         spawn_local(tasks::read_links(Rc::clone(&state), link_news));
@@ -146,8 +151,8 @@ pub(crate) fn run(parts: Parts, on_ready: impl FnOnce(&Ready)) -> Result<(), Swi
         on_ready(&ready);
         tokio::select! {
             worker = tasks::tick(Rc::clone(&state)) => Err(SwitchError::WorkerEnded(worker)),
-            () = parts.stop.0.notified() => Ok(()),
-            signal = signals(&control, parts.handles_signals) => signal,
+            () = parts.stop.stopped() => Ok(()),
+            () = handle_signals(&control, signals) => Ok(()),
         }
     });
     drop(tasks);
@@ -161,8 +166,6 @@ async fn listen_and_connect(
     settings: &SwitchSettings,
 ) -> Result<Ready, SwitchError> {
     let folder = &settings.run_dir;
-    std::fs::create_dir_all(folder)
-        .map_err(|error| SwitchError::RunFolder(folder.display().to_string(), error))?;
     let path = socket_path(folder, &settings.name);
     let opened = listen::listen_on(&path).await;
     let address = Address::Unix(path);
@@ -173,39 +176,57 @@ async fn listen_and_connect(
     let opened = Listener::open(&management).await;
     let listener = opened.map_err(|error| SwitchError::Listen(error.to_string()))?;
     spawn_local(listener.run(Rc::clone(&control.state)));
+    control.state.borrow_mut().management = Some(management.clone());
     for address in &settings.listeners {
-        let opened = endpoints::listen(&control.state, address).await;
+        let opened = listen::listen(&control.state, address).await;
         opened.map_err(|error| SwitchError::Listen(error.to_string()))?;
     }
     for controller in &settings.controllers {
-        endpoints::connect(&control.state, controller);
+        listen::connect(&control.state, controller);
     }
     let state = control.state.borrow();
     Ok(Ready {
         name: settings.name.clone(),
         datapath_id: state.datapath_id(),
         ports: state.ports.len(),
-        listeners: std::iter::once(management)
-            .chain(settings.listeners.iter().cloned())
+        listeners: std::iter::once(&management)
+            .chain(settings.listeners.iter().filter(|&it| *it != management))
+            .cloned()
             .collect(),
     })
 }
 
-/// Handles signals, if they are handled: SIGHUP reloads the configuration, and SIGTERM and SIGINT
-/// end this function.
-async fn signals(control: &Control, are_handled: bool) -> Result<(), SwitchError> {
-    if !are_handled {
-        return pending().await;
+/// The signals that a switch handles. While this exists, they do not end the process.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+    hang_up: Signal,
+}
+
+impl Signals {
+    fn new() -> Result<Signals, SwitchError> {
+        let open = |kind| {
+            let opened = signal(kind);
+            opened.map_err(|error| SwitchError::System("signals cannot be handled", error))
+        };
+        Ok(Signals {
+            terminate: open(SignalKind::terminate())?,
+            interrupt: open(SignalKind::interrupt())?,
+            hang_up: open(SignalKind::hangup())?,
+        })
     }
-    let system = |error| SwitchError::System("signals cannot be handled", error);
-    let mut terminate = signal(SignalKind::terminate()).map_err(system)?;
-    let mut interrupt = signal(SignalKind::interrupt()).map_err(system)?;
-    let mut hang_up = signal(SignalKind::hangup()).map_err(system)?;
+}
+
+/// Handles signals: SIGHUP reloads the configuration, and SIGTERM and SIGINT end this function.
+async fn handle_signals(control: &Control, signals: Option<Signals>) {
+    let Some(mut signals) = signals else {
+        return pending().await;
+    };
     loop {
         tokio::select! {
-            _ = terminate.recv() => return Ok(()),
-            _ = interrupt.recv() => return Ok(()),
-            _ = hang_up.recv() => {
+            _ = signals.terminate.recv() => return,
+            _ = signals.interrupt.recv() => return,
+            _ = signals.hang_up.recv() => {
                 if let Err(reason) = control.reload().await {
                     tracing::error!("reload: {reason}");
                 }

@@ -24,7 +24,8 @@ pub(super) struct PacketIns {
 }
 
 impl PacketIns {
-    /// Returns an empty queue with a rate in packets a second, of which `burst` may come at once.
+    /// Returns an empty queue with a rate in packets a second. After a pause, `burst` packets may
+    /// follow each other directly.
     pub(super) fn new(per_second: u32, burst: u32) -> PacketIns {
         PacketIns {
             queues: BTreeMap::new(),

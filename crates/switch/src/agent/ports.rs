@@ -6,9 +6,15 @@ use std::time::Duration;
 use classyard_datapath::PortNo;
 use classyard_datapath::pipeline::{PortName, PortSpeed, PortState};
 use classyard_openflow::agent::{PortCounts, PortDetails};
-use classyard_ports::{self as ports, Device, Link, QueueCounts};
+use classyard_ports::{self as ports, Device, Link, OpenError, Queue, QueueCounts};
 
 use crate::config::{DeviceSettings, PortSettings};
+
+/// The queues of a port, one for each worker.
+pub(crate) type Queues = Vec<Box<dyn Queue>>;
+
+/// A port with its device and its queues.
+pub(crate) type Opened = (PortSettings, Device, Queues);
 
 /// A port of the switch.
 pub(super) struct OpenPort {
@@ -127,4 +133,19 @@ pub(super) fn device_of(settings: &DeviceSettings) -> Option<ports::DeviceSettin
         DeviceSettings::Pcap { receive, send } => ports::DeviceSettings::Capture { receive, send },
         DeviceSettings::Memory => return None,
     })
+}
+
+/// Opens the device of a port, with a queue for each worker.
+pub(crate) fn open(
+    settings: &DeviceSettings,
+    workers: usize,
+) -> Result<(Device, Queues), OpenError> {
+    match device_of(settings) {
+        Some(settings) => Device::open(&settings, workers),
+        None => {
+            // Nobody has the other end: the port receives nothing.
+            let (device, queues, _) = ports::memory(workers);
+            Ok((device, queues))
+        }
+    }
 }

@@ -9,12 +9,12 @@ use classyard_datapath::pipeline::{Pipeline, Plan};
 use classyard_openflow::agent::{
     Agent, PacketForController, SessionId, Surroundings, SwitchIdentity,
 };
-use classyard_ports::{Device, Queue};
+use classyard_ports::Device;
 use tokio::sync::{Notify, mpsc};
 
 use super::endpoints::Endpoints;
 use super::packet_ins::PacketIns;
-use super::ports::{OpenPort, device_of, port_counts};
+use super::ports::{OpenPort, Opened, Queues, device_of, port_counts};
 use crate::clock::Clock;
 use crate::config::{Address, ControllerSettings, PortSettings, SwitchSettings};
 use crate::worker::{CapturedFrame, Command, Report, WorkerHandle};
@@ -26,7 +26,7 @@ pub(crate) const MAX_SESSIONS: usize = 64;
 const MAX_PORTS: usize = 1024;
 
 /// Packets of controllers that may wait for a worker. With more of them, no session is read.
-const MAX_WAITING_JOBS: usize = 4096;
+const MAX_WAITING_JOBS: usize = 256;
 
 /// Pieces of maintenance of the engines in a turn.
 const MAINTENANCE_STEPS: usize = 256;
@@ -39,11 +39,11 @@ pub(crate) struct State {
     pub(super) ports: BTreeMap<PortNo, OpenPort>,
     pub(super) sessions: BTreeMap<SessionId, SessionState>,
     pub(super) endpoints: Endpoints,
+    /// The address on which the switch listens whatever its settings are.
+    pub(super) management: Option<Address>,
     packet_ins: PacketIns,
     /// The reader of captured frames.
     pub(super) capture: Option<mpsc::Sender<CapturedFrame>>,
-    /// Captured frames that the reader had no room for.
-    pub(super) dropped_captures: u64,
     /// The settings that the switch was started with. Its ports and endpoints may have changed.
     started: SwitchSettings,
     pub(super) clock: Clock,
@@ -114,9 +114,9 @@ impl State {
             ports: BTreeMap::new(),
             sessions: BTreeMap::new(),
             endpoints: Endpoints::default(),
+            management: None,
             packet_ins,
             capture: None,
-            dropped_captures: 0,
             started: settings,
             clock,
         }
@@ -239,18 +239,18 @@ impl State {
         let mut done = Vec::new();
         let mut failed = Vec::new();
         let mut captured = Vec::new();
-        for worker in &mut self.workers {
+        for (number, worker) in self.workers.iter_mut().enumerate() {
             while let Some(report) = worker.end.report() {
                 match report {
                     Report::PacketIn(report) => self.packet_ins.push(report),
                     Report::JobDone(number) => done.push(number),
                     Report::PortFailed(port, error) => failed.push((port, error.to_string())),
-                    Report::Captured(frame) => captured.push(frame),
+                    Report::Captured(frame) => captured.push((number, frame)),
                 }
             }
         }
-        for frame in captured {
-            self.captured(frame);
+        for (worker, frame) in captured {
+            self.captured(worker, frame);
         }
         for number in done {
             if let Some(session) = self.agent.job_done(number) {
@@ -321,15 +321,14 @@ impl State {
         let mut ports = self.ports.iter();
         let port = ports.find(|(_, open)| open.settings.name == name);
         port.map(|(&port, _)| port).ok_or_else(|| {
-            let names: Vec<&str> = self
-                .ports
-                .values()
-                .map(|open| &*open.settings.name)
-                .collect();
-            format!(
-                "there is no port `{name}`; the ports are {}",
-                names.join(", ")
-            )
+            let open = self.ports.values();
+            let names: Vec<&str> = open.map(|open| &*open.settings.name).collect();
+            match names.join(", ") {
+                names if names.is_empty() => {
+                    format!("there is no port `{name}`; the switch has no ports")
+                }
+                names => format!("there is no port `{name}`; the ports are {names}"),
+            }
         })
     }
 
@@ -360,13 +359,22 @@ impl State {
         Ok(())
     }
 
-    /// Adds a port that is open: one queue for each worker.
-    pub(super) fn add_port(
+    /// Adds ports that are open, each with one queue for each worker.
+    pub(super) fn add_ports(&mut self, ports: Vec<Opened>) -> Result<(), String> {
+        let mut all = Vec::with_capacity(ports.len());
+        for (settings, device, queues) in ports {
+            all.push((self.add_device(settings, device)?, queues));
+        }
+        self.give_queues(all);
+        Ok(())
+    }
+
+    /// Adds a port without its queues.
+    pub(super) fn add_device(
         &mut self,
         settings: PortSettings,
         device: Device,
-        queues: Vec<Box<dyn Queue>>,
-    ) -> Result<(), String> {
+    ) -> Result<PortNo, String> {
         let port = PortNo(settings.number);
         let open = OpenPort::new(settings, device, self.clock.now());
         let description = open.description(None);
@@ -377,13 +385,19 @@ impl State {
             self.ports.remove(&port);
             return Err(format!("port {name}: {fault}"));
         }
-        self.give_queues(port, queues);
-        Ok(())
+        Ok(port)
     }
 
-    fn give_queues(&mut self, port: PortNo, queues: Vec<Box<dyn Queue>>) {
-        for (worker, queue) in self.workers.iter_mut().zip(queues) {
-            worker.end.command(Command::Add(port, queue));
+    /// Gives the queues of ports to the workers: the first queue to the first worker, and so on.
+    pub(super) fn give_queues(&mut self, ports: Vec<(PortNo, Queues)>) {
+        let mut of_workers: Vec<Vec<_>> = self.workers.iter().map(|_| Vec::new()).collect();
+        for (port, queues) in ports {
+            for (of_worker, queue) in of_workers.iter_mut().zip(queues) {
+                of_worker.push((port, queue));
+            }
+        }
+        for (worker, queues) in self.workers.iter_mut().zip(of_workers) {
+            worker.end.command(Command::Add(queues));
             worker.hand_over();
         }
     }
@@ -419,7 +433,7 @@ impl State {
         self.announce(port);
     }
 
-    /// Tells the pipeline and the controllers the present link of a port.
+    /// Passes the present link of a port to the pipeline and the controllers.
     fn announce(&mut self, port: PortNo) {
         let old = self.pipeline.ports().get(port);
         let Some(open) = self.ports.get(&port) else {
@@ -468,7 +482,7 @@ impl State {
             Ok((device, queues)) => {
                 tracing::info!(port = open.settings.name, "the port is open again");
                 open.reopen(device);
-                self.give_queues(port, queues);
+                self.give_queues(vec![(port, queues)]);
                 self.announce(port);
             }
             Err(error) => open.error = Some(error.to_string()),

@@ -76,7 +76,7 @@ impl State {
         }
     }
 
-    /// Returns the controllers of the configuration, then those that connected to the switch.
+    /// Returns the controllers of the configuration, then the other connections.
     fn controllers(&self) -> Vec<ControllerStatus> {
         let mut all: Vec<ControllerStatus> = Vec::new();
         for (address, state) in self.endpoints.controllers() {
@@ -157,38 +157,33 @@ fn worker_status(
     worker: &WorkerHandle,
     caches: Option<&CacheStatus>,
 ) -> WorkerStatus {
-    let WorkerCounts {
-        vectors,
-        packets,
-        sleeps,
-        jobs,
-        refused_jobs,
-        no_port,
-        controller_full,
-        capture_full,
-    } = worker.counts();
-    let drops = [
-        ("no_port", no_port),
-        ("controller_full", controller_full),
-        ("capture_full", capture_full),
-        ("refused_job", refused_jobs),
-    ];
-    let drops = drops.into_iter().filter(|(_, packets)| *packets > 0);
+    let counts = worker.counts();
     WorkerStatus {
         worker: number,
         cpu: worker.cpu(),
-        packets,
-        vectors,
-        sleeps,
-        jobs,
-        drops: drops
-            .map(|(reason, packets)| DropCount {
-                reason: reason.to_owned(),
-                packets,
-            })
-            .collect(),
+        packets: counts.packets,
+        vectors: counts.vectors,
+        sleeps: counts.sleeps,
+        jobs: counts.jobs,
+        drops: worker_drops(&counts),
         caches: caches.map(CacheCounts::from),
     }
+}
+
+/// Returns the packets that a worker dropped, by reason. Reasons without packets are left out.
+fn worker_drops(counts: &WorkerCounts) -> Vec<DropCount> {
+    let reasons = [
+        ("no_port", counts.no_port),
+        ("controller_full", counts.controller_full),
+        ("capture_full", counts.capture_full),
+        ("refused_job", counts.refused_jobs),
+    ];
+    let reasons = reasons.into_iter().filter(|(_, packets)| *packets > 0);
+    let drops = reasons.map(|(reason, packets)| DropCount {
+        reason: reason.to_owned(),
+        packets,
+    });
+    drops.collect()
 }
 
 fn port_status(port: &OpenPort) -> PortStatus {
@@ -208,5 +203,44 @@ fn port_status(port: &OpenPort) -> PortStatus {
         sent_packets: counts.sent_packets,
         sent_bytes: counts.sent_bytes,
         drops: port_drops(&counts),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::worker::{MAX_PACKET_INS, MAX_REPORTS};
+
+    #[test]
+    fn reasons_of_workers_are_documented() {
+        assert_eq!(worker_drops(&WorkerCounts::default()), []);
+        // All fields, so that a new count needs a line here.
+        let counts = WorkerCounts {
+            vectors: 10,
+            packets: 20,
+            sleeps: 30,
+            jobs: 40,
+            refused_jobs: 1,
+            no_port: 2,
+            controller_full: 3,
+            capture_full: 4,
+        };
+        let drops = worker_drops(&counts);
+        let drops: Vec<(&str, u64)> = drops.iter().map(|it| (&*it.reason, it.packets)).collect();
+        let expected = [
+            ("no_port", 2),
+            ("controller_full", 3),
+            ("capture_full", 4),
+            ("refused_job", 1),
+        ];
+        assert_eq!(drops, expected);
+        let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/switch.md");
+        let page = std::fs::read_to_string(page).unwrap();
+        for (reason, _) in drops {
+            assert!(page.contains(&format!("\n| `{reason}` | ")), "{reason}");
+        }
+        assert!(page.contains(&format!("while {MAX_PACKET_INS} packets of the same port")));
+        let reports = format!("{},{:03}", MAX_REPORTS / 1000, MAX_REPORTS % 1000);
+        assert!(page.contains(&format!("or {reports} reports in all")));
     }
 }

@@ -29,7 +29,7 @@ const LINK_PAUSE: Duration = Duration::from_secs(1);
 /// The pause of the planner after a plan, and after nothing was to be planned.
 const PLANNER_PAUSE: Duration = Duration::from_millis(500);
 
-/// Takes the reports of workers whenever one of them has something new.
+/// Takes the reports of workers after each notice.
 pub(super) async fn take_reports(state: Shared, news: Arc<Notify>) {
     loop {
         news.notified().await;

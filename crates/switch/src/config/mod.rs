@@ -14,7 +14,7 @@
 //! address = "tcp:192.0.2.1:6653"
 //!
 //! [listen]
-//! openflow = ["unix:/run/classyard/br0.mgmt"]
+//! openflow = ["tcp:127.0.0.1:6653"]
 //! ```
 //!
 //! `docs/switch.md` describes all keys. Unknown keys are mistakes. A file with a mistake is

@@ -14,8 +14,8 @@ use classyard_ports::Queue;
 use rtrb::{Consumer, Producer, PushError};
 use tokio::sync::{Notify, oneshot};
 
-/// Commands that may wait for a worker.
-pub(crate) const MAX_COMMANDS: usize = 1024;
+/// Commands that may wait for a worker. Each may have a frame of 64 KiB.
+pub(crate) const MAX_COMMANDS: usize = 256;
 
 /// Reports of a worker that may wait for the agent.
 pub(crate) const MAX_REPORTS: usize = 4096;
@@ -26,8 +26,9 @@ pub(crate) const MAX_PACKET_INS: usize = 64;
 
 /// A command of the agent.
 pub(crate) enum Command {
-    /// A new port, with the worker's queue of it.
-    Add(PortNo, Box<dyn Queue>),
+    /// New ports, with the worker's queue of each. The worker receives from none of them before
+    /// it can send to all.
+    Add(Vec<(PortNo, Box<dyn Queue>)>),
     /// The worker closes its queue of a port.
     Remove(PortNo),
     /// A packet of a controller.
@@ -63,6 +64,9 @@ pub(crate) struct PacketInReport {
     pub(crate) _place: WaitingPlace,
 }
 
+/// Captured frames of a worker that may wait for their reader.
+pub(crate) const MAX_CAPTURED: usize = 256;
+
 /// The direction of a captured frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Direction {
@@ -76,19 +80,21 @@ pub(crate) struct CapturedFrame {
     pub(crate) direction: Direction,
     pub(crate) time: Duration,
     pub(crate) bytes: Vec<u8>,
+    /// Free again when the frame is written or dropped.
+    pub(crate) _place: WaitingPlace,
 }
 
-/// The packets of a port that wait for a controller.
+/// The packets that wait for a controller or for the reader of a capture.
 #[derive(Clone, Default)]
 pub(crate) struct Waiting(Arc<AtomicUsize>);
 
-/// One of the places of [`Waiting`], free again when it is dropped.
+/// A place of [`Waiting`]. Dropping it frees the place.
 pub(crate) struct WaitingPlace(Arc<AtomicUsize>);
 
 impl Waiting {
-    /// Takes a place, if one is free. Only one thread takes places.
-    pub(crate) fn take(&self) -> Option<WaitingPlace> {
-        if self.0.load(Ordering::Relaxed) >= MAX_PACKET_INS {
+    /// Takes one of `limit` places, if one is free. Only one thread takes places.
+    pub(crate) fn take(&self, limit: usize) -> Option<WaitingPlace> {
+        if self.0.load(Ordering::Relaxed) >= limit {
             return None;
         }
         self.0.fetch_add(1, Ordering::Relaxed);

@@ -25,6 +25,8 @@ mod sleeper;
 mod thread;
 
 pub(crate) use channel::{CapturedFrame, Command, Direction, PacketInReport, Report};
+#[cfg(test)]
+pub(crate) use channel::{MAX_PACKET_INS, MAX_REPORTS};
 pub(crate) use counters::WorkerCounts;
 pub(crate) use sleeper::Waker;
 pub(crate) use thread::{WorkerHandle, WorkerParts};

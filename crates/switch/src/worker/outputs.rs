@@ -11,7 +11,10 @@ use classyard_datapath::pipeline::{PacketInReason, Sink};
 use classyard_datapath::{Field, Packet, PortNo};
 use classyard_ports::Queue;
 
-use super::channel::{CapturedFrame, Direction, PacketInReport, Report, Reports, Waiting};
+use super::channel::{
+    CapturedFrame, Direction, MAX_CAPTURED, MAX_PACKET_INS, PacketInReport, Report, Reports,
+    Waiting,
+};
 use super::counters::WorkerCounters;
 
 /// Ports with numbers below this are found in an array.
@@ -23,10 +26,11 @@ pub(super) struct Outputs {
     places: Places,
     /// The queues that have frames to flush.
     unflushed: Vec<usize>,
-    /// Packets for controllers that no port of the switch received, such as those of controllers.
+    /// Packets for controllers that came from no port of the switch, such as packet-outs.
     other_waiting: Waiting,
     /// The captured port; the inner `None` stands for all ports.
     captured: Option<Option<PortNo>>,
+    waiting_captured: Waiting,
     /// The time of the present vector.
     pub(super) now: Duration,
     pub(super) reports: Reports,
@@ -81,6 +85,7 @@ impl Outputs {
             unflushed: Vec::new(),
             other_waiting: Waiting::default(),
             captured: None,
+            waiting_captured: Waiting::default(),
             now: Duration::ZERO,
             reports,
             counters,
@@ -129,6 +134,8 @@ impl Outputs {
                 }
                 received
             }
+            // The interface is down, and the queue works again when it is up.
+            Err(error) if error.kind() == io::ErrorKind::NetworkDown => 0,
             Err(error) => {
                 self.fail(port, error);
                 0
@@ -142,7 +149,9 @@ impl Outputs {
         for place in self.unflushed.drain(..) {
             let queue = &mut self.queues[place];
             queue.is_unflushed = false;
-            if let Err(error) = queue.queue.flush() {
+            if let Err(error) = queue.queue.flush()
+                && error.kind() != io::ErrorKind::NetworkDown
+            {
                 failed.push((queue.port, error));
             }
         }
@@ -181,13 +190,15 @@ impl Outputs {
     }
 
     fn report_frame(&mut self, port: PortNo, direction: Direction, packet: &Packet) {
-        let frame = CapturedFrame {
+        let place = self.waiting_captured.take(MAX_CAPTURED);
+        let frame = place.map(|place| CapturedFrame {
             port,
             direction,
             time: self.now,
             bytes: packet.bytes().to_vec(),
-        };
-        if !self.reports.offer(Report::Captured(frame)) {
+            _place: place,
+        });
+        if !frame.is_some_and(|frame| self.reports.offer(Report::Captured(frame))) {
             self.counters.capture_full.add(1);
         }
     }
@@ -241,7 +252,7 @@ impl Sink for Outputs {
                     whole
                 }
             };
-            let report = self.waiting(packet).take().map(|place| {
+            let report = self.waiting(packet).take(MAX_PACKET_INS).map(|place| {
                 Report::PacketIn(PacketInReport {
                     reason,
                     max_len,

@@ -31,7 +31,7 @@ const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 /// The sleep of a worker with a queue without descriptor, and of a worker whose reports wait.
 const SHORT_SLEEP: Duration = Duration::from_millis(1);
 
-/// What a worker is made of.
+/// The parts of a worker.
 pub(crate) struct WorkerParts {
     /// The number of the worker, from 0.
     pub(crate) number: usize,
@@ -51,12 +51,22 @@ pub(crate) struct WorkerHandle {
     waker: Waker,
     counters: Arc<WorkerCounters>,
     cpu: Option<usize>,
+    /// Captured frames that the worker reported, and that the reader of the capture had no room
+    /// for.
+    late_frames: u64,
     thread: Option<JoinHandle<()>>,
 }
 
 impl WorkerHandle {
     pub(crate) fn counts(&self) -> WorkerCounts {
-        self.counters.read()
+        let mut counts = self.counters.read();
+        counts.capture_full += self.late_frames;
+        counts
+    }
+
+    /// Counts a captured frame that the reader of the capture had no room for.
+    pub(crate) fn drop_captured_frame(&mut self) {
+        self.late_frames += 1;
     }
 
     /// The processor that the worker runs on, or `None` for any.
@@ -127,6 +137,7 @@ impl WorkerParts {
             waker,
             counters,
             cpu,
+            late_frames: 0,
             thread: Some(thread),
         })
     }
@@ -195,7 +206,11 @@ impl Thread {
         while let Ok(command) = self.commands.pop() {
             count += 1;
             match command {
-                Command::Add(port, queue) => self.outputs.add(port, queue),
+                Command::Add(queues) => {
+                    for (port, queue) in queues {
+                        self.outputs.add(port, queue);
+                    }
+                }
                 Command::Remove(port) => self.outputs.remove(port),
                 Command::Capture(captured) => self.outputs.capture(captured),
                 Command::Execute(job) => {

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use classyard_report::failure::Failure;
+use classyard_report::interrupt::SoftStop;
 use classyard_report::reporter::Reporter;
 use classyard_switch::Switch;
 use classyard_switch::config::SwitchSettings;
@@ -17,7 +18,7 @@ const OPTIONS: &str = "options";
 ///
 /// The switch reads a configuration file, or its ports and sockets are options. It listens on
 /// RUN_DIR/NAME.mgmt for OpenFlow 1.3, and on RUN_DIR/NAME.ctl for the other `switch` commands.
-/// SIGHUP lets it read the file again. Network interfaces need CAP_NET_RAW and CAP_NET_ADMIN,
+/// A second SIGTERM or SIGINT ends it without delay. SIGHUP lets it read the file again. Network interfaces need CAP_NET_RAW and CAP_NET_ADMIN,
 /// which root has.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -38,7 +39,7 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "INTERFACE")]
     port: Vec<String>,
 
-    /// A TAP device as port, made if there is none; numbers follow those of --port
+    /// A TAP device as port, made if there is none; its number follows the ports of --port
     #[arg(long, value_name = "NAME")]
     tap: Vec<String>,
 
@@ -89,7 +90,10 @@ pub(super) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
         let file = std::path::absolute(file).map_err(|error| Failure::file(file, error))?;
         switch = switch.configuration(file);
     }
+    let mut soft_stop = None;
     let ended = switch.run(|ready| {
+        // The switch has handlers of its own: it closes its ports and removes its sockets.
+        soft_stop = Some(SoftStop::hold());
         let listeners: Vec<String> = ready.listeners.iter().map(ToString::to_string).collect();
         let ports = match ready.ports {
             1 => "1 port".to_owned(),
@@ -105,7 +109,7 @@ pub(super) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
 }
 
 impl Args {
-    /// Returns the settings of the options: those of a configuration file with these values.
+    /// Returns the settings of a configuration file with the values of the options.
     fn settings(&self) -> Result<SwitchSettings, Failure> {
         let text = self.configuration()?;
         SwitchSettings::parse(&text, Path::new(OPTIONS)).map_err(failure)

@@ -34,9 +34,9 @@
 //! # Where we differ from the paper, and why
 //! - **All values of the key.** Every value of the 22 words counts as a header, even if
 //!   no frame has it, such as TCP ports in ARP. So some entries may match no packet.
-//! - **Inner headers.** After a tag or label is pushed or popped, or the type of ICMPv6
-//!   is set, a later table matches other headers, which the received key does not have. The
-//!   entry ends there, and its [`End`] is the table at which the packet continues. The
+//! - **Inner headers.** After a tag or label is pushed or popped, or a field that announces
+//!   a header is set, a later table matches other headers, which the received key does not
+//!   have. The entry ends there, and its [`End`] is the table at which the packet continues. The
 //!   paper's datapaths shift registers instead; OpenFlow 1.3.5 has no such action.
 //! - **Dropped packets.** A meter, or a time to live that cannot be decremented, may drop
 //!   a packet. The path is the path of packets that pass.
@@ -324,10 +324,7 @@ impl<'a> Product<'a> {
     ) -> Result<(), TooManyEntries> {
         for (number, action) in actions.iter().enumerate() {
             match *action {
-                Action::SetField(MatchField {
-                    field: Field::Icmpv6Type | Field::Icmpv6Code,
-                    ..
-                }) => {
+                Action::SetField(MatchField { field, .. }) if field.announces_headers() => {
                     return self.end(&space, End::Continue(next));
                 }
                 Action::SetField(MatchField { field, value, .. }) => {

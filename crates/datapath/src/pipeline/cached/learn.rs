@@ -317,8 +317,7 @@ impl RecordedPacket {
                 | Action::PopMpls(_) => return false,
                 Action::SetField(value) => {
                     let field = value.field;
-                    if matches!(field, Field::Icmpv6Type | Field::Icmpv6Code) {
-                        // The packet may become or cease to be neighbour discovery.
+                    if field.announces_headers() {
                         return false;
                     }
                     add_has(mask, field);

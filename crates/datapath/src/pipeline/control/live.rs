@@ -209,6 +209,25 @@ impl Pipeline {
         Ok(changes)
     }
 
+    /// Carries out messages as [`apply`](Self::apply) does. Also returns, for each message, the
+    /// number of changes of the messages up to and including this one.
+    ///
+    /// # Errors
+    /// The errors of [`apply`](Self::apply).
+    pub fn apply_bundle(
+        &mut self,
+        messages: &[Message],
+        now: Duration,
+    ) -> Result<(Vec<Change>, Vec<usize>), ApplyError> {
+        let mut counts = Vec::with_capacity(messages.len());
+        let changes = self
+            .stores
+            .apply_counted(messages, now, |count| counts.push(count))?;
+        self.commit(&changes, now);
+        self.writer.publish();
+        Ok((changes, counts))
+    }
+
     /// Carries out messages as [`apply`](Self::apply) does, but waits only if more than
     /// [`MAX_PENDING`](classyard::table::MAX_PENDING) changes would stay invisible. The
     /// changes are visible after this call unless a worker still uses an older version; then

@@ -43,12 +43,24 @@ impl Stores {
         messages: &[Message],
         now: Duration,
     ) -> Result<Vec<Change>, ApplyError> {
+        self.apply_counted(messages, now, |_| {})
+    }
+
+    /// Carries out messages as [`apply`](Self::apply) does. After each message, calls `count`
+    /// with the number of changes so far.
+    pub(in crate::pipeline) fn apply_counted(
+        &mut self,
+        messages: &[Message],
+        now: Duration,
+        mut count: impl FnMut(usize),
+    ) -> Result<Vec<Change>, ApplyError> {
         let mut changes = Vec::with_capacity(messages.len());
         for (number, message) in messages.iter().enumerate() {
             if let Err(error) = self.change(message, now, &mut changes) {
                 self.undo(changes);
                 return Err(ApplyError::new(number, error));
             }
+            count(changes.len());
         }
         Ok(changes)
     }

@@ -121,7 +121,7 @@ pub(super) fn remarked(dscp: u8, level: u8) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::meter::MeterId;
+    use crate::meter::{MeterFlags, MeterId};
 
     fn limiter(unit: MeterUnit, bands: &[(u32, u32)]) -> Limiter {
         let bands = bands.iter().map(|&(rate, burst)| Band {
@@ -132,6 +132,7 @@ mod tests {
         let meter = Meter {
             id: MeterId(1),
             unit,
+            flags: MeterFlags::default(),
             bands: bands.collect(),
         };
         Limiter::new(&meter, CounterId(0), vec![CounterId(1); meter.bands.len()])
