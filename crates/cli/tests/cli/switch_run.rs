@@ -608,21 +608,21 @@ fn a_switch_that_cannot_start_says_why() {
         .complains("br0.toml:3:1\n");
     for (options, message) in [
         (
-            "-p nosuch0",
+            "--port nosuch0",
             "error: port nosuch0: no network interface `nosuch0`",
         ),
-        ("-p eth0 -p eth0", "is used twice"),
+        ("--port eth0 --port eth0", "is used twice"),
         ("--tap a-name-of-18-bytes", "expected"),
         ("-C tls:c:6653", "`tls:` is not supported yet"),
         ("--workers 0", "expected"),
-        ("--flows no.flows", "no.flows: No such file or directory"),
+        ("-p no.flows", "no.flows: No such file or directory"),
     ] {
         let run_dir = folder.path("run");
         run(&format!("switch run {options} --run-dir {run_dir}"))
             .exits(2)
             .complains(message);
     }
-    run(&format!("switch run {file} -p eth0"))
+    run(&format!("switch run {file} --port eth0"))
         .exits(2)
         .complains("cannot be used with");
 }
@@ -634,9 +634,8 @@ fn options_take_the_place_of_a_file() {
     let run_dir = folder.path("run");
     let flows = folder.file("f.flows", "actions=drop\n");
     let socket = folder.path("socket");
-    let options = format!(
-        "--name sw7 --workers 2 --flows {flows} --listen unix:{socket} --run-dir {run_dir}"
-    );
+    let options =
+        format!("--name sw7 --workers 2 -p {flows} --listen unix:{socket} --run-dir {run_dir}");
     let running = Background::switch(&options);
     let ready = format!(
         "note: switch `sw7` with 0 ports is ready; OpenFlow on unix:{run_dir}/sw7.mgmt, \

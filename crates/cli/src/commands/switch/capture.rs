@@ -23,7 +23,7 @@ const COPY_BYTES: usize = 1 << 16;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  classyard switch capture veth1 -w veth1.pcapng --packets 100
+  classyard switch capture veth1 -w veth1.pcapng -n 100
   classyard switch capture -w - | tcpdump -r -
       all ports, until Ctrl-C")]
 pub(crate) struct Args {
@@ -37,7 +37,7 @@ pub(crate) struct Args {
 
     /// The number of frames after which the capture ends
     #[arg(short = 'n', long, value_name = "COUNT")]
-    packets: Option<u64>,
+    count: Option<u64>,
 
     /// The number of bytes of each frame that are kept
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(14..))]
@@ -61,7 +61,7 @@ pub(super) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
     target.request::<()>(&Request::Capture {
         port: args.port.clone(),
         limits: CaptureLimits {
-            max_packets: args.packets,
+            max_packets: args.count,
             max_packet_bytes: args.snap,
             max_seconds: args.seconds,
         },

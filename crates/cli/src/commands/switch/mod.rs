@@ -23,7 +23,7 @@ mod target;
     after_help = "\
 Examples:
   classyard switch run br0.toml
-  classyard switch run -p veth1 -p veth2
+  classyard switch run --port veth1 --port veth2
   classyard switch check-config br0.toml
   classyard switch show
   classyard switch add-port veth1 --number 1

@@ -24,19 +24,19 @@ const OPTIONS: &str = "options";
 #[command(after_help = "\
 Examples:
   classyard switch run br0.toml
-  classyard switch run -p veth1 -p veth2
+  classyard switch run --port veth1 --port veth2
       a switch br0 with the ports 1 and 2
-  classyard switch run -p veth1 -p veth2 --flows br0.flows -C tcp:192.0.2.1:6653
+  classyard switch run --port veth1 --port veth2 -p br0.flows -C tcp:192.0.2.1:6653
 
 `ovs-ofctl` finds the switch by its name if OVS_RUNDIR is the run folder:
   OVS_RUNDIR=/run/classyard ovs-ofctl -O OpenFlow13 dump-flows br0")]
 pub(crate) struct Args {
     /// The configuration file; docs/switch.md describes it
-    #[arg(value_name = "FILE", conflicts_with_all = ["port", "tap", "flows", "controller", "listen", "workers", "name", "run_dir"])]
+    #[arg(value_name = "FILE", conflicts_with_all = ["port", "tap", "pipeline", "controller", "listen", "workers", "name", "run_dir"])]
     file: Option<PathBuf>,
 
     /// A network interface as port; the first is port 1
-    #[arg(short, long, value_name = "INTERFACE")]
+    #[arg(long, value_name = "INTERFACE")]
     port: Vec<String>,
 
     /// A TAP device as port, made if there is none; its number follows the ports of --port
@@ -44,8 +44,8 @@ pub(crate) struct Args {
     tap: Vec<String>,
 
     /// Flows, groups and meters in the syntax of `ovs-ofctl`, present from the start
-    #[arg(long, value_name = "FILE")]
-    flows: Option<PathBuf>,
+    #[arg(short, long, value_name = "FILE")]
+    pipeline: Option<PathBuf>,
 
     /// A controller to connect to: tcp:HOST:PORT or unix:PATH
     #[arg(short = 'C', long, value_name = "ADDRESS")]
@@ -126,7 +126,7 @@ impl Args {
         if let Some(workers) = self.workers {
             line("workers", i64::from(workers).into());
         }
-        for (key, path) in [("flows", &self.flows), ("run-dir", &self.run_dir)] {
+        for (key, path) in [("flows", &self.pipeline), ("run-dir", &self.run_dir)] {
             if let Some(path) = path {
                 let path = std::path::absolute(path).map_err(|error| Failure::file(path, error))?;
                 line(key, path.display().to_string().into());
