@@ -407,7 +407,7 @@ fn frames_of_ports_are_captured() {
     assert!(names.eq([Some("p2")]));
 
     // A capture of all ports has the frames of a port that is added during the capture.
-    let all = capture(&folder, "--packets 40 --snap 30", "all.pcapng");
+    let all = capture(&folder, "--count 40 --snap 30", "all.pcapng");
     switch(&folder, &format!("add-port b --number 4 {receive}")).exits(0);
     all.ends_well();
     let all = read(&folder.path("all.pcapng"));
