@@ -84,6 +84,8 @@ pub(super) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
         .with_max_level(level)
         .with_writer(std::io::stderr)
         .with_target(false)
+        // Other crates of a build may turn colors on, which files should not have.
+        .with_ansi(false)
         .init();
     let mut switch = Switch::new(settings).handle_signals();
     if let Some(file) = &args.file {
