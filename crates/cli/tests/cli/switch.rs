@@ -38,7 +38,7 @@ fn a_good_configuration_is_described() {
         "Ports\n number  port      device\n",
         "\n      1  uplink    interface eth1\n",
         "\n      3  vm0       tap tap-vm0\n",
-        "/office.pcap send /tmp/br0-recorder.pcap\n",
+        "/office.pcap send /var/lib/classyard/br0.pcap\n",
         "\n      5  program   memory\n",
         "\n tcp:192.0.2.1:6653                  5s                8s\n",
     ] {

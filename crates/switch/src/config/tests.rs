@@ -54,10 +54,10 @@ fn an_empty_file_has_the_defaults() {
 fn all_values_are_read() {
     let text = "\u{feff}[switch]\r\nname = \"br-1\"\r\ndatapath-id = 0x1f\r\nworkers = 2\r\n\
                 cpus = [3, 2]\r\nengine = \"tuplemerge:c=20\"\r\npoll = \"always\"\r\n\
-                fail-mode = \"secure\"\r\nflows = \"br.flows\"\r\nrun-dir = \"/tmp/run\"\r\n\
+                fail-mode = \"secure\"\r\nflows = \"br.flows\"\r\nrun-dir = \"/srv/run\"\r\n\
                 max-packet-ins-per-second = 5\r\nmax-packet-in-burst = 6\r\n\
                 [[port]]\r\nnumber = 0xffffff00\r\nname = \"a b\"\r\ntype = \"pcap\"\r\n\
-                receive = \"in.pcap\"\r\nsend = \"/tmp/out.pcap\"\r\n\
+                receive = \"in.pcap\"\r\nsend = \"/srv/out.pcap\"\r\n\
                 [[controller]]\r\naddress = \"unix:c.sock\"\r\nprobe-interval = \"500ms\"\r\n\
                 max-backoff = \"1m\"\r\n[listen]\r\nopenflow = [\"tcp:[::1]:6653\"]\r\n";
     let settings = parse(text).unwrap();
@@ -69,7 +69,7 @@ fn all_values_are_read() {
     assert_eq!(settings.engine.to_string(), "tuplemerge:c=20");
     assert_eq!(settings.poll, Poll::Always);
     assert_eq!(settings.flows, Some("/etc/classyard/br.flows".into()));
-    assert_eq!(settings.run_dir, PathBuf::from("/tmp/run"));
+    assert_eq!(settings.run_dir, PathBuf::from("/srv/run"));
     let limits = (
         settings.max_packet_ins_per_second,
         settings.max_packet_in_burst,
@@ -80,7 +80,7 @@ fn all_values_are_read() {
         name: "a b".to_owned(),
         device: DeviceSettings::Pcap {
             receive: Some("/etc/classyard/in.pcap".into()),
-            send: Some("/tmp/out.pcap".into()),
+            send: Some("/srv/out.pcap".into()),
         },
     };
     assert_eq!(settings.ports, [port]);
