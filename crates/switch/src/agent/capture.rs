@@ -162,13 +162,6 @@ impl State {
         self.command_all(|| Command::Capture(None));
     }
 
-    fn command_all(&mut self, command: impl Fn() -> Command) {
-        for worker in &mut self.workers {
-            worker.end.command(command());
-            worker.hand_over();
-        }
-    }
-
     /// Passes on a captured frame of a worker. A frame for which the reader has no room is dropped.
     pub(super) fn captured(&mut self, worker: usize, frame: CapturedFrame) {
         if let Some(capture) = &self.capture

@@ -299,6 +299,14 @@ impl State {
         self.pipeline.install(plan);
     }
 
+    /// Gives a command to each worker.
+    pub(super) fn command_all(&mut self, mut command: impl FnMut() -> Command) {
+        for worker in &mut self.workers {
+            worker.end.command(command());
+            worker.hand_over();
+        }
+    }
+
     /// Returns the number of a worker that has ended without being asked to.
     pub(super) fn ended_worker(&self) -> Option<usize> {
         self.workers
@@ -396,26 +404,16 @@ impl State {
                 of_worker.push((port, queue));
             }
         }
-        for (worker, queues) in self.workers.iter_mut().zip(of_workers) {
-            worker.end.command(Command::Add(queues));
-            worker.hand_over();
-        }
+        let mut of_workers = of_workers.into_iter();
+        self.command_all(|| Command::Add(of_workers.next().expect("one for each worker")));
     }
 
-    /// Removes a port. Returns its settings.
-    pub(super) fn remove_port(&mut self, port: PortNo) -> Option<PortSettings> {
-        let removed = self.ports.remove(&port)?;
-        self.close_queues(port);
+    /// Removes a port.
+    pub(super) fn remove_port(&mut self, port: PortNo) {
+        self.ports.remove(&port);
+        self.command_all(|| Command::Remove(port));
         if let Err(fault) = self.with(|agent, around| agent.set_port(port, None, around)) {
             tracing::error!("port {port}: {fault}");
-        }
-        Some(removed.settings)
-    }
-
-    fn close_queues(&mut self, port: PortNo) {
-        for worker in &mut self.workers {
-            worker.end.command(Command::Remove(port));
-            worker.hand_over();
         }
     }
 
@@ -429,7 +427,7 @@ impl State {
         }
         tracing::warn!(port = open.settings.name, "the port is closed: {error}");
         open.close(error);
-        self.close_queues(port);
+        self.command_all(|| Command::Remove(port));
         self.announce(port);
     }
 

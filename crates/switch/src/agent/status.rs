@@ -25,12 +25,11 @@ pub(super) async fn status(state: &Shared) -> SwitchStatus {
 /// caches.
 pub(super) async fn caches(state: &Shared) -> Vec<Option<CacheStatus>> {
     let mut answers = Vec::new();
-    for worker in &mut state.borrow_mut().workers {
+    state.borrow_mut().command_all(|| {
         let (asker, answer) = oneshot::channel();
-        worker.end.command(Command::Status(asker));
-        worker.hand_over();
         answers.push(answer);
-    }
+        Command::Status(asker)
+    });
     let mut caches = Vec::new();
     for answer in answers {
         caches.push(answer.await.unwrap_or_default());
