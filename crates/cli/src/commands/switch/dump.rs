@@ -5,7 +5,7 @@ use std::io::Write;
 use classyard_report::failure::Failure;
 use classyard_switch::control::Request;
 
-use super::target::RunDir;
+use super::target::NamedSwitch;
 
 /// Write the ports, tables, groups, meters and flows of a running switch
 ///
@@ -18,17 +18,13 @@ Examples:
   classyard switch dump br0 > br0.flows && classyard trace -p br0.flows -c dump.pcap
       the way of a captured packet through the flows that the switch has now")]
 pub(crate) struct Args {
-    /// The name of the switch; without it, the only running switch
-    #[arg(value_name = "NAME")]
-    name: Option<String>,
-
     #[command(flatten)]
-    run_dir: RunDir,
+    switch: NamedSwitch,
 }
 
 /// Runs the command.
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
-    let mut target = args.run_dir.connect(args.name.as_deref())?;
+    let mut target = args.switch.connect()?;
     let text: String = target.request(&Request::Dump)?;
     let mut out = std::io::stdout().lock();
     out.write_all(text.as_bytes())

@@ -8,7 +8,7 @@ use classyard_report::output::{OutputArgs, Report, csv};
 use classyard_switch::control::{ReloadStatus, Request};
 use serde::Serialize;
 
-use super::target::RunDir;
+use super::target::NamedSwitch;
 
 /// Make a running switch read its configuration file again
 ///
@@ -27,12 +27,8 @@ JSON: switch, removed_ports, added_ports, removed_controllers, added_controllers
 removed_listeners, added_listeners, restart_keys (settings that wait for the next start) and \
 failures. All except switch are lists of texts.")]
 pub(crate) struct Args {
-    /// The name of the switch; without it, the only running switch
-    #[arg(value_name = "NAME")]
-    name: Option<String>,
-
     #[command(flatten)]
-    run_dir: RunDir,
+    switch: NamedSwitch,
 
     #[command(flatten)]
     output: OutputArgs,
@@ -47,7 +43,7 @@ struct ReloadReport {
 
 /// Runs the command.
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
-    let mut target = args.run_dir.connect(args.name.as_deref())?;
+    let mut target = args.switch.connect()?;
     let report = ReloadReport {
         status: target.request(&Request::Reload)?,
         switch: target.name,

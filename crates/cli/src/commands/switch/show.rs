@@ -9,7 +9,7 @@ use classyard_report::output::{OutputArgs, Report, csv};
 use classyard_switch::control::{DropCount, Request, SwitchStatus};
 use serde::Serialize;
 
-use super::target::RunDir;
+use super::target::NamedSwitch;
 
 /// Show the ports, workers, tables and controllers of a running switch
 #[derive(Debug, clap::Args)]
@@ -21,12 +21,8 @@ Examples:
 
 Counts begin when the switch starts. docs/switch.md describes the reasons of drops.")]
 pub(crate) struct Args {
-    /// The name of the switch; without it, the only running switch
-    #[arg(value_name = "NAME")]
-    name: Option<String>,
-
     #[command(flatten)]
-    run_dir: RunDir,
+    switch: NamedSwitch,
 
     #[command(flatten)]
     output: OutputArgs,
@@ -38,7 +34,7 @@ struct StatusReport(SwitchStatus);
 
 /// Runs the command.
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
-    let mut target = args.run_dir.connect(args.name.as_deref())?;
+    let mut target = args.switch.connect()?;
     let status = target.request(&Request::Show)?;
     args.output.report(&StatusReport(status))
 }

@@ -4,7 +4,7 @@ use classyard_report::failure::Failure;
 use classyard_report::reporter::Reporter;
 use classyard_switch::control::Request;
 
-use super::target::RunDir;
+use super::target::NamedSwitch;
 
 /// Stop a running switch
 ///
@@ -15,17 +15,13 @@ Examples:
   classyard switch stop
   classyard switch stop br0")]
 pub(crate) struct Args {
-    /// The name of the switch; without it, the only running switch
-    #[arg(value_name = "NAME")]
-    name: Option<String>,
-
     #[command(flatten)]
-    run_dir: RunDir,
+    switch: NamedSwitch,
 }
 
 /// Runs the command.
 pub(super) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
-    let mut target = args.run_dir.connect(args.name.as_deref())?;
+    let mut target = args.switch.connect()?;
     target.request::<()>(&Request::Stop)?;
     reporter.note(&format!("switch `{}` is stopping", target.name));
     Ok(())

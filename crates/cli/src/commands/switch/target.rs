@@ -18,6 +18,24 @@ pub(super) struct RunDir {
     run_dir: Option<PathBuf>,
 }
 
+/// The switch that a command is for, with its name as the only argument.
+#[derive(Debug, clap::Args)]
+pub(super) struct NamedSwitch {
+    /// The name of the switch; without it, the only running switch
+    #[arg(value_name = "NAME")]
+    name: Option<String>,
+
+    #[command(flatten)]
+    run_dir: RunDir,
+}
+
+impl NamedSwitch {
+    /// Connects to the switch.
+    pub(super) fn connect(&self) -> Result<Target, Failure> {
+        self.run_dir.connect(self.name.as_deref())
+    }
+}
+
 /// A connection to a running switch.
 pub(super) struct Target {
     /// The name of the switch.
