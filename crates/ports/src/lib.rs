@@ -48,6 +48,7 @@ pub use error::OpenError;
 pub use link::Link;
 pub use memory::MemoryPeer;
 pub use queue::{Queue, Sent};
+pub use sys::event::Event;
 pub use sys::netlink::LinkEvents;
 
 /// The maximum number of queues of a port. Linux lets 256 sockets share an interface.

@@ -5,24 +5,34 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::event::{EventfdFlags, eventfd};
 
-/// A descriptor that is readable while it is set.
+/// A descriptor that is readable while it is set, to wake a thread that sleeps in `poll`.
+///
+/// ```
+/// let event = classyard_ports::Event::new()?;
+/// event.set();
+/// event.clear();
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[derive(Debug)]
-pub(crate) struct Event(OwnedFd);
+pub struct Event(OwnedFd);
 
 impl Event {
     /// Returns an event that is not set.
-    pub(crate) fn new() -> io::Result<Event> {
+    ///
+    /// # Errors
+    /// The system has no more descriptors.
+    pub fn new() -> io::Result<Event> {
         let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
         Ok(Event(eventfd(0, flags)?))
     }
 
     /// Sets the event. The count of the descriptor cannot overflow: 2^64 − 2 calls fit.
-    pub(crate) fn set(&self) {
+    pub fn set(&self) {
         let _ = rustix::io::write(&self.0, &1_u64.to_ne_bytes());
     }
 
     /// Clears the event.
-    pub(crate) fn clear(&self) {
+    pub fn clear(&self) {
         let _ = rustix::io::read(&self.0, &mut [0_u8; 8]);
     }
 }

@@ -1,30 +1,29 @@
 //! Sleeping until a frame or a command arrives.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use classyard_ports::Event;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 /// Wakes a worker from another thread.
 #[derive(Clone, Debug)]
 pub(crate) struct Waker {
-    /// An `eventfd`. It stays readable until the worker reads it, so no call is lost.
-    event: Arc<OwnedFd>,
+    /// It stays set until the worker clears it, so no call is lost.
+    event: Arc<Event>,
 }
 
 impl Waker {
     pub(crate) fn new() -> io::Result<Waker> {
-        let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         Ok(Waker {
-            event: Arc::new(event),
+            event: Arc::new(Event::new()?),
         })
     }
 
     pub(crate) fn wake(&self) {
-        // The only error is a counter that is full, and then the worker wakes as well.
-        let _full = rustix::io::write(&*self.event, &1_u64.to_ne_bytes());
+        self.event.set();
     }
 
     /// Waits until another thread calls [`wake`](Self::wake), a descriptor is readable, or a time
@@ -49,8 +48,7 @@ impl Waker {
             Err(error) => return Err(error.into()),
         }
         if !polled[0].revents().is_empty() {
-            let mut count = [0; 8];
-            let _empty = rustix::io::read(&*self.event, &mut count);
+            self.event.clear();
         }
         Ok(())
     }
