@@ -55,7 +55,7 @@ impl<'t> Faults<'t> {
         self.mistakes.push((span, mistake));
     }
 
-    /// True if there are no mistakes.
+    /// True without mistakes.
     pub(super) fn is_empty(&self) -> bool {
         self.mistakes.is_empty()
     }

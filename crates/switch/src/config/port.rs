@@ -41,7 +41,7 @@ pub enum DeviceSettings {
         /// The name of the interface.
         interface: String,
     },
-    /// Captures in files (`type = "pcap"`). At least one of the files is set.
+    /// Captures in files (`type = "pcap"`). `receive`, `send` or both are set.
     Pcap {
         /// The file whose packets the port receives.
         receive: Option<PathBuf>,

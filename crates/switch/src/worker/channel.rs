@@ -92,7 +92,7 @@ pub(crate) struct Waiting(Arc<AtomicUsize>);
 pub(crate) struct WaitingPlace(Arc<AtomicUsize>);
 
 impl Waiting {
-    /// Takes one of `limit` places, if one is free. Only one thread takes places.
+    /// Takes a place, unless `limit` places are taken. Only one thread may call this.
     pub(crate) fn take(&self, limit: usize) -> Option<WaitingPlace> {
         if self.0.load(Ordering::Relaxed) >= limit {
             return None;
