@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 
 use classyard::error::TryApplyError;
-use classyard::table::Guard;
+use classyard::table::{Guard, MAX_DEFERRED, Version};
 use classyard::*;
 use proptest::prelude::*;
 
@@ -23,6 +23,8 @@ enum Step {
     Apply,
     /// A transaction of hundreds of changes.
     ApplyMany,
+    /// A transaction that leaves the work on the sides to a later step.
+    ApplyLater,
     ApplyRefused,
     TryPublish,
     PublishIfDue,
@@ -36,6 +38,8 @@ enum Step {
     /// Computes and installs a plan.
     Adopt,
     Maintain,
+    /// Makes changes that the standby lacks.
+    Prepare(usize),
     /// Applies to the existing reader with this number.
     Pin(usize),
     Look(usize),
@@ -51,6 +55,7 @@ fn step() -> impl Strategy<Value = Step> {
         6 => Just(Step::Apply),
         1 => Just(Step::ApplyRefused),
         1 => Just(Step::ApplyMany),
+        3 => Just(Step::ApplyLater),
         2 => Just(Step::TryPublish),
         2 => Just(Step::PublishIfDue),
         1 => any::<bool>().prop_map(Step::SetInterval),
@@ -60,6 +65,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => Just(Step::Rebuild),
         2 => Just(Step::Adopt),
         2 => Just(Step::Maintain),
+        2 => (0usize..400).prop_map(Step::Prepare),
         4 => (0usize..8).prop_map(Step::Pin),
         2 => (0usize..8).prop_map(Step::Look),
         4 => (0usize..8).prop_map(Step::Unpin),
@@ -345,12 +351,26 @@ impl World {
             // A transaction this small never has to wait.
             _ => self.writer.try_apply(&transaction_to_apply).unwrap(),
         };
+        self.expect(changes, version);
+        self.brought(changes.len());
+    }
+
+    fn apply_later(&mut self, changes: &[Owned]) {
+        assert!(self.writer.pending() + changes.len() <= MAX_DEFERRED);
+        self.owed.add(changes.len(), changes.len());
+        self.owed_next.add(changes.len(), changes.len());
+        let transaction_to_apply = transaction(changes);
+        let version = self.writer.apply_later(&transaction_to_apply).unwrap();
+        self.expect(changes, version);
+    }
+
+    /// Expects the contents after an accepted transaction in its version.
+    fn expect(&mut self, changes: &[Owned], version: Version) {
         let oracle = self.oracle.as_dynamic().unwrap();
         oracle.apply(&transaction(changes)).unwrap();
         let shown = Shown::new(self.oracle.as_ref(), &self.model, &self.keys);
         self.expected.push(shown);
         assert_eq!(version.transactions(), self.accepted() as u64);
-        self.brought(changes.len());
     }
 
     fn swap(&mut self) {
@@ -375,6 +395,10 @@ impl World {
                 let changes: Vec<Owned> = draws.collect();
                 self.apply(&changes);
             }
+            Step::ApplyLater => {
+                let changes = self.model.draw(&mut self.dice);
+                self.apply_later(&changes);
+            }
             Step::ApplyRefused => {
                 // The last change cannot be made; the earlier changes must not
                 // remain.
@@ -384,7 +408,8 @@ impl World {
                 let error = self.writer.apply(&wrong).unwrap_err();
                 assert_eq!(error.change(), 1);
                 let tried = self.writer.try_apply(&wrong);
-                assert_eq!(tried, Err(TryApplyError::Refused(error)));
+                assert_eq!(tried, Err(TryApplyError::Refused(error.clone())));
+                assert_eq!(self.writer.apply_later(&wrong), Err(error));
             }
             Step::TryPublish => {
                 let published = self.writer.try_publish();
@@ -464,6 +489,14 @@ impl World {
                 let drift = self.writer.drift();
                 let adopting = drift.is_some_and(|drift| drift.installing);
                 assert_eq!(has_more, adopting || self.unseen_work);
+            }
+            Step::Prepare(steps) => {
+                let lacks_more = self.writer.prepare(steps);
+                if !self.is_blocked() {
+                    self.owed.pay(steps);
+                }
+                assert!(!lacks_more || self.owed.most > 0);
+                assert!(lacks_more || self.owed.least == 0);
             }
             Step::Create if self.seats.len() < 4 => {
                 self.seats.push(Seat::new(self.table.reader(), &self.keys));

@@ -349,6 +349,9 @@ fn is_mpls(kind: u16) -> bool {
 /// # Errors
 /// [`OpenFlowError`] about the first action that does not fit.
 pub fn check(actions: &[Action], flow: &FlowMatch) -> Result<(), OpenFlowError> {
+    if !actions.iter().any(Action::changes_packets) {
+        return actions.iter().try_for_each(check_alone);
+    }
     let mut known = Known::of(flow);
     for action in actions {
         check_action(action, &mut known)?;

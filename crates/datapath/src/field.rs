@@ -359,6 +359,12 @@ impl Field {
         INFO.iter().map(|info| info.field)
     }
 
+    /// Returns the field with a number, and its properties.
+    #[inline]
+    pub(crate) fn at(index: usize) -> &'static FieldInfo {
+        &INFO[index]
+    }
+
     /// Returns the properties of the field.
     #[inline]
     #[must_use]

@@ -1,8 +1,21 @@
 //! Matches of flow entries: fields with values and masks (OpenFlow 1.3.5 §7.2.3).
+//!
+//! # Data layout
+//! A switch has a match for each of its entries, so a match is short. Fields are in their
+//! order. A field of `w` bits has values of n = ⌈`w` / 8⌉ bytes:
+//!
+//! ```text
+//! 1 byte   number of the field × 2, + 1 if there is a mask
+//! n bytes  value
+//! n bytes  mask; without it, all bits are compared
+//! ```
+//! A match on addresses with masks, protocol and ports takes 28 bytes. Up to [`INLINE_BYTES`]
+//! need no allocation of their own.
 
 use std::fmt;
 
 use classyard::value::ValueFormat;
+use smallvec::SmallVec;
 
 use crate::error::{ErrorCode, OpenFlowError};
 use crate::field::{Field, Prerequisite, VLAN_PRESENT, eth_type};
@@ -34,6 +47,17 @@ impl MatchField {
     #[must_use]
     pub fn is_exact(&self) -> bool {
         self.mask == self.field.max_value()
+    }
+
+    /// Appends the field to a packed match.
+    fn pack(&self, packed: &mut SmallVec<[u8; INLINE_BYTES]>) {
+        let bytes = self.field.info().width.div_ceil(8) as usize;
+        let head = u8::try_from(self.field.index() * 2).expect("less than 128 fields");
+        packed.push(head + u8::from(!self.is_exact()));
+        packed.extend_from_slice(&self.value.to_le_bytes()[..bytes]);
+        if !self.is_exact() {
+            packed.extend_from_slice(&self.mask.to_le_bytes()[..bytes]);
+        }
     }
 }
 
@@ -93,12 +117,18 @@ impl Family {
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Default, PartialEq, Eq, Hash)]
 pub struct FlowMatch {
     /// In the order of the fields, each once.
-    values: Box<[MatchField]>,
+    packed: SmallVec<[u8; INLINE_BYTES]>,
     presence: Presence,
 }
+
+/// Bytes of a match that need no allocation of their own. Then a match takes 56 bytes.
+const INLINE_BYTES: usize = 40;
+
+/// The fields that a match usually has at most. With more fields, making it takes an allocation.
+const USUAL_FIELDS: usize = 8;
 
 impl FlowMatch {
     /// Returns a match of `values`, which may be in any order. Values with an empty mask
@@ -109,8 +139,7 @@ impl FlowMatch {
     /// the field or has bits outside of its mask, an invalid mask, a repeated field, or a
     /// missing prerequisite, such as `eth_type` for `ipv4_src`.
     pub fn new(values: impl IntoIterator<Item = MatchField>) -> Result<FlowMatch, OpenFlowError> {
-        let values = values.into_iter();
-        let mut matched: Vec<MatchField> = Vec::with_capacity(values.size_hint().0);
+        let mut matched: SmallVec<[MatchField; USUAL_FIELDS]> = SmallVec::new();
         let mut seen = [false; Field::COUNT];
         for value in values {
             check_value(&value)?;
@@ -123,29 +152,36 @@ impl FlowMatch {
                 matched.push(value);
             }
         }
-        matched.sort_by_key(|value| value.field);
-        let presence = matched.iter().map(|value| value.field.info().presence);
-        let presence = presence.fold(Presence::NONE, Presence::and);
-        let built = FlowMatch {
-            values: matched.into(),
-            presence,
-        };
-        for value in built.values.iter() {
-            built.check_prerequisite(value.field)?;
+        matched.sort_unstable_by_key(|value| value.field);
+        for value in &matched {
+            check_prerequisite(&matched, value.field)?;
         }
-        Ok(built)
+        let presence = matched.iter().map(|value| value.field.info().presence);
+        let mut packed = SmallVec::new();
+        matched.iter().for_each(|value| value.pack(&mut packed));
+        Ok(FlowMatch {
+            packed,
+            presence: presence.fold(Presence::NONE, Presence::and),
+        })
     }
 
-    /// The values, in the order of their fields.
-    #[must_use]
-    pub fn values(&self) -> &[MatchField] {
-        &self.values
+    /// Iterates over the values, in the order of their fields.
+    pub fn values(&self) -> impl Iterator<Item = MatchField> + Clone {
+        MatchFields {
+            packed: &self.packed,
+        }
     }
 
     /// Returns the value and mask of a field, if the match has it.
     #[must_use]
-    pub fn get(&self, field: Field) -> Option<&MatchField> {
-        self.values.iter().find(|value| value.field == field)
+    pub fn get(&self, field: Field) -> Option<MatchField> {
+        self.values().find(|value| value.field == field)
+    }
+
+    /// True if the match has no values: it matches every packet.
+    #[must_use]
+    pub fn matches_all(&self) -> bool {
+        self.packed.is_empty()
     }
 
     /// Returns the parts that a packet must have to match.
@@ -156,7 +192,8 @@ impl FlowMatch {
 
     /// Iterates over the families that may have matching packets.
     pub fn families(&self) -> impl Iterator<Item = Family> + use<> {
-        let kind = self.exact(Field::EthType);
+        let kind = self.get(Field::EthType).filter(MatchField::is_exact);
+        let kind = kind.map(|kind| kind.value);
         let families = Family::ALL.into_iter();
         families.filter(move |&family| kind.is_none_or(|kind| Family::of_type(kind) == family))
     }
@@ -166,8 +203,7 @@ impl FlowMatch {
     pub fn matches(&self, key: &PacketKey) -> bool {
         key.presence().has(self.presence)
             && self
-                .values
-                .iter()
+                .values()
                 .all(|value| (key.get(value.field) ^ value.value) & value.mask == 0)
     }
 
@@ -175,7 +211,7 @@ impl FlowMatch {
     /// this match matches every packet that `other` matches.
     #[must_use]
     pub fn includes(&self, other: &FlowMatch) -> bool {
-        self.values.iter().all(|wide| {
+        self.values().all(|wide| {
             other.get(wide.field).is_some_and(|narrow| {
                 narrow.mask & wide.mask == wide.mask && (narrow.value ^ wide.value) & wide.mask == 0
             })
@@ -186,67 +222,114 @@ impl FlowMatch {
     /// other.
     #[must_use]
     pub fn overlaps(&self, other: &FlowMatch) -> bool {
-        self.values.iter().all(|one| {
+        self.values().all(|one| {
             other
                 .get(one.field)
                 .is_none_or(|two| (one.value ^ two.value) & one.mask & two.mask == 0)
         })
     }
+}
 
-    /// Returns the only matching value of a field, if there is exactly one.
-    fn exact(&self, field: Field) -> Option<u128> {
-        let value = self.get(field)?;
-        value.is_exact().then_some(value.value)
+/// The values of a packed match, in the order of their fields.
+#[derive(Clone, Debug)]
+struct MatchFields<'m> {
+    packed: &'m [u8],
+}
+
+impl Iterator for MatchFields<'_> {
+    type Item = MatchField;
+
+    #[inline]
+    fn next(&mut self) -> Option<MatchField> {
+        let &head = self.packed.first()?;
+        let info = Field::at(usize::from(head / 2));
+        let (field, bytes) = (info.field, info.width.div_ceil(8) as usize);
+        let (value, rest) = self.packed[1..].split_at(bytes);
+        let (mask, rest) = match head % 2 {
+            0 => (field.max_value(), rest),
+            _ => {
+                let (mask, rest) = rest.split_at(bytes);
+                (number(mask), rest)
+            }
+        };
+        self.packed = rest;
+        Some(MatchField {
+            field,
+            value: number(value),
+            mask,
+        })
     }
+}
 
-    fn check_prerequisite(&self, field: Field) -> Result<(), OpenFlowError> {
-        let lacks = |needed: String| {
-            let message = format!("{field} needs {needed} in the same match");
-            Err(OpenFlowError::new(ErrorCode::BadMatchPrerequisite, message).about(field))
-        };
-        let is_one = |field: Field, values: &[u16]| {
-            let exact = self.exact(field);
-            exact.is_some_and(|exact| values.iter().any(|&value| u128::from(value) == exact))
-        };
-        let has_type = |types: &[u16]| is_one(Field::EthType, types);
-        let listed = |name: Field, values: &[u16], hex: bool| {
-            let values = values.iter().map(|value| match hex {
-                true => format!("{name}={value:#06x}"),
-                false => format!("{name}={value}"),
-            });
-            values.collect::<Vec<_>>().join(" or ")
-        };
-        match field.info().prerequisite {
-            Prerequisite::None => Ok(()),
-            Prerequisite::InPort if self.exact(Field::InPort).is_some() => Ok(()),
-            Prerequisite::InPort => lacks("in_port".to_owned()),
-            Prerequisite::Vlan => {
-                let present = u128::from(VLAN_PRESENT);
-                match self.get(Field::VlanVid) {
-                    Some(vid) if vid.value & present != 0 => Ok(()),
-                    _ => lacks("vlan_vid=0x1000/0x1000, or a VLAN's number,".to_owned()),
-                }
+/// Reads a number of up to 16 bytes, the lowest byte first.
+#[inline]
+fn number(bytes: &[u8]) -> u128 {
+    match *bytes {
+        [byte] => byte.into(),
+        [low, high] => u16::from_le_bytes([low, high]).into(),
+        [a, b, c, d] => u32::from_le_bytes([a, b, c, d]).into(),
+        _ => {
+            let mut number = [0; size_of::<u128>()];
+            number[..bytes.len()].copy_from_slice(bytes);
+            u128::from_le_bytes(number)
+        }
+    }
+}
+
+/// Returns the only matching value of a field, if there is exactly one.
+fn exact(values: &[MatchField], field: Field) -> Option<u128> {
+    let value = values.iter().find(|value| value.field == field)?;
+    value.is_exact().then_some(value.value)
+}
+
+/// Checks that the other values of a match select packets that have a field.
+fn check_prerequisite(values: &[MatchField], field: Field) -> Result<(), OpenFlowError> {
+    let lacks = |needed: String| {
+        let message = format!("{field} needs {needed} in the same match");
+        Err(OpenFlowError::new(ErrorCode::BadMatchPrerequisite, message).about(field))
+    };
+    let is_one = |field: Field, wanted: &[u16]| {
+        let exact = exact(values, field);
+        exact.is_some_and(|exact| wanted.iter().any(|&value| u128::from(value) == exact))
+    };
+    let has_type = |types: &[u16]| is_one(Field::EthType, types);
+    let listed = |name: Field, values: &[u16], hex: bool| {
+        let values = values.iter().map(|value| match hex {
+            true => format!("{name}={value:#06x}"),
+            false => format!("{name}={value}"),
+        });
+        values.collect::<Vec<_>>().join(" or ")
+    };
+    match field.info().prerequisite {
+        Prerequisite::None => Ok(()),
+        Prerequisite::InPort if exact(values, Field::InPort).is_some() => Ok(()),
+        Prerequisite::InPort => lacks("in_port".to_owned()),
+        Prerequisite::Vlan => {
+            let present = u128::from(VLAN_PRESENT);
+            match values.iter().find(|value| value.field == Field::VlanVid) {
+                Some(vid) if vid.value & present != 0 => Ok(()),
+                _ => lacks("vlan_vid=0x1000/0x1000, or a VLAN's number,".to_owned()),
             }
-            Prerequisite::EthType(types) if has_type(types) => Ok(()),
-            Prerequisite::EthType(types) => lacks(listed(Field::EthType, types, true)),
-            Prerequisite::IpProto(types, proto) => {
-                let proto = u16::from(proto);
-                match has_type(types) && is_one(Field::IpProto, &[proto]) {
-                    true => Ok(()),
-                    false => lacks(format!(
-                        "{} and {}",
-                        listed(Field::EthType, types, true),
-                        listed(Field::IpProto, &[proto], false)
-                    )),
-                }
+        }
+        Prerequisite::EthType(types) if has_type(types) => Ok(()),
+        Prerequisite::EthType(types) => lacks(listed(Field::EthType, types, true)),
+        Prerequisite::IpProto(types, proto) => {
+            let proto = u16::from(proto);
+            match has_type(types) && is_one(Field::IpProto, &[proto]) {
+                true => Ok(()),
+                false => lacks(format!(
+                    "{} and {}",
+                    listed(Field::EthType, types, true),
+                    listed(Field::IpProto, &[proto], false)
+                )),
             }
-            Prerequisite::Icmpv6Type(types) => {
-                let types: Vec<u16> = types.iter().map(|&kind| u16::from(kind)).collect();
-                // The prerequisites of the type of ICMPv6 are checked with that field.
-                match is_one(Field::Icmpv6Type, &types) {
-                    true => Ok(()),
-                    false => lacks(listed(Field::Icmpv6Type, &types, false)),
-                }
+        }
+        Prerequisite::Icmpv6Type(types) => {
+            let types: Vec<u16> = types.iter().map(|&kind| u16::from(kind)).collect();
+            // The prerequisites of the type of ICMPv6 are checked with that field.
+            match is_one(Field::Icmpv6Type, &types) {
+                true => Ok(()),
+                false => lacks(listed(Field::Icmpv6Type, &types, false)),
             }
         }
     }
@@ -305,15 +388,67 @@ impl fmt::Display for MatchField {
     }
 }
 
+impl fmt::Debug for FlowMatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.values()).finish()
+    }
+}
+
 impl fmt::Display for FlowMatch {
     /// Writes the syntax of `ovs-ofctl`: `eth_type=0x800,ipv4_dst=10.0.0.0/8`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (number, value) in self.values.iter().enumerate() {
+        for (number, value) in self.values().enumerate() {
             if number > 0 {
                 f.write_str(",")?;
             }
             value.fmt(f)?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_packed_field_is_read_as_it_was() {
+        let mut state = 3;
+        let mut random = || {
+            let halves =
+                [0, 64].map(|shift| u128::from(classyard::author::splitmix(&mut state)) << shift);
+            halves[0] | halves[1]
+        };
+        let (mut fields, mut packed) = (Vec::new(), SmallVec::new());
+        for field in Field::all() {
+            let mask = random() & field.max_value();
+            let masked = MatchField {
+                field,
+                value: random() & mask,
+                mask,
+            };
+            fields.extend([
+                masked,
+                MatchField::exact(field, random() & field.max_value()),
+            ]);
+        }
+        fields.iter().for_each(|field| field.pack(&mut packed));
+        assert!(MatchFields { packed: &packed }.eq(fields));
+    }
+
+    #[test]
+    fn a_match_on_five_fields_needs_no_allocation() {
+        let masked = |field, value, mask| MatchField { field, value, mask };
+        let flow = FlowMatch::new([
+            MatchField::exact(Field::EthType, 0x800),
+            MatchField::exact(Field::IpProto, 6),
+            masked(Field::Ipv4Src, 0x0a00_0000, 0xff00_0000),
+            masked(Field::Ipv4Dst, 0x0a01_0000, 0xffff_0000),
+            masked(Field::TcpSrc, 0x400, 0xfc00),
+            MatchField::exact(Field::TcpDst, 80),
+        ]);
+        let flow = flow.unwrap();
+        assert!(!flow.packed.spilled());
+        assert!(size_of::<FlowMatch>() <= 56);
     }
 }

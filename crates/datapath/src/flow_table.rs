@@ -36,7 +36,9 @@
 //! rebuild if a field is new. Lookups: one projection and one lookup for each engine of
 //! each family in the batch.
 
-use std::collections::{BTreeMap, HashMap};
+use std::borrow::Borrow;
+use std::collections::BTreeMap;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use classyard::reoptimise::{LookupPlan, Reoptimise, Snapshot};
@@ -44,11 +46,12 @@ use classyard::{
     ActionId, Classifier, KeySlice, Limits, NoProgress, Priority, RuleId, RuleSet, Scratch,
     Transaction, Winner,
 };
+use foldhash::HashSet;
 
 use crate::bits::{match_bits, match_mask};
 use crate::field::Field;
 use crate::flow_match::{Family, FlowMatch};
-use crate::key::{KEY_WORDS, PacketKey};
+use crate::key::{KEY_WORDS, PacketKey, Presence};
 use crate::megaflow::MegaflowBits;
 use crate::megaflow::agreement::{WantedBits, prefix_fields};
 use crate::megaflow::cross_product::term_of;
@@ -57,14 +60,42 @@ use crate::megaflow::planned::{PlannedMasks, PlannedRules};
 use crate::projection::{FieldSet, Projection};
 use crate::table_settings::{TableError, TableSettings};
 
-/// The priority and match of an entry.
+/// An entry. Its id identifies it.
 #[derive(Clone, Debug)]
 struct Entry {
+    id: RuleId,
     priority: Priority,
     flow: Arc<FlowMatch>,
 }
 
-type Entries = HashMap<RuleId, Entry>;
+impl Entry {
+    fn rank(&self) -> u64 {
+        Winner::new(self.priority, self.id).rank()
+    }
+}
+
+impl Borrow<RuleId> for Entry {
+    fn borrow(&self) -> &RuleId {
+        &self.id
+    }
+}
+
+impl Hash for Entry {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.id.hash(state);
+    }
+}
+
+impl PartialEq for Entry {
+    fn eq(&self, other: &Entry) -> bool {
+        self.id == other.id
+    }
+}
+
+impl Eq for Entry {}
+
+/// Entries by id, 17 bytes for each slot.
+type Entries = HashSet<Entry>;
 
 /// An engine over a projection.
 struct ProjectedEngine {
@@ -195,31 +226,31 @@ impl FlowTable {
         priority: Priority,
         flow: Arc<FlowMatch>,
     ) -> Result<(), TableError> {
-        if self.entries.contains_key(&id) {
+        if self.entries.contains(&id) {
             return Err(TableError::Known(id));
         }
-        let entry = Entry { priority, flow };
-        if entry.flow.values().is_empty() {
+        let entry = Entry { id, priority, flow };
+        if entry.flow.matches_all() {
             let winner = Winner::new(priority, id);
             self.always.insert(winner.rank(), winner);
             self.note_change();
-            self.entries.insert(id, entry);
+            self.entries.insert(entry);
             return Ok(());
         }
         if self.is_filling {
-            self.list(id, entry);
+            self.list(entry);
             return Ok(());
         }
         for (done, family) in entry.flow.families().enumerate() {
             let rules = &mut self.families[family as usize];
-            if let Err(error) = rules.add(id, &entry, family, &self.entries, &self.settings) {
+            if let Err(error) = rules.add(&entry, family, &self.entries, &self.settings) {
                 for family in entry.flow.families().take(done) {
                     self.families[family as usize].remove(id);
                 }
                 return Err(error);
             }
         }
-        self.list(id, entry);
+        self.list(entry);
         Ok(())
     }
 
@@ -231,27 +262,27 @@ impl FlowTable {
     }
 
     /// Adds an entry to the list of entries and to the bits of megaflows, but to no engine.
-    fn list(&mut self, id: RuleId, entry: Entry) {
-        let rank = Winner::new(entry.priority, id).rank();
+    fn list(&mut self, entry: Entry) {
+        let rank = entry.rank();
         let required = match_bits(&entry.flow);
         for family in entry.flow.families() {
             let rules = &mut self.families[family as usize];
             rules.bits.insert(&required, rank);
         }
-        self.entries.insert(id, entry);
+        self.entries.insert(entry);
     }
 
     /// Removes an entry. Returns true if it existed.
     pub fn remove(&mut self, id: RuleId) -> bool {
-        let Some(entry) = self.entries.remove(&id) else {
+        let Some(entry) = self.entries.take(&id) else {
             return false;
         };
-        if entry.flow.values().is_empty() {
-            self.always.remove(&Winner::new(entry.priority, id).rank());
+        if entry.flow.matches_all() {
+            self.always.remove(&entry.rank());
             self.note_change();
             return true;
         }
-        let rank = Winner::new(entry.priority, id).rank();
+        let rank = entry.rank();
         let required = match_bits(&entry.flow);
         for family in entry.flow.families() {
             let rules = &mut self.families[family as usize];
@@ -274,13 +305,13 @@ impl FlowTable {
     /// [`TableError`]; lookups return the same winners as before.
     pub fn rebuild(&mut self) -> Result<(), TableError> {
         // Sorted, so that consecutive ids are neighbours in memory.
-        let mut entries: Vec<(&RuleId, &Entry)> = self.entries.iter().collect();
-        entries.sort_unstable_by_key(|&(id, _)| id);
-        let mut members: [Vec<(&RuleId, &Entry)>; Family::ALL.len()] = Default::default();
-        for (id, entry) in entries {
-            if !entry.flow.values().is_empty() {
+        let mut entries: Vec<&Entry> = self.entries.iter().collect();
+        entries.sort_unstable_by_key(|entry| entry.id);
+        let mut members: [Vec<&Entry>; Family::ALL.len()] = Default::default();
+        for entry in entries {
+            if !entry.flow.matches_all() {
                 for family in entry.flow.families() {
-                    members[family as usize].push((id, entry));
+                    members[family as usize].push(entry);
                 }
             }
         }
@@ -436,8 +467,8 @@ impl FlowTable {
     /// Prefetches the matches of entries, for [`add_bits`](Self::add_bits).
     pub(crate) fn fetch_entries(&self, ids: impl Iterator<Item = RuleId>) {
         let entries = ids.filter_map(|id| self.entries.get(&id));
-        let values = entries.filter_map(|entry| entry.flow.values().first());
-        std::hint::black_box(values.fold(0, |bits, value| bits | value.mask));
+        let presences = entries.map(|entry| entry.flow.presence());
+        std::hint::black_box(presences.fold(Presence::NONE, Presence::and));
     }
 
     /// Looks up the winning entry of a packet. Adds to `mask` the bits of the packet's
@@ -486,11 +517,8 @@ impl FlowTable {
         // Called by algorithms other than `Auto` only, once for each change of the table.
         let entries = || {
             let entries = self.entries.iter();
-            let entries = entries.filter(|(_, entry)| is_in(&entry.flow, family));
-            let ranked = entries.map(|(&id, entry)| {
-                let rank = Winner::new(entry.priority, id).rank();
-                (rank, term_of(&entry.flow))
-            });
+            let entries = entries.filter(|entry| is_in(&entry.flow, family));
+            let ranked = entries.map(|entry| (entry.rank(), term_of(&entry.flow)));
             ranked.collect()
         };
         rules
@@ -530,7 +558,7 @@ impl FlowTable {
 
 /// True if an entry is a rule of a family's engines.
 fn is_in(flow: &FlowMatch, family: Family) -> bool {
-    !flow.values().is_empty() && flow.families().any(|other| other == family)
+    !flow.matches_all() && flow.families().any(|other| other == family)
 }
 
 impl FamilyRules {
@@ -544,7 +572,6 @@ impl FamilyRules {
 
     fn add(
         &mut self,
-        id: RuleId,
         entry: &Entry,
         family: Family,
         entries: &Entries,
@@ -553,13 +580,13 @@ impl FamilyRules {
         // The widest engine, so that the other engines become empty.
         let mut engines = self.engines.iter_mut().rev();
         if let Some(engine) = engines.find(|engine| engine.projection.covers(&entry.flow)) {
-            return engine.insert(id, entry);
+            return engine.insert(entry);
         }
-        let new = std::iter::once((&id, entry));
+        let new = std::iter::once(entry);
         let rules: usize = self.engines.iter().map(|engine| engine.rules).sum();
         if rules < settings.rebuild_below || self.engines.is_empty() {
             let members = entries.iter();
-            let members = members.filter(|(_, entry)| is_in(&entry.flow, family));
+            let members = members.filter(|entry| is_in(&entry.flow, family));
             self.engines = vec![ProjectedEngine::build(
                 members.chain(new),
                 family,
@@ -575,7 +602,7 @@ impl FamilyRules {
                 .map(|engine| (engine, false))
         } else {
             // Replaces the last engine by a wider one.
-            let members = entries.iter().filter(|(id, _)| last.has(**id));
+            let members = entries.iter().filter(|entry| last.has(entry.id));
             let members = members.chain(new.clone());
             ProjectedEngine::over(fields, members, family, settings).map(|engine| (engine, true))
         };
@@ -590,7 +617,7 @@ impl FamilyRules {
             // Fields that no entry uses any more may make the projection too wide.
             Err(TableError::Wide(_)) => {
                 let members = entries.iter();
-                let members = members.filter(|(_, entry)| is_in(&entry.flow, family));
+                let members = members.filter(|entry| is_in(&entry.flow, family));
                 self.engines = vec![ProjectedEngine::build(
                     members.chain(new),
                     family,
@@ -610,19 +637,17 @@ impl FamilyRules {
             return 1;
         };
         if self.moving.is_empty() {
-            let members = entries
-                .iter()
-                .filter(|(_, entry)| is_in(&entry.flow, family));
-            let members = members.filter(|(id, _)| first.has(**id));
-            self.moving.extend(members.map(|(id, _)| *id));
+            let members = entries.iter().filter(|entry| is_in(&entry.flow, family));
+            let members = members.filter(|entry| first.has(entry.id));
+            self.moving.extend(members.map(|entry| entry.id));
         }
         let first_moved = self.moving.len().saturating_sub(steps);
         let mut moved = 0;
         for id in self.moving.drain(first_moved..) {
             moved += 1;
             if first.has(id) {
-                last.insert(id, &entries[&id])
-                    .expect("the last engine is wide enough");
+                let entry = entries.get(&id).expect("an entry of the engine");
+                last.insert(entry).expect("the last engine is wide enough");
                 first.remove(id);
             }
         }
@@ -649,7 +674,7 @@ impl FamilyRules {
 impl ProjectedEngine {
     /// Builds an engine over the fields of some entries.
     fn build<'e>(
-        entries: impl Iterator<Item = (&'e RuleId, &'e Entry)>,
+        entries: impl Iterator<Item = &'e Entry>,
         family: Family,
         settings: &TableSettings,
     ) -> Result<ProjectedEngine, TableError> {
@@ -659,18 +684,18 @@ impl ProjectedEngine {
     /// Builds an engine over `fields` and the fields of some entries.
     fn over<'e>(
         fields: FieldSet,
-        entries: impl Iterator<Item = (&'e RuleId, &'e Entry)>,
+        entries: impl Iterator<Item = &'e Entry>,
         family: Family,
         settings: &TableSettings,
     ) -> Result<ProjectedEngine, TableError> {
-        let entries: Vec<(&RuleId, &Entry)> = entries.collect();
-        let fields = entries.iter().fold(fields, |fields, (_, entry)| {
+        let entries: Vec<&Entry> = entries.collect();
+        let fields = entries.iter().fold(fields, |fields, entry| {
             fields.and(FieldSet::of(&entry.flow, family))
         });
         let projection = Projection::new(fields, family)?;
         let mut rules = RuleSet::new(projection.schema());
-        for (id, entry) in &entries {
-            let rule = projection.rule(**id, entry.priority, ActionId(0), &entry.flow);
+        for entry in &entries {
+            let rule = projection.rule(entry.id, entry.priority, ActionId(0), &entry.flow);
             let rule = rule.expect("the match was checked");
             rules.push(rule.view()).expect("ids are distinct");
         }
@@ -689,10 +714,10 @@ impl ProjectedEngine {
             .is_some_and(|engine| engine.contains(id))
     }
 
-    fn insert(&mut self, id: RuleId, entry: &Entry) -> Result<(), TableError> {
+    fn insert(&mut self, entry: &Entry) -> Result<(), TableError> {
         let rule = self
             .projection
-            .rule(id, entry.priority, ActionId(0), &entry.flow);
+            .rule(entry.id, entry.priority, ActionId(0), &entry.flow);
         let rule = rule.expect("the match was checked");
         let engine = self
             .classifier

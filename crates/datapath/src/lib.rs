@@ -34,6 +34,7 @@ pub mod flow;
 mod flow_match;
 mod flow_table;
 pub mod group;
+mod growth;
 mod hash;
 mod header_space;
 mod key;

@@ -45,7 +45,7 @@ impl FieldSet {
     /// Returns the fields that a match uses in packets of a family.
     #[must_use]
     pub fn of(flow: &FlowMatch, family: Family) -> FieldSet {
-        let fields = flow.values().iter().map(|value| value.field);
+        let fields = flow.values().map(|value| value.field);
         let fields = fields.filter(|&field| !is_implied(field, family));
         let fields = fields.fold(0, |set, field| set | 1 << shared(field).index());
         let presence = u64::from(flow.presence() != Presence::NONE) << PRESENCE_BIT;
@@ -67,15 +67,19 @@ impl FieldSet {
     /// The maximum number of bits in a set.
     pub(crate) const BITS: usize = 64;
 
-    /// Returns the set of the bits for which `is_in` returns true.
-    pub(crate) fn from_bits(is_in: impl Fn(usize) -> bool) -> FieldSet {
-        let bits = (0..FieldSet::BITS).filter(|&bit| is_in(bit));
-        FieldSet(bits.fold(0, |set, bit| set | 1 << bit))
+    /// Adds or removes a bit.
+    pub(crate) fn set_bit(&mut self, bit: usize, is_in: bool) {
+        self.0 = self.0 & !(1 << bit) | u64::from(is_in) << bit;
     }
 
     /// Iterates over the bits of the set.
     pub(crate) fn bits(self) -> impl Iterator<Item = usize> {
-        (0..FieldSet::BITS).filter(move |bit| self.0 >> bit & 1 == 1)
+        let mut bits = self.0;
+        std::iter::from_fn(move || {
+            let lowest = bits.trailing_zeros();
+            bits &= bits.wrapping_sub(1);
+            (lowest < u64::BITS).then_some(lowest as usize)
+        })
     }
 
     /// Checks that a key has room for all fields.
@@ -97,7 +101,13 @@ impl FieldSet {
     }
 
     fn fields(self) -> impl Iterator<Item = Field> {
-        Field::all().filter(move |field| self.0 >> field.index() & 1 == 1)
+        let fields = self.bits().take_while(|&bit| bit < Field::COUNT);
+        fields.map(|bit| Field::at(bit).field)
+    }
+
+    /// Returns the position of a field of the set among its fields.
+    fn position(self, field: Field) -> usize {
+        (self.0 & ((1 << field.index()) - 1)).count_ones() as usize
     }
 }
 
@@ -321,11 +331,7 @@ impl Projection {
             if is_implied(value.field, self.family) {
                 continue;
             }
-            let position = self
-                .fields
-                .fields()
-                .position(|field| field == shared(value.field));
-            let position = position.expect("the projection covers the match");
+            let position = self.fields.position(shared(value.field));
             let kind = self.schema.fields()[position].kind();
             matches[position] = match value.is_exact() {
                 true => FieldMatch::Exact(value.value),

@@ -178,7 +178,7 @@ impl Wire for Arc<FlowMatch> {
         writer.put(&MATCH_OXM);
         writer.put(&0_u16);
         for value in self.values() {
-            write_field(writer, value);
+            write_field(writer, &value);
         }
         writer.set_length(start + 2, writer.len() - start);
         writer.align(start);

@@ -27,7 +27,7 @@ use crate::sys::ring::Ring;
 use crate::virtio::{self, Header};
 
 /// The bytes of all rings of a port.
-const PORT_RING_BYTES: usize = 8 << 20;
+const PORT_RING_BYTES: usize = 4 << 20;
 
 /// Calls of `receive` without a frame from one look for errors of the socket to the next. A look
 /// is a system call.

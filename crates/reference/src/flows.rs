@@ -17,7 +17,7 @@ use classyard_datapath::{Action, ErrorCode, MatchField, PortNo};
 
 use crate::actions::{self, MAX_ACTIONS, all_actions, has_action};
 use crate::groups::actions_of;
-use crate::matching::{is_as_specific, overlap};
+use crate::matching::{is_as_specific, overlap, values};
 use crate::state::{Counted, State};
 
 /// The documented maximum of a table's configured entries: 2^22.
@@ -109,13 +109,13 @@ fn check_instructions(
 }
 
 fn add(state: &mut State, message: &FlowMod, now: Duration) -> Result<(), ErrorCode> {
-    let values = message.flow.values();
-    check_instructions(&message.instructions, message.table, values)?;
+    let new_values = values(&message.flow);
+    check_instructions(&message.instructions, message.table, &new_values)?;
     let shares_priority = |counted: &&Counted| {
         counted.entry.table == message.table && counted.entry.priority == message.priority
     };
     let overlaps = |counted: &Counted| {
-        shares_priority(&counted) && overlap(counted.entry.flow.values(), values)
+        shares_priority(&counted) && overlap(&values(&counted.entry.flow), &new_values)
     };
     if message.flags.check_overlap && state.entries.iter().any(overlaps) {
         return Err(ErrorCode::FlowModOverlap);
@@ -135,7 +135,7 @@ fn add(state: &mut State, message: &FlowMod, now: Duration) -> Result<(), ErrorC
     };
     let mut entries = state.entries.iter_mut();
     let replaced = entries
-        .find(|counted| shares_priority(&&**counted) && counted.entry.flow.values() == values);
+        .find(|counted| shares_priority(&&**counted) && values(&counted.entry.flow) == new_values);
     if let Some(counted) = replaced {
         // The new entry takes the old entry's number, and its counters unless the message
         // resets them.
@@ -186,13 +186,13 @@ fn modify(state: &mut State, message: &FlowMod, strict: bool) -> Result<(), Erro
     for counted in &state.entries {
         let entry = &counted.entry;
         if is_meant(message, strict, entry) {
-            check_instructions(&message.instructions, entry.table, entry.flow.values())?;
+            check_instructions(&message.instructions, entry.table, &values(&entry.flow))?;
             meant += 1;
         }
     }
     if meant == 0 {
         // Nothing is changed, but wrong instructions are still an error.
-        return check_instructions(&message.instructions, message.table, message.flow.values());
+        return check_instructions(&message.instructions, message.table, &values(&message.flow));
     }
     for counted in &mut state.entries {
         if is_meant(message, strict, &counted.entry) {
@@ -207,11 +207,11 @@ fn modify(state: &mut State, message: &FlowMod, strict: bool) -> Result<(), Erro
 
 /// True if a modification or deletion applies to an entry.
 fn is_meant(message: &FlowMod, strict: bool, entry: &FlowEntry) -> bool {
-    let (wanted, has) = (message.flow.values(), entry.flow.values());
+    let (wanted, has) = (values(&message.flow), values(&entry.flow));
     let is_here = message.table == TableId::ALL || message.table == entry.table;
     let fits = match strict {
         true => entry.priority == message.priority && has == wanted,
-        false => is_as_specific(has, wanted),
+        false => is_as_specific(&has, &wanted),
     };
     let cookie = entry.cookie & message.cookie_mask == message.cookie & message.cookie_mask;
     is_here && fits && cookie

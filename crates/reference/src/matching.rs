@@ -1,14 +1,19 @@
 //! Matches (OpenFlow 1.3.5 §5.3, §6.4, §7.2.3): matching of packets, relations between
 //! two matches, and validity of a match.
 
-use classyard_datapath::{ErrorCode, Field, MatchField};
+use classyard_datapath::{ErrorCode, Field, FlowMatch, MatchField};
 
 use crate::fields::{Needs, VLAN_PRESENT, all_bits, facts};
 use crate::packet::Packet;
 
+/// Returns the values of a match.
+pub(crate) fn values(flow: &FlowMatch) -> Vec<MatchField> {
+    flow.values().collect()
+}
+
 /// True if a packet has every field of a match, with a matching value.
-pub(crate) fn matches(values: &[MatchField], packet: &Packet) -> bool {
-    values.iter().all(|wanted| match packet.get(wanted.field) {
+pub(crate) fn matches(flow: &FlowMatch, packet: &Packet) -> bool {
+    flow.values().all(|wanted| match packet.get(wanted.field) {
         Some(value) => value & wanted.mask == wanted.value & wanted.mask,
         None => false,
     })

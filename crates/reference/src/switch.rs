@@ -15,7 +15,7 @@ use classyard_datapath::{Action, ErrorCode, Field, GroupId, MatchField, MeterId,
 
 use crate::actions::{self, MAX_ACTIONS};
 use crate::groups::MAX_COPIES;
-use crate::matching::matches;
+use crate::matching::{matches, values};
 use crate::metering::remarked;
 use crate::packet::Packet;
 use crate::rewrite::InvalidTtl;
@@ -295,7 +295,7 @@ impl Way<'_> {
             let table = self.table;
             let entries = self.state.entries.iter_mut();
             let in_table = entries.filter(|counted| counted.entry.table == table);
-            let matching = in_table.filter(|counted| matches(counted.entry.flow.values(), packet));
+            let matching = in_table.filter(|counted| matches(&counted.entry.flow, packet));
             let best = matching
                 .min_by_key(|counted| (u16::MAX - counted.entry.priority, counted.entry.id));
             let Some(winner) = best else {
@@ -305,7 +305,7 @@ impl Way<'_> {
             add(&mut winner.count, packet.bytes.len());
             winner.last_match = Some(self.now);
             let entry = &winner.entry;
-            let is_miss = entry.priority == 0 && entry.flow.values().is_empty();
+            let is_miss = entry.priority == 0 && values(&entry.flow).is_empty();
             self.cookie = entry.cookie;
             self.reason = match is_miss {
                 true => PacketInReason::NoMatch,

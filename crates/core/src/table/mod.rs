@@ -158,4 +158,4 @@ pub use rules::{
     AcceptedRules, EngineReplica, InstallPlan, PolicyReplica, PolicyTable, PolicyWriter, RuleLog,
     RuleReplica,
 };
-pub use writer::{MAX_PENDING, Writer};
+pub use writer::{MAX_DEFERRED, MAX_PENDING, Writer};

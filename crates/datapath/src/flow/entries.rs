@@ -6,6 +6,7 @@ use std::ops::Index;
 use classyard::RuleId;
 
 use super::entry::FlowEntry;
+use crate::growth::slot_at;
 
 /// Entries, indexed by number.
 #[derive(Clone, Debug, Default)]
@@ -33,10 +34,7 @@ impl Entries {
 
     /// Inserts an entry. Returns the entry that had its number.
     pub(super) fn insert(&mut self, id: RuleId, entry: FlowEntry) -> Option<FlowEntry> {
-        if self.list.len() <= id.index() {
-            self.list.resize_with(id.index() + 1, || None);
-        }
-        let old = self.list[id.index()].replace(entry);
+        let old = slot_at(&mut self.list, id.index()).replace(entry);
         self.held += usize::from(old.is_none());
         old
     }

@@ -57,6 +57,6 @@ impl FlowEntry {
     /// Returns true for a table-miss entry: priority 0, every packet.
     #[must_use]
     pub fn is_table_miss(&self) -> bool {
-        self.priority == 0 && self.flow.values().is_empty()
+        self.priority == 0 && self.flow.matches_all()
     }
 }

@@ -54,6 +54,9 @@ impl Instructions {
         action::check_length(&self.apply)?;
         action::check_length(&self.write)?;
         action::check(&self.apply, flow)?;
+        if self.write.is_empty() {
+            return Ok(());
+        }
         // Also checks actions that later actions of their kind replace.
         self.write.iter().try_for_each(action::check_alone)?;
         let mut set = ActionSet::default();

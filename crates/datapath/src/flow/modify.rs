@@ -154,7 +154,7 @@ impl fmt::Display for FlowMod {
         for (name, _) in flags.into_iter().filter(|(_, is_set)| *is_set) {
             write!(f, ",{name}")?;
         }
-        if !self.flow.values().is_empty() {
+        if !self.flow.matches_all() {
             write!(f, ",{}", self.flow)?;
         }
         write!(f, " actions={}", self.instructions)

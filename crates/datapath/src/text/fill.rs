@@ -357,7 +357,7 @@ fn overlap_note(flows: &FlowStore, lines: &Lines) -> Option<String> {
     let class = |entry: &FlowEntry| u64::from(entry.table.0) << 16 | u64::from(entry.priority);
     let entries = flows.iter().map(|entry| (class(entry), entry));
     let overlaps = overlap::find(entries, |entry: &FlowEntry, conditions| {
-        conditions.extend(entry.flow.values().iter().map(|value| Condition {
+        conditions.extend(entry.flow.values().map(|value| Condition {
             field: value.field.index(),
             value: value.value,
             mask: value.mask,

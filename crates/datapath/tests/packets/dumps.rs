@@ -231,7 +231,7 @@ fn random_outputs(count: usize) -> (String, Vec<Packet>) {
             }],
             ..Instructions::default()
         });
-        if !flow.flow.values().is_empty() {
+        if !flow.flow.matches_all() {
             text.push_str(&format!("{flow}\n"));
             packets.push(packet);
         }

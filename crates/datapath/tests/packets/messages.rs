@@ -91,7 +91,7 @@ impl Maker {
         let strict = self.0.one_in(2);
         let command = match self.0.below(12) {
             0 => Command::Modify { strict },
-            1 if strict || !flow.values().is_empty() => Command::Delete { strict },
+            1 if strict || !flow.matches_all() => Command::Delete { strict },
             _ => Command::Add,
         };
         let (apply, write) = (self.fitting(&flow), self.fitting(&flow));

@@ -409,7 +409,7 @@ fn flow_message(
     if dice.one_in(3) {
         table = shape.tables[0];
     }
-    let instructions = instructions(shape, held, packet, table, flow.values(), dice);
+    let instructions = instructions(shape, held, packet, table, &matching::values(&flow), dice);
     let mut message = FlowMod::new(command, flow);
     message.instructions = Arc::new(instructions);
     message.table = table;
@@ -441,7 +441,7 @@ fn flow_message(
         message.out_group = Some(held.group(dice));
     }
     // A deletion of all entries is rare.
-    if is_delete && !strict && message.flow.values().is_empty() && !dice.one_in(8) {
+    if is_delete && !strict && message.flow.matches_all() && !dice.one_in(8) {
         message.cookie_mask = u64::MAX;
         message.table = table;
     }

@@ -320,6 +320,24 @@ fn pending_changes_are_bounded_and_only_the_writer_waits() {
 }
 
 #[test]
+fn deferred_changes_are_bounded() {
+    let (mut writer, _table) = build(0..1, &Limits::default());
+    let rule = rule(0);
+    let mut one = Transaction::new();
+    one.modify(rule.view());
+    for number in 1..=MAX_DEFERRED {
+        writer.apply_later(&one).unwrap();
+        assert_eq!((writer.pending(), writer.visible()), (number, Version(0)));
+    }
+    let last = writer.apply_later(&one).unwrap();
+    assert_eq!((writer.pending(), writer.visible()), (0, last));
+    // A transaction that is applied immediately publishes the deferred transactions before it.
+    writer.apply_later(&one).unwrap();
+    let last = writer.apply(&one).unwrap();
+    assert_eq!((writer.pending(), writer.visible()), (0, last));
+}
+
+#[test]
 fn a_rebuild_may_be_stopped() {
     struct StopAfter(usize);
     impl Progress for StopAfter {

@@ -6,16 +6,51 @@ use crate::bits::Words;
 use crate::header_space::Term;
 use crate::key::KEY_WORDS;
 
-/// The mask bits of one word of a key.
+/// The mask bits of one half of a word of a key. Most masks have bits in few halves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct MaskWord {
-    pub(super) word: u8,
-    pub(super) mask: u64,
+pub(super) struct MaskPart {
+    /// The index of the word × 2, + 1 for the upper half.
+    half: u8,
+    pub(super) mask: u32,
+}
+
+impl MaskPart {
+    /// No mask bits.
+    pub(super) const NONE: MaskPart = MaskPart { half: 0, mask: 0 };
+
+    /// Returns the mask bits of one half of a word: 0 for the lower, 1 for the upper half.
+    pub(super) fn new(word: u8, half: u8, mask: u64) -> MaskPart {
+        let mut part = MaskPart {
+            half: 2 * word + half,
+            mask: 0,
+        };
+        part.mask = part.of(mask);
+        part
+    }
+
+    /// Returns the index of the word in a key.
+    #[inline]
+    fn word(self) -> usize {
+        usize::from(self.half / 2)
+    }
+
+    /// Returns the half of a word of a key.
+    #[inline]
+    #[allow(clippy::cast_possible_truncation)] // the half
+    pub(super) fn of(self, word: u64) -> u32 {
+        (word >> (32 * (self.half % 2))) as u32
+    }
+
+    /// Puts bits of the half at their place in a word.
+    #[inline]
+    fn place(self, bits: u32) -> u64 {
+        u64::from(bits) << (32 * (self.half % 2))
+    }
 }
 
 /// The rules of one mask.
 pub(crate) struct Group {
-    mask: Box<[MaskWord]>,
+    mask: Box<[MaskPart]>,
     tree: Tree,
 }
 
@@ -31,20 +66,20 @@ enum Comparison {
 
 impl Group {
     /// Returns a group without rules.
-    pub(super) fn new(mask: Box<[MaskWord]>) -> Group {
-        let tree = Tree::new(mask.iter().map(|word| word.mask).collect());
+    pub(super) fn new(mask: Box<[MaskPart]>) -> Group {
+        let tree = Tree::new(mask.iter().map(|part| part.mask).collect());
         Group { mask, tree }
     }
 
-    pub(super) fn mask(&self) -> &[MaskWord] {
+    pub(super) fn mask(&self) -> &[MaskPart] {
         &self.mask
     }
 
-    pub(super) fn insert(&mut self, values: &[u64], rank: u64) {
+    pub(super) fn insert(&mut self, values: &[u32], rank: u64) {
         self.tree.insert(values, rank);
     }
 
-    pub(super) fn remove(&mut self, values: &[u64], rank: u64) {
+    pub(super) fn remove(&mut self, values: &[u32], rank: u64) {
         self.tree.remove(values, rank);
     }
 
@@ -60,7 +95,7 @@ impl Group {
 
     /// Returns the mask over the words of a key.
     pub(crate) fn full_mask(&self) -> Words {
-        let masks: Vec<u64> = self.mask.iter().map(|word| word.mask).collect();
+        let masks: Vec<u32> = self.mask.iter().map(|part| part.mask).collect();
         self.spread(&masks)
     }
 
@@ -79,11 +114,11 @@ impl Group {
         leaves.map(|(values, rank)| (self.spread(values), rank))
     }
 
-    /// Puts words in the order of the mask at their places in a key.
-    fn spread(&self, words: &[u64]) -> Words {
+    /// Puts halves in the order of the mask at their places in a key.
+    fn spread(&self, halves: &[u32]) -> Words {
         let mut spread = [0; KEY_WORDS];
-        for (part, &word) in self.mask.iter().zip(words) {
-            spread[usize::from(part.word)] = word;
+        for (part, &bits) in self.mask.iter().zip(halves) {
+            spread[part.word()] |= part.place(bits);
         }
         spread
     }
@@ -96,7 +131,7 @@ impl Group {
     /// Returns the node where a search for better rules begins, or `None` if all mask bits of
     /// the group are wanted. Then every rule that does not match the packet is excluded.
     pub(super) fn start(&self, wanted: &WantedBits<'_>) -> Option<Node> {
-        let is_wanted = |part: &MaskWord| part.mask & !wanted.word(usize::from(part.word)) == 0;
+        let is_wanted = |part: &MaskPart| part.mask & !part.of(wanted.word(part.word())) == 0;
         let root = self.tree.root()?;
         (!self.mask.iter().all(is_wanted)).then_some(root)
     }
@@ -117,10 +152,11 @@ impl Group {
     ) {
         let branch = self.tree.branch(node);
         if let Some(branch) = branch {
-            let word = usize::from(self.mask[branch.slot()].word);
+            let part = self.mask[branch.slot()];
+            let half_of = |words: &Words| part.of(words[part.word()]);
             // A wanted bit excludes all rules on the other side.
-            if branch.bit_of(wanted.word(word)) {
-                visit(branch.child(usize::from(branch.bit_of(packet[word]))));
+            if branch.bit_of(half_of(wanted.mask())) {
+                visit(branch.child(usize::from(branch.bit_of(half_of(packet)))));
                 return;
             }
         }
@@ -157,8 +193,8 @@ impl Group {
         }
     }
 
-    /// Returns for each word of the mask its index in a key, and the agreed bits of a node
-    /// where the packet differs.
+    /// Returns for each part of the mask the index of its word in a key, and the agreed bits of a
+    /// node where the packet differs.
     #[inline]
     fn differing<'g>(
         &'g self,
@@ -166,10 +202,10 @@ impl Group {
         packet: &'g Words,
     ) -> impl Iterator<Item = (usize, u64)> + Clone + use<'g> {
         let (values, agreed) = (self.tree.values(node), self.tree.agreed(node));
-        let words = self.mask.iter().zip(values.iter().zip(agreed));
-        words.map(|(word, (value, agreed))| {
-            let index = usize::from(word.word);
-            (index, (packet[index] ^ value) & agreed)
+        let parts = self.mask.iter().zip(values.iter().zip(agreed));
+        parts.map(|(part, (value, agreed))| {
+            let differing = (part.of(packet[part.word()]) ^ value) & agreed;
+            (part.word(), part.place(differing))
         })
     }
 }

@@ -45,7 +45,7 @@
 //! [`MAX_DIVIDED_BRANCHES`]. Each addition to the sets is compared with at most
 //! [`MAX_PENDING_SETS`] sets. With more than [`MAX_GROUPS`] groups, a packet gets the mask bits
 //! of all groups. A change costs O(d W), and d is at most the number of mask bits. A rule
-//! takes 2 W + 6 words, where W is the number of words that its mask has bits in.
+//! takes 4 + W words, where W is the number of halves of words that its mask has bits in.
 //!
 //! # Where we differ from the paper, and why
 //! - **The rules come from a structure that changes with the table.** The paper's heuristics
@@ -67,7 +67,7 @@ use foldhash::HashMap;
 
 use crate::bits::{Known, Words};
 use crate::key::KEY_WORDS;
-use group::MaskWord;
+use group::MaskPart;
 
 mod choice;
 mod group;
@@ -97,7 +97,7 @@ pub(crate) struct AgreementTrees {
     /// By the number of mask bits. The order within a number of bits has no meaning.
     groups: BTreeMap<u32, Vec<Group>>,
     /// By mask, the index of its group among the groups with as many bits.
-    group_indexes: HashMap<Box<[MaskWord]>, usize>,
+    group_indexes: HashMap<Box<[MaskPart]>, usize>,
     /// All mask bits of rules since the trees were last empty.
     all_bits: Words,
 }
@@ -106,7 +106,7 @@ impl AgreementTrees {
     /// Adds a rule, given by its required bits and its rank. A smaller rank is better.
     pub(crate) fn insert(&mut self, required: &[Known], rank: u64) {
         let parts = RuleParts::new(required);
-        for MaskWord { word, mask } in parts.mask() {
+        for Known { word, mask, .. } in required {
             self.all_bits[usize::from(*word)] |= mask;
         }
         let groups = self.groups.entry(bits(parts.mask())).or_default();
@@ -201,17 +201,17 @@ const WORD_POSITIONS: [u8; KEY_WORDS] = [
 
 /// The mask and the values of a rule, in the order of trees.
 struct RuleParts {
-    mask: [MaskWord; KEY_WORDS],
-    values: [u64; KEY_WORDS],
-    words: usize,
+    mask: [MaskPart; 2 * KEY_WORDS],
+    values: [u32; 2 * KEY_WORDS],
+    parts: usize,
 }
 
 impl RuleParts {
     fn new(required: &[Known]) -> RuleParts {
         let mut parts = RuleParts {
-            mask: [MaskWord { word: 0, mask: 0 }; KEY_WORDS],
-            values: [0; KEY_WORDS],
-            words: required.len(),
+            mask: [MaskPart::NONE; 2 * KEY_WORDS],
+            values: [0; 2 * KEY_WORDS],
+            parts: 0,
         };
         let mut sorted = [0; KEY_WORDS];
         let sorted = &mut sorted[..required.len()];
@@ -219,26 +219,30 @@ impl RuleParts {
             *at = index;
         }
         sorted.sort_unstable_by_key(|&index| WORD_POSITIONS[usize::from(required[index].word)]);
-        for (slot, &index) in sorted.iter().enumerate() {
+        for &index in &*sorted {
             let Known { word, mask, value } = required[index];
-            parts.mask[slot] = MaskWord { word, mask };
-            parts.values[slot] = value;
+            let halves = [1, 0].map(|half| MaskPart::new(word, half, mask));
+            for part in halves.into_iter().filter(|part| part.mask != 0) {
+                parts.mask[parts.parts] = part;
+                parts.values[parts.parts] = part.of(value);
+                parts.parts += 1;
+            }
         }
         parts
     }
 
-    fn mask(&self) -> &[MaskWord] {
-        &self.mask[..self.words]
+    fn mask(&self) -> &[MaskPart] {
+        &self.mask[..self.parts]
     }
 
-    fn values(&self) -> &[u64] {
-        &self.values[..self.words]
+    fn values(&self) -> &[u32] {
+        &self.values[..self.parts]
     }
 }
 
 /// Returns the number of bits of a mask.
-fn bits(mask: &[MaskWord]) -> u32 {
-    mask.iter().map(|word| word.mask.count_ones()).sum()
+fn bits(mask: &[MaskPart]) -> u32 {
+    mask.iter().map(|part| part.mask.count_ones()).sum()
 }
 
 /// Returns the places of the addresses and ports in a packet's key. In these fields, all bits

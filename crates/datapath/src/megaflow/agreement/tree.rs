@@ -2,6 +2,8 @@
 
 use foldhash::HashMap;
 
+use crate::growth::make_room;
+
 /// A branch or a leaf. The highest bit is set for branches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Node(u32);
@@ -11,7 +13,7 @@ const BRANCH: u32 = 1 << 31;
 /// A node with two children.
 #[derive(Clone, Copy)]
 pub(super) struct Branch {
-    /// The bit that divides the rules: word of the mask × 64 + bits above it in the word.
+    /// The bit that divides the rules: part of the mask × 32 + bits above it in the part.
     position: u16,
     children: [Node; 2],
     /// Some leaf below. Its values stand for the agreed values.
@@ -20,16 +22,16 @@ pub(super) struct Branch {
 }
 
 impl Branch {
-    /// Returns the index of the word in the mask.
+    /// Returns the index of the part in the mask.
     #[inline]
     pub(super) fn slot(&self) -> usize {
-        usize::from(self.position / 64)
+        usize::from(self.position / 32)
     }
 
-    /// True if the bit is set in a word.
+    /// True if the bit is set in a part of a key.
     #[inline]
-    pub(super) fn bit_of(&self, word: u64) -> bool {
-        word >> (63 - self.position % 64) & 1 == 1
+    pub(super) fn bit_of(&self, part: u32) -> bool {
+        part >> (31 - self.position % 32) & 1 == 1
     }
 
     /// Returns the child for a value of the bit.
@@ -39,17 +41,17 @@ impl Branch {
     }
 }
 
-/// The values of the rules of one mask. Values are in the order of the mask's words.
+/// The values of the rules of one mask. Values are in the order of the mask's parts.
 pub(super) struct Tree {
-    masks: Box<[u64]>,
+    masks: Box<[u32]>,
     root: Option<Node>,
     branches: Vec<Branch>,
-    /// The agreed bits of branches, as many words for each as the mask has.
-    agreed: Vec<u64>,
+    /// The agreed bits of branches: for each branch, a number for each part of the mask.
+    agreed: Vec<u32>,
     /// The best rank of the rules with the leaf's values.
     leaves: Vec<u64>,
-    /// The values of leaves, as many words for each as the mask has.
-    values: Vec<u64>,
+    /// The values of leaves: for each leaf, a number for each part of the mask.
+    values: Vec<u32>,
     free_branches: Vec<u32>,
     free_leaves: Vec<u32>,
     /// All ranks of leaves with several rules, sorted.
@@ -60,7 +62,7 @@ pub(super) struct Tree {
 
 impl Tree {
     /// Returns a tree without rules.
-    pub(super) fn new(masks: Box<[u64]>) -> Tree {
+    pub(super) fn new(masks: Box<[u32]>) -> Tree {
         Tree {
             masks,
             root: None,
@@ -106,33 +108,33 @@ impl Tree {
 
     /// Returns the values of a leaf at or below the node, which has all agreed values.
     #[inline]
-    pub(super) fn values(&self, node: Node) -> &[u64] {
+    pub(super) fn values(&self, node: Node) -> &[u32] {
         let leaf = self.branch(node).map_or(node.0, |branch| branch.leaf);
-        words(&self.values, leaf as usize, self.masks.len())
+        list(&self.values, leaf as usize, self.masks.len())
     }
 
     /// Returns the bits where all rules below the node agree.
     #[inline]
-    pub(super) fn agreed(&self, node: Node) -> &[u64] {
+    pub(super) fn agreed(&self, node: Node) -> &[u32] {
         match node.0 & BRANCH {
             0 => &self.masks,
-            _ => words(&self.agreed, index(node), self.masks.len()),
+            _ => list(&self.agreed, index(node), self.masks.len()),
         }
     }
 
     /// Bytes held.
     pub(super) fn bytes(&self) -> usize {
-        let words = self.agreed.capacity() + self.values.capacity() + self.leaves.capacity();
+        let numbers = self.agreed.capacity() + self.values.capacity() + self.masks.len();
         let free = self.free_branches.capacity() + self.free_leaves.capacity();
         let ranks = self.ranks.values().map(|ranks| 8 * ranks.capacity() + 32);
-        8 * (words + self.masks.len())
+        4 * (numbers + free)
+            + 8 * self.leaves.capacity()
             + size_of::<Branch>() * self.branches.capacity()
-            + 4 * free
             + ranks.sum::<usize>()
     }
 
     /// Iterates over the leaves: values, and the best rank of the rules with these values.
-    pub(super) fn leaves(&self) -> impl Iterator<Item = (&[u64], u64)> {
+    pub(super) fn leaves(&self) -> impl Iterator<Item = (&[u32], u64)> {
         let mut waiting: Vec<Node> = self.root.into_iter().collect();
         let leaves = std::iter::from_fn(move || {
             let mut node = waiting.pop()?;
@@ -146,7 +148,7 @@ impl Tree {
     }
 
     /// Adds a rule.
-    pub(super) fn insert(&mut self, values: &[u64], rank: u64) {
+    pub(super) fn insert(&mut self, values: &[u32], rank: u64) {
         let Some(root) = self.root else {
             self.root = Some(self.new_leaf(values, rank));
             return;
@@ -169,7 +171,7 @@ impl Tree {
     }
 
     /// Removes a rule.
-    pub(super) fn remove(&mut self, values: &[u64], rank: u64) {
+    pub(super) fn remove(&mut self, values: &[u32], rank: u64) {
         let Some(root) = self.root else {
             return;
         };
@@ -196,7 +198,7 @@ impl Tree {
 
     /// Follows values from `root` to a leaf, or to the first branch whose position is not
     /// before `end`. Puts the branches on the way into `path`.
-    fn descend(&mut self, root: Node, values: &[u64], end: u16) -> Node {
+    fn descend(&mut self, root: Node, values: &[u32], end: u16) -> Node {
         self.path.clear();
         let mut node = root;
         while let Some(branch) = self.branch(node).filter(|branch| branch.position < end) {
@@ -209,7 +211,7 @@ impl Tree {
     }
 
     /// Updates the branches of `path` after a rule was added below them.
-    fn extend_path(&mut self, values: &[u64], rank: u64) {
+    fn extend_path(&mut self, values: &[u32], rank: u64) {
         for &(number, _) in &self.path {
             let branch = &mut self.branches[number as usize];
             branch.best = branch.best.min(rank);
@@ -260,7 +262,7 @@ impl Tree {
         has_changed
     }
 
-    fn new_leaf(&mut self, values: &[u64], rank: u64) -> Node {
+    fn new_leaf(&mut self, values: &[u32], rank: u64) -> Node {
         let leaf = match self.free_leaves.pop() {
             Some(leaf) => {
                 self.leaves[leaf as usize] = rank;
@@ -269,7 +271,9 @@ impl Tree {
                 leaf
             }
             None => {
+                make_room(&mut self.leaves, 1);
                 self.leaves.push(rank);
+                make_room(&mut self.values, values.len());
                 self.values.extend_from_slice(values);
                 number(self.leaves.len() - 1)
             }
@@ -294,8 +298,10 @@ impl Tree {
                 place
             }
             None => {
+                make_room(&mut self.branches, 1);
                 self.branches.push(branch);
                 let length = self.agreed.len() + self.masks.len();
+                make_room(&mut self.agreed, self.masks.len());
                 self.agreed.resize(length, 0);
                 number(self.branches.len() - 1)
             }
@@ -335,9 +341,9 @@ fn index(node: Node) -> usize {
     (node.0 & !BRANCH) as usize
 }
 
-/// Returns the `number`th of the parts of `width` words.
+/// Returns the `number`th of the lists of `width` numbers.
 #[inline]
-fn words(all: &[u64], number: usize, width: usize) -> &[u64] {
+fn list(all: &[u32], number: usize, width: usize) -> &[u32] {
     &all[number * width..(number + 1) * width]
 }
 
@@ -352,11 +358,11 @@ fn number(index: usize) -> u32 {
 }
 
 /// Returns the position of the first bit where two lists of values differ.
-fn first_difference(one: &[u64], two: &[u64]) -> Option<u16> {
-    let mut words = (0_u16..).zip(one.iter().zip(two));
-    let (slot, (one, two)) = words.find(|(_, (one, two))| one != two)?;
-    let bit = u16::try_from((one ^ two).leading_zeros()).expect("at most 64");
-    Some(64 * slot + bit)
+fn first_difference(one: &[u32], two: &[u32]) -> Option<u16> {
+    let mut parts = (0_u16..).zip(one.iter().zip(two));
+    let (slot, (one, two)) = parts.find(|(_, (one, two))| one != two)?;
+    let bit = u16::try_from((one ^ two).leading_zeros()).expect("at most 32");
+    Some(32 * slot + bit)
 }
 
 #[cfg(test)]
@@ -389,10 +395,10 @@ mod tests {
     proptest! {
         #[test]
         fn branches_have_the_bits_in_which_all_rules_below_agree(
-            steps in prop::collection::vec((0..3u8, 0..8u64, 0..8u64, any::<prop::sample::Index>()), 1..80),
+            steps in prop::collection::vec((0..3u8, 0..8u32, 0..8u32, any::<prop::sample::Index>()), 1..80),
         ) {
-            let mut tree = Tree::new([7, 7 << 61].into());
-            let mut rules: Vec<([u64; 2], u64)> = Vec::new();
+            let mut tree = Tree::new([7, 7 << 29].into());
+            let mut rules: Vec<([u32; 2], u64)> = Vec::new();
             for (rank, (step, low, high, index)) in (0..).zip(steps) {
                 match step {
                     0 if !rules.is_empty() => {
@@ -402,8 +408,8 @@ mod tests {
                     _ => {
                         // Better and worse ranks in turn.
                         let rank = if rank % 2 == 0 { 1000 + rank } else { 1000 - rank };
-                        tree.insert(&[low, high << 61], rank);
-                        rules.push(([low, high << 61], rank));
+                        tree.insert(&[low, high << 29], rank);
+                        rules.push(([low, high << 29], rank));
                     }
                 }
                 if let Some(root) = tree.root() {

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use classyard::table::{ChangeLog, MAX_DEFERRED};
+
 use super::limiter::Limiter;
 use super::ports::PortState;
 use super::tally::{CounterId, GroupCounters};
@@ -87,6 +89,28 @@ pub(in crate::pipeline) fn freed_counters<T: HasCounters>(
     let (mut old, new) = (counters(change.old.as_ref()), counters(change.new.as_ref()));
     old.retain(|counter| !new.contains(counter));
     old
+}
+
+/// Accepted changes that a side lacks, in order.
+#[derive(Default)]
+pub(in crate::pipeline) struct Changes(pub(in crate::pipeline) Vec<Change>);
+
+/// The maximum number of changes for which a list without changes keeps memory.
+const MAX_KEPT: usize = MAX_DEFERRED;
+
+impl ChangeLog for Changes {
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn clear(&mut self, keep: usize) {
+        self.0.clear();
+        self.0.shrink_to(keep.min(MAX_KEPT));
+    }
+
+    fn bytes(&self) -> usize {
+        self.0.capacity() * size_of::<Change>()
+    }
 }
 
 impl Change {

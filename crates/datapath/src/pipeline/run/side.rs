@@ -12,7 +12,7 @@ use classyard::reoptimise::LookupPlan;
 use classyard::table::{Accepted, Replica};
 use classyard::{Priority, RuleId};
 
-use super::change::{Change, GroupCountersChange, LimiterChange, new_group, new_meter};
+use super::change::{Change, Changes, GroupCountersChange, LimiterChange, new_group, new_meter};
 use super::choice::{Choice, FlowHash};
 use super::limiter::Limiter;
 use super::liveness::Liveness;
@@ -24,6 +24,7 @@ use crate::flow::{FlowEntry, Instructions, TableId};
 use crate::flow_match::Family;
 use crate::flow_table::{FlowTable, Generation};
 use crate::group::{Bucket, Group, GroupChange, GroupType};
+use crate::growth::slot_at;
 use crate::megaflow::planned::{PlannedMasks, PlannedRules};
 use crate::meter::{MeterChange, MeterId};
 use crate::table_settings::{TableError, TableSettings};
@@ -254,11 +255,7 @@ impl Side {
     }
 
     fn set(&mut self, entry: &FlowEntry) {
-        let index = entry.id.index();
-        if self.flows.len() <= index {
-            self.flows.resize_with(index + 1, || None);
-        }
-        self.flows[index] = Some(SideFlow {
+        *slot_at(&mut self.flows, entry.id.index()) = Some(SideFlow {
             instructions: Arc::clone(&entry.instructions),
             cookie: entry.cookie,
             is_miss: entry.is_table_miss(),
@@ -303,11 +300,11 @@ pub(in crate::pipeline) struct AllAccepted;
 impl Replica for Side {
     type Transaction<'t> = &'t [Change];
     type Refusal = Infallible;
-    type Log = Vec<Change>;
+    type Log = Changes;
     type Accepted = AllAccepted;
     type Operation = Plan;
 
-    fn replay(&mut self, log: &Vec<Change>, changes: Range<usize>) {
+    fn replay(&mut self, Changes(log): &Changes, changes: Range<usize>) {
         log[changes].iter().for_each(|change| self.make(change));
         self.choose();
     }
@@ -357,7 +354,7 @@ impl Accepted<Side> for AllAccepted {
         Ok(changes.len())
     }
 
-    fn accept(&mut self, changes: &[Change], log: &mut Vec<Change>) {
+    fn accept(&mut self, changes: &[Change], Changes(log): &mut Changes) {
         log.extend_from_slice(changes);
     }
 }

@@ -286,11 +286,11 @@ fn changes(old: &PacketKey, new: &PacketKey) -> Vec<FieldChange> {
 
 /// Returns the entry's fields that do not match the packet.
 fn differences(entry: &FlowEntry, key: &PacketKey) -> Vec<Difference> {
-    let values = entry.flow.values().iter();
+    let values = entry.flow.values();
     let unmet = values.filter_map(|wants| {
         let has = value(key, wants.field);
         let is_met = has.is_some_and(|has| has & wants.mask == wants.value);
-        (!is_met).then_some(Difference { has, wants: *wants })
+        (!is_met).then_some(Difference { has, wants })
     });
     unmet.collect()
 }
@@ -319,7 +319,7 @@ fn lookup(
     // already in the list, if possible.
     let mut mattered: Vec<Field> = Vec::new();
     if let Some(winner) = winner {
-        mattered.extend(winner.flow.values().iter().map(|value| value.field));
+        mattered.extend(winner.flow.values().map(|value| value.field));
     }
     for miss in &misses {
         let differences = miss.differences.iter();
