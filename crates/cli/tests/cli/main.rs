@@ -34,6 +34,7 @@ mod streaming;
 mod support;
 mod switch;
 mod switch_run;
+mod switch_view;
 mod terminal;
 mod threads;
 mod trace;

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::support::{Folder, example, run};
 
-fn collect(value: &Value, keys: &mut BTreeSet<String>) {
+pub(crate) fn collect(value: &Value, keys: &mut BTreeSet<String>) {
     match value {
         Value::Object(map) => {
             for (key, value) in map {

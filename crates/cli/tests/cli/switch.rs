@@ -198,6 +198,7 @@ fn status() -> SwitchStatus {
         name: "br0".to_owned(),
         datapath_id: "00:00:00:00:00:00:00:01".to_owned(),
         uptime_seconds: 3_725,
+        uptime_ns: 3_725_000_000_000,
         version: "0.1.0".to_owned(),
         workers: vec![WorkerStatus {
             worker: 0,
@@ -205,6 +206,7 @@ fn status() -> SwitchStatus {
             packets: 1_000,
             vectors: 10,
             sleeps: 5,
+            busy_ns: 6,
             jobs: 1,
             drops: drops("no_room", 9),
             caches: Some(caches),

@@ -30,7 +30,7 @@ const RECORD_HEADER_BYTES: usize = 16;
 
 /// Waits until `look` returns a value.
 #[track_caller]
-fn wait<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+pub(crate) fn wait<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let begin = Instant::now();
     loop {
         if let Some(value) = look() {
@@ -42,7 +42,7 @@ fn wait<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
 }
 
 /// A process that runs in the background. It is killed when this is dropped.
-struct Background {
+pub(crate) struct Background {
     child: Child,
     /// The lines of standard error until now.
     log: Arc<Mutex<String>>,
@@ -51,7 +51,7 @@ struct Background {
 
 impl Background {
     /// Starts the program with arguments separated by spaces.
-    fn start(arguments: &str) -> Background {
+    pub(crate) fn start(arguments: &str) -> Background {
         let mut child = program()
             .args(arguments.split_ascii_whitespace())
             .stdout(Stdio::null())
@@ -74,7 +74,7 @@ impl Background {
     }
 
     /// Starts a switch. Returns when it is ready.
-    fn switch(arguments: &str) -> Background {
+    pub(crate) fn switch(arguments: &str) -> Background {
         let mut switch = Background::start(&format!("switch run {arguments}"));
         switch.wait_for(" is ready; OpenFlow on unix:");
         switch
@@ -95,7 +95,7 @@ impl Background {
         });
     }
 
-    fn signal(&self, signal: Signal) {
+    pub(crate) fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.child), signal).expect("a running child");
     }
 
@@ -111,7 +111,7 @@ impl Background {
 
     /// Fails the test unless the process ends with the exit code 0.
     #[track_caller]
-    fn ends_well(mut self) {
+    pub(crate) fn ends_well(mut self) {
         let (code, log) = self.end();
         assert_eq!(code, Some(0), "{log}");
     }
@@ -126,18 +126,18 @@ impl Drop for Background {
 }
 
 /// Writes `br0.toml`, which has its sockets in `run`. Returns its path.
-fn configuration(folder: &Folder, keys: &str, ports: &str) -> String {
+pub(crate) fn configuration(folder: &Folder, keys: &str, ports: &str) -> String {
     let text = format!("[switch]\nrun-dir = \"run\"\n{keys}\n{ports}");
     folder.file("br0.toml", text)
 }
 
 /// Returns the table of a port in memory.
-fn memory(number: u32) -> String {
+pub(crate) fn memory(number: u32) -> String {
     format!("[[port]]\nnumber = {number}\nname = \"p{number}\"\ntype = \"memory\"\n")
 }
 
 /// Runs a command for the switches of a folder.
-fn switch(folder: &Folder, command: &str) -> Run {
+pub(crate) fn switch(folder: &Folder, command: &str) -> Run {
     run(&format!(
         "switch {command} --run-dir {}",
         folder.path("run")
@@ -145,7 +145,7 @@ fn switch(folder: &Folder, command: &str) -> Run {
 }
 
 /// Waits until the second port has sent `frames` frames. Returns the output of `show`.
-fn wait_until_sent(folder: &Folder, frames: u64) -> serde_json::Value {
+pub(crate) fn wait_until_sent(folder: &Folder, frames: u64) -> serde_json::Value {
     wait("count of sent frames", || {
         let status = switch(folder, "show --format json").exits(0).json();
         (status["ports"][1]["sent_packets"] == frames).then_some(status)

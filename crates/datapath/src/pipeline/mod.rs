@@ -44,6 +44,8 @@ pub use crate::cache::microflow::{KINDS, Kind};
 pub use crate::cache::store::Finder;
 pub use crate::cache::tuple_order::{LambdaError, TupleSettings};
 pub use crate::megaflow::cross_product::TooManyEntries;
+pub use cached::learn::Decision;
+pub use cached::listing::{CachedMegaflow, MegaflowPart, MegaflowPlace};
 pub use cached::proactive::{ProactiveError, ProactiveMegaflows};
 pub use cached::settings::{ActiveFlowSettings, CacheSettings, CacheSettingsError, Clock};
 pub use cached::status::{CacheAnswer, CacheStatus, Megaflow};

@@ -13,6 +13,7 @@ use std::time::Duration;
 use classyard::table::Reader;
 
 use super::cached::caches::Caches;
+use super::cached::listing::{MegaflowPart, MegaflowPlace};
 use super::cached::proactive::{ProactiveError, ProactiveMegaflows};
 use super::cached::status::{CacheAnswer, CacheStatus};
 use super::run::actions::NO_TABLE;
@@ -113,7 +114,7 @@ impl Worker {
         let counters = (&*self.tally, now);
         let mut vector = Vector::begin(&side, packets, counters, &mut self.buffers, sink, observer);
         match &mut self.caches {
-            None => vector.process(),
+            None => vector.process(None),
             Some(caches) => caches.process(&mut vector),
         }
     }
@@ -130,6 +131,15 @@ impl Worker {
         let side = self.reader.pin();
         let caches = self.caches.as_mut()?;
         Some(caches.ask((&side, &self.tally), packet, now))
+    }
+
+    /// Returns the megaflows in the next `max_rows` rows of the worker's cache, beginning at
+    /// `place`. Rows may be free. `None` without caches. No megaflow is marked as used. A megaflow
+    /// that is added or removed between two calls may be left out or listed twice.
+    #[must_use]
+    pub fn megaflows(&self, place: MegaflowPlace, max_rows: usize) -> Option<MegaflowPart> {
+        let caches = self.caches.as_ref()?;
+        Some(caches.list(&self.tally, place, max_rows))
     }
 
     /// True if this worker has these counters.
@@ -174,7 +184,7 @@ impl Worker {
                 let (buffers, sink) = (&mut self.buffers, vector.sink());
                 let mut observer = Unobserved;
                 Vector::begin(&side, &mut packets, counters, buffers, sink, &mut observer)
-                    .process();
+                    .process(None);
                 continue;
             }
             let (mut run, packet, _) = vector.packet(0, NO_TABLE);

@@ -19,6 +19,7 @@
 //! engines get the entries one by one. [`fill`] fills an empty pipeline piece by piece, which
 //! needs little memory in addition to the text, and builds each engine once at the end.
 //! A [`Script`] has changes that apply while packets are processed.
+//! [`packet()`] makes a packet that has the fields of a match.
 //! Each problem has its line and column. The first [`SHOWN`](classyard_text::SHOWN)
 //! problems are kept, the others are only counted.
 
@@ -30,6 +31,7 @@ mod group;
 mod meter;
 mod one;
 mod order;
+mod packet;
 mod port;
 mod script;
 mod table;
@@ -43,6 +45,7 @@ use classyard_text::ofctl::{Command, PortLine, PortNames, Statement, StatementKi
 pub use classyard_text::{Fault, Problem, Problems};
 
 pub use fill::{Filled, Lines, fill};
+pub use packet::packet;
 pub use script::{Script, ScriptChange};
 
 use crate::action::PortNo;

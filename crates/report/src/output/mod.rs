@@ -109,6 +109,14 @@ pub fn width() -> Option<u16> {
     })
 }
 
+/// Returns the rows of the terminal that shows standard output, or `None` if it is not a
+/// terminal or does not report its height.
+pub fn height() -> Option<u16> {
+    let size = to_people().then(|| rustix::termios::tcgetwinsize(io::stdout()));
+    let rows = size?.ok()?.ws_row;
+    (rows > 0).then_some(rows)
+}
+
 /// Joins the items of an iterator with `between` as the separator.
 pub fn join<T: fmt::Display>(items: impl IntoIterator<Item = T>, between: &str) -> String {
     let items: Vec<String> = items.into_iter().map(|item| item.to_string()).collect();

@@ -1,11 +1,12 @@
 //! The control socket: requests of people's commands.
 
+use std::future::pending;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use classyard_datapath::PortNo;
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::Semaphore;
 use tokio::task::spawn_local;
@@ -13,7 +14,7 @@ use tokio::task::spawn_local;
 use super::connection::Shared;
 use super::listen::{self, SocketFile};
 use super::ports::{Queues, open};
-use super::{capture, status};
+use super::{capture, megaflows, status, trace};
 use crate::config::{PortSettings, SwitchSettings};
 use crate::control::{MAX_REQUEST_BYTES, ReloadStatus, Reply, Request};
 use crate::stop::StopHandle;
@@ -60,6 +61,14 @@ pub(super) async fn run(control: Rc<Control>, listener: UnixListener, _file: Soc
     }
 }
 
+/// Returns when the other end closes the connection without another request.
+async fn end_of(reader: &mut (impl AsyncBufRead + Unpin)) {
+    match reader.fill_buf().await {
+        Ok(bytes) if !bytes.is_empty() => pending().await,
+        _ => {}
+    }
+}
+
 impl Control {
     /// Answers the requests of a connection, one after the other.
     async fn serve(&self, stream: UnixStream) -> std::io::Result<()> {
@@ -82,6 +91,18 @@ impl Control {
                 Ok(Request::Capture { port, limits }) => {
                     let state = &self.state;
                     return capture::capture(state, port.as_deref(), limits, reader, writer).await;
+                }
+                Ok(Request::Trace { packet, near }) => {
+                    let traced = trace::trace(&self.state, &packet, near);
+                    tokio::select! {
+                        biased;
+                        traced = traced => match traced {
+                            Ok(trace) => Reply::ok(&trace),
+                            Err(reason) => Reply::error(&reason),
+                        },
+                        // The client no longer waits for the packet.
+                        () = end_of(&mut reader) => return Ok(()),
+                    }
                 }
                 Ok(request) => self.answer(request).await,
                 Err(error) => Reply::error(&error),
@@ -107,7 +128,13 @@ impl Control {
                 self.stop.stop();
                 Reply::done()
             }
-            Request::Capture { .. } => unreachable!("a capture takes over the connection"),
+            Request::DumpMegaflows { limit } => match megaflows::list(&self.state, limit).await {
+                Ok(list) => Reply::ok(&list),
+                Err(reason) => Reply::error(&reason),
+            },
+            Request::Capture { .. } | Request::Trace { .. } => {
+                unreachable!("the connection serves them")
+            }
         }
     }
 

@@ -16,6 +16,7 @@
 //! | `listen` | listening sockets, and connections to controllers |
 //! | `endpoints` | the open sockets and connections |
 //! | `status`, `capture` | the state of the switch, and captured frames, for people |
+//! | `trace`, `megaflows` | traces of packets, and the megaflows of the workers, for people |
 //! | `control` | the control socket |
 //! | `tasks` | the tasks of the thread |
 
@@ -24,11 +25,13 @@ mod connection;
 mod control;
 mod endpoints;
 mod listen;
+mod megaflows;
 mod packet_ins;
 mod ports;
 mod state;
 mod status;
 mod tasks;
+mod trace;
 
 use std::cell::RefCell;
 use std::future::pending;

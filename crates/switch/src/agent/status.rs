@@ -39,6 +39,7 @@ pub(super) async fn caches(state: &Shared) -> Vec<Option<CacheStatus>> {
 
 impl State {
     fn status(&self, caches: &[Option<CacheStatus>]) -> SwitchStatus {
+        let now = self.clock.now();
         let identity = self.agent.identity();
         let workers = self.workers.iter().zip(caches).enumerate();
         let ports = self.ports.values();
@@ -47,7 +48,8 @@ impl State {
         SwitchStatus {
             name: identity.name.clone(),
             datapath_id: datapath_id_text(identity.datapath_id),
-            uptime_seconds: self.clock.now().as_secs(),
+            uptime_seconds: now.as_secs(),
+            uptime_ns: u64::try_from(now.as_nanos()).unwrap_or(u64::MAX),
             version: identity.software.clone(),
             workers: workers
                 .map(|(number, (worker, caches))| worker_status(number, worker, caches.as_ref()))
@@ -163,6 +165,7 @@ fn worker_status(
         packets: counts.packets,
         vectors: counts.vectors,
         sleeps: counts.sleeps,
+        busy_ns: counts.busy_ns,
         jobs: counts.jobs,
         drops: worker_drops(&counts),
         caches: caches.map(CacheCounts::from),
@@ -218,6 +221,7 @@ mod tests {
             vectors: 10,
             packets: 20,
             sleeps: 30,
+            busy_ns: 35,
             jobs: 40,
             refused_jobs: 1,
             no_port: 2,

@@ -6,6 +6,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::trace::TraceSource;
 use crate::config::PortSettings;
 
 /// The largest number of bytes of a request, without the end of its line.
@@ -35,6 +36,21 @@ pub enum Request {
     /// Write the ports, tables, groups, meters and flows as text in the syntax of `ovs-ofctl`:
     /// a string.
     Dump,
+    /// Trace a packet through the present tables:
+    /// [`LiveTrace`](super::LiveTrace). Nothing is counted or cached, and no packet is sent.
+    Trace {
+        /// The packet.
+        packet: TraceSource,
+        /// The number of flows that nearly won to list for each table, at most
+        /// [`MAX_NEAR_FLOWS`](super::MAX_NEAR_FLOWS).
+        near: usize,
+    },
+    /// List the megaflows of the workers' caches: [`MegaflowList`](super::MegaflowList).
+    DumpMegaflows {
+        /// The largest number of megaflows to list, at most
+        /// [`MAX_LISTED_MEGAFLOWS`](super::MAX_LISTED_MEGAFLOWS).
+        limit: usize,
+    },
     /// Capture packets of ports. The bytes of a pcapng file follow the line of the reply,
     /// until a limit is reached or the client closes the connection.
     Capture {
@@ -198,6 +214,20 @@ mod tests {
                 r#"{"request":"del-port","name":"veth1"}"#,
             ),
             (Request::Dump, r#"{"request":"dump"}"#),
+            (
+                Request::Trace {
+                    packet: TraceSource::Next {
+                        port: "p1".to_owned(),
+                        max_seconds: 5,
+                    },
+                    near: 2,
+                },
+                r#"{"request":"trace","packet":{"next":{"port":"p1","max_seconds":5}},"near":2}"#,
+            ),
+            (
+                Request::DumpMegaflows { limit: 9 },
+                r#"{"request":"dump-megaflows","limit":9}"#,
+            ),
             (
                 Request::Capture {
                     port: None,

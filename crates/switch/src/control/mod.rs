@@ -12,16 +12,24 @@
 //! ```
 
 mod client;
+mod megaflows;
 mod message;
 mod status;
+mod trace;
 
 use std::path::{Path, PathBuf};
 
 pub use client::{ControlClient, ControlError, find_switch, running_switches};
+pub use megaflows::{MAX_LISTED_MEGAFLOWS, MegaflowList, MegaflowStatus, WorkerMegaflows};
 pub use message::{BadRequest, CaptureLimits, MAX_REPLY_BYTES, MAX_REQUEST_BYTES, Reply, Request};
 pub use status::{
     CacheCounts, ConnectionState, ControllerStatus, DropCount, Link, PortStatus, ReloadStatus,
     Role, SwitchStatus, TableStatus, WorkerStatus, port_drops,
+};
+pub use trace::{
+    ItemOrigin, LiveTrace, MAX_NEAR_FLOWS, NearFlow, RefusedField, TraceChange, TraceField,
+    TraceFlow, TraceGroup, TraceMegaflow, TraceMeter, TracePacket, TracePort, TraceSent,
+    TraceSource, TraceStep, TraceTable, TracedItem, frame_bytes,
 };
 
 /// Returns the path of the control socket of the switch `name`.

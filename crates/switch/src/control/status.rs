@@ -15,6 +15,9 @@ pub struct SwitchStatus {
     pub datapath_id: String,
     /// The seconds since the start.
     pub uptime_seconds: u64,
+    /// The time of these counts in nanoseconds since the start, for rates between two states.
+    #[serde(default)]
+    pub uptime_ns: u64,
     /// The version of the program.
     pub version: String,
     /// The workers, by number.
@@ -42,6 +45,10 @@ pub struct WorkerStatus {
     pub vectors: u64,
     /// Times that the worker slept because it had no packets.
     pub sleeps: u64,
+    /// The time in nanoseconds that the worker spent with packets and commands, without waiting
+    /// for them.
+    #[serde(default)]
+    pub busy_ns: u64,
     /// Jobs that the agent gave to the worker, such as packets from controllers.
     pub jobs: u64,
     /// Packets that the worker dropped, by reason. Ports have further drops.

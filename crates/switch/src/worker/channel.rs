@@ -7,12 +7,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use classyard_datapath::flow::TableId;
-use classyard_datapath::pipeline::{CacheStatus, PacketInReason};
+use classyard_datapath::pipeline::{CacheStatus, MegaflowPart, MegaflowPlace, PacketInReason};
 use classyard_datapath::{Packet, PortNo};
 use classyard_openflow::agent::Job;
 use classyard_ports::Queue;
 use rtrb::{Consumer, Producer, PushError};
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot};
 
 /// Commands that may wait for a worker. Each may have a frame of 64 KiB.
 pub(crate) const MAX_COMMANDS: usize = 256;
@@ -37,6 +37,11 @@ pub(crate) enum Command {
     Capture(Option<Option<PortNo>>),
     /// The worker sends the state of its caches.
     Status(oneshot::Sender<Option<CacheStatus>>),
+    /// The worker sends a part of the list of its megaflows.
+    Megaflows(MegaflowPlace, oneshot::Sender<MegaflowPart>),
+    /// The worker sends a copy of the next packet that it receives from a port, if the channel has
+    /// room.
+    Next(PortNo, mpsc::Sender<Packet>),
     /// The worker ends.
     Stop,
 }

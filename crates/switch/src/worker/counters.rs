@@ -11,6 +11,8 @@ pub(crate) struct WorkerCounts {
     pub(crate) packets: u64,
     /// Times that the worker slept.
     pub(crate) sleeps: u64,
+    /// Time with packets and commands, in nanoseconds.
+    pub(crate) busy_ns: u64,
     /// Packets of controllers that were carried out.
     pub(crate) jobs: u64,
     /// Packets of controllers with actions that could not be carried out any more.
@@ -45,6 +47,7 @@ counters!(
     vectors,
     packets,
     sleeps,
+    busy_ns,
     jobs,
     refused_jobs,
     no_port,

@@ -10,6 +10,7 @@ use classyard_datapath::flow::TableId;
 use classyard_datapath::pipeline::{PacketInReason, Sink};
 use classyard_datapath::{Field, Packet, PortNo};
 use classyard_ports::Queue;
+use tokio::sync::mpsc;
 
 use super::channel::{
     CapturedFrame, Direction, MAX_CAPTURED, MAX_PACKET_INS, PacketInReport, Report, Reports,
@@ -31,6 +32,8 @@ pub(super) struct Outputs {
     /// The captured port; the inner `None` stands for all ports.
     captured: Option<Option<PortNo>>,
     waiting_captured: Waiting,
+    /// Ports whose next packet somebody awaits.
+    awaited: Vec<(PortNo, mpsc::Sender<Packet>)>,
     /// The time of the present vector.
     pub(super) now: Duration,
     pub(super) reports: Reports,
@@ -86,6 +89,7 @@ impl Outputs {
             other_waiting: Waiting::default(),
             captured: None,
             waiting_captured: Waiting::default(),
+            awaited: Vec::new(),
             now: Duration::ZERO,
             reports,
             counters,
@@ -115,6 +119,23 @@ impl Outputs {
         self.captured = captured;
     }
 
+    /// Sends a copy of the next packet of a port to `asker`.
+    pub(super) fn await_packet(&mut self, port: PortNo, asker: mpsc::Sender<Packet>) {
+        self.awaited.retain(|(_, asker)| !asker.is_closed());
+        self.awaited.push((port, asker));
+    }
+
+    /// Sends copies of a packet of a port to all who await one.
+    fn send_awaited(&mut self, port: PortNo, packet: &Packet) {
+        self.awaited.retain(|(awaited, asker)| {
+            if *awaited == port {
+                // Another worker may have sent a packet, or the asker has gone.
+                let _late = asker.try_send(packet.clone());
+            }
+            *awaited != port
+        });
+    }
+
     pub(super) fn len(&self) -> usize {
         self.queues.len()
     }
@@ -131,6 +152,9 @@ impl Outputs {
                     for packet in &packets[..received] {
                         self.report_frame(port, Direction::Received, packet);
                     }
+                }
+                if !self.awaited.is_empty() && received > 0 {
+                    self.send_awaited(port, &packets[0]);
                 }
                 received
             }

@@ -6,12 +6,15 @@ use classyard_report::reporter::Reporter;
 mod capture;
 mod check_config;
 mod dump;
+mod dump_megaflows;
 mod ports;
 mod reload;
 mod run;
 mod show;
 mod stop;
 mod target;
+mod top;
+mod trace;
 
 /// Run a virtual OpenFlow switch; check its configuration, show and change running switches
 ///
@@ -26,6 +29,7 @@ Examples:
   classyard switch run --port veth1 --port veth2
   classyard switch check-config br0.toml
   classyard switch show
+  classyard switch top
   classyard switch add-port veth1 --number 1
   classyard switch reload
   classyard switch stop br0
@@ -46,6 +50,9 @@ enum Command {
     AddPort(ports::AddArgs),
     DelPort(ports::DelArgs),
     Dump(dump::Args),
+    DumpMegaflows(dump_megaflows::Args),
+    Trace(trace::Args),
+    Top(top::Args),
     Capture(capture::Args),
     Reload(reload::Args),
     Stop(stop::Args),
@@ -60,6 +67,9 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
         Command::AddPort(args) => ports::add(args, reporter),
         Command::DelPort(args) => ports::delete(args, reporter),
         Command::Dump(args) => dump::run(args),
+        Command::DumpMegaflows(args) => dump_megaflows::run(args),
+        Command::Trace(args) => trace::run(args),
+        Command::Top(args) => top::run(args),
         Command::Capture(args) => capture::run(args, reporter),
         Command::Reload(args) => reload::run(args),
         Command::Stop(args) => stop::run(args, reporter),

@@ -3,6 +3,7 @@
 use std::io::BufReader;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use classyard_report::failure::Failure;
 use classyard_switch::config::default_run_dir;
@@ -70,6 +71,12 @@ impl Target {
 }
 
 impl Target {
+    /// Sets the longest time that the switch may take for an answer.
+    pub(super) fn wait_at_most(&mut self, time: Duration) -> Result<(), Failure> {
+        let set = self.client.set_timeout(Some(time));
+        set.map_err(|error| failure(&error))
+    }
+
     /// Returns the connection, for the bytes that follow a reply.
     pub(super) fn into_stream(self) -> BufReader<UnixStream> {
         self.client.into_stream()

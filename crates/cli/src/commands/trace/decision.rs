@@ -11,9 +11,10 @@ use classyard_datapath::{FlowMatch, Packet, PortNo};
 use classyard_report::input::switch::Lines;
 use classyard_report::output::style::{DIM, counted, paint};
 use classyard_report::output::table::{heading, remark};
+use classyard_switch::control::TraceFlow;
 use serde::Serialize;
 
-use super::items::{FlowRow, port_text};
+use super::items::{flow_row, flow_text, port_text};
 use crate::commands::script::{ChangeObserver, ItemLines, LatestChange, ScriptRun};
 
 /// The changes that a table for people lists: the latest ones.
@@ -120,7 +121,7 @@ pub(super) struct DecisionRow {
 #[derive(Clone, Serialize)]
 struct HitRow {
     table: u8,
-    winner: Option<FlowRow>,
+    winner: Option<TraceFlow>,
 }
 
 #[derive(Clone, Serialize)]
@@ -161,7 +162,7 @@ impl Decision {
                 let winner = lookup.winner.as_ref();
                 row.flows.push(HitRow {
                     table: lookup.table.0,
-                    winner: winner.map(|winner| FlowRow::new(winner, lines)),
+                    winner: winner.map(|winner| flow_row(winner, lines)),
                 });
                 key.winners.push((lookup.table, winner.map(WinnerKey::new)));
                 continue;
@@ -202,7 +203,7 @@ impl DecisionRow {
         let mut texts: Vec<String> = Vec::new();
         for hit in &self.flows {
             texts.push(match &hit.winner {
-                Some(winner) => format!("table {}, {}", hit.table, winner.text()),
+                Some(winner) => format!("table {}, {}", hit.table, flow_text(winner)),
                 None => format!("table {}: no flow matches", hit.table),
             });
         }

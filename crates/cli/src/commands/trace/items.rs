@@ -1,53 +1,50 @@
 //! Flows and ports in the report of a trace.
 
 use classyard_datapath::flow::FlowEntry;
-use serde::Serialize;
+use classyard_switch::control::{ItemOrigin, TraceFlow, TracedItem};
 
 use crate::commands::script::{ItemLines, LineRow};
 
-/// A flow with its line.
-#[derive(Clone, Serialize)]
-pub(super) struct FlowRow {
-    #[serde(flatten)]
-    line: LineRow,
-    priority: u16,
-    #[serde(rename = "match")]
-    matches: String,
-    actions: String,
+/// Returns the lines of an item.
+pub(super) fn origin(lines: ItemLines<'_>, item: TracedItem<'_>) -> ItemOrigin {
+    let LineRow { line, script_line } = match item {
+        TracedItem::Flow(entry) => lines.flow(entry),
+        TracedItem::Group(group) => lines.group(group),
+        TracedItem::Meter(meter) => lines.meter(meter),
+    };
+    ItemOrigin {
+        line,
+        script_line,
+        cookie: None,
+    }
 }
 
-impl FlowRow {
-    /// Returns the row of a flow.
-    pub(super) fn new(entry: &FlowEntry, lines: ItemLines<'_>) -> FlowRow {
-        FlowRow {
-            line: lines.flow(entry),
-            priority: entry.priority,
-            matches: entry.flow.to_string(),
-            actions: entry.instructions.to_string(),
-        }
-    }
+/// Returns the row of a flow with its line.
+pub(super) fn flow_row(entry: &FlowEntry, lines: ItemLines<'_>) -> TraceFlow {
+    TraceFlow::new(entry, origin(lines, TracedItem::Flow(entry)))
+}
 
-    /// Returns the line of the flow.
-    pub(super) fn line(&self) -> LineRow {
-        self.line
-    }
-
-    /// Returns the flow for people, with its line.
-    pub(super) fn text(&self) -> String {
-        let line = match (self.line.line, self.line.script_line) {
-            (_, Some(line)) => format!("line {line} of the script: "),
-            (Some(line), None) => format!("line {line}: "),
-            (None, None) => String::new(),
-        };
-        let matches = match self.matches.is_empty() {
-            true => "every packet",
-            false => &self.matches,
-        };
-        format!(
-            "{line}priority {}, {matches} ▸ {}",
-            self.priority, self.actions
-        )
-    }
+/// Returns a flow for people, with its line, or with its cookie if that is not 0.
+pub(super) fn flow_text(flow: &TraceFlow) -> String {
+    let ItemOrigin {
+        line,
+        script_line,
+        cookie,
+    } = &flow.origin;
+    let origin = match (line, script_line, cookie) {
+        (_, Some(line), _) => format!("line {line} of the script: "),
+        (Some(line), None, _) => format!("line {line}: "),
+        (None, None, Some(cookie)) if cookie != "0x0" => format!("cookie {cookie}: "),
+        (None, None, _) => String::new(),
+    };
+    let matches = match flow.matches.is_empty() {
+        true => "every packet",
+        false => &flow.matches,
+    };
+    format!(
+        "{origin}priority {}, {matches} ▸ {}",
+        flow.priority, flow.actions
+    )
 }
 
 /// Returns a port for people.

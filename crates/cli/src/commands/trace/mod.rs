@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use classyard_datapath::Packet;
 use classyard_datapath::pipeline::{CacheAnswer, Discard, Pipeline, Worker};
+use classyard_datapath::{Field, Packet, PortNo, text};
 use classyard_report::failure::Failure;
 use classyard_report::input::caches::CacheArgs;
 use classyard_report::input::frames::{Frame, FrameStream};
@@ -15,13 +15,15 @@ use classyard_report::output::OutputArgs;
 use classyard_report::output::file::is_dash;
 use classyard_report::output::style::counted;
 use classyard_report::reporter::Reporter;
+use classyard_switch::control::frame_bytes;
 
 mod decision;
 mod items;
 mod report;
 
 use decision::DecisionObserver;
-use report::{TraceReport, Traced, TracedScript};
+pub(super) use report::TraceReport;
+use report::{Traced, TracedScript};
 
 use super::script::{ChangeObserver, ItemLines, ScriptRun};
 
@@ -46,6 +48,7 @@ Examples:
         at=1.5s add table=0,priority=9,tcp,tp_dst=80 actions=output:2
         before=17 port=1,link=down
   classyard trace -p switch.flows --frame 0200000000010200000000020800450000...
+  classyard trace -p switch.flows --flow in_port=1,tcp,nw_dst=10.0.0.1,tp_dst=80
   classyard trace --packet 17 --format json")]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -65,6 +68,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "HEX", value_parser = frame, conflicts_with_all = ["capture", "packet"], help_heading = "Input")]
     frame: Option<FrameBytes>,
 
+    /// Fields of the packet in the syntax of ovs-ofctl, instead of a packet of a capture;
+    /// other fields are 0
+    #[arg(long, value_name = "FIELDS", conflicts_with_all = ["capture", "packet", "frame"], help_heading = "Input")]
+    flow: Option<String>,
+
     /// Change the pipeline before the packet as `replay --script` does: make all changes
     /// of FILE that are due before the packet; - for standard input
     ///
@@ -76,7 +84,7 @@ pub(crate) struct Args {
     #[arg(
         long,
         value_name = "FILE",
-        conflicts_with = "frame",
+        conflicts_with_all = ["frame", "flow"],
         help_heading = "Input"
     )]
     script: Option<PathBuf>,
@@ -96,26 +104,9 @@ pub(crate) struct Args {
 #[derive(Clone, Debug)]
 struct FrameBytes(Vec<u8>);
 
-/// Parses hexadecimal digits, with or without spaces and colons, for the argument
-/// parser.
+/// Parses hexadecimal digits for the argument parser.
 fn frame(text: &str) -> Result<FrameBytes, String> {
-    let digits = text
-        .chars()
-        .filter(|character| !matches!(character, ' ' | ':' | '\n'));
-    let digits: Option<Vec<u8>> = digits
-        .map(|digit| u8::try_from(digit.to_digit(16)?).ok())
-        .collect();
-    match digits {
-        Some(digits) if !digits.is_empty() && digits.len() % 2 == 0 => {
-            let bytes = digits.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]);
-            Ok(FrameBytes(bytes.collect()))
-        }
-        Some(digits) => Err(format!(
-            "{}; expected two for each byte of a frame",
-            counted(digits.len(), "digit")
-        )),
-        None => Err("not a frame; expected hexadecimal digits, two for each byte".to_owned()),
-    }
+    frame_bytes(text).map(FrameBytes)
 }
 
 /// Runs the command.
@@ -129,8 +120,8 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
     if args.caches.has_megaflows() {
         args.switch.plan_masks(&mut pipeline, reporter)?;
     }
-    if let Some(FrameBytes(bytes)) = &args.frame {
-        return trace_frame(bytes, &mut pipeline, &lines, args);
+    if let Some(packet) = args.given_packet(&pipeline)? {
+        return trace_given(&packet, &mut pipeline, &lines, args);
     }
     let packet = script.is_some().then(|| find(args)).transpose()?;
     let mut frames = FrameStream::open(&args.switch, &mut pipeline)?;
@@ -149,25 +140,60 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
     args.output.report(&report)
 }
 
+impl Args {
+    /// Returns the packet of the command line, if there is one.
+    fn given_packet(&self, pipeline: &Pipeline) -> Result<Option<Packet>, Failure> {
+        let in_port = self.switch.in_port.unwrap_or(1);
+        if let Some(FrameBytes(bytes)) = &self.frame {
+            return Ok(Some(Packet::new(bytes, in_port)));
+        }
+        let Some(fields) = &self.flow else {
+            return Ok(None);
+        };
+        match text::packet(fields, in_port, pipeline.ports()) {
+            Ok(packet) => {
+                let port = packet.key().get(Field::InPort);
+                match self
+                    .switch
+                    .in_port
+                    .filter(|&given| u128::from(given) != port)
+                {
+                    None => Ok(Some(packet)),
+                    Some(given) => Err(Failure::usage(format!(
+                        "--flow has in_port={port}, and --in-port is {given}"
+                    ))
+                    .with_help("give one of them")),
+                }
+            }
+            Err(problem) => Err(Failure::usage(format!(
+                "--flow: column {} of `{fields}`: {}",
+                problem.column, problem.found
+            ))
+            .with_help(format!("expected {}", problem.expected))),
+        }
+    }
+}
+
 /// Traces a packet of the command line.
-fn trace_frame(
-    bytes: &[u8],
+fn trace_given(
+    packet: &Packet,
     pipeline: &mut Pipeline,
     lines: &Lines,
     args: &Args,
 ) -> Result<(), Failure> {
-    let in_port = args.switch.in_port.unwrap_or(1);
-    add_ports(pipeline, std::iter::once(in_port));
-    let packet = Packet::new(bytes, in_port);
-    let story = pipeline.trace(&packet, Duration::ZERO, args.near);
+    let in_port = packet.key().get(Field::InPort);
+    let in_port = u32::try_from(in_port).expect("32 bits");
+    // A reserved port, such as the controller, is not a port of the pipeline.
+    let added = Some(in_port).filter(|&port| PortNo(port).is_physical());
+    add_ports(pipeline, added.into_iter());
+    let story = pipeline.trace(packet, Duration::ZERO, args.near);
     let mut worker = args.caches.patient_worker(pipeline)?;
     let traced = Traced {
         source: "the command line".to_owned(),
         number: None,
-        in_port,
         time: Duration::ZERO,
-        packet: &packet,
-        caches: ask(&mut worker, &packet, Duration::ZERO),
+        packet,
+        caches: ask(&mut worker, packet, Duration::ZERO),
         script: None,
     };
     let lines = ItemLines::new(lines, None);
@@ -242,7 +268,6 @@ impl Switch<'_> {
         let traced = Traced {
             source: frames.source().to_owned(),
             number: Some(frame.number),
-            in_port: frame.in_port,
             time: frame.time,
             packet: &packet,
             caches,

@@ -26,6 +26,7 @@
 //! | [`tuples`] | the search that probes all tables in the order of [FTS25] eq. 3 |
 //! | [`index`] | the search by an engine |
 //! | [`finder`] | the settings that choose a search |
+//! | [`listing`] | the list of all megaflows, in parts |
 //! | [`signature`] | 32 bits of each key, to find the megaflows that a new entry overlaps |
 //!
 //! # Bounds
@@ -62,6 +63,7 @@
 
 mod finder;
 mod index;
+mod listing;
 mod room;
 mod search;
 mod signature;
@@ -74,6 +76,7 @@ use classyard::author::splitmix;
 pub use self::finder::Finder;
 use self::finder::Method;
 use self::index::Index;
+pub(crate) use self::listing::StorePlace;
 use self::search::{ProbeOrder, Search};
 use self::signature::Demand;
 use self::tables::{LAST_ERA, MAX_PATHS, MaskTable, Row, STALE, State};

@@ -72,7 +72,7 @@ const FLOW_WORDS: usize = 14;
 pub(in crate::pipeline) struct Caches {
     settings: CacheSettings,
     microflows: Option<Box<dyn MicroflowCache>>,
-    store: Store<Program>,
+    pub(super) store: Store<Program>,
     /// The number of entry changes that were applied to the caches.
     followed: u64,
     learner: Learner,

@@ -20,6 +20,7 @@
 //! ([`path_counts`](crate::pipeline::run::path_counts)), unless an action drops the packet.
 //! A packet has the same length at all steps, since a path ends where an action changes it.
 
+use std::fmt;
 use std::sync::Arc;
 
 use classyard::{RuleId, Winner};
@@ -91,25 +92,25 @@ pub(super) const MAX_RECORDED_IN_VECTOR: usize = 32;
 
 /// A recorded packet.
 #[derive(Default)]
-pub(super) struct RecordedPacket {
+pub(in crate::pipeline) struct RecordedPacket {
     /// The hash of its flow.
     pub(super) flow_hash: u64,
     /// The stale megaflow that covered it.
     pub(super) stale: Option<MegaflowId>,
     /// Its key when it was received.
-    pub(super) key: Words,
+    pub(in crate::pipeline) key: Words,
     /// The bits of the key that its path depends on.
     mask: Words,
-    pub(super) path: Path,
+    pub(in crate::pipeline) path: Path,
     /// True until the end of its path is known.
-    pub(super) is_unfinished: bool,
+    pub(in crate::pipeline) is_unfinished: bool,
     /// Values and mask of the bits that actions have written so far.
     written: (Words, Words),
 }
 
 /// Records packets of a vector.
 #[derive(Default)]
-pub(super) struct Learner {
+pub(in crate::pipeline) struct Learner {
     /// The first `used` items are of this vector; the memory of the others is reused.
     recorded: Vec<RecordedPacket>,
     used: usize,
@@ -121,7 +122,7 @@ pub(super) struct Learner {
 
 impl Learner {
     /// Begins a vector of `packets` packets. No packet is recorded yet.
-    pub(super) fn begin(&mut self, packets: usize) {
+    pub(in crate::pipeline) fn begin(&mut self, packets: usize) {
         self.used = 0;
         self.record_numbers.clear();
         self.record_numbers.resize(packets, 0);
@@ -129,7 +130,7 @@ impl Learner {
 
     /// Records a packet, unless the maximum is reached, or another packet of its flow or of
     /// its stale megaflow is recorded.
-    pub(super) fn record(
+    pub(in crate::pipeline) fn record(
         &mut self,
         packet_index: usize,
         flow_hash: u64,
@@ -153,7 +154,7 @@ impl Learner {
     }
 
     /// Returns the recorded packets of this vector.
-    pub(super) fn recorded(&self) -> &[RecordedPacket] {
+    pub(in crate::pipeline) fn recorded(&self) -> &[RecordedPacket] {
         &self.recorded[..self.used]
     }
 }
@@ -275,7 +276,7 @@ impl RecordedPacket {
     /// Returns the mask of its megaflow: the bits that its path depends on, and more bits, so
     /// that there are fewer different masks. If the mask of an address is a prefix, rounds its
     /// length up to a multiple of four.
-    pub(super) fn wide_mask(&self) -> Words {
+    pub(in crate::pipeline) fn wide_mask(&self) -> Words {
         let mut wide = self.mask;
         let is_ipv6 = PacketKey::place(Field::EthType).get(&self.key) == 0x86dd;
         let addresses = match is_ipv6 {
@@ -391,6 +392,26 @@ pub(super) struct Program {
     details: Option<Box<Details>>,
 }
 
+/// The actions that a cached path carries out for its packets, before the pipeline continues
+/// at a later table, if it does. Its text has the actions in the syntax of `ovs-ofctl`, and is
+/// empty if there are none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Decision(Arc<[Operation]>);
+
+impl fmt::Display for Decision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let texts = self.0.iter().filter_map(|operation| match operation {
+            Operation::Act(action) => Some(action.to_string()),
+            Operation::Metadata(value, u64::MAX) => Some(format!("write_metadata:{value:#x}")),
+            Operation::Metadata(value, mask) => {
+                Some(format!("write_metadata:{value:#x}/{mask:#x}"))
+            }
+            Operation::Begin(_) | Operation::Set => None,
+        });
+        f.write_str(&texts.collect::<Vec<_>>().join(","))
+    }
+}
+
 /// Data that only few programs need.
 struct Details {
     /// The tables, and the entry that wins in each.
@@ -448,6 +469,11 @@ impl Program {
             operations: shared.share(),
             details,
         }
+    }
+
+    /// Returns the actions of the program, for reports.
+    pub(super) fn decision(&self) -> Decision {
+        Decision(Arc::clone(&self.operations))
     }
 
     /// Runs the program for a packet. If the pipeline continues after the path, returns the

@@ -90,6 +90,14 @@ pub struct Megaflow {
     pub rest: Option<TableId>,
 }
 
+impl Megaflow {
+    /// Returns the number of bits of a packet's key that are compared.
+    #[must_use]
+    pub fn bits(&self) -> u32 {
+        self.mask.iter().map(|word| word.count_ones()).sum()
+    }
+}
+
 impl fmt::Display for Megaflow {
     /// Writes the fields that have bits in the mask. If the mask of a field is partial, writes
     /// it as well; numbers are then hexadecimal. In a packet without a field, its bits are 0.

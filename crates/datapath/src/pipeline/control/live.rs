@@ -38,7 +38,7 @@ use crate::pipeline::run::ports::Ports;
 use crate::pipeline::run::side::{AllAccepted, Plan, Side};
 use crate::pipeline::run::sink::Sink;
 use crate::pipeline::run::tally::{CounterId, Tally};
-use crate::pipeline::run::vector::{Buffers, Vector};
+use crate::pipeline::run::vector::{Buffers, Recorder, Vector};
 use crate::pipeline::worker::{Worker, check_packet_out};
 use crate::table_settings::TableError;
 
@@ -446,19 +446,20 @@ impl Pipeline {
         count
     }
 
-    /// Processes a packet without counting it.
+    /// Processes a packet without counting it. A recorder receives its lookups.
     pub(in crate::pipeline) fn rehearse(
         &self,
-        packet: Packet,
-        now: Duration,
+        (packet, now): (Packet, Duration),
         sink: &mut dyn Sink,
         observer: &mut dyn Observer,
+        recorder: Option<&mut dyn Recorder>,
     ) {
         let (mut reader, tally) = (self.table.reader(), Tally::new());
         let (mut packets, mut buffers) = ([packet], Buffers::default());
         let side = reader.pin();
         let counters = (&tally, now);
-        Vector::begin(&side, &mut packets, counters, &mut buffers, sink, observer).process();
+        Vector::begin(&side, &mut packets, counters, &mut buffers, sink, observer)
+            .process(recorder);
     }
 
     /// Rebuilds the engines of all tables, with only the fields that entries match now.

@@ -75,6 +75,11 @@ impl PathCounts {
         self.cells.get(path).count(bytes, now);
     }
 
+    /// Returns the packets counted on a path since it was opened.
+    pub(super) fn packets(&self, path: u32) -> u64 {
+        self.cells.read(path).0.packets
+    }
+
     /// Loads the cells of paths into the CPU cache.
     pub(super) fn fetch(&self, paths: impl Iterator<Item = u32>) {
         let cells = paths.map(|path| self.cells.get(path).packets());

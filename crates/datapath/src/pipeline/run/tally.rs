@@ -103,6 +103,11 @@ impl Tally {
         self.paths.count(path.0, bytes, now);
     }
 
+    /// Returns the number of packets counted on a path since it was opened.
+    pub(in crate::pipeline) fn path_packets(&self, path: PathId) -> u64 {
+        self.paths.packets(path.0)
+    }
+
     /// Loads the cells of paths into the CPU cache, all together so that the cache misses
     /// overlap.
     pub(in crate::pipeline) fn fetch_paths(&self, paths: impl Iterator<Item = PathId>) {

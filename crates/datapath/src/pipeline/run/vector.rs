@@ -186,13 +186,13 @@ type Winners<'s> = [Option<(RuleId, &'s SideFlow)>; BATCH_PACKETS];
 /// The way through the tables.
 impl<'v, O: Observer + ?Sized> Vector<'v, O> {
     /// Processes all packets in the tables, beginning with table 0.
-    pub(in crate::pipeline) fn process(&mut self) {
+    pub(in crate::pipeline) fn process(&mut self, recorder: Option<&mut dyn Recorder>) {
         for packet_index in 0..self.packets.len() {
             if self.is_received(packet_index) {
                 self.wait(TableId(0), packet_index);
             }
         }
-        self.run_tables(None);
+        self.run_tables(recorder);
     }
 
     /// Processes all packets that wait for tables.

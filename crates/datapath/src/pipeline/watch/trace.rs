@@ -163,7 +163,12 @@ impl Pipeline {
             near,
             before: None,
         };
-        self.rehearse(packet.clone(), now, &mut Outputs(&steps), &mut watcher);
+        self.rehearse(
+            (packet.clone(), now),
+            &mut Outputs(&steps),
+            &mut watcher,
+            None,
+        );
         PacketTrace {
             steps: steps.into_inner(),
         }
@@ -285,15 +290,18 @@ fn changes(old: &PacketKey, new: &PacketKey) -> Vec<FieldChange> {
 }
 
 /// Returns the entry's fields that do not match the packet.
-fn differences(entry: &FlowEntry, key: &PacketKey) -> Vec<Difference> {
+fn differences(entry: &FlowEntry, key: &PacketKey) -> impl Iterator<Item = Difference> {
     let values = entry.flow.values();
-    let unmet = values.filter_map(|wants| {
+    values.filter_map(|wants| {
         let has = value(key, wants.field);
         let is_met = has.is_some_and(|has| has & wants.mask == wants.value);
         (!is_met).then_some(Difference { has, wants })
-    });
-    unmet.collect()
+    })
 }
+
+/// An entry that would win if it matched, in the order of [`Lookup::near`]: by the number of
+/// fields that do not match, and then by rank.
+type RankedMiss<'e> = (usize, (u16, RuleId), &'e FlowEntry);
 
 fn lookup(
     pipeline: &Pipeline,
@@ -308,34 +316,35 @@ fn lookup(
     let better = flows
         .table(table)
         .filter(|entry| winner.is_none_or(|winner| rank(entry) < rank(winner)));
-    let mut misses: Vec<NearMiss> = better
-        .map(|entry| NearMiss {
-            differences: differences(entry, key),
-            entry: entry.clone(),
-        })
+    let mut misses: Vec<RankedMiss<'_>> = better
+        .map(|entry| (differences(entry, key).count(), rank(entry), entry))
         .collect();
-    misses.sort_by_key(|miss| (miss.differences.len(), rank(&miss.entry)));
+    misses.sort_unstable_by_key(|&(count, rank, _)| (count, rank));
     // The winner's fields, and for each better entry a field that does not match: a field
     // already in the list, if possible.
     let mut mattered: Vec<Field> = Vec::new();
     if let Some(winner) = winner {
         mattered.extend(winner.flow.values().map(|value| value.field));
     }
-    for miss in &misses {
-        let differences = miss.differences.iter();
-        let mut fields = differences.map(|difference| difference.wants.field);
-        let is_decided = fields.clone().any(|field| mattered.contains(&field));
+    for (_, _, entry) in &misses {
+        let fields = || differences(entry, key).map(|difference| difference.wants.field);
+        let is_decided = fields().any(|field| mattered.contains(&field));
         if !is_decided {
-            mattered.extend(fields.next());
+            mattered.extend(fields().next());
         }
     }
     mattered.sort_unstable_by_key(|field| field.index());
-    misses.truncate(near);
+    let nearest = misses.iter().take(near);
     Lookup {
         table,
         entries: flows.table(table).count(),
         winner: winner.cloned(),
-        near: misses,
+        near: nearest
+            .map(|(_, _, entry)| NearMiss {
+                entry: (*entry).clone(),
+                differences: differences(entry, key).collect(),
+            })
+            .collect(),
         mattered,
     }
 }
