@@ -613,7 +613,8 @@ fn a_switch_that_cannot_start_says_why() {
         ),
         ("--port eth0 --port eth0", "is used twice"),
         ("--tap a-name-of-18-bytes", "expected"),
-        ("-C tls:c:6653", "`tls:` is not supported yet"),
+        ("-C tls:c:6653", "expected `ssl:HOST:PORT`"),
+        ("--private-key k.pem", "--certificate <FILE>"),
         ("--workers 0", "expected"),
         ("-p no.flows", "no.flows: No such file or directory"),
     ] {
