@@ -33,6 +33,7 @@ mod scripts;
 mod streaming;
 mod support;
 mod switch;
+mod switch_demo;
 mod switch_run;
 mod terminal;
 mod threads;

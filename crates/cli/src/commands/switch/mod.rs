@@ -5,6 +5,7 @@ use classyard_report::reporter::Reporter;
 
 mod capture;
 mod check_config;
+mod demo;
 mod dump;
 mod ports;
 mod reload;
@@ -22,6 +23,7 @@ mod target;
     subcommand_required = true,
     after_help = "\
 Examples:
+  classyard switch run --demo
   classyard switch run br0.toml
   classyard switch run --port veth1 --port veth2
   classyard switch check-config br0.toml

@@ -10,6 +10,7 @@ use classyard_switch::config::SwitchSettings;
 use tracing::level_filters::LevelFilter;
 
 use super::check_config::failure;
+use super::demo;
 
 /// The text of mistakes in options.
 const OPTIONS: &str = "options";
@@ -23,6 +24,8 @@ const OPTIONS: &str = "options";
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
+  classyard switch run --demo
+      a ping through a switch between two hosts, made for this and removed at the end
   classyard switch run br0.toml
   classyard switch run --port veth1 --port veth2
       a switch br0 with the ports 1 and 2
@@ -36,6 +39,17 @@ pub(crate) struct Args {
     /// The configuration file; docs/switch.md describes it
     #[arg(value_name = "FILE", conflicts_with_all = ["port", "tap", "pipeline", "controller", "listen", "private_key", "certificate", "ca_certificate", "workers", "name", "run_dir"])]
     file: Option<PathBuf>,
+
+    /// Show a ping's way through a small switch between two hosts, and end
+    ///
+    /// The hosts are network namespaces, which need root, `ip` and `ping`. Without them, the
+    /// hosts are in memory. Everything is removed at the end, also after Ctrl-C.
+    #[arg(long, conflicts_with_all = ["file", "port", "tap", "pipeline", "controller", "listen", "private_key", "certificate", "ca_certificate", "workers", "name", "run_dir"])]
+    demo: bool,
+
+    /// With --demo, leave the switch and the hosts running until Ctrl-C
+    #[arg(long, requires = "demo")]
+    keep: bool,
 
     /// A network interface as port; the first is port 1
     #[arg(long, value_name = "INTERFACE")]
@@ -89,18 +103,15 @@ pub(crate) struct Args {
 
 /// Runs the command.
 pub(super) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
+    if args.demo {
+        args.begin_log();
+        return demo::run(args.keep, reporter);
+    }
     let settings = match &args.file {
         Some(file) => SwitchSettings::read(file).map_err(failure)?,
         None => args.settings()?,
     };
-    let level: LevelFilter = args.log.parse().expect("a level of the list");
-    tracing_subscriber::fmt()
-        .with_max_level(level)
-        .with_writer(std::io::stderr)
-        .with_target(false)
-        // Other crates of a build may turn colors on, which files should not have.
-        .with_ansi(false)
-        .init();
+    args.begin_log();
     let mut switch = Switch::new(settings).handle_signals();
     if let Some(file) = &args.file {
         let file = std::path::absolute(file).map_err(|error| Failure::file(file, error))?;
@@ -125,6 +136,18 @@ pub(super) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
 }
 
 impl Args {
+    /// Writes the log to standard error from now on.
+    fn begin_log(&self) {
+        let level: LevelFilter = self.log.parse().expect("a level of the list");
+        tracing_subscriber::fmt()
+            .with_max_level(level)
+            .with_writer(std::io::stderr)
+            .with_target(false)
+            // Other crates of a build may turn colors on, which files should not have.
+            .with_ansi(false)
+            .init();
+    }
+
     /// Returns the settings of a configuration file with the values of the options.
     fn settings(&self) -> Result<SwitchSettings, Failure> {
         let text = self.configuration()?;
