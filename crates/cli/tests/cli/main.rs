@@ -35,6 +35,8 @@ mod support;
 mod switch;
 mod switch_demo;
 mod switch_run;
+#[cfg(all(feature = "tls", target_pointer_width = "64"))]
+mod switch_tls;
 mod terminal;
 mod threads;
 mod trace;

@@ -32,16 +32,16 @@ fn text(output: Output) -> String {
 const WAY: &str = "
 3. Ping: host1 sends a frame
    in       port 1, 98 bytes
-   table 0  priority 20, ip ▸ goto_table:1
-   table 1  priority 20, icmp ▸ goto_table:2
-   table 2  priority 20, dl_dst=02:00:00:00:00:02 ▸ output:2
+   table 0  priority=20,ip actions=goto_table:1
+   table 1  priority=20,icmp actions=goto_table:2
+   table 2  priority=20,dl_dst=02:00:00:00:00:02 actions=output:host2
    out      port 2, 98 bytes for host2
 
 4. Answer: host2 sends a frame
    in       port 2, 98 bytes
-   table 0  priority 20, ip ▸ goto_table:1
-   table 1  priority 20, icmp ▸ goto_table:2
-   table 2  priority 20, dl_dst=02:00:00:00:00:01 ▸ output:1
+   table 0  priority=20,ip actions=goto_table:1
+   table 1  priority=20,icmp actions=goto_table:2
+   table 2  priority=20,dl_dst=02:00:00:00:00:01 actions=output:host1
    out      port 1, 98 bytes for host1
 
 5. Counts: the ping was answered, and the switch has counted it
@@ -136,13 +136,13 @@ fn a_ping_passes_between_namespaces() {
     assert_no_folder(process);
 }
 
-/// A demonstration that stays until a signal. It is killed when this is dropped.
+/// A demonstration that stays until a signal. It gets one when this is dropped.
 struct Kept(Child);
 
 impl Drop for Kept {
     fn drop(&mut self) {
-        // It may have ended.
-        let _ = self.0.kill();
+        // It may have ended. Otherwise it removes its namespaces.
+        let _ = kill_process(Pid::from_child(&self.0), Signal::TERM);
         let _ = self.0.wait();
     }
 }

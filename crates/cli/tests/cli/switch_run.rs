@@ -42,7 +42,7 @@ fn wait<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
 }
 
 /// A process that runs in the background. It is killed when this is dropped.
-struct Background {
+pub(crate) struct Background {
     child: Child,
     /// The lines of standard error until now.
     log: Arc<Mutex<String>>,
@@ -74,7 +74,7 @@ impl Background {
     }
 
     /// Starts a switch. Returns when it is ready.
-    fn switch(arguments: &str) -> Background {
+    pub(crate) fn switch(arguments: &str) -> Background {
         let mut switch = Background::start(&format!("switch run {arguments}"));
         switch.wait_for(" is ready; OpenFlow on unix:");
         switch
@@ -86,7 +86,7 @@ impl Background {
 
     /// Waits until standard error has a text.
     #[track_caller]
-    fn wait_for(&mut self, text: &str) {
+    pub(crate) fn wait_for(&mut self, text: &str) {
         wait(&format!("{text:?} on standard error"), || {
             let has_ended = self.child.try_wait().expect("a child").is_some();
             let log = self.log();
@@ -95,7 +95,7 @@ impl Background {
         });
     }
 
-    fn signal(&self, signal: Signal) {
+    pub(crate) fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.child), signal).expect("a running child");
     }
 
@@ -111,7 +111,7 @@ impl Background {
 
     /// Fails the test unless the process ends with the exit code 0.
     #[track_caller]
-    fn ends_well(mut self) {
+    pub(crate) fn ends_well(mut self) {
         let (code, log) = self.end();
         assert_eq!(code, Some(0), "{log}");
     }

@@ -89,7 +89,7 @@ fn two_ends_of_one_authority_meet() {
 #[test]
 fn certificates_of_others_are_refused() {
     let (one, other) = (Authority::new("one"), Authority::new("other"));
-    // The same name, and another key.
+    // An authority of equal name with another key.
     let false_one = Authority::new("one");
     let good = end(&one.sign(), &one);
     let unknown = "the certificate of the other end is not signed by a CA in the file \

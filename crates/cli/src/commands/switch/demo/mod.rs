@@ -6,9 +6,10 @@ use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use classyard_datapath::Packet;
 use classyard_datapath::TableSettings;
 use classyard_datapath::pipeline::{Pipeline, PipelineSettings, Step};
-use classyard_datapath::{Packet, text};
+use classyard_datapath::text::{self, Filled};
 use classyard_report::failure::Failure;
 use classyard_report::interrupt::{self, SoftStop};
 use classyard_report::output::stdout;
@@ -64,8 +65,8 @@ pub(super) fn run(keep: bool, reporter: Reporter) -> Result<(), Failure> {
     // It ends before the hosts are removed.
     let running = RunningSwitch::start(switch)?;
     settings.ports = [1, 2].map(memory_port).into();
-    let pipeline = pipeline(&settings)?;
-    let told = tell(&hosts, &pipeline, &folder.0, keep);
+    let filled = filled(&settings)?;
+    let told = tell(&hosts, &filled, &folder.0, keep);
     interrupt::outcome()?;
     told?;
     if keep {
@@ -78,20 +79,20 @@ pub(super) fn run(keep: bool, reporter: Reporter) -> Result<(), Failure> {
 }
 
 /// Sends the ping and writes the text.
-fn tell(hosts: &Hosts, pipeline: &Pipeline, run_dir: &Path, keep: bool) -> Result<(), Failure> {
+fn tell(hosts: &Hosts, filled: &Filled, run_dir: &Path, keep: bool) -> Result<(), Failure> {
     let mut out = stdout();
-    story::begin(&mut out, hosts, pipeline).map_err(Failure::Output)?;
+    story::begin(&mut out, hosts, filled).map_err(Failure::Output)?;
     out.flush().map_err(Failure::Output)?;
     let frames = frames_of_ping(hosts, run_dir)?;
     for frames in frames.chunks_exact(2) {
-        check(pipeline, &frames[0], &frames[1])?;
+        check(&filled.pipeline, &frames[0], &frames[1])?;
     }
     let [request, request_sent, reply, reply_sent] = &frames;
     for (step, way) in [
         ((3, "Ping"), [request, request_sent]),
         ((4, "Answer"), [reply, reply_sent]),
     ] {
-        story::way(&mut out, step, pipeline, way).map_err(Failure::Output)?;
+        story::way(&mut out, step, filled, way).map_err(Failure::Output)?;
     }
     let status = wait("the counts of the ping", || {
         let status: SwitchStatus = ask(&mut client(run_dir).ok()?, &Request::Show).ok()?;
@@ -163,12 +164,12 @@ fn memory_port(number: u32) -> PortSettings {
 }
 
 /// Returns a copy of the pipeline that the switch has, for traces.
-fn pipeline(settings: &SwitchSettings) -> Result<Pipeline, Failure> {
+fn filled(settings: &SwitchSettings) -> Result<Filled, Failure> {
     let tables = TableSettings::new(settings.engine.clone())?;
     let pipeline = Pipeline::new(PipelineSettings::new(tables));
     let flows = settings.flows_with_ports(FLOWS);
     let filled = text::fill(pipeline, "demo.flows", &flows, false, Duration::ZERO);
-    Ok(filled.map_err(ReadError::Bad)?.pipeline)
+    Ok(filled.map_err(ReadError::Bad)?)
 }
 
 fn client(run_dir: &Path) -> Result<ControlClient, Failure> {

@@ -5,10 +5,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use classyard_datapath::Packet;
-use classyard_datapath::pipeline::{Pipeline, Step};
-use classyard_report::output::style::{BOLD, DIM, GOOD, NOTABLE, counted, paint};
+use classyard_datapath::flow::FlowEntry;
+use classyard_datapath::pipeline::Step;
+use classyard_datapath::text::Filled;
+use classyard_report::output::style::{BOLD, GOOD, NOTABLE, counted, paint};
 use classyard_switch::control::SwitchStatus;
 
+use super::FLOWS;
 use super::hosts::Hosts;
 use super::namespaces::ip_text;
 
@@ -26,7 +29,7 @@ fn step(out: &mut dyn Write, number: usize, name: &str, text: &str) -> io::Resul
 }
 
 /// Writes the hosts and the switch.
-pub(super) fn begin(out: &mut dyn Write, hosts: &Hosts, pipeline: &Pipeline) -> io::Result<()> {
+pub(super) fn begin(out: &mut dyn Write, hosts: &Hosts, filled: &Filled) -> io::Result<()> {
     writeln!(out, "A ping from one host to another through a switch.")?;
     let text = match hosts {
         Hosts::Namespaces(_) => "two network namespaces of Linux",
@@ -50,7 +53,7 @@ pub(super) fn begin(out: &mut dyn Write, hosts: &Hosts, pipeline: &Pipeline) -> 
             ip_text(host)
         )?;
     }
-    let entries = counted(pipeline.flows().iter().count(), "flow entry");
+    let entries = counted(filled.pipeline.flows().iter().count(), "flow entry");
     step(out, 2, "Switch", &format!("`demo`, {entries} in 3 tables"))?;
     writeln!(out, "   table 0  the kind of packet")?;
     writeln!(out, "   table 1  a firewall: pings and web pages pass")?;
@@ -61,7 +64,7 @@ pub(super) fn begin(out: &mut dyn Write, hosts: &Hosts, pipeline: &Pipeline) -> 
 pub(super) fn way(
     out: &mut dyn Write,
     (number, name): (usize, &str),
-    pipeline: &Pipeline,
+    filled: &Filled,
     [received, sent]: [&PortFrame; 2],
 ) -> io::Result<()> {
     step(
@@ -74,19 +77,27 @@ pub(super) fn way(
     let text = format!("port {}, {}", received.port, bytes(received));
     writeln!(out, "   {}       {text}", paint(GOOD, "in"))?;
     let packet = Packet::new(&received.bytes, received.port);
-    for step in pipeline.trace_winners(&packet, Duration::ZERO).steps {
+    for step in filled.pipeline.trace_winners(&packet, Duration::ZERO).steps {
         let Step::Lookup(lookup) = step else { continue };
         let entry = match &lookup.winner {
             None => "no flow entry matches: dropped".to_owned(),
-            Some(entry) => {
-                let actions = paint(DIM, &format!("▸ {}", entry.instructions));
-                format!("priority {}, {} {actions}", entry.priority, entry.flow)
-            }
+            Some(entry) => line(filled, entry),
         };
         writeln!(out, "   table {}  {entry}", lookup.table.0)?;
     }
     let text = format!("port {}, {} for host{}", sent.port, bytes(sent), sent.port);
     writeln!(out, "   {}      {text}", paint(GOOD, "out"))
+}
+
+/// Returns the line of `demo.flows` that has a flow entry, without its table.
+fn line(filled: &Filled, entry: &FlowEntry) -> String {
+    let number = filled.lines.flow(entry.id);
+    let line = number.and_then(|number| FLOWS.lines().nth(number - 1));
+    let line = line.unwrap_or("a flow entry that is not in demo.flows");
+    match line.split_once(',') {
+        Some((_, rest)) => rest.to_owned(),
+        None => line.to_owned(),
+    }
 }
 
 /// Writes the counts of the switch.
