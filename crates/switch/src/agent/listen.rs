@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
@@ -26,7 +26,7 @@ use crate::tls::{Tls, TlsError};
 const CONNECTING_TIME: Duration = Duration::from_secs(5);
 
 /// The pause after a connection to a controller that could not be made or ended. It doubles with
-/// each attempt without success.
+/// each connection that is shorter than the longest pause.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 
 /// The pause after an error of a listening socket, such as too many open files.
@@ -192,8 +192,13 @@ async fn keep_connected(
             Ok(Ok(stream)) => {
                 connection.set(ConnectionState::Connected);
                 tracing::info!(peer, "connected to the controller");
-                pause = FIRST_PAUSE;
-                serve(&state, stream, Peer::outgoing(&settings)).await
+                let begin = Instant::now();
+                let end = serve(&state, stream, Peer::outgoing(&settings)).await;
+                // With TLS 1.3, a controller refuses a certificate after the handshake.
+                if begin.elapsed() >= settings.max_backoff {
+                    pause = FIRST_PAUSE;
+                }
+                end
             }
             Ok(Err(reason)) => reason,
             Err(_) => format!("no answer within {} s", CONNECTING_TIME.as_secs()),
