@@ -30,8 +30,8 @@ Examples:
   classyard switch run --port veth1 --port veth2
       a switch br0 with the ports 1 and 2
   classyard switch run --port veth1 --port veth2 -p br0.flows -C tcp:192.0.2.1:6653
-  classyard switch run -C ssl:192.0.2.1:6653 --private-key sw.key --certificate sw.pem \\
-      --ca-certificate ca.pem
+  classyard switch run -C ssl:192.0.2.1 --private-key k.pem --certificate c.pem --ca-certificate ca.pem
+      a controller over TLS
 
 `ovs-ofctl` finds the switch by its name if OVS_RUNDIR is the run folder:
   OVS_RUNDIR=/run/classyard ovs-ofctl -O OpenFlow13 dump-flows br0")]

@@ -1,6 +1,7 @@
 //! Two hosts in network namespaces, with a veth pair each.
 
-use std::process::{Command, Output};
+use std::os::unix::process::CommandExt as _;
+use std::process::{Command, Output, Stdio};
 
 use super::ping::{ethernet_address, ip_address};
 
@@ -108,13 +109,14 @@ fn ip(arguments: &str) -> Result<(), String> {
     output(&mut command, &format!("ip {arguments}"))
 }
 
-/// Runs a program without input.
+/// Runs a program without input, in a process group of its own.
 ///
 /// # Errors
 /// The reason, for people, if it cannot be started or fails.
 fn output(command: &mut Command, text: &str) -> Result<(), String> {
     let program = command.get_program().to_string_lossy().into_owned();
-    let output = command.stdin(std::process::Stdio::null()).output();
+    // Ctrl-C must not end `ip` in the middle of its work.
+    let output = command.process_group(0).stdin(Stdio::null()).output();
     match output {
         Ok(output) if output.status.success() => Ok(()),
         Ok(output) => Err(format!("`{text}` failed: {}", last_line(&output))),
