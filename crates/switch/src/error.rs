@@ -6,6 +6,8 @@ use std::io;
 use classyard_ports::OpenError;
 use classyard_text::Problems;
 
+use crate::tls::TlsError;
+
 /// A reason why a switch cannot start, or why it ended.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -24,6 +26,8 @@ pub enum SwitchError {
     Worker(usize, io::Error),
     /// The folder of sockets cannot be made.
     RunFolder(String, io::Error),
+    /// TLS cannot be used.
+    Tls(TlsError),
     /// A socket cannot listen.
     Listen(String),
     /// The system refuses what the agent needs.
@@ -49,6 +53,7 @@ impl fmt::Display for SwitchError {
                 "{folder}: the folder of sockets cannot be made: {error}; choose another one \
                  (`run-dir`)"
             ),
+            SwitchError::Tls(error) => error.fmt(f),
             SwitchError::System(what, error) => write!(f, "{what}: {error}"),
             SwitchError::WorkerEnded(number) => {
                 write!(f, "worker {number} ended by an error; the switch stops")

@@ -43,6 +43,7 @@
 //! | `worker` | threads that receive, process and send packets |
 //! | `agent` | the thread that has the pipeline, the ports and the sessions of controllers |
 //! | `pcapng` | captures in the format pcapng |
+//! | [`tls`] | TLS for connections to controllers |
 //! | `clock` | the time since the start |
 //! | `error` | reasons why a switch cannot start |
 //! | `stop` | stopping a running switch |
@@ -57,6 +58,7 @@ mod error;
 mod pcapng;
 mod stop;
 mod switch;
+pub mod tls;
 mod worker;
 
 pub use agent::Ready;

@@ -96,6 +96,7 @@ impl Switch {
         let mut pipeline = filled_pipeline(&self.settings, clock)?;
         // A second switch of the same name must not take frames from the ports.
         agent::check_run_dir(&self.settings)?;
+        let tls = agent::load_tls(&self.settings).map_err(SwitchError::Tls)?;
         let ports = open_ports(&self.settings, &mut self.memory)?;
         let news = Arc::new(Notify::new());
         let mut workers = Vec::with_capacity(self.settings.workers);
@@ -117,6 +118,7 @@ impl Switch {
             pipeline,
             workers,
             ports,
+            tls,
             news,
             clock,
             stop: self.stop,

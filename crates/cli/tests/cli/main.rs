@@ -33,7 +33,10 @@ mod scripts;
 mod streaming;
 mod support;
 mod switch;
+mod switch_demo;
 mod switch_run;
+#[cfg(all(feature = "tls", target_pointer_width = "64"))]
+mod switch_tls;
 mod switch_view;
 mod terminal;
 mod threads;

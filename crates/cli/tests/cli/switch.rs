@@ -99,11 +99,11 @@ error: port number 1 is used twice, first in line 6
 9 | number = 1
   |          ^ expected another number
 
-error: `tls:` is not supported yet
+error: `tls:c:6653`
   --> {file}:13:11
    |
 13 | address = \"tls:c:6653\"
-   |           ^^^^^^^^^^^^ expected `tcp:HOST:PORT` or `unix:PATH`
+   |           ^^^^^^^^^^^^ expected `ssl:HOST:PORT`, the name of TLS in Open vSwitch
 
 error: {file}: 4 bad lines; nothing was loaded
 "

@@ -86,7 +86,7 @@ impl Background {
 
     /// Waits until standard error has a text.
     #[track_caller]
-    fn wait_for(&mut self, text: &str) {
+    pub(crate) fn wait_for(&mut self, text: &str) {
         wait(&format!("{text:?} on standard error"), || {
             let has_ended = self.child.try_wait().expect("a child").is_some();
             let log = self.log();
@@ -613,7 +613,8 @@ fn a_switch_that_cannot_start_says_why() {
         ),
         ("--port eth0 --port eth0", "is used twice"),
         ("--tap a-name-of-18-bytes", "expected"),
-        ("-C tls:c:6653", "`tls:` is not supported yet"),
+        ("-C tls:c:6653", "expected `ssl:HOST:PORT`"),
+        ("--private-key k.pem", "--certificate <FILE>"),
         ("--workers 0", "expected"),
         ("-p no.flows", "no.flows: No such file or directory"),
     ] {

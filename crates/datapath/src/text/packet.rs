@@ -124,10 +124,7 @@ fn with_fields(flow: &FlowMatch, in_port: u32) -> Packet {
     if vlan.is_some_and(|vlan| vlan.value & u128::from(VLAN_PRESENT) != 0) {
         packet.push_vlan(eth_type::VLAN);
     }
-    for wants in flow
-        .values()
-        .filter(|wants| wants.field.info().settable)
-    {
+    for wants in flow.values().filter(|wants| wants.field.info().settable) {
         let old = packet.key().get(wants.field);
         if (old ^ wants.value) & wants.mask != 0 && is_in_headers(wants.field) {
             packet.set_field(wants.field, old & !wants.mask | wants.value);

@@ -1,6 +1,7 @@
 //! A connection of a controller: it carries bytes between a stream and the session.
 
 use std::cell::RefCell;
+use std::io;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -8,6 +9,7 @@ use classyard_openflow::agent::SessionId;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, split};
 
 use super::state::{MAX_SESSIONS, Peer, State};
+use crate::tls::reason;
 
 /// Bytes read from a connection at a time.
 const READ_BYTES: usize = 1 << 16;
@@ -53,6 +55,8 @@ async fn carry(
     let mut received = vec![0; READ_BYTES];
     let mut unsent = Vec::new();
     let mut sent = 0;
+    // TLS keeps written bytes until they are flushed.
+    let mut is_flushed = true;
     loop {
         if sent == unsent.len() {
             unsent.clear();
@@ -61,23 +65,40 @@ async fn carry(
         }
         let end = state.borrow().end(id);
         if let Some(reason) = end {
-            let farewell = writer.write_all(&unsent[sent..]);
+            let farewell = async {
+                writer.write_all(&unsent[sent..]).await?;
+                writer.shutdown().await
+            };
             // The connection ends in any case.
             let _late = tokio::time::timeout(FAREWELL_TIME, farewell).await;
             return reason;
         }
         let reads = state.borrow().reads(id);
+        let has_unsent = sent < unsent.len();
         tokio::select! {
             count = reader.read(&mut received), if reads => match count {
                 Ok(0) => return "the other end closed it".to_owned(),
                 Ok(count) => state.borrow_mut().receive(id, &received[..count]),
-                Err(error) => return error.to_string(),
+                Err(error) => return reason(&error),
             },
-            count = writer.write(&unsent[sent..]), if sent < unsent.len() => match count {
-                Ok(count) => sent += count,
-                Err(error) => return error.to_string(),
-            },
+            count = write(&mut writer, &unsent[sent..]), if has_unsent || !is_flushed => {
+                match count {
+                    Ok(count) => {
+                        sent += count;
+                        is_flushed = count == 0;
+                    }
+                    Err(error) => return reason(&error),
+                }
+            }
             () = wake.notified() => {}
         }
+    }
+}
+
+/// Writes some of the bytes, or flushes if there are none. Returns the number of written bytes.
+async fn write(writer: &mut (impl AsyncWrite + Unpin), bytes: &[u8]) -> io::Result<usize> {
+    match bytes.is_empty() {
+        true => writer.flush().await.map(|()| 0),
+        false => writer.write(bytes).await,
     }
 }

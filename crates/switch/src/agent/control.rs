@@ -14,7 +14,7 @@ use tokio::task::spawn_local;
 use super::connection::Shared;
 use super::listen::{self, SocketFile};
 use super::ports::{Queues, open};
-use super::{capture, megaflows, status, trace};
+use super::{capture, load_tls, megaflows, status, trace};
 use crate::config::{PortSettings, SwitchSettings};
 use crate::control::{MAX_REQUEST_BYTES, ReloadStatus, Reply, Request};
 use crate::stop::StopHandle;
@@ -171,13 +171,15 @@ impl Control {
         Ok(())
     }
 
-    /// Reads the configuration file again, and changes ports, controllers and listeners. Flows
-    /// stay.
+    /// Reads the configuration file and its PEM files again, and changes ports, controllers and
+    /// listeners. Flows stay, and so do connections over TLS.
     pub(super) async fn reload(&self) -> Result<ReloadStatus, String> {
         let Some(file) = &self.file else {
             return Err("the switch was started without a configuration file".to_owned());
         };
         let new = SwitchSettings::read(file).map_err(|error| error.to_string())?;
+        let tls = load_tls(&new).map_err(|error| error.to_string())?;
+        self.state.borrow_mut().tls = tls.map(Rc::new);
         let difference = self.state.borrow().settings().difference(&new);
         let mut status = ReloadStatus::from(&difference);
         for port in &difference.removed_ports {

@@ -5,10 +5,14 @@ use std::fmt;
 use std::io;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::rc::Rc;
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::spawn_local;
 use tokio::time::{sleep, timeout};
 
@@ -16,20 +20,26 @@ use super::connection::{Shared, serve};
 use super::state::Peer;
 use crate::config::{Address, ControllerSettings};
 use crate::control::ConnectionState;
+use crate::tls::{Tls, TlsError};
 
 /// Time that a connection to a controller may take to be made.
 const CONNECTING_TIME: Duration = Duration::from_secs(5);
 
 /// The pause after a connection to a controller that could not be made or ended. It doubles with
-/// each attempt without success.
+/// each connection that is shorter than the longest pause.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 
 /// The pause after an error of a listening socket, such as too many open files.
 pub(super) const LISTENING_PAUSE: Duration = Duration::from_millis(100);
 
+/// TLS handshakes of a listening socket at a time. Further connections wait in the kernel.
+const MAX_HANDSHAKES: usize = 16;
+
 /// A listening socket.
 pub(super) enum Listener {
     Tcp(TcpListener),
+    /// TLS, with the places for handshakes.
+    Ssl(TcpListener, Arc<Semaphore>),
     Unix(UnixListener, SocketFile),
 }
 
@@ -83,6 +93,9 @@ impl Listener {
             Address::Tcp { host, port } => TcpListener::bind((host.as_str(), *port))
                 .await
                 .map(Listener::Tcp),
+            Address::Ssl { host, port } => TcpListener::bind((host.as_str(), *port))
+                .await
+                .map(|listener| Listener::Ssl(listener, Arc::new(Semaphore::new(MAX_HANDSHAKES)))),
             Address::Unix(path) => listen_on(path)
                 .await
                 .map(|(listener, file)| Listener::Unix(listener, file)),
@@ -109,6 +122,14 @@ impl Listener {
                 let peer = format!("tcp:{peer}");
                 spawn_local(async move { report(&state, stream, peer).await });
             }
+            Listener::Ssl(listener, places) => {
+                let place = Arc::clone(places).acquire_owned().await;
+                let place = place.expect("nobody closes it");
+                let (stream, peer) = listener.accept().await?;
+                stream.set_nodelay(true)?;
+                let peer = format!("ssl:{peer}");
+                spawn_local(async move { report_tls(&state, stream, peer, place).await });
+            }
             Listener::Unix(listener, file) => {
                 let (stream, _) = listener.accept().await?;
                 let peer = format!("unix:{}", file.0.display());
@@ -120,14 +141,24 @@ impl Listener {
 }
 
 /// Serves a connection, and logs its begin and end.
-async fn report(
-    state: &Shared,
-    stream: impl tokio::io::AsyncRead + tokio::io::AsyncWrite,
-    peer: String,
-) {
+async fn report(state: &Shared, stream: impl AsyncRead + AsyncWrite, peer: String) {
     tracing::debug!(peer, "a connection begins");
     let end = serve(state, stream, Peer::incoming(peer.clone())).await;
     tracing::debug!(peer, "the connection ends: {end}");
+}
+
+/// Serves a connection over TLS. `place` is held until the end of the handshake.
+async fn report_tls(state: &Shared, stream: TcpStream, peer: String, place: OwnedSemaphorePermit) {
+    let tls = state.borrow().tls.clone();
+    let secured = match tls {
+        Some(tls) => tls.accept(stream).await,
+        None => Err(TlsError::NoFiles.to_string()),
+    };
+    drop(place);
+    match secured {
+        Ok(stream) => report(state, stream, peer).await,
+        Err(reason) => tracing::warn!(peer, "no TLS connection: {reason}"),
+    }
 }
 
 /// Listens on a Unix socket. The file of a socket on which nobody listens is replaced.
@@ -155,15 +186,21 @@ async fn keep_connected(
     let mut pause = FIRST_PAUSE;
     loop {
         connection.set(ConnectionState::Connecting);
-        let connected = timeout(CONNECTING_TIME, reach(&settings)).await;
+        let tls = state.borrow().tls.clone();
+        let connected = timeout(CONNECTING_TIME, reach(&settings, tls.as_deref())).await;
         let end = match connected {
             Ok(Ok(stream)) => {
                 connection.set(ConnectionState::Connected);
                 tracing::info!(peer, "connected to the controller");
-                pause = FIRST_PAUSE;
-                stream.serve(&state, &settings).await
+                let begin = Instant::now();
+                let end = serve(&state, stream, Peer::outgoing(&settings)).await;
+                // With TLS 1.3, a controller refuses a certificate after the handshake.
+                if begin.elapsed() >= settings.max_backoff {
+                    pause = FIRST_PAUSE;
+                }
+                end
             }
-            Ok(Err(error)) => error.to_string(),
+            Ok(Err(reason)) => reason,
             Err(_) => format!("no answer within {} s", CONNECTING_TIME.as_secs()),
         };
         tracing::warn!(peer, "no connection to the controller: {end}");
@@ -174,29 +211,34 @@ async fn keep_connected(
 }
 
 /// A connection to a controller.
-enum Connected {
-    Tcp(TcpStream),
-    Unix(UnixStream),
-}
+trait Stream: AsyncRead + AsyncWrite {}
 
-async fn reach(settings: &ControllerSettings) -> io::Result<Connected> {
-    match &settings.address {
-        Address::Tcp { host, port } => {
-            let stream = TcpStream::connect((host.as_str(), *port)).await?;
-            stream.set_nodelay(true)?;
-            Ok(Connected::Tcp(stream))
-        }
-        Address::Unix(path) => UnixStream::connect(path).await.map(Connected::Unix),
-    }
-}
+impl<S: AsyncRead + AsyncWrite> Stream for S {}
 
-impl Connected {
-    async fn serve(self, state: &Shared, settings: &ControllerSettings) -> String {
-        let peer = Peer::outgoing(settings);
-        match self {
-            Connected::Tcp(stream) => serve(state, stream, peer).await,
-            Connected::Unix(stream) => serve(state, stream, peer).await,
+/// Connects to a controller.
+///
+/// # Errors
+/// The reason, for people.
+async fn reach(
+    settings: &ControllerSettings,
+    tls: Option<&Tls>,
+) -> Result<Pin<Box<dyn Stream>>, String> {
+    let failed = |error: io::Error| error.to_string();
+    let (host, port) = match &settings.address {
+        Address::Tcp { host, port } | Address::Ssl { host, port } => (host, *port),
+        Address::Unix(path) => {
+            let stream = UnixStream::connect(path).await.map_err(failed)?;
+            return Ok(Box::pin(stream));
         }
+    };
+    let stream = TcpStream::connect((host.as_str(), port))
+        .await
+        .map_err(failed)?;
+    stream.set_nodelay(true).map_err(failed)?;
+    match (&settings.address, tls) {
+        (Address::Ssl { .. }, Some(tls)) => Ok(Box::pin(tls.connect(host, stream).await?)),
+        (Address::Ssl { .. }, None) => Err(TlsError::NoFiles.to_string()),
+        _ => Ok(Box::pin(stream)),
     }
 }
 

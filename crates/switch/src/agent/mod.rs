@@ -52,6 +52,7 @@ use crate::config::{Address, SwitchSettings};
 use crate::control::{ControlClient, socket_path};
 use crate::error::SwitchError;
 use crate::stop::StopHandle;
+use crate::tls::{Tls, TlsError};
 use crate::worker::WorkerHandle;
 
 use connection::Shared;
@@ -68,6 +69,8 @@ pub(crate) struct Parts {
     pub(crate) pipeline: Pipeline,
     pub(crate) workers: Vec<WorkerHandle>,
     pub(crate) ports: Vec<Opened>,
+    /// Keys and certificates, if the settings have any.
+    pub(crate) tls: Option<Tls>,
     /// Workers notify it of reports.
     pub(crate) news: Arc<Notify>,
     pub(crate) clock: Clock,
@@ -114,6 +117,24 @@ pub(crate) fn check_run_dir(settings: &SwitchSettings) -> Result<(), SwitchError
     Ok(())
 }
 
+/// Reads the PEM files of the settings, if there are any.
+///
+/// # Errors
+/// [`TlsError`]: a file cannot be used, or an `ssl:` address has no files.
+pub(crate) fn load_tls(settings: &SwitchSettings) -> Result<Option<Tls>, TlsError> {
+    let controllers = settings.controllers.iter();
+    let mut addresses = controllers
+        .map(|controller| &controller.address)
+        .chain(&settings.listeners);
+    match &settings.tls {
+        Some(files) => Tls::load(files).map(Some),
+        None if addresses.any(|address| matches!(address, Address::Ssl { .. })) => {
+            Err(TlsError::NoFiles)
+        }
+        None => Ok(None),
+    }
+}
+
 /// Runs the agent on this thread until the switch is stopped.
 pub(crate) fn run(parts: Parts, on_ready: impl FnOnce(&Ready)) -> Result<(), SwitchError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -134,6 +155,7 @@ pub(crate) fn run(parts: Parts, on_ready: impl FnOnce(&Ready)) -> Result<(), Swi
         parts.clock,
     );
     let state: Shared = Rc::new(RefCell::new(state));
+    state.borrow_mut().tls = parts.tls.map(Rc::new);
     let tasks = LocalSet::new();
     let ended = tasks.block_on(&runtime, async {
         let signals = match parts.handles_signals {

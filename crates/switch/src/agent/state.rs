@@ -17,6 +17,7 @@ use super::packet_ins::PacketIns;
 use super::ports::{OpenPort, Opened, Queues, device_of, port_counts};
 use crate::clock::Clock;
 use crate::config::{Address, ControllerSettings, PortSettings, SwitchSettings};
+use crate::tls::Tls;
 use crate::worker::{CapturedFrame, Command, Report, WorkerHandle};
 
 /// Connections of controllers and tools at a time.
@@ -41,6 +42,8 @@ pub(crate) struct State {
     pub(super) endpoints: Endpoints,
     /// The address on which the switch listens whatever its settings are.
     pub(super) management: Option<Address>,
+    /// Keys and certificates for new connections over TLS.
+    pub(super) tls: Option<Rc<Tls>>,
     packet_ins: PacketIns,
     /// The reader of captured frames.
     pub(super) capture: Option<mpsc::Sender<CapturedFrame>>,
@@ -115,6 +118,7 @@ impl State {
             sessions: BTreeMap::new(),
             endpoints: Endpoints::default(),
             management: None,
+            tls: None,
             packet_ins,
             capture: None,
             started: settings,

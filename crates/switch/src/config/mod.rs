@@ -34,6 +34,8 @@ use std::time::Duration;
 
 use classyard::EngineSpec;
 
+use crate::tls::TlsSettings;
+
 pub use address::{Address, MAX_SOCKET_PATH_BYTES};
 pub use error::ConfigError;
 pub use port::{DeviceParts, DeviceSettings, MAX_PORT_NUMBER, PortSettings};
@@ -78,6 +80,8 @@ pub struct SwitchSettings {
     pub controllers: Vec<ControllerSettings>,
     /// The addresses on which the switch accepts controllers. They are distinct.
     pub listeners: Vec<Address>,
+    /// The PEM files for `ssl:` addresses.
+    pub tls: Option<TlsSettings>,
 }
 
 /// The strategy of workers that have no packets.
@@ -203,6 +207,7 @@ impl Default for SwitchSettings {
             ports: Vec::new(),
             controllers: Vec::new(),
             listeners: Vec::new(),
+            tls: None,
         }
     }
 }

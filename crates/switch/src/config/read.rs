@@ -23,6 +23,7 @@ use super::port::{self, DeviceParts, MAX_PORT_NUMBER, PortSettings};
 use super::section::{At, Section, check_keys, found, number, text, whole};
 use super::values::{datapath_id, duration, path, switch_name};
 use super::{ControllerSettings, FailMode, MAX_WORKERS, Poll, SwitchSettings};
+use crate::tls::{self, TlsSettings};
 
 /// The largest number of bytes of a configuration file.
 pub const MAX_FILE_BYTES: u64 = 1 << 20;
@@ -39,7 +40,7 @@ const MIN_BACKOFF: Duration = Duration::from_millis(100);
 const MAX_BACKOFF: Duration = Duration::from_secs(3_600);
 
 /// The tables of a file.
-const TABLES: [&str; 4] = ["switch", "port", "controller", "listen"];
+const TABLES: [&str; 5] = ["switch", "port", "controller", "listen", "tls"];
 
 /// The keys of `[switch]`.
 pub(super) const SWITCH_KEYS: [&str; 11] = [
@@ -64,6 +65,9 @@ pub(super) const CONTROLLER_KEYS: [&str; 3] = ["address", "probe-interval", "max
 
 /// The keys of `[listen]`.
 pub(super) const LISTEN_KEYS: [&str; 1] = ["openflow"];
+
+/// The keys of `[tls]`.
+pub(super) const TLS_KEYS: [&str; 3] = ["private-key", "certificate", "ca-certificate"];
 
 /// Reads the text of a file.
 pub(super) fn text_of(path: &Path) -> Result<String, ConfigError> {
@@ -124,6 +128,7 @@ pub(super) fn parse(text: &str, path: &Path) -> Result<SwitchSettings, ConfigErr
         let folder = path.parent().unwrap_or(Path::new(""));
         let settings = Reader {
             folder,
+            has_tls: table.get_ref().contains_key("tls"),
             faults: &mut faults,
         }
         .file(table.get_ref());
@@ -178,6 +183,8 @@ struct SeenPorts {
 /// default, so that all mistakes are found.
 struct Reader<'a, 't> {
     folder: &'a Path,
+    /// True if the file has the table `[tls]`.
+    has_tls: bool,
     faults: &'a mut Faults<'t>,
 }
 
@@ -194,6 +201,10 @@ impl Reader<'_, '_> {
         if let Some((table, place)) = self.single(table, "listen") {
             let section = Section::new(table, place, "[listen]", &LISTEN_KEYS, self.faults);
             settings.listeners = self.listeners(&section);
+        }
+        if let Some((table, place)) = self.single(table, "tls") {
+            let section = Section::new(table, place, "[tls]", &TLS_KEYS, self.faults);
+            settings.tls = self.tls(&section);
         }
         settings
     }
@@ -437,9 +448,11 @@ impl Reader<'_, '_> {
                 let text = text(value, "a duration such as 8s")?;
                 duration(&text, MIN_BACKOFF, MAX_BACKOFF)
             });
-            let Some(At { value, span }) = address else {
+            let Some(address) = address else {
                 continue;
             };
+            self.check_tls(&address);
+            let (At { value, span }, faults) = (address, &mut *self.faults);
             let noun = format!("the controller {}", quoted(&value.to_string()));
             distinct.add(value.clone(), span, (&noun, "each address once"), faults);
             let mut controller = ControllerSettings::new(value);
@@ -448,6 +461,37 @@ impl Reader<'_, '_> {
             controllers.push(controller);
         }
         controllers
+    }
+
+    /// Reads the names of the PEM files. Nothing is opened.
+    fn tls(&mut self, section: &Section<'_>) -> Option<TlsSettings> {
+        if !tls::IS_SUPPORTED {
+            let found = "`[tls]` needs TLS, and this program was built without TLS";
+            let remedy = "a build with the feature `tls`, which is on by default";
+            let mistake = Mistake::unsupported(found, remedy);
+            self.faults.push(section.place.clone(), mistake);
+        }
+        let (folder, faults) = (self.folder, &mut *self.faults);
+        let [private_key, certificate, ca_certificate] = TLS_KEYS.map(|key| {
+            section.required(key, &format!("{key} = \"FILE.pem\""), faults, |value| {
+                path(&text(value, "the path of a PEM file")?, folder)
+            })
+        });
+        Some(TlsSettings {
+            private_key: private_key?.value,
+            certificate: certificate?.value,
+            ca_certificate: ca_certificate?.value,
+        })
+    }
+
+    /// Reports an address of TLS in a file without the table `[tls]`.
+    fn check_tls(&mut self, address: &At<Address>) {
+        if matches!(address.value, Address::Ssl { .. }) && !self.has_tls {
+            let found = "`ssl:` needs a private key and certificates";
+            let remedy = "a table `[tls]` with `private-key`, `certificate` and `ca-certificate`";
+            let mistake = Mistake::new(found, remedy);
+            self.faults.push(address.span.clone(), mistake);
+        }
     }
 
     fn listeners(&mut self, section: &Section<'_>) -> Vec<Address> {
@@ -459,12 +503,13 @@ impl Reader<'_, '_> {
         let addresses = value_of(list).unwrap_or_default();
         let mut distinct = Distinct::new();
         for address in &addresses {
+            self.check_tls(address);
             let noun = format!("the address {}", quoted(&address.value.to_string()));
             distinct.add(
                 address.value.clone(),
                 address.span.clone(),
                 (&noun, "each address once"),
-                faults,
+                self.faults,
             );
         }
         addresses.into_iter().map(|address| address.value).collect()

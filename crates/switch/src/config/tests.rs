@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::read::{CONTROLLER_KEYS, LISTEN_KEYS, PORT_KEYS, SWITCH_KEYS};
+use super::read::{CONTROLLER_KEYS, LISTEN_KEYS, PORT_KEYS, SWITCH_KEYS, TLS_KEYS};
 use super::*;
 
 fn parse(text: &str) -> Result<SwitchSettings, String> {
@@ -258,11 +258,11 @@ fn controllers_and_listeners_are_checked_and_distinct() {
          address = \"tcp:a:1\"\n[[controller]]\naddress = \"ptcp:6653\"\nmax-backoff = \"2h\"\n",
         &[
             "1:1: `address` is missing; expected `address = \"tcp:192.0.2.1:6653\"`",
-            "3:11: `tls:` is not supported yet; expected `tcp:HOST:PORT` or `unix:PATH`",
+            "3:11: `tls:a:1`; expected `ssl:HOST:PORT`, the name of TLS in Open vSwitch",
             "6:18: `5`; expected a duration such as 5s in quotes",
             "7:15: `5`; expected a duration with its unit from \"100ms\" to \"3600s\"",
             "9:11: the controller `tcp:a:1` is used twice, first in line 5; expected each",
-            "11:11: `ptcp:6653`; expected `tcp:ADDRESS:PORT` or `unix:PATH` in the list",
+            "11:11: `ptcp:6653`; expected an address to connect to; addresses to listen on",
             "12:15: `2h`; expected a duration with its unit",
         ],
     );
@@ -279,6 +279,45 @@ fn controllers_and_listeners_are_checked_and_distinct() {
         "[listen]\nopenflow = \"tcp:127.0.0.1:1\"\n",
         &["2:12: `tcp:127.0.0.1:1`; expected a list of addresses"],
     );
+}
+
+#[cfg(feature = "tls")]
+#[test]
+fn addresses_of_tls_need_files() {
+    let files = "[tls]\nprivate-key = \"k.pem\"\ncertificate = \"/c.pem\"\n\
+                 ca-certificate = \"ca.pem\"\n";
+    let addresses = "[[controller]]\naddress = \"ssl:192.0.2.1\"\n[listen]\n\
+                     openflow = [\"pssl:6653\"]\n";
+    let settings = parse(&format!("{addresses}{files}")).unwrap();
+    let tls = TlsSettings {
+        private_key: "/etc/classyard/k.pem".into(),
+        certificate: "/c.pem".into(),
+        ca_certificate: "/etc/classyard/ca.pem".into(),
+    };
+    assert_eq!(settings.tls, Some(tls));
+    assert_eq!(settings.listeners[0].to_string(), "ssl:0.0.0.0:6653");
+    let remedy = "`ssl:` needs a private key and certificates; expected a table `[tls]` with";
+    assert_mistakes(
+        addresses,
+        &[&format!("2:11: {remedy}"), &format!("4:13: {remedy}")],
+    );
+    assert_mistakes(
+        &format!("{addresses}[tls]\ncertificate = 1\nca-cert = \"ca.pem\"\n"),
+        &[
+            "5:1: `private-key` is missing; expected `private-key = \"FILE.pem\"`",
+            "5:1: `ca-certificate` is missing; expected",
+            "6:15: `1`; expected the path of a PEM file in quotes",
+            "7:1: unknown key `ca-cert` in `[tls]`; expected `ca-certificate`, the nearest",
+        ],
+    );
+}
+
+#[cfg(not(feature = "tls"))]
+#[test]
+fn files_of_tls_name_the_feature() {
+    let expected = "`[tls]` needs TLS, and this program was built without TLS; expected a build";
+    let files = "[tls]\nprivate-key = \"k\"\ncertificate = \"c\"\nca-certificate = \"a\"\n";
+    assert_mistakes(files, &[&format!("1:1: {expected}")]);
 }
 
 #[test]
@@ -374,11 +413,12 @@ fn damaged_files_are_read_or_have_mistakes() {
 fn the_page_on_the_switch_is_true() {
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/switch.md");
     let page = std::fs::read_to_string(page).unwrap();
-    let tables: [(&str, &[&str]); 4] = [
+    let tables: [(&str, &[&str]); 5] = [
         ("[switch]", &SWITCH_KEYS),
         ("[[port]]", &PORT_KEYS),
         ("[[controller]]", &CONTROLLER_KEYS),
         ("[listen]", &LISTEN_KEYS),
+        ("[tls]", &TLS_KEYS),
     ];
     for (table, keys) in tables {
         let (_, section) = page.split_once(&format!("\n### `{table}`\n")).unwrap();

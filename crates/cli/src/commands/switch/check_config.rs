@@ -15,6 +15,7 @@ use classyard_report::reporter::Reporter;
 use classyard_switch::config::{
     ConfigError, ControllerSettings, PortSettings, SwitchSettings, datapath_id_text, duration_text,
 };
+use classyard_switch::tls::TlsSettings;
 use classyard_workload::diagnostic::ReadError;
 use classyard_workload::formats::read_text_file;
 use classyard_workload::limits::FileLimit;
@@ -22,8 +23,8 @@ use serde::Serialize;
 
 /// Check the configuration of a switch and its file of flows
 ///
-/// All mistakes are listed with line and column. Nothing is opened except the two files, so
-/// interfaces and controllers need not exist.
+/// All mistakes are listed with line and column. Nothing is opened except these files and the
+/// PEM files of TLS, so interfaces and controllers need not exist.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -57,6 +58,7 @@ struct ConfigReport {
     ports: Vec<PortSettings>,
     controllers: Vec<ControllerReport>,
     listeners: Vec<String>,
+    tls: Option<TlsSettings>,
 }
 
 /// The contents of the file of flows.
@@ -83,6 +85,10 @@ struct ControllerReport {
 pub(super) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
     let settings = SwitchSettings::read(&args.file).map_err(failure)?;
     let flows = flows_report(&settings, reporter)?;
+    if let Some(tls) = &settings.tls {
+        let checked = tls.check();
+        checked.map_err(|error| Failure::usage(error.to_string()))?;
+    }
     let report = ConfigReport {
         file: args.file.display().to_string(),
         datapath_id: settings.datapath_id.map(datapath_id_text),
@@ -99,6 +105,7 @@ pub(super) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
         max_packet_ins_per_second: settings.max_packet_ins_per_second,
         max_packet_in_burst: settings.max_packet_in_burst,
         ports: settings.ports,
+        tls: settings.tls,
     };
     args.output.report(&report)
 }
@@ -147,6 +154,17 @@ fn controller_report(controller: &ControllerSettings) -> ControllerReport {
     }
 }
 
+/// Returns the names of the PEM files, one a line.
+fn files(tls: &TlsSettings) -> String {
+    let files = [
+        ("private key", &tls.private_key),
+        ("certificate", &tls.certificate),
+        ("CA", &tls.ca_certificate),
+    ];
+    let lines = files.map(|(name, file)| format!("{name} {}", file.display()));
+    lines.join("\n")
+}
+
 impl ConfigReport {
     fn switch_facts(&self, out: &mut dyn Write) -> io::Result<()> {
         let id = self.datapath_id.as_deref();
@@ -182,9 +200,12 @@ impl ConfigReport {
         let limit = format!("at most {packets} a second, {burst} in a burst");
         fact(out, "Packet-ins", limit)?;
         fact(out, "Run folder", &self.run_dir)?;
-        match self.listeners.is_empty() {
-            true => Ok(()),
-            false => fact(out, "Listens on", self.listeners.join("\n")),
+        if !self.listeners.is_empty() {
+            fact(out, "Listens on", self.listeners.join("\n"))?;
+        }
+        match &self.tls {
+            None => Ok(()),
+            Some(tls) => fact(out, "TLS", files(tls)),
         }
     }
 }

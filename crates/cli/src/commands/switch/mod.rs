@@ -5,6 +5,7 @@ use classyard_report::reporter::Reporter;
 
 mod capture;
 mod check_config;
+mod demo;
 mod dump;
 mod dump_megaflows;
 mod ports;
@@ -25,6 +26,7 @@ mod trace;
     subcommand_required = true,
     after_help = "\
 Examples:
+  classyard switch run --demo
   classyard switch run br0.toml
   classyard switch run --port veth1 --port veth2
   classyard switch check-config br0.toml

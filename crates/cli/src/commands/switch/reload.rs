@@ -12,9 +12,9 @@ use super::target::NamedSwitch;
 
 /// Make a running switch read its configuration file again
 ///
-/// Ports, controllers and listeners are added and removed. Flows stay. Other settings take
-/// effect when the switch is started again; the report lists their keys. A file with a
-/// mistake changes nothing.
+/// Ports, controllers and listeners are added and removed, and the PEM files of `[tls]` are read
+/// again. Flows stay. Other settings take effect when the switch is started again; the report
+/// lists their keys. A file with a mistake changes nothing.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

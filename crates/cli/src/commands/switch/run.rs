@@ -10,6 +10,7 @@ use classyard_switch::config::SwitchSettings;
 use tracing::level_filters::LevelFilter;
 
 use super::check_config::failure;
+use super::demo;
 
 /// The text of mistakes in options.
 const OPTIONS: &str = "options";
@@ -23,17 +24,32 @@ const OPTIONS: &str = "options";
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
+  classyard switch run --demo
+      a ping through a switch between two hosts, made for this and removed at the end
   classyard switch run br0.toml
   classyard switch run --port veth1 --port veth2
       a switch br0 with the ports 1 and 2
   classyard switch run --port veth1 --port veth2 -p br0.flows -C tcp:192.0.2.1:6653
+  classyard switch run -C ssl:192.0.2.1 --private-key k.pem --certificate c.pem --ca-certificate ca.pem
+      a controller over TLS
 
 `ovs-ofctl` finds the switch by its name if OVS_RUNDIR is the run folder:
   OVS_RUNDIR=/run/classyard ovs-ofctl -O OpenFlow13 dump-flows br0")]
 pub(crate) struct Args {
     /// The configuration file; docs/switch.md describes it
-    #[arg(value_name = "FILE", conflicts_with_all = ["port", "tap", "pipeline", "controller", "listen", "workers", "name", "run_dir"])]
+    #[arg(value_name = "FILE", conflicts_with_all = ["port", "tap", "pipeline", "controller", "listen", "private_key", "certificate", "ca_certificate", "workers", "name", "run_dir"])]
     file: Option<PathBuf>,
+
+    /// Show a ping's way through a small switch between two hosts, and end
+    ///
+    /// The hosts are network namespaces, which need root, `ip` and `ping`. Without them, the
+    /// hosts are in memory. Everything is removed at the end, also after Ctrl-C.
+    #[arg(long, conflicts_with_all = ["file", "port", "tap", "pipeline", "controller", "listen", "private_key", "certificate", "ca_certificate", "workers", "name", "run_dir"])]
+    demo: bool,
+
+    /// With --demo, leave the switch and the hosts running until Ctrl-C
+    #[arg(long, requires = "demo")]
+    keep: bool,
 
     /// A network interface as port; the first is port 1
     #[arg(long, value_name = "INTERFACE")]
@@ -47,13 +63,25 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "FILE")]
     pipeline: Option<PathBuf>,
 
-    /// A controller to connect to: tcp:HOST:PORT or unix:PATH
+    /// A controller to connect to: tcp:HOST:PORT, ssl:HOST:PORT (TLS) or unix:PATH
     #[arg(short = 'C', long, value_name = "ADDRESS")]
     controller: Vec<String>,
 
-    /// An address to listen on: tcp:ADDRESS:PORT or unix:PATH
+    /// An address to listen on: tcp:ADDRESS:PORT, ssl:ADDRESS:PORT (TLS) or unix:PATH
     #[arg(long, value_name = "ADDRESS")]
     listen: Vec<String>,
+
+    /// For ssl: addresses, the private key of the switch, a PEM file
+    #[arg(long, value_name = "FILE", requires_all = ["certificate", "ca_certificate"])]
+    private_key: Option<PathBuf>,
+
+    /// For ssl: addresses, the certificate of the switch, a PEM file
+    #[arg(long, value_name = "FILE", requires_all = ["private_key", "ca_certificate"])]
+    certificate: Option<PathBuf>,
+
+    /// For ssl: addresses, the CA that signs the certificates of controllers, a PEM file
+    #[arg(long, value_name = "FILE", requires_all = ["private_key", "certificate"])]
+    ca_certificate: Option<PathBuf>,
 
     /// Threads that process packets [default: 1]
     #[arg(long, value_name = "COUNT")]
@@ -75,18 +103,15 @@ pub(crate) struct Args {
 
 /// Runs the command.
 pub(super) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
+    if args.demo {
+        args.begin_log();
+        return demo::run(args.keep, reporter);
+    }
     let settings = match &args.file {
         Some(file) => SwitchSettings::read(file).map_err(failure)?,
         None => args.settings()?,
     };
-    let level: LevelFilter = args.log.parse().expect("a level of the list");
-    tracing_subscriber::fmt()
-        .with_max_level(level)
-        .with_writer(std::io::stderr)
-        .with_target(false)
-        // Other crates of a build may turn colors on, which files should not have.
-        .with_ansi(false)
-        .init();
+    args.begin_log();
     let mut switch = Switch::new(settings).handle_signals();
     if let Some(file) = &args.file {
         let file = std::path::absolute(file).map_err(|error| Failure::file(file, error))?;
@@ -111,6 +136,18 @@ pub(super) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
 }
 
 impl Args {
+    /// Writes the log to standard error from now on.
+    fn begin_log(&self) {
+        let level: LevelFilter = self.log.parse().expect("a level of the list");
+        tracing_subscriber::fmt()
+            .with_max_level(level)
+            .with_writer(std::io::stderr)
+            .with_target(false)
+            // Other crates of a build may turn colors on, which files should not have.
+            .with_ansi(false)
+            .init();
+    }
+
     /// Returns the settings of a configuration file with the values of the options.
     fn settings(&self) -> Result<SwitchSettings, Failure> {
         let text = self.configuration()?;
@@ -130,8 +167,7 @@ impl Args {
         }
         for (key, path) in [("flows", &self.pipeline), ("run-dir", &self.run_dir)] {
             if let Some(path) = path {
-                let path = std::path::absolute(path).map_err(|error| Failure::file(path, error))?;
-                line(key, path.display().to_string().into());
+                line(key, absolute(path)?);
             }
         }
         let ports = self.port.iter().map(|port| (port, "interface"));
@@ -149,6 +185,25 @@ impl Args {
         let listeners: Vec<toml::Value> = self.listen.iter().map(|it| it.as_str().into()).collect();
         let listeners = toml::Value::from(listeners);
         text.push_str(&format!("[listen]\nopenflow = {listeners}\n"));
+        let files = [
+            ("private-key", &self.private_key),
+            ("certificate", &self.certificate),
+            ("ca-certificate", &self.ca_certificate),
+        ];
+        if self.private_key.is_some() {
+            text.push_str("[tls]\n");
+        }
+        for (key, path) in files {
+            if let Some(path) = path {
+                text.push_str(&format!("{key} = {}\n", absolute(path)?));
+            }
+        }
         Ok(text)
     }
+}
+
+/// Returns the absolute path of a file as a text of TOML.
+fn absolute(path: &Path) -> Result<toml::Value, Failure> {
+    let path = std::path::absolute(path).map_err(|error| Failure::file(path, error))?;
+    Ok(path.display().to_string().into())
 }
