@@ -141,7 +141,7 @@ fn dec14_counts_splits_and_forecasts_own_rules() {
     let columns = ["bursts", "corners", "random", "own"].map(|kind| format!("{kind}_single_ns"));
     are_timed(&kinds, &columns.each_ref().map(String::as_str));
 
-    // Without own headers there are no times of them; without own rules, fifteen fields.
+    // Times of own headers need own headers. Generated rules have fifteen fields.
     dec14("--figures random-headers");
     assert!(
         rows(&out, "own-random-headers.csv")[0]
