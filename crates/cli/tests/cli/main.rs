@@ -28,6 +28,7 @@ mod reports;
 mod reproduce;
 mod reproduce_own;
 mod reproduce_own_datapath;
+mod reproduce_own_dec14;
 mod reproduce_switch;
 mod scripts;
 mod streaming;

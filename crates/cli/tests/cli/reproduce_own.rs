@@ -364,78 +364,6 @@ fn sfl17_changes_own_rules() {
 }
 
 #[test]
-fn dec14_times_own_engines_by_headers_together() {
-    let folder = Folder::new();
-    let (rules, trace) = (
-        folder.file("acl.rules", FILTERS),
-        folder.file("acl.trace", HEADERS),
-    );
-    let own = format!("-e tss -r {rules} -t {trace}");
-    for (index, (inputs, name)) in [
-        (own.as_str(), rules.as_str()),
-        ("-e tss --sizes 50 --headers 300", "openflow15"),
-    ]
-    .into_iter()
-    .enumerate()
-    {
-        let out = folder.path(&format!("figures{index}"));
-        let done = run(&format!(
-            "reproduce dec14 {inputs} --figures concurrency --quick --out {out} --format json"
-        ));
-        measures_no_claim(&done.exits(0).json());
-        let times = rows(&out, "own-concurrency.csv");
-        assert_eq!(times.len(), 2 + 1);
-        for row in &times {
-            assert_eq!(row["rule_set"], name);
-            assert_eq!(row["wrong"], "0", "{row}");
-        }
-    }
-}
-
-#[test]
-fn dec14_predicts_and_rates_own_rules() {
-    let folder = Folder::new();
-    let (rules, trace) = (
-        folder.file("acl.rules", FILTERS),
-        folder.file("acl.trace", HEADERS),
-    );
-    let out = folder.path("figures");
-    let inputs = format!("-e tss -r {rules} -t {trace} --quick");
-    let command = format!("reproduce dec14 {inputs} --figures latency,throughput --out {out}");
-    measures_no_claim(&run(&format!("{command} --format json")).exits(0).json());
-    let is_number = |row: &Value, column: &str| {
-        let text = row[column].as_str().unwrap();
-        text.parse::<f64>().is_ok_and(|value| value > 0.0)
-    };
-    let latency = rows(&out, "own-latency.csv");
-    let throughput = rows(&out, "own-throughput.csv");
-    assert_eq!((latency.len(), throughput.len()), (2 + 1, 4 + 1));
-    for row in &latency {
-        assert!(
-            is_number(row, "single_ns") && is_number(row, "batch_ns"),
-            "{row}"
-        );
-        // The model is of decomposition.
-        let is_modelled = row["engine"] != "tss";
-        for column in ["single_predicted_ns", "batch_predicted_ns"] {
-            assert_eq!(is_number(row, column), is_modelled, "{row}");
-        }
-    }
-    for row in &throughput {
-        for column in ["single_million_per_second", "batch_million_per_second"] {
-            assert!(is_number(row, column), "{row}");
-        }
-    }
-    for row in latency.iter().chain(&throughput) {
-        assert_eq!(row["rule_set"], rules.as_str());
-        assert_eq!(
-            (&row["wrong"], &row["not_built"]),
-            (&"0".into(), &"".into())
-        );
-    }
-}
-
-#[test]
 fn fts25_sends_own_captures_through_caches() {
     let folder = Folder::new();
     let out = folder.path("figures");
@@ -568,16 +496,16 @@ fn unusable_inputs_are_refused_by_name() {
                 "tables cannot use --capture without --rules",
             ),
             (
-                "dec14 -e tss --figures split".to_owned(),
-                "figure `split` of dec14 cannot use",
+                "dec14 -e tss --figures rule-sets".to_owned(),
+                "figure `rule-sets` of dec14 cannot use",
             ),
             (
                 "fch14 -e tss".to_owned(),
                 "no figure of fch14 can use these inputs: acls cannot use --engines",
             ),
             (
-                format!("fch14 -r {good} --figures providers"),
-                "figure `providers` of fch14 cannot use --rules",
+                format!("fch14 -c {CAPTURE} --figures cross-product"),
+                "figure `cross-product` of fch14 cannot use --capture without --rules",
             ),
             (format!("fts25 -r {good}"), "tables cannot use --rules"),
             (

@@ -161,6 +161,12 @@ impl FlowStore {
         ids.map(|id| &self.entries[id])
     }
 
+    /// Returns the number of entries of a table.
+    #[must_use]
+    pub fn table_len(&self, table: TableId) -> usize {
+        self.tables.get(&table).map_or(0, BTreeSet::len)
+    }
+
     /// Returns the configuration of a table.
     #[must_use]
     pub fn config(&self, table: TableId) -> TableConfig {
@@ -313,7 +319,7 @@ impl FlowStore {
     /// Ensures that a table has room for a new entry. Returns the eviction, if needed.
     fn make_room(&mut self, message: &FlowMod) -> Result<Option<FlowChange>, OpenFlowError> {
         let config = self.config(message.table);
-        let entries = self.tables.get(&message.table).map_or(0, BTreeSet::len);
+        let entries = self.table_len(message.table);
         if entries < config.max_entries as usize {
             return Ok(None);
         }

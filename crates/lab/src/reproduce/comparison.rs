@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::sync::Arc;
 
-use classyard::{EngineSpec, NoProgress, Policy, PolicyTrace};
+use classyard::policy::PartId;
+use classyard::{ActionId, EngineSpec, NoProgress, Policy, PolicyTrace, Priority, RuleSet};
 use classyard_report::chart::{Chart, Mark, Series};
 use classyard_report::failure::Failure;
 use classyard_report::input::family::OPENFLOW15;
@@ -40,7 +41,7 @@ pub(super) struct Comparison<'a> {
     /// The engines or algorithms of the figure.
     pub(super) engines: &'a [&'a str],
     /// The rules of the figure, if the user has none, and their numbers.
-    pub(super) generated: Generated,
+    pub(super) generated: Generated<'a>,
     pub(super) sizes: &'a [usize],
     /// True if headers are looked up.
     pub(super) has_headers: bool,
@@ -48,13 +49,25 @@ pub(super) struct Comparison<'a> {
     pub(super) options: String,
 }
 
-/// The kind of generated rules.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Generated {
+/// The rules of a figure that does not take them unchanged from a file.
+#[derive(Clone, Copy)]
+pub(super) enum Generated<'a> {
     /// IPv4 five-tuples of each profile.
     Profiles,
     /// Rules of fifteen fields.
     OpenFlow15,
+    /// Rule sets that the figure makes from its own lists or from own rules, also if there
+    /// are own rules.
+    Made(&'a [MadeSet]),
+}
+
+/// A rule set of one schema that a figure makes, with the headers to look up.
+pub(super) struct MadeSet {
+    pub(super) name: String,
+    /// The content of rules and headers, for the names of points.
+    pub(super) content: String,
+    pub(super) rules: RuleSet,
+    pub(super) headers: PolicyTrace,
 }
 
 /// The measured values of one engine over one rule set.
@@ -79,20 +92,21 @@ impl Cell {
 }
 
 /// A rule set of a comparison.
-struct Subject {
+struct Subject<'a> {
     name: String,
     /// The content of rules and headers, for the names of points.
     content: String,
-    origin: Origin,
+    origin: Origin<'a>,
 }
 
-enum Origin {
+enum Origin<'a> {
     /// The user's rules at an index.
     File(Arc<Inputs>, usize),
     /// A profile and a number of rules.
     Profile(Arc<Profile>, usize),
     /// A number of rules of fifteen fields.
     OpenFlow15(usize),
+    Made(&'a MadeSet),
 }
 
 /// The rules and headers of a subject.
@@ -110,7 +124,7 @@ const FEW_HEADERS: usize = 5_000;
 /// Traces with fewer headers are repeated, so that a pass takes measurable time.
 const MIN_HEADERS: usize = 20_000;
 
-impl Subject {
+impl Subject<'_> {
     /// Returns the rules, and `headers` headers if they are drawn.
     fn load(&self, study: &Study<'_>, headers: usize) -> Result<Workload<'_>, Failure> {
         let (policy, trace) = match &self.origin {
@@ -134,6 +148,11 @@ impl Subject {
                 };
                 (Cow::Borrowed(&own.policy), trace)
             }
+            Origin::Made(made) => {
+                let policy = Policy::from_parts(&made.name, vec![made.rules.clone()]);
+                let trace = repeated(&made.headers, headers.min(MIN_HEADERS));
+                (Cow::Owned(policy), trace)
+            }
         };
         let mut few = PolicyTrace::new(policy.schemas());
         for (part, key) in trace.iter().take(FEW_HEADERS) {
@@ -155,9 +174,17 @@ fn repeated(trace: &PolicyTrace, min_headers: usize) -> PolicyTrace {
 }
 
 /// Returns the rule sets of a comparison.
-fn subjects(study: &Study<'_>, comparison: &Comparison<'_>) -> Vec<Subject> {
+fn subjects<'a>(study: &Study<'_>, comparison: &Comparison<'a>) -> Vec<Subject<'a>> {
     let inputs = &study.inputs;
-    if inputs.rules.is_empty() && comparison.generated == Generated::OpenFlow15 {
+    if let Generated::Made(sets) = comparison.generated {
+        let sets = sets.iter().map(|made| Subject {
+            name: made.name.clone(),
+            content: made.content.clone(),
+            origin: Origin::Made(made),
+        });
+        return sets.collect();
+    }
+    if inputs.rules.is_empty() && matches!(comparison.generated, Generated::OpenFlow15) {
         let sets = comparison.sizes.iter().map(|&size| Subject {
             name: OPENFLOW15.to_owned(),
             content: format!("{OPENFLOW15} {size}"),
@@ -205,6 +232,26 @@ pub(super) fn check_one_schema(study: &Study<'_>, figure: &str) -> Result<(), Fa
         ))
         .with_help("divide the rules by their schemas, or choose other figures")),
     }
+}
+
+/// Returns rules of one schema with priorities from their number down to 1, in the order of
+/// their ranks: the default rule of a table of a pipeline has priority 0. Action names are
+/// kept.
+pub(super) fn with_priorities_from_1(policy: &Policy) -> Policy {
+    let rules = policy.part(PartId::FIRST);
+    let mut ranked = RuleSet::new(rules.schema());
+    let priorities = (1..=u32::try_from(rules.len()).expect("at most 65,535 rules")).rev();
+    for (position, priority) in rules.by_rank().into_iter().zip(priorities) {
+        let rule = rules.rule(position as usize);
+        let added = ranked.add(rule.id(), Priority(priority), rule.action(), &rule.fields());
+        added.expect("the schema is the same");
+    }
+    let mut prioritised = Policy::from_parts(policy.name(), vec![ranked]);
+    let names = (0..).map_while(|number| policy.action_name(ActionId(number)));
+    for name in names {
+        prioritised.declare_action(name);
+    }
+    prioritised
 }
 
 /// Returns the engines of a comparison: the figure's, then the user's, without duplicates.
@@ -266,17 +313,18 @@ pub(super) fn compare(
 }
 
 /// Measures and draws a comparison of algorithms that are not engines. `measure` returns a
-/// cell for each algorithm. At most `max_headers` headers are drawn for rules without
-/// headers of their own. Claims are left to the caller.
+/// cell for each algorithm, whose kind `word` names. At most `max_headers` headers are drawn
+/// for rules without headers of their own. Claims are left to the caller.
 pub(super) fn compare_algorithms(
     study: &mut Study<'_>,
     comparison: &Comparison<'_>,
+    word: &'static str,
     max_headers: usize,
     measure: impl Fn(&Study<'_>, &Workload<'_>) -> Result<Vec<Cell>, Failure>,
 ) -> Result<Section, Failure> {
     let names = comparison.engines.iter().map(|&name| name.to_owned());
     let candidates = Candidates {
-        word: "algorithm",
+        word,
         refusals: "Without result",
         names: names.collect(),
         headers: study.headers().min(max_headers),
@@ -317,7 +365,7 @@ fn compare_candidates(
             rules,
             size: match subject.origin {
                 Origin::Profile(_, size) | Origin::OpenFlow15(size) => size,
-                Origin::File(..) => rules,
+                Origin::File(..) | Origin::Made(_) => rules,
             },
             cells,
         });
@@ -432,7 +480,8 @@ fn draw(
     engines: &[String],
     rows: &[Row],
 ) -> Result<(), Failure> {
-    let is_generated = study.inputs.rules.is_empty();
+    let is_made = matches!(comparison.generated, Generated::Made(_));
+    let is_generated = study.inputs.rules.is_empty() && !is_made;
     let title = format!("{}, own inputs", comparison.quantities[index].title);
     let chart = Chart {
         title: &title,

@@ -71,7 +71,7 @@ impl State {
         let count = self.pipeline.table_count(table);
         TableStatus {
             table: table.0,
-            entries: self.pipeline.flows().table(table).count(),
+            entries: self.pipeline.flows().table_len(table),
             lookups: count.lookups,
             matches: count.matched,
         }

@@ -17,15 +17,17 @@ use crate::parts::bit_vectors::{BLOCK_RULES, blocks_of, first_bits, places};
 use crate::parts::simd::bits::{WORDS, first_common};
 
 /// The largest number of blocks that are joined before the lists are searched. Measured in
-/// `bench/records/decomposition.md`.
+/// `bench/records/constants.md` (Pauses of decomposition).
 pub(super) const FIRST_BLOCKS: usize = 16;
 
 /// The largest number of candidates that fail before the lists are searched. Measured in
+/// `bench/records/constants.md` (Pauses of decomposition) and
 /// `bench/records/decomposition.md`.
 pub(super) const MAX_FAILED: usize = 32;
 
 /// The smallest number of candidates of a block whose tags are not tested in the third
-/// step. Measured in `bench/records/decomposition.md`.
+/// step. Measured in `bench/records/constants.md` (Pauses of decomposition) and
+/// `bench/records/decomposition.md`.
 pub(super) const MIN_DENSE: usize = 64;
 
 /// The tests of candidates in one lookup.
@@ -39,6 +41,10 @@ pub(super) trait Tests {
     /// Receives a step of joining: from block `from` to the first block with
     /// candidates, or to block `end` if there is none.
     fn joined(&mut self, _from: usize, _with_candidates: Option<usize>, _end: usize) {}
+
+    /// Receives the number of blocks, of vectors or of summaries, that were read in all rows
+    /// and joined.
+    fn read(&mut self, _blocks: usize) {}
 }
 
 /// Tests a key, and records nothing.
@@ -235,9 +241,10 @@ impl Decomposition {
             0 => {
                 let next = first_common(self.isa, &store.rows, rows, from, end);
                 cursor.next = next.map_or(end, |(block, _)| block + 1);
+                tests.read(cursor.next - from);
                 next
             }
-            _ => self.next_summarised(rows, cursor, end),
+            _ => self.next_summarised(tests, rows, cursor, end),
         };
         tests.joined(from, next.map(|(block, _)| block), cursor.next);
         next
@@ -245,8 +252,9 @@ impl Decomposition {
 
     /// Does the same as [`next_joined`](Self::next_joined), by summaries. Only blocks
     /// that the summaries do not exclude count.
-    fn next_summarised(
+    fn next_summarised<T: Tests>(
         &self,
+        tests: &mut T,
         rows: &[usize],
         cursor: &mut Cursor,
         end: usize,
@@ -256,8 +264,9 @@ impl Decomposition {
         cursor.next = end;
         let (mut head, mut skipped) = (from / BLOCK_RULES, first_bits(from % BLOCK_RULES));
         loop {
-            let (summary_block, blocks) =
-                first_common(self.isa, &store.rows, rows, head, last_head)?;
+            let summaries = first_common(self.isa, &store.rows, rows, head, last_head);
+            tests.read(summaries.map_or(last_head, |(block, _)| block + 1) - head);
+            let (summary_block, blocks) = summaries?;
             if summary_block != head {
                 skipped = [0; WORDS];
             }
@@ -271,6 +280,7 @@ impl Decomposition {
                     return None;
                 }
                 cursor.blocks_left -= 1;
+                tests.read(1);
                 let row_block = store.summary + block;
                 if let Some((_, bits)) =
                     first_common(self.isa, &store.rows, rows, row_block, row_block + 1)

@@ -112,7 +112,8 @@
 //! - The paper stores a vector for each unique value, which is 160 MB for 10,000
 //!   rules of Table III. The memory of our vectors is bounded.
 //! - The paper groups fields by hand, also long ones, into superfields that are
-//!   searched as ranges. Ours are chosen by the build, and have up to sixteen bits.
+//!   searched as ranges. Ours are chosen by the build, and have up to sixteen bits:
+//!   see `bench/records/decomposition.md` (Superfields of up to 96 bits).
 //! - Hash tables have two places for each value, and a tag of 32 bits instead of the
 //!   value.
 //! - Fields of up to sixteen bits have a table of all values if there are many rules.

@@ -178,7 +178,6 @@ impl Decomposition {
             engine: self,
             key,
             sums,
-            has_candidates: false,
         };
         let bound = self.rules.len();
         self.first_place(&mut tests, &lists[..listing], &rows[..joining], bound);
@@ -290,8 +289,6 @@ struct Counted<'a> {
     engine: &'a Decomposition,
     key: &'a [u64],
     sums: &'a mut Sums,
-    /// True if a block of the vectors had a candidate.
-    has_candidates: bool,
 }
 
 impl Tests for Counted<'_> {
@@ -305,17 +302,8 @@ impl Tests for Counted<'_> {
         self.engine.rules.matches(place, self.key)
     }
 
-    fn joined(&mut self, from: usize, with_candidates: Option<usize>, end: usize) {
-        let has_summary = self.engine.shared.store.summary > 0;
-        self.sums.steps += match with_candidates {
-            // Summaries skip blocks, 512 blocks in a step.
-            Some(_) if has_summary => 2,
-            Some(block) => block + 1 - from,
-            None if self.has_candidates || from == end => 0,
-            None if has_summary => 1,
-            None => end - from,
-        };
-        self.has_candidates |= with_candidates.is_some();
+    fn read(&mut self, blocks: usize) {
+        self.sums.steps += blocks;
     }
 }
 

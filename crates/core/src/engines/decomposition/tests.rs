@@ -509,6 +509,33 @@ fn summaries_lead_to_the_right_block() {
     }
 }
 
+/// A summary does not exclude a block if each vector has a bit there, even without a common bit.
+#[test]
+fn blocks_that_a_summary_does_not_exclude_are_counted() {
+    let fields =
+        ["a", "b"].map(|name| crate::model::schema::Field::new(name, 16, MatchKind::Exact));
+    let schema = Schema::new("two", fields.to_vec()).unwrap();
+    let mut rules = RuleSet::new(&schema);
+    // The rules (1, 0) and (0, 1) alternate in ten blocks. The ten blocks after them have (1, 1).
+    for number in 0..20 * BLOCK_RULES {
+        let (a, b) = match (number / (10 * BLOCK_RULES), number % 2) {
+            (0, 0) => (1, 0),
+            (0, _) => (0, 1),
+            _ => (1, 1),
+        };
+        add(&mut rules, 1, &[FieldMatch::Exact(a), FieldMatch::Exact(b)]);
+    }
+    for (options, of_summary) in [(":aggregate=20000", 0.0), ("", 1.0)] {
+        let options = format!(":share=0:group=off{options}");
+        let built = tuned(&options, &rules, Tuning::default());
+        assert_eq!(built.shared.store.summary > 0, of_summary > 0.0);
+        // Half of the headers read one block, the other half eleven.
+        let steps = built.counts().steps;
+        let expected = f64::midpoint(1.0, 11.0) + of_summary;
+        assert!((steps - expected).abs() < 1e-9, "{options}: {steps}");
+    }
+}
+
 /// A rule's rarest other field excludes most candidates of lists.
 #[test]
 fn few_candidates_are_compared() {

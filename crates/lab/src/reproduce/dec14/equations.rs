@@ -32,6 +32,8 @@
 //!
 //! [DEC14]: classyard::papers#dec14
 
+use classyard::MatchKind;
+
 /// Instructions to search a level of a tree, and to search a hash table (Table VII).
 const TREE_LEVEL_INSTRUCTIONS: f64 = 23.0;
 const HASH_TABLE_INSTRUCTIONS: f64 = 76.0;
@@ -71,6 +73,16 @@ pub(super) enum Search {
     Hash,
     /// Prefix or range match, or several fields: a range tree.
     Tree,
+}
+
+impl Search {
+    /// Returns the search of a field.
+    pub(super) fn of(kind: MatchKind) -> Search {
+        match kind {
+            MatchKind::Exact => Search::Hash,
+            _ => Search::Tree,
+        }
+    }
 }
 
 /// A field of the rules (Tables I and III).

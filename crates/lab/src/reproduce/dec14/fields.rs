@@ -20,6 +20,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, RwLock};
 
 use classyard::classifier::BATCH;
+use classyard::policy::PartId;
 use classyard::{FieldId, KeySlice, RuleSet, Schema, Winner};
 use classyard_report::failure::Failure;
 use serde::{Deserialize, Serialize};
@@ -38,25 +39,25 @@ const CORE_COUNT: usize = 2;
 const TIMED_PASSES: usize = 7;
 
 /// The maximum number of rules: vectors over 8,000 rules take some 100 MB.
-const MAX_RULES: usize = 8_000;
+pub(super) const MAX_RULES: usize = 8_000;
 
 /// The number of checks of a waiting core before it yields.
 const CHECKS_PER_YIELD: u32 = 10_000;
 
 /// Times over one rule set, in nanoseconds of elapsed time a header.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct TwoWays {
+pub(super) struct TwoWays {
     /// The time with one core.
-    alone: f64,
+    pub(super) alone: f64,
     /// The time with a packet a core.
-    packets: f64,
+    pub(super) packets: f64,
     /// The time with a field a core.
-    fields: f64,
+    pub(super) fields: f64,
     /// For each pass, the time with a packet a core over the time with a field a core.
     ratios: Vec<f64>,
-    wrong: usize,
+    pub(super) wrong: usize,
     /// The reason why the times do not show what the cores can do, if there is one.
-    objection: Option<String>,
+    pub(super) objection: Option<String>,
 }
 
 /// Draws the table.
@@ -112,29 +113,8 @@ pub(in crate::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failu
     }
     let mut section = Section {
         title: "A field a core, against a packet a core".to_owned(),
-        method: format!(
-            "Both ways use the same structure, all rules in bit vectors over all fields, and the \
-             same merge with early termination, without SIMD. With a field a core, each of \
-             {CORE_COUNT} cores searches its fields for a batch, and the cores then merge half of \
-             the packets each; fields are dealt by their number of intervals. Cores wait for each \
-             other once in a batch, and do not sleep. Times are elapsed times. Cases in which the \
-             cores were not free are left out."
-        ),
-        claims: vec![
-            Claim::new(
-                "§IV.C",
-                "A field a core is limited by the communication between cores during the merge, \
-                 so a packet stays on one core.",
-            )
-            .part(
-                Part::new(
-                    "headers a second, a field a core / a packet a core",
-                    Threshold::Below(1.0),
-                )
-                .cases(cases)
-                .grid(format!("{CORE_COUNT} cores over"), ""),
-            ),
-        ],
+        method: method(),
+        claims: claims(cases),
         grids: vec![grid],
         pictures: Vec::new(),
     };
@@ -142,13 +122,49 @@ pub(in crate::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failu
     Ok(section)
 }
 
+/// Describes the structure and the two ways.
+pub(super) fn method() -> String {
+    format!(
+        "Both ways use the same structure, all rules in bit vectors over all fields, and the \
+         same merge with early termination, without SIMD. With a field a core, each of \
+         {CORE_COUNT} cores searches its fields for a batch, and the cores then merge half of \
+         the packets each; fields are dealt by their number of intervals. Cores wait for each \
+         other once in a batch, and do not sleep. Times are elapsed times. Cases in which the \
+         cores were not free are left out."
+    )
+}
+
+/// Returns the claim; without cases, it is not measured.
+pub(super) fn claims(cases: Vec<Case>) -> Vec<Claim> {
+    vec![
+        Claim::new(
+            "§IV.C",
+            "A field a core is limited by the communication between cores during the merge, \
+             so a packet stays on one core.",
+        )
+        .part(
+            Part::new(
+                "headers a second, a field a core / a packet a core",
+                Threshold::Below(1.0),
+            )
+            .cases(cases)
+            .grid(format!("{CORE_COUNT} cores over"), ""),
+        ),
+    ]
+}
+
 fn measure(study: &mut Study<'_>, rules: usize) -> Result<TwoWays, Failure> {
     study.point(&format!("fields, {rules} rules"), |study| {
         let policy = study.dec14_policy(rules, 0)?;
         let trace = study.dec14_trace(&policy, 0)?;
-        let rule_set = &policy.parts()[0];
-        let (_, keys) = trace.parts().next().expect("one part");
-        let keys = keys.as_slice();
+        let keys = trace.part(PartId::FIRST).as_slice();
+        Ok(TwoWays::of(policy.part(PartId::FIRST), keys))
+    })
+}
+
+impl TwoWays {
+    /// Times both ways, and one core, over rules without masks that have gaps.
+    pub(super) fn of(rule_set: &RuleSet, keys: KeySlice<'_>) -> TwoWays {
         let vectors = Vectors::new(rule_set);
         let mut winners = [(); 3].map(|()| vec![Winner::MISS; keys.len()]);
         let mut samples = [(); 3].map(|()| Vec::new());
@@ -184,15 +200,15 @@ fn measure(study: &mut Study<'_>, rules: usize) -> Result<TwoWays, Failure> {
         let differing = (0..keys.len())
             .filter(|&index| winners.iter().any(|way| way[index] != winners[0][index]))
             .count();
-        Ok(TwoWays {
+        TwoWays {
             ratios,
             alone,
             packets,
             fields,
             wrong: wrong + differing,
             objection: first_objection(&runs),
-        })
-    })
+        }
+    }
 }
 
 /// The intervals of one field.

@@ -3,8 +3,8 @@
 //!
 //! [DEC14]: classyard::papers#dec14
 
+use classyard::Schema;
 use classyard::machine::{Machine, Work};
-use classyard::{MatchKind, Schema};
 use classyard_report::chart::{Chart, Mark, Series};
 use classyard_report::failure::Failure;
 use classyard_workload::generate::OpenFlowRules;
@@ -32,7 +32,7 @@ const FITTED_SETS: usize = 2;
 const FITTED_PACKETS: [usize; 2] = [1, 64];
 
 /// The most packets of the paper (§V.D).
-const MOST_PACKETS: usize = 64;
+pub(super) const MOST_PACKETS: usize = 64;
 
 /// Instructions a cycle, I, and bits of a word, Γ (Table IV).
 const INSTRUCTIONS_PER_CYCLE: f64 = 1.0;
@@ -42,7 +42,7 @@ const WORD_BITS: f64 = 64.0;
 const MEMORY_SET_BYTES: usize = 1 << 30;
 
 /// The equations with the constants of this machine.
-struct Forecast {
+pub(super) struct Forecast {
     fields: Vec<RuleField>,
     processor: Processor,
     /// The reason why the clock rate is unknown.
@@ -51,8 +51,8 @@ struct Forecast {
     /// True if λ_1 and α are fitted to counts of the processor.
     are_accesses_counted: bool,
     /// The delays of one header, and the delays of several headers together.
-    alone: Delays,
-    together: Delays,
+    pub(super) alone: Delays,
+    pub(super) together: Delays,
 }
 
 /// The delays of eq. 5 without any fit, and the shares of eqs. 2 to 4.
@@ -64,7 +64,7 @@ struct Unfitted {
 
 impl Forecast {
     /// Fits the constants to the smallest rule sets.
-    fn fit(study: &mut Study<'_>, sizes: &[usize]) -> Result<Forecast, Failure> {
+    pub(super) fn fit(study: &mut Study<'_>, sizes: &[usize]) -> Result<Forecast, Failure> {
         let chains = study.point("clock of two chains", |_| Ok(clock::measure()))?;
         let clock = clock::judged(chains);
         let mut forecast = Forecast {
@@ -115,8 +115,24 @@ impl Forecast {
         Ok(forecast)
     }
 
-    fn design(&self, rules: usize) -> Design {
-        Design::new(&self.fields, &PAPER_GROUPS, coordinate(rules))
+    /// Returns the forecast for rules of other fields, with the same constants.
+    pub(super) fn with_fields(&self, fields: Vec<RuleField>) -> Forecast {
+        Forecast {
+            fields,
+            clock_refusal: self.clock_refusal.clone(),
+            ..*self
+        }
+    }
+
+    pub(super) fn design(&self, rules: usize) -> Design {
+        // A group of the paper needs two of its fields.
+        let has_fields = |group: &&[&str]| {
+            let fields = self.fields.iter();
+            let in_group = fields.filter(|field| group.contains(&field.name.as_str()));
+            in_group.count() > 1
+        };
+        let groups: Vec<&[&str]> = PAPER_GROUPS.into_iter().filter(has_fields).collect();
+        Design::new(&self.fields, &groups, coordinate(rules))
     }
 
     fn theoretical(&self, rules: usize) -> f64 {
@@ -124,7 +140,7 @@ impl Forecast {
     }
 
     /// Returns V_1.
-    fn l1_accesses(&self, rules: usize) -> f64 {
+    pub(super) fn l1_accesses(&self, rules: usize) -> f64 {
         equation_1(self.theoretical(rules), self.accesses)
     }
 
@@ -138,7 +154,7 @@ impl Forecast {
     }
 
     /// Returns L_0 by eq. 6: nanoseconds until all of `packets` packets are done.
-    fn latency_ns(&self, rules: usize, packets: usize, delays: &Delays) -> f64 {
+    pub(super) fn latency_ns(&self, rules: usize, packets: usize, delays: &Delays) -> f64 {
         equation_6(
             self.design(rules).instructions(),
             self.l1_accesses(rules),
@@ -190,21 +206,18 @@ pub(super) fn rule_fields() -> Vec<RuleField> {
             name: field.name().to_owned(),
             width_bits: field.width(),
             ratio,
-            search: match field.kind() {
-                MatchKind::Exact => Search::Hash,
-                _ => Search::Tree,
-            },
+            search: Search::of(field.kind()),
         })
         .collect()
 }
 
 /// Returns L: the measured nanoseconds until all of `packets` packets are done.
-fn latency_ns(lookups: &Lookups, packets: usize) -> f64 {
+pub(super) fn latency_ns(lookups: &Lookups, packets: usize) -> f64 {
     lookups.ns[place(packets)] * coordinate(packets)
 }
 
 /// Measured and predicted times of one point.
-struct Compared {
+pub(super) struct Compared {
     rules: usize,
     packets: usize,
     is_fitted: bool,
@@ -614,7 +627,12 @@ fn accesses_grid(forecast: &Forecast, sizes: &[usize]) -> Grid {
     )
 }
 
-fn claims(by_rules: &[Compared], by_packets: &[Compared], l1_cases: Vec<Case>) -> Vec<Claim> {
+/// Returns the claims; without points, none is measured.
+pub(super) fn claims(
+    by_rules: &[Compared],
+    by_packets: &[Compared],
+    l1_cases: Vec<Case>,
+) -> Vec<Claim> {
     let within = Threshold::Within(1.0 - PAPER_ERROR, 1.0 + PAPER_ERROR);
     let cases = |points: &[Compared], name: fn(&Compared) -> String| -> Vec<Case> {
         let points = points.iter().filter(|point| !point.is_fitted);

@@ -8,7 +8,7 @@ use classyard_workload::generate::Family;
 
 use super::claims::{Gap, Section};
 use super::figure::{Figure, OwnFigure};
-use super::inputs::LOOKUP_INPUTS;
+use super::inputs::{Input, LOOKUP_INPUTS};
 use super::paper_values::PaperValues;
 use super::request::{Common, Paper, Request, at_least_one, sizes};
 use super::statistics::coordinate;
@@ -26,6 +26,9 @@ pub(super) mod latency;
 mod measure;
 mod model;
 mod own;
+mod own_cores;
+mod own_equations;
+mod own_headers;
 mod peak;
 pub(super) mod random_headers;
 pub(super) mod rule_sets;
@@ -34,6 +37,10 @@ pub(super) mod throughput;
 
 /// The gap of a case whose threads shared processors with other work.
 const NO_PROCESSORS: Gap = Gap::NotRun("each thread on a processor of its own");
+
+/// The description of measurements whose threads shared processors.
+const WITHOUT_TIMES: &str =
+    "Times are left out if the threads did not have processors of their own.";
 
 /// The paper.
 const PAPER: Paper = Paper {
@@ -44,12 +51,19 @@ const PAPER: Paper = Paper {
     is_stored_by_set: false,
 };
 
+/// The inputs of figures whose structure is the paper's: no engine can replace it.
+const WITHOUT_ENGINES: &[Input] = &[Input::Rules, Input::Trace, Input::CapturedHeaders];
+
 /// Its figures and tables.
 pub(super) const FIGURES: &[Figure] = &[
     Figure {
         name: "rule-sets",
         draw: rule_sets::draw,
-        own: None,
+        own: Some(OwnFigure {
+            accepts: &[Input::Rules],
+            needs_updates: false,
+            draw: own_equations::draw_rule_sets,
+        }),
     },
     Figure {
         name: "latency",
@@ -72,7 +86,11 @@ pub(super) const FIGURES: &[Figure] = &[
     Figure {
         name: "equations",
         draw: forecast::draw,
-        own: None,
+        own: Some(OwnFigure {
+            accepts: WITHOUT_ENGINES,
+            needs_updates: false,
+            draw: own_equations::draw,
+        }),
     },
     Figure {
         name: "throughput",
@@ -86,17 +104,29 @@ pub(super) const FIGURES: &[Figure] = &[
     Figure {
         name: "random-headers",
         draw: random_headers::draw,
-        own: None,
+        own: Some(OwnFigure {
+            accepts: LOOKUP_INPUTS,
+            needs_updates: false,
+            draw: own_headers::draw,
+        }),
     },
     Figure {
         name: "split",
         draw: split::draw,
-        own: None,
+        own: Some(OwnFigure {
+            accepts: LOOKUP_INPUTS,
+            needs_updates: false,
+            draw: own_cores::draw_split,
+        }),
     },
     Figure {
         name: "fields",
         draw: fields::draw,
-        own: None,
+        own: Some(OwnFigure {
+            accepts: WITHOUT_ENGINES,
+            needs_updates: false,
+            draw: own_cores::draw_fields,
+        }),
     },
 ];
 
@@ -115,8 +145,10 @@ Figures:
   split            one rule set split over cores, winners merged
   fields           a field a core, against a packet a core
 
-Example:
-  classyard reproduce dec14 --quick")]
+Examples:
+  classyard reproduce dec14 --quick
+  classyard reproduce dec14 -r acl.rules -t acl.trace --figures equations,split
+      eq. 6 and rules split over cores, with own rules and headers")]
 pub(super) struct Args {
     #[command(flatten)]
     common: Common,

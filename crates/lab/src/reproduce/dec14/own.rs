@@ -209,7 +209,10 @@ pub(super) fn draw_throughput(study: &mut Study<'_>) -> Result<Section, Failure>
 }
 
 /// Builds an engine, or returns the cell of an engine that was not built.
-fn built(workload: &Workload<'_>, engine: &EngineSpec) -> Result<PolicyClassifier, Cell> {
+pub(super) fn built(
+    workload: &Workload<'_>,
+    engine: &EngineSpec,
+) -> Result<PolicyClassifier, Cell> {
     let built = workload
         .policy
         .build(engine, &Limits::default(), &mut NoProgress);
@@ -217,7 +220,7 @@ fn built(workload: &Workload<'_>, engine: &EngineSpec) -> Result<PolicyClassifie
 }
 
 /// Builds an engine and times its lookups.
-fn lookups(
+pub(super) fn lookups(
     study: &Study<'_>,
     workload: &Workload<'_>,
     engine: &EngineSpec,

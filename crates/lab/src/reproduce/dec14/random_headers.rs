@@ -19,7 +19,7 @@ use crate::reproduce::claims::{Case, Claim, Grid, Part, Section, Threshold};
 use crate::reproduce::statistics::coordinate;
 
 /// The kinds of headers.
-const KINDS: [&str; 3] = ["bursts", "corners", "random"];
+pub(super) const KINDS: [&str; 3] = ["bursts", "corners", "random"];
 const BURSTS: usize = 0;
 const CORNERS: usize = 1;
 const RANDOM: usize = 2;
@@ -103,7 +103,7 @@ pub(in crate::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failu
     Ok(section)
 }
 
-fn claim([corners, random]: [Vec<Case>; 2]) -> Claim {
+pub(super) fn claim([corners, random]: [Vec<Case>; 2]) -> Claim {
     let table = "Nanoseconds a lookup, by the kind";
     Claim::new(
         "§V.A",
@@ -134,15 +134,7 @@ impl Study<'_> {
         let point = format!("kinds of headers, {engine}, {rules} rules");
         self.point(&point, |study| {
             let policy = study.dec14_policy(rules, 0)?;
-            let recipes = [
-                TrafficRecipe::classbench(),
-                TrafficRecipe::uniform(),
-                TrafficRecipe::Random,
-            ];
-            let mut traces = Vec::new();
-            for recipe in &recipes {
-                traces.push(study.dec14_headers(&policy, recipe)?);
-            }
+            let traces = study.dec14_headers_of_kinds(&policy)?;
             let classifier = built(engine, &policy)?;
             let classifier = classifier.part(PartId::FIRST);
             let keys = traces
@@ -150,7 +142,10 @@ impl Study<'_> {
                 .map(|trace| trace.part(PartId::FIRST).as_slice());
             let keys: Vec<KeySlice<'_>> = keys.collect();
             let mut kinds = Kinds::default();
-            time(classifier, &keys, study.dec14_repeats(), &mut kinds);
+            let times = time(classifier, &keys, study.dec14_repeats());
+            for (kind, [single_ns, batch_ns]) in times.into_iter().enumerate() {
+                (kinds.single_ns[kind], kinds.batch_ns[kind]) = (single_ns, batch_ns);
+            }
             let rule_set = &policy.parts()[0];
             for (keys, matched) in keys.iter().zip(&mut kinds.matched) {
                 let (mut checked, mut matches) = (0, 0);
@@ -167,6 +162,22 @@ impl Study<'_> {
         })
     }
 
+    /// Generates headers of each of [`KINDS`].
+    pub(super) fn dec14_headers_of_kinds(
+        &self,
+        policy: &Policy,
+    ) -> Result<Vec<PolicyTrace>, Failure> {
+        let recipes = [
+            TrafficRecipe::classbench(),
+            TrafficRecipe::uniform(),
+            TrafficRecipe::Random,
+        ];
+        let traces = recipes
+            .iter()
+            .map(|recipe| self.dec14_headers(policy, recipe));
+        traces.collect()
+    }
+
     fn dec14_headers(
         &self,
         policy: &Policy,
@@ -180,19 +191,23 @@ impl Study<'_> {
     }
 }
 
-/// Times passes over each kind of headers; the passes of all kinds alternate.
-fn time(classifier: &dyn Classifier, traces: &[KeySlice<'_>], repeats: usize, kinds: &mut Kinds) {
+/// Times passes over each of some traces; the passes of all traces alternate. Returns for each
+/// trace the nanoseconds of a header in each pass, one by one and in batches.
+pub(super) fn time(
+    classifier: &dyn Classifier,
+    traces: &[KeySlice<'_>],
+    repeats: usize,
+) -> Vec<[Vec<f64>; 2]> {
     let mut scratch = Scratch::new();
+    let mut times = vec![[const { Vec::new() }; 2]; traces.len()];
     let traces = traces
         .iter()
         .map(|keys| fitting(classifier, *keys, &mut scratch));
     let traces: Vec<KeySlice<'_>> = traces.collect();
     for repeat in 0..=repeats {
-        for (index, &keys) in traces.iter().enumerate() {
-            for (together, samples) in [
-                (1, &mut kinds.single_ns[index]),
-                (TOGETHER[TOGETHER.len() - 1], &mut kinds.batch_ns[index]),
-            ] {
+        for (&keys, times) in traces.iter().zip(&mut times) {
+            let together = [1, TOGETHER[TOGETHER.len() - 1]];
+            for (together, samples) in together.into_iter().zip(times) {
                 let (folded, seconds) = timed(|| pass(classifier, keys, together, &mut scratch));
                 std::hint::black_box(folded);
                 // The first pass warms the caches.
@@ -202,4 +217,5 @@ fn time(classifier: &dyn Classifier, traces: &[KeySlice<'_>], repeats: usize, ki
             }
         }
     }
+    times
 }

@@ -4,7 +4,7 @@
 
 use std::collections::HashSet;
 
-use classyard::FieldMatch;
+use classyard::{FieldMatch, RuleSet};
 use classyard_report::failure::Failure;
 use classyard_workload::generate::OpenFlowRules;
 use serde::{Deserialize, Serialize};
@@ -16,12 +16,32 @@ use crate::reproduce::statistics::coordinate;
 
 /// The fields of a rule set.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Distinct {
-    rules: usize,
+pub(super) struct Distinct {
+    pub(super) rules: usize,
     /// The number of different matches in each field.
-    unique: Vec<usize>,
+    pub(super) unique: Vec<usize>,
     /// The mean number of fields that a rule names.
-    named: f64,
+    pub(super) named: f64,
+}
+
+impl Distinct {
+    /// Counts the matches of rules.
+    pub(super) fn of(rules: &RuleSet) -> Distinct {
+        let ids: Vec<_> = rules.schema().field_ids().collect();
+        let unique = ids.iter().map(|&id| {
+            let matches: HashSet<FieldMatch> = rules.iter().map(|rule| rule.field(id)).collect();
+            matches.len()
+        });
+        let named = rules.iter().map(|rule| {
+            let named = ids.iter().filter(|&&id| rule.field(id) != FieldMatch::Any);
+            named.count()
+        });
+        Distinct {
+            rules: rules.len(),
+            unique: unique.collect(),
+            named: coordinate(named.sum()) / coordinate(rules.len().max(1)),
+        }
+    }
 }
 
 /// The greatest deviation from the paper's ratio, as a share.
@@ -37,21 +57,7 @@ pub(in crate::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failu
     for &rules in &sizes {
         sets.push(study.point(&format!("rule set, {rules} rules"), |study| {
             let policy = study.dec14_policy(rules, 0)?;
-            let set = &policy.parts()[0];
-            let ids: Vec<_> = schema.field_ids().collect();
-            let unique = ids.iter().map(|&id| {
-                let matches: HashSet<FieldMatch> = set.iter().map(|rule| rule.field(id)).collect();
-                matches.len()
-            });
-            let named = set.iter().map(|rule| {
-                let named = ids.iter().filter(|&&id| rule.field(id) != FieldMatch::Any);
-                named.count()
-            });
-            Ok(Distinct {
-                rules: set.len(),
-                unique: unique.collect(),
-                named: coordinate(named.sum()) / coordinate(set.len().max(1)),
-            })
+            Ok(Distinct::of(&policy.parts()[0]))
         })?);
     }
     let mut columns = vec!["field".to_owned(), "the paper's ρ".to_owned()];
@@ -99,22 +105,27 @@ pub(in crate::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failu
              Fields of few bits have fewer matches than the ratio: they are saturated, as the \
              paper says of ρ = 1."
         ),
-        claims: vec![
-            Claim::new(
-                "Table III",
-                "The ratios of unique rules over all rules are ρ for each field, or what its bits \
-                 allow.",
-            )
-            .part(
-                Part::new(
-                    "difference from ρ / 2 % or one match, the most of all sizes",
-                    Threshold::AtMost(1.0),
-                )
-                .cases(deviations)
-                .grid("Unique rules", ""),
-            ),
-        ],
+        claims: claims(deviations),
         grids: vec![grid],
         pictures: Vec::new(),
     })
+}
+
+/// Returns the claim; without deviations, it is not measured.
+pub(super) fn claims(deviations: Vec<Case>) -> Vec<Claim> {
+    vec![
+        Claim::new(
+            "Table III",
+            "The ratios of unique rules over all rules are ρ for each field, or what its bits \
+             allow.",
+        )
+        .part(
+            Part::new(
+                "difference from ρ / 2 % or one match, the most of all sizes",
+                Threshold::AtMost(1.0),
+            )
+            .cases(deviations)
+            .grid("Unique rules", ""),
+        ),
+    ]
 }

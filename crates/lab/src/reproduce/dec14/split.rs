@@ -8,12 +8,14 @@ use std::sync::Barrier;
 
 use classyard::classifier::BATCH;
 use classyard::policy::PartId;
-use classyard::{Classifier, EngineSpec, KeySlice, Limits, NoProgress, RuleSet, Scratch, Winner};
+use classyard::{
+    BuildError, Classifier, EngineSpec, KeySlice, Limits, NoProgress, RuleSet, Scratch, Winner,
+};
 use classyard_report::chart::{Chart, Mark, Series};
 use classyard_report::failure::Failure;
 use serde::{Deserialize, Serialize};
 
-use super::measure::{batches, built};
+use super::measure::{CHECKED_HEADERS, batches};
 use super::{ENGINE, PAPER_FORM, Study};
 use crate::bench::{Spread, size_name};
 use crate::cores::{Clocks, first_objection};
@@ -28,24 +30,31 @@ const TIMED_PASSES: usize = 5;
 
 /// Times over one rule set, in nanoseconds a header.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Split {
+pub(super) struct Split {
     /// The time with all rules on one core.
-    whole: f64,
+    pub(super) whole: f64,
     /// The time until all cores are done with their parts of the rules.
-    part: f64,
+    pub(super) part: f64,
     /// The time to merge winners.
-    merge: f64,
+    pub(super) merge: f64,
     /// For each pass, the throughput over the throughput with a header a core.
     throughput_ratios: Vec<f64>,
-    wrong: usize,
+    pub(super) wrong: usize,
     /// The reason why the times do not show what the cores can do, if there is one.
-    objection: Option<String>,
+    pub(super) objection: Option<String>,
 }
 
 impl Split {
     /// Returns the time until a batch is done on all cores and merged.
     fn latency(&self) -> f64 {
         self.part + self.merge
+    }
+
+    /// Returns the throughput over the throughput with a header a core. Every core works on
+    /// each header. If each core had its own headers, the other cores would finish further
+    /// headers in this time.
+    pub(super) fn throughput_ratio(&self) -> f64 {
+        self.whole / self.latency() / coordinate(CORE_COUNT)
     }
 }
 
@@ -78,9 +87,7 @@ pub(in crate::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failu
             let split = measure(study, engine, rules)?;
             wrong += split.wrong;
             let latency = split.whole / split.latency();
-            // Every core works on each header. If each core had its own headers, the
-            // other cores would finish further headers in this time.
-            let throughput = latency / coordinate(CORE_COUNT);
+            let throughput = split.throughput_ratio();
             lines.push(format!(
                 "{engine},{rules},{:.2},{:.2},{:.2},{throughput:.4},{}",
                 split.whole,
@@ -131,26 +138,31 @@ pub(in crate::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failu
              with a header a core: each thread has all rules and half of the headers. Cases in \
              which the threads did not have their processors are left out."
         ),
-        claims: vec![
-            Claim::new(
-                "§IV.C",
-                "Each packet stays on a single core, since communication between cores in the \
-                 merge phase limits the performance of the other way.",
-            )
-            .part(
-                Part::new(
-                    "headers a second, split rules / split headers",
-                    Threshold::Below(1.0),
-                )
-                .cases(cases)
-                .grid("Rules split over", ""),
-            ),
-        ],
+        claims: claims(cases),
         grids: vec![grid],
         pictures,
     };
     super::wrong_answers(&mut section, wrong);
     Ok(section)
+}
+
+/// Returns the claim; without cases, it is not measured.
+pub(super) fn claims(cases: Vec<Case>) -> Vec<Claim> {
+    vec![
+        Claim::new(
+            "§IV.C",
+            "Each packet stays on a single core, since communication between cores in the \
+             merge phase limits the performance of the other way.",
+        )
+        .part(
+            Part::new(
+                "headers a second, split rules / split headers",
+                Threshold::Below(1.0),
+            )
+            .cases(cases)
+            .grid("Rules split over", ""),
+        ),
+    ]
 }
 
 fn measure(study: &mut Study<'_>, engine: &str, rules: usize) -> Result<Split, Failure> {
@@ -159,77 +171,107 @@ fn measure(study: &mut Study<'_>, engine: &str, rules: usize) -> Result<Split, F
     study.point(&point, |study| {
         let policy = study.dec14_policy(rules, 0)?;
         let trace = study.dec14_trace(&policy, 0)?;
-        let (_, keys) = trace.parts().next().expect("one part");
-        let keys = keys.as_slice();
-        let whole = built(&engine, &policy)?;
-        let whole = whole.part(PartId::FIRST);
         let spec = EngineSpec::parse(&engine).expect("a registered engine");
-        let parts = (0..CORE_COUNT).map(|core| {
-            let part = part_of(&policy.parts()[0], core);
-            spec.build(&part, &Limits::default(), &mut NoProgress)
-        });
-        let parts: Vec<Box<dyn Classifier>> = parts.collect::<Result<_, _>>()?;
+        let keys = trace.part(PartId::FIRST).as_slice();
+        let rules = policy.part(PartId::FIRST);
+        Ok(Split::of(rules, keys, &spec.seeded(0))?)
+    })
+}
+
+/// The engine over all rules, and over the rules of each core.
+struct Built {
+    whole: Box<dyn Classifier>,
+    parts: Vec<Box<dyn Classifier>>,
+}
+
+impl Split {
+    /// Times an engine over rules of one schema.
+    pub(super) fn of(
+        rules: &RuleSet,
+        keys: KeySlice<'_>,
+        engine: &EngineSpec,
+    ) -> Result<Split, BuildError> {
+        let build = |rules: &RuleSet| engine.build(rules, &Limits::default(), &mut NoProgress);
+        let parts = (0..CORE_COUNT).map(|core| build(&part_of(rules, core)));
+        let built = Built {
+            parts: parts.collect::<Result<_, _>>()?,
+            whole: build(rules)?,
+        };
         let mut winners = vec![vec![Winner::MISS; keys.len()]; CORE_COUNT];
         let mut expected = vec![Winner::MISS; keys.len()];
         let mut samples = [Vec::new(), Vec::new(), Vec::new()];
         let (mut alone, mut together) = (Clocks::default(), Clocks::default());
         for _ in 0..TIMED_PASSES {
-            let each = |seconds: f64| seconds * 1e9 / coordinate(keys.len().max(1));
-            let ((), clocks) = Clocks::time(|| classify(whole, keys, &mut expected));
-            alone.add(clocks);
-            samples[0].push(each(clocks.wall));
-            let barrier = Barrier::new(CORE_COUNT);
-            let clocks = std::thread::scope(|scope| {
-                let mut sides = parts.iter().zip(&mut winners);
-                let (own_part, own_winners) = sides.next().expect("two parts");
-                let begun: Vec<_> = sides
-                    .map(|(part, winners)| {
-                        let barrier = &barrier;
-                        scope.spawn(move || {
-                            barrier.wait();
-                            classify(part.as_ref(), keys, winners);
-                        })
-                    })
-                    .collect();
-                barrier.wait();
-                let ((), clocks) = Clocks::time(|| {
-                    classify(own_part.as_ref(), keys, own_winners);
-                    for thread in begun {
-                        thread.join().expect("no panic");
-                    }
-                });
-                clocks
-            });
-            together.add(clocks);
-            samples[1].push(each(clocks.wall));
-            let (first, other_parts) = winners.split_first_mut().expect("two parts");
-            let ((), clocks) = Clocks::time(|| {
-                for other in &*other_parts {
-                    for (best, winner) in first.iter_mut().zip(other) {
-                        if winner.beats(*best) {
-                            *best = *winner;
-                        }
-                    }
-                }
-            });
-            samples[2].push(each(clocks.wall));
+            let [whole, part, merge] = built.pass(keys, &mut winners, &mut expected);
+            alone.add(whole);
+            together.add(part);
+            for (samples, clocks) in samples.iter_mut().zip([whole, part, merge]) {
+                samples.push(clocks.wall * 1e9 / coordinate(keys.len().max(1)));
+            }
         }
         let passes = samples[0].iter().zip(samples[1].iter().zip(&samples[2]));
         let ratios = passes.map(|(whole, (part, merge))| whole / (part + merge));
         let throughput_ratios = ratios.map(|ratio| ratio / coordinate(CORE_COUNT)).collect();
         let median = |samples: &[f64]| Spread::of(samples).map_or(0.0, |s| s.median);
         let merged = winners[0].iter().zip(&expected);
+        let merged = merged.filter(|(merged, expected)| merged != expected);
+        let checked = keys.iter().take(CHECKED_HEADERS).zip(&expected);
+        let wrong = checked.filter(|(key, winner)| **winner != rules.scan(key));
         Ok(Split {
             objection: first_objection(&[(CORE_COUNT, together), (1, alone)]),
             throughput_ratios,
             whole: median(&samples[0]),
             part: median(&samples[1]),
             merge: median(&samples[2]),
-            wrong: merged
-                .filter(|(merged, expected)| merged != expected)
-                .count(),
+            wrong: merged.count() + wrong.count(),
         })
-    })
+    }
+}
+
+impl Built {
+    /// Looks all keys up with all rules on one core, then with the rules split over the cores,
+    /// and merges the winners into the first of `winners`. Returns the times of these steps.
+    fn pass(
+        &self,
+        keys: KeySlice<'_>,
+        winners: &mut [Vec<Winner>],
+        expected: &mut [Winner],
+    ) -> [Clocks; 3] {
+        let ((), whole) = Clocks::time(|| classify(self.whole.as_ref(), keys, expected));
+        let barrier = Barrier::new(CORE_COUNT);
+        let part = std::thread::scope(|scope| {
+            let mut sides = self.parts.iter().zip(winners.iter_mut());
+            let (own_part, own_winners) = sides.next().expect("two parts");
+            let begun: Vec<_> = sides
+                .map(|(part, winners)| {
+                    let barrier = &barrier;
+                    scope.spawn(move || {
+                        barrier.wait();
+                        classify(part.as_ref(), keys, winners);
+                    })
+                })
+                .collect();
+            barrier.wait();
+            let ((), clocks) = Clocks::time(|| {
+                classify(own_part.as_ref(), keys, own_winners);
+                for thread in begun {
+                    thread.join().expect("no panic");
+                }
+            });
+            clocks
+        });
+        let (first, other_parts) = winners.split_first_mut().expect("two parts");
+        let ((), merge) = Clocks::time(|| {
+            for other in &*other_parts {
+                for (best, winner) in first.iter_mut().zip(other) {
+                    if winner.beats(*best) {
+                        *best = *winner;
+                    }
+                }
+            }
+        });
+        [whole, part, merge]
+    }
 }
 
 /// Returns every second rule by rank (every `CORE_COUNT`th rule), beginning with rule `core`.

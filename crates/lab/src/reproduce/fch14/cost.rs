@@ -30,7 +30,7 @@ const PAPER: [[f64; 3]; 3] = [
 ];
 
 /// The number of ports in the paper's random list.
-const RANDOM_PORTS: usize = 50;
+pub(super) const RANDOM_PORTS: usize = 50;
 
 const NAMES: [&str; 4] = [
     "baseline",

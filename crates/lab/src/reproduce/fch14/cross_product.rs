@@ -2,6 +2,7 @@
 //!
 //! [FCH14]: classyard::papers#fch14
 
+use classyard_datapath::flow::FlowStore;
 use classyard_datapath::lab::megaflow::cross_product::{End, cross_product};
 use classyard_report::chart::{Chart, Series};
 use classyard_report::failure::Failure;
@@ -30,26 +31,31 @@ const DATAPATHS: [(usize, usize, usize); 8] = [
 const MAX_ENTRIES: usize = 1_000_000;
 const QUICK_MAX_ENTRIES: usize = 50_000;
 
+/// Returns the maximum number of entries of this reproduction.
+pub(super) fn max_entries(study: &Study<'_>) -> usize {
+    if study.args.quick {
+        QUICK_MAX_ENTRIES
+    } else {
+        MAX_ENTRIES
+    }
+}
+
 /// A cross product, or its part up to the limit.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-struct Measured {
-    flows: usize,
-    entries: usize,
-    paths: usize,
+pub(super) struct Measured {
+    pub(super) flows: usize,
+    pub(super) entries: usize,
+    pub(super) paths: usize,
     /// Entries that end early because a later table matches a field that the key does not
     /// have.
     unfinished: usize,
-    is_complete: bool,
-    seconds: f64,
+    pub(super) is_complete: bool,
+    pub(super) seconds: f64,
 }
 
 /// Creates the figure.
 pub(in crate::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failure> {
-    let max_entries = if study.args.quick {
-        QUICK_MAX_ENTRIES
-    } else {
-        MAX_ENTRIES
-    };
+    let max_entries = max_entries(study);
     study.expect_points(DATAPATHS.len());
     let mut results = Vec::new();
     for (ports, acls, subnets) in DATAPATHS {
@@ -126,8 +132,12 @@ pub(in crate::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failu
 }
 
 fn measure(ports: usize, acls: usize, subnets: usize, max_entries: usize) -> Measured {
-    let flows = pipelines::flows(ports, acls, subnets);
-    let (product, seconds) = timed(|| cross_product(&flows, max_entries));
+    measure_flows(&pipelines::flows(ports, acls, subnets), max_entries)
+}
+
+/// Computes the cross product of a pipeline.
+pub(super) fn measure_flows(flows: &FlowStore, max_entries: usize) -> Measured {
+    let (product, seconds) = timed(|| cross_product(flows, max_entries));
     let (entries, paths, unfinished, is_complete) = match product {
         Ok(product) => {
             let entries = product.entries.iter();
@@ -157,7 +167,7 @@ const NO_NUMBERS: &str = "The paper draws the same quantity in Fig. 2 and states
 /// Entries for each flow that make a cross product impractical.
 const IMPRACTICAL_RATIO: f64 = 100.0;
 
-fn claims(results: &[Measured]) -> Vec<Claim> {
+pub(super) fn claims(results: &[Measured]) -> Vec<Claim> {
     let complete: Vec<&Measured> = results.iter().filter(|one| one.is_complete).collect();
     let (first, last) = (complete.first(), complete.last());
     // The power of the number of flows with which a number grows; NaN for one datapath.

@@ -14,6 +14,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::{Deserialize, Serialize};
 
 use super::figure::{Figure, OwnFigure};
+use super::inputs::Input;
 use super::request::{Common, Paper, Request, at_least_one, sizes};
 use super::study::Study;
 
@@ -25,6 +26,8 @@ pub(super) mod cost;
 pub(super) mod cross_product;
 mod lists;
 mod own;
+mod own_lists;
+mod own_product;
 mod own_terms;
 mod pipelines;
 pub(super) mod providers;
@@ -53,7 +56,11 @@ pub(super) const FIGURES: &[Figure] = &[
     Figure {
         name: "providers",
         draw: providers::draw,
-        own: None,
+        own: Some(OwnFigure {
+            accepts: own::INPUTS,
+            needs_updates: false,
+            draw: own::draw_providers,
+        }),
     },
     Figure {
         name: "cost",
@@ -67,14 +74,19 @@ pub(super) const FIGURES: &[Figure] = &[
     Figure {
         name: "cross-product",
         draw: cross_product::draw,
-        own: None,
+        own: Some(OwnFigure {
+            accepts: &[Input::Rules],
+            needs_updates: false,
+            draw: own_product::draw,
+        }),
     },
 ];
 
 /// Flow Caching for High Entropy Packet Fields, 2014
 ///
 /// It has lists of ports, and no profiles. With own rules, `acls` and `cost` show all
-/// algorithms over the rules.
+/// algorithms over the rules, `providers` over their ports, and `cross-product` has the rules
+/// as access lists. A capture alone has the packets.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Figures:
@@ -86,7 +98,9 @@ Figures:
 Examples:
   classyard reproduce fch14 --quick
   classyard reproduce fch14 --figures acls -r acl.rules -c dump.pcap
-      flows and masks of own rules, with the headers of a capture")]
+      flows and masks of own rules, with the headers of a capture
+  classyard reproduce fch14 -c dump.pcap
+      flows and masks of the paper's lists, with the destination ports of a capture")]
 pub(super) struct Args {
     #[command(flatten)]
     common: Common,

@@ -17,19 +17,28 @@ use rand::SeedableRng as _;
 use rand::seq::SliceRandom as _;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
+use super::own_lists::{captured_ports, ports_of_rules, random, random_lists, stand_ins};
 use super::own_terms::{OwnTerms, own_terms};
-use super::{PORT_COUNT, acl_claims, cost};
+use super::{PORT_COUNT, acl_claims, cost, providers};
 use crate::bench::{thread_cpu_time, timed};
 use crate::reproduce::claims::Section;
 use crate::reproduce::comparison::{
-    Cell, Comparison, Generated, Quantity, Workload, check_one_schema, compare_algorithms,
+    Cell, Comparison, Generated, MadeSet, Quantity, Workload, check_one_schema, compare_algorithms,
 };
 use crate::reproduce::inputs::Input;
 use crate::reproduce::statistics::{coordinate, quantile};
 use crate::reproduce::study::Study;
 
 /// The inputs of the figures. Algorithms take the place of engines.
-pub(super) const INPUTS: &[Input] = &[Input::Rules, Input::Trace, Input::CapturedHeaders];
+pub(super) const INPUTS: &[Input] = &[
+    Input::Rules,
+    Input::Trace,
+    Input::CapturedHeaders,
+    Input::Packets,
+];
+
+/// The kind of candidates, as a column of the CSV files.
+const ALGORITHM: &str = "algorithm";
 
 /// The algorithms, in the order of cells.
 const ALGORITHMS: [&str; 5] = [
@@ -100,58 +109,127 @@ const COST_QUANTITIES: [Quantity; 3] = [
 const INPUT_TEXT: &str = "Rules are in the order of their priorities. A rule with ranges becomes \
     several values under masks. Headers are drawn from the rules, unless they are from a file.";
 
+/// The description of a list with captured packets.
+const CAPTURE_TEXT: &str = "Headers are the destination ports of the packets of a capture, in their \
+    order.";
+
 /// Draws flows and masks (Tables 4 and 5, Fig. 3).
 pub(super) fn draw_acls(study: &mut Study<'_>) -> Result<Section, Failure> {
     check_one_schema(study, "`acls` of fch14")?;
-    let limit = study.build_time();
-    let seconds = limit.as_secs_f64();
-    let comparison = Comparison {
-        figure: "acls",
-        title: "Cached flows and masks (Tables 4 and 5, Fig. 3)",
-        method: format!(
-            "Every header that is not in the cache adds the flow that an algorithm computes for \
-             it. The cache has no limit. An algorithm may take {seconds} CPU seconds for each \
-             order of headers. {INPUT_TEXT}"
-        ),
-        quantities: &FLOW_QUANTITIES,
-        engines: &ALGORITHMS,
-        generated: Generated::Profiles,
-        sizes: &[],
-        has_headers: true,
-        options: format!(", {seconds} s"),
+    let (made, text) = match study.inputs.packets.is_empty() {
+        true => (Vec::new(), INPUT_TEXT.to_owned()),
+        false => {
+            let made = captured_ports(study, &random_lists(study))?;
+            (made, format!("Random ports are blocked. {CAPTURE_TEXT}"))
+        }
     };
-    let section = compare_algorithms(study, &comparison, MAX_DRAWN_HEADERS, |study, workload| {
-        let flows = Flows {
-            limit,
-            seed: study.list_seed(0),
-        };
-        Ok(each_width(workload, &flows))
-    })?;
+    let title = "Cached flows and masks (Tables 4 and 5, Fig. 3)";
+    let section = draw_flows(study, "acls", title, &text, &made)?;
     Ok(Section {
         claims: acl_claims::claims(&[]),
         ..section
     })
 }
 
+/// Draws flows and masks of lists of ports (Table 5).
+pub(super) fn draw_providers(study: &mut Study<'_>) -> Result<Section, Failure> {
+    check_one_schema(study, "`providers` of fch14")?;
+    let (made, text) = match study.inputs.packets.is_empty() {
+        true => {
+            let text = "A list has the different matches of a port field in own rules, the best \
+                        rule first. Headers are all ports in random order, unless own headers \
+                        have the ports."
+                .to_owned();
+            (ports_of_rules(study)?, text)
+        }
+        false => {
+            let made = captured_ports(study, &stand_ins())?;
+            let text =
+                format!("The lists are stand-ins for the lists of providers. {CAPTURE_TEXT}");
+            (made, text)
+        }
+    };
+    let title = "Cached flows and masks of lists of ports (Table 5)";
+    let section = draw_flows(study, "providers", title, &text, &made)?;
+    Ok(Section {
+        claims: providers::claims(&[]),
+        ..section
+    })
+}
+
+/// Draws flows and masks over the sets that were made, or over own rules if there are none.
+fn draw_flows(
+    study: &mut Study<'_>,
+    figure: &'static str,
+    title: &'static str,
+    input_text: &str,
+    made: &[MadeSet],
+) -> Result<Section, Failure> {
+    let limit = study.build_time();
+    let seconds = limit.as_secs_f64();
+    let comparison = Comparison {
+        figure,
+        title,
+        method: format!(
+            "Every header that is not in the cache adds the flow that an algorithm computes for \
+             it. The cache has no limit. An algorithm may take {seconds} CPU seconds for each \
+             order of headers. {input_text}"
+        ),
+        quantities: &FLOW_QUANTITIES,
+        engines: &ALGORITHMS,
+        generated: generated(made),
+        sizes: &[],
+        has_headers: true,
+        options: format!(", {seconds} s"),
+    };
+    let headers = MAX_DRAWN_HEADERS;
+    compare_algorithms(study, &comparison, ALGORITHM, headers, |study, workload| {
+        let flows = Flows {
+            limit,
+            seed: study.list_seed(0),
+        };
+        Ok(each_width(workload, &flows))
+    })
+}
+
+/// Returns the sets that were made, or own rules if there are none.
+fn generated(made: &[MadeSet]) -> Generated<'_> {
+    match made {
+        [] => Generated::Profiles,
+        made => Generated::Made(made),
+    }
+}
+
 /// Draws the cost of computing flows (Table 6).
 pub(super) fn draw_cost(study: &mut Study<'_>) -> Result<Section, Failure> {
     check_one_schema(study, "`cost` of fch14")?;
+    let (made, text) = match study.inputs.packets.is_empty() {
+        true => (Vec::new(), INPUT_TEXT.to_owned()),
+        false => {
+            let mut lists = stand_ins();
+            let name = format!("{} random ports", cost::RANDOM_PORTS);
+            lists.push((name, random(study, cost::RANDOM_PORTS)));
+            let text = format!("The lists are those of Table 6 or stand-ins. {CAPTURE_TEXT}");
+            (captured_ports(study, &lists)?, text)
+        }
+    };
     let comparison = Comparison {
         figure: "cost",
         title: "The cost of computing flows (Table 6)",
         method: format!(
             "At most {MAX_TIMED_HEADERS} headers are classified one after the other in a tuple \
              space of the rules, and for each the flow is computed, as if no cache were there. \
-             Times are CPU times of one thread, the median of {PASSES} passes. {INPUT_TEXT}"
+             Times are CPU times of one thread, the median of {PASSES} passes. {text}"
         ),
         quantities: &COST_QUANTITIES,
         engines: &ALGORITHMS,
-        generated: Generated::Profiles,
+        generated: generated(&made),
         sizes: &[],
         has_headers: true,
         options: String::new(),
     };
-    let section = compare_algorithms(study, &comparison, MAX_TIMED_HEADERS, |_, workload| {
+    let headers = MAX_TIMED_HEADERS;
+    let section = compare_algorithms(study, &comparison, ALGORITHM, headers, |_, workload| {
         Ok(each_width(workload, &Cost))
     })?;
     Ok(Section {

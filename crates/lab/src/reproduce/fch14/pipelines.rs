@@ -30,8 +30,30 @@ pub(super) const STAGE_COUNT: usize = 12;
 /// Returns the flows of a datapath with `ports` ports, `acls` ACLs in each direction and
 /// `subnets` subnets.
 pub(super) fn flows(ports: usize, acls: usize, subnets: usize) -> FlowStore {
-    let text = text_of(ports, acls, subnets).expect("strings take any text");
-    let messages = text::read(&text).expect("flows of the generator are right");
+    let text = text_of(ports, subnets, |text| blocked_ports(text, acls));
+    let text = text.expect("strings take any text");
+    read(&text).expect("flows of the generator are right")
+}
+
+/// Returns the flows of a datapath with an own access list in each direction. `acl` has a
+/// match with a priority above 0, and true if its packets are dropped.
+///
+/// # Errors
+/// The first flow that cannot be read, for people.
+pub(super) fn flows_with_acl(
+    ports: usize,
+    subnets: usize,
+    acl: &[(String, bool)],
+) -> Result<FlowStore, String> {
+    let text = text_of(ports, subnets, |text| own_acl(text, acl));
+    read(&text.expect("strings take any text"))
+}
+
+fn read(text: &str) -> Result<FlowStore, String> {
+    let messages = text::read(text).map_err(|problems| {
+        let first = problems.shown().first().map(ToString::to_string);
+        first.unwrap_or_default()
+    })?;
     let mut flows = FlowStore::new();
     for located in messages {
         if let Message::Flow(message) = located.message {
@@ -40,7 +62,31 @@ pub(super) fn flows(ports: usize, acls: usize, subnets: usize) -> FlowStore {
                 .expect("tables have no limits");
         }
     }
-    flows
+    Ok(flows)
+}
+
+/// The tables of the access lists with the next table of each.
+const ACL_TABLES: [(u8, u8); 2] = [(2, 3), (6, 7)];
+
+fn own_acl(text: &mut String, acl: &[(String, bool)]) -> std::fmt::Result {
+    for (matched, is_dropped) in acl {
+        for (table, next) in ACL_TABLES {
+            match is_dropped {
+                true => writeln!(text, "table={table},{matched} actions=drop")?,
+                false => writeln!(text, "table={table},{matched} actions=goto_table:{next}")?,
+            }
+        }
+    }
+    Ok(())
+}
+
+fn blocked_ports(text: &mut String, acls: usize) -> std::fmt::Result {
+    for acl in 0..acls {
+        let (tcp, udp) = (blocked(acl), blocked(acl + 100));
+        writeln!(text, "table=2,priority=10,tcp,tcp_dst={tcp} actions=drop")?;
+        writeln!(text, "table=6,priority=10,udp,udp_dst={udp} actions=drop")?;
+    }
+    Ok(())
 }
 
 /// Returns blocked port number `number`: spread out, and equal for every datapath.
@@ -48,7 +94,11 @@ fn blocked(number: usize) -> usize {
     1 + number * 7_919 % 60_000
 }
 
-fn text_of(ports: usize, acls: usize, subnets: usize) -> Result<String, std::fmt::Error> {
+fn text_of(
+    ports: usize,
+    subnets: usize,
+    write_acls: impl FnOnce(&mut String) -> std::fmt::Result,
+) -> Result<String, std::fmt::Error> {
     let mut text = String::new();
     let mac = |port: usize| format!("02:00:00:00:{:02x}:{:02x}", port / 256, port % 256);
     let router = "02:ff:00:00:00:01";
@@ -80,11 +130,7 @@ fn text_of(ports: usize, acls: usize, subnets: usize) -> Result<String, std::fmt
         )?;
         writeln!(text, "table=11,reg3={port} actions=output:{port}")?;
     }
-    for acl in 0..acls {
-        let (tcp, udp) = (blocked(acl), blocked(acl + 100));
-        writeln!(text, "table=2,priority=10,tcp,tcp_dst={tcp} actions=drop")?;
-        writeln!(text, "table=6,priority=10,udp,udp_dst={udp} actions=drop")?;
-    }
+    write_acls(&mut text)?;
     for subnet in 0..subnets {
         let port = 1 + subnet % ports.max(1);
         let mac = mac(port);

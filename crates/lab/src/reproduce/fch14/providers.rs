@@ -21,7 +21,7 @@ const PAPER: [[(usize, usize); 2]; 2] = [[(194, 153), (178, 15)], [(9_124, 846),
 
 /// Results of one list for each algorithm.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-struct Measured {
+pub(super) struct Measured {
     common: Scan,
     tree: Scan,
     ours: Scan,
@@ -138,7 +138,7 @@ const PRIVATE: Gap = Gap::NotRun("the providers' own lists, which are private");
 /// Masks of the decision tree for one field of 16 bits, at most.
 const MAX_TREE_MASKS: f64 = 17.0;
 
-fn claims(results: &[Measured]) -> Vec<Claim> {
+pub(super) fn claims(results: &[Measured]) -> Vec<Claim> {
     let stand_ins = |value: fn(&Measured) -> f64| {
         let names = ["long stand-in", "short stand-in"].into_iter();
         let cases = names

@@ -4,7 +4,7 @@
 
 use classyard::key::unpack;
 use classyard::policy::PartId;
-use classyard::{EngineSpec, Policy, PolicyTrace, Priority, RuleSet, Schema};
+use classyard::{EngineSpec, Policy, PolicyTrace, Schema};
 use classyard_datapath::flow::TableId;
 use classyard_report::failure::Failure;
 
@@ -20,7 +20,9 @@ use super::sheets::Measured;
 use super::{CONTENDERS, ENGINES, MAX_RULES, SETUP, mpps, tables, throughput, times};
 use crate::bench::Spread;
 use crate::reproduce::claims::Section;
-use crate::reproduce::comparison::{Cell, Comparison, Generated, Quantity, Workload, compare};
+use crate::reproduce::comparison::{
+    Cell, Comparison, Generated, Quantity, Workload, compare, with_priorities_from_1,
+};
 use crate::reproduce::statistics::{coordinate, quantile};
 use crate::reproduce::study::Study;
 use crate::reproduce::tm19::tables::count;
@@ -265,7 +267,7 @@ fn access_list<'a>(
     workload: &Workload<'_>,
     engines: &'a [EngineSpec],
 ) -> Result<AccessList<'a>, Failure> {
-    let policy = with_own_priorities(&workload.policy);
+    let policy = with_priorities_from_1(&workload.policy);
     let acl = Acl::of(&policy)?;
     let names: Vec<String> = engines.iter().map(ToString::to_string).collect();
     let mut runners = Vec::new();
@@ -293,20 +295,6 @@ fn access_list<'a>(
         frames,
         entries: acl.flows,
     })
-}
-
-/// Returns the rules with priorities from their number down to 1, in the order of their
-/// ranks: the default rule of the pipeline has priority 0.
-fn with_own_priorities(policy: &Policy) -> Policy {
-    let rules = policy.part(PartId::FIRST);
-    let mut ranked = RuleSet::new(rules.schema());
-    let priorities = (1..=u32::try_from(rules.len()).expect("at most 65,535 rules")).rev();
-    for (position, priority) in rules.by_rank().into_iter().zip(priorities) {
-        let rule = rules.rule(position as usize);
-        let added = ranked.add(rule.id(), Priority(priority), rule.action(), &rule.fields());
-        added.expect("the schema is the same");
-    }
-    Policy::from_parts(policy.name(), vec![ranked])
 }
 
 /// Returns a frame for each header.
