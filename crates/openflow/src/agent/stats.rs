@@ -179,7 +179,7 @@ impl Turn<'_, '_> {
             let count = pipeline.table_count(table);
             TableStats {
                 table,
-                active: saturated(pipeline.flows().table(table).count()),
+                active: saturated(pipeline.flows().table_len(table)),
                 lookups: count.lookups,
                 matched: count.matched,
             }

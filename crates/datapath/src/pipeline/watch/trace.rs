@@ -337,7 +337,7 @@ fn lookup(
     let nearest = misses.iter().take(near);
     Lookup {
         table,
-        entries: flows.table(table).count(),
+        entries: flows.table_len(table),
         winner: winner.cloned(),
         near: nearest
             .map(|(_, _, entry)| NearMiss {
