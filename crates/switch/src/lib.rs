@@ -46,15 +46,15 @@
 //! | [`tls`] | TLS for connections to controllers |
 //! | `clock` | the time since the start |
 //! | `error` | reasons why a switch cannot start |
+//! | `heap` | giving free memory back to the system |
 //! | `stop` | stopping a running switch |
-
-#![forbid(unsafe_code)]
 
 mod agent;
 mod clock;
 pub mod config;
 pub mod control;
 mod error;
+mod heap;
 mod pcapng;
 mod stop;
 mod switch;

@@ -14,6 +14,7 @@ use crate::agent::{self, Opened, Parts, Ready};
 use crate::clock::Clock;
 use crate::config::{DeviceSettings, Poll, PortSettings, SwitchSettings};
 use crate::error::SwitchError;
+use crate::heap::Heap;
 use crate::stop::StopHandle;
 use crate::worker::WorkerParts;
 
@@ -32,6 +33,7 @@ pub struct Switch {
     memory: MemoryPorts,
     stop: StopHandle,
     handles_signals: bool,
+    returns_memory: bool,
     file: Option<PathBuf>,
 }
 
@@ -44,6 +46,7 @@ impl Switch {
             memory: BTreeMap::new(),
             stop: StopHandle::default(),
             handles_signals: false,
+            returns_memory: false,
             file: None,
         }
     }
@@ -79,6 +82,16 @@ impl Switch {
         }
     }
 
+    /// Lets the switch give free memory back to the system. This sets an option of the
+    /// allocator of the GNU C library, so it is for processes that only run a switch.
+    #[must_use]
+    pub fn return_free_memory(self) -> Switch {
+        Switch {
+            returns_memory: true,
+            ..self
+        }
+    }
+
     /// Returns what stops the switch.
     #[must_use]
     pub fn stop_handle(&self) -> StopHandle {
@@ -93,6 +106,7 @@ impl Switch {
     /// closed.
     pub fn run(mut self, on_ready: impl FnOnce(&Ready)) -> Result<(), SwitchError> {
         let clock = Clock::start();
+        let heap = self.returns_memory.then(Heap::of_process);
         let mut pipeline = filled_pipeline(&self.settings, clock)?;
         // A second switch of the same name must not take frames from the ports.
         agent::check_run_dir(&self.settings)?;
@@ -121,6 +135,7 @@ impl Switch {
             tls,
             news,
             clock,
+            heap,
             stop: self.stop,
             handles_signals: self.handles_signals,
             file: self.file,

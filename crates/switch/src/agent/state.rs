@@ -17,6 +17,7 @@ use super::packet_ins::PacketIns;
 use super::ports::{OpenPort, Opened, Queues, device_of, port_counts};
 use crate::clock::Clock;
 use crate::config::{Address, ControllerSettings, PortSettings, SwitchSettings};
+use crate::heap::Heap;
 use crate::tls::Tls;
 use crate::worker::{CapturedFrame, Command, Report, WorkerHandle};
 
@@ -50,6 +51,7 @@ pub(crate) struct State {
     /// The settings that the switch was started with. Its ports and endpoints may have changed.
     started: SwitchSettings,
     pub(super) clock: Clock,
+    heap: Option<Heap>,
 }
 
 /// The other end of a connection.
@@ -107,6 +109,7 @@ impl State {
         workers: Vec<WorkerHandle>,
         settings: SwitchSettings,
         clock: Clock,
+        heap: Option<Heap>,
     ) -> State {
         let rate = settings.max_packet_ins_per_second;
         let packet_ins = PacketIns::new(rate, settings.max_packet_in_burst);
@@ -123,6 +126,7 @@ impl State {
             capture: None,
             started: settings,
             clock,
+            heap,
         }
     }
 
@@ -215,6 +219,9 @@ impl State {
 
     /// Takes bytes of a controller.
     pub(super) fn receive(&mut self, id: SessionId, bytes: &[u8]) {
+        if let Some(heap) = &mut self.heap {
+            heap.note(bytes.len());
+        }
         self.with(|agent, around| agent.receive(id, bytes, around));
     }
 
@@ -291,6 +298,13 @@ impl State {
                 session.ending = Some("no answer to an echo request".to_owned());
                 session.wake.notify_one();
             }
+        }
+    }
+
+    /// Gives free memory back to the system, if much has been freed.
+    pub(super) fn release_memory(&mut self) {
+        if let Some(heap) = &mut self.heap {
+            heap.tick();
         }
     }
 

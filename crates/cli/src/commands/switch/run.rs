@@ -112,7 +112,7 @@ pub(super) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
         None => args.settings()?,
     };
     args.begin_log();
-    let mut switch = Switch::new(settings).handle_signals();
+    let mut switch = Switch::new(settings).handle_signals().return_free_memory();
     if let Some(file) = &args.file {
         let file = std::path::absolute(file).map_err(|error| Failure::file(file, error))?;
         switch = switch.configuration(file);
