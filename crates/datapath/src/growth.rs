@@ -1,8 +1,9 @@
 //! Growth of long lists: by an eighth, so that at most a ninth of the memory is unused. A list
 //! that doubles leaves up to half of it unused.
 
-/// Lists grow by the fraction `1 / GROWTH_DIVISOR`. An item is moved about this many times until
-/// a list is full; the system moves long lists without copies.
+/// Lists grow by the fraction `1 / GROWTH_DIVISOR`. While a list becomes long, the number of
+/// moved items is at most `GROWTH_DIVISOR + 1` times its length. The system moves long lists
+/// without copies.
 const GROWTH_DIVISOR: usize = 8;
 
 /// Makes room for more items in a list.

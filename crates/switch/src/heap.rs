@@ -1,14 +1,14 @@
 //! The heap of a process that only runs a switch: free memory goes back to the system.
 //!
 //! The allocator of the GNU C library keeps free memory. A long list that has grown leaves its
-//! former memory, and the messages of a large bundle leave gaps between flow entries. So long
-//! lists get memory of their own, which the system takes back when they are freed, and the gaps
-//! are given back in idle times. Other allocators do this by themselves or not at all.
+//! former memory, and the messages of a large bundle leave gaps between flow entries. Therefore
+//! each long list has memory of its own, and the system takes it back when the list is freed. In
+//! idle times, the switch gives the gaps back. With other C libraries, nothing is done.
 
 #![allow(unsafe_code)] // Calls of the allocator.
 
-/// Bytes from which on a block has memory of its own. It is the value with which the allocator
-/// starts; it raises the value when a longer block is freed.
+/// Blocks of at least this number of bytes have memory of their own. The allocator starts with
+/// this value, and raises it when a longer block is freed, unless a program sets it.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 const LONG_BLOCK_BYTES: libc::c_int = 128 << 10;
 

@@ -99,9 +99,10 @@ impl PendingChoices {
         self.sets.len()
     }
 
-    /// Adds rules, each of which every bit in `excluding` excludes. `excluding` has parts of
-    /// words, and the indexes of the words in a key. The rules join the first set that has some of these bits, and
-    /// the set keeps only the bits in common. If there is no such set, the rules get a new set.
+    /// Adds rules. Each bit in `excluding` excludes all of them. `excluding` has parts of words,
+    /// and the indexes of the words in a key. The rules join the first set that has some of these
+    /// bits, and the set keeps only the bits in common. If there is no such set, the rules get a
+    /// new set.
     pub(super) fn add(&mut self, excluding: impl Iterator<Item = (usize, u64)> + Clone) {
         let shares = |set: &&mut Words| excluding.clone().any(|(word, bits)| set[word] & bits != 0);
         let mut common_bits = [0; KEY_WORDS];
