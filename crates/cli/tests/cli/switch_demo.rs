@@ -57,7 +57,7 @@ fn assert_no_folder(process: u32) {
 #[test]
 fn a_ping_passes_between_hosts_in_memory() {
     let (process, output) = demo(&[], |command| {
-        // Without `ip` and `ping`, there are no namespaces.
+        // Namespaces need `ip` and `ping`.
         command.env("PATH", "/nonexistent");
     });
     let text = text(output);

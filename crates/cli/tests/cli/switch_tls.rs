@@ -15,7 +15,7 @@ fn write_identities(folder: &Folder, names: &[&str]) {
     let key = KeyPair::generate().expect("a key");
     let mut params = CertificateParams::default();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    // OpenSSL takes a certificate with the name of its CA for one that signed itself.
+    // If a certificate has the name of its CA, OpenSSL takes it for self-signed.
     params.distinguished_name.push(DnType::CommonName, "ca");
     folder.file(
         "ca.pem",

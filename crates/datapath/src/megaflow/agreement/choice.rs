@@ -101,8 +101,8 @@ impl PendingChoices {
 
     /// Adds rules. Each bit in `excluding` excludes all of them. `excluding` has parts of words,
     /// and the indexes of the words in a key. The rules join the first set that has some of these
-    /// bits, and the set keeps only the bits in common. If there is no such set, the rules get a
-    /// new set.
+    /// bits, and the set keeps only the bits in common. Otherwise, the rules get a new
+    /// set.
     pub(super) fn add(&mut self, excluding: impl Iterator<Item = (usize, u64)> + Clone) {
         let shares = |set: &&mut Words| excluding.clone().any(|(word, bits)| set[word] & bits != 0);
         let mut common_bits = [0; KEY_WORDS];

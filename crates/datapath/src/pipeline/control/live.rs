@@ -230,7 +230,7 @@ impl Pipeline {
 
     /// Carries out messages as [`apply`](Self::apply) does, but leaves the work on the tables to
     /// [`publish`](Self::publish), which makes the changes visible. Work on many changes at a
-    /// time takes about half the time. If a controller sends many messages and then a barrier,
+    /// time takes about a tenth less time. If a controller sends many messages and then a barrier,
     /// submit the messages and publish at the barrier. When more than
     /// [`MAX_DEFERRED`](classyard::table::MAX_DEFERRED) changes would be invisible, they are made
     /// visible earlier. The call waits for a worker in an older version only if more than

@@ -23,7 +23,7 @@ pub(super) enum Hosts {
     Namespaces(Namespaces),
     /// Hosts in this process.
     Memory {
-        /// The reason why there are no namespaces.
+        /// The reason why namespaces cannot be made.
         reason: String,
         /// The other ends of the ports.
         peers: Vec<MemoryPeer>,
