@@ -46,7 +46,7 @@
 //! | [`tls`] | TLS for connections to controllers |
 //! | `clock` | the time since the start |
 //! | `error` | reasons why a switch cannot start |
-//! | `heap` | giving free memory back to the system |
+//! | `heap` | the allocator's option for long lists |
 //! | `stop` | stopping a running switch |
 
 mod agent;

@@ -14,7 +14,7 @@ use crate::agent::{self, Opened, Parts, Ready};
 use crate::clock::Clock;
 use crate::config::{DeviceSettings, Poll, PortSettings, SwitchSettings};
 use crate::error::SwitchError;
-use crate::heap::Heap;
+use crate::heap;
 use crate::stop::StopHandle;
 use crate::worker::WorkerParts;
 
@@ -82,8 +82,9 @@ impl Switch {
         }
     }
 
-    /// Lets the switch give free memory back to the system. This sets an option of the
-    /// allocator of the GNU C library, so it is for processes that only run a switch.
+    /// Lets the system take back the memory of long lists when they are freed. This sets an
+    /// option of the allocator of the GNU C library, so it is for processes that only run a
+    /// switch.
     #[must_use]
     pub fn return_free_memory(self) -> Switch {
         Switch {
@@ -106,7 +107,9 @@ impl Switch {
     /// closed.
     pub fn run(mut self, on_ready: impl FnOnce(&Ready)) -> Result<(), SwitchError> {
         let clock = Clock::start();
-        let heap = self.returns_memory.then(Heap::of_process);
+        if self.returns_memory {
+            heap::keep_long_blocks_apart();
+        }
         let mut pipeline = filled_pipeline(&self.settings, clock)?;
         // A second switch of the same name must not take frames from the ports.
         agent::check_run_dir(&self.settings)?;
@@ -135,7 +138,6 @@ impl Switch {
             tls,
             news,
             clock,
-            heap,
             stop: self.stop,
             handles_signals: self.handles_signals,
             file: self.file,

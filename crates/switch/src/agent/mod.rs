@@ -51,7 +51,6 @@ use crate::clock::Clock;
 use crate::config::{Address, SwitchSettings};
 use crate::control::{ControlClient, socket_path};
 use crate::error::SwitchError;
-use crate::heap::Heap;
 use crate::stop::StopHandle;
 use crate::tls::{Tls, TlsError};
 use crate::worker::WorkerHandle;
@@ -75,7 +74,6 @@ pub(crate) struct Parts {
     /// Workers notify it of reports.
     pub(crate) news: Arc<Notify>,
     pub(crate) clock: Clock,
-    pub(crate) heap: Option<Heap>,
     pub(crate) stop: StopHandle,
     pub(crate) handles_signals: bool,
     /// The configuration file, if there is one.
@@ -155,7 +153,6 @@ pub(crate) fn run(parts: Parts, on_ready: impl FnOnce(&Ready)) -> Result<(), Swi
         parts.workers,
         parts.settings.clone(),
         parts.clock,
-        parts.heap,
     );
     let state: Shared = Rc::new(RefCell::new(state));
     state.borrow_mut().tls = parts.tls.map(Rc::new);

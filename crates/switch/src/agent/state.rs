@@ -17,7 +17,6 @@ use super::packet_ins::PacketIns;
 use super::ports::{OpenPort, Opened, Queues, device_of, port_counts};
 use crate::clock::Clock;
 use crate::config::{Address, ControllerSettings, PortSettings, SwitchSettings};
-use crate::heap::Heap;
 use crate::tls::Tls;
 use crate::worker::{CapturedFrame, Command, Report, WorkerHandle};
 
@@ -51,7 +50,6 @@ pub(crate) struct State {
     /// The settings that the switch was started with. Its ports and endpoints may have changed.
     started: SwitchSettings,
     pub(super) clock: Clock,
-    heap: Option<Heap>,
 }
 
 /// The other end of a connection.
@@ -109,7 +107,6 @@ impl State {
         workers: Vec<WorkerHandle>,
         settings: SwitchSettings,
         clock: Clock,
-        heap: Option<Heap>,
     ) -> State {
         let rate = settings.max_packet_ins_per_second;
         let packet_ins = PacketIns::new(rate, settings.max_packet_in_burst);
@@ -126,7 +123,6 @@ impl State {
             capture: None,
             started: settings,
             clock,
-            heap,
         }
     }
 
@@ -219,9 +215,6 @@ impl State {
 
     /// Takes bytes of a controller.
     pub(super) fn receive(&mut self, id: SessionId, bytes: &[u8]) {
-        if let Some(heap) = &mut self.heap {
-            heap.note(bytes.len());
-        }
         self.with(|agent, around| agent.receive(id, bytes, around));
     }
 
@@ -298,13 +291,6 @@ impl State {
                 session.ending = Some("no answer to an echo request".to_owned());
                 session.wake.notify_one();
             }
-        }
-    }
-
-    /// Gives free memory back to the system, if much has been freed.
-    pub(super) fn release_memory(&mut self) {
-        if let Some(heap) = &mut self.heap {
-            heap.tick();
         }
     }
 

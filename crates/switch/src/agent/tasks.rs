@@ -52,7 +52,6 @@ pub(super) async fn tick(state: Shared) -> usize {
         while state.borrow_mut().maintain() {
             yield_now().await;
         }
-        state.borrow_mut().release_memory();
     }
 }
 
