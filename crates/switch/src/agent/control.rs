@@ -93,10 +93,10 @@ impl Control {
                     return capture::capture(state, port.as_deref(), limits, reader, writer).await;
                 }
                 Ok(Request::Trace { packet, near }) => {
-                    let traced = trace::trace(&self.state, &packet, near);
+                    let answer = trace::trace(&self.state, &packet, near);
                     tokio::select! {
                         biased;
-                        traced = traced => match traced {
+                        answer = answer => match answer {
                             Ok(trace) => Reply::ok(&trace),
                             Err(reason) => Reply::error(&reason),
                         },

@@ -123,12 +123,12 @@ impl Listener {
                 spawn_local(async move { report(&state, stream, peer).await });
             }
             Listener::Ssl(listener, places) => {
-                let place = Arc::clone(places).acquire_owned().await;
-                let place = place.expect("nobody closes it");
+                let permit = Arc::clone(places).acquire_owned().await;
+                let permit = permit.expect("nobody closes it");
                 let (stream, peer) = listener.accept().await?;
                 stream.set_nodelay(true)?;
                 let peer = format!("ssl:{peer}");
-                spawn_local(async move { report_tls(&state, stream, peer, place).await });
+                spawn_local(async move { report_tls(&state, stream, peer, permit).await });
             }
             Listener::Unix(listener, file) => {
                 let (stream, _) = listener.accept().await?;
@@ -143,19 +143,19 @@ impl Listener {
 /// Serves a connection, and logs its begin and end.
 async fn report(state: &Shared, stream: impl AsyncRead + AsyncWrite, peer: String) {
     tracing::debug!(peer, "a connection begins");
-    let end = serve(state, stream, Peer::incoming(peer.clone())).await;
-    tracing::debug!(peer, "the connection ends: {end}");
+    let reason = serve(state, stream, Peer::incoming(peer.clone())).await;
+    tracing::debug!(peer, "the connection ends: {reason}");
 }
 
-/// Serves a connection over TLS. `place` is held until the end of the handshake.
-async fn report_tls(state: &Shared, stream: TcpStream, peer: String, place: OwnedSemaphorePermit) {
+/// Serves a connection over TLS. `permit` is held until the end of the handshake.
+async fn report_tls(state: &Shared, stream: TcpStream, peer: String, permit: OwnedSemaphorePermit) {
     let tls = state.borrow().tls.clone();
-    let secured = match tls {
+    let handshake = match tls {
         Some(tls) => tls.accept(stream).await,
         None => Err(TlsError::NoFiles.to_string()),
     };
-    drop(place);
-    match secured {
+    drop(permit);
+    match handshake {
         Ok(stream) => report(state, stream, peer).await,
         Err(reason) => tracing::warn!(peer, "no TLS connection: {reason}"),
     }
@@ -187,23 +187,23 @@ async fn keep_connected(
     loop {
         connection.set(ConnectionState::Connecting);
         let tls = state.borrow().tls.clone();
-        let connected = timeout(CONNECTING_TIME, reach(&settings, tls.as_deref())).await;
-        let end = match connected {
+        let stream = timeout(CONNECTING_TIME, reach(&settings, tls.as_deref())).await;
+        let ending = match stream {
             Ok(Ok(stream)) => {
                 connection.set(ConnectionState::Connected);
                 tracing::info!(peer, "connected to the controller");
                 let begin = Instant::now();
-                let end = serve(&state, stream, Peer::outgoing(&settings)).await;
+                let reason = serve(&state, stream, Peer::outgoing(&settings)).await;
                 // With TLS 1.3, a controller refuses a certificate after the handshake.
                 if begin.elapsed() >= settings.max_backoff {
                     pause = FIRST_PAUSE;
                 }
-                end
+                reason
             }
             Ok(Err(reason)) => reason,
             Err(_) => format!("no answer within {} s", CONNECTING_TIME.as_secs()),
         };
-        tracing::warn!(peer, "no connection to the controller: {end}");
+        tracing::warn!(peer, "no connection to the controller: {ending}");
         connection.set(ConnectionState::Waiting);
         sleep(pause).await;
         pause = (2 * pause).min(settings.max_backoff);
@@ -223,18 +223,18 @@ async fn reach(
     settings: &ControllerSettings,
     tls: Option<&Tls>,
 ) -> Result<Pin<Box<dyn Stream>>, String> {
-    let failed = |error: io::Error| error.to_string();
+    let text_of = |error: io::Error| error.to_string();
     let (host, port) = match &settings.address {
         Address::Tcp { host, port } | Address::Ssl { host, port } => (host, *port),
         Address::Unix(path) => {
-            let stream = UnixStream::connect(path).await.map_err(failed)?;
+            let stream = UnixStream::connect(path).await.map_err(text_of)?;
             return Ok(Box::pin(stream));
         }
     };
     let stream = TcpStream::connect((host.as_str(), port))
         .await
-        .map_err(failed)?;
-    stream.set_nodelay(true).map_err(failed)?;
+        .map_err(text_of)?;
+    stream.set_nodelay(true).map_err(text_of)?;
     match (&settings.address, tls) {
         (Address::Ssl { .. }, Some(tls)) => Ok(Box::pin(tls.connect(host, stream).await?)),
         (Address::Ssl { .. }, None) => Err(TlsError::NoFiles.to_string()),

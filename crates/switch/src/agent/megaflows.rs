@@ -28,13 +28,13 @@ pub(super) async fn list(state: &Shared, limit: usize) -> Result<MegaflowList, S
         let share = room.div_ceil(workers - worker);
         let begin = list.megaflows.len();
         add(state, worker, share, &mut list.megaflows).await;
-        let listed = list.megaflows.len() - begin;
+        let listed_count = list.megaflows.len() - begin;
         let megaflows = caches.as_ref().map_or(0, |caches| caches.megaflows);
         list.workers.push(WorkerMegaflows {
             worker,
-            megaflows: megaflows.max(listed),
-            left_out: match listed == share {
-                true => megaflows.saturating_sub(listed),
+            megaflows: megaflows.max(listed_count),
+            left_out: match listed_count == share {
+                true => megaflows.saturating_sub(listed_count),
                 false => 0,
             },
         });
@@ -44,22 +44,22 @@ pub(super) async fn list(state: &Shared, limit: usize) -> Result<MegaflowList, S
 
 /// Appends at most `limit` megaflows of a worker.
 async fn add(state: &Shared, worker: usize, limit: usize, megaflows: &mut Vec<MegaflowStatus>) {
-    let end = megaflows.len() + limit;
-    let mut place = Some(MegaflowPlace::default());
-    while let Some(begin) = place.filter(|_| megaflows.len() < end) {
+    let max_len = megaflows.len() + limit;
+    let mut next_place = Some(MegaflowPlace::default());
+    while let Some(begin) = next_place.filter(|_| megaflows.len() < max_len) {
         let part = part(state, worker, begin).await;
-        let room = end - megaflows.len();
-        let listed = part.megaflows.iter().take(room);
-        megaflows.extend(listed.map(|megaflow| MegaflowStatus::new(worker, megaflow)));
-        place = part.next;
+        let room = max_len - megaflows.len();
+        let fitting = part.megaflows.iter().take(room);
+        megaflows.extend(fitting.map(|megaflow| MegaflowStatus::new(worker, megaflow)));
+        next_place = part.next;
     }
 }
 
 /// Waits for a part of a worker's list. A worker that has ended has an empty list.
 async fn part(state: &Shared, worker: usize, place: MegaflowPlace) -> MegaflowPart {
-    let (asker, answer) = oneshot::channel();
+    let (sender, answer) = oneshot::channel();
     if let Some(worker) = state.borrow_mut().workers.get_mut(worker) {
-        worker.end.command(Command::Megaflows(place, asker));
+        worker.end.command(Command::Megaflows(place, sender));
         worker.hand_over();
     }
     answer.await.unwrap_or_default()

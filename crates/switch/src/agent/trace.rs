@@ -70,14 +70,14 @@ async fn next_packet(state: &Shared, port: &str, max_seconds: u64) -> Result<Pac
     }
     let number = state.borrow().given_port(port)?;
     let (sender, mut packets) = mpsc::channel(1);
-    let asker = sender.clone();
+    let worker_sender = sender.clone();
     state
         .borrow_mut()
-        .command_all(|| Command::Next(number, asker.clone()));
-    let received = timeout(Duration::from_secs(max_seconds), packets.recv()).await;
+        .command_all(|| Command::Next(number, worker_sender.clone()));
+    let packet = timeout(Duration::from_secs(max_seconds), packets.recv()).await;
     // Workers keep copies of the sender until they receive a packet from the port.
-    drop((asker, sender));
-    match received {
+    drop((worker_sender, sender));
+    match packet {
         Ok(Some(packet)) => Ok(packet),
         _ => Err(format!(
             "port `{port}` received no packet within {max_seconds} s; wait longer, or look at \

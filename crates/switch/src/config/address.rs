@@ -117,9 +117,9 @@ impl Address {
 fn of_scheme(scheme: &str, (host, port): (String, u16)) -> Result<Address, Mistake> {
     match scheme {
         "ssl" if !tls::IS_SUPPORTED => {
-            let found = "`ssl:` needs TLS, and this program was built without TLS";
+            let fault = "`ssl:` needs TLS, and this program was built without TLS";
             let remedy = "a build with the feature `tls`, which is on by default";
-            Err(Mistake::unsupported(found, remedy))
+            Err(Mistake::unsupported(fault, remedy))
         }
         "ssl" => Ok(Address::Ssl { host, port }),
         _ => Ok(Address::Tcp { host, port }),

@@ -466,9 +466,9 @@ impl Reader<'_, '_> {
     /// Reads the names of the PEM files. Nothing is opened.
     fn tls(&mut self, section: &Section<'_>) -> Option<TlsSettings> {
         if !tls::IS_SUPPORTED {
-            let found = "`[tls]` needs TLS, and this program was built without TLS";
+            let fault = "`[tls]` needs TLS, and this program was built without TLS";
             let remedy = "a build with the feature `tls`, which is on by default";
-            let mistake = Mistake::unsupported(found, remedy);
+            let mistake = Mistake::unsupported(fault, remedy);
             self.faults.push(section.place.clone(), mistake);
         }
         let (folder, faults) = (self.folder, &mut *self.faults);
@@ -487,9 +487,9 @@ impl Reader<'_, '_> {
     /// Reports an address of TLS in a file without the table `[tls]`.
     fn check_tls(&mut self, address: &At<Address>) {
         if matches!(address.value, Address::Ssl { .. }) && !self.has_tls {
-            let found = "`ssl:` needs a private key and certificates";
+            let fault = "`ssl:` needs a private key and certificates";
             let remedy = "a table `[tls]` with `private-key`, `certificate` and `ca-certificate`";
-            let mistake = Mistake::new(found, remedy);
+            let mistake = Mistake::new(fault, remedy);
             self.faults.push(address.span.clone(), mistake);
         }
     }

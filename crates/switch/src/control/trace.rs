@@ -394,7 +394,7 @@ type OriginOf<'o> = &'o dyn Fn(TracedItem<'_>) -> ItemOrigin;
 impl TraceTable {
     fn new(lookup: &Lookup, origin: OriginOf<'_>) -> TraceTable {
         let flow = |entry: &FlowEntry| TraceFlow::new(entry, origin(TracedItem::Flow(entry)));
-        let near = lookup.near.iter().map(|miss| NearFlow {
+        let near_flows = lookup.near.iter().map(|miss| NearFlow {
             flow: flow(&miss.entry),
             refused_by: miss
                 .differences
@@ -411,7 +411,7 @@ impl TraceTable {
             table: lookup.table.0,
             flows: lookup.entries,
             winner: lookup.winner.as_ref().map(flow),
-            near: near.collect(),
+            near: near_flows.collect(),
             mattered: mattered.map(|field| field.name().to_owned()).collect(),
         }
     }

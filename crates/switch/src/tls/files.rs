@@ -56,9 +56,9 @@ pub(super) fn certified_key(
         Ok(()) | Err(Error::InconsistentKeys(InconsistentKeys::Unknown)) => Ok(Arc::new(certified)),
         Err(Error::InconsistentKeys(_)) => {
             let certificate = settings.certificate.display();
-            let found =
+            let fault =
                 format!("the private key does not belong to the certificate in {certificate}");
-            Err(key_file.bad(found, "the key that this certificate was made for"))
+            Err(key_file.bad(fault, "the key that this certificate was made for"))
         }
         Err(error) => Err(file.unusable(&error)),
     }
@@ -93,8 +93,8 @@ impl PemFile<'_> {
     }
 
     fn unusable(&self, error: &Error) -> TlsError {
-        let found = format!("a certificate cannot be used: {error}");
-        self.bad(found, "certificates of X.509 version 3")
+        let fault = format!("a certificate cannot be used: {error}");
+        self.bad(fault, "certificates of X.509 version 3")
     }
 
     fn bytes(&self) -> Result<Vec<u8>, TlsError> {
@@ -131,13 +131,13 @@ impl PemFile<'_> {
         let expected = "a certificate between `-----BEGIN CERTIFICATE-----` and \
                         `-----END CERTIFICATE-----`";
         let sections = self.sections(expected)?;
-        let found = format!("no certificate, but {}", contents(&sections));
+        let fault = format!("no certificate, but {}", contents(&sections));
         let certificates = sections.into_iter();
         let certificates: Vec<_> = certificates
             .filter_map(|(kind, bytes)| CertificateDer::from_pem(kind, bytes))
             .collect();
         match certificates.is_empty() {
-            true => Err(self.bad(found, expected)),
+            true => Err(self.bad(fault, expected)),
             false => Ok(certificates),
         }
     }
@@ -146,10 +146,10 @@ impl PemFile<'_> {
         let expected = "a private key between `-----BEGIN PRIVATE KEY-----` and \
                         `-----END PRIVATE KEY-----`";
         let sections = self.sections(expected)?;
-        let found = format!("no private key, but {}", contents(&sections));
+        let fault = format!("no private key, but {}", contents(&sections));
         let mut keys = sections.into_iter();
         let key = keys.find_map(|(kind, bytes)| PrivateKeyDer::from_pem(kind, bytes));
-        key.ok_or_else(|| self.bad(found, expected))
+        key.ok_or_else(|| self.bad(fault, expected))
     }
 }
 
@@ -178,11 +178,11 @@ fn contents(sections: &[(SectionKind, Vec<u8>)]) -> String {
     };
     let certificates = count(&|kind| *kind == SectionKind::Certificate);
     let keys = count(&is_key);
-    let others = sections.len() - certificates - keys;
+    let other_sections = sections.len() - certificates - keys;
     let counts = [
         (certificates, "certificate"),
         (keys, "private key"),
-        (others, "other section"),
+        (other_sections, "other section"),
     ];
     let counts = counts.into_iter().filter(|(number, _)| *number > 0);
     let texts: Vec<String> = counts

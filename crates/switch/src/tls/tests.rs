@@ -108,13 +108,13 @@ fn certificates_out_of_date_are_refused() {
     let good = end(&authority.sign(), &authority);
     let expired = end(&authority.sign_for(1975, 2020), &authority);
     let early = end(&authority.sign_for(4000, 4096), &authority);
-    let found = "the certificate of the other end has expired";
+    let reason = "the certificate of the other end has expired";
     let alert = "the other end refuses the certificate of this switch: it has expired";
-    assert_refused(&meet(&good, &expired), found, alert);
-    assert_refused(&meet(&expired, &good), alert, found);
+    assert_refused(&meet(&good, &expired), reason, alert);
+    assert_refused(&meet(&expired, &good), alert, reason);
     let (accepted, connected) = meet(&good, &early);
-    let found = "the certificate of the other end is not valid yet; compare the clocks";
-    assert_eq!(accepted, Err(found.to_owned()));
+    let reason = "the certificate of the other end is not valid yet; compare the clocks";
+    assert_eq!(accepted, Err(reason.to_owned()));
     assert!(connected.is_err());
 }
 
@@ -144,8 +144,8 @@ fn controllers_without_certificate_are_refused() {
         let read = stream.read_u8().await.map_err(|error| reason(&error));
         read.map(|byte| panic!("received {byte}"))
     });
-    let found = "the other end has sent no certificate; give it a private key and a certificate";
-    assert_eq!(accepted, Err(found.to_owned()));
+    let reason = "the other end has sent no certificate; give it a private key and a certificate";
+    assert_eq!(accepted, Err(reason.to_owned()));
 }
 
 #[test]
