@@ -590,8 +590,8 @@ impl<'a> Rows<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::kernels::active::OneKey;
     use super::super::kernels::compare::Hits;
+    use super::super::kernels::keys::OneKey;
     use super::super::kernels::wide::Candidate;
     use super::super::slot::{Bucket, FoundSlot, Run, Slot};
     use super::*;
@@ -717,6 +717,7 @@ mod tests {
     /// True if the kernels find the rule in a run of one rule.
     fn found<const W: usize>(shape: &RowShape, isa: Isa, run: &[u64], key: &[u64]) -> bool {
         let key: &[u64; W] = key.try_into().unwrap();
+        let run = &[run, &[0; compare::WORDS_AFTER_RUNS]].concat();
         let mut one = OneKey::new(key, Winner::MISS, shape.print(key));
         let slot = Slot::new(Bucket::Run(Run { start: 0, len: 1 }), 0);
         let hits = Hits {
@@ -729,11 +730,11 @@ mod tests {
         let columns = shape.run_columns();
         if let Some((_, columns)) = shape.wide() {
             let room = &mut [Candidate::NONE];
-            wide::improve::<W, true>(isa, run, columns, &mut one, hits, room, accept);
+            wide::improve::<W, true>(isa, run, columns, one.keys(), hits, room, accept);
         } else if shape.has_odd_ranges() {
-            compare::improve::<W, true>(isa, run, columns, &mut one, hits, accept);
+            compare::improve::<W, true>(isa, run, columns, one.keys(), hits, accept);
         } else {
-            compare::improve::<W, false>(isa, run, columns, &mut one, hits, |_, _, _, _| true);
+            compare::improve::<W, false>(isa, run, columns, one.keys(), hits, |_, _, _, _| true);
         }
         !one.winner.is_miss()
     }

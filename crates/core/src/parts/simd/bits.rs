@@ -1,6 +1,7 @@
 //! Intersection of bit rows: the rules whose bits are set in all of several
 //! rows.
 
+use super::vector::{Kernel, Simd, Vector};
 use super::{Aligned, Isa};
 
 /// Words in a block.
@@ -26,12 +27,44 @@ pub(crate) fn first_common(
     assert!(!offsets.is_empty(), "at least one row");
     let fits = |&offset: &usize| rows.len() >= to && offset <= rows.len() - to;
     assert!(offsets.iter().all(fits), "rows of {to} blocks");
-    match isa {
-        #[cfg(target_arch = "x86_64")]
-        Isa::Avx512(proof) => x86::avx512(proof, rows, offsets, from, to),
-        #[cfg(target_arch = "x86_64")]
-        Isa::Avx2(proof) => x86::avx2(proof, rows, offsets, from, to),
-        Isa::Scalar => scalar(rows, offsets, from, to),
+    isa.run(FirstCommon {
+        rows,
+        offsets,
+        from,
+        to,
+    })
+}
+
+/// [`first_common`] as a kernel.
+struct FirstCommon<'a> {
+    rows: &'a [Block],
+    offsets: &'a [usize],
+    from: usize,
+    to: usize,
+}
+
+impl Kernel for FirstCommon<'_> {
+    type Output = Option<(usize, [u64; WORDS])>;
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) -> Option<(usize, [u64; WORDS])> {
+        let (first, others) = self.offsets.split_first()?;
+        for block in self.from..self.to {
+            let mut common = [0; WORDS];
+            let mut is_empty = true;
+            for from in (0..WORDS).step_by(S::Full::LANES) {
+                let mut bits = S::Full::load(simd, &self.rows[first + block][from..]);
+                for offset in others {
+                    bits = bits.and(S::Full::load(simd, &self.rows[offset + block][from..]));
+                }
+                is_empty &= bits.zeros() == S::Full::first_lanes(simd, S::Full::LANES);
+                bits.store(&mut common[from..]);
+            }
+            if !is_empty {
+                return Some((block, common));
+            }
+        }
+        None
     }
 }
 
@@ -48,123 +81,6 @@ pub(crate) fn common(rows: &[Block], offsets: &[usize], block: usize) -> [u64; W
         }
     }
     bits
-}
-
-/// The scalar fallback.
-fn scalar(
-    rows: &[Block],
-    offsets: &[usize],
-    from: usize,
-    to: usize,
-) -> Option<(usize, [u64; WORDS])> {
-    let mut bits = (from..to).map(|block| (block, common(rows, offsets, block)));
-    bits.find(|(_, bits)| bits.iter().fold(0, |any, word| any | word) != 0)
-}
-
-#[cfg(target_arch = "x86_64")]
-mod x86 {
-    use std::arch::x86_64::{
-        __m256i, _mm256_and_si256, _mm256_load_si256, _mm256_or_si256, _mm256_storeu_si256,
-        _mm256_testz_si256, _mm512_and_si512, _mm512_load_epi64, _mm512_storeu_epi64,
-        _mm512_test_epi64_mask,
-    };
-
-    use super::{Block, WORDS};
-    use crate::parts::simd::{Avx2, Avx512};
-
-    pub(super) fn avx512(
-        _: Avx512,
-        rows: &[Block],
-        offsets: &[usize],
-        from: usize,
-        to: usize,
-    ) -> Option<(usize, [u64; WORDS])> {
-        // SAFETY: holding an `Avx512` means that the processor has the features;
-        // the caller has checked that every row has `to` blocks.
-        unsafe { first_common_avx512(rows, offsets, from, to) }
-    }
-
-    pub(super) fn avx2(
-        _: Avx2,
-        rows: &[Block],
-        offsets: &[usize],
-        from: usize,
-        to: usize,
-    ) -> Option<(usize, [u64; WORDS])> {
-        // SAFETY: as above, with an `Avx2`.
-        unsafe { first_common_avx2(rows, offsets, from, to) }
-    }
-
-    /// # Safety
-    /// `offset + to <= rows.len()` for all offsets, and there is at least one
-    /// offset.
-    #[target_feature(enable = "avx512f")]
-    unsafe fn first_common_avx512(
-        rows: &[Block],
-        offsets: &[usize],
-        from: usize,
-        to: usize,
-    ) -> Option<(usize, [u64; WORDS])> {
-        let (first, others) = offsets.split_first()?;
-        for block in from..to {
-            // SAFETY: `offset + block` is below `offset + to`, so the block
-            // exists, as the caller promised. Blocks are aligned to 64 bytes.
-            let load = |offset: usize| unsafe {
-                _mm512_load_epi64(rows.as_ptr().add(offset + block).cast())
-            };
-            let mut bits = load(*first);
-            for &offset in others {
-                bits = _mm512_and_si512(bits, load(offset));
-            }
-            if _mm512_test_epi64_mask(bits, bits) != 0 {
-                let mut words = [0; WORDS];
-                // SAFETY: eight words are written to an array of eight.
-                unsafe { _mm512_storeu_epi64(words.as_mut_ptr().cast(), bits) };
-                return Some((block, words));
-            }
-        }
-        None
-    }
-
-    /// # Safety
-    /// `offset + to <= rows.len()` for all offsets, and there is at least one
-    /// offset.
-    #[target_feature(enable = "avx2")]
-    unsafe fn first_common_avx2(
-        rows: &[Block],
-        offsets: &[usize],
-        from: usize,
-        to: usize,
-    ) -> Option<(usize, [u64; WORDS])> {
-        let (first, others) = offsets.split_first()?;
-        for block in from..to {
-            // SAFETY: `offset + block` is below `offset + to`, so the block
-            // exists, as the caller promised. Blocks are aligned to 64 bytes,
-            // and `half` is 0 or 1.
-            let load = |offset: usize, half: usize| unsafe {
-                let block: *const __m256i = rows.as_ptr().add(offset + block).cast();
-                _mm256_load_si256(block.add(half))
-            };
-            let (mut low, mut high) = (load(*first, 0), load(*first, 1));
-            for &offset in others {
-                low = _mm256_and_si256(low, load(offset, 0));
-                high = _mm256_and_si256(high, load(offset, 1));
-            }
-            let any = _mm256_or_si256(low, high);
-            if _mm256_testz_si256(any, any) == 0 {
-                let mut words = [0_u64; WORDS];
-                let (first, second) = words.split_at_mut(4);
-                // SAFETY: four words are written to each half of an array of
-                // eight.
-                unsafe {
-                    _mm256_storeu_si256(first.as_mut_ptr().cast(), low);
-                    _mm256_storeu_si256(second.as_mut_ptr().cast(), high);
-                }
-                return Some((block, words));
-            }
-        }
-        None
-    }
 }
 
 #[cfg(test)]

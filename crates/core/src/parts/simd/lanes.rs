@@ -9,6 +9,7 @@
 //! ```
 
 use super::bits::{Block, WORDS};
+use super::vector::{Kernel, Lanes, Simd, Vector};
 use super::{Aligned, Isa};
 
 /// Rules in a block.
@@ -86,125 +87,33 @@ pub(crate) fn first_alike<const W: usize>(
         rows.len().is_multiple_of(ROWS_PER_WORD * W),
         "whole blocks of {W} words"
     );
-    match isa {
-        #[cfg(target_arch = "x86_64")]
-        Isa::Avx512(proof) => x86::avx512(proof, rows, from, key),
-        #[cfg(target_arch = "x86_64")]
-        Isa::Avx2(proof) => x86::avx2(proof, rows, from, key),
-        Isa::Scalar => scalar(rows, from, key),
-    }
+    isa.run(FirstAlike { rows, from, key })
 }
 
-/// The scalar fallback.
-fn scalar<const W: usize>(rows: &[Block], from: usize, key: &[u64; W]) -> Option<(usize, u8)> {
-    let blocks = rows.chunks_exact(ROWS_PER_WORD * W).enumerate().skip(from);
-    let mut alike = blocks.map(|(number, block)| {
-        let mut differing = [0; LANES];
-        for (key, rows) in key.iter().zip(block.chunks_exact(ROWS_PER_WORD)) {
-            for (lane, differing) in differing.iter_mut().enumerate() {
-                *differing |= (key ^ rows[0][lane]) & rows[1][lane];
-            }
-        }
-        let lanes = differing.iter().enumerate();
-        let alike = lanes.fold(0, |alike, (lane, &differing)| {
-            alike | u8::from(differing == 0) << lane
-        });
-        (number, alike)
-    });
-    alike.find(|(_, alike)| *alike != 0)
+/// [`first_alike`] as a kernel.
+struct FirstAlike<'a, const W: usize> {
+    rows: &'a [Block],
+    from: usize,
+    key: &'a [u64; W],
 }
 
-#[cfg(target_arch = "x86_64")]
-mod x86 {
-    use std::arch::x86_64::{
-        __m256i, _mm256_and_si256, _mm256_castsi256_pd, _mm256_cmpeq_epi64, _mm256_load_si256,
-        _mm256_movemask_pd, _mm256_or_si256, _mm256_set1_epi64x, _mm256_setzero_si256,
-        _mm256_xor_si256, _mm512_load_epi64, _mm512_or_epi64, _mm512_set1_epi64,
-        _mm512_setzero_si512, _mm512_ternarylogic_epi64, _mm512_testn_epi64_mask,
-    };
+impl<const W: usize> Kernel for FirstAlike<'_, W> {
+    type Output = Option<(usize, Lanes)>;
 
-    use super::{Block, ROWS_PER_WORD};
-    use crate::parts::simd::{Avx2, Avx512};
-
-    pub(super) fn avx512<const W: usize>(
-        _: Avx512,
-        rows: &[Block],
-        from: usize,
-        key: &[u64; W],
-    ) -> Option<(usize, u8)> {
-        // SAFETY: holding an `Avx512` means that the processor has the features.
-        unsafe { first_alike_avx512(rows, from, key) }
-    }
-
-    pub(super) fn avx2<const W: usize>(
-        _: Avx2,
-        rows: &[Block],
-        from: usize,
-        key: &[u64; W],
-    ) -> Option<(usize, u8)> {
-        // SAFETY: holding an `Avx2` means that the processor has the features.
-        unsafe { first_alike_avx2(rows, from, key) }
-    }
-
-    /// `(key ^ value) & care` for the ternary logic instruction: a bit for each
-    /// combination of its operands.
-    const DIFFERS_TABLE: i32 = (0xf0 ^ 0xcc) & 0xaa;
-
-    #[target_feature(enable = "avx512f")]
-    #[allow(clippy::cast_possible_wrap)] // reinterprets the bits
-    fn first_alike_avx512<const W: usize>(
-        rows: &[Block],
-        from: usize,
-        key: &[u64; W],
-    ) -> Option<(usize, u8)> {
-        let key = key.map(|word| _mm512_set1_epi64(word as i64));
-        for (number, block) in rows.chunks_exact(ROWS_PER_WORD * W).enumerate().skip(from) {
-            let mut differing = _mm512_setzero_si512();
-            for (&key, rows) in key.iter().zip(block.chunks_exact(ROWS_PER_WORD)) {
-                // SAFETY: a row has eight words and is aligned to 64 bytes.
-                let [value, care] = [&rows[0], &rows[1]]
-                    .map(|row| unsafe { _mm512_load_epi64(row.as_ptr().cast()) });
-                let differing_in_word =
-                    _mm512_ternarylogic_epi64::<DIFFERS_TABLE>(key, value, care);
-                differing = _mm512_or_epi64(differing, differing_in_word);
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) -> Option<(usize, Lanes)> {
+        let blocks = self.rows.chunks_exact(ROWS_PER_WORD * W).enumerate();
+        for (number, block) in blocks.skip(self.from) {
+            let mut alike = 0;
+            for from in (0..LANES).step_by(S::Full::LANES) {
+                let mut differs = S::Full::splat(simd, 0);
+                for (&key, rows) in self.key.iter().zip(block.chunks_exact(ROWS_PER_WORD)) {
+                    let value = S::Full::load(simd, &rows[0][from..]);
+                    let care = S::Full::load(simd, &rows[1][from..]);
+                    differs = differs.or(S::Full::splat(simd, key).xor(value).and(care));
+                }
+                alike |= differs.zeros() << from;
             }
-            let alike = _mm512_testn_epi64_mask(differing, differing);
-            if alike != 0 {
-                return Some((number, alike));
-            }
-        }
-        None
-    }
-
-    #[target_feature(enable = "avx2")]
-    #[allow(clippy::cast_possible_wrap)] // reinterprets the bits
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // four bits
-    fn first_alike_avx2<const W: usize>(
-        rows: &[Block],
-        from: usize,
-        key: &[u64; W],
-    ) -> Option<(usize, u8)> {
-        let key = key.map(|word| _mm256_set1_epi64x(word as i64));
-        let zero = _mm256_setzero_si256();
-        for (number, block) in rows.chunks_exact(ROWS_PER_WORD * W).enumerate().skip(from) {
-            let (mut low, mut high) = (zero, zero);
-            for (&key, rows) in key.iter().zip(block.chunks_exact(ROWS_PER_WORD)) {
-                let (value, care) = (rows[0].as_ptr(), rows[1].as_ptr());
-                let differs = |half: usize| {
-                    // SAFETY: a row has eight words, so each half has four
-                    // words, and is aligned to 64 bytes.
-                    let [value, care] = [value, care]
-                        .map(|row| unsafe { _mm256_load_si256(row.cast::<__m256i>().add(half)) });
-                    _mm256_and_si256(_mm256_xor_si256(key, value), care)
-                };
-                low = _mm256_or_si256(low, differs(0));
-                high = _mm256_or_si256(high, differs(1));
-            }
-            let [low, high] = [low, high].map(|differing| {
-                let alike = _mm256_cmpeq_epi64(differing, zero);
-                _mm256_movemask_pd(_mm256_castsi256_pd(alike)) as u8
-            });
-            let alike = low | high << 4;
             if alike != 0 {
                 return Some((number, alike));
             }

@@ -3,7 +3,9 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | `isa` | vector instruction sets of the processor, proof values for them, masks of the first lanes |
+//! | `isa` | vector instruction sets of the processor, proof values for them |
+//! | [`vector`] | what a kernel may do with vectors; kernels are written once for all sets |
+//! | `avx512`, `avx2`, `neon`, `plain` | the vectors of each set |
 //! | [`bits`] | intersection of bit rows, 512 bits at a time |
 //! | [`lanes`] | one key compared with eight rules at a time |
 //! | [`pages`] | huge pages |
@@ -15,14 +17,20 @@
 
 #![allow(unsafe_code)]
 
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
 pub(crate) mod bits;
 mod isa;
 pub(crate) mod lanes;
+#[cfg(target_arch = "aarch64")]
+mod neon;
 pub(crate) mod pages;
+mod plain;
+pub(crate) mod vector;
 
 pub(crate) use isa::Isa;
-#[cfg(target_arch = "x86_64")]
-pub(crate) use isa::{Avx2, Avx512, first_bits, first_four, first_of_32};
 
 /// Words aligned to a cache line, so that whole vectors of them are within one
 /// line.

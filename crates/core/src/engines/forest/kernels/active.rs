@@ -17,10 +17,34 @@
 //! [conflicts](ConflictMask). For tables of other groups the key is not active,
 //! whatever the table's best rule.
 
+use super::keys::Keys;
 use crate::contract::classifier::BATCH;
 use crate::engines::forest::slot::ConflictMask;
 use crate::model::rule::Winner;
 use crate::parts::simd::Isa;
+use crate::parts::simd::vector::{Kernel, Lanes, Simd, Vector};
+
+/// For each set of lanes: their numbers, one byte each, packed.
+#[allow(clippy::cast_possible_truncation)] // below eight
+static LANE_NUMBERS: [u64; 256] = {
+    let mut numbers = [0; 256];
+    let mut selected = 0;
+    while selected < 256 {
+        let (mut lane, mut packed) = (0, 0);
+        while lane < 8 {
+            if selected >> lane & 1 != 0 {
+                numbers[selected] |= lane << (8 * packed);
+                packed += 1;
+            }
+            lane += 1;
+        }
+        selected += 1;
+    }
+    numbers
+};
+
+/// The lowest bit of each byte.
+const LOW_BITS: u64 = 0x0101_0101_0101_0101;
 
 /// All positions in a batch.
 #[allow(clippy::cast_possible_truncation)] // below 256
@@ -63,7 +87,6 @@ pub(crate) struct Workspace {
     prints: [u64; BATCH],
     /// If keys are wanted in columns: the first word of [`BATCH`] keys, then the
     /// second word, and so on. Values behind the last key are undefined.
-    #[cfg(target_arch = "x86_64")]
     columns: Vec<u64>,
 }
 
@@ -73,7 +96,6 @@ impl Default for Workspace {
             active: [0; BATCH + 8],
             conflicts: [ConflictMask::ALL; BATCH + 8],
             prints: [0; BATCH],
-            #[cfg(target_arch = "x86_64")]
             columns: Vec::new(),
         }
     }
@@ -122,11 +144,7 @@ impl<'a, const W: usize> ActiveKeys<'a, W> {
     /// if the best rule of this table or of a later one may improve any key; if not, all
     /// later tables can be skipped.
     pub(crate) fn activate(&mut self, isa: Isa, bounds: &TableBounds) -> bool {
-        let (active, may_continue) = match isa {
-            #[cfg(target_arch = "x86_64")]
-            Isa::Avx512(proof) => x86::activate(proof, self, bounds),
-            _ => self.activate_scalar(bounds),
-        };
+        let (active, may_continue) = isa.run(Activate { keys: self, bounds });
         self.len = active;
         if self.in_columns && active * 8 >= self.rows.len() * 7 {
             // Using all columns is less work than selecting some keys.
@@ -137,21 +155,19 @@ impl<'a, const W: usize> ActiveKeys<'a, W> {
         may_continue
     }
 
-    /// The scalar fallback.
-    fn activate_scalar(&mut self, bounds: &TableBounds) -> (usize, bool) {
-        let mut active_count = 0;
-        let mut may_continue = false;
-        let keys = self.winners.iter().zip(&self.workspace.conflicts);
-        for ((&winner, &conflicts), position) in keys.zip(0..=u8::MAX) {
-            self.workspace.active[active_count] = position;
-            active_count += usize::from(bounds.may_improve(winner, conflicts));
-            may_continue |= bounds.best.beats(winner);
-        }
-        (active_count, may_continue)
+    /// All keys of the batch, with their winners.
+    #[inline(always)]
+    pub(crate) fn keys(&mut self) -> Keys<'_, W> {
+        let workspace = &mut *self.workspace;
+        Keys::new(
+            self.rows,
+            self.winners,
+            &mut workspace.conflicts,
+            &workspace.prints,
+        )
     }
 
     /// True if all keys are active, so that list index and position are equal.
-    #[cfg(any(target_arch = "x86_64", test))]
     #[inline(always)]
     pub(crate) fn all(&self) -> bool {
         self.len == self.rows.len()
@@ -168,20 +184,9 @@ impl<'a, const W: usize> ActiveKeys<'a, W> {
         (self.rows, &mut self.workspace.prints[..self.rows.len()])
     }
 
-    /// Copies the words of all keys into columns, if vector code can use them.
+    /// Copies the words of all keys into columns, if there are vectors that use them.
     pub(crate) fn make_columns(&mut self, isa: Isa) {
-        match isa {
-            #[cfg(target_arch = "x86_64")]
-            Isa::Avx512(proof) => {
-                let columns = &mut self.workspace.columns;
-                if columns.len() < W * BATCH {
-                    columns.resize(W * BATCH, 0);
-                }
-                x86::make_columns(proof, self.rows, columns);
-                self.in_columns = true;
-            }
-            _ => {}
-        }
+        isa.run(MakeColumns(self));
     }
 
     /// The keys of the batch in columns, and the memory for their fingerprints, with
@@ -189,7 +194,6 @@ impl<'a, const W: usize> ActiveKeys<'a, W> {
     ///
     /// # Panics
     /// If there are no columns.
-    #[cfg(target_arch = "x86_64")]
     pub(super) fn columns_and_prints(&mut self) -> ([&[u64; BATCH]; W], &mut [u64; BATCH]) {
         assert!(self.in_columns, "columns were made");
         let Workspace {
@@ -201,7 +205,6 @@ impl<'a, const W: usize> ActiveKeys<'a, W> {
     }
 
     /// True if the keys are also in columns.
-    #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     pub(super) fn in_columns(&self) -> bool {
         self.in_columns
@@ -211,7 +214,6 @@ impl<'a, const W: usize> ActiveKeys<'a, W> {
     ///
     /// # Panics
     /// If there are no columns.
-    #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     pub(super) fn column(&self, word: usize) -> &[u64; BATCH] {
         let column = self.workspace.columns[word * BATCH..].first_chunk();
@@ -226,7 +228,6 @@ impl<'a, const W: usize> ActiveKeys<'a, W> {
 
     /// The positions of eight active keys from `from` on, at least one is
     /// active. Beyond the last active key, the positions are of any keys.
-    #[cfg(any(target_arch = "x86_64", test))]
     #[inline(always)]
     pub(super) fn eight(&self, from: usize) -> &[u8; 8] {
         let eight = self.workspace.active[from..].first_chunk();
@@ -234,198 +235,159 @@ impl<'a, const W: usize> ActiveKeys<'a, W> {
     }
 }
 
-/// Keys with their present winners, by position.
-pub(crate) trait Keys<const W: usize> {
-    /// Returns a key, its winner, and the winner's conflicts.
-    ///
-    /// # Panics
-    /// If the position does not exist.
-    fn at(&mut self, position: u8) -> (&[u64; W], &mut Winner, &mut ConflictMask);
-
-    /// The number of positions.
-    fn len(&self) -> usize;
-
-    /// The fingerprint of a key, if fingerprints were taken.
-    fn print(&self, position: u8) -> u64;
-
-    /// The winner of a key.
-    ///
-    /// # Panics
-    /// If the position does not exist.
-    fn winner(&self, position: u8) -> Winner;
-
-    /// Like [`at`](Self::at), without a bounds check.
-    ///
-    /// # Safety
-    /// The position must be less than [`len`](Self::len).
-    #[cfg(target_arch = "x86_64")]
-    unsafe fn at_unchecked(&mut self, position: u8) -> (&[u64; W], &mut Winner, &mut ConflictMask);
-}
-
-impl<const W: usize> Keys<W> for ActiveKeys<'_, W> {
+impl<const W: usize> ActiveKeys<'_, W> {
+    /// One word of up to eight active keys from `from` on; beyond the last active key, of
+    /// any keys.
     #[inline(always)]
-    fn at(&mut self, position: u8) -> (&[u64; W], &mut Winner, &mut ConflictMask) {
-        let position = usize::from(position);
-        let conflicts = &mut self.workspace.conflicts[position];
-        (&self.rows[position], &mut self.winners[position], conflicts)
-    }
-
-    #[inline(always)]
-    fn len(&self) -> usize {
-        self.rows.len()
-    }
-
-    #[inline(always)]
-    fn print(&self, position: u8) -> u64 {
-        self.workspace.prints[usize::from(position)]
-    }
-
-    #[inline(always)]
-    fn winner(&self, position: u8) -> Winner {
-        self.winners[usize::from(position)]
-    }
-
-    #[cfg(target_arch = "x86_64")]
-    #[inline(always)]
-    unsafe fn at_unchecked(&mut self, position: u8) -> (&[u64; W], &mut Winner, &mut ConflictMask) {
-        let position = usize::from(position);
-        // SAFETY: the position is in bounds, as the caller guarantees; there are as
-        // many winners as rows (asserted by `new`, and neither changes).
+    pub(super) fn word<S: Simd>(&self, simd: S, from: usize, word: usize) -> S::Full {
+        assert!(word < W, "a word of a key");
+        let positions = self.eight(from);
+        // SAFETY: `activate` lists positions of keys, and 0 behind them.
         unsafe {
-            let row = self.rows.get_unchecked(position);
-            let winner = self.winners.get_unchecked_mut(position);
-            (row, winner, &mut self.workspace.conflicts[position])
+            S::Full::gather(simd, self.rows.as_flattened(), |lane| {
+                usize::from(positions[lane]) * W + word
+            })
         }
     }
-}
 
-/// A single key, at every position.
-pub(crate) struct OneKey<'a, const W: usize> {
-    pub(crate) key: &'a [u64; W],
-    pub(crate) winner: Winner,
-    pub(crate) conflicts: ConflictMask,
-    /// Its fingerprint, if one was taken.
-    print: u64,
-}
-
-impl<'a, const W: usize> OneKey<'a, W> {
-    pub(crate) fn new(key: &'a [u64; W], winner: Winner, print: u64) -> OneKey<'a, W> {
-        OneKey {
-            key,
-            winner,
-            conflicts: ConflictMask::ALL,
-            print,
+    /// Both words of up to eight active keys of two words, as [`word`](Self::word).
+    #[inline(always)]
+    pub(super) fn two_words<S: Simd>(&self, simd: S, from: usize) -> (S::Full, S::Full) {
+        assert!(W == 2, "keys of two words");
+        let words = self.rows.as_flattened();
+        if self.all() && from + S::Full::LANES <= self.len {
+            return S::Full::load_two(simd, &words[2 * from..]);
         }
+        let positions = self.eight(from);
+        // SAFETY: as in `word`.
+        unsafe { S::Full::gather_two(simd, words, |lane| usize::from(positions[lane]) * 2) }
     }
 }
 
-impl<const W: usize> Keys<W> for OneKey<'_, W> {
-    #[inline(always)]
-    fn at(&mut self, _: u8) -> (&[u64; W], &mut Winner, &mut ConflictMask) {
-        (self.key, &mut self.winner, &mut self.conflicts)
-    }
+/// Lists the active keys. Returns their number, and true if the table's best rule is
+/// better than any winner.
+struct Activate<'k, 'a, 'b, const W: usize> {
+    keys: &'k mut ActiveKeys<'a, W>,
+    bounds: &'b TableBounds,
+}
+
+impl<const W: usize> Kernel for Activate<'_, '_, '_, W> {
+    type Output = (usize, bool);
 
     #[inline(always)]
-    fn len(&self) -> usize {
-        BATCH
-    }
-
-    #[inline(always)]
-    fn print(&self, _: u8) -> u64 {
-        self.print
-    }
-
-    #[inline(always)]
-    fn winner(&self, _: u8) -> Winner {
-        self.winner
-    }
-
-    #[cfg(target_arch = "x86_64")]
-    #[inline(always)]
-    unsafe fn at_unchecked(&mut self, position: u8) -> (&[u64; W], &mut Winner, &mut ConflictMask) {
-        self.at(position)
+    fn run<S: Simd>(mut self, simd: S) -> (usize, bool) {
+        if S::Full::LANES == 1 {
+            return self.one_by_one();
+        }
+        let mut listed = Listed::default();
+        let lanes = S::Full::LANES;
+        let whole_len = self.keys.winners.len() / lanes * lanes;
+        for from in (0..whole_len).step_by(lanes) {
+            self.list(simd, from, lanes, &mut listed);
+        }
+        let rest = self.keys.winners.len() - whole_len;
+        if rest > 0 {
+            self.list(simd, whole_len, rest, &mut listed);
+        }
+        (listed.active_count, listed.improvable != 0)
     }
 }
 
-#[cfg(target_arch = "x86_64")]
-mod x86 {
-    use std::arch::x86_64::{
-        _mm_loadl_epi64, _mm512_cvtepu8_epi64, _mm512_mask_cmplt_epu64_mask,
-        _mm512_maskz_loadu_epi64, _mm512_set_epi64, _mm512_set1_epi64, _mm512_storeu_si512,
-        _mm512_test_epi64_mask, _pdep_u64, _pext_u64,
-    };
+/// What has been listed.
+#[derive(Default)]
+struct Listed {
+    active_count: usize,
+    /// The lanes in which the best rule was better than a winner.
+    improvable: Lanes,
+}
 
-    use super::{ActiveKeys, TableBounds};
-    use crate::contract::classifier::BATCH;
-    use crate::parts::simd::{Avx512, first_bits};
-
-    pub(super) fn activate<const W: usize>(
-        _: Avx512,
-        keys: &mut ActiveKeys<'_, W>,
-        bounds: &TableBounds,
-    ) -> (usize, bool) {
-        // SAFETY: holding an `Avx512` means that the processor has the features.
-        unsafe { activate_avx512(keys, bounds) }
+impl<const W: usize> Activate<'_, '_, '_, W> {
+    /// Lists the active keys among the `count` keys from `from` on, which fit a vector.
+    #[inline(always)]
+    fn list<S: Simd>(&mut self, simd: S, from: usize, count: usize, listed: &mut Listed) {
+        let winners = &self.keys.winners[from..from + count];
+        let ranks = if count == S::Full::LANES {
+            // SAFETY: as many words are read as there are winners, and a winner is one
+            // word.
+            S::Full::load(simd, unsafe {
+                std::slice::from_raw_parts(winners.as_ptr().cast(), count)
+            })
+        } else {
+            let first = S::Full::first(simd, count);
+            // SAFETY: as above.
+            unsafe { S::Full::load_first(simd, winners.as_ptr().cast(), first) }
+        };
+        let TableBounds {
+            best,
+            late_best,
+            group,
+        } = *self.bounds;
+        let best = S::Full::splat(simd, best.rank());
+        let better = best.less_than(ranks) & S::Full::first_lanes(simd, count);
+        let late = S::Full::splat(simd, late_best.rank()).less_than(ranks);
+        let workspace = &mut *self.keys.workspace;
+        let conflicts = workspace.conflicts[from..].first_chunk();
+        let with_group = lanes_with(conflicts.expect("room for a vector"), group.bits());
+        let selected = better & (with_group | late);
+        listed.improvable |= better;
+        let positions = LANE_NUMBERS[usize::from(selected)] + from as u64 * LOW_BITS;
+        workspace.active[listed.active_count..][..8].copy_from_slice(&positions.to_le_bytes());
+        listed.active_count += selected.count_ones() as usize;
     }
 
-    pub(super) fn make_columns<const W: usize>(_: Avx512, rows: &[[u64; W]], columns: &mut [u64]) {
-        // SAFETY: holding an `Avx512` means that the processor has the features.
-        unsafe { make_columns_avx512(rows, columns) }
+    fn one_by_one(&mut self) -> (usize, bool) {
+        let workspace = &mut *self.keys.workspace;
+        let mut active_count = 0;
+        let mut may_continue = false;
+        let keys = self.keys.winners.iter().zip(&workspace.conflicts);
+        for ((&winner, &conflicts), position) in keys.zip(0..=u8::MAX) {
+            workspace.active[active_count] = position;
+            active_count += usize::from(self.bounds.may_improve(winner, conflicts));
+            may_continue |= self.bounds.best.beats(winner);
+        }
+        (active_count, may_continue)
     }
+}
 
-    /// Transposes eight keys at a time.
-    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2")]
-    fn make_columns_avx512<const W: usize>(rows: &[[u64; W]], columns: &mut [u64]) {
-        for (rows, from) in rows.chunks(8).zip((0..).step_by(8)) {
-            let last = rows.len() - 1;
-            let rows: [&[u64; W]; 8] = std::array::from_fn(|index| &rows[index.min(last)]);
+/// The lanes of eight masks that have the group `group`, which is one bit or none.
+#[inline(always)]
+fn lanes_with(masks: &[ConflictMask; 8], group: u8) -> Lanes {
+    /// Moves the lowest bit of each byte to its place among the upper eight.
+    const PACK: u64 = 0x0102_0408_1020_4080;
+    let bytes = u64::from_le_bytes(masks.map(ConflictMask::bits));
+    let has = (bytes & (u64::from(group) * LOW_BITS)) >> (group.trailing_zeros() & 7);
+    (has.wrapping_mul(PACK) >> 56).to_le_bytes()[0]
+}
+
+/// Copies keys into columns.
+struct MakeColumns<'k, 'a, const W: usize>(&'k mut ActiveKeys<'a, W>);
+
+impl<const W: usize> Kernel for MakeColumns<'_, '_, W> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let keys = self.0;
+        if S::Full::LANES == 1 {
+            return;
+        }
+        let columns = &mut keys.workspace.columns;
+        if columns.len() < W * BATCH {
+            columns.resize(W * BATCH, 0);
+        }
+        for from in (0..keys.rows.len()).step_by(S::Full::LANES) {
+            let last = keys.rows.len() - 1;
             for word in 0..W {
-                let [a, b, c, d, e, f, g, h] = rows.map(|row| row[word].cast_signed());
-                let eight = _mm512_set_epi64(h, g, f, e, d, c, b, a);
-                let target = &mut columns[word * BATCH + from..][..8];
-                // SAFETY: eight words are written to a slice of eight.
-                unsafe { _mm512_storeu_si512(target.as_mut_ptr().cast(), eight) };
+                // SAFETY: no index is beyond the last word of the last key.
+                let eight = unsafe {
+                    S::Full::gather(simd, keys.rows.as_flattened(), |lane| {
+                        (from + lane).min(last) * W + word
+                    })
+                };
+                eight.store(&mut columns[word * BATCH + from..]);
             }
         }
-    }
-
-    /// Writes the positions. Returns their number, and true if the best rule is
-    /// better than any winner.
-    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2,popcnt")]
-    fn activate_avx512<const W: usize>(
-        keys: &mut ActiveKeys<'_, W>,
-        bounds: &TableBounds,
-    ) -> (usize, bool) {
-        const LOW_BIT_OF_EACH_BYTE: u64 = 0x0101_0101_0101_0101;
-        let best = _mm512_set1_epi64(bounds.best.rank().cast_signed());
-        let late_best = _mm512_set1_epi64(bounds.late_best.rank().cast_signed());
-        let group = _mm512_set1_epi64(bounds.group.bits().into());
-        let mut positions = 0x0706_0504_0302_0100;
-        let mut active_count = 0;
-        let mut improvable = 0;
-        let conflicts = keys.workspace.conflicts.chunks_exact(8);
-        for (winners, conflicts) in keys.winners.chunks(8).zip(conflicts) {
-            let existing = first_bits(winners.len());
-            // SAFETY: the mask selects existing winners, at most eight; masked-out
-            // lanes are not accessed. A winner is one word.
-            let ranks = unsafe { _mm512_maskz_loadu_epi64(existing, winners.as_ptr().cast()) };
-            // SAFETY: eight bytes are read from a slice of eight.
-            let conflicts = unsafe { _mm_loadl_epi64(conflicts.as_ptr().cast()) };
-            let conflicts = _mm512_test_epi64_mask(_mm512_cvtepu8_epi64(conflicts), group);
-            let better = _mm512_mask_cmplt_epu64_mask(existing, best, ranks);
-            let selected =
-                conflicts & better | _mm512_mask_cmplt_epu64_mask(better, late_best, ranks);
-            improvable |= better;
-            let bytes = _pext_u64(
-                positions,
-                _pdep_u64(selected.into(), LOW_BIT_OF_EACH_BYTE) * 0xff,
-            );
-            keys.workspace.active[active_count..active_count + 8]
-                .copy_from_slice(&bytes.to_le_bytes());
-            active_count += selected.count_ones() as usize;
-            positions = positions.wrapping_add(8 * LOW_BIT_OF_EACH_BYTE);
-        }
-        (active_count, improvable != 0)
+        keys.in_columns = true;
     }
 }
 
@@ -488,7 +450,7 @@ mod tests {
                     let random_mask =
                         ConflictMask::from_bits(splitmix(&mut state).to_le_bytes()[0]);
                     conflicts.narrow(random_mask, position % 3 != 0);
-                    *keys.at(position).2 = *conflicts;
+                    *keys.keys().at(position).2 = *conflicts;
                 }
                 for (best, group) in [(0, 1), (10, 0), (300, 0), (500, 4), (900, 2)] {
                     let bounds = TableBounds {
@@ -515,6 +477,7 @@ mod tests {
                     }
                     for &position in &expected {
                         let index = usize::from(position);
+                        let mut keys = keys.keys();
                         let (row, winner, mask) = keys.at(position);
                         assert_eq!(
                             (row, *winner, *mask),

@@ -30,9 +30,10 @@
 //!
 //! Ranges that do not fit lanes are checked by `accept`, only for candidates.
 
-use super::active::Keys;
+use super::keys::Keys;
 use crate::engines::forest::slot::FoundSlot;
 use crate::model::rule::Winner;
+use crate::parts::simd::vector::{Kernel, Lanes, Simd, Vector};
 use crate::parts::simd::{Isa, prefetch_early_at};
 
 /// The most rules of a short run: half a vector holds a column. Measured in
@@ -49,6 +50,10 @@ pub(crate) struct Hits<'a> {
     /// True if all runs are prefetched first.
     pub(crate) prefetch: bool,
 }
+
+/// The number of words that follow the last run. Vectors are loaded as a whole, and may
+/// reach so far beyond a run.
+pub(crate) const WORDS_AFTER_RUNS: usize = 7;
 
 /// Words in a cache line.
 const WORDS_PER_LINE: usize = 8;
@@ -105,7 +110,10 @@ impl Hits<'_> {
             end = end.max(hit.start() + hit.len() * columns);
             key = key.max(usize::from(hit.key()));
         }
-        assert!(end <= words.len(), "runs among the words");
+        assert!(
+            self.hits.is_empty() || end + WORDS_AFTER_RUNS <= words.len(),
+            "runs, and words after them"
+        );
         assert!(self.hits.is_empty() || key < keys, "keys that exist");
         self.hits.iter().map(move |&hit| {
             let len = hit.len();
@@ -203,7 +211,6 @@ impl RunColumns {
 
     /// Returns the same columns. For five-tuples they are constants, so the compiler
     /// unrolls the loop over words.
-    #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     fn known<const W: usize, const FIVE: bool>(self) -> RunColumns {
         if FIVE {
@@ -224,7 +231,7 @@ pub(crate) fn improve<const W: usize, const ODD: bool>(
     isa: Isa,
     words: &[u64],
     columns: RunColumns,
-    keys: &mut impl Keys<W>,
+    keys: Keys<'_, W>,
     hits: Hits<'_>,
     accept: impl Fn(&[u64], usize, usize, &[u64; W]) -> bool,
 ) {
@@ -240,252 +247,124 @@ fn improve_columns<const W: usize, const FIVE: bool, const ODD: bool>(
     isa: Isa,
     words: &[u64],
     columns: RunColumns,
-    keys: &mut impl Keys<W>,
+    keys: Keys<'_, W>,
     hits: Hits<'_>,
     accept: impl Fn(&[u64], usize, usize, &[u64; W]) -> bool,
 ) {
-    match isa {
-        #[cfg(target_arch = "x86_64")]
-        Isa::Avx512(proof) if hits.is_short && !ODD => {
-            x86::improve_short::<W, FIVE>(proof, words, columns, keys, hits);
-        }
-        #[cfg(target_arch = "x86_64")]
-        Isa::Avx512(proof) => {
-            x86::improve_avx512::<W, FIVE, ODD>(proof, words, columns, keys, hits, accept);
-        }
-        #[cfg(target_arch = "x86_64")]
-        Isa::Avx2(proof) => {
-            x86::improve_avx2::<W, FIVE>(proof, words, columns, keys, hits, accept);
-        }
-        Isa::Scalar => improve_scalar(words, columns, keys, hits, accept),
-    }
+    isa.run(Improve::<W, FIVE, ODD, _> {
+        words,
+        columns,
+        keys,
+        hits,
+        accept,
+    });
 }
 
-/// The scalar fallback.
-fn improve_scalar<const W: usize>(
-    words: &[u64],
+/// The number of rules compared between two checks for a better rule behind them. A
+/// branch on the result of a comparison is resolved late, and often mispredicted; the end
+/// of a run is known early. So two blocks are compared between checks. One block, and as
+/// many as there are, are measured in `bench/records/forest-experiments.md`, "two blocks
+/// of a run compared". Without vectors, each rule is checked.
+const RULES_PER_CHECK: usize = 16;
+
+/// [`improve`] as a kernel.
+struct Improve<'a, const W: usize, const FIVE: bool, const ODD: bool, A> {
+    words: &'a [u64],
     columns: RunColumns,
-    keys: &mut impl Keys<W>,
-    hits: Hits<'_>,
-    accept: impl Fn(&[u64], usize, usize, &[u64; W]) -> bool,
-) {
-    for (hit, run, len) in hits.walk(words, columns.count(), keys.len()) {
-        let (key, winner, conflicts) = keys.at(hit.key());
-        for rule in 0..len {
-            let rank = Winner::from_rank(run[rule]);
-            if !rank.beats(*winner) {
-                break;
-            }
-            let mut differs = 0;
-            let mut column = 1;
-            let mut next = || {
-                let word = run[column * len + rule];
-                column += 1;
-                word
-            };
-            for (word, &key) in key.iter().enumerate().take(columns.words()) {
-                let value = next();
-                if columns.has_mask(word) {
-                    differs |= (key ^ value) & next();
-                }
-                if columns.has_lanes(word) {
-                    differs |= outside(key, value, next());
-                }
-            }
-            if differs == 0 && accept(run, len, rule, key) {
-                *winner = rank;
-                conflicts.narrow(hit.conflicts(), true);
-                break;
-            }
+    keys: Keys<'a, W>,
+    hits: Hits<'a>,
+    accept: A,
+}
+
+impl<const W: usize, const FIVE: bool, const ODD: bool, A> Kernel for Improve<'_, W, FIVE, ODD, A>
+where
+    A: Fn(&[u64], usize, usize, &[u64; W]) -> bool,
+{
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        if self.hits.is_short && S::Half::LANES >= MAX_SHORT_RUN {
+            self.in_one_block(simd);
+        } else {
+            self.in_blocks(simd);
         }
     }
 }
 
-/// Not 0 if some 16-bit lane of the key is below `low` or above `high`.
-#[inline]
-pub(super) fn outside(key: u64, low: u64, high: u64) -> u64 {
-    let lane = |word: u64, lane: u32| (word >> (16 * lane)) & 0xffff;
-    let beyond = |n: u32| lane(key, n) < lane(low, n) || lane(key, n) > lane(high, n);
-    u64::from((0..4).any(beyond))
-}
-
-#[cfg(target_arch = "x86_64")]
-pub(super) mod x86 {
-    use std::arch::x86_64::{
-        __m256i, _mm_cvtsi128_si64, _mm256_and_si256, _mm256_castsi256_pd, _mm256_castsi256_si128,
-        _mm256_cmpeq_epi64, _mm256_loadu_si256, _mm256_mask_compress_epi64, _mm256_maskload_epi64,
-        _mm256_maskz_loadu_epi64, _mm256_movemask_pd, _mm256_or_si256, _mm256_set1_epi64x,
-        _mm256_setzero_si256, _mm256_subs_epu16, _mm256_testn_epi64_mask, _mm256_xor_si256,
-        _mm512_and_si512, _mm512_castsi512_si128, _mm512_mask_compress_epi64,
-        _mm512_maskz_loadu_epi64, _mm512_or_si512, _mm512_set1_epi64, _mm512_setzero_si512,
-        _mm512_subs_epu16, _mm512_testn_epi64_mask, _mm512_xor_si512,
-    };
-
-    use super::{Hits, Keys, RunColumns};
-    use crate::model::rule::Winner;
-    use crate::parts::simd::{Avx2, Avx512, first_bits, first_four};
-
-    /// The number of rules compared between two checks for a better rule behind
-    /// them. A branch on the result of a comparison is resolved late, and often
-    /// mispredicted; the end of a run is known early. So two blocks are compared
-    /// between checks. One block, and as many as there are, are measured in
-    /// `bench/records/forest-experiments.md`, "two blocks of a run compared".
-    const RULES_PER_CHECK: usize = 16;
-
-    /// Collects all mismatches of a block of rules with a key, as in the module's
-    /// idea, by the operations of one vector width.
-    macro_rules! differs {
-        ($key:expr, $columns:expr, $load:expr;
-         $set1:ident, $zero:ident, $and:ident, $or:ident, $xor:ident, $subs:ident) => {{
-            let mut differs = $zero();
-            let mut column = 1;
-            for (word, &key) in $key.iter().enumerate() {
-                // Unlike `take`, this leaves a loop that the compiler unrolls.
-                if word == $columns.words() {
-                    break;
-                }
-                let key = $set1(key.cast_signed());
-                let value = $load(column);
-                column += 1;
-                if $columns.has_mask(word) {
-                    let unlike = $and($xor(key, value), $load(column));
-                    differs = $or(differs, unlike);
-                    column += 1;
-                }
-                if $columns.has_lanes(word) {
-                    let below = $subs(value, key);
-                    let above = $subs(key, $load(column));
-                    differs = $or(differs, $or(below, above));
-                    column += 1;
-                }
-            }
-            differs
-        }};
-    }
-
-    /// Returns the rank of the first accepted candidate, or all ones if there is
-    /// none.
+impl<const W: usize, const FIVE: bool, const ODD: bool, A> Improve<'_, W, FIVE, ODD, A>
+where
+    A: Fn(&[u64], usize, usize, &[u64; W]) -> bool,
+{
+    /// Compares runs whose columns are within half a vector.
     #[inline(always)]
-    fn first_rank<const W: usize>(
-        run: &[u64],
-        len: usize,
-        first: usize,
-        candidates: u32,
-        key: &[u64; W],
-        accept: &impl Fn(&[u64], usize, usize, &[u64; W]) -> bool,
-    ) -> u64 {
-        let mut candidates = candidates;
-        while candidates != 0 {
-            let rule = first + candidates.trailing_zeros() as usize;
-            if accept(run, len, rule, key) {
-                break;
-            }
-            candidates &= candidates - 1;
-        }
-        let none = u64::from(candidates == 0).wrapping_neg();
-        let rule = first + (candidates.trailing_zeros() & 7) as usize;
-        run[rule.min(len - 1)] | none
-    }
-
-    #[inline(always)]
-    pub(super) fn improve_short<const W: usize, const FIVE: bool>(
-        _: Avx512,
-        words: &[u64],
-        columns: RunColumns,
-        keys: &mut impl Keys<W>,
-        hits: Hits<'_>,
-    ) {
-        // SAFETY: holding an `Avx512` means that the processor has the features.
-        unsafe { short::<W, FIVE>(words, columns, keys, hits) }
-    }
-
-    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2")]
-    fn short<const W: usize, const FIVE: bool>(
-        words: &[u64],
-        columns: RunColumns,
-        keys: &mut impl Keys<W>,
-        hits: Hits<'_>,
-    ) {
+    fn in_one_block<S: Simd>(self, simd: S) {
+        let Improve {
+            words,
+            columns,
+            mut keys,
+            hits,
+            accept,
+        } = self;
         let columns = columns.known::<W, FIVE>();
-        let none = _mm256_set1_epi64x(-1);
-        for (hit, run, len) in hits.walk(words, columns.count(), keys.len()) {
-            debug_assert!(len <= 4, "short runs");
-            let in_run = first_four(len);
-            let load = |column: usize| {
-                let column_start = run.as_ptr().wrapping_add(column * len).cast();
-                // SAFETY: the mask selects `len` rules of a column, at most
-                // four; `column < columns.count` (asserted by `RunColumns::new`), so they
-                // are inside of `run`, and masked-out lanes are not accessed.
-                unsafe { _mm256_maskz_loadu_epi64(in_run, column_start) }
-            };
+        let hits = hits.walk(words, columns.count(), keys.len());
+        for (hit, run, len) in hits {
             // SAFETY: `walk` has compared all positions with the number of keys.
             let (key, winner, conflicts) = unsafe { keys.at_unchecked(hit.key()) };
-            let differs = differs!(key, columns, load;
-                _mm256_set1_epi64x, _mm256_setzero_si256, _mm256_and_si256, _mm256_or_si256,
-                _mm256_xor_si256, _mm256_subs_epu16);
-            let candidates = _mm256_testn_epi64_mask(differs, differs) & in_run;
-            // The first candidate's rank, or all ones, without a branch or an
-            // address that depends on it.
-            let ranks = _mm256_mask_compress_epi64(none, candidates, load(0));
-            let rank = _mm_cvtsi128_si64(_mm256_castsi256_si128(ranks));
-            *winner = winner.or(Winner::from_rank(rank.cast_unsigned()));
-            conflicts.narrow(hit.conflicts(), candidates != 0);
+            let block = Block::<W> {
+                key,
+                columns,
+                run,
+                len,
+                first: 0,
+            };
+            let (rank, matched) = if ODD {
+                block.first_accepted::<S::Half>(simd, &accept)
+            } else {
+                block.first_candidate::<S::Half>(simd)
+            };
+            *winner = winner.or(Winner::from_rank(rank));
+            conflicts.narrow(hit.conflicts(), matched);
         }
     }
 
+    /// Compares runs of any length.
     #[inline(always)]
-    pub(super) fn improve_avx512<const W: usize, const FIVE: bool, const ODD: bool>(
-        _: Avx512,
-        words: &[u64],
-        columns: RunColumns,
-        keys: &mut impl Keys<W>,
-        hits: Hits<'_>,
-        accept: impl Fn(&[u64], usize, usize, &[u64; W]) -> bool,
-    ) {
-        // SAFETY: holding an `Avx512` means that the processor has the features.
-        unsafe { avx512::<W, FIVE, ODD>(words, columns, keys, hits, accept) }
-    }
-
-    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2")]
-    fn avx512<const W: usize, const FIVE: bool, const ODD: bool>(
-        words: &[u64],
-        columns: RunColumns,
-        keys: &mut impl Keys<W>,
-        hits: Hits<'_>,
-        accept: impl Fn(&[u64], usize, usize, &[u64; W]) -> bool,
-    ) {
+    fn in_blocks<S: Simd>(self, simd: S) {
+        let Improve {
+            words,
+            columns,
+            mut keys,
+            hits,
+            accept,
+        } = self;
+        let lanes = S::Full::LANES;
+        let rules_per_check = if lanes == 1 { 1 } else { RULES_PER_CHECK };
         let columns = columns.known::<W, FIVE>();
-        let none = _mm512_set1_epi64(-1);
-        for (hit, run, len) in hits.walk(words, columns.count(), keys.len()) {
+        let hits = hits.walk(words, columns.count(), keys.len());
+        for (hit, run, len) in hits {
             // SAFETY: `walk` has compared all positions with the number of keys.
             let (key, key_winner, conflicts) = unsafe { keys.at_unchecked(hit.key()) };
             let mut winner = *key_winner;
             let mut best = Winner::MISS;
             let mut first = 0;
             loop {
-                let in_run = first_bits(len - first);
-                let load = |column: usize| {
-                    let column_start = run.as_ptr().wrapping_add(column * len + first).cast();
-                    // SAFETY: the mask selects the rules `first..len`, at most
-                    // eight, of a column; `column < columns.count` (asserted by
-                    // `RunColumns::new`), so they are inside of `run`, and
-                    // masked-out lanes are not accessed.
-                    unsafe { _mm512_maskz_loadu_epi64(in_run, column_start) }
+                let block = Block::<W> {
+                    key,
+                    columns,
+                    run,
+                    len,
+                    first,
                 };
-                let differs = differs!(key, columns, load;
-                    _mm512_set1_epi64, _mm512_setzero_si512, _mm512_and_si512, _mm512_or_si512,
-                    _mm512_xor_si512, _mm512_subs_epu16);
-                let candidates = _mm512_testn_epi64_mask(differs, differs) & in_run;
-                let rank = if ODD {
-                    first_rank(run, len, first, candidates.into(), key, &accept)
+                let (rank, _) = if ODD {
+                    block.first_accepted::<S::Full>(simd, &accept)
                 } else {
-                    let ranks = _mm512_mask_compress_epi64(none, candidates, load(0));
-                    _mm_cvtsi128_si64(_mm512_castsi512_si128(ranks)).cast_unsigned()
+                    block.first_candidate::<S::Full>(simd)
                 };
                 best = best.or(Winner::from_rank(rank));
                 winner = winner.or(best);
-                first += 8;
-                let is_check_due = first.is_multiple_of(RULES_PER_CHECK);
+                first += lanes;
+                let is_check_due = first.is_multiple_of(rules_per_check);
                 if first >= len || is_check_due && !Winner::from_rank(run[first]).beats(winner) {
                     break;
                 }
@@ -494,70 +373,101 @@ pub(super) mod x86 {
             conflicts.narrow(hit.conflicts(), !best.is_miss());
         }
     }
+}
 
+/// A key, and the rules of a run from `first` on that a vector has room for.
+#[derive(Clone, Copy)]
+struct Block<'a, const W: usize> {
+    key: &'a [u64; W],
+    columns: RunColumns,
+    /// `len` times [`RunColumns::count`] words.
+    run: &'a [u64],
+    /// The number of rules of the run.
+    len: usize,
+    /// Below `len`.
+    first: usize,
+}
+
+impl<const W: usize> Block<'_, W> {
+    /// A column of these rules; other words in the lanes behind the last rule.
     #[inline(always)]
-    pub(super) fn improve_avx2<const W: usize, const FIVE: bool>(
-        _: Avx2,
-        words: &[u64],
-        columns: RunColumns,
-        keys: &mut impl Keys<W>,
-        hits: Hits<'_>,
-        accept: impl Fn(&[u64], usize, usize, &[u64; W]) -> bool,
-    ) {
-        // SAFETY: holding an `Avx2` means that the processor has the features.
-        unsafe { avx2::<W, FIVE>(words, columns, keys, hits, accept) }
+    fn load<V: Vector>(&self, set: V::Set, column: usize) -> V {
+        let start = self
+            .run
+            .as_ptr()
+            .wrapping_add(column * self.len + self.first);
+        // SAFETY: `first < len`, and `column < columns.count()` (asserted by
+        // `RunColumns::new`), so the first lane is inside of `run`. Seven words follow
+        // each run (asserted by `walk`), and a vector has at most eight lanes.
+        unsafe { V::load_unchecked(set, start) }
     }
 
-    /// Masks for loading 1 to 4 lanes: the four words from position `4 - lanes` on.
-    pub(in super::super) const LOAD_MASKS: [i64; 8] = [-1, -1, -1, -1, 0, 0, 0, 0];
-
-    #[target_feature(enable = "avx2,bmi1,bmi2")]
-    fn avx2<const W: usize, const FIVE: bool>(
-        words: &[u64],
-        columns: RunColumns,
-        keys: &mut impl Keys<W>,
-        hits: Hits<'_>,
-        accept: impl Fn(&[u64], usize, usize, &[u64; W]) -> bool,
-    ) {
-        let columns = columns.known::<W, FIVE>();
-        for (hit, run, len) in hits.walk(words, columns.count(), keys.len()) {
-            // SAFETY: `walk` has compared all positions with the number of keys.
-            let (key, key_winner, conflicts) = unsafe { keys.at_unchecked(hit.key()) };
-            let mut winner = *key_winner;
-            let mut best = Winner::MISS;
-            let mut first = 0;
-            loop {
-                let lanes = (len - first).min(4);
-                let masks = &LOAD_MASKS[4 - lanes..8 - lanes];
-                // SAFETY: four words are read from a slice of four.
-                let in_run: __m256i = unsafe { _mm256_loadu_si256(masks.as_ptr().cast()) };
-                let load = |column: usize| {
-                    let column_start = run.as_ptr().wrapping_add(column * len + first).cast();
-                    // SAFETY: the mask selects the rules `first..len`, at most
-                    // four, of a column; `column < columns.count` (asserted by
-                    // `RunColumns::new`), so they are inside of `run`, and
-                    // masked-out lanes are not accessed.
-                    unsafe { _mm256_maskload_epi64(column_start, in_run) }
-                };
-                let differs = differs!(key, columns, load;
-                    _mm256_set1_epi64x, _mm256_setzero_si256, _mm256_and_si256, _mm256_or_si256,
-                    _mm256_xor_si256, _mm256_subs_epu16);
-                let equal_lanes = _mm256_cmpeq_epi64(differs, _mm256_setzero_si256());
-                let candidates =
-                    _mm256_movemask_pd(_mm256_castsi256_pd(equal_lanes)).cast_unsigned();
-                let candidates = candidates & ((1 << lanes) - 1);
-                let rank = first_rank(run, len, first, candidates, key, &accept);
-                best = best.or(Winner::from_rank(rank));
-                winner = winner.or(best);
-                first += 4;
-                if first >= len || !Winner::from_rank(run[first]).beats(winner) {
-                    break;
-                }
+    /// The rules that match without more to check, and the ranks of all rules.
+    #[inline(always)]
+    fn candidates<V: Vector>(&self, set: V::Set) -> (Lanes, V) {
+        let mut differs = V::splat(set, 0);
+        let mut column = 1;
+        for (word, &key) in self.key.iter().enumerate() {
+            // Unlike `take`, this leaves a loop that the compiler unrolls.
+            if word == self.columns.words() {
+                break;
             }
-            *key_winner = winner;
-            conflicts.narrow(hit.conflicts(), !best.is_miss());
+            let key = V::splat(set, key);
+            let value = self.load::<V>(set, column);
+            column += 1;
+            if self.columns.has_mask(word) {
+                let unlike = key.xor(value).and(self.load::<V>(set, column));
+                differs = differs.or(unlike);
+                column += 1;
+            }
+            if self.columns.has_lanes(word) {
+                let below = value.saturating_sub_u16(key);
+                let above = key.saturating_sub_u16(self.load::<V>(set, column));
+                differs = differs.or(below.or(above));
+                column += 1;
+            }
         }
+        let ranks = self.load::<V>(set, 0);
+        let in_run = V::first_lanes(set, self.len - self.first);
+        (differs.zeros() & in_run, ranks)
     }
+
+    /// The rank of the first candidate, or all ones; and true if there is one.
+    #[inline(always)]
+    fn first_candidate<V: Vector>(&self, set: V::Set) -> (u64, bool) {
+        let (candidates, ranks) = self.candidates::<V>(set);
+        let block = self.run.as_ptr().wrapping_add(self.first);
+        // SAFETY: candidates are rules of the run, whose first column has the ranks.
+        let rank = unsafe { ranks.first_selected(candidates, block) };
+        (rank, candidates != 0)
+    }
+
+    /// The rank of the first candidate that is accepted, or all ones; and true if there is
+    /// one.
+    #[inline(always)]
+    fn first_accepted<V: Vector>(
+        &self,
+        set: V::Set,
+        accept: &impl Fn(&[u64], usize, usize, &[u64; W]) -> bool,
+    ) -> (u64, bool) {
+        let (mut candidates, _) = self.candidates::<V>(set);
+        while candidates != 0 {
+            let rule = self.first + candidates.trailing_zeros() as usize;
+            if accept(self.run, self.len, rule, self.key) {
+                return (self.run[rule], true);
+            }
+            candidates &= candidates - 1;
+        }
+        (u64::MAX, false)
+    }
+}
+
+/// Not 0 if some 16-bit lane of the key is below `low` or above `high`.
+#[cfg(test)]
+pub(super) fn outside(key: u64, low: u64, high: u64) -> u64 {
+    let lane = |word: u64, lane: u32| (word >> (16 * lane)) & 0xffff;
+    let beyond = |n: u32| lane(key, n) < lane(low, n) || lane(key, n) > lane(high, n);
+    u64::from((0..4).any(beyond))
 }
 
 #[cfg(test)]
@@ -616,6 +526,7 @@ mod tests {
                 let columns = layouts()[round % 3];
                 let mut words = vec![u64::MAX; 3];
                 words.extend(random_run(len, columns, &mut state));
+                words.extend((0..WORDS_AFTER_RUNS).map(|_| splitmix(&mut state)));
                 let keys: Vec<[u64; W]> = (0..5)
                     .map(|_| {
                         let mut key = std::array::from_fn(|_| splitmix(&mut state));
@@ -636,28 +547,24 @@ mod tests {
                     round % 4 != 0 || rule.is_multiple_of(2)
                 };
                 let start = Winner::from_rank(if round % 5 == 0 { 45 } else { u64::MAX });
-                let run = |isa: Option<Isa>, odd: bool| {
+                let run = |isa: Isa, odd: bool| {
                     let mut winners = [start; 5];
                     let mut workspace = Workspace::default();
-                    let keys = &mut ActiveKeys::new(&keys, &mut winners, &mut workspace);
+                    let mut keys = ActiveKeys::new(&keys, &mut winners, &mut workspace);
                     let always = |_: &[u64], _, _, _: &[u64; W]| true;
-                    match (isa, odd) {
-                        (None, _) => improve_scalar(&words, columns, keys, hits, accept),
-                        (Some(isa), true) => {
-                            improve::<W, true>(isa, &words, columns, keys, hits, accept);
-                        }
-                        (Some(isa), false) => {
-                            improve::<W, false>(isa, &words, columns, keys, hits, always);
-                        }
+                    if odd {
+                        improve::<W, true>(isa, &words, columns, keys.keys(), hits, accept);
+                    } else {
+                        improve::<W, false>(isa, &words, columns, keys.keys(), hits, always);
                     }
                     winners
                 };
-                let expected = run(None, true);
+                let expected = run(Isa::Scalar, true);
                 match_count += expected.iter().filter(|&winner| *winner != start).count();
                 for isa in Isa::available() {
-                    assert_eq!(run(Some(isa), true), expected, "{isa}, {len} rules");
+                    assert_eq!(run(isa, true), expected, "{isa}, {len} rules");
                     if round % 4 != 0 {
-                        assert_eq!(run(Some(isa), false), expected, "{isa}, {len} rules");
+                        assert_eq!(run(isa, false), expected, "{isa}, {len} rules");
                     }
                 }
             }

@@ -32,6 +32,7 @@ use crate::model::rule::RuleRef;
 use crate::model::schema::{MatchKind, Part, Schema};
 use crate::model::seed::splitmix;
 use crate::parts::simd::Isa;
+use crate::parts::simd::vector::{Kernel, Simd, Vector};
 
 /// The number of bits in a lane.
 const LANE_BITS: u32 = 16;
@@ -100,7 +101,6 @@ impl Chunk {
     }
 
     /// The lane of the chunk.
-    #[cfg(target_arch = "x86_64")]
     fn lane(&self) -> usize {
         (self.shift / LANE_BITS) as usize
     }
@@ -108,7 +108,6 @@ impl Chunk {
 
 /// Chunks of one word that are hashed by one multiplication of lanes. A chunk of
 /// lane `n` of the rotated word is hashed to lane `n` of the fingerprint.
-#[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy, Debug)]
 struct Round {
     word: usize,
@@ -116,14 +115,17 @@ struct Round {
     rotate: u32,
     /// The chunks' bits in the rotated word.
     mask: u64,
-    /// The multiplier of each lane, and the shift of each product.
+    /// The multiplier of each lane.
     factors: u64,
+    /// For each lane, 2^(16 − n) if its product is shifted by n bits: the upper half of
+    /// the product with this is shifted so. 0 if n is 0.
     shifts: u64,
+    /// All bits of the lanes whose products are not shifted.
+    kept: u64,
     /// The hashes' bits in the fingerprint.
     select: u64,
 }
 
-#[cfg(target_arch = "x86_64")]
 impl Round {
     /// Adds a chunk and returns true, if its lane is free.
     fn add(&mut self, chunk: &Chunk) -> bool {
@@ -136,7 +138,10 @@ impl Round {
         }
         self.mask |= bits;
         self.factors |= u64::from(chunk.factor >> inside) << up;
-        self.shifts |= u64::from(LANE_BITS - chunk.bits - chunk.at % PRINT_LANE_BITS) << up;
+        match LANE_BITS - chunk.bits - chunk.at % PRINT_LANE_BITS {
+            0 => self.kept |= u64::from(u16::MAX) << up,
+            shift => self.shifts |= (1 << (LANE_BITS - shift)) << up,
+        }
         self.select |= chunk.care();
         true
     }
@@ -147,7 +152,6 @@ impl Round {
 pub(crate) struct Fingerprint {
     /// Sorted by key word.
     chunks: Vec<Chunk>,
-    #[cfg(target_arch = "x86_64")]
     rounds: Vec<Round>,
 }
 
@@ -322,7 +326,6 @@ impl Fingerprint {
             .collect();
         chunks.sort_by_key(|chunk| chunk.word);
         Fingerprint {
-            #[cfg(target_arch = "x86_64")]
             rounds: rounds_of(&chunks),
             chunks,
         }
@@ -352,28 +355,21 @@ impl Fingerprint {
         })
     }
 
-    /// Sets the fingerprint of each key of a batch. With AVX-512 the batch must have
+    /// Sets the fingerprint of each key of a batch, which must have
     /// [columns](ActiveKeys::make_columns).
     pub(crate) fn take<const W: usize>(&self, isa: Isa, keys: &mut ActiveKeys<'_, W>) {
         assert!(
             self.chunks.iter().all(|chunk| chunk.word < W),
             "words of a key"
         );
-        match isa {
-            #[cfg(target_arch = "x86_64")]
-            Isa::Avx512(proof) => x86::take(proof, &self.rounds, keys),
-            _ => {
-                let (rows, prints) = keys.rows_and_prints();
-                for (row, print) in rows.iter().zip(prints) {
-                    *print = self.of_key(row);
-                }
-            }
-        }
+        isa.run(Take {
+            fingerprint: self,
+            keys,
+        });
     }
 }
 
 /// Groups chunks into rounds.
-#[cfg(target_arch = "x86_64")]
 fn rounds_of(chunks: &[Chunk]) -> Vec<Round> {
     let mut rounds: Vec<Round> = Vec::new();
     for chunk in chunks {
@@ -390,6 +386,7 @@ fn rounds_of(chunks: &[Chunk]) -> Vec<Round> {
                 mask: 0,
                 factors: 0,
                 shifts: 0,
+                kept: 0,
                 select: 0,
             };
             assert!(round.add(chunk), "all lanes are free");
@@ -399,43 +396,42 @@ fn rounds_of(chunks: &[Chunk]) -> Vec<Round> {
     rounds
 }
 
-#[cfg(target_arch = "x86_64")]
-mod x86 {
-    use std::arch::x86_64::{
-        _mm512_and_si512, _mm512_loadu_si512, _mm512_mullo_epi16, _mm512_or_si512,
-        _mm512_rorv_epi64, _mm512_set1_epi64, _mm512_setzero_si512, _mm512_srlv_epi16,
-        _mm512_storeu_si512,
-    };
+/// Takes the fingerprints of a batch's keys.
+struct Take<'f, 'k, 'a, const W: usize> {
+    fingerprint: &'f Fingerprint,
+    keys: &'k mut ActiveKeys<'a, W>,
+}
 
-    use super::super::active::Keys;
-    use super::{ActiveKeys, Round};
-    use crate::parts::simd::Avx512;
+impl<const W: usize> Kernel for Take<'_, '_, '_, W> {
+    type Output = ();
 
-    pub(super) fn take<const W: usize>(_: Avx512, rounds: &[Round], keys: &mut ActiveKeys<'_, W>) {
-        // SAFETY: holding an `Avx512` means that the processor has the features.
-        unsafe { take_avx512(rounds, keys) }
-    }
-
-    /// Takes the fingerprints of eight keys at a time.
-    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2")]
-    fn take_avx512<const W: usize>(rounds: &[Round], keys: &mut ActiveKeys<'_, W>) {
-        let splat = |word: u64| _mm512_set1_epi64(word.cast_signed());
-        let len = keys.len();
-        let (columns, prints) = keys.columns_and_prints();
-        for (prints, from) in prints.chunks_mut(8).zip((0..len).step_by(8)) {
-            let mut print = _mm512_setzero_si512();
-            for round in rounds {
-                let word = &columns[round.word][from..from + 8];
-                // SAFETY: eight words are read from a slice of eight.
-                let word = unsafe { _mm512_loadu_si512(word.as_ptr().cast()) };
-                let word = _mm512_rorv_epi64(word, splat(round.rotate.into()));
-                let bits = _mm512_and_si512(word, splat(round.mask));
-                let product = _mm512_mullo_epi16(bits, splat(round.factors));
-                let hash = _mm512_srlv_epi16(product, splat(round.shifts));
-                print = _mm512_or_si512(print, _mm512_and_si512(hash, splat(round.select)));
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let Take { fingerprint, keys } = self;
+        if S::Full::LANES == 1 {
+            let (rows, prints) = keys.rows_and_prints();
+            for (row, print) in rows.iter().zip(prints) {
+                *print = fingerprint.of_key(row);
             }
-            // SAFETY: eight words are written to a slice of eight.
-            unsafe { _mm512_storeu_si512(prints.as_mut_ptr().cast(), print) };
+            return;
+        }
+        let len = keys.rows().len();
+        let (columns, prints) = keys.columns_and_prints();
+        for from in (0..len).step_by(S::Full::LANES) {
+            let mut print = S::Full::splat(simd, 0);
+            for round in &fingerprint.rounds {
+                let word = S::Full::load(simd, &columns[round.word][from..]);
+                let rotated = word
+                    .shift_right_by(round.rotate)
+                    .or(word.shift_left_by(u64::BITS - round.rotate));
+                let bits = rotated.and(S::Full::splat(simd, round.mask));
+                let products = bits.multiply_u16(S::Full::splat(simd, round.factors));
+                let shifted = products.multiply_high_u16(S::Full::splat(simd, round.shifts));
+                let kept = products.and(S::Full::splat(simd, round.kept));
+                let hash = shifted.or(kept).and(S::Full::splat(simd, round.select));
+                print = print.or(hash);
+            }
+            print.store(&mut prints[from..]);
         }
     }
 }
@@ -444,7 +440,7 @@ mod x86 {
 mod tests {
     use super::*;
     use crate::contract::classifier::BATCH;
-    use crate::engines::forest::kernels::active::{Keys, Workspace};
+    use crate::engines::forest::kernels::active::Workspace;
     use crate::model::rule::{ActionId, FieldMatch, Priority, RuleId, Winner};
     use crate::model::ruleset::RuleSet;
     use crate::model::schema::{Field, low_ones};
@@ -586,7 +582,7 @@ mod tests {
                 prints.take(isa, &mut keys);
                 for (row, position) in rows.iter().zip(0..=u8::MAX) {
                     let print = prints.of_key(row);
-                    assert_eq!(keys.print(position), print, "{isa}, {len} keys");
+                    assert_eq!(keys.keys().print(position), print, "{isa}, {len} keys");
                 }
             }
         }

@@ -19,5 +19,6 @@
 pub(super) mod active;
 pub(super) mod compare;
 pub(super) mod fingerprint;
+pub(super) mod keys;
 pub(super) mod probe;
 pub(super) mod wide;

@@ -21,7 +21,8 @@
 
 use super::active::ActiveKeys;
 use crate::contract::classifier::BATCH;
-use crate::engines::forest::slot::{FoundSlot, Slot};
+use crate::engines::forest::slot::{FoundSlot, LENGTH_MASK, SIGNATURE_AT, SIGNATURE_MASK, Slot};
+use crate::parts::simd::vector::{Kernel, Lanes, Simd, Vector};
 use crate::parts::simd::{Aligned, Isa, prefetch_early};
 
 /// The data of a table that probing needs.
@@ -52,7 +53,8 @@ pub(crate) struct Found {
     /// Nested tables, if the table may have any.
     pub(crate) nested: FoundSlots,
     /// The place of each active key.
-    places: Box<Aligned<[u64; BATCH]>>,
+    /// With spare room for a vector behind the last.
+    places: Box<Aligned<[u64; BATCH + 8]>>,
 }
 
 /// Hits of one kind, at most one for each key.
@@ -85,7 +87,7 @@ impl Default for Found {
             short: FoundSlots::default(),
             long: FoundSlots::default(),
             nested: FoundSlots::default(),
-            places: Box::new(Aligned([0; BATCH])),
+            places: Box::new(Aligned([0; BATCH + 8])),
         }
     }
 }
@@ -103,6 +105,17 @@ impl FoundSlots {
     fn append(&mut self, hit: FoundSlot, wanted: bool) {
         self.hits[self.len] = hit;
         self.len += usize::from(wanted);
+    }
+
+    /// Appends the selected lanes.
+    #[inline(always)]
+    fn append_lanes<V: Vector>(&mut self, hits: V, selected: Lanes) {
+        let room = &mut self.hits[self.len..];
+        // SAFETY: a `FoundSlot` is a word, and any word is one.
+        let words =
+            unsafe { std::slice::from_raw_parts_mut(room.as_mut_ptr().cast::<u64>(), room.len()) };
+        hits.compress(selected, words);
+        self.len += selected.count_ones() as usize;
     }
 
     pub(crate) fn hits(&self) -> &[FoundSlot] {
@@ -129,19 +142,7 @@ pub(crate) fn probe<const W: usize>(
         (31..=63).contains(&table.shift) && table.slots.len() as u64 == 1u64 << (63 - table.shift),
         "as many slots as the shift says"
     );
-    match isa {
-        #[cfg(target_arch = "x86_64")]
-        Isa::Avx512(proof) => x86::probe(proof, table, keys, found),
-        _ => probe_scalar(table, keys, found),
-    }
-}
-
-fn hash<const W: usize>(table: &Probed<'_, W>, key: &[u64; W]) -> u64 {
-    let mut hash = 0u64;
-    for ((word, mask), secret) in key.iter().zip(table.mask).zip(table.secrets) {
-        hash = hash.wrapping_add((word & mask).wrapping_mul(*secret));
-    }
-    hash
+    isa.run(Probe { table, keys, found });
 }
 
 /// Returns the slot number of a hash with, in the lowest four bits, its signature
@@ -157,236 +158,149 @@ fn index_of(place: u64) -> usize {
     (place >> 4) as usize
 }
 
-/// The signature bit of a place.
-#[inline(always)]
-#[allow(clippy::cast_possible_truncation)] // four bits
-fn signature_bit(place: u64) -> u32 {
-    (place & 15) as u32
+/// [`probe`] as a kernel.
+struct Probe<'p, 't, 'k, const W: usize> {
+    table: &'p Probed<'t, W>,
+    keys: &'p ActiveKeys<'k, W>,
+    found: &'p mut Found,
 }
 
-/// The scalar fallback.
-fn probe_scalar<const W: usize>(
-    table: &Probed<'_, W>,
-    keys: &ActiveKeys<'_, W>,
-    found: &mut Found,
-) {
-    let rows = keys.rows();
-    for (&position, place) in keys.positions().iter().zip(found.places.iter_mut()) {
-        *place = place_of(hash(table, &rows[usize::from(position)]), table.shift);
-        if table.prefetch {
-            prefetch_early(&table.slots[index_of(*place)]);
+impl<const W: usize> Kernel for Probe<'_, '_, '_, W> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let Probe { table, keys, found } = self;
+        let places = &mut found.places.0[..];
+        if !S::MULTIPLIES {
+            table.write_places_singly(keys, places);
+        } else if keys.all() && keys.in_columns() {
+            table.write_places_of_columns::<S>(simd, keys, places);
+        } else {
+            table.write_places::<S>(simd, keys, places);
         }
-    }
-    found.clear();
-    for (&position, &place) in keys.positions().iter().zip(found.places.iter()) {
-        let slot = Slot::from_word(table.slots[index_of(place)]);
-        let is_candidate = slot.may_hold(signature_bit(place));
-        let nested = table.nested & slot.is_nested();
-        let hit = FoundSlot::new(slot, position);
-        let is_short = hit.len() <= table.max_short_len;
-        found.short.append(hit, is_candidate & is_short);
-        found.long.append(hit, is_candidate & !is_short & !nested);
-        found.nested.append(hit, is_candidate & nested);
+        if table.prefetch && table.slots.len() > NEAR_WORDS {
+            for &place in &places[..keys.positions().len()] {
+                prefetch_early(&table.slots[index_of(place)]);
+            }
+        }
+        table.read_slots::<S>(simd, keys, found);
     }
 }
 
-#[cfg(target_arch = "x86_64")]
-mod x86 {
-    use std::arch::x86_64::{
-        __m128i, __m512i, __mmask8, _mm_cvtsi32_si128, _mm_loadl_epi64, _mm_loadu_si128,
-        _mm256_castsi128_si256, _mm256_inserti128_si256, _mm512_add_epi64, _mm512_and_si512,
-        _mm512_andnot_si512, _mm512_castsi256_si512, _mm512_cvtepu8_epi64, _mm512_inserti64x4,
-        _mm512_loadu_si512, _mm512_mask_cmpeq_epu64_mask, _mm512_mask_cmpgt_epu64_mask,
-        _mm512_mask_cmple_epu64_mask, _mm512_mask_cmpneq_epu64_mask, _mm512_mask_test_epi64_mask,
-        _mm512_maskz_compress_epi64, _mm512_maskz_loadu_epi64, _mm512_mullo_epi64, _mm512_or_si512,
-        _mm512_permutex2var_epi64, _mm512_set_epi64, _mm512_set1_epi64, _mm512_setzero_si512,
-        _mm512_slli_epi64, _mm512_srl_epi64, _mm512_srli_epi64, _mm512_srlv_epi64,
-        _mm512_storeu_si512,
-    };
-
-    use super::{ActiveKeys, Found, FoundSlots, NEAR_WORDS, Probed, index_of};
-    use crate::contract::classifier::BATCH;
-    use crate::engines::forest::slot::{LENGTH_MASK, SIGNATURE_AT, SIGNATURE_MASK, Slot};
-    use crate::parts::simd::{Avx512, first_bits, prefetch_early};
-
-    /// Writes the places of all active keys, eight at a time; beyond the last active
-    /// key, of any keys. One function with its loops, so that loop invariants stay
-    /// in registers.
-    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2")]
-    fn write_places<const W: usize>(
-        table: &Probed<'_, W>,
-        keys: &ActiveKeys<'_, W>,
-        places: &mut [u64; BATCH],
-    ) {
-        // At most 32 bits of slot number, and four of signature.
-        let shift = _mm_cvtsi32_si128(table.shift.cast_signed() - 3);
-        let times = |key, word: usize| {
-            let mask = _mm512_set1_epi64(table.mask[word].cast_signed());
-            let secret = _mm512_set1_epi64(table.secrets[word].cast_signed());
-            _mm512_mullo_epi64(_mm512_and_si512(key, mask), secret)
-        };
-        let must_prefetch = table.prefetch && table.slots.len() > NEAR_WORDS;
-        let mut write = |from: usize, hash| {
-            let written = &mut places[from..from + 8];
-            let eight_places = _mm512_srl_epi64(hash, shift);
-            // SAFETY: eight words are written to a slice of eight.
-            unsafe { _mm512_storeu_si512(written.as_mut_ptr().cast(), eight_places) };
-            if must_prefetch {
-                for &place in &*written {
-                    prefetch_early(&table.slots[index_of(place)]);
-                }
-            }
-        };
-        let len = keys.positions().len();
+impl<const W: usize> Probed<'_, W> {
+    /// Writes the places of all active keys, one by one.
+    #[inline(always)]
+    fn write_places_singly(&self, keys: &ActiveKeys<'_, W>, places: &mut [u64]) {
+        // Copies, which the compiler keeps in registers.
+        let (mask, secrets, shift) = (*self.mask, *self.secrets, self.shift);
         let rows = keys.rows();
-        if keys.all() && keys.in_columns() {
-            // Tables hash few words of wide keys.
-            let mut hashes = [0_u64; BATCH];
-            for word in (0..W).filter(|&word| table.mask[word] != 0) {
-                let column = keys.column(word);
-                for (hash, column) in hashes
-                    .chunks_mut(8)
-                    .zip(column.chunks(8))
-                    .take(len.div_ceil(8))
-                {
-                    // SAFETY: eight words are read from a slice of eight, twice, and
-                    // eight are written to one.
-                    unsafe {
-                        let key = _mm512_loadu_si512(column.as_ptr().cast());
-                        let sum = _mm512_loadu_si512(hash.as_ptr().cast());
-                        let sum = _mm512_add_epi64(sum, times(key, word));
-                        _mm512_storeu_si512(hash.as_mut_ptr().cast(), sum);
-                    }
+        for (&position, place) in keys.positions().iter().zip(places) {
+            let mut hash = 0_u64;
+            for (word, &key) in rows[usize::from(position)].iter().enumerate() {
+                // Tables hash few words of wide keys.
+                if W <= 2 || mask[word] != 0 {
+                    hash = hash.wrapping_add((key & mask[word]).wrapping_mul(secrets[word]));
                 }
             }
-            for (hash, from) in hashes.chunks(8).zip((0..len).step_by(8)) {
-                // SAFETY: eight words are read from a slice of eight.
-                write(from, unsafe { _mm512_loadu_si512(hash.as_ptr().cast()) });
-            }
-            return;
+            *place = place_of(hash, shift);
         }
-        if W != 2 {
-            for from in (0..len).step_by(8) {
-                let rows = keys
-                    .eight(from)
-                    .map(|position| &rows[usize::from(position)]);
-                let mut hash = _mm512_setzero_si512();
+    }
+
+    /// Writes the places of all keys from their columns.
+    #[inline(always)]
+    fn write_places_of_columns<S: Simd>(
+        &self,
+        simd: S,
+        keys: &ActiveKeys<'_, W>,
+        places: &mut [u64],
+    ) {
+        let len = keys.positions().len();
+        let mut hashes = [0_u64; BATCH];
+        // Tables hash few words of wide keys.
+        for word in (0..W).filter(|&word| self.mask[word] != 0) {
+            let column = keys.column(word);
+            for from in (0..len).step_by(S::Full::LANES) {
+                let key = S::Full::load(simd, &column[from..]);
+                let sum = S::Full::load(simd, &hashes[from..]);
+                sum.add(self.times::<S>(simd, key, word))
+                    .store(&mut hashes[from..]);
+            }
+        }
+        for from in (0..len).step_by(S::Full::LANES) {
+            let hash = S::Full::load(simd, &hashes[from..]);
+            hash.shift_right_by(self.shift - 3)
+                .store(&mut places[from..]);
+        }
+    }
+
+    /// Writes the places of all active keys, up to eight at a time; beyond the last
+    /// active key, of any keys.
+    #[inline(always)]
+    fn write_places<S: Simd>(&self, simd: S, keys: &ActiveKeys<'_, W>, places: &mut [u64]) {
+        for from in (0..keys.positions().len()).step_by(S::Full::LANES) {
+            let hash = if W == 2 {
+                let (first, second) = keys.two_words::<S>(simd, from);
+                let first = self.times::<S>(simd, first, 0);
+                first.add(self.times::<S>(simd, second, 1))
+            } else {
+                let mut hash = S::Full::splat(simd, 0);
                 for word in 0..W {
                     // Tables hash few words of wide keys.
-                    if table.mask[word] != 0 {
-                        let [a, b, c, d, e, f, g, h] = rows.map(|row| row[word].cast_signed());
-                        let key = _mm512_set_epi64(h, g, f, e, d, c, b, a);
-                        hash = _mm512_add_epi64(hash, times(key, word));
+                    if self.mask[word] != 0 {
+                        let key = keys.word::<S>(simd, from, word);
+                        hash = hash.add(self.times::<S>(simd, key, word));
                     }
                 }
-                write(from, hash);
-            }
-            return;
-        }
-        // Keys of two words, four at a time, and then word by word.
-        let even = _mm512_set_epi64(14, 12, 10, 8, 6, 4, 2, 0);
-        let odd = _mm512_set_epi64(15, 13, 11, 9, 7, 5, 3, 1);
-        let hash = |four, next_four| {
-            let first = times(_mm512_permutex2var_epi64(four, even, next_four), 0);
-            let second = times(_mm512_permutex2var_epi64(four, odd, next_four), 1);
-            _mm512_add_epi64(first, second)
-        };
-        if keys.all() {
-            let words = rows.as_flattened();
-            for from in (0..len).step_by(8) {
-                let load = |from: usize| {
-                    let existing = first_bits(words.len().saturating_sub(from));
-                    let pointer = words.as_ptr().wrapping_add(from);
-                    // SAFETY: the mask selects existing words, at most eight;
-                    // masked-out lanes are not accessed.
-                    unsafe { _mm512_maskz_loadu_epi64(existing, pointer.cast()) }
-                };
-                write(from, hash(load(2 * from), load(2 * from + 8)));
-            }
-        } else {
-            let row = |position: u8| -> __m128i {
-                let row = &rows[usize::from(position)];
-                // SAFETY: a row is two words.
-                unsafe { _mm_loadu_si128(row.as_ptr().cast()) }
+                hash
             };
-            let two = |a, b| _mm256_inserti128_si256::<1>(_mm256_castsi128_si256(row(a)), row(b));
-            let four =
-                |a, b, c, d| _mm512_inserti64x4::<1>(_mm512_castsi256_si512(two(a, b)), two(c, d));
-            for from in (0..len).step_by(8) {
-                let &[a, b, c, d, e, f, g, h] = keys.eight(from);
-                write(from, hash(four(a, b, c, d), four(e, f, g, h)));
-            }
+            hash.shift_right_by(self.shift - 3)
+                .store(&mut places[from..]);
         }
     }
 
-    pub(super) fn probe<const W: usize>(
-        _: Avx512,
-        table: &Probed<'_, W>,
-        keys: &ActiveKeys<'_, W>,
-        found: &mut Found,
-    ) {
-        // SAFETY: holding an `Avx512` means that the processor has the features.
-        unsafe { probe_avx512(table, keys, found) }
+    /// One word's part of the hashes.
+    #[inline(always)]
+    fn times<S: Simd>(&self, simd: S, key: S::Full, word: usize) -> S::Full {
+        let masked = key.and(S::Full::splat(simd, self.mask[word]));
+        masked.multiply(S::Full::splat(simd, self.secrets[word]))
     }
 
-    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2,popcnt")]
-    fn probe_avx512<const W: usize>(
-        table: &Probed<'_, W>,
-        keys: &ActiveKeys<'_, W>,
-        found: &mut Found,
-    ) {
+    /// Reads the slots of all places, and lists those that may hold a match.
+    #[inline(always)]
+    fn read_slots<S: Simd>(&self, simd: S, keys: &ActiveKeys<'_, W>, found: &mut Found) {
         let len = keys.positions().len();
-        write_places(table, keys, &mut found.places);
-        let sign_bits = _mm512_set1_epi64(15);
-        let lowest_bit = _mm512_set1_epi64(1);
-        let length = _mm512_set1_epi64(LENGTH_MASK.cast_signed());
-        let is_nested = _mm512_set1_epi64(Slot::NESTED_LENGTH.cast_signed());
-        let short = _mm512_set1_epi64((table.max_short_len as u64).cast_signed());
-        let signature = _mm512_set1_epi64(SIGNATURE_MASK.cast_signed());
+        let sign_bits = S::Full::splat(simd, 15);
+        let lowest_bit = S::Full::splat(simd, 1);
+        let length = S::Full::splat(simd, LENGTH_MASK);
+        let is_nested = S::Full::splat(simd, Slot::NESTED_LENGTH);
+        let short = S::Full::splat(simd, self.max_short_len as u64);
+        let signature = S::Full::splat(simd, SIGNATURE_MASK);
         found.clear();
-        for from in (0..len).step_by(8) {
-            let existing = first_bits(len - from);
-            let eight_places: &[u64; 8] = found.places[from..].first_chunk().expect("whole eights");
-            // SAFETY: eight words are read from an array of eight.
-            let place_vector = unsafe { _mm512_loadu_si512(eight_places.as_ptr().cast()) };
-            let [a, b, c, d, e, f, g, h] = eight_places.map(|place| {
-                // SAFETY: `place` was just written, as a hash shifted down by
-                // `shift - 3`, so the index, four bits less, is below
-                // 2^(63 - shift), which is the number of slots (asserted by
-                // `probe`).
-                unsafe { table.slots.get_unchecked(index_of(place)) }.cast_signed()
-            });
-            let slot = _mm512_set_epi64(h, g, f, e, d, c, b, a);
-            let sign = _mm512_and_si512(place_vector, sign_bits);
-            let signed = _mm512_srlv_epi64(_mm512_srli_epi64::<SIGNATURE_AT>(slot), sign);
-            let pass = _mm512_mask_test_epi64_mask(existing, signed, lowest_bit);
-            // SAFETY: eight bytes are read from an array of eight.
-            let positions = unsafe { _mm_loadl_epi64(keys.eight(from).as_ptr().cast()) };
-            let positions = _mm512_slli_epi64::<SIGNATURE_AT>(_mm512_cvtepu8_epi64(positions));
-            let hits = _mm512_or_si512(_mm512_andnot_si512(signature, slot), positions);
-            let len = _mm512_and_si512(slot, length);
-            let runs = _mm512_mask_cmple_epu64_mask(pass, len, short);
-            append(&mut found.short, runs, hits);
-            let mut runs = _mm512_mask_cmpgt_epu64_mask(pass, len, short);
-            if table.nested {
-                let nested = _mm512_mask_cmpeq_epu64_mask(runs, len, is_nested);
-                append(&mut found.nested, nested, hits);
-                runs = _mm512_mask_cmpneq_epu64_mask(runs, len, is_nested);
+        for from in (0..len).step_by(S::Full::LANES) {
+            let places: &[u64; 8] = found.places[from..].first_chunk().expect("room for eight");
+            // SAFETY: each place was just written, as a hash shifted down by `shift - 3`,
+            // so the index, four bits less, is below 2^(63 - shift), which is the number
+            // of slots (asserted by `probe`).
+            let slot = unsafe { S::Full::gather(simd, self.slots, |lane| index_of(places[lane])) };
+            let sign = S::Full::load(simd, places).and(sign_bits);
+            let signed = slot.shift_right::<{ SIGNATURE_AT.cast_signed() }>();
+            let signed = signed.shift_right_each(sign);
+            let pass = !signed.and(lowest_bit).zeros() & S::Full::first_lanes(simd, len - from);
+            let positions = S::Full::from_bytes(simd, u64::from_le_bytes(*keys.eight(from)));
+            let positions = positions.shift_left::<{ SIGNATURE_AT.cast_signed() }>();
+            let hits = slot.and_not(signature).or(positions);
+            let len = slot.and(length);
+            let is_long = short.less_than_i63(len);
+            found.short.append_lanes(hits, pass & !is_long);
+            let mut long = pass & is_long;
+            if self.nested {
+                let nested = len.xor(is_nested).zeros();
+                found.nested.append_lanes(hits, long & nested);
+                long &= !nested;
             }
-            append(&mut found.long, runs, hits);
+            found.long.append_lanes(hits, long);
         }
-    }
-
-    /// Appends the selected hits.
-    #[inline]
-    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2,popcnt")]
-    fn append(list: &mut FoundSlots, selected: __mmask8, hits: __m512i) {
-        let target = &mut list.hits[list.len..list.len + 8];
-        let hits = _mm512_maskz_compress_epi64(selected, hits);
-        // SAFETY: eight words are written to a slice of eight; a hit is a word of
-        // any bits.
-        unsafe { _mm512_storeu_si512(target.as_mut_ptr().cast(), hits) };
-        list.len += selected.count_ones() as usize;
     }
 }
 
@@ -455,7 +369,7 @@ mod tests {
                             keys.activate(isa, &bounds);
                             assert!(best > 0 || keys.all());
                             let mut expected = Found::default();
-                            probe_scalar(&table, &keys, &mut expected);
+                            probe(Isa::Scalar, &table, &keys, &mut expected);
                             total += expected.short.len.min(expected.long.len);
                             assert!(table.nested || expected.nested.len == 0);
                             let mut found = Found::default();

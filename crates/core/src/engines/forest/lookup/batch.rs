@@ -14,7 +14,7 @@
 
 use super::{Lookup, LookupConfig};
 use crate::contract::classifier::BATCH;
-use crate::engines::forest::kernels::active::{ActiveKeys, Keys, Workspace};
+use crate::engines::forest::kernels::active::{ActiveKeys, Workspace};
 use crate::engines::forest::kernels::compare::Hits;
 use crate::engines::forest::kernels::probe::{Found, probe};
 use crate::engines::forest::kernels::wide::{Candidate, Candidates, WIDE_KEY_WORDS};
@@ -126,9 +126,10 @@ impl<const W: usize> Lookup<'_, W> {
                 prefetch(structure.table(visit.table));
             }
         }
+        let mut found_by = keys.keys();
         visits.retain(|visit| {
             let table = structure.table(visit.table);
-            let (key, winner, _) = keys.at(visit.key);
+            let (key, winner, _) = found_by.at(visit.key);
             if !Winner::from_rank(table.best()).beats(*winner) {
                 return false;
             }
@@ -175,7 +176,7 @@ impl<const W: usize> Lookup<'_, W> {
                 is_short,
                 prefetch: self.config.prefetches_runs(self.structure.words()),
             };
-            self.compare(keys, hits, room);
+            self.compare(keys.keys(), hits, room);
         }
     }
 }

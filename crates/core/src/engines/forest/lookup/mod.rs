@@ -21,8 +21,8 @@
 //!
 //! [`TableBounds::may_improve`]: super::kernels::active::TableBounds::may_improve
 
-use super::kernels::active::Keys;
 use super::kernels::compare::{self, Hits};
+use super::kernels::keys::Keys;
 use super::kernels::probe::NEAR_WORDS;
 use super::kernels::wide::{self, Candidate, WIDE_KEY_WORDS};
 use super::structure::Structure;
@@ -67,7 +67,7 @@ impl<'a, const W: usize> Lookup<'a, W> {
     /// Improves the winners of keys by the best rules of the runs that they have
     /// found. `room` must have an element for each hit.
     #[inline]
-    fn compare(self, keys: &mut impl Keys<W>, hits: Hits<'_>, room: &mut [Candidate]) {
+    fn compare(self, keys: Keys<'_, W>, hits: Hits<'_>, room: &mut [Candidate]) {
         let words = self.structure.words();
         let structure = self.structure;
         let isa = self.config.comparing;

@@ -12,8 +12,8 @@
 
 use super::Lookup;
 use crate::contract::classifier::{LookupTrace, Probe};
-use crate::engines::forest::kernels::active::OneKey;
 use crate::engines::forest::kernels::compare::Hits;
+use crate::engines::forest::kernels::keys::OneKey;
 use crate::engines::forest::kernels::wide::Candidate;
 use crate::engines::forest::rows::Unpacked;
 use crate::engines::forest::slot::{Bucket, FoundSlot, Run, Slot, TableNumber};
@@ -151,7 +151,7 @@ impl<const W: usize> Lookup<'_, W> {
                         // The run is read immediately, so prefetching gains nothing.
                         prefetch: false,
                     };
-                    self.compare(one, hits, &mut [Candidate::NONE]);
+                    self.compare(one.keys(), hits, &mut [Candidate::NONE]);
                 }
             }
         }

@@ -9,6 +9,7 @@
 //! next    │ … copied so far … │                            until complete
 //! ```
 
+use crate::engines::forest::kernels::compare::WORDS_AFTER_RUNS;
 use crate::parts::simd::pages::ask_for_huge_pages;
 
 /// Arrays of at most this number of words are copied in one step when they grow: 512
@@ -30,6 +31,7 @@ const MIN_SHRUNK_WORDS: usize = 1 << 9;
 /// An array of words.
 #[derive(Debug)]
 pub(super) struct Array {
+    /// The words, and [`WORDS_AFTER_RUNS`] zeros, unless the array never had words.
     words: Vec<u64>,
     /// The larger array that is being filled; a copy of the first words of `words`.
     next: Vec<u64>,
@@ -56,20 +58,23 @@ impl Array {
         }
     }
 
+    /// The words, with the zeros after them.
     #[inline]
     pub(super) fn words(&self) -> &[u64] {
         &self.words
     }
 
+    /// The number of words.
     #[inline]
     pub(super) fn len(&self) -> usize {
-        self.words.len()
+        self.words.len().saturating_sub(WORDS_AFTER_RUNS)
     }
 
     /// Makes room for `words` more words, and spare room for growing without a
     /// pause.
     pub(super) fn reserve(&mut self, words: usize) {
-        self.words.reserve_exact(words + Array::spare(words));
+        self.words
+            .reserve_exact(words + Array::spare(words) + WORDS_AFTER_RUNS);
         if self.huge {
             ask_for_huge_pages(&self.words, words);
         }
@@ -117,6 +122,8 @@ impl Array {
 
     /// Appends zeros until there are `words` words.
     pub(super) fn extend_to(&mut self, words: usize) {
+        // The zeros after the words become words.
+        let words = words + WORDS_AFTER_RUNS;
         if words > self.words.capacity() {
             // Only when the spare room is used up: while the array is small, or at
             // the first updates after a build that left no spare room.
@@ -131,8 +138,9 @@ impl Array {
 
     /// Shortens the array to `words` words.
     pub(super) fn truncate(&mut self, words: usize) {
-        self.words.truncate(words);
         self.next.truncate(words);
+        self.words.truncate(words + WORDS_AFTER_RUNS);
+        self.words[words..].fill(0);
     }
 
     /// Continues to replace the array by a larger one, and to release memory. To be

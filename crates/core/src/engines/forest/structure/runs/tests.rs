@@ -62,7 +62,7 @@ fn runs_keep_their_rules_in_order() {
     assert_eq!(runs.ranks(run), [3, 7]);
     run = runs.remove(run, 0).unwrap();
     assert_eq!(runs.remove(run, 0), None);
-    assert_eq!((runs.words().len(), runs.free_words()), (0, 0));
+    assert_eq!((runs.units(), runs.free_words()), (0, 0));
 }
 
 /// Thousands of runs that grow and shrink at random, and are moved during that.
@@ -202,7 +202,7 @@ fn a_full_array_has_room_for_every_change() {
                     model[usize::try_from(rank >> 32).unwrap()] = Some(run);
                 });
             }
-            assert!(runs.words().len() <= runs.limit as usize);
+            assert!(runs.units() * runs.columns <= runs.limit as usize);
         }
         check(&runs);
         assert_eq!(runs.units() - runs.free_units, rules);
