@@ -82,6 +82,9 @@ impl TableBounds {
 #[repr(align(64))]
 pub(crate) struct Workspace {
     active: [u8; BATCH + 8],
+    /// The positions of keys that later tables may improve, in order. Kept without
+    /// vectors only: it saves more than it costs there.
+    improvable: [u8; BATCH],
     conflicts: [ConflictMask; BATCH + 8],
     /// The [fingerprints](super::fingerprint) of keys, if they were taken.
     prints: [u64; BATCH],
@@ -94,6 +97,7 @@ impl Default for Workspace {
     fn default() -> Workspace {
         Workspace {
             active: [0; BATCH + 8],
+            improvable: POSITIONS,
             conflicts: [ConflictMask::ALL; BATCH + 8],
             prints: [0; BATCH],
             columns: Vec::new(),
@@ -113,6 +117,9 @@ pub(crate) struct ActiveKeys<'a, const W: usize> {
     workspace: &'a mut Workspace,
     /// The number of active keys.
     len: usize,
+    /// The number of keys that later tables may improve; with vectors, only 0 if there are
+    /// none.
+    improvable_count: usize,
     /// True if the workspace has the keys in columns.
     in_columns: bool,
 }
@@ -130,9 +137,11 @@ impl<'a, const W: usize> ActiveKeys<'a, W> {
         assert!(rows.len() <= BATCH, "a batch is at most {BATCH} keys");
         assert_eq!(rows.len(), winners.len(), "one winner for each key");
         workspace.conflicts = [ConflictMask::ALL; BATCH + 8];
+        workspace.improvable = POSITIONS;
         ActiveKeys {
             rows,
             len: 0,
+            improvable_count: rows.len(),
             winners,
             workspace,
             in_columns: false,
@@ -144,15 +153,15 @@ impl<'a, const W: usize> ActiveKeys<'a, W> {
     /// if the best rule of this table or of a later one may improve any key; if not, all
     /// later tables can be skipped.
     pub(crate) fn activate(&mut self, isa: Isa, bounds: &TableBounds) -> bool {
-        let (active, may_continue) = isa.run(Activate { keys: self, bounds });
-        self.len = active;
-        if self.in_columns && active * 8 >= self.rows.len() * 7 {
+        let active_count = isa.run(Activate { keys: self, bounds });
+        self.len = active_count;
+        if self.in_columns && active_count * 8 >= self.rows.len() * 7 {
             // Using all columns is less work than selecting some keys.
             self.len = self.rows.len();
             self.workspace.active[..self.len].copy_from_slice(&POSITIONS[..self.len]);
         }
         self.workspace.active[self.len..self.len + 8].fill(0);
-        may_continue
+        self.improvable_count > 0
     }
 
     /// All keys of the batch, with their winners.
@@ -264,18 +273,18 @@ impl<const W: usize> ActiveKeys<'_, W> {
     }
 }
 
-/// Lists the active keys. Returns their number, and true if the table's best rule is
-/// better than any winner.
+/// Lists the active keys, and those that later tables may improve. Returns the number of
+/// active keys.
 struct Activate<'k, 'a, 'b, const W: usize> {
     keys: &'k mut ActiveKeys<'a, W>,
     bounds: &'b TableBounds,
 }
 
 impl<const W: usize> Kernel for Activate<'_, '_, '_, W> {
-    type Output = (usize, bool);
+    type Output = usize;
 
     #[inline(always)]
-    fn run<S: Simd>(mut self, simd: S) -> (usize, bool) {
+    fn run<S: Simd>(mut self, simd: S) -> usize {
         if S::Full::LANES == 1 {
             return self.one_by_one();
         }
@@ -289,7 +298,8 @@ impl<const W: usize> Kernel for Activate<'_, '_, '_, W> {
         if rest > 0 {
             self.list(simd, whole_len, rest, &mut listed);
         }
-        (listed.active_count, listed.improvable != 0)
+        self.keys.improvable_count = listed.improvable.count_ones() as usize;
+        listed.active_count
     }
 }
 
@@ -297,21 +307,19 @@ impl<const W: usize> Kernel for Activate<'_, '_, '_, W> {
 #[derive(Default)]
 struct Listed {
     active_count: usize,
-    /// The lanes in which the best rule was better than a winner.
+    /// The lanes in which later tables may improve some key.
     improvable: Lanes,
 }
 
 impl<const W: usize> Activate<'_, '_, '_, W> {
-    /// Lists the active keys among the `count` keys from `from` on, which fit a vector.
+    /// Lists keys among the `count` keys from `from` on, which fit a vector.
     #[inline(always)]
     fn list<S: Simd>(&mut self, simd: S, from: usize, count: usize, listed: &mut Listed) {
         let winners = &self.keys.winners[from..from + count];
         let ranks = if count == S::Full::LANES {
             // SAFETY: as many words are read as there are winners, and a winner is one
             // word.
-            S::Full::load(simd, unsafe {
-                std::slice::from_raw_parts(winners.as_ptr().cast(), count)
-            })
+            unsafe { S::Full::load_unchecked(simd, winners.as_ptr().cast()) }
         } else {
             let first = S::Full::first(simd, count);
             // SAFETY: as above.
@@ -329,23 +337,29 @@ impl<const W: usize> Activate<'_, '_, '_, W> {
         let conflicts = workspace.conflicts[from..].first_chunk();
         let with_group = lanes_with(conflicts.expect("room for a vector"), group.bits());
         let selected = better & (with_group | late);
-        listed.improvable |= better;
         let positions = LANE_NUMBERS[usize::from(selected)] + from as u64 * LOW_BITS;
         workspace.active[listed.active_count..][..8].copy_from_slice(&positions.to_le_bytes());
         listed.active_count += selected.count_ones() as usize;
+        listed.improvable |= better;
     }
 
-    fn one_by_one(&mut self) -> (usize, bool) {
+    /// Lists keys among those that the table before might have improved.
+    #[inline(always)]
+    fn one_by_one(&mut self) -> usize {
         let workspace = &mut *self.keys.workspace;
-        let mut active_count = 0;
-        let mut may_continue = false;
-        let keys = self.keys.winners.iter().zip(&workspace.conflicts);
-        for ((&winner, &conflicts), position) in keys.zip(0..=u8::MAX) {
+        let winners = &*self.keys.winners;
+        let (mut active_count, mut improvable_count) = (0, 0);
+        for index in 0..self.keys.improvable_count {
+            let position = workspace.improvable[index];
+            let winner = winners[usize::from(position)];
+            let conflicts = workspace.conflicts[usize::from(position)];
+            workspace.improvable[improvable_count] = position;
+            improvable_count += usize::from(self.bounds.best.beats(winner));
             workspace.active[active_count] = position;
             active_count += usize::from(self.bounds.may_improve(winner, conflicts));
-            may_continue |= self.bounds.best.beats(winner);
         }
-        (active_count, may_continue)
+        self.keys.improvable_count = improvable_count;
+        active_count
     }
 }
 
@@ -441,6 +455,7 @@ mod tests {
                 let ranks = winners.clone();
                 let mut workspace = Workspace {
                     active: [77; BATCH + 8],
+                    improvable: [77; BATCH],
                     ..Workspace::default()
                 };
                 let mut keys = ActiveKeys::new(&rows, &mut winners, &mut workspace);

@@ -104,24 +104,15 @@ impl Hits<'_> {
         columns: usize,
         keys: usize,
     ) -> impl Iterator<Item = (FoundSlot, &[u64], usize)> {
-        // Vectors check all hits together, in place of two branches for each hit.
-        let (mut end, mut key) = (0, 0);
-        for hit in self.hits {
-            end = end.max(hit.start() + hit.len() * columns);
-            key = key.max(usize::from(hit.key()));
-        }
-        assert!(
-            self.hits.is_empty() || end + WORDS_AFTER_RUNS <= words.len(),
-            "runs, and words after them"
-        );
-        assert!(self.hits.is_empty() || key < keys, "keys that exist");
         self.hits.iter().map(move |&hit| {
-            let len = hit.len();
-            debug_assert!(len > 0, "a run has rules");
-            // SAFETY: the ends of all runs were compared above, and no start is
-            // beyond its end.
-            let run = unsafe { words.get_unchecked(hit.start()..hit.start() + len * columns) };
-            (hit, run, len)
+            let (start, len) = (hit.start(), hit.len());
+            let end = start + len * columns;
+            assert!(
+                end + WORDS_AFTER_RUNS <= words.len() && usize::from(hit.key()) < keys,
+                "a run with words after it, and a key"
+            );
+            // SAFETY: the end was just compared, and the start is not beyond it.
+            (hit, unsafe { words.get_unchecked(start..end) }, len)
         })
     }
 }
