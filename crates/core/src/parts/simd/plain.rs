@@ -19,6 +19,15 @@ pub(crate) struct Word(u64);
 /// The highest bit of each 16-bit part.
 const HIGH_BITS: u64 = 0x8000_8000_8000_8000;
 
+/// The highest bit of each 16-bit part of `a` that is less than that of `b`. All parts at
+/// once (Warren, *Hacker's Delight*, 2nd ed., §2–18): a part's lower bits borrow from its
+/// highest bit, which is set in between.
+#[inline(always)]
+fn less_u16(a: u64, b: u64) -> u64 {
+    let no_borrow = (a | HIGH_BITS) - (b & !HIGH_BITS);
+    ((!a & b) | (!(a ^ b) & !no_borrow)) & HIGH_BITS
+}
+
 /// Multiplies 16-bit parts; keeps 16 bits of each product, from bit `from` on.
 #[inline(always)]
 fn products(a: u64, b: u64, from: u32) -> u64 {
@@ -152,15 +161,18 @@ impl Vector for Word {
         Word(products(self.0, other.0, 16))
     }
 
-    /// All parts at once (Warren, *Hacker's Delight*, 2nd ed., §2–18): the borrows of
-    /// the parts are kept apart.
     #[inline(always)]
+    #[allow(clippy::cast_possible_truncation)] // a part
     fn saturating_sub_u16(self, other: Word) -> Word {
         let (a, b) = (self.0, other.0);
-        let difference = ((a | HIGH_BITS) - (b & !HIGH_BITS)) ^ ((a ^ !b) & HIGH_BITS);
-        let borrows = ((!a & b) | (!(a ^ b) & difference)) & HIGH_BITS;
-        let negative = (borrows >> 15) * 0xffff;
-        Word(difference & !negative)
+        let part = |at: u32| ((a >> at) as u16).saturating_sub((b >> at) as u16);
+        let parts = [0, 16, 32, 48].map(|at| u64::from(part(at)) << at);
+        Word(parts.iter().fold(0, |word, part| word | part))
+    }
+
+    #[inline(always)]
+    fn outside_u16(self, low: Word, high: Word) -> Word {
+        Word(less_u16(self.0, low.0) | less_u16(high.0, self.0))
     }
 
     #[inline(always)]

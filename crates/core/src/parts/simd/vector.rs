@@ -174,6 +174,14 @@ pub(crate) trait Vector: Copy {
     fn multiply_high_u16(self, other: Self) -> Self;
     /// Differences of 16-bit parts, or 0 where they would be negative.
     fn saturating_sub_u16(self, other: Self) -> Self;
+    /// Lanes that are 0 if none of their 16-bit parts is below that of `low` or above that
+    /// of `high`.
+    #[inline(always)]
+    fn outside_u16(self, low: Self, high: Self) -> Self {
+        low.saturating_sub_u16(self)
+            .or(self.saturating_sub_u16(high))
+    }
+
     /// The lanes that are 0.
     fn zeros(self) -> Lanes;
     /// The lanes that are less than those of `other`.
@@ -431,6 +439,8 @@ mod tests {
             }
             let sets = [
                 left.zeros(),
+                left.outside_u16(left.and(right), right).zeros(),
+                left.outside_u16(right, left.or(right)).zeros(),
                 left.less_than(right),
                 left.and(small).less_than_i63(right.and(small)),
             ];

@@ -412,9 +412,7 @@ impl<const W: usize> Block<'_, W> {
                 column += 1;
             }
             if self.columns.has_lanes(word) {
-                let below = value.saturating_sub_u16(key);
-                let above = key.saturating_sub_u16(self.load::<V>(set, column));
-                differs = differs.or(below.or(above));
+                differs = differs.or(key.outside_u16(value, self.load::<V>(set, column)));
                 column += 1;
             }
         }

@@ -377,9 +377,7 @@ fn matches<S: Simd, const W: usize>(simd: S, key: &[u64; W], body: &[u64], lanes
             // SAFETY: as many upper ends follow as words have lanes.
             let high = unsafe { S::Full::load_expanded(simd, at(body, highs), with_lanes) };
             highs += with_lanes.count_ones() as usize;
-            let below = value.saturating_sub_u16(key);
-            let above = key.saturating_sub_u16(high);
-            differs = differs.or(below.or(above));
+            differs = differs.or(key.outside_u16(value, high));
         }
         if !differs.zeros() & S::Full::first_lanes(simd, W - word) != 0 {
             return false;
