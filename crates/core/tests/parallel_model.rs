@@ -7,7 +7,7 @@
 //! every thread ends.
 
 // The checker supports only 64-bit targets.
-#![cfg(target_pointer_width = "64")]
+#![cfg(target_arch = "x86_64")]
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::PoisonError;

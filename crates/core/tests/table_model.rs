@@ -12,7 +12,7 @@
 //! the protocol makes a model here fail.
 
 // The checker supports only 64-bit targets.
-#![cfg(target_pointer_width = "64")]
+#![cfg(target_arch = "x86_64")]
 // The library uses the whole protocol, each model only a part.
 #![allow(dead_code)]
 

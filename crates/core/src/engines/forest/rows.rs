@@ -591,7 +591,7 @@ impl<'a> Rows<'a> {
 #[cfg(test)]
 mod tests {
     use super::super::kernels::compare::Hits;
-    use super::super::kernels::keys::OneKey;
+    use super::super::kernels::keys::{Keys, OneKey};
     use super::super::kernels::wide::Candidate;
     use super::super::slot::{Bucket, FoundSlot, Run, Slot};
     use super::*;
@@ -601,6 +601,7 @@ mod tests {
     use crate::model::schema::{Field, low_ones};
     use crate::model::seed::splitmix;
     use crate::parts::simd::Isa;
+    use crate::parts::simd::vector::{Kernel, Simd};
 
     struct Random(u64);
 
@@ -714,6 +715,41 @@ mod tests {
         }
     }
 
+    /// Compares keys with a run.
+    struct Compare<'a, const W: usize> {
+        shape: &'a RowShape,
+        run: &'a [u64],
+        keys: Keys<'a, W>,
+        hits: Hits<'a>,
+    }
+
+    impl<const W: usize> Kernel for Compare<'_, W> {
+        type Output = ();
+
+        #[inline(always)]
+        fn run<S: Simd>(self, simd: S) {
+            let Compare {
+                shape,
+                run,
+                keys,
+                hits,
+            } = self;
+            let accept = |run: &[u64], len, rule, key: &[u64; W]| {
+                shape.odd_ranges_accept(run, len, rule, key)
+            };
+            let columns = shape.run_columns();
+            if let Some((_, columns)) = shape.wide() {
+                let room = &mut [Candidate::NONE];
+                wide::improve::<S, W, true>(simd, run, columns, keys, hits, room, accept);
+            } else if shape.has_odd_ranges() {
+                compare::improve::<S, W, true>(simd, run, columns, keys, hits, accept);
+            } else {
+                let accept = |_: &[u64], _, _, _: &[u64; W]| true;
+                compare::improve::<S, W, false>(simd, run, columns, keys, hits, accept);
+            }
+        }
+    }
+
     /// True if the kernels find the rule in a run of one rule.
     fn found<const W: usize>(shape: &RowShape, isa: Isa, run: &[u64], key: &[u64]) -> bool {
         let key: &[u64; W] = key.try_into().unwrap();
@@ -725,17 +761,12 @@ mod tests {
             is_short: true,
             prefetch: false,
         };
-        let accept =
-            |run: &[u64], len, rule, key: &[u64; W]| shape.odd_ranges_accept(run, len, rule, key);
-        let columns = shape.run_columns();
-        if let Some((_, columns)) = shape.wide() {
-            let room = &mut [Candidate::NONE];
-            wide::improve::<W, true>(isa, run, columns, one.keys(), hits, room, accept);
-        } else if shape.has_odd_ranges() {
-            compare::improve::<W, true>(isa, run, columns, one.keys(), hits, accept);
-        } else {
-            compare::improve::<W, false>(isa, run, columns, one.keys(), hits, |_, _, _, _| true);
-        }
+        isa.run(Compare {
+            shape,
+            run,
+            keys: one.keys(),
+            hits,
+        });
         !one.winner.is_miss()
     }
 

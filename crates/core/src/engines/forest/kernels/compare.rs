@@ -20,8 +20,9 @@
 //! difference is the best match.
 //!
 //! The tricks:
-//! 1. Loads are masked, so a run of three rules costs as much as a run of eight, and
-//!    runs need no padding.
+//! 1. A vector is always loaded whole. Behind a short run it has words of the next run,
+//!    and their matches are left out. So a run of three rules costs as much as a run of
+//!    eight, and runs need no padding.
 //! 2. No branch depends on whether a key matches.
 //! 3. Most runs have up to four rules. Half a vector suffices for them, with half as
 //!    many loads across cache lines. They are in a list of their own, so that no
@@ -33,8 +34,8 @@
 use super::keys::Keys;
 use crate::engines::forest::slot::FoundSlot;
 use crate::model::rule::Winner;
-use crate::parts::simd::vector::{Kernel, Lanes, Simd, Vector};
-use crate::parts::simd::{Isa, prefetch_early_at};
+use crate::parts::simd::prefetch_early_at;
+use crate::parts::simd::vector::{Lanes, Simd, Vector};
 
 /// The most rules of a short run: half a vector holds a column. Measured in
 /// `bench/records/forest-experiments.md`, "short runs apart from long ones".
@@ -199,27 +200,18 @@ impl RunColumns {
     fn is_five_tuple<const W: usize>(self) -> bool {
         self == RunColumns::of_five_tuples::<W>()
     }
-
-    /// Returns the same columns. For five-tuples they are constants, so the compiler
-    /// unrolls the loop over words.
-    #[inline(always)]
-    fn known<const W: usize, const FIVE: bool>(self) -> RunColumns {
-        if FIVE {
-            RunColumns::of_five_tuples::<W>()
-        } else {
-            self
-        }
-    }
 }
 
 /// Improves the winners of keys by the best matching rules of their runs. With
 /// `ODD`, `accept` confirms or rejects a candidate (run, its length, rule, key);
-/// without `ODD` it accepts everything and is not called.
+/// without `ODD` it accepts everything and is not called. To be called within a
+/// [kernel](crate::parts::simd::vector::Kernel).
 ///
 /// # Panics
 /// If a hit's key or run does not exist.
-pub(crate) fn improve<const W: usize, const ODD: bool>(
-    isa: Isa,
+#[inline(always)]
+pub(crate) fn improve<S: Simd, const W: usize, const ODD: bool>(
+    simd: S,
     words: &[u64],
     columns: RunColumns,
     keys: Keys<'_, W>,
@@ -227,28 +219,36 @@ pub(crate) fn improve<const W: usize, const ODD: bool>(
     accept: impl Fn(&[u64], usize, usize, &[u64; W]) -> bool,
 ) {
     if columns.is_five_tuple::<W>() {
-        improve_columns::<W, true, ODD>(isa, words, columns, keys, hits, accept);
+        let columns = RunColumns::of_five_tuples::<W>();
+        improve_columns::<S, W, ODD>(simd, words, columns, keys, hits, accept);
     } else {
-        improve_columns::<W, false, ODD>(isa, words, columns, keys, hits, accept);
+        improve_columns::<S, W, ODD>(simd, words, columns, keys, hits, accept);
     }
 }
 
+/// Inlined twice: for five-tuples the columns are constants, so the compiler unrolls the
+/// loop over words.
 #[inline(always)]
-fn improve_columns<const W: usize, const FIVE: bool, const ODD: bool>(
-    isa: Isa,
+fn improve_columns<S: Simd, const W: usize, const ODD: bool>(
+    simd: S,
     words: &[u64],
     columns: RunColumns,
     keys: Keys<'_, W>,
     hits: Hits<'_>,
     accept: impl Fn(&[u64], usize, usize, &[u64; W]) -> bool,
 ) {
-    isa.run(Improve::<W, FIVE, ODD, _> {
+    let improve = Improve::<W, ODD, _> {
         words,
         columns,
         keys,
         hits,
         accept,
-    });
+    };
+    if hits.is_short && S::Half::LANES >= MAX_SHORT_RUN {
+        improve.in_one_block(simd);
+    } else {
+        improve.in_blocks(simd);
+    }
 }
 
 /// The number of rules compared between two checks for a better rule behind them. A
@@ -258,8 +258,8 @@ fn improve_columns<const W: usize, const FIVE: bool, const ODD: bool>(
 /// of a run compared". Without vectors, each rule is checked.
 const RULES_PER_CHECK: usize = 16;
 
-/// [`improve`] as a kernel.
-struct Improve<'a, const W: usize, const FIVE: bool, const ODD: bool, A> {
+/// The arguments of [`improve`].
+struct Improve<'a, const W: usize, const ODD: bool, A> {
     words: &'a [u64],
     columns: RunColumns,
     keys: Keys<'a, W>,
@@ -267,23 +267,7 @@ struct Improve<'a, const W: usize, const FIVE: bool, const ODD: bool, A> {
     accept: A,
 }
 
-impl<const W: usize, const FIVE: bool, const ODD: bool, A> Kernel for Improve<'_, W, FIVE, ODD, A>
-where
-    A: Fn(&[u64], usize, usize, &[u64; W]) -> bool,
-{
-    type Output = ();
-
-    #[inline(always)]
-    fn run<S: Simd>(self, simd: S) {
-        if self.hits.is_short && S::Half::LANES >= MAX_SHORT_RUN {
-            self.in_one_block(simd);
-        } else {
-            self.in_blocks(simd);
-        }
-    }
-}
-
-impl<const W: usize, const FIVE: bool, const ODD: bool, A> Improve<'_, W, FIVE, ODD, A>
+impl<const W: usize, const ODD: bool, A> Improve<'_, W, ODD, A>
 where
     A: Fn(&[u64], usize, usize, &[u64; W]) -> bool,
 {
@@ -297,7 +281,6 @@ where
             hits,
             accept,
         } = self;
-        let columns = columns.known::<W, FIVE>();
         let hits = hits.walk(words, columns.count(), keys.len());
         for (hit, run, len) in hits {
             // SAFETY: `walk` has compared all positions with the number of keys.
@@ -331,7 +314,6 @@ where
         } = self;
         let lanes = S::Full::LANES;
         let rules_per_check = if lanes == 1 { 1 } else { RULES_PER_CHECK };
-        let columns = columns.known::<W, FIVE>();
         let hits = hits.walk(words, columns.count(), keys.len());
         for (hit, run, len) in hits {
             // SAFETY: `walk` has compared all positions with the number of keys.
@@ -465,6 +447,8 @@ mod tests {
     use crate::engines::forest::kernels::active::{ActiveKeys, Workspace};
     use crate::engines::forest::slot::Slot;
     use crate::model::seed::splitmix;
+    use crate::parts::simd::Isa;
+    use crate::parts::simd::vector::Kernel;
 
     /// Two words, the second with range lanes; with and without a mask for it, and
     /// with an additional column.
@@ -498,6 +482,27 @@ mod tests {
             run[highs * len + rule] = high;
         }
         run
+    }
+
+    /// [`improve`] as a kernel.
+    struct Test<'a, const W: usize, const ODD: bool, A>(
+        &'a [u64],
+        RunColumns,
+        Keys<'a, W>,
+        Hits<'a>,
+        A,
+    );
+
+    impl<const W: usize, const ODD: bool, A> Kernel for Test<'_, W, ODD, A>
+    where
+        A: Fn(&[u64], usize, usize, &[u64; W]) -> bool,
+    {
+        type Output = ();
+
+        #[inline(always)]
+        fn run<S: Simd>(self, simd: S) {
+            improve::<S, W, ODD>(simd, self.0, self.1, self.2, self.3, self.4);
+        }
     }
 
     #[test]
@@ -541,10 +546,11 @@ mod tests {
                     let mut workspace = Workspace::default();
                     let mut keys = ActiveKeys::new(&keys, &mut winners, &mut workspace);
                     let always = |_: &[u64], _, _, _: &[u64; W]| true;
+                    let keys = keys.keys();
                     if odd {
-                        improve::<W, true>(isa, &words, columns, keys.keys(), hits, accept);
+                        isa.run(Test::<W, true, _>(&words, columns, keys, hits, accept));
                     } else {
-                        improve::<W, false>(isa, &words, columns, keys.keys(), hits, always);
+                        isa.run(Test::<W, false, _>(&words, columns, keys, hits, always));
                     }
                     winners
                 };

@@ -1,4 +1,5 @@
-//! Vector code of lookups. Each kernel has a scalar fallback for every processor.
+//! Kernels of lookups, written once for all instruction sets
+//! ([`crate::parts::simd::vector`]).
 //!
 //! A batch goes through a table in three steps:
 //! ```text
@@ -8,11 +9,15 @@
 //! ```
 //! The instruction set is an argument, a [`crate::parts::simd::Isa`]; holding one proves
 //! that the processor has the instructions. It changes speed, never results.
-//! Functions check their arguments once for a batch, so that every call from safe
-//! code is sound.
+//! Functions check their arguments, so that every call from safe code is sound.
 //!
-//! This folder, `simd/` and `table/left_right.rs` are the only places with
-//! unsafe code.
+//! | file | contents |
+//! |---|---|
+//! | [`active`] | the keys of a batch, and which of them are active |
+//! | [`keys`] | keys with their winners, as the comparing kernels take them |
+//! | [`fingerprint`] | fingerprints of keys and rules |
+//! | [`probe`] | one table for many keys |
+//! | [`compare`], [`wide`] | keys with runs of rules; with fingerprints |
 
 #![allow(unsafe_code)]
 

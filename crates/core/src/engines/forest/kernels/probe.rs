@@ -14,10 +14,9 @@
 //!     nested tables; the key's position replaces the signature
 //! ```
 //! No branch depends on one key. Eight keys are transposed into vectors of one word
-//! each, directly from memory. Keys of two words, such as IPv4 five-tuples, are
-//! loaded four at a time while all keys are active. Keys with fingerprints are
-//! transposed into columns once for all tables; the columns are used while nearly
-//! all keys are active.
+//! each, directly from memory; while all keys are active, from adjacent keys. Keys with
+//! fingerprints are transposed into columns once for all tables; the columns are used
+//! while nearly all keys are active. Without vectors, keys are hashed one by one.
 
 use super::active::ActiveKeys;
 use crate::contract::classifier::BATCH;

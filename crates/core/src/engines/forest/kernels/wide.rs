@@ -29,8 +29,8 @@ use super::keys::Keys;
 use crate::contract::classifier::BATCH;
 use crate::engines::forest::slot::FoundSlot;
 use crate::model::rule::Winner;
-use crate::parts::simd::vector::{Kernel, Lanes, Simd, Vector};
-use crate::parts::simd::{Isa, prefetch_early_at};
+use crate::parts::simd::prefetch_early_at;
+use crate::parts::simd::vector::{Lanes, Simd, Vector};
 
 /// The fewest words of a key with wide runs. Runs of keys of two words have five
 /// columns, and all of them are read in one step. Measured in
@@ -106,14 +106,15 @@ impl Candidates {
 
 /// Improves the winners of keys by the best matching rules of their runs. With
 /// `ODD`, `accept` confirms or rejects a candidate (run, its length, rule, key);
-/// without `ODD` it is not called.
+/// without `ODD` it is not called. To be called within a
+/// [kernel](crate::parts::simd::vector::Kernel).
 ///
 /// # Panics
 /// If a hit's key or run does not exist, or `room` has fewer elements than there are
 /// hits.
 #[inline(always)]
-pub(crate) fn improve<const W: usize, const ODD: bool>(
-    isa: Isa,
+pub(crate) fn improve<S: Simd, const W: usize, const ODD: bool>(
+    simd: S,
     words: &[u64],
     columns: WideColumns,
     keys: Keys<'_, W>,
@@ -123,14 +124,15 @@ pub(crate) fn improve<const W: usize, const ODD: bool>(
 ) {
     assert!(columns.body() >= 2 * W + columns.lanes.count_ones() as usize);
     assert!(hits.hits.len() <= room.len(), "room for all candidates");
-    isa.run(Improve::<W, ODD, _> {
+    let improve = Improve::<W, ODD, _> {
         words,
         columns,
         keys,
         hits,
         room,
         accept,
-    });
+    };
+    improve.run(simd);
 }
 
 /// Prefetches the heads of all runs, if `hits.prefetch` is set.
@@ -171,7 +173,7 @@ fn prefetch_bodies(words: &[u64], columns: WideColumns, candidates: &[Candidate]
     }
 }
 
-/// [`improve`] as a kernel.
+/// The arguments of [`improve`].
 struct Improve<'a, const W: usize, const ODD: bool, A> {
     words: &'a [u64],
     columns: WideColumns,
@@ -181,12 +183,10 @@ struct Improve<'a, const W: usize, const ODD: bool, A> {
     accept: A,
 }
 
-impl<const W: usize, const ODD: bool, A> Kernel for Improve<'_, W, ODD, A>
+impl<const W: usize, const ODD: bool, A> Improve<'_, W, ODD, A>
 where
     A: Fn(&[u64], usize, usize, &[u64; W]) -> bool,
 {
-    type Output = ();
-
     #[inline(always)]
     fn run<S: Simd>(mut self, simd: S) {
         prefetch_heads(self.words, self.hits);
@@ -199,12 +199,7 @@ where
             self.verify(simd, candidate);
         }
     }
-}
 
-impl<const W: usize, const ODD: bool, A> Improve<'_, W, ODD, A>
-where
-    A: Fn(&[u64], usize, usize, &[u64; W]) -> bool,
-{
     /// Writes the runs that may have a match to the room. Returns their number.
     #[inline(always)]
     fn filter<S: Simd>(&mut self, simd: S) -> usize {
@@ -393,6 +388,8 @@ mod tests {
     use crate::engines::forest::kernels::compare::{WORDS_AFTER_RUNS, outside};
     use crate::engines::forest::slot::{ConflictMask, Slot};
     use crate::model::seed::splitmix;
+    use crate::parts::simd::Isa;
+    use crate::parts::simd::vector::Kernel;
 
     /// Returns a run of rules over `W` words, the first and the last word with range
     /// lanes, and one odd word behind. Their fingerprints match keys with the print
@@ -436,6 +433,28 @@ mod tests {
             }
             is_match
         })
+    }
+
+    /// [`improve`] as a kernel.
+    struct Test<'a, const W: usize, const ODD: bool, A>(
+        &'a [u64],
+        WideColumns,
+        Keys<'a, W>,
+        (Hits<'a>, &'a mut [Candidate]),
+        A,
+    );
+
+    impl<const W: usize, const ODD: bool, A> Kernel for Test<'_, W, ODD, A>
+    where
+        A: Fn(&[u64], usize, usize, &[u64; W]) -> bool,
+    {
+        type Output = ();
+
+        #[inline(always)]
+        fn run<S: Simd>(self, simd: S) {
+            let (hits, room) = self.3;
+            improve::<S, W, ODD>(simd, self.0, self.1, self.2, hits, room, self.4);
+        }
     }
 
     fn check<const W: usize>() {
@@ -498,29 +517,21 @@ mod tests {
                         let mut keys = ActiveKeys::new(&keys, &mut winners, &mut workspace);
                         keys.rows_and_prints().1.fill(0xff);
                         let room = &mut [Candidate::NONE; 5];
+                        let candidates = (hits, &mut room[..]);
+                        let (words, keys) = (&words, &mut keys);
                         if odd {
-                            improve::<W, true>(
-                                isa,
-                                &words,
-                                columns,
-                                keys.keys(),
-                                hits,
-                                room,
-                                accept,
-                            );
+                            let found_by = keys.keys();
+                            isa.run(Test::<W, true, _>(
+                                words, columns, found_by, candidates, accept,
+                            ));
                         } else {
                             let always = |_: &[u64], _, _, _: &[u64; W]| -> bool {
                                 unreachable!("there is no more to check")
                             };
-                            improve::<W, false>(
-                                isa,
-                                &words,
-                                columns,
-                                keys.keys(),
-                                hits,
-                                room,
-                                always,
-                            );
+                            let found_by = keys.keys();
+                            isa.run(Test::<W, false, _>(
+                                words, columns, found_by, candidates, always,
+                            ));
                         }
                         for (position, winner) in (0..).zip(&expected) {
                             // A key with a match gets the slot's conflicts: none.

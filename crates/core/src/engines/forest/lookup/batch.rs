@@ -12,7 +12,7 @@
 //! one table of each chain in a round. Tables nested in them are visited in the next
 //! round.
 
-use super::{Lookup, LookupConfig};
+use super::{Compare, Lookup, LookupConfig};
 use crate::contract::classifier::BATCH;
 use crate::engines::forest::kernels::active::{ActiveKeys, Workspace};
 use crate::engines::forest::kernels::compare::Hits;
@@ -176,7 +176,12 @@ impl<const W: usize> Lookup<'_, W> {
                 is_short,
                 prefetch: self.config.prefetches_runs(self.structure.words()),
             };
-            self.compare(keys.keys(), hits, room);
+            self.config.comparing.run(Compare {
+                structure: self.structure,
+                keys: keys.keys(),
+                hits,
+                room,
+            });
         }
     }
 }

@@ -27,6 +27,7 @@ use super::kernels::probe::NEAR_WORDS;
 use super::kernels::wide::{self, Candidate, WIDE_KEY_WORDS};
 use super::structure::Structure;
 use crate::parts::simd::Isa;
+use crate::parts::simd::vector::{Kernel, Simd};
 
 mod batch;
 mod one;
@@ -63,34 +64,47 @@ impl<'a, const W: usize> Lookup<'a, W> {
     pub(super) fn new(structure: &'a Structure<W>, config: LookupConfig) -> Lookup<'a, W> {
         Lookup { structure, config }
     }
+}
 
-    /// Improves the winners of keys by the best rules of the runs that they have
-    /// found. `room` must have an element for each hit.
-    #[inline]
-    fn compare(self, keys: Keys<'_, W>, hits: Hits<'_>, room: &mut [Candidate]) {
-        let words = self.structure.words();
-        let structure = self.structure;
-        let isa = self.config.comparing;
+/// Improves the winners of keys by the best rules of the runs that they have found.
+struct Compare<'a, const W: usize> {
+    structure: &'a Structure<W>,
+    keys: Keys<'a, W>,
+    hits: Hits<'a>,
+    /// At least an element for each hit.
+    room: &'a mut [Candidate],
+}
+
+impl<const W: usize> Kernel for Compare<'_, W> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let Compare {
+            structure,
+            keys,
+            hits,
+            room,
+        } = self;
+        let words = structure.words();
+        let accept =
+            |run: &[u64], len, rule, key: &[u64; W]| structure.accepts(run, len, rule, key);
+        let accept_all = |_: &[u64], _, _, _: &[u64; W]| true;
         if W >= WIDE_KEY_WORDS
             && let Some((_, columns)) = structure.shape().wide()
         {
             if structure.has_more_to_check() {
-                let accept =
-                    |run: &[u64], len, rule, key: &[u64; W]| structure.accepts(run, len, rule, key);
-                wide::improve::<W, true>(isa, words, columns, keys, hits, room, accept);
+                wide::improve::<S, W, true>(simd, words, columns, keys, hits, room, accept);
             } else {
-                let accept = |_: &[u64], _, _, _: &[u64; W]| true;
-                wide::improve::<W, false>(isa, words, columns, keys, hits, room, accept);
+                wide::improve::<S, W, false>(simd, words, columns, keys, hits, room, accept_all);
             }
             return;
         }
         let columns = structure.shape().run_columns();
         if structure.has_more_to_check() {
-            let accept =
-                |run: &[u64], len, rule, key: &[u64; W]| structure.accepts(run, len, rule, key);
-            compare::improve::<W, true>(isa, words, columns, keys, hits, accept);
+            compare::improve::<S, W, true>(simd, words, columns, keys, hits, accept);
         } else {
-            compare::improve::<W, false>(isa, words, columns, keys, hits, |_, _, _, _| true);
+            compare::improve::<S, W, false>(simd, words, columns, keys, hits, accept_all);
         }
     }
 }

@@ -10,7 +10,7 @@
 //! under it finds the same slots. For every compared rule it adds the bits that
 //! [`crate::parts::unwildcard`] selects. It allocates nothing.
 
-use super::Lookup;
+use super::{Compare, Lookup};
 use crate::contract::classifier::{LookupTrace, Probe};
 use crate::engines::forest::kernels::compare::Hits;
 use crate::engines::forest::kernels::keys::OneKey;
@@ -20,6 +20,7 @@ use crate::engines::forest::slot::{Bucket, FoundSlot, Run, Slot, TableNumber};
 use crate::engines::forest::structure::Table;
 use crate::model::packed::PackedRule;
 use crate::model::rule::Winner;
+use crate::parts::simd::vector::{Kernel, Simd};
 use crate::parts::unwildcard;
 
 /// Receives the steps of a lookup of one key.
@@ -127,34 +128,12 @@ impl<const W: usize> Lookup<'_, W> {
 
     /// Visits the tables of a chain from `first` on.
     fn visit<O: Observer<W>>(self, first: TableNumber, one: &mut OneKey<'_, W>, observer: &mut O) {
-        let structure = self.structure;
-        for number in structure.chain(first) {
-            let table = structure.table(number);
-            if !Winner::from_rank(table.best()).beats(one.winner) {
-                break;
-            }
-            if !table.bounds().may_improve(one.winner, one.conflicts) {
-                continue;
-            }
-            observer.probes(number, table);
-            let Some(slot) = table.find(one.key, structure.secrets()) else {
-                continue;
-            };
-            match slot.bucket() {
-                Bucket::Empty => {}
-                Bucket::Nested(first) => self.visit(first, one, observer),
-                Bucket::Run(run) if O::RULES => self.compare_rules(slot, run, one, observer),
-                Bucket::Run(run) => {
-                    let hits = Hits {
-                        hits: &[FoundSlot::new(slot, 0)],
-                        is_short: usize::from(run.len) <= structure.shape().max_short_len(),
-                        // The run is read immediately, so prefetching gains nothing.
-                        prefetch: false,
-                    };
-                    self.compare(one.keys(), hits, &mut [Candidate::NONE]);
-                }
-            }
-        }
+        self.config.comparing.run(Visit {
+            lookup: self,
+            first,
+            one,
+            observer,
+        });
     }
 
     /// Compares the key with the rules of a run that are better than the winner, one
@@ -183,6 +162,62 @@ impl<const W: usize> Lookup<'_, W> {
                 one.winner = rank;
                 one.conflicts.narrow(slot.conflicts(), true);
                 break;
+            }
+        }
+    }
+}
+
+/// The visit of a chain as a kernel, so that runs are compared without a call.
+struct Visit<'a, 'k, 'o, const W: usize, O> {
+    lookup: Lookup<'a, W>,
+    first: TableNumber,
+    one: &'o mut OneKey<'k, W>,
+    observer: &'o mut O,
+}
+
+impl<const W: usize, O: Observer<W>> Kernel for Visit<'_, '_, '_, W, O> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let Visit {
+            lookup,
+            first,
+            one,
+            observer,
+        } = self;
+        let structure = lookup.structure;
+        for number in structure.chain(first) {
+            let table = structure.table(number);
+            if !Winner::from_rank(table.best()).beats(one.winner) {
+                break;
+            }
+            if !table.bounds().may_improve(one.winner, one.conflicts) {
+                continue;
+            }
+            observer.probes(number, table);
+            let Some(slot) = table.find(one.key, structure.secrets()) else {
+                continue;
+            };
+            match slot.bucket() {
+                Bucket::Empty => {}
+                Bucket::Nested(first) => lookup.visit(first, one, observer),
+                Bucket::Run(run) if O::RULES => lookup.compare_rules(slot, run, one, observer),
+                Bucket::Run(run) => {
+                    let hits = Hits {
+                        hits: &[FoundSlot::new(slot, 0)],
+                        is_short: usize::from(run.len) <= structure.shape().max_short_len(),
+                        // The run is read immediately, so prefetching gains nothing.
+                        prefetch: false,
+                    };
+                    let compare = Compare {
+                        structure,
+                        keys: one.keys(),
+                        hits,
+                        room: &mut [Candidate::NONE],
+                    };
+                    compare.run(simd);
+                }
             }
         }
     }
