@@ -256,6 +256,11 @@ impl Vector for Eight {
     }
 
     #[inline(always)]
+    fn zeros_among(self, lanes: Lanes) -> Lanes {
+        execute!(_mm512_mask_testn_epi64_mask(lanes, self.0, self.0))
+    }
+
+    #[inline(always)]
     fn less_than(self, other: Eight) -> Lanes {
         execute!(_mm512_cmplt_epu64_mask(self.0, other.0))
     }
@@ -395,6 +400,11 @@ impl Vector for Four {
     #[inline(always)]
     fn zeros(self) -> Lanes {
         execute!(_mm256_testn_epi64_mask(self.0, self.0))
+    }
+
+    #[inline(always)]
+    fn zeros_among(self, lanes: Lanes) -> Lanes {
+        execute!(_mm256_mask_testn_epi64_mask(lanes, self.0, self.0))
     }
 
     #[inline(always)]

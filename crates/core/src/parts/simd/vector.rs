@@ -184,6 +184,11 @@ pub(crate) trait Vector: Copy {
 
     /// The lanes that are 0.
     fn zeros(self) -> Lanes;
+    /// The lanes of a set that are 0.
+    #[inline(always)]
+    fn zeros_among(self, lanes: Lanes) -> Lanes {
+        self.zeros() & lanes
+    }
     /// The lanes that are less than those of `other`.
     fn less_than(self, other: Self) -> Lanes;
     /// The lanes that are less than those of `other`, if all are below 2^63.

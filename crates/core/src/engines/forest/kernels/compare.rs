@@ -400,7 +400,7 @@ impl<const W: usize> Block<'_, W> {
         }
         let ranks = self.load::<V>(set, 0);
         let in_run = V::first_lanes(set, self.len - self.first);
-        (differs.zeros() & in_run, ranks)
+        (differs.zeros_among(in_run), ranks)
     }
 
     /// The rank of the first candidate, or all ones; and true if there is one.

@@ -127,7 +127,7 @@ impl<const W: usize> Lookup<'_, W> {
     }
 
     /// Visits the tables of a chain from `first` on.
-    fn visit<O: Observer<W>>(self, first: TableNumber, one: &mut OneKey<'_, W>, observer: &mut O) {
+    fn visit<O: Observer<W>>(&self, first: TableNumber, one: &mut OneKey<'_, W>, observer: &mut O) {
         self.config.comparing.run(Visit {
             lookup: self,
             first,
@@ -169,7 +169,9 @@ impl<const W: usize> Lookup<'_, W> {
 
 /// The visit of a chain as a kernel, so that runs are compared without a call.
 struct Visit<'a, 'k, 'o, const W: usize, O> {
-    lookup: Lookup<'a, W>,
+    /// A reference: a copy would be loaded as one vector, and wait until all its parts,
+    /// which were just stored, have left the processor's store buffer.
+    lookup: &'o Lookup<'a, W>,
     first: TableNumber,
     one: &'o mut OneKey<'k, W>,
     observer: &'o mut O,
