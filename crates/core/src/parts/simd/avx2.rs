@@ -179,7 +179,7 @@ impl Vector for Four {
     #[inline(always)]
     fn first(_: Avx2, count: usize) -> Four {
         let masks = &FIRST[4 - count.min(4)..][..4];
-        // SAFETY: as many words are read as the slice has.
+        // SAFETY: the slice has a word for each lane.
         Four(unsafe { _mm256_loadu_si256(masks.as_ptr().cast()) })
     }
 
@@ -193,7 +193,7 @@ impl Vector for Four {
     #[inline(always)]
     unsafe fn load_expanded(set: Avx2, words: *const u64, selected: Lanes) -> Four {
         let first = Four::first(set, selected.count_ones() as usize);
-        // SAFETY: as many words are read as lanes are selected.
+        // SAFETY: a word is read for each selected lane.
         let packed = unsafe { Four::load_first(set, words, first) };
         let order = EXPANDED.of(selected);
         let expanded = Four(execute!(_mm256_permutevar8x32_epi32(packed.0, order.0)));
@@ -235,7 +235,7 @@ impl Vector for Four {
     #[inline(always)]
     fn store(self, words: &mut [u64]) {
         let words = &mut words[..Four::LANES];
-        // SAFETY: as many words are written as the slice has.
+        // SAFETY: the slice has a word for each lane.
         unsafe { _mm256_storeu_si256(words.as_mut_ptr().cast(), self.0) }
     }
 

@@ -67,15 +67,15 @@ macro_rules! binary {
     };
 }
 
-/// Bits for the first `count` of `lanes` lanes. A shift would depend on what the
-/// register held before, since compilers shift only its lower part.
+/// Bits for the first `count` of `lanes` lanes. Compilers shift only the lower part of a
+/// register, so a shift would depend on the register's previous contents.
 #[inline(always)]
 #[allow(clippy::cast_possible_truncation)] // at most eight
 fn first_bits(count: usize, lanes: usize) -> Lanes {
     execute!(_bzhi_u32((1 << lanes) - 1, count.min(lanes) as u32)) as Lanes
 }
 
-/// The words with even numbers and those with odd ones, of sixteen in a row.
+/// The words with even numbers, and the words with odd numbers, of sixteen.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn separate(first: __m512i, second: __m512i) -> (Eight, Eight) {
@@ -135,7 +135,7 @@ impl Vector for Eight {
     #[inline(always)]
     unsafe fn load_expanded(set: Avx512, words: *const u64, selected: Lanes) -> Eight {
         let first = Eight::first(set, selected.count_ones() as usize);
-        // SAFETY: as many words are read as lanes are selected.
+        // SAFETY: a word is read for each selected lane.
         let packed = unsafe { Eight::load_first(set, words, first) };
         let ones = Eight::splat(set, u64::MAX);
         Eight(execute!(_mm512_mask_expand_epi64(
@@ -202,7 +202,7 @@ impl Vector for Eight {
     #[inline(always)]
     fn store(self, words: &mut [u64]) {
         let words = &mut words[..Eight::LANES];
-        // SAFETY: as many words are written as the slice has.
+        // SAFETY: the slice has a word for each lane.
         unsafe { _mm512_storeu_si512(words.as_mut_ptr().cast(), self.0) }
     }
 
@@ -211,7 +211,7 @@ impl Vector for Eight {
         Eight(execute!(_mm512_maskz_compress_epi64(selected, self.0))).store(words);
     }
 
-    /// Without an address that depends on what is selected.
+    /// No address depends on the selected lanes.
     #[inline(always)]
     unsafe fn first_selected(self, selected: Lanes, _: *const u64) -> u64 {
         let none = execute!(_mm512_set1_epi64(-1));
@@ -319,7 +319,7 @@ impl Vector for Four {
     #[inline(always)]
     unsafe fn load_expanded(set: Avx512, words: *const u64, selected: Lanes) -> Four {
         let first = Four::first(set, selected.count_ones() as usize);
-        // SAFETY: as many words are read as lanes are selected.
+        // SAFETY: a word is read for each selected lane.
         let packed = unsafe { Four::load_first(set, words, first) };
         let ones = Four::splat(set, u64::MAX);
         Four(execute!(_mm256_mask_expand_epi64(
@@ -349,7 +349,7 @@ impl Vector for Four {
     #[inline(always)]
     fn store(self, words: &mut [u64]) {
         let words = &mut words[..Four::LANES];
-        // SAFETY: as many words are written as the slice has.
+        // SAFETY: the slice has a word for each lane.
         unsafe { _mm256_storeu_si256(words.as_mut_ptr().cast(), self.0) }
     }
 
@@ -358,7 +358,7 @@ impl Vector for Four {
         Four(execute!(_mm256_maskz_compress_epi64(selected, self.0))).store(words);
     }
 
-    /// Without an address that depends on what is selected.
+    /// No address depends on the selected lanes.
     #[inline(always)]
     unsafe fn first_selected(self, selected: Lanes, _: *const u64) -> u64 {
         let none = execute!(_mm256_set1_epi64x(-1));

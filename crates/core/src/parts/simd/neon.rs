@@ -121,7 +121,7 @@ impl Vector for Two {
 
     #[inline(always)]
     unsafe fn load_expanded(_: Neon, words: *const u64, selected: Lanes) -> Two {
-        // SAFETY: the caller promises as many words as there are selected lanes.
+        // SAFETY: the caller promises a word for each selected lane.
         unsafe {
             match selected & 3 {
                 0 => Two::of(u64::MAX, u64::MAX),
@@ -151,7 +151,7 @@ impl Vector for Two {
     #[inline(always)]
     fn store(self, words: &mut [u64]) {
         let words = &mut words[..Two::LANES];
-        // SAFETY: as many words are written as the slice has.
+        // SAFETY: the slice has a word for each lane.
         unsafe { vst1q_u64(words.as_mut_ptr(), self.0) }
     }
 

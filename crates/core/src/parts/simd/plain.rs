@@ -19,7 +19,7 @@ pub(crate) struct Word(u64);
 /// The highest bit of each 16-bit part.
 const HIGH_BITS: u64 = 0x8000_8000_8000_8000;
 
-/// The highest bit of each 16-bit part of `a` that is less than that of `b`. All parts at
+/// The highest bit of each 16-bit part of `a` that is less than the part of `b`. All parts at
 /// once (Warren, *Hacker's Delight*, 2nd ed., §2–18): a part's lower bits borrow from its
 /// highest bit, which is set in between.
 #[inline(always)]

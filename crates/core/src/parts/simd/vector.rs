@@ -52,14 +52,14 @@ pub(crate) trait Vector: Copy {
     #[inline(always)]
     fn load(set: Self::Set, words: &[u64]) -> Self {
         let words = &words[..Self::LANES];
-        // SAFETY: as many words are read as the slice has.
+        // SAFETY: the slice has a word for each lane.
         unsafe { Self::load_unchecked(set, words.as_ptr()) }
     }
 
     /// Reads all lanes.
     ///
     /// # Safety
-    /// As many words as lanes must be readable.
+    /// A word for each lane must be readable.
     unsafe fn load_unchecked(set: Self::Set, words: *const u64) -> Self;
 
     /// Selects the first `count` lanes, or all.
@@ -82,7 +82,7 @@ pub(crate) trait Vector: Copy {
     /// all bits set.
     ///
     /// # Safety
-    /// As many words as there are selected lanes must be readable.
+    /// A word for each selected lane must be readable.
     unsafe fn load_expanded(set: Self::Set, words: *const u64, selected: Lanes) -> Self;
 
     /// Reads `words[index(lane)]` for each lane.
@@ -174,8 +174,8 @@ pub(crate) trait Vector: Copy {
     fn multiply_high_u16(self, other: Self) -> Self;
     /// Differences of 16-bit parts, or 0 where they would be negative.
     fn saturating_sub_u16(self, other: Self) -> Self;
-    /// Lanes that are 0 if none of their 16-bit parts is below that of `low` or above that
-    /// of `high`.
+    /// Lanes that are 0 if each of their 16-bit parts is at least the part of `low` and at
+    /// most the part of `high`.
     #[inline(always)]
     fn outside_u16(self, low: Self, high: Self) -> Self {
         low.saturating_sub_u16(self)
@@ -189,9 +189,9 @@ pub(crate) trait Vector: Copy {
     fn zeros_among(self, lanes: Lanes) -> Lanes {
         self.zeros() & lanes
     }
-    /// The lanes that are less than those of `other`.
+    /// The lanes that are less than the lanes of `other`.
     fn less_than(self, other: Self) -> Lanes;
-    /// The lanes that are less than those of `other`, if all are below 2^63.
+    /// The lanes that are less than the lanes of `other`, if all are below 2^63.
     fn less_than_i63(self, other: Self) -> Lanes;
 }
 
@@ -199,7 +199,7 @@ pub(crate) trait Vector: Copy {
 #[derive(Clone, Copy)]
 pub(crate) struct Pair<V>(V, V);
 
-/// Implements operations of a pair by those of its vectors.
+/// Implements operations of a pair by operations of its halves.
 macro_rules! by_halves {
     ($($name:ident($($other:ident)?)),*) => {
         $(
@@ -266,7 +266,7 @@ impl<V: Vector> Vector for Pair<V> {
     #[inline(always)]
     unsafe fn load_expanded(set: V::Set, words: *const u64, selected: Lanes) -> Self {
         let in_first = (selected & Self::LOW).count_ones() as usize;
-        // SAFETY: the words of the second half's lanes follow those of the first.
+        // SAFETY: the words of the second half follow the words of the first.
         unsafe {
             let second = V::load_expanded(set, words.wrapping_add(in_first), selected >> V::LANES);
             Pair(V::load_expanded(set, words, selected & Self::LOW), second)
@@ -488,7 +488,7 @@ mod tests {
         }
     }
 
-    /// What the operations on some lanes yield.
+    /// Checks the operations on some lanes.
     struct Partial<'a> {
         words: &'a [u64],
         count: usize,
@@ -522,7 +522,7 @@ mod tests {
             if count > 0 {
                 // The words end where the lanes do.
                 let words = self.words[..count].to_vec();
-                // SAFETY: there are as many words as lanes selected.
+                // SAFETY: there is a word for each selected lane.
                 let first = unsafe { V::load_first(set, words.as_ptr(), V::first(set, count)) };
                 first.store(&mut stored);
                 assert_eq!(stored[..count], self.words[..count]);
@@ -541,7 +541,7 @@ mod tests {
                 expected[lane] = *word;
             }
             let words = self.words[..packed.len()].to_vec();
-            // SAFETY: there are as many words as lanes selected.
+            // SAFETY: there is a word for each selected lane.
             unsafe { V::load_expanded(set, words.as_ptr(), selected) }.store(&mut stored);
             assert_eq!(stored[..V::LANES], expected[..V::LANES]);
         }

@@ -273,7 +273,7 @@ impl<const W: usize> ActiveKeys<'_, W> {
     }
 }
 
-/// Lists the active keys, and those that later tables may improve. Returns the number of
+/// Lists the active keys, and the keys that later tables may improve. Returns the number of
 /// active keys.
 struct Activate<'k, 'a, 'b, const W: usize> {
     keys: &'k mut ActiveKeys<'a, W>,
@@ -303,7 +303,7 @@ impl<const W: usize> Kernel for Activate<'_, '_, '_, W> {
     }
 }
 
-/// What has been listed.
+/// The result of listing.
 #[derive(Default)]
 struct Listed {
     active_count: usize,
@@ -317,7 +317,7 @@ impl<const W: usize> Activate<'_, '_, '_, W> {
     fn list<S: Simd>(&mut self, simd: S, from: usize, count: usize, listed: &mut Listed) {
         let winners = &self.keys.winners[from..from + count];
         let ranks = if count == S::Full::LANES {
-            // SAFETY: as many words are read as there are winners, and a winner is one
+            // SAFETY: one word is read for each winner, and a winner is one
             // word.
             unsafe { S::Full::load_unchecked(simd, winners.as_ptr().cast()) }
         } else {
@@ -343,7 +343,7 @@ impl<const W: usize> Activate<'_, '_, '_, W> {
         listed.improvable |= better;
     }
 
-    /// Lists keys among those that the table before might have improved.
+    /// Lists keys, out of the keys that the table before might have improved.
     #[inline(always)]
     fn one_by_one(&mut self) -> usize {
         let workspace = &mut *self.keys.workspace;

@@ -265,7 +265,7 @@ impl<const W: usize> Probed<'_, W> {
         masked.multiply(S::Full::splat(simd, self.secrets[word]))
     }
 
-    /// Reads the slots of all places, and lists those that may hold a match.
+    /// Reads the slots of all places, and lists the slots that may hold a match.
     #[inline(always)]
     fn read_slots<S: Simd>(&self, simd: S, keys: &ActiveKeys<'_, W>, found: &mut Found) {
         let len = keys.positions().len();

@@ -369,7 +369,7 @@ fn matches<S: Simd, const W: usize>(simd: S, key: &[u64; W], body: &[u64], lanes
             // The upper ends are adjacent; words without lanes get all ones.
             let with_lanes =
                 (lanes >> word).to_le_bytes()[0] & S::Full::first_lanes(simd, S::Full::LANES);
-            // SAFETY: as many upper ends follow as words have lanes.
+            // SAFETY: an upper end follows for each word with lanes.
             let high = unsafe { S::Full::load_expanded(simd, at(body, highs), with_lanes) };
             highs += with_lanes.count_ones() as usize;
             differs = differs.or(key.outside_u16(value, high));
