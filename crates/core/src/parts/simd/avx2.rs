@@ -2,7 +2,8 @@
 
 use std::arch::x86_64::*;
 
-use super::vector::{Kernel, Lanes, Pair, Simd, Vector};
+use super::pair::Pair;
+use super::vector::{Kernel, Lanes, Simd, Vector};
 
 /// Proof that the processor has AVX2, BMI1, BMI2, LZCNT and POPCNT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

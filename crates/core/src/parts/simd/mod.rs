@@ -6,6 +6,7 @@
 //! | `isa` | vector instruction sets of the processor, proof values for them |
 //! | [`vector`] | what a kernel may do with vectors; kernels are written once for all sets |
 //! | `avx512`, `avx2`, `neon`, `plain` | the vectors of each set |
+//! | `pair` | two vectors as one |
 //! | [`bits`] | intersection of bit rows, 512 bits at a time |
 //! | [`lanes`] | one key compared with eight rules at a time |
 //! | [`pages`] | huge pages |
@@ -27,6 +28,8 @@ pub(crate) mod lanes;
 #[cfg(target_arch = "aarch64")]
 mod neon;
 pub(crate) mod pages;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+mod pair;
 mod plain;
 pub(crate) mod vector;
 

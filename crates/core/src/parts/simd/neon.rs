@@ -2,7 +2,8 @@
 
 use std::arch::aarch64::*;
 
-use super::vector::{Lanes, Pair, Simd, Vector};
+use super::pair::Pair;
+use super::vector::{Lanes, Simd, Vector};
 
 /// Proof that the processor has NEON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
