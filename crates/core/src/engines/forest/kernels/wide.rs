@@ -348,7 +348,7 @@ impl<'a> Head<'a> {
 #[inline(always)]
 fn matches<S: Simd, const W: usize>(simd: S, key: &[u64; W], body: &[u64], lanes: u32) -> bool {
     assert!(
-        lanes >> W == 0 && body.len() >= 2 * W + lanes.count_ones() as usize,
+        u64::from(lanes) >> W == 0 && body.len() >= 2 * W + lanes.count_ones() as usize,
         "the body of a rule"
     );
     let mut highs = 2 * W;
@@ -552,5 +552,7 @@ mod tests {
         check::<6>();
         check::<8>();
         check::<12>();
+        // The most words that a key has.
+        check::<32>();
     }
 }
