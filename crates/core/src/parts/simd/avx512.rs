@@ -145,8 +145,12 @@ impl Vector for Eight {
 
     #[inline(always)]
     unsafe fn gather(_: Avx512, words: &[u64], index: impl Fn(usize) -> usize) -> Eight {
-        // SAFETY: the caller promises that all indexes are in bounds.
-        let word = |lane| unsafe { words.get_unchecked(index(lane)).cast_signed() };
+        let word = |lane| {
+            let index = index(lane);
+            debug_assert!(index < words.len(), "indexes in bounds");
+            // SAFETY: the caller promises that all indexes are in bounds.
+            unsafe { words.get_unchecked(index).cast_signed() }
+        };
         Eight(execute!(_mm512_set_epi64(
             word(7),
             word(6),
@@ -165,8 +169,12 @@ impl Vector for Eight {
         words: &[u64],
         index: impl Fn(usize) -> usize,
     ) -> (Eight, Eight) {
-        // SAFETY: the caller promises that two words are readable from each index on.
-        let two = |lane| unsafe { _mm_loadu_si128(words.as_ptr().add(index(lane)).cast()) };
+        let two = |lane| {
+            let index = index(lane);
+            debug_assert!(index + 1 < words.len(), "indexes in bounds");
+            // SAFETY: the caller promises that two words are readable from each index on.
+            unsafe { _mm_loadu_si128(words.as_ptr().add(index).cast()) }
+        };
         let [a, b, c, d] = [two(0), two(1), two(2), two(3)];
         let [e, f, g, h] = [two(4), two(5), two(6), two(7)];
         execute!({
@@ -329,8 +337,12 @@ impl Vector for Four {
 
     #[inline(always)]
     unsafe fn gather(_: Avx512, words: &[u64], index: impl Fn(usize) -> usize) -> Four {
-        // SAFETY: the caller promises that all indexes are in bounds.
-        let word = |lane| unsafe { words.get_unchecked(index(lane)).cast_signed() };
+        let word = |lane| {
+            let index = index(lane);
+            debug_assert!(index < words.len(), "indexes in bounds");
+            // SAFETY: the caller promises that all indexes are in bounds.
+            unsafe { words.get_unchecked(index).cast_signed() }
+        };
         Four(execute!(_mm256_set_epi64x(
             word(3),
             word(2),

@@ -135,13 +135,10 @@ impl Vector for Two {
 
     #[inline(always)]
     unsafe fn gather(_: Neon, words: &[u64], index: impl Fn(usize) -> usize) -> Two {
+        let [low, high] = [index(0), index(1)];
+        debug_assert!(low < words.len() && high < words.len(), "indexes in bounds");
         // SAFETY: the caller promises that both indexes are in bounds.
-        unsafe {
-            Two::of(
-                *words.get_unchecked(index(0)),
-                *words.get_unchecked(index(1)),
-            )
-        }
+        unsafe { Two::of(*words.get_unchecked(low), *words.get_unchecked(high)) }
     }
 
     #[inline(always)]

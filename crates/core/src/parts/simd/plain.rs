@@ -77,8 +77,10 @@ impl Vector for Word {
 
     #[inline(always)]
     unsafe fn gather(_: Plain, words: &[u64], index: impl Fn(usize) -> usize) -> Word {
+        let index = index(0);
+        debug_assert!(index < words.len(), "an index in bounds");
         // SAFETY: the caller promises that the index is in bounds.
-        Word(unsafe { *words.get_unchecked(index(0)) })
+        Word(unsafe { *words.get_unchecked(index) })
     }
 
     #[inline(always)]

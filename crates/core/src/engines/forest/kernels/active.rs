@@ -249,9 +249,10 @@ impl<const W: usize> ActiveKeys<'_, W> {
     /// any keys.
     #[inline(always)]
     pub(super) fn word<S: Simd>(&self, simd: S, from: usize, word: usize) -> S::Full {
-        assert!(word < W, "a word of a key");
+        assert!(word < W && from < self.len, "a word of active keys");
         let positions = self.eight(from);
-        // SAFETY: `activate` lists positions of keys, and 0 behind them.
+        // SAFETY: `activate` lists the positions of `len` keys, and 0 eight times behind
+        // them.
         unsafe {
             S::Full::gather(simd, self.rows.as_flattened(), |lane| {
                 usize::from(positions[lane]) * W + word
@@ -262,7 +263,7 @@ impl<const W: usize> ActiveKeys<'_, W> {
     /// Both words of up to eight active keys of two words, as [`word`](Self::word).
     #[inline(always)]
     pub(super) fn two_words<S: Simd>(&self, simd: S, from: usize) -> (S::Full, S::Full) {
-        assert!(W == 2, "keys of two words");
+        assert!(W == 2 && from < self.len, "active keys of two words");
         let words = self.rows.as_flattened();
         if self.all() && from + S::Full::LANES <= self.len {
             return S::Full::load_two(simd, &words[2 * from..]);
