@@ -226,8 +226,11 @@ impl ControlClient {
             });
         }
         line.push(b'\n');
-        let sent = self.stream.get_mut().write_all(&line);
-        sent.map_err(|error| self.io_error(error))?;
+        match self.stream.get_mut().write_all(&line) {
+            // The switch has refused the connection and closed it. The reply says why.
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
+            sent => sent.map_err(|error| self.io_error(error))?,
+        }
         let mut reply = Vec::new();
         let max_bytes = MAX_REPLY_BYTES as u64 + 1;
         let read = (&mut self.stream)
@@ -383,6 +386,17 @@ mod tests {
             let _ = reader.get_mut().write_all(&answer);
             read
         })
+    }
+
+    #[test]
+    fn a_refusal_is_read_after_the_switch_has_closed_the_connection() {
+        let folder = Folder::new();
+        let refusal = Reply::error(&"too many connections");
+        let server = serve(folder.listen("br0"), 0, refusal.line().into_bytes());
+        let path = socket_path(&folder.0, "br0");
+        let mut client = ControlClient::connect(&path).unwrap();
+        server.join().unwrap();
+        assert_eq!(client.request(&Request::Reload).unwrap(), refusal);
     }
 
     #[test]
