@@ -2,6 +2,7 @@
 
 use std::arch::x86_64::*;
 
+use super::execute::{binary, execute};
 use super::pair::Pair;
 use super::vector::{Kernel, Lanes, Simd, Vector};
 
@@ -41,71 +42,44 @@ pub(super) fn run<K: Kernel>(proof: Avx2, kernel: K) -> K::Output {
 #[derive(Clone, Copy)]
 pub(crate) struct Four(__m256i);
 
-/// Executes instructions that access no memory.
-macro_rules! execute {
-    ($call:expr) => {{
-        // SAFETY: an `Avx2`, or a vector made with one, means that the processor has the
-        // instructions. They access no memory.
-        unsafe { $call }
-    }};
-}
-
-/// Implements operations of two vectors.
-macro_rules! binary {
-    ($($name:ident: $instruction:ident),* $(,)?) => {
-        $(
-            #[inline(always)]
-            fn $name(self, other: Four) -> Four {
-                Four(execute!($instruction(self.0, other.0)))
-            }
-        )*
-    };
-}
-
 /// Eight 32-bit words that select parts of a vector, or masks for them.
 #[repr(align(32))]
 struct Parts([[u32; 8]; 16]);
 
 /// For each set of lanes: the order of 32-bit parts that brings its lanes to the front.
-static COMPRESSED: Parts = {
-    let mut orders = [[0; 8]; 16];
-    let mut selected = 0;
-    while selected < 16 {
-        let (mut lane, mut packed) = (0, 0);
-        while lane < 4 {
-            if selected >> lane & 1 != 0 {
-                orders[selected][2 * packed] = 2 * lane;
-                orders[selected][2 * packed + 1] = 2 * lane + 1;
-                packed += 1;
-            }
-            lane += 1;
-        }
-        selected += 1;
-    }
-    Parts(orders)
-};
+static COMPRESSED: Parts = Parts(part_orders(true));
 
 /// For each set of lanes: the order of 32-bit parts that brings packed words to its
 /// lanes.
-static EXPANDED: Parts = {
+static EXPANDED: Parts = Parts(part_orders(false));
+
+/// For each set of lanes: the order of 32-bit parts that moves them to the front, or
+/// back from there.
+#[allow(clippy::cast_possible_truncation)] // below four
+const fn part_orders(to_front: bool) -> [[u32; 8]; 16] {
     let mut orders = [[0; 8]; 16];
     let mut selected = 0;
     while selected < 16 {
         let (mut lane, mut packed) = (0, 0);
         while lane < 4 {
             if selected >> lane & 1 != 0 {
-                orders[selected][2 * lane] = 2 * packed;
-                orders[selected][2 * lane + 1] = 2 * packed + 1;
+                let (to, from) = if to_front {
+                    (packed, lane)
+                } else {
+                    (lane, packed)
+                };
+                orders[selected][2 * to] = 2 * from as u32;
+                orders[selected][2 * to + 1] = 2 * from as u32 + 1;
                 packed += 1;
             }
             lane += 1;
         }
         selected += 1;
     }
-    Parts(orders)
-};
+    orders
+}
 
-/// For each set of lanes: all ones in the others.
+/// For each set of lanes: all ones in the other lanes.
 static UNSELECTED: Parts = {
     let mut masks = [[0; 8]; 16];
     let mut selected = 0;
@@ -133,7 +107,7 @@ impl Parts {
 }
 
 /// Masks for loading 0 to 4 lanes: the four words from position `4 - lanes` on.
-static FIRST: [i64; 8] = [-1, -1, -1, -1, 0, 0, 0, 0];
+static FIRST_MASKS: [i64; 8] = [-1, -1, -1, -1, 0, 0, 0, 0];
 
 impl Four {
     /// A bit for each lane whose highest bit is set.
@@ -146,7 +120,7 @@ impl Four {
 
 impl Vector for Four {
     type Set = Avx2;
-    const LANES: usize = 4;
+    const LANE_COUNT: usize = 4;
     type First = Four;
 
     binary! {
@@ -179,7 +153,7 @@ impl Vector for Four {
 
     #[inline(always)]
     fn first(_: Avx2, count: usize) -> Four {
-        let masks = &FIRST[4 - count.min(4)..][..4];
+        let masks = &FIRST_MASKS[4 - count.min(4)..][..4];
         // SAFETY: the slice has a word for each lane.
         Four(unsafe { _mm256_loadu_si256(masks.as_ptr().cast()) })
     }
@@ -243,7 +217,7 @@ impl Vector for Four {
 
     #[inline(always)]
     fn store(self, words: &mut [u64]) {
-        let words = &mut words[..Four::LANES];
+        let words = &mut words[..Four::LANE_COUNT];
         // SAFETY: the slice has a word for each lane.
         unsafe { _mm256_storeu_si256(words.as_mut_ptr().cast(), self.0) }
     }

@@ -2,6 +2,7 @@
 
 use std::arch::x86_64::*;
 
+use super::execute::{binary, execute};
 use super::vector::{Kernel, Lanes, Simd, Vector};
 
 /// Proof that the processor has AVX-512 (F, BW, DQ, VL), BMI1, BMI2 and POPCNT.
@@ -46,27 +47,6 @@ pub(crate) struct Eight(__m512i);
 #[derive(Clone, Copy)]
 pub(crate) struct Four(__m256i);
 
-/// Executes instructions that access no memory.
-macro_rules! execute {
-    ($call:expr) => {{
-        // SAFETY: an `Avx512`, or a vector made with one, means that the processor has
-        // the instructions. They access no memory.
-        unsafe { $call }
-    }};
-}
-
-/// Implements operations of two vectors.
-macro_rules! binary {
-    ($($name:ident: $instruction:ident),* $(,)?) => {
-        $(
-            #[inline(always)]
-            fn $name(self, other: Self) -> Self {
-                Self(execute!($instruction(self.0, other.0)))
-            }
-        )*
-    };
-}
-
 /// Bits for the first `count` of `lanes` lanes. Compilers shift only the lower part of a
 /// register, so a shift would depend on the register's previous contents.
 #[inline(always)]
@@ -89,7 +69,7 @@ fn separate(first: __m512i, second: __m512i) -> (Eight, Eight) {
 
 impl Vector for Eight {
     type Set = Avx512;
-    const LANES: usize = 8;
+    const LANE_COUNT: usize = 8;
     type First = Lanes;
 
     binary! {
@@ -122,7 +102,7 @@ impl Vector for Eight {
 
     #[inline(always)]
     fn first_lanes(_: Avx512, count: usize) -> Lanes {
-        first_bits(count, Eight::LANES)
+        first_bits(count, Eight::LANE_COUNT)
     }
 
     #[inline(always)]
@@ -209,7 +189,7 @@ impl Vector for Eight {
 
     #[inline(always)]
     fn store(self, words: &mut [u64]) {
-        let words = &mut words[..Eight::LANES];
+        let words = &mut words[..Eight::LANE_COUNT];
         // SAFETY: the slice has a word for each lane.
         unsafe { _mm512_storeu_si512(words.as_mut_ptr().cast(), self.0) }
     }
@@ -281,7 +261,7 @@ impl Vector for Eight {
 
 impl Vector for Four {
     type Set = Avx512;
-    const LANES: usize = 4;
+    const LANE_COUNT: usize = 4;
     type First = Lanes;
 
     binary! {
@@ -314,7 +294,7 @@ impl Vector for Four {
 
     #[inline(always)]
     fn first_lanes(_: Avx512, count: usize) -> Lanes {
-        first_bits(count, Four::LANES)
+        first_bits(count, Four::LANE_COUNT)
     }
 
     #[inline(always)]
@@ -360,7 +340,7 @@ impl Vector for Four {
 
     #[inline(always)]
     fn store(self, words: &mut [u64]) {
-        let words = &mut words[..Four::LANES];
+        let words = &mut words[..Four::LANE_COUNT];
         // SAFETY: the slice has a word for each lane.
         unsafe { _mm256_storeu_si256(words.as_mut_ptr().cast(), self.0) }
     }

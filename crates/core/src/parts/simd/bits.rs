@@ -52,12 +52,12 @@ impl Kernel for FirstCommon<'_> {
         for block in self.from..self.to {
             let mut common = [0; WORDS];
             let mut is_empty = true;
-            for from in (0..WORDS).step_by(S::Full::LANES) {
+            for from in (0..WORDS).step_by(S::Full::LANE_COUNT) {
                 let mut bits = S::Full::load(simd, &self.rows[first + block][from..]);
                 for offset in others {
                     bits = bits.and(S::Full::load(simd, &self.rows[offset + block][from..]));
                 }
-                is_empty &= bits.zeros() == S::Full::first_lanes(simd, S::Full::LANES);
+                is_empty &= bits.zeros() == S::Full::first_lanes(simd, S::Full::LANE_COUNT);
                 bits.store(&mut common[from..]);
             }
             if !is_empty {

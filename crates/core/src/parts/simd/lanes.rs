@@ -105,7 +105,7 @@ impl<const W: usize> Kernel for FirstAlike<'_, W> {
         let blocks = self.rows.chunks_exact(ROWS_PER_WORD * W).enumerate();
         for (number, block) in blocks.skip(self.from) {
             let mut alike = 0;
-            for from in (0..LANES).step_by(S::Full::LANES) {
+            for from in (0..LANES).step_by(S::Full::LANE_COUNT) {
                 let mut differs = S::Full::splat(simd, 0);
                 for (&key, rows) in self.key.iter().zip(block.chunks_exact(ROWS_PER_WORD)) {
                     let value = S::Full::load(simd, &rows[0][from..]);

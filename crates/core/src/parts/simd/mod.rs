@@ -6,7 +6,7 @@
 //! | `isa` | vector instruction sets of the processor, proof values for them |
 //! | [`vector`] | what a kernel may do with vectors; kernels are written once for all sets |
 //! | `avx512`, `avx2`, `neon`, `plain` | the vectors of each set |
-//! | `pair` | two vectors as one |
+//! | `pair`, `execute` | two vectors as one; calls of instructions |
 //! | [`bits`] | intersection of bit rows, 512 bits at a time |
 //! | [`lanes`] | one key compared with eight rules at a time |
 //! | [`pages`] | huge pages |
@@ -23,6 +23,8 @@ mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 pub(crate) mod bits;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+mod execute;
 mod isa;
 pub(crate) mod lanes;
 #[cfg(target_arch = "aarch64")]

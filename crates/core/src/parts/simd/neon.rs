@@ -2,6 +2,7 @@
 
 use std::arch::aarch64::*;
 
+use super::execute::{binary, execute};
 use super::pair::Pair;
 use super::vector::{Lanes, Simd, Vector};
 
@@ -23,30 +24,6 @@ impl Simd for Neon {
 /// Two words.
 #[derive(Clone, Copy)]
 pub(crate) struct Two(uint64x2_t);
-
-/// Executes instructions that access no memory.
-macro_rules! execute {
-    ($call:expr) => {{
-        // SAFETY: every processor of this kind has NEON. The instructions access no
-        // memory.
-        #[allow(unused_unsafe)] // safe where NEON is part of the target
-        unsafe {
-            $call
-        }
-    }};
-}
-
-/// Implements operations of two vectors.
-macro_rules! binary {
-    ($($name:ident: $instruction:ident),* $(,)?) => {
-        $(
-            #[inline(always)]
-            fn $name(self, other: Two) -> Two {
-                Two(execute!($instruction(self.0, other.0)))
-            }
-        )*
-    };
-}
 
 impl Two {
     #[inline(always)]
@@ -81,7 +58,7 @@ impl Two {
 
 impl Vector for Two {
     type Set = Neon;
-    const LANES: usize = 2;
+    const LANE_COUNT: usize = 2;
     type First = usize;
 
     binary! {
@@ -105,7 +82,7 @@ impl Vector for Two {
 
     #[inline(always)]
     fn first(_: Neon, count: usize) -> usize {
-        count.min(Two::LANES)
+        count.min(Two::LANE_COUNT)
     }
 
     #[inline(always)]
@@ -148,7 +125,7 @@ impl Vector for Two {
 
     #[inline(always)]
     fn store(self, words: &mut [u64]) {
-        let words = &mut words[..Two::LANES];
+        let words = &mut words[..Two::LANE_COUNT];
         // SAFETY: the slice has a word for each lane.
         unsafe { vst1q_u64(words.as_mut_ptr(), self.0) }
     }
@@ -156,7 +133,8 @@ impl Vector for Two {
     #[inline(always)]
     fn compress(self, selected: Lanes, words: &mut [u64]) {
         let [low, high] = self.words();
-        words[..Two::LANES].copy_from_slice(&[if selected & 1 != 0 { low } else { high }, high]);
+        words[..Two::LANE_COUNT]
+            .copy_from_slice(&[if selected & 1 != 0 { low } else { high }, high]);
     }
 
     /// NEON multiplies no 64-bit words.

@@ -19,12 +19,12 @@ macro_rules! by_halves {
 }
 
 impl<V: Vector> Pair<V> {
-    const LOW: Lanes = (1 << V::LANES) - 1;
+    const LOW_LANES: Lanes = (1 << V::LANE_COUNT) - 1;
 }
 
 impl<V: Vector> Vector for Pair<V> {
     type Set = V::Set;
-    const LANES: usize = 2 * V::LANES;
+    const LANE_COUNT: usize = 2 * V::LANE_COUNT;
     type First = (V::First, V::First);
 
     by_halves!(
@@ -50,14 +50,14 @@ impl<V: Vector> Vector for Pair<V> {
     unsafe fn load_unchecked(set: V::Set, words: *const u64) -> Self {
         // SAFETY: the caller promises the words of both halves.
         unsafe {
-            let second = V::load_unchecked(set, words.wrapping_add(V::LANES));
+            let second = V::load_unchecked(set, words.wrapping_add(V::LANE_COUNT));
             Pair(V::load_unchecked(set, words), second)
         }
     }
 
     #[inline(always)]
     fn first(set: V::Set, count: usize) -> Self::First {
-        let second = count.saturating_sub(V::LANES);
+        let second = count.saturating_sub(V::LANE_COUNT);
         (V::first(set, count), V::first(set, second))
     }
 
@@ -65,18 +65,22 @@ impl<V: Vector> Vector for Pair<V> {
     unsafe fn load_first(set: V::Set, words: *const u64, first: Self::First) -> Self {
         // SAFETY: the selected lanes of the second half follow all lanes of the first.
         unsafe {
-            let second = V::load_first(set, words.wrapping_add(V::LANES), first.1);
+            let second = V::load_first(set, words.wrapping_add(V::LANE_COUNT), first.1);
             Pair(V::load_first(set, words, first.0), second)
         }
     }
 
     #[inline(always)]
     unsafe fn load_expanded(set: V::Set, words: *const u64, selected: Lanes) -> Self {
-        let in_first = (selected & Self::LOW).count_ones() as usize;
+        let in_first = (selected & Self::LOW_LANES).count_ones() as usize;
         // SAFETY: the words of the second half follow the words of the first.
         unsafe {
-            let second = V::load_expanded(set, words.wrapping_add(in_first), selected >> V::LANES);
-            Pair(V::load_expanded(set, words, selected & Self::LOW), second)
+            let second =
+                V::load_expanded(set, words.wrapping_add(in_first), selected >> V::LANE_COUNT);
+            Pair(
+                V::load_expanded(set, words, selected & Self::LOW_LANES),
+                second,
+            )
         }
     }
 
@@ -85,7 +89,10 @@ impl<V: Vector> Vector for Pair<V> {
         // SAFETY: the caller promises all indexes.
         unsafe {
             let first = V::gather(set, words, &index);
-            Pair(first, V::gather(set, words, |lane| index(V::LANES + lane)))
+            Pair(
+                first,
+                V::gather(set, words, |lane| index(V::LANE_COUNT + lane)),
+            )
         }
     }
 
@@ -98,30 +105,30 @@ impl<V: Vector> Vector for Pair<V> {
         // SAFETY: the caller promises all indexes.
         unsafe {
             let (a, b) = V::gather_two(set, words, &index);
-            let (c, d) = V::gather_two(set, words, |lane| index(V::LANES + lane));
+            let (c, d) = V::gather_two(set, words, |lane| index(V::LANE_COUNT + lane));
             (Pair(a, c), Pair(b, d))
         }
     }
 
     #[inline(always)]
     fn from_bytes(set: V::Set, bytes: u64) -> Self {
-        let second = V::from_bytes(set, bytes >> (8 * V::LANES));
+        let second = V::from_bytes(set, bytes >> (8 * V::LANE_COUNT));
         Pair(V::from_bytes(set, bytes), second)
     }
 
     #[inline(always)]
     fn store(self, words: &mut [u64]) {
         self.0.store(words);
-        self.1.store(&mut words[V::LANES..]);
+        self.1.store(&mut words[V::LANE_COUNT..]);
     }
 
     #[inline(always)]
     fn compress(self, selected: Lanes, words: &mut [u64]) {
-        let words = &mut words[..Self::LANES];
-        let in_first = (selected & Self::LOW).count_ones() as usize;
-        self.0.compress(selected & Self::LOW, words);
+        let words = &mut words[..Self::LANE_COUNT];
+        let in_first = (selected & Self::LOW_LANES).count_ones() as usize;
+        self.0.compress(selected & Self::LOW_LANES, words);
         self.1
-            .compress(selected >> V::LANES, &mut words[in_first..]);
+            .compress(selected >> V::LANE_COUNT, &mut words[in_first..]);
     }
 
     #[inline(always)]
@@ -146,16 +153,16 @@ impl<V: Vector> Vector for Pair<V> {
 
     #[inline(always)]
     fn zeros(self) -> Lanes {
-        self.0.zeros() | self.1.zeros() << V::LANES
+        self.0.zeros() | self.1.zeros() << V::LANE_COUNT
     }
 
     #[inline(always)]
     fn less_than(self, other: Self) -> Lanes {
-        self.0.less_than(other.0) | self.1.less_than(other.1) << V::LANES
+        self.0.less_than(other.0) | self.1.less_than(other.1) << V::LANE_COUNT
     }
 
     #[inline(always)]
     fn less_than_i63(self, other: Self) -> Lanes {
-        self.0.less_than_i63(other.0) | self.1.less_than_i63(other.1) << V::LANES
+        self.0.less_than_i63(other.0) | self.1.less_than_i63(other.1) << V::LANE_COUNT
     }
 }

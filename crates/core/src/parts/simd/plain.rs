@@ -41,7 +41,7 @@ fn products(a: u64, b: u64, from: u32) -> u64 {
 
 impl Vector for Word {
     type Set = Plain;
-    const LANES: usize = 1;
+    const LANE_COUNT: usize = 1;
     type First = ();
 
     #[inline(always)]

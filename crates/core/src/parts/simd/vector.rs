@@ -38,7 +38,7 @@ pub(crate) trait Vector: Copy {
     /// The proof that the processor has the instructions.
     type Set: Copy;
     /// The number of words, at most eight.
-    const LANES: usize;
+    const LANE_COUNT: usize;
     /// The lanes that [`load_first`](Self::load_first) reads.
     type First: Copy;
 
@@ -48,10 +48,10 @@ pub(crate) trait Vector: Copy {
     /// Reads the first words of a slice.
     ///
     /// # Panics
-    /// If there are fewer than [`LANES`](Self::LANES).
+    /// If there are fewer than [`LANES`](Self::LANE_COUNT).
     #[inline(always)]
     fn load(set: Self::Set, words: &[u64]) -> Self {
-        let words = &words[..Self::LANES];
+        let words = &words[..Self::LANE_COUNT];
         // SAFETY: the slice has a word for each lane.
         unsafe { Self::load_unchecked(set, words.as_ptr()) }
     }
@@ -68,7 +68,7 @@ pub(crate) trait Vector: Copy {
     /// Bits for the first `count` lanes, or for all.
     #[inline(always)]
     fn first_lanes(_: Self::Set, count: usize) -> Lanes {
-        ((1_u32 << count.min(Self::LANES)) - 1).to_le_bytes()[0]
+        ((1_u32 << count.min(Self::LANE_COUNT)) - 1).to_le_bytes()[0]
     }
 
     /// Reads the selected lanes. The other lanes have any value, and their memory is
@@ -113,11 +113,11 @@ pub(crate) trait Vector: Copy {
     /// words and the second words.
     ///
     /// # Panics
-    /// If there are fewer pairs than [`LANES`](Self::LANES).
+    /// If there are fewer pairs than [`LANES`](Self::LANE_COUNT).
     #[inline(always)]
     fn load_two(set: Self::Set, words: &[u64]) -> (Self, Self) {
-        let words = &words[..2 * Self::LANES];
-        // SAFETY: a lane is below `LANES`, so both words are in the slice.
+        let words = &words[..2 * Self::LANE_COUNT];
+        // SAFETY: a lane is below `LANE_COUNT`, so both words are in the slice.
         unsafe { Self::gather_two(set, words, |lane| 2 * lane) }
     }
 
@@ -127,14 +127,14 @@ pub(crate) trait Vector: Copy {
     /// Writes all lanes to the first words of a slice.
     ///
     /// # Panics
-    /// If there are fewer than [`LANES`](Self::LANES).
+    /// If there are fewer than [`LANES`](Self::LANE_COUNT).
     fn store(self, words: &mut [u64]);
 
     /// Writes the selected lanes, in order, to the first words of a slice. What follows
-    /// them in the first [`LANES`](Self::LANES) words has any value.
+    /// them in the first [`LANES`](Self::LANE_COUNT) words has any value.
     ///
     /// # Panics
-    /// If the slice has fewer than [`LANES`](Self::LANES) words.
+    /// If the slice has fewer than [`LANES`](Self::LANE_COUNT) words.
     fn compress(self, selected: Lanes, words: &mut [u64]);
 
     /// The word of the first selected lane, or all ones if none is selected. `words` is
@@ -144,7 +144,7 @@ pub(crate) trait Vector: Copy {
     /// The first word and the words of the selected lanes must be readable.
     #[inline(always)]
     unsafe fn first_selected(self, selected: Lanes, words: *const u64) -> u64 {
-        let lane = selected.trailing_zeros() as usize & (Self::LANES - 1);
+        let lane = selected.trailing_zeros() as usize & (Self::LANE_COUNT - 1);
         // SAFETY: without a selected lane, `lane` is 0, since eight, the number of
         // trailing zeros, is a multiple of the number of lanes.
         let word = unsafe { *words.add(lane) };
@@ -246,7 +246,7 @@ mod tests {
     #[inline(always)]
     fn results<V: Vector>(set: V::Set, a: &[u64], b: &[u64]) -> Found {
         let (mut words, mut lanes) = (Vec::new(), Vec::new());
-        for from in (0..8).step_by(V::LANES) {
+        for from in (0..8).step_by(V::LANE_COUNT) {
             let (left, right) = (V::load(set, &a[from..]), V::load(set, &b[from..]));
             let counts = right.and(V::splat(set, 63));
             let bits = (b[0] & 63) as u32;
@@ -282,7 +282,7 @@ mod tests {
                 }
                 let mut stored = [0; 8];
                 vector.store(&mut stored);
-                words[index].extend(&stored[..V::LANES]);
+                words[index].extend(&stored[..V::LANE_COUNT]);
             }
             let sets = [
                 left.zeros(),
@@ -351,8 +351,8 @@ mod tests {
         #[inline(always)]
         fn check<V: Vector>(&self, set: V::Set) {
             let every_lane = V::first_lanes(set, 8);
-            assert_eq!(every_lane.count_ones() as usize, V::LANES);
-            let count = self.count.min(V::LANES);
+            assert_eq!(every_lane.count_ones() as usize, V::LANE_COUNT);
+            let count = self.count.min(V::LANE_COUNT);
             assert_eq!(
                 V::first_lanes(set, self.count),
                 every_lane
@@ -370,7 +370,7 @@ mod tests {
                 assert_eq!(stored[..count], self.words[..count]);
             }
             let selected = self.selected & every_lane;
-            let lanes = (0..V::LANES).filter(|lane| selected >> lane & 1 != 0);
+            let lanes = (0..V::LANE_COUNT).filter(|lane| selected >> lane & 1 != 0);
             let packed: Vec<u64> = lanes.clone().map(|lane| self.words[lane]).collect();
             let all = V::load(set, self.words);
             all.compress(selected, &mut stored);
@@ -385,7 +385,7 @@ mod tests {
             let words = self.words[..packed.len()].to_vec();
             // SAFETY: there is a word for each selected lane.
             unsafe { V::load_expanded(set, words.as_ptr(), selected) }.store(&mut stored);
-            assert_eq!(stored[..V::LANES], expected[..V::LANES]);
+            assert_eq!(stored[..V::LANE_COUNT], expected[..V::LANE_COUNT]);
         }
     }
 

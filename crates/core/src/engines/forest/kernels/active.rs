@@ -265,7 +265,7 @@ impl<const W: usize> ActiveKeys<'_, W> {
     pub(super) fn two_words<S: Simd>(&self, simd: S, from: usize) -> (S::Full, S::Full) {
         assert!(W == 2 && from < self.len, "active keys of two words");
         let words = self.rows.as_flattened();
-        if self.all() && from + S::Full::LANES <= self.len {
+        if self.all() && from + S::Full::LANE_COUNT <= self.len {
             return S::Full::load_two(simd, &words[2 * from..]);
         }
         let positions = self.eight(from);
@@ -286,11 +286,11 @@ impl<const W: usize> Kernel for Activate<'_, '_, '_, W> {
 
     #[inline(always)]
     fn run<S: Simd>(mut self, simd: S) -> usize {
-        if S::Full::LANES == 1 {
+        if S::Full::LANE_COUNT == 1 {
             return self.one_by_one();
         }
         let mut listed = Listed::default();
-        let lanes = S::Full::LANES;
+        let lanes = S::Full::LANE_COUNT;
         let whole_len = self.keys.winners.len() / lanes * lanes;
         for from in (0..whole_len).step_by(lanes) {
             self.list(simd, from, lanes, &mut listed);
@@ -317,7 +317,7 @@ impl<const W: usize> Activate<'_, '_, '_, W> {
     #[inline(always)]
     fn list<S: Simd>(&mut self, simd: S, from: usize, count: usize, listed: &mut Listed) {
         let winners = &self.keys.winners[from..from + count];
-        let ranks = if count == S::Full::LANES {
+        let ranks = if count == S::Full::LANE_COUNT {
             // SAFETY: one word is read for each winner, and a winner is one
             // word.
             unsafe { S::Full::load_unchecked(simd, winners.as_ptr().cast()) }
@@ -368,10 +368,10 @@ impl<const W: usize> Activate<'_, '_, '_, W> {
 #[inline(always)]
 fn lanes_with(masks: &[ConflictMask; 8], group: u8) -> Lanes {
     /// Moves the lowest bit of each byte to its place among the upper eight.
-    const PACK: u64 = 0x0102_0408_1020_4080;
+    const PACKING_FACTOR: u64 = 0x0102_0408_1020_4080;
     let bytes = u64::from_le_bytes(masks.map(ConflictMask::bits));
     let has = (bytes & (u64::from(group) * LOW_BITS)) >> (group.trailing_zeros() & 7);
-    (has.wrapping_mul(PACK) >> 56).to_le_bytes()[0]
+    (has.wrapping_mul(PACKING_FACTOR) >> 56).to_le_bytes()[0]
 }
 
 /// Copies keys into columns.
@@ -383,14 +383,14 @@ impl<const W: usize> Kernel for MakeColumns<'_, '_, W> {
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
         let keys = self.0;
-        if S::Full::LANES == 1 {
+        if S::Full::LANE_COUNT == 1 {
             return;
         }
         let columns = &mut keys.workspace.columns;
         if columns.len() < W * BATCH {
             columns.resize(W * BATCH, 0);
         }
-        for from in (0..keys.rows.len()).step_by(S::Full::LANES) {
+        for from in (0..keys.rows.len()).step_by(S::Full::LANE_COUNT) {
             let last = keys.rows.len() - 1;
             for word in 0..W {
                 // SAFETY: no index is beyond the last word of the last key.

@@ -237,17 +237,10 @@ fn improve_columns<S: Simd, const W: usize, const ODD: bool>(
     hits: Hits<'_>,
     accept: impl Fn(&[u64], usize, usize, &[u64; W]) -> bool,
 ) {
-    let improve = Improve::<W, ODD, _> {
-        words,
-        columns,
-        keys,
-        hits,
-        accept,
-    };
-    if hits.is_short && S::Half::LANES >= MAX_SHORT_RUN {
-        improve.in_one_block(simd);
+    if hits.is_short && S::Half::LANE_COUNT >= MAX_SHORT_RUN {
+        improve_runs::<S::Half, W, ODD, true>(simd, words, columns, keys, hits, accept);
     } else {
-        improve.in_blocks(simd);
+        improve_runs::<S::Full, W, ODD, false>(simd, words, columns, keys, hits, accept);
     }
 }
 
@@ -258,93 +251,53 @@ fn improve_columns<S: Simd, const W: usize, const ODD: bool>(
 /// of a run compared". Without vectors, each rule is checked.
 const RULES_PER_CHECK: usize = 16;
 
-/// The arguments of [`improve`].
-struct Improve<'a, const W: usize, const ODD: bool, A> {
-    words: &'a [u64],
+/// Compares runs by vectors of one kind. With `ONE_BLOCK`, a column of each run fits a
+/// vector.
+#[inline(always)]
+fn improve_runs<V: Vector, const W: usize, const ODD: bool, const ONE_BLOCK: bool>(
+    set: V::Set,
+    words: &[u64],
     columns: RunColumns,
-    keys: Keys<'a, W>,
-    hits: Hits<'a>,
-    accept: A,
-}
-
-impl<const W: usize, const ODD: bool, A> Improve<'_, W, ODD, A>
-where
-    A: Fn(&[u64], usize, usize, &[u64; W]) -> bool,
-{
-    /// Compares runs whose columns are within half a vector.
-    #[inline(always)]
-    fn in_one_block<S: Simd>(self, simd: S) {
-        let Improve {
-            words,
-            columns,
-            mut keys,
-            hits,
-            accept,
-        } = self;
-        let hits = hits.walk(words, columns.count(), keys.len());
-        for (hit, run, len) in hits {
-            // SAFETY: `walk` has compared all positions with the number of keys.
-            let (key, winner, conflicts) = unsafe { keys.at_unchecked(hit.key()) };
+    mut keys: Keys<'_, W>,
+    hits: Hits<'_>,
+    accept: impl Fn(&[u64], usize, usize, &[u64; W]) -> bool,
+) {
+    let rules_per_check = match V::LANE_COUNT {
+        1 => 1,
+        _ => RULES_PER_CHECK,
+    };
+    for (hit, run, len) in hits.walk(words, columns.count(), keys.len()) {
+        // SAFETY: `walk` has compared all positions with the number of keys.
+        let (key, key_winner, conflicts) = unsafe { keys.at_unchecked(hit.key()) };
+        let mut winner = *key_winner;
+        let mut matched = false;
+        let mut first = 0;
+        loop {
             let block = Block::<W> {
                 key,
                 columns,
                 run,
                 len,
-                first: 0,
+                first,
             };
-            let (rank, matched) = if ODD {
-                block.first_accepted::<S::Half>(simd, &accept)
+            let (rank, has_match) = if ODD {
+                block.first_accepted::<V>(set, &accept)
             } else {
-                block.first_candidate::<S::Half>(simd)
+                block.first_candidate::<V>(set)
             };
-            *winner = winner.or(Winner::from_rank(rank));
-            conflicts.narrow(hit.conflicts(), matched);
-        }
-    }
-
-    /// Compares runs of any length.
-    #[inline(always)]
-    fn in_blocks<S: Simd>(self, simd: S) {
-        let Improve {
-            words,
-            columns,
-            mut keys,
-            hits,
-            accept,
-        } = self;
-        let lanes = S::Full::LANES;
-        let rules_per_check = if lanes == 1 { 1 } else { RULES_PER_CHECK };
-        let hits = hits.walk(words, columns.count(), keys.len());
-        for (hit, run, len) in hits {
-            // SAFETY: `walk` has compared all positions with the number of keys.
-            let (key, key_winner, conflicts) = unsafe { keys.at_unchecked(hit.key()) };
-            let mut winner = *key_winner;
-            let mut best = Winner::MISS;
-            let mut first = 0;
-            loop {
-                let block = Block::<W> {
-                    key,
-                    columns,
-                    run,
-                    len,
-                    first,
-                };
-                let (rank, _) = if ODD {
-                    block.first_accepted::<S::Full>(simd, &accept)
-                } else {
-                    block.first_candidate::<S::Full>(simd)
-                };
-                best = best.or(Winner::from_rank(rank));
-                winner = winner.or(best);
-                first += lanes;
-                let is_check_due = first.is_multiple_of(rules_per_check);
-                if first >= len || is_check_due && !Winner::from_rank(run[first]).beats(winner) {
-                    break;
-                }
+            winner = winner.or(Winner::from_rank(rank));
+            matched |= has_match;
+            first += V::LANE_COUNT;
+            let is_check_due = first.is_multiple_of(rules_per_check);
+            if ONE_BLOCK
+                || first >= len
+                || is_check_due && !Winner::from_rank(run[first]).beats(winner)
+            {
+                break;
             }
-            *key_winner = winner;
-            conflicts.narrow(hit.conflicts(), !best.is_miss());
         }
+        *key_winner = winner;
+        conflicts.narrow(hit.conflicts(), matched);
     }
 }
 

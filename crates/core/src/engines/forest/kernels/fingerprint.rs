@@ -408,7 +408,7 @@ impl<const W: usize> Kernel for Take<'_, '_, '_, W> {
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
         let Take { fingerprint, keys } = self;
-        if S::Full::LANES == 1 {
+        if S::Full::LANE_COUNT == 1 {
             let (rows, prints) = keys.rows_and_prints();
             for (row, print) in rows.iter().zip(prints) {
                 *print = fingerprint.of_key(row);
@@ -417,7 +417,7 @@ impl<const W: usize> Kernel for Take<'_, '_, '_, W> {
         }
         let len = keys.rows().len();
         let (columns, prints) = keys.columns_and_prints();
-        for from in (0..len).step_by(S::Full::LANES) {
+        for from in (0..len).step_by(S::Full::LANE_COUNT) {
             let mut print = S::Full::splat(simd, 0);
             for round in &fingerprint.rounds {
                 let word = S::Full::load(simd, &columns[round.word][from..]);

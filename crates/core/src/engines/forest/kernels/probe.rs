@@ -194,8 +194,8 @@ impl<const W: usize> Probed<'_, W> {
         // Copies, which the compiler keeps in registers.
         let (mask, secrets, shift) = (*self.mask, *self.secrets, self.shift);
         let rows = keys.rows();
-        for from in (0..keys.positions().len()).step_by(S::Full::LANES) {
-            let positions = &keys.eight(from)[..S::Full::LANES];
+        for from in (0..keys.positions().len()).step_by(S::Full::LANE_COUNT) {
+            let positions = &keys.eight(from)[..S::Full::LANE_COUNT];
             for (&position, place) in positions.iter().zip(&mut places[from..]) {
                 let mut hash = 0_u64;
                 for (word, &key) in rows[usize::from(position)].iter().enumerate() {
@@ -222,14 +222,14 @@ impl<const W: usize> Probed<'_, W> {
         // Tables hash few words of wide keys.
         for word in (0..W).filter(|&word| self.mask[word] != 0) {
             let column = keys.column(word);
-            for from in (0..len).step_by(S::Full::LANES) {
+            for from in (0..len).step_by(S::Full::LANE_COUNT) {
                 let key = S::Full::load(simd, &column[from..]);
                 let sum = S::Full::load(simd, &hashes[from..]);
                 sum.add(self.times::<S>(simd, key, word))
                     .store(&mut hashes[from..]);
             }
         }
-        for from in (0..len).step_by(S::Full::LANES) {
+        for from in (0..len).step_by(S::Full::LANE_COUNT) {
             let hash = S::Full::load(simd, &hashes[from..]);
             hash.shift_right_by(self.shift - 3)
                 .store(&mut places[from..]);
@@ -240,7 +240,7 @@ impl<const W: usize> Probed<'_, W> {
     /// active key, of any keys.
     #[inline(always)]
     fn write_places<S: Simd>(&self, simd: S, keys: &ActiveKeys<'_, W>, places: &mut [u64]) {
-        for from in (0..keys.positions().len()).step_by(S::Full::LANES) {
+        for from in (0..keys.positions().len()).step_by(S::Full::LANE_COUNT) {
             let hash = if W == 2 {
                 let (first, second) = keys.two_words::<S>(simd, from);
                 let first = self.times::<S>(simd, first, 0);
@@ -279,7 +279,7 @@ impl<const W: usize> Probed<'_, W> {
         let short = S::Full::splat(simd, self.max_short_len as u64);
         let signature = S::Full::splat(simd, SIGNATURE_MASK);
         found.clear();
-        for from in (0..len).step_by(S::Full::LANES) {
+        for from in (0..len).step_by(S::Full::LANE_COUNT) {
             let places: &[u64; 8] = found.places[from..].first_chunk().expect("room for eight");
             // SAFETY: the places of whole vectors were just written, as hashes shifted down
             // by `shift - 3`, so each index, four bits less, is below 2^(63 - shift), which

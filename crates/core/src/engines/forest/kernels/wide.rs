@@ -298,7 +298,7 @@ impl<'a> Head<'a> {
     fn lanes_alike<V: Vector>(self, set: V::Set, at: usize, print: u64) -> Lanes {
         let unlike = self.load::<V>(set, 1, at).xor(V::splat(set, print));
         let differs = unlike.and(self.load::<V>(set, 2, at));
-        differs.zeros() & V::first_lanes(set, self.len.saturating_sub(at))
+        differs.zeros_among(V::first_lanes(set, self.len.saturating_sub(at)))
     }
 
     /// Bits for the rules from `first` on, up to [`BLOCK_RULES`], that have a key's
@@ -307,17 +307,17 @@ impl<'a> Head<'a> {
     fn alike<S: Simd>(self, simd: S, first: usize, print: u64) -> u64 {
         /// Always the same number of vectors for up to 32 rules: otherwise branches would
         /// depend on the length of each run.
-        const STEP: usize = 32;
+        const RULES_PER_STEP: usize = 32;
         let mut rules = 0;
-        for from in (0..BLOCK_RULES).step_by(STEP) {
+        for from in (0..BLOCK_RULES).step_by(RULES_PER_STEP) {
             if first + from >= self.len {
                 break;
             }
-            let in_step = match S::Full::LANES {
-                1 => STEP.min(self.len - first - from),
-                _ => STEP,
+            let in_step = match S::Full::LANE_COUNT {
+                1 => RULES_PER_STEP.min(self.len - first - from),
+                _ => RULES_PER_STEP,
             };
-            for at in (from..from + in_step).step_by(S::Full::LANES) {
+            for at in (from..from + in_step).step_by(S::Full::LANE_COUNT) {
                 let lanes = self.lanes_alike::<S::Full>(simd, first + at, print);
                 rules |= u64::from(lanes) << at;
             }
@@ -336,8 +336,8 @@ impl<'a> Head<'a> {
             let better = ranks.less_than(S::Full::splat(simd, winner.rank()));
             let lanes = better & self.lanes_alike::<S::Full>(simd, at, print);
             rules |= u64::from(lanes) << at;
-            at += S::Full::LANES;
-            if at >= MAX_SHORT_RUN || S::Full::LANES == 1 && at >= self.len {
+            at += S::Full::LANE_COUNT;
+            if at >= MAX_SHORT_RUN || S::Full::LANE_COUNT == 1 && at >= self.len {
                 return rules;
             }
         }
@@ -352,7 +352,7 @@ fn matches<S: Simd, const W: usize>(simd: S, key: &[u64; W], body: &[u64], lanes
         "the body of a rule"
     );
     let mut highs = 2 * W;
-    for word in (0..W).step_by(S::Full::LANES) {
+    for word in (0..W).step_by(S::Full::LANE_COUNT) {
         let in_key = S::Full::first(simd, W - word);
         let at = |words: &[u64], at: usize| words.as_ptr().wrapping_add(at);
         // SAFETY: from `word` on, the key, the values and the masks all have the selected
@@ -368,7 +368,7 @@ fn matches<S: Simd, const W: usize>(simd: S, key: &[u64; W], body: &[u64], lanes
         if lanes != 0 {
             // The upper ends are adjacent; words without lanes get all ones.
             let with_lanes =
-                (lanes >> word).to_le_bytes()[0] & S::Full::first_lanes(simd, S::Full::LANES);
+                (lanes >> word).to_le_bytes()[0] & S::Full::first_lanes(simd, S::Full::LANE_COUNT);
             // SAFETY: an upper end follows for each word with lanes.
             let high = unsafe { S::Full::load_expanded(simd, at(body, highs), with_lanes) };
             highs += with_lanes.count_ones() as usize;
