@@ -214,6 +214,32 @@ pub trait Updates<const W: usize>: Algorithm<W> {
     /// Removes the rule with the id. Returns `false` if there is none.
     fn remove(&mut self, id: RuleId) -> bool;
 
+    /// Replaces the rule that has the same id. Returns `false` if there is none.
+    fn replace(&mut self, rule: &RuleRef<'_>) -> bool {
+        self.remove(rule.id()) && self.insert(rule)
+    }
+
+    /// Prefetches what [`contains`](Self::contains) reads for these changes.
+    fn prefetch(&self, changes: &[Change<'_>]) {
+        let _ = changes;
+    }
+
+    /// Makes changes that were checked before, in order. An algorithm may prefetch the
+    /// memory that the next changes need.
+    ///
+    /// # Panics
+    /// If a change cannot be made.
+    fn make(&mut self, changes: &[Change<'_>]) {
+        for change in changes {
+            let made = match change {
+                Change::Insert(rule) => self.insert(rule),
+                Change::Remove(id) => self.remove(*id),
+                Change::Modify(rule) => self.replace(rule),
+            };
+            assert!(made, "changes are checked before they are made");
+        }
+    }
+
     /// Called after each transaction, with its number of changes, for work that is done
     /// once for a transaction instead of once for each change.
     fn settle(&mut self, changes: usize) {
@@ -456,7 +482,9 @@ impl<const W: usize, A: Updates<W>> Adapter<W, A, Dynamic> {
                     && self.algorithm.insert(rule)
             }
             Change::Remove(id) => self.algorithm.remove(*id),
-            Change::Modify(_) => false,
+            Change::Modify(rule) => {
+                Arc::ptr_eq(rule.schema(), &self.schema) && self.algorithm.replace(rule)
+            }
         }
     }
 }
@@ -487,6 +515,9 @@ impl<const W: usize, A: Updates<W>> DynamicClassifier for Adapter<W, A, Dynamic>
     }
 
     fn check(&self, transaction: &Transaction<'_>) -> Result<(), UpdateError> {
+        if transaction.changes().len() > 1 {
+            self.algorithm.prefetch(transaction.changes());
+        }
         let checked = transaction.validate(
             &self.schema,
             &self.limits.within(self.algorithm.capacity()),
@@ -510,16 +541,7 @@ impl<const W: usize, A: Updates<W>> DynamicClassifier for Adapter<W, A, Dynamic>
     }
 
     fn replay(&mut self, transaction: &Transaction<'_>) {
-        for change in transaction.changes() {
-            let applied = match change {
-                Change::Insert(rule) => self.algorithm.insert(rule),
-                Change::Remove(id) => self.algorithm.remove(*id),
-                Change::Modify(rule) => {
-                    self.algorithm.remove(rule.id()) && self.algorithm.insert(rule)
-                }
-            };
-            assert!(applied, "changes are checked before they are made");
-        }
+        self.algorithm.make(transaction.changes());
         self.algorithm.settle(transaction.changes().len());
     }
 

@@ -200,6 +200,7 @@ pub(crate) fn measure_subject(
         row.tables = Some(stats.iter().map(|stats| stats.tables).sum());
         row.estimate = Some(estimated::estimate(&shapes, engine, &field.machine)?);
         row.updates_per_second = Spread::of(&updated.alone);
+        row.updates_in_groups_per_second = Spread::of(&updated.grouped);
         row.updates_with_lookups_per_second = Spread::of(&updated.mixed);
         if let Some(each) = &updated.each {
             [row.update_seconds, row.update_wall_seconds] = each.quantiles();
@@ -257,6 +258,7 @@ fn peer_rows(
 #[derive(Default)]
 struct Updated {
     alone: Vec<f64>,
+    grouped: Vec<f64>,
     mixed: Vec<f64>,
     each: Option<EachStep>,
     wrong: usize,
@@ -285,6 +287,7 @@ fn measure_updates(
             }
             let run = updates::run(engine, policy, trace, &protocol)?;
             updated.alone.push(run.updates);
+            updated.grouped.push(run.grouped);
             updated.mixed.push(run.mixed);
             let each = EachStep::time(engine, policy, &protocol)?;
             match &mut updated.each {

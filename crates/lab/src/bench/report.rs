@@ -9,6 +9,7 @@ use super::latency::{Quantiles, microseconds};
 use super::measure::{Spread, geometric_mean};
 use super::row::{Failed, Measurement, Row};
 use super::threads::ThreadRates;
+use super::updates::GROUPED_CHANGES;
 use super::{estimated, threads, versus};
 
 /// Writes one row for each measurement.
@@ -22,7 +23,13 @@ pub(crate) fn write_csv(results: &[Row], out: &mut csv::Writer<'_>) -> io::Resul
         "index_bytes".to_owned(),
         "tables".to_owned(),
     ];
-    for rate in ["batch", "single", "updates", "updates_with_lookups"] {
+    for rate in [
+        "batch",
+        "single",
+        "updates",
+        "updates_in_groups",
+        "updates_with_lookups",
+    ] {
         heading.extend(["min", "median", "max"].map(|which| format!("{rate}_{which}")));
     }
     for time in ["update_seconds", "update_wall_seconds"] {
@@ -68,6 +75,7 @@ pub(crate) fn write_csv(results: &[Row], out: &mut csv::Writer<'_>) -> io::Resul
             Some(r.batch_headers_per_second),
             Some(r.single_headers_per_second),
             r.updates_per_second,
+            r.updates_in_groups_per_second,
             r.updates_with_lookups_per_second,
         ];
         for rate in rates {
@@ -127,6 +135,7 @@ pub(crate) fn write_table(results: &[Row], out: &mut dyn Write) -> io::Result<()
     }
     if updates {
         columns.push(("updates M/s", Side::Right));
+        columns.push(("in groups", Side::Right));
         columns.push(("with lookups", Side::Right));
         columns.push(("one us p99.9", Side::Right));
         columns.push(("max", Side::Right));
@@ -146,8 +155,8 @@ pub(crate) fn write_table(results: &[Row], out: &mut dyn Write) -> io::Result<()
     if updates {
         writeln!(
             out,
-            "one: a single update, microseconds of CPU time and of elapsed time, each the minimum of \
-             its repeats"
+            "in groups: {GROUPED_CHANGES} changes in a transaction; one: a single update, \
+             microseconds of CPU time and of elapsed time, each the minimum of its repeats"
         )?;
     }
     let of_threads = measured.iter().filter_map(|r| {
@@ -201,6 +210,7 @@ fn cells(row: &Row, threads: bool, updates: bool, columns: usize) -> Vec<String>
     }
     if updates {
         cells.push(millions(r.updates_per_second));
+        cells.push(millions(r.updates_in_groups_per_second));
         cells.push(millions(r.updates_with_lookups_per_second));
         let micros = |q: Option<Quantiles>, of: fn(&Quantiles) -> f64| {
             q.as_ref().map_or_else(dash, |q| microseconds(of(q)))
@@ -235,10 +245,11 @@ fn write_ratios(results: &[&Measurement], out: &mut dyn Write) -> io::Result<()>
             geometric_mean(&ratios.collect::<Vec<f64>>())
         };
         let mut parts = Vec::new();
-        let rates: [(&str, Rate); 3] = [
+        let rates: [(&str, Rate); 4] = [
             ("batch", |r| Some(r.batch_headers_per_second)),
             ("single", |r| Some(r.single_headers_per_second)),
             ("updates", |r| r.updates_per_second),
+            ("updates in groups", |r| r.updates_in_groups_per_second),
         ];
         for (name, rate) in rates {
             if let Some(mean) = mean(rate) {

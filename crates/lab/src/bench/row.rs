@@ -38,6 +38,8 @@ pub(crate) struct Measurement {
     pub(crate) threads: Option<ThreadRates>,
     /// Rule changes per second; absent unless requested.
     pub(crate) updates_per_second: Option<Spread>,
+    /// Rule changes per second in transactions of 64 changes.
+    pub(crate) updates_in_groups_per_second: Option<Spread>,
     /// Rule changes per second with four lookups after each, including the time of
     /// the lookups.
     pub(crate) updates_with_lookups_per_second: Option<Spread>,
@@ -79,6 +81,7 @@ impl Measurement {
             single_headers_per_second: shown.single,
             threads: None,
             updates_per_second: None,
+            updates_in_groups_per_second: None,
             updates_with_lookups_per_second: None,
             update_seconds: None,
             update_wall_seconds: None,

@@ -101,6 +101,8 @@ pub(crate) fn subset(policy: &Policy, ids: &[RuleId]) -> Policy {
 pub(crate) struct UpdateRun {
     /// Changes per second of CPU time.
     pub(crate) updates: f64,
+    /// Changes per second in transactions of [`GROUPED_CHANGES`] changes.
+    pub(crate) grouped: f64,
     /// Changes per second with a batch of lookups after every [`LOOKUP_EVERY`]
     /// changes, including the time of the lookups.
     pub(crate) mixed: f64,
@@ -183,12 +185,15 @@ fn clocked(work: impl FnOnce()) -> (Duration, Duration) {
 /// four lookups per change.
 pub(crate) const LOOKUP_EVERY: usize = 64;
 
+/// Changes in a transaction of the grouped run.
+pub(crate) const GROUPED_CHANGES: usize = 64;
+
 /// The mixed run makes this fraction (one in `MIXED_SHARE`) of the list: with
 /// slower engines, lookups over the whole list would take minutes.
 const MIXED_SHARE: usize = 10;
 
-/// Runs the list on a new classifier, then runs a part of it on another new
-/// classifier, with lookups in between.
+/// Runs the list on a new classifier, one change at a time; on another, in groups; and a
+/// part of the list on a third, with lookups in between.
 pub(crate) fn run(
     spec: &EngineSpec,
     policy: &Policy,
@@ -197,9 +202,13 @@ pub(crate) fn run(
 ) -> Result<UpdateRun, classyard::BuildError> {
     let initial = subset(policy, &protocol.initial);
     let mut classifier = initial.build(spec, &Limits::default(), &mut NoProgress)?;
-    let mut mixed = initial.build(spec, &Limits::default(), &mut NoProgress)?;
     let seconds = carry_out(&mut classifier, policy, &protocol.steps);
     let seconds = seconds.expect("the list was made for these rules");
+    let mut grouped = initial.build(spec, &Limits::default(), &mut NoProgress)?;
+    let grouped_seconds = carry_out_grouped(&mut grouped, policy, &protocol.steps);
+    let grouped_seconds = grouped_seconds.expect("the list was made for these rules");
+    drop(grouped);
+    let mut mixed = initial.build(spec, &Limits::default(), &mut NoProgress)?;
     let mut scratch = Scratch::new();
     let mut winners = [Winner::MISS; BATCH];
     let batches: Vec<_> = trace
@@ -223,6 +232,7 @@ pub(crate) fn run(
     std::hint::black_box(winners[0]);
     Ok(UpdateRun {
         updates: as_rate(protocol.steps.len(), seconds),
+        grouped: as_rate(protocol.steps.len(), grouped_seconds),
         mixed: as_rate(mixed_steps.len(), mixed_seconds),
         classifier,
     })
@@ -261,23 +271,51 @@ pub(crate) fn carry_out(
     done.map(|()| seconds)
 }
 
+/// Runs a list in transactions of [`GROUPED_CHANGES`] changes and returns its CPU time in
+/// seconds.
+fn carry_out_grouped(
+    classifier: &mut PolicyClassifier,
+    policy: &Policy,
+    steps: &[Step],
+) -> Result<f64, UpdateError> {
+    let (done, seconds) = timed(|| {
+        let mut groups = steps.chunks(GROUPED_CHANGES);
+        groups.try_for_each(|group| make_all(classifier, policy, group))
+    });
+    done.map(|()| seconds)
+}
+
 fn make(classifier: &mut PolicyClassifier, policy: &Policy, step: Step) -> Result<(), UpdateError> {
+    make_all(classifier, policy, &[step])
+}
+
+/// Makes some steps as one transaction.
+#[inline]
+fn make_all(
+    classifier: &mut PolicyClassifier,
+    policy: &Policy,
+    steps: &[Step],
+) -> Result<(), UpdateError> {
     if let ([rules], Some(part)) = (policy.parts(), classifier.single_mut()) {
         let mut transaction = Transaction::new();
-        match step {
-            Step::Insert(id) => transaction.insert(rules.get(id).expect("an id of the policy")),
-            Step::Delete(id) => transaction.remove(id),
-        };
+        for &step in steps {
+            match step {
+                Step::Insert(id) => transaction.insert(rules.get(id).expect("an id of the policy")),
+                Step::Delete(id) => transaction.remove(id),
+            };
+        }
         let part = part
             .as_dynamic()
             .expect("only dynamic engines are measured");
         return part.apply(&transaction);
     }
     let mut transaction = PolicyTransaction::new();
-    match step {
-        Step::Insert(id) => transaction.insert(policy.rule(id)),
-        Step::Delete(id) => transaction.remove(id),
-    };
+    for &step in steps {
+        match step {
+            Step::Insert(id) => transaction.insert(policy.rule(id)),
+            Step::Delete(id) => transaction.remove(id),
+        };
+    }
     classifier.apply(&transaction)
 }
 

@@ -12,6 +12,7 @@ use crate::contract::reoptimise::{Drift, LookupPlan, Reoptimise, Snapshot};
 use crate::contract::spec::BuildRequest;
 use crate::model::error::BuildError;
 use crate::model::rule::{ActionId, Priority, RuleId, RuleRef, Winner};
+use crate::model::transaction::Change;
 use crate::parts::simd::Isa;
 
 /// The engine at every key width.
@@ -123,18 +124,25 @@ impl<const W: usize> Updates<W> for Forest<W> {
 
     fn insert(&mut self, rule: &RuleRef<'_>) -> bool {
         let inserted = Forest::insert(self, rule);
-        if inserted {
-            self.maintain(Forest::<W>::STEPS_PER_UPDATE);
-        }
-        inserted
+        self.maintain_after(inserted)
     }
 
     fn remove(&mut self, id: RuleId) -> bool {
         let removed = Forest::remove(self, id);
-        if removed {
-            self.maintain(Forest::<W>::STEPS_PER_UPDATE);
-        }
-        removed
+        self.maintain_after(removed)
+    }
+
+    fn replace(&mut self, rule: &RuleRef<'_>) -> bool {
+        let replaced = Forest::replace(self, rule);
+        self.maintain_after(replaced)
+    }
+
+    fn prefetch(&self, changes: &[Change<'_>]) {
+        Forest::prefetch(self, changes);
+    }
+
+    fn make(&mut self, changes: &[Change<'_>]) {
+        Forest::make(self, changes);
     }
 
     fn rebuild(&mut self, progress: &mut dyn Progress) -> Result<(), BuildError> {

@@ -5,10 +5,12 @@ use std::sync::Arc;
 use super::conflicts;
 use super::grow::{self, Growth};
 use super::learn::{Budget, Learner, LearnerOptions};
+use super::look_ahead::{self, GROUP_CHANGES, LookAhead};
 use super::lookup::{Buffers, Lookup, LookupConfig};
 use super::maintain::{self, Adoption, Baseline, Parts, RootPlan, Snapshot};
 use super::rows::{RowShape, Rows};
 use super::settings::{Feature, NAME, Settings};
+use super::slot::TableNumber;
 use super::structure::Structure;
 use super::update;
 use crate::budget::memory::{Memory, bytes_of};
@@ -19,6 +21,7 @@ use crate::model::error::BuildError;
 use crate::model::rule::{ActionId, Priority, RuleId, RuleRef, Winner};
 use crate::model::ruleset::RuleSet;
 use crate::model::schema::Schema;
+use crate::model::transaction::Change;
 
 /// A forest of at most this number of rules is rebuilt when it has doubled.
 /// `docs/forest.md` (Worst cases, small forests) has the time of these updates.
@@ -50,6 +53,7 @@ pub(super) struct Forest<const W: usize> {
     changes: u64,
     /// A reusable buffer for the row of an inserted rule.
     row: Vec<u64>,
+    look_ahead: LookAhead<W>,
 }
 
 /// Building.
@@ -84,6 +88,7 @@ impl<const W: usize> Forest<W> {
             adoption: Adoption::none(),
             changes: 0,
             row: Vec::new(),
+            look_ahead: LookAhead::default(),
         }
     }
 
@@ -303,16 +308,23 @@ impl<const W: usize> Forest<W> {
 impl<const W: usize> Forest<W> {
     /// Inserts a rule; returns true if its id was free. Otherwise nothing changes.
     pub(super) fn insert(&mut self, rule: &RuleRef<'_>) -> bool {
-        let Some(position) = self.structure.add_id(rule.id(), rule.action()) else {
-            return false;
-        };
         let mut row = std::mem::take(&mut self.row);
         row.clear();
         self.structure.shape().push_row(rule, &mut row);
+        let inserted = self.insert_row(rule, &row, None);
+        self.row = row;
+        inserted
+    }
+
+    /// Inserts a rule with this row. `root` is a table of the root that fits the rule, if
+    /// one is known.
+    fn insert_row(&mut self, rule: &RuleRef<'_>, row: &[u64], root: Option<TableNumber>) -> bool {
+        let Some(position) = self.structure.add_id(rule.id(), rule.action()) else {
+            return false;
+        };
         self.structure.keep_mask(rule);
         let (structure, growth) = (&mut self.structure, &mut self.growth);
-        update::insert(structure, growth, &row, Some(position));
-        self.row = row;
+        update::insert(structure, growth, row, Some(position), root);
         self.changes += 1;
         self.tidy();
         self.grow_if_due();
@@ -328,6 +340,47 @@ impl<const W: usize> Forest<W> {
         self.tidy();
         self.shrink_if_due();
         true
+    }
+
+    /// Replaces a rule; returns true if it existed. If only its action or its cookie
+    /// changes, the rule stays in its place.
+    pub(super) fn replace(&mut self, rule: &RuleRef<'_>) -> bool {
+        self.row.clear();
+        self.structure.shape().push_row(rule, &mut self.row);
+        if self.structure.set_action(rule, &self.row) {
+            self.changes += 1;
+            return true;
+        }
+        self.remove(rule.id()) && self.insert(rule)
+    }
+
+    /// Prefetches the entries of the changed rules, and the rules that are inserted.
+    pub(super) fn prefetch(&self, changes: &[Change<'_>]) {
+        look_ahead::prefetch_entries(&self.structure, changes);
+    }
+
+    /// Makes changes in order, with some maintenance after each.
+    pub(super) fn make(&mut self, changes: &[Change<'_>]) {
+        let mut ahead = std::mem::take(&mut self.look_ahead);
+        let mut following = changes.chunks(GROUP_CHANGES);
+        self.prefetch(following.next().unwrap_or_default());
+        for group in changes.chunks(GROUP_CHANGES) {
+            self.prefetch(following.next().unwrap_or_default());
+            ahead.prefetch(&self.structure, group);
+            let mut inserted = ahead.inserted();
+            for change in group {
+                let made = match change {
+                    Change::Insert(rule) => match inserted.next() {
+                        Some((row, root)) => self.insert_row(rule, row, root),
+                        None => self.insert(rule),
+                    },
+                    Change::Remove(id) => self.remove(*id),
+                    Change::Modify(rule) => self.replace(rule),
+                };
+                assert!(self.maintain_after(made), "changes are checked before");
+            }
+        }
+        self.look_ahead = ahead;
     }
 
     /// Does some of the work that updates postpone.
@@ -403,6 +456,14 @@ impl<const W: usize> Forest<W> {
     /// released.
     pub(super) fn is_unfinished(&self) -> bool {
         self.adoption.is_under_way() || self.structure.has_leftover()
+    }
+
+    /// Does the maintenance of an update, if it was made; returns `made`.
+    pub(super) fn maintain_after(&mut self, made: bool) -> bool {
+        if made {
+            self.maintain(Forest::<W>::STEPS_PER_UPDATE);
+        }
+        made
     }
 
     /// Does at most `steps` steps of maintenance, less the extra steps of the latest

@@ -91,6 +91,7 @@ mod grow;
 mod index;
 mod kernels;
 mod learn;
+mod look_ahead;
 mod lookup;
 mod maintain;
 mod outline;

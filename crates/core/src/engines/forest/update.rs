@@ -19,18 +19,21 @@ use crate::parts::id_map::Position;
 const MAX_FOLDED_RULES: usize = 6;
 
 /// Inserts a rule, given as a row. Its id must be known: either it was just
-/// [added](Structure::add_id), at that position, or its rule was taken out.
+/// [added](Structure::add_id), at that position, or its rule was taken out. `root` is
+/// the root's table for the rule, if it is known; the root may have changed since.
 pub(super) fn insert<const W: usize>(
     structure: &mut Structure<W>,
     growth: &mut Growth<W>,
     row: &[u64],
     position: Option<Position>,
+    root: Option<TableNumber>,
 ) {
     structure.make_room();
     let rule = structure.outline(row);
     let mut parent = Place::ROOT;
+    let mut found = root.filter(|&root| still_fits(structure, &rule, root));
     loop {
-        let table = table_for(structure, &rule, parent);
+        let table = (found.take()).unwrap_or_else(|| table_for(structure, &rule, parent));
         let entry = structure.count_in(table, &rule);
         match entry.bucket {
             Bucket::Nested(_) => {
@@ -74,15 +77,35 @@ fn table_for<const W: usize>(
     rule: &Outline<W>,
     parent: Place,
 ) -> TableNumber {
+    first_fitting(structure, rule, parent)
+        .unwrap_or_else(|| structure.add(Table::new([0; W], 1).of_chain(parent, u32::MAX)))
+}
+
+/// True if there is a table of the root with that number, and a rule may go to it.
+fn still_fits<const W: usize>(
+    structure: &Structure<W>,
+    rule: &Outline<W>,
+    number: TableNumber,
+) -> bool {
+    structure.table_if_any(number).is_some_and(|table| {
+        table.slot_count() > 1 && table.parent().is_root() && accepts(table, rule)
+    })
+}
+
+/// Returns the first learned table of a chain that fits a rule.
+pub(super) fn first_fitting<const W: usize>(
+    structure: &Structure<W>,
+    rule: &Outline<W>,
+    parent: Place,
+) -> Option<TableNumber> {
     let chain = structure.chain(structure.first_of(parent));
-    let fitting = chain.filter(|number| {
-        let table = structure.table(*number);
-        table.role() != Role::Draining && rule.fits(table.mask()) && !is_full(table)
-    });
-    if let Some(first) = fitting.min_by_key(|number| structure.table(*number).order()) {
-        return first;
-    }
-    structure.add(Table::new([0; W], 1).of_chain(parent, u32::MAX))
+    let fitting = chain.filter(|number| accepts(structure.table(*number), rule));
+    fitting.min_by_key(|number| structure.table(*number).order())
+}
+
+/// True if a rule may go to a table.
+fn accepts<const W: usize>(table: &Table<W>, rule: &Outline<W>) -> bool {
+    table.role() != Role::Draining && rule.fits(table.mask()) && !is_full(table)
 }
 
 /// True if a table is a single full run that no mask splits.

@@ -196,6 +196,7 @@ impl<'a> Transaction<'a> {
         let uses_map = self.changes().len() > MAX_SCANNED_CHANGES;
         if uses_map {
             touched.clear();
+            touched.reserve(self.changes().len());
         }
         let mut count = rules;
         for (index, change) in self.changes().iter().enumerate() {

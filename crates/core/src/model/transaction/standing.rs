@@ -18,6 +18,11 @@ impl Standing {
     /// `bench/records/constants.md` (Lists and maps).
     const MAX_CLEARED_CAPACITY: usize = 2048;
 
+    /// Makes room for `ids` ids.
+    pub(crate) fn reserve(&mut self, ids: usize) {
+        self.parts.reserve(ids);
+    }
+
     /// Returns the parts that contain a rule; `None` for ids that no change
     /// touched.
     pub(crate) fn get(&self, id: RuleId) -> Option<u8> {

@@ -20,6 +20,7 @@
 
 use super::work;
 use crate::budget::memory::grown;
+use crate::parts::simd::prefetch;
 
 /// The binary logarithm of the values in a chunk: 8 KB for values of 8 bytes. It bounds
 /// the memory that an update allocates.
@@ -143,6 +144,15 @@ impl<V: Copy> Blocks<V> {
     pub(super) fn set_present(&mut self, block: usize, present: u16) {
         let (chunk, at) = self.find_mut(block);
         chunk.headers[at].0[2] = present;
+    }
+
+    /// Prefetches a block's header, and a value that is at or before index `place`.
+    #[inline]
+    pub(super) fn prefetch(&self, block: usize, place: usize) {
+        let (chunk, at) = self.find(block);
+        let place = place.min(self.capacity() - 1);
+        prefetch(&chunk.headers[at]);
+        prefetch(&chunk.values[(at << self.bits) + place]);
     }
 
     #[inline]

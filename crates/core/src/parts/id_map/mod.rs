@@ -163,6 +163,21 @@ impl<V: Copy> IdMap<V> {
         Some(self.classes[at.class].value_mut(at.block, place))
     }
 
+    /// True if the id exists.
+    #[inline]
+    pub(crate) fn contains(&self, id: RuleId) -> bool {
+        self.find(id).is_some()
+    }
+
+    /// Prefetches what finding an id reads, except for the index.
+    #[inline]
+    pub(crate) fn prefetch(&self, id: RuleId) {
+        let (page, id) = split(id);
+        if let Some(at) = self.index.get(page) {
+            self.classes[at.class].prefetch(at.block, id as usize);
+        }
+    }
+
     /// Sets the value of an id; returns the previous value. If the id exists, no
     /// position changes.
     pub(crate) fn set(&mut self, id: RuleId, value: V) -> Option<V> {

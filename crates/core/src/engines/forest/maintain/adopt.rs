@@ -269,7 +269,7 @@ fn move_rule<const W: usize>(parts: &mut Parts<'_, W>, id: RuleId, place: Place)
     let mut row = Vec::with_capacity(structure.shape().columns());
     structure.push_row(run, position, &mut row);
     update::take_out(structure, rule);
-    update::insert(structure, parts.growth, &row, None);
+    update::insert(structure, parts.growth, &row, None, None);
     parts
         .growth
         .add_extra_steps(usize::from(run.len) / COPIED_RULES_PER_STEP);

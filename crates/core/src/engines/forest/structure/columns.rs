@@ -51,31 +51,45 @@ fn widen_columns(words: &mut [u64], from: usize, to: usize, len: usize, at: usiz
     }
 }
 
-/// Removes a rule from a run of `len` rules that begins at `start`. The remaining
-/// words move together.
+/// Copies a run of `len` rules from `from` to `to` without the rule at `at`. The two
+/// positions are equal or the runs do not overlap.
 #[inline]
-pub(super) fn narrow(words: &mut [u64], start: usize, layout: RunLayout, len: usize, at: usize) {
+pub(super) fn narrow(
+    words: &mut [u64],
+    from: usize,
+    to: usize,
+    layout: RunLayout,
+    len: usize,
+    at: usize,
+) {
     let RunLayout { columns, heads } = layout;
-    narrow_columns(words, start, heads, len, at);
+    narrow_columns(words, from, to, heads, len, at);
     let each = columns - heads;
     if each > 0 {
         // Rules only move down, so the first rules are copied first.
-        let (old, new) = (start + heads * len, start + heads * (len - 1));
+        let (old, new) = (from + heads * len, to + heads * (len - 1));
         let middle = old + at * each;
         words.copy_within(old..middle, new);
         words.copy_within(middle + each..old + len * each, new + at * each);
     }
 }
 
-fn narrow_columns(words: &mut [u64], start: usize, columns: usize, len: usize, at: usize) {
+fn narrow_columns(
+    words: &mut [u64],
+    from: usize,
+    to: usize,
+    columns: usize,
+    len: usize,
+    at: usize,
+) {
     match len {
-        2 => narrow_short::<2, 1>(words, start, columns, at),
-        3 => narrow_short::<3, 2>(words, start, columns, at),
-        4 => narrow_short::<4, 3>(words, start, columns, at),
+        2 => narrow_short::<2, 1>(words, from, to, columns, at),
+        3 => narrow_short::<3, 2>(words, from, to, columns, at),
+        4 => narrow_short::<4, 3>(words, from, to, columns, at),
         _ => {
             // Columns only move down, so the first column is copied first.
             for column in 0..columns {
-                let (from, to) = (start + column * len, start + column * (len - 1));
+                let (from, to) = (from + column * len, to + column * (len - 1));
                 words.copy_within(from..from + at, to);
                 words.copy_within(from + at + 1..from + len, to + at);
             }
@@ -111,14 +125,15 @@ fn widen_short<const N: usize, const M: usize>(
 #[inline]
 fn narrow_short<const N: usize, const M: usize>(
     words: &mut [u64],
-    start: usize,
+    from: usize,
+    to: usize,
     columns: usize,
     at: usize,
 ) {
     for column in 0..columns {
-        let old: [u64; N] = read(words, start + column * N);
+        let old: [u64; N] = read(words, from + column * N);
         let new: [u64; M] = std::array::from_fn(|n| if n < at { old[n] } else { old[n + 1] });
-        words[start + column * M..][..M].copy_from_slice(&new);
+        words[to + column * M..][..M].copy_from_slice(&new);
     }
 }
 
@@ -167,8 +182,16 @@ mod tests {
                             expected,
                             "{len} {at} {from} {to}"
                         );
-                        narrow(&mut words, to, RunLayout { columns, heads }, len + 1, at);
-                        assert_eq!(words[to..to + held.len()], held, "{len} {at} {from} {to}");
+                        let layout = RunLayout { columns, heads };
+                        for back in [to, from] {
+                            let mut words = words.clone();
+                            narrow(&mut words, to, back, layout, len + 1, at);
+                            assert_eq!(
+                                words[back..back + held.len()],
+                                held,
+                                "{len} {at} {from} {to} {back}"
+                            );
+                        }
                     }
                 }
             }

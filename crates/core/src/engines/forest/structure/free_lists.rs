@@ -41,6 +41,19 @@ impl FreeLists {
         }
     }
 
+    /// Forgets all blocks.
+    pub(super) fn clear(&mut self) {
+        self.first.fill(NO_UNIT);
+        self.filled.fill(0);
+    }
+
+    /// True if there is a block of exactly this number of units, at most
+    /// [`MAX_EXACT_UNITS`].
+    #[inline]
+    pub(super) fn has(&self, units: usize) -> bool {
+        units <= MAX_EXACT_UNITS && self.filled[units / 64] >> (units % 64) & 1 != 0
+    }
+
     /// Returns a block of at least `units` units, if there is one.
     #[inline]
     pub(super) fn find(&self, units: usize) -> Option<u32> {
@@ -72,6 +85,12 @@ impl FreeLists {
         if next == NO_UNIT {
             self.filled[list / 64] &= !(1 << (list % 64));
         }
+    }
+
+    /// The first block of each list, or [`NO_UNIT`].
+    #[cfg(test)]
+    pub(super) fn firsts(&self) -> impl Iterator<Item = u32> {
+        self.first.iter().copied()
     }
 
     pub(super) fn bytes(&self) -> usize {

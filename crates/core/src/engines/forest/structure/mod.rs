@@ -56,7 +56,6 @@ use crate::budget::monitor::Monitor;
 use crate::model::error::BuildError;
 use crate::model::rule::{ActionId, RuleId};
 use crate::model::seed::splitmix;
-use crate::parts::simd::prefetch;
 
 mod array;
 mod bits;
@@ -75,7 +74,7 @@ mod tables;
 
 use leftover::Leftover;
 use masks::Masks;
-use places::{Known, Places};
+use places::Places;
 pub(super) use rules::RuleAt;
 use runs::Runs;
 pub(super) use table::{Role, Table};
@@ -248,18 +247,21 @@ impl<const W: usize> Structure<W> {
         })
     }
 
-    /// True if a rule has that id. Prefetches the rule's run, since an update of the
-    /// rule usually follows.
+    /// True if a rule has that id.
     pub(super) fn contains(&self, id: RuleId) -> bool {
-        let Some(Known { place, .. }) = self.places.get(id) else {
-            return false;
-        };
-        // The slot is loaded while the program continues with the update; the run is
-        // prefetched when the slot has arrived.
-        if let Bucket::Run(run) = self.slot(place).bucket() {
-            prefetch(&self.ranks(run)[0]);
-        }
-        true
+        self.places.contains(id)
+    }
+
+    /// Prefetches the entry of an id.
+    #[inline]
+    pub(super) fn prefetch_entry(&self, id: RuleId) {
+        self.places.prefetch(id);
+    }
+
+    /// Prefetches the slot at a place.
+    #[inline]
+    pub(super) fn prefetch_slot(&self, place: Place) {
+        self.table(place.table).prefetch_slot_at(place.slot);
     }
 
     /// The number of entries, used or not; a walk over all rules reads each entry.

@@ -8,7 +8,7 @@ use crate::budget::monitor::Monitor;
 use crate::engines::forest::outline::Outline;
 use crate::engines::forest::slot::{Bucket, ConflictMask, Place, Run, Slot, TableNumber};
 use crate::model::error::BuildError;
-use crate::model::rule::{ActionId, RuleId, Winner};
+use crate::model::rule::{ActionId, RuleId, RuleRef, Winner};
 use crate::parts::id_map::Position;
 
 /// The slot of a table for an inserted rule.
@@ -66,6 +66,16 @@ impl<const W: usize> Structure<W> {
             },
             bucket: old_slot.bucket(),
             signature,
+        }
+    }
+
+    /// The slot of a table for a rule, which may not be there.
+    #[inline]
+    pub(crate) fn place_in(&self, number: TableNumber, rule: &Outline<W>) -> Place {
+        let table = self.table(number);
+        Place {
+            table: number,
+            slot: table.slot_of(table.hash(&rule.value, &self.secrets)),
         }
     }
 
@@ -146,11 +156,35 @@ impl<const W: usize> Structure<W> {
     }
 }
 
+/// Replacing.
+impl<const W: usize> Structure<W> {
+    /// Sets the action of the rule with the same id, if it has this row and its run
+    /// holds its whole mask. Otherwise returns false and changes nothing.
+    pub(crate) fn set_action(&mut self, rule: &RuleRef<'_>, row: &[u64]) -> bool {
+        let Some(RuleAt { run, at, .. }) = self.find(rule.id()) else {
+            return false;
+        };
+        let is_equal = self.runs.row(run, at).eq(row.iter().copied());
+        let is_held = self.shape.holds_mask(rule) && self.mask_of(row[0]).is_none();
+        if !is_equal || !is_held {
+            return false;
+        }
+        let known = self.places.get_mut(rule.id());
+        known.expect("the rule was found").action = rule.action();
+        true
+    }
+}
+
 /// Removing.
 impl<const W: usize> Structure<W> {
     /// Returns the run and position of the rule with that id.
     pub(crate) fn find(&self, id: RuleId) -> Option<RuleAt> {
         Some(self.find_at(id, self.places.get(id)?.place))
+    }
+
+    /// The slot of the run of the rule with that id.
+    pub(crate) fn place_of(&self, id: RuleId) -> Option<Place> {
+        Some(self.places.get(id)?.place)
     }
 
     /// Returns the action of the rule with that id.

@@ -212,7 +212,13 @@ impl<const W: usize> Table<W> {
     /// Prefetches the slot of a hash.
     #[inline]
     pub(crate) fn prefetch_slot(&self, hash: u64) {
-        prefetch(&self.slots[self.slot_of(hash) as usize]);
+        self.prefetch_slot_at(self.slot_of(hash));
+    }
+
+    /// Prefetches a slot.
+    #[inline]
+    pub(crate) fn prefetch_slot_at(&self, number: u32) {
+        prefetch(&self.slots[number as usize]);
     }
 
     /// The data that decides which keys are active for this table.

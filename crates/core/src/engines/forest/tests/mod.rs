@@ -15,6 +15,7 @@ mod adoption;
 mod capacity;
 mod conflicts;
 mod masks;
+mod replacing;
 
 /// Returns an empty forest for IPv4 rules, without vectors.
 fn forest(most: usize, seed: u64) -> Forest<2> {

@@ -1,31 +1,37 @@
 //! The memory of runs: one array of words.
 //!
 //! # Idea
-//! Runs change length with every update, and a freed run seldom fits the next run.
-//! So free blocks are merged with their neighbours, and any long enough block is cut
-//! to size. When a quarter of the array is free nevertheless, runs are moved down
-//! into the gaps, some with each update, until the free space is at the end and is
-//! released.
+//! Runs change length with every update, and each change frees a block and needs
+//! another. Runs grow about as often as they shrink, so a freed block is soon used
+//! again, for a run of its length. Freed blocks are not merged. When a quarter of the
+//! array is free nevertheless, all runs are moved down into the free space, some with
+//! each update, until the free space is at the end and is released.
 //!
 //! The array itself grows and shrinks without a pause ([`array`](super::array)).
 //!
 //! # Data layout
 //! The array is measured in *units* of one rule each. Used and free blocks cover it
-//! without gaps; the last block is used.
+//! without gaps.
 //! ```text
-//! words    │ run of 3 rules │ free block of 4     │ run of 2 │
-//!                             ├ first unit: length, next ┤ previous
-//!                             └ last unit: … third word: first unit
-//! heads    1 0 0              1 0 0 0               1 0          block begins
-//! free     0 0 0              1 0 0 0               0 0          free block begins
-//! tails    0 0 0              0 0 0 1               0 0          free block ends
+//! words    │ run of 3 rules │ free block of 4      │ run of 2 │
+//!                             └ length, next in list
+//! heads    1 0 0              1 0 0 0                1 0         block begins
+//! free     0 0 0              1 0 0 0                0 0         free block begins
 //! ```
 //! Free blocks are in lists by length ([`free_lists`](super::free_lists)).
 //!
+//! While runs are moved, there is a *hole* between the moved runs and the others. It
+//! grows by each free block that it reaches, and a run is moved from its end to its
+//! start. Only the free blocks before it are in lists.
+//! ```text
+//! │ moved runs, few free blocks │ hole │ runs and free blocks │
+//!                         target┘      └next
+//! ```
+//!
 //! # Cost
-//! All operations except copies are O(1). After an update, at most a quarter of the
-//! array is free, plus the blocks freed by the latest change, provided that moving
-//! keeps up. Moving four units for each written unit guarantees that.
+//! All operations except copies are O(1). Moving begins when a quarter of the array is
+//! free. It moves sixteen units with each update, and four more for each unit that the
+//! update has written, so that less than half of the array is ever free.
 //!
 //! # Limits
 //! Slots have 32 bits for the position of a run's first word. So there is a
@@ -33,15 +39,11 @@
 //! words for free blocks, and room for two of the longest runs. If free blocks take
 //! more, all runs are moved together in one pause. That happens only near the
 //! capacity, and not again before a quarter of all words has been appended.
-//!
-//! # References
-//! M. Masmano et al., "TLSF: a new dynamic memory allocator for
-//! real-time systems", 2004.
 
 use super::array::Array;
 use super::bits::Bits;
 use super::columns;
-use super::free_lists::{FreeLists, NO_UNIT};
+use super::free_lists::FreeLists;
 use crate::budget::memory::grown;
 use crate::engines::forest::rows::RunLayout;
 use crate::engines::forest::slot::{MAX_RUN, Run};
@@ -50,13 +52,13 @@ use crate::engines::forest::slot::{MAX_RUN, Run};
 /// is copied with one more rule, and small nested tables are folded.
 const APPENDABLE_UNITS: usize = 2 * MAX_RUN;
 
-/// Units moved down with each update while moving, in addition to four for each unit
-/// that the update has written. Bounds the moves of an update.
+/// Units that the hole passes with each update, in addition to four for each unit that
+/// the update has written. Bounds the moves of an update.
 const MOVED_PER_UPDATE: usize = 16;
 
-/// With at most this number of free units, no runs are moved. Bounds the unused
+/// With at most this number of free words, 8 KB, no runs are moved. Bounds the unused
 /// memory of an array of few runs.
-const MIN_FREE_UNITS: usize = 64;
+const MIN_FREE_WORDS: usize = 1 << 10;
 
 /// Runs of rules of one shape.
 #[derive(Debug)]
@@ -70,13 +72,21 @@ pub(super) struct Runs {
     limit: u32,
     heads: Bits,
     free: Bits,
-    tails: Bits,
     lists: FreeLists,
     free_units: usize,
-    /// While runs are being moved down, the unit where that continues.
-    moving: Option<usize>,
+    /// While runs are being moved down.
+    hole: Option<Hole>,
     /// Units written since the last [`tidy`](Runs::tidy).
     written: usize,
+}
+
+/// The units between the moved runs and the others; may be none.
+#[derive(Clone, Copy, Debug)]
+struct Hole {
+    /// The first unit: the next run goes here.
+    target: usize,
+    /// The unit after the last: the next block to move.
+    next: usize,
 }
 
 impl Runs {
@@ -90,10 +100,9 @@ impl Runs {
             limit: u32::MAX,
             heads: Bits::default(),
             free: Bits::default(),
-            tails: Bits::default(),
             lists: FreeLists::new(),
             free_units: 0,
-            moving: None,
+            hole: None,
             written: 0,
         }
     }
@@ -140,8 +149,7 @@ impl Runs {
 
     /// Bytes of the bits and lists that describe the words.
     pub(super) fn index_bytes(&self) -> usize {
-        let bits = self.heads.bytes() + self.free.bytes() + self.tails.bytes();
-        bits + self.lists.bytes()
+        self.heads.bytes() + self.free.bytes() + self.lists.bytes()
     }
 
     /// All words, including free blocks.
@@ -162,7 +170,7 @@ impl Runs {
 
     /// Bytes held for `rules` rules of `columns` columns, right after a build.
     pub(super) fn bytes_for(columns: usize, rules: usize) -> usize {
-        let bits = 3 * grown(rules.div_ceil(64)) * size_of::<u64>();
+        let bits = 2 * grown(rules.div_ceil(64)) * size_of::<u64>();
         rules * columns * size_of::<u64>() + bits + FreeLists::new().bytes()
     }
 
@@ -178,11 +186,16 @@ impl Runs {
         &self.words()[run.start as usize..][..usize::from(run.len) * self.columns]
     }
 
-    /// Appends a rule of a run as a row.
-    pub(super) fn push_row(&self, run: Run, rule: usize, rows: &mut Vec<u64>) {
+    /// The words of a rule of a run, as a row.
+    pub(super) fn row(&self, run: Run, rule: usize) -> impl Iterator<Item = u64> {
         let len = usize::from(run.len);
         let words = self.of(run);
-        rows.extend((0..self.columns).map(|column| words[self.layout.at(column, rule, len)]));
+        (0..self.columns).map(move |column| words[self.layout.at(column, rule, len)])
+    }
+
+    /// Appends a rule of a run as a row.
+    pub(super) fn push_row(&self, run: Run, rule: usize, rows: &mut Vec<u64>) {
+        rows.extend(self.row(run, rule));
     }
 
     /// Makes a run of rows, which must be sorted, best first.
@@ -206,41 +219,23 @@ impl Runs {
     pub(super) fn insert(&mut self, old: Run, row: &[u64]) -> Run {
         let position = self.ranks(old).partition_point(|&rank| rank < row[0]);
         let len = usize::from(old.len);
-        let longer = self.lengthen(old);
-        let new = longer.unwrap_or_else(|| self.allocate(len + 1));
+        let in_place = self.unit(old) + len == self.units();
+        let new = if in_place {
+            self.append(1);
+            self.written += len + 1;
+            self.run_at(self.unit(old), len + 1)
+        } else {
+            self.allocate(len + 1)
+        };
         let (start, target) = (old.start as usize, new.start as usize);
         let heads = self.layout.heads;
         self.array.edit(target, (len + 1) * self.columns, |words| {
             columns::widen(words, start, target, len, position, row, heads);
         });
-        if longer.is_none() {
+        if !in_place {
             self.release(old);
         }
         new
-    }
-
-    /// Extends the run by one unit in place, if the unit behind it is free.
-    #[inline]
-    fn lengthen(&mut self, run: Run) -> Option<Run> {
-        let len = usize::from(run.len);
-        let after = run.start as usize / self.columns + len;
-        if after == self.units() {
-            self.append(1);
-        } else if self.free.get(after) {
-            let units = self.take_free(after);
-            self.heads.clear(after);
-            if units > 1 {
-                self.heads.set(after + 1);
-                self.add_free(after + 1, units - 1);
-            }
-        } else {
-            return None;
-        }
-        self.written += len + 1;
-        Some(Run {
-            start: run.start,
-            len: run.len + 1,
-        })
     }
 
     /// Returns the run without one of its rules, if any remains; `old` is no longer
@@ -251,48 +246,48 @@ impl Runs {
             self.release(old);
             return None;
         }
-        // Columns only move down, so the run stays in place.
-        let (start, columns) = (old.start as usize, self.columns);
+        // A free block of the new length, or the first units of the present block.
+        let moved = self.lists.has(len - 1);
+        let new = if moved {
+            self.allocate(len - 1)
+        } else {
+            self.written += len - 1;
+            self.run_at(self.unit(old), len - 1)
+        };
+        let (start, target) = (old.start as usize, new.start as usize);
         let layout = self.layout;
-        self.array.edit(start, (len - 1) * columns, |words| {
-            columns::narrow(words, start, layout, len, position);
+        self.array.edit(target, (len - 1) * self.columns, |words| {
+            columns::narrow(words, start, target, layout, len, position);
         });
-        self.written += len - 1;
-        let unit = start / self.columns + len - 1;
-        self.heads.set(unit);
-        self.release_units(unit, 1);
-        Some(Run {
-            start: old.start,
-            len: old.len - 1,
-        })
+        if moved {
+            self.release(old);
+        } else {
+            let last = self.unit(old) + len - 1;
+            self.heads.set(last);
+            self.free_block(last, 1);
+        }
+        Some(new)
     }
 
     /// Frees a run.
     pub(super) fn release(&mut self, run: Run) {
-        self.release_units(run.start as usize / self.columns, usize::from(run.len));
+        self.free_block(self.unit(run), usize::from(run.len));
     }
 
     /// Does some of the postponed work; to be called once at the end of each update.
     /// `moved` receives the rank of the first rule of each moved run, and the run's
     /// new position.
     pub(super) fn tidy(&mut self, moved: &mut dyn FnMut(u64, Run)) {
-        let sparse = self.free_units > MIN_FREE_UNITS && self.free_units * 4 > self.units();
-        if sparse && self.moving.is_none() {
-            self.moving = Some(0);
-        } else if self.free_units * 8 < self.units() {
-            self.moving = None;
+        let sparse = self.free_words() > MIN_FREE_WORDS && self.free_units * 4 > self.units();
+        if sparse && self.hole.is_none() {
+            self.begin_moving();
         }
         let mut budget = MOVED_PER_UPDATE + 4 * self.written;
-        while let Some(unit) = self.moving {
-            if budget == 0 {
-                break;
-            }
-            let Some(run) = self.move_down(unit) else {
-                self.moving = None;
-                break;
-            };
-            budget = budget.saturating_sub(usize::from(run.len));
-            moved(self.words()[run.start as usize], run);
+        while let Some(hole) = self.hole
+            && budget > 0
+        {
+            let units = self.pass_block(hole, moved);
+            budget = budget.saturating_sub(units);
         }
         self.written = 0;
         self.array.tidy();
@@ -301,37 +296,67 @@ impl Runs {
     /// Moves all runs together, so that no unit is free. Calls `moved` as
     /// [`tidy`](Self::tidy) does.
     pub(super) fn compact(&mut self, moved: &mut dyn FnMut(u64, Run)) {
-        let mut unit = 0;
-        while let Some(run) = self.move_down(unit) {
-            unit = run.start as usize / self.columns;
-            moved(self.words()[run.start as usize], run);
+        // Free blocks that are in lists now are behind the hole.
+        while let Some(hole) = self.hole {
+            self.pass_block(hole, moved);
         }
-        self.moving = None;
+        self.begin_moving();
+        while let Some(hole) = self.hole {
+            self.pass_block(hole, moved);
+        }
     }
 
     fn units(&self) -> usize {
         self.array.len() / self.columns
     }
 
-    fn allocate(&mut self, len: usize) -> Run {
-        self.written += len;
-        let unit = match self.lists.find(len) {
-            Some(unit) => {
-                let unit = unit as usize;
-                let units = self.take_free(unit);
-                if units > len {
-                    self.heads.set(unit + len);
-                    self.add_free(unit + len, units - len);
-                }
-                unit
-            }
-            None => self.append(len),
-        };
-        self.heads.set(unit);
+    /// The first unit of a run.
+    fn unit(&self, run: Run) -> usize {
+        run.start as usize / self.columns
+    }
+
+    fn run_at(&self, unit: usize, len: usize) -> Run {
         Run {
-            start: u32::try_from(unit * self.columns).expect("fewer than 2^32 words of rules"),
+            start: number(unit * self.columns),
             len: u16::try_from(len).expect("at most MAX_RUN"),
         }
+    }
+
+    /// Takes a block for a run: a free one, or a part of the hole, or a new one.
+    fn allocate(&mut self, len: usize) -> Run {
+        self.written += len;
+        let hole = self.hole.as_mut();
+        let unit = if let Some(unit) = self.lists.find(len) {
+            self.take_block(unit as usize, len)
+        } else if let Some(hole) = hole.filter(|hole| hole.next - hole.target >= len) {
+            let unit = hole.target;
+            hole.target += len;
+            if hole.target < hole.next {
+                self.heads.set(hole.target);
+            }
+            self.free_units -= len;
+            unit
+        } else {
+            let unit = self.append(len);
+            self.heads.set(unit);
+            unit
+        };
+        self.run_at(unit, len)
+    }
+
+    /// Takes the first block of a list; frees what it has beyond `len` units.
+    #[allow(clippy::cast_possible_truncation)] // halves of words
+    fn take_block(&mut self, unit: usize, len: usize) -> usize {
+        let header = self.words()[unit * self.columns];
+        let (units, next) = (header as u32 as usize, (header >> 32) as u32);
+        self.lists.pop(units, next);
+        self.free.clear(unit);
+        self.free_units -= units;
+        if units > len {
+            self.heads.set(unit + len);
+            self.free_block(unit + len, units - len);
+        }
+        unit
     }
 
     /// Appends units to the array.
@@ -343,109 +368,89 @@ impl Runs {
             "room that can be addressed was made before"
         );
         self.array.extend_to(words);
-        for bits in [&mut self.heads, &mut self.free, &mut self.tails] {
-            bits.resize(unit + len);
-        }
+        self.heads.resize(unit + len);
+        self.free.resize(unit + len);
         unit
     }
 
-    /// Frees units that are a block or the end of a block, and merges them with free
-    /// neighbours.
-    fn release_units(&mut self, mut unit: usize, mut units: usize) {
-        let after = unit + units;
-        if after < self.units() && self.free.get(after) {
-            self.heads.clear(after);
-            units += self.take_free(after);
-        }
-        if unit > 0 && self.tails.get(unit - 1) {
-            let before = self.words()[(unit - 1) * self.columns + 2];
-            let before = usize::try_from(before).expect("a unit");
-            self.heads.clear(unit);
-            units += self.take_free(before);
-            unit = before;
-        }
-        self.add_free(unit, units);
-    }
-
-    /// Puts a block into its list, or removes it from the end of the array.
-    fn add_free(&mut self, unit: usize, units: usize) {
-        if unit + units == self.units() {
-            self.array.truncate(unit * self.columns);
-            for bits in [&mut self.heads, &mut self.free, &mut self.tails] {
-                bits.resize(unit);
-            }
+    /// Frees a block, which has its head.
+    fn free_block(&mut self, unit: usize, units: usize) {
+        self.free_units += units;
+        if self.free_units == self.units() {
+            self.truncate(0);
+            self.lists.clear();
+            self.hole = None;
+            self.free_units = 0;
             return;
         }
-        self.free_units += units;
-        let next = self.lists.push(units, number(unit));
-        self.write_header(unit, units, next, NO_UNIT);
-        let last = (unit + units - 1) * self.columns;
-        self.array.put(last + 2, unit as u64);
         self.free.set(unit);
-        self.tails.set(unit + units - 1);
-        if next != NO_UNIT {
-            let (units, after, _) = self.header(next as usize);
-            self.write_header(next as usize, units, after, number(unit));
+        if self.hole.is_none_or(|hole| unit < hole.target) {
+            let next = self.lists.push(units, number(unit));
+            let header = u64::from(next) << 32 | units as u64;
+            self.array.put(unit * self.columns, header);
         }
     }
 
-    /// Takes a block out of its list; returns its length in units.
-    fn take_free(&mut self, unit: usize) -> usize {
-        let (units, next, previous) = self.header(unit);
-        self.free_units -= units;
-        self.free.clear(unit);
-        self.tails.clear(unit + units - 1);
-        if next != NO_UNIT {
-            let (units, after, _) = self.header(next as usize);
-            self.write_header(next as usize, units, after, previous);
+    /// Shortens the array.
+    fn truncate(&mut self, units: usize) {
+        self.array.truncate(units * self.columns);
+        self.heads.resize(units);
+        self.free.resize(units);
+    }
+
+    /// Begins to move runs, with an empty hole at the first free block.
+    fn begin_moving(&mut self) {
+        self.lists.clear();
+        let first = self.free.next_one(0);
+        self.hole = first.map(|first| Hole {
+            target: first,
+            next: first,
+        });
+    }
+
+    /// Lets the hole pass a block: a free block becomes part of it, a run is moved to its
+    /// start. At the end of the array, the hole is cut off. Returns the block's units.
+    fn pass_block(&mut self, hole: Hole, moved: &mut dyn FnMut(u64, Run)) -> usize {
+        let Hole { target, next } = hole;
+        if next == self.units() {
+            self.free_units -= next - target;
+            self.truncate(target);
+            self.hole = None;
+            return 0;
         }
-        if previous == NO_UNIT {
-            self.lists.pop(units, next);
+        let after = self.heads.next_one(next + 1).unwrap_or(self.units());
+        let units = after - next;
+        let mut hole = Hole {
+            target,
+            next: after,
+        };
+        if self.free.get(next) {
+            self.free.clear(next);
         } else {
-            let (units, _, before) = self.header(previous as usize);
-            self.write_header(previous as usize, units, next, before);
+            hole.target += units;
+            self.move_run(next, target, units, moved);
         }
+        if hole.target < after {
+            if next != hole.target {
+                self.heads.clear(next);
+            }
+            self.heads.set(hole.target);
+        }
+        self.hole = Some(hole);
         units
     }
 
-    /// Returns the length of a free block, and the next and previous block of its
-    /// list.
-    #[allow(clippy::cast_possible_truncation)] // halves of words
-    fn header(&self, unit: usize) -> (usize, u32, u32) {
-        let words = &self.words()[unit * self.columns..][..2];
-        (
-            words[0] as u32 as usize,
-            (words[0] >> 32) as u32,
-            words[1] as u32,
-        )
-    }
-
-    fn write_header(&mut self, unit: usize, units: usize, next: u32, previous: u32) {
-        let start = unit * self.columns;
-        self.array.put(start, u64::from(next) << 32 | units as u64);
-        self.array.put(start + 1, u64::from(previous));
-    }
-
-    /// Moves a run down into the first gap at or after `from`.
-    fn move_down(&mut self, from: usize) -> Option<Run> {
-        let gap = self.free.next_one(from)?;
-        let length = self.take_free(gap);
-        let run = gap + length;
-        let after = self.heads.next_one(run + 1).unwrap_or(self.units());
-        let units = after - run;
-        let (source, target) = (run * self.columns, gap * self.columns);
+    /// Copies a run down.
+    fn move_run(&mut self, from: usize, to: usize, units: usize, moved: &mut dyn FnMut(u64, Run)) {
+        let (source, target) = (from * self.columns, to * self.columns);
+        if from == to {
+            return;
+        }
         let count = units * self.columns;
         self.array.edit(target, count, |words| {
             words.copy_within(source..source + count, target);
         });
-        self.heads.clear(run);
-        self.heads.set(gap + units);
-        self.release_units(gap + units, length);
-        self.moving = Some(gap + units);
-        Some(Run {
-            start: number(target),
-            len: u16::try_from(units).expect("at most MAX_RUN"),
-        })
+        moved(self.words()[target], self.run_at(to, units));
     }
 }
 

@@ -1,4 +1,5 @@
 use super::*;
+use crate::engines::forest::structure::free_lists::NO_UNIT;
 use crate::model::seed::splitmix;
 
 /// Two of three words are stored column by column; of 50 words, all are.
@@ -23,25 +24,40 @@ fn row(rank: u64) -> [u64; 3] {
     [rank, rank + 100, rank + 200]
 }
 
-/// Blocks cover the array, free blocks are merged, and the last block is used.
+/// Blocks cover the array, free blocks before the hole are in lists, and all free units
+/// are counted.
 fn check(runs: &Runs) {
     let units = runs.units();
-    let (mut unit, mut free, mut before) = (0, 0, false);
+    let (mut unit, mut free, mut listed) = (0, 0, Vec::new());
     while unit < units {
         assert!(runs.heads.get(unit), "unit {unit}");
         let next = runs.heads.next_one(unit + 1).unwrap_or(units);
-        let is_free = runs.free.get(unit);
-        assert!(!(is_free && before), "neighbours are joined");
-        assert_eq!(runs.tails.get(next - 1), is_free);
-        if is_free {
-            assert_eq!(runs.header(unit).0, next - unit);
+        let hole = runs.hole.filter(|hole| hole.target < hole.next);
+        if hole.is_some_and(|hole| hole.target == unit) {
+            assert!(!runs.free.get(unit));
+            assert_eq!(hole.unwrap().next, next);
             free += next - unit;
+        } else if runs.free.get(unit) {
+            free += next - unit;
+            if runs.hole.is_none_or(|hole| unit < hole.target) {
+                listed.push((next - unit, unit));
+            }
         }
-        before = is_free;
         unit = next;
     }
-    assert!(!before, "the last block is used");
     assert_eq!(free, runs.free_units);
+    let mut blocks = Vec::new();
+    for mut first in runs.lists.firsts() {
+        while first != NO_UNIT {
+            let header = runs.words()[first as usize * runs.columns];
+            let length = usize::try_from(header & 0xffff_ffff).unwrap();
+            blocks.push((length, first as usize));
+            first = u32::try_from(header >> 32).unwrap();
+        }
+    }
+    listed.sort_unstable();
+    blocks.sort_unstable();
+    assert_eq!(blocks, listed);
     runs.array.check();
 }
 
@@ -109,7 +125,7 @@ fn runs_survive_being_moved_and_waste_is_bounded() {
             let used = runs.units() - runs.free_units;
             // A sweep may be in progress; it began at a quarter.
             assert!(
-                runs.free_units <= used / 2 + 2 * MIN_FREE_UNITS,
+                runs.free_words() <= 3 * used / 2 + 2 * MIN_FREE_WORDS,
                 "{used} units"
             );
         }
