@@ -1,6 +1,7 @@
 //! `switch run --demo`, with hosts in memory and in network namespaces.
 
 use std::io::{BufRead as _, BufReader};
+use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -47,10 +48,15 @@ const WAY: &str = "
 5. Counts: the ping was answered, and the switch has counted it
 ";
 
+/// The folder of a run.
+fn demo_folder(process: u32) -> PathBuf {
+    std::env::temp_dir().join(format!("classyard-demo-{process}"))
+}
+
 /// Fails the test unless the folder of a run is removed.
 #[track_caller]
 fn assert_no_folder(process: u32) {
-    let folder = std::env::temp_dir().join(format!("classyard-demo-{process}"));
+    let folder = demo_folder(process);
     assert!(!folder.exists(), "{}", folder.display());
 }
 
@@ -147,24 +153,50 @@ impl Drop for Kept {
     }
 }
 
-#[test]
-fn a_signal_ends_a_kept_demonstration() {
-    if !can_run("a_signal_ends_a_kept_demonstration") {
-        return;
-    }
-    for signal in [Signal::INT, Signal::TERM] {
+impl Kept {
+    /// Starts a demonstration, and waits until its hosts are there.
+    fn start() -> Kept {
         let mut command = program();
         command.args(["switch", "run", "--demo", "--keep"]);
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut kept = Kept(command.spawn().expect("the program starts"));
-        let process = kept.0.id();
         let messages = BufReader::new(kept.0.stderr.take().expect("it was asked for"));
         let first = messages.lines().next().expect("a message").expect("text");
         assert_eq!(
             first,
             "note: the switch is running; Ctrl-C ends it and removes the hosts"
         );
-        assert_eq!(left(process).len(), 4, "{:?}", left(process));
+        assert_eq!(left(kept.0.id()).len(), 4, "{:?}", left(kept.0.id()));
+        kept
+    }
+}
+
+#[test]
+fn the_next_demonstration_removes_the_hosts_of_a_killed_one() {
+    if !can_run("the_next_demonstration_removes_the_hosts_of_a_killed_one") {
+        return;
+    }
+    let mut running = Kept::start();
+    let mut killed = Kept::start();
+    let process = killed.0.id();
+    killed.0.kill().expect("a running child");
+    killed.0.wait().expect("a child");
+    let _ = std::fs::remove_dir_all(demo_folder(process));
+    let (_, output) = demo(&[], |_| {});
+    text(output);
+    assert_eq!(left(process), [""; 0]);
+    assert_eq!(left(running.0.id()).len(), 4, "it is running");
+    assert!(running.0.try_wait().expect("a child").is_none());
+}
+
+#[test]
+fn a_signal_ends_a_kept_demonstration() {
+    if !can_run("a_signal_ends_a_kept_demonstration") {
+        return;
+    }
+    for signal in [Signal::INT, Signal::TERM] {
+        let mut kept = Kept::start();
+        let process = kept.0.id();
         let ping = format!("netns exec classyard-{process}-host1 ping -c 1 -W 2 10.9.0.2");
         let ping = Command::new("ip").args(ping.split(' ')).output();
         assert!(ping.expect("`ip` runs").status.success());

@@ -161,6 +161,19 @@ impl Prices {
         probe_lines: 0.0,
     };
 
+    /// These prices with `factor` times the instructions.
+    pub(crate) fn times(self, factor: f64) -> Prices {
+        Prices {
+            lookup: factor * self.lookup,
+            probe: factor * self.probe,
+            probe_doubling: factor * self.probe_doubling,
+            probe_word: factor * self.probe_word,
+            compare: factor * self.compare,
+            compare_word: factor * self.compare_word,
+            ..self
+        }
+    }
+
     /// Returns the work of a lookup among `rules` rules, without memory reads.
     fn computing(&self, met: &Met, schema: &Schema, rules: usize) -> Work {
         let words_beyond = |words: usize, few: usize| words.saturating_sub(few) as f64;

@@ -35,6 +35,8 @@ pub(crate) fn write_csv(results: &[Row], out: &mut csv::Writer<'_>) -> io::Resul
     for time in ["update_seconds", "update_wall_seconds"] {
         heading.extend(Quantiles::NAMES.map(|which| format!("{time}_{which}")));
     }
+    heading
+        .extend(["min", "median", "max"].map(|which| format!("batch_share_after_updates_{which}")));
     heading.extend(
         [
             "bytes",
@@ -87,6 +89,9 @@ pub(crate) fn write_csv(results: &[Row], out: &mut csv::Writer<'_>) -> io::Resul
             let figures = time.map(|q| q.values().map(|seconds| format!("{seconds:.9}")));
             cells.extend(figures.unwrap_or_default());
         }
+        let share = r.batch_share_after_updates.as_ref();
+        let shares = share.map(|s| [s.min, s.median, s.max].map(|share| format!("{share:.3}")));
+        cells.extend(shares.unwrap_or_default());
         let estimate = r.estimate.as_ref();
         cells.push(csv::optional(estimate.map(|e| &e.bytes)));
         cells.push(csv::optional(estimate.map(|e| &e.build_seconds)));
@@ -137,6 +142,7 @@ pub(crate) fn write_table(results: &[Row], out: &mut dyn Write) -> io::Result<()
         columns.push(("updates M/s", Side::Right));
         columns.push(("in groups", Side::Right));
         columns.push(("with lookups", Side::Right));
+        columns.push(("lookups after", Side::Right));
         columns.push(("one us p99.9", Side::Right));
         columns.push(("max", Side::Right));
         columns.push(("max elapsed", Side::Right));
@@ -155,8 +161,9 @@ pub(crate) fn write_table(results: &[Row], out: &mut dyn Write) -> io::Result<()
     if updates {
         writeln!(
             out,
-            "in groups: {GROUPED_CHANGES} changes in a transaction; one: a single update, \
-             microseconds of CPU time and of elapsed time, each the minimum of its repeats"
+            "in groups: {GROUPED_CHANGES} changes in a transaction; lookups after: batch M/s after \
+             the updates divided by those of a new build; one: a single update, microseconds of \
+             CPU time and of elapsed time, each the minimum of its repeats"
         )?;
     }
     let of_threads = measured.iter().filter_map(|r| {
@@ -212,6 +219,8 @@ fn cells(row: &Row, threads: bool, updates: bool, columns: usize) -> Vec<String>
         cells.push(millions(r.updates_per_second));
         cells.push(millions(r.updates_in_groups_per_second));
         cells.push(millions(r.updates_with_lookups_per_second));
+        let share = r.batch_share_after_updates.as_ref();
+        cells.push(share.map_or_else(dash, |share| format!("{:.2}x", share.median)));
         let micros = |q: Option<Quantiles>, of: fn(&Quantiles) -> f64| {
             q.as_ref().map_or_else(dash, |q| microseconds(of(q)))
         };

@@ -43,6 +43,9 @@ pub(crate) struct Measurement {
     /// Rule changes per second with four lookups after each, including the time of
     /// the lookups.
     pub(crate) updates_with_lookups_per_second: Option<Spread>,
+    /// Headers per second in batches after the rule changes, divided by the rate in a new
+    /// engine with the same rules.
+    pub(crate) batch_share_after_updates: Option<Spread>,
     /// CPU time of single rule changes; absent unless requested.
     pub(crate) update_seconds: Option<Quantiles>,
     /// Elapsed time of single rule changes.
@@ -83,6 +86,7 @@ impl Measurement {
             updates_per_second: None,
             updates_in_groups_per_second: None,
             updates_with_lookups_per_second: None,
+            batch_share_after_updates: None,
             update_seconds: None,
             update_wall_seconds: None,
             estimate: None,

@@ -20,7 +20,7 @@ use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::latency::{Durations, Quantiles};
-use super::measure::{as_rate, thread_cpu_time, timed};
+use super::measure::{Spread, as_rate, batch_rate, thread_cpu_time, timed};
 
 /// One step of the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,6 +106,9 @@ pub(crate) struct UpdateRun {
     /// Changes per second with a batch of lookups after every [`LOOKUP_EVERY`]
     /// changes, including the time of the lookups.
     pub(crate) mixed: f64,
+    /// The rate of batch lookups after the list, divided by the rate in a new classifier
+    /// with the same rules.
+    pub(crate) lookup_share: f64,
     /// The classifier with the last rules.
     pub(crate) classifier: PolicyClassifier,
 }
@@ -230,12 +233,29 @@ pub(crate) fn run(
         }
     });
     std::hint::black_box(winners[0]);
+    drop(mixed);
+    let last = subset(policy, &protocol.last);
+    let fresh = last.build(spec, &Limits::default(), &mut NoProgress)?;
     Ok(UpdateRun {
         updates: as_rate(protocol.steps.len(), seconds),
         grouped: as_rate(protocol.steps.len(), grouped_seconds),
         mixed: as_rate(mixed_steps.len(), mixed_seconds),
+        lookup_share: compare_lookups(&classifier, &fresh, trace),
         classifier,
     })
+}
+
+/// Returns the rate of batch lookups in a classifier divided by that in another: the
+/// median of alternating runs. The first run is not counted.
+fn compare_lookups(one: &PolicyClassifier, other: &PolicyClassifier, trace: &PolicyTrace) -> f64 {
+    let mut scratch = Scratch::new();
+    let mut ratio = || {
+        let one = batch_rate(one, trace, &mut scratch);
+        one / batch_rate(other, trace, &mut scratch)
+    };
+    ratio();
+    let ratios = [ratio(), ratio(), ratio()];
+    Spread::of(&ratios).expect("three ratios").median
 }
 
 /// Builds an engine without rules and inserts these rules one by one.

@@ -17,6 +17,7 @@ use tokio::task::spawn_local;
 use tokio::time::{sleep, timeout};
 
 use super::connection::{Shared, serve};
+use super::refusals::Refusals;
 use super::state::Peer;
 use crate::config::{Address, ControllerSettings};
 use crate::control::ConnectionState;
@@ -38,8 +39,8 @@ const MAX_HANDSHAKES: usize = 16;
 /// A listening socket.
 pub(super) enum Listener {
     Tcp(TcpListener),
-    /// TLS, with the places for handshakes.
-    Ssl(TcpListener, Arc<Semaphore>),
+    /// TLS, with the places for handshakes, and failed ones.
+    Ssl(TcpListener, Arc<Semaphore>, Rc<Refusals>),
     Unix(UnixListener, SocketFile),
 }
 
@@ -93,9 +94,14 @@ impl Listener {
             Address::Tcp { host, port } => TcpListener::bind((host.as_str(), *port))
                 .await
                 .map(Listener::Tcp),
-            Address::Ssl { host, port } => TcpListener::bind((host.as_str(), *port))
-                .await
-                .map(|listener| Listener::Ssl(listener, Arc::new(Semaphore::new(MAX_HANDSHAKES)))),
+            Address::Ssl { host, port } => {
+                TcpListener::bind((host.as_str(), *port))
+                    .await
+                    .map(|listener| {
+                        let places = Arc::new(Semaphore::new(MAX_HANDSHAKES));
+                        Listener::Ssl(listener, places, Rc::default())
+                    })
+            }
             Address::Unix(path) => listen_on(path)
                 .await
                 .map(|(listener, file)| Listener::Unix(listener, file)),
@@ -122,13 +128,18 @@ impl Listener {
                 let peer = format!("tcp:{peer}");
                 spawn_local(async move { report(&state, stream, peer).await });
             }
-            Listener::Ssl(listener, places) => {
+            Listener::Ssl(listener, places, refusals) => {
                 let permit = Arc::clone(places).acquire_owned().await;
                 let permit = permit.expect("nobody closes it");
                 let (stream, peer) = listener.accept().await?;
                 stream.set_nodelay(true)?;
                 let peer = format!("ssl:{peer}");
-                spawn_local(async move { report_tls(&state, stream, peer, permit).await });
+                let refusals = Rc::clone(refusals);
+                spawn_local(async move {
+                    if let Err(reason) = report_tls(&state, stream, &peer, permit).await {
+                        refusals.add(&peer, &reason);
+                    }
+                });
             }
             Listener::Unix(listener, file) => {
                 let (stream, _) = listener.accept().await?;
@@ -148,17 +159,23 @@ async fn report(state: &Shared, stream: impl AsyncRead + AsyncWrite, peer: Strin
 }
 
 /// Serves a connection over TLS. `permit` is held until the end of the handshake.
-async fn report_tls(state: &Shared, stream: TcpStream, peer: String, permit: OwnedSemaphorePermit) {
+///
+/// # Errors
+/// The reason of a failed handshake, for people.
+async fn report_tls(
+    state: &Shared,
+    stream: TcpStream,
+    peer: &str,
+    permit: OwnedSemaphorePermit,
+) -> Result<(), String> {
     let tls = state.borrow().tls.clone();
     let handshake = match tls {
         Some(tls) => tls.accept(stream).await,
         None => Err(TlsError::NoFiles.to_string()),
     };
     drop(permit);
-    match handshake {
-        Ok(stream) => report(state, stream, peer).await,
-        Err(reason) => tracing::warn!(peer, "no TLS connection: {reason}"),
-    }
+    report(state, handshake?, peer.to_owned()).await;
+    Ok(())
 }
 
 /// Listens on a Unix socket. The file of a socket on which nobody listens is replaced.

@@ -28,6 +28,7 @@ mod listen;
 mod megaflows;
 mod packet_ins;
 mod ports;
+mod refusals;
 mod state;
 mod status;
 mod tasks;

@@ -1,6 +1,7 @@
 //! Two hosts in network namespaces, with a veth pair each.
 
 use std::os::unix::process::CommandExt as _;
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use super::ping::{ethernet_address, ip_address};
@@ -14,13 +15,14 @@ pub(super) struct Namespaces {
 }
 
 impl Namespaces {
-    /// Makes the hosts. Names end in the number of this process, and a name that is in use is
+    /// Makes the hosts. Removes the hosts of runs that were killed. Names end in the number of this process, and a name that is in use is
     /// an error, so nothing of others is changed.
     ///
     /// # Errors
     /// The reason, for people. Then everything that was made is removed.
     pub(super) fn new() -> Result<Namespaces, String> {
         output(Command::new("ping").arg("-V"), "ping -V")?;
+        remove_abandoned();
         let mut made = Namespaces {
             names: Vec::new(),
             interfaces: Vec::new(),
@@ -90,6 +92,27 @@ impl Drop for Namespaces {
             }
         }
     }
+}
+
+/// Removes the namespaces of runs that were killed, with their interfaces.
+fn remove_abandoned() {
+    let folder = std::fs::read_dir("/run/netns").into_iter().flatten();
+    for file in folder.flatten() {
+        let name = file.file_name().to_string_lossy().into_owned();
+        let is_running = |process: u32| Path::new(&format!("/proc/{process}")).exists();
+        if maker(&name).is_some_and(|process| !is_running(process)) {
+            match ip(&format!("netns del {name}")) {
+                Ok(()) => tracing::debug!("{name}, from a run that was killed, is removed"),
+                Err(reason) => tracing::warn!("{name}, from a run that was killed: {reason}"),
+            }
+        }
+    }
+}
+
+/// Returns the process that made a namespace, if it was a demonstration.
+fn maker(name: &str) -> Option<u32> {
+    let (process, host) = name.strip_prefix("classyard-")?.split_once("-host")?;
+    ["1", "2"].contains(&host).then(|| process.parse().ok())?
 }
 
 /// Returns the IPv4 address of a host as text.
