@@ -98,8 +98,8 @@ impl Listener {
                 TcpListener::bind((host.as_str(), *port))
                     .await
                     .map(|listener| {
-                        let places = Arc::new(Semaphore::new(MAX_HANDSHAKES));
-                        Listener::Ssl(listener, places, Rc::default())
+                        let handshakes = Arc::new(Semaphore::new(MAX_HANDSHAKES));
+                        Listener::Ssl(listener, handshakes, Rc::default())
                     })
             }
             Address::Unix(path) => listen_on(path)

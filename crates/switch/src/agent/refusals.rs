@@ -9,12 +9,12 @@ use tokio::time::sleep;
 
 /// The least time between two warnings. Anybody who reaches a listening address can cause
 /// failures, so a warning for each would let strangers fill the log.
-const PAUSE: Duration = Duration::from_secs(1);
+const WARNING_PAUSE: Duration = Duration::from_secs(1);
 
 /// Failed connections of a listening address.
 #[derive(Default)]
 pub(super) struct Refusals {
-    /// True for [`PAUSE`] after a warning.
+    /// True for [`WARNING_PAUSE`] after a warning.
     pausing: Cell<bool>,
     /// The failures since the last warning.
     unreported: Cell<usize>,
@@ -31,12 +31,12 @@ impl Refusals {
         let refusals = Rc::clone(self);
         spawn_local(async move {
             loop {
-                sleep(PAUSE).await;
-                let Some(count) = refusals.end_pause() else {
+                sleep(WARNING_PAUSE).await;
+                let Some(failures) = refusals.end_pause() else {
                     return;
                 };
-                let seconds = PAUSE.as_secs();
-                tracing::warn!("{count} more TLS connections failed within {seconds} s");
+                let seconds = WARNING_PAUSE.as_secs();
+                tracing::warn!("{failures} more TLS connections failed within {seconds} s");
             }
         });
     }
@@ -52,9 +52,9 @@ impl Refusals {
     /// Returns the number of failures in a pause, after which another begins, or `None` if
     /// there were none.
     fn end_pause(&self) -> Option<usize> {
-        let count = self.unreported.take();
-        self.pausing.set(count > 0);
-        (count > 0).then_some(count)
+        let failures = self.unreported.take();
+        self.pausing.set(failures > 0);
+        (failures > 0).then_some(failures)
     }
 }
 
@@ -65,14 +65,15 @@ mod tests {
     #[test]
     fn failures_of_a_pause_are_reported_together() {
         let refusals = Refusals::default();
-        let add = |count: usize| (0..count).filter(|_| refusals.begins_pause()).count();
-        assert_eq!(add(1), 1);
+        let warnings_of =
+            |failures: usize| (0..failures).filter(|_| refusals.begins_pause()).count();
+        assert_eq!(warnings_of(1), 1);
         assert_eq!(refusals.end_pause(), None);
-        assert_eq!(add(1000), 1);
+        assert_eq!(warnings_of(1000), 1);
         assert_eq!(refusals.end_pause(), Some(999));
-        assert_eq!(add(3), 0, "a report begins a pause");
+        assert_eq!(warnings_of(3), 0, "a report begins a pause");
         assert_eq!(refusals.end_pause(), Some(3));
         assert_eq!(refusals.end_pause(), None);
-        assert_eq!(add(2), 1);
+        assert_eq!(warnings_of(2), 1);
     }
 }
