@@ -245,13 +245,17 @@ pub(crate) fn run(
     })
 }
 
-/// Returns the rate of batch lookups in a classifier divided by that in another: the
-/// median of alternating runs. The first run is not counted.
-fn compare_lookups(one: &PolicyClassifier, other: &PolicyClassifier, trace: &PolicyTrace) -> f64 {
+/// Returns the rate of batch lookups in a changed classifier divided by the rate in a fresh
+/// one: the median of alternating runs. The first run is not counted.
+fn compare_lookups(
+    changed: &PolicyClassifier,
+    fresh: &PolicyClassifier,
+    trace: &PolicyTrace,
+) -> f64 {
     let mut scratch = Scratch::new();
     let mut ratio = || {
-        let one = batch_rate(one, trace, &mut scratch);
-        one / batch_rate(other, trace, &mut scratch)
+        let changed_rate = batch_rate(changed, trace, &mut scratch);
+        changed_rate / batch_rate(fresh, trace, &mut scratch)
     };
     ratio();
     let ratios = [ratio(), ratio(), ratio()];
