@@ -15,8 +15,8 @@ use classyard_report::registry;
 use classyard_report::reporter::Reporter;
 
 use crate::commands::{
-    advise, check, classify, completions, convert, engines, explain, formats, generate, inspect,
-    plot, profiles, replay, switch, trace,
+    advise, check, classify, completions, convert, diff, engines, explain, formats, generate,
+    inspect, lint, plot, profiles, query, replay, switch, trace,
 };
 
 /// The columns of help on a wide terminal.
@@ -68,6 +68,9 @@ enum Command {
     Generate(Box<generate::Args>),
     Convert(convert::Args),
     Inspect(inspect::Args),
+    Lint(lint::Args),
+    Diff(diff::Args),
+    Query(query::Args),
     Advise(advise::Args),
     Calibrate(calibrate::Args),
     Engines(engines::Args),
@@ -90,6 +93,9 @@ fn dispatch(command: &Command, reporter: Reporter) -> Result<(), Failure> {
         Command::Generate(args) => generate::run(args, reporter),
         Command::Convert(args) => convert::run(args, reporter),
         Command::Inspect(args) => inspect::run(args, reporter),
+        Command::Lint(args) => lint::run(args, reporter),
+        Command::Diff(args) => diff::run(args, reporter),
+        Command::Query(args) => query::run(args, reporter),
         Command::Advise(args) => advise::run(args, reporter),
         Command::Calibrate(args) => calibrate::run(args, reporter),
         Command::Profiles(args) => profiles::run(args),

@@ -133,13 +133,13 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
     let mut progress = reporter.progress();
     let mut parts = Vec::new();
     let shapes = Shapes::of(policy);
-    let shadows = shadows::find(policy, args.seed, &mut progress);
+    let (shadows, undecided) = shadows::find(policy, &mut progress)?;
     for (part, shape) in policy.parts().iter().zip(shapes.parts()) {
         let summary = summary(args, part);
         let report = PartReport::new(part, shape, &summary, args, &mut progress);
         parts.push(report);
     }
-    let mut report = InspectReport::new(&rules, parts, &shadows);
+    let mut report = InspectReport::new(&rules, parts, &shadows, undecided);
     report.estimates = registry::all()
         .map(|spec| EngineEstimate::new(&spec, &shapes, &machine.machine))
         .collect();

@@ -22,7 +22,7 @@ use serde::Serialize;
 
 use super::Args;
 use super::measure::{self, FieldUse, Overlaps};
-use super::shadows::{Shadow, Shadows};
+use super::shadows::Shadow;
 use crate::commands::explain::fields::{mask_fields, mask_words};
 
 /// Rows of a distribution in a table.
@@ -57,13 +57,15 @@ struct ActionCount {
 /// The rules that can never win.
 #[derive(Serialize)]
 struct ShadowReport {
-    /// The number of examined rules: all of them, unless there are very many.
+    /// The number of rules for which the search came to an end.
     examined: usize,
-    /// Rules that a single better rule covers.
+    /// Rules that better rules cover.
     shadowed: usize,
-    /// Shadowed rules with exactly the same match as the better rule.
+    /// Shadowed rules that no single better rule covers.
+    by_several: usize,
+    /// Shadowed rules with exactly the same match as a better rule.
     duplicates: usize,
-    /// Shadowed rules with a different action than the better rule.
+    /// Shadowed rules with another action than one of the better rules.
     other_action: usize,
     rules: Vec<ShadowRow>,
     /// Rules that differ from another only in columns that were not read.
@@ -76,9 +78,12 @@ struct ShadowRow {
     rule: usize,
     line: Option<u32>,
     name: Option<String>,
+    /// The best rule that covers it, or a part of it.
     by: usize,
     by_line: Option<u32>,
     by_name: Option<String>,
+    /// Other rules that are needed to cover it.
+    also_by: Vec<usize>,
     duplicate: bool,
     same_action: bool,
     #[serde(skip)]
@@ -302,7 +307,8 @@ impl InspectReport {
     pub(super) fn new(
         rules: &LoadedRules,
         parts: Vec<PartReport>,
-        shadows: &Shadows,
+        shadows: &[Shadow],
+        undecided: usize,
     ) -> InspectReport {
         let policy = &rules.policy;
         let mut actions: BTreeMap<Option<&str>, usize> = BTreeMap::new();
@@ -321,21 +327,22 @@ impl InspectReport {
         actions.sort_by_key(|action| std::cmp::Reverse(action.rules));
         let row = |(index, shadow): (usize, &Shadow)| {
             let position = |id| policy.position(id).unwrap_or_default();
-            let (rule, by) = (position(shadow.rule), position(shadow.by));
+            let (rule, by) = (position(shadow.rule), position(shadow.by[0]));
             ShadowRow {
                 rule,
                 line: rules.line(rule),
                 name: policy.rule_name(shadow.rule).map(str::to_owned),
                 by,
                 by_line: rules.line(by),
-                by_name: policy.rule_name(shadow.by).map(str::to_owned),
+                by_name: policy.rule_name(shadow.by[0]).map(str::to_owned),
+                also_by: shadow.by[1..].iter().map(|&id| position(id)).collect(),
                 duplicate: shadow.duplicate,
                 same_action: shadow.same_action,
                 views: (index < SHADOWS_SHOWN)
                     .then(|| Box::new((RuleView::at(rules, rule), RuleView::at(rules, by)))),
             }
         };
-        let shadow_list = &shadows.shadows;
+        let count = |has: fn(&Shadow) -> bool| shadows.iter().filter(|&shadow| has(shadow)).count();
         InspectReport {
             source: rules.source.clone(),
             embedded: rules.embedded,
@@ -343,14 +350,12 @@ impl InspectReport {
             rules: policy.len(),
             actions,
             shadowed: ShadowReport {
-                examined: shadows.examined,
-                shadowed: shadow_list.len(),
-                duplicates: shadow_list.iter().filter(|shadow| shadow.duplicate).count(),
-                other_action: shadow_list
-                    .iter()
-                    .filter(|shadow| !shadow.same_action)
-                    .count(),
-                rules: shadow_list.iter().enumerate().map(row).collect(),
+                examined: policy.len() - undecided,
+                shadowed: shadows.len(),
+                by_several: count(|shadow| shadow.by.len() > 1),
+                duplicates: count(|shadow| shadow.duplicate),
+                other_action: count(|shadow| !shadow.same_action),
+                rules: shadows.iter().enumerate().map(row).collect(),
                 merged: rules.merged,
             },
             engines: Vec::new(),
@@ -451,18 +456,22 @@ impl InspectReport {
         }
         let shadow = &self.shadowed;
         let mut text = match shadow.shadowed {
-            0 => "none that a single better rule covers".to_owned(),
+            0 => "none".to_owned(),
             count => format!(
-                "{}, each covered by a better rule: {} the same match, {} another action",
+                "{} never win; {}: {}; {}: {}; {}: {}",
                 paint(NOTABLE, &counted(count, "rule")),
-                has(shadow.duplicates),
-                has(shadow.other_action)
+                "covered by several rules together",
+                grouped(shadow.by_several),
+                "same match as a better rule",
+                grouped(shadow.duplicates),
+                "other action than a better rule",
+                grouped(shadow.other_action)
             ),
         };
         if shadow.examined < self.rules {
             text.push_str(&format!(
-                "\nof a random sample of {}",
-                counted(shadow.examined, "rule")
+                "\nundecided within the limit of steps: {}",
+                counted(self.rules - shadow.examined, "rule")
             ));
         }
         if shadow.merged > 0 {
@@ -536,15 +545,6 @@ impl InspectReport {
     }
 }
 
-/// Returns `1 has`, `3 have`.
-fn has(count: usize) -> String {
-    format!(
-        "{} {}",
-        grouped(count),
-        if count == 1 { "has" } else { "have" }
-    )
-}
-
 impl ShadowReport {
     fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         if self.rules.is_empty() {
@@ -564,16 +564,23 @@ impl ShadowReport {
             let Some(views) = &row.views else { break };
             let (rule, by) = views.as_ref();
             let name = by.name.as_deref().unwrap_or_default();
+            let others = match row.also_by.len() {
+                0 => String::new(),
+                count => format!(" and {}", counted(count, "other rule")),
+            };
             table.row(vec![
                 rule.rule.to_string(),
                 rule.line_cell(),
                 rule.name.clone().unwrap_or_default(),
                 rule.matches.clone(),
-                format!("{} {name} {}", by.rule, paint(DIM, &by.matches))
+                format!("{} {name} {}{others}", by.rule, paint(DIM, &by.matches))
                     .trim()
                     .to_owned(),
                 by.line_cell(),
                 match (row.duplicate, row.same_action) {
+                    (_, false) if by.action == rule.action => {
+                        paint(NOTABLE, "others have another action")
+                    }
                     (_, false) => paint(
                         NOTABLE,
                         &format!(

@@ -1,0 +1,136 @@
+//! Rules whose removal changes no verdict.
+//!
+//! A live rule is *redundant* if every header that it wins gets the same action from the
+//! next rule that matches. So for each worse rule with another action, the headers that
+//! both rules match must be covered by rules before the worse rule. And every header of the
+//! redundant rule must match some other rule.
+
+use classyard::KeyVec;
+
+use crate::cover::{Cover, CoverSearch, Steps, common};
+use crate::part::AnalysedPart;
+
+/// The effect of a rule's removal. Rules are named by `R`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Redundancy<R> {
+    /// The removal changes the verdict of some header.
+    Needed,
+    /// The removal changes no verdict. The worse rules with the same action that win headers
+    /// instead, best first; some may not be needed.
+    Redundant(Vec<R>),
+    /// The search reached its limit.
+    Unknown,
+}
+
+/// Searches for redundant rules of a part, in which some rules may be left out.
+pub(super) struct RedundancySearch<'a> {
+    part: &'a AnalysedPart<'a>,
+    /// By place: true if the rule is left out.
+    removed: Vec<bool>,
+    search: CoverSearch,
+}
+
+impl<'a> RedundancySearch<'a> {
+    /// Returns a search in which no rule is left out.
+    pub(super) fn new(part: &'a AnalysedPart<'a>) -> RedundancySearch<'a> {
+        RedundancySearch {
+            part,
+            removed: vec![false; part.places(0).len()],
+            search: CoverSearch::default(),
+        }
+    }
+
+    /// Leaves out a rule in later searches.
+    pub(super) fn remove(&mut self, place: u32) {
+        self.removed[place as usize] = true;
+    }
+
+    /// True if a header that the rule wins gets another action without the rule. `witness`
+    /// is the position of the header.
+    pub(super) fn is_changed(&self, place: u32, witnesses: &KeyVec, witness: u32) -> bool {
+        let key = witnesses.key(witness as usize);
+        let point = self.part.space().point(&witnesses.header(witness as usize));
+        let boxes = self.part.boxes();
+        let mut next_action = None;
+        let later = boxes.of(place).end..self.part.boxes_at(self.part.places(0)).end;
+        self.part.overlapping(&point, later, |number| {
+            let next = self.part.rule(boxes.owner(number));
+            if next.matches(key) && !self.removed[boxes.owner(number) as usize] {
+                next_action = Some(next.action());
+            }
+            next_action.is_none()
+        });
+        next_action != Some(self.part.action(place))
+    }
+
+    /// Decides if a rule is redundant.
+    pub(super) fn decide(&mut self, place: u32, steps: &mut Steps) -> Redundancy<u32> {
+        if !self.part.boxes().is_exact(place) {
+            return Redundancy::Unknown;
+        }
+        let mut successors = Vec::new();
+        for number in self.part.boxes().of(place) {
+            match self.decide_box(place, number, steps) {
+                Redundancy::Redundant(places) => successors.extend(places),
+                other => return other,
+            }
+        }
+        successors.sort_unstable();
+        successors.dedup();
+        Redundancy::Redundant(successors)
+    }
+
+    fn decide_box(&mut self, place: u32, number: u32, steps: &mut Steps) -> Redundancy<u32> {
+        let boxes = self.part.boxes();
+        let bounds = boxes.bounds(number);
+        let action = self.part.action(place);
+        let others = self.other_boxes(place, bounds);
+        if !steps.take(others.len()) {
+            return Redundancy::Unknown;
+        }
+        // The rules before the present one that cover headers exactly.
+        let mut earlier: Vec<u32> = Vec::new();
+        for &other in &others {
+            let owner = boxes.owner(other);
+            if owner > place && self.part.action(owner) != action {
+                let target = common(bounds, boxes.bounds(other));
+                let before = earlier.partition_point(|&number| boxes.owner(number) < owner);
+                let candidates = &earlier[..before];
+                match self.search.search(boxes, &target, candidates, steps) {
+                    Cover::Covered(_) => {}
+                    Cover::Uncovered(_) => return Redundancy::Needed,
+                    Cover::Unknown => return Redundancy::Unknown,
+                }
+            }
+            if boxes.is_exact(owner) {
+                earlier.push(other);
+            }
+        }
+        match self.search.search(boxes, bounds, &earlier, steps) {
+            Cover::Covered(numbers) => {
+                let owners = numbers.iter().map(|&number| boxes.owner(number));
+                let same = |&owner: &u32| owner > place && self.part.action(owner) == action;
+                Redundancy::Redundant(owners.filter(same).collect())
+            }
+            Cover::Uncovered(_) => Redundancy::Needed,
+            Cover::Unknown => Redundancy::Unknown,
+        }
+    }
+
+    /// Returns the boxes of other rules that overlap `bounds`, ascending. The list ends with
+    /// the first box that contains `bounds`.
+    fn other_boxes(&self, place: u32, bounds: &[u32]) -> Vec<u32> {
+        let boxes = self.part.boxes();
+        let mut others = Vec::new();
+        self.part
+            .overlapping(bounds, self.part.boxes_at(self.part.places(0)), |number| {
+                let owner = boxes.owner(number);
+                if owner == place || self.removed[owner as usize] {
+                    return true;
+                }
+                others.push(number);
+                !(boxes.is_exact(owner) && crate::boxes::covers(boxes.bounds(number), bounds))
+            });
+        others
+    }
+}

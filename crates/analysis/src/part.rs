@@ -1,0 +1,125 @@
+//! Rules of one schema, prepared for analysis.
+
+use classyard::{ActionId, RuleRef, RuleSet};
+
+use crate::boxes::{Boxes, covers};
+use crate::overlaps::OverlapIndex;
+use crate::space::Space;
+
+/// The rules of one list, or of two lists, as boxes with an index. A rule is named by its
+/// *place*: the rules of a list have successive places, best first, and the second list
+/// follows the first.
+#[derive(Debug)]
+pub(crate) struct AnalysedPart<'a> {
+    lists: Vec<&'a RuleSet>,
+    /// The list and the position of the rule at each place.
+    order: Vec<(u8, u32)>,
+    space: Space,
+    boxes: Boxes,
+    index: OverlapIndex,
+}
+
+impl<'a> AnalysedPart<'a> {
+    /// Prepares lists of rules of one schema.
+    pub(crate) fn new(lists: &[&'a RuleSet]) -> AnalysedPart<'a> {
+        let mut order = Vec::new();
+        for (list, rules) in (0..).zip(lists) {
+            order.extend(rules.by_rank().into_iter().map(|position| (list, position)));
+        }
+        let at = |&(list, position): &(u8, u32)| lists[usize::from(list)].rule(position as usize);
+        let space = Space::new(lists[0].schema(), order.iter().map(at));
+        let boxes = Boxes::new(&space, order.iter().map(at));
+        let index = OverlapIndex::new(&space, &boxes);
+        AnalysedPart {
+            lists: lists.to_vec(),
+            order,
+            space,
+            boxes,
+            index,
+        }
+    }
+
+    /// Returns the rules of a list.
+    pub(crate) fn list(&self, list: usize) -> &'a RuleSet {
+        self.lists[list]
+    }
+
+    /// Returns the places of a list, best rule first.
+    pub(crate) fn places(&self, list: usize) -> std::ops::Range<u32> {
+        let before = self.lists[..list].iter().map(|rules| rules.len());
+        let first = before.sum::<usize>();
+        let place = |place: usize| u32::try_from(place).expect("fewer rules than ids");
+        place(first)..place(first + self.lists[list].len())
+    }
+
+    /// Returns the rule at a place.
+    pub(crate) fn rule(&self, place: u32) -> RuleRef<'a> {
+        let (list, position) = self.order[place as usize];
+        self.lists[usize::from(list)].rule(position as usize)
+    }
+
+    /// Returns the action of the rule at a place.
+    pub(crate) fn action(&self, place: u32) -> ActionId {
+        self.rule(place).action()
+    }
+
+    /// Returns the space of the part's headers.
+    pub(crate) fn space(&self) -> &Space {
+        &self.space
+    }
+
+    /// Returns the boxes of all rules.
+    pub(crate) fn boxes(&self) -> &Boxes {
+        &self.boxes
+    }
+
+    /// Returns the numbers of the boxes of all rules at some places.
+    pub(crate) fn boxes_at(&self, places: std::ops::Range<u32>) -> std::ops::Range<u32> {
+        if places.is_empty() {
+            return 0..0;
+        }
+        self.boxes.of(places.start).start..self.boxes.of(places.end - 1).end
+    }
+
+    /// Returns the bytes held.
+    pub(crate) fn bytes(&self) -> usize {
+        self.order.capacity() * size_of::<(u8, u32)>()
+            + self.space.bytes()
+            + self.boxes.bytes()
+            + self.index.bytes()
+    }
+
+    /// Calls `each` with every box among `numbers` that overlaps `bounds`, ascending, until
+    /// it returns false.
+    pub(crate) fn overlapping(
+        &self,
+        bounds: &[u32],
+        numbers: std::ops::Range<u32>,
+        each: impl FnMut(u32) -> bool,
+    ) {
+        self.index.overlapping(&self.boxes, bounds, numbers, each);
+    }
+
+    /// Returns the boxes among `numbers` that overlap `bounds` and are exact, ascending. The
+    /// list ends with the first box that contains `bounds`.
+    pub(crate) fn candidates(&self, bounds: &[u32], numbers: std::ops::Range<u32>) -> Candidates {
+        let mut candidates = Candidates::default();
+        self.overlapping(bounds, numbers, |number| {
+            if self.boxes.is_exact(self.boxes.owner(number)) {
+                candidates.boxes.push(number);
+                candidates.one_covers = covers(self.boxes.bounds(number), bounds);
+            }
+            !candidates.one_covers
+        });
+        candidates
+    }
+}
+
+/// Boxes that may cover another box.
+#[derive(Debug, Default)]
+pub(crate) struct Candidates {
+    /// The numbers of the boxes, ascending.
+    pub(crate) boxes: Vec<u32>,
+    /// True if the last one covers the box alone.
+    pub(crate) one_covers: bool,
+}

@@ -1,0 +1,376 @@
+//! The space of headers, divided where rules begin and end.
+//!
+//! A field is one *axis*, or several: groups of adjacent bits on which every match of
+//! every rule is an interval. A prefix or a range is an interval of the whole field. A mask
+//! with holes is a list of intervals, one for each group of bits:
+//!
+//! ```text
+//! field of 8 bits, masks 11110000 and 00001100    axis 0: bits 7-4    axis 1: bits 3-0
+//! value 10100000 under 11110000                   [10, 10]            [0, 15]
+//! value 00000100 under 00001100                   [0, 15]             [4, 7]
+//! ```
+//!
+//! The ends of all intervals divide an axis into pieces. The number of a piece is its
+//! *rank*. Headers with equal ranks on all axes match the same rules. So a rule is a *box*,
+//! an interval of ranks for each axis, and fields of 1 to 128 bits cost the same.
+//!
+//! A range of a field with several axes is expanded into prefixes, so such a rule has
+//! several boxes.
+
+use std::sync::Arc;
+
+use classyard::{FieldId, FieldMatch, RuleRef, Schema};
+
+/// The axes of a schema, with the ranks that some rules need.
+#[derive(Debug)]
+pub(crate) struct Space {
+    schema: Arc<Schema>,
+    axes: Vec<Axis>,
+}
+
+/// Adjacent bits of a field.
+#[derive(Debug)]
+struct Axis {
+    field: FieldId,
+    /// The position of the lowest bit in the field.
+    shift: u32,
+    /// The number of bits, 1 to 64.
+    width: u32,
+    /// The smallest value of each rank, ascending; the first is 0.
+    starts: Vec<u64>,
+}
+
+/// The widest axis in bits.
+const MAX_AXIS_BITS: u32 = 64;
+
+impl Space {
+    /// Returns the space that these rules divide. All rules have this schema.
+    pub(crate) fn new<'a>(
+        schema: &Arc<Schema>,
+        rules: impl Iterator<Item = RuleRef<'a>> + Clone,
+    ) -> Space {
+        let mut axes = Vec::new();
+        for field in schema.field_ids() {
+            let first = axes.len();
+            axes.extend(axes_of(schema, field, rules.clone()));
+            let single = axes.len() == first + 1;
+            for axis in &mut axes[first..] {
+                axis.divide(single, rules.clone());
+            }
+        }
+        Space {
+            schema: Arc::clone(schema),
+            axes,
+        }
+    }
+
+    /// Returns the number of axes.
+    pub(crate) fn axes(&self) -> usize {
+        self.axes.len()
+    }
+
+    /// Returns the last rank of an axis.
+    pub(crate) fn last_rank(&self, axis: usize) -> u32 {
+        let ranks = self.axes[axis].starts.len();
+        u32::try_from(ranks - 1).expect("at most 2^32 ranks")
+    }
+
+    /// Returns the bytes held.
+    pub(crate) fn bytes(&self) -> usize {
+        let starts = self.axes.iter().map(|axis| axis.starts.capacity());
+        starts.sum::<usize>() * size_of::<u64>()
+    }
+
+    /// Returns the values that a rule matches in each axis of a field: a list of
+    /// alternatives, each with an interval of ranks for each axis.
+    fn alternatives(&self, rule: &RuleRef<'_>, axes: &[Axis]) -> Vec<Vec<[u32; 2]>> {
+        let [first, ..] = axes else { return Vec::new() };
+        let field = rule.field(first.field);
+        if let [only] = axes {
+            let ends = ends_of(&field, only.width);
+            return vec![vec![only.ranks(ends)]];
+        }
+        let width = self.schema.field(first.field).width();
+        let prefixes = masked_values(&field, width);
+        let intervals = prefixes.into_iter().map(|prefix| {
+            let ends = axes.iter().map(|axis| axis.ranks(axis.ends_under(prefix)));
+            ends.collect()
+        });
+        intervals.collect()
+    }
+
+    /// Calls `each` with every box of a rule: the lowest and the highest rank of each axis.
+    ///
+    /// A rule of more than `max_boxes` boxes has one box that contains all of them, and the
+    /// function returns false.
+    pub(crate) fn boxes_of(
+        &self,
+        rule: &RuleRef<'_>,
+        max_boxes: usize,
+        mut each: impl FnMut(&[u32]),
+    ) -> bool {
+        let by_field = self.axes.chunk_by(|a, b| a.field == b.field);
+        let mut alternatives: Vec<_> = by_field.map(|axes| self.alternatives(rule, axes)).collect();
+        let product = alternatives
+            .iter()
+            .try_fold(1usize, |product, list| product.checked_mul(list.len()));
+        let exact = product.is_some_and(|product| product <= max_boxes);
+        if !exact {
+            for list in &mut alternatives {
+                *list = vec![hull(list)];
+            }
+        }
+        let mut choice = vec![0; alternatives.len()];
+        let mut bounds = Vec::with_capacity(2 * self.axes.len());
+        loop {
+            bounds.clear();
+            for (list, &chosen) in alternatives.iter().zip(&choice) {
+                bounds.extend(list[chosen].iter().flatten());
+            }
+            each(&bounds);
+            // The next choice of an alternative for each field.
+            let next =
+                (0..choice.len()).find(|&field| choice[field] + 1 < alternatives[field].len());
+            let Some(next) = next else { return exact };
+            choice[next] += 1;
+            choice[..next].fill(0);
+        }
+    }
+
+    /// Returns the header with the smallest values that have these ranks.
+    pub(crate) fn header(&self, ranks: impl Iterator<Item = u32>) -> Vec<u128> {
+        let starts = ranks.zip(&self.axes);
+        self.assemble(starts.map(|(rank, axis)| axis.starts[rank as usize]))
+    }
+
+    /// Returns the box of a single header.
+    pub(crate) fn point(&self, header: &[u128]) -> Vec<u32> {
+        let values = self.axes.iter().map(|axis| {
+            let value = header[axis.field.index()] >> axis.shift & u128::from(axis.max_value());
+            let value = u64::try_from(value).expect("an axis has at most 64 bits");
+            let rank = axis.starts.partition_point(|&start| start <= value) - 1;
+            u32::try_from(rank).expect("at most 2^32 ranks")
+        });
+        values.flat_map(|rank| [rank, rank]).collect()
+    }
+
+    /// Returns a header within a box; `choose` returns a number up to its argument.
+    pub(crate) fn header_within(
+        &self,
+        bounds: &[u32],
+        mut choose: impl FnMut(u64) -> u64,
+    ) -> Vec<u128> {
+        let ends = bounds.chunks_exact(2).zip(&self.axes);
+        let values = ends.map(|(ends, axis)| {
+            let low = axis.starts[ends[0] as usize];
+            low + choose(axis.last_value(ends[1]) - low)
+        });
+        self.assemble(values)
+    }
+
+    /// Returns the number of headers in a box divided by the number of all headers.
+    pub(crate) fn share(&self, bounds: &[u32]) -> f64 {
+        let ends = bounds.chunks_exact(2).zip(&self.axes);
+        ends.map(|(ends, axis)| axis.share([ends[0], ends[1]]))
+            .product()
+    }
+
+    fn assemble(&self, values: impl Iterator<Item = u64>) -> Vec<u128> {
+        let mut header = vec![0; self.schema.fields().len()];
+        for (value, axis) in values.zip(&self.axes) {
+            header[axis.field.index()] |= u128::from(value) << axis.shift;
+        }
+        header
+    }
+}
+
+impl Axis {
+    fn max_value(&self) -> u64 {
+        u64::MAX >> (64 - self.width)
+    }
+
+    /// Finds the ranks that these rules need. `single` means that no other axis has bits of
+    /// the field.
+    fn divide<'a>(&mut self, single: bool, rules: impl Iterator<Item = RuleRef<'a>>) {
+        let mut starts = vec![0];
+        let mut add = |[low, high]: [u64; 2], max: u64| {
+            starts.push(low);
+            if high < max {
+                starts.push(high + 1);
+            }
+        };
+        for rule in rules {
+            let field = rule.field(self.field);
+            if single {
+                add(ends_of(&field, self.width), self.max_value());
+                continue;
+            }
+            let width = rule.schema().field(self.field).width();
+            for prefix in masked_values(&field, width) {
+                add(self.ends_under(prefix), self.max_value());
+            }
+        }
+        starts.sort_unstable();
+        starts.dedup();
+        starts.shrink_to_fit();
+        self.starts = starts;
+    }
+
+    /// Returns the smallest and the largest value under the axis' part of a mask, which is a
+    /// prefix there.
+    fn ends_under(&self, (value, mask): (u128, u128)) -> [u64; 2] {
+        let part = |bits: u128| {
+            let bits = u64::try_from(bits >> self.shift & u128::from(u64::MAX));
+            bits.expect("64 bits") & self.max_value()
+        };
+        let (value, mask) = (part(value), part(mask));
+        [value & mask, value & mask | self.max_value() & !mask]
+    }
+
+    /// Returns the lowest and the highest rank of an interval that begins and ends where
+    /// ranks do.
+    fn ranks(&self, [low, high]: [u64; 2]) -> [u32; 2] {
+        let rank = |count: usize| u32::try_from(count - 1).expect("at most 2^32 ranks");
+        // Most matches are wildcards.
+        if low == 0 && high == self.max_value() {
+            return [0, rank(self.starts.len())];
+        }
+        let below = self.starts.partition_point(|&start| start <= low);
+        let within = self.starts[below..].partition_point(|&start| start <= high);
+        [rank(below), rank(below + within)]
+    }
+
+    fn last_value(&self, rank: u32) -> u64 {
+        let next = self.starts.get(rank as usize + 1);
+        next.map_or(self.max_value(), |start| start - 1)
+    }
+
+    #[allow(clippy::cast_precision_loss)] // a share needs few digits
+    fn share(&self, [low, high]: [u32; 2]) -> f64 {
+        let values = self.last_value(high) - self.starts[low as usize];
+        (values as f64 + 1.0) / (self.max_value() as f64 + 1.0)
+    }
+}
+
+/// Returns the axes of a field, highest bits first, without ranks.
+fn axes_of<'a>(
+    schema: &Schema,
+    field: FieldId,
+    rules: impl Iterator<Item = RuleRef<'a>>,
+) -> Vec<Axis> {
+    let width = schema.field(field).width();
+    // Bit `j` is set if an axis ends at bit `j`, and the next one begins below it.
+    let mut cuts: u128 = 1;
+    if width > MAX_AXIS_BITS {
+        cuts |= 1 << MAX_AXIS_BITS;
+    }
+    for rule in rules {
+        if let FieldMatch::Ternary { mask, .. } = rule.field(field) {
+            cuts |= !mask & mask << 1;
+        }
+    }
+    let mut axes = Vec::new();
+    let mut above = width;
+    for shift in (0..width).rev().filter(|shift| cuts >> shift & 1 == 1) {
+        axes.push(Axis {
+            field,
+            shift,
+            width: above - shift,
+            starts: Vec::new(),
+        });
+        above = shift;
+    }
+    axes
+}
+
+/// Returns the smallest and the largest value of a match that is an interval.
+fn ends_of(field: &FieldMatch, width: u32) -> [u64; 2] {
+    let full = u128::MAX >> (128 - width);
+    let under = |value: u128, mask: u128| [value & mask, value & mask | full & !mask];
+    let ends = match *field {
+        FieldMatch::Any => [0, full],
+        FieldMatch::Exact(value) => [value, value],
+        FieldMatch::Prefix { value, length } => under(value, prefix_mask(width, length)),
+        FieldMatch::Range { low, high } => [low, high],
+        FieldMatch::Ternary { value, mask } => under(value, mask),
+    };
+    ends.map(|end| u64::try_from(end).expect("an axis has at most 64 bits"))
+}
+
+/// Returns a match as values under masks. A range becomes prefixes.
+fn masked_values(field: &FieldMatch, width: u32) -> Vec<(u128, u128)> {
+    let full = u128::MAX >> (128 - width);
+    match *field {
+        FieldMatch::Any => vec![(0, 0)],
+        FieldMatch::Exact(value) => vec![(value, full)],
+        FieldMatch::Prefix { value, length } => vec![(value, prefix_mask(width, length))],
+        FieldMatch::Ternary { value, mask } => vec![(value, mask)],
+        FieldMatch::Range { low, high } => prefixes_of(low, high, width),
+    }
+}
+
+/// Returns the fewest prefixes that have the values from `low` to `high`.
+fn prefixes_of(mut low: u128, high: u128, width: u32) -> Vec<(u128, u128)> {
+    let full = u128::MAX >> (128 - width);
+    let mut prefixes = Vec::new();
+    loop {
+        // The largest prefix that begins at `low` and does not exceed `high`.
+        let mut free = low.trailing_zeros().min(width);
+        while free > 0 && full >> (width - free) > high - low {
+            free -= 1;
+        }
+        prefixes.push((low, prefix_mask(width, width - free)));
+        let last = low | if free == 0 { 0 } else { full >> (width - free) };
+        if last >= high {
+            return prefixes;
+        }
+        low = last + 1;
+    }
+}
+
+/// Returns a mask of the leading `length` of `width` bits.
+fn prefix_mask(width: u32, length: u32) -> u128 {
+    let full = u128::MAX >> (128 - width);
+    if length == 0 {
+        0
+    } else {
+        full & full << (width - length)
+    }
+}
+
+/// Returns the smallest intervals that contain all alternatives.
+fn hull(alternatives: &[Vec<[u32; 2]>]) -> Vec<[u32; 2]> {
+    let mut hull = alternatives[0].clone();
+    for alternative in &alternatives[1..] {
+        for (hull, ends) in hull.iter_mut().zip(alternative) {
+            *hull = [hull[0].min(ends[0]), hull[1].max(ends[1])];
+        }
+    }
+    hull
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_is_its_prefixes() {
+        for width in 1..=6 {
+            let top = (1u128 << width) - 1;
+            for low in 0..=top {
+                for high in low..=top {
+                    let prefixes = prefixes_of(low, high, width);
+                    assert!(prefixes.len() <= (2 * width as usize).max(3) - 2);
+                    for value in 0..=top {
+                        let matching = prefixes
+                            .iter()
+                            .filter(|(bits, mask)| value & mask == *bits)
+                            .count();
+                        assert_eq!(matching, usize::from((low..=high).contains(&value)));
+                    }
+                }
+            }
+        }
+        assert_eq!(prefixes_of(0, u128::MAX, 128), [(0, 0)]);
+    }
+}

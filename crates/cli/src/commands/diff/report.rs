@@ -1,0 +1,207 @@
+//! The report of `diff`.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use classyard::RuleId;
+use classyard_analysis::{Diff, Difference};
+use classyard_report::input::rules::LoadedRules;
+use classyard_report::output::style::{BOLD, GOOD, NOTABLE, counted, grouped, paint};
+use classyard_report::output::{Report, csv};
+use classyard_report::rule_view::RuleView;
+use serde::Serialize;
+
+use crate::commands::headers::{header_text, header_values};
+use crate::commands::named_rules::{described, place};
+use crate::commands::rows::{MAX_ROWS, remark_more};
+
+/// The report of `diff`. Keys are stable.
+#[derive(Serialize)]
+pub(super) struct DiffReport {
+    /// `null` if that was not decided within the limit of steps.
+    equivalent: Option<bool>,
+    files: [FileRow; 2],
+    differences: Vec<DifferenceRow>,
+    undecided: Vec<UndecidedRow>,
+}
+
+#[derive(Serialize)]
+struct FileRow {
+    file: String,
+    rules: usize,
+    /// Rules without an equal rule in the other file; of several parts, once for each.
+    changed: usize,
+}
+
+/// Packets that one rule of each file decides, with different actions.
+#[derive(Serialize)]
+struct DifferenceRow {
+    schema: String,
+    /// One of the headers, by field.
+    header: BTreeMap<String, String>,
+    #[serde(skip)]
+    header_text: String,
+    /// The headers divided by all headers of the schema.
+    share: f64,
+    /// True if `share` may be too small.
+    more: bool,
+    /// The rule of each file; `null` if no rule matches.
+    rules: [Option<RuleView>; 2],
+}
+
+#[derive(Serialize)]
+struct UndecidedRow {
+    file: String,
+    rule: RuleView,
+}
+
+impl DiffReport {
+    /// Creates the report on two files of rules.
+    pub(super) fn new(first: &LoadedRules, second: &LoadedRules, diff: &Diff) -> DiffReport {
+        let files = [first, second];
+        let view =
+            |file: usize, id: RuleId| RuleView::of(files[file], id).expect("a rule of the policy");
+        let row = |difference: &Difference| {
+            let schema = first.policy.part(difference.part).schema();
+            DifferenceRow {
+                schema: schema.name().to_owned(),
+                header_text: header_text(schema, &difference.header),
+                header: header_values(schema, &difference.header)
+                    .into_iter()
+                    .collect(),
+                share: difference.share,
+                more: difference.more,
+                rules: [
+                    difference.first.map(|id| view(0, id)),
+                    difference.second.map(|id| view(1, id)),
+                ],
+            }
+        };
+        let undecided = diff.undecided().iter().map(|undecided| UndecidedRow {
+            file: files[undecided.policy].source.clone(),
+            rule: view(undecided.policy, undecided.rule),
+        });
+        let changed = diff.unpaired();
+        DiffReport {
+            equivalent: diff.is_equivalent(),
+            files: [0, 1].map(|file| FileRow {
+                file: files[file].source.clone(),
+                rules: files[file].policy.len(),
+                changed: changed[file],
+            }),
+            differences: diff.differences().iter().map(row).collect(),
+            undecided: undecided.collect(),
+        }
+    }
+
+    fn write_summary(&self, out: &mut dyn Write) -> io::Result<()> {
+        let [first, second] = &self.files;
+        let file = |row: &FileRow| {
+            let rules = counted(row.rules, "rule");
+            format!(
+                "{}: {rules}, {} of them not in the other",
+                row.file,
+                grouped(row.changed)
+            )
+        };
+        writeln!(out, "{}", file(first))?;
+        writeln!(out, "{}", file(second))?;
+        let verdict = match self.equivalent {
+            Some(true) => paint(GOOD, "every packet gets the same action"),
+            Some(false) => paint(NOTABLE, &counted(self.differences.len(), "difference")),
+            None => paint(
+                NOTABLE,
+                "undecided: the limit of steps was reached; --steps sets it",
+            ),
+        };
+        writeln!(out, "{verdict}")
+    }
+}
+
+impl DifferenceRow {
+    /// Returns the action of the rule of a file.
+    fn action(&self, file: usize) -> &str {
+        match &self.rules[file] {
+            Some(rule) => rule.action.as_deref().unwrap_or("no action"),
+            None => "no match",
+        }
+    }
+
+    /// Returns the number of headers as a share.
+    fn share(&self) -> String {
+        let at_least = if self.more { "at least " } else { "" };
+        format!(
+            "{at_least}{:.3e} of all {} headers",
+            self.share, self.schema
+        )
+    }
+}
+
+impl Report for DiffReport {
+    fn table(&self, out: &mut dyn Write) -> io::Result<()> {
+        for row in self.differences.iter().take(MAX_ROWS) {
+            let actions = format!("{} becomes {}", row.action(0), row.action(1));
+            writeln!(
+                out,
+                "{}: {} ({})",
+                paint(BOLD, &actions),
+                row.header_text,
+                row.share()
+            )?;
+            for (file, rule) in self.files.iter().zip(&row.rules) {
+                match rule {
+                    Some(rule) => {
+                        writeln!(out, "    {}: {}", place(&file.file, rule), described(rule))?;
+                    }
+                    None => writeln!(out, "    {}: no rule matches", file.file)?,
+                }
+            }
+        }
+        let more = self.differences.len().saturating_sub(MAX_ROWS);
+        remark_more(out, more, "more difference")?;
+        for row in self.undecided.iter().take(MAX_ROWS) {
+            writeln!(
+                out,
+                "{}: {}: {}",
+                paint(BOLD, &place(&row.file, &row.rule)),
+                paint(NOTABLE, "undecided"),
+                described(&row.rule)
+            )?;
+        }
+        remark_more(
+            out,
+            self.undecided.len().saturating_sub(MAX_ROWS),
+            "more rule",
+        )?;
+        self.write_summary(out)
+    }
+
+    fn csv(&self, out: &mut csv::Writer<'_>) -> io::Result<()> {
+        out.row(&[
+            &"schema",
+            &"header",
+            &"share",
+            &"first_rule",
+            &"first_action",
+            &"second_rule",
+            &"second_action",
+        ])?;
+        for row in &self.differences {
+            let [first, second] = [0, 1].map(|file| {
+                let rule = row.rules[file].as_ref();
+                rule.map(|rule| rule.id.to_string()).unwrap_or_default()
+            });
+            let [before, after] = [row.action(0), row.action(1)];
+            out.row(&[
+                &row.schema,
+                &row.header_text,
+                &row.share,
+                &first,
+                &before,
+                &second,
+                &after,
+            ])?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,120 @@
+//! `classyard lint`.
+
+use crate::support::{Folder, run};
+
+/// The example of the documentation: two rules cover the third one together.
+const UNION: &str = "schema ipv4-5tuple\n\
+    deny src=10.3.0.0/17\n\
+    # a comment\n\
+    permit src=10.3.128.0/17\n\
+    permit src=10.3.0.0/16 dport=443\n";
+
+#[test]
+fn a_rule_that_several_rules_cover_is_dead() {
+    let folder = Folder::new();
+    let rules = folder.file("fw.rules", UNION);
+    let result = run(&format!("lint {rules}")).exits(1);
+    result
+        .prints("fw.rules:5: dead: covered by lines 2 (deny src=10.3.0.0/17) and 4 (permit src")
+        .prints(", by none alone; line 2 has another action")
+        .prints("3 rules, 1 dead, 0 redundant");
+    let report = run(&format!("lint {rules} --format json")).exits(1).json();
+    let file = &report["files"][0];
+    assert_eq!((&file["rules"], &file["dead"]), (&3.into(), &1.into()));
+    let finding = &file["findings"][0];
+    assert_eq!(finding["finding"], "dead");
+    let rule = &finding["rule"];
+    assert_eq!((&rule["line"], &rule["id"]), (&5.into(), &2.into()));
+    assert_eq!(finding["all_needed"], true);
+    assert_eq!(finding["same_action"], false);
+    let by: Vec<_> = finding["by"].as_array().unwrap().iter().collect();
+    assert_eq!(by.len(), 2);
+    assert_eq!((&by[0]["line"], &by[1]["line"]), (&2.into(), &4.into()));
+    assert_eq!(by[0]["action"], "deny");
+    let rows = run(&format!("lint {rules} --format csv")).exits(1);
+    let rows = rows.csv();
+    assert_eq!(
+        rows[1][1..6],
+        ["5", "2", "dead", "src=10.3.0.0/16 dport=443", "0 1"]
+    );
+}
+
+#[test]
+fn a_rule_whose_removal_changes_nothing_is_redundant() {
+    let folder = Folder::new();
+    let rules = folder.file(
+        "fw.rules",
+        "schema ipv4-5tuple\n\
+         permit dport=80\n\
+         permit dport=80-89\n\
+         deny\n\
+         deny\n",
+    );
+    let result = run(&format!("lint {rules}")).exits(1);
+    result
+        .prints("fw.rules:2: redundant: its removal changes no action; line 3 (permit dport=80-89)")
+        .prints("fw.rules:5: dead: covered by line 4");
+    run(&format!("lint {rules} --select dead"))
+        .exits(1)
+        .prints("4 rules, 1 dead, 0 redundant");
+    run(&format!("lint {rules} --ignore dead,redundant")).exits(0);
+    let clean = folder.file("clean.rules", "schema ipv4-5tuple\npermit dport=80\ndeny\n");
+    run(&format!("lint {clean}"))
+        .exits(0)
+        .prints("2 rules, 0 dead, 0 redundant");
+    let both = run(&format!("lint {clean} {rules} --format json"))
+        .exits(1)
+        .json();
+    assert_eq!(both["files"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn rules_without_actions_are_not_redundant() {
+    let folder = Folder::new();
+    let line = |ports: &str| format!("@10.0.0.0/8\t192.0.2.0/24\t0 : 65535\t{ports}\t0x06/0xFF\n");
+    let text = line("80 : 80") + &line("0 : 65535");
+    let rules = folder.file("set.txt", text);
+    run(&format!("lint {rules}"))
+        .exits(0)
+        .complains("its rules have no actions");
+    run(&format!("lint {rules} --select dead"))
+        .exits(0)
+        .prints("0 dead");
+}
+
+#[test]
+fn rules_beyond_the_limit_of_steps_are_undecided() {
+    let folder = Folder::new();
+    // Stripes of source addresses cover the last rule.
+    let mut text = "schema ipv4-5tuple\n".to_owned();
+    for stripe in 0..64 {
+        text += &format!("permit src={}.0.0.0/6\n", stripe * 4);
+    }
+    text += "permit dport=1000-50000\n";
+    let rules = folder.file("stripes.rules", text);
+    run(&format!("lint {rules} --select dead"))
+        .exits(1)
+        .prints("stripes.rules:66: dead: covered by lines 2 (permit src=0.0.0.0/6)")
+        .prints("56 more rules");
+    run(&format!("lint {rules} --select dead --steps 100"))
+        .exits(1)
+        .prints("stripes.rules:66: undecided")
+        .prints("1 undecided");
+}
+
+#[test]
+fn the_embedded_example_is_examined() {
+    run("lint")
+        .exits(1)
+        .prints("148 rules, 0 dead, 5 redundant");
+}
+
+#[test]
+fn unreadable_files_are_errors() {
+    let folder = Folder::new();
+    let bad = folder.file("bad.rules", "schema ipv4-5tuple\npermit dport=99999\n");
+    run(&format!("lint {bad}"))
+        .exits(2)
+        .complains("bad.rules:2");
+    run("lint - -").exits(2);
+}
