@@ -100,12 +100,32 @@ impl<'a> AnalysedPart<'a> {
         self.index.overlapping(&self.boxes, bounds, numbers, each);
     }
 
-    /// Returns the boxes among `numbers` that overlap `bounds` and are exact, ascending. The
-    /// list ends with the first box that contains `bounds`.
-    pub(crate) fn candidates(&self, bounds: &[u32], numbers: std::ops::Range<u32>) -> Candidates {
+    /// Returns the first box among `numbers` that contains `bounds` and is exact.
+    pub(crate) fn first_cover(&self, bounds: &[u32], numbers: std::ops::Range<u32>) -> Option<u32> {
+        let mut first = None;
+        self.overlapping(bounds, numbers, |number| {
+            let exact = self.boxes.is_exact(self.boxes.owner(number));
+            if exact && covers(self.boxes.bounds(number), bounds) {
+                first = Some(number);
+            }
+            first.is_none()
+        });
+        first
+    }
+
+    /// Returns the boxes among `numbers` that overlap `bounds`, are exact, and belong to a
+    /// place that `has` accepts, ascending. The list ends with the first box that contains
+    /// `bounds`.
+    pub(crate) fn candidates(
+        &self,
+        bounds: &[u32],
+        numbers: std::ops::Range<u32>,
+        has: impl Fn(u32) -> bool,
+    ) -> Candidates {
         let mut candidates = Candidates::default();
         self.overlapping(bounds, numbers, |number| {
-            if self.boxes.is_exact(self.boxes.owner(number)) {
+            let owner = self.boxes.owner(number);
+            if has(owner) && self.boxes.is_exact(owner) {
                 candidates.boxes.push(number);
                 candidates.one_covers = covers(self.boxes.bounds(number), bounds);
             }
@@ -113,6 +133,19 @@ impl<'a> AnalysedPart<'a> {
         });
         candidates
     }
+}
+
+/// The length of a list of boxes above which a query of the index is faster than a comparison
+/// with every box of the list.
+pub(crate) const LONG_LIST: usize = 1000;
+
+/// The number of boxes in a list after which its boxes together are tried as a cover; again
+/// after each doubling.
+const FIRST_UNION_TRIAL: usize = 8;
+
+/// True if it is time to try if the boxes of a growing list cover another box together.
+pub(crate) fn is_union_trial(boxes: usize) -> bool {
+    boxes >= FIRST_UNION_TRIAL && boxes.is_power_of_two()
 }
 
 /// Boxes that may cover another box.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use classyard::policy::PartId;
-use classyard::{BuildError, Policy, Progress, RuleId, RuleSet};
+use classyard::{BuildError, Policy, Progress, RuleId, RuleRef, RuleSet};
 
 use crate::boxes::covers;
 use crate::cover::{CoverSearch, Steps, common};
@@ -105,11 +105,12 @@ pub fn query(
     let mut result = Query::default();
     let mut steps = Steps::new(settings.max_steps);
     for part_id in policy.part_ids() {
-        let lists: [&RuleSet; 2] = [policy.part(part_id), asked.part(part_id)];
-        if lists[1].is_empty() {
+        let asked = asked.part(part_id);
+        if asked.is_empty() {
             continue;
         }
-        let part = AnalysedPart::new(&lists);
+        let overlapping = overlapping(policy.part(part_id), &asked.rule(0));
+        let part = AnalysedPart::new(&[&overlapping, asked]);
         let mut examination = Examination {
             part: &part,
             part_id,
@@ -125,6 +126,17 @@ pub fn query(
         result.undecided.extend(undecided.map(id));
     }
     Ok(result)
+}
+
+/// Returns the rules that match a header that another rule matches.
+fn overlapping(rules: &RuleSet, other: &RuleRef<'_>) -> RuleSet {
+    let mut overlapping = RuleSet::new(rules.schema());
+    for rule in rules.iter().filter(|rule| rule.overlaps(other)) {
+        overlapping
+            .push(rule)
+            .expect("rules of the schema with unique ids");
+    }
+    overlapping
 }
 
 /// The place that stands for headers that no rule matches: behind all rules.
@@ -187,7 +199,7 @@ impl Examination<'_> {
     ) {
         let (part, part_id, found) = (self.part, self.part_id, &mut self.found);
         let (boxes, space) = (part.boxes(), part.space());
-        let candidates = part.candidates(target, better);
+        let candidates = part.candidates(target, better, |_| true);
         if candidates.one_covers {
             return;
         }

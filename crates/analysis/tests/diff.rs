@@ -9,7 +9,7 @@ use classyard_conformance::random::{Dice, SeededDice};
 
 mod small;
 
-use small::{all_keys, small_match, small_policy, small_schema};
+use small::{all_keys, crowded_policy, small_match, small_policy, small_schema};
 
 /// Returns a policy with some rules of another one removed, added, or given another action,
 /// priority or place.
@@ -26,7 +26,7 @@ fn changed(policy: &Policy, dice: &mut dyn Dice) -> Policy {
     let add = |result: &mut Policy, matches: &[FieldMatch], action: &str| {
         let id = RuleId::from_index(result.len());
         let action = result.declare_action(action);
-        let priority = Priority(1000 - id.get());
+        let priority = Priority(10_000 - id.get());
         result
             .add(id, priority, action, &[(part, matches)])
             .unwrap();
@@ -115,6 +115,21 @@ fn differences_are_those_of_every_header() {
     println!("{headers} headers, {equivalent} equivalent pairs, {differences} differences");
     assert!(headers >= 1_000_000, "{headers} headers");
     assert!(equivalent > 100 && differences > 1000);
+}
+
+#[test]
+fn long_lists_of_rules_give_the_same_differences() {
+    let mut dice = SeededDice::new(8);
+    for _ in 0..3 {
+        let first = crowded_policy(&mut dice);
+        let second = changed(&first, &mut dice);
+        let result = diff(&first, &second, &DiffSettings::default(), &mut NoProgress).unwrap();
+        check(&first, &second, &result);
+        assert!(result.unpaired()[0] > 500);
+        let same = diff(&first, &first, &DiffSettings::default(), &mut NoProgress).unwrap();
+        assert_eq!(same.is_equivalent(), Some(true));
+        assert_eq!(same.unpaired(), [0, 0]);
+    }
 }
 
 #[test]

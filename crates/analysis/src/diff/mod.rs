@@ -18,8 +18,8 @@ use classyard::policy::PartId;
 use classyard::{BuildError, Policy, Progress, RuleId};
 
 use crate::boxes::covers;
-use crate::cover::{CoverSearch, Steps, common};
-use crate::part::AnalysedPart;
+use crate::cover::{Cover, CoverSearch, Steps, common};
+use crate::part::{AnalysedPart, LONG_LIST, is_union_trial};
 
 mod pairs;
 
@@ -195,6 +195,7 @@ pub fn diff(
             part: &part,
             actions,
             pairs,
+            covers: vec![SingleCover::Searches(0); part.boxes().len()],
             search: CoverSearch::default(),
             found: BTreeMap::new(),
         };
@@ -225,6 +226,22 @@ fn common_actions(policies: [&Policy; 2], part: &AnalysedPart<'_>) -> Vec<u32> {
     actions
 }
 
+/// The best rule of the other list that contains a box.
+#[derive(Clone, Copy, Debug)]
+enum SingleCover {
+    /// It is unknown. The number of searches that it could have saved.
+    Searches(u8),
+    /// The place of the rule, or [`NO_COVER`].
+    Known(u32),
+}
+
+/// The place that stands for a box that no rule contains.
+const NO_COVER: u32 = u32::MAX;
+
+/// The number of searches about a box before the rule that contains it is looked for, which
+/// takes as long as a few searches.
+const SEARCHES_BEFORE_COVER: u8 = 4;
+
 /// The places of the winners in both lists.
 type Winners = [Option<u32>; 2];
 
@@ -236,6 +253,8 @@ struct Comparison<'a> {
     actions: Vec<u32>,
     /// By place: the equal rule of the other list.
     pairs: Vec<Option<u32>>,
+    /// By box: the best rule of the other list that contains the box.
+    covers: Vec<SingleCover>,
     search: CoverSearch,
     /// The differences of the present rule.
     found: BTreeMap<Winners, Difference>,
@@ -296,7 +315,7 @@ impl Comparison<'_> {
                 complete = false;
                 continue;
             }
-            let better = part.candidates(bounds, part.boxes_at(own.clone()));
+            let better = part.candidates(bounds, part.boxes_at(own.clone()), |_| true);
             if better.one_covers {
                 continue;
             }
@@ -327,11 +346,17 @@ impl Comparison<'_> {
         let mut complete = steps.take(others.len());
         for &other in others {
             let owner = boxes.owner(other);
-            if self.may_differ(list, place, owner) {
+            if self.may_differ(list, place, owner) && !self.is_covered(list, place, other) {
                 let target = common(bounds, boxes.bounds(other));
                 complete &= self.add(list, place, Some(owner), &target, &earlier, steps);
             }
             earlier.push(other);
+            if is_union_trial(earlier.len()) {
+                let cover = self.search.search(boxes, bounds, &earlier, steps);
+                if let Cover::Covered(_) = cover {
+                    return complete;
+                }
+            }
         }
         let last = others.last();
         let covered = last.is_some_and(|&other| covers(boxes.bounds(other), bounds));
@@ -339,6 +364,27 @@ impl Comparison<'_> {
             complete &= self.add(list, place, None, bounds, &earlier, steps);
         }
         complete
+    }
+
+    /// True if a better rule than `place`, of the same list, is known to contain a box of the
+    /// other list.
+    fn is_covered(&mut self, list: usize, place: u32, number: u32) -> bool {
+        let part = self.part;
+        let cover = &mut self.covers[number as usize];
+        match cover {
+            SingleCover::Known(other) => *other < place,
+            SingleCover::Searches(count) if *count < SEARCHES_BEFORE_COVER => {
+                *count += 1;
+                false
+            }
+            SingleCover::Searches(_) => {
+                let numbers = part.boxes_at(part.places(list));
+                let first = part.first_cover(part.boxes().bounds(number), numbers);
+                let other = first.map_or(NO_COVER, |number| part.boxes().owner(number));
+                *cover = SingleCover::Known(other);
+                other < place
+            }
+        }
     }
 
     /// True if headers that `place` decides in its list and `other` in the other list have
@@ -355,21 +401,41 @@ impl Comparison<'_> {
         }
     }
 
-    /// Adds the part of `target` outside of the candidates to the differences.
+    /// Adds the part of `target` outside of the boxes `earlier` to the differences. These are
+    /// the exact boxes of rules better than `place` in its list and of rules before `other` in
+    /// the other list.
     fn add(
         &mut self,
         list: usize,
         place: u32,
         other: Option<u32>,
         target: &[u32],
-        candidates: &[u32],
+        earlier: &[u32],
         steps: &mut Steps,
     ) -> bool {
+        let part = self.part;
+        let mut candidates = Vec::new();
+        if earlier.len() > LONG_LIST {
+            let others = part.places(1 - list);
+            let others = others.start..other.unwrap_or(others.end);
+            for places in [part.places(list).start..place, others] {
+                let list = part.candidates(target, part.boxes_at(places), |_| true);
+                if list.one_covers {
+                    return true;
+                }
+                candidates.extend(list.boxes);
+            }
+        }
+        let candidates = if candidates.is_empty() {
+            earlier
+        } else {
+            &candidates
+        };
         let mut winners = [Some(place), other];
         if list == 1 {
             winners.reverse();
         }
-        let (part, part_id, found) = (self.part, self.part_id, &mut self.found);
+        let (part_id, found) = (self.part_id, &mut self.found);
         let space = part.space();
         let complete = self
             .search

@@ -162,7 +162,7 @@ impl Finder<'_> {
         let mut targets: Vec<Box<[u32]>> = Vec::new();
         for number in own.clone() {
             let bounds = boxes.bounds(number);
-            let candidates = self.part.candidates(bounds, 0..own.start);
+            let candidates = self.part.candidates(bounds, 0..own.start, |_| true);
             targets.push(bounds.into());
             if let (true, Some(&number)) = (candidates.one_covers, candidates.boxes.last()) {
                 blocking.push(boxes.owner(number));

@@ -8,7 +8,7 @@
 use classyard::KeyVec;
 
 use crate::cover::{Cover, CoverSearch, Steps, common};
-use crate::part::AnalysedPart;
+use crate::part::{AnalysedPart, LONG_LIST, is_union_trial};
 
 /// The effect of a rule's removal. Rules are named by `R`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -94,9 +94,7 @@ impl<'a> RedundancySearch<'a> {
             let owner = boxes.owner(other);
             if owner > place && self.part.action(owner) != action {
                 let target = common(bounds, boxes.bounds(other));
-                let before = earlier.partition_point(|&number| boxes.owner(number) < owner);
-                let candidates = &earlier[..before];
-                match self.search.search(boxes, &target, candidates, steps) {
+                match self.cover_before(place, owner, &target, &earlier, steps) {
                     Cover::Covered(_) => {}
                     Cover::Uncovered(_) => return Redundancy::Needed,
                     Cover::Unknown => return Redundancy::Unknown,
@@ -104,6 +102,12 @@ impl<'a> RedundancySearch<'a> {
             }
             if boxes.is_exact(owner) {
                 earlier.push(other);
+            }
+            if owner > place && is_union_trial(earlier.len()) {
+                let cover = self.search.search(boxes, bounds, &earlier, steps);
+                if let Cover::Covered(_) = cover {
+                    break;
+                }
             }
         }
         match self.search.search(boxes, bounds, &earlier, steps) {
@@ -115,6 +119,30 @@ impl<'a> RedundancySearch<'a> {
             Cover::Uncovered(_) => Redundancy::Needed,
             Cover::Unknown => Redundancy::Unknown,
         }
+    }
+
+    /// Searches for a header of `target` that no rule before `owner` matches, except the rule
+    /// at `place`. `earlier` has the exact boxes of these rules, and perhaps later ones.
+    fn cover_before(
+        &mut self,
+        place: u32,
+        owner: u32,
+        target: &[u32],
+        earlier: &[u32],
+        steps: &mut Steps,
+    ) -> Cover {
+        let (part, boxes) = (self.part, self.part.boxes());
+        let before = earlier.partition_point(|&number| boxes.owner(number) < owner);
+        if before <= LONG_LIST {
+            return self.search.search(boxes, target, &earlier[..before], steps);
+        }
+        let has = |other| other != place && !self.removed[other as usize];
+        let numbers = part.boxes_at(part.places(0).start..owner);
+        let candidates = part.candidates(target, numbers, has);
+        if candidates.one_covers {
+            return Cover::Covered(Vec::new());
+        }
+        self.search.search(boxes, target, &candidates.boxes, steps)
     }
 
     /// Returns the boxes of other rules that overlap `bounds`, ascending. The list ends with

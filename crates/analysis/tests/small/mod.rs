@@ -50,12 +50,27 @@ pub(crate) fn small_match(field: &Field, dice: &mut dyn Dice) -> FieldMatch {
 
 /// Returns a policy of 2 to 15 rules with three actions.
 pub(crate) fn small_policy(schema: &Arc<Schema>, dice: &mut dyn Dice) -> Policy {
+    let rules = 2 + dice.below(14);
+    random_policy(schema, rules, dice)
+}
+
+/// Returns a schema of two fields with 12 bits together, and a policy of as many rules as make
+/// lists of overlapping rules long.
+pub(crate) fn crowded_policy(dice: &mut dyn Dice) -> Policy {
+    let kinds = [MatchKind::Range, MatchKind::Ternary, MatchKind::Prefix];
+    let field = |name, kind| Field::new(name, 6, kind);
+    let fields = vec![field("x", MatchKind::Range), field("y", *dice.pick(&kinds))];
+    let schema = Schema::new("crowded", fields).unwrap();
+    random_policy(&schema, 2500, dice)
+}
+
+fn random_policy(schema: &Arc<Schema>, rules: usize, dice: &mut dyn Dice) -> Policy {
     let mut policy = Policy::single(schema);
     for name in ["permit", "deny", "log"] {
         policy.declare_action(name);
     }
     let part = policy.part_ids().next().unwrap();
-    for index in 0..2 + dice.below(14) {
+    for index in 0..rules {
         let matches: Vec<_> = schema
             .fields()
             .iter()
