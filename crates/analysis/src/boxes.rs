@@ -80,7 +80,7 @@ impl Boxes {
         self.inexact.binary_search(&place).is_err()
     }
 
-    /// True if a rule at one of these places has too many boxes, and may match headers of
+    /// True if a rule with too many boxes is at these places and may match headers of
     /// `bounds`.
     pub(crate) fn has_inexact(&self, places: std::ops::Range<u32>, bounds: &[u32]) -> bool {
         let first = self.inexact.partition_point(|&place| place < places.start);
@@ -111,7 +111,7 @@ pub(crate) fn covers(outer: &[u32], inner: &[u32]) -> bool {
     axes.all(|(outer, inner)| outer[0] <= inner[0] && inner[1] <= outer[1])
 }
 
-/// Replaces a box by what it has in common with another box, which must overlap it.
+/// Replaces a box by its intersection with another box, which must overlap it.
 pub(crate) fn intersect(bounds: &mut [u32], other: &[u32]) {
     for (ends, other) in bounds.chunks_exact_mut(2).zip(other.chunks_exact(2)) {
         ends[0] = ends[0].max(other[0]);

@@ -54,7 +54,7 @@ impl Steps {
     }
 
     /// Adds the steps that are left of a portion.
-    pub(crate) fn give_back(&mut self, portion: Steps) {
+    pub(crate) fn give_back(&mut self, portion: &Steps) {
         self.left += portion.left;
     }
 
@@ -175,15 +175,15 @@ impl CoverSearch {
         for axis in 0..piece.len() / 2 {
             let (low, high) = (2 * axis, 2 * axis + 1);
             if piece[low] < cut[low] {
-                let mut below = piece.clone();
-                below[high] = cut[low] - 1;
-                add(below);
+                let mut lower_part = piece.clone();
+                lower_part[high] = cut[low] - 1;
+                add(lower_part);
                 piece[low] = cut[low];
             }
             if piece[high] > cut[high] {
-                let mut above = piece.clone();
-                above[low] = cut[high] + 1;
-                add(above);
+                let mut upper_part = piece.clone();
+                upper_part[low] = cut[high] + 1;
+                add(upper_part);
                 piece[high] = cut[high];
             }
         }
@@ -207,11 +207,13 @@ impl CoverSearch {
         let mut all_needed = true;
         // The worst rule first, so that the best rules stay.
         for index in (0..owners.len()).rev() {
-            let others = owners
+            let other_owners = owners
                 .iter()
                 .enumerate()
                 .filter(|&(other, _)| other != index);
-            let candidates: Vec<u32> = others.flat_map(|(_, &owner)| boxes.of(owner)).collect();
+            let candidates: Vec<u32> = other_owners
+                .flat_map(|(_, &owner)| boxes.of(owner))
+                .collect();
             let mut covered = true;
             for target in targets {
                 match self.search(boxes, target, &candidates, steps) {

@@ -26,9 +26,10 @@ impl<'a> AnalysedPart<'a> {
         for (list, rules) in (0..).zip(lists) {
             order.extend(rules.by_rank().into_iter().map(|position| (list, position)));
         }
-        let at = |&(list, position): &(u8, u32)| lists[usize::from(list)].rule(position as usize);
-        let space = Space::new(lists[0].schema(), order.iter().map(at));
-        let boxes = Boxes::new(&space, order.iter().map(at));
+        let rule_at =
+            |&(list, position): &(u8, u32)| lists[usize::from(list)].rule(position as usize);
+        let space = Space::new(lists[0].schema(), &order.iter().map(rule_at));
+        let boxes = Boxes::new(&space, order.iter().map(rule_at));
         let index = OverlapIndex::new(&space, &boxes);
         AnalysedPart {
             lists: lists.to_vec(),
@@ -48,8 +49,8 @@ impl<'a> AnalysedPart<'a> {
     pub(crate) fn places(&self, list: usize) -> std::ops::Range<u32> {
         let before = self.lists[..list].iter().map(|rules| rules.len());
         let first = before.sum::<usize>();
-        let place = |place: usize| u32::try_from(place).expect("fewer rules than ids");
-        place(first)..place(first + self.lists[list].len())
+        let to_place = |place: usize| u32::try_from(place).expect("fewer rules than ids");
+        to_place(first)..to_place(first + self.lists[list].len())
     }
 
     /// Returns the rule at a place.

@@ -34,9 +34,9 @@ pub struct Answer {
     pub part: PartId,
     /// The rule. `None` if no rule matches.
     pub rule: Option<RuleId>,
-    /// One of the headers: a value for each field.
+    /// An example: a value for each field.
     pub header: Vec<u128>,
-    /// The number of these headers divided by the number of all headers asked for.
+    /// The number of these headers divided by the number of all selected headers.
     pub share: f64,
 }
 
@@ -64,8 +64,8 @@ impl Query {
     }
 }
 
-/// Returns the rules that decide the headers that the rules of `asked` match. Only the first
-/// rule of each part of `asked` counts.
+/// Returns the rules that decide the headers of `selection`. Only the first rule of each of
+/// its parts counts: it selects the headers that it matches.
 ///
 /// ```
 /// use classyard::prelude::*;
@@ -97,20 +97,20 @@ impl Query {
 /// [`BuildError::Stopped`] if `progress` cancelled.
 pub fn query(
     policy: &Policy,
-    asked: &Policy,
+    selection: &Policy,
     settings: &QuerySettings,
     progress: &mut dyn Progress,
 ) -> Result<Query, BuildError> {
-    assert!(policy.schemas().eq(asked.schemas()), "equal schemas");
+    assert!(policy.schemas().eq(selection.schemas()), "equal schemas");
     let mut result = Query::default();
     let mut steps = Steps::new(settings.max_steps);
     for part_id in policy.part_ids() {
-        let asked = asked.part(part_id);
-        if asked.is_empty() {
+        let selection = selection.part(part_id);
+        if selection.is_empty() {
             continue;
         }
-        let overlapping = overlapping(policy.part(part_id), &asked.rule(0));
-        let part = AnalysedPart::new(&[&overlapping, asked]);
+        let overlapping = overlapping(policy.part(part_id), &selection.rule(0));
+        let part = AnalysedPart::new(&[&overlapping, selection]);
         let mut examination = Examination {
             part: &part,
             part_id,
@@ -146,7 +146,7 @@ const NO_RULE: u32 = u32::MAX;
 struct Examination<'a> {
     part: &'a AnalysedPart<'a>,
     part_id: PartId,
-    /// The place of the rule whose headers are asked for.
+    /// The place of the rule that selects the headers.
     place: u32,
     search: CoverSearch,
     /// By place.
@@ -158,26 +158,26 @@ struct Examination<'a> {
 impl Examination<'_> {
     fn run(&mut self, steps: &mut Steps, progress: &mut dyn Progress) -> Result<(), BuildError> {
         let boxes = self.part.boxes();
-        let asked = boxes.of(self.place);
-        let shares = asked
+        let selected = boxes.of(self.place);
+        let shares = selected
             .clone()
             .map(|number| self.part.space().share(boxes.bounds(number)));
         let whole: f64 = shares.sum();
-        for number in asked {
+        for number in selected {
             let bounds = boxes.bounds(number);
-            let mut others = Vec::new();
+            let mut rule_boxes = Vec::new();
             self.part
                 .overlapping(bounds, self.part.boxes_at(self.part.places(0)), |other| {
-                    others.push(other);
+                    rule_boxes.push(other);
                     !(boxes.is_exact(boxes.owner(other)) && covers(boxes.bounds(other), bounds))
                 });
-            for (done, &other) in others.iter().enumerate() {
+            for (done, &other) in rule_boxes.iter().enumerate() {
                 let stage = "examining rules";
-                classyard::progress::report(progress, stage, done, others.len())?;
+                classyard::progress::report(progress, stage, done, rule_boxes.len())?;
                 let target = common(bounds, boxes.bounds(other));
                 self.add(boxes.owner(other), &target, 0..other, whole, steps);
             }
-            let covered = others.last().is_some_and(|&other| {
+            let covered = rule_boxes.last().is_some_and(|&other| {
                 boxes.is_exact(boxes.owner(other)) && covers(boxes.bounds(other), bounds)
             });
             if !covered {

@@ -47,7 +47,7 @@ impl Space {
     /// Returns the space that these rules divide. All rules have this schema.
     pub(crate) fn new<'a>(
         schema: &Arc<Schema>,
-        rules: impl Iterator<Item = RuleRef<'a>> + Clone,
+        rules: &(impl Iterator<Item = RuleRef<'a>> + Clone),
     ) -> Space {
         let mut axes = Vec::new();
         for field in schema.field_ids() {

@@ -3,7 +3,7 @@
 //! # Idea
 //! Most rules of two versions of a policy are equal. Equal rules are paired, so that the
 //! pairs have the same order in both lists. Then a header with different verdicts has an
-//! unpaired rule as its winner in one of the lists. For if both winners `a` and `b` were
+//! unpaired rule as its winner in at least one list. For if both winners `a` and `b` were
 //! paired, the partner of `a` would match the header, so it is not better than `b`; and the
 //! partner of `b` is not better than `a`. Pairs do not cross, so `a` and `b` are one pair,
 //! with one action.
@@ -73,7 +73,7 @@ pub struct Difference {
     pub first: Option<RuleId>,
     /// The rule of the second policy that decides the headers. `None` if no rule matches.
     pub second: Option<RuleId>,
-    /// One of the headers: a value for each field.
+    /// An example: a value for each field.
     pub header: Vec<u128>,
     /// The number of these headers divided by the number of all headers of the part.
     pub share: f64,
@@ -269,8 +269,8 @@ impl Comparison<'_> {
         progress: &mut dyn Progress,
     ) -> Result<(), BuildError> {
         for list in 0..2 {
-            let places = self.part.places(list);
-            let unpaired = places.filter(|&place| self.pairs[place as usize].is_none());
+            let list_places = self.part.places(list);
+            let unpaired = list_places.filter(|&place| self.pairs[place as usize].is_none());
             let unpaired: Vec<u32> = unpaired.collect();
             result.unpaired[list] += unpaired.len();
             for (done, &place) in unpaired.iter().enumerate() {
@@ -278,7 +278,7 @@ impl Comparison<'_> {
                 classyard::progress::report(progress, stage, done, unpaired.len())?;
                 let mut steps = all_steps.portion(settings.max_steps_per_rule);
                 let complete = self.examine(list, place, &mut steps);
-                all_steps.give_back(steps);
+                all_steps.give_back(&steps);
                 if !complete {
                     result.undecided.push(Undecided {
                         part: self.part_id,
@@ -305,22 +305,24 @@ impl Comparison<'_> {
         if !boxes.is_exact(place) {
             return false;
         }
-        let own = part.places(list).start..place;
-        let others = part.boxes_at(part.places(1 - list));
+        let better_places = part.places(list).start..place;
+        let other_boxes = part.boxes_at(part.places(1 - list));
         let mut complete = true;
         for number in boxes.of(place) {
             let bounds = boxes.bounds(number);
             let other_places = part.places(1 - list);
-            if boxes.has_inexact(own.clone(), bounds) || boxes.has_inexact(other_places, bounds) {
+            if boxes.has_inexact(better_places.clone(), bounds)
+                || boxes.has_inexact(other_places, bounds)
+            {
                 complete = false;
                 continue;
             }
-            let better = part.candidates(bounds, part.boxes_at(own.clone()), |_| true);
+            let better = part.candidates(bounds, part.boxes_at(better_places.clone()), |_| true);
             if better.one_covers {
                 continue;
             }
             let mut others_here = Vec::new();
-            part.overlapping(bounds, others.clone(), |other| {
+            part.overlapping(bounds, other_boxes.clone(), |other| {
                 others_here.push(other);
                 !covers(boxes.bounds(other), bounds)
             });
@@ -340,15 +342,15 @@ impl Comparison<'_> {
         steps: &mut Steps,
     ) -> bool {
         let boxes = self.part.boxes();
-        let place = boxes.owner(number);
+        let own_place = boxes.owner(number);
         let bounds = boxes.bounds(number);
         let mut earlier = better.to_vec();
         let mut complete = steps.take(others.len());
         for &other in others {
             let owner = boxes.owner(other);
-            if self.may_differ(list, place, owner) && !self.is_covered(list, place, other) {
+            if self.may_differ(list, own_place, owner) && !self.is_covered(list, own_place, other) {
                 let target = common(bounds, boxes.bounds(other));
-                complete &= self.add(list, place, Some(owner), &target, &earlier, steps);
+                complete &= self.add(list, own_place, Some(owner), &target, &earlier, steps);
             }
             earlier.push(other);
             if is_union_trial(earlier.len()) {
@@ -361,7 +363,7 @@ impl Comparison<'_> {
         let last = others.last();
         let covered = last.is_some_and(|&other| covers(boxes.bounds(other), bounds));
         if !covered {
-            complete &= self.add(list, place, None, bounds, &earlier, steps);
+            complete &= self.add(list, own_place, None, bounds, &earlier, steps);
         }
         complete
     }
@@ -380,9 +382,9 @@ impl Comparison<'_> {
             SingleCover::Searches(_) => {
                 let numbers = part.boxes_at(part.places(list));
                 let first = part.first_cover(part.boxes().bounds(number), numbers);
-                let other = first.map_or(NO_COVER, |number| part.boxes().owner(number));
-                *cover = SingleCover::Known(other);
-                other < place
+                let cover_place = first.map_or(NO_COVER, |number| part.boxes().owner(number));
+                *cover = SingleCover::Known(cover_place);
+                cover_place < place
             }
         }
     }
@@ -416,9 +418,9 @@ impl Comparison<'_> {
         let part = self.part;
         let mut candidates = Vec::new();
         if earlier.len() > LONG_LIST {
-            let others = part.places(1 - list);
-            let others = others.start..other.unwrap_or(others.end);
-            for places in [part.places(list).start..place, others] {
+            let all_others = part.places(1 - list);
+            let earlier_others = all_others.start..other.unwrap_or(all_others.end);
+            for places in [part.places(list).start..place, earlier_others] {
                 let list = part.candidates(target, part.boxes_at(places), |_| true);
                 if list.one_covers {
                     return true;

@@ -23,8 +23,8 @@ pub(super) fn pair(
     }
     let candidates = a.filter_map(|place| {
         let list = by_words.get_mut(part.rule(place).words())?;
-        let other = list.pop_if(|other| same_action(place, *other))?;
-        Some((place, other))
+        let partner = list.pop_if(|partner| same_action(place, *partner))?;
+        Some((place, partner))
     });
     let candidates: Vec<(u32, u32)> = candidates.collect();
     for index in longest_ascending(&candidates) {

@@ -1,9 +1,8 @@
 //! Rules that can never win.
 //!
-//! A rule is *dead* if better rules match everything that it matches: one of them, or
-//! several together. Random headers of a rule's boxes are looked up first. If the rule wins
-//! one of them, this header is a witness that the rule is alive. This decides nearly all
-//! rules of usual sets. The others are searched for a header that no better rule matches
+//! A rule is *dead* if better rules match everything that it matches, alone or together. Random headers of a rule's boxes are looked up first. If the rule wins
+//! a header, it is alive, and the header is its witness. This decides nearly all rules of
+//! usual sets. The others are searched for a header that no better rule matches
 //! ([`CoverSearch`]).
 
 use classyard::classifier::BATCH;
@@ -36,7 +35,7 @@ pub(super) enum Life {
 pub(super) struct Blockers {
     /// The places of the rules, best first.
     pub(super) places: Vec<u32>,
-    /// True if the rules without any one of them leave a header to the dead rule.
+    /// True if every rule is needed: the others leave a header to the dead rule.
     pub(super) all_needed: bool,
 }
 
@@ -76,7 +75,7 @@ pub(super) fn find(
         )?;
         let mut steps = all_steps.portion(steps_per_rule);
         finder.lives[place as usize] = finder.decide(place, &mut steps);
-        all_steps.give_back(steps);
+        all_steps.give_back(&steps);
     }
     Ok(Lives {
         by_place: finder.lives,
@@ -106,8 +105,8 @@ impl Finder<'_> {
                 HEADERS_PER_RULE,
             )?;
             for start in (0..undecided.len()).step_by(BATCH) {
-                let places = &undecided[start..undecided.len().min(start + BATCH)];
-                self.look_up(places, round % 2 == 0, &mut random);
+                let batch_places = &undecided[start..undecided.len().min(start + BATCH)];
+                self.look_up(batch_places, round % 2 == 0, &mut random);
             }
             undecided.retain(|&place| self.lives[place as usize] == Life::Unknown);
         }
@@ -157,12 +156,12 @@ impl Finder<'_> {
         if !boxes.is_exact(place) {
             return Life::Unknown;
         }
-        let own = boxes.of(place);
+        let own_boxes = boxes.of(place);
         let mut blocking: Vec<u32> = Vec::new();
         let mut targets: Vec<Box<[u32]>> = Vec::new();
-        for number in own.clone() {
+        for number in own_boxes.clone() {
             let bounds = boxes.bounds(number);
-            let candidates = self.part.candidates(bounds, 0..own.start, |_| true);
+            let candidates = self.part.candidates(bounds, 0..own_boxes.start, |_| true);
             targets.push(bounds.into());
             if let (true, Some(&number)) = (candidates.one_covers, candidates.boxes.last()) {
                 blocking.push(boxes.owner(number));

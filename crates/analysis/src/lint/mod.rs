@@ -96,7 +96,7 @@ impl Lint {
     }
 
     /// Returns the rules for which a search reached its limit, or that need too many boxes,
-    /// in file order. There is no finding about them, although there may be a reason.
+    /// in file order. They have no finding, but may be dead or redundant.
     #[must_use]
     pub fn unknown(&self) -> &[RuleId] {
         &self.unknown
@@ -197,12 +197,12 @@ pub fn lint(
 
 /// Returns the place of the rule at each position of a part.
 fn places_by_position(part: &AnalysedPart<'_>) -> Vec<u32> {
-    let mut places = vec![0; part.list(0).len()];
+    let mut place_by_position = vec![0; part.list(0).len()];
     for place in part.places(0) {
         let position = part.list(0).position(part.rule(place).id());
-        places[position.expect("a rule of the part")] = place;
+        place_by_position[position.expect("a rule of the part")] = place;
     }
-    places
+    place_by_position
 }
 
 /// Combines what is known of a rule in each of its parts.
@@ -242,8 +242,8 @@ impl Linter<'_> {
 
     fn find_dead(&self, lint: &mut Lint) {
         for &rule in self.policy.ids() {
-            let places = self.places(rule);
-            let witness = places.iter().find_map(|&at| match *self.life(at) {
+            let rule_places = self.places(rule);
+            let witness = rule_places.iter().find_map(|&at| match *self.life(at) {
                 Life::Live(witness) => Some((at.0, witness)),
                 _ => None,
             });
@@ -251,7 +251,7 @@ impl Linter<'_> {
             if witness.is_some() {
                 continue;
             }
-            match self.dead(rule, &places) {
+            match self.dead(rule, &rule_places) {
                 Some(finding) => lint.findings.push(finding),
                 None => lint.unknown.push(rule),
             }
@@ -309,8 +309,8 @@ impl Linter<'_> {
         }
         // The last rules first: a rule that ends a list often has the headers of many others.
         for (rule, successors) in redundant.into_iter().rev() {
-            let now = self.redundancy(rule, &mut searches, &mut steps);
-            let removable = matches!(now, Redundancy::Redundant(_));
+            let redundancy = self.redundancy(rule, &mut searches, &mut steps);
+            let removable = matches!(redundancy, Redundancy::Redundant(_));
             if removable {
                 self.remove(rule, &mut searches);
             }
@@ -360,7 +360,7 @@ impl Linter<'_> {
             };
             break;
         }
-        all_steps.give_back(steps);
+        all_steps.give_back(&steps);
         result.unwrap_or(Redundancy::Redundant(successors))
     }
 }

@@ -7,6 +7,7 @@
 
 use classyard::KeyVec;
 
+use crate::boxes::covers;
 use crate::cover::{Cover, CoverSearch, Steps, common};
 use crate::part::{AnalysedPart, LONG_LIST, is_union_trial};
 
@@ -22,16 +23,16 @@ pub(super) enum Redundancy<R> {
     Unknown,
 }
 
-/// Searches for redundant rules of a part, in which some rules may be left out.
+/// Searches for redundant rules of a part. Rules can be removed.
 pub(super) struct RedundancySearch<'a> {
     part: &'a AnalysedPart<'a>,
-    /// By place: true if the rule is left out.
+    /// By place: true if the rule is removed.
     removed: Vec<bool>,
     search: CoverSearch,
 }
 
 impl<'a> RedundancySearch<'a> {
-    /// Returns a search in which no rule is left out.
+    /// Returns a search without removed rules.
     pub(super) fn new(part: &'a AnalysedPart<'a>) -> RedundancySearch<'a> {
         RedundancySearch {
             part,
@@ -40,7 +41,7 @@ impl<'a> RedundancySearch<'a> {
         }
     }
 
-    /// Leaves out a rule in later searches.
+    /// Removes a rule from later searches.
     pub(super) fn remove(&mut self, place: u32) {
         self.removed[place as usize] = true;
     }
@@ -84,13 +85,13 @@ impl<'a> RedundancySearch<'a> {
         let boxes = self.part.boxes();
         let bounds = boxes.bounds(number);
         let action = self.part.action(place);
-        let others = self.other_boxes(place, bounds);
-        if !steps.take(others.len()) {
+        let other_boxes = self.other_boxes(place, bounds);
+        if !steps.take(other_boxes.len()) {
             return Redundancy::Unknown;
         }
-        // The rules before the present one that cover headers exactly.
+        // The exact boxes before `other`.
         let mut earlier: Vec<u32> = Vec::new();
-        for &other in &others {
+        for &other in &other_boxes {
             let owner = boxes.owner(other);
             if owner > place && self.part.action(owner) != action {
                 let target = common(bounds, boxes.bounds(other));
@@ -113,8 +114,9 @@ impl<'a> RedundancySearch<'a> {
         match self.search.search(boxes, bounds, &earlier, steps) {
             Cover::Covered(numbers) => {
                 let owners = numbers.iter().map(|&number| boxes.owner(number));
-                let same = |&owner: &u32| owner > place && self.part.action(owner) == action;
-                Redundancy::Redundant(owners.filter(same).collect())
+                let has_same_action =
+                    |&owner: &u32| owner > place && self.part.action(owner) == action;
+                Redundancy::Redundant(owners.filter(has_same_action).collect())
             }
             Cover::Uncovered(_) => Redundancy::Needed,
             Cover::Unknown => Redundancy::Unknown,
@@ -149,16 +151,16 @@ impl<'a> RedundancySearch<'a> {
     /// the first box that contains `bounds`.
     fn other_boxes(&self, place: u32, bounds: &[u32]) -> Vec<u32> {
         let boxes = self.part.boxes();
-        let mut others = Vec::new();
+        let mut other_boxes = Vec::new();
         self.part
             .overlapping(bounds, self.part.boxes_at(self.part.places(0)), |number| {
                 let owner = boxes.owner(number);
                 if owner == place || self.removed[owner as usize] {
                     return true;
                 }
-                others.push(number);
-                !(boxes.is_exact(owner) && crate::boxes::covers(boxes.bounds(number), bounds))
+                other_boxes.push(number);
+                !(boxes.is_exact(owner) && covers(boxes.bounds(number), bounds))
             });
-        others
+        other_boxes
     }
 }

@@ -1,4 +1,4 @@
-//! Schemas, rules and keys of so few bits that every header can be examined.
+//! Schemas, rules and keys of few bits, so that tests examine every header.
 
 use std::sync::Arc;
 
@@ -54,8 +54,8 @@ pub(crate) fn small_policy(schema: &Arc<Schema>, dice: &mut dyn Dice) -> Policy 
     random_policy(schema, rules, dice)
 }
 
-/// Returns a schema of two fields with 12 bits together, and a policy of as many rules as make
-/// lists of overlapping rules long.
+/// Returns a policy of 2,500 rules over two fields with 12 bits together, so that lists of
+/// overlapping rules are long.
 pub(crate) fn crowded_policy(dice: &mut dyn Dice) -> Policy {
     let kinds = [MatchKind::Range, MatchKind::Ternary, MatchKind::Prefix];
     let field = |name, kind| Field::new(name, 6, kind);

@@ -14,7 +14,7 @@ mod report;
 
 use report::DiffReport;
 
-/// Compare two policies: which packets get another action, and by which rules
+/// Compare two policies: packets with another action, and the rules that decide them
 ///
 /// The comparison is proven, not sampled, and does not depend on the order or the
 /// number of rules: two lists without a common rule can be equivalent. Actions are
@@ -47,7 +47,7 @@ pub(crate) struct Args {
     /// The maximum number of steps for each changed rule
     ///
     /// A step compares a rule with a part of another rule; a million take some 10 ms.
-    /// All rules together may take 100 times as many.
+    /// The limit for all rules together is 100 times as high.
     #[arg(long, value_name = "N", value_parser = count, default_value = "20M")]
     steps: usize,
 

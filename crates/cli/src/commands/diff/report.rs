@@ -37,7 +37,7 @@ struct FileRow {
 #[derive(Serialize)]
 struct DifferenceRow {
     schema: String,
-    /// One of the headers, by field.
+    /// An example, by field.
     header: BTreeMap<String, String>,
     #[serde(skip)]
     header_text: String,

@@ -65,7 +65,7 @@ struct ShadowReport {
     by_several: usize,
     /// Shadowed rules with exactly the same match as a better rule.
     duplicates: usize,
-    /// Shadowed rules with another action than one of the better rules.
+    /// Shadowed rules that have another action than a better rule.
     other_action: usize,
     rules: Vec<ShadowRow>,
     /// Rules that differ from another only in columns that were not read.

@@ -28,9 +28,8 @@ pub(super) enum Kind {
 
 /// Find rules that never decide a packet, and rules whose removal changes nothing
 ///
-/// The findings are proven: a rule is dead only if there is no packet that it
-/// decides. Better rules may cover it alone or together. Without files, examines the
-/// embedded example.
+/// The findings are proven: a rule is dead only if it decides no packet at all. Better
+/// rules may cover it alone or together. Without files, examines the embedded example.
 ///
 /// Exit code 1 says that there are findings, or rules that could not be decided.
 #[derive(Debug, clap::Args)]
@@ -59,8 +58,8 @@ pub(crate) struct Args {
     /// The maximum number of steps for each rule and kind of finding
     ///
     /// A step compares a rule with a part of another rule; a million take some 10 ms.
-    /// A rule that needs more is reported as undecided. All rules of a file together
-    /// may take 100 times as many.
+    /// A rule that needs more is reported as undecided. The limit for all rules
+    /// of a file together is 100 times as high.
     #[arg(long, value_name = "N", value_parser = count, default_value = "20M")]
     steps: usize,
 

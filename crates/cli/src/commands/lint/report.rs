@@ -202,7 +202,7 @@ impl FindingRow {
 }
 
 impl LintReport {
-    /// True if there is no finding and every rule was decided.
+    /// True if nothing was found and every rule was decided.
     pub(super) fn is_clean(&self) -> bool {
         self.files.iter().all(FileReport::is_clean)
     }

@@ -15,7 +15,7 @@ mod report;
 
 use report::QueryReport;
 
-/// Which packets of a match get which action, and by which rules
+/// List the rules that decide the packets of a match
 ///
 /// A match has field=value pairs as in rule files, with prefixes and ranges. Fields
 /// that are not given match everything. The answer has every rule that decides such a
@@ -64,13 +64,12 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
     only_one_from_stdin(&[("rules", args.rules.path())])?;
     let rules = args.reading.load(args.rules.path(), reporter)?;
     let asked = parse(&args.matches, &rules.policy)?;
-    if let Some(action) = &args.action {
-        if rules.policy.action_named(action).is_none() {
-            return Err(Failure::usage(format!(
-                "no rule of {} has the action `{action}`",
-                rules.source
-            )));
-        }
+    let known = |action: &String| rules.policy.action_named(action).is_some();
+    if let Some(action) = args.action.as_ref().filter(|action| !known(action)) {
+        return Err(Failure::usage(format!(
+            "no rule of {} has the action `{action}`",
+            rules.source
+        )));
     }
     let mut settings = QuerySettings::default();
     settings.max_steps = args.steps as u64;

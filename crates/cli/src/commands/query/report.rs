@@ -37,7 +37,7 @@ struct AnswerRow {
     schema: String,
     /// The packets divided by all packets of the match, in this schema.
     share: f64,
-    /// One of the headers, by field.
+    /// An example, by field.
     header: BTreeMap<String, String>,
     #[serde(skip)]
     header_text: String,
