@@ -154,9 +154,6 @@ fn findings_are_those_of_every_header() {
         }
     }
     assert!(cases >= 1_000_000, "{cases} cases");
-    println!(
-        "{cases} cases: {dead} dead, {by_several} by several rules, {redundant} redundant, {kept} of them needed by another removal"
-    );
     assert!(dead > 100 && by_several > 20 && redundant > 100 && kept > 0);
 }
 
