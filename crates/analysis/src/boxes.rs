@@ -1,4 +1,4 @@
-//! Boxes: an interval of ranks for each axis of a [`Space`](crate::space::Space).
+//! Boxes: an interval of ranks for each axis of a [`Space`].
 //!
 //! The bounds of a box are the lowest and the highest rank of each axis, both included:
 //!

@@ -1,8 +1,8 @@
 //! Exact analysis of rule sets.
 //!
-//! [`lint`] finds rules that can never win, and rules whose removal changes nothing.
-//! [`diff`](diff()) finds the headers that two policies decide differently.
-//! [`query`](query()) lists the rules that decide the headers of a box. The answers are proofs, not samples: a rule is only called dead if no header exists that it
+//! [`lint()`] finds rules that can never win, and rules whose removal changes nothing.
+//! [`diff()`] finds the headers that two policies decide differently.
+//! [`query()`] lists the rules that decide the headers of a box. The answers are proofs, not samples: a rule is only called dead if no header exists that it
 //! wins. Work is limited by a number of steps. A question that is not answered within the
 //! limit has the answer *unknown*.
 //!

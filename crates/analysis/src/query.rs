@@ -9,7 +9,7 @@ use crate::boxes::covers;
 use crate::cover::{CoverSearch, Steps, common};
 use crate::part::AnalysedPart;
 
-/// The settings of [`query`].
+/// The settings of [`query()`].
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct QuerySettings {
@@ -40,7 +40,7 @@ pub struct Answer {
     pub share: f64,
 }
 
-/// The result of [`query`].
+/// The result of [`query()`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Query {
     answers: Vec<Answer>,

@@ -23,7 +23,7 @@ use crate::part::{AnalysedPart, LONG_LIST, is_union_trial};
 
 mod pairs;
 
-/// The settings of [`diff`].
+/// The settings of [`diff()`].
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct DiffSettings {
@@ -46,7 +46,7 @@ impl Default for DiffSettings {
     }
 }
 
-/// [`diff`] cannot compare two policies.
+/// [`diff()`] cannot compare two policies.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DiffError {
@@ -94,7 +94,7 @@ pub struct Undecided {
     pub rule: RuleId,
 }
 
-/// The result of [`diff`].
+/// The result of [`diff()`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Diff {
     differences: Vec<Difference>,

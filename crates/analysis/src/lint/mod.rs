@@ -12,7 +12,7 @@ mod redundant;
 use dead::{Life, Lives};
 use redundant::{Redundancy, RedundancySearch};
 
-/// The settings of [`lint`].
+/// The settings of [`lint()`].
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct LintSettings {
@@ -75,7 +75,7 @@ impl Finding {
     }
 }
 
-/// The findings of [`lint`].
+/// The findings of [`lint()`].
 #[derive(Debug)]
 pub struct Lint {
     findings: Vec<Finding>,

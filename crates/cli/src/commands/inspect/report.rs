@@ -458,13 +458,11 @@ impl InspectReport {
         let mut text = match shadow.shadowed {
             0 => "none".to_owned(),
             count => format!(
-                "{} never win; {}: {}; {}: {}; {}: {}",
+                "{}; covered by several rules together: {}; same match as a better rule: {}; \
+                 other action than a better rule: {}",
                 paint(NOTABLE, &counted(count, "rule")),
-                "covered by several rules together",
                 grouped(shadow.by_several),
-                "same match as a better rule",
                 grouped(shadow.duplicates),
-                "other action than a better rule",
                 grouped(shadow.other_action)
             ),
         };
