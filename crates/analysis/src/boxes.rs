@@ -8,6 +8,7 @@
 
 use classyard::RuleRef;
 
+use crate::error::{AnalysisError, check_bytes};
 use crate::space::Space;
 
 /// The maximum number of boxes of a rule. A rule of more boxes is not analysed exactly: it
@@ -28,14 +29,16 @@ pub(crate) struct Boxes {
 }
 
 impl Boxes {
-    /// Returns the boxes of rules, in the order of their places.
+    /// Returns the boxes of rules, in the order of their places. Their bounds have at most
+    /// `max_bytes`.
     pub(crate) fn new<'a>(
         space: &Space,
         rules: impl ExactSizeIterator<Item = RuleRef<'a>>,
-    ) -> Boxes {
+        max_bytes: u64,
+    ) -> Result<Boxes, AnalysisError> {
         let mut boxes = Boxes {
             axes: space.axes(),
-            bounds: Vec::with_capacity(2 * space.axes() * rules.len()),
+            bounds: Vec::new(),
             owners: Vec::with_capacity(rules.len()),
             firsts: vec![0],
             inexact: Vec::new(),
@@ -50,8 +53,9 @@ impl Boxes {
             if !exact {
                 boxes.inexact.push(place);
             }
+            check_bytes(&boxes.bounds, max_bytes)?;
         }
-        boxes
+        Ok(boxes)
     }
 
     /// Returns the number of boxes.
@@ -127,4 +131,72 @@ pub(crate) fn shared_ranks(bounds: &[u32], other: &[u32]) -> f64 {
         (f64::from(shared) + 1.0) / (f64::from(ends[1] - ends[0]) + 1.0)
     });
     shares.product()
+}
+
+#[cfg(test)]
+mod tests {
+    use classyard::{ActionId, Field, FieldMatch, MatchKind, Priority, RuleId, RuleSet, Schema};
+
+    use super::*;
+
+    /// Returns rules with a range each, over fields whose other rules have masks with holes.
+    fn rules_of_many_boxes() -> RuleSet {
+        let fields = ["a", "b", "c"].map(|name| Field::new(name, 16, MatchKind::Range));
+        let schema = Schema::new("holes", fields.into()).unwrap();
+        let mut rules = RuleSet::new(&schema);
+        let mut add = |number: usize, field: FieldMatch| {
+            let id = RuleId::from_index(number);
+            rules
+                .add(id, Priority(0), ActionId(0), &[field; 3])
+                .unwrap();
+        };
+        let holes = FieldMatch::Ternary {
+            value: 0,
+            mask: 0x0f0f,
+        };
+        add(0, holes);
+        for number in 1..100 {
+            let low = number as u128;
+            add(number, FieldMatch::Range { low, high: 999 });
+        }
+        rules
+    }
+
+    #[test]
+    fn memory_has_a_limit() {
+        let rules = rules_of_many_boxes();
+        let space = Space::new(rules.schema(), &rules.iter(), u64::MAX).unwrap();
+        let boxes = Boxes::new(&space, rules.iter(), u64::MAX).unwrap();
+        assert!(boxes.len() > 20_000, "{}", boxes.len());
+        let bytes = size_of_val(&boxes.bounds[..]) as u64;
+        let few = Boxes::new(&space, rules.iter(), bytes / 2);
+        assert!(matches!(
+            few,
+            Err(AnalysisError::TooManyBytes { needed, limit })
+                if needed > limit && limit == bytes / 2
+        ));
+        let few = Space::new(rules.schema(), &rules.iter(), 100);
+        assert!(matches!(
+            few,
+            Err(AnalysisError::TooManyBytes { limit: 100, .. })
+        ));
+    }
+
+    #[test]
+    fn a_rule_of_too_many_boxes_has_one_that_contains_all() {
+        let rules = rules_of_many_boxes();
+        let space = Space::new(rules.schema(), &rules.iter(), u64::MAX).unwrap();
+        let mut boxes = Vec::new();
+        let exact = space.boxes_of(&rules.rule(1), usize::MAX, |bounds| {
+            boxes.push(bounds.to_vec());
+        });
+        assert!(exact && boxes.len() > 100);
+        let mut hull = Vec::new();
+        let exact = space.boxes_of(&rules.rule(1), 100, |bounds| hull.push(bounds.to_vec()));
+        assert!(!exact);
+        let [hull] = &hull[..] else {
+            panic!("{} boxes", hull.len())
+        };
+        assert!(boxes.iter().all(|bounds| covers(hull, bounds)));
+    }
 }

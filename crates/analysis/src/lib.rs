@@ -15,12 +15,14 @@
 mod boxes;
 mod cover;
 mod diff;
+mod error;
 mod lint;
 mod overlaps;
 mod part;
 mod query;
 mod space;
 
-pub use diff::{Diff, DiffError, DiffSettings, Difference, Undecided, diff};
+pub use diff::{Diff, DiffSettings, Difference, Undecided, diff};
+pub use error::AnalysisError;
 pub use lint::{Finding, Lint, LintSettings, lint};
 pub use query::{Answer, Query, QuerySettings, query};

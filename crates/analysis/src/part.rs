@@ -3,6 +3,7 @@
 use classyard::{ActionId, RuleRef, RuleSet};
 
 use crate::boxes::{Boxes, covers};
+use crate::error::{AnalysisError, MAX_BYTES};
 use crate::overlaps::OverlapIndex;
 use crate::space::Space;
 
@@ -21,23 +22,26 @@ pub(crate) struct AnalysedPart<'a> {
 
 impl<'a> AnalysedPart<'a> {
     /// Prepares lists of rules of one schema.
-    pub(crate) fn new(lists: &[&'a RuleSet]) -> AnalysedPart<'a> {
+    ///
+    /// # Errors
+    /// [`AnalysisError::TooManyBytes`] above [`MAX_BYTES`].
+    pub(crate) fn new(lists: &[&'a RuleSet]) -> Result<AnalysedPart<'a>, AnalysisError> {
         let mut order = Vec::new();
         for (list, rules) in (0..).zip(lists) {
             order.extend(rules.by_rank().into_iter().map(|position| (list, position)));
         }
         let rule_at =
             |&(list, position): &(u8, u32)| lists[usize::from(list)].rule(position as usize);
-        let space = Space::new(lists[0].schema(), &order.iter().map(rule_at));
-        let boxes = Boxes::new(&space, order.iter().map(rule_at));
+        let space = Space::new(lists[0].schema(), &order.iter().map(rule_at), MAX_BYTES)?;
+        let boxes = Boxes::new(&space, order.iter().map(rule_at), MAX_BYTES)?;
         let index = OverlapIndex::new(&space, &boxes);
-        AnalysedPart {
+        Ok(AnalysedPart {
             lists: lists.to_vec(),
             order,
             space,
             boxes,
             index,
-        }
+        })
     }
 
     /// Returns the rules of a list.

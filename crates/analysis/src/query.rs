@@ -7,6 +7,7 @@ use classyard::{BuildError, Policy, Progress, RuleId, RuleRef, RuleSet};
 
 use crate::boxes::covers;
 use crate::cover::{CoverSearch, Steps, common};
+use crate::error::AnalysisError;
 use crate::part::AnalysedPart;
 
 /// The settings of [`query()`].
@@ -94,13 +95,13 @@ impl Query {
 /// If the schemas of both policies differ.
 ///
 /// # Errors
-/// [`BuildError::Stopped`] if `progress` cancelled.
+/// [`AnalysisError`] if the rules need too much memory, or `progress` cancelled.
 pub fn query(
     policy: &Policy,
     selection: &Policy,
     settings: &QuerySettings,
     progress: &mut dyn Progress,
-) -> Result<Query, BuildError> {
+) -> Result<Query, AnalysisError> {
     assert!(policy.schemas().eq(selection.schemas()), "equal schemas");
     let mut result = Query::default();
     let mut steps = Steps::new(settings.max_steps);
@@ -110,7 +111,7 @@ pub fn query(
             continue;
         }
         let overlapping = overlapping(policy.part(part_id), &selection.rule(0));
-        let part = AnalysedPart::new(&[&overlapping, selection]);
+        let part = AnalysedPart::new(&[&overlapping, selection])?;
         let mut examination = Examination {
             part: &part,
             part_id,

@@ -21,6 +21,8 @@ use std::sync::Arc;
 
 use classyard::{FieldId, FieldMatch, RuleRef, Schema};
 
+use crate::error::{AnalysisError, check_bytes};
+
 /// The axes of a schema, with the ranks that some rules need.
 #[derive(Debug)]
 pub(crate) struct Space {
@@ -44,24 +46,26 @@ struct Axis {
 const MAX_AXIS_BITS: u32 = 64;
 
 impl Space {
-    /// Returns the space that these rules divide. All rules have this schema.
+    /// Returns the space that these rules divide. All rules have this schema. The ranks of an
+    /// axis have at most `max_bytes`.
     pub(crate) fn new<'a>(
         schema: &Arc<Schema>,
         rules: &(impl Iterator<Item = RuleRef<'a>> + Clone),
-    ) -> Space {
+        max_bytes: u64,
+    ) -> Result<Space, AnalysisError> {
         let mut axes = Vec::new();
         for field in schema.field_ids() {
             let first = axes.len();
             axes.extend(axes_of(schema, field, rules.clone()));
             let single = axes.len() == first + 1;
             for axis in &mut axes[first..] {
-                axis.divide(single, rules.clone());
+                axis.divide(single, rules.clone(), max_bytes)?;
             }
         }
-        Space {
+        Ok(Space {
             schema: Arc::clone(schema),
             axes,
-        }
+        })
     }
 
     /// Returns the number of axes.
@@ -191,29 +195,27 @@ impl Axis {
 
     /// Finds the ranks that these rules need. `single` means that no other axis has bits of
     /// the field.
-    fn divide<'a>(&mut self, single: bool, rules: impl Iterator<Item = RuleRef<'a>>) {
-        let mut starts = vec![0];
-        let mut add = |[low, high]: [u64; 2], max: u64| {
-            starts.push(low);
-            if high < max {
-                starts.push(high + 1);
-            }
-        };
+    fn divide<'a>(
+        &mut self,
+        single: bool,
+        rules: impl Iterator<Item = RuleRef<'a>>,
+        max_bytes: u64,
+    ) -> Result<(), AnalysisError> {
+        let mut starts = Starts::default();
         for rule in rules {
             let field = rule.field(self.field);
             if single {
-                add(ends_of(&field, self.width), self.max_value());
-                continue;
+                starts.add(ends_of(&field, self.width), self.max_value());
+            } else {
+                let width = rule.schema().field(self.field).width();
+                for prefix in masked_values(&field, width) {
+                    starts.add(self.ends_under(prefix), self.max_value());
+                }
             }
-            let width = rule.schema().field(self.field).width();
-            for prefix in masked_values(&field, width) {
-                add(self.ends_under(prefix), self.max_value());
-            }
+            check_bytes(&starts.values, max_bytes)?;
         }
-        starts.sort_unstable();
-        starts.dedup();
-        starts.shrink_to_fit();
-        self.starts = starts;
+        self.starts = starts.finish();
+        Ok(())
     }
 
     /// Returns the smallest and the largest value under the axis' part of a mask, which is a
@@ -249,6 +251,43 @@ impl Axis {
     fn share(&self, [low, high]: [u32; 2]) -> f64 {
         let values = self.last_value(high) - self.starts[low as usize];
         (values as f64 + 1.0) / (self.max_value() as f64 + 1.0)
+    }
+}
+
+/// The smallest values of ranks, while they are collected.
+#[derive(Default)]
+struct Starts {
+    values: Vec<u64>,
+    /// The number of different values at the last count.
+    distinct: usize,
+}
+
+/// The number of collected values up to which repeated values are not removed.
+const MIN_COUNTED_STARTS: usize = 1 << 16;
+
+impl Starts {
+    /// Adds the ranks that begin with an interval and behind it.
+    fn add(&mut self, [low, high]: [u64; 2], max: u64) {
+        self.values.push(low);
+        if high < max {
+            self.values.push(high + 1);
+        }
+        if self.values.len() > 2 * self.distinct.max(MIN_COUNTED_STARTS) {
+            self.remove_repeated();
+        }
+    }
+
+    fn remove_repeated(&mut self) {
+        self.values.sort_unstable();
+        self.values.dedup();
+        self.distinct = self.values.len();
+    }
+
+    fn finish(mut self) -> Vec<u64> {
+        self.values.push(0);
+        self.remove_repeated();
+        self.values.shrink_to_fit();
+        self.values
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use classyard::NoProgress;
 use classyard::prelude::*;
-use classyard_analysis::{Diff, DiffError, DiffSettings, diff};
+use classyard_analysis::{AnalysisError, Diff, DiffSettings, diff};
 use classyard_conformance::random::{Dice, SeededDice};
 
 mod small;
@@ -108,9 +108,11 @@ fn differences_are_those_of_every_header() {
         equivalent += usize::from(result.is_equivalent() == Some(true));
         differences += result.differences().len();
         let mut settings = DiffSettings::default();
-        settings.first_only = true;
+        settings.max_differences = 1;
         let short = diff(&first, &second, &settings, &mut NoProgress).unwrap();
         assert_eq!(short.is_equivalent(), result.is_equivalent());
+        assert_eq!(short.is_cut(), result.is_equivalent() == Some(false));
+        assert!(!result.is_cut());
     }
     assert!(headers >= 1_000_000, "{headers} headers");
     assert!(equivalent > 100 && differences > 1000);
@@ -136,7 +138,7 @@ fn other_schemas_are_refused() {
     let first = Policy::single(&Schema::ipv4_5tuple());
     let second = Policy::dual_stack();
     let result = diff(&first, &second, &DiffSettings::default(), &mut NoProgress);
-    let Err(error @ DiffError::Schemas { .. }) = result else {
+    let Err(error @ AnalysisError::Schemas { .. }) = result else {
         panic!("{result:?}")
     };
     assert!(error.to_string().contains("ipv6-5tuple"), "{error}");

@@ -19,6 +19,7 @@ use classyard::{BuildError, Policy, Progress, RuleId};
 
 use crate::boxes::covers;
 use crate::cover::{Cover, CoverSearch, Steps, common};
+use crate::error::AnalysisError;
 use crate::part::{AnalysedPart, LONG_LIST, is_union_trial};
 
 mod pairs;
@@ -32,8 +33,9 @@ pub struct DiffSettings {
     pub max_steps_per_rule: u64,
     /// The maximum number of steps for all rules. The default is 2 billion.
     pub max_steps: u64,
-    /// True to stop at the first difference.
-    pub first_only: bool,
+    /// The number of differences after which no further rule is compared. With 1, the
+    /// comparison stops after the first rule with a difference. The default is 100,000.
+    pub max_differences: usize,
 }
 
 impl Default for DiffSettings {
@@ -41,26 +43,9 @@ impl Default for DiffSettings {
         DiffSettings {
             max_steps_per_rule: 20_000_000,
             max_steps: 2_000_000_000,
-            first_only: false,
+            max_differences: 100_000,
         }
     }
-}
-
-/// [`diff()`] cannot compare two policies.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum DiffError {
-    /// The policies are about different headers.
-    #[error("the first policy has the schemas {first}, the second {second}")]
-    Schemas {
-        /// The names of the schemas of the first policy.
-        first: String,
-        /// The names of the schemas of the second policy.
-        second: String,
-    },
-    /// The progress callback cancelled.
-    #[error(transparent)]
-    Stopped(BuildError),
 }
 
 /// Headers with different actions in two policies, which the same two rules decide.
@@ -100,6 +85,7 @@ pub struct Diff {
     differences: Vec<Difference>,
     undecided: Vec<Undecided>,
     unpaired: [usize; 2],
+    is_cut: bool,
 }
 
 impl Diff {
@@ -122,6 +108,12 @@ impl Diff {
     #[must_use]
     pub fn unpaired(&self) -> [usize; 2] {
         self.unpaired
+    }
+
+    /// True if the comparison stopped at [`DiffSettings::max_differences`].
+    #[must_use]
+    pub fn is_cut(&self) -> bool {
+        self.is_cut
     }
 
     /// True if both policies give the same action to every header. `None` if that was not
@@ -166,19 +158,20 @@ impl Diff {
 /// ```
 ///
 /// # Errors
-/// [`DiffError`] if the policies have different schemas, or `progress` cancelled.
+/// [`AnalysisError`] if the policies have different schemas, the rules need too much memory,
+/// or `progress` cancelled.
 pub fn diff(
     first: &Policy,
     second: &Policy,
     settings: &DiffSettings,
     progress: &mut dyn Progress,
-) -> Result<Diff, DiffError> {
+) -> Result<Diff, AnalysisError> {
     if !first.schemas().eq(second.schemas()) {
         let names = |policy: &Policy| {
             let names: Vec<&str> = policy.schemas().map(|schema| schema.name()).collect();
             names.join(", ")
         };
-        return Err(DiffError::Schemas {
+        return Err(AnalysisError::Schemas {
             first: names(first),
             second: names(second),
         });
@@ -187,7 +180,7 @@ pub fn diff(
     let mut steps = Steps::new(settings.max_steps);
     for part_id in first.part_ids() {
         let policies = [first, second];
-        let part = AnalysedPart::new(&policies.map(|policy| policy.part(part_id)));
+        let part = AnalysedPart::new(&policies.map(|policy| policy.part(part_id)))?;
         let actions = common_actions(policies, &part);
         let pairs = pairs::pair(&part, |a, b| actions[a as usize] == actions[b as usize]);
         let mut comparison = Comparison {
@@ -199,10 +192,8 @@ pub fn diff(
             search: CoverSearch::default(),
             found: BTreeMap::new(),
         };
-        comparison
-            .compare(settings, &mut steps, &mut result, progress)
-            .map_err(DiffError::Stopped)?;
-        if settings.first_only && !result.differences.is_empty() {
+        comparison.compare(settings, &mut steps, &mut result, progress)?;
+        if result.is_cut {
             break;
         }
     }
@@ -289,7 +280,8 @@ impl Comparison<'_> {
                 result
                     .differences
                     .extend(std::mem::take(&mut self.found).into_values());
-                if settings.first_only && !result.differences.is_empty() {
+                if result.differences.len() >= settings.max_differences {
+                    result.is_cut = true;
                     return Ok(());
                 }
             }

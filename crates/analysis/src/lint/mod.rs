@@ -4,6 +4,7 @@ use classyard::policy::PartId;
 use classyard::{BuildError, Policy, Progress, RuleId};
 
 use crate::cover::Steps;
+use crate::error::AnalysisError;
 use crate::part::AnalysedPart;
 
 mod dead;
@@ -147,18 +148,16 @@ impl Lint {
 /// ```
 ///
 /// # Errors
-/// [`BuildError`] if the engine that looks up witnesses cannot be built, or `progress`
-/// cancelled.
+/// [`AnalysisError`] if the rules need too much memory, the engine that looks up witnesses
+/// cannot be built, or `progress` cancelled.
 pub fn lint(
     policy: &Policy,
     settings: &LintSettings,
     progress: &mut dyn Progress,
-) -> Result<Lint, BuildError> {
-    let parts: Vec<AnalysedPart<'_>> = policy
-        .parts()
-        .iter()
-        .map(|rules| AnalysedPart::new(&[rules]))
-        .collect();
+) -> Result<Lint, AnalysisError> {
+    let parts = policy.parts().iter();
+    let parts = parts.map(|rules| AnalysedPart::new(&[rules]));
+    let parts: Vec<AnalysedPart<'_>> = parts.collect::<Result<_, _>>()?;
     let mut steps = Steps::new(settings.max_steps);
     let mut lives = Vec::new();
     for part in &parts {

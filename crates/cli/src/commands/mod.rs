@@ -1,6 +1,7 @@
 //! The commands, one file or folder each, and modules that some of them share.
 
 pub(crate) mod advise;
+mod analysis_failure;
 pub(crate) mod check;
 pub(crate) mod classify;
 pub(crate) mod completions;

@@ -84,9 +84,10 @@ fn one_difference_is_enough_to_refuse_a_change() {
     run(&format!("diff {old} {new}"))
         .exits(1)
         .prints("2 differences");
-    run(&format!("diff {old} {new} --equivalent"))
-        .exits(1)
-        .prints("1 difference");
+    for flags in ["--equivalent", "--limit-differences 1"] {
+        let short = run(&format!("diff {old} {new} {flags}")).exits(1);
+        short.prints("1 difference; the others were not searched for");
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use classyard_analysis::{DiffError, DiffSettings, diff};
+use classyard_analysis::{AnalysisError, DiffSettings, diff};
 use classyard_report::failure::Failure;
 use classyard_report::input::count;
 use classyard_report::input::files::only_one_from_stdin;
@@ -13,6 +13,8 @@ use classyard_report::reporter::Reporter;
 mod report;
 
 use report::DiffReport;
+
+use crate::commands::analysis_failure::failure;
 
 /// Compare two policies: packets with another action, and the rules that decide them
 ///
@@ -40,7 +42,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     reading: RulesArgs,
 
-    /// Stop at the first difference
+    /// Stop after the first rule with a difference
     #[arg(long)]
     equivalent: bool,
 
@@ -50,6 +52,10 @@ pub(crate) struct Args {
     /// The limit for all rules together is 100 times as high.
     #[arg(long, value_name = "N", value_parser = count, default_value = "20M")]
     steps: usize,
+
+    /// Stop after N differences (10k, 1M, ...)
+    #[arg(long, value_name = "N", value_parser = count, default_value = "100k")]
+    limit_differences: usize,
 
     #[command(flatten)]
     output: OutputArgs,
@@ -67,14 +73,18 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
     let mut settings = DiffSettings::default();
     settings.max_steps_per_rule = args.steps as u64;
     settings.max_steps = settings.max_steps_per_rule.saturating_mul(100);
-    settings.first_only = args.equivalent;
+    settings.max_differences = if args.equivalent {
+        1
+    } else {
+        args.limit_differences
+    };
     let mut progress = reporter.progress();
     let diff = diff(&first.policy, &second.policy, &settings, &mut progress);
     drop(progress);
     let diff = diff.map_err(|error| match error {
-        DiffError::Stopped(error) => Failure::from(error),
-        error => Failure::usage(error.to_string())
+        AnalysisError::Schemas { .. } => failure(error)
             .with_help("`--schema dual-5tuple` reads IPv4 and IPv6 rules as one policy"),
+        error => failure(error),
     })?;
     args.output
         .report(&DiffReport::new(&first, &second, &diff))?;

@@ -20,6 +20,8 @@ use crate::commands::rows::{MAX_ROWS, remark_more};
 pub(super) struct DiffReport {
     /// `null` if that was not decided within the limit of steps.
     equivalent: Option<bool>,
+    /// True if the comparison stopped at the limit of differences.
+    cut: bool,
     files: [FileRow; 2],
     differences: Vec<DifferenceRow>,
     undecided: Vec<UndecidedRow>,
@@ -84,6 +86,7 @@ impl DiffReport {
         let changed = diff.unpaired();
         DiffReport {
             equivalent: diff.is_equivalent(),
+            cut: diff.is_cut(),
             files: [0, 1].map(|file| FileRow {
                 file: files[file].source.clone(),
                 rules: files[file].policy.len(),
@@ -108,7 +111,15 @@ impl DiffReport {
         writeln!(out, "{}", file(second))?;
         let verdict = match self.equivalent {
             Some(true) => paint(GOOD, "every packet gets the same action"),
-            Some(false) => paint(NOTABLE, &counted(self.differences.len(), "difference")),
+            Some(false) => {
+                let differences = counted(self.differences.len(), "difference");
+                let more = if self.cut {
+                    "; the others were not searched for"
+                } else {
+                    ""
+                };
+                paint(NOTABLE, &differences) + more
+            }
             None => paint(
                 NOTABLE,
                 "undecided: the limit of steps was reached; --steps sets it",

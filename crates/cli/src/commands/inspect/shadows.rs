@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use classyard::policy::PartId;
-use classyard::{BuildError, Policy, Progress, RuleId};
-use classyard_analysis::{Finding, LintSettings, lint};
+use classyard::{Policy, Progress, RuleId};
+use classyard_analysis::{AnalysisError, Finding, LintSettings, lint};
 
 /// The maximum number of steps of the search. They take some two seconds.
 const MAX_STEPS: u64 = 200_000_000;
@@ -26,7 +26,7 @@ pub(super) struct Shadow {
 pub(super) fn find(
     policy: &Policy,
     progress: &mut dyn Progress,
-) -> Result<(Vec<Shadow>, usize), BuildError> {
+) -> Result<(Vec<Shadow>, usize), AnalysisError> {
     let mut settings = LintSettings::default();
     settings.max_steps = MAX_STEPS;
     settings.redundant = false;

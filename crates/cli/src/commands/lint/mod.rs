@@ -16,6 +16,8 @@ mod report;
 
 use report::{FileReport, LintReport};
 
+use crate::commands::analysis_failure::failure;
+
 /// A kind of finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -114,7 +116,7 @@ fn lint_file(
         ));
     }
     let mut progress = reporter.progress();
-    let lint = lint(&rules.policy, &settings, &mut progress)?;
+    let lint = lint(&rules.policy, &settings, &mut progress).map_err(failure)?;
     drop(progress);
     Ok(FileReport::new(&rules, &lint, |kind| args.wants(kind)))
 }

@@ -15,6 +15,8 @@ mod report;
 
 use report::QueryReport;
 
+use crate::commands::analysis_failure::failure;
+
 /// List the rules that decide the packets of a match
 ///
 /// A match has field=value pairs as in rule files, with prefixes and ranges. Fields
@@ -74,7 +76,7 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
     let mut settings = QuerySettings::default();
     settings.max_steps = args.steps as u64;
     let mut progress = reporter.progress();
-    let query = query(&rules.policy, &asked, &settings, &mut progress)?;
+    let query = query(&rules.policy, &asked, &settings, &mut progress).map_err(failure)?;
     drop(progress);
     let report = QueryReport::new(&rules, &args.matches, &query, args.action.as_deref());
     args.output.report(&report)?;
