@@ -28,7 +28,7 @@ use crate::commands::analysis_failure::failure;
 #[command(after_help = "\
 Examples:
   classyard diff old.rules new.rules
-  classyard diff old.rules new.rules --equivalent && deploy new.rules
+  classyard diff old.rules new.rules --equivalent     exits with 0 if nothing differs
   git show HEAD~1:fw.rules | classyard diff - fw.rules --format json")]
 pub(crate) struct Args {
     /// The first rules; - for standard input, gzip is unpacked
