@@ -127,12 +127,26 @@ impl<'a> AnalysedPart<'a> {
         numbers: std::ops::Range<u32>,
         has: impl Fn(u32) -> bool,
     ) -> Candidates {
+        self.until_cover(bounds, numbers, |owner| {
+            has(owner) && self.boxes.is_exact(owner)
+        })
+    }
+
+    /// Returns the boxes among `numbers` that overlap `bounds` and belong to a place that `has`
+    /// accepts, ascending. The list ends with the first exact box that contains `bounds`.
+    pub(crate) fn until_cover(
+        &self,
+        bounds: &[u32],
+        numbers: std::ops::Range<u32>,
+        has: impl Fn(u32) -> bool,
+    ) -> Candidates {
         let mut candidates = Candidates::default();
         self.overlapping(bounds, numbers, |number| {
             let owner = self.boxes.owner(number);
-            if has(owner) && self.boxes.is_exact(owner) {
+            if has(owner) {
                 candidates.boxes.push(number);
-                candidates.one_covers = covers(self.boxes.bounds(number), bounds);
+                candidates.one_covers =
+                    self.boxes.is_exact(owner) && covers(self.boxes.bounds(number), bounds);
             }
             !candidates.one_covers
         });

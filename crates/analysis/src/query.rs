@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use classyard::policy::PartId;
 use classyard::{BuildError, Policy, Progress, RuleId, RuleRef, RuleSet};
 
-use crate::boxes::covers;
 use crate::cover::{CoverSearch, Steps, common};
 use crate::error::AnalysisError;
 use crate::part::AnalysedPart;
@@ -166,24 +165,17 @@ impl Examination<'_> {
         let whole: f64 = shares.sum();
         for number in selected {
             let bounds = boxes.bounds(number);
-            let mut rule_boxes = Vec::new();
-            self.part
-                .overlapping(bounds, self.part.boxes_at(self.part.places(0)), |other| {
-                    rule_boxes.push(other);
-                    !(boxes.is_exact(boxes.owner(other)) && covers(boxes.bounds(other), bounds))
-                });
+            let all_boxes = self.part.boxes_at(self.part.places(0));
+            let overlapping = self.part.until_cover(bounds, all_boxes.clone(), |_| true);
+            let rule_boxes = &overlapping.boxes;
             for (done, &other) in rule_boxes.iter().enumerate() {
                 let stage = "examining rules";
                 classyard::progress::report(progress, stage, done, rule_boxes.len())?;
                 let target = common(bounds, boxes.bounds(other));
                 self.add(boxes.owner(other), &target, 0..other, whole, steps);
             }
-            let covered = rule_boxes.last().is_some_and(|&other| {
-                boxes.is_exact(boxes.owner(other)) && covers(boxes.bounds(other), bounds)
-            });
-            if !covered {
-                let all = self.part.boxes_at(self.part.places(0));
-                self.add(NO_RULE, bounds, all, whole, steps);
+            if !overlapping.one_covers {
+                self.add(NO_RULE, bounds, all_boxes, whole, steps);
             }
         }
         Ok(())

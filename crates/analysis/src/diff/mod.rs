@@ -17,10 +17,9 @@ use std::collections::BTreeMap;
 use classyard::policy::PartId;
 use classyard::{BuildError, Policy, Progress, RuleId};
 
-use crate::boxes::covers;
 use crate::cover::{Cover, CoverSearch, Steps, common};
 use crate::error::AnalysisError;
-use crate::part::{AnalysedPart, LONG_LIST, is_union_trial};
+use crate::part::{AnalysedPart, Candidates, LONG_LIST, is_union_trial};
 
 mod pairs;
 
@@ -313,12 +312,8 @@ impl Comparison<'_> {
             if better.one_covers {
                 continue;
             }
-            let mut others_here = Vec::new();
-            part.overlapping(bounds, other_boxes.clone(), |other| {
-                others_here.push(other);
-                !covers(boxes.bounds(other), bounds)
-            });
-            complete &= self.examine_box(list, number, &better.boxes, &others_here, steps);
+            let others = part.until_cover(bounds, other_boxes.clone(), |_| true);
+            complete &= self.examine_box(list, number, &better.boxes, &others, steps);
         }
         complete
     }
@@ -330,15 +325,15 @@ impl Comparison<'_> {
         list: usize,
         number: u32,
         better: &[u32],
-        others: &[u32],
+        others: &Candidates,
         steps: &mut Steps,
     ) -> bool {
         let boxes = self.part.boxes();
         let own_place = boxes.owner(number);
         let bounds = boxes.bounds(number);
         let mut earlier = better.to_vec();
-        let mut complete = steps.take(others.len());
-        for &other in others {
+        let mut complete = steps.take(others.boxes.len());
+        for &other in &others.boxes {
             let owner = boxes.owner(other);
             if self.may_differ(list, own_place, owner) && !self.is_covered(list, own_place, other) {
                 let target = common(bounds, boxes.bounds(other));
@@ -352,9 +347,7 @@ impl Comparison<'_> {
                 }
             }
         }
-        let last = others.last();
-        let covered = last.is_some_and(|&other| covers(boxes.bounds(other), bounds));
-        if !covered {
+        if !others.one_covers {
             complete &= self.add(list, own_place, None, bounds, &earlier, steps);
         }
         complete

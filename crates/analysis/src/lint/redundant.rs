@@ -7,7 +7,6 @@
 
 use classyard::KeyVec;
 
-use crate::boxes::covers;
 use crate::cover::{Cover, CoverSearch, Steps, common};
 use crate::part::{AnalysedPart, LONG_LIST, is_union_trial};
 
@@ -150,17 +149,8 @@ impl<'a> RedundancySearch<'a> {
     /// Returns the boxes of other rules that overlap `bounds`, ascending. The list ends with
     /// the first box that contains `bounds`.
     fn other_boxes(&self, place: u32, bounds: &[u32]) -> Vec<u32> {
-        let boxes = self.part.boxes();
-        let mut other_boxes = Vec::new();
-        self.part
-            .overlapping(bounds, self.part.boxes_at(self.part.places(0)), |number| {
-                let owner = boxes.owner(number);
-                if owner == place || self.removed[owner as usize] {
-                    return true;
-                }
-                other_boxes.push(number);
-                !(boxes.is_exact(owner) && covers(boxes.bounds(number), bounds))
-            });
-        other_boxes
+        let all_boxes = self.part.boxes_at(self.part.places(0));
+        let has = |owner| owner != place && !self.removed[owner as usize];
+        self.part.until_cover(bounds, all_boxes, has).boxes
     }
 }
