@@ -66,8 +66,8 @@ fn packets_that_no_rule_matches_differ_from_packets_that_one_does() {
         .exits(1)
         .prints("deny becomes no match")
         .prints("new.rules: no rule matches");
-    let both = run(&format!("diff {new} {old}")).exits(1);
-    both.prints("no match becomes deny");
+    let reversed = run(&format!("diff {new} {old}")).exits(1);
+    reversed.prints("no match becomes deny");
 }
 
 #[test]
@@ -85,8 +85,8 @@ fn one_difference_is_enough_to_refuse_a_change() {
         .exits(1)
         .prints("2 differences");
     for flags in ["--equivalent", "--limit-differences 1"] {
-        let short = run(&format!("diff {old} {new} {flags}")).exits(1);
-        short.prints("1 difference; the others were not searched for");
+        let first_only = run(&format!("diff {old} {new} {flags}")).exits(1);
+        first_only.prints("1 difference; the others were not searched for");
     }
 }
 
@@ -98,13 +98,15 @@ fn an_exhausted_limit_is_no_equivalence() {
         stripes += &format!("permit src={}.0.0.0/6\n", stripe * 4);
     }
     let stripes = folder.file("stripes.rules", stripes);
-    let any = folder.file("any.rules", "schema ipv4-5tuple\npermit\n");
-    run(&format!("diff {stripes} {any}")).exits(0);
-    let few = run(&format!("diff {stripes} {any} --steps 20 --format json"));
-    let report = few.exits(1).json();
+    let any_rules = folder.file("any.rules", "schema ipv4-5tuple\npermit\n");
+    run(&format!("diff {stripes} {any_rules}")).exits(0);
+    let limited = run(&format!(
+        "diff {stripes} {any_rules} --steps 20 --format json"
+    ));
+    let report = limited.exits(1).json();
     assert_eq!(report["equivalent"], serde_json::Value::Null);
     assert_eq!(report["undecided"][0]["rule"]["line"], 2);
-    run(&format!("diff {stripes} {any} --steps 20"))
+    run(&format!("diff {stripes} {any_rules} --steps 20"))
         .exits(1)
         .prints("undecided: the limit of steps was reached");
 }

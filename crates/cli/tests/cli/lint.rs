@@ -62,10 +62,10 @@ fn a_rule_whose_removal_changes_nothing_is_redundant() {
     run(&format!("lint {clean}"))
         .exits(0)
         .prints("2 rules, 0 dead, 0 redundant");
-    let both = run(&format!("lint {clean} {rules} --format json"))
+    let report = run(&format!("lint {clean} {rules} --format json"))
         .exits(1)
         .json();
-    assert_eq!(both["files"].as_array().unwrap().len(), 2);
+    assert_eq!(report["files"].as_array().unwrap().len(), 2);
 }
 
 #[test]

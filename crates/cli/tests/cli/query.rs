@@ -11,8 +11,8 @@ const RULES: &str = "schema ipv4-5tuple\n\
 fn the_rules_that_decide_a_match_are_listed() {
     let folder = Folder::new();
     let rules = folder.file("fw.rules", RULES);
-    let asked = "src=10.0.0.0/8 dst=192.0.2.10 proto=tcp dport=22";
-    let result = run_query(&rules, asked, &["--format", "json"]).exits(0);
+    let matches = "src=10.0.0.0/8 dst=192.0.2.10 proto=tcp dport=22";
+    let result = run_query(&rules, matches, &["--format", "json"]).exits(0);
     let report = result.json();
     let answers = report["answers"].as_array().unwrap();
     assert_eq!(answers.len(), 2);
@@ -23,12 +23,12 @@ fn the_rules_that_decide_a_match_are_listed() {
         assert_eq!(answer["header"]["dport"], "22");
     }
     assert_eq!(answers[1]["header"]["src"], "10.128.0.0");
-    run_query(&rules, asked, &[])
+    run_query(&rules, matches, &[])
         .exits(0)
         .prints("permit dst=192.0.2.0/24 dport=1-1023 proto=tcp")
         .prints("src=10.128.0.0 dst=192.0.2.10");
-    let only = run_query(&rules, asked, &["--action", "permit", "--format", "csv"]).exits(0);
-    let rows = only.csv();
+    let permitted = run_query(&rules, matches, &["--action", "permit", "--format", "csv"]).exits(0);
+    let rows = permitted.csv();
     assert_eq!(rows.len(), 2);
     assert_eq!(rows[1][..3], ["permit", "1", "3"]);
 }

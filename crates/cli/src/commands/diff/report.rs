@@ -113,12 +113,12 @@ impl DiffReport {
             Some(true) => paint(GOOD, "every packet gets the same action"),
             Some(false) => {
                 let differences = counted(self.differences.len(), "difference");
-                let more = if self.cut {
+                let cut_remark = if self.cut {
                     "; the others were not searched for"
                 } else {
                     ""
                 };
-                paint(NOTABLE, &differences) + more
+                paint(NOTABLE, &differences) + cut_remark
             }
             None => paint(
                 NOTABLE,
@@ -168,8 +168,8 @@ impl Report for DiffReport {
                 }
             }
         }
-        let more = self.differences.len().saturating_sub(MAX_ROWS);
-        remark_more(out, more, "more difference")?;
+        let unlisted = self.differences.len().saturating_sub(MAX_ROWS);
+        remark_more(out, unlisted, "more difference")?;
         for row in self.undecided.iter().take(MAX_ROWS) {
             writeln!(
                 out,

@@ -562,7 +562,7 @@ impl ShadowReport {
             let Some(views) = &row.views else { break };
             let (rule, by) = views.as_ref();
             let name = by.name.as_deref().unwrap_or_default();
-            let others = match row.also_by.len() {
+            let other_rules = match row.also_by.len() {
                 0 => String::new(),
                 count => format!(" and {}", counted(count, "other rule")),
             };
@@ -571,9 +571,13 @@ impl ShadowReport {
                 rule.line_cell(),
                 rule.name.clone().unwrap_or_default(),
                 rule.matches.clone(),
-                format!("{} {name} {}{others}", by.rule, paint(DIM, &by.matches))
-                    .trim()
-                    .to_owned(),
+                format!(
+                    "{} {name} {}{other_rules}",
+                    by.rule,
+                    paint(DIM, &by.matches)
+                )
+                .trim()
+                .to_owned(),
                 by.line_cell(),
                 match (row.duplicate, row.same_action) {
                     (_, false) if by.action == rule.action => {

@@ -71,7 +71,7 @@ pub(crate) struct Args {
 
 impl Args {
     /// True if findings of this kind are reported.
-    fn wants(&self, kind: Kind) -> bool {
+    fn is_selected(&self, kind: Kind) -> bool {
         (self.select.is_empty() || self.select.contains(&kind)) && !self.ignore.contains(&kind)
     }
 }
@@ -108,8 +108,8 @@ fn lint_file(
     let mut settings = LintSettings::default();
     settings.max_steps_per_rule = args.steps as u64;
     settings.max_steps = settings.max_steps_per_rule.saturating_mul(100);
-    settings.redundant = has_actions && args.wants(Kind::Redundant);
-    if !has_actions && args.wants(Kind::Redundant) {
+    settings.redundant = has_actions && args.is_selected(Kind::Redundant);
+    if !has_actions && args.is_selected(Kind::Redundant) {
         reporter.note(&format!(
             "{}: its rules have no actions, so redundant rules are not searched for",
             rules.source
@@ -118,7 +118,9 @@ fn lint_file(
     let mut progress = reporter.progress();
     let lint = lint(&rules.policy, &settings, &mut progress).map_err(failure)?;
     drop(progress);
-    Ok(FileReport::new(&rules, &lint, |kind| args.wants(kind)))
+    Ok(FileReport::new(&rules, &lint, |kind| {
+        args.is_selected(kind)
+    }))
 }
 
 /// True if some rule has an action.

@@ -37,27 +37,27 @@ pub(super) struct FileReport {
 struct FindingRow {
     finding: Kind,
     rule: RuleView,
-    /// Of a dead rule: better rules that cover it. Of a redundant rule: worse rules of the
-    /// same action that decide its packets without it.
+    /// Better rules that cover a dead rule, or worse rules with the action of a redundant rule
+    /// that decide its packets without it.
     by: Vec<RuleView>,
-    /// Of a dead rule: true if each of `by` is needed to cover it.
+    /// True if each of `by` is needed to cover the dead rule; `None` for other findings.
     #[serde(skip_serializing_if = "Option::is_none")]
     all_needed: Option<bool>,
-    /// Of a dead rule: true if all of `by` have its action.
+    /// True if all of `by` have the action of the dead rule; `None` for other findings.
     #[serde(skip_serializing_if = "Option::is_none")]
     same_action: Option<bool>,
-    /// Of a redundant rule: true if it can be removed together with all dead and removable
-    /// rules.
+    /// True if the redundant rule can be removed together with all dead and removable rules;
+    /// `None` for other findings.
     #[serde(skip_serializing_if = "Option::is_none")]
     removable: Option<bool>,
 }
 
 impl FileReport {
-    /// Creates the report of a file. `wants` selects kinds of findings.
+    /// Creates the report of a file. Findings of kinds that `is_selected` refuses are left out.
     pub(super) fn new(
         rules: &LoadedRules,
         lint: &Lint,
-        wants: impl Fn(Kind) -> bool,
+        is_selected: impl Fn(Kind) -> bool,
     ) -> FileReport {
         let row = |&id: &RuleId| RuleView::of(rules, id).expect("a rule of the policy");
         let rows = |ids: &[RuleId]| ids.iter().map(row).collect();
@@ -92,7 +92,7 @@ impl FileReport {
                 _ => return None,
             })
         });
-        let findings: Vec<_> = findings.filter(|row| wants(row.finding)).collect();
+        let findings: Vec<_> = findings.filter(|row| is_selected(row.finding)).collect();
         let count = |kind| findings.iter().filter(|row| row.finding == kind).count();
         let removable = findings.iter().filter(|row| row.removable == Some(true));
         FileReport {
@@ -167,25 +167,25 @@ impl FindingRow {
         match self.finding {
             Kind::Dead => self.dead_sentence(),
             Kind::Redundant => {
-                let by = match self.by.is_empty() {
+                let successors = match self.by.is_empty() {
                     true => String::new(),
                     false => {
                         let verb = if self.by.len() == 1 { "gives" } else { "give" };
                         format!("; {} {verb} its packets the same", named(&self.by))
                     }
                 };
-                let alone = match self.removable {
+                let exception = match self.removable {
                     Some(false) => " (not together with the other findings)",
                     _ => "",
                 };
-                format!("its removal changes no action{alone}{by}")
+                format!("its removal changes no action{exception}{successors}")
             }
         }
     }
 
     fn dead_sentence(&self) -> String {
-        let by = named(&self.by);
-        let alone = match (self.by.len(), self.all_needed) {
+        let other_rules = named(&self.by);
+        let need = match (self.by.len(), self.all_needed) {
             (1, _) => "",
             (_, Some(true)) => ", by none alone",
             _ => ", perhaps by fewer",
@@ -197,7 +197,7 @@ impl FindingRow {
             (_, 1) => format!("; {} has another action", named_short(&other_actions)),
             _ => format!("; {} have other actions", named_short(&other_actions)),
         };
-        format!("covered by {by}{alone}{actions}")
+        format!("covered by {other_rules}{need}{actions}")
     }
 }
 

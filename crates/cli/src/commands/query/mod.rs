@@ -65,7 +65,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
     only_one_from_stdin(&[("rules", args.rules.path())])?;
     let rules = args.reading.load(args.rules.path(), reporter)?;
-    let asked = parse(&args.matches, &rules.policy)?;
+    let selection = parse(&args.matches, &rules.policy)?;
     let known = |action: &String| rules.policy.action_named(action).is_some();
     if let Some(action) = args.action.as_ref().filter(|action| !known(action)) {
         return Err(Failure::usage(format!(
@@ -76,7 +76,7 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
     let mut settings = QuerySettings::default();
     settings.max_steps = args.steps as u64;
     let mut progress = reporter.progress();
-    let query = query(&rules.policy, &asked, &settings, &mut progress).map_err(failure)?;
+    let query = query(&rules.policy, &selection, &settings, &mut progress).map_err(failure)?;
     drop(progress);
     let report = QueryReport::new(&rules, &args.matches, &query, args.action.as_deref());
     args.output.report(&report)?;

@@ -65,13 +65,13 @@ impl QueryReport {
             }
         };
         let answers = query.answers().iter().map(row);
-        let wanted =
+        let has_action =
             |row: &AnswerRow| action.is_none_or(|name| row.action.as_deref() == Some(name));
         QueryReport {
             file: rules.source.clone(),
             rules: rules.policy.len(),
             matches: matches.to_owned(),
-            answers: answers.filter(wanted).collect(),
+            answers: answers.filter(has_action).collect(),
             undecided: query
                 .undecided()
                 .iter()
