@@ -4,7 +4,7 @@ use std::fmt;
 
 #[cfg(target_arch = "aarch64")]
 use super::neon::Neon;
-use super::plain::Plain;
+use super::plain;
 use super::vector::Kernel;
 #[cfg(target_arch = "x86_64")]
 use super::{avx2, avx2::Avx2, avx512, avx512::Avx512};
@@ -53,7 +53,7 @@ impl Isa {
             Isa::Avx2(proof) => avx2::run(proof, kernel),
             #[cfg(target_arch = "aarch64")]
             Isa::Neon(proof) => kernel.run(proof),
-            Isa::Scalar => kernel.run(Plain),
+            Isa::Scalar => plain::run(kernel),
         }
     }
 

@@ -1,10 +1,16 @@
 //! Vectors of one word, for every processor.
 
-use super::vector::{Lanes, Simd, Vector};
+use super::vector::{Kernel, Lanes, Simd, Vector};
 
 /// No vector instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Plain;
+
+/// Runs a kernel. Not inlined, so that callers with vectors save no registers for it.
+#[inline(never)]
+pub(super) fn run<K: Kernel>(kernel: K) -> K::Output {
+    kernel.run(Plain)
+}
 
 impl Simd for Plain {
     type Half = Word;

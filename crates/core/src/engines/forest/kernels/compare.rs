@@ -106,16 +106,26 @@ impl Hits<'_> {
         keys: usize,
     ) -> impl Iterator<Item = (FoundSlot, &[u64], usize)> {
         self.hits.iter().map(move |&hit| {
-            let (start, len) = (hit.start(), hit.len());
-            let end = start + len * columns;
-            assert!(
-                end + WORDS_AFTER_RUNS <= words.len() && usize::from(hit.key()) < keys,
-                "a run with words after it, and a key"
-            );
-            // SAFETY: the end was just compared, and the start is not beyond it.
-            (hit, unsafe { words.get_unchecked(start..end) }, len)
+            assert!(usize::from(hit.key()) < keys, "a key");
+            (hit, run_of(words, columns, hit), hit.len())
         })
     }
+}
+
+/// The words of a run.
+///
+/// # Panics
+/// If the run, and the words that follow the last run, are not inside of `words`.
+#[inline(always)]
+fn run_of(words: &[u64], columns: usize, hit: FoundSlot) -> &[u64] {
+    let start = hit.start();
+    let end = start + hit.len() * columns;
+    assert!(
+        end + WORDS_AFTER_RUNS <= words.len(),
+        "a run with words after it"
+    );
+    // SAFETY: the end was just compared, and the start is not beyond it.
+    unsafe { words.get_unchecked(start..end) }
 }
 
 /// The layout of runs: the rank; then for each key word its value and, if present,
@@ -226,6 +236,39 @@ pub(crate) fn improve<S: Simd, const W: usize, const ODD: bool>(
     }
 }
 
+/// Improves a winner by the best matching rule of one run. Returns the better of both,
+/// and true if a rule matched. Otherwise like [`improve`].
+///
+/// # Panics
+/// If the run does not exist.
+#[inline(always)]
+pub(crate) fn improve_one<S: Simd, const W: usize, const ODD: bool>(
+    simd: S,
+    words: &[u64],
+    columns: RunColumns,
+    (key, winner): (&[u64; W], Winner),
+    hit: FoundSlot,
+    accept: impl Fn(&[u64], usize, usize, &[u64; W]) -> bool,
+) -> (Winner, bool) {
+    let fixed = RunColumns::of_five_tuples::<W>();
+    let is_fixed = columns == fixed;
+    let is_short = hit.len() <= MAX_SHORT_RUN && S::Half::LANE_COUNT >= MAX_SHORT_RUN;
+    let run = run_of(words, columns.count(), hit);
+    let block = |columns| Block {
+        key,
+        columns,
+        run,
+        len: hit.len(),
+        first: 0,
+    };
+    match (is_fixed, is_short) {
+        (true, true) => block(fixed).improve::<S::Half, ODD, true>(simd, winner, &accept),
+        (true, false) => block(fixed).improve::<S::Full, ODD, false>(simd, winner, &accept),
+        (false, true) => block(columns).improve::<S::Half, ODD, true>(simd, winner, &accept),
+        (false, false) => block(columns).improve::<S::Full, ODD, false>(simd, winner, &accept),
+    }
+}
+
 /// Inlined twice: for five-tuples the columns are constants, so the compiler unrolls the
 /// loop over words.
 #[inline(always)]
@@ -262,40 +305,17 @@ fn improve_runs<V: Vector, const W: usize, const ODD: bool, const ONE_BLOCK: boo
     hits: Hits<'_>,
     accept: impl Fn(&[u64], usize, usize, &[u64; W]) -> bool,
 ) {
-    let rules_per_check = match V::LANE_COUNT {
-        1 => 1,
-        _ => RULES_PER_CHECK,
-    };
     for (hit, run, len) in hits.walk(words, columns.count(), keys.len()) {
         // SAFETY: `walk` has compared all positions with the number of keys.
         let (key, key_winner, conflicts) = unsafe { keys.at_unchecked(hit.key()) };
-        let mut winner = *key_winner;
-        let mut matched = false;
-        let mut first = 0;
-        loop {
-            let block = Block::<W> {
-                key,
-                columns,
-                run,
-                len,
-                first,
-            };
-            let (rank, has_match) = if ODD {
-                block.first_accepted::<V>(set, &accept)
-            } else {
-                block.first_candidate::<V>(set)
-            };
-            winner = winner.or(Winner::from_rank(rank));
-            matched |= has_match;
-            first += V::LANE_COUNT;
-            let is_check_due = first.is_multiple_of(rules_per_check);
-            if ONE_BLOCK
-                || first >= len
-                || is_check_due && !Winner::from_rank(run[first]).beats(winner)
-            {
-                break;
-            }
-        }
+        let block = Block::<W> {
+            key,
+            columns,
+            run,
+            len,
+            first: 0,
+        };
+        let (winner, matched) = block.improve::<V, ODD, ONE_BLOCK>(set, *key_winner, &accept);
         *key_winner = winner;
         conflicts.narrow(hit.conflicts(), matched);
     }
@@ -315,6 +335,40 @@ struct Block<'a, const W: usize> {
 }
 
 impl<const W: usize> Block<'_, W> {
+    /// Improves a winner by the rules of the run from here on. Returns the better of
+    /// both, and true if a rule matched. With `ONE_BLOCK`, a column of the run fits a
+    /// vector.
+    #[inline(always)]
+    fn improve<V: Vector, const ODD: bool, const ONE_BLOCK: bool>(
+        mut self,
+        set: V::Set,
+        mut winner: Winner,
+        accept: &impl Fn(&[u64], usize, usize, &[u64; W]) -> bool,
+    ) -> (Winner, bool) {
+        let rules_per_check = match V::LANE_COUNT {
+            1 => 1,
+            _ => RULES_PER_CHECK,
+        };
+        let mut matched = false;
+        loop {
+            let (rank, has_match) = if ODD {
+                self.first_accepted::<V>(set, accept)
+            } else {
+                self.first_candidate::<V>(set)
+            };
+            winner = winner.or(Winner::from_rank(rank));
+            matched |= has_match;
+            self.first += V::LANE_COUNT;
+            let is_check_due = self.first.is_multiple_of(rules_per_check);
+            if ONE_BLOCK
+                || self.first >= self.len
+                || is_check_due && !Winner::from_rank(self.run[self.first]).beats(winner)
+            {
+                return (winner, matched);
+            }
+        }
+    }
+
     /// A column of these rules; other words in the lanes behind the last rule.
     #[inline(always)]
     fn load<V: Vector>(&self, set: V::Set, column: usize) -> V {
@@ -458,6 +512,27 @@ mod tests {
         }
     }
 
+    /// [`improve_one`] as a kernel.
+    struct TestOne<'a, const W: usize, const ODD: bool, A>(
+        &'a [u64],
+        RunColumns,
+        (&'a [u64; W], Winner),
+        FoundSlot,
+        A,
+    );
+
+    impl<const W: usize, const ODD: bool, A> Kernel for TestOne<'_, W, ODD, A>
+    where
+        A: Fn(&[u64], usize, usize, &[u64; W]) -> bool,
+    {
+        type Output = (Winner, bool);
+
+        #[inline(always)]
+        fn run<S: Simd>(self, simd: S) -> (Winner, bool) {
+            improve_one::<S, W, ODD>(simd, self.0, self.1, self.2, self.3, self.4)
+        }
+    }
+
     #[test]
     fn every_instruction_set_agrees_at_every_length() {
         check::<2>();
@@ -508,6 +583,18 @@ mod tests {
                     winners
                 };
                 let expected = run(Isa::Scalar, true);
+                for (&hit, &winner) in hits.hits.iter().zip(&expected) {
+                    let key = &keys[usize::from(hit.key())];
+                    let run = |isa: Isa| {
+                        let one = (key, start);
+                        isa.run(TestOne::<W, true, _>(&words, columns, one, hit, accept))
+                    };
+                    for isa in Isa::available() {
+                        let (found, matched) = run(isa);
+                        assert_eq!(found, winner, "{isa}, {len} rules");
+                        assert!(matched || winner == start, "{isa}, {len} rules");
+                    }
+                }
                 match_count += expected.iter().filter(|&winner| *winner != start).count();
                 for isa in Isa::available() {
                     assert_eq!(run(isa, true), expected, "{isa}, {len} rules");

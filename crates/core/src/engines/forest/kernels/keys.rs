@@ -92,32 +92,36 @@ impl<'a, const W: usize> Keys<'a, W> {
     }
 }
 
-/// A single key. Its position is 0.
-pub(crate) struct OneKey<'a, const W: usize> {
-    pub(crate) key: &'a [u64; W],
+/// The best rule that a single key has found.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Best {
     pub(crate) winner: Winner,
+    /// The conflicts of the winner.
     pub(crate) conflicts: ConflictMask,
-    /// Its fingerprint, if one was taken.
-    print: u64,
 }
 
-impl<'a, const W: usize> OneKey<'a, W> {
-    pub(crate) fn new(key: &'a [u64; W], winner: Winner, print: u64) -> OneKey<'a, W> {
-        OneKey {
-            key,
+impl Best {
+    /// A winner of which no conflicts are known.
+    #[inline(always)]
+    pub(crate) fn new(winner: Winner) -> Best {
+        Best {
             winner,
             conflicts: ConflictMask::ALL,
-            print,
         }
     }
 
+    /// This, in the form for a batch of one key. `print` is the key's fingerprint, or 0.
     #[inline(always)]
-    pub(crate) fn keys(&mut self) -> Keys<'_, W> {
+    pub(crate) fn of_key<'a, const W: usize>(
+        &'a mut self,
+        key: &'a [u64; W],
+        print: &'a u64,
+    ) -> Keys<'a, W> {
         Keys::new(
-            std::slice::from_ref(self.key),
+            std::slice::from_ref(key),
             std::slice::from_mut(&mut self.winner),
             std::slice::from_mut(&mut self.conflicts),
-            std::slice::from_ref(&self.print),
+            std::slice::from_ref(print),
         )
     }
 }

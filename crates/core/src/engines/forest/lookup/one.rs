@@ -12,14 +12,15 @@
 
 use super::{Compare, Lookup};
 use crate::contract::classifier::{LookupTrace, Probe};
-use crate::engines::forest::kernels::compare::Hits;
-use crate::engines::forest::kernels::keys::OneKey;
+use crate::engines::forest::kernels::compare::{self, Hits};
+use crate::engines::forest::kernels::keys::Best;
 use crate::engines::forest::kernels::wide::Candidate;
 use crate::engines::forest::rows::Unpacked;
-use crate::engines::forest::slot::{Bucket, FoundSlot, Run, Slot, TableNumber};
-use crate::engines::forest::structure::Table;
+use crate::engines::forest::slot::{Bucket, FoundSlot, Slot, TableNumber};
+use crate::engines::forest::structure::{Structure, Table};
 use crate::model::packed::PackedRule;
 use crate::model::rule::Winner;
+use crate::parts::simd::Isa;
 use crate::parts::simd::vector::{Kernel, Simd};
 use crate::parts::unwildcard;
 
@@ -96,131 +97,173 @@ impl<const W: usize> Observer<W> for Traced {
 
 impl<const W: usize> Lookup<'_, W> {
     /// Improves a candidate for one key.
+    #[inline]
     pub(crate) fn improve(self, key: &[u64; W], winner: Winner) -> Winner {
-        let mut one_key = OneKey::new(key, winner, self.structure.shape().print(key));
-        self.visit(self.structure.root(), &mut one_key, &mut Plain);
-        one_key.winner
+        let print = self.structure.shape().print(key);
+        self.visit(key, print, winner, &mut Plain)
     }
 
     /// Improves a candidate, and sets in `wanted` the bits that the result depends
     /// on.
     pub(crate) fn improve_masked(self, key: &[u64; W], best: Winner, wanted: &mut [u64]) -> Winner {
-        let mut one_key = OneKey::new(key, best, 0);
-        self.visit(
-            self.structure.root(),
-            &mut one_key,
-            &mut Masked { key, wanted },
-        );
-        one_key.winner
+        self.visit(key, 0, best, &mut Masked { key, wanted })
     }
 
     /// Traces a lookup step by step.
     pub(crate) fn trace(self, key: &[u64; W]) -> LookupTrace {
-        let mut one_key = OneKey::new(key, Winner::MISS, 0);
         let mut traced = Traced { probes: Vec::new() };
-        self.visit(self.structure.root(), &mut one_key, &mut traced);
+        let winner = self.visit(key, 0, Winner::MISS, &mut traced);
         LookupTrace {
             probes: traced.probes,
             tables: self.structure.table_count(),
-            winner: one_key.winner,
+            winner,
         }
     }
 
-    /// Visits the tables of a chain from `first` on.
-    fn visit<O: Observer<W>>(&self, first: TableNumber, one: &mut OneKey<'_, W>, observer: &mut O) {
-        self.config.comparing.run(Visit {
-            lookup: self,
-            first,
-            one,
+    /// Visits the tables of the root.
+    #[inline]
+    fn visit<O: Observer<W>>(
+        self,
+        key: &[u64; W],
+        print: u64,
+        winner: Winner,
+        observer: &mut O,
+    ) -> Winner {
+        let visit = Visit {
+            structure: self.structure,
+            isa: self.config.comparing,
+            first: self.structure.root(),
+            key,
+            print,
+            best: Best::new(winner),
             observer,
-        });
+        };
+        self.config.comparing.run(visit).winner
+    }
+}
+
+/// The visit of a chain as a kernel, so that runs are compared without a call. Returns
+/// the best rule.
+struct Visit<'a, 'o, const W: usize, O> {
+    structure: &'a Structure<W>,
+    /// The instructions, for nested tables.
+    isa: Isa,
+    first: TableNumber,
+    key: &'a [u64; W],
+    print: u64,
+    best: Best,
+    observer: &'o mut O,
+}
+
+impl<const W: usize, O: Observer<W>> Kernel for Visit<'_, '_, W, O> {
+    type Output = Best;
+
+    #[inline(always)]
+    fn run<S: Simd>(mut self, simd: S) -> Best {
+        let structure = self.structure;
+        let secrets = structure.secrets();
+        let mut number = self.first;
+        let mut best = self.best;
+        while let Some(table) = structure.table_if_any(number) {
+            let bounds = table.bounds();
+            if !bounds.best.beats(best.winner) {
+                break;
+            }
+            let this = std::mem::replace(&mut number, table.next());
+            if !bounds.may_improve(best.winner, best.conflicts) {
+                continue;
+            }
+            self.observer.probes(this, table);
+            let Some(slot) = table.find(self.key, secrets) else {
+                continue;
+            };
+            best = if slot.is_nested() {
+                self.visit_nested(TableNumber::from_slot(slot), best)
+            } else if O::RULES {
+                self.compare_rules(slot, best)
+            } else {
+                self.compare::<S>(simd, FoundSlot::new(slot, 0), best)
+            };
+        }
+        best
+    }
+}
+
+impl<const W: usize, O: Observer<W>> Visit<'_, '_, W, O> {
+    /// Visits a chain of nested tables.
+    #[inline(never)]
+    fn visit_nested(&mut self, first: TableNumber, best: Best) -> Best {
+        self.isa.run(Visit {
+            structure: self.structure,
+            isa: self.isa,
+            first,
+            key: self.key,
+            print: self.print,
+            best,
+            observer: &mut *self.observer,
+        })
+    }
+
+    /// Compares the key with a whole run by the kernels.
+    #[inline(always)]
+    fn compare<S: Simd>(&self, simd: S, hit: FoundSlot, mut best: Best) -> Best {
+        let structure = self.structure;
+        let shape = structure.shape();
+        if shape.wide().is_some() {
+            let compare = Compare {
+                structure,
+                keys: best.of_key(self.key, &self.print),
+                hits: Hits {
+                    hits: &[hit],
+                    is_short: hit.len() <= shape.max_short_len(),
+                    // The run is read immediately, so prefetching gains nothing.
+                    prefetch: false,
+                },
+                room: &mut [Candidate::NONE],
+            };
+            compare.run(simd);
+            return best;
+        }
+        let (words, columns) = (structure.words(), shape.run_columns());
+        let one = (self.key, best.winner);
+        let (winner, matched) = if structure.has_more_to_check() {
+            let accept =
+                |run: &[u64], len, rule, key: &[u64; W]| structure.accepts(run, len, rule, key);
+            compare::improve_one::<S, W, true>(simd, words, columns, one, hit, accept)
+        } else {
+            let accept_all = |_: &[u64], _, _, _: &[u64; W]| true;
+            compare::improve_one::<S, W, false>(simd, words, columns, one, hit, accept_all)
+        };
+        best.winner = winner;
+        best.conflicts.narrow(hit.conflicts(), matched);
+        best
     }
 
     /// Compares the key with the rules of a run that are better than the winner, one
     /// by one.
-    fn compare_rules<O: Observer<W>>(
-        self,
-        slot: Slot,
-        run: Run,
-        one: &mut OneKey<'_, W>,
-        observer: &mut O,
-    ) {
-        let shape = self.structure.shape();
-        let words = self.structure.run(run);
-        let ranks = self.structure.ranks(run);
+    fn compare_rules(&mut self, slot: Slot, mut best: Best) -> Best {
+        let Bucket::Run(run) = slot.bucket() else {
+            return best;
+        };
+        let structure = self.structure;
+        let words = structure.run(run);
+        let ranks = structure.ranks(run);
         let mut unpacked = Unpacked::<W>::new();
         for (position, &rank) in ranks.iter().enumerate() {
-            let mask = self.structure.mask_of(rank);
+            let mask = structure.mask_of(rank);
             let rank = Winner::from_rank(rank);
-            if !rank.beats(one.winner) {
+            if !rank.beats(best.winner) {
                 break;
             }
-            let rule = unpacked.rule(shape, words, ranks.len(), position, mask);
-            let matches = rule.matches(one.key);
-            observer.compares(&rule, rank, matches);
+            let rule = unpacked.rule(structure.shape(), words, ranks.len(), position, mask);
+            let matches = rule.matches(self.key);
+            self.observer.compares(&rule, rank, matches);
             if matches {
-                one.winner = rank;
-                one.conflicts.narrow(slot.conflicts(), true);
+                best.winner = rank;
+                best.conflicts.narrow(slot.conflicts(), true);
                 break;
             }
         }
-    }
-}
-
-/// The visit of a chain as a kernel, so that runs are compared without a call.
-struct Visit<'a, 'k, 'o, const W: usize, O> {
-    /// A reference: a copy would be loaded as one vector, and wait until all its parts,
-    /// which were just stored, have left the processor's store buffer.
-    lookup: &'o Lookup<'a, W>,
-    first: TableNumber,
-    one: &'o mut OneKey<'k, W>,
-    observer: &'o mut O,
-}
-
-impl<const W: usize, O: Observer<W>> Kernel for Visit<'_, '_, '_, W, O> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<S: Simd>(self, simd: S) {
-        let Visit {
-            lookup,
-            first,
-            one,
-            observer,
-        } = self;
-        let structure = lookup.structure;
-        for number in structure.chain(first) {
-            let table = structure.table(number);
-            if !Winner::from_rank(table.best()).beats(one.winner) {
-                break;
-            }
-            if !table.bounds().may_improve(one.winner, one.conflicts) {
-                continue;
-            }
-            observer.probes(number, table);
-            let Some(slot) = table.find(one.key, structure.secrets()) else {
-                continue;
-            };
-            match slot.bucket() {
-                Bucket::Empty => {}
-                Bucket::Nested(first) => lookup.visit(first, one, observer),
-                Bucket::Run(run) if O::RULES => lookup.compare_rules(slot, run, one, observer),
-                Bucket::Run(run) => {
-                    let hits = Hits {
-                        hits: &[FoundSlot::new(slot, 0)],
-                        is_short: usize::from(run.len) <= structure.shape().max_short_len(),
-                        // The run is read immediately, so prefetching gains nothing.
-                        prefetch: false,
-                    };
-                    let compare = Compare {
-                        structure,
-                        keys: one.keys(),
-                        hits,
-                        room: &mut [Candidate::NONE],
-                    };
-                    compare.run(simd);
-                }
-            }
-        }
+        best
     }
 }

@@ -1,5 +1,5 @@
 use super::super::kernels::compare::Hits;
-use super::super::kernels::keys::{Keys, OneKey};
+use super::super::kernels::keys::{Best, Keys};
 use super::super::kernels::wide::Candidate;
 use super::super::slot::{Bucket, FoundSlot, Run, Slot};
 use super::*;
@@ -161,7 +161,7 @@ impl<const W: usize> Kernel for Compare<'_, W> {
 fn found<const W: usize>(shape: &RowShape, isa: Isa, run: &[u64], key: &[u64]) -> bool {
     let key: &[u64; W] = key.try_into().unwrap();
     let run = &[run, &[0; compare::WORDS_AFTER_RUNS]].concat();
-    let mut one = OneKey::new(key, Winner::MISS, shape.print(key));
+    let (mut best, print) = (Best::new(Winner::MISS), shape.print(key));
     let slot = Slot::new(Bucket::Run(Run { start: 0, len: 1 }), 0);
     let hits = Hits {
         hits: &[FoundSlot::new(slot, 0)],
@@ -171,10 +171,10 @@ fn found<const W: usize>(shape: &RowShape, isa: Isa, run: &[u64], key: &[u64]) -
     isa.run(Compare {
         shape,
         run,
-        keys: one.keys(),
+        keys: best.of_key(key, &print),
         hits,
     });
-    !one.winner.is_miss()
+    !best.winner.is_miss()
 }
 
 #[test]

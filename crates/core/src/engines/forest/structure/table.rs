@@ -12,7 +12,7 @@ use crate::engines::forest::kernels::probe::Probed;
 use crate::engines::forest::slot::{ConflictMask, Place, Slot, TableNumber};
 use crate::model::rule::Winner;
 use crate::parts::simd::pages::ask_for_huge_pages;
-use crate::parts::simd::prefetch;
+use crate::parts::simd::{apart, prefetch};
 
 /// The role of a root table while a plan is adopted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -176,7 +176,8 @@ impl<const W: usize> Table<W> {
     pub(crate) fn hash(&self, key: &[u64; W], secrets: &[u64; W]) -> u64 {
         let mut hash = 0u64;
         for word in 0..W {
-            hash = hash.wrapping_add((key[word] & self.mask[word]).wrapping_mul(secrets[word]));
+            let product = (key[word] & self.mask[word]).wrapping_mul(secrets[word]);
+            hash = hash.wrapping_add(apart(product));
         }
         hash
     }
