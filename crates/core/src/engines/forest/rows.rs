@@ -79,7 +79,7 @@ pub(super) struct RowShape {
     /// Present if runs are wide.
     fingerprint: Option<Fingerprint>,
     words: Vec<WordColumns>,
-    lanes: Vec<Lane>,
+    lanes: Vec<Lanes>,
     odd: Vec<OddRange>,
     /// The first column of the odd ranges' lower ends, and of their upper ends.
     lows: usize,
@@ -111,14 +111,18 @@ impl WordColumns {
     }
 }
 
-/// A range lane.
+/// Range lanes of a word whose upper ends are in one word of packed rules, all at the
+/// same distance from their lanes.
 #[derive(Clone, Copy, Debug)]
-struct Lane {
-    /// The field in a key.
-    key: Part,
-    /// The upper end in a packed rule.
-    end: Part,
-    /// The columns of the lower and of the upper end.
+struct Lanes {
+    /// The word in keys, and the lanes' bits there.
+    word: usize,
+    bits: u64,
+    /// The word of the upper ends in packed rules. Rotated to the left by `turn`, its
+    /// bits are in their lanes.
+    end_word: usize,
+    turn: u32,
+    /// The columns of the lower and of the upper ends.
     low: usize,
     high: usize,
 }
@@ -248,16 +252,24 @@ impl RowShape {
                 bounds,
             });
         }
-        let lanes = ranges.iter().filter(|range| is_lane(&range.key));
-        let lanes = lanes.map(|range| {
-            let columns = &words[range.key.low.word];
-            Lane {
-                key: range.key.low,
-                end: range.high.low,
+        let mut lanes: Vec<Lanes> = Vec::new();
+        for range in ranges.iter().filter(|range| is_lane(&range.key)) {
+            let (key, end) = (range.key.low, range.high.low);
+            let columns = &words[key.word];
+            let lane = Lanes {
+                word: key.word,
+                bits: key.mask(),
+                end_word: end.word,
+                turn: key.shift.wrapping_sub(end.shift) % u64::BITS,
                 low: columns.value,
                 high: columns.high.expect("a word with range lanes"),
+            };
+            let place = |lane: &Lanes| (lane.word, lane.end_word, lane.turn);
+            match lanes.iter_mut().find(|other| place(other) == place(&lane)) {
+                Some(other) => other.bits |= lane.bits,
+                None => lanes.push(lane),
             }
-        });
+        }
         let columns = next + 2 * end_words;
         let bits = |is_one: fn(&WordColumns) -> bool| {
             let words = words.iter().enumerate();
@@ -278,7 +290,7 @@ impl RowShape {
                 bits(|columns| columns.bounds.is_some()),
                 columns,
             ),
-            lanes: lanes.collect(),
+            lanes,
             words,
             odd,
             lows: next,
@@ -374,7 +386,9 @@ impl RowShape {
     pub(super) fn holds_mask(&self, rule: &RuleRef<'_>) -> bool {
         let mut words = self.words.iter().zip(rule.mask());
         words.all(|(columns, mask)| {
-            let fields = columns.bounds.unwrap_or(0);
+            let Some(fields) = columns.bounds else {
+                return true;
+            };
             // In each field, no mask bit may follow below an open bit.
             fields & mask & below_highest_ones(!mask & fields) == 0
         })
@@ -408,12 +422,10 @@ impl RowShape {
         if let Some(fingerprint) = &self.fingerprint {
             (row[1], row[2]) = fingerprint.of_rule(values, masks);
         }
-        for lane in &self.lanes {
-            let mask = lane.key.mask();
-            let low = values[lane.key.word] & mask;
-            let high = part_of(&lane.end, ends[lane.end.word]) << lane.key.shift;
-            row[lane.low] = row[lane.low] & !mask | low;
-            row[lane.high] = row[lane.high] & !mask | high;
+        for lanes in &self.lanes {
+            let (bits, high) = (lanes.bits, ends[lanes.end_word].rotate_left(lanes.turn));
+            row[lanes.low] = row[lanes.low] & !bits | values[lanes.word] & bits;
+            row[lanes.high] = row[lanes.high] & !bits | high & bits;
         }
         for range in &self.odd {
             let low = range.key.get(values);
@@ -447,10 +459,10 @@ impl RowShape {
             value[word] = column_word(columns.value);
             mask[word] = columns.exact_bits(value[word], column_word(columns.mask_or_high));
         }
-        for lane in &self.lanes {
-            let upper_end = part_of(&lane.key, column_word(lane.high));
-            let word = &mut high[lane.end.word];
-            *word = *word & !lane.end.mask() | upper_end << lane.end.shift;
+        for lanes in &self.lanes {
+            let ends = (column_word(lanes.high) & lanes.bits).rotate_right(lanes.turn);
+            let word = &mut high[lanes.end_word];
+            *word = *word & !lanes.bits.rotate_right(lanes.turn) | ends;
         }
         for range in &self.odd {
             range

@@ -44,6 +44,9 @@ pub(super) struct Array {
     /// The most words that the array has ever had. Later words have never been
     /// written and take no memory yet.
     touched: usize,
+    /// True if the length has changed, or the last [`tidy`](Array::tidy) has not
+    /// finished.
+    untidy: bool,
 }
 
 impl Array {
@@ -55,6 +58,7 @@ impl Array {
             huge,
             appended: 0,
             touched: 0,
+            untidy: false,
         }
     }
 
@@ -64,15 +68,10 @@ impl Array {
         &self.words
     }
 
-    /// The number of words.
-    #[inline]
-    pub(super) fn len(&self) -> usize {
-        self.words.len().saturating_sub(WORDS_AFTER_RUNS)
-    }
-
     /// Makes room for `words` more words, and spare room for growing without a
     /// pause.
     pub(super) fn reserve(&mut self, words: usize) {
+        self.untidy = true;
         self.words
             .reserve_exact(words + Array::spare(words) + WORDS_AFTER_RUNS);
         if self.huge {
@@ -122,6 +121,7 @@ impl Array {
 
     /// Appends zeros until there are `words` words.
     pub(super) fn extend_to(&mut self, words: usize) {
+        self.untidy = true;
         // The zeros after the words become words.
         let words = words + WORDS_AFTER_RUNS;
         if words > self.words.capacity() {
@@ -138,6 +138,7 @@ impl Array {
 
     /// Shortens the array to `words` words.
     pub(super) fn truncate(&mut self, words: usize) {
+        self.untidy = true;
         self.next.truncate(words);
         self.words.truncate(words + WORDS_AFTER_RUNS);
         self.words[words..].fill(0);
@@ -145,39 +146,62 @@ impl Array {
 
     /// Continues to replace the array by a larger one, and to release memory. To be
     /// called once at the end of each update.
+    #[inline]
     pub(super) fn tidy(&mut self) {
+        if self.untidy {
+            let works = [self.grow_some(), self.free_some()];
+            self.untidy = works.contains(&true);
+        }
+    }
+
+    /// Continues to fill a larger array, or to release the end of an array that has
+    /// shrunk. Returns true if there was something to do.
+    fn grow_some(&mut self) -> bool {
+        let appended = std::mem::take(&mut self.appended);
         let (used, room) = (self.words.len(), self.words.capacity());
-        let growing = self.next.capacity() > 0;
-        if !growing && room > MAX_COPIED_IN_ONE && used > room / 8 * 7 {
+        let is_growing = self.next.capacity() > 0;
+        if !is_growing && room > MAX_COPIED_IN_ONE && used > room / 8 * 7 {
             self.next = Vec::with_capacity(used * 2);
         }
-        if self.next.capacity() > 0 {
-            let start = self.next.len();
-            let copied_end = used.min(start + COPIED_PER_UPDATE + 8 * self.appended);
-            self.next.extend_from_slice(&self.words[start..copied_end]);
-            if copied_end == used {
-                self.old = std::mem::replace(&mut self.words, std::mem::take(&mut self.next));
-                self.old.clear();
-                self.touched = used;
-                if self.huge {
-                    // The system merges its pages later.
-                    ask_for_huge_pages(&self.words, used);
-                }
-            }
-        } else {
-            let held = self.held();
-            if held > MIN_SHRUNK_WORDS && used < held / 4 * 3 {
-                // The array has shrunk by a quarter: release its end.
-                self.words
-                    .shrink_to(held - RELEASED_PER_UPDATE.min(held / 8));
-                self.touched = self.touched.min(self.words.capacity());
+        if self.next.capacity() == 0 {
+            return self.shrink_some();
+        }
+        let start = self.next.len();
+        let copied_end = used.min(start + COPIED_PER_UPDATE + 8 * appended);
+        self.next.extend_from_slice(&self.words[start..copied_end]);
+        if copied_end == used {
+            self.old = std::mem::replace(&mut self.words, std::mem::take(&mut self.next));
+            self.old.clear();
+            self.touched = used;
+            if self.huge {
+                // The system merges its pages later.
+                ask_for_huge_pages(&self.words, used);
             }
         }
-        if self.old.capacity() > 0 {
-            let keep = self.old.capacity().saturating_sub(4 * RELEASED_PER_UPDATE);
+        true
+    }
+
+    /// Releases a part of the end, if the array has shrunk by a quarter. Returns true if
+    /// it has.
+    fn shrink_some(&mut self) -> bool {
+        let (used, held) = (self.words.len(), self.held());
+        let has_shrunk = held > MIN_SHRUNK_WORDS && used < held / 4 * 3;
+        if has_shrunk {
+            self.words
+                .shrink_to(held - RELEASED_PER_UPDATE.min(held / 8));
+            self.touched = self.touched.min(self.words.capacity());
+        }
+        has_shrunk
+    }
+
+    /// Releases a part of a replaced array. Returns true if there was one.
+    fn free_some(&mut self) -> bool {
+        let words = self.old.capacity();
+        if words > 0 {
+            let keep = words.saturating_sub(4 * RELEASED_PER_UPDATE);
             self.old.shrink_to(keep);
         }
-        self.appended = 0;
+        words > 0
     }
 
     /// True if a larger array is being filled.

@@ -19,6 +19,7 @@ impl Leftover {
     }
 
     /// Frees a part of the slots.
+    #[inline]
     pub(super) fn free_some(&mut self) {
         if let Some(slots) = self.slots.last_mut() {
             let keep = slots.capacity().saturating_sub(FREED_PER_UPDATE);

@@ -66,10 +66,15 @@ pub(super) struct Runs {
     array: Array,
     /// Words of a rule.
     columns: usize,
+    /// 2^64 divided by `columns`, rounded up.
+    columns_inverse: u64,
     /// The layout of a rule's words in a run.
     layout: RunLayout,
-    /// The most words of the array.
+    /// The most words of the array, and the most units.
     limit: u32,
+    most_units: usize,
+    /// The number of units of the array.
+    units: usize,
     heads: Bits,
     free: Bits,
     lists: FreeLists,
@@ -96,8 +101,11 @@ impl Runs {
         Runs {
             array: Array::new(huge),
             columns,
+            columns_inverse: u64::MAX / columns as u64 + 1,
             layout,
             limit: u32::MAX,
+            most_units: u32::MAX as usize / columns,
+            units: 0,
             heads: Bits::default(),
             free: Bits::default(),
             lists: FreeLists::new(),
@@ -110,6 +118,7 @@ impl Runs {
     /// Limits the array to `limit` words.
     pub(super) fn set_limit(&mut self, limit: u32) {
         self.limit = limit;
+        self.most_units = limit as usize / self.columns;
     }
 
     /// The most words that the array may have.
@@ -119,7 +128,7 @@ impl Runs {
 
     /// The most rules for which there is always room.
     pub(super) fn capacity(&self) -> usize {
-        let units = self.most_units();
+        let units = self.most_units;
         (units - units / 4).saturating_sub(APPENDABLE_UNITS)
     }
 
@@ -127,12 +136,7 @@ impl Runs {
     /// which might append words that are not addressable. If there are no more rules
     /// than the [`capacity`](Self::capacity), there is enough room afterwards.
     pub(super) fn is_short_of_room(&self) -> bool {
-        self.units() + APPENDABLE_UNITS > self.most_units()
-    }
-
-    /// The number of addressable units.
-    fn most_units(&self) -> usize {
-        self.limit as usize / self.columns
+        self.units + APPENDABLE_UNITS > self.most_units
     }
 
     /// Makes room for `rules` more rules.
@@ -219,7 +223,7 @@ impl Runs {
     pub(super) fn insert(&mut self, old: Run, row: &[u64]) -> Run {
         let position = self.ranks(old).partition_point(|&rank| rank < row[0]);
         let len = usize::from(old.len);
-        let in_place = self.unit(old) + len == self.units();
+        let in_place = self.unit(old) + len == self.units;
         let new = if in_place {
             self.append(1);
             self.written += len + 1;
@@ -277,9 +281,19 @@ impl Runs {
     /// Does some of the postponed work; to be called once at the end of each update.
     /// `moved` receives the rank of the first rule of each moved run, and the run's
     /// new position.
+    #[inline]
     pub(super) fn tidy(&mut self, moved: &mut dyn FnMut(u64, Run)) {
-        let sparse = self.free_words() > MIN_FREE_WORDS && self.free_units * 4 > self.units();
-        if sparse && self.hole.is_none() {
+        let sparse = self.free_words() > MIN_FREE_WORDS && self.free_units * 4 > self.units;
+        if sparse || self.hole.is_some() {
+            self.move_some(moved);
+        }
+        self.written = 0;
+        self.array.tidy();
+    }
+
+    /// Moves some runs down.
+    fn move_some(&mut self, moved: &mut dyn FnMut(u64, Run)) {
+        if self.hole.is_none() {
             self.begin_moving();
         }
         let mut budget = MOVED_PER_UPDATE + 4 * self.written;
@@ -289,8 +303,6 @@ impl Runs {
             let units = self.pass_block(hole, moved);
             budget = budget.saturating_sub(units);
         }
-        self.written = 0;
-        self.array.tidy();
     }
 
     /// Moves all runs together, so that no unit is free. Calls `moved` as
@@ -306,13 +318,13 @@ impl Runs {
         }
     }
 
-    fn units(&self) -> usize {
-        self.array.len() / self.columns
-    }
-
-    /// The first unit of a run.
+    /// The first unit of a run: its first word divided by `columns`. The product is too
+    /// large by less than 2^64 divided by `columns`, since the word is below 2^32 and
+    /// `columns` is too.
+    #[inline]
     fn unit(&self, run: Run) -> usize {
-        run.start as usize / self.columns
+        let product = u128::from(run.start) * u128::from(self.columns_inverse);
+        (product >> 64) as usize
     }
 
     fn run_at(&self, unit: usize, len: usize) -> Run {
@@ -361,13 +373,14 @@ impl Runs {
 
     /// Appends units to the array.
     fn append(&mut self, len: usize) -> usize {
-        let unit = self.units();
+        let unit = self.units;
         let words = (unit + len) * self.columns;
         assert!(
             words <= self.limit as usize,
             "room that can be addressed was made before"
         );
         self.array.extend_to(words);
+        self.units += len;
         self.heads.resize(unit + len);
         self.free.resize(unit + len);
         unit
@@ -376,7 +389,7 @@ impl Runs {
     /// Frees a block, which has its head.
     fn free_block(&mut self, unit: usize, units: usize) {
         self.free_units += units;
-        if self.free_units == self.units() {
+        if self.free_units == self.units {
             self.truncate(0);
             self.lists.clear();
             self.hole = None;
@@ -394,6 +407,7 @@ impl Runs {
     /// Shortens the array.
     fn truncate(&mut self, units: usize) {
         self.array.truncate(units * self.columns);
+        self.units = units;
         self.heads.resize(units);
         self.free.resize(units);
     }
@@ -412,13 +426,13 @@ impl Runs {
     /// start. At the end of the array, the hole is cut off. Returns the block's units.
     fn pass_block(&mut self, hole: Hole, moved: &mut dyn FnMut(u64, Run)) -> usize {
         let Hole { target, next } = hole;
-        if next == self.units() {
+        if next == self.units {
             self.free_units -= next - target;
             self.truncate(target);
             self.hole = None;
             return 0;
         }
-        let after = self.heads.next_one(next + 1).unwrap_or(self.units());
+        let after = self.heads.next_one(next + 1).unwrap_or(self.units);
         let units = after - next;
         let mut hole = Hole {
             target,

@@ -27,7 +27,7 @@ fn row(rank: u64) -> [u64; 3] {
 /// Blocks cover the array, free blocks before the hole are in lists, and all free units
 /// are counted.
 fn check(runs: &Runs) {
-    let units = runs.units();
+    let units = runs.units;
     let (mut unit, mut free, mut listed) = (0, 0, Vec::new());
     while unit < units {
         assert!(runs.heads.get(unit), "unit {unit}");
@@ -78,7 +78,7 @@ fn runs_keep_their_rules_in_order() {
     assert_eq!(runs.ranks(run), [3, 7]);
     run = runs.remove(run, 0).unwrap();
     assert_eq!(runs.remove(run, 0), None);
-    assert_eq!((runs.units(), runs.free_words()), (0, 0));
+    assert_eq!((runs.units, runs.free_words()), (0, 0));
 }
 
 /// Thousands of runs that grow and shrink at random, and are moved during that.
@@ -122,7 +122,7 @@ fn runs_survive_being_moved_and_waste_is_bounded() {
         swaps += usize::from(growing && !runs.array.is_growing());
         if step.is_multiple_of(4096) {
             check(&runs);
-            let used = runs.units() - runs.free_units;
+            let used = runs.units - runs.free_units;
             // A sweep may be in progress; it began at a quarter.
             assert!(
                 runs.free_words() <= 3 * used / 2 + 2 * MIN_FREE_WORDS,
@@ -154,8 +154,8 @@ fn growing_runs_reuse_what_they_leave() {
         }
         check(&runs);
     }
-    assert_eq!(runs.units() - runs.free_units, 500 * 64);
-    assert!(runs.units() <= 500 * 64 * 3 / 2, "{}", runs.units());
+    assert_eq!(runs.units - runs.free_units, 500 * 64);
+    assert!(runs.units <= 500 * 64 * 3 / 2, "{}", runs.units);
     assert!(runs.bytes() <= 500 * 64 * 24 * 5 / 2, "{}", runs.bytes());
 }
 
@@ -167,7 +167,7 @@ fn a_full_array_has_room_for_every_change() {
     // never calls it.
     for (longest, tidied) in [(3, 1), (40, 7), (MAX_RUN, 1), (MAX_RUN, 9), (MAX_RUN, 0)] {
         let mut runs = Runs::new(layout(3), false);
-        runs.limit = 3 * 12_000 + 2;
+        runs.set_limit(3 * 12_000 + 2);
         let capacity = runs.capacity();
         assert_eq!(capacity, 12_000 / 4 * 3 - 2 * MAX_RUN);
         let mut state = longest as u64 + tidied;
@@ -218,10 +218,10 @@ fn a_full_array_has_room_for_every_change() {
                     model[usize::try_from(rank >> 32).unwrap()] = Some(run);
                 });
             }
-            assert!(runs.units() * runs.columns <= runs.limit as usize);
+            assert!(runs.units * runs.columns <= runs.limit as usize);
         }
         check(&runs);
-        assert_eq!(runs.units() - runs.free_units, rules);
+        assert_eq!(runs.units - runs.free_units, rules);
         assert!(full > 0, "runs of up to {longest} rules filled the array");
         assert!(
             longest < MAX_RUN || compacted > 0,
