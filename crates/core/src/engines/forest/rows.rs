@@ -84,6 +84,8 @@ pub(super) struct RowShape {
     /// The first column of the odd ranges' lower ends, and of their upper ends.
     lows: usize,
     highs: usize,
+    /// A row whose columns of upper ends have all bits, where no range is written.
+    open: Vec<u64>,
 }
 
 /// The columns of a key word.
@@ -171,6 +173,14 @@ fn below_highest_ones(word: u64) -> u64 {
     let word = word | shifted(word, 2);
     let word = word | shifted(word, 4);
     word | shifted(word, 8)
+}
+
+/// True if in each lane of 16 bits the bits that are set are the lowest. Adding one to
+/// such bits clears them; no sum carries into the next lane.
+fn are_lowest(word: u64) -> bool {
+    let highest = word & 0x8000_8000_8000_8000;
+    let added = ((word ^ highest) + 0x0001_0001_0001_0001) ^ highest;
+    word & added == 0
 }
 
 /// True if the ranges overlap in each of the four 16-bit lanes.
@@ -271,6 +281,12 @@ impl RowShape {
             }
         }
         let columns = next + 2 * end_words;
+        let mut open = vec![0; columns];
+        for word in words.iter().filter(|word| word.bounds.is_none()) {
+            if let Some(high) = word.high {
+                open[high] = u64::MAX;
+            }
+        }
         let bits = |is_one: fn(&WordColumns) -> bool| {
             let words = words.iter().enumerate();
             words.fold(0, |bits, (word, columns)| {
@@ -295,6 +311,7 @@ impl RowShape {
             odd,
             lows: next,
             highs: next + end_words,
+            open,
         }
     }
 
@@ -389,8 +406,7 @@ impl RowShape {
             let Some(fields) = columns.bounds else {
                 return true;
             };
-            // In each field, no mask bit may follow below an open bit.
-            fields & mask & below_highest_ones(!mask & fields) == 0
+            are_lowest(!mask & fields)
         })
     }
 
@@ -404,7 +420,7 @@ impl RowShape {
     /// Appends a rule as a row of columns.
     pub(super) fn push_row(&self, rule: &RuleRef<'_>, rows: &mut Vec<u64>) {
         let start = rows.len();
-        rows.resize(start + self.layout.columns, 0);
+        rows.extend_from_slice(&self.open);
         let row = &mut rows[start..];
         row[0] = rule.winner().rank();
         let (values, masks, ends) = (rule.value(), rule.mask(), rule.high());
@@ -413,9 +429,6 @@ impl RowShape {
                 Some(fields) => (value | !mask) & fields,
                 None => mask,
             };
-            if let (Some(high), None) = (columns.high, columns.bounds) {
-                row[high] = u64::MAX;
-            }
             row[columns.value] = value & mask;
             row[columns.mask_or_high] = next;
         }

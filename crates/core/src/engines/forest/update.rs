@@ -98,14 +98,17 @@ pub(super) fn first_fitting<const W: usize>(
     rule: &Outline<W>,
     parent: Place,
 ) -> Option<TableNumber> {
-    let chain = structure.chain(structure.first_of(parent));
-    let fitting = chain.filter(|number| accepts(structure.table(*number), rule));
+    let fits = |number: &TableNumber| accepts(structure.table(*number), rule);
+    if parent.is_root() {
+        return structure.root_by_order().find(fits);
+    }
+    let fitting = structure.chain(structure.first_of(parent)).filter(fits);
     fitting.min_by_key(|number| structure.table(*number).order())
 }
 
 /// True if a rule may go to a table.
 fn accepts<const W: usize>(table: &Table<W>, rule: &Outline<W>) -> bool {
-    table.role() != Role::Draining && rule.fits(table.mask()) && !is_full(table)
+    rule.fits(table.mask()) && table.role() != Role::Draining && !is_full(table)
 }
 
 /// True if a table is a single full run that no mask splits.

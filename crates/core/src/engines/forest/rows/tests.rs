@@ -228,3 +228,17 @@ fn rows_are_compared_as_their_rules_match_whatever_shares_a_word() {
     let counts = (ranges_for_masks, found_for_masks);
     assert!(counts.0 > 100 && counts.1 > 10, "{counts:?}");
 }
+
+#[test]
+fn open_bits_of_prefixes_are_the_lowest() {
+    for high in 0..=16_u32 {
+        let bits = (1_u64 << high) - 1;
+        for lane in 0..4 {
+            let word = bits << (16 * lane);
+            assert!(are_lowest(word), "{word:x}");
+            assert!(are_lowest(u64::MAX ^ 0xffff << (16 * lane) | word));
+            let hole = word & !(1 << (16 * lane));
+            assert_eq!(are_lowest(hole), hole == 0, "{hole:x}");
+        }
+    }
+}

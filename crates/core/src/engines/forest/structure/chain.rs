@@ -23,6 +23,12 @@ impl<const W: usize> Structure<W> {
         self.chain(self.root).map(|number| self.table(number))
     }
 
+    /// The tables of the root, in the order in which rules try them.
+    #[inline]
+    pub(crate) fn root_by_order(&self) -> impl Iterator<Item = TableNumber> {
+        self.root_by_order.iter().copied()
+    }
+
     /// Returns the first table of the chain under a parent, or `NONE`.
     pub(crate) fn first_of(&self, parent: Place) -> TableNumber {
         if parent.is_root() {
@@ -48,8 +54,15 @@ impl<const W: usize> Structure<W> {
         if self.huge_pages {
             table.ask_for_huge_pages();
         }
+        let (is_root, order) = (table.parent().is_root(), table.order());
         let number = self.tables.add(table);
         self.link(number);
+        if is_root {
+            let tables = &self.tables;
+            let before = |number: &TableNumber| tables[number.index()].order() <= order;
+            let place = self.root_by_order.partition_point(before);
+            self.root_by_order.insert(place, number);
+        }
         number
     }
 
@@ -83,6 +96,9 @@ impl<const W: usize> Structure<W> {
     /// Removes an empty table.
     pub(super) fn drop_table(&mut self, number: TableNumber) {
         self.unlink(number);
+        if self.table(number).parent().is_root() {
+            self.root_by_order.retain(|other| *other != number);
+        }
         let slots = self.tables[number.index()].take_slots();
         self.leftover.push(slots);
         self.tables.remove(number);

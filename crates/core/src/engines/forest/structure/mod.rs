@@ -88,6 +88,8 @@ pub(super) struct Structure<const W: usize> {
     tables: Tables<W>,
     /// The first table of the root chain.
     root: TableNumber,
+    /// The root's tables in the order in which rules try them.
+    root_by_order: Vec<TableNumber>,
     runs: Runs,
     places: Places,
     masks: Masks<W>,
@@ -106,6 +108,7 @@ impl<const W: usize> Structure<W> {
             secrets: std::array::from_fn(|_| splitmix(&mut state) | 1),
             tables: Tables::new(),
             root: TableNumber::NONE,
+            root_by_order: Vec::new(),
             places: Places::new(seed),
             masks: Masks::new(seed),
             leftover: Leftover::default(),
@@ -169,7 +172,11 @@ impl<const W: usize> Structure<W> {
     /// Bytes of the parts that grow with the rules in small pieces: everything
     /// except the slots of tables and the words of runs.
     pub(super) fn index_bytes(&self) -> usize {
-        self.runs.index_bytes() + self.places.bytes() + self.masks.bytes() + self.tables.bytes()
+        self.runs.index_bytes()
+            + self.places.bytes()
+            + self.masks.bytes()
+            + self.tables.bytes()
+            + bytes_of::<TableNumber>(self.root_by_order.capacity())
     }
 
     /// Bytes held, including spare room.
@@ -181,6 +188,7 @@ impl<const W: usize> Structure<W> {
             + slots
             + self.leftover.bytes()
             + self.tables.bytes()
+            + bytes_of::<TableNumber>(self.root_by_order.capacity())
     }
 
     /// The first table of the root.
