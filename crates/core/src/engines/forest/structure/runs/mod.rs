@@ -322,6 +322,7 @@ impl Runs {
     /// large by less than 2^64 divided by `columns`, since the word is below 2^32 and
     /// `columns` is too.
     #[inline]
+    #[allow(clippy::cast_possible_truncation)] // not larger than the word's position
     fn unit(&self, run: Run) -> usize {
         let product = u128::from(run.start) * u128::from(self.columns_inverse);
         (product >> 64) as usize

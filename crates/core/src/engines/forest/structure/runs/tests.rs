@@ -240,3 +240,14 @@ fn what_can_be_addressed_is_enough_for_the_narrowest_and_the_widest_rules() {
     assert!(Runs::new(layout(3), false).capacity() > 1_000_000_000);
     assert!(Runs::new(layout(50), false).capacity() > 64_000_000);
 }
+
+#[test]
+fn units_are_positions_divided_by_columns() {
+    for columns in [3, 4, 5, 7, 8, 11, 17, 64, 100, 1000, 65_535] {
+        let runs = Runs::new(layout(columns), false);
+        let last = u32::MAX as usize / columns;
+        for unit in [0, 1, 2, last / 3, last / 2, last - 1, last] {
+            assert_eq!(runs.unit(runs.run_at(unit, 1)), unit, "{columns} columns");
+        }
+    }
+}
