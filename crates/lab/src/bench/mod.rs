@@ -202,6 +202,7 @@ pub(crate) fn measure_subject(
         row.updates_per_second = Spread::of(&updated.alone);
         row.updates_in_groups_per_second = Spread::of(&updated.grouped);
         row.updates_with_lookups_per_second = Spread::of(&updated.mixed);
+        row.rule_reading_seconds = Spread::of(&updated.reading);
         row.batch_share_after_updates = Spread::of(&updated.lookup_share);
         if let Some(each) = &updated.each {
             [row.update_seconds, row.update_wall_seconds] = each.quantiles();
@@ -261,6 +262,7 @@ struct Updated {
     alone: Vec<f64>,
     grouped: Vec<f64>,
     mixed: Vec<f64>,
+    reading: Vec<f64>,
     lookup_share: Vec<f64>,
     each: Option<EachStep>,
     wrong: usize,
@@ -291,6 +293,7 @@ fn measure_updates(
             updated.alone.push(run.updates);
             updated.grouped.push(run.grouped);
             updated.mixed.push(run.mixed);
+            updated.reading.push(run.reading);
             updated.lookup_share.push(run.lookup_share);
             let each = EachStep::time(engine, policy, &protocol)?;
             match &mut updated.each {

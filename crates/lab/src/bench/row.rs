@@ -43,6 +43,9 @@ pub(crate) struct Measurement {
     /// Rule changes per second with four lookups after each, including the time of
     /// the lookups.
     pub(crate) updates_with_lookups_per_second: Option<Spread>,
+    /// The mean CPU time of a rule change that goes to reading its rule from memory,
+    /// without any engine.
+    pub(crate) rule_reading_seconds: Option<Spread>,
     /// Headers per second in batches after the rule changes, divided by the rate in a new
     /// engine with the same rules.
     pub(crate) batch_share_after_updates: Option<Spread>,
@@ -86,6 +89,7 @@ impl Measurement {
             updates_per_second: None,
             updates_in_groups_per_second: None,
             updates_with_lookups_per_second: None,
+            rule_reading_seconds: None,
             batch_share_after_updates: None,
             update_seconds: None,
             update_wall_seconds: None,

@@ -78,8 +78,8 @@ and command; CSV has columns of these names.
 
 JSON: one object for each engine (and rule set) with set, engine, rules, build_seconds, bytes,
 index_bytes, tables, batch_headers_per_second, single_headers_per_second, updates_per_second,
-updates_in_groups_per_second, updates_with_lookups_per_second, batch_share_after_updates,
-update_seconds, update_wall_seconds, wrong and peer; rates are
+updates_in_groups_per_second, updates_with_lookups_per_second, rule_reading_seconds,
+batch_share_after_updates, update_seconds, update_wall_seconds, wrong and peer; rates are
 {min, median, max}, times {p50, p90, p99, p999, max} in seconds. With --threads, threads has threads,
 processors, headers_per_second, alone_headers_per_second, cpu_share, alone_cpu_share,
 scaling and no_scaling, the reason if scaling is null. For a peer's algorithm, peer has
