@@ -16,7 +16,7 @@ use classyard_report::reporter::Reporter;
 
 use crate::commands::{
     advise, check, classify, completions, convert, diff, engines, explain, formats, generate,
-    inspect, lint, plot, profiles, query, replay, switch, trace,
+    inspect, lint, minimise, plot, profiles, query, replay, switch, trace,
 };
 
 /// The columns of help on a wide terminal.
@@ -69,6 +69,7 @@ enum Command {
     Convert(convert::Args),
     Inspect(inspect::Args),
     Lint(lint::Args),
+    Minimise(minimise::Args),
     Diff(diff::Args),
     Query(query::Args),
     Advise(advise::Args),
@@ -94,6 +95,7 @@ fn dispatch(command: &Command, reporter: Reporter) -> Result<(), Failure> {
         Command::Convert(args) => convert::run(args, reporter),
         Command::Inspect(args) => inspect::run(args, reporter),
         Command::Lint(args) => lint::run(args, reporter),
+        Command::Minimise(args) => minimise::run(args, reporter),
         Command::Diff(args) => diff::run(args, reporter),
         Command::Query(args) => query::run(args, reporter),
         Command::Advise(args) => advise::run(args, reporter),

@@ -152,11 +152,7 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
             bytes: args.bytes.clone(),
         };
         let rules = if is_dash(&args.input) {
-            reading.load_text(
-                &source_name(&args.input),
-                &text(&args.input, bytes)?,
-                reporter,
-            )?
+            reading.load_text(&args.input, &text(&args.input, bytes)?, reporter)?
         } else {
             drop(bytes);
             reading.load(Some(&args.input), reporter)?
@@ -190,7 +186,7 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
 }
 
 /// True if two paths are the same file.
-fn is_same_file(one: &Path, other: &Path) -> bool {
+pub(super) fn is_same_file(one: &Path, other: &Path) -> bool {
     if is_dash(one) || is_dash(other) {
         return false;
     }

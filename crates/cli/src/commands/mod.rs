@@ -14,6 +14,7 @@ pub(crate) mod generate;
 mod headers;
 pub(crate) mod inspect;
 pub(crate) mod lint;
+pub(crate) mod minimise;
 mod named_rules;
 pub(crate) mod plot;
 pub(crate) mod profiles;

@@ -22,6 +22,7 @@ mod limits;
 mod links;
 mod lint;
 mod manners;
+mod minimise;
 mod mixed;
 mod outputs;
 mod plot;

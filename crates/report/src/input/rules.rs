@@ -109,7 +109,7 @@ impl RulesArgs {
             }
             Some(path) if is_dash(path) => {
                 let text = read_text(path, self.bytes.text())?;
-                return self.load_text(&source_name(path), &text, reporter);
+                return self.load_text(path, &text, reporter);
             }
             Some(path) => {
                 let options = self.options();
@@ -120,26 +120,31 @@ impl RulesArgs {
         Ok(finish(source, file.is_none(), loaded, reporter))
     }
 
-    /// Reads rules from a text.
+    /// Reads rules from the text of a file, or of standard input if the path is `-`. A
+    /// schema file that the rules name is relative to the folder of the file, or to the
+    /// current folder.
     pub fn load_text(
         &self,
-        source: &str,
+        path: &Path,
         text: &str,
         reporter: Reporter,
     ) -> Result<LoadedRules, Failure> {
         let schema = self.schema()?;
-        // A schema file named by rules from standard input is relative to the current
-        // folder.
-        let mut loader = |name: &str| read_schema_file(Path::new(name));
+        let folder = match path.parent() {
+            Some(folder) if !is_dash(path) => folder,
+            _ => Path::new(""),
+        };
+        let mut loader = |name: &str| read_schema_file(&folder.join(name));
+        let source = source_name(path);
         let loaded = read_policy_with(
-            source,
+            &source,
             text,
             self.rules_format,
             schema.as_ref(),
             &self.options(),
             &mut loader,
         )?;
-        Ok(finish(source.to_owned(), false, loaded, reporter))
+        Ok(finish(source, false, loaded, reporter))
     }
 }
 

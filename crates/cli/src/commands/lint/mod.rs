@@ -21,11 +21,21 @@ use crate::commands::analysis_failure::failure;
 /// A kind of finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum Kind {
+pub(in crate::commands) enum Kind {
     /// Better rules match everything that the rule matches
     Dead,
     /// The rule can be removed without another action for any packet
     Redundant,
+}
+
+impl Kind {
+    /// The name of the kind, as in reports.
+    pub(in crate::commands) fn name(self) -> &'static str {
+        match self {
+            Kind::Dead => "dead",
+            Kind::Redundant => "redundant",
+        }
+    }
 }
 
 /// Find rules that never decide a packet, and rules whose removal changes nothing
@@ -124,7 +134,7 @@ fn lint_file(
 }
 
 /// True if some rule has an action.
-fn has_actions(policy: &Policy) -> bool {
+pub(in crate::commands) fn has_actions(policy: &Policy) -> bool {
     let none = policy.action_named(NO_ACTION);
     let mut rules = policy.parts().iter().flat_map(classyard::RuleSet::iter);
     rules.any(|rule| Some(rule.action()) != none)

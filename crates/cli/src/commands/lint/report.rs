@@ -219,10 +219,7 @@ impl Report for LintReport {
         ])?;
         for file in &self.files {
             for row in &file.findings {
-                let kind = match row.finding {
-                    Kind::Dead => "dead",
-                    Kind::Redundant => "redundant",
-                };
+                let kind = row.finding.name();
                 let line = row
                     .rule
                     .line
