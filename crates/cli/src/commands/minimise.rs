@@ -10,7 +10,7 @@ use classyard_report::failure::Failure;
 use classyard_report::input::rules::{LoadedRules, RulesArgs};
 use classyard_report::input::{count, read_text};
 use classyard_report::output::file::{is_dash, to_file};
-use classyard_report::output::style::{BOLD, NOTABLE, counted, paint};
+use classyard_report::output::style::{BOLD, NOTABLE, counted, grouped, paint};
 use classyard_report::output::{OutputArgs, Report, csv};
 use classyard_report::reporter::Reporter;
 use classyard_report::rule_view::RuleView;
@@ -25,7 +25,7 @@ use super::rows::{MAX_ROWS, remark_more};
 /// Write a shorter list of rules that gives every packet the same action
 ///
 /// Removes rules that decide no packet, and rules without which every packet keeps its
-/// action. All other lines stay as they are, comments included. The result is read again,
+/// action. All other lines are copied, comments included. The result is read again,
 /// compared with the input, and written only if it is proven to be equivalent.
 ///
 /// If the rules have no actions, only rules that decide no packet are removed.
@@ -229,8 +229,8 @@ impl Report for Removed {
             "{}: {}, {} removed, {} left; the actions are proven to be the same",
             self.file,
             counted(self.rules, "rule"),
-            self.removed.len(),
-            self.rules_left
+            grouped(self.removed.len()),
+            grouped(self.rules_left)
         )?;
         match self.undecided {
             0 => writeln!(out),

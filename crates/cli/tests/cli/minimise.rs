@@ -62,7 +62,8 @@ fn generated_rules_keep_their_actions_and_have_no_findings() {
     for (profile, family) in [("fw1", "ipv4"), ("ipc1", "dual")] {
         let (rules, out) = (folder.path("a.rules"), folder.path("b.rules"));
         run(&format!(
-            "generate --profile {profile} --family {family} -n 500 -o {rules}"
+            "generate --profile {profile} --family {family} -n 500 --smoothing 2 \
+             --address-scope 0.5 --to rules -o {rules}"
         ))
         .exits(0);
         run(&format!("minimise {rules} {out}")).exits(0);

@@ -66,7 +66,7 @@ pub(crate) fn apart(word: u64) -> u64 {
     #[cfg(target_arch = "x86_64")]
     {
         let mut word = word;
-        // SAFETY: there is no instruction.
+        // SAFETY: the block is empty, so nothing is executed.
         unsafe {
             std::arch::asm!("/* {} */", inout(reg) word, options(pure, nomem, nostack, preserves_flags));
         }

@@ -101,7 +101,7 @@ pub(crate) struct Best {
 }
 
 impl Best {
-    /// A winner of which no conflicts are known.
+    /// A winner whose conflicts are not known.
     #[inline(always)]
     pub(crate) fn new(winner: Winner) -> Best {
         Best {

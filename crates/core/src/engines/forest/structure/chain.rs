@@ -23,7 +23,8 @@ impl<const W: usize> Structure<W> {
         self.chain(self.root).map(|number| self.table(number))
     }
 
-    /// The tables of the root, in the order in which rules try them.
+    /// The tables of the root, ordered as they were learned. A rule goes to the first table
+    /// that fits it.
     #[inline]
     pub(crate) fn root_by_order(&self) -> impl Iterator<Item = TableNumber> {
         self.root_by_order.iter().copied()
