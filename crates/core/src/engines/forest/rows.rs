@@ -274,8 +274,8 @@ impl RowShape {
                 low: columns.value,
                 high: columns.high.expect("a word with range lanes"),
             };
-            let place = |lane: &Lanes| (lane.word, lane.end_word, lane.turn);
-            match lanes.iter_mut().find(|other| place(other) == place(&lane)) {
+            let distance = |lane: &Lanes| (lane.word, lane.end_word, lane.turn);
+            match (lanes.iter_mut()).find(|other| distance(other) == distance(&lane)) {
                 Some(other) => other.bits |= lane.bits,
                 None => lanes.push(lane),
             }

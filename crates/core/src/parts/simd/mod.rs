@@ -59,10 +59,10 @@ impl<T> std::ops::DerefMut for Aligned<T> {
     }
 }
 
-/// Returns the word. The compiler does not join its computation with others into a
-/// vector: two products of 64 bits take 5 cycles as words, and 20 as an AVX2 vector.
+/// Returns the word, held in a general register. So the compiler does not compute it in
+/// a vector: two products of 64 bits take 5 cycles as words, and 20 as an AVX2 vector.
 #[inline(always)]
-pub(crate) fn apart(word: u64) -> u64 {
+pub(crate) fn in_general_register(word: u64) -> u64 {
     #[cfg(target_arch = "x86_64")]
     {
         let mut word = word;

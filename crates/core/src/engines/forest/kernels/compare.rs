@@ -586,8 +586,10 @@ mod tests {
                 for (&hit, &winner) in hits.hits.iter().zip(&expected) {
                     let key = &keys[usize::from(hit.key())];
                     let run = |isa: Isa| {
-                        let one = (key, start);
-                        isa.run(TestOne::<W, true, _>(&words, columns, one, hit, accept))
+                        let key_and_winner = (key, start);
+                        let test =
+                            TestOne::<W, true, _>(&words, columns, key_and_winner, hit, accept);
+                        isa.run(test)
                     };
                     for isa in Isa::available() {
                         let (found, matched) = run(isa);

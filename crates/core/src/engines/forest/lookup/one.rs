@@ -14,7 +14,7 @@ use super::{Compare, Lookup};
 use crate::contract::classifier::{LookupTrace, Probe};
 use crate::engines::forest::kernels::compare::{self, Hits};
 use crate::engines::forest::kernels::keys::Best;
-use crate::engines::forest::kernels::wide::Candidate;
+use crate::engines::forest::kernels::wide::{Candidate, WIDE_KEY_WORDS};
 use crate::engines::forest::rows::Unpacked;
 use crate::engines::forest::slot::{Bucket, FoundSlot, Slot, TableNumber};
 use crate::engines::forest::structure::{Structure, Table};
@@ -209,7 +209,7 @@ impl<const W: usize, O: Observer<W>> Visit<'_, '_, W, O> {
     fn compare<S: Simd>(&self, simd: S, hit: FoundSlot, mut best: Best) -> Best {
         let structure = self.structure;
         let shape = structure.shape();
-        if shape.wide().is_some() {
+        if W >= WIDE_KEY_WORDS && shape.wide().is_some() {
             let compare = Compare {
                 structure,
                 keys: best.of_key(self.key, &self.print),
@@ -225,14 +225,21 @@ impl<const W: usize, O: Observer<W>> Visit<'_, '_, W, O> {
             return best;
         }
         let (words, columns) = (structure.words(), shape.run_columns());
-        let one = (self.key, best.winner);
+        let key_and_winner = (self.key, best.winner);
         let (winner, matched) = if structure.has_more_to_check() {
             let accept =
                 |run: &[u64], len, rule, key: &[u64; W]| structure.accepts(run, len, rule, key);
-            compare::improve_one::<S, W, true>(simd, words, columns, one, hit, accept)
+            compare::improve_one::<S, W, true>(simd, words, columns, key_and_winner, hit, accept)
         } else {
             let accept_all = |_: &[u64], _, _, _: &[u64; W]| true;
-            compare::improve_one::<S, W, false>(simd, words, columns, one, hit, accept_all)
+            compare::improve_one::<S, W, false>(
+                simd,
+                words,
+                columns,
+                key_and_winner,
+                hit,
+                accept_all,
+            )
         };
         best.winner = winner;
         best.conflicts.narrow(hit.conflicts(), matched);

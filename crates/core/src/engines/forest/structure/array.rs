@@ -149,14 +149,14 @@ impl Array {
     #[inline]
     pub(super) fn tidy(&mut self) {
         if self.untidy {
-            let works = [self.grow_some(), self.free_some()];
+            let works = [self.resize_some(), self.free_some()];
             self.untidy = works.contains(&true);
         }
     }
 
     /// Continues to fill a larger array, or to release the end of an array that has
     /// shrunk. Returns true if there was something to do.
-    fn grow_some(&mut self) -> bool {
+    fn resize_some(&mut self) -> bool {
         let appended = std::mem::take(&mut self.appended);
         let (used, room) = (self.words.len(), self.words.capacity());
         let is_growing = self.next.capacity() > 0;

@@ -23,7 +23,7 @@ impl<const W: usize> Structure<W> {
         self.chain(self.root).map(|number| self.table(number))
     }
 
-    /// The tables of the root, ordered as they were learned. A rule goes to the first table
+    /// The tables of the root, in the order of learning. A rule goes to the first table
     /// that fits it.
     #[inline]
     pub(crate) fn root_by_order(&self) -> impl Iterator<Item = TableNumber> {
@@ -61,8 +61,8 @@ impl<const W: usize> Structure<W> {
         if is_root {
             let tables = &self.tables;
             let before = |number: &TableNumber| tables[number.index()].order() <= order;
-            let place = self.root_by_order.partition_point(before);
-            self.root_by_order.insert(place, number);
+            let index = self.root_by_order.partition_point(before);
+            self.root_by_order.insert(index, number);
         }
         number
     }

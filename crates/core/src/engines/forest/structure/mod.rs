@@ -88,7 +88,7 @@ pub(super) struct Structure<const W: usize> {
     tables: Tables<W>,
     /// The first table of the root chain.
     root: TableNumber,
-    /// The tables of the root, ordered as they were learned. A rule goes to the first table
+    /// The tables of the root, in the order of learning. A rule goes to the first table
     /// that fits it.
     root_by_order: Vec<TableNumber>,
     runs: Runs,

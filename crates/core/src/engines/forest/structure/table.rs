@@ -12,7 +12,7 @@ use crate::engines::forest::kernels::probe::Probed;
 use crate::engines::forest::slot::{ConflictMask, Place, Slot, TableNumber};
 use crate::model::rule::Winner;
 use crate::parts::simd::pages::ask_for_huge_pages;
-use crate::parts::simd::{apart, prefetch};
+use crate::parts::simd::{in_general_register, prefetch};
 
 /// The role of a root table while a plan is adopted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -177,7 +177,7 @@ impl<const W: usize> Table<W> {
         let mut hash = 0u64;
         for word in 0..W {
             let product = (key[word] & self.mask[word]).wrapping_mul(secrets[word]);
-            hash = hash.wrapping_add(apart(product));
+            hash = hash.wrapping_add(in_general_register(product));
         }
         hash
     }
