@@ -1,6 +1,6 @@
 //! `classyard minimise`: a shorter list with the same actions.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
@@ -74,16 +74,20 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
     let text = read_text(&args.input, args.reading.bytes.text())?;
     let original = args.reading.load_text(&args.input, &text, reporter)?;
     let mut removed = BTreeMap::new();
-    let (last, undecided) = loop {
-        let rules = reread(args, &text, &removed)?;
-        let lint = find(args, &rules, reporter)?;
-        let found = removable(&rules, &lint);
-        if found.is_empty() {
-            break (rules, lint.unknown().len());
+    let mut shorter: Option<LoadedRules> = None;
+    let undecided = loop {
+        let rules = shorter.as_ref().unwrap_or(&original);
+        let lint = examine(args, rules, reporter)?;
+        let removable = removable_lines(rules, &lint);
+        if removable.is_empty() {
+            break lint.unknown().len();
         }
-        removed.extend(found);
+        removed.extend(removable);
+        shorter = Some(reread(args, &text, &removed)?);
     };
-    prove(args, &original, &last, reporter)?;
+    if let Some(shorter) = &shorter {
+        prove(args, &original, shorter, reporter)?;
+    }
     to_file(&args.out, |out| {
         for line in kept_lines(&text, &removed) {
             out.write_all(line.as_bytes())?;
@@ -101,14 +105,15 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
 /// keep their numbers.
 fn reread(args: &Args, text: &str, removed: &BTreeMap<u32, Kind>) -> Result<LoadedRules, Failure> {
     let lines = numbered_lines(text);
-    let left = lines.map(|(number, line)| match removed.contains_key(&number) {
-        true => "\n",
-        false => line,
-    });
-    let left: String = left.collect();
+    let shorter_text: String = lines
+        .map(|(number, line)| match removed.contains_key(&number) {
+            true => "\n",
+            false => line,
+        })
+        .collect();
     // The reader has said everything about these lines before.
     args.reading
-        .load_text(&args.input, &left, Reporter::new(true))
+        .load_text(&args.input, &shorter_text, Reporter::new(true))
 }
 
 /// The lines of a text with their numbers, from 1, and with their line ends.
@@ -123,7 +128,7 @@ fn kept_lines<'a>(text: &'a str, removed: &BTreeMap<u32, Kind>) -> impl Iterator
         .map(|(_, line)| line)
 }
 
-fn find(args: &Args, rules: &LoadedRules, reporter: Reporter) -> Result<Lint, Failure> {
+fn examine(args: &Args, rules: &LoadedRules, reporter: Reporter) -> Result<Lint, Failure> {
     let mut settings = LintSettings::default();
     settings.max_steps_per_rule = args.steps as u64;
     settings.max_steps = settings.max_steps_per_rule.saturating_mul(100);
@@ -133,7 +138,7 @@ fn find(args: &Args, rules: &LoadedRules, reporter: Reporter) -> Result<Lint, Fa
 }
 
 /// The lines of rules that can be removed together.
-fn removable(rules: &LoadedRules, lint: &Lint) -> Vec<(u32, Kind)> {
+fn removable_lines(rules: &LoadedRules, lint: &Lint) -> Vec<(u32, Kind)> {
     let findings = lint.findings().iter();
     let kinds = findings.filter_map(|finding| match finding {
         Finding::Dead { rule, .. } => Some((*rule, Kind::Dead)),
@@ -192,13 +197,11 @@ struct RemovedRule {
 
 impl Removed {
     fn new(original: &LoadedRules, removed: &BTreeMap<u32, Kind>, undecided: usize) -> Removed {
-        let lines: BTreeSet<u32> = removed.keys().copied().collect();
-        let views = (0..original.policy.len()).map(|at| RuleView::at(original, at));
-        let views = views.filter(|rule| rule.line.is_some_and(|line| lines.contains(&line)));
-        let removed: Vec<RemovedRule> = views
-            .map(|rule| RemovedRule {
-                reason: removed[&rule.line.expect("a removed line")],
-                rule,
+        let removed: Vec<RemovedRule> = (0..original.policy.len())
+            .filter_map(|position| {
+                let reason = *removed.get(&original.line(position)?)?;
+                let rule = RuleView::at(original, position);
+                Some(RemovedRule { reason, rule })
             })
             .collect();
         Removed {
@@ -222,8 +225,8 @@ impl Report for Removed {
                 described(rule)
             )?;
         }
-        let more = self.removed.len().saturating_sub(MAX_ROWS);
-        remark_more(out, more, "more removed rule")?;
+        let unlisted = self.removed.len().saturating_sub(MAX_ROWS);
+        remark_more(out, unlisted, "more removed rule")?;
         write!(
             out,
             "{}: {}, {} removed, {} left; the actions are proven to be the same",
