@@ -18,6 +18,7 @@ use std::path::Path;
 use classyard_workload::formats::RuleFormat;
 
 mod changes;
+mod configs;
 mod engines;
 mod frames;
 mod openflow;
@@ -56,6 +57,11 @@ pub const TARGETS: &[Target] = &[
         name: "rules",
         summary: "our rule format: no panic, and what is read is written and read the same",
         run: rules,
+    },
+    Target {
+        name: "configs",
+        summary: "configurations of firewalls: no panic, and every rule has a statement",
+        run: configs,
     },
     Target {
         name: "flows",
@@ -129,6 +135,11 @@ pub fn masks(data: &[u8]) {
 /// Reads ClassBench filter sets.
 pub fn classbench(data: &[u8]) {
     readers::rules(data, RuleFormat::Classbench, true);
+}
+
+/// Reads configurations of firewalls.
+pub fn configs(data: &[u8]) {
+    configs::configs(data);
 }
 
 /// Reads rules in our own format.

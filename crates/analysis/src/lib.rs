@@ -2,8 +2,8 @@
 //!
 //! [`lint()`] finds rules that can never win, and rules whose removal changes nothing.
 //! [`diff()`] finds the headers that two policies decide differently.
-//! [`query()`] lists the rules that decide the headers of a box. The answers are proofs, not samples: a rule is only called dead if no header exists that it
-//! wins. Work is limited by a number of steps. A question that is not answered within the
+//! [`query()`] lists the rules that decide the headers of a box. The answers are proofs, not
+//! samples: a rule is only called dead if no header exists that it wins. Work is limited by a number of steps. A question that is not answered within the
 //! limit has the answer *unknown*.
 //!
 //! Rules become boxes in a space whose coordinates are ranks (`space.rs`, `boxes.rs`). One
@@ -24,5 +24,5 @@ mod space;
 
 pub use diff::{Diff, DiffSettings, Difference, Undecided, diff};
 pub use error::AnalysisError;
-pub use lint::{Finding, Lint, LintSettings, lint};
+pub use lint::{Finding, Lint, LintSettings, Statements, lint, lint_statements};
 pub use query::{Answer, Query, QuerySettings, query};

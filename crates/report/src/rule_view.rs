@@ -12,6 +12,18 @@ pub struct RuleView {
     pub rule: usize,
     /// The line in the file of rules, from 1.
     pub line: Option<u32>,
+    /// The column of the statement of a configuration, from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub column: Option<u32>,
+    /// The statement of a configuration that the rule comes from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub statement: Option<String>,
+    /// The list of rules that the statement is in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub list: Option<String>,
+    /// The number of packets that a configuration's counters have.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hits: Option<u64>,
     /// The id, which decides among equal priorities.
     pub id: u32,
     /// The name, if any.
@@ -31,9 +43,19 @@ impl RuleView {
         let policy = &rules.policy;
         let id = policy.ids()[position];
         let first = policy.rule(id).next();
+        let statement = rules.statement(position);
         RuleView {
             rule: position,
             line: rules.line(position),
+            column: statement.map(|statement| statement.column),
+            statement: statement.map(|statement| {
+                match statement.is_implied || statement.is_default {
+                    true => format!("{} (default)", statement.text),
+                    false => statement.text.clone(),
+                }
+            }),
+            list: statement.map(|statement| statement.list.clone()),
+            hits: statement.and_then(|statement| statement.hits),
             id: id.get(),
             name: policy.rule_name(id).map(str::to_owned),
             action: first
@@ -67,7 +89,9 @@ pub fn describe(policy: &Policy, id: RuleId) -> String {
     // them.
     if standing.len() < parts && !shows_family(rule) {
         let family = policy.part(*part).schema().name();
-        let family = family.strip_suffix("-5tuple").unwrap_or(family);
+        let family = family
+            .trim_start_matches("acl-")
+            .trim_end_matches("-5tuple");
         return format!("family={family} {rule}").replace(" any", "");
     }
     rule.to_string()

@@ -40,9 +40,9 @@ impl<'a> RedundancySearch<'a> {
         }
     }
 
-    /// Removes a rule from later searches.
-    pub(super) fn remove(&mut self, place: u32) {
-        self.removed[place as usize] = true;
+    /// Removes a rule from later searches, or puts it back.
+    pub(super) fn set_removed(&mut self, place: u32, is_removed: bool) {
+        self.removed[place as usize] = is_removed;
     }
 
     /// True if a header that the rule wins gets another action without the rule. `witness`

@@ -1,5 +1,8 @@
 //! Schemas, rules and keys of few bits, so that tests examine every header.
 
+// Each test uses some of these functions.
+#![allow(dead_code)]
+
 use std::sync::Arc;
 
 use classyard::prelude::*;

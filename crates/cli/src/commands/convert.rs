@@ -7,7 +7,7 @@ use classyard_report::export::{is_capture, one_a_microsecond, write_capture, wri
 use classyard_report::failure::Failure;
 use classyard_report::input::headers::HeadersArgs;
 use classyard_report::input::limits::{ByteLimit, HeaderLimit, RecordLimit};
-use classyard_report::input::rules::{RulesArgs, schema_choice};
+use classyard_report::input::rules::{InputFormat, RulesArgs, schema_choice};
 use classyard_report::input::{count, read_bytes, source_name};
 use classyard_report::output::file::{WriteFailure, is_dash, to_file};
 use classyard_report::output::style::counted;
@@ -65,6 +65,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N")]
     table: Option<u8>,
 
+    /// The list of rules to read from a firewall's configuration, for example INPUT
+    #[arg(long, value_name = "NAME")]
+    list: Option<String>,
+
     /// Skip bad lines and use the good ones
     #[arg(long)]
     skip_bad: bool,
@@ -88,35 +92,39 @@ pub(crate) struct Args {
 /// The kind of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    Rules(RuleFormat),
+    Rules(InputFormat),
     Trace,
     Capture,
 }
 
-const KINDS: [(&str, Kind); 6] = [
-    ("classbench", Kind::Rules(RuleFormat::Classbench)),
-    ("rules", Kind::Rules(RuleFormat::Rules)),
-    ("ovs", Kind::Rules(RuleFormat::Ovs)),
-    ("trace", Kind::Trace),
-    ("capture", Kind::Capture),
-    ("pcap", Kind::Capture),
-];
-
 impl Kind {
+    /// The kinds of files without rules, by their names.
+    const WITHOUT_RULES: [(&str, Kind); 3] = [
+        ("trace", Kind::Trace),
+        ("capture", Kind::Capture),
+        ("pcap", Kind::Capture),
+    ];
+
+    /// Returns all kinds by their names.
+    fn all() -> impl Iterator<Item = (&'static str, Kind)> {
+        let rules = InputFormat::all().map(|format| (format.name(), Kind::Rules(format)));
+        rules.chain(Kind::WITHOUT_RULES)
+    }
+
     fn name(self) -> &'static str {
-        let known = KINDS.iter().find(|(_, kind)| *kind == self);
+        let known = Kind::all().find(|(_, kind)| *kind == self);
         known.map_or("", |(name, _)| name)
     }
 }
 
 fn kind(text: &str) -> Result<Kind, String> {
-    let known = KINDS.iter().find(|(name, _)| *name == text);
-    known.map(|&(_, kind)| kind).ok_or_else(|| {
-        let names = KINDS.map(|(name, _)| name);
+    let known = Kind::all().find(|(name, _)| *name == text);
+    known.map(|(_, kind)| kind).ok_or_else(|| {
+        let names: Vec<&str> = Kind::all().map(|(name, _)| name).collect();
         format!(
             "unknown format `{text}`; expected {}{}",
             names.join(", "),
-            did_you_mean(text, names)
+            did_you_mean(text, names.iter().copied())
         )
     })
 }
@@ -136,10 +144,16 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
         );
     }
     if let Kind::Rules(format) = from_kind {
-        let Kind::Rules(to_format) = to_kind else {
+        let Kind::Rules(to) = to_kind else {
             return Err(mismatch(args, from_kind, to_kind));
         };
-        if format == to_format {
+        let InputFormat::Rules(to_format) = to else {
+            return Err(
+                Failure::usage(format!("rules cannot be written as {}", to.name()))
+                    .with_help("configurations of firewalls are only read"),
+            );
+        };
+        if format == to {
             keeps_comments(args, &bytes)?;
         }
         // Read by path, so that schema files next to the rules are found.
@@ -150,6 +164,8 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
             skip_bad: args.skip_bad,
             limit_rules: args.limit_rules,
             bytes: args.bytes.clone(),
+            list: args.list.clone(),
+            strict: false,
         };
         let rules = if is_dash(&args.input) {
             reading.load_text(&args.input, &text(&args.input, bytes)?, reporter)?
@@ -247,16 +263,20 @@ fn contents(bytes: &[u8]) -> Kind {
     }
     // Rules are recognised by their first lines; everything else is taken as headers.
     let start = String::from_utf8_lossy(&bytes[..bytes.len().min(1 << 16)]);
-    RuleFormat::detect(&start).map_or(Kind::Trace, Kind::Rules)
+    InputFormat::detect(&start).map_or(Kind::Trace, Kind::Rules)
+}
+
+fn rules(format: RuleFormat) -> Kind {
+    Kind::Rules(InputFormat::Rules(format))
 }
 
 /// Returns the kind of file that a name's ending stands for.
 fn ending(path: &Path, from: Kind) -> Result<Kind, Failure> {
     let extension = path.extension().and_then(|extension| extension.to_str());
     match extension {
-        Some("rules") => Ok(Kind::Rules(RuleFormat::Rules)),
-        Some("flows" | "ovs") => Ok(Kind::Rules(RuleFormat::Ovs)),
-        Some("classbench" | "cb" | "filters") => Ok(Kind::Rules(RuleFormat::Classbench)),
+        Some("rules") => Ok(rules(RuleFormat::Rules)),
+        Some("flows" | "ovs") => Ok(rules(RuleFormat::Ovs)),
+        Some("classbench" | "cb" | "filters") => Ok(rules(RuleFormat::Classbench)),
         _ if is_capture(path) => Ok(Kind::Capture),
         Some("trace" | "headers") => Ok(Kind::Trace),
         _ if from == Kind::Capture => Ok(Kind::Trace),

@@ -111,6 +111,8 @@ impl Report for Formats {
 
 #[cfg(test)]
 mod tests {
+    use classyard_configs::{Conditions, ConfigFormat, read};
+    use classyard_report::input::rules::InputFormat;
     use classyard_workload::diagnostic::ReadOptions;
     use classyard_workload::formats::{RuleFormat, read_policy, read_schema, read_trace};
 
@@ -130,8 +132,8 @@ mod tests {
         let sections = DOCUMENT.lines().filter_map(|line| line.strip_prefix("## "));
         let names: Vec<&str> = rows.iter().map(|row| row.name).collect();
         assert!(sections.eq(names.iter().copied()));
-        for format in RuleFormat::ALL {
-            assert!(names.contains(&format.name()), "{format}");
+        for format in InputFormat::all() {
+            assert!(names.contains(&format.name()), "{}", format.name());
         }
         for row in &rows {
             let text = section(row.name).unwrap();
@@ -157,6 +159,25 @@ mod tests {
                 let loaded = loaded.unwrap_or_else(|error| panic!("{format}: {error}"));
                 assert!(loaded.value.len() > 1, "{format}");
             }
+        }
+    }
+
+    /// Also tests that the format is detected.
+    #[test]
+    fn examples_of_configurations_are_read() {
+        for format in ConfigFormat::ALL {
+            let text = example(format.name()).unwrap();
+            assert_eq!(InputFormat::detect(text), Some(InputFormat::Config(format)));
+            let options = ReadOptions::default();
+            let config = read(
+                "example",
+                text,
+                format,
+                &options,
+                &mut Conditions::default(),
+            );
+            let config = config.unwrap_or_else(|error| panic!("{format}: {error}"));
+            assert!(config.policy.len() > 1, "{format}");
         }
     }
 

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use classyard::RuleId;
-use classyard_analysis::{DiffSettings, Finding, Lint, LintSettings, diff, lint};
+use classyard_analysis::{DiffSettings, Finding, Lint, LintSettings, diff, lint_statements};
 use classyard_report::failure::Failure;
 use classyard_report::input::rules::{LoadedRules, RulesArgs};
 use classyard_report::input::{count, read_text};
@@ -21,6 +21,7 @@ use super::convert::is_same_file;
 use super::lint::{Kind, has_actions};
 use super::named_rules::{described, place};
 use super::rows::{MAX_ROWS, remark_more};
+use super::statements::{is_reported, statements, views};
 
 /// Write a shorter list of rules that gives every packet the same action
 ///
@@ -134,12 +135,14 @@ fn examine(args: &Args, rules: &LoadedRules, reporter: Reporter) -> Result<Lint,
     settings.max_steps = settings.max_steps_per_rule.saturating_mul(100);
     settings.redundant = !args.dead_only && has_actions(&rules.policy);
     let mut progress = reporter.progress();
-    lint(&rules.policy, &settings, &mut progress).map_err(failure)
+    let statements = statements(rules);
+    lint_statements(&rules.policy, &statements, &settings, &mut progress).map_err(failure)
 }
 
 /// The lines of rules that can be removed together.
 fn removable_lines(rules: &LoadedRules, lint: &Lint) -> Vec<(u32, Kind)> {
     let findings = lint.findings().iter();
+    let findings = findings.filter(|finding| is_reported(rules, finding));
     let kinds = findings.filter_map(|finding| match finding {
         Finding::Dead { rule, .. } => Some((*rule, Kind::Dead)),
         Finding::Redundant {
@@ -197,17 +200,18 @@ struct RemovedRule {
 
 impl Removed {
     fn new(original: &LoadedRules, removed: &BTreeMap<u32, Kind>, undecided: usize) -> Removed {
-        let removed: Vec<RemovedRule> = (0..original.policy.len())
-            .filter_map(|position| {
-                let reason = *removed.get(&original.line(position)?)?;
-                let rule = RuleView::at(original, position);
+        let rules = original.statement_count();
+        let removed: Vec<RemovedRule> = views(original, original.policy.ids())
+            .into_iter()
+            .filter_map(|rule| {
+                let reason = *removed.get(&rule.line?)?;
                 Some(RemovedRule { reason, rule })
             })
             .collect();
         Removed {
             file: original.source.clone(),
-            rules: original.policy.len(),
-            rules_left: original.policy.len() - removed.len(),
+            rules,
+            rules_left: rules - removed.len(),
             removed,
             undecided,
         }

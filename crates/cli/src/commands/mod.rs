@@ -22,5 +22,6 @@ pub(crate) mod query;
 pub(crate) mod replay;
 mod rows;
 mod script;
+mod statements;
 pub(crate) mod switch;
 pub(crate) mod trace;

@@ -6,16 +6,20 @@ use classyard_report::rule_view::RuleView;
 /// The maximum number of rules that a sentence names.
 const MAX_NAMED_RULES: usize = 8;
 
-/// Returns the file and line of a rule, or its id if the file has no lines.
+/// Returns the file, line and column of a rule, or its id if the file has no lines.
 pub(super) fn place(file: &str, rule: &RuleView) -> String {
-    match rule.line {
-        Some(line) => format!("{file}:{line}"),
-        None => format!("{file}: rule {}", rule.id),
+    match (rule.line, rule.column) {
+        (Some(line), Some(column)) => format!("{file}:{line}:{column}"),
+        (Some(line), None) => format!("{file}:{line}"),
+        (None, _) => format!("{file}: rule {}", rule.id),
     }
 }
 
-/// Describes a rule: `web: permit dport=443`.
+/// Describes a rule: `web: permit dport=443`, or the statement of a configuration.
 pub(super) fn described(rule: &RuleView) -> String {
+    if let Some(statement) = &rule.statement {
+        return statement.clone();
+    }
     let name = rule.name.iter().map(|name| format!("{name}: "));
     let action = rule.action.iter().map(|action| format!("{action} "));
     let words: String = name.chain(action).collect();

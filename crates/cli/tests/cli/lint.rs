@@ -118,3 +118,62 @@ fn unreadable_files_are_errors() {
         .complains("bad.rules:2");
     run("lint - -").exits(2);
 }
+
+#[test]
+fn comments_allow_findings() {
+    let folder = Folder::new();
+    let allowed = folder.file(
+        "allowed.rules",
+        "schema ipv4-5tuple\n\
+         deny src=10.0.0.0/8\n\
+         # It documents the customer's wish. classyard: allow dead\n\
+         permit src=10.1.0.0/16\n\
+         permit src=10.2.0.0/16  # classyard: allow redundant, dead\n",
+    );
+    run(&format!("lint {allowed}"))
+        .exits(0)
+        .prints("0 dead, 0 redundant, 2 allowed by comments");
+    let other = folder.file(
+        "other.rules",
+        "schema ipv4-5tuple\n\
+         deny src=10.0.0.0/8     # classyard: allow dead\n\
+         permit src=10.1.0.0/16\n\
+         permit src=10.2.0.0/16  # classyard: allow ded\n",
+    );
+    run(&format!("lint {other}"))
+        .exits(1)
+        .prints("other.rules:3: dead")
+        .prints("other.rules:4: dead")
+        .complains("other.rules:4: a comment allows `ded`, which is no kind of finding")
+        .complains("did you mean `dead`?");
+}
+
+#[test]
+fn findings_are_written_for_other_tools() {
+    let folder = Folder::new();
+    let rules = folder.file("fw.rules", UNION);
+    let log = run(&format!("lint {rules} --format sarif")).exits(1).json();
+    assert_eq!(log["version"], "2.1.0");
+    let results = log["runs"][0]["results"].as_array().unwrap();
+    let [result] = &results[..] else {
+        panic!("{results:?}")
+    };
+    assert_eq!(result["ruleId"], "dead");
+    let region = &result["locations"][0]["physicalLocation"]["region"];
+    assert_eq!(region["startLine"], 5);
+    assert_eq!(result["relatedLocations"].as_array().unwrap().len(), 2);
+    let kinds = log["runs"][0]["tool"]["driver"]["rules"]
+        .as_array()
+        .unwrap();
+    assert!(kinds.iter().any(|kind| kind["id"] == "dead"));
+    run(&format!("lint {rules} --format junit"))
+        .exits(1)
+        .prints("<testsuite name=")
+        .prints("tests=\"1\" failures=\"1\"")
+        .prints("name=\"line 5: dead\"");
+    let clean = folder.file("clean.rules", "schema ipv4-5tuple\npermit dport=80\ndeny\n");
+    run(&format!("lint {clean} --format junit"))
+        .exits(0)
+        .prints("tests=\"1\" failures=\"0\"")
+        .prints("name=\"no findings\"");
+}

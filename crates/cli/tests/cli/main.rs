@@ -10,6 +10,7 @@ mod caches;
 mod calibrate;
 mod check;
 mod classify;
+mod configs;
 mod convert;
 mod diff;
 mod explain;

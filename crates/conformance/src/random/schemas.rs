@@ -43,13 +43,16 @@ const ROLES: [FieldRole; 4] = [
     FieldRole::DestinationPort,
 ];
 
-const FORMATS: [ValueFormat; 6] = [
+const FORMATS: [ValueFormat; 9] = [
     ValueFormat::Decimal,
     ValueFormat::Hex,
     ValueFormat::Ipv4,
     ValueFormat::Ipv6,
     ValueFormat::Mac,
     ValueFormat::IpProtocol,
+    ValueFormat::ConnectionState,
+    ValueFormat::Fragment,
+    ValueFormat::Text,
 ];
 
 /// Field widths that divide words of 64 bits. The 16-bit fields start at multiples of 16,

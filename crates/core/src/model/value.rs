@@ -5,7 +5,10 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// The text format of a field's values.
 ///
-/// Every format also accepts a decimal number and a `0x` number.
+/// Every format also accepts a decimal number and a `0x` number, except [`Text`], which
+/// accepts only the latter.
+///
+/// [`Text`]: ValueFormat::Text
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum ValueFormat {
     /// `443`
@@ -22,6 +25,16 @@ pub enum ValueFormat {
     /// `tcp`, or the number if the protocol has no common name; for fields of 8
     /// bits
     IpProtocol,
+    /// `new`, `established`, `related`, `invalid` or `untracked`: the state of a packet's
+    /// connection; for fields of 3 bits
+    ConnectionState,
+    /// `whole`, `first` or `later`: a packet that is not a fragment, a first fragment or
+    /// a later fragment; for fields of 2 bits
+    Fragment,
+    /// `eth0`: a text of at most 16 bytes, padded with zero bytes; for fields of 128 bits.
+    /// `\x2a` is the byte 0x2a. Bytes that are not printable are written so, and so are
+    /// spaces and the characters `\\`, `*`, `,`, `=`, `#` and `"`.
+    Text,
 }
 
 /// Common IP protocols with their numbers (IANA).
@@ -45,15 +58,44 @@ const PROTOCOL_NUMBERS: [(&str, u8); 17] = [
     ("sctp", 132),
 ];
 
+/// States of connections, with their numbers in fields. Firewalls often select
+/// established and related packets together, which are one range here.
+const CONNECTION_STATES: [(&str, u8); 5] = [
+    ("new", 0),
+    ("established", 1),
+    ("related", 2),
+    ("invalid", 3),
+    ("untracked", 4),
+];
+
+/// Kinds of fragments, with their numbers in fields.
+const FRAGMENTS: [(&str, u8); 3] = [("whole", 0), ("first", 1), ("later", 2)];
+
+/// The number of bytes of a text.
+const TEXT_BYTES: usize = 16;
+
 impl ValueFormat {
-    const ALL: [ValueFormat; 6] = [
+    const ALL: [ValueFormat; 9] = [
         ValueFormat::Decimal,
         ValueFormat::Hex,
         ValueFormat::Ipv4,
         ValueFormat::Ipv6,
         ValueFormat::Mac,
         ValueFormat::IpProtocol,
+        ValueFormat::ConnectionState,
+        ValueFormat::Fragment,
+        ValueFormat::Text,
     ];
+
+    /// Returns the names of values.
+    fn names(self) -> &'static [(&'static str, u8)] {
+        match self {
+            ValueFormat::IpProtocol => &PROTOCOL_NUMBERS,
+            ValueFormat::ConnectionState => &CONNECTION_STATES,
+            ValueFormat::Fragment => &FRAGMENTS,
+            _ => &[],
+        }
+    }
 
     /// Returns the format's name in schema files.
     #[must_use]
@@ -65,6 +107,9 @@ impl ValueFormat {
             ValueFormat::Ipv6 => "ipv6",
             ValueFormat::Mac => "mac",
             ValueFormat::IpProtocol => "ip-protocol",
+            ValueFormat::ConnectionState => "connection-state",
+            ValueFormat::Fragment => "fragment",
+            ValueFormat::Text => "text",
         }
     }
 
@@ -83,6 +128,9 @@ impl ValueFormat {
             ValueFormat::Ipv6 => width == 128,
             ValueFormat::Mac => width == 48,
             ValueFormat::IpProtocol => width == 8,
+            ValueFormat::ConnectionState => width == 3,
+            ValueFormat::Fragment => width == 2,
+            ValueFormat::Text => width == 128,
         }
     }
 
@@ -95,10 +143,13 @@ impl ValueFormat {
             ValueFormat::Ipv4 => text.parse::<Ipv4Addr>().ok().map(|a| a.to_bits().into()),
             ValueFormat::Ipv6 => text.parse::<Ipv6Addr>().ok().map(Ipv6Addr::to_bits),
             ValueFormat::Mac => parse_mac(text),
-            ValueFormat::IpProtocol => PROTOCOL_NUMBERS
-                .iter()
-                .find(|(name, _)| text.eq_ignore_ascii_case(name))
-                .map(|&(_, number)| number.into()),
+            ValueFormat::IpProtocol | ValueFormat::ConnectionState | ValueFormat::Fragment => {
+                let mut names = self.names().iter();
+                let named = names.find(|(name, _)| text.eq_ignore_ascii_case(name));
+                named.map(|&(_, number)| number.into())
+            }
+            ValueFormat::Text if text.starts_with("0x") => None,
+            ValueFormat::Text => return parse_text(text),
         };
         special.or_else(|| parse_number(text))
     }
@@ -121,6 +172,11 @@ impl ValueFormat {
             ValueFormat::Ipv6 => "an IPv6 address such as 2001:db8::1",
             ValueFormat::Mac => "an Ethernet address such as 02:00:5e:10:00:01",
             ValueFormat::IpProtocol => "a protocol name such as tcp, or its number",
+            ValueFormat::ConnectionState => {
+                "new, established, related, invalid or untracked, or a number"
+            }
+            ValueFormat::Fragment => "whole, first or later, or a number",
+            ValueFormat::Text => "a text of 1 to 16 bytes such as eth0",
         }
     }
 }
@@ -150,6 +206,47 @@ fn parse_mac(text: &str) -> Option<u128> {
     (count == 6).then_some(value)
 }
 
+/// Parses a text with escapes such as `\x2a`.
+fn parse_text(text: &str) -> Option<u128> {
+    let mut bytes = [0; TEXT_BYTES];
+    let mut length = 0;
+    let mut rest_of_text = text.as_bytes();
+    while let Some((&first, after)) = rest_of_text.split_first() {
+        let byte = match after.split_at_checked(3) {
+            Some(([b'x', digits @ ..], after_escape)) if first == b'\\' => {
+                rest_of_text = after_escape;
+                let digits = std::str::from_utf8(digits).ok()?;
+                u8::from_str_radix(digits, 16).ok()?
+            }
+            _ => {
+                rest_of_text = after;
+                first
+            }
+        };
+        *bytes.get_mut(length)? = byte;
+        length += 1;
+    }
+    (length > 0).then(|| u128::from_be_bytes(bytes))
+}
+
+/// Writes a text without the zero bytes at its end.
+fn write_text(f: &mut fmt::Formatter<'_>, value: u128) -> fmt::Result {
+    let bytes = value.to_be_bytes();
+    let length = TEXT_BYTES - value.trailing_zeros().min(128) as usize / 8;
+    if length == 0 {
+        return f.write_str("\\x00");
+    }
+    for (index, &byte) in bytes[..length].iter().enumerate() {
+        let starts_number = index == 0 && bytes.starts_with(b"0x");
+        if !byte.is_ascii_graphic() || b"\\*,=#\"".contains(&byte) || starts_number {
+            write!(f, "\\x{byte:02x}")?;
+        } else {
+            write!(f, "{}", char::from(byte))?;
+        }
+    }
+    Ok(())
+}
+
 /// Prints a value in a format; created by [`ValueFormat::display`].
 #[derive(Clone, Copy, Debug)]
 pub struct DisplayValue {
@@ -175,15 +272,14 @@ impl fmt::Display for DisplayValue {
                 }
                 Ok(())
             }
-            ValueFormat::IpProtocol => {
-                match PROTOCOL_NUMBERS
-                    .iter()
-                    .find(|(_, number)| u128::from(*number) == value)
-                {
+            ValueFormat::IpProtocol | ValueFormat::ConnectionState | ValueFormat::Fragment => {
+                let mut names = self.format.names().iter();
+                match names.find(|(_, number)| u128::from(*number) == value) {
                     Some((name, _)) => f.write_str(name),
                     None => write!(f, "{value}"),
                 }
             }
+            ValueFormat::Text => write_text(f, value),
         }
     }
 }
@@ -202,6 +298,16 @@ mod tests {
             (ValueFormat::Mac, 0x0200_5e10_0001, "02:00:5e:10:00:01"),
             (ValueFormat::IpProtocol, 6, "tcp"),
             (ValueFormat::IpProtocol, 200, "200"),
+            (ValueFormat::ConnectionState, 1, "established"),
+            (ValueFormat::ConnectionState, 7, "7"),
+            (ValueFormat::Fragment, 2, "later"),
+            (ValueFormat::Text, 0x6574_6830 << 96, "eth0"),
+            (ValueFormat::Text, 0x0031_3031 << 104, "101"),
+            (ValueFormat::Text, 0x7865_2d30_2f30 << 80, "xe-0/0"),
+            (ValueFormat::Text, 0x6120_5c2a << 96, "a\\x20\\x5c\\x2a"),
+            (ValueFormat::Text, 0x0030_7831 << 104, "\\x30x1"),
+            (ValueFormat::Text, 1, &("\\x00".repeat(15) + "\\x01")),
+            (ValueFormat::Text, 0, "\\x00"),
         ];
         for (format, value, text) in cases {
             assert_eq!(format.display(value).to_string(), text);
@@ -212,7 +318,8 @@ mod tests {
 
     #[test]
     fn nonsense_is_no_value() {
-        for format in ValueFormat::ALL {
+        let not_text = |format: &ValueFormat| *format != ValueFormat::Text;
+        for format in ValueFormat::ALL.into_iter().filter(not_text) {
             for text in [
                 "",
                 "+1",
@@ -228,5 +335,18 @@ mod tests {
                 assert_eq!(format.parse(text), None, "{format:?} {text:?}");
             }
         }
+        for text in ["", "12345678901234567", "0x", "0xg"] {
+            assert_eq!(ValueFormat::Text.parse(text), None, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn texts_may_be_written_as_numbers_and_with_escapes() {
+        let parse = |text| ValueFormat::Text.parse(text);
+        assert_eq!(parse("0x65"), Some(0x65));
+        assert_eq!(parse("eth0"), parse("\\x65th0"));
+        assert_eq!(parse("1234567890123456").map(u128::trailing_zeros), Some(1));
+        // An escape that is cut off is text.
+        assert_eq!(parse("a\\x6"), Some(0x615c_7836 << 96));
     }
 }

@@ -91,6 +91,13 @@ impl Policy {
         )
     }
 
+    /// Returns a policy over the fields of firewall rules: [`Schema::acl_ipv4`] and
+    /// [`Schema::acl_ipv6`], in this order of parts.
+    #[must_use]
+    pub fn acl() -> Policy {
+        Policy::new(Policy::ACL, &[Schema::acl_ipv4(), Schema::acl_ipv6()])
+    }
+
     /// Returns a policy whose parts are these rule sets. Rules with equal ids
     /// in several parts are one rule. In file order, the rules of the first
     /// part come first, then the rules that only later parts have, in the order
@@ -113,6 +120,9 @@ impl Policy {
 
     /// The name of dual-stack policies in rule files.
     pub const DUAL_STACK: &'static str = "dual-5tuple";
+
+    /// The name of [`acl`](Self::acl) policies in rule files.
+    pub const ACL: &'static str = "acl";
 
     /// Returns the name of the schema, or of the combination of schemas.
     #[must_use]

@@ -1,12 +1,14 @@
 //! Rules from a file, from standard input or from the embedded example.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
 use classyard::Policy;
+use classyard_configs::{Conditions, Config, ConfigFormat, SourceRule};
 use classyard_workload::diagnostic::{Loaded, ReadError, ReadOptions};
 use classyard_workload::formats::{
-    self, RuleFormat, SchemaChoice, read_policy_file, read_policy_with, read_schema_file,
+    self, RuleFormat, SchemaChoice, read_policy_with, read_schema_file,
 };
 
 use super::limits::ByteLimit;
@@ -14,17 +16,32 @@ use super::{count, read_text, source_name};
 use crate::embedded;
 use crate::failure::Failure;
 use crate::output::file::is_dash;
+use crate::output::style::counted;
 use crate::reporter::Reporter;
 use crate::suggestion::did_you_mean;
 
 /// The flags of every command that reads rules, except the file itself.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct RulesArgs {
-    /// The format of the rules; by default, detected from their first line
+    /// The format of the rules; by default, detected from their text
     ///
-    /// classbench, rules (our own) or ovs (as ovs-ofctl prints flows).
-    #[arg(long, value_name = "FORMAT", value_parser = rule_format, help_heading = "Input")]
-    pub rules_format: Option<RuleFormat>,
+    /// classbench, rules (our own), ovs (as ovs-ofctl prints flows), or the format of a
+    /// firewall's configuration: `classyard formats` lists them.
+    #[arg(long, value_name = "FORMAT", value_parser = input_format, help_heading = "Input")]
+    pub rules_format: Option<InputFormat>,
+
+    /// The list of rules to read from a configuration, for example INPUT
+    ///
+    /// By default all lists are read, and the field `list` has the name of the list.
+    #[arg(long, value_name = "NAME", help_heading = "Input")]
+    pub list: Option<String>,
+
+    /// Refuse configurations with conditions that are not modelled
+    ///
+    /// By default a rule with such a condition matches only if the condition holds, which
+    /// is not known.
+    #[arg(long, help_heading = "Input")]
+    pub strict: bool,
 
     /// The table of Open vSwitch flows to read, 0 to 255
     ///
@@ -59,6 +76,63 @@ pub struct RulesArgs {
     pub bytes: ByteLimit,
 }
 
+/// A format of files with rules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InputFormat {
+    /// Rules with a line each.
+    Rules(RuleFormat),
+    /// The configuration of a firewall.
+    Config(ConfigFormat),
+}
+
+impl InputFormat {
+    /// Returns all formats.
+    pub fn all() -> impl Iterator<Item = InputFormat> {
+        let rules = RuleFormat::ALL.into_iter().map(InputFormat::Rules);
+        rules.chain(ConfigFormat::ALL.into_iter().map(InputFormat::Config))
+    }
+
+    /// The format's name on command lines.
+    pub fn name(self) -> &'static str {
+        match self {
+            InputFormat::Rules(format) => format.name(),
+            InputFormat::Config(format) => format.name(),
+        }
+    }
+
+    /// Detects the format of a text. `None` if it fits no format.
+    pub fn detect(text: &str) -> Option<InputFormat> {
+        let rules = RuleFormat::detect(text);
+        // A line with `field=value` alone may be of any format.
+        let is_certain = match rules {
+            Some(RuleFormat::Classbench | RuleFormat::Ovs) => true,
+            Some(RuleFormat::Rules) => text.lines().any(|line| {
+                let first_word = line.split_ascii_whitespace().next();
+                matches!(first_word, Some("schema" | "actions"))
+            }),
+            None => false,
+        };
+        let config = if is_certain {
+            None
+        } else {
+            ConfigFormat::detect(text)
+        };
+        let config = config.map(InputFormat::Config);
+        config.or(rules.map(InputFormat::Rules))
+    }
+}
+
+/// The statements of a file that its rules come from.
+enum Statements {
+    /// The line of each rule, in file order.
+    Lines(Vec<u32>),
+    /// The statements of a configuration, and the statement of each rule.
+    Config {
+        sources: Vec<SourceRule>,
+        source_of_rule: Vec<u32>,
+    },
+}
+
 /// Rules that were read.
 pub struct LoadedRules {
     /// The rules.
@@ -71,14 +145,109 @@ pub struct LoadedRules {
     pub skipped: usize,
     /// Rules that differ from an earlier one only in columns that were not read.
     pub merged: usize,
-    /// The line of each rule in the source, in file order.
-    lines: Vec<u32>,
+    statements: Statements,
+    /// The conditions that no field can express, by their bits in headers.
+    conditions: Vec<String>,
+    /// The lists of a configuration.
+    lists: Vec<String>,
+    /// The lines with a comment that allows findings, and the names in it.
+    allowances: BTreeMap<u32, Vec<String>>,
+}
+
+/// The start of comments that allow findings about the rule on the line or the next line.
+const ALLOWANCE_MARK: &str = "classyard: allow ";
+
+/// Returns the lines with a comment such as `# classyard: allow dead`, with its names.
+fn allowances(text: &str) -> BTreeMap<u32, Vec<String>> {
+    let lines = (1..).zip(text.lines());
+    let marked = lines.filter_map(|(number, line)| {
+        let (_, names) = line.split_once(ALLOWANCE_MARK)?;
+        let is_name =
+            |character: char| character.is_ascii_alphabetic() || "-, ".contains(character);
+        let names = names.split(|character| !is_name(character)).next()?;
+        let names = names.split([',', ' ']).filter(|name| !name.is_empty());
+        Some((number, names.map(str::to_owned).collect()))
+    });
+    marked.collect()
 }
 
 impl LoadedRules {
     /// Returns the line, from 1, of the rule at a position in file order.
     pub fn line(&self, position: usize) -> Option<u32> {
-        self.lines.get(position).copied()
+        match &self.statements {
+            Statements::Lines(lines) => lines.get(position).copied(),
+            Statements::Config { .. } => self.statement(position).map(|source| source.line),
+        }
+    }
+
+    /// Returns the statement of a configuration that the rule at a position in file order
+    /// comes from. `None` for formats of rules with a line each.
+    pub fn statement(&self, position: usize) -> Option<&SourceRule> {
+        match &self.statements {
+            Statements::Lines(_) => None,
+            Statements::Config {
+                sources,
+                source_of_rule,
+            } => Some(&sources[*source_of_rule.get(position)? as usize]),
+        }
+    }
+
+    /// Returns for each rule, in file order, a number of its statement. `None` for formats of
+    /// rules with a line each.
+    pub fn statement_of_rule(&self) -> Option<&[u32]> {
+        match &self.statements {
+            Statements::Lines(_) => None,
+            Statements::Config { source_of_rule, .. } => Some(source_of_rule),
+        }
+    }
+
+    /// Returns the conditions that hold in a header, from its field `condition`.
+    pub fn conditions(&self, bits: u128) -> Vec<&str> {
+        let conditions = self.conditions.iter().enumerate();
+        let held = conditions.filter(|(bit, _)| bits >> bit & 1 != 0);
+        held.map(|(_, text)| text.as_str()).collect()
+    }
+
+    /// Returns the lines with a comment that allows findings, and the names in it.
+    pub fn allowances(&self) -> &BTreeMap<u32, Vec<String>> {
+        &self.allowances
+    }
+
+    /// Returns the line of the comment that allows findings of a kind about the rule at a
+    /// position in file order: the line of the rule, or the line before it if that has no
+    /// rule.
+    pub fn allowance(&self, position: usize, kind: &str) -> Option<u32> {
+        let line = self.line(position)?;
+        let allows = |line: &u32| {
+            let names = self.allowances.get(line);
+            names.is_some_and(|names| names.iter().any(|name| name == kind))
+        };
+        let has_rule = |line: u32| (0..self.policy.len()).any(|rule| self.line(rule) == Some(line));
+        let before = line
+            .checked_sub(1)
+            .filter(|line| allows(line) && !has_rule(*line));
+        Some(line).filter(allows).or(before)
+    }
+
+    /// Returns the number of statements with conditions that no field can express.
+    pub fn statements_with_conditions(&self) -> usize {
+        match &self.statements {
+            Statements::Lines(_) => 0,
+            Statements::Config { sources, .. } => {
+                let conditional = sources
+                    .iter()
+                    .filter(|source| !source.conditions.is_empty());
+                conditional.count()
+            }
+        }
+    }
+
+    /// Returns the number of statements with rules.
+    pub fn statement_count(&self) -> usize {
+        match self.statement_of_rule() {
+            None => self.policy.len(),
+            Some(statements) => statements.iter().collect::<BTreeSet<_>>().len(),
+        }
     }
 }
 
@@ -99,25 +268,59 @@ impl RulesArgs {
 
     /// Reads a file of rules; without a file, the embedded example.
     pub fn load(&self, file: Option<&Path>, reporter: Reporter) -> Result<LoadedRules, Failure> {
-        let schema = self.schema()?;
-        let (source, loaded) = match file {
-            None => {
-                let name = embedded::RULES_NAME;
-                let options = self.options();
-                let loaded = formats::read_policy(name, embedded::RULES, None, None, &options)?;
-                (name.to_owned(), loaded)
-            }
-            Some(path) if is_dash(path) => {
-                let text = read_text(path, self.bytes.text())?;
-                return self.load_text(path, &text, reporter);
-            }
-            Some(path) => {
-                let options = self.options();
-                let loaded = read_policy_file(path, self.rules_format, schema.as_ref(), &options)?;
-                (source_name(path), loaded)
-            }
+        let Some(path) = file else {
+            let name = embedded::RULES_NAME;
+            let loaded = formats::read_policy(name, embedded::RULES, None, None, &self.options())?;
+            return Ok(finish(name.to_owned(), true, loaded, reporter));
         };
-        Ok(finish(source, file.is_none(), loaded, reporter))
+        let text = read_text(path, self.bytes.text())?;
+        self.load_text(path, &text, reporter)
+    }
+
+    /// Reads a file of rules for packets of a capture, which are in no list of a firewall: of a
+    /// configuration with several lists, `--list` must select one. Without a file, reads the
+    /// embedded example.
+    pub fn load_for_packets(
+        &self,
+        file: Option<&Path>,
+        reporter: Reporter,
+    ) -> Result<LoadedRules, Failure> {
+        let Some(path) = file else {
+            return self.load(None, reporter);
+        };
+        let text = read_text(path, self.bytes.text())?;
+        let rules = self.load_text(path, &text, reporter)?;
+        match &rules.lists[..] {
+            [] => Ok(rules),
+            [only] if self.list.is_none() => {
+                let reading = RulesArgs {
+                    list: Some(only.clone()),
+                    ..self.clone()
+                };
+                reading.load_text(path, &text, Reporter::new(true))
+            }
+            [_] => Ok(rules),
+            lists => Err(Failure::usage(format!(
+                "{} has {}, and a packet is examined by one of them",
+                rules.source,
+                counted(lists.len(), "list")
+            ))
+            .with_help(format!("--list selects one of {}", lists.join(", ")))),
+        }
+    }
+
+    /// Reads two files of rules that are compared.
+    pub fn load_both(
+        &self,
+        files: [&Path; 2],
+        reporter: Reporter,
+    ) -> Result<[LoadedRules; 2], Failure> {
+        let mut conditions = Conditions::default();
+        let mut load = |path: &Path| {
+            let text = read_text(path, self.bytes.text())?;
+            self.load_with(path, &text, &mut conditions, reporter)
+        };
+        Ok([load(files[0])?, load(files[1])?])
     }
 
     /// Reads rules from the text of a file, or of standard input if the path is `-`. A
@@ -129,23 +332,153 @@ impl RulesArgs {
         text: &str,
         reporter: Reporter,
     ) -> Result<LoadedRules, Failure> {
-        let schema = self.schema()?;
+        self.load_with(path, text, &mut Conditions::default(), reporter)
+    }
+
+    fn load_with(
+        &self,
+        path: &Path,
+        text: &str,
+        conditions: &mut Conditions,
+        reporter: Reporter,
+    ) -> Result<LoadedRules, Failure> {
+        let source = source_name(path);
+        let format = match self.rules_format.or_else(|| InputFormat::detect(text)) {
+            Some(InputFormat::Config(format)) => {
+                return self.load_config(source, text, format, conditions, reporter);
+            }
+            Some(InputFormat::Rules(format)) => Some(format),
+            None => None,
+        };
+        if let Some(list) = &self.list {
+            return Err(Failure::usage(format!(
+                "{source}: --list {list} selects a list of a firewall's configuration, but the \
+                 file has rules with a line each"
+            )));
+        }
         let folder = match path.parent() {
             Some(folder) if !is_dash(path) => folder,
             _ => Path::new(""),
         };
         let mut loader = |name: &str| read_schema_file(&folder.join(name));
-        let source = source_name(path);
+        let (schema, options) = (self.schema()?, self.options());
         let loaded = read_policy_with(
             &source,
             text,
-            self.rules_format,
+            format,
             schema.as_ref(),
-            &self.options(),
+            &options,
             &mut loader,
-        )?;
-        Ok(finish(source, false, loaded, reporter))
+        );
+        let loaded = loaded.map_err(|error| match format {
+            None => unknown_format(error, text),
+            Some(_) => error,
+        })?;
+        let rules = finish(source, false, loaded, reporter);
+        Ok(LoadedRules {
+            allowances: allowances(text),
+            ..rules
+        })
     }
+
+    fn load_config(
+        &self,
+        source: String,
+        text: &str,
+        format: ConfigFormat,
+        conditions: &mut Conditions,
+        reporter: Reporter,
+    ) -> Result<LoadedRules, Failure> {
+        let refused = |option: &str| {
+            Failure::usage(format!(
+                "{source}: {option} does not apply to configurations of the format {format}"
+            ))
+        };
+        if self.schema.is_some() {
+            return Err(refused("--schema").with_help("their schema is always `acl`"));
+        }
+        if self.table.is_some() {
+            return Err(refused("--table").with_help("--list selects one of several lists"));
+        }
+        let mut config =
+            classyard_configs::read(&source, text, format, &self.options(), conditions)?;
+        if let Some(name) = &self.list {
+            config = only_list(config, name, &source)?;
+        }
+        if self.strict {
+            refuse_conditions(&config, &source)?;
+        }
+        reporter.skipped(&config.skipped);
+        for note in &config.notes {
+            reporter.note(&format!("{source}: {note}"));
+        }
+        Ok(LoadedRules {
+            policy: config.policy,
+            source,
+            embedded: false,
+            skipped: config.skipped.total(),
+            merged: 0,
+            statements: Statements::Config {
+                sources: config.sources,
+                source_of_rule: config.source_of_rule,
+            },
+            conditions: conditions.texts().to_vec(),
+            lists: config.lists,
+            allowances: allowances(text),
+        })
+    }
+}
+
+/// Names all formats in the error for a text of no known format.
+fn unknown_format(error: ReadError, text: &str) -> ReadError {
+    let ReadError::Format { file, found, .. } = error else {
+        return error;
+    };
+    let names: Vec<&str> = InputFormat::all().map(InputFormat::name).collect();
+    let found = match classyard_configs::unsupported_format(text) {
+        Some(name) => format!("{name} are not supported"),
+        None => found,
+    };
+    ReadError::Format {
+        file,
+        found,
+        expected: format!(
+            "a file of one of the formats {}, or --rules-format with the name of the format",
+            names.join(", ")
+        ),
+    }
+}
+
+/// Returns the rules of one list of a configuration.
+fn only_list(config: Config, name: &str, source: &str) -> Result<Config, Failure> {
+    let lists = config.lists.clone();
+    config.with_only_list(name).ok_or_else(|| {
+        let hint = did_you_mean(name, lists.iter().map(String::as_str));
+        Failure::usage(format!("{source} has no list `{name}`{hint}"))
+            .with_help(format!("its lists are {}", lists.join(", ")))
+    })
+}
+
+/// Fails if a statement has a condition that no field can express.
+fn refuse_conditions(config: &Config, source: &str) -> Result<(), Failure> {
+    let mut statements = config.sources.iter();
+    let mut statements = statements
+        .by_ref()
+        .filter(|statement| !statement.conditions.is_empty());
+    let Some(first) = statements.next() else {
+        return Ok(());
+    };
+    let further = match statements.count() {
+        0 => String::new(),
+        count => format!(", and {}", counted(count, "further statement")),
+    };
+    Err(Failure::usage(format!(
+        "{source}:{}:{}: a condition that is not modelled: {}{further}",
+        first.line,
+        first.column,
+        first.conditions.join(", "),
+    ))
+    .with_help("without --strict, such rules are taken to match some packets only"))
 }
 
 fn finish(
@@ -164,7 +497,10 @@ fn finish(
         embedded,
         skipped: loaded.skipped.total(),
         merged: loaded.merged_rules,
-        lines: loaded.rule_lines,
+        statements: Statements::Lines(loaded.rule_lines),
+        conditions: Vec::new(),
+        lists: Vec::new(),
+        allowances: BTreeMap::new(),
     }
 }
 
@@ -188,7 +524,20 @@ pub fn schema_choice(text: &str) -> Result<SchemaChoice, Failure> {
     }
 }
 
-/// Parses the name of a rule format, for the argument parser.
+/// Parses the name of a format of files with rules, for the argument parser.
+pub fn input_format(text: &str) -> Result<InputFormat, String> {
+    let named = InputFormat::all().find(|format| format.name() == text);
+    named.ok_or_else(|| {
+        let names: Vec<&str> = InputFormat::all().map(InputFormat::name).collect();
+        format!(
+            "unknown rule format `{text}`; expected {}{}",
+            names.join(", "),
+            did_you_mean(text, names.iter().copied())
+        )
+    })
+}
+
+/// Parses the name of a rule format that can be written, for the argument parser.
 pub fn rule_format(text: &str) -> Result<RuleFormat, String> {
     RuleFormat::from_name(text).ok_or_else(|| {
         let names = RuleFormat::ALL.map(RuleFormat::name);

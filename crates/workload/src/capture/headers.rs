@@ -63,12 +63,14 @@ pub enum HeadersError {
 
 /// For each built-in schema, the part that takes packets, or `None` if no part does.
 ///
-/// A packet whose five-tuple is known also has a header of `openflow15`. So the first
+/// A packet whose five-tuple is known also has a header of firewall rules and of `openflow15`. So the first
 /// part that can represent a packet is never a five-tuple part after `openflow15`.
 #[derive(Debug)]
 struct Parts {
     ipv4: Option<PartId>,
     ipv6: Option<PartId>,
+    acl_ipv4: Option<PartId>,
+    acl_ipv6: Option<PartId>,
     openflow: Option<PartId>,
 }
 
@@ -77,6 +79,8 @@ impl Parts {
         let mut parts = Parts {
             ipv4: None,
             ipv6: None,
+            acl_ipv4: None,
+            acl_ipv6: None,
             openflow: None,
         };
         for (index, &schema) in schemas.iter().enumerate() {
@@ -85,6 +89,10 @@ impl Parts {
                 &mut parts.ipv4
             } else if *schema == Schema::ipv6_5tuple() {
                 &mut parts.ipv6
+            } else if *schema == Schema::acl_ipv4() {
+                &mut parts.acl_ipv4
+            } else if *schema == Schema::acl_ipv6() {
+                &mut parts.acl_ipv6
             } else if *schema == Schema::openflow15() {
                 &mut parts.openflow
             } else {
@@ -107,12 +115,28 @@ impl Parts {
             Kind::Ipv6 => self.ipv6.zip(parsed.ipv6_5tuple()),
             _ => None,
         };
-        let pushed = if let Some((part, header)) = five_tuple {
-            trace.push(part, &header)
-        } else if let Some((part, header)) = self.openflow.zip(parsed.openflow15(in_port)) {
-            trace.push(part, &header)
-        } else {
-            return false;
+        let acl = match parsed.kind {
+            Kind::Ipv4 => self
+                .acl_ipv4
+                .and_then(|part| Some((part, parsed.acl_ipv4()?))),
+            Kind::Ipv6 => self
+                .acl_ipv6
+                .and_then(|part| Some((part, parsed.acl_ipv6()?))),
+            _ => None,
+        };
+        let acl_part = acl.as_ref().map(|(part, _)| *part);
+        let pushed = match five_tuple {
+            Some((part, header)) if acl_part.is_none_or(|acl| part < acl) => {
+                trace.push(part, &header)
+            }
+            _ => match (acl, self.openflow) {
+                (Some((part, header)), _) => trace.push(part, &header),
+                (None, Some(part)) => match parsed.openflow15(in_port) {
+                    Some(header) => trace.push(part, &header),
+                    None => return false,
+                },
+                (None, None) => return false,
+            },
         };
         // The parser's fields fit the widths in the schema.
         debug_assert!(pushed.is_ok(), "{pushed:?}");

@@ -232,7 +232,7 @@ fn parts(choice: &SchemaChoice) -> Option<[Option<PartId>; 2]> {
         SchemaChoice::Single(schema) if *schema == Schema::ipv6_5tuple() => {
             Some([None, Some(PartId::FIRST)])
         }
-        SchemaChoice::Single(_) => None,
+        SchemaChoice::Single(_) | SchemaChoice::Acl => None,
     }
 }
 

@@ -131,23 +131,26 @@ pub enum SchemaChoice {
     /// IPv4 and IPv6 five-tuples in one priority order:
     /// [`Policy::dual_stack`].
     DualStack,
+    /// The fields of firewall rules for IPv4 and IPv6: [`Policy::acl`].
+    Acl,
 }
 
 impl SchemaChoice {
-    /// Returns the choice with that name: a built-in schema or `dual-5tuple`.
+    /// Returns the choice with that name: a built-in schema, `dual-5tuple` or `acl`.
     #[must_use]
     pub fn named(name: &str) -> Option<SchemaChoice> {
-        if name == Policy::DUAL_STACK {
-            return Some(SchemaChoice::DualStack);
+        match name {
+            Policy::DUAL_STACK => Some(SchemaChoice::DualStack),
+            Policy::ACL => Some(SchemaChoice::Acl),
+            _ => Schema::built_in(name).map(SchemaChoice::Single),
         }
-        Schema::built_in(name).map(SchemaChoice::Single)
     }
 
     /// Returns the names that [`named`](SchemaChoice::named) accepts.
     #[must_use]
     pub fn names() -> Vec<&'static str> {
         let mut names = Schema::BUILT_IN.to_vec();
-        names.push(Policy::DUAL_STACK);
+        names.extend([Policy::DUAL_STACK, Policy::ACL]);
         names
     }
 
@@ -157,9 +160,16 @@ impl SchemaChoice {
         let schemas: Vec<_> = policy.schemas().cloned().collect();
         match schemas.as_slice() {
             [only] => Some(SchemaChoice::Single(Arc::clone(only))),
-            pair if pair == SchemaChoice::DualStack.schemas() => Some(SchemaChoice::DualStack),
-            _ => None,
+            pair => {
+                let mut choices = [SchemaChoice::DualStack, SchemaChoice::Acl].into_iter();
+                choices.find(|choice| pair == choice.schemas())
+            }
         }
+    }
+
+    /// True if rules are for IPv4, for IPv6 or for both: there is a part for each.
+    pub(crate) fn has_both_families(&self) -> bool {
+        matches!(self, SchemaChoice::DualStack | SchemaChoice::Acl)
     }
 
     /// The name of the schema, or of the pair of schemas.
@@ -168,6 +178,7 @@ impl SchemaChoice {
         match self {
             SchemaChoice::Single(schema) => schema.name(),
             SchemaChoice::DualStack => Policy::DUAL_STACK,
+            SchemaChoice::Acl => Policy::ACL,
         }
     }
 
@@ -177,6 +188,7 @@ impl SchemaChoice {
         match self {
             SchemaChoice::Single(schema) => vec![Arc::clone(schema)],
             SchemaChoice::DualStack => vec![Schema::ipv4_5tuple(), Schema::ipv6_5tuple()],
+            SchemaChoice::Acl => vec![Schema::acl_ipv4(), Schema::acl_ipv6()],
         }
     }
 
@@ -186,6 +198,7 @@ impl SchemaChoice {
         match self {
             SchemaChoice::Single(schema) => Policy::single(schema),
             SchemaChoice::DualStack => Policy::dual_stack(),
+            SchemaChoice::Acl => Policy::acl(),
         }
     }
 }

@@ -63,7 +63,7 @@ pub fn read_trace(
 ) -> Result<Loaded<Trace>, ReadError> {
     let choice = schema.cloned().unwrap_or_else(|| families(text));
     let schemas = choice.schemas();
-    let dual = choice == SchemaChoice::DualStack;
+    let dual = choice.has_both_families();
     let mut headers = PolicyTrace::new(schemas.iter());
     let mut winners = Vec::new();
     let mut problems = Problems::new(source);
@@ -237,9 +237,13 @@ fn write_value(out: &mut String, field: &Field, value: u128) {
             Ok(())
         }
         ValueFormat::Hex => write!(out, "{value:#x}"),
-        ValueFormat::Mac => write!(out, "{}", field.format().display(value)),
-        ValueFormat::Decimal | ValueFormat::Ipv4 | ValueFormat::IpProtocol => {
-            write!(out, "{value}")
+        ValueFormat::Mac | ValueFormat::Text => {
+            write!(out, "{}", field.format().display(value))
         }
+        ValueFormat::Decimal
+        | ValueFormat::Ipv4
+        | ValueFormat::IpProtocol
+        | ValueFormat::ConnectionState
+        | ValueFormat::Fragment => write!(out, "{value}"),
     };
 }

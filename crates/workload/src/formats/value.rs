@@ -12,12 +12,18 @@ use super::text::{counted, decimal, quoted};
 /// Reads the match of a field.
 ///
 /// A sign gives the form: `&` a mask, `/` a prefix, `-` a range. No value contains one
-/// of these signs. The caller checks that the field's kind supports the form, when it
+/// of these signs, except texts: they are a value, or the start of a value and `*`. The caller checks that the field's kind supports the form, when it
 /// adds the rule. This function reports numbers that do not fit, because it has their
 /// position in the line.
 pub(super) fn parse_match<'t>(text: &'t str, field: &Field) -> Result<FieldMatch, Fault<'t>> {
     if text == "*" {
         return Ok(FieldMatch::Any);
+    }
+    if field.format() == ValueFormat::Text && !text.starts_with("0x") {
+        return match text.strip_suffix('*') {
+            Some(start) => parse_text_prefix(start, field),
+            None => parse_value(text, field).map(FieldMatch::Exact),
+        };
     }
     if let Some((value, mask)) = text.split_once('&') {
         return Ok(FieldMatch::Ternary {
@@ -39,6 +45,13 @@ pub(super) fn parse_match<'t>(text: &'t str, field: &Field) -> Result<FieldMatch
         return Ok(FieldMatch::Range { low, high });
     }
     parse_value(text, field).map(FieldMatch::Exact)
+}
+
+/// Reads the start of texts.
+fn parse_text_prefix<'t>(text: &'t str, field: &Field) -> Result<FieldMatch, Fault<'t>> {
+    let value = parse_value(text, field)?;
+    let length = (128 - value.trailing_zeros()).next_multiple_of(8);
+    Ok(FieldMatch::Prefix { value, length })
 }
 
 /// Returns the fault for a range whose first value is larger than its last value.
@@ -108,6 +121,16 @@ pub(super) fn write_match(out: &mut String, field: &Field, wanted: &FieldMatch) 
     // Writing to a String cannot fail.
     let _ = match *wanted {
         FieldMatch::Any => write!(out, "*"),
+        // `describe` writes the start of a text if there is one.
+        FieldMatch::Prefix { value, length } if format == ValueFormat::Text => {
+            match wanted.describe(field) {
+                text if text.ends_with('*') => write!(out, "{text}"),
+                _ => write!(out, "{value:#x}/{length}"),
+            }
+        }
+        FieldMatch::Range { low, high } if format == ValueFormat::Text => {
+            write!(out, "{low:#x}-{high:#x}")
+        }
         FieldMatch::Exact(value) => write!(out, "{}", format.display(value)),
         FieldMatch::Prefix { value, length } => {
             write!(out, "{}/{length}", format.display(value))

@@ -223,6 +223,9 @@ pub struct Parsed {
     pub ports: Option<(u16, u16)>,
     /// Type and code of ICMP and ICMPv6.
     pub icmp: Option<(u8, u8)>,
+    /// The flags of TCP, from bit 0: FIN, SYN, RST, PSH, ACK, URG, ECE, CWR. 0 for other
+    /// protocols, and if the packet ends before them.
+    pub tcp_flags: u8,
     /// The operation of ARP.
     pub arp_operation: Option<u16>,
 }
@@ -250,6 +253,7 @@ impl Parsed {
         fragment: Fragment::Whole,
         ports: None,
         icmp: None,
+        tcp_flags: 0,
         arp_operation: None,
     };
 
@@ -280,6 +284,37 @@ impl Parsed {
             u128::from(dport),
             u128::from(self.proto.unwrap_or(0)),
         ]
+    }
+
+    /// Returns the header for the schema `acl-ipv4`. `None` unless the packet is IPv4 with a
+    /// complete five-tuple.
+    ///
+    /// A packet has no list, interface or condition: these fields are 0. `state` is 0 too: a new
+    /// connection.
+    #[must_use]
+    pub fn acl_ipv4(&self) -> Option<[u128; 14]> {
+        (self.kind == Kind::Ipv4).then(|| self.acl())
+    }
+
+    /// Returns the header for the schema `acl-ipv6`; like [`Parsed::acl_ipv4`].
+    #[must_use]
+    pub fn acl_ipv6(&self) -> Option<[u128; 14]> {
+        (self.kind == Kind::Ipv6).then(|| self.acl())
+    }
+
+    fn acl(&self) -> [u128; 14] {
+        let [src, dst, sport, dport, proto] = self.five_tuple();
+        let (icmp_type, icmp_code) = self.icmp.unwrap_or((0, 0));
+        let fragment = match self.fragment {
+            Fragment::Whole => 0,
+            Fragment::First => 1,
+            Fragment::Later => 2,
+        };
+        let mut header = [0; 14];
+        header[..5].copy_from_slice(&[src, dst, sport, dport, proto]);
+        let others = [icmp_type, icmp_code, self.tcp_flags, fragment];
+        header[5..9].copy_from_slice(&others.map(u128::from));
+        header
     }
 
     /// Returns the header for the `openflow15` schema; `in_port` is the port that
@@ -363,6 +398,10 @@ impl PacketHeader for Received<'_> {
             copy(self.packet.ipv4_5tuple(), values)
         } else if is(&Schema::ipv6_5tuple()) {
             copy(self.packet.ipv6_5tuple(), values)
+        } else if is(&Schema::acl_ipv4()) {
+            copy(self.packet.acl_ipv4(), values)
+        } else if is(&Schema::acl_ipv6()) {
+            copy(self.packet.acl_ipv6(), values)
         } else if is(&Schema::openflow15()) {
             copy(self.packet.openflow15(self.in_port), values)
         } else {

@@ -27,9 +27,26 @@ pub fn check(payload: &[u8]) -> Option<Anomaly> {
     }
 }
 
+/// Returns the flags of the TCP header at the start of `payload`, from bit 0: FIN, SYN, RST,
+/// PSH, ACK, URG, ECE, CWR. `None` if the packet ends before them.
+#[inline]
+#[must_use]
+pub fn flags(payload: &[u8]) -> Option<u8> {
+    payload.get(13).copied()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn flags_need_fourteen_bytes() {
+        let mut header = [0; 20];
+        header[13] = 0x12;
+        assert_eq!(flags(&header), Some(0x12));
+        assert_eq!(flags(&header[..14]), Some(0x12));
+        assert_eq!(flags(&header[..13]), None);
+    }
 
     #[test]
     fn checks_the_data_offset() {

@@ -343,6 +343,9 @@ fn on_transport(p: &mut Parsed, family: Family, protocol: u8, payload: &[u8]) ->
                 return false;
             }
             let whole = p.fragment == Fragment::Whole && !p.anomalies.contains(Anomaly::PayloadCut);
+            if transport == Transport::Tcp {
+                p.tcp_flags = tcp::flags(payload).unwrap_or(0);
+            }
             p.note(match transport {
                 Transport::Tcp => tcp::check(payload),
                 Transport::Udp => udp::check(payload, whole),

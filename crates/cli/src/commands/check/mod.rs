@@ -338,7 +338,7 @@ fn given(args: &Args, reporter: Reporter) -> Result<Case, Failure> {
     flags.extend(
         args.reading
             .rules_format
-            .map(|format| format!("--rules-format {format}")),
+            .map(|format| format!("--rules-format {}", format.name())),
     );
     flags.extend(
         args.reading

@@ -161,7 +161,10 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
         }
     }
     let began = Instant::now();
-    let rules = args.reading.load(rules, reporter)?;
+    let rules = match args.headers.trace {
+        Some(_) => args.reading.load(rules, reporter)?,
+        None => args.reading.load_for_packets(rules, reporter)?,
+    };
     let rules_seconds = began.elapsed().as_secs_f64();
     let began = Instant::now();
     let input = Input::open(args, &rules.policy, reporter)?;

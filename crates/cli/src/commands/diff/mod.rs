@@ -68,8 +68,7 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
         ("the first rules", Some(first)),
         ("the second rules", Some(second)),
     ])?;
-    let first = args.reading.load(Some(first), reporter)?;
-    let second = args.reading.load(Some(second), reporter)?;
+    let [first, second] = args.reading.load_both([first, second], reporter)?;
     let mut settings = DiffSettings::default();
     settings.max_steps_per_rule = args.steps as u64;
     settings.max_steps = settings.max_steps_per_rule.saturating_mul(100);

@@ -14,6 +14,7 @@ use serde::Serialize;
 use crate::commands::headers::{header_text, header_values};
 use crate::commands::named_rules::{described, place};
 use crate::commands::rows::{MAX_ROWS, remark_more};
+use crate::commands::statements::statement_number;
 
 /// The report of `diff`. Keys are stable.
 #[derive(Serialize)]
@@ -67,7 +68,8 @@ impl DiffReport {
             let schema = first.policy.part(difference.part).schema();
             DifferenceRow {
                 schema: schema.name().to_owned(),
-                header_text: header_text(schema, &difference.header),
+                // Both files were read with the same conditions; the second has all of them.
+                header_text: header_text(second, schema, &difference.header),
                 header: header_values(schema, &difference.header)
                     .into_iter()
                     .collect(),
@@ -89,10 +91,10 @@ impl DiffReport {
             cut: diff.is_cut(),
             files: [0, 1].map(|file| FileRow {
                 file: files[file].source.clone(),
-                rules: files[file].policy.len(),
+                rules: files[file].statement_count(),
                 changed: changed[file],
             }),
-            differences: diff.differences().iter().map(row).collect(),
+            differences: by_statements(files, diff).iter().map(row).collect(),
             undecided: undecided.collect(),
         }
     }
@@ -127,6 +129,30 @@ impl DiffReport {
         };
         writeln!(out, "{verdict}")
     }
+}
+
+/// Returns the differences, one for each pair of statements and schema.
+fn by_statements(files: [&LoadedRules; 2], diff: &Diff) -> Vec<Difference> {
+    let number =
+        |file: usize, rule: Option<RuleId>| rule.map(|rule| statement_number(files[file], rule));
+    let mut positions = BTreeMap::new();
+    let mut merged: Vec<Difference> = Vec::new();
+    for difference in diff.differences() {
+        let statements = [number(0, difference.first), number(1, difference.second)];
+        let key = (difference.part, statements);
+        match positions.get(&key) {
+            None => {
+                positions.insert(key, merged.len());
+                merged.push(difference.clone());
+            }
+            Some(&position) => {
+                let earlier: &mut Difference = &mut merged[position];
+                earlier.share += difference.share;
+                earlier.more |= difference.more;
+            }
+        }
+    }
+    merged
 }
 
 impl DifferenceRow {

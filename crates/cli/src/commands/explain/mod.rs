@@ -101,7 +101,11 @@ struct Asked {
 pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
     let [capture, trace] = args.headers.files();
     only_one_from_stdin(&[("rules", args.rules.path()), capture, trace])?;
-    let rules = args.reading.load(args.rules.path(), reporter)?;
+    let is_packet = args.headers.capture.is_some() || args.packet.is_some();
+    let rules = match is_packet {
+        true => args.reading.load_for_packets(args.rules.path(), reporter)?,
+        false => args.reading.load(args.rules.path(), reporter)?,
+    };
     let policy = &rules.policy;
     let header = asked(args, policy, rules.embedded, reporter)?;
     let part = policy.part(header.part);

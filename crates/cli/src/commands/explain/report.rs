@@ -284,6 +284,13 @@ impl ExplainReport {
             }
         };
         fact(out, "Winner", winner)?;
+        let statement = self
+            .winner
+            .as_ref()
+            .and_then(|rule| rule.statement.as_ref());
+        if let Some(statement) = statement {
+            fact(out, "Statement", statement.clone())?;
+        }
         writeln!(out)
     }
 

@@ -183,7 +183,7 @@ fn family(args: &Args, reporter: Reporter) -> Result<Family, Failure> {
     if let Some(schema) = &args.schema {
         return match schema_choice(schema)? {
             SchemaChoice::Single(schema) => Ok(Family::Schema(schema, RandomRules::default())),
-            SchemaChoice::DualStack => Err(Failure::usage(
+            SchemaChoice::DualStack | SchemaChoice::Acl => Err(Failure::usage(
                 "random rules have one schema; use --family dual with a profile",
             )),
         };

@@ -134,7 +134,7 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
     let mut progress = reporter.progress();
     let mut parts = Vec::new();
     let shapes = Shapes::of(policy);
-    let (shadows, undecided) = shadows::find(policy, &mut progress).map_err(failure)?;
+    let (shadows, undecided) = shadows::find(&rules, &mut progress).map_err(failure)?;
     for (part, shape) in policy.parts().iter().zip(shapes.parts()) {
         let summary = summary(args, part);
         let report = PartReport::new(part, shape, &summary, args, &mut progress);

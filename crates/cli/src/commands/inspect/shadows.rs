@@ -4,7 +4,10 @@ use std::collections::BTreeSet;
 
 use classyard::policy::PartId;
 use classyard::{Policy, Progress, RuleId};
-use classyard_analysis::{AnalysisError, Finding, LintSettings, lint};
+use classyard_analysis::{AnalysisError, Finding, LintSettings, lint_statements};
+use classyard_report::input::rules::LoadedRules;
+
+use crate::commands::statements::{is_reported, statements};
 
 /// The maximum number of steps of the search. They take some two seconds.
 const MAX_STEPS: u64 = 200_000_000;
@@ -24,14 +27,17 @@ pub(super) struct Shadow {
 /// Returns the rules that cannot win, in file order, and the number of rules that were not
 /// decided.
 pub(super) fn find(
-    policy: &Policy,
+    rules: &LoadedRules,
     progress: &mut dyn Progress,
 ) -> Result<(Vec<Shadow>, usize), AnalysisError> {
     let mut settings = LintSettings::default();
     settings.max_steps = MAX_STEPS;
     settings.redundant = false;
-    let lint = lint(policy, &settings, progress)?;
-    let shadows = lint.findings().iter().filter_map(|finding| match finding {
+    let policy = &rules.policy;
+    let lint = lint_statements(policy, &statements(rules), &settings, progress)?;
+    let findings = lint.findings().iter();
+    let findings = findings.filter(|finding| is_reported(rules, finding));
+    let shadows = findings.filter_map(|finding| match finding {
         Finding::Dead {
             rule,
             blockers,

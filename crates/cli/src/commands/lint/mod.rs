@@ -1,22 +1,26 @@
 //! `classyard lint`: rules that can never win, and rules that change nothing.
 
+use std::io::Write as _;
 use std::path::PathBuf;
 
 use classyard::Policy;
-use classyard_analysis::{LintSettings, lint};
+use classyard_analysis::{LintSettings, lint_statements};
 use classyard_report::failure::Failure;
 use classyard_report::input::count;
 use classyard_report::input::files::only_one_from_stdin;
 use classyard_report::input::rules::{LoadedRules, RulesArgs};
-use classyard_report::output::OutputArgs;
+use classyard_report::output::{self, Format, OutputArgs};
 use classyard_report::reporter::Reporter;
+use classyard_report::suggestion::did_you_mean;
 use classyard_workload::formats::classbench::NO_ACTION;
 
+mod exchange;
 mod report;
 
 use report::{FileReport, LintReport};
 
 use crate::commands::analysis_failure::failure;
+use crate::commands::statements::statements;
 
 /// A kind of finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, serde::Serialize)]
@@ -24,15 +28,29 @@ use crate::commands::analysis_failure::failure;
 pub(in crate::commands) enum Kind {
     /// Better rules match everything that the rule matches
     Dead,
+    /// Better rules match all of some networks, ports or jumps of a statement
+    PartlyDead,
     /// The rule can be removed without another action for any packet
     Redundant,
 }
 
 impl Kind {
+    const ALL: [Kind; 3] = [Kind::Dead, Kind::PartlyDead, Kind::Redundant];
+
+    /// A sentence about findings of this kind, for tools that list them.
+    fn summary(self) -> &'static str {
+        match self {
+            Kind::Dead => "Better rules match every packet that the rule matches",
+            Kind::PartlyDead => "Better rules match all packets of a part of the statement",
+            Kind::Redundant => "Without the rule, every packet gets the same action",
+        }
+    }
+
     /// The name of the kind, as in reports.
     pub(in crate::commands) fn name(self) -> &'static str {
         match self {
             Kind::Dead => "dead",
+            Kind::PartlyDead => "partly-dead",
             Kind::Redundant => "redundant",
         }
     }
@@ -43,13 +61,18 @@ impl Kind {
 /// The findings are proven: a rule is dead only if it decides no packet at all. Better
 /// rules may cover it alone or together. Without files, examines the embedded example.
 ///
+/// A comment `classyard: allow dead` on the line of a rule, or on the line before it, allows
+/// findings of the named kinds about the rule.
+///
 /// Exit code 1 says that there are findings, or rules that could not be decided.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   classyard lint
   classyard lint fw.rules
+  iptables-save | classyard lint -
   classyard lint site-a.rules site-b.rules --select dead --format json
+  classyard lint fw.rules --format sarif > lint.sarif
   classyard lint generated.txt --steps 200M     searches longer for each rule")]
 pub(crate) struct Args {
     /// Files of rules; - for standard input, gzip is unpacked
@@ -75,8 +98,54 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", value_parser = count, default_value = "20M")]
     steps: usize,
 
-    #[command(flatten)]
-    output: OutputArgs,
+    /// The format of the report on standard output
+    #[arg(
+        long,
+        value_enum,
+        default_value_t,
+        value_name = "FORM",
+        help_heading = "Output"
+    )]
+    format: LintFormat,
+}
+
+/// The format of the report.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+enum LintFormat {
+    /// For people
+    #[default]
+    Table,
+    /// One object with all findings; its keys are stable
+    Json,
+    /// The JSON object on one line
+    Ndjson,
+    /// Comma-separated values with a heading
+    Csv,
+    /// SARIF 2.1.0, for code scanning services and editors
+    Sarif,
+    /// Test results of JUnit, one failed test for each finding
+    Junit,
+}
+
+impl LintFormat {
+    /// Writes a report to standard output.
+    fn write(self, report: &LintReport) -> Result<(), Failure> {
+        let format = match self {
+            LintFormat::Table => Format::Table,
+            LintFormat::Json => Format::Json,
+            LintFormat::Ndjson => Format::Ndjson,
+            LintFormat::Csv => Format::Csv,
+            LintFormat::Sarif | LintFormat::Junit => {
+                let mut out = output::stdout();
+                match self {
+                    LintFormat::Sarif => exchange::write_sarif(report, &mut out)?,
+                    _ => exchange::write_junit(report, &mut out)?,
+                }
+                return Ok(out.flush()?);
+            }
+        };
+        OutputArgs { format }.report(report)
+    }
 }
 
 impl Args {
@@ -101,7 +170,7 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
     for file in &args.files {
         report.files.push(lint_file(args, Some(file), reporter)?);
     }
-    args.output.report(&report)?;
+    args.format.write(&report)?;
     match report.is_clean() {
         true => Ok(()),
         false => Err(Failure::Different),
@@ -114,6 +183,7 @@ fn lint_file(
     reporter: Reporter,
 ) -> Result<FileReport, Failure> {
     let rules: LoadedRules = args.reading.load(file.map(PathBuf::as_path), reporter)?;
+    warn_of_unknown_kinds(&rules, reporter);
     let has_actions = has_actions(&rules.policy);
     let mut settings = LintSettings::default();
     settings.max_steps_per_rule = args.steps as u64;
@@ -126,11 +196,28 @@ fn lint_file(
         ));
     }
     let mut progress = reporter.progress();
-    let lint = lint(&rules.policy, &settings, &mut progress).map_err(failure)?;
+    let statements = statements(&rules);
+    let lint = lint_statements(&rules.policy, &statements, &settings, &mut progress);
+    let lint = lint.map_err(failure)?;
     drop(progress);
     Ok(FileReport::new(&rules, &lint, |kind| {
         args.is_selected(kind)
     }))
+}
+
+/// Warns of comments that allow findings of a kind that does not exist.
+fn warn_of_unknown_kinds(rules: &LoadedRules, reporter: Reporter) {
+    for (line, names) in rules.allowances() {
+        let is_unknown = |name: &&String| Kind::ALL.iter().all(|kind| kind.name() != *name);
+        for name in names.iter().filter(is_unknown) {
+            let kinds = Kind::ALL.map(Kind::name);
+            let hint = did_you_mean(name, kinds);
+            reporter.warn(&format!(
+                "{}:{line}: a comment allows `{name}`, which is no kind of finding{hint}",
+                rules.source
+            ));
+        }
+    }
 }
 
 /// True if some rule has an action.

@@ -13,6 +13,10 @@ use serde::Serialize;
 use super::Kind;
 use crate::commands::named_rules::{described, named, named_short, place};
 use crate::commands::rows::{MAX_ROWS, remark_more};
+use crate::commands::statements::{is_reported, views};
+
+/// The maximum number of dead matches of a partly dead statement that a sentence shows.
+const MAX_SHOWN_PARTS: usize = 3;
 
 /// The report of `lint`. Keys are stable.
 #[derive(Default, Serialize)]
@@ -23,23 +27,33 @@ pub(super) struct LintReport {
 /// The findings in one file.
 #[derive(Serialize)]
 pub(super) struct FileReport {
-    file: String,
+    pub(super) file: String,
+    /// Rules, or statements of a configuration.
     rules: usize,
     dead: usize,
+    partly_dead: usize,
     redundant: usize,
     removable: usize,
-    findings: Vec<FindingRow>,
+    /// Findings that a comment in the file allows. They are not listed.
+    allowed: usize,
+    /// Statements with conditions that are not modelled. They are not called dead.
+    with_conditions: usize,
+    pub(super) findings: Vec<FindingRow>,
     /// Rules that were not decided within the limit of steps.
-    undecided: Vec<RuleView>,
+    pub(super) undecided: Vec<RuleView>,
 }
 
+/// A finding.
 #[derive(Serialize)]
-struct FindingRow {
-    finding: Kind,
-    rule: RuleView,
+pub(super) struct FindingRow {
+    pub(super) finding: Kind,
+    pub(super) rule: RuleView,
+    /// The dead part of a partly dead statement: its rules. Empty for other findings.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    dead_rules: Vec<RuleView>,
     /// Better rules that cover a dead rule, or worse rules with the action of a redundant rule
     /// that decide its packets without it.
-    by: Vec<RuleView>,
+    pub(super) by: Vec<RuleView>,
     /// True if each of `by` is needed to cover the dead rule; `None` for other findings.
     #[serde(skip_serializing_if = "Option::is_none")]
     all_needed: Option<bool>,
@@ -60,47 +74,24 @@ impl FileReport {
         is_selected: impl Fn(Kind) -> bool,
     ) -> FileReport {
         let row = |&id: &RuleId| RuleView::of(rules, id).expect("a rule of the policy");
-        let rows = |ids: &[RuleId]| ids.iter().map(row).collect();
-        let findings = lint.findings().iter().filter_map(|finding| {
-            let rule = row(&finding.rule());
-            Some(match finding {
-                Finding::Dead {
-                    blockers,
-                    all_needed,
-                    same_action,
-                    ..
-                } => FindingRow {
-                    finding: Kind::Dead,
-                    rule,
-                    by: rows(blockers),
-                    all_needed: Some(*all_needed),
-                    same_action: Some(*same_action),
-                    removable: None,
-                },
-                Finding::Redundant {
-                    successors,
-                    removable,
-                    ..
-                } => FindingRow {
-                    finding: Kind::Redundant,
-                    rule,
-                    by: rows(successors),
-                    all_needed: None,
-                    same_action: None,
-                    removable: Some(*removable),
-                },
-                _ => return None,
-            })
-        });
-        let findings: Vec<_> = findings.filter(|row| is_selected(row.finding)).collect();
+        let findings = lint.findings().iter();
+        let findings = findings.filter(|finding| is_reported(rules, finding));
+        let findings = findings.filter_map(|finding| FindingRow::new(rules, finding));
+        let findings = findings.filter(|row| is_selected(row.finding));
+        let is_allowed =
+            |row: &FindingRow| rules.allowance(row.rule.rule, row.finding.name()).is_some();
+        let (allowed, findings): (Vec<_>, Vec<_>) = findings.partition(is_allowed);
         let count = |kind| findings.iter().filter(|row| row.finding == kind).count();
         let removable = findings.iter().filter(|row| row.removable == Some(true));
         FileReport {
             file: rules.source.clone(),
-            rules: rules.policy.len(),
+            rules: rules.statement_count(),
             dead: count(Kind::Dead),
+            partly_dead: count(Kind::PartlyDead),
+            with_conditions: rules.statements_with_conditions(),
             redundant: count(Kind::Redundant),
             removable: removable.count(),
+            allowed: allowed.len(),
             undecided: lint.unknown().iter().map(row).collect(),
             findings,
         }
@@ -115,6 +106,7 @@ impl FileReport {
             let (label, style) = match (row.finding, row.same_action) {
                 (Kind::Dead, Some(false)) => ("dead", BAD),
                 (Kind::Dead, _) => ("dead", NOTABLE),
+                (Kind::PartlyDead, _) => ("partly dead", NOTABLE),
                 (Kind::Redundant, _) => ("redundant", NOTABLE),
             };
             writeln!(
@@ -147,6 +139,9 @@ impl FileReport {
         )?;
         let mut counts = vec![counted(self.rules, "rule")];
         counts.push(format!("{} dead", self.dead));
+        if self.partly_dead > 0 {
+            counts.push(format!("{} partly dead", self.partly_dead));
+        }
         counts.push(match self.removable {
             count if count == self.redundant => format!("{} redundant", self.redundant),
             count => format!(
@@ -157,15 +152,78 @@ impl FileReport {
         if !self.undecided.is_empty() {
             counts.push(format!("{} undecided", self.undecided.len()));
         }
+        if self.allowed > 0 {
+            counts.push(format!("{} allowed by comments", self.allowed));
+        }
+        if self.with_conditions > 0 {
+            let conditions = "with a condition that is not modelled";
+            counts.push(format!("{} {conditions}", self.with_conditions));
+        }
         writeln!(out, "{}: {}", self.file, join(counts, ", "))
     }
 }
 
 impl FindingRow {
+    /// Returns the row of a finding. `None` for kinds that this program does not report.
+    fn new(rules: &LoadedRules, finding: &Finding) -> Option<FindingRow> {
+        let rule = RuleView::of(rules, finding.rule())?;
+        let row = |finding, by: &[RuleId]| FindingRow {
+            finding,
+            rule,
+            dead_rules: Vec::new(),
+            by: views(rules, by),
+            all_needed: None,
+            same_action: None,
+            removable: None,
+        };
+        Some(match finding {
+            Finding::Dead {
+                blockers,
+                all_needed,
+                same_action,
+                ..
+            } => FindingRow {
+                all_needed: Some(*all_needed),
+                same_action: Some(*same_action),
+                ..row(Kind::Dead, blockers)
+            },
+            Finding::PartlyDead {
+                dead_rules,
+                blockers,
+                ..
+            } => FindingRow {
+                dead_rules: dead_rules
+                    .iter()
+                    .filter_map(|&id| RuleView::of(rules, id))
+                    .collect(),
+                ..row(Kind::PartlyDead, blockers)
+            },
+            Finding::Redundant {
+                successors,
+                removable,
+                ..
+            } => FindingRow {
+                removable: Some(*removable),
+                ..row(Kind::Redundant, successors)
+            },
+            _ => return None,
+        })
+    }
+
     /// Returns the finding as a sentence.
-    fn sentence(&self) -> String {
+    pub(super) fn sentence(&self) -> String {
         match self.finding {
             Kind::Dead => self.dead_sentence(),
+            Kind::PartlyDead => {
+                let shown = self.dead_rules.iter().take(MAX_SHOWN_PARTS);
+                let shown = join(shown.map(|rule| rule.matches.as_str()), "; ");
+                let unshown = self.dead_rules.len().saturating_sub(MAX_SHOWN_PARTS);
+                let unshown = match unshown {
+                    0 => String::new(),
+                    count => format!("; {}", counted(count, "more match")),
+                };
+                format!("{shown}{unshown}: covered by {}", named(&self.by))
+            }
             Kind::Redundant => {
                 let successors = match self.by.is_empty() {
                     true => String::new(),
@@ -201,6 +259,11 @@ impl FindingRow {
     }
 }
 
+/// Returns a rule's match, or the statement of a configuration.
+fn described_match(rule: &RuleView) -> &str {
+    rule.statement.as_deref().unwrap_or(&rule.matches)
+}
+
 impl LintReport {
     /// True if nothing was found and every rule was decided.
     pub(super) fn is_clean(&self) -> bool {
@@ -231,7 +294,7 @@ impl Report for LintReport {
                     &line,
                     &row.rule.id,
                     &kind,
-                    &row.rule.matches,
+                    &described_match(&row.rule),
                     &by,
                     &row.sentence(),
                 ])?;

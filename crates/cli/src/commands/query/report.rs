@@ -14,6 +14,7 @@ use serde::Serialize;
 use crate::commands::headers::{header_text, header_values};
 use crate::commands::named_rules::described;
 use crate::commands::rows::{MAX_ROWS, remark_more};
+use crate::commands::statements::statement_number;
 
 /// The report of `query`. Keys are stable.
 #[derive(Serialize)]
@@ -61,15 +62,16 @@ impl QueryReport {
                 schema: schema.name().to_owned(),
                 share: answer.share,
                 header: header_values(schema, &answer.header).into_iter().collect(),
-                header_text: header_text(schema, &answer.header),
+                header_text: header_text(rules, schema, &answer.header),
             }
         };
-        let answers = query.answers().iter().map(row);
+        let answers = by_statements(rules, query);
+        let answers = answers.iter().map(row);
         let has_action =
             |row: &AnswerRow| action.is_none_or(|name| row.action.as_deref() == Some(name));
         QueryReport {
             file: rules.source.clone(),
-            rules: rules.policy.len(),
+            rules: rules.statement_count(),
             matches: matches.to_owned(),
             answers: answers.filter(has_action).collect(),
             undecided: query
@@ -79,6 +81,23 @@ impl QueryReport {
                 .collect(),
         }
     }
+}
+
+/// Returns the answers, one for each statement and schema.
+fn by_statements(rules: &LoadedRules, query: &Query) -> Vec<Answer> {
+    let mut positions = BTreeMap::new();
+    let mut merged: Vec<Answer> = Vec::new();
+    for answer in query.answers() {
+        let statement = answer.rule.map(|rule| statement_number(rules, rule));
+        match positions.get(&(answer.part, statement)) {
+            None => {
+                positions.insert((answer.part, statement), merged.len());
+                merged.push(answer.clone());
+            }
+            Some(&position) => merged[position].share += answer.share,
+        }
+    }
+    merged
 }
 
 impl Report for QueryReport {

@@ -33,6 +33,7 @@ use crate::model::error::RuleError;
 use crate::model::packed::PackedRule;
 use crate::model::schema::{Field, FieldId, MatchKind, RangeField, Schema};
 use crate::model::schema::{low_ones, prefix_mask};
+use crate::model::value::ValueFormat;
 
 mod builder;
 mod field_value;
@@ -324,18 +325,29 @@ impl FieldMatch {
     }
 
     /// Formats the match for people: `*`, `10.0.0.0/8`, `80`, `1024-65535`,
-    /// `0x10&0xf0`.
+    /// `0x10&0xf0`, `eth*`.
     #[must_use]
     pub fn describe(&self, field: &Field) -> String {
         let show = |value| field.format().display(value);
         match *self {
             FieldMatch::Any => "*".to_owned(),
             FieldMatch::Exact(value) => show(value).to_string(),
-            FieldMatch::Prefix { value, length } => format!("{}/{length}", show(value)),
+            FieldMatch::Prefix { value, length } => match text_prefix(field, value, length) {
+                Some(start) => format!("{start}*"),
+                None => format!("{}/{length}", show(value)),
+            },
             FieldMatch::Range { low, high } => format!("{}-{}", show(low), show(high)),
             FieldMatch::Ternary { value, mask } => format!("{value:#x}&{mask:#x}"),
         }
     }
+}
+
+/// Returns the text that all texts of a prefix start with, if it has whole characters.
+fn text_prefix(field: &Field, value: u128, length: u32) -> Option<String> {
+    let is_text = field.format() == ValueFormat::Text && length > 0 && length.is_multiple_of(8);
+    let start = value & !low_ones(128 - length);
+    let has_all_bytes = start.trailing_zeros() < 128 - length + 8;
+    (is_text && has_all_bytes).then(|| field.format().display(start).to_string())
 }
 
 /// Returns a mask of the leading bits that `low` and `high` share.

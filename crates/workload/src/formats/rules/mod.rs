@@ -280,7 +280,7 @@ impl<'t> Reader<'t> {
         let mut policy = choice.policy();
         policy.reserve(rules.min(options.limit));
         Reader {
-            dual: *choice == SchemaChoice::DualStack,
+            dual: choice.has_both_families(),
             matches: schemas
                 .iter()
                 .map(|schema| vec![FieldMatch::Any; schema.fields().len()])

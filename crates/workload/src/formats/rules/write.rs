@@ -43,10 +43,10 @@ pub fn write(
         return Err(WriteError::Schema {
             format: RuleFormat::Rules,
             schema: policy.name().to_owned(),
-            takes: "one schema, or dual-5tuple",
+            takes: "one schema, dual-5tuple or acl",
         });
     };
-    let dual = choice == SchemaChoice::DualStack;
+    let dual = choice.has_both_families();
     let mut report = WriteReport {
         rules: policy.len(),
         ..WriteReport::default()

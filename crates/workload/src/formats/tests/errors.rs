@@ -334,7 +334,7 @@ fn schema_mistakes() {
         ),
         (
             "schema",
-            "1:7: the line ends here; expected `schema NAME` first, where NAME is ipv4-5tuple, ipv6-5tuple, openflow15, dual-5tuple or",
+            "1:7: the line ends here; expected `schema NAME` first, where NAME is ipv4-5tuple, ipv6-5tuple, openflow15, acl-ipv4, acl-ipv6, dual-5tuple, acl or",
         ),
         ("schema ipv5", "1:8: unknown schema `ipv5`; expected"),
         (

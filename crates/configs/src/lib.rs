@@ -1,0 +1,45 @@
+//! Reads the rules of firewalls: what devices and clouds save and print.
+//!
+//! | module | reads |
+//! |---|---|
+//! | `aws` | security groups and network ACLs, as the command line of AWS prints them |
+//! | `cisco` | access lists of IOS, NX-OS, IOS XR and ASA |
+//! | `iptables` | `iptables-save`, `ip6tables-save`, `ipset save` |
+//! | `junos` | firewall filters and security policies of Juniper devices |
+//! | `kubernetes` | network policies, with the pods and namespaces that they select |
+//! | `nftables` | `nft list ruleset`, as text and as JSON |
+//!
+//! A statement of a configuration selects packets by a union of boxes over the fields of
+//! [`Policy::acl`](classyard::Policy::acl), so it becomes one or more rules. [`Config`] has
+//! the rules, and the statement of each. Jumps between chains are followed, and a list that
+//! ends with a default action has a rule for it.
+//!
+//! A condition that no field can express is a bit of the field `condition`: the rule matches
+//! only headers with this bit. So the rule hides no other rule.
+
+#![forbid(unsafe_code)]
+
+mod aws;
+mod builder;
+mod chains;
+mod cisco;
+mod config;
+mod document;
+mod format;
+mod iptables;
+mod junos;
+mod kubernetes;
+mod networks;
+mod nftables;
+mod notes;
+mod packets;
+mod services;
+mod stateful;
+mod unsupported;
+
+pub use config::{Conditions, Config, SourceRule};
+pub use format::{ConfigFormat, read, unsupported_format};
+
+#[doc = include_str!("../README.md")]
+#[cfg(doctest)]
+struct Readme;

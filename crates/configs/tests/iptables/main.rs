@@ -1,0 +1,12 @@
+//! Reading of `iptables-save`, `ip6tables-save` and `ipset save`.
+
+mod bad;
+mod hostile;
+mod interpreter;
+mod matches;
+mod mutations;
+mod random;
+mod realistic;
+mod sets;
+mod support;
+mod targets;
