@@ -155,3 +155,50 @@ fn minimise_removes_statements() {
     run(&format!("diff {rules} {shorter}")).exits(0);
     run(&format!("lint {shorter} --select dead")).exits(0);
 }
+
+#[test]
+fn lists_of_different_formats_and_names_are_compared() {
+    let folder = Folder::new();
+    let old = folder.file("fw.save", IPTABLES);
+    let new = folder.file(
+        "fw.nft",
+        "table ip shop {\n\
+         \tchain forwarded {\n\
+         \t\ttype filter hook forward priority filter; policy drop;\n\
+         \t\tip saddr 10.3.128.0/17 accept\n\
+         \t}\n\
+         }\n",
+    );
+    run(&format!(
+        "diff {old} {new} --list FORWARD --second-list forwarded"
+    ))
+    .exits(0)
+    .prints("every packet gets the same action");
+    run(&format!("diff {old} {new} --list FORWARD"))
+        .exits(2)
+        .complains("fw.nft has no list `FORWARD`")
+        .complains("its lists are forwarded");
+    run(&format!("diff {old} {new} --second-list forwarded"))
+        .exits(2)
+        .complains("--list");
+}
+
+#[test]
+fn statements_that_are_not_understood_are_errors_and_counted() {
+    let folder = Folder::new();
+    let text = IPTABLES.replace("-j DROP\n[10:600]", "-j FOO\n[10:600]");
+    let text = text.replace("-s 10.3.128.0/17", "-s 10.3.128.0/37");
+    let rules = folder.file("fw.save", text);
+    run(&format!("lint {rules}"))
+        .exits(2)
+        .complains("fw.save:14:")
+        .complains("10.3.128.0/37");
+    run(&format!("lint {rules} --skip-bad --list OUTPUT"))
+        .exits(0)
+        .complains("1 bad line was skipped");
+    let other = folder.file("fortigate.conf", "config firewall policy\n    edit 1\n");
+    run(&format!("lint {other}"))
+        .exits(2)
+        .complains("FortiOS configurations are not supported")
+        .complains("cisco-asa");
+}

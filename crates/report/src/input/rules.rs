@@ -309,20 +309,6 @@ impl RulesArgs {
         }
     }
 
-    /// Reads two files of rules that are compared.
-    pub fn load_both(
-        &self,
-        files: [&Path; 2],
-        reporter: Reporter,
-    ) -> Result<[LoadedRules; 2], Failure> {
-        let mut conditions = Conditions::default();
-        let mut load = |path: &Path| {
-            let text = read_text(path, self.bytes.text())?;
-            self.load_with(path, &text, &mut conditions, reporter)
-        };
-        Ok([load(files[0])?, load(files[1])?])
-    }
-
     /// Reads rules from the text of a file, or of standard input if the path is `-`. A
     /// schema file that the rules name is relative to the folder of the file, or to the
     /// current folder.
@@ -447,6 +433,21 @@ fn unknown_format(error: ReadError, text: &str) -> ReadError {
             names.join(", ")
         ),
     }
+}
+
+/// Reads two files of rules that are compared. Equal conditions of both have the same bit.
+pub fn load_both(
+    readings: [&RulesArgs; 2],
+    files: [&Path; 2],
+    reporter: Reporter,
+) -> Result<[LoadedRules; 2], Failure> {
+    let mut conditions = Conditions::default();
+    let mut load = |reading: &RulesArgs, path: &Path| {
+        let text = read_text(path, reading.bytes.text())?;
+        reading.load_with(path, &text, &mut conditions, reporter)
+    };
+    let [first, second] = files;
+    Ok([load(readings[0], first)?, load(readings[1], second)?])
 }
 
 /// Returns the rules of one list of a configuration.

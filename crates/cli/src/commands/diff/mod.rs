@@ -6,7 +6,7 @@ use classyard_analysis::{AnalysisError, DiffSettings, diff};
 use classyard_report::failure::Failure;
 use classyard_report::input::count;
 use classyard_report::input::files::only_one_from_stdin;
-use classyard_report::input::rules::RulesArgs;
+use classyard_report::input::rules::{RulesArgs, load_both};
 use classyard_report::output::OutputArgs;
 use classyard_report::reporter::Reporter;
 
@@ -29,6 +29,7 @@ use crate::commands::analysis_failure::failure;
 Examples:
   classyard diff old.rules new.rules
   classyard diff old.rules new.rules --equivalent     exits with 0 if nothing differs
+  classyard diff asa.cfg fw.nft --list OUTSIDE_IN --second-list input
   git show HEAD~1:fw.rules | classyard diff - fw.rules --format json")]
 pub(crate) struct Args {
     /// The first rules; - for standard input, gzip is unpacked
@@ -41,6 +42,10 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     reading: RulesArgs,
+
+    /// The list of the second file, if its name is not that of the first file's --list
+    #[arg(long, value_name = "NAME", requires = "list", help_heading = "Input")]
+    second_list: Option<String>,
 
     /// Stop after the first rule with a difference
     #[arg(long)]
@@ -68,7 +73,12 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
         ("the first rules", Some(first)),
         ("the second rules", Some(second)),
     ])?;
-    let [first, second] = args.reading.load_both([first, second], reporter)?;
+    let second_reading = RulesArgs {
+        list: args.second_list.clone().or(args.reading.list.clone()),
+        ..args.reading.clone()
+    };
+    let readings = [&args.reading, &second_reading];
+    let [first, second] = load_both(readings, [first, second], reporter)?;
     let mut settings = DiffSettings::default();
     settings.max_steps_per_rule = args.steps as u64;
     settings.max_steps = settings.max_steps_per_rule.saturating_mul(100);
