@@ -211,6 +211,7 @@ impl Examination<'_> {
                 share: 0.0,
             });
             answer.share += space.share(piece) / whole;
+            space.prefer(&mut answer.header, piece);
             true
         });
         if !complete {

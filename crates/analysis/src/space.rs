@@ -19,6 +19,7 @@
 
 use std::sync::Arc;
 
+use classyard::value::ValueFormat;
 use classyard::{FieldId, FieldMatch, RuleRef, Schema};
 
 use crate::error::{AnalysisError, check_bytes};
@@ -147,6 +148,25 @@ impl Space {
         self.assemble(starts.map(|(rank, axis)| axis.starts[rank as usize]))
     }
 
+    /// Replaces an example by the header with the smallest values of a box, if it has fewer
+    /// values that are not names in fields of names.
+    pub(crate) fn prefer(&self, example: &mut Vec<u128>, bounds: &[u32]) {
+        let odd_values = self.odd_values(example);
+        if odd_values > 0 {
+            let header = self.header(bounds.chunks_exact(2).map(|ends| ends[0]));
+            if self.odd_values(&header) < odd_values {
+                *example = header;
+            }
+        }
+    }
+
+    /// Returns the number of values that are not names in fields of names.
+    fn odd_values(&self, header: &[u128]) -> usize {
+        let fields = self.schema.fields().iter().zip(header);
+        let names = fields.filter(|(field, _)| field.format() == ValueFormat::Text);
+        names.filter(|(_, value)| !is_name(**value)).count()
+    }
+
     /// Returns the box of a single header.
     pub(crate) fn point(&self, header: &[u128]) -> Vec<u32> {
         let values = self.axes.iter().map(|axis| {
@@ -186,6 +206,13 @@ impl Space {
         }
         header
     }
+}
+
+/// True if a text has printable characters only, or none.
+fn is_name(text: u128) -> bool {
+    let bytes = text.to_be_bytes();
+    let length = bytes.len() - text.trailing_zeros() as usize / 8;
+    bytes[..length].iter().all(u8::is_ascii_graphic)
 }
 
 impl Axis {

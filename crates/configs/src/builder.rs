@@ -13,6 +13,10 @@ use crate::packets::{Families, Field, PacketSet, Values, name_value};
 /// The maximum number of characters of a statement that is kept.
 const TEXT_CHARACTERS: usize = 200;
 
+/// The maximum number of rules of a configuration. Jumps and groups multiply rules, so a small
+/// file can have many.
+const MAX_RULES: usize = 1 << 22;
+
 /// The action of rules that let packets pass.
 pub(crate) const PERMIT: &str = "permit";
 /// The action of rules that drop packets.
@@ -190,11 +194,12 @@ impl<'a> Builder<'a> {
         action: &str,
     ) -> Result<(), ReadError> {
         self.rules += packets.boxes().len();
-        if self.rules > self.options.limit.min(RuleId::MAX.index()) {
+        let limit = self.options.limit.min(MAX_RULES);
+        if self.rules > limit {
             return Err(ReadError::Limit {
                 file: self.file.to_owned(),
                 line: self.sources[source.0 as usize].line as usize,
-                limit: self.options.limit,
+                limit,
                 what: "rules",
             });
         }

@@ -68,7 +68,7 @@ pub(crate) fn add_chain(
         visits: 0,
         pairs: 0,
     };
-    inliner.add(packets).map(|_| ())
+    inliner.add(packets)
 }
 
 struct Inliner<'a, 'b> {
@@ -81,9 +81,7 @@ struct Inliner<'a, 'b> {
 }
 
 impl Inliner<'_, '_> {
-    /// Adds the innermost chain for some packets. Returns the packets that leave it without a
-    /// verdict only as far as that is known without subtracting verdicts: a set that has all
-    /// of them.
+    /// Adds the rules of the innermost chain for some packets.
     fn add(&mut self, mut packets: PacketSet) -> Result<(), ReadError> {
         let chains = self.chains;
         let chain = &chains[*self.path.last().expect("a chain")];
@@ -100,7 +98,8 @@ impl Inliner<'_, '_> {
                 Target::Leave { others } => others.boxes().len(),
                 _ => 0,
             };
-            let pairs = packets.boxes().len() * (rule.packets.boxes().len() + others);
+            let boxes = rule.packets.boxes().len() + others;
+            let pairs = packets.boxes().len().saturating_mul(boxes);
             self.pairs = self.pairs.saturating_add(pairs);
             if self.pairs > MAX_PAIRS {
                 let found = format!("more than {MAX_PAIRS} comparisons of matches after all jumps");

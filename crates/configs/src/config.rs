@@ -115,7 +115,8 @@ impl Conditions {
     /// The maximum number of different conditions.
     pub const MAX: usize = 128;
 
-    /// Returns the conditions, by their bits.
+    /// Returns the conditions, by their bits. ` (number 1)`, ` (number 2)` follow the
+    /// text of conditions that depend on more than the packet.
     #[must_use]
     pub fn texts(&self) -> &[String] {
         &self.texts

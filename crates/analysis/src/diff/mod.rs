@@ -436,6 +436,7 @@ impl Comparison<'_> {
                     more: false,
                 });
                 difference.share += space.share(piece);
+                space.prefer(&mut difference.header, piece);
                 true
             });
         if let (false, Some(difference)) = (complete, self.found.get_mut(&winners)) {

@@ -97,8 +97,9 @@ fn diff_compares_statements_and_the_conditions_of_both_files() {
         .prints("every packet gets the same action");
     let wider = IPTABLES.replace("-s 198.51.100.0/24", "-s 198.51.100.0/25");
     let wider = folder.file("wider.save", wider);
-    run(&format!("diff {old} {wider}"))
-        .exits(1)
+    let result = run(&format!("diff {old} {wider}")).exits(1);
+    assert!(!result.stdout.contains("\\x"), "{}", result.stdout);
+    result
         .prints("deny becomes permit: ")
         .prints("old.save:16:")
         .prints("wider.save:17:")

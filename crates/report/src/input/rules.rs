@@ -205,7 +205,8 @@ impl LoadedRules {
     pub fn conditions(&self, bits: u128) -> Vec<&str> {
         let conditions = self.conditions.iter().enumerate();
         let held = conditions.filter(|(bit, _)| bits >> bit & 1 != 0);
-        held.map(|(_, text)| text.as_str()).collect()
+        held.map(|(_, text)| text.strip_suffix(" (number 1)").unwrap_or(text))
+            .collect()
     }
 
     /// Returns the lines with a comment that allows findings, and the names in it.

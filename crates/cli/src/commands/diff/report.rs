@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use classyard::RuleId;
+use classyard::{Policy, RuleId};
 use classyard_analysis::{Diff, Difference};
 use classyard_report::input::rules::LoadedRules;
 use classyard_report::output::style::{BOLD, GOOD, NOTABLE, counted, grouped, paint};
@@ -164,13 +164,18 @@ impl DifferenceRow {
         }
     }
 
-    /// Returns the number of headers as a share.
-    fn share(&self) -> String {
+    /// Returns the number of headers as a share, if it means something: most names of
+    /// interfaces and lists do not exist.
+    fn share(&self) -> Option<String> {
+        let has_names = Policy::acl().schemas().any(|acl| acl.name() == self.schema);
         let at_least = if self.more { "at least " } else { "" };
-        format!(
-            "{at_least}{:.3e} of all {} headers",
-            self.share, self.schema
-        )
+        let share = || {
+            format!(
+                "{at_least}{:.3e} of all {} headers",
+                self.share, self.schema
+            )
+        };
+        (!has_names).then(share)
     }
 }
 
@@ -178,12 +183,13 @@ impl Report for DiffReport {
     fn table(&self, out: &mut dyn Write) -> io::Result<()> {
         for row in self.differences.iter().take(MAX_ROWS) {
             let actions = format!("{} becomes {}", row.action(0), row.action(1));
+            let share = row.share().map(|share| format!(" ({share})"));
             writeln!(
                 out,
-                "{}: {} ({})",
+                "{}: {}{}",
                 paint(BOLD, &actions),
                 row.header_text,
-                row.share()
+                share.unwrap_or_default()
             )?;
             for (file, rule) in self.files.iter().zip(&row.rules) {
                 match rule {
