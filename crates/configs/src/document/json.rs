@@ -207,7 +207,7 @@ fn escape(text: &str) -> Result<(char, usize), Fault<'_>> {
     Ok((simple, 2))
 }
 
-/// Returns the number of `\uXXXX` at the start of a text.
+/// Returns the number of an escape such as `\u00e9` at the start of a text.
 fn unit(text: &str) -> Option<u32> {
     let digits = text.strip_prefix("\\u")?.get(..4)?;
     let is_hexadecimal = digits.bytes().all(|byte| byte.is_ascii_hexdigit());

@@ -15,9 +15,11 @@ use crate::builder::{Builder, SourceId};
 
 mod json;
 mod tree;
+mod value;
 mod yaml;
 
 use tree::Tree;
+pub(crate) use value::{Json, JsonKind, json_values};
 
 /// The maximum number of nodes of a text.
 pub(crate) const MAX_NODES: u32 = 1 << 22;

@@ -203,13 +203,17 @@ fn json_commands_are_read() {
 fn bad_json_is_a_problem() {
     let statements = |rule: &str| json("", &[rule]);
     let cases = [
-        ("{\"nftables\": [".to_owned(), "1:15: the file ends here"),
+        ("{\"nftables\": [".to_owned(), "1:15: the text ends here"),
         ("{\"nftables\": [}".to_owned(), "1:15: `}`"),
         (
             "{\"nftables\": [\"a]}".to_owned(),
-            "1:15: a string without its end",
+            "1:19: the text ends here; expected the end of the string",
         ),
         ("{\"nftables\": {}} x".to_owned(), "1:18: `x`"),
+        (
+            "{\"nftables\": []} {\"nftables\": []}".to_owned(),
+            "1:18: a second value",
+        ),
         ("{\"other\": []}".to_owned(), "1:1: no key `nftables`"),
         (
             "{\"nftables\": [{\"thing\": {}}]}".to_owned(),
@@ -222,7 +226,7 @@ fn bad_json_is_a_problem() {
         ),
         (
             format!("{{\"nftables\": {}", "[".repeat(100)),
-            "1:77: more than 64 values inside each other",
+            "1:113: more than 100 lists and mappings inside each other",
         ),
         (
             statements("{\"accept\": null}, {\"drop\": null}"),

@@ -9,7 +9,7 @@ use crate::nftables::tree::{
     Element, ElementData, Expression, ExpressionKind, Operator, Parsed, Verdict, raw_selector,
 };
 
-/// Reads an expression. Values are at most 64 levels deep, as the JSON reader has checked.
+/// Reads an expression. The reader of JSON limits the depth of values.
 pub(super) fn read<'t>(value: &Json<'t>) -> Parsed<'t, Expression<'t>> {
     let kind = match &value.kind {
         JsonKind::String(word) => string(word),

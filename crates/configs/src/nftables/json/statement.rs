@@ -87,7 +87,7 @@ fn counter<'t>(value: &Json<'t>) -> Parsed<'t, StatementAction<'t>> {
     }
     let packets = match value.get("packets") {
         None => 0,
-        Some(packets) => match packets.kind {
+        Some(packets) => match &packets.kind {
             JsonKind::Number(number) => number
                 .parse()
                 .map_err(|_| packets.unexpected("a number of packets"))?,

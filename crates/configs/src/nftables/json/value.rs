@@ -1,32 +1,10 @@
-//! JSON values that have their place in the text.
-
-use std::borrow::Cow;
+//! Values of the JSON of a ruleset.
 
 use classyard_text::line::quoted;
 
+use crate::document::json_values;
+pub(super) use crate::document::{Json, JsonKind};
 use crate::nftables::tree::{Parsed, fault};
-
-/// The maximum number of arrays and objects inside each other.
-const MAX_DEPTH: usize = 64;
-
-/// A JSON value with its text.
-#[derive(Clone, Debug)]
-pub(super) struct Json<'t> {
-    pub(super) text: &'t str,
-    pub(super) kind: JsonKind<'t>,
-}
-
-/// The kinds of JSON values.
-#[derive(Clone, Debug)]
-pub(super) enum JsonKind<'t> {
-    Null,
-    Boolean(bool),
-    /// A number, as it is written.
-    Number(&'t str),
-    String(Cow<'t, str>),
-    Array(Vec<Json<'t>>),
-    Object(Vec<(Cow<'t, str>, Json<'t>)>),
-}
 
 impl<'t> Json<'t> {
     /// Returns the value of a key. `None` if it is absent or null.
@@ -73,7 +51,7 @@ impl<'t> Json<'t> {
     pub(super) fn as_word(&self) -> Option<String> {
         Some(match &self.kind {
             JsonKind::String(string) => string.to_string(),
-            JsonKind::Number(number) => (*number).to_owned(),
+            JsonKind::Number(number) => number.to_string(),
             JsonKind::Boolean(true) => "exists".to_owned(),
             JsonKind::Boolean(false) => "missing".to_owned(),
             _ => return None,
@@ -98,167 +76,12 @@ impl<'t> Json<'t> {
     }
 }
 
-/// Reads a JSON text.
+/// Reads a JSON text of one value.
 pub(super) fn parse(text: &str) -> Parsed<'_, Json<'_>> {
-    let mut reader = Reader {
-        text,
-        offset: 0,
-        depth: 0,
-    };
-    let value = reader.value()?;
-    reader.skip_space();
-    match reader.offset == text.len() {
-        true => Ok(value),
-        false => Err(reader.unexpected("the end of the file")),
-    }
-}
-
-struct Reader<'t> {
-    text: &'t str,
-    offset: usize,
-    depth: usize,
-}
-
-impl<'t> Reader<'t> {
-    fn unread(&self) -> &'t str {
-        &self.text[self.offset..]
-    }
-
-    fn skip_space(&mut self) {
-        let unread = self.unread();
-        self.offset += unread.len() - unread.trim_start_matches([' ', '\t', '\r', '\n']).len();
-    }
-
-    fn accept(&mut self, symbol: char) -> bool {
-        self.skip_space();
-        let is_next = self.unread().starts_with(symbol);
-        self.offset += usize::from(is_next) * symbol.len_utf8();
-        is_next
-    }
-
-    fn unexpected(&self, expected: &str) -> classyard_text::Fault<'t> {
-        let unread = self.unread();
-        let length = unread.chars().next().map_or(0, char::len_utf8);
-        let problem = match length {
-            0 => "the file ends here".to_owned(),
-            _ => quoted(&unread[..length]),
-        };
-        fault(&unread[..length], problem, expected)
-    }
-
-    fn value(&mut self) -> Parsed<'t, Json<'t>> {
-        self.skip_space();
-        let start = self.offset;
-        let kind = match self.unread().bytes().next() {
-            Some(b'{') => self.nested(Reader::object)?,
-            Some(b'[') => self.nested(Reader::array)?,
-            Some(b'"') => JsonKind::String(self.string()?),
-            Some(b'-' | b'0'..=b'9') => self.number(),
-            _ => self.keyword()?,
-        };
-        Ok(Json {
-            text: &self.text[start..self.offset],
-            kind,
-        })
-    }
-
-    fn nested(
-        &mut self,
-        read: impl FnOnce(&mut Reader<'t>) -> Parsed<'t, JsonKind<'t>>,
-    ) -> Parsed<'t, JsonKind<'t>> {
-        if self.depth == MAX_DEPTH {
-            let problem = format!("more than {MAX_DEPTH} values inside each other");
-            return Err(fault(&self.unread()[..1], problem, "a simpler file"));
-        }
-        self.depth += 1;
-        self.offset += 1;
-        let kind = read(self)?;
-        self.depth -= 1;
-        Ok(kind)
-    }
-
-    fn object(&mut self) -> Parsed<'t, JsonKind<'t>> {
-        let mut entries = Vec::new();
-        if self.accept('}') {
-            return Ok(JsonKind::Object(entries));
-        }
-        loop {
-            self.skip_space();
-            let key = self.string()?;
-            if !self.accept(':') {
-                return Err(self.unexpected("`:`"));
-            }
-            entries.push((key, self.value()?));
-            if self.accept('}') {
-                return Ok(JsonKind::Object(entries));
-            }
-            if !self.accept(',') {
-                return Err(self.unexpected("`,` or `}`"));
-            }
-        }
-    }
-
-    fn array(&mut self) -> Parsed<'t, JsonKind<'t>> {
-        let mut elements = Vec::new();
-        if self.accept(']') {
-            return Ok(JsonKind::Array(elements));
-        }
-        loop {
-            elements.push(self.value()?);
-            if self.accept(']') {
-                return Ok(JsonKind::Array(elements));
-            }
-            if !self.accept(',') {
-                return Err(self.unexpected("`,` or `]`"));
-            }
-        }
-    }
-
-    fn string(&mut self) -> Parsed<'t, Cow<'t, str>> {
-        let unread = self.unread();
-        if !unread.starts_with('"') {
-            return Err(self.unexpected("a string"));
-        }
-        let mut is_escaped = false;
-        let end = unread.bytes().enumerate().skip(1).find(|&(_, byte)| {
-            let is_end = byte == b'"' && !is_escaped;
-            is_escaped = byte == b'\\' && !is_escaped;
-            is_end
-        });
-        let Some((end, _)) = end else {
-            return Err(fault(&unread[..1], "a string without its end", "`\"`"));
-        };
-        self.offset += end + 1;
-        let content = &unread[1..end];
-        if !content.contains('\\') {
-            return Ok(Cow::Borrowed(content));
-        }
-        let string = serde_json::from_str::<String>(&unread[..=end]);
-        string
-            .map(Cow::Owned)
-            .map_err(|_| fault(content, "a string with a bad escape", "a JSON string"))
-    }
-
-    fn number(&mut self) -> JsonKind<'t> {
-        let unread = self.unread();
-        let is_part = |c: char| c.is_ascii_digit() || "+-.eE".contains(c);
-        let length = unread.find(|c| !is_part(c)).unwrap_or(unread.len());
-        self.offset += length;
-        JsonKind::Number(&unread[..length])
-    }
-
-    fn keyword(&mut self) -> Parsed<'t, JsonKind<'t>> {
-        let keywords = [
-            ("null", JsonKind::Null),
-            ("true", JsonKind::Boolean(true)),
-            ("false", JsonKind::Boolean(false)),
-        ];
-        for (keyword, kind) in keywords {
-            if self.unread().starts_with(keyword) {
-                self.offset += keyword.len();
-                return Ok(kind);
-            }
-        }
-        Err(self.unexpected("a JSON value"))
+    let mut values = json_values(text)?.into_iter();
+    match (values.next(), values.next()) {
+        (Some(value), None) => Ok(value),
+        (_, Some(second)) => Err(fault(second.text, "a second value", "the end of the file")),
+        (None, None) => Err(fault(text, "no value", "an object")),
     }
 }
