@@ -61,95 +61,78 @@ pub enum HeadersError {
     },
 }
 
-/// For each built-in schema, the part that takes packets, or `None` if no part does.
-///
-/// A packet whose five-tuple is known also has a header of firewall rules and of `openflow15`. So the first
-/// part that can represent a packet is never a five-tuple part after `openflow15`.
-#[derive(Debug)]
-struct Parts {
-    ipv4: Option<PartId>,
-    ipv6: Option<PartId>,
-    acl_ipv4: Option<PartId>,
-    acl_ipv6: Option<PartId>,
-    openflow: Option<PartId>,
+/// A schema that packets have headers of.
+#[derive(Clone, Copy, Debug)]
+enum Form {
+    Ipv4FiveTuple,
+    Ipv6FiveTuple,
+    AclIpv4,
+    AclIpv6,
+    OpenFlow,
 }
+
+impl Form {
+    /// Returns the form of a built-in schema.
+    fn of(schema: &Schema) -> Option<Form> {
+        let forms = [
+            (Schema::ipv4_5tuple(), Form::Ipv4FiveTuple),
+            (Schema::ipv6_5tuple(), Form::Ipv6FiveTuple),
+            (Schema::acl_ipv4(), Form::AclIpv4),
+            (Schema::acl_ipv6(), Form::AclIpv6),
+            (Schema::openflow15(), Form::OpenFlow),
+        ];
+        let mut forms = forms.into_iter();
+        forms.find_map(|(built_in, form)| (*built_in == *schema).then_some(form))
+    }
+}
+
+/// The form of each part of a policy, in order.
+#[derive(Debug)]
+struct Parts(Vec<Form>);
 
 impl Parts {
     fn new(schemas: &[&Arc<Schema>]) -> Result<Parts, HeadersError> {
-        let mut parts = Parts {
-            ipv4: None,
-            ipv6: None,
-            acl_ipv4: None,
-            acl_ipv6: None,
-            openflow: None,
-        };
-        for (index, &schema) in schemas.iter().enumerate() {
-            let is_after_openflow = parts.openflow.is_some();
-            let slot = if *schema == Schema::ipv4_5tuple() {
-                &mut parts.ipv4
-            } else if *schema == Schema::ipv6_5tuple() {
-                &mut parts.ipv6
-            } else if *schema == Schema::acl_ipv4() {
-                &mut parts.acl_ipv4
-            } else if *schema == Schema::acl_ipv6() {
-                &mut parts.acl_ipv6
-            } else if *schema == Schema::openflow15() {
-                &mut parts.openflow
-            } else {
-                return Err(HeadersError::Schema {
-                    schema: schema.name().to_owned(),
-                });
-            };
-            if !is_after_openflow {
-                slot.get_or_insert(PartId::from_index(index));
-            }
-        }
-        Ok(parts)
+        let forms = schemas.iter().map(|schema| {
+            Form::of(schema).ok_or_else(|| HeadersError::Schema {
+                schema: schema.name().to_owned(),
+            })
+        });
+        Ok(Parts(forms.collect::<Result<_, _>>()?))
     }
 
     /// Adds the packet's header to the first part that can represent it. Returns true
     /// if it was added.
     fn push(&self, trace: &mut PolicyTrace, parsed: &Parsed, in_port: u32) -> bool {
-        let five_tuple = match parsed.kind {
-            Kind::Ipv4 => self.ipv4.zip(parsed.ipv4_5tuple()),
-            Kind::Ipv6 => self.ipv6.zip(parsed.ipv6_5tuple()),
-            _ => None,
-        };
-        let acl = match parsed.kind {
-            Kind::Ipv4 => self
-                .acl_ipv4
-                .and_then(|part| Some((part, parsed.acl_ipv4()?))),
-            Kind::Ipv6 => self
-                .acl_ipv6
-                .and_then(|part| Some((part, parsed.acl_ipv6()?))),
-            _ => None,
-        };
-        let acl_part = acl.as_ref().map(|(part, _)| *part);
-        let pushed = match five_tuple {
-            Some((part, header)) if acl_part.is_none_or(|acl| part < acl) => {
-                trace.push(part, &header)
+        let mut parts = self.0.iter().enumerate();
+        parts.any(|(index, form)| {
+            let part = PartId::from_index(index);
+            match form {
+                Form::Ipv4FiveTuple => push(trace, part, parsed.ipv4_5tuple()),
+                Form::Ipv6FiveTuple => push(trace, part, parsed.ipv6_5tuple()),
+                Form::AclIpv4 => push(trace, part, parsed.acl_ipv4()),
+                Form::AclIpv6 => push(trace, part, parsed.acl_ipv6()),
+                Form::OpenFlow => push(trace, part, parsed.openflow15(in_port)),
             }
-            _ => match (acl, self.openflow) {
-                (Some((part, header)), _) => trace.push(part, &header),
-                (None, Some(part)) => match parsed.openflow15(in_port) {
-                    Some(header) => trace.push(part, &header),
-                    None => return false,
-                },
-                (None, None) => return false,
-            },
-        };
+        })
+    }
+}
+
+/// Adds a header of a part, if there is one. Returns true if it was added.
+fn push<const N: usize>(trace: &mut PolicyTrace, part: PartId, header: Option<[u128; N]>) -> bool {
+    header.is_some_and(|header| {
+        let pushed = trace.push(part, &header);
         // The parser's fields fit the widths in the schema.
         debug_assert!(pushed.is_ok(), "{pushed:?}");
         pushed.is_ok()
-    }
+    })
 }
 
 /// Extracts a header for a policy from each packet of a capture, and counts packets.
 ///
 /// A packet goes to the first part of the policy that can represent it, as with
-/// [`PolicyClassifier::classify_header`]. A five-tuple part can represent a packet of
-/// its IP version whose five-tuple is known. An `openflow15` part can represent every
-/// packet whose EtherType is known, so five-tuple parts after it get no packets. The
+/// [`PolicyClassifier::classify_header`]. A part of five-tuples or of firewall rules can
+/// represent a packet of its IP version whose five-tuple is known. An `openflow15` part can represent every
+/// packet whose EtherType is known, so parts after it get no packets. The
 /// `in_port` of a header of `openflow15` is the position of the packet's interface + 1.
 /// Packets that fit no part are counted and get no header.
 ///

@@ -312,8 +312,8 @@ impl Parsed {
         };
         let mut header = [0; 14];
         header[..5].copy_from_slice(&[src, dst, sport, dport, proto]);
-        let others = [icmp_type, icmp_code, self.tcp_flags, fragment];
-        header[5..9].copy_from_slice(&others.map(u128::from));
+        let after_proto = [icmp_type, icmp_code, self.tcp_flags, fragment];
+        header[5..9].copy_from_slice(&after_proto.map(u128::from));
         header
     }
 
