@@ -1,6 +1,6 @@
 //! Headers in reports of the analysis: values by field.
 
-use classyard::{Policy, Schema};
+use classyard::Schema;
 use classyard_report::input::rules::LoadedRules;
 use classyard_report::output::join;
 
@@ -17,8 +17,12 @@ pub(super) fn header_values(schema: &Schema, header: &[u128]) -> Vec<(String, St
 /// Returns a header as text: `src=10.0.0.1 dport=443`. Of the fields of firewall rules, those
 /// that say nothing are left out.
 pub(super) fn header_text(rules: &LoadedRules, schema: &Schema, header: &[u128]) -> String {
+    let protocol = value_of(schema, header, "proto").filter(|_| is_acl(schema));
     let values = header_values(schema, header).into_iter().zip(header);
-    let values = values.filter(|((name, _), value)| is_shown(schema, header, name, **value));
+    let values = values.filter(|((name, _), value)| match protocol {
+        Some(protocol) => is_shown(protocol, name, **value),
+        None => true,
+    });
     let text = join(
         values.map(|((name, value), _)| format!("{name}={value}")),
         " ",
@@ -43,15 +47,15 @@ fn value_of(schema: &Schema, header: &[u128], name: &str) -> Option<u128> {
     schema.field_named(name).map(|field| header[field.index()])
 }
 
-/// True if a field says something about a header. All fields of other schemas than those of
-/// firewall rules do.
-fn is_shown(schema: &Schema, header: &[u128], name: &str, value: u128) -> bool {
-    let (true, Some(protocol)) = (
-        Policy::acl().schemas().any(|acl| **acl == *schema),
-        value_of(schema, header, "proto"),
-    ) else {
-        return true;
-    };
+/// True for the schemas of firewall rules.
+pub(super) fn is_acl(schema: &Schema) -> bool {
+    [Schema::acl_ipv4(), Schema::acl_ipv6()]
+        .iter()
+        .any(|acl| **acl == *schema)
+}
+
+/// True if a field of firewall rules says something about a header with this protocol.
+fn is_shown(protocol: u128, name: &str, value: u128) -> bool {
     match name {
         "src" | "dst" | "proto" => true,
         "sport" | "dport" => WITH_PORTS.contains(&protocol),

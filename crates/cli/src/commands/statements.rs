@@ -18,7 +18,7 @@ pub(super) fn statements(rules: &LoadedRules) -> Statements {
 
 /// True if a finding is of use: not about a statement that the file does not have or that is
 /// the default action of a list, not about a statement that matches some of its packets only,
-/// and not about fragments that a statement matches besides.
+/// and not about later fragments alone.
 pub(super) fn is_reported(rules: &LoadedRules, finding: &Finding) -> bool {
     if let Finding::PartlyDead { dead_rules, .. } = finding
         && dead_rules
@@ -35,7 +35,7 @@ pub(super) fn is_reported(rules: &LoadedRules, finding: &Finding) -> bool {
 }
 
 /// True if a rule matches only fragments without ports. Routers add such packets to entries
-/// with ports, so it is no news that a better entry has them.
+/// with ports, so a better entry nearly always has them.
 fn has_only_later_fragments(rules: &LoadedRules, rule: RuleId) -> bool {
     rules.policy.rule(rule).all(|(_, rule)| {
         let field = rule.schema().field_named("fragment");
@@ -64,7 +64,7 @@ pub(super) fn statement_number(rules: &LoadedRules, rule: RuleId) -> usize {
     }
 }
 
-/// Returns the rules with some ids, the first one of each statement.
+/// Returns the first rule of each statement among some rules.
 pub(super) fn views(rules: &LoadedRules, ids: &[RuleId]) -> Vec<RuleView> {
     let mut statements = BTreeSet::new();
     let firsts = ids

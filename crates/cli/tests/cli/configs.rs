@@ -48,9 +48,9 @@ fn lint_names_statements_by_line_and_column() {
         .exits(2)
         .complains("fw.save:11:")
         .complains("a condition that is not modelled: -m limit --limit 3/min");
-    run(&format!("lint {rules} --list OUTPUT"))
-        .exits(0)
-        .prints("0 dead");
+    let of_list = run(&format!("lint {rules} --list OUTPUT --strict")).exits(0);
+    assert!(!of_list.stdout.contains("condition"), "{}", of_list.stdout);
+    of_list.prints("1 rule, 0 dead");
     run(&format!("lint {rules} --list OUTPT"))
         .exits(2)
         .complains("did you mean `OUTPUT`?");

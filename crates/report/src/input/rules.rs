@@ -52,8 +52,8 @@ pub struct RulesArgs {
 
     /// The schema of the rules: a built-in name or a TOML file
     ///
-    /// Built-in schemas are ipv4-5tuple, ipv6-5tuple, openflow15 and dual-5tuple
-    /// (IPv4 and IPv6 in one order). By default a file in the format `rules`
+    /// Built-in schemas are ipv4-5tuple, ipv6-5tuple, openflow15, dual-5tuple (IPv4 and
+    /// IPv6 in one order), and acl (the fields of firewall rules). By default a file in the format `rules`
     /// names it, and for other formats it is detected from the rules.
     #[arg(long, value_name = "SCHEMA", help_heading = "Input")]
     pub schema: Option<String>,
@@ -122,6 +122,14 @@ impl InputFormat {
     }
 }
 
+/// The lists of a configuration that are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lists {
+    All,
+    /// One list, whose rules examine packets that name no list.
+    OneForPackets,
+}
+
 /// The statements of a file that its rules come from.
 enum Statements {
     /// The line of each rule, in file order.
@@ -148,8 +156,6 @@ pub struct LoadedRules {
     statements: Statements,
     /// The conditions that no field can express, by their bits in headers.
     conditions: Vec<String>,
-    /// The lists of a configuration.
-    lists: Vec<String>,
     /// The lines with a comment that allows findings, and the names in it.
     allowances: BTreeMap<u32, Vec<String>>,
 }
@@ -234,12 +240,10 @@ impl LoadedRules {
     pub fn statements_with_conditions(&self) -> usize {
         match &self.statements {
             Statements::Lines(_) => 0,
-            Statements::Config { sources, .. } => {
-                let conditional = sources
-                    .iter()
-                    .filter(|source| !source.conditions.is_empty());
-                conditional.count()
-            }
+            Statements::Config {
+                sources,
+                source_of_rule,
+            } => with_conditions(sources, source_of_rule).len(),
         }
     }
 
@@ -290,24 +294,8 @@ impl RulesArgs {
             return self.load(None, reporter);
         };
         let text = read_text(path, self.bytes.text())?;
-        let rules = self.load_text(path, &text, reporter)?;
-        match &rules.lists[..] {
-            [] => Ok(rules),
-            [only] if self.list.is_none() => {
-                let reading = RulesArgs {
-                    list: Some(only.clone()),
-                    ..self.clone()
-                };
-                reading.load_text(path, &text, Reporter::new(true))
-            }
-            [_] => Ok(rules),
-            lists => Err(Failure::usage(format!(
-                "{} has {}, and a packet is examined by one of them",
-                rules.source,
-                counted(lists.len(), "list")
-            ))
-            .with_help(format!("--list selects one of {}", lists.join(", ")))),
-        }
+        let conditions = &mut Conditions::default();
+        self.load_with(path, &text, Lists::OneForPackets, conditions, reporter)
     }
 
     /// Reads rules from the text of a file, or of standard input if the path is `-`. A
@@ -319,20 +307,23 @@ impl RulesArgs {
         text: &str,
         reporter: Reporter,
     ) -> Result<LoadedRules, Failure> {
-        self.load_with(path, text, &mut Conditions::default(), reporter)
+        self.load_with(path, text, Lists::All, &mut Conditions::default(), reporter)
     }
 
     fn load_with(
         &self,
         path: &Path,
         text: &str,
+        lists: Lists,
         conditions: &mut Conditions,
         reporter: Reporter,
     ) -> Result<LoadedRules, Failure> {
         let source = source_name(path);
         let format = match self.rules_format.or_else(|| InputFormat::detect(text)) {
             Some(InputFormat::Config(format)) => {
-                return self.load_config(source, text, format, conditions, reporter);
+                let config = self.read_config(&source, text, format, conditions)?;
+                let config = self.select(config, lists, &source)?;
+                return self.load_config(source, text, config, conditions, reporter);
             }
             Some(InputFormat::Rules(format)) => Some(format),
             None => None,
@@ -368,14 +359,13 @@ impl RulesArgs {
         })
     }
 
-    fn load_config(
+    fn read_config(
         &self,
-        source: String,
+        source: &str,
         text: &str,
         format: ConfigFormat,
         conditions: &mut Conditions,
-        reporter: Reporter,
-    ) -> Result<LoadedRules, Failure> {
+    ) -> Result<Config, Failure> {
         let refused = |option: &str| {
             Failure::usage(format!(
                 "{source}: {option} does not apply to configurations of the format {format}"
@@ -387,11 +377,37 @@ impl RulesArgs {
         if self.table.is_some() {
             return Err(refused("--table").with_help("--list selects one of several lists"));
         }
-        let mut config =
-            classyard_configs::read(&source, text, format, &self.options(), conditions)?;
-        if let Some(name) = &self.list {
-            config = only_list(config, name, &source)?;
+        let options = self.options();
+        Ok(classyard_configs::read(
+            source, text, format, &options, conditions,
+        )?)
+    }
+
+    /// Returns the list of a configuration that `--list` selects, or all lists.
+    fn select(&self, config: Config, lists: Lists, source: &str) -> Result<Config, Failure> {
+        match (&self.list, lists, &config.lists[..]) {
+            (Some(name), _, _) => only_list(config, name, source),
+            (None, Lists::OneForPackets, [only]) => {
+                let name = only.clone();
+                only_list(config, &name, source)
+            }
+            (None, Lists::OneForPackets, [_, _, ..]) => Err(Failure::usage(format!(
+                "{source} has {}, and a packet is examined by one of them",
+                counted(config.lists.len(), "list")
+            ))
+            .with_help(format!("--list selects one of {}", config.lists.join(", ")))),
+            (None, _, _) => Ok(config),
         }
+    }
+
+    fn load_config(
+        &self,
+        source: String,
+        text: &str,
+        config: Config,
+        conditions: &Conditions,
+        reporter: Reporter,
+    ) -> Result<LoadedRules, Failure> {
         if self.strict {
             refuse_conditions(&config, &source)?;
         }
@@ -410,7 +426,6 @@ impl RulesArgs {
                 source_of_rule: config.source_of_rule,
             },
             conditions: conditions.texts().to_vec(),
-            lists: config.lists,
             allowances: allowances(text),
         })
     }
@@ -445,7 +460,7 @@ pub fn load_both(
     let mut conditions = Conditions::default();
     let mut load = |reading: &RulesArgs, path: &Path| {
         let text = read_text(path, reading.bytes.text())?;
-        reading.load_with(path, &text, &mut conditions, reporter)
+        reading.load_with(path, &text, Lists::All, &mut conditions, reporter)
     };
     let [first, second] = files;
     Ok([load(readings[0], first)?, load(readings[1], second)?])
@@ -461,16 +476,22 @@ fn only_list(config: Config, name: &str, source: &str) -> Result<Config, Failure
     })
 }
 
+/// Returns the statements with rules and with conditions that no field can express.
+fn with_conditions<'a>(sources: &'a [SourceRule], source_of_rule: &[u32]) -> Vec<&'a SourceRule> {
+    let numbers: BTreeSet<u32> = source_of_rule.iter().copied().collect();
+    let with_rules = numbers.into_iter().map(|number| &sources[number as usize]);
+    with_rules
+        .filter(|source| !source.conditions.is_empty())
+        .collect()
+}
+
 /// Fails if a statement has a condition that no field can express.
 fn refuse_conditions(config: &Config, source: &str) -> Result<(), Failure> {
-    let mut statements = config.sources.iter();
-    let mut statements = statements
-        .by_ref()
-        .filter(|statement| !statement.conditions.is_empty());
-    let Some(first) = statements.next() else {
+    let statements = with_conditions(&config.sources, &config.source_of_rule);
+    let Some((first, others)) = statements.split_first() else {
         return Ok(());
     };
-    let further = match statements.count() {
+    let further = match others.len() {
         0 => String::new(),
         count => format!(", and {}", counted(count, "further statement")),
     };
@@ -501,7 +522,6 @@ fn finish(
         merged: loaded.merged_rules,
         statements: Statements::Lines(loaded.rule_lines),
         conditions: Vec::new(),
-        lists: Vec::new(),
         allowances: BTreeMap::new(),
     }
 }

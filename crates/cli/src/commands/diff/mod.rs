@@ -43,7 +43,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     reading: RulesArgs,
 
-    /// The list of the second file, if its name is not that of the first file's --list
+    /// The list of the second file, if it has another name than --list
     #[arg(long, value_name = "NAME", requires = "list", help_heading = "Input")]
     second_list: Option<String>,
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use classyard::{Policy, RuleId};
+use classyard::RuleId;
 use classyard_analysis::{Diff, Difference};
 use classyard_report::input::rules::LoadedRules;
 use classyard_report::output::style::{BOLD, GOOD, NOTABLE, counted, grouped, paint};
@@ -11,7 +11,7 @@ use classyard_report::output::{Report, csv};
 use classyard_report::rule_view::RuleView;
 use serde::Serialize;
 
-use crate::commands::headers::{header_text, header_values};
+use crate::commands::headers::{header_text, header_values, is_acl};
 use crate::commands::named_rules::{described, place};
 use crate::commands::rows::{MAX_ROWS, remark_more};
 use crate::commands::statements::statement_number;
@@ -44,6 +44,9 @@ struct DifferenceRow {
     header: BTreeMap<String, String>,
     #[serde(skip)]
     header_text: String,
+    /// True if the headers have names of interfaces and lists.
+    #[serde(skip)]
+    has_names: bool,
     /// The headers divided by all headers of the schema.
     share: f64,
     /// True if `share` may be too small.
@@ -68,6 +71,7 @@ impl DiffReport {
             let schema = first.policy.part(difference.part).schema();
             DifferenceRow {
                 schema: schema.name().to_owned(),
+                has_names: is_acl(schema),
                 // Both files were read with the same conditions; the second has all of them.
                 header_text: header_text(second, schema, &difference.header),
                 header: header_values(schema, &difference.header)
@@ -167,7 +171,6 @@ impl DifferenceRow {
     /// Returns the number of headers as a share, if it means something: most names of
     /// interfaces and lists do not exist.
     fn share(&self) -> Option<String> {
-        let has_names = Policy::acl().schemas().any(|acl| acl.name() == self.schema);
         let at_least = if self.more { "at least " } else { "" };
         let share = || {
             format!(
@@ -175,7 +178,7 @@ impl DifferenceRow {
                 self.share, self.schema
             )
         };
-        (!has_names).then(share)
+        (!self.has_names).then(share)
     }
 }
 
