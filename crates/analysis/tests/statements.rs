@@ -11,7 +11,7 @@ mod small;
 
 use small::{all_keys, small_policy, small_schema};
 
-/// What every header says about a policy.
+/// The rules of a policy, all headers, and their winners.
 struct Truth<'a> {
     rules: &'a RuleSet,
     keys: KeyVec,
@@ -98,7 +98,7 @@ fn findings_about_statements_are_those_of_every_header() {
     assert!(counts.iter().all(|&count| count > 50), "{counts:?}");
 }
 
-/// Checks a finding. Returns the rules that can be removed with those of other findings.
+/// Checks a finding. Returns the rules that can be removed, together with the rules of other findings.
 fn check(
     truth: &Truth<'_>,
     statement: &[RuleId],

@@ -1,6 +1,6 @@
 //! Formats of firewalls that are recognised and not read.
 
-/// A format with texts that only files of this format have: all texts of one of the lists.
+/// A format, with lists of texts. A file of the format has all texts of one list.
 struct Format {
     name: &'static str,
     marks: &'static [&'static [&'static str]],

@@ -1,4 +1,4 @@
-//! Lists of rules: of groups of pods, or of policies if there are no pods.
+//! Lists of rules for groups of pods. Without pods, each policy has lists.
 
 use std::collections::{HashMap, HashSet};
 

@@ -181,7 +181,7 @@ impl PacketSet {
         PacketSet { boxes: Vec::new() }
     }
 
-    /// Returns the packets whose `field` has a value of one of several sets. Addresses have
+    /// Returns the packets with a value of `field` in any of several sets. Addresses have
     /// a family, so they are added with [`of_addresses`](Self::of_addresses).
     pub(crate) fn of(field: Field, alternatives: impl IntoIterator<Item = Values>) -> PacketSet {
         PacketSet::of_addresses(
@@ -192,7 +192,7 @@ impl PacketSet {
         )
     }
 
-    /// Returns the packets whose `field` has an address of one of several sets.
+    /// Returns the packets with an address in any of several sets.
     pub(crate) fn of_addresses(
         field: Field,
         alternatives: impl IntoIterator<Item = (Families, Values)>,
@@ -206,7 +206,7 @@ impl PacketSet {
         }
     }
 
-    /// True if there are no packets.
+    /// True if the set is empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.boxes.is_empty()
     }
@@ -216,7 +216,7 @@ impl PacketSet {
         &self.boxes
     }
 
-    /// Returns the packets that are in one of the sets.
+    /// Returns the packets of both sets together.
     pub(crate) fn union(mut self, other: PacketSet) -> Result<PacketSet, TooManyBoxes> {
         self.boxes.extend(other.boxes);
         self.checked()

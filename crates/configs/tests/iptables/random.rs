@@ -1,4 +1,4 @@
-//! Random files, whose decisions are compared with those of the interpreter.
+//! Random files: the policy and the interpreter decide packets equally.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;

@@ -1,4 +1,4 @@
-//! Whole files like those of hosts, routers and container hosts.
+//! Whole files, as on hosts, routers and container hosts.
 
 use super::support::firewall;
 use classyard_configs::ConfigFormat;

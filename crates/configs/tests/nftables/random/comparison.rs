@@ -215,7 +215,7 @@ impl Test {
             Test::States { states, form } => match *form {
                 "" | "set" => states.contains(&packet.state),
                 "!" => !states.contains(&packet.state),
-                // Several states are no state of a packet.
+                // A packet has one state, so it never has several.
                 _ => states.len() > 1 || !states.contains(&packet.state),
             },
             Test::Interface {
